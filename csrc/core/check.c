@@ -1,0 +1,338 @@
+/* check.c - everything that can be told from the structs alone.
+ *
+ * Two operands overlap if an element of one shares a byte with an element of the
+ * other. Elements of a strided operand form a lattice, so the question is whether
+ *
+ *   sum_k |s_k| i_k  in  [low, low + 2 (size - 1)],   0 <= i_k <= m_k
+ *
+ * has a solution, where s_k runs over the byte strides of both operands. The
+ * search takes the terms from the largest stride down and keeps to the few i_k
+ * that the smaller terms can still complete: one or two for the strides of real
+ * arrays. It is exact up to a budget of steps, and beyond it says "overlap".
+ */
+#include <stdbool.h>
+
+#include "pysolvers.h"
+
+enum { AXES = 3, TERMS = 2 * AXES, SEARCH_STEPS = 100000 };
+
+/* So far apart may the first and last element of an operand lie, in elements:
+ * sums over two operands, in bytes, stay below INT64_MAX. */
+static const int64_t max_span = INT64_MAX / 256;
+
+typedef struct {
+    int64_t rows, outer, inner;
+} extents;
+
+typedef struct {
+    int64_t step;  /* distance of neighbours along this axis, in bytes; > 0 */
+    int64_t limit; /* largest index; > 0 */
+} term;
+
+/* The elements of an operand: those of the lattice above `lowest`. */
+typedef struct {
+    uintptr_t lowest, highest; /* address of the first and last element */
+    term terms[AXES];
+    int count;
+} lattice;
+
+typedef struct {
+    const term *terms;
+    int count, steps_left;
+} search;
+
+static int64_t
+dtype_size(ps_dtype dtype)
+{
+    static const int64_t sizes[PS_DTYPE_COUNT] = {
+        [PS_F32] = 4, [PS_F64] = 8, [PS_C64] = 8, [PS_C128] = 16};
+
+    return sizes[dtype];
+}
+
+static int64_t
+magnitude(int64_t value)
+{
+    return value < 0 ? -value : value;
+}
+
+/* Whether `count` elements `stride` apart span no more than max_span. */
+static bool
+span_fits(int64_t stride, int64_t count)
+{
+    return count < 2 || (stride >= -max_span && stride <= max_span &&
+                         magnitude(stride) <= max_span / (count - 1));
+}
+
+static bool
+spans_fit(ps_stride stride, extents n)
+{
+    return span_fits(stride.row, n.rows) && span_fits(stride.outer, n.outer) &&
+           span_fits(stride.inner, n.inner);
+}
+
+/* No axis is empty. Strides of axes of length 1 have no meaning. */
+static lattice
+lattice_of(const void *data, ps_stride stride, int64_t size, extents n)
+{
+    const int64_t steps[AXES] = {stride.row, stride.outer, stride.inner};
+    const int64_t counts[AXES] = {n.rows, n.outer, n.inner};
+    lattice l = {.lowest = (uintptr_t)data, .highest = (uintptr_t)data};
+
+    for (int k = 0; k < AXES; k++) {
+        const int64_t span = steps[k] * size * (counts[k] - 1);
+
+        if (span == 0) {
+            continue;
+        }
+        if (span < 0) {
+            l.lowest -= (uintptr_t)magnitude(span);
+        }
+        else {
+            l.highest += (uintptr_t)span;
+        }
+        l.terms[l.count++] = (term){magnitude(steps[k] * size), counts[k] - 1};
+    }
+    return l;
+}
+
+/* Insert `new` so that the steps stay in descending order; equal steps join. */
+static int
+insert_term(term *terms, int count, term new)
+{
+    int k = count;
+
+    for (int i = 0; i < count; i++) {
+        if (terms[i].step == new.step) {
+            terms[i].limit += new.limit;
+            return count;
+        }
+    }
+    for (; k > 0 && terms[k - 1].step < new.step; k--) {
+        terms[k] = terms[k - 1];
+    }
+    terms[k] = new;
+    return count + 1;
+}
+
+/* Whether the terms from `k` on can sum to a value in [low, high]. Running out of
+ * steps counts as yes. */
+static bool
+reaches(search *s, int k, int64_t low, int64_t high)
+{
+    int64_t reach = 0; /* of the terms behind k */
+
+    if (low <= 0 && high >= 0) {
+        return true;
+    }
+    if (k == s->count || high < 0) {
+        return false;
+    }
+    for (int i = k + 1; i < s->count; i++) {
+        reach += s->terms[i].step * s->terms[i].limit;
+    }
+
+    const term t = s->terms[k];
+    const int64_t missing = low - reach;
+    const int64_t first = missing > 0 ? (missing + t.step - 1) / t.step : 0;
+    const int64_t last = high / t.step < t.limit ? high / t.step : t.limit;
+    for (int64_t i = first; i <= last; i++) {
+        if (s->steps_left-- <= 0 ||
+            reaches(s, k + 1, low - i * t.step, high - i * t.step)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+overlap(const lattice *a, const lattice *b, int64_t size)
+{
+    term terms[TERMS];
+    int count = 0;
+
+    if (a->highest + (uintptr_t)size <= b->lowest ||
+        b->highest + (uintptr_t)size <= a->lowest) {
+        return false;
+    }
+    for (int k = 0; k < a->count; k++) {
+        count = insert_term(terms, count, a->terms[k]);
+    }
+    for (int k = 0; k < b->count; k++) {
+        count = insert_term(terms, count, b->terms[k]);
+    }
+
+    /* a's element upwards from its lowest, b's downwards from its highest. */
+    const int64_t distance = (int64_t)(b->highest - a->lowest);
+    search s = {terms, count, SEARCH_STEPS};
+    return reaches(&s, 0, distance - (size - 1), distance + (size - 1));
+}
+
+/* Whether an element may be reached twice: not if every step is longer than all
+ * shorter steps together can go, which holds for every view made by slicing,
+ * reversing and transposing. lattice_of() leaves out zero strides and insert_term()
+ * joins equal ones: then a term is missing. */
+static bool
+may_repeat(const lattice *l, extents n)
+{
+    const int long_axes = (n.rows > 1) + (n.outer > 1) + (n.inner > 1);
+    term sorted[AXES];
+    int count = 0;
+    int64_t reach = 0;
+
+    for (int k = 0; k < l->count; k++) {
+        count = insert_term(sorted, count, l->terms[k]);
+    }
+    if (count < long_axes) {
+        return true;
+    }
+    for (int k = count - 1; k >= 0; k--) {
+        if (sorted[k].step <= reach) {
+            return true;
+        }
+        reach += sorted[k].step * sorted[k].limit;
+    }
+    return false;
+}
+
+static bool
+same_layout(ps_stride a, ps_stride b, extents n)
+{
+    return (n.rows == 1 || a.row == b.row) && (n.outer == 1 || a.outer == b.outer) &&
+           (n.inner == 1 || a.inner == b.inner);
+}
+
+static bool
+sizes_are_legal(ps_dtype dtype, extents n)
+{
+    return (unsigned)dtype < PS_DTYPE_COUNT && n.rows >= 1 && n.rows <= INT32_MAX - 1 &&
+           n.outer >= 0 && n.inner >= 0 &&
+           (n.inner == 0 || n.outer <= INT64_MAX / n.inner);
+}
+
+static bool
+flags_are_legal(uint32_t flags)
+{
+    const uint32_t short_any = PS_SHORT_LOWER | PS_SHORT_UPPER;
+
+    return (flags & ~(PS_PERIODIC | short_any)) == 0 &&
+           !((flags & PS_PERIODIC) && (flags & short_any));
+}
+
+/* Check an output alone, and fill its lattice. */
+static ps_status
+check_output(const ps_output *x, int64_t size, extents n, lattice *taken)
+{
+    if (x->data == NULL || !spans_fit(x->stride, n)) {
+        return PS_BAD_ARGUMENT;
+    }
+    *taken = lattice_of(x->data, x->stride, size, n);
+    return may_repeat(taken, n) ? PS_BAD_LAYOUT : PS_OK;
+}
+
+/* Check an input of n elements against the lattice of the output. */
+static ps_status
+check_input(const ps_input *input, int64_t size, extents n, const lattice *taken)
+{
+    if (n.rows == 0) {
+        return PS_OK; /* the short off-diagonal of one row has no element */
+    }
+    if (input->data == NULL || !spans_fit(input->stride, n)) {
+        return PS_BAD_ARGUMENT;
+    }
+
+    const lattice read = lattice_of(input->data, input->stride, size, n);
+    return overlap(taken, &read, size) ? PS_BAD_LAYOUT : PS_OK;
+}
+
+/* The same for the right-hand side, which may be the output itself. */
+static ps_status
+check_rhs(const ps_input *rhs, const ps_output *x, int64_t size, extents n,
+          const lattice *taken)
+{
+    if (rhs->data == x->data && same_layout(rhs->stride, x->stride, n)) {
+        return PS_OK;
+    }
+    return check_input(rhs, size, n, taken);
+}
+
+static bool
+request_is_legal(const ps_tridiag *t, const ps_options *options)
+{
+    return (unsigned)options->method < PS_METHOD_COUNT &&
+           (unsigned)options->pivot < PS_PIVOT_COUNT && options->variant >= 0 &&
+           sizes_are_legal(t->dtype, (extents){t->rows, t->outer, t->inner}) &&
+           flags_are_legal(t->flags);
+}
+
+ps_status
+ps_tridiag_check(const ps_tridiag *t, const ps_options *options)
+{
+    if (t == NULL || options == NULL || !request_is_legal(t, options)) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (t->outer == 0 || t->inner == 0) {
+        return PS_OK; /* nothing to read, so no pointer to check */
+    }
+
+    const int64_t size = dtype_size(t->dtype);
+    const extents n = {t->rows, t->outer, t->inner};
+    const extents n_lower = {t->rows - !!(t->flags & PS_SHORT_LOWER), t->outer, t->inner};
+    const extents n_upper = {t->rows - !!(t->flags & PS_SHORT_UPPER), t->outer, t->inner};
+    lattice taken;
+    ps_status status = check_output(&t->x, size, n, &taken);
+
+    if (status == PS_OK) {
+        status = check_input(&t->lower, size, n_lower, &taken);
+    }
+    if (status == PS_OK) {
+        status = check_input(&t->diag, size, n, &taken);
+    }
+    if (status == PS_OK) {
+        status = check_input(&t->upper, size, n_upper, &taken);
+    }
+    return status == PS_OK ? check_rhs(&t->rhs, &t->x, size, n, &taken) : status;
+}
+
+/* Whether the matrices `made` along one axis of a factor serve the systems `asked`. */
+static bool
+step_is_legal(int32_t step, int64_t asked, int64_t made)
+{
+    return step == 0 ? asked == 0 || made > 0 : step == 1 && asked == made;
+}
+
+static bool
+factor_is_legal(const ps_factor *f)
+{
+    return (unsigned)f->pivot < PS_PIVOT_COUNT && flags_are_legal(f->flags) &&
+           sizes_are_legal(f->dtype, (extents){f->rows, f->outer, f->inner});
+}
+
+ps_status
+ps_factor_check(const ps_factor *f, const ps_factor_rhs *b)
+{
+    if (f == NULL || !factor_is_legal(f)) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (b == NULL) {
+        return PS_OK; /* the factor alone, before it has a store */
+    }
+
+    const extents n = {f->rows, b->outer, b->inner};
+    if ((unsigned)b->trans >= PS_TRANS_COUNT || !sizes_are_legal(f->dtype, n) ||
+        !step_is_legal(b->outer_step, b->outer, f->outer) ||
+        !step_is_legal(b->inner_step, b->inner, f->inner)) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (b->outer == 0 || b->inner == 0) {
+        return PS_OK;
+    }
+    if (f->store == NULL || (uintptr_t)f->store % 64 != 0) {
+        return PS_BAD_ARGUMENT;
+    }
+
+    const int64_t size = dtype_size(f->dtype);
+    lattice taken;
+    const ps_status status = check_output(&b->x, size, n, &taken);
+    return status == PS_OK ? check_rhs(&b->rhs, &b->x, size, n, &taken) : status;
+}

@@ -1,0 +1,217 @@
+/* vector.h - names for the few vector instructions that C does not have.
+ *
+ * Included by the ISA files only, with PS_VECTOR_BYTES set. All arithmetic is
+ * written with the vector types of GCC and Clang; here are non-temporal stores
+ * and the transposition of a square of elements held in registers.
+ */
+#ifndef PS_CPU_ISA_VECTOR_H
+#define PS_CPU_ISA_VECTOR_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+#define PS_VECTOR __attribute__((vector_size(PS_VECTOR_BYTES)))
+
+typedef float ps_vec_f32 PS_VECTOR;
+typedef double ps_vec_f64 PS_VECTOR;
+typedef int32_t ps_mask_f32 PS_VECTOR;
+typedef int64_t ps_mask_f64 PS_VECTOR;
+
+/* Make the non-temporal stores of this thread visible. */
+static inline void
+ps_stream_fence(void)
+{
+#if defined(__SSE2__)
+    _mm_sfence();
+#endif
+}
+
+/* Store one vector past the caches; `to` is aligned to PS_VECTOR_BYTES. */
+static inline void
+ps_stream(void *to, const void *from)
+{
+#if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
+    _mm512_stream_si512(to, _mm512_loadu_si512(from));
+#elif PS_VECTOR_BYTES == 32 && defined(__AVX__)
+    _mm256_stream_si256(to, _mm256_loadu_si256(from));
+#elif PS_VECTOR_BYTES == 16 && defined(__SSE2__)
+    _mm_stream_si128(to, _mm_loadu_si128(from));
+#else
+    memcpy(to, from, PS_VECTOR_BYTES);
+#endif
+}
+
+/* Whether any bit of a vector is set. */
+static inline int
+ps_any(const void *from)
+{
+#if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
+    const __m512i m = _mm512_loadu_si512(from);
+
+    return _mm512_test_epi64_mask(m, m) != 0;
+#elif PS_VECTOR_BYTES == 32 && defined(__AVX__)
+    const __m256i m = _mm256_loadu_si256(from);
+
+    return !_mm256_testz_si256(m, m);
+#elif PS_VECTOR_BYTES == 16 && defined(__SSE2__)
+    const __m128i m = _mm_loadu_si128(from);
+
+    return _mm_movemask_epi8(_mm_cmpeq_epi8(m, _mm_setzero_si128())) != 0xffff;
+#else
+    uint64_t words[PS_VECTOR_BYTES / 8], found = 0;
+
+    memcpy(words, from, sizeof words);
+    for (int k = 0; k < PS_VECTOR_BYTES / 8; k++) {
+        found |= words[k];
+    }
+    return found != 0;
+#endif
+}
+
+#if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
+
+static inline void
+ps_transpose_f64(ps_vec_f64 v[8])
+{
+    __m512d a[8], b[8];
+
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = _mm512_unpacklo_pd((__m512d)v[i], (__m512d)v[i + 1]);
+        a[i + 1] = _mm512_unpackhi_pd((__m512d)v[i], (__m512d)v[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        for (int k = 0; k < 2; k++) {
+            b[i + k] = _mm512_shuffle_f64x2(a[i + k], a[i + 2 + k], 0x88);
+            b[i + 2 + k] = _mm512_shuffle_f64x2(a[i + k], a[i + 2 + k], 0xdd);
+        }
+    }
+    for (int i = 0; i < 4; i++) {
+        /* b[0], b[1]: columns 0|4 and 1|5; b[2], b[3]: columns 2|6 and 3|7. */
+        v[i] = (ps_vec_f64)_mm512_shuffle_f64x2(b[i], b[i + 4], 0x88);
+        v[i + 4] = (ps_vec_f64)_mm512_shuffle_f64x2(b[i], b[i + 4], 0xdd);
+    }
+}
+
+static inline void
+ps_transpose_f32(ps_vec_f32 v[16])
+{
+    __m512 a[16];
+    __m512d b[16], c[16];
+
+    for (int i = 0; i < 16; i += 2) {
+        a[i] = _mm512_unpacklo_ps((__m512)v[i], (__m512)v[i + 1]);
+        a[i + 1] = _mm512_unpackhi_ps((__m512)v[i], (__m512)v[i + 1]);
+    }
+    for (int i = 0; i < 16; i += 4) {
+        for (int k = 0; k < 2; k++) {
+            const __m512d lo = _mm512_castps_pd(a[i + k]);
+            const __m512d hi = _mm512_castps_pd(a[i + 2 + k]);
+
+            b[i + 2 * k] = _mm512_unpacklo_pd(lo, hi);
+            b[i + 2 * k + 1] = _mm512_unpackhi_pd(lo, hi);
+        }
+    }
+    /* b[4 g + k] holds columns k, k+4, k+8, k+12 of rows 4g .. 4g+3. */
+    for (int k = 0; k < 4; k++) {
+        for (int g = 0; g < 4; g += 2) {
+            c[4 * g + k] = _mm512_shuffle_f64x2(b[4 * g + k], b[4 * g + 4 + k], 0x88);
+            c[4 * g + 4 + k] = _mm512_shuffle_f64x2(b[4 * g + k], b[4 * g + 4 + k], 0xdd);
+        }
+    }
+    for (int k = 0; k < 4; k++) {
+        v[k] = (ps_vec_f32)_mm512_shuffle_f64x2(c[k], c[8 + k], 0x88);
+        v[k + 8] = (ps_vec_f32)_mm512_shuffle_f64x2(c[k], c[8 + k], 0xdd);
+        v[k + 4] = (ps_vec_f32)_mm512_shuffle_f64x2(c[4 + k], c[12 + k], 0x88);
+        v[k + 12] = (ps_vec_f32)_mm512_shuffle_f64x2(c[4 + k], c[12 + k], 0xdd);
+    }
+}
+
+#elif PS_VECTOR_BYTES == 32 && defined(__AVX__)
+
+static inline void
+ps_transpose_f64(ps_vec_f64 v[4])
+{
+    __m256d a[4];
+
+    for (int i = 0; i < 4; i += 2) {
+        a[i] = _mm256_unpacklo_pd((__m256d)v[i], (__m256d)v[i + 1]);
+        a[i + 1] = _mm256_unpackhi_pd((__m256d)v[i], (__m256d)v[i + 1]);
+    }
+    for (int i = 0; i < 2; i++) {
+        v[i] = (ps_vec_f64)_mm256_permute2f128_pd(a[i], a[i + 2], 0x20);
+        v[i + 2] = (ps_vec_f64)_mm256_permute2f128_pd(a[i], a[i + 2], 0x31);
+    }
+}
+
+static inline void
+ps_transpose_f32(ps_vec_f32 v[8])
+{
+    __m256 a[8];
+    __m256d b[8];
+
+    for (int i = 0; i < 8; i += 2) {
+        a[i] = _mm256_unpacklo_ps((__m256)v[i], (__m256)v[i + 1]);
+        a[i + 1] = _mm256_unpackhi_ps((__m256)v[i], (__m256)v[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+        for (int k = 0; k < 2; k++) {
+            const __m256d lo = _mm256_castps_pd(a[i + k]);
+            const __m256d hi = _mm256_castps_pd(a[i + 2 + k]);
+
+            b[i + 2 * k] = _mm256_unpacklo_pd(lo, hi);
+            b[i + 2 * k + 1] = _mm256_unpackhi_pd(lo, hi);
+        }
+    }
+    for (int k = 0; k < 4; k++) {
+        v[k] = (ps_vec_f32)_mm256_permute2f128_pd(b[k], b[k + 4], 0x20);
+        v[k + 4] = (ps_vec_f32)_mm256_permute2f128_pd(b[k], b[k + 4], 0x31);
+    }
+}
+
+#elif PS_VECTOR_BYTES == 16 && defined(__SSE2__)
+
+static inline void
+ps_transpose_f64(ps_vec_f64 v[2])
+{
+    const __m128d lo = _mm_unpacklo_pd((__m128d)v[0], (__m128d)v[1]);
+
+    v[1] = (ps_vec_f64)_mm_unpackhi_pd((__m128d)v[0], (__m128d)v[1]);
+    v[0] = (ps_vec_f64)lo;
+}
+
+static inline void
+ps_transpose_f32(ps_vec_f32 v[4])
+{
+    __m128 a = (__m128)v[0], b = (__m128)v[1], c = (__m128)v[2], d = (__m128)v[3];
+
+    _MM_TRANSPOSE4_PS(a, b, c, d);
+    v[0] = (ps_vec_f32)a;
+    v[1] = (ps_vec_f32)b;
+    v[2] = (ps_vec_f32)c;
+    v[3] = (ps_vec_f32)d;
+}
+
+#else
+
+#define PS_TRANSPOSE(real, vec, name)                \
+    static inline void name(vec *v)                  \
+    {                                                \
+        enum { N = PS_VECTOR_BYTES / sizeof(real) }; \
+        for (int i = 0; i < N; i++) {                \
+            for (int k = 0; k < i; k++) {            \
+                const real kept = v[i][k];           \
+                v[i][k] = v[k][i];                   \
+                v[k][i] = kept;                      \
+            }                                        \
+        }                                            \
+    }
+PS_TRANSPOSE(float, ps_vec_f32, ps_transpose_f32)
+PS_TRANSPOSE(double, ps_vec_f64, ps_transpose_f64)
+#undef PS_TRANSPOSE
+
+#endif
+#endif

@@ -1,0 +1,155 @@
+/* kernels.h - what an instruction set offers to the drivers of the CPU backend.
+ *
+ * isa/<set>.c compiles the .inc files of this folder for its instruction set and
+ * the four dtypes, and exports one ps_isa. All arithmetic is done there, one
+ * SIMD lane a line, without contraction to fused operations, so that every
+ * instruction set gives the same bits.
+ */
+#ifndef PS_CPU_KERNELS_H
+#define PS_CPU_KERNELS_H
+
+#include "lines.h"
+#include "pysolvers.h"
+
+enum { PS_GROUP_TILES = 8 };
+
+/* A batch to be cut into tiles, one tile a lane width of systems. */
+typedef struct {
+    const ps_lines *lines; /* row source and sink; null: the operands of t */
+    ps_tridiag t;          /* of a ps_lines: dtype, rows, inner and info only */
+    ps_method method;
+    ps_pivot pivot;
+    int stream;        /* store x past the caches */
+    int across;        /* neighbouring systems are neighbours in memory */
+    int64_t shift;     /* systems missing from the first tile of a run */
+    int64_t run, runs; /* systems in a run of tiles, number of runs */
+    int64_t tiles;     /* tiles of all runs */
+    int64_t group;     /* tiles solved side by side, at most PS_GROUP_TILES */
+} ps_job;
+
+/* One long system cut into chunks, in three steps: eliminate every chunk to its
+ * separator, solve for the separators, substitute. See partition.inc. */
+typedef struct {
+    const ps_tridiag *t;
+    int64_t j, k;           /* the system */
+    int64_t chunks, groups; /* a group is a lane width of chunks */
+    int64_t wide, rows;     /* the first `wide` chunks have rows + 1, the others rows */
+    void *separators;       /* what the chunks tell about them */
+    void *kept;             /* null, or room for the eliminated rows of all groups */
+    int stream, check;      /* check: look for rows that are not dominant */
+} ps_cut;
+
+typedef struct {
+    int lanes;
+    size_t element; /* bytes */
+
+    /* Solve group `index` of a job, by reduction tile `index`; return the number of
+     * systems pivoted. Scratch is for a group, that of factors for a tile. */
+    size_t (*direct_scratch)(const ps_job *job);
+    int64_t (*direct)(const ps_job *job, int64_t index, void *scratch);
+    size_t (*reduction_scratch)(const ps_job *job);
+    int64_t (*reduction)(const ps_job *job, int64_t index, void *scratch);
+
+    size_t (*factor_store)(const ps_factor *f);
+    int64_t (*factor_tiles)(const ps_factor *f);
+    size_t (*factor_make_scratch)(const ps_factor *f);
+    int64_t (*factor_make)(const ps_factor *f, const ps_job *job, int64_t index,
+                           void *scratch);
+    size_t (*factor_scratch)(const ps_factor *f);
+    void (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b, const ps_job *job,
+                         int64_t index, void *scratch);
+
+    /* cut: fills chunks, groups, wide, rows. cut_told: bytes of separators.
+     * cut_scratch: bytes of one group. cut_eliminate returns 0, or 1 + the row of
+     * a bad pivot, and clears *dominant when a row is not. cut_assemble writes
+     * lower, diag, upper, rhs of the separators, one array after the other. */
+    void (*cut)(ps_cut *cut);
+    size_t (*cut_told)(const ps_cut *cut);
+    size_t (*cut_scratch)(const ps_cut *cut);
+    int32_t (*cut_eliminate)(const ps_cut *cut, int64_t group, void *scratch,
+                             int *dominant);
+    void (*cut_assemble)(const ps_cut *cut, void *to);
+    void (*cut_substitute)(const ps_cut *cut, int64_t group, const void *x,
+                           void *scratch);
+} ps_type_kernels;
+
+typedef struct {
+    const char *name;
+    const ps_type_kernels *type[PS_DTYPE_COUNT];
+} ps_isa;
+
+/* The widest instruction set that this processor, this build and PYSOLVERS_ISA
+ * allow; chosen once. */
+const ps_isa *ps_isa_get(void);
+
+extern const ps_isa ps_isa_narrow;
+extern const ps_isa ps_isa_baseline;
+#ifdef PS_HAVE_AVX2
+extern const ps_isa ps_isa_avx2;
+#endif
+#ifdef PS_HAVE_AVX512
+extern const ps_isa ps_isa_avx512;
+#endif
+
+/* Longest system, in bytes of one operand, that "auto" solves with one lane a
+ * system: two words a row and lane then stay in a second-level cache. */
+enum { PS_LANE_BYTES = 32768 };
+
+/* Outputs beyond this many bytes are stored past the caches. */
+enum { PS_STREAM_BYTES = 1 << 23 };
+
+/* A system whose eliminated rows take at most this many bytes keeps them between
+ * the two passes of the partition method. */
+enum { PS_KEPT_BYTES = 1 << 20 };
+
+/* Cut a batch into tiles of `lanes`; also brings a batch of one column into the
+ * other axis. `t` is copied. */
+void ps_job_init(ps_job *job, const ps_tridiag *t, int lanes);
+
+/* The systems of tile `index`: their number, and the first of them. */
+int64_t ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first);
+
+/* Solve as many tiles side by side as the eliminated rows leave room for in cache,
+ * `bytes` a tile, and as leaves work for all threads. */
+void ps_job_group(ps_job *job, size_t bytes, int threads);
+
+/* The groups of tiles of a job over the threads, each with `bytes` of work at
+ * work + thread * bytes. `solve` is called for one after the other; `prepare`, when not
+ * null, once a thread before. */
+typedef struct {
+    const ps_job *job;
+    const ps_exec *exec;
+    int threads;
+    size_t bytes;
+    char *work;
+    void *self;
+    void (*prepare)(void *self, const ps_job *job, void *work);
+    int64_t (*solve)(void *self, const ps_job *job, int64_t index, void *work);
+} ps_tiles;
+
+/* PS_OK or PS_INTERRUPTED; *pivoted is the sum of what solve returned. */
+ps_status ps_tiles_run(const ps_tiles *tiles, int64_t *pivoted);
+
+/* Round up to the alignment of a workspace. */
+size_t ps_aligned(size_t bytes);
+
+/* The partition method: work in bytes, and the solution of a whole batch. */
+size_t ps_cut_work(const ps_tridiag *t, ps_pivot pivot, int threads);
+ps_status ps_cut_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec,
+                       int threads, int64_t *pivoted);
+
+/* The entries of the backend table. */
+ps_status ps_cpu_tridiag_work(const ps_tridiag *t, const ps_options *options,
+                              const ps_exec *exec, size_t *bytes);
+ps_status ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options,
+                               const ps_exec *exec, ps_report *report);
+ps_status ps_cpu_factor_store(const ps_factor *f, const ps_exec *exec, size_t *bytes);
+ps_status ps_cpu_factor_make_work(const ps_factor *f, const ps_exec *exec, size_t *bytes);
+ps_status ps_cpu_factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
+                             ps_report *report);
+ps_status ps_cpu_factor_work(const ps_factor *f, const ps_factor_rhs *b,
+                             const ps_exec *exec, size_t *bytes);
+ps_status ps_cpu_factor_solve(const ps_factor *f, const ps_factor_rhs *b,
+                              const ps_exec *exec);
+
+#endif

@@ -1,0 +1,147 @@
+/* tiles.c - a batch cut into tiles, and the tiles spread over the threads. */
+#include <stdatomic.h>
+#include <time.h>
+
+#include "kernels.h"
+#include "threads.h"
+
+enum { RUN_LANES = 4 }; /* shorter runs than this many tiles are joined */
+
+size_t
+ps_aligned(size_t bytes)
+{
+    return (bytes + 63) / 64 * 64;
+}
+
+static ps_stride
+turned(ps_stride stride)
+{
+    return (ps_stride){stride.row, 0, stride.outer};
+}
+
+/* Systems by which to shorten the first tile of each run, so that later ones start
+ * on whole vectors of x. */
+static int64_t
+shift_of(const ps_job *job, int lanes, size_t element)
+{
+    const ps_stride s = job->t.x.stride;
+
+    if (job->t.x.data == NULL || s.inner != 1 || s.row % lanes != 0 ||
+        (job->t.outer > 1 && s.outer % lanes != 0)) {
+        return 0;
+    }
+    return (int64_t)((uintptr_t)job->t.x.data / element) % lanes;
+}
+
+void
+ps_job_init(ps_job *job, const ps_tridiag *t, int lanes)
+{
+    const size_t element = ps_isa_get()->type[t->dtype]->element;
+
+    *job = (ps_job){.t = *t, .group = 1};
+    if (t->inner == 1 && t->outer > 1) {
+        job->t.outer = 1;
+        job->t.inner = t->outer;
+        job->t.lower.stride = turned(t->lower.stride);
+        job->t.diag.stride = turned(t->diag.stride);
+        job->t.upper.stride = turned(t->upper.stride);
+        job->t.rhs.stride = turned(t->rhs.stride);
+        job->t.x.stride = turned(t->x.stride);
+    }
+    if (job->t.inner >= RUN_LANES * lanes) {
+        job->runs = job->t.outer;
+        job->run = job->t.inner;
+        job->shift = shift_of(job, lanes, element);
+    }
+    else {
+        job->runs = 1;
+        job->run = job->t.outer * job->t.inner;
+    }
+    job->tiles = job->runs * ((job->run + job->shift + lanes - 1) / lanes);
+    job->across = job->t.x.data != NULL && job->t.x.stride.inner == 1 && t->rows > 1 &&
+                  job->t.x.stride.row != 1;
+    job->stream = t->rows * t->outer * t->inner * (int64_t)element > PS_STREAM_BYTES;
+}
+
+int64_t
+ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
+{
+    const int64_t a_run = job->tiles / job->runs, j = index / a_run;
+    const int64_t wished = index % a_run * lanes - job->shift;
+    const int64_t k = wished > 0 ? wished : 0;
+    const int64_t end = wished + lanes < job->run ? wished + lanes : job->run;
+
+    *first = j * job->run + k;
+    return end - k;
+}
+
+/* Eliminated rows beyond this leave a second-level cache. Where neighbouring systems
+ * are neighbours in memory, long runs of it are worth that, up to this many tiles;
+ * elsewhere every tile adds streams, and one is best. */
+enum { GROUP_BYTES = 1 << 19, ACROSS_TILES = 4 };
+
+void
+ps_job_group(ps_job *job, size_t bytes, int threads)
+{
+    const int64_t room = GROUP_BYTES / (int64_t)(bytes + 1),
+                  least = job->across ? ACROSS_TILES : 1;
+    const int64_t most = job->across ? PS_GROUP_TILES : 1;
+    const int64_t wished = room < least ? least : room < most ? room : most;
+    const int64_t share = job->tiles / (4 * threads) + 1;
+
+    job->group = wished < share ? wished : share;
+}
+
+typedef struct {
+    const ps_tiles *tiles;
+    atomic_int stop;
+    atomic_llong pivoted;
+} team;
+
+/* About this many unknowns between two looks at the caller. */
+enum { ROWS_BETWEEN_POLLS = 1 << 19 };
+
+static void
+run_share(void *self, int64_t begin, int64_t end, int thread)
+{
+    team *const all = self;
+    const ps_tiles *const tiles = all->tiles;
+    const ps_exec *const exec = tiles->exec;
+    void *const work = tiles->work + (size_t)thread * tiles->bytes;
+    const int64_t rows = tiles->job->t.rows * tiles->job->group * 8;
+    const int64_t slice = rows < ROWS_BETWEEN_POLLS ? ROWS_BETWEEN_POLLS / rows : 1;
+    long long pivoted = 0;
+
+    if (begin == end) {
+        return;
+    }
+    if (tiles->prepare != NULL) {
+        tiles->prepare(tiles->self, tiles->job, work);
+    }
+    for (int64_t k = begin; k < end; k++) {
+        pivoted += tiles->solve(tiles->self, tiles->job, k, work);
+        if ((k - begin + 1) % slice == 0) {
+            if (thread == 0 && exec->poll != NULL && exec->poll(exec->poll_self)) {
+                atomic_store(&all->stop, 1);
+            }
+            if (atomic_load(&all->stop)) {
+                break;
+            }
+        }
+    }
+    atomic_fetch_add(&all->pivoted, pivoted);
+}
+
+ps_status
+ps_tiles_run(const ps_tiles *tiles, int64_t *pivoted)
+{
+    const int64_t group = tiles->job->group;
+    team all = {.tiles = tiles};
+
+    atomic_init(&all.stop, 0);
+    atomic_init(&all.pivoted, 0);
+    ps_parallel_for(tiles->threads, (tiles->job->tiles + group - 1) / group, run_share,
+                    &all);
+    *pivoted = atomic_load(&all.pivoted);
+    return atomic_load(&all.stop) ? PS_INTERRUPTED : PS_OK;
+}

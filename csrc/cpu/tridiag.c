@@ -1,0 +1,242 @@
+/* tridiag.c - which kernels a batch of systems takes, and with what workspace. */
+#include <string.h>
+
+#include "kernels.h"
+#include "threads.h"
+
+/* What a call comes down to. */
+typedef struct {
+    ps_method method;
+    ps_pivot pivot;
+    int shared; /* one matrix: factored once a thread */
+    int threads;
+    const char *isa;
+    const ps_type_kernels *kernels;
+    ps_job job;
+    ps_factor factor;
+    size_t store, scratch; /* bytes a thread: the factor, and the rest */
+} plan;
+
+static ps_pivot
+pivot_of(const ps_options *options)
+{
+    switch (options->method) {
+    case PS_AUTO:
+        return options->pivot;
+    case PS_PIVOTED:
+        return PS_PIVOT_ALWAYS;
+    default:
+        return PS_PIVOT_NEVER;
+    }
+}
+
+static ps_method
+method_of(const ps_tridiag *t, const ps_options *options, size_t element)
+{
+    if (options->method != PS_AUTO) {
+        return options->method;
+    }
+    if (options->pivot == PS_PIVOT_ALWAYS) {
+        return PS_PIVOTED;
+    }
+    return t->rows * (int64_t)element <= PS_LANE_BYTES ? PS_THOMAS : PS_PARTITION;
+}
+
+static int
+is_shared(const ps_tridiag *t)
+{
+    const ps_input *const matrix[] = {&t->lower, &t->diag, &t->upper};
+
+    for (int w = 0; w < 3; w++) {
+        if ((t->outer > 1 && matrix[w]->stride.outer != 0) ||
+            (t->inner > 1 && matrix[w]->stride.inner != 0)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* A few systems so long that full lanes would take much memory go one by one. */
+static const ps_isa *
+isa_of(const ps_tridiag *t, size_t element)
+{
+    const ps_isa *const isa = ps_isa_get();
+    const int few = t->outer * t->inner <= isa->type[t->dtype]->lanes / 4;
+
+    return few && t->rows * (int64_t)element > PS_LANE_BYTES ? &ps_isa_narrow : isa;
+}
+
+static void
+make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec *exec)
+{
+    const size_t element = ps_isa_get()->type[t->dtype]->element;
+    const ps_isa *const isa = isa_of(t, element);
+
+    memset(p, 0, sizeof *p);
+    p->method = method_of(t, options, element);
+    p->pivot = pivot_of(options);
+    p->threads = ps_thread_count_for(exec, t->rows * t->outer * t->inner);
+    p->isa = p->method == PS_PARTITION ? ps_isa_get()->name : isa->name;
+    p->kernels = isa->type[t->dtype];
+    ps_job_init(&p->job, t, p->kernels->lanes);
+    p->job.method = p->method;
+    p->job.pivot = p->pivot;
+    p->shared = (p->method == PS_THOMAS || p->method == PS_PIVOTED) && is_shared(t) &&
+                t->outer * t->inner > p->kernels->lanes;
+    if (p->shared) {
+        p->factor = (ps_factor){.dtype = t->dtype,
+                                .flags = t->flags & PS_PERIODIC,
+                                .rows = t->rows,
+                                .outer = 1,
+                                .inner = 1,
+                                .pivot = p->pivot};
+        const size_t make = p->kernels->factor_make_scratch(&p->factor);
+
+        ps_job_group(&p->job, p->kernels->factor_scratch(&p->factor), p->threads);
+        const size_t solve =
+            p->kernels->factor_scratch(&p->factor) * (size_t)p->job.group;
+
+        p->store = ps_aligned(p->kernels->factor_store(&p->factor) + sizeof(int32_t) * 2);
+        p->scratch = ps_aligned(make > solve ? make : solve);
+    }
+    else if (p->method == PS_THOMAS || p->method == PS_PIVOTED) {
+        ps_job_group(&p->job, p->kernels->direct_scratch(&p->job), p->threads);
+        p->scratch = ps_aligned(p->kernels->direct_scratch(&p->job));
+    }
+    else if (p->method != PS_PARTITION) {
+        p->scratch = ps_aligned(p->kernels->reduction_scratch(&p->job));
+    }
+}
+
+ps_status
+ps_cpu_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+                    size_t *bytes)
+{
+    const ps_status status = ps_tridiag_check(t, options);
+    plan p;
+
+    if (status != PS_OK) {
+        return status;
+    }
+    make_plan(&p, t, options, exec);
+    *bytes = p.method == PS_PARTITION ? ps_cut_work(t, p.pivot, p.threads)
+                                      : (p.store + p.scratch) * (size_t)p.threads;
+    return PS_OK;
+}
+
+static int64_t
+solve_direct(void *self, const ps_job *job, int64_t tile, void *work)
+{
+    const plan *const p = self;
+
+    return p->kernels->direct(job, tile, work);
+}
+
+static int64_t
+solve_reduction(void *self, const ps_job *job, int64_t tile, void *work)
+{
+    const plan *const p = self;
+
+    return p->kernels->reduction(job, tile, work);
+}
+
+/* The factor in the work of a thread, and behind its store the info of the matrix
+ * and whether it was pivoted. */
+typedef struct {
+    ps_factor factor;
+    int32_t *info;
+    int32_t *pivoted;
+} shared_factor;
+
+static shared_factor
+shared_at(const plan *p, void *work)
+{
+    shared_factor s = {.factor = p->factor};
+
+    s.factor.store = work;
+    s.info = (int32_t *)((char *)work + p->store) - 2;
+    s.pivoted = s.info + 1;
+    return s;
+}
+
+static void
+prepare_shared(void *self, const ps_job *job, void *work)
+{
+    const plan *const p = self;
+    const shared_factor s = shared_at(p, work);
+    ps_job matrix = *job;
+
+    matrix.t.rhs.data = NULL;
+    matrix.t.x.data = NULL;
+    matrix.t.info = s.info;
+    matrix.t.outer = matrix.t.inner = 1;
+    matrix.run = matrix.runs = matrix.tiles = 1;
+    matrix.shift = 0;
+    matrix.group = 1;
+    *s.pivoted =
+        (int32_t)p->kernels->factor_make(&s.factor, &matrix, 0, (char *)work + p->store);
+}
+
+static int64_t
+solve_shared(void *self, const ps_job *job, int64_t index, void *work)
+{
+    const plan *const p = self;
+    const shared_factor s = shared_at(p, work);
+    const ps_factor_rhs b = {.outer = job->t.outer, .inner = job->t.inner};
+    ps_job rhs = *job;
+
+    rhs.t.lower.data = rhs.t.diag.data = rhs.t.upper.data = NULL;
+    rhs.t.flags &= PS_PERIODIC;
+    p->kernels->factor_solve(&s.factor, &b, &rhs, index, (char *)work + p->store);
+
+    int64_t systems = 0;
+    for (int64_t k = 0; k < job->group && index * job->group + k < job->tiles; k++) {
+        int64_t first;
+        const int64_t count =
+            ps_job_tile(job, p->kernels->lanes, index * job->group + k, &first);
+
+        for (int64_t v = 0; v < count && job->t.info != NULL; v++) {
+            job->t.info[first + v] = *s.info;
+        }
+        systems += count;
+    }
+    return *s.pivoted ? systems : 0;
+}
+
+ps_status
+ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+                     ps_report *report)
+{
+    size_t bytes;
+    ps_status status = ps_cpu_tridiag_work(t, options, exec, &bytes);
+    plan p;
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    make_plan(&p, t, options, exec);
+    *report = (ps_report){.method = p.method, .threads = p.threads, .kernel = p.isa};
+    if (t->rows == 0 || t->outer == 0 || t->inner == 0) {
+        return PS_OK;
+    }
+    if (p.method == PS_PARTITION) {
+        return ps_cut_solve(t, p.pivot, exec, p.threads, &report->pivoted);
+    }
+    const ps_tiles tiles = {
+        .job = &p.job,
+        .exec = exec,
+        .threads = p.threads,
+        .bytes = p.store + p.scratch,
+        .work = exec->work,
+        .self = &p,
+        .prepare = p.shared ? prepare_shared : NULL,
+        .solve = p.shared                                          ? solve_shared
+                 : p.method == PS_THOMAS || p.method == PS_PIVOTED ? solve_direct
+                                                                   : solve_reduction,
+    };
+    status = ps_tiles_run(&tiles, &report->pivoted);
+    return status;
+}

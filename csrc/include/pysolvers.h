@@ -1,0 +1,217 @@
+/* pysolvers.h - the contract between the Python layer and every backend.
+ *
+ * Plain C11: no Python, CUDA or OpenMP types. One backend is one ps_backend
+ * table. csrc/python is compiled once per backend and reaches it only through
+ * ps_backend_get().
+ */
+#ifndef PYSOLVERS_H
+#define PYSOLVERS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Raise it with every change of this file: the package refuses an extension
+ * that was built against another contract. */
+#define PS_ABI_VERSION 1u
+
+/* One list, three products: the enum, ps_status_text() and the dict STATUS of
+ * the extension. Add at the end; never renumber. */
+#define PS_STATUS_LIST(X)                                                    \
+    X(PS_OK, "success")                                                      \
+    X(PS_BAD_ARGUMENT, "an argument is null or out of its range")            \
+    X(PS_BAD_LAYOUT, "operands overlap, or an output repeats an element")    \
+    X(PS_UNSUPPORTED, "this backend does not offer the operation")           \
+    X(PS_WORK_TOO_SMALL, "the workspace is smaller than *_work() asked for") \
+    X(PS_DEVICE_FAILURE, "the device runtime reported an error")             \
+    X(PS_INTERRUPTED, "the call was interrupted before its end")
+
+/* Name of the enum, name in Python. */
+#define PS_METHOD_LIST(X)          \
+    X(PS_AUTO, "auto")             \
+    X(PS_THOMAS, "thomas")         \
+    X(PS_CR, "cr")                 \
+    X(PS_PCR, "pcr")               \
+    X(PS_CR_PCR, "cr-pcr")         \
+    X(PS_PCR_THOMAS, "pcr-thomas") \
+    X(PS_PARTITION, "partition")   \
+    X(PS_PIVOTED, "pivoted")
+
+#define PS_DTYPE_LIST(X)   \
+    X(PS_F32, "float32")   \
+    X(PS_F64, "float64")   \
+    X(PS_C64, "complex64") \
+    X(PS_C128, "complex128")
+
+/* Which system a factor solves: A x = b, A^T x = b, A^H x = b. */
+#define PS_TRANS_LIST(X)       \
+    X(PS_TRANS_NONE, "N")      \
+    X(PS_TRANS_TRANSPOSE, "T") \
+    X(PS_TRANS_ADJOINT, "H")
+
+/* When to exchange rows. PS_PIVOT_AUTO looks at each system: no exchange where
+ * |diag| >= |lower| + |upper| in every row, partial pivoting elsewhere. */
+#define PS_PIVOT_LIST(X)       \
+    X(PS_PIVOT_AUTO, "auto")   \
+    X(PS_PIVOT_NEVER, "never") \
+    X(PS_PIVOT_ALWAYS, "always")
+
+#define PS_NAME_(name, text) name,
+typedef enum { PS_STATUS_LIST(PS_NAME_) PS_STATUS_COUNT } ps_status;
+typedef enum { PS_METHOD_LIST(PS_NAME_) PS_METHOD_COUNT } ps_method;
+typedef enum { PS_DTYPE_LIST(PS_NAME_) PS_DTYPE_COUNT } ps_dtype;
+typedef enum { PS_TRANS_LIST(PS_NAME_) PS_TRANS_COUNT } ps_trans;
+typedef enum { PS_PIVOT_LIST(PS_NAME_) PS_PIVOT_COUNT } ps_pivot;
+#undef PS_NAME_
+typedef enum { PS_HOST, PS_DEVICE } ps_memory;
+
+/* Element i of system (j, k) lies at data[i*row + j*outer + k*inner]. Strides
+ * count elements and may be negative. A zero outer or inner stride shares one
+ * system over that axis, a zero row stride one value over the rows; inputs
+ * only. */
+typedef struct {
+    int64_t row, outer, inner;
+} ps_stride;
+
+typedef struct {
+    const void *data;
+    ps_stride stride;
+} ps_input;
+
+typedef struct {
+    void *data;
+    ps_stride stride;
+} ps_output;
+
+/* Flags of a ps_tridiag. A short off-diagonal has rows - 1 entries: its element
+ * of row i lies one row stride before the place that the formula gives, so
+ * `data` still points at its first entry (row 1 of lower, row 0 of upper). */
+enum { PS_PERIODIC = 1u, PS_SHORT_LOWER = 2u, PS_SHORT_UPPER = 4u };
+
+/* outer * inner independent systems, each of `rows` unknowns:
+ *
+ *   lower[i] x[i-1] + diag[i] x[i] + upper[i] x[i+1] = rhs[i],  0 <= i < rows
+ *
+ * lower[0] and upper[rows-1] have no meaning and no influence, unless
+ * PS_PERIODIC couples them to x[rows-1] and x[0]; a periodic system has no
+ * short off-diagonal. x may be rhs itself (same data, same strides); any other
+ * overlap is PS_BAD_LAYOUT. info is null or has outer * inner entries: 0, or
+ * 1 + the row of the first pivot that is zero or whose reciprocal overflows,
+ * and then that x is unspecified; no other x is touched by it. Non-finite input
+ * gives non-finite x, not info. All pointers lie in the memory space of the
+ * backend. rows <= INT32_MAX - 1. */
+typedef struct {
+    ps_dtype dtype;
+    uint32_t flags;
+    int64_t rows, outer, inner;
+    ps_input lower, diag, upper, rhs;
+    ps_output x;
+    int32_t *info;
+} ps_tridiag;
+
+/* How to solve. */
+typedef struct {
+    ps_method method;
+    ps_pivot pivot;  /* read by PS_AUTO only; the other methods have their own */
+    int32_t variant; /* 0: the method's default; others are the backend's */
+} ps_options;
+
+/* What was done. */
+typedef struct {
+    ps_method method;   /* never PS_AUTO */
+    int32_t threads;    /* host threads used; 0 on a device */
+    int64_t pivoted;    /* systems solved with row exchanges; -1: not known yet */
+    const char *kernel; /* instruction set or kernel, a static text */
+} ps_report;
+
+/* Where and when to run. The caller owns `work` (aligned to 64 bytes) and keeps
+ * it, and every operand, alive until `stream` has passed the call. */
+typedef struct {
+    int32_t device;  /* device ordinal; host backends ignore it */
+    int32_t threads; /* 0: the default; device backends ignore it */
+    void *stream;    /* a cudaStream_t; host backends ignore it */
+    void *work;
+    size_t work_bytes;
+    int (*poll)(void *poll_self); /* null, or asked now and then by the calling */
+    void *poll_self;              /* thread: non-zero ends the call early */
+} ps_exec;
+
+/* Factors of outer * inner matrices in a store of the caller's, to be solved for
+ * many right-hand sides. Only the backend that made the store reads it. */
+typedef struct {
+    ps_dtype dtype;
+    uint32_t flags;
+    int64_t rows, outer, inner;
+    ps_pivot pivot;
+    void *store; /* aligned to 64 bytes */
+    size_t store_bytes;
+} ps_factor;
+
+/* Right-hand sides and solutions for a ps_factor: system (j, k) takes the
+ * matrix (j * outer_step, k * inner_step); a step is 0, or 1 along an axis of the
+ * same length in both. x may be rhs. */
+typedef struct {
+    ps_trans trans;
+    int64_t outer, inner;
+    int32_t outer_step, inner_step;
+    ps_input rhs;
+    ps_output x;
+} ps_factor_rhs;
+
+#include "ps_cavity.h"
+
+/* Rules for every entry:
+ *   - no static state, no allocation, no printing, no exit;
+ *   - device entries enqueue on exec->stream and return without waiting:
+ *     PS_OK means "accepted", numerical failure is told in info;
+ *   - a NULL entry is an operation that this backend does not offer;
+ *   - the answer to a system depends on the system and the method alone, not on
+ *     its neighbours, its place in memory or the number of threads. */
+typedef struct {
+    uint32_t abi; /* PS_ABI_VERSION of the build */
+    const char *name;
+    ps_memory memory;
+
+    ps_status (*tridiag_work)(const ps_tridiag *t, const ps_options *options,
+                              const ps_exec *exec, size_t *bytes);
+    ps_status (*tridiag_solve)(const ps_tridiag *t, const ps_options *options,
+                               const ps_exec *exec, ps_report *report);
+
+    /* Reads dtype, flags, rows, outer, inner and pivot of `f`. */
+    ps_status (*factor_store)(const ps_factor *f, const ps_exec *exec, size_t *bytes);
+    ps_status (*factor_make_work)(const ps_factor *f, const ps_exec *exec, size_t *bytes);
+    /* Factor the matrices of `t` (rhs and x are not read) into f->store. */
+    ps_status (*factor_make)(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
+                             ps_report *report);
+    ps_status (*factor_work)(const ps_factor *f, const ps_factor_rhs *b,
+                             const ps_exec *exec, size_t *bytes);
+    ps_status (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b,
+                              const ps_exec *exec);
+
+    ps_status (*cavity_work)(const ps_cavity *c, const ps_options *options,
+                             const ps_exec *exec, size_t *bytes);
+    /* `count` iterations, and the residuals after the last. */
+    ps_status (*cavity_iterate)(const ps_cavity *c, int64_t count,
+                                const ps_options *options, const ps_exec *exec,
+                                ps_cavity_report *report);
+
+    /* Text about the machine: the instruction set or the device; never null. */
+    const char *(*describe)(void);
+    int32_t (*default_threads)(void);
+} ps_backend;
+
+const ps_backend *ps_backend_get(void);
+
+const char *ps_status_text(ps_status status);
+
+/* Everything that can be told from the structs alone, for all backends. */
+ps_status ps_tridiag_check(const ps_tridiag *t, const ps_options *options);
+ps_status ps_factor_check(const ps_factor *f, const ps_factor_rhs *b);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

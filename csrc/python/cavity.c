@@ -1,0 +1,165 @@
+/* cavity.c - cavity_iterate(): parse, iterate without the GIL, report. */
+#include "cavity.h"
+
+#include "call.h"
+#include "pysolvers.h"
+
+#define PS_TEXT_(name, text) text,
+static const char *const schemes[] = {PS_SCHEME_LIST(PS_TEXT_)};
+static const char *const walls[] = {PS_WALL_LIST(PS_TEXT_)};
+static const char *const directions[] = {PS_DIRECTION_LIST(PS_TEXT_)};
+static const char *const stages[] = {PS_STAGE_LIST(PS_TEXT_)};
+#undef PS_TEXT_
+
+/* Point *data at a square field of float64 in C order that may be written, its side
+ * *nodes unless that is set already; 0, or -1 with an exception. */
+static int
+borrow_field(PyObject *object, const char *name, int64_t *nodes, double **data)
+{
+    if (!PyArray_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: need an ndarray, got %s", name,
+                     Py_TYPE(object)->tp_name);
+        return -1;
+    }
+    PyArrayObject *const array = (PyArrayObject *)object;
+    if (PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISCARRAY(array)) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: need writeable float64 in C order and native bytes", name);
+        return -1;
+    }
+    if (PyArray_NDIM(array) != 2 || PyArray_DIM(array, 0) != PyArray_DIM(array, 1) ||
+        (*nodes != 0 && PyArray_DIM(array, 0) != *nodes)) {
+        PyErr_Format(PyExc_ValueError, "%s: need one square shape for all fields", name);
+        return -1;
+    }
+    *nodes = PyArray_DIM(array, 0);
+    *data = PyArray_DATA(array);
+    return 0;
+}
+
+/* Point *made at the one int64 of an array that may be written. */
+static int
+borrow_made(PyObject *object, int64_t **made)
+{
+    if (!PyArray_Check(object) || PyArray_TYPE((PyArrayObject *)object) != NPY_INT64 ||
+        !PyArray_ISCARRAY((PyArrayObject *)object) ||
+        PyArray_SIZE((PyArrayObject *)object) != 1) {
+        PyErr_SetString(PyExc_TypeError, "made: need one writeable int64");
+        return -1;
+    }
+    *made = PyArray_DATA((PyArrayObject *)object);
+    return 0;
+}
+
+static PyObject *
+cavity_report(ps_status status, const ps_cavity_report *report)
+{
+    if (status != PS_OK) {
+        Py_RETURN_NONE;
+    }
+    PyObject *const seconds = PyDict_New();
+    int failed = seconds == NULL;
+
+    for (int stage = 0; stage < PS_STAGE_COUNT && !failed; stage++) {
+        PyObject *const value = PyFloat_FromDouble(report->seconds[stage]);
+
+        failed = value == NULL || PyDict_SetItemString(seconds, stages[stage], value) < 0;
+        Py_XDECREF(value);
+    }
+    if (failed) {
+        Py_XDECREF(seconds);
+        return NULL;
+    }
+    return Py_BuildValue("{s:d,s:d,s:N,s:N}", "psi_residual", report->psi_residual,
+                         "omega_residual", report->omega_residual, "seconds", seconds,
+                         "lines", call_report(status, &report->lines));
+}
+
+static PyObject *
+iterate(const ps_cavity *c, int64_t count, const ps_options *options, int threads,
+        int64_t *made)
+{
+    const ps_backend *const backend = ps_backend_get();
+    ps_cavity_report report = {0};
+    ps_status status = PS_UNSUPPORTED;
+    size_t bytes = 0;
+    int raised = 0;
+    call in;
+
+    if (call_begin(&in, threads) < 0) {
+        return NULL;
+    }
+    if (backend->cavity_work != NULL) {
+        status = backend->cavity_work(c, options, &in.exec, &bytes);
+    }
+    if (status == PS_OK) {
+        if (call_work(&in, bytes) < 0) {
+            return NULL;
+        }
+        call_enter(&in);
+        status = backend->cavity_iterate(c, count, options, &in.exec, &report);
+        raised = call_leave(&in);
+        call_end(&in);
+    }
+    *made = report.iterations;
+    return raised ? NULL
+                  : Py_BuildValue("(iN)", (int)status, cavity_report(status, &report));
+}
+
+PyObject *
+cavity_iterate(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int scheme, wall, direction, method, threads;
+    long long iteration, count;
+    PyObject *psi, *omega, *made_array;
+    int64_t *made;
+    ps_cavity c = {0};
+
+    if (!PyArg_ParseTuple(args, "iiiIdddiLOOLiiO:cavity_iterate", &scheme, &wall,
+                          &direction, &c.stages, &c.viscosity, &c.lid, &c.step,
+                          &c.psi_sweeps, &iteration, &psi, &omega, &count, &method,
+                          &threads, &made_array)) {
+        return NULL;
+    }
+    if (borrow_field(psi, "psi", &c.nodes, &c.psi) < 0 ||
+        borrow_field(omega, "omega", &c.nodes, &c.omega) < 0 ||
+        borrow_made(made_array, &made) < 0) {
+        return NULL;
+    }
+    c.scheme = (ps_scheme)scheme;
+    c.wall = (ps_wall)wall;
+    c.direction = (ps_direction)direction;
+    c.iteration = iteration;
+
+    const ps_pivot pivot = method == PS_PIVOTED ? PS_PIVOT_ALWAYS : PS_PIVOT_NEVER;
+    const ps_options options = {(ps_method)method, pivot, 0};
+    return iterate(&c, count, &options, threads, made);
+}
+
+static int
+add_codes(PyObject *module, const char *name, const char *const *texts, int count)
+{
+    PyObject *const codes = PyDict_New();
+    int failed = codes == NULL;
+
+    for (int code = 0; code < count && !failed; code++) {
+        PyObject *const value = PyLong_FromLong(code);
+
+        failed = value == NULL || PyDict_SetItemString(codes, texts[code], value) < 0;
+        Py_XDECREF(value);
+    }
+    failed = failed || PyModule_AddObjectRef(module, name, codes) < 0;
+    Py_XDECREF(codes);
+    return failed ? -1 : 0;
+}
+
+int
+cavity_add_constants(PyObject *module)
+{
+    if (add_codes(module, "SCHEMES", schemes, PS_SCHEME_COUNT) < 0 ||
+        add_codes(module, "WALLS", walls, PS_WALL_COUNT) < 0 ||
+        add_codes(module, "DIRECTIONS", directions, PS_DIRECTION_COUNT) < 0) {
+        return -1;
+    }
+    return add_codes(module, "STAGES", stages, PS_STAGE_COUNT);
+}

@@ -1,0 +1,221 @@
+/* factor.c - the type Factor: the factors of a batch of matrices.
+ *
+ * A Factor never changes after factor_make() has returned it, so that any number of
+ * threads may solve with it at once and no lock is needed, with or without the GIL.
+ * To factor other matrices is to make another Factor.
+ */
+#include "binding.h"
+#include "call.h"
+#include "operand.h"
+
+typedef struct {
+    PyObject ob_base;
+    ps_factor factor;
+    block store;
+} factor_object;
+
+static void
+factor_dealloc(PyObject *self)
+{
+    PyTypeObject *const type = Py_TYPE(self);
+
+    block_free(&((factor_object *)self)->store);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *
+factor_nbytes(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(((factor_object *)self)->store.bytes);
+}
+
+/* Give the object its store, for the matrices that `factor` describes. */
+static int
+allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
+{
+    const ps_backend *const backend = ps_backend_get();
+    size_t bytes = 0;
+
+    *status = backend->factor_store == NULL ? PS_UNSUPPORTED
+                                            : ps_factor_check(&self->factor, NULL);
+    if (*status == PS_OK) {
+        *status = backend->factor_store(&self->factor, exec, &bytes);
+    }
+    if (*status == PS_OK && block_allocate(bytes, &self->store) < 0) {
+        return -1;
+    }
+    self->factor.store = self->store.data;
+    self->factor.store_bytes = self->store.bytes;
+    return 0;
+}
+
+/* Factor the matrices of `t`; -1 with an exception. */
+static int
+make(factor_object *self, const ps_tridiag *t, int threads, ps_status *status,
+     ps_report *report)
+{
+    size_t bytes = 0;
+    int raised;
+    call c;
+
+    if (call_begin(&c, threads) < 0 || allocate_store(self, &c.exec, status) < 0) {
+        return -1;
+    }
+    if (*status == PS_OK) {
+        *status = ps_backend_get()->factor_make_work(&self->factor, &c.exec, &bytes);
+    }
+    if (*status != PS_OK) {
+        return 0;
+    }
+    if (call_work(&c, bytes) < 0) {
+        return -1;
+    }
+    call_enter(&c);
+    *status = ps_backend_get()->factor_make(&self->factor, t, &c.exec, report);
+    raised = call_leave(&c);
+    call_end(&c);
+    return raised;
+}
+
+PyObject *
+factor_make(PyObject *module, PyObject *args)
+{
+    int pivot, threads;
+    unsigned flags;
+    PyObject *lower, *diag, *upper, *info;
+
+    if (!PyArg_ParseTuple(args, "iIOOOOi:factor_make", &pivot, &flags, &lower, &diag,
+                          &upper, &info, &threads)) {
+        return NULL;
+    }
+
+    ps_tridiag t = {0};
+    if (operand_matrix(flags, lower, diag, upper, &t) < 0 ||
+        operand_info(info, t.outer * t.inner, &t.info) < 0) {
+        return NULL;
+    }
+
+    const module_state *const state = PyModule_GetState(module);
+    PyTypeObject *const type = (PyTypeObject *)state->factor_type;
+    factor_object *const self = (factor_object *)type->tp_alloc(type, 0);
+    ps_status status = PS_OK;
+    ps_report report = {0};
+    if (self == NULL) {
+        return NULL;
+    }
+    self->factor = (ps_factor){.dtype = t.dtype,
+                               .flags = t.flags,
+                               .rows = t.rows,
+                               .outer = t.outer,
+                               .inner = t.inner,
+                               .pivot = (ps_pivot)pivot};
+    if (make(self, &t, threads, &status, &report) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    if (status != PS_OK) {
+        Py_DECREF(self);
+        return Py_BuildValue("(iOO)", (int)status, Py_None, Py_None);
+    }
+    return Py_BuildValue("(iNN)", (int)status, call_report(status, &report),
+                         (PyObject *)self);
+}
+
+static PyObject *
+solve(const ps_factor *f, const ps_factor_rhs *b, int threads)
+{
+    const ps_backend *const backend = ps_backend_get();
+    size_t bytes = 0;
+    int raised;
+    call c;
+
+    if (call_begin(&c, threads) < 0) {
+        return NULL;
+    }
+    ps_status status = backend->factor_work(f, b, &c.exec, &bytes);
+    if (status != PS_OK) {
+        return PyLong_FromLong(status);
+    }
+    if (call_work(&c, bytes) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    status = backend->factor_solve(f, b, &c.exec);
+    raised = call_leave(&c);
+    call_end(&c);
+    return raised ? NULL : PyLong_FromLong(status);
+}
+
+static PyObject *
+factor_solve(PyObject *self, PyObject *args)
+{
+    const ps_factor *const f = &((factor_object *)self)->factor;
+    int trans, outer_step, inner_step, threads;
+    PyObject *rhs, *x;
+    operand r, out;
+
+    if (!PyArg_ParseTuple(args, "iOOiii:solve", &trans, &rhs, &x, &outer_step,
+                          &inner_step, &threads)) {
+        return NULL;
+    }
+    if (operand_read(rhs, "rhs", &r) < 0 || operand_write(x, "x", &out) < 0 ||
+        operand_match(&out, &r, r.rows) < 0) {
+        return NULL;
+    }
+    if (r.dtype != f->dtype || r.rows != f->rows) {
+        PyErr_Format(PyExc_ValueError,
+                     "rhs: need the dtype and the %lld rows of the factor, got %lld rows",
+                     (long long)f->rows, (long long)r.rows);
+        return NULL;
+    }
+
+    const ps_factor_rhs b = {.trans = (ps_trans)trans,
+                             .outer = r.outer,
+                             .inner = r.inner,
+                             .outer_step = outer_step,
+                             .inner_step = inner_step,
+                             .rhs = operand_input(&r),
+                             .x = operand_output(&out)};
+    return solve(f, &b, threads);
+}
+
+PyDoc_STRVAR(factor_solve_doc,
+             "solve($self, trans, rhs, x, outer_step, inner_step, threads, /)\n--\n\n"
+             "Solve for every system of rhs, write x and return the status.");
+PyDoc_STRVAR(factor_doc, "Factors of a batch of tridiagonal matrices; immutable.");
+
+static PyMethodDef factor_methods[] = {
+    {"solve", factor_solve, METH_VARARGS, factor_solve_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef factor_getset[] = {
+    {"nbytes", factor_nbytes, NULL, "Size of the factors in bytes.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot factor_slots[] = {
+    {Py_tp_doc, (void *)factor_doc},
+    {Py_tp_dealloc, (void *)factor_dealloc},
+    {Py_tp_methods, factor_methods},
+    {Py_tp_getset, factor_getset},
+    {0, NULL},
+};
+
+#define PS_TEXT_OF_(name) #name
+#define PS_TEXT_OF(name) PS_TEXT_OF_(name)
+
+static PyType_Spec factor_spec = {
+    .name = "pysolvers." PS_TEXT_OF(PS_MODULE_NAME) ".Factor",
+    .basicsize = sizeof(factor_object),
+    .flags =
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = factor_slots,
+};
+
+PyObject *
+factor_type_new(PyObject *module)
+{
+    return PyType_FromModuleAndSpec(module, &factor_spec, NULL);
+}

@@ -1,0 +1,184 @@
+/* module.c - the extension: its functions, its constants and its start.
+ *
+ * The build gives the module's name as PS_MODULE_NAME, so that one source serves
+ * every backend. Meaning (dtype rules, axes, exceptions) belongs to Python.
+ */
+#define PS_IMPORT_NUMPY
+#include "numpy_api.h"
+
+#include "binding.h"
+#include "cavity.h"
+#include "pysolvers.h"
+
+/* Set module.name = {text of code 0: 0, text of code 1: 1, ...}. */
+static int
+add_codes(PyObject *module, const char *name, const char *const *texts, int count)
+{
+    PyObject *const codes = PyDict_New();
+    int failed = codes == NULL;
+
+    for (int code = 0; code < count && !failed; code++) {
+        PyObject *const value = PyLong_FromLong(code);
+
+        failed = value == NULL || PyDict_SetItemString(codes, texts[code], value) < 0;
+        Py_XDECREF(value);
+    }
+    failed = failed || PyModule_AddObjectRef(module, name, codes) < 0;
+    Py_XDECREF(codes);
+    return failed ? -1 : 0;
+}
+
+/* Set module.STATUS = {code: (name, text), ...}. */
+static int
+add_status(PyObject *module)
+{
+#define PS_NAME_(name, text) #name,
+    static const char *const names[] = {PS_STATUS_LIST(PS_NAME_)};
+#undef PS_NAME_
+    PyObject *const table = PyDict_New();
+    int failed = table == NULL;
+
+    for (int code = 0; code < PS_STATUS_COUNT && !failed; code++) {
+        PyObject *const key = PyLong_FromLong(code);
+        PyObject *const value =
+            Py_BuildValue("(ss)", names[code], ps_status_text((ps_status)code));
+
+        failed = key == NULL || value == NULL || PyDict_SetItem(table, key, value) < 0;
+        Py_XDECREF(key);
+        Py_XDECREF(value);
+    }
+    failed = failed || PyModule_AddObjectRef(module, "STATUS", table) < 0;
+    Py_XDECREF(table);
+    return failed ? -1 : 0;
+}
+
+static int
+add_constants(PyObject *module)
+{
+#define PS_TEXT_(name, text) text,
+    static const char *const methods[] = {PS_METHOD_LIST(PS_TEXT_)};
+    static const char *const dtypes[] = {PS_DTYPE_LIST(PS_TEXT_)};
+    static const char *const trans[] = {PS_TRANS_LIST(PS_TEXT_)};
+    static const char *const pivots[] = {PS_PIVOT_LIST(PS_TEXT_)};
+#undef PS_TEXT_
+    const ps_backend *const backend = ps_backend_get();
+
+    if (add_codes(module, "METHODS", methods, PS_METHOD_COUNT) < 0 ||
+        add_codes(module, "DTYPES", dtypes, PS_DTYPE_COUNT) < 0 ||
+        add_codes(module, "TRANS", trans, PS_TRANS_COUNT) < 0 ||
+        add_codes(module, "PIVOTS", pivots, PS_PIVOT_COUNT) < 0 ||
+        add_status(module) < 0 || cavity_add_constants(module) < 0 ||
+        PyModule_AddIntConstant(module, "PERIODIC", PS_PERIODIC) < 0 ||
+        PyModule_AddIntConstant(module, "SHORT_LOWER", PS_SHORT_LOWER) < 0 ||
+        PyModule_AddIntConstant(module, "SHORT_UPPER", PS_SHORT_UPPER) < 0 ||
+        PyModule_AddIntConstant(module, "MAX_ROWS", INT32_MAX - 1) < 0 ||
+        PyModule_AddIntConstant(module, "ABI", (long)backend->abi) < 0) {
+        return -1;
+    }
+    return PyModule_AddStringConstant(module, "NAME", backend->name);
+}
+
+static PyObject *
+describe(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return PyUnicode_FromString(ps_backend_get()->describe());
+}
+
+static PyObject *
+default_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return PyLong_FromLong(ps_backend_get()->default_threads());
+}
+
+static int
+module_exec(PyObject *module)
+{
+    module_state *const state = PyModule_GetState(module);
+
+    if (PyArray_ImportNumPyAPI() < 0) {
+        return -1;
+    }
+    state->factor_type = factor_type_new(module);
+    if (state->factor_type == NULL ||
+        PyModule_AddObjectRef(module, "Factor", state->factor_type) < 0) {
+        return -1;
+    }
+    return add_constants(module);
+}
+
+static int
+module_traverse(PyObject *module, visitproc visit, void *arg)
+{
+    Py_VISIT(((module_state *)PyModule_GetState(module))->factor_type);
+    return 0;
+}
+
+static int
+module_clear(PyObject *module)
+{
+    Py_CLEAR(((module_state *)PyModule_GetState(module))->factor_type);
+    return 0;
+}
+
+PyDoc_STRVAR(tridiag_solve_doc,
+             "tridiag_solve($module, method, pivot, flags, lower, diag, upper, rhs, x, "
+             "info, threads, variant=0, /)\n--\n\n"
+             "Solve a batch of systems of shape (outer, inner, rows); return status "
+             "and report.");
+PyDoc_STRVAR(factor_make_doc,
+             "factor_make($module, pivot, flags, lower, diag, upper, info, threads, /)\n"
+             "--\n\n"
+             "Factor a batch of matrices; return status, report and Factor.");
+PyDoc_STRVAR(cavity_iterate_doc,
+             "cavity_iterate($module, scheme, wall, direction, stages, viscosity, lid, "
+             "step, psi_sweeps, iteration, psi, omega, count, method, threads, made, /)\n"
+             "--\n\n"
+             "Iterate the lid-driven cavity; return status and report.");
+PyDoc_STRVAR(describe_doc, "describe($module)\n--\n\n"
+                           "Say what the backend runs on.");
+PyDoc_STRVAR(default_threads_doc,
+             "default_threads($module)\n--\n\n"
+             "Return the number of threads of a call with threads=0.");
+
+static PyMethodDef module_methods[] = {
+    {"tridiag_solve", tridiag_solve, METH_VARARGS, tridiag_solve_doc},
+    {"factor_make", factor_make, METH_VARARGS, factor_make_doc},
+    {"cavity_iterate", cavity_iterate, METH_VARARGS, cavity_iterate_doc},
+    {"describe", describe, METH_NOARGS, describe_doc},
+    {"default_threads", default_threads, METH_NOARGS, default_threads_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef_Slot module_slots[] = {
+    {Py_mod_exec, (void *)module_exec},
+#ifdef Py_mod_multiple_interpreters
+    {Py_mod_multiple_interpreters, Py_MOD_MULTIPLE_INTERPRETERS_NOT_SUPPORTED},
+#endif
+#ifdef Py_mod_gil
+    {Py_mod_gil, Py_MOD_GIL_NOT_USED},
+#endif
+    {0, NULL},
+};
+
+#define PS_TEXT_OF_(name) #name
+#define PS_TEXT_OF(name) PS_TEXT_OF_(name)
+#define PS_INIT_OF_(name) PyInit_##name
+#define PS_INIT_OF(name) PS_INIT_OF_(name)
+
+static PyModuleDef module_definition = {
+    .m_base = PyModuleDef_HEAD_INIT,
+    .m_name = PS_TEXT_OF(PS_MODULE_NAME),
+    .m_size = sizeof(module_state),
+    .m_methods = module_methods,
+    .m_slots = module_slots,
+    .m_traverse = module_traverse,
+    .m_clear = module_clear,
+};
+
+PyMODINIT_FUNC PS_INIT_OF(PS_MODULE_NAME)(void);
+
+PyMODINIT_FUNC
+PS_INIT_OF(PS_MODULE_NAME)(void)
+{
+    return PyModuleDef_Init(&module_definition);
+}

@@ -1,0 +1,17 @@
+/* numpy_api.h - Python and NumPy for every file of the binding. module.c defines
+ * PS_IMPORT_NUMPY and fills the table of NumPy's functions; the others use it. */
+#ifndef PS_PYTHON_NUMPY_API_H
+#define PS_PYTHON_NUMPY_API_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL ps_numpy_api
+#ifndef PS_IMPORT_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#endif

@@ -1,0 +1,158 @@
+/* operand.c - NumPy arrays as operands of the contract. */
+#include "operand.h"
+
+enum { OUTER, INNER, ROWS, AXES };
+
+static int
+dtype_of(const PyArrayObject *array, const char *name, ps_dtype *dtype)
+{
+    switch (PyArray_TYPE(array)) {
+    case NPY_FLOAT:
+        *dtype = PS_F32;
+        return 0;
+    case NPY_DOUBLE:
+        *dtype = PS_F64;
+        return 0;
+    case NPY_CFLOAT:
+        *dtype = PS_C64;
+        return 0;
+    case NPY_CDOUBLE:
+        *dtype = PS_C128;
+        return 0;
+    default:
+        PyErr_Format(PyExc_TypeError,
+                     "%s: need float32, float64, complex64 or complex128, got %R", name,
+                     (PyObject *)PyArray_DESCR(array));
+        return -1;
+    }
+}
+
+static int
+stride_of(const PyArrayObject *array, const char *name, int axis, int64_t *stride)
+{
+    const npy_intp size = PyArray_ITEMSIZE(array);
+    const npy_intp bytes = PyArray_DIM(array, axis) > 1 ? PyArray_STRIDE(array, axis) : 0;
+
+    if (bytes % size != 0) {
+        PyErr_Format(PyExc_ValueError,
+                     "%s: the stride of axis %d must be a multiple of %zd bytes, got %zd",
+                     name, axis, (Py_ssize_t)size, (Py_ssize_t)bytes);
+        return -1;
+    }
+    *stride = bytes / size;
+    return 0;
+}
+
+int
+operand_read(PyObject *object, const char *name, operand *op)
+{
+    if (!PyArray_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: need an ndarray, got %s", name,
+                     Py_TYPE(object)->tp_name);
+        return -1;
+    }
+
+    PyArrayObject *const array = (PyArrayObject *)object;
+    if (PyArray_NDIM(array) != AXES) {
+        PyErr_Format(PyExc_ValueError, "%s: need %d axes (outer, inner, rows), got %d",
+                     name, AXES, PyArray_NDIM(array));
+        return -1;
+    }
+    if (dtype_of(array, name, &op->dtype) < 0) {
+        return -1;
+    }
+    if (!PyArray_ISBEHAVED_RO(array)) {
+        PyErr_Format(PyExc_ValueError, "%s: need aligned values in native byte order",
+                     name);
+        return -1;
+    }
+    op->name = name;
+    op->data = PyArray_DATA(array);
+    op->outer = PyArray_DIM(array, OUTER);
+    op->inner = PyArray_DIM(array, INNER);
+    op->rows = PyArray_DIM(array, ROWS);
+    if (stride_of(array, name, OUTER, &op->stride.outer) < 0 ||
+        stride_of(array, name, INNER, &op->stride.inner) < 0) {
+        return -1;
+    }
+    return stride_of(array, name, ROWS, &op->stride.row);
+}
+
+int
+operand_write(PyObject *object, const char *name, operand *op)
+{
+    if (operand_read(object, name, op) < 0) {
+        return -1;
+    }
+    if (!PyArray_ISWRITEABLE((PyArrayObject *)object)) {
+        PyErr_Format(PyExc_ValueError, "%s: the array is read-only", name);
+        return -1;
+    }
+    return 0;
+}
+
+int
+operand_match(const operand *op, const operand *like, int64_t rows)
+{
+    if (op->dtype != like->dtype) {
+        PyErr_Format(PyExc_TypeError, "%s: the dtype is not the dtype of %s", op->name,
+                     like->name);
+        return -1;
+    }
+    if (op->outer != like->outer || op->inner != like->inner || op->rows != rows) {
+        PyErr_Format(
+            PyExc_ValueError, "%s: need shape (%lld, %lld, %lld), got (%lld, %lld, %lld)",
+            op->name, (long long)like->outer, (long long)like->inner, (long long)rows,
+            (long long)op->outer, (long long)op->inner, (long long)op->rows);
+        return -1;
+    }
+    return 0;
+}
+
+int
+operand_matrix(uint32_t flags, PyObject *lower, PyObject *diag, PyObject *upper,
+               ps_tridiag *t)
+{
+    operand l, d, u;
+
+    if (operand_read(diag, "diag", &d) < 0 || operand_read(lower, "lower", &l) < 0 ||
+        operand_read(upper, "upper", &u) < 0 ||
+        operand_match(&l, &d, d.rows - !!(flags & PS_SHORT_LOWER)) < 0 ||
+        operand_match(&u, &d, d.rows - !!(flags & PS_SHORT_UPPER)) < 0) {
+        return -1;
+    }
+    t->dtype = d.dtype;
+    t->flags = flags;
+    t->rows = d.rows;
+    t->outer = d.outer;
+    t->inner = d.inner;
+    t->lower = operand_input(&l);
+    t->diag = operand_input(&d);
+    t->upper = operand_input(&u);
+    return 0;
+}
+
+int
+operand_info(PyObject *object, int64_t systems, int32_t **info)
+{
+    if (object == Py_None) {
+        *info = NULL;
+        return 0;
+    }
+    if (!PyArray_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "info: need an ndarray or None, got %s",
+                     Py_TYPE(object)->tp_name);
+        return -1;
+    }
+
+    PyArrayObject *const array = (PyArrayObject *)object;
+    if (PyArray_TYPE(array) != NPY_INT32 || !PyArray_ISCARRAY(array) ||
+        PyArray_SIZE(array) != systems) {
+        PyErr_Format(PyExc_ValueError,
+                     "info: need %lld contiguous, writeable values of int32",
+                     (long long)systems);
+        return -1;
+    }
+    *info = PyArray_DATA(array);
+    return 0;
+}

@@ -1,0 +1,45 @@
+/* operand.h - NumPy arrays as operands of the contract. The binding guards the
+ * memory: what passes here can be read, or written, as its struct says. */
+#ifndef PS_PYTHON_OPERAND_H
+#define PS_PYTHON_OPERAND_H
+
+#include "numpy_api.h"
+#include "pysolvers.h"
+
+/* Shape (outer, inner, rows) of an operand, its dtype, data and strides. */
+typedef struct {
+    const char *name;
+    ps_dtype dtype;
+    int64_t rows, outer, inner;
+    void *data;
+    ps_stride stride; /* in elements; 0 along an axis of length 1 */
+} operand;
+
+/* Each returns 0, or -1 with an exception that names the operand. The arrays are
+ * borrowed: the caller keeps a reference for as long as it uses the operand. */
+int operand_read(PyObject *array, const char *name, operand *op);
+int operand_write(PyObject *array, const char *name, operand *op);
+
+/* Require the batch and dtype of `like`, and `rows` rows. */
+int operand_match(const operand *op, const operand *like, int64_t rows);
+
+/* Fill the matrix of *t, its dtype, flags and sizes. */
+int operand_matrix(uint32_t flags, PyObject *lower, PyObject *diag, PyObject *upper,
+                   ps_tridiag *t);
+
+/* Point *info at a writeable array of `systems` int32, or at nothing for None. */
+int operand_info(PyObject *array, int64_t systems, int32_t **info);
+
+static inline ps_input
+operand_input(const operand *op)
+{
+    return (ps_input){op->data, op->stride};
+}
+
+static inline ps_output
+operand_output(const operand *op)
+{
+    return (ps_output){op->data, op->stride};
+}
+
+#endif

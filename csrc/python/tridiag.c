@@ -1,0 +1,60 @@
+/* tridiag.c - tridiag_solve(): parse, call the backend without the GIL, report. */
+#include "binding.h"
+#include "call.h"
+#include "operand.h"
+
+static PyObject *
+solve(const ps_tridiag *t, const ps_options *options, int threads)
+{
+    const ps_backend *const backend = ps_backend_get();
+    ps_report report = {0};
+    ps_status status = PS_UNSUPPORTED;
+    size_t bytes = 0;
+    int raised = 0;
+    call c;
+
+    if (call_begin(&c, threads) < 0) {
+        return NULL;
+    }
+    if (backend->tridiag_work != NULL) {
+        status = backend->tridiag_work(t, options, &c.exec, &bytes);
+    }
+    if (status == PS_OK) {
+        if (call_work(&c, bytes) < 0) {
+            return NULL;
+        }
+        call_enter(&c);
+        status = backend->tridiag_solve(t, options, &c.exec, &report);
+        raised = call_leave(&c);
+        call_end(&c);
+    }
+    return raised ? NULL
+                  : Py_BuildValue("(iN)", (int)status, call_report(status, &report));
+}
+
+PyObject *
+tridiag_solve(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int method, pivot, threads, variant = 0;
+    unsigned flags;
+    PyObject *lower, *diag, *upper, *rhs, *x, *info;
+
+    if (!PyArg_ParseTuple(args, "iiIOOOOOOi|i:tridiag_solve", &method, &pivot, &flags,
+                          &lower, &diag, &upper, &rhs, &x, &info, &threads, &variant)) {
+        return NULL;
+    }
+
+    const ps_options options = {(ps_method)method, (ps_pivot)pivot, variant};
+    ps_tridiag t = {0};
+    operand d, r, out;
+    if (operand_matrix(flags, lower, diag, upper, &t) < 0 ||
+        operand_read(diag, "diag", &d) < 0 || operand_read(rhs, "rhs", &r) < 0 ||
+        operand_write(x, "x", &out) < 0 || operand_match(&r, &d, d.rows) < 0 ||
+        operand_match(&out, &d, d.rows) < 0 ||
+        operand_info(info, t.outer * t.inner, &t.info) < 0) {
+        return NULL;
+    }
+    t.rhs = operand_input(&r);
+    t.x = operand_output(&out);
+    return solve(&t, &options, threads);
+}

@@ -1,0 +1,135 @@
+"""The cases of the tridiagonal benchmark, and the operands that they share."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+AXES = {"last": -1, "first": 0, "middle": 1}
+MATRICES = ("own", "shared", "periodic", "pivoted")
+
+# The loops of peers solve about this many unknowns, scaled to the batch. The sample lies in cache,
+# which favours the peer.
+SAMPLE = 2**18
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """`systems` systems of `rows` unknowns along one axis of an array.
+
+    Parameters
+    ----------
+    matrix : {'own', 'shared', 'periodic', 'pivoted'}
+        A matrix for each system, one for all, one with corners for each, one for each that is not
+        diagonally dominant.
+    axis : {'last', 'first', 'middle'}
+        The axis of the systems: contiguous, slowest, or between two others.
+    dtype : str
+        Name of the dtype.
+    rows, systems : int
+        Length and number of the systems.
+    """
+
+    matrix: str
+    axis: str
+    dtype: str
+    rows: int
+    systems: int
+
+    @property
+    def unknowns(self) -> int:
+        """int: rows times systems."""
+        return self.rows * self.systems
+
+    @property
+    def words(self) -> float:
+        """float: fewest words moved for an unknown."""
+        return 2 + 3 / self.systems if self.matrix == "shared" else 5.0
+
+    @property
+    def bar(self) -> float | None:
+        """float or None: fraction of the floor that the package holds itself to."""
+        if self.dtype != "float64" or self.matrix == "periodic":
+            return None
+        if self.systems == 1:
+            return 0.5 if self.matrix == "own" else None
+        if self.rows > 4096:
+            return None
+        return {"own": 0.7, "pivoted": 0.6, "shared": 0.6}[self.matrix]
+
+    @property
+    def peer_bar(self) -> float | None:
+        """float or None: times faster than the loop of LAPACK calls it has to be."""
+        if (self.matrix, self.axis, self.dtype) != ("own", "last", "float64"):
+            return None
+        return {64: 10.0, 512: 6.0, 4096: 4.0}.get(self.rows)
+
+    def shape(self, systems: int | None = None) -> tuple[int, ...]:
+        """Return the shape of an array of `systems` systems, all of them by default."""
+        count = self.systems if systems is None else systems
+        if self.axis == "last":
+            return count, self.rows
+        if self.axis == "first":
+            return self.rows, count
+        inner = 2 ** math.ceil(math.log2(count) / 2)
+        return count // inner, self.rows, inner
+
+    @property
+    def axis_number(self) -> int:
+        """int: the axis of the systems."""
+        return AXES[self.axis]
+
+
+class Buffers:
+    """Random operands of one dtype, larger than the caches, viewed in the shape of each case.
+
+    Parameters
+    ----------
+    dtype : str
+        Name of the dtype.
+    size : int
+        Number of unknowns of the largest case.
+    """
+
+    def __init__(self, dtype: str, size: int) -> None:
+        rng = np.random.default_rng(size)
+
+        def uniform() -> NDArray:
+            return np.subtract(rng.random(size, np.dtype(dtype)), 0.5, dtype=dtype)
+
+        self.lower, self.upper, self.rhs, self.any_diag = (uniform() for _ in range(4))
+        self.diag = np.abs(self.lower)
+        self.diag += np.abs(self.upper)
+        self.diag += 0.5
+        self.x = np.zeros(size, dtype)
+
+    def system(self, case: Case) -> list[NDArray]:
+        """Return lower, diag, upper, rhs and x of `case`."""
+        diag = self.any_diag if case.matrix == "pivoted" else self.diag
+        count = 1 if case.matrix == "shared" else case.systems
+        matrix = [self._view(a, case, count) for a in (self.lower, diag, self.upper)]
+        return [*matrix, *(self._view(a, case, case.systems) for a in (self.rhs, self.x))]
+
+    def sample(self, case: Case, *, side_by_side: bool = False) -> list[NDArray]:
+        """Return lower, diag, upper, rhs of shape (systems, rows) for a peer."""
+        count = case.systems if side_by_side else max(1, min(case.systems, SAMPLE // case.rows))
+        flat = [a[: count * case.rows] for a in (self.lower, self.diag, self.upper, self.rhs)]
+        if side_by_side:
+            return [a.reshape(case.rows, count).T for a in flat]
+        return [a.reshape(count, case.rows) for a in flat]
+
+    @staticmethod
+    def _view(flat: NDArray, case: Case, systems: int) -> NDArray:
+        return flat[: systems * case.rows].reshape(case.shape(systems))
+
+
+def cases(dtype: str, rows: tuple[int, ...], unknowns: int, one_system: int) -> Iterator[Case]:
+    """Yield the cases of one dtype: `unknowns` in all for each of `rows`, and one long system."""
+    for matrix in MATRICES:
+        for axis in AXES:
+            for n in rows:
+                yield Case(matrix=matrix, axis=axis, dtype=dtype, rows=n, systems=unknowns // n)
+        if matrix != "shared":
+            yield Case(matrix=matrix, axis="last", dtype=dtype, rows=one_system, systems=1)

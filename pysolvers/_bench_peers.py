@@ -1,0 +1,53 @@
+"""The peers of the benchmark: how a Python user solves a batch without this package.
+
+Each peer solves `systems` systems of contiguous rows, shape (systems, rows), and returns the
+solutions. SciPy and LAPACK take one system a call, NumPy all of them a row at a time.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+Peer = Callable[[NDArray, NDArray, NDArray, NDArray], NDArray]
+
+
+def scipy_loop(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> NDArray:
+    """Solve by ``scipy.linalg.solve_banded``, one system a call."""
+    from scipy.linalg import solve_banded
+
+    x = np.empty_like(rhs)
+    banded = np.zeros((3, rhs.shape[1]), rhs.dtype)
+    for k in range(len(rhs)):
+        banded[0, 1:], banded[1], banded[2, :-1] = upper[k, :-1], diag[k], lower[k, 1:]
+        x[k] = solve_banded((1, 1), banded, rhs[k], check_finite=False)
+    return x
+
+
+def lapack_loop(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> NDArray:
+    """Solve by LAPACK's ``gtsv``, one system a call."""
+    from scipy.linalg import get_lapack_funcs
+
+    (gtsv,) = get_lapack_funcs(("gtsv",), (rhs,))
+    x = np.empty_like(rhs)
+    for k in range(len(rhs)):
+        x[k] = gtsv(lower[k, 1:], diag[k], upper[k, :-1], rhs[k])[3]
+    return x
+
+
+def numpy_thomas(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> NDArray:
+    """Solve by Thomas elimination, one row of all systems a step.
+
+    The operands are views of shape (systems, rows) of arrays that hold the systems side by side,
+    which is the layout that suits NumPy.
+    """
+    c, x = np.empty_like(rhs), np.empty_like(rhs)
+    c[:, 0] = upper[:, 0] / diag[:, 0]
+    x[:, 0] = rhs[:, 0] / diag[:, 0]
+    for i in range(1, rhs.shape[1]):
+        pivot = diag[:, i] - lower[:, i] * c[:, i - 1]
+        c[:, i] = upper[:, i] / pivot
+        x[:, i] = (rhs[:, i] - lower[:, i] * x[:, i - 1]) / pivot
+    for i in range(rhs.shape[1] - 2, -1, -1):
+        x[:, i] -= c[:, i] * x[:, i + 1]
+    return x

@@ -1,0 +1,48 @@
+"""The table of a record of the tridiagonal benchmark."""
+
+from collections.abc import Iterator
+from typing import Any
+
+PEERS = ("scipy", "lapack", "numpy")
+
+
+def table(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of the table of `record`."""
+    settings, entries = record["settings"], record["cases"]
+    yield f"{record['machine']['cpu']}, {record['kernel']}, {settings['threads']} threads"
+    yield f"copy: {record['copy']['bandwidth'] / 1e9:.1f} GB/s, bytes read plus bytes written"
+    yield f"load of the machine before: {record['load']}"
+    yield "time: ns for one unknown; floor: fraction of the fastest that the copy allows;"
+    yield f"peers: times faster than each; the loops are timed on {settings['sample']} unknowns"
+    yield ""
+    yield (
+        "matrix   axis   dtype        rows  systems method         time  floor    bar"
+        "    scipy   lapack    numpy"
+    )
+    yield from map(_line, entries)
+    yield ""
+    barred = [entry for entry in entries if entry["bar"] is not None]
+    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a bar miss it (marked !)"
+
+
+def misses(entry: dict[str, Any]) -> bool:
+    """Tell whether a case of a record stays below one of its bars."""
+    if entry["bar"] is not None and entry["fraction"] < entry["bar"]:
+        return True
+    return entry["peer_bar"] is not None and speedup(entry, "lapack") < entry["peer_bar"]
+
+
+def speedup(entry: dict[str, Any], peer: str) -> float:
+    """Return how many times faster than `peer` a case of a record is."""
+    return entry["peers"][peer] / entry["time"]
+
+
+def _line(entry: dict[str, Any]) -> str:
+    bar = "" if entry["bar"] is None else f"{entry['bar']:.0%}{'!' if misses(entry) else ' '}"
+    line = (
+        f"{entry['matrix']:8} {entry['axis']:6} {entry['dtype']:7} {entry['rows']:9}"
+        f" {entry['systems']:8} {entry['method']:10} {entry['time']:8.2f} {entry['fraction']:6.0%}"
+        f" {bar:>6}"
+    )
+    ratios = (f"{speedup(entry, p):.1f} x" if p in entry["peers"] else "" for p in PEERS)
+    return (line + "".join(f"{ratio:>9}" for ratio in ratios)).rstrip()

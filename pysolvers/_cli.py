@@ -1,0 +1,101 @@
+"""The command line: ``python -m pysolvers info | run CASE | bench NAME``.
+
+Results go to stdout, messages and progress to stderr. Exit codes: 0 success, 1 the computation
+failed, 2 wrong usage, 130 interrupted.
+"""
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from . import _backends, _bench, _case_cavity, _machine
+from ._errors import PysolversError
+
+OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line `argv`, ``sys.argv[1:]`` by default, and return the exit code."""
+    args = build_parser().parse_args(argv)
+    try:
+        code: int = args.run(args)
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader has seen enough. Keep the interpreter from flushing into the closed pipe.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (PysolversError, OSError) as error:
+        return _say(error, FAILED)
+    except ValueError as error:  # what the package raises for an argument out of its range
+        return _say(error, USAGE)
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m pysolvers", description="Batched tridiagonal solves and flow solvers."
+    )
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    info = commands.add_parser("info", help="tell versions, backends and the machine")
+    info.add_argument("--json", action="store_true", help="print one JSON object")
+    info.set_defaults(run=run_info)
+
+    run = commands.add_parser("run", help="solve a case and compare it with published results")
+    case = run.add_subparsers(metavar="CASE", required=True)
+    cavity = case.add_parser("cavity", help="the steady lid-driven cavity")
+    _case_cavity.add_cavity_arguments(cavity)
+    cavity.set_defaults(run=_case_cavity.run_cavity)
+
+    bench = commands.add_parser("bench", help="measure the speed on this machine")
+    name = bench.add_subparsers(metavar="NAME", required=True)
+    tridiagonal = name.add_parser("tridiagonal", help="solve_tridiagonal and its peers")
+    _bench.add_tridiagonal_arguments(tridiagonal)
+    tridiagonal.set_defaults(run=_bench.run_tridiagonal)
+    return parser
+
+
+def run_info(args: argparse.Namespace) -> int:
+    """Print what ``python -m pysolvers info`` tells. Return the exit code."""
+    found = collect_info()
+    if args.json:
+        print(json.dumps(found, indent=1))
+        return OK
+    lines = {name: text or "not installed" for name, text in found["versions"].items()}
+    for name, backend in found["backends"].items():
+        lines[f"backend {name}"] = backend["description"] or f"none: {backend['reason']}"
+    lines["threads"] = found["threads"] or "none"
+    lines["processor"] = f"{found['machine']['cpu']}, {found['machine']['cpus']} usable"
+    for name, text in lines.items():
+        print(f"{name:13} {text}")
+    return OK
+
+
+def collect_info() -> dict[str, Any]:
+    """Return versions, backends, default number of threads of the CPU, and machine.
+
+    A backend that cannot be used has no description but the reason why.
+    """
+    backends = {}
+    for name in _backends.names():
+        reason = _backends.unavailable_reason(name)
+        description = None if reason else _backends.require(name).describe()
+        backends[name] = {"available": not reason, "reason": reason, "description": description}
+    available = backends["cpu"]["available"]
+    return {
+        "versions": _machine.versions("pysolvers", "numpy", "scipy", "matplotlib", "tqdm"),
+        "backends": backends,
+        "threads": _backends.require("cpu").default_threads() if available else None,
+        "machine": _machine.machine(),
+    }
+
+
+def _say(message: object, code: int) -> int:
+    print(f"pysolvers: {message}", file=sys.stderr)
+    return code

@@ -1,0 +1,116 @@
+"""Exceptions and warnings of the package, and the two places that raise them."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "BackendError",
+    "ConvergenceError",
+    "PysolversError",
+    "SingularSystemError",
+    "SingularSystemWarning",
+]
+
+
+class PysolversError(Exception):
+    """Base of the errors that a computation, not an argument, causes."""
+
+
+class BackendError(PysolversError, RuntimeError):
+    """A backend is missing, does not offer an operation, or its device failed."""
+
+
+class ConvergenceError(PysolversError):
+    """An iteration ended without reaching its tolerance.
+
+    Parameters
+    ----------
+    message : str
+        Operation, rule and values.
+    result : object, optional
+        What the iteration had when it ended, with its history.
+
+    Attributes
+    ----------
+    result : object
+        The same.
+    """
+
+    def __init__(self, message: str, result: object = None) -> None:
+        super().__init__(message, result)
+        self.message = message
+        self.result = result
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class SingularSystemError(PysolversError, np.linalg.LinAlgError):
+    """At least one system met a zero pivot; the other systems are solved.
+
+    Parameters
+    ----------
+    systems : ndarray of int, shape (K, ndim - 1)
+        Batch indices of the failed systems, in ascending order.
+    rows : ndarray of int, shape (K,)
+        Row of the first pivot of each of them that is zero, or whose reciprocal
+        overflows.
+
+    Attributes
+    ----------
+    systems, rows : ndarray of int
+        The same.
+    """
+
+    def __init__(self, systems: NDArray[np.intp], rows: NDArray[np.intp]) -> None:
+        super().__init__(systems, rows)
+        self.systems = systems
+        self.rows = rows
+
+    def __str__(self) -> str:
+        return singular_text(self.systems, self.rows)
+
+
+class SingularSystemWarning(RuntimeWarning):
+    """What `SingularSystemError` says, as a warning."""
+
+
+def singular_text(systems: NDArray[np.intp], rows: NDArray[np.intp]) -> str:
+    """Say how many systems met a zero pivot, and where the first of them did."""
+    row = f"row {int(rows[0])}"
+    if systems.shape[1] == 0:
+        return f"the system met a zero pivot in {row}"
+    first = tuple(map(int, systems[0]))
+    count = "1 system" if len(rows) == 1 else f"{len(rows)} systems, the first"
+    return f"a zero pivot in {count} at batch index {first}, {row}"
+
+
+_VALUE_ERRORS = {"PS_BAD_ARGUMENT", "PS_BAD_LAYOUT"}
+
+
+def raise_for_status(status: int, table: Mapping[int, tuple[str, str]], operation: str) -> None:
+    """Raise the exception that a status other than success stands for.
+
+    Parameters
+    ----------
+    status : int
+        What the backend returned.
+    table : mapping
+        ``STATUS`` of the backend: code to name and text.
+    operation : str
+        What was asked, for the message.
+
+    Raises
+    ------
+    ValueError
+        For a bad argument or layout.
+    BackendError
+        For everything else.
+    """
+    name, text = table[status]
+    if name == "PS_OK":
+        return
+    kind = ValueError if name in _VALUE_ERRORS else BackendError
+    raise kind(f"{operation}: {text} ({name})")

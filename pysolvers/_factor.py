@@ -1,0 +1,324 @@
+"""Factors of batched tridiagonal matrices, to solve with them often."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._arrays import Shape, as_operands, check_out, resolve_shape
+from ._backends import parse_device, require
+from ._errors import raise_for_status
+from ._lines import (
+    Plan,
+    batch_strides,
+    contiguous_strides,
+    lines_view,
+    plan_lines,
+    write_lines,
+)
+from ._options import (
+    OnSingular,
+    Singular,
+    SolveInfo,
+    check_choice,
+    check_policy,
+    check_threads,
+    find_singular,
+    pivot_code,
+    shape_flags,
+)
+
+__all__ = ["TridiagonalFactor"]
+
+Array = NDArray[Any]
+
+_NAMES = ("lower", "diag", "upper")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Factors:
+    """What one factorisation made; replaced as a whole."""
+
+    core: Any  # the backend's Factor; None if there is nothing to solve
+    plan: Plan
+    info: SolveInfo
+    singular: Singular
+
+
+class TridiagonalFactor:
+    r"""Factors of a batch of tridiagonal matrices.
+
+    Made by `pysolvers.factor_tridiagonal`. Any number of threads may solve with one factor at
+    once, also while another refactors: each solve uses either the old or the new
+    matrices.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Broadcast shape of the diagonals, n entries along `axis`.
+    axis : int
+        Axis of the matrices in `shape`, counted from its end: negative.
+    dtype : dtype
+        Of the factors, right-hand sides and solutions.
+    rows : int
+        n.
+    pivot : bool or None
+        As given.
+    periodic : bool
+        As given.
+    info : SolveInfo
+        What the factorisation did.
+    nbytes : int
+        Size of the factors in bytes.
+    """
+
+    def __init__(
+        self,
+        lower: ArrayLike,
+        diag: ArrayLike,
+        upper: ArrayLike,
+        *,
+        axis: int = -1,
+        pivot: bool | None = None,
+        periodic: bool = False,
+        on_singular: OnSingular = "raise",
+        device: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        self._backend_name, self._device = parse_device(device)
+        self._backend = require(self._backend_name)
+        self._pivot_code = pivot_code(pivot, self._backend.PIVOTS)
+        self._policy = check_policy(on_singular)
+        self._threads = check_threads(threads)
+        self.pivot = pivot
+        self.periodic = bool(periodic)
+
+        operands, self.dtype, copied = as_operands({"lower": lower, "diag": diag, "upper": upper})
+        named = dict(zip(_NAMES, operands, strict=True))
+        if not any(array.ndim for array in operands):
+            raise ValueError("lower, diag and upper are all 0-d: the number of rows is unknown")
+        shape = resolve_shape(named, axis, leader="diag", periodic=self.periodic)
+        if shape.rows > self._backend.MAX_ROWS:
+            limit = self._backend.MAX_ROWS
+            raise ValueError(f"a matrix may have at most {limit} rows, got {shape.rows}")
+        self.shape = shape.full
+        self.axis = shape.axis - len(shape.full)
+        self.rows = shape.rows
+        self._factors = self._factor(operands, shape, copied, stacklevel=3)
+
+    @property
+    def info(self) -> SolveInfo:
+        """What the last factorisation did."""
+        return self._factors.info
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the factors in bytes."""
+        core = self._factors.core
+        return core.nbytes if core is not None else 0
+
+    def __repr__(self) -> str:
+        return (
+            f"<TridiagonalFactor shape={self.shape} axis={self.axis} dtype={self.dtype} "
+            f"method={self.info.method}>"
+        )
+
+    def solve(
+        self,
+        rhs: ArrayLike,
+        *,
+        trans: str = "N",
+        out: Array | None = None,
+        threads: int | None = None,
+    ) -> Array:
+        r"""Solve with the factored matrices.
+
+        Parameters
+        ----------
+        rhs : array_like, shape (..., n, ...)
+            Right-hand sides, n of them along the axis of the matrices, which is counted
+            from the end. The shape of the other axes of the factor must broadcast to
+            the shape of those of `rhs`.
+        trans : {'N', 'T', 'H'}
+            Whether to solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
+        out : ndarray, optional
+            Result array of the factor's dtype and the shape of `rhs`. It may be `rhs`
+            itself and may not overlap it otherwise.
+        threads : int, optional
+            Number of host threads; by default as in `solve_tridiagonal`.
+
+        Returns
+        -------
+        ndarray, shape of `rhs`
+            The solutions; `out` if it was given. Those of singular matrices are NaN if
+            the factor was made with ``on_singular='nan'``, else unspecified.
+
+        Raises
+        ------
+        TypeError
+            If `rhs` has not the dtype of the factor; integers are converted.
+        ValueError
+            If shapes do not fit, `trans` is unknown or `out` cannot hold the result.
+
+        Notes
+        -----
+        `rhs` and `out` are copied once if their batch axes do not merge as those of the
+        matrices did. A factor whose own axes did not merge to one is solved for each
+        index of the axes over which it is shared, one after the other.
+        """
+        code = check_choice("trans", trans, self._backend.TRANS)
+        count = check_threads(threads)
+        (_, array), _, _ = as_operands({"the factor": self._token(), "rhs": rhs})
+        shape = self._rhs_shape(array)
+        if out is None:
+            x = np.empty_like(array)
+        else:
+            x = check_out(out, array.shape, self.dtype, {"rhs": np.asarray(rhs)})
+        if x.size == 0:
+            return x
+
+        factors = self._factors
+        views = (shape.batch_first(array), shape.batch_first(x))
+        if factors.plan.outer or factors.plan.inner:
+            self._solve_own(factors, shape.batch, views, code, count)
+        else:
+            self._solve_shared(factors, shape.batch, views, code, count)
+        if self._policy == "nan":
+            factors.singular.fill_nan(views[1], factors.plan.batch)
+        return x
+
+    def refactor(self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike) -> None:
+        """Factor other matrices of the same shape and dtype, with the same options.
+
+        The old factors stay if this raises, and serve the solves that are under way.
+
+        Parameters
+        ----------
+        lower, diag, upper : array_like, shape broadcastable to `shape`
+            The new diagonals, as in `factor_tridiagonal`.
+
+        Raises
+        ------
+        TypeError
+            If their dtype is not the dtype of the factor.
+        ValueError
+            If they do not broadcast to its shape.
+        SingularSystemError
+            If a matrix is singular and `on_singular` was ``'raise'``.
+        """
+        token = np.broadcast_to(self._token(), self.shape)
+        named = {"factor": token, "lower": lower, "diag": diag, "upper": upper}
+        (_, *operands), _, copied = as_operands(named)
+        arrays = {**dict(zip(_NAMES, operands, strict=True)), "factor": token}
+        shape = resolve_shape(arrays, self.axis, leader="factor", periodic=self.periodic)
+        if shape.full != self.shape:
+            raise ValueError(f"need matrices of shape {self.shape}, got {shape.full}")
+        self._factors = self._factor(operands, shape, copied, stacklevel=2)
+
+    def _token(self) -> Array:
+        """Return an array that stands for the factor's dtype."""
+        return np.empty((1,), self.dtype)
+
+    def _factor(
+        self, operands: Sequence[Array], shape: Shape, converted: Sequence[str], *, stacklevel: int
+    ) -> _Factors:
+        views = [shape.batch_first(array) for array in operands]
+        # The batch axes merge as far as those of a C-contiguous right-hand side do.
+        guide = list(contiguous_strides(shape.full, self.dtype.itemsize))
+        del guide[shape.axis]
+        strides = [*(batch_strides(view) for view in views), guide]
+        plan = plan_lines(shape.batch, strides, guide, keep=(3,))
+        failed = np.zeros(plan.size(range(len(shape.batch))), np.int32)
+        core = None
+        report: dict[str, Any] = {"method": "auto", "pivoted": 0, "kernel": "", "threads": 0}
+        if failed.size and shape.rows:
+            flags = shape_flags(self._backend, shape, self.periodic)
+            lines = [plan.lines(view, shape.rows) for view in views]
+            status, report, core = self._backend.factor_make(
+                self._pivot_code, flags, *lines, failed, self._threads
+            )
+            raise_for_status(status, self._backend.STATUS, "factor_tridiagonal")
+        singular = find_singular(failed, plan)
+        singular.report(self._policy, stacklevel=stacklevel + 1)
+        copied = dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))
+        info = SolveInfo(
+            **report,
+            systems=len(failed),
+            rows=shape.rows,
+            dtype=self.dtype,
+            backend=self._backend_name,
+            device=self._device,
+            copied=tuple(copied),
+            singular=singular.systems,
+            singular_rows=singular.rows,
+        )
+        return _Factors(core, plan, info, singular)
+
+    def _rhs_shape(self, rhs: Array) -> Shape:
+        missing = rhs.ndim - len(self.shape)
+        fits = missing >= 0 and rhs.shape[self.axis] == self.rows
+        if not fits or any(
+            size not in (1, asked)
+            for size, asked in zip(self.shape, rhs.shape[missing:], strict=True)
+        ):
+            raise ValueError(
+                f"rhs has shape {rhs.shape}, to which {self.shape} of the factor does not "
+                f"broadcast with {self.rows} rows along axis {self.axis}"
+            )
+        return Shape(rhs.shape, rhs.ndim + self.axis, (False,))
+
+    def _solve_shared(
+        self,
+        factors: _Factors,
+        batch: tuple[int, ...],
+        views: tuple[Array, Array],
+        trans: int,
+        threads: int,
+    ) -> None:
+        """Solve with one matrix: the batch axes of rhs and x merge freely."""
+        strides = [batch_strides(view) for view in views]
+        plan = plan_lines(batch, strides, strides[1])
+        rhs, x = (plan.lines(view, self.rows) for view in views)
+        self._call(factors, trans, rhs, x, (0, 0), threads)
+        if 1 in plan.copied:
+            plan.restore(x, views[1])
+
+    def _solve_own(
+        self,
+        factors: _Factors,
+        batch: tuple[int, ...],
+        views: tuple[Array, Array],
+        trans: int,
+        threads: int,
+    ) -> None:
+        """Solve with a batch of matrices, perhaps shared over more axes of rhs."""
+        first = len(batch) - len(factors.plan.batch)
+        outer = [first + axis for axis in factors.plan.outer]
+        inner = [first + axis for axis in factors.plan.inner]
+        strides = batch_strides(views[1])
+        shared = sorted(
+            (k for k, n in enumerate(batch) if n > 1 and k not in (*outer, *inner)),
+            key=lambda k: -abs(strides[k]),
+        )
+        rhs, x = (lines_view(view, (shared, outer, inner), batch) for view in views)
+        if outer:
+            for rhs_part, x_part in zip(rhs, x, strict=True):
+                self._call(factors, trans, rhs_part, x_part, (1, 1), threads)
+        else:
+            self._call(factors, trans, rhs[:, 0], x[:, 0], (0, 1), threads)
+        if not np.may_share_memory(x, views[1]):
+            write_lines(x, views[1], [*shared, *outer, *inner])
+
+    def _call(
+        self,
+        factors: _Factors,
+        trans: int,
+        rhs: Array,
+        x: Array,
+        steps: tuple[int, int],
+        threads: int,
+    ) -> None:
+        status = factors.core.solve(trans, rhs, x, *steps, threads)
+        raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")

@@ -1,0 +1,58 @@
+"""What the machine is: the facts that `info` prints and every record of a benchmark keeps."""
+
+import os
+import platform
+from importlib import metadata
+from pathlib import Path
+
+_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def cpu_model() -> str:
+    """Return the name of the processor, as the system tells it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor() or platform.machine()
+
+
+def cpu_count() -> int:
+    """Return the number of processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def last_level_cache(default: int = 2**25) -> int:
+    """Return the size of the largest cache in bytes, or `default` where the system does not say."""
+    sizes = [path.read_text().strip() for path in _CACHES.glob("index*/size")]
+    return max((int(size[:-1]) * _UNITS[size[-1]] for size in sizes), default=default)
+
+
+def load() -> float | None:
+    """Return how many processes have wanted to run over the last minute; None if unknown."""
+    return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
+
+
+def versions(*packages: str) -> dict[str, str | None]:
+    """Return the version of Python and of each of `packages`, None for one that is missing."""
+    found: dict[str, str | None] = {"python": platform.python_version()}
+    for name in packages:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            found[name] = None
+    return found
+
+
+def machine() -> dict[str, str | int]:
+    """Return processor, processors usable, largest cache in bytes and system."""
+    return {
+        "cpu": cpu_model(),
+        "cpus": cpu_count(),
+        "last_level_cache": last_level_cache(),
+        "system": f"{platform.system()} {platform.machine()}",
+    }

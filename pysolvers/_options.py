@@ -1,0 +1,179 @@
+"""Checks of the options that the solvers share, and what a solve tells of itself."""
+
+import operator
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._arrays import Shape
+from ._errors import SingularSystemError, SingularSystemWarning, singular_text
+from ._lines import Plan
+
+__all__ = [
+    "OnSingular",
+    "Singular",
+    "SolveInfo",
+    "check_choice",
+    "check_policy",
+    "check_threads",
+    "find_singular",
+    "pivot_code",
+    "shape_flags",
+]
+
+OnSingular = Literal["raise", "warn", "nan", "ignore"]
+
+_POLICIES = ("raise", "warn", "nan", "ignore")
+_MAX_THREADS = 2**15
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SolveInfo:
+    """What a solve did, and with what.
+
+    Attributes
+    ----------
+    method : str
+        The algorithm; ``"auto"`` only if there was nothing to solve.
+    pivoted : int
+        Number of systems solved with row exchanges.
+    systems : int
+        Number of systems.
+    rows : int
+        Length of each system.
+    dtype : dtype
+        Of operands and result.
+    backend : str
+        ``"cpu"`` or ``"cuda"``.
+    device : int
+        Number of the device; 0 on the CPU.
+    kernel : str
+        Instruction set, or kernel of the device.
+    threads : int
+        Host threads used.
+    copied : tuple of str
+        Names of the operands that could not be used in place: their dtype, alignment
+        or byte order was another, or their batch axes do not merge to two.
+    singular : ndarray of int, shape (K, ndim - 1)
+        Batch indices of the systems that met a zero pivot, in ascending order.
+    singular_rows : ndarray of int, shape (K,)
+        Row of the first zero pivot of each of them.
+    """
+
+    method: str
+    pivoted: int
+    systems: int
+    rows: int
+    dtype: np.dtype
+    backend: str
+    device: int
+    kernel: str
+    threads: int
+    copied: tuple[str, ...]
+    singular: NDArray[np.intp]
+    singular_rows: NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Singular:
+    """Systems that met a zero pivot: batch indices (K, axes) and rows (K,)."""
+
+    systems: NDArray[np.intp]
+    rows: NDArray[np.intp]
+
+    def report(self, policy: str, *, stacklevel: int) -> None:
+        """Raise or warn, if there is such a system and the policy wants it."""
+        if not len(self.rows):
+            return
+        if policy == "raise":
+            raise SingularSystemError(self.systems, self.rows)
+        if policy == "warn":
+            text = singular_text(self.systems, self.rows)
+            warnings.warn(text, SingularSystemWarning, stacklevel=stacklevel + 1)
+
+    def fill_nan(self, x: NDArray[Any], batch: Sequence[int]) -> None:
+        """Write NaN to these systems of x, whose last axis runs along the systems.
+
+        `batch` is the shape of the batch in which they were found. Along its axes of
+        length 1, x may be longer, and it may have more axes in front.
+        """
+        if not len(self.rows):
+            return
+        places = [
+            slice(None) if size == 1 else place
+            for size, place in zip(batch, self.systems.T, strict=True)
+        ]
+        x[(..., *places, slice(None))] = np.nan
+
+
+def find_singular(info: NDArray[np.int32], plan: Plan) -> Singular:
+    """Find the failed systems of a batch in what the backend wrote to `info`."""
+    if not info.any():
+        return Singular(np.zeros((0, len(plan.batch)), np.intp), np.zeros(0, np.intp))
+    failed = np.flatnonzero(info)
+    systems = plan.unravel(failed)
+    rows = info[failed].astype(np.intp) - 1
+    if len(rows) > 1:
+        order = np.lexsort(systems.T[::-1])
+        systems, rows = systems[order], rows[order]
+    return Singular(systems, rows)
+
+
+def check_choice(name: str, value: object, table: Mapping[str, int]) -> int:
+    """Return the code of a text option, or raise naming the choices."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be a str, got {type(value).__name__}")
+    if value not in table:
+        raise ValueError(f"{name} must be one of {', '.join(table)}; got {value!r}")
+    return table[value]
+
+
+def check_policy(value: str) -> str:
+    """Return `on_singular` if it is one of the four, or raise."""
+    check_choice("on_singular", value, dict.fromkeys(_POLICIES, 0))
+    return value
+
+
+def check_threads(threads: int | None) -> int:
+    """Return the number of threads, 0 for None, or raise."""
+    if threads is None:
+        return 0
+    if isinstance(threads, bool | np.bool_):
+        raise TypeError("threads must be an int or None, got bool")
+    try:
+        count = operator.index(threads)
+    except TypeError:
+        kind = type(threads).__name__
+        raise TypeError(f"threads must be an int or None, got {kind}") from None
+    if not 1 <= count <= _MAX_THREADS:
+        raise ValueError(f"threads must be in 1 .. {_MAX_THREADS}, got {count}")
+    return count
+
+
+def pivot_code(pivot: bool | None, pivots: Mapping[str, int], method: str = "auto") -> int:
+    """Return the backend's code of `pivot`, or raise where the method contradicts."""
+    if pivot is not None and not isinstance(pivot, bool | np.bool_):
+        raise TypeError(f"pivot must be a bool or None, got {type(pivot).__name__}")
+    if method == "pivoted" and pivot is not None and not pivot:
+        raise ValueError("pivot=False contradicts method='pivoted'")
+    if method not in ("auto", "pivoted") and pivot:
+        raise ValueError(f"pivot=True needs method 'auto' or 'pivoted', got {method!r}")
+    if method not in ("auto", "pivoted"):
+        return pivots["never"]
+    if method == "pivoted" or pivot:
+        return pivots["always"]
+    return pivots["auto" if pivot is None else "never"]
+
+
+def shape_flags(backend: ModuleType, shape: Shape, periodic: bool) -> int:
+    """Return the flags of the contract for lower, diag, upper of a shape."""
+    short_lower, _, short_upper = shape.short[:3]
+    flags = backend.PERIODIC if periodic else 0
+    flags |= backend.SHORT_LOWER if short_lower else 0
+    flags |= backend.SHORT_UPPER if short_upper else 0
+    return flags

@@ -1,0 +1,313 @@
+"""What a solution of the lid-driven cavity tells."""
+
+import os
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _fields
+from ._files import read_npz, write_npz
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["CavityHistory", "CavityResult", "Vortex"]
+
+_KIND = "pysolvers cavity result"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CavityHistory:
+    """Residuals in the course of an iteration, all arrays of one length.
+
+    Parameters
+    ----------
+    iteration : ndarray of int
+        Iterations made.
+    psi, omega : ndarray of float
+        Root mean square residuals of both equations, as `CavityResult.residual` has them.
+    step : ndarray of float
+        Pseudo-time step that led there, in units of side over lid speed; NaN for line
+        Jacobi.
+    """
+
+    iteration: NDArray[np.int64]
+    psi: NDArray[np.float64]
+    omega: NDArray[np.float64]
+    step: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Vortex:
+    """Centre of a vortex.
+
+    Parameters
+    ----------
+    x, y : float
+        Place, in units of the side.
+    psi, omega : float
+        Streamfunction (lid speed times side) and vorticity (lid speed over side) there.
+    """
+
+    x: float
+    y: float
+    psi: float
+    omega: float
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class CavityResult:
+    """State of a lid-driven cavity, with the history that led to it.
+
+    Lengths are in units of the side and velocities in those of `lid_velocity`. Fields have
+    the shape (n, n) with y along the first axis: ``psi[j, i]`` lies at ``(x[i], y[j])``.
+
+    Parameters
+    ----------
+    psi, omega : ndarray of float, shape (n, n)
+        Streamfunction and vorticity. The corners of `omega` have no meaning.
+    reynolds : float
+        Lid speed times side over kinematic viscosity.
+    lid_velocity : float
+        Velocity of the lid along x.
+    wall, method, line_method : str
+        Wall formula, iteration, and algorithm of its tridiagonal lines.
+    iterations : int
+        Iterations from rest to this state.
+    residual : float
+        The larger of the root mean square residuals of both equations over the interior
+        nodes, in units of lid speed over side (psi) and its square (omega).
+    stop_reason : {'converged', 'max_iterations', 'diverged', 'callback', 'running'}
+        Why the iteration ended.
+    history : CavityHistory
+        Residuals every 20 iterations.
+    seconds : dict of str to float
+        Time spent in the stages of the iterations: omega, psi, walls, residual.
+    backend, kernel : str
+        Backend and instruction set of the lines.
+    threads : int
+        Threads used.
+    """
+
+    psi: NDArray[np.float64]
+    omega: NDArray[np.float64]
+    reynolds: float
+    lid_velocity: float
+    wall: str
+    method: str
+    line_method: str
+    iterations: int
+    residual: float
+    stop_reason: str
+    history: CavityHistory
+    seconds: dict[str, float]
+    backend: str
+    kernel: str
+    threads: int
+
+    @property
+    def n(self) -> int:
+        """Nodes along each side, walls included."""
+        return self.psi.shape[0]
+
+    @property
+    def converged(self) -> bool:
+        """Whether the tolerance was reached."""
+        return self.stop_reason == "converged"
+
+    @cached_property
+    def x(self) -> NDArray[np.float64]:
+        """Places of the nodes along x, from 0 to 1: shape (n,)."""
+        return np.linspace(0.0, 1.0, self.n)
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Places of the nodes along y, from 0 to 1: shape (n,)."""
+        return self.x
+
+    @cached_property
+    def _velocity(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        return _fields.velocity(self.psi, self.lid_velocity)
+
+    @property
+    def u(self) -> NDArray[np.float64]:
+        """Velocity along x: shape (n, n)."""
+        return self._velocity[0]
+
+    @property
+    def v(self) -> NDArray[np.float64]:
+        """Velocity along y: shape (n, n)."""
+        return self._velocity[1]
+
+    def centreline_u(self, y: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return u on the line x = 1/2.
+
+        Parameters
+        ----------
+        y : array_like, optional
+            Places in [0, 1], by cubic interpolation; the nodes by default.
+
+        Returns
+        -------
+        u : ndarray of float
+            One value a place.
+        """
+        line = _fields.middle(self.u, 1)
+        return line if y is None else _fields.interpolate(line, y)
+
+    def centreline_v(self, x: ArrayLike | None = None) -> NDArray[np.float64]:
+        """Return v on the line y = 1/2.
+
+        Parameters
+        ----------
+        x : array_like, optional
+            Places in [0, 1], by cubic interpolation; the nodes by default.
+
+        Returns
+        -------
+        v : ndarray of float
+            One value a place.
+        """
+        line = _fields.middle(self.v, 0)
+        return line if x is None else _fields.interpolate(line, x)
+
+    def primary_vortex(self, *, refine: bool = True) -> Vortex:
+        """Return the centre of the main vortex, where psi is farthest from zero.
+
+        Parameters
+        ----------
+        refine : bool, default: True
+            Fit a quadratic to the nine nodes around the extreme node; otherwise take
+            that node as it is.
+
+        Returns
+        -------
+        vortex : Vortex
+            Place, psi and omega.
+        """
+        j, i = np.unravel_index(np.argmax(np.abs(self.psi)), self.psi.shape)
+        inside = 0 < j < self.n - 1 and 0 < i < self.n - 1
+        if refine and inside:
+            return Vortex(*_fields.fit_peak(self.psi, self.omega, int(j), int(i)))
+        return Vortex(
+            float(self.x[i]), float(self.y[j]), float(self.psi[j, i]), float(self.omega[j, i])
+        )
+
+    def wall_vorticity(self, side: str = "lid") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return the vorticity along a wall.
+
+        Parameters
+        ----------
+        side : {'lid', 'bottom', 'left', 'right'}, default: 'lid'
+            The wall.
+
+        Returns
+        -------
+        place : ndarray of float, shape (n - 2,)
+            Coordinate along the wall of its nodes, corners apart.
+        omega : ndarray of float, shape (n - 2,)
+            Vorticity there.
+
+        Raises
+        ------
+        ValueError
+            If there is no such wall.
+        """
+        walls = {
+            "lid": self.omega[-1],
+            "bottom": self.omega[0],
+            "left": self.omega[:, 0],
+            "right": self.omega[:, -1],
+        }
+        if side not in walls:
+            raise ValueError(f"side must be one of {', '.join(walls)}; got {side!r}")
+        return self.x[1:-1].copy(), walls[side][1:-1].copy()
+
+    def plot(self, tables: "dict[str, dict[str, Any]] | None" = None) -> "Figure":
+        """Draw streamlines, vorticity, centre-line profiles and residuals.
+
+        Parameters
+        ----------
+        tables : dict, optional
+            Published profiles to compare with: name to columns ``y, u`` and ``x, v``.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            The figure; matplotlib comes with the extra ``plot``.
+        """
+        from ..plots.cavity import plot_cavity
+
+        return plot_cavity(self, tables)
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write the result to an npz file of exactly this name, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        """
+        facts = {name: getattr(self, name) for name in _FACTS}
+        history = {f"history_{k}": v for k, v in asdict(self.history).items()}
+        write_npz(path, _KIND, facts, {"psi": self.psi, "omega": self.omega, **history})
+
+    @classmethod
+    def load(cls, path: "str | os.PathLike[str]") -> "CavityResult":
+        """Read a result that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Returns
+        -------
+        result : CavityResult
+            The same, bit for bit.
+
+        Raises
+        ------
+        ValueError
+            If the file holds something else.
+        """
+        facts, arrays = read_npz(path, _KIND)
+        history = {k: arrays[f"history_{k}"] for k in CavityHistory.__slots__}
+        return cls(
+            psi=arrays["psi"], omega=arrays["omega"], history=CavityHistory(**history), **facts
+        )
+
+    def _repr_html_(self) -> str:
+        vortex = self.primary_vortex()
+        rows = {
+            "Reynolds number": f"{self.reynolds:g}",
+            "nodes": f"{self.n} × {self.n}",
+            "wall formula": self.wall,
+            "method": f"{self.method}, lines by {self.line_method}",
+            "iterations": f"{self.iterations} ({self.stop_reason})",
+            "residual": f"{self.residual:.2e}",
+            "primary vortex": f"psi {vortex.psi:.6f}, omega {vortex.omega:.5f} "
+            f"at ({vortex.x:.4f}, {vortex.y:.4f})",
+            "time": f"{sum(self.seconds.values()):.2f} s, {self.threads} threads, {self.kernel}",
+        }
+        cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
+        return f"<table><caption>Lid-driven cavity</caption>{cells}</table>"
+
+
+_FACTS = (
+    "reynolds",
+    "lid_velocity",
+    "wall",
+    "method",
+    "line_method",
+    "iterations",
+    "residual",
+    "stop_reason",
+    "seconds",
+    "backend",
+    "kernel",
+    "threads",
+)

@@ -1,0 +1,112 @@
+"""Checked parameters of a lid-driven cavity."""
+
+import operator
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from math import isfinite
+from typing import Any
+
+from .. import _backends
+from .._errors import BackendError
+from .._options import check_choice, check_threads
+
+__all__ = ["CavitySettings"]
+
+_LINE_METHODS = ("auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
+_SERIAL_BELOW = 200  # nodes a side: below, waking threads costs more than they save
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CavitySettings:
+    """Parameters of `LidDrivenCavity`; see there."""
+
+    re: float
+    n: int
+    lid_velocity: float
+    wall: str
+    method: str
+    line_method: str
+    direction: str
+    psi: str
+    psi_sweeps: int
+    step: float | None
+    device: str | None
+    threads: int | None
+
+    def __post_init__(self) -> None:
+        _require_finite("re", self.re)
+        _require_finite("lid_velocity", self.lid_velocity)
+        _require(self.re > 0, "re must be positive", self.re)
+        _require(self.lid_velocity != 0, "lid_velocity must not be 0", self.lid_velocity)
+        object.__setattr__(self, "n", _index("n", self.n, 5))
+        object.__setattr__(self, "psi_sweeps", _index("psi_sweeps", self.psi_sweeps, 1))
+        backend = self.backend
+        check_choice("wall", self.wall, backend.WALLS)
+        check_choice("method", self.method, backend.SCHEMES)
+        check_choice("direction", self.direction, backend.DIRECTIONS)
+        check_choice("line_method", self.line_method, _codes(_LINE_METHODS))
+        check_choice("psi", self.psi, _codes(("adi", "fast")))
+        check_threads(self.threads)
+        self._check_method()
+
+    def _check_method(self) -> None:
+        if self.step is not None:
+            _require_finite("step", self.step)
+            _require(self.step > 0, "step must be positive", self.step)
+        if self.method == "line-jacobi":
+            _require(self.psi == "adi", "psi needs method 'adi'", self.psi)
+            _require(self.step is None, "step needs method 'adi'", self.step)
+
+    @property
+    def backend(self) -> Any:
+        """The extension module that iterates."""
+        name, _ = _backends.parse_device(self.device)
+        module = _backends.require(name)
+        if not hasattr(module, "cavity_iterate"):
+            raise BackendError(f"the backend {name!r} does not offer the lid-driven cavity")
+        return module
+
+    @property
+    def line_threads(self) -> int:
+        """Threads for the backend: 0 leaves the choice to it."""
+        if self.threads is None:
+            return 1 if self.n < _SERIAL_BELOW else 0
+        return check_threads(self.threads)
+
+    @property
+    def speed(self) -> float:
+        """Speed of the lid."""
+        return abs(self.lid_velocity)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the parameters by name."""
+        return asdict(self)
+
+
+def _codes(names: tuple[str, ...]) -> Mapping[str, int]:
+    return {name: code for code, name in enumerate(names)}
+
+
+def _require(condition: bool, rule: str, value: object) -> None:
+    if not condition:
+        raise ValueError(f"{rule}, got {value!r}")
+
+
+def _require_finite(name: str, value: float) -> None:
+    if isinstance(value, bool | str):
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+    try:
+        finite = isfinite(value)
+    except TypeError:
+        raise TypeError(f"{name} must be a number, got {type(value).__name__}") from None
+    _require(finite, f"{name} must be finite", value)
+
+
+def _index(name: str, value: int, smallest: int) -> int:
+    """Return an integer parameter, or raise."""
+    try:
+        index = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name} must be an int, got {type(value).__name__}") from None
+    _require(index >= smallest, f"{name} must be at least {smallest}", value)
+    return index

@@ -1,0 +1,160 @@
+"""Published tables of the lid-driven cavity; their sources stand in the data files.
+
+Lengths are in units of the side, velocities in those of the lid speed; the lid moves along
++x at y = 1.
+"""
+
+import csv
+from dataclasses import dataclass
+from importlib.resources import files
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = [
+    "PrimaryVortex",
+    "botella_peyret_profiles",
+    "ghia_lid_vorticity",
+    "ghia_profiles",
+    "ghia_reynolds_numbers",
+    "primary_vortices",
+]
+
+Columns = dict[str, NDArray[np.float64]]
+
+
+@dataclass(frozen=True, slots=True)
+class PrimaryVortex:
+    """Published centre of the main vortex.
+
+    Parameters
+    ----------
+    source : str
+        Authors and year.
+    x, y : float
+        Place.
+    psi, omega : float or None
+        Streamfunction and vorticity there, where they are known here.
+    """
+
+    source: str
+    x: float
+    y: float
+    psi: float | None = None
+    omega: float | None = None
+
+
+_GHIA, _BOTELLA = "Ghia et al. 1982", "Botella and Peyret 1998"
+
+_VORTICES = {
+    100: (PrimaryVortex(_GHIA, 0.6172, 0.7344),),
+    400: (PrimaryVortex(_GHIA, 0.5547, 0.6055),),
+    1000: (
+        PrimaryVortex(_GHIA, 0.5313, 0.5625),
+        PrimaryVortex(_BOTELLA, 0.5308, 0.5652, -0.1189366, -2.067753),
+    ),
+}
+
+
+def primary_vortices(reynolds: float) -> tuple[PrimaryVortex, ...]:
+    """Return the published main vortices for a Reynolds number; empty if there is none.
+
+    Parameters
+    ----------
+    reynolds : float
+        Lid speed times side over kinematic viscosity.
+
+    Returns
+    -------
+    vortices : tuple of PrimaryVortex
+        Ghia, Ghia and Shin (1982) for 100, 400 and 1000; Botella and Peyret (1998) for
+        1000, whose lid moves the other way: x is mirrored.
+    """
+    return _VORTICES.get(int(reynolds), ()) if reynolds == int(reynolds) else ()
+
+
+def ghia_reynolds_numbers() -> tuple[int, ...]:
+    """Return the Reynolds numbers of the tables of Ghia, Ghia and Shin (1982).
+
+    Returns
+    -------
+    numbers : tuple of int
+        In ascending order.
+    """
+    return tuple(int(name[2:]) for name in _read("ghia1982_u") if name.startswith("re"))
+
+
+def ghia_profiles(reynolds: float) -> Columns:
+    """Return the profiles on the centre lines by Ghia, Ghia and Shin (1982).
+
+    Parameters
+    ----------
+    reynolds : float
+        One of `ghia_reynolds_numbers`.
+
+    Returns
+    -------
+    columns : dict of str to ndarray
+        u on x = 1/2 at the places ``y``, v on y = 1/2 at the places ``x``; NaN for the
+        one misprint.
+
+    Raises
+    ------
+    ValueError
+        If there is no such table.
+    """
+    name = _ghia_column(reynolds)
+    u, v = _read("ghia1982_u"), _read("ghia1982_v")
+    return {"y": u["y"], "u": u[name], "x": v["x"], "v": v[name]}
+
+
+def ghia_lid_vorticity(reynolds: float) -> Columns:
+    """Return the vorticity along the lid by Ghia, Ghia and Shin (1982), without sign.
+
+    Parameters
+    ----------
+    reynolds : float
+        One of `ghia_reynolds_numbers`.
+
+    Returns
+    -------
+    columns : dict of str to ndarray
+        ``omega`` at the places ``x``, in units of lid speed over side.
+
+    Raises
+    ------
+    ValueError
+        If there is no such table.
+    """
+    table = _read("ghia1982_lid_vorticity")
+    return {"x": table["x"], "omega": table[_ghia_column(reynolds)]}
+
+
+def botella_peyret_profiles() -> Columns:
+    """Return the spectral profiles for Re = 1000 by Botella and Peyret (1998).
+
+    Returns
+    -------
+    columns : dict of str to ndarray
+        u on x = 1/2 at the places ``y``, v on y = 1/2 at the places ``x``, the places in
+        ascending order.
+    """
+    u, v = _read("botella1998_re1000_u"), _read("botella1998_re1000_v")
+    rows, columns = np.argsort(u["y"]), np.argsort(v["x"])
+    return {"y": u["y"][rows], "u": u["u"][rows], "x": v["x"][columns], "v": v["v"][columns]}
+
+
+def _ghia_column(reynolds: float) -> str:
+    known = ghia_reynolds_numbers()
+    if reynolds not in known:
+        numbers = ", ".join(map(str, known))
+        raise ValueError(f"reynolds must be one of {numbers}; got {reynolds!r}")
+    return f"re{int(reynolds)}"
+
+
+def _read(name: str) -> Columns:
+    """Return the columns of a table of the package."""
+    text = (files("pysolvers") / "data" / f"{name}.csv").read_text(encoding="utf-8")
+    header, *rows = csv.reader(line for line in text.splitlines() if not line.startswith("#"))
+    values = np.array(rows, float)
+    return {column: values[:, k].copy() for k, column in enumerate(header)}

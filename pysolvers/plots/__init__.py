@@ -1,0 +1,1 @@
+"""Figures of results; they need matplotlib, from the extra ``plot``."""

@@ -1,0 +1,151 @@
+"""Figures of the lid-driven cavity."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..flow._result import CavityResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_cavity", "plot_profiles", "plot_residuals", "plot_streamlines", "plot_vorticity"]
+
+Tables = Mapping[str, Mapping[str, Any]] | None
+
+# Levels of psi as a share of its extreme value: even steps in the main vortex; the corner
+# eddies turn the other way and are four to seven orders weaker.
+_MAIN = np.linspace(0.05, 0.95, 10)
+_CORNER = -(10.0 ** np.arange(-7.0, -1.0))
+
+# Levels of omega in units of lid speed over side.
+_VORTICITY = np.array([-5, -4, -3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, 5])
+
+_MARKERS = "osD^v"
+
+
+def plot_cavity(result: CavityResult, tables: Tables = None) -> "Figure":
+    """Draw streamlines, vorticity, centre-line profiles and residuals on one figure.
+
+    Parameters
+    ----------
+    result : CavityResult
+        What to draw.
+    tables : mapping, optional
+        Published profiles: name to columns ``y`` and ``u``, ``x`` and ``v``.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        A figure of its own, known to no window.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 9), layout="constrained")
+    axes = figure.subplots(2, 2)
+    plot_streamlines(axes[0, 0], result)
+    plot_vorticity(axes[0, 1], result)
+    plot_profiles(axes[1, 0], result, tables)
+    plot_residuals(axes[1, 1], result)
+    figure.suptitle(
+        f"Lid-driven cavity, Re = {result.reynolds:g}, {result.n} × {result.n} nodes, "
+        f"{result.wall} walls"
+    )
+    return figure
+
+
+def plot_streamlines(axes: "Axes", result: CavityResult) -> None:
+    """Draw contours of psi, the corner eddies in another colour.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    result : CavityResult
+        What to draw.
+    """
+    vortex = result.primary_vortex()
+    share = result.psi / vortex.psi
+    axes.contour(result.x, result.y, share, levels=_MAIN, colors="C0", linewidths=1)
+    lowest = float(share.min())
+    levels = np.sort(_CORNER[lowest < _CORNER])
+    if len(levels):
+        axes.contour(
+            result.x, result.y, share, levels=levels, colors="C1", linewidths=0.8, linestyles="-"
+        )
+    axes.plot(vortex.x, vortex.y, "+", color="C0")
+    _square(axes, "streamlines")
+
+
+def plot_vorticity(axes: "Axes", result: CavityResult) -> None:
+    """Draw contours of omega.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    result : CavityResult
+        What to draw.
+    """
+    omega = result.omega / abs(result.lid_velocity)
+    lines = axes.contour(
+        result.x,
+        result.y,
+        omega,
+        levels=_VORTICITY,
+        cmap="viridis",
+        linewidths=1,
+        linestyles="-",
+    )
+    axes.clabel(lines, fontsize=7)
+    _square(axes, "vorticity (lid speed / side)")
+
+
+def plot_profiles(axes: "Axes", result: CavityResult, tables: Tables = None) -> None:
+    """Draw u on x = 1/2 and v on y = 1/2, with published values as marks.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    result : CavityResult
+        What to draw.
+    tables : mapping, optional
+        As in `plot_cavity`.
+    """
+    speed = abs(result.lid_velocity)
+    axes.plot(result.y, result.centreline_u() / speed, "C0", label="u on x = 1/2, over y")
+    axes.plot(result.x, result.centreline_v() / speed, "C1", label="v on y = 1/2, over x")
+    for marker, (name, columns) in zip(_MARKERS, (tables or {}).items(), strict=False):
+        style: dict[str, Any] = {"marker": marker, "ls": "", "ms": 4.5, "mfc": "none"}
+        axes.plot(columns["y"], columns["u"], color="C0", label=name, **style)
+        axes.plot(columns["x"], columns["v"], color="C1", **style)
+    axes.set(xlabel="place / side", ylabel="velocity / lid speed", title="centre lines")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+
+
+def plot_residuals(axes: "Axes", result: CavityResult) -> None:
+    """Draw the residuals of both equations and the pseudo-time step over iterations.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    result : CavityResult
+        What to draw.
+    """
+    history = result.history
+    axes.semilogy(history.iteration, history.omega, "C0", label="vorticity equation")
+    axes.semilogy(history.iteration, history.psi, "C1", label="streamfunction equation")
+    if np.isfinite(history.step).any():
+        axes.semilogy(history.iteration, history.step, "C2:", label="pseudo-time step")
+    axes.set(xlabel="iterations", title="root mean square residuals")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+
+
+def _square(axes: "Axes", title: str) -> None:
+    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="x", ylabel="y", title=title)

@@ -1,0 +1,362 @@
+"""Batched tridiagonal systems: solve them, or factor their matrices to solve often."""
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, Literal, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._arrays import Shape, as_operands, check_out, resolve_shape
+from ._backends import parse_device, require
+from ._errors import raise_for_status
+from ._factor import TridiagonalFactor
+from ._lines import Plan, batch_strides, plan_lines
+from ._options import (
+    OnSingular,
+    SolveInfo,
+    check_choice,
+    check_policy,
+    check_threads,
+    find_singular,
+    pivot_code,
+    shape_flags,
+)
+
+__all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
+
+Array = NDArray[Any]
+
+_NAMES = ("lower", "diag", "upper", "rhs", "out")
+_X = 4
+
+
+@overload
+def solve_tridiagonal(
+    lower: ArrayLike,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    axis: int = ...,
+    method: str = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    out: Array | None = ...,
+    on_singular: OnSingular = ...,
+    device: str | None = ...,
+    stream: object = ...,
+    threads: int | None = ...,
+    return_info: Literal[False] = ...,
+) -> Array: ...
+@overload
+def solve_tridiagonal(
+    lower: ArrayLike,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    axis: int = ...,
+    method: str = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    out: Array | None = ...,
+    on_singular: OnSingular = ...,
+    device: str | None = ...,
+    stream: object = ...,
+    threads: int | None = ...,
+    return_info: Literal[True],
+) -> tuple[Array, SolveInfo]: ...
+def solve_tridiagonal(
+    lower: ArrayLike,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    axis: int = -1,
+    method: str = "auto",
+    periodic: bool = False,
+    pivot: bool | None = None,
+    out: Array | None = None,
+    on_singular: OnSingular = "raise",
+    device: str | None = None,
+    stream: object = None,
+    threads: int | None = None,
+    return_info: bool = False,
+) -> Array | tuple[Array, SolveInfo]:
+    r"""Solve many independent tridiagonal systems along one axis.
+
+    For every index of the other axes, find `x` with
+
+    .. math:: l_i x_{i-1} + d_i x_i + u_i x_{i+1} = r_i, \quad 0 \le i < n.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shape broadcastable with `rhs`
+        The three diagonals. ``lower[0]`` and ``upper[n - 1]`` have no influence, also
+        if they are NaN, unless `periodic`. `lower` and `upper` may leave them out and
+        have n - 1 entries along `axis`. A matrix that is shared over a batch axis is
+        never copied out.
+    rhs : array_like, shape (..., n, ...)
+        Right-hand sides; at least one axis. K of them for one matrix are one more
+        batch axis, over which the matrix broadcasts.
+    axis : int, default: -1
+        Axis of the systems in the broadcast shape of the operands.
+    method : {'auto', 'thomas', 'cr', 'pcr', 'cr-pcr', 'pcr-thomas', 'partition', 'pivoted'}
+        The algorithm; see Notes.
+    periodic : bool, default: False
+        Whether ``lower[0]`` couples to ``x[n - 1]`` and ``upper[n - 1]`` to ``x[0]``.
+    pivot : bool, optional
+        Whether to exchange rows. By default ``'auto'`` does so for the systems that
+        are not diagonally dominant. True needs method ``'auto'`` or ``'pivoted'``.
+    out : ndarray, optional
+        Result array of the result's dtype and shape. It may be `rhs` itself and may
+        overlap nothing else.
+    on_singular : {'raise', 'warn', 'nan', 'ignore'}
+        What to do about a system with a pivot that is zero or whose reciprocal
+        overflows: raise after all systems are solved, warn, write NaN, nothing. But
+        for NaN, the contents of such a system of the result are unspecified.
+    device : str, optional
+        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the CPU.
+    stream : object, optional
+        Stream of the device; None on the CPU.
+    threads : int, optional
+        Number of host threads; by default the environment variable
+        ``PYSOLVERS_NUM_THREADS``, or all cores. The result does not depend on it.
+    return_info : bool, default: False
+        Whether to return what was done beside the result.
+
+    Returns
+    -------
+    x : ndarray, shape of the broadcast operands
+        The solutions; `out` if it was given.
+    info : SolveInfo
+        Only if `return_info`.
+
+    Raises
+    ------
+    TypeError
+        If operands are not all of one dtype among float32, float64, complex64 and
+        complex128. Scalars follow the arrays; integer arrays are converted where NumPy
+        promotes them to the dtype of the others, and alone become float64.
+    ValueError
+        If an option is unknown, two options contradict, shapes do not broadcast, or
+        `out` cannot hold the result.
+    SingularSystemError
+        If a system is singular and `on_singular` is ``'raise'``. The other systems of
+        `out` are valid.
+    BackendError
+        If the device or the method is not available.
+
+    See Also
+    --------
+    factor_tridiagonal : Factor matrices once, to solve with them often.
+
+    Notes
+    -----
+    Any axis and any strides, negative ones too, are used without a copy as long as the
+    batch axes merge to two, for all operands alike. Otherwise the operand that prevents
+    it is copied once; `info` names it.
+
+    ``'thomas'`` eliminates downwards and substitutes upwards, about 8 n operations a
+    system ([1]_, ch. 9). ``'cr'``, ``'pcr'``, ``'cr-pcr'`` and ``'pcr-thomas'`` are
+    cyclic reduction, its parallel form and their hybrids ([2]_, [3]_), ``'partition'``
+    cuts each system into blocks ([4]_). They exchange no rows, and are stable for
+    diagonally dominant systems. ``'pivoted'`` is elimination with partial pivoting.
+    The answer to a system depends on this system and the method alone: not on its
+    neighbours, the batch size, the strides or the number of threads.
+
+    References
+    ----------
+    .. [1] N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.,
+       SIAM, 2002.
+    .. [2] R. W. Hockney and C. R. Jesshope, *Parallel Computers*, Adam Hilger, 1981.
+    .. [3] Y. Zhang, J. Cohen and J. D. Owens, "Fast tridiagonal solvers on the GPU",
+       PPoPP 2010.
+    .. [4] H. H. Wang, "A parallel method for tridiagonal equations", ACM Trans. Math.
+       Softw. 7 (1981) 170-183.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import solve_tridiagonal
+    >>> rhs = np.array([[1.0, 0.0, 1.0], [0.0, 4.0, 0.0]])
+    >>> solve_tridiagonal(-1.0, 2.0, -1.0, rhs)
+    array([[1., 1., 1.],
+           [2., 4., 2.]])
+    """
+    name, ordinal = parse_device(device)
+    backend = require(name)
+    codes = _solve_codes(backend, method, pivot)
+    policy = check_policy(on_singular)
+    count = check_threads(threads)
+    if stream is not None:
+        raise ValueError(f"stream must be None on the CPU, got {stream!r}")
+
+    named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+    operands, dtype, converted = as_operands(named)
+    shape = _solve_shape(operands, axis, periodic, backend.MAX_ROWS)
+    if out is None:
+        x = _empty_result(operands[3], shape, dtype)
+    else:
+        inputs = {key: np.asarray(value) for key, value in named.items()}
+        x = check_out(out, shape.full, dtype, inputs)
+
+    views = [shape.batch_first(array) for array in (*operands, x)]
+    strides = [batch_strides(view) for view in views]
+    plan = plan_lines(shape.batch, strides, strides[_X])
+    report: dict[str, Any] = {"method": method, "pivoted": 0, "kernel": "", "threads": 0}
+    failed = np.zeros(plan.size(range(len(shape.batch))), np.int32)
+    if x.size:
+        flags = shape_flags(backend, shape, periodic)
+        report = _run(backend, codes, flags, views, plan, failed, count)
+    singular = find_singular(failed, plan)
+    if policy == "nan":
+        singular.fill_nan(views[_X], shape.batch)
+    singular.report(policy, stacklevel=2)
+    if not return_info:
+        return x
+    copied = dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))
+    return x, SolveInfo(
+        **report,
+        systems=len(failed),
+        rows=shape.rows,
+        dtype=dtype,
+        backend=name,
+        device=ordinal,
+        copied=tuple(copied),
+        singular=singular.systems,
+        singular_rows=singular.rows,
+    )
+
+
+def factor_tridiagonal(
+    lower: ArrayLike,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    *,
+    axis: int = -1,
+    pivot: bool | None = None,
+    periodic: bool = False,
+    on_singular: OnSingular = "raise",
+    device: str | None = None,
+    threads: int | None = None,
+) -> TridiagonalFactor:
+    r"""Factor a batch of tridiagonal matrices, to solve with them often.
+
+    Row i of each matrix is :math:`l_i, d_i, u_i` in columns i - 1, i and i + 1.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shapes that broadcast
+        The three diagonals. ``lower[0]`` and ``upper[n - 1]`` have no influence, unless
+        `periodic`. `lower` and `upper` may leave them out and have n - 1 entries along
+        `axis`, where `diag` has n.
+    axis : int, default: -1
+        Axis of the matrices in the broadcast shape.
+    pivot : bool, optional
+        Whether to exchange rows; by default for the matrices that are not diagonally
+        dominant.
+    periodic : bool, default: False
+        Whether ``lower[0]`` stands in column n - 1 and ``upper[n - 1]`` in column 0.
+    on_singular : {'raise', 'warn', 'nan', 'ignore'}
+        What to do about a matrix with a pivot that is zero or whose reciprocal
+        overflows. With ``'nan'`` each solve gives NaN for it.
+    device : str, optional
+        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the CPU.
+    threads : int, optional
+        Number of host threads to factor with; by default as in `solve_tridiagonal`.
+
+    Returns
+    -------
+    TridiagonalFactor
+        With methods ``solve`` and ``refactor``.
+
+    Raises
+    ------
+    TypeError
+        If the diagonals are not all of one dtype, as in `solve_tridiagonal`.
+    ValueError
+        If an option is unknown or shapes do not broadcast.
+    SingularSystemError
+        If a matrix is singular and `on_singular` is ``'raise'``.
+    BackendError
+        If the device is not available.
+
+    See Also
+    --------
+    solve_tridiagonal : Solve once.
+
+    Notes
+    -----
+    The factors are those of Gaussian elimination, with partial pivoting where rows are
+    exchanged ([1]_, ch. 9). A solve reads them once; those of a matrix that the whole
+    batch shares stay in cache, and a solve then moves two words an unknown.
+
+    References
+    ----------
+    .. [1] N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.,
+       SIAM, 2002.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import factor_tridiagonal
+    >>> factor = factor_tridiagonal(-1.0, np.full(3, 2.0), -1.0)
+    >>> factor.solve([[1.0, 0.0, 1.0], [0.0, 4.0, 0.0]])
+    array([[1., 1., 1.],
+           [2., 4., 2.]])
+    """
+    return TridiagonalFactor(
+        lower,
+        diag,
+        upper,
+        axis=axis,
+        pivot=pivot,
+        periodic=periodic,
+        on_singular=on_singular,
+        device=device,
+        threads=threads,
+    )
+
+
+def _solve_codes(backend: ModuleType, method: str, pivot: bool | None) -> tuple[int, int]:
+    code = check_choice("method", method, backend.METHODS)
+    return code, pivot_code(pivot, backend.PIVOTS, method)
+
+
+def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:
+    if operands[3].ndim == 0:
+        raise ValueError("rhs must have at least one dimension, got a 0-d array")
+    named = dict(zip(_NAMES, operands, strict=False))
+    shape = resolve_shape(named, axis, leader="rhs", periodic=periodic)
+    if shape.rows > max_rows:
+        raise ValueError(f"a system may have at most {max_rows} rows, got {shape.rows}")
+    return shape
+
+
+def _empty_result(rhs: Array, shape: Shape, dtype: np.dtype) -> Array:
+    """Allocate the result, with the memory order of rhs where that has its shape."""
+    if rhs.shape == shape.full:
+        return np.empty_like(rhs)
+    return np.empty(shape.full, dtype)
+
+
+def _run(
+    backend: ModuleType,
+    codes: tuple[int, int],
+    flags: int,
+    views: Sequence[Array],
+    plan: Plan,
+    failed: NDArray[np.int32],
+    threads: int,
+) -> dict[str, Any]:
+    """Solve on the backend, write x and `failed`, and return the backend's report."""
+    rows = views[_X].shape[-1]
+    lines = [plan.lines(view, rows) for view in views]
+    report: dict[str, Any]
+    status, report = backend.tridiag_solve(*codes, flags, *lines, failed, threads)
+    raise_for_status(status, backend.STATUS, "solve_tridiagonal")
+    if _X in plan.copied:
+        plan.restore(lines[_X], views[_X])
+    return report

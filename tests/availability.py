@@ -1,0 +1,29 @@
+"""Which backends are here, and which must be."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import pysolvers
+
+BACKENDS = ("cpu", "cuda")
+
+
+@functools.cache
+def missing(backend):
+    """Return why `backend` cannot run here, or None if it can."""
+    one = np.ones(1)
+    try:
+        pysolvers.solve_tridiagonal(one, one, one, one, device=backend)
+    except pysolvers.BackendError as error:
+        return str(error)
+    return None
+
+
+def required(config):
+    """Return the names that --require-backend gives."""
+    names = {name for name in config.getoption("--require-backend").split(",") if name}
+    if names - set(BACKENDS):
+        raise pytest.UsageError(f"--require-backend knows {', '.join(BACKENDS)}, got {names}")
+    return names

@@ -1,0 +1,124 @@
+"""The benchmark at small size, its record, and the tables made from the committed one."""
+
+import json
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pysolvers import _cli
+from pysolvers._bench_cases import AXES, MATRICES, Case
+from pysolvers._bench_table import misses
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def bench(tmp_path_factory):
+    """The text and the record of a quick run."""
+    path = tmp_path_factory.mktemp("bench") / "new folder" / "record.json"
+    command = ["bench", "tridiagonal", "--quick", "--threads", "2", "--json", str(path)]
+    run = subprocess.run(
+        [sys.executable, "-m", "pysolvers", *command],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=True,
+    )
+    return run, json.loads(path.read_text())
+
+
+def test_every_case_is_measured(bench):
+    _, record = bench
+
+    found = {(case["matrix"], case["axis"], case["dtype"]) for case in record["cases"]}
+
+    assert found == {(m, a, d) for m in MATRICES for a in AXES for d in ("float64", "float32")}
+    assert all(case["time"] > 0 and case["fraction"] > 0 for case in record["cases"])
+
+
+def test_peers_are_measured_beside_the_contiguous_systems(bench):
+    _, record = bench
+
+    for case in record["cases"]:
+        beside = (case["matrix"], case["axis"]) == ("own", "last")
+        assert ({"scipy", "lapack"} <= set(case["peers"])) == beside
+        assert all(time > 0 for time in case["peers"].values())
+
+
+def test_table_goes_to_stdout_and_nothing_to_stderr(bench):
+    run, record = bench
+
+    assert run.stderr == ""
+    assert record["machine"]["cpu"] in run.stdout
+    assert sum("float64" in line for line in run.stdout.splitlines()) == sum(
+        case["dtype"] == "float64" for case in record["cases"]
+    )
+
+
+def test_record_names_the_sources(bench):
+    _, record = bench
+
+    assert record["sources"] == runpy.run_path(str(ROOT / "tools/source_hash.py"))["source_hash"]()
+
+
+def test_number_of_threads_must_be_positive(capsys):
+    with pytest.raises(SystemExit) as caught:
+        _cli.main(["bench", "tridiagonal", "--threads", "0"])
+
+    assert caught.value.code == 2
+    assert "at least 1, got 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rows", "systems", "words", "bar"),
+    [
+        ("own", 64, 1000, 5, 0.7),
+        ("own", 65536, 1000, 5, None),
+        ("own", 2**24, 1, 5, 0.5),
+        ("pivoted", 64, 1000, 5, 0.6),
+        ("shared", 64, 1000, 2.003, 0.6),
+        ("periodic", 64, 1000, 5, None),
+    ],
+)
+def test_floor_and_bar_of_a_case(matrix, rows, systems, words, bar):
+    case = Case(matrix=matrix, axis="last", dtype="float64", rows=rows, systems=systems)
+
+    assert case.words == words
+    assert case.bar == bar
+
+
+@pytest.mark.parametrize(
+    ("fraction", "lapack", "missed"), [(0.71, 10.1, False), (0.69, 10.1, True), (0.71, 9.9, True)]
+)
+def test_a_case_misses_either_bar(fraction, lapack, missed):
+    entry = {"fraction": fraction, "bar": 0.7, "time": 1.0, "peers": {"lapack": lapack}}
+
+    assert misses(entry | {"peer_bar": 10.0}) == missed
+
+
+def test_source_hash_sees_every_byte_and_name(tmp_path):
+    source_hash = runpy.run_path(str(ROOT / "tools/source_hash.py"))["source_hash"]
+    folder = tmp_path / "csrc" / "cpu"
+    folder.mkdir(parents=True)
+    hashes = {source_hash(tmp_path)}
+    for name, text in (("a.c", "x"), ("a.c", "y"), ("b.h", "")):
+        (folder / name).write_text(text)
+        hashes.add(source_hash(tmp_path))
+    (folder / "notes.txt").write_text("not a source")
+
+    assert len(hashes) == 4
+    assert source_hash(tmp_path) in hashes
+
+
+def test_tables_of_the_documents_are_those_of_the_record():
+    run = subprocess.run(
+        [sys.executable, ROOT / "tools" / "readme_table.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stderr

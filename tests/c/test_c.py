@@ -1,0 +1,86 @@
+"""Builds the C programs of this folder under the sanitizers and runs them."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+CSRC = HERE.parents[1] / "csrc"
+PROGRAMS = sorted(path.stem for path in HERE.glob("test_*.c"))
+INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+
+COMPILER = shutil.which(os.environ.get("CC", "cc"))
+FLAGS = [
+    "-std=c11",
+    "-D_POSIX_C_SOURCE=200809L",
+    "-O1",
+    "-g",
+    "-ffp-contract=off",
+    "-fopenmp",
+    "-fsanitize=address,undefined",
+    "-fno-sanitize-recover=all",
+    f"-I{CSRC / 'include'}",
+    f"-I{CSRC / 'cpu'}",
+]
+ISA_FLAGS = {
+    "avx2.c": ["-mavx2"],
+    "avx512.c": ["-mavx512f", "-mavx512dq", "-mavx512vl"],
+}
+IS_X86 = platform.machine() in {"x86_64", "AMD64"}
+
+
+def library_sources():
+    """All C files below csrc that need no Python, with the flags of each."""
+    folders = ("core", "cpu", "cpu/isa")
+    sources = sorted(path for folder in folders for path in (CSRC / folder).glob("*.c"))
+    return [(s, ISA_FLAGS.get(s.name, [])) for s in sources if IS_X86 or s.name not in ISA_FLAGS]
+
+
+@pytest.fixture(scope="session")
+def build(tmp_path_factory):
+    """Compile everything, two files at a time; return the folder of the programs."""
+    if COMPILER is None:
+        pytest.fail("the C tests need a C compiler: set CC")
+    folder = tmp_path_factory.mktemp("c")
+    macros = ["-DPS_HAVE_AVX2", "-DPS_HAVE_AVX512"] if IS_X86 else []
+
+    def compile_file(item):
+        source, flags = item
+        target = folder / f"{source.parent.name}_{source.stem}.o"
+        command = [COMPILER, *FLAGS, *macros, *flags, "-c", source, "-o", target]
+        subprocess.run(command, check=True, timeout=300)
+        return target
+
+    programs = [(HERE / f"{name}.c", []) for name in PROGRAMS]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        library = list(pool.map(compile_file, library_sources()))
+        mains = list(pool.map(compile_file, programs))
+    for main, name in zip(mains, PROGRAMS, strict=True):
+        command = [COMPILER, *FLAGS, main, *library, "-lm", "-o", folder / name]
+        subprocess.run(command, check=True, timeout=300)
+    return folder
+
+
+@pytest.mark.parametrize("instruction_set", INSTRUCTION_SETS)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_program_reports_no_failure(build, program, instruction_set):
+    environment = os.environ | {"PYSOLVERS_ISA": instruction_set}
+    environment.pop("LD_PRELOAD", None)
+
+    run = subprocess.run(
+        [build / program],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stdout + run.stderr

@@ -1,0 +1,43 @@
+"""Fixtures of all tests: seeded numbers, and every backend through the same test bodies."""
+
+import functools
+
+import availability
+import numpy as np
+import pytest
+
+import pysolvers
+
+
+def pytest_addoption(parser):
+    parser.addoption(
+        "--require-backend",
+        default="cpu",
+        metavar="NAMES",
+        help="backends, separated by commas, whose absence is a failure and not a skip",
+    )
+
+
+def pytest_generate_tests(metafunc):
+    """Run a test that asks for `backend` on each one that is here or required."""
+    if "backend" in metafunc.fixturenames:
+        needed = availability.required(metafunc.config)
+        here = [b for b in availability.BACKENDS if b in needed or not availability.missing(b)]
+        metafunc.parametrize("backend", here, scope="session")
+
+
+@pytest.fixture(scope="session")
+def solve(backend):
+    """`solve_tridiagonal` on one backend."""
+    return functools.partial(pysolvers.solve_tridiagonal, device=backend)
+
+
+@pytest.fixture(scope="session")
+def factor(backend):
+    """`factor_tridiagonal` on one backend."""
+    return functools.partial(pysolvers.factor_tridiagonal, device=backend)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(20240607)

@@ -1,0 +1,120 @@
+"""`python -m pysolvers`: exit codes, and results apart from messages."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pysolvers
+
+
+def cli(*arguments, **keywords):
+    return subprocess.run(
+        [sys.executable, "-m", "pysolvers", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        **keywords,
+    )
+
+
+def test_info_tells_versions_and_backends():
+    run = cli("info")
+
+    assert run.returncode == 0
+    assert run.stderr == ""
+    assert pysolvers.__version__ in run.stdout
+    assert "cpu" in run.stdout
+    assert "cuda" in run.stdout
+
+
+def test_info_as_json_is_one_object():
+    run = cli("info", "--json")
+    told = json.loads(run.stdout)
+
+    assert run.returncode == 0
+    assert told["versions"]["pysolvers"] == pysolvers.__version__
+    assert told["backends"]["cpu"]["available"] is True
+    assert isinstance(told["threads"], int)
+    for backend in told["backends"].values():
+        assert backend["available"] or backend["reason"]
+
+
+def test_help_is_a_result():
+    run = cli("--help")
+
+    assert run.returncode == 0
+    assert run.stderr == ""
+    for command in ("info", "run", "bench"):
+        assert command in run.stdout
+
+
+def test_wrong_usage_is_2_and_says_why_on_stderr():
+    for arguments in (
+        (),
+        ("fly",),
+        ("run",),
+        ("run", "teapot"),
+        ("run", "cavity", "--n", "three"),
+        ("run", "cavity", "--re", "-1", "--no-plot"),
+        ("bench", "nothing"),
+    ):
+        run = cli(*arguments)
+        assert run.returncode == 2, arguments
+        assert run.stdout == "", arguments
+        assert run.stderr, arguments
+
+
+def test_computation_that_fails_is_1(tmp_path):
+    run = cli(
+        *("run", "cavity", "--n", "17", "--re", "100", "--max-iterations", "2", "--no-plot"),
+        *("--output", str(tmp_path)),
+    )
+
+    assert run.returncode == 1
+    assert "Traceback" not in run.stderr
+    assert "converge" in run.stderr
+
+
+def test_case_writes_results_on_stdout_and_files_where_told(tmp_path):
+    run = cli(
+        *("run", "cavity", "--n", "17", "--re", "100", "--no-plot"), *("--output", str(tmp_path))
+    )
+
+    assert run.returncode == 0, run.stderr
+    assert "Ghia" in run.stdout
+    assert list(tmp_path.glob("*.npz"))
+    assert "\r" not in run.stderr  # no progress bar where nobody looks
+
+
+def test_interrupt_is_130():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pysolvers", "bench", "tridiagonal"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    time.sleep(3)
+    process.send_signal(signal.SIGINT)
+    begin = time.perf_counter()
+    _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 130
+    assert "Traceback" not in said
+    assert time.perf_counter() - begin < 10
+
+
+def test_reader_that_leaves_is_no_error():
+    read, write = os.pipe()
+    os.close(read)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pysolvers", "info"], stdout=write, stderr=subprocess.PIPE, text=True
+    )
+    os.close(write)
+    _, said = process.communicate(timeout=60)
+
+    assert process.returncode == 0
+    assert said == ""

@@ -1,0 +1,83 @@
+"""Public docstrings: complete by the rules of numpydoc, and their examples run."""
+
+import doctest
+import importlib
+import inspect
+import tomllib
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpydoc.validate import validate
+
+import pysolvers
+import pysolvers.flow
+
+ROOT = Path(__file__).parents[2]
+MODULES = (pysolvers, pysolvers.flow)
+
+
+def public_names():
+    """Return the dotted names of all public objects and of their public members."""
+    names = []
+    for module in MODULES:
+        for name in module.__all__:
+            value = getattr(module, name)
+            if not callable(value) or f"{module.__name__}.{name}" in names:
+                continue
+            names.append(f"{module.__name__}.{name}")
+            if inspect.isclass(value):
+                members = [m for m in vars(value).items() if not m[0].startswith("_")]
+                names += [
+                    f"{module.__name__}.{name}.{member}"
+                    for member, content in members
+                    if not inspect.ismemberdescriptor(content)  # the class tells its attributes
+                ]
+    return names
+
+
+def object_named(dotted):
+    """Return the object of a dotted name, and the module it is reached through."""
+    module = next(m for m in reversed(MODULES) if dotted.startswith(m.__name__ + "."))
+    value = module
+    for part in dotted.removeprefix(module.__name__ + ".").split("."):
+        value = inspect.getattr_static(value, part)
+    return value
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_docstring_is_complete(name):
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["numpydoc_validation"]
+    checks = settings["checks"]
+    left_out = set(checks) if "all" in checks else set()
+    text = inspect.getdoc(object_named(name)) or ""
+    if "\nAttributes\n" in text and "\nParameters\n" not in text:
+        left_out.add("PR01")  # made by the package only: no parameters to tell
+
+    errors = [(code, text) for code, text in validate(name)["errors"] if code not in left_out]
+
+    assert not errors
+
+
+@pytest.mark.parametrize("name", [n for n in public_names() if n.count(".") <= 2])
+def test_public_object_has_a_docstring(name):
+    assert inspect.getdoc(object_named(name))
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_examples_run(name):
+    value = object_named(name)
+    module = importlib.import_module(getattr(value, "__module__", None) or "pysolvers")
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    finder = doctest.DocTestFinder(recurse=False)
+
+    with np.printoptions():
+        for test in finder.find(value, name, module=module, globs={"pysolvers": pysolvers}):
+            runner.run(test)
+
+    assert runner.failures == 0
+
+
+def test_main_functions_show_an_example():
+    for function in (pysolvers.solve_tridiagonal, pysolvers.factor_tridiagonal):
+        assert ">>>" in function.__doc__

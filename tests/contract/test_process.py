@@ -1,0 +1,182 @@
+"""Forks, signals and threads: the package behaves inside somebody's program."""
+
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import oracle
+import pytest
+
+from pysolvers import factor_tridiagonal, solve_tridiagonal
+
+
+def run_python(code, *, timeout=120):
+    """Run a script in a process of its own and return what it printed."""
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return run.stdout
+
+
+FORK = """
+import os, warnings
+import numpy as np
+from pysolvers import solve_tridiagonal
+
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork beside threads
+rhs = np.random.default_rng(1).uniform(-1, 1, (20_000, 64))
+expected = solve_tridiagonal(-1.0, 4.0, -1.0, rhs, threads={parent})
+children = []
+for threads in ({child}, {child}):
+    child = os.fork()
+    if child == 0:
+        x = solve_tridiagonal(-1.0, 4.0, -1.0, rhs, threads=threads)
+        os._exit(0 if np.array_equal(x, expected) else 3)
+    children.append(child)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
+again = solve_tridiagonal(-1.0, 4.0, -1.0, rhs, threads={parent})
+print(codes, np.array_equal(again, expected))
+"""
+
+
+@pytest.mark.parametrize("parent", [1, 2])
+@pytest.mark.parametrize("child", [1, 2, None])
+def test_fork_after_use_does_not_hang(parent, child):
+    assert run_python(FORK.format(parent=parent, child=child)) == "[0, 0] True\n"
+
+
+# Each system has a matrix of its own, held as one number. Prints the time from the signal to the
+# exception, and whether a part of the batch was left out.
+INTERRUPT = """
+import os, signal, threading, time
+import numpy as np
+from pysolvers import solve_tridiagonal
+
+def interrupt():
+    global sent
+    sent = time.perf_counter()
+    os.kill(os.getpid(), signal.SIGINT)
+
+systems, rows = 1 << 12, 1 << 12
+diag = np.linspace(4, 5, systems)[:, None].astype(np.complex128)
+rhs = np.broadcast_to(np.complex128(1), (systems, rows))
+out = np.full((systems, rows), np.nan, np.complex128)
+begin = time.perf_counter()
+timer = threading.Timer(0.02, interrupt)
+timer.start()
+try:
+    solve_tridiagonal(-1.0, diag, -1.0, rhs, method={method!r}, threads={threads}, out=out)
+except KeyboardInterrupt:
+    print(time.perf_counter() - sent, np.isnan(out).any())
+else:
+    print("finished after", time.perf_counter() - begin)
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("method", ["pcr", "pivoted", "partition"])
+def test_interrupt_leaves_a_long_batch_within_a_second(method, threads):
+    seconds, left_out = run_python(INTERRUPT.format(method=method, threads=threads)).split()
+
+    assert float(seconds) < 1.0
+    if method == "pcr":  # the slowest by far
+        assert left_out == "True"
+
+
+def long_batch():
+    """Return operands whose solution takes a good part of a second on one thread."""
+    diag = np.linspace(4, 5, 1 << 11)[:, None].astype(np.complex128)
+    rhs = np.broadcast_to(np.complex128(1), (1 << 11, 1 << 11))
+    return -1.0, diag, -1.0, rhs
+
+
+def test_other_threads_run_during_a_solve():
+    ticks, done = [], threading.Event()
+
+    def tick():
+        while not done.wait(0.002):
+            ticks.append(time.perf_counter())
+
+    system, out = long_batch(), np.empty((1 << 11, 1 << 11), np.complex128)
+    ticker = threading.Thread(target=tick)
+    ticker.start()
+    begin = time.perf_counter()
+    solve_tridiagonal(*system, method="pcr", threads=1, out=out)
+    end = time.perf_counter()
+    done.set()
+    ticker.join()
+
+    during = [t for t in ticks if begin < t < end]
+    assert len(during) >= 0.1 * (end - begin) / 0.002
+
+
+def test_several_threads_at_once_get_their_own_answers(rng):
+    problems = [
+        (oracle.dominant(rng, (40 + k, 30 + 7 * k), dtype), method)
+        for k, method in enumerate(oracle.METHODS)
+        for dtype in oracle.DTYPES
+    ]
+
+    def work(problem):
+        system, method = problem
+        return solve_tridiagonal(*system, method=method, threads=2)
+
+    expected = [work(problem) for problem in problems]
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        for _ in range(5):
+            for x, y in zip(pool.map(work, problems), expected, strict=True):
+                np.testing.assert_array_equal(x, y)
+
+
+def test_one_factor_serves_several_threads(rng):
+    lower, diag, upper, _ = oracle.general(rng, (40, 65))
+    many = [oracle.uniform(rng, (40, 65)) for _ in range(40)]
+    factor = factor_tridiagonal(lower, diag, upper)
+    expected = [factor.solve(rhs) for rhs in many]
+
+    with ThreadPoolExecutor(max_workers=6) as pool:
+        for x, y in zip(pool.map(factor.solve, many), expected, strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+def test_refactor_beside_solves_gives_old_or_new_answers(rng):
+    old, new = (oracle.dominant(rng, (60, 65))[:3] for _ in range(2))
+    rhs = oracle.uniform(rng, (60, 65))
+    factor = factor_tridiagonal(*old)
+    answers = [factor_tridiagonal(*matrix).solve(rhs) for matrix in (old, new)]
+
+    def flip():
+        for _ in range(50):
+            factor.refactor(*new)
+            factor.refactor(*old)
+
+    with ThreadPoolExecutor(max_workers=3) as pool:
+        flipping = pool.submit(flip)
+        while not flipping.done():
+            x = factor.solve(rhs)
+            assert any(np.array_equal(x, answer) for answer in answers)
+        flipping.result()
+
+
+def test_solves_do_not_leak_memory(rng):
+    import tracemalloc
+
+    system = oracle.dominant(rng, (200, 65))
+    f = factor_tridiagonal(*system[:3])
+    tracemalloc.start()
+    for round_ in range(30):
+        solve_tridiagonal(*system)
+        f.solve(system[3])
+        f.refactor(*system[:3])
+        with pytest.raises(ValueError, match="shape"):
+            solve_tridiagonal(*system, out=np.empty(3))
+        if round_ == 10:
+            first = tracemalloc.get_traced_memory()[0]
+    grown = tracemalloc.get_traced_memory()[0] - first
+    tracemalloc.stop()
+
+    assert grown < system[0].nbytes // 4

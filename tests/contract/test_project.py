@@ -1,0 +1,140 @@
+"""What the project says about itself is true, and said once."""
+
+import contextlib
+import io
+import re
+import shlex
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import pysolvers
+from pysolvers._cli import build_parser
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+README = (ROOT / "README.md").read_text()
+
+TEXT_SUFFIXES = {
+    ".c", ".cfg", ".cff", ".cu", ".cuh", ".h", ".inc", ".ipynb", ".md", ".py", ".pyi", ".toml",
+    ".yaml", ".yml",
+}  # fmt: skip
+TREES = ("pysolvers", "csrc", "cuda", "tests", "benchmarks", "docs", "notebooks", "tools")
+
+# Unfinished work, and folders of somebody's machine.
+UNFINISHED = re.compile(r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X|HA" + r"CK)\b")
+MACHINE_PATH = re.compile(r"(?<![\w.$}])/(home|root|Users|mnt)/")
+
+
+def project_files():
+    """Return every text file of the project that a person wrote."""
+    files = [path for path in ROOT.iterdir() if path.is_file()]
+    for tree in TREES:
+        files += (ROOT / tree).rglob("*")
+    made = {"_build", "generated", "__pycache__", "build"}
+    return [
+        path
+        for path in files
+        if path.suffix in TEXT_SUFFIXES and not made & set(path.relative_to(ROOT).parts)
+    ]
+
+
+@pytest.mark.parametrize("pattern", [UNFINISHED, MACHINE_PATH], ids=["unfinished", "path"])
+def test_no_file_speaks_of_unfinished_work_or_of_one_machine(pattern):
+    for path in project_files():
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            assert not pattern.search(line), f"{path.relative_to(ROOT)}:{number}: {line}"
+
+
+def test_version_stands_in_one_place():
+    version = PROJECT["project"]["version"]
+
+    assert pysolvers.__version__ == version
+    for path in (ROOT / "pysolvers").rglob("*.py"):
+        assert f'"{version}"' not in path.read_text(), path
+    assert version not in (ROOT / "setup.py").read_text()
+
+
+def test_changelog_and_citation_name_this_version():
+    version = PROJECT["project"]["version"]
+
+    assert version in (ROOT / "CHANGELOG.md").read_text()
+    assert re.search(rf"^version: \"?{re.escape(version)}\"?$", citation(), re.MULTILINE)
+
+
+def citation():
+    return (ROOT / "CITATION.cff").read_text()
+
+
+def documents():
+    return [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def blocks(path, *languages):
+    """Return the fenced code blocks of a document in one of the languages."""
+    fence = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+    return [code for language, code in fence.findall(path.read_text()) if language in languages]
+
+
+def make_targets():
+    makefile = (ROOT / "Makefile").read_text()
+    return set(re.search(r"^\.PHONY:(.*)$", makefile, re.MULTILINE)[1].split())
+
+
+def test_readme_opens_with_the_two_commands():
+    head = README[:2500]
+    assert "make demo" in head
+    assert "make test" in head
+
+
+def test_every_make_target_named_in_a_document_exists():
+    for path in documents():
+        named = set(re.findall(r"(?:^|`)make ([a-z][\w-]*)", path.read_text(), re.MULTILINE))
+        assert named <= make_targets(), path.name
+
+
+def command_lines():
+    """Return the arguments of every `python -m pysolvers` line of the documents."""
+    pattern = re.compile(r"(?:^|`)\$? ?python -m pysolvers ([^`#\n\[]+)", re.MULTILINE)
+    lines = [m.strip() for path in documents() for m in pattern.findall(path.read_text())]
+    return sorted({line for line in lines if line.islower() and not line.startswith("-")})
+
+
+@pytest.mark.parametrize("line", command_lines())
+def test_every_command_line_of_a_document_is_understood(line):
+    build_parser().parse_args(shlex.split(line))
+
+
+def test_example_of_the_readme_runs():
+    examples = blocks(ROOT / "README.md", "python")
+
+    assert examples
+    for code in examples:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+
+def test_every_method_is_documented():
+    theory = (ROOT / "docs/theory/tridiagonal.md").read_text()
+
+    from pysolvers import _core
+
+    for method in _core.METHODS:
+        assert f"`{method}`" in README, method
+        assert f"`{method}`" in theory, method
+
+
+def test_every_public_name_is_in_the_reference():
+    reference = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
+
+    for module in (pysolvers, pysolvers.flow):
+        for name in module.__all__:
+            if not name.startswith("__"):
+                assert re.search(rf"\b{name}\b", reference), f"{module.__name__}.{name}"
+
+
+def test_images_of_the_readme_exist():
+    for target in re.findall(r"!\[[^]]*\]\(([^)]+)\)", README):
+        if "://" not in target:
+            assert (ROOT / target).is_file(), target

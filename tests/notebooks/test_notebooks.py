@@ -1,0 +1,33 @@
+"""The notebooks run from start to end, and are kept without output."""
+
+from pathlib import Path
+
+import nbformat
+import pytest
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
+
+
+@pytest.fixture(params=NOTEBOOKS, ids=lambda path: path.stem)
+def notebook(request):
+    return nbformat.read(request.param, as_version=4)
+
+
+def test_there_are_notebooks():
+    assert NOTEBOOKS
+
+
+def test_notebook_is_kept_without_output(notebook):
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in code)
+
+
+# The kernel's own libraries warn of what no notebook can change.
+@pytest.mark.filterwarnings("ignore")
+def test_notebook_runs(notebook, tmp_path, monkeypatch):
+    client = pytest.importorskip("nbclient").NotebookClient
+    monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+
+    client(notebook, timeout=300, resources={"metadata": {"path": str(tmp_path)}}).execute()

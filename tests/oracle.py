@@ -1,0 +1,233 @@
+"""Answers by other means: nothing here is imported from the package.
+
+Arrays hold one system along their last axis, shape (..., n): `lower`, `diag` and `upper`
+all have n entries. ``lower[..., 0]`` and ``upper[..., -1]`` count in a periodic matrix only.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+from scipy.linalg import get_lapack_funcs
+
+DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
+METHODS = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted", "auto")
+UNPIVOTED = METHODS[:6]
+
+# 1 and 2 have no interior row; the rest straddles the lane widths 4, 8 and 16 and a block of
+# 32 rows; 1000 is no power of two, which CR and PCR would like it to be.
+ROWS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1000)
+
+# Numbers of systems around every lane width, and one above the widest tile.
+SYSTEMS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33)
+
+
+def eps(dtype):
+    """Return the spacing of 1 in the real type behind `dtype`."""
+    return float(np.finfo(dtype).eps)
+
+
+def uniform(rng, shape, dtype=np.float64):
+    """Return uniform values in (-1, 1), in both parts of a complex number."""
+    values = rng.uniform(-1, 1, shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        values = values + 1j * rng.uniform(-1, 1, shape)
+    return np.asarray(values, dtype)
+
+
+def dominant(rng, shape, dtype=np.float64):
+    """Return random lower, diag, upper, rhs; every row is strictly diagonally dominant."""
+    lower, upper, rhs = (uniform(rng, shape, dtype) for _ in range(3))
+    size = np.abs(lower) + np.abs(upper) + rng.uniform(0.5, 1.5, shape)
+    phase = uniform(rng, shape, dtype)
+    return lower, np.asarray(size * phase / np.abs(phase), dtype), upper, rhs
+
+
+def general(rng, shape, dtype=np.float64):
+    """Return random lower, diag, upper, rhs that need row exchanges."""
+    return tuple(uniform(rng, shape, dtype) for _ in range(4))
+
+
+def multiply(lower, diag, upper, x, *, periodic=False):
+    """Return A x."""
+    return sum(_products(lower, diag, upper, x, periodic))
+
+
+def _products(lower, diag, upper, x, periodic):
+    below = lower * np.roll(x, 1, axis=-1)
+    above = upper * np.roll(x, -1, axis=-1)
+    if not periodic:
+        below[..., :1] = 0
+        above[..., -1:] = 0
+    return below, diag * x, above
+
+
+def dense(lower, diag, upper, *, periodic=False):
+    """Return the matrices, shape (..., n, n)."""
+    lower, diag, upper = np.broadcast_arrays(lower, diag, upper)
+    rows = diag.shape[-1]
+    matrix = np.zeros((*diag.shape, rows), np.result_type(lower, diag, upper))
+    for i in range(rows):
+        matrix[..., i, i] += diag[..., i]
+        if i > 0 or periodic:
+            matrix[..., i, (i - 1) % rows] += lower[..., i]
+        if i < rows - 1 or periodic:
+            matrix[..., i, (i + 1) % rows] += upper[..., i]
+    return matrix
+
+
+def solve(lower, diag, upper, rhs, *, periodic=False):
+    """Return the solutions by dense LU with partial pivoting, in double precision."""
+    wide = np.result_type(rhs, np.float64)
+    lower, diag, upper, rhs = np.broadcast_arrays(lower, diag, upper, rhs)
+    matrix = dense(lower, diag, upper, periodic=periodic).astype(wide)
+    return np.linalg.solve(matrix, rhs.astype(wide)[..., None])[..., 0]
+
+
+def backward_error(lower, diag, upper, rhs, x, *, periodic=False):
+    """Return max_i |A x - b|_i / (|A| |x| + |b|)_i, the componentwise backward error.
+
+    The residual is formed in long double, so the figure is that of `x`.
+    """
+    longer = np.clongdouble if np.iscomplexobj(x) else np.longdouble
+    wide = [np.asarray(a, longer) for a in np.broadcast_arrays(lower, diag, upper, rhs, x)]
+    products = _products(*wide[:3], wide[4], periodic)
+    residual = np.abs(sum(products) - wide[3])
+    scale = sum(np.abs(p) for p in products) + np.abs(wide[3])
+    with np.errstate(invalid="ignore"):
+        ratio = np.where(residual == 0, 0, residual / np.where(scale == 0, 1, scale))
+    return float(np.max(ratio, initial=0))
+
+
+def forward_error(x, exact):
+    """Return ||x - exact|| / ||exact|| in the 2-norm."""
+    return float(np.linalg.norm(x - exact) / np.linalg.norm(exact))
+
+
+def gtsv(lower, diag, upper, rhs):
+    """Return LAPACK's solution of one system: elimination with partial pivoting."""
+    (routine,) = get_lapack_funcs(("gtsv",), (diag, rhs))
+    *_, x, info = routine(lower[1:], diag, upper[:-1], rhs)
+    if info:
+        raise np.linalg.LinAlgError(f"gtsv met a zero pivot in row {info - 1}")
+    return x
+
+
+# The accuracy set of the field: C. Klein and R. Strzodka, "Tridiagonal GPU solver with scaled
+# partial pivoting at maximum bandwidth", ICPP 2021, table 1.
+
+ACCURACY_SET = tuple(range(1, 21))
+NUMERICALLY_SINGULAR = (12, 13)
+
+
+@functools.cache
+def accuracy_draw(number, rows, seed):
+    """Return lower, diag, upper, rhs and the exact solution of one draw of the set."""
+    rng = np.random.default_rng([number, rows, seed])
+    lower, diag, upper = accuracy_matrix(number, rows, rng)
+    exact = rng.normal(3, 1, rows)
+    return lower, diag, upper, multiply(lower, diag, upper, exact), exact
+
+
+def accuracy_matrix(number, rows, rng):
+    """Return lower, diag, upper of matrix `number`, 1 to 20, of the set."""
+    if number in _RANDSVD_MODE:
+        return _randsvd(rng, rows, 1e15, _RANDSVD_MODE[number])
+    if number == 3:
+        return _lesp(rows)
+    if number == 7:
+        return _inverse_kms(rows)
+    if number == 13:
+        return _dorr(rows, 1e-4)
+    lower, diag, upper = rng.uniform(-1, 1, (3, rows))
+    if number in _CONSTANT:
+        return tuple(
+            random if constant is None else np.full(rows, float(constant))
+            for random, constant in zip((lower, diag, upper), _CONSTANT[number], strict=True)
+        )
+    if number == 4:
+        lower[rows // 2] *= 1e-50
+    elif number == 5:
+        lower *= rng.integers(0, 2, rows)
+        upper *= rng.integers(0, 2, rows)
+    elif number == 12:
+        lower *= 1e-50
+    elif number != 1:
+        raise ValueError(f"the set has the matrices 1 to 20, got {number}")
+    return lower, diag, upper
+
+
+_RANDSVD_MODE = {8: 2, 9: 3, 10: 1, 11: 4}
+
+# lower, diag, upper; None is uniform in (-1, 1).
+_CONSTANT = {
+    2: (None, 1e8, None),
+    6: (None, 64, None),
+    14: (None, 1e-8, None),
+    15: (None, 0, None),
+    16: (1, 1e-8, 1),
+    17: (1, 1e8, 1),
+    18: (-1, 4, -1),
+    19: (-1, 4, 1),
+    20: (-1, 4, None),
+}
+
+
+def _lesp(rows):
+    k = np.arange(1, rows + 1.0)
+    return 1 / k, -(2 * k + 3), k + 1
+
+
+def _inverse_kms(rows):
+    diag = np.full(rows, 5 / 3)
+    diag[[0, -1]] = 4 / 3
+    off = np.full(rows, -2 / 3)
+    return off, diag, off.copy()
+
+
+def _dorr(rows, theta):
+    i = np.arange(1, rows + 1)
+    h = 1 / (rows + 1)
+    diffusion = theta / h**2
+    convection = (0.5 - i * h) / h
+    left = i <= (rows + 1) // 2
+    lower = np.where(left, -diffusion, -diffusion + convection)
+    upper = np.where(left, -diffusion - convection, -diffusion)
+    return lower, -(lower + upper), upper
+
+
+def _randsvd(rng, rows, condition, mode):
+    """Return a random matrix of given singular values, reduced to three diagonals."""
+    matrix = _haar(rng, rows) * _singular_values(rows, condition, mode) @ _haar(rng, rows)
+    for j in range(rows - 1):
+        _reflect(matrix[j + 1 :, j:])
+        _reflect(matrix[j:, j + 1 :].T)
+    lower, upper = np.zeros((2, rows))
+    lower[1:], upper[:-1] = np.diagonal(matrix, -1), np.diagonal(matrix, 1)
+    return lower, np.diagonal(matrix).copy(), upper
+
+
+def _singular_values(rows, condition, mode):
+    if mode == 1:
+        return np.concatenate([[1.0], np.full(rows - 1, 1 / condition)])
+    if mode == 2:
+        return np.concatenate([np.ones(rows - 1), [1 / condition]])
+    if mode == 3:
+        return np.geomspace(1, 1 / condition, rows)
+    return np.linspace(1, 1 / condition, rows)
+
+
+def _haar(rng, rows):
+    q, r = np.linalg.qr(rng.standard_normal((rows, rows)))
+    return q * np.sign(np.diagonal(r))
+
+
+def _reflect(block):
+    """Apply from the left the reflection that zeroes column 0 of `block` below row 0."""
+    v = block[:, 0].copy()
+    v[0] += np.copysign(np.linalg.norm(v), v[0])
+    norm = np.linalg.norm(v)
+    if norm > 0:
+        v /= norm
+        block -= np.outer(2 * v, v @ block)

@@ -1,0 +1,388 @@
+"""The lid-driven cavity: both iterations, their lines, restart, errors."""
+
+import json
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers.flow import CavityResult, LidDrivenCavity
+
+LINE_METHODS = ["thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted"]
+CORNERS = ((0, 0), (0, -1), (-1, 0), (-1, -1))
+
+
+def state(cavity):
+    return cavity.psi.copy(), cavity.omega.copy()
+
+
+def assert_same_bits(a, b):
+    for x, y in zip(state(a), state(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def residuals(psi, omega, re):
+    """Root mean squares of both equations, written with the operators themselves."""
+    inverse = psi.shape[0] - 1
+    centre, east, west = np.s_[1:-1, 1:-1], np.s_[1:-1, 2:], np.s_[1:-1, :-2]
+    north, south = np.s_[2:, 1:-1], np.s_[:-2, 1:-1]
+
+    def laplacian(f):
+        return (f[east] + f[west] + f[north] + f[south] - 4 * f[centre]) * inverse**2
+
+    u = (psi[north] - psi[south]) * inverse / 2
+    v = (psi[west] - psi[east]) * inverse / 2
+    convection = u * (omega[east] - omega[west]) + v * (omega[north] - omega[south])
+    poisson = laplacian(psi) + omega[centre]
+    transport = laplacian(omega) / re - convection * inverse / 2
+    return np.sqrt(np.mean(poisson**2)), np.sqrt(np.mean(transport**2))
+
+
+def test_residuals_are_those_of_the_equations():
+    cavity = LidDrivenCavity(400, 25).iterate(137)
+    history = cavity.iterate(3).result().history
+
+    expected = residuals(*state(cavity), 400)
+
+    assert (history.psi[-1], history.omega[-1]) == pytest.approx(expected, rel=1e-9)
+    assert cavity.residual == pytest.approx(max(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("line_method", LINE_METHODS)
+@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
+def test_line_methods_agree(method, line_method):
+    expected = LidDrivenCavity(200, 35, method=method, line_method="thomas").iterate(100)
+
+    cavity = LidDrivenCavity(200, 35, method=method, line_method=line_method).iterate(100)
+
+    for here, there in zip(state(cavity), state(expected), strict=True):
+        np.testing.assert_allclose(here, there, rtol=0, atol=1e-12 * np.abs(there).max())
+
+
+@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
+@pytest.mark.parametrize("n", [9, 33, 66])
+def test_threads_do_not_change_a_bit(method, n):
+    alone = LidDrivenCavity(100, n, method=method, threads=1).iterate(45)
+
+    for threads in (2, 3):
+        assert_same_bits(LidDrivenCavity(100, n, method=method, threads=threads).iterate(45), alone)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method": "line-jacobi"},
+        {"method": "line-jacobi", "direction": "x"},
+        {"method": "line-jacobi", "direction": "y"},
+        {"psi": "fast"},
+        {"psi_sweeps": 7},
+        {"step": 0.05},
+        {"lid_velocity": 2.5},
+    ],
+)
+def test_every_iteration_has_the_same_solution(options):
+    expected = LidDrivenCavity(100, 33).solve(1e-10)
+    speed = options.get("lid_velocity", 1.0)
+
+    result = LidDrivenCavity(100, 33, **options).solve(1e-10)
+
+    np.testing.assert_allclose(result.psi / speed, expected.psi, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        result.centreline_u() / speed, expected.centreline_u(), rtol=0, atol=1e-8
+    )
+
+
+def test_lid_to_the_left_mirrors_the_flow():
+    right = LidDrivenCavity(100, 33).solve(1e-10)
+
+    left = LidDrivenCavity(100, 33, lid_velocity=-1).solve(1e-10)
+
+    np.testing.assert_allclose(left.psi, -right.psi[:, ::-1], rtol=0, atol=1e-9)
+
+
+def test_creeping_flow_is_symmetric():
+    result = LidDrivenCavity(1e-3, 33).solve(1e-6)
+
+    np.testing.assert_allclose(result.psi, result.psi[:, ::-1], rtol=0, atol=2e-6)
+    assert result.primary_vortex().x == pytest.approx(0.5, abs=1e-4)
+
+
+@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
+def test_corners_are_never_read(method):
+    expected = LidDrivenCavity(100, 17, method=method).iterate(41)
+    cavity = LidDrivenCavity(100, 17, method=method)
+    for corner in CORNERS:
+        cavity._omega[corner] = np.nan
+
+    cavity.iterate(41)
+
+    omega, clean = cavity.omega.copy(), expected.omega.copy()
+    for corner in CORNERS:
+        omega[corner] = clean[corner] = 0
+    np.testing.assert_array_equal(cavity.psi, expected.psi)
+    np.testing.assert_array_equal(omega, clean)
+
+
+def wall_values(wall, psi, omega, h, speed):
+    """The formulas of the walls on a line of nodes that starts at the wall."""
+    return {
+        "thom": -2 * psi[1] / h**2 - 2 * speed / h,
+        "woods": -3 * psi[1] / h**2 - omega[1] / 2 - 3 * speed / h,
+        "jensen": -(8 * psi[1] - psi[2]) / (2 * h**2) - 3 * speed / h,
+    }[wall]
+
+
+@pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
+def test_walls_carry_their_formula(wall):
+    cavity = LidDrivenCavity(100, 21, wall=wall, method="line-jacobi").iterate(7)
+    psi, omega, h = cavity.psi, cavity.omega, 1 / 20
+
+    for turned, speed in (
+        ((psi, omega), 0),
+        ((psi[::-1], omega[::-1]), 1),
+        ((psi.T, omega.T), 0),
+        ((psi.T[::-1], omega.T[::-1]), 0),
+    ):
+        expected = wall_values(wall, *turned, h, speed)
+        np.testing.assert_allclose(turned[1][0, 1:-1], expected[1:-1], rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize(("wall", "degree"), [("thom", 2), ("woods", 3), ("jensen", 3)])
+def test_wall_formulas_are_exact_on_polynomials(wall, degree):
+    # psi of this degree away from a lid at y = 0 (distance d): psi = 0 and psi_d = -speed there
+    speed, h = 1.3, 0.1
+    d = h * np.arange(3)
+    psi, omega = -speed * d + 0.7 * d**2, np.full(3, -1.4)
+    if degree == 3:
+        psi, omega = psi + 2.1 * d**3, omega - 12.6 * d
+
+    assert wall_values(wall, psi, omega, h, speed=speed) == pytest.approx(-1.4)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"method": "line-jacobi"}, {"psi": "fast"}, {"step": 0.02}, {"threads": 2}],
+)
+@pytest.mark.parametrize("half", [20, 33])
+def test_restart_is_exact(options, half, tmp_path):
+    whole = LidDrivenCavity(100, 21, **options).iterate(2 * half)
+    LidDrivenCavity(100, 21, **options).iterate(half).save(tmp_path / "state.npz")
+
+    restarted = LidDrivenCavity.load(tmp_path / "state.npz").iterate(half)
+
+    assert_same_bits(restarted, whole)
+    assert restarted.iterations == whole.iterations == 2 * half
+    assert restarted.residual == whole.residual
+    assert restarted.step == whole.step or options.get("method") == "line-jacobi"
+    for name in ("iteration", "psi", "omega", "step"):
+        np.testing.assert_array_equal(
+            getattr(restarted.result().history, name), getattr(whole.result().history, name)
+        )
+
+
+def test_splitting_the_iterations_changes_nothing():
+    whole = LidDrivenCavity(1000, 21).iterate(101)
+    parts = LidDrivenCavity(1000, 21)
+
+    for count in (1, 0, 19, 30, 51):
+        parts.iterate(count)
+
+    assert_same_bits(parts, whole)
+
+
+def test_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
+    path = tmp_path / "state"
+    cavity = LidDrivenCavity(100, 9).iterate(20)
+    cavity.save(path)
+    before = path.read_bytes()
+
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez", fail)
+    with pytest.raises(OSError, match="disk full"):
+        cavity.iterate(20).save(path)
+
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["state"]
+
+
+def test_result_survives_a_file(tmp_path):
+    result = LidDrivenCavity(100, 17).solve(1e-6)
+    result.save(tmp_path / "result.npz")
+
+    loaded = CavityResult.load(tmp_path / "result.npz")
+
+    np.testing.assert_array_equal(loaded.psi, result.psi)
+    np.testing.assert_array_equal(loaded.history.omega, result.history.omega)
+    assert (loaded.residual, loaded.stop_reason, loaded.seconds) == (
+        result.residual,
+        result.stop_reason,
+        result.seconds,
+    )
+    with pytest.raises(ValueError, match="holds no pysolvers cavity state"):
+        LidDrivenCavity.load(tmp_path / "result.npz")
+
+
+def test_too_few_iterations_raise_with_the_history():
+    with pytest.raises(pysolvers.ConvergenceError, match=r"did not converge.*45 iterations") as e:
+        LidDrivenCavity(1000, 33).solve(max_iterations=45)
+
+    result = e.value.result
+    assert result.stop_reason == "max_iterations"
+    assert result.iterations == 45
+    assert list(result.history.iteration) == [20, 40]
+    assert np.isfinite(result.psi).all()
+
+
+def test_divergence_raises_with_a_finite_state():
+    cavity = LidDrivenCavity(3200, 129, wall="thom", method="line-jacobi")
+
+    with pytest.raises(pysolvers.ConvergenceError, match="did not converge") as e:
+        cavity.solve()
+
+    result = e.value.result
+    assert result.stop_reason == "diverged"
+    assert np.isfinite(result.psi).all()
+    assert np.isfinite(result.omega).all()
+    assert np.isfinite(result.residual)
+    assert len(result.history.iteration) >= 1
+
+
+def test_step_that_explodes_is_taken_back():
+    cavity = LidDrivenCavity(1000, 33).iterate(400)
+    cavity._control.cap = cavity._control.step = 1e3
+    cavity._psi[1:-1, 1:-1] = np.nan
+
+    cavity.iterate(20)
+
+    assert np.isfinite(cavity.psi).all()
+    assert cavity.step < 1e3
+    assert cavity.solve().converged
+
+
+def test_callback_sees_the_state_and_may_end():
+    seen = []
+
+    def watch(cavity):
+        seen.append(cavity.iterations)
+        return cavity.iterations >= 60
+
+    result = LidDrivenCavity(1000, 17).solve(1e-12, callback=watch)
+
+    assert seen == [20, 40, 60]
+    assert result.stop_reason == "callback"
+    assert not result.converged
+
+
+def test_fields_are_read_only_views():
+    cavity = LidDrivenCavity(100, 9).iterate(3)
+
+    for field in (cavity.psi, cavity.omega):
+        with pytest.raises(ValueError, match="read-only"):
+            field[2, 2] = 1
+
+
+def test_velocity_is_that_of_the_streamfunction():
+    result = LidDrivenCavity(100, 33).solve()
+    h = 1 / 32
+
+    np.testing.assert_allclose(result.u[5, 7], (result.psi[6, 7] - result.psi[4, 7]) / (2 * h))
+    np.testing.assert_allclose(result.v[5, 7], (result.psi[5, 6] - result.psi[5, 8]) / (2 * h))
+    assert (result.u[-1, 1:-1] == 1).all()
+    assert (result.u[0] == 0).all()
+    assert (result.v[:, 0] == 0).all()
+
+
+def test_refined_vortex_is_exact_on_a_quadratic():
+    result = LidDrivenCavity(100, 17).solve(1e-5)
+    x, y = np.meshgrid(result.x, result.y)
+    place = (0.53, 0.61)
+    psi = -0.1 + 0.3 * (x - place[0]) ** 2 + 0.2 * (y - place[1]) ** 2
+    result.psi[:], result.omega[:] = psi, 2 + x
+
+    vortex = result.primary_vortex()
+
+    assert (vortex.x, vortex.y) == pytest.approx(place)
+    assert (vortex.psi, vortex.omega) == pytest.approx((-0.1, 2.53))
+
+
+@pytest.mark.parametrize("n", [16, 17])
+def test_centre_lines_interpolate_cubics_exactly(n):
+    result = LidDrivenCavity(100, n).solve(1e-5)
+    place = np.array([0, 0.03, 0.5, 0.77, 1])
+    result.u[:] = (1 + result.y - 3 * result.y**3)[:, None]
+
+    np.testing.assert_allclose(result.centreline_u(place), 1 + place - 3 * place**3)
+
+
+@pytest.mark.parametrize("side", ["lid", "bottom", "left", "right"])
+def test_wall_vorticity_has_its_wall(side):
+    result = LidDrivenCavity(100, 17).solve(1e-5)
+    expected = {
+        "lid": result.omega[-1, 1:-1],
+        "bottom": result.omega[0, 1:-1],
+        "left": result.omega[1:-1, 0],
+        "right": result.omega[1:-1, -1],
+    }
+
+    place, omega = result.wall_vorticity(side)
+
+    np.testing.assert_array_equal(omega, expected[side])
+    np.testing.assert_allclose(place, np.arange(1, 16) / 16)
+    with pytest.raises(ValueError, match="side must be one of"):
+        result.wall_vorticity("roof")
+
+
+def test_notebooks_show_a_table():
+    html = LidDrivenCavity(100, 17).solve()._repr_html_()
+
+    assert "<table>" in html
+    assert "converged" in html
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"re": 0}, ValueError, "re must be positive, got 0"),
+        ({"re": -5.0}, ValueError, "re must be positive, got -5.0"),
+        ({"re": float("nan")}, ValueError, "re must be finite, got nan"),
+        ({"re": "10"}, TypeError, "re must be a number, got str"),
+        ({"n": 4}, ValueError, "n must be at least 5, got 4"),
+        ({"n": 33.0}, TypeError, "n must be an int, got float"),
+        ({"lid_velocity": 0}, ValueError, "lid_velocity must not be 0, got 0"),
+        ({"wall": "smooth"}, ValueError, "wall must be one of thom, woods, jensen; got 'smooth'"),
+        ({"method": "magic"}, ValueError, "method must be one of adi, line-jacobi; got 'magic'"),
+        ({"line_method": "partition"}, ValueError, "line_method must be one of"),
+        ({"direction": "z"}, ValueError, "direction must be one of alternate, x, y; got 'z'"),
+        ({"psi": "slow"}, ValueError, "psi must be one of adi, fast; got 'slow'"),
+        ({"psi_sweeps": 0}, ValueError, "psi_sweeps must be at least 1, got 0"),
+        ({"step": 0.0}, ValueError, "step must be positive, got 0.0"),
+        ({"step": 0.1, "method": "line-jacobi"}, ValueError, "step needs method 'adi', got 0.1"),
+        ({"psi": "fast", "method": "line-jacobi"}, ValueError, "psi needs method 'adi'"),
+        ({"threads": 0}, ValueError, "threads must be in"),
+        ({"device": "abacus"}, ValueError, "device must be"),
+    ],
+)
+def test_bad_parameters_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        LidDrivenCavity(**options)
+
+
+def test_bad_arguments_of_solve_are_named():
+    cavity = LidDrivenCavity(100, 9)
+
+    with pytest.raises(ValueError, match="tol must be positive, got 0"):
+        cavity.solve(0)
+    with pytest.raises(ValueError, match="max_iterations must be at least 1, got 0"):
+        cavity.solve(max_iterations=0)
+    with pytest.raises(ValueError, match="count must be at least 0, got -1"):
+        cavity.iterate(-1)
+
+
+def test_seconds_are_told_by_stage():
+    seconds = LidDrivenCavity(100, 33).solve().seconds
+
+    assert set(seconds) == {"omega", "psi", "walls", "residual"}
+    assert all(value >= 0 for value in seconds.values())
+    assert json.dumps(seconds)

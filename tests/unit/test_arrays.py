@@ -1,0 +1,341 @@
+"""The way from array-likes to operands of the contract."""
+
+import numpy as np
+import pytest
+
+from pysolvers import _arrays, _lines
+
+
+def make_operands(**values):
+    """Operands, dtype and copied names of `values`, by name."""
+    operands, dtype, copied = _arrays.as_operands(values)
+    return dict(zip(values, operands, strict=True)), dtype, copied
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_supported_arrays_pass_as_they_are(dtype):
+    array = np.zeros((2, 3), dtype)[:, ::-1]
+
+    operands, result, copied = make_operands(diag=array, rhs=array)
+
+    assert operands["rhs"] is array
+    assert result == dtype
+    assert copied == ()
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16"])
+def test_integers_alone_become_float64(dtype):
+    operands, result, copied = make_operands(rhs=np.ones(3, dtype))
+
+    assert result == np.float64
+    assert operands["rhs"].dtype == np.float64
+    assert copied == ("rhs",)
+
+
+def test_integers_follow_an_array_that_holds_them():
+    _, result, copied = make_operands(diag=np.ones(3, np.int64), rhs=np.ones(3, np.complex128))
+
+    assert result == np.complex128
+    assert copied == ("diag",)
+
+
+@pytest.mark.parametrize(
+    ("diag", "rhs"),
+    [
+        ("float64", "float32"),
+        ("float32", "float64"),
+        ("float64", "complex128"),
+        ("int64", "float32"),
+        ("int32", "complex64"),
+    ],
+)
+def test_arrays_that_disagree_are_refused_by_name(diag, rhs):
+    with pytest.raises(TypeError, match=f"diag is {diag}, but rhs is {rhs}"):
+        make_operands(diag=np.ones(3, diag), rhs=np.ones(3, rhs))
+
+
+@pytest.mark.parametrize("scalar", [2, 2.0, np.float64(2.0), np.array(2.0), True])
+def test_scalars_follow_the_arrays(scalar):
+    operands, result, copied = make_operands(diag=scalar, rhs=np.ones(3, np.float32))
+
+    assert result == np.float32
+    assert operands["diag"].dtype == np.float32
+    assert copied == ()
+
+
+def test_complex_scalar_among_real_arrays_is_refused():
+    with pytest.raises(TypeError, match="diag is complex, but rhs is float32"):
+        make_operands(diag=1j, rhs=np.ones(3, np.float32))
+
+
+def test_complex_scalar_among_integers_makes_complex128():
+    _, result, _ = make_operands(diag=1j, rhs=[1, 2, 3])
+
+    assert result == np.complex128
+
+
+@pytest.mark.parametrize("dtype", ["float16", "longdouble", "clongdouble", "O", "U1", "M8[s]"])
+def test_other_dtypes_are_refused_by_name(dtype):
+    array = np.zeros(3, dtype)
+
+    with pytest.raises(TypeError, match="rhs: need float32, float64"):
+        make_operands(rhs=array)
+
+
+@pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
+@pytest.mark.parametrize("kind", [np.ma.MaskedArray, np.matrix])
+def test_arrays_of_another_meaning_are_refused(kind):
+    with pytest.raises(TypeError, match="lower: need a plain array"):
+        make_operands(lower=kind([[1.0, 2.0]]))
+
+
+def test_foreign_byte_order_is_copied():
+    array = np.arange(3.0).astype(">f8")
+
+    operands, _, copied = make_operands(rhs=array)
+
+    np.testing.assert_array_equal(operands["rhs"], array)
+    assert operands["rhs"].dtype.isnative
+    assert copied == ("rhs",)
+
+
+def test_strides_between_elements_are_copied():
+    record = np.zeros(4, [("value", "f8"), ("flag", "i4")])
+    record["value"] = np.arange(4)
+
+    operands, _, copied = make_operands(rhs=record["value"])
+
+    np.testing.assert_array_equal(operands["rhs"], np.arange(4))
+    assert copied == ("rhs",)
+
+
+def resolve(axis=-1, periodic=False, **shapes):
+    arrays = {name: np.empty(shapes.get(name, ())) for name in ("lower", "diag", "upper", "rhs")}
+    return _arrays.resolve_shape(arrays, axis, leader="rhs", periodic=periodic)
+
+
+@pytest.mark.parametrize("axis", [1, -2])
+def test_shape_is_the_broadcast_of_all_operands(axis):
+    shape = resolve(axis, lower=(5, 4, 1), diag=(4, 3), rhs=(1, 4, 3))
+
+    assert shape.full == (5, 4, 3)
+    assert (shape.axis, shape.rows, shape.batch) == (1, 4, (5, 3))
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "short"),
+    [(3, 4, (True, False)), (4, 3, (False, True)), (3, 3, (True, True)), (1, 1, (False, False))],
+)
+def test_off_diagonals_may_miss_their_end(lower, upper, short):
+    shape = resolve(lower=(lower,), upper=(upper,), rhs=(4,))
+
+    assert (shape.short[0], shape.short[2]) == short
+
+
+def test_one_entry_is_all_of_two_rows_in_either_reading():
+    shape = resolve(lower=(1,), diag=(2,), upper=(1,), rhs=(2,))
+
+    assert shape.rows == 2
+    assert not any(shape.short)
+
+
+def test_no_entry_is_the_short_off_diagonal_of_one_row():
+    shape = resolve(lower=(0,), diag=(1,), upper=(0,), rhs=(1,))
+
+    assert shape.rows == 1
+    assert shape.short == (True, False, True, False)
+
+
+def test_rhs_of_one_row_broadcasts_along_the_axis():
+    assert resolve(diag=(6,), lower=(6,), rhs=(1,)).rows == 6
+    assert resolve(lower=(6,), rhs=(1,)).rows == 6
+
+
+@pytest.mark.parametrize(
+    ("shapes", "name"),
+    [
+        ({"lower": (2,), "rhs": (4,)}, "lower"),
+        ({"diag": (3,), "rhs": (4,)}, "diag"),
+        ({"upper": (5,), "rhs": (4,)}, "upper"),
+        ({"diag": (5,), "lower": (4,), "rhs": (1,)}, "lower"),
+    ],
+)
+def test_wrong_number_of_rows_is_refused_by_name(shapes, name):
+    with pytest.raises(ValueError, match=f"{name}: "):
+        resolve(**shapes)
+
+
+def test_short_off_diagonals_of_a_periodic_system_are_refused():
+    with pytest.raises(ValueError, match=r"lower: 3 rows along axis 0.*periodic system of 4"):
+        resolve(lower=(3,), rhs=(4,), periodic=True)
+
+
+def test_batches_that_do_not_broadcast_are_refused_with_their_shapes():
+    with pytest.raises(ValueError, match=r"diag \(3, 4\).*rhs \(2, 4\)"):
+        resolve(diag=(3, 4), rhs=(2, 4))
+
+
+@pytest.mark.parametrize("axis", [2, -3])
+def test_axis_out_of_range_is_refused(axis):
+    with pytest.raises(np.exceptions.AxisError):
+        resolve(axis, rhs=(2, 4))
+
+
+def plan_of(*views, keep=()):
+    batch = np.broadcast_shapes(*(view.shape[:-1] for view in views))
+    strides = [_lines.batch_strides(view) for view in views]
+    return _lines.plan_lines(batch, strides, strides[-1], keep=keep)
+
+
+def test_contiguous_batch_merges_to_one_axis():
+    plan = plan_of(np.empty((2, 3, 4, 5)), np.empty((2, 3, 4, 5)))
+
+    assert (plan.outer, plan.inner, plan.copied) == ((), (0, 1, 2), ())
+
+
+def test_middle_axis_leaves_two_batch_axes():
+    field = np.moveaxis(np.empty((2, 5, 3)), 1, -1)
+
+    plan = plan_of(field, field)
+
+    assert (plan.outer, plan.inner, plan.copied) == ((0,), (1,), ())
+
+
+def test_reversed_and_transposed_batches_merge():
+    field = np.empty((4, 3, 2, 5)).transpose(2, 1, 0, 3)[::-1, ::-1, ::-1]
+
+    plan = plan_of(field, field)
+
+    assert (plan.outer, plan.inner, plan.copied) == ((), (2, 1, 0), ())
+
+
+def test_axes_of_length_one_never_matter():
+    field = np.empty((2, 4, 6, 1, 5))[:, :, ::6]
+
+    plan = plan_of(field, np.empty((1, 1, 1, 1, 5)), field)
+
+    assert plan.copied == ()
+    assert len(plan.inner) == 2
+
+
+def test_shared_operand_is_not_copied_out():
+    x = np.empty((2, 3, 4, 5))
+    shared = np.empty((1, 1, 1, 5))
+
+    plan = plan_of(shared, x)
+    lines = plan.lines(shared, 5)
+
+    assert plan.copied == ()
+    assert lines.shape == (1, 24, 5)
+    assert lines.strides[:2] == (0, 0)
+
+
+def test_operand_that_prevents_merging_is_the_one_copied():
+    x = np.empty((3, 4, 5, 6))
+    odd = np.arange(2.0 * 3 * 4 * 5 * 6).reshape(3, 8, 5, 6)[:, 2:6, ::-1]
+
+    plan = plan_of(x, odd, x)
+
+    assert plan.copied == (1,)
+    np.testing.assert_array_equal(plan.lines(odd, 6), odd.reshape(1, 60, 6))
+
+
+def test_copy_keeps_sharing_over_a_whole_group():
+    x = np.moveaxis(np.empty((2, 3, 7, 4)), 2, -1)
+    odd = np.moveaxis(np.empty((4, 3, 7, 1))[::2], 2, -1)
+
+    plan = plan_of(odd, x)
+    lines = plan.lines(odd, 7)
+
+    assert plan.copied == (0,)
+    assert lines.shape == (6, 4, 7)
+    assert lines.strides[1] == 0
+
+
+def test_restored_lines_land_in_their_view():
+    values = np.arange(2.0 * 3 * 4 * 5).reshape(2, 3, 4, 5)
+    view = np.zeros((4, 9, 4, 5))[::2, ::-3]
+    plan = plan_of(values)
+
+    plan.restore(plan.lines(values, 5), view)
+
+    np.testing.assert_array_equal(view, values)
+
+
+def test_systems_are_numbered_in_the_order_of_the_lines():
+    batch = (2, 1, 3)
+    field = np.zeros((3, 1, 2, 5)).transpose(2, 1, 0, 3)
+    plan = plan_of(field)
+
+    indices = plan.unravel(np.arange(6))
+
+    assert plan.batch == batch
+    for system, index in enumerate(indices):
+        field[...] = 0
+        field[tuple(index)] = 1
+        assert plan.lines(field, 5).reshape(6, 5)[system].all()
+
+
+def test_strides_are_those_of_numpy():
+    assert _lines.contiguous_strides((2, 3, 5), 8) == np.empty((2, 3, 5)).strides
+
+
+def out_of(out, **inputs):
+    return _arrays.check_out(out, (4,), np.dtype(np.float64), inputs)
+
+
+@pytest.mark.parametrize(
+    ("out", "error", "text"),
+    [
+        ([0.0] * 4, TypeError, "out must be an ndarray, got list"),
+        (np.ma.zeros(4), TypeError, "out must be an ndarray, got MaskedArray"),
+        (np.zeros(4, np.float32), TypeError, "out must be float64 like the result, got float32"),
+        (np.zeros(4, ">f8"), TypeError, "out must be float64"),
+        (np.zeros(5), ValueError, r"out must have the shape \(4,\) of the result, got \(5,\)"),
+        (np.broadcast_to(0.0, 4), ValueError, "out is read-only"),
+        (
+            np.lib.stride_tricks.as_strided(np.zeros(1), (4,), (0,)),
+            ValueError,
+            "out holds an element at more than one index",
+        ),
+    ],
+)
+def test_unusable_out_is_refused(out, error, text):
+    with pytest.raises(error, match=text):
+        out_of(out)
+
+
+def test_misaligned_out_is_refused():
+    out = np.zeros(40, np.uint8)[1:33].view(np.float64)
+
+    with pytest.raises(ValueError, match="out must be aligned"):
+        out_of(out)
+
+
+def test_out_may_be_rhs_in_another_array_object():
+    rhs = np.zeros(4)
+    out = rhs[:]
+
+    assert out_of(out, rhs=rhs) is out
+
+
+@pytest.mark.parametrize("name", ["lower", "diag", "upper"])
+def test_out_may_not_be_a_diagonal(name):
+    out = np.zeros(4)
+
+    with pytest.raises(ValueError, match=f"out overlaps {name}"):
+        out_of(out, **{name: out})
+
+
+def test_out_may_not_be_a_shifted_or_reversed_rhs():
+    rhs = np.zeros(5)
+
+    for out in (rhs[1:], rhs[3::-1]):
+        with pytest.raises(ValueError, match="out overlaps rhs"):
+            out_of(out, rhs=rhs[:4])
+
+
+def test_out_may_be_interleaved_with_an_input():
+    base = np.zeros((4, 2))
+
+    assert out_of(base[:, 0], diag=base[:, 1]) is not None

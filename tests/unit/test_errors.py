@@ -1,0 +1,189 @@
+"""Exceptions, the status table, and the registry of backends."""
+
+import pickle
+import sys
+import types
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers import _backends, _errors, _options
+
+STATUS = {
+    0: ("PS_OK", "success"),
+    1: ("PS_BAD_ARGUMENT", "out of range"),
+    2: ("PS_BAD_LAYOUT", "overlap"),
+    3: ("PS_UNSUPPORTED", "not offered"),
+    6: ("PS_INTERRUPTED", "interrupted"),
+}
+
+
+def singular(*indices):
+    return np.array(indices, np.intp).reshape(len(indices), -1)
+
+
+@pytest.mark.parametrize("name", ["BackendError", "ConvergenceError", "SingularSystemError"])
+def test_every_error_is_a_pysolvers_error(name):
+    assert issubclass(getattr(pysolvers, name), pysolvers.PysolversError)
+
+
+def test_singular_system_is_a_linalg_error():
+    assert issubclass(pysolvers.SingularSystemError, np.linalg.LinAlgError)
+
+
+def test_message_names_the_first_system_and_row():
+    error = pysolvers.SingularSystemError(singular((1, 2), (3, 0)), np.array([4, 5]))
+
+    assert str(error) == "a zero pivot in 2 systems, the first at batch index (1, 2), row 4"
+
+
+def test_message_of_a_single_failure_counts_one():
+    error = pysolvers.SingularSystemError(singular((7,)), np.array([0]))
+
+    assert str(error) == "a zero pivot in 1 system at batch index (7,), row 0"
+
+
+def test_message_without_a_batch_has_no_index():
+    error = pysolvers.SingularSystemError(np.zeros((1, 0), np.intp), np.array([3]))
+
+    assert str(error) == "the system met a zero pivot in row 3"
+
+
+def test_errors_survive_pickling():
+    error = pysolvers.SingularSystemError(singular((1, 2)), np.array([4]))
+    stopped = pysolvers.ConvergenceError("no progress", result={"iterations": 3})
+
+    error_again, stopped_again = pickle.loads(pickle.dumps((error, stopped)))
+
+    np.testing.assert_array_equal(error_again.systems, [[1, 2]])
+    np.testing.assert_array_equal(error_again.rows, [4])
+    assert str(error_again) == str(error)
+    assert stopped_again.result == {"iterations": 3}
+    assert str(stopped_again) == "no progress"
+
+
+def test_success_raises_nothing():
+    _errors.raise_for_status(0, STATUS, "solve")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (1, ValueError),
+        (2, ValueError),
+        (3, pysolvers.BackendError),
+        (6, pysolvers.BackendError),
+    ],
+)
+def test_status_raises_its_exception_with_its_text(status, kind):
+    name, text = STATUS[status]
+
+    with pytest.raises(kind, match=rf"solve: {text} \({name}\)"):
+        _errors.raise_for_status(status, STATUS, "solve")
+
+
+@pytest.mark.parametrize(
+    ("device", "expected"),
+    [
+        (None, ("cpu", 0)),
+        ("cpu", ("cpu", 0)),
+        ("cuda", ("cuda", 0)),
+        ("cuda:1", ("cuda", 1)),
+        ("cuda:12", ("cuda", 12)),
+    ],
+)
+def test_device_is_backend_and_number(device, expected):
+    assert _backends.parse_device(device) == expected
+
+
+@pytest.mark.parametrize("device", ["", "gpu", "cpu:0", "cuda:", "cuda:-1", "cuda:1 ", "CPU"])
+def test_unknown_device_is_refused(device):
+    with pytest.raises(ValueError, match="device must be"):
+        _backends.parse_device(device)
+
+
+def test_device_must_be_text():
+    with pytest.raises(TypeError, match="device must be a str or None, got int"):
+        _backends.parse_device(0)
+
+
+@pytest.fixture
+def registry(monkeypatch):
+    """Register modules as backends for the length of a test."""
+
+    def add(name, module_name, module=None):
+        monkeypatch.setitem(_backends._MODULES, name, module_name)
+        if module is not None:
+            monkeypatch.setitem(sys.modules, module_name, module)
+
+    yield add
+    _backends._load.cache_clear()
+
+
+def test_missing_backend_says_that_it_was_not_built(registry):
+    registry("none", "pysolvers._none")
+
+    assert _backends.unavailable_reason("none") == "pysolvers._none was not built"
+    with pytest.raises(pysolvers.BackendError, match=r"'none' is not available.*not built"):
+        _backends.require("none")
+
+
+def test_backend_of_another_contract_is_refused_with_both_numbers(registry):
+    stale = types.ModuleType("stale")
+    stale.ABI = 999
+    registry("stale", "stale", stale)
+
+    with pytest.raises(pysolvers.BackendError, match=r"built for contract 999.*rebuild"):
+        _backends.require("stale")
+
+
+def test_cpu_backend_is_always_there():
+    assert _backends.unavailable_reason("cpu") is None
+    assert _backends.require("cpu").NAME == "cpu"
+
+
+@pytest.mark.parametrize(
+    ("method", "pivot", "expected"),
+    [
+        ("auto", None, "auto"),
+        ("auto", True, "always"),
+        ("auto", False, "never"),
+        ("pivoted", None, "always"),
+        ("pivoted", True, "always"),
+        ("thomas", None, "never"),
+        ("cr", np.False_, "never"),
+    ],
+)
+def test_pivoting_follows_method_and_option(method, pivot, expected):
+    codes = {"auto": "auto", "never": "never", "always": "always"}
+
+    assert _options.pivot_code(pivot, codes, method) == expected
+
+
+@pytest.mark.parametrize(("method", "pivot"), [("pivoted", False), ("cr", True)])
+def test_contradiction_of_method_and_pivot_is_refused(method, pivot):
+    with pytest.raises(ValueError, match=method):
+        _options.pivot_code(pivot, {}, method)
+
+
+def test_pivot_must_be_a_bool():
+    with pytest.raises(TypeError, match="pivot must be a bool or None, got int"):
+        _options.pivot_code(1, {})
+
+
+@pytest.mark.parametrize("threads", [0, -1, 2**15 + 1])
+def test_thread_count_out_of_range_is_refused(threads):
+    with pytest.raises(ValueError, match=f"threads must be in 1 .. 32768, got {threads}"):
+        _options.check_threads(threads)
+
+
+@pytest.mark.parametrize("threads", [True, 1.0, "2"])
+def test_thread_count_must_be_an_integer(threads):
+    with pytest.raises(TypeError, match="threads must be an int or None"):
+        _options.check_threads(threads)
+
+
+def test_thread_count_of_none_is_the_default():
+    assert _options.check_threads(None) == 0
+    assert _options.check_threads(np.int64(3)) == 3

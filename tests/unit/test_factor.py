@@ -1,0 +1,289 @@
+"""Factors: made once, solved for many right-hand sides, also transposed."""
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+
+PIVOTS = (None, True, False)
+
+
+def transposed(lower, diag, upper, trans):
+    """Return the diagonals of A, its transpose or its adjoint (periodic or not)."""
+    if trans == "N":
+        return lower, diag, upper
+    swapped = np.roll(upper, 1, axis=-1), diag, np.roll(lower, -1, axis=-1)
+    return tuple(np.conj(a) for a in swapped) if trans == "H" else swapped
+
+
+@pytest.mark.parametrize("rows", oracle.ROWS)
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("pivot", PIVOTS)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_backward_error_of_dominant_systems(factor, rng, dtype, pivot, trans, rows):
+    lower, diag, upper, rhs = oracle.dominant(rng, (5, rows), dtype)
+
+    x = factor(lower, diag, upper, pivot=pivot).solve(rhs, trans=trans)
+
+    assert x.dtype == dtype
+    matrix = transposed(lower, diag, upper, trans)
+    assert oracle.backward_error(*matrix, rhs, x) <= 20 * oracle.eps(dtype)
+
+
+@pytest.mark.parametrize("rows", [2, 3, 9, 33, 200])
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("pivot", [None, True])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_systems_that_need_row_exchanges(factor, rng, dtype, pivot, trans, rows):
+    lower, diag, upper, rhs = oracle.general(rng, (5, rows), dtype)
+    diag[2] = 0 if rows % 2 == 0 else diag[2]
+
+    x = factor(lower, diag, upper, pivot=pivot).solve(rhs, trans=trans)
+
+    matrix = transposed(lower, diag, upper, trans)
+    condition = np.linalg.cond(oracle.dense(*matrix).astype(complex))
+    exact = oracle.solve(*matrix, rhs)
+    error = np.max(np.abs(x - exact), axis=-1) / np.max(np.abs(exact), axis=-1)
+    assert np.all(error <= 20 * condition * oracle.eps(dtype))
+    if trans == "N":
+        assert oracle.backward_error(*matrix, rhs, x) <= 200 * oracle.eps(dtype)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 9, 64, 65])
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("pivot", PIVOTS)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_periodic(factor, rng, dtype, pivot, trans, rows):
+    lower, diag, upper, rhs = oracle.dominant(rng, (5, rows), dtype)
+
+    x = factor(lower, diag, upper, periodic=True, pivot=pivot).solve(rhs, trans=trans)
+
+    matrix = transposed(lower, diag, upper, trans)
+    error = oracle.backward_error(*matrix, rhs, x, periodic=True)
+    assert error <= 50 * oracle.eps(dtype)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("pivot", PIVOTS)
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_solve_agrees_with_solve_tridiagonal(factor, solve, rng, dtype, pivot, periodic):
+    *matrix, rhs = oracle.dominant(rng, (9, 77), dtype)
+
+    x = factor(*matrix, pivot=pivot, periodic=periodic).solve(rhs)
+
+    expected = solve(*matrix, rhs, pivot=pivot, periodic=periodic)
+    np.testing.assert_allclose(x, expected, rtol=50 * oracle.eps(dtype), atol=oracle.eps(dtype))
+
+
+@pytest.mark.parametrize("shape", [(6,), (4, 6), (4, 3, 6), (2, 4, 3, 6)])
+@pytest.mark.parametrize("trans", ["N", "T"])
+def test_every_axis_gives_the_same_bits(factor, rng, shape, trans):
+    system = oracle.dominant(rng, shape)
+    expected = factor(*system[:3]).solve(system[3], trans=trans)
+
+    for axis in range(-len(shape), len(shape)):
+        *matrix, rhs = (np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in system)
+        x = factor(*matrix, axis=axis).solve(rhs, trans=trans)
+        np.testing.assert_array_equal(np.moveaxis(x, axis, -1), expected)
+
+
+@pytest.mark.parametrize("shape", [(7,), (1, 7), (3, 7), (5, 3, 7), (2, 5, 3, 7)])
+def test_one_matrix_serves_any_batch(factor, rng, shape):
+    lower, diag, upper, _ = oracle.dominant(rng, (7,))
+    rhs = oracle.uniform(rng, shape)
+
+    x = factor(lower, diag, upper).solve(rhs)
+
+    assert x.shape == shape
+    np.testing.assert_allclose(x, oracle.solve(lower, diag, upper, rhs), rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("matrix_shape", "rhs_shape"),
+    [
+        ((3, 7), (5, 3, 7)),
+        ((1, 7), (5, 7)),
+        ((5, 1, 7), (5, 3, 7)),
+        ((1, 3, 7), (5, 3, 7)),
+        ((1, 3, 1, 7), (5, 3, 2, 7)),
+        ((5, 1, 2, 7), (5, 3, 2, 7)),
+    ],
+)
+@pytest.mark.parametrize("pivot", [True, False])
+def test_batch_of_the_matrix_broadcasts_against_rhs(factor, rng, pivot, matrix_shape, rhs_shape):
+    *matrix, _ = oracle.dominant(rng, matrix_shape)
+    rhs = oracle.uniform(rng, rhs_shape)
+
+    x = factor(*matrix, pivot=pivot).solve(rhs)
+
+    np.testing.assert_allclose(x, oracle.solve(*matrix, rhs), rtol=1e-12)
+
+
+@pytest.mark.parametrize("pivot", PIVOTS)
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+def test_in_place_gives_the_same_bits(factor, rng, trans, pivot):
+    *matrix, rhs = oracle.dominant(rng, (9, 33), np.complex128)
+    f = factor(*matrix, pivot=pivot)
+    expected = f.solve(rhs, trans=trans)
+
+    assert f.solve(rhs, trans=trans, out=rhs) is rhs
+    np.testing.assert_array_equal(rhs, expected)
+
+
+@pytest.mark.parametrize("steps", [(2, 1), (1, 2), (-1, 1), (1, -1), (2, -2)])
+@pytest.mark.parametrize("trans", ["N", "T"])
+def test_strides_of_rhs_and_out_do_not_change_a_bit(factor, rng, trans, steps):
+    *matrix, rhs = oracle.dominant(rng, (9, 19))
+    f = factor(*matrix)
+    room = np.zeros((2, *(n * abs(s) for n, s in zip(rhs.shape, steps, strict=True))))
+    view, out = (r[tuple(slice(None, None, s) for s in steps)] for r in room)
+    view[...] = rhs
+
+    f.solve(view, trans=trans, out=out)
+
+    np.testing.assert_array_equal(out, f.solve(rhs, trans=trans))
+
+
+@pytest.mark.parametrize("trans", ["N", "T"])
+def test_threads_and_batch_do_not_change_a_bit(factor, rng, trans):
+    *matrix, rhs = oracle.general(rng, (611, 97))
+    f = factor(*matrix)
+    expected = f.solve(rhs, trans=trans, threads=1)
+
+    for threads in (2, 3):
+        np.testing.assert_array_equal(f.solve(rhs, trans=trans, threads=threads), expected)
+    for k in (0, 5, 16, 610):
+        alone = factor(*(a[k] for a in matrix)).solve(rhs[k], trans=trans)
+        np.testing.assert_array_equal(alone, expected[k])
+
+
+@pytest.mark.parametrize("pivot", PIVOTS)
+def test_refactor_takes_new_matrices(factor, rng, pivot):
+    first = oracle.dominant(rng, (5, 21))
+    *second, rhs = oracle.dominant(rng, (5, 21))
+    f = factor(*first[:3], pivot=pivot)
+
+    f.refactor(*second)
+
+    np.testing.assert_array_equal(f.solve(rhs), factor(*second, pivot=pivot).solve(rhs))
+
+
+def test_refactor_that_fails_keeps_the_old_factors(factor, rng):
+    *matrix, rhs = oracle.dominant(rng, (5, 21))
+    f = factor(*matrix)
+    expected = f.solve(rhs)
+
+    for bad in (
+        [a[:4] for a in matrix],
+        [a[:, :20] for a in matrix],
+        [a.astype(np.float32) for a in matrix],
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            f.refactor(*bad)
+
+    np.testing.assert_array_equal(f.solve(rhs), expected)
+
+
+def test_inputs_are_not_modified_nor_kept(factor, rng):
+    *matrix, rhs = oracle.dominant(rng, (5, 21))
+    before = [a.copy() for a in (*matrix, rhs)]
+
+    f = factor(*matrix)
+    expected = f.solve(rhs)
+
+    for a, kept in zip((*matrix, rhs), before, strict=True):
+        np.testing.assert_array_equal(a, kept)
+    for a in matrix:
+        a[...] = np.nan
+    np.testing.assert_array_equal(f.solve(rhs), expected)
+
+
+def test_short_off_diagonals_and_their_ends(factor, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (5, 21))
+    expected = factor(lower, diag, upper).solve(rhs)
+
+    x = factor(lower[:, 1:], diag, upper[:, :-1]).solve(rhs)
+    np.testing.assert_array_equal(x, expected)
+
+    lower[:, 0] = upper[:, -1] = np.nan
+    for trans in "NTH":
+        assert np.all(np.isfinite(factor(lower, diag, upper).solve(rhs, trans=trans)))
+
+
+def test_attributes_tell_the_factor(factor, rng):
+    *matrix, _ = oracle.dominant(rng, (4, 21, 3), np.float32)
+
+    f = factor(*matrix, axis=1, pivot=True)
+
+    assert f.shape == (4, 21, 3)
+    assert f.rows == 21
+    assert f.dtype == np.float32
+    assert f.axis in (1, -2)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
+def test_empty_factor_gives_an_empty_answer(factor, shape):
+    empty = np.empty(shape)
+
+    assert factor(empty, empty, empty).solve(empty).shape == shape
+
+
+def test_singular_matrix_is_told_when_it_is_factored(factor, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (2, 3, 9))
+    lower[1, 2, 4:6] = upper[1, 2, 3:5] = diag[1, 2, 4] = 0
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        factor(lower, diag, upper)
+    np.testing.assert_array_equal(caught.value.systems, [[1, 2]])
+    np.testing.assert_array_equal(caught.value.rows, [4])
+
+    x = factor(lower, diag, upper, on_singular="nan").solve(rhs)
+    assert np.all(np.isnan(x[1, 2]))
+    assert np.isfinite(x).sum() == x.size - 9
+
+
+def test_singular_matrix_of_a_refactor_is_told(factor, rng):
+    lower, diag, upper, _ = oracle.dominant(rng, (3, 9))
+    f = factor(lower, diag, upper)
+    diag[1] = lower[1] = upper[1] = 0
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        f.refactor(lower, diag, upper)
+    np.testing.assert_array_equal(caught.value.systems, [[1]])
+
+
+@pytest.mark.parametrize("trans", ["X", "n", None, 1])
+def test_unknown_trans_is_refused(factor, rng, trans):
+    *matrix, rhs = oracle.dominant(rng, (9,))
+
+    with pytest.raises((ValueError, TypeError), match="trans"):
+        factor(*matrix).solve(rhs, trans=trans)
+
+
+@pytest.mark.parametrize("shape", [(8,), (4, 9), (2, 9), (9, 3), (5, 2, 9)])
+def test_rhs_of_another_shape_is_refused(factor, rng, shape):
+    *matrix, _ = oracle.dominant(rng, (3, 9))
+
+    with pytest.raises(ValueError, match="shape"):
+        factor(*matrix).solve(np.zeros(shape))
+
+
+def test_rhs_of_another_dtype_is_refused(factor, rng):
+    *matrix, rhs = oracle.dominant(rng, (3, 9))
+
+    for dtype in (np.float32, np.complex128):
+        with pytest.raises(TypeError, match=np.dtype(dtype).name):
+            factor(*matrix).solve(rhs.astype(dtype))
+
+
+def test_bad_out_is_refused(factor, rng):
+    *matrix, rhs = oracle.dominant(rng, (3, 9))
+    f = factor(*matrix)
+
+    with pytest.raises(ValueError, match="shape"):
+        f.solve(rhs, out=np.empty((3, 8)))
+    with pytest.raises(TypeError, match="float32"):
+        f.solve(rhs, out=np.empty((3, 9), np.float32))
+    with pytest.raises(ValueError, match="overlap"):
+        f.solve(rhs, out=rhs[::-1])

@@ -1,0 +1,86 @@
+"""Any shape, stride, order, axis and broadcasting pattern, against the oracle."""
+
+import numpy as np
+import oracle
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pysolvers import factor_tridiagonal, solve_tridiagonal
+
+
+@st.composite
+def views(draw, shape, dtype):
+    """An array of `shape` with a random axis order, steps and signs."""
+    order = draw(st.permutations(range(len(shape))))
+    steps = [draw(st.sampled_from([1, 1, 1, 2, 3, -1, -2])) for _ in shape]
+    room = np.full([shape[k] * abs(steps[k]) for k in order], 7, dtype)
+    view = room[tuple(slice(None, None, steps[k]) for k in order)]
+    return view.transpose(np.argsort(order))
+
+
+@st.composite
+def problems(draw):
+    """Operands in random views, the options, and the plain full operands, axis last."""
+    batch = draw(st.lists(st.integers(0, 5), max_size=3))
+    rows = draw(st.one_of(st.integers(1, 9), st.sampled_from([16, 17, 33, 65])))
+    axis = draw(st.integers(0, len(batch)))
+    dtype = draw(st.sampled_from(oracle.DTYPES))
+    periodic = draw(st.booleans())
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    lower, diag, upper, rhs = oracle.dominant(rng, (*batch, rows), dtype)
+    diag = diag * dtype(6)  # dominant whatever is shared, in rows and in columns
+
+    full, given_ = [], []
+    for name, a in zip(("lower", "diag", "upper", "rhs"), (lower, diag, upper, rhs), strict=True):
+        shared = [name != "rhs" and n > 0 and draw(st.booleans()) for n in batch]
+        a = a[tuple(slice(0, 1) if s else slice(None) for s in shared)]
+        full.append(np.broadcast_to(a, rhs.shape))
+        if not periodic and name in ("lower", "upper") and draw(st.booleans()):
+            a = a[..., 1:] if name == "lower" else a[..., :-1]
+        a = np.moveaxis(a, -1, axis)
+        view = draw(views(a.shape, dtype))
+        view[...] = a
+        given_.append(view)
+    return given_, full, {"axis": axis, "periodic": periodic}
+
+
+@settings(max_examples=300, deadline=None)
+@given(problem=problems(), method=st.sampled_from(oracle.METHODS), data=st.data())
+def test_solution_is_that_of_the_oracle(problem, method, data):
+    operands, full, options = problem
+    before = [a.copy() for a in operands]
+    out = data.draw(views(operands[3].shape, operands[3].dtype))
+
+    x = solve_tridiagonal(*operands, **options, method=method, out=out)
+
+    assert x is out
+    for a, kept in zip(operands, before, strict=True):
+        np.testing.assert_array_equal(a, kept)
+    x = np.moveaxis(x, options["axis"], -1)
+    error = oracle.backward_error(*full, x, periodic=options["periodic"])
+    assert error <= 30 * oracle.eps(x.dtype)
+    again = solve_tridiagonal(*full, method=method, periodic=options["periodic"])
+    np.testing.assert_array_equal(again, x)
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    problem=problems(),
+    trans=st.sampled_from("NTH"),
+    pivot=st.sampled_from([None, True, False]),
+    data=st.data(),
+)
+def test_factor_solves_the_system_of_the_oracle(problem, trans, pivot, data):
+    (*matrix, rhs), full, options = problem
+    out = data.draw(views(rhs.shape, rhs.dtype))
+
+    x = factor_tridiagonal(*matrix, **options, pivot=pivot).solve(rhs, trans=trans, out=out)
+
+    dense = oracle.dense(*full[:3], periodic=options["periodic"]).astype(np.complex128)
+    if trans != "N":
+        dense = np.swapaxes(dense, -1, -2)
+    exact = np.linalg.solve(dense.conj() if trans == "H" else dense, full[3][..., None])[..., 0]
+    scale = np.max(np.abs(exact), initial=1)
+    assert np.max(np.abs(np.moveaxis(x, options["axis"], -1) - exact), initial=0) <= (
+        200 * oracle.eps(x.dtype) * scale
+    )

@@ -1,0 +1,202 @@
+"""The same bits for any number of threads, any batch, any neighbour, any instruction set."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import oracle
+import pytest
+
+from pysolvers import solve_tridiagonal
+
+
+def mixed(rng, shape, dtype=np.float64):
+    """Return dominant systems with general ones among them, so that auto does both."""
+    system = oracle.dominant(rng, shape, dtype)
+    for a, general in zip(system, oracle.general(rng, shape, dtype), strict=True):
+        a[::5] = general[::5]
+    return system
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("method", oracle.METHODS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex128])
+def test_threads_do_not_change_a_bit(rng, dtype, method, periodic, axis):
+    system = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in mixed(rng, (611, 97), dtype)]
+    options = {"axis": axis, "method": method, "periodic": periodic, "on_singular": "ignore"}
+
+    answers = [solve_tridiagonal(*system, **options, threads=t) for t in (1, 2, 3, None)]
+
+    for other in answers[1:]:
+        np.testing.assert_array_equal(other, answers[0])
+
+
+@pytest.mark.parametrize("method", oracle.METHODS)
+@pytest.mark.parametrize("rows", [100_003, 1 << 18])
+def test_threads_do_not_change_a_bit_of_one_long_system(rng, method, rows):
+    system = oracle.dominant(rng, (rows,))
+
+    answers = [solve_tridiagonal(*system, method=method, threads=t) for t in (1, 2, 3)]
+
+    np.testing.assert_array_equal(answers[1], answers[0])
+    np.testing.assert_array_equal(answers[2], answers[0])
+
+
+def test_info_tells_the_threads(rng):
+    system = oracle.dominant(rng, (4096, 64))
+
+    for threads in (1, 2):
+        _, info = solve_tridiagonal(*system, threads=threads, return_info=True)
+        assert info.threads == threads
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("method", oracle.METHODS)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_system_alone_and_among_a_thousand(solve, rng, dtype, method, axis):
+    system = mixed(rng, (1000, 37), dtype)
+    moved = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in system]
+
+    x = np.moveaxis(solve(*moved, axis=axis, method=method, on_singular="ignore"), axis, -1)
+
+    for k in range(0, 1000, 7):
+        alone = solve(*(a[k] for a in system), method=method, on_singular="ignore")
+        np.testing.assert_array_equal(alone, x[k], err_msg=f"system {k}")
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("method", oracle.METHODS)
+def test_place_in_the_batch_does_not_matter(solve, rng, method, axis):
+    system = mixed(rng, (100, 37))
+    options = {"axis": axis, "method": method, "on_singular": "ignore"}
+    expected = solve(*(np.moveaxis(a, -1, axis).copy() for a in system), **options)
+    expected = np.moveaxis(expected, axis, -1)
+
+    for shift in range(1, 33):
+        x = solve(*(np.moveaxis(np.roll(a, shift, 0), -1, axis).copy() for a in system), **options)
+        np.testing.assert_array_equal(np.moveaxis(x, axis, -1), np.roll(expected, shift, 0))
+
+
+@pytest.mark.parametrize("method", oracle.METHODS)
+@pytest.mark.parametrize("periodic", [False, True])
+def test_size_of_the_batch_does_not_matter(solve, rng, periodic, method):
+    system = mixed(rng, (70, 29))
+    options = {"method": method, "periodic": periodic, "on_singular": "ignore"}
+    expected = solve(*system, **options)
+
+    for systems in range(1, 70):
+        x = solve(*(a[:systems] for a in system), **options)
+        np.testing.assert_array_equal(x, expected[:systems])
+
+
+@pytest.mark.parametrize("rows", [5000, 70_001, 300_000])
+def test_auto_chooses_alike_for_one_and_for_many(solve, rng, rows):
+    system = mixed(rng, (9, rows))
+
+    x = solve(*system)
+
+    for k in range(9):
+        np.testing.assert_array_equal(solve(*(a[k] for a in system)), x[k])
+
+
+@pytest.mark.parametrize("pivot", [False, True])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_shared_matrix_alone_and_among_many(solve, rng, axis, pivot):
+    lower, diag, upper, _ = oracle.dominant(rng, (37,))
+    rhs = oracle.uniform(rng, (100, 37))
+    shape = (1, 37) if axis else (37, 1)
+    matrix = [a.reshape(shape) for a in (lower, diag, upper)]
+
+    x = solve(*matrix, np.moveaxis(rhs, -1, axis).copy(), axis=axis, pivot=pivot)
+
+    for k in range(100):
+        alone = solve(lower, diag, upper, rhs[k], pivot=pivot)
+        np.testing.assert_array_equal(alone, np.moveaxis(x, axis, -1)[k])
+
+
+@pytest.mark.parametrize("method", oracle.METHODS)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("junk", [np.nan, np.inf, 0.0, 1e308])
+def test_neighbours_do_not_leak(solve, rng, junk, axis, method):
+    system = mixed(rng, (36, 29))
+    expected = solve(*system, method=method, on_singular="ignore")
+
+    for bad in (0, 1, 6, 15, 17, 35):
+        spoiled = [a.copy() for a in system]
+        for a in spoiled:
+            a[bad] = junk
+        moved = [np.moveaxis(a, -1, axis).copy() for a in spoiled]
+        x = np.moveaxis(solve(*moved, axis=axis, method=method, on_singular="ignore"), axis, -1)
+        others = np.arange(36) != bad
+        np.testing.assert_array_equal(x[others], expected[others])
+
+
+INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+
+DIGESTS = """
+import hashlib, json, numpy as np, oracle, pysolvers
+
+digests = {}
+for dtype in oracle.DTYPES:
+    rng = np.random.default_rng(5)
+    for rows, systems in ((1, 9), (2, 9), (33, 41), (200, 19), (20_000, 3)):
+        dominant = oracle.dominant(rng, (systems, rows), dtype)
+        general = oracle.general(rng, (systems, rows), dtype)
+        for method in oracle.METHODS:
+            system = general if method in ("pivoted", "auto") else dominant
+            for periodic in (False, True):
+                for axis in (0, 1):
+                    moved = [np.moveaxis(a, -1, axis).copy() for a in system]
+                    x, info = pysolvers.solve_tridiagonal(
+                        *moved, axis=axis, method=method, periodic=periodic, return_info=True
+                    )
+                    case = f"{np.dtype(dtype)} {rows} {method} {periodic} {axis}"
+                    digests[case] = hashlib.sha256(np.moveaxis(x, axis, -1).tobytes()).hexdigest()
+        f = pysolvers.factor_tridiagonal(*general[:3])
+        for trans in "NTH":
+            x = f.solve(general[3], trans=trans)
+            case = f"{np.dtype(dtype)} {rows} factor {trans}"
+            digests[case] = hashlib.sha256(x.tobytes()).hexdigest()
+print(json.dumps({"kernel": info.kernel, "digests": digests}))
+"""
+
+
+@pytest.fixture(scope="module")
+def digests():
+    """Kernel name and digests of many answers, for each instruction set allowed."""
+    found = {}
+    for name in INSTRUCTION_SETS:
+        environment = os.environ | {
+            "PYSOLVERS_ISA": name,
+            "PYTHONPATH": os.pathsep.join([os.path.dirname(oracle.__file__), *sys.path]),
+        }
+        run = subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert run.returncode == 0, run.stderr
+        found[name] = json.loads(run.stdout)
+    return found
+
+
+@pytest.mark.parametrize("name", INSTRUCTION_SETS[1:])
+def test_instruction_set_does_not_change_a_bit(digests, name):
+    if digests[name]["kernel"] == digests["baseline"]["kernel"]:
+        pytest.skip(f"this machine has no {name}")
+
+    expected = digests["baseline"]["digests"]
+    changed = [case for case, d in digests[name]["digests"].items() if d != expected[case]]
+
+    assert not changed
+
+
+def test_instruction_set_is_limited_on_demand(digests):
+    assert "avx" not in digests["baseline"]["kernel"].lower()
+    assert "avx512" not in digests["avx2"]["kernel"].lower()

@@ -1,0 +1,197 @@
+"""What may come in: dtypes, shapes, names; and what every refusal says."""
+
+import re
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int32, np.int64, np.uint16, bool])
+def test_integers_become_float64(solve, dtype):
+    one = np.ones(5, dtype)
+
+    x = solve(0 * one, one, 0 * one, one)
+
+    assert x.dtype == np.float64
+    np.testing.assert_array_equal(x, np.ones(5))
+
+
+def test_lists_are_arrays(solve):
+    x = solve([0, -1, -1], [2, 2, 2], [-1, -1, 0], [1, 0, 1])
+
+    np.testing.assert_allclose(x, [1, 1, 1], rtol=1e-15)
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_each_dtype_stays(solve, rng, dtype):
+    assert solve(*oracle.dominant(rng, (2, 5), dtype)).dtype == dtype
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.longdouble, object, "M8[s]", "U3"])
+def test_other_dtypes_are_refused_by_name(solve, dtype):
+    bad = np.zeros(4, dtype)
+    good = np.ones(4)
+
+    with pytest.raises(TypeError, match=f"rhs.*{re.escape(str(bad.dtype))}"):
+        solve(good, good, good, bad)
+    with pytest.raises(TypeError, match=f"diag.*{re.escape(str(bad.dtype))}"):
+        solve(good, bad, good, good)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rhs"), [("f8", "f4"), ("f4", "f8"), ("c16", "c8"), ("f8", "c8")]
+)
+def test_arrays_of_two_precisions_are_refused_by_name(solve, matrix, rhs):
+    one = np.ones(4, matrix)
+
+    with pytest.raises(TypeError) as caught:
+        solve(0 * one, one, 0 * one, np.ones(4, rhs))
+
+    assert np.dtype(matrix).name in str(caught.value)
+    assert np.dtype(rhs).name in str(caught.value)
+
+
+def test_other_byte_order_is_copied_and_told(solve, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, 7))
+    swapped = rhs.astype(rhs.dtype.newbyteorder())
+
+    x, info = solve(lower, diag, upper, swapped, return_info=True)
+
+    assert info.copied == ("rhs",)
+    np.testing.assert_array_equal(x, solve(lower, diag, upper, rhs))
+
+
+def test_elements_off_their_alignment_are_copied_and_told(solve, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, 7))
+    room = np.zeros(rhs.nbytes + 1, np.uint8)[1:].view(np.float64).reshape(3, 7)
+    room[...] = diag
+
+    x, info = solve(lower, room, upper, rhs, return_info=True)
+
+    assert info.copied == ("diag",)
+    np.testing.assert_array_equal(x, solve(lower, diag, upper, rhs))
+
+
+def test_masked_values_are_refused(solve):
+    masked = np.ma.masked_greater(np.arange(4.0), 2)
+
+    with pytest.raises(TypeError, match="Masked"):
+        solve(np.zeros(4), np.ones(4), np.zeros(4), masked)
+
+
+def test_scalar_rhs_is_refused(solve):
+    with pytest.raises(ValueError, match="dimension"):
+        solve(0.0, 1.0, 0.0, 1.0)
+    with pytest.raises(ValueError, match="dimension"):
+        solve(0.0, 1.0, 0.0, np.array(1.0))
+
+
+@pytest.mark.parametrize("axis", [2, -3, 7])
+def test_axis_out_of_range_is_refused(solve, rng, axis):
+    with pytest.raises(ValueError, match=str(axis)):
+        solve(*oracle.dominant(rng, (3, 4)), axis=axis)
+
+
+@pytest.mark.parametrize("shape", [(3, 6), (3, 4), (2, 5), (3, 3), (5, 3)])
+@pytest.mark.parametrize("operand", [0, 1, 2])
+def test_shapes_that_do_not_broadcast_are_refused(solve, operand, shape):
+    operands = [np.ones((3, 5)) for _ in range(4)]
+    operands[operand] = np.ones(shape)
+    short_off_diagonal = operand != 1 and shape == (3, 4)
+
+    if short_off_diagonal:
+        solve(*operands, on_singular="ignore")
+        return
+    with pytest.raises(ValueError) as caught:
+        solve(*operands)
+    message = str(caught.value)
+    assert ("lower", "diag", "upper")[operand] in message
+    assert str(shape) in message or f"{shape[-1]} rows" in message
+
+
+def test_short_diag_is_refused(solve):
+    with pytest.raises(ValueError, match="diag"):
+        solve(np.zeros(4), np.ones(4), np.zeros(4), np.ones(5))
+
+
+@pytest.mark.parametrize(
+    ("keyword", "value"),
+    [
+        ("method", "gauss"),
+        ("on_singular", "explode"),
+        ("threads", 0),
+        ("threads", -1),
+        ("stream", 1),
+    ],
+)
+def test_option_out_of_its_range_is_refused_by_name_and_value(rng, keyword, value):
+    with pytest.raises((ValueError, TypeError)) as caught:
+        pysolvers.solve_tridiagonal(*oracle.dominant(rng, (4,)), **{keyword: value})
+
+    assert keyword in str(caught.value)
+    assert str(value) in str(caught.value)
+
+
+def test_message_of_an_unknown_method_lists_the_known_ones(solve, rng):
+    with pytest.raises(ValueError) as caught:
+        solve(*oracle.dominant(rng, (4,)), method="gauss")
+
+    assert all(method in str(caught.value) for method in oracle.METHODS)
+
+
+@pytest.mark.parametrize("device", ["gpu", "cpu:1", "cuda:x", ""])
+def test_unknown_device_is_refused(rng, device):
+    with pytest.raises((ValueError, pysolvers.BackendError), match=device or "device"):
+        pysolvers.solve_tridiagonal(*oracle.dominant(rng, (4,)), device=device)
+
+
+def test_method_that_is_no_text_is_refused(solve, rng):
+    with pytest.raises(TypeError, match=r"method.*int"):
+        solve(*oracle.dominant(rng, (4,)), method=1)
+
+
+def test_integers_beside_floats_follow_numpy_promotion(solve):
+    rhs = np.ones(4, np.float32)
+    small, large = np.full(4, 2, np.int8), np.full(4, 2, np.int64)
+
+    assert solve(0, small, 0, rhs).dtype == np.float32
+    with pytest.raises(TypeError, match="int64"):
+        solve(0, large, 0, rhs)
+
+
+def test_complex_scalar_beside_real_arrays_is_refused(solve):
+    with pytest.raises(TypeError, match="complex"):
+        solve(0.0, 1j, 0.0, np.ones(4))
+
+
+def test_options_are_keywords_only(rng):
+    with pytest.raises(TypeError):
+        pysolvers.solve_tridiagonal(*oracle.dominant(rng, (4,)), 0)
+
+
+def test_info_tells_what_was_done(solve, backend, rng):
+    system = oracle.dominant(rng, (2, 3, 40), np.float32)
+
+    x, info = solve(*system, return_info=True)
+
+    assert x.shape == (2, 3, 40)
+    assert info.method in oracle.METHODS[:-1]
+    assert (info.systems, info.rows) == (6, 40)
+    assert info.pivoted == 0
+    assert np.dtype(info.dtype) == np.float32
+    assert info.backend == backend
+    assert info.copied == ()
+    assert isinstance(info.kernel, str)
+    assert info.kernel
+    with pytest.raises(AttributeError):
+        info.method = "other"
+
+
+@pytest.mark.parametrize("method", oracle.METHODS[:-1])
+def test_info_names_the_method_asked_for(solve, rng, method):
+    _, info = solve(*oracle.dominant(rng, (2, 40)), method=method, return_info=True)
+
+    assert info.method == method

@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+"""Renew the speed tables of README.md and docs/performance.md from the committed record.
+
+A table stands between two comments, the first of which names the record:
+
+    <!-- speed: benchmarks/results/machine.json -->
+    ...
+    <!-- end of speed -->
+
+With --check nothing is written, and the exit code is 1 if a table is not what its record says.
+"""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+BLOCK = re.compile(r"(<!-- speed: (\S+) -->\n).*?(<!-- end of speed -->)", re.DOTALL)
+
+# Name and alignment of each column of docs/performance.md.
+FULL_COLUMNS = {
+    **dict.fromkeys(("matrix", "axis"), "---"),
+    **dict.fromkeys(("rows", "systems"), "--:"),
+    "method": "---",
+    **dict.fromkeys(("ns", "of the floor", "bar", "SciPy", "LAPACK", "NumPy"), "--:"),
+}
+
+Record = dict[str, Any]
+
+
+def summary(record: Record) -> Iterator[str]:
+    """Yield the table of README.md: float64, the systems along the last axis."""
+    entries = {
+        (entry["matrix"], entry["rows"]): entry
+        for entry in record["cases"]
+        if entry["axis"] == "last" and entry["dtype"] == "float64" and entry["systems"] > 1
+    }
+    names = ("own matrix", "shared matrix", "pivoted", "LAPACK loop", "SciPy loop", "NumPy")
+    yield _row("rows", "systems", *names)
+    yield _row(*["--:"] * 8)
+    for rows in sorted({rows for _, rows in entries}):
+        own = entries["own", rows]
+        speeds = (_speed(entries[matrix, rows]) for matrix in ("own", "shared", "pivoted"))
+        ratios = (_ratio(own, peer) for peer in ("lapack", "scipy", "numpy"))
+        yield _row(rows, own["systems"], *speeds, *ratios)
+    yield ""
+    yield (
+        "Time in ns for one unknown, in brackets the fraction of what the copy bandwidth allows; "
+        f"then how many times faster `own matrix` is than each peer. {_machine(record)}"
+    )
+
+
+def everything(record: Record) -> Iterator[str]:
+    """Yield the tables of docs/performance.md: every case of the record."""
+    yield _machine(record)
+    for dtype in dict.fromkeys(entry["dtype"] for entry in record["cases"]):
+        yield ""
+        yield f"### {dtype}"
+        yield ""
+        yield _row(*FULL_COLUMNS)
+        yield _row(*FULL_COLUMNS.values())
+        for entry in record["cases"]:
+            if entry["dtype"] == dtype:
+                yield _full_row(entry)
+
+
+TABLES: dict[str, Callable[[Record], Iterator[str]]] = {
+    "README.md": summary,
+    "docs/performance.md": everything,
+}
+
+
+def renewed(name: str) -> str:
+    """Return the text of the document `name` with the tables that its records give."""
+    text = (ROOT / name).read_text()
+
+    def block(match: re.Match[str]) -> str:
+        record = json.loads((ROOT / match[2]).read_text())
+        return match[1] + "\n" + "\n".join(TABLES[name](record)) + "\n\n" + match[3]
+
+    new, count = BLOCK.subn(block, text)
+    if count == 0:
+        raise SystemExit(f"{name} has no table: the comment <!-- speed: RECORD --> is missing")
+    return new
+
+
+def main() -> int:
+    """Renew or check the tables and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="write nothing, compare only")
+    args = parser.parse_args()
+    stale = [name for name in TABLES if renewed(name) != (ROOT / name).read_text()]
+    if args.check:
+        for name in stale:
+            print(f"{name}: the speed table is not that of its record", file=sys.stderr)
+        return 1 if stale else 0
+    for name in stale:
+        (ROOT / name).write_text(renewed(name))
+        print(f"{name}: speed table renewed")
+    return 0
+
+
+def _machine(record: Record) -> str:
+    machine, settings, versions = record["machine"], record["settings"], record["versions"]
+    return (
+        f"Measured on {machine['cpu']}, {settings['threads']} threads, {record['kernel']}, "
+        f"copy {record['copy']['bandwidth'] / 1e9:.0f} GB/s, Python {versions['python']}, "
+        f"NumPy {versions['numpy']}, SciPy {versions['scipy']}."
+    )
+
+
+def _full_row(entry: Record) -> str:
+    bar = "" if entry["bar"] is None else f"{entry['bar']:.0%}"
+    ratios = (_ratio(entry, peer) for peer in ("scipy", "lapack", "numpy"))
+    names = (entry["matrix"], entry["axis"], entry["rows"], entry["systems"], entry["method"])
+    return _row(*names, f"{entry['time']:.2f}", f"{entry['fraction']:.0%}", bar, *ratios)
+
+
+def _speed(entry: Record) -> str:
+    return f"{entry['time']:.2f} ({entry['fraction']:.0%})"
+
+
+def _ratio(entry: Record, peer: str) -> str:
+    return f"{entry['peers'][peer] / entry['time']:.1f} ×" if peer in entry["peers"] else ""
+
+
+def _row(*cells: object) -> str:
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
