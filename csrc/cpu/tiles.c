@@ -77,15 +77,15 @@ ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
 
 /* Eliminated rows beyond this leave a second-level cache. Where neighbouring systems
  * are neighbours in memory, long runs of it are worth that, up to this many tiles;
- * elsewhere every tile adds streams, and one is best. */
-enum { GROUP_BYTES = 1 << 19, ACROSS_TILES = 4 };
+ * elsewhere two tiles overlap their eliminations, and more add but streams. */
+enum { GROUP_BYTES = 1 << 19, ACROSS_TILES = 4, ALONG_TILES = 2 };
 
 void
 ps_job_group(ps_job *job, size_t bytes, int threads)
 {
     const int64_t room = GROUP_BYTES / (int64_t)(bytes + 1),
                   least = job->across ? ACROSS_TILES : 1;
-    const int64_t most = job->across ? PS_GROUP_TILES : 1;
+    const int64_t most = job->across ? PS_GROUP_TILES : ALONG_TILES;
     const int64_t wished = room < least ? least : room < most ? room : most;
     const int64_t share = job->tiles / (4 * threads) + 1;
 

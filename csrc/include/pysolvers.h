@@ -86,9 +86,9 @@ typedef struct {
     ps_stride stride;
 } ps_output;
 
-/* Flags of a ps_tridiag. A short off-diagonal has rows - 1 entries: its element
- * of row i lies one row stride before the place that the formula gives, so
- * `data` still points at its first entry (row 1 of lower, row 0 of upper). */
+/* Flags of a ps_tridiag. A short off-diagonal has rows - 1 entries and `data` points
+ * at the first of them: row 1 of lower, whose elements so lie one row stride before
+ * the place that the formula gives, and row 0 of upper. */
 enum { PS_PERIODIC = 1u, PS_SHORT_LOWER = 2u, PS_SHORT_UPPER = 4u };
 
 /* outer * inner independent systems, each of `rows` unknowns:
@@ -102,7 +102,7 @@ enum { PS_PERIODIC = 1u, PS_SHORT_LOWER = 2u, PS_SHORT_UPPER = 4u };
  * 1 + the row of the first pivot that is zero or whose reciprocal overflows,
  * and then that x is unspecified; no other x is touched by it. Non-finite input
  * gives non-finite x, not info. All pointers lie in the memory space of the
- * backend. rows <= INT32_MAX - 1. */
+ * backend. 1 <= rows <= INT32_MAX - 1. */
 typedef struct {
     ps_dtype dtype;
     uint32_t flags;
@@ -207,7 +207,8 @@ const ps_backend *ps_backend_get(void);
 
 const char *ps_status_text(ps_status status);
 
-/* Everything that can be told from the structs alone, for all backends. */
+/* Everything that can be told from the structs alone, for all backends. Without
+ * right-hand sides (b null) the factor alone is checked, before it has a store. */
 ps_status ps_tridiag_check(const ps_tridiag *t, const ps_options *options);
 ps_status ps_factor_check(const ps_factor *f, const ps_factor_rhs *b);
 

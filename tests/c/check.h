@@ -15,14 +15,14 @@
 
 static int failures, checks;
 
-#define CHECK(condition, ...)                                                  \
-    do {                                                                       \
-        checks++;                                                              \
-        if (!(condition) && failures++ < 20) {                                 \
-            fprintf(stderr, "%s:%d: %s  [", __FILE__, __LINE__, #condition);   \
-            fprintf(stderr, __VA_ARGS__);                                      \
-            fprintf(stderr, "]\n");                                            \
-        }                                                                      \
+#define CHECK(condition, ...)                                                \
+    do {                                                                     \
+        checks++;                                                            \
+        if (!(condition) && failures++ < 20) {                               \
+            fprintf(stderr, "%s:%d: %s  [", __FILE__, __LINE__, #condition); \
+            fprintf(stderr, __VA_ARGS__);                                    \
+            fprintf(stderr, "]\n");                                          \
+        }                                                                    \
     } while (0)
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
@@ -52,10 +52,18 @@ static inline void
 store(ps_dtype dtype, void *data, int64_t at, double complex value)
 {
     switch (dtype) {
-    case PS_F32: ((float *)data)[at] = (float)creal(value); break;
-    case PS_F64: ((double *)data)[at] = creal(value); break;
-    case PS_C64: ((float complex *)data)[at] = (float complex)value; break;
-    default: ((double complex *)data)[at] = value; break;
+    case PS_F32:
+        ((float *)data)[at] = (float)creal(value);
+        break;
+    case PS_F64:
+        ((double *)data)[at] = creal(value);
+        break;
+    case PS_C64:
+        ((float complex *)data)[at] = (float complex)value;
+        break;
+    default:
+        ((double complex *)data)[at] = value;
+        break;
     }
 }
 
@@ -63,10 +71,14 @@ static inline double complex
 load(ps_dtype dtype, const void *data, int64_t at)
 {
     switch (dtype) {
-    case PS_F32: return ((const float *)data)[at];
-    case PS_F64: return ((const double *)data)[at];
-    case PS_C64: return ((const float complex *)data)[at];
-    default: return ((const double complex *)data)[at];
+    case PS_F32:
+        return ((const float *)data)[at];
+    case PS_F64:
+        return ((const double *)data)[at];
+    case PS_C64:
+        return ((const float complex *)data)[at];
+    default:
+        return ((const double complex *)data)[at];
     }
 }
 
@@ -74,7 +86,8 @@ load(ps_dtype dtype, const void *data, int64_t at)
 static inline double
 noise(int64_t line, int64_t row, int word)
 {
-    uint64_t z = (uint64_t)line * 0x9E3779B97F4A7C15u + (uint64_t)row * 0xD1B54A32D192ED03u +
+    uint64_t z = (uint64_t)line * 0x9E3779B97F4A7C15u +
+                 (uint64_t)row * 0xD1B54A32D192ED03u +
                  (uint64_t)word * 0x94D049BB133111EBu + 1;
 
     z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -92,13 +105,11 @@ entry(ps_dtype dtype, int64_t line, int64_t row, int word)
     const int is_complex = dtype == PS_C64 || dtype == PS_C128;
     const double complex part = is_complex ? noise(line, row, word + WORDS) * I : 0;
     double complex value = noise(line, row, word) + part;
-    char held[16];
 
     if (word == DIAG) {
         value += line % 2 ? 4 : -4;
     }
-    store(dtype, held, 0, value);
-    return load(dtype, held, 0);
+    return dtype == PS_F32 || dtype == PS_C64 ? (float complex)value : value;
 }
 
 /* The largest |A x - b| / (|A| |x| + |b|) of the rows of one such line. */
@@ -109,12 +120,12 @@ backward_error(ps_dtype dtype, int64_t line, int64_t rows, int periodic,
     double worst = 0;
 
     for (int64_t i = 0; i < rows; i++) {
-        const double complex below = i > 0 || periodic
-                                         ? entry(dtype, line, i, LOWER) * x[(i + rows - 1) % rows]
-                                         : 0;
-        const double complex above = i < rows - 1 || periodic
-                                         ? entry(dtype, line, i, UPPER) * x[(i + 1) % rows]
-                                         : 0;
+        const double complex below =
+            i > 0 || periodic ? entry(dtype, line, i, LOWER) * x[(i + rows - 1) % rows]
+                              : 0;
+        const double complex above =
+            i < rows - 1 || periodic ? entry(dtype, line, i, UPPER) * x[(i + 1) % rows]
+                                     : 0;
         const double complex here = entry(dtype, line, i, DIAG) * x[i];
         const double complex b = entry(dtype, line, i, RHS);
         const double error = cabs(below + here + above - b) /

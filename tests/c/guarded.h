@@ -22,11 +22,16 @@ static inline ps_stride
 layout_of(int kind, int64_t n, int64_t outer, int64_t inner)
 {
     switch (kind) {
-    case ROWS_PACKED: return (ps_stride){1, n * inner, n};
-    case INNER_PACKED: return (ps_stride){inner * outer, inner, 1};
-    case MIDDLE: return (ps_stride){inner, n * inner, 1};
-    case GAPS: return (ps_stride){3, 3 * n * inner + 5, 3 * n};
-    default: return (ps_stride){-1, -n * inner, -n};
+    case ROWS_PACKED:
+        return (ps_stride){1, n * inner, n};
+    case INNER_PACKED:
+        return (ps_stride){inner * outer, inner, 1};
+    case MIDDLE:
+        return (ps_stride){inner, n * inner, 1};
+    case GAPS:
+        return (ps_stride){3, 3 * n * inner + 5, 3 * n};
+    default:
+        return (ps_stride){-1, -n * inner, -n};
     }
 }
 
@@ -83,8 +88,9 @@ check_output(const operand *x, const ps_tridiag *t, double bound, const char *wh
         }
         const double error =
             backward_error(t->dtype, s, t->rows, !!(t->flags & PS_PERIODIC), line);
-        CHECK(error <= bound * epsilon(t->dtype), "%s: system %d of %d, %d rows, dtype %d: %g", what,
-              (int)s, (int)(t->outer * t->inner), (int)t->rows, (int)t->dtype,
+        CHECK(error <= bound * epsilon(t->dtype),
+              "%s: system %d of %d, %d rows, dtype %d: %g", what, (int)s,
+              (int)(t->outer * t->inner), (int)t->rows, (int)t->dtype,
               error / epsilon(t->dtype));
     }
     size_t touched = 0;

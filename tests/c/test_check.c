@@ -3,11 +3,12 @@
 
 enum { ROWS = 5, OUTER = 2, INNER = 3, SIZE = ROWS * OUTER * INNER };
 
-static double lower[2 * SIZE], diag[2 * SIZE], upper[2 * SIZE], rhs[2 * SIZE], x[2 * SIZE];
+static double lower[2 * SIZE], diag[2 * SIZE], upper[2 * SIZE], rhs[2 * SIZE],
+    x[2 * SIZE];
 static int32_t info[OUTER * INNER];
 static _Alignas(64) char factor_store[64];
 
-static const ps_stride packed = {1, ROWS * INNER, ROWS};
+static const ps_stride packed = {1, ROWS *INNER, ROWS};
 static const ps_options plain = {PS_AUTO, PS_PIVOT_AUTO, 0};
 
 static ps_tridiag
@@ -27,12 +28,12 @@ good(void)
     };
 }
 
-#define EXPECT(status, change)                                                 \
-    do {                                                                       \
-        ps_tridiag t = good();                                                 \
-        change;                                                                \
-        const ps_status got = ps_tridiag_check(&t, &plain);                    \
-        CHECK(got == (status), "%s: %s", #change, ps_status_text(got));        \
+#define EXPECT(status, change)                                          \
+    do {                                                                \
+        ps_tridiag t = good();                                          \
+        change;                                                         \
+        const ps_status got = ps_tridiag_check(&t, &plain);             \
+        CHECK(got == (status), "%s: %s", #change, ps_status_text(got)); \
     } while (0)
 
 static void
@@ -159,13 +160,13 @@ good_rhs(void)
     };
 }
 
-#define EXPECT_FACTOR(status, change)                                          \
-    do {                                                                       \
-        ps_factor f = good_factor();                                           \
-        ps_factor_rhs b = good_rhs();                                          \
-        change;                                                                \
-        const ps_status got = ps_factor_check(&f, &b);                         \
-        CHECK(got == (status), "%s: %s", #change, ps_status_text(got));        \
+#define EXPECT_FACTOR(status, change)                                   \
+    do {                                                                \
+        ps_factor f = good_factor();                                    \
+        ps_factor_rhs b = good_rhs();                                   \
+        change;                                                         \
+        const ps_status got = ps_factor_check(&f, &b);                  \
+        CHECK(got == (status), "%s: %s", #change, ps_status_text(got)); \
     } while (0)
 
 static void

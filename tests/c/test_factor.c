@@ -1,4 +1,5 @@
-/* test_factor.c - factors in a store of exactly the size asked for, on guarded buffers. */
+/* test_factor.c - factors in a store of exactly the size asked for, on guarded buffers.
+ */
 #include "guarded.h"
 
 typedef struct {
@@ -17,14 +18,19 @@ aligned(size_t bytes)
 }
 
 static factored
-factor_new(ps_dtype dtype, int kind, uint32_t flags, ps_pivot pivot, int64_t n, int64_t outer,
-           int64_t inner)
+factor_new(ps_dtype dtype, int kind, uint32_t flags, ps_pivot pivot, int64_t n,
+           int64_t outer, int64_t inner)
 {
     const ps_backend *const backend = ps_backend_get();
-    factored a = {.f = {.dtype = dtype, .flags = flags, .rows = n, .outer = outer,
-                        .inner = inner, .pivot = pivot},
+    factored a = {.f = {.dtype = dtype,
+                        .flags = flags,
+                        .rows = n,
+                        .outer = outer,
+                        .inner = inner,
+                        .pivot = pivot},
                   .exec = {.threads = 2}};
-    ps_tridiag t = {.dtype = dtype, .flags = flags, .rows = n, .outer = outer, .inner = inner};
+    ps_tridiag t = {
+        .dtype = dtype, .flags = flags, .rows = n, .outer = outer, .inner = inner};
     ps_input *const inputs[RHS] = {&t.lower, &t.diag, &t.upper};
     int32_t *const info = malloc((size_t)(outer * inner) * sizeof *info);
     ps_report told;
@@ -37,7 +43,12 @@ factor_new(ps_dtype dtype, int kind, uint32_t flags, ps_pivot pivot, int64_t n, 
     t.info = info;
     CHECK(backend->factor_store(&a.f, &a.exec, &a.f.store_bytes) == PS_OK, "store");
     a.f.store = aligned(a.f.store_bytes);
-    CHECK(backend->factor_make(&a.f, &t, &a.exec, &told) == PS_OK, "make");
+    ps_exec exec = a.exec;
+    CHECK(backend->factor_make_work(&a.f, &exec, &exec.work_bytes) == PS_OK,
+          "work of make");
+    exec.work = aligned(exec.work_bytes);
+    CHECK(backend->factor_make(&a.f, &t, &exec, &told) == PS_OK, "make");
+    free(exec.work);
     for (int64_t s = 0; s < outer * inner; s++) {
         CHECK(info[s] == 0, "info of system %d is %d", (int)s, (int)info[s]);
     }
@@ -74,12 +85,16 @@ make_and_solve(ps_dtype dtype, int kind, uint32_t flags, ps_pivot pivot, int64_t
                int64_t outer, int64_t inner)
 {
     factored a = factor_new(dtype, kind, flags, pivot, n, outer, inner);
-    const ps_tridiag t = {.dtype = dtype, .flags = flags, .rows = n, .outer = outer,
-                          .inner = inner};
+    const ps_tridiag t = {
+        .dtype = dtype, .flags = flags, .rows = n, .outer = outer, .inner = inner};
     operand rhs = operand_new(dtype, kind, n, outer, inner);
     operand x = operand_new(dtype, (kind + 1) % LAYOUTS, n, outer, inner);
-    ps_factor_rhs b = {.outer = outer, .inner = inner, .outer_step = 1, .inner_step = 1,
-                       .rhs = {rhs.data, rhs.stride}, .x = {x.data, x.stride}};
+    ps_factor_rhs b = {.outer = outer,
+                       .inner = inner,
+                       .outer_step = 1,
+                       .inner_step = 1,
+                       .rhs = {rhs.data, rhs.stride},
+                       .x = {x.data, x.stride}};
 
     fill(&rhs, &t, RHS);
     CHECK(solve(&a, &b) == PS_OK, "out of place");
@@ -92,16 +107,18 @@ make_and_solve(ps_dtype dtype, int kind, uint32_t flags, ps_pivot pivot, int64_t
     factor_free(&a);
 }
 
-/* Swap the words of a line, so that entry() describes the transpose: solve A^T x
- * = b, then compare b with A^T x row by row. */
+/* Solve A^T x = b or A^H x = b, and compare b with the product row by row. */
 static void
 solve_transposed(ps_dtype dtype, ps_trans trans, ps_pivot pivot, int64_t n)
 {
     factored a = factor_new(dtype, ROWS_PACKED, 0, pivot, n, 1, 1);
     const ps_tridiag t = {.dtype = dtype, .rows = n, .outer = 1, .inner = 1};
     operand rhs = operand_new(dtype, ROWS_PACKED, n, 1, 1);
-    const ps_factor_rhs b = {.trans = trans, .outer = 1, .inner = 1,
-                             .rhs = {rhs.data, rhs.stride}, .x = {rhs.data, rhs.stride}};
+    const ps_factor_rhs b = {.trans = trans,
+                             .outer = 1,
+                             .inner = 1,
+                             .rhs = {rhs.data, rhs.stride},
+                             .x = {rhs.data, rhs.stride}};
 
     fill(&rhs, &t, RHS);
     CHECK(solve(&a, &b) == PS_OK, "trans %d", (int)trans);
@@ -116,8 +133,8 @@ solve_transposed(ps_dtype dtype, ps_trans trans, ps_pivot pivot, int64_t n)
                    load(dtype, rhs.data, k);
         }
         CHECK(cabs(sum - entry(dtype, 0, i, RHS)) <= 100 * epsilon(dtype),
-              "trans %d pivot %d dtype %d rows %d row %d", (int)trans, (int)pivot, (int)dtype,
-              (int)n, (int)i);
+              "trans %d pivot %d dtype %d rows %d row %d", (int)trans, (int)pivot,
+              (int)dtype, (int)n, (int)i);
     }
     free(rhs.room);
     factor_free(&a);
@@ -131,24 +148,26 @@ share_one_matrix(ps_dtype dtype, ps_pivot pivot, int64_t n)
     const ps_tridiag t = {.dtype = dtype, .rows = n, .outer = 3, .inner = 7};
     operand rhs = operand_new(dtype, MIDDLE, n, 3, 7);
     operand x = operand_new(dtype, GAPS, n, 3, 7);
-    const ps_factor_rhs b = {.outer = 3, .inner = 7, .rhs = {rhs.data, rhs.stride},
-                             .x = {x.data, x.stride}};
+    const ps_factor_rhs b = {
+        .outer = 3, .inner = 7, .rhs = {rhs.data, rhs.stride}, .x = {x.data, x.stride}};
 
     fill(&rhs, &t, RHS);
     CHECK(solve(&a, &b) == PS_OK, "shared");
     for (int64_t s = 0; s < 21; s++) {
         for (int64_t i = 0; i < n; i++) {
             const double complex below =
-                i > 0 ? entry(dtype, 0, i, LOWER) * load(dtype, x.data, at(&x, i - 1, s / 7, s % 7))
+                i > 0 ? entry(dtype, 0, i, LOWER) *
+                            load(dtype, x.data, at(&x, i - 1, s / 7, s % 7))
                       : 0;
             const double complex above =
-                i < n - 1
-                    ? entry(dtype, 0, i, UPPER) * load(dtype, x.data, at(&x, i + 1, s / 7, s % 7))
-                    : 0;
+                i < n - 1 ? entry(dtype, 0, i, UPPER) *
+                                load(dtype, x.data, at(&x, i + 1, s / 7, s % 7))
+                          : 0;
             const double complex here =
                 entry(dtype, 0, i, DIAG) * load(dtype, x.data, at(&x, i, s / 7, s % 7));
 
-            CHECK(cabs(below + here + above - entry(dtype, s, i, RHS)) <= 100 * epsilon(dtype),
+            CHECK(cabs(below + here + above - entry(dtype, s, i, RHS)) <=
+                      100 * epsilon(dtype),
                   "rows %d system %d row %d", (int)n, (int)s, (int)i);
         }
     }
@@ -168,12 +187,13 @@ main(void)
             for (int dtype = 0; dtype < PS_DTYPE_COUNT; dtype++) {
                 for (int shape = 0; shape < COUNT(shapes); shape++, turn++) {
                     make_and_solve((ps_dtype)dtype, turn % LAYOUTS,
-                                   turn % 3 == 0 ? PS_PERIODIC : 0, (ps_pivot)pivot, counts[k],
-                                   shapes[shape][0], shapes[shape][1]);
+                                   turn % 3 == 0 ? PS_PERIODIC : 0, (ps_pivot)pivot,
+                                   counts[k], shapes[shape][0], shapes[shape][1]);
                 }
-                for (int trans = 0; trans < PS_TRANS_COUNT; trans++) {
-                    solve_transposed((ps_dtype)dtype, (ps_trans)trans, (ps_pivot)pivot, counts[k]);
-                }
+                solve_transposed((ps_dtype)dtype, PS_TRANS_TRANSPOSE, (ps_pivot)pivot,
+                                 counts[k]);
+                solve_transposed((ps_dtype)dtype, PS_TRANS_ADJOINT, (ps_pivot)pivot,
+                                 counts[k]);
                 share_one_matrix((ps_dtype)dtype, (ps_pivot)pivot, counts[k]);
             }
         }

@@ -1,4 +1,5 @@
-/* test_lines.c - the line engine on a source and a sink that watch how they are called. */
+/* test_lines.c - the line engine on a source and a sink that watch how they are called.
+ */
 #include "check.h"
 #include "lines.h"
 
@@ -6,9 +7,9 @@ typedef struct {
     ps_dtype dtype;
     int64_t rows, systems;
     int lane_major;
-    unsigned char *read;     /* rows * systems: 1 when asked for */
-    unsigned char *written;  /* rows * systems: times written */
-    double complex *x;       /* systems * rows */
+    unsigned char *read;    /* rows * systems: 1 when asked for */
+    unsigned char *written; /* rows * systems: times written */
+    double complex *x;      /* systems * rows */
 } problem;
 
 static int64_t
@@ -19,9 +20,11 @@ place(int lane_major, int width, int word, int r, int v)
 }
 
 static void
-check_window(const problem *p, int64_t first, int lanes, int width, int64_t row, int count)
+check_window(const problem *p, int64_t first, int lanes, int width, int64_t row,
+             int count)
 {
-    CHECK(lanes >= 1 && lanes <= width && width <= PS_MAX_LANES, "%d of %d", lanes, width);
+    CHECK(lanes >= 1 && lanes <= width && width <= PS_MAX_LANES, "%d of %d", lanes,
+          width);
     CHECK(first >= 0 && first + lanes <= p->systems, "lines from %d", (int)first);
     CHECK(count >= 1 && count <= PS_BLOCK_ROWS, "%d rows", count);
     CHECK(row >= 0 && row + count <= p->rows, "rows from %d", (int)row);
@@ -49,7 +52,8 @@ rows(const void *self, int64_t first, int lanes, int width, int64_t row, int cou
 }
 
 static void
-put(void *self, int64_t first, int lanes, int width, int64_t row, int count, const void *x)
+put(void *self, int64_t first, int lanes, int width, int64_t row, int count,
+    const void *x)
 {
     problem *const p = self;
 
@@ -93,18 +97,24 @@ solve_and_check(ps_dtype dtype, ps_options options, int64_t count, int64_t syste
                 int lane_major, int threads)
 {
     const size_t entries = (size_t)(count * systems);
-    problem p = {dtype, count, systems, lane_major, calloc(entries, 1), calloc(entries, 1),
+    problem p = {dtype,
+                 count,
+                 systems,
+                 lane_major,
+                 calloc(entries, 1),
+                 calloc(entries, 1),
                  calloc(entries, sizeof *p.x)};
     int32_t *const info = malloc((size_t)systems * sizeof *info);
-    const ps_lines lines = {dtype, count, systems, {&p, lane_major, rows},
-                            {&p, lane_major, put}, info};
+    const ps_lines lines = {
+        dtype, count, systems, {&p, lane_major, rows}, {&p, lane_major, put}, info};
     const ps_status status = run(&lines, &options, (ps_exec){.threads = threads});
 
     CHECK(status == PS_OK, "%s", ps_status_text(status));
     for (int64_t line = 0; line < systems; line++) {
         const double error = backward_error(dtype, line, count, 0, p.x + line * count);
 
-        CHECK(error <= 10 * epsilon(dtype), "method %d pivot %d dtype %d rows %d line %d of %d: %g",
+        CHECK(error <= 10 * epsilon(dtype),
+              "method %d pivot %d dtype %d rows %d line %d of %d: %g",
               (int)options.method, (int)options.pivot, (int)dtype, (int)count, (int)line,
               (int)systems, error / epsilon(dtype));
         CHECK(info[line] == 0, "info %d", (int)info[line]);
@@ -119,7 +129,8 @@ solve_and_check(ps_dtype dtype, ps_options options, int64_t count, int64_t syste
 static void
 solve_at_odd_sizes(void)
 {
-    static const int64_t counts[] = {1, 2, 3, 4, 15, 16, 31, 32, 33, 63, 64, 65, 96, 100, 129};
+    static const int64_t counts[] = {1,  2,  3,  4,  15, 16,  31, 32,
+                                     33, 63, 64, 65, 96, 100, 129};
     static const int64_t batches[] = {1, 3, 4, 5, 8, 9, 16, 17, 35};
     static const ps_options all[] = {
         {PS_THOMAS, PS_PIVOT_AUTO, 0},     {PS_CR, PS_PIVOT_AUTO, 0},
@@ -151,7 +162,12 @@ stop_at_once(void *self)
 static void
 tell_what_cannot_be_done(void)
 {
-    problem p = {PS_F64, 40, 20000, 0, calloc(800000, 1), calloc(800000, 1),
+    problem p = {PS_F64,
+                 40,
+                 20000,
+                 0,
+                 calloc(800000, 1),
+                 calloc(800000, 1),
                  calloc(800000, sizeof *p.x)};
     const ps_lines lines = {PS_F64, 40, 20000, {&p, 0, rows}, {&p, 0, put}, NULL};
     const ps_options partition = {PS_PARTITION, PS_PIVOT_AUTO, 0};
@@ -169,7 +185,8 @@ tell_what_cannot_be_done(void)
     CHECK(ps_lines_work(&lines, &thomas, &exec, &exec.work_bytes) == PS_OK, "work");
     exec.work = work_of(exec.work_bytes);
     exec.work_bytes--;
-    CHECK(ps_lines_solve(&lines, &thomas, &exec, &told) == PS_WORK_TOO_SMALL, "one byte less");
+    CHECK(ps_lines_solve(&lines, &thomas, &exec, &told) == PS_WORK_TOO_SMALL,
+          "one byte less");
     free(exec.work), free(p.read), free(p.written), free(p.x);
 }
 

@@ -7,7 +7,8 @@ run(const ps_tridiag *t, const ps_options *options, ps_exec exec, ps_report *tol
     const ps_backend *const backend = ps_backend_get();
     ps_status status = backend->tridiag_work(t, options, &exec, &exec.work_bytes);
 
-    if (status == PS_OK && posix_memalign(&exec.work, 64, exec.work_bytes + !exec.work_bytes) == 0) {
+    if (status == PS_OK &&
+        posix_memalign(&exec.work, 64, exec.work_bytes + !exec.work_bytes) == 0) {
         status = backend->tridiag_solve(t, options, &exec, told);
         free(exec.work);
     }
@@ -21,13 +22,16 @@ typedef struct {
 } batch;
 
 static batch
-batch_new(ps_dtype dtype, int kind, uint32_t flags, int64_t n, int64_t outer, int64_t inner)
+batch_new(ps_dtype dtype, int kind, uint32_t flags, int64_t n, int64_t outer,
+          int64_t inner)
 {
-    batch b = {.t = {.dtype = dtype, .flags = flags, .rows = n, .outer = outer, .inner = inner}};
+    batch b = {
+        .t = {.dtype = dtype, .flags = flags, .rows = n, .outer = outer, .inner = inner}};
     ps_input *const inputs[WORDS] = {&b.t.lower, &b.t.diag, &b.t.upper, &b.t.rhs};
 
     for (int word = 0; word < WORDS; word++) {
-        b.words[word] = operand_new(dtype, (kind + (word == UPPER)) % LAYOUTS, n, outer, inner);
+        b.words[word] =
+            operand_new(dtype, (kind + (word == UPPER)) % LAYOUTS, n, outer, inner);
         fill(&b.words[word], &b.t, word);
         *inputs[word] = (ps_input){b.words[word].data, b.words[word].stride};
     }
@@ -106,7 +110,8 @@ solve_short_off_diagonals(void)
     for (int k = 0; k < COUNT(counts) * PS_METHOD_COUNT; k++) {
         const int64_t n = counts[k % COUNT(counts)], systems = 9;
         const ps_options options = {(ps_method)(k / COUNT(counts)), PS_PIVOT_AUTO, 0};
-        batch b = batch_new(PS_F64, ROWS_PACKED, PS_SHORT_LOWER | PS_SHORT_UPPER, n, 1, systems);
+        batch b = batch_new(PS_F64, ROWS_PACKED, PS_SHORT_LOWER | PS_SHORT_UPPER, n, 1,
+                            systems);
         double *const lower = malloc((size_t)((n - 1) * systems) * sizeof *lower + 1);
         double *const upper = malloc((size_t)((n - 1) * systems) * sizeof *upper + 1);
         const ps_stride tight = {1, (n - 1) * systems, n - 1};
@@ -135,7 +140,8 @@ name_the_bad_systems(void)
     ps_report told;
 
     store(PS_F64, b.words[DIAG].data, at(&b.words[DIAG], 0, 1, 2), 0);
-    CHECK(run(&b.t, &options, (ps_exec){0}, &told) == PS_OK, "a bad pivot is no bad call");
+    CHECK(run(&b.t, &options, (ps_exec){0}, &told) == PS_OK,
+          "a bad pivot is no bad call");
     for (int s = 0; s < 12; s++) {
         CHECK(b.info[s] == (s == 6), "info of system %d is %d", s, (int)b.info[s]);
     }
@@ -176,11 +182,13 @@ refuse_too_little_work(void)
     ps_exec exec = {.threads = 1};
     ps_report told;
 
-    CHECK(backend->tridiag_work(&b.t, &options, &exec, &exec.work_bytes) == PS_OK, "work");
+    CHECK(backend->tridiag_work(&b.t, &options, &exec, &exec.work_bytes) == PS_OK,
+          "work");
     CHECK(exec.work_bytes > 0, "no work");
     CHECK(posix_memalign(&exec.work, 64, exec.work_bytes) == 0, "memory");
     exec.work_bytes--;
-    CHECK(backend->tridiag_solve(&b.t, &options, &exec, &told) == PS_WORK_TOO_SMALL, "one less");
+    CHECK(backend->tridiag_solve(&b.t, &options, &exec, &told) == PS_WORK_TOO_SMALL,
+          "one less");
     free(exec.work);
     batch_free(&b);
 }

@@ -38,11 +38,12 @@ FORBIDDEN_CALLS = re.compile(
 # module or package -> what of the package it may import when it is imported itself
 ALLOWED_IMPORTS = {
     "_errors": (),
-    "_arrays": ("_errors",),
+    "_lines": (),
+    "_arrays": ("_errors", "_lines"),
     "_backends": ("_errors",),
-    "_options": ("_arrays", "_errors"),
-    "_factor": ("_arrays", "_backends", "_errors", "_options"),
-    "tridiagonal": ("_arrays", "_backends", "_errors", "_factor", "_options"),
+    "_options": ("_arrays", "_errors", "_lines"),
+    "_factor": ("_arrays", "_backends", "_errors", "_lines", "_options"),
+    "tridiagonal": ("_arrays", "_backends", "_errors", "_factor", "_lines", "_options"),
     "flow": ("_arrays", "_backends", "_errors", "_options", "tridiagonal", "flow"),
     "plots": ("plots", "flow._result"),
     "papers": ("_errors", "tridiagonal", "flow", "plots", "papers"),

@@ -92,6 +92,33 @@ def test_every_iteration_has_the_same_solution(options):
     )
 
 
+@pytest.mark.parametrize(
+    ("direction", "before", "axis"),
+    [("x", 3, "x"), ("y", 4, "y"), ("alternate", 4, "x"), ("alternate", 5, "y")],
+)
+def test_line_jacobi_solves_its_lines_from_old_neighbours(direction, before, axis):
+    cavity = LidDrivenCavity(100, 17, method="line-jacobi", direction=direction)
+    old_psi, old_omega = state(cavity.iterate(before))
+    psi, omega = state(cavity.iterate(1))
+    if axis == "y":
+        old_psi, old_omega, psi, omega = old_psi.T, old_omega.T, psi.T, omega.T
+    h, sign = 1 / 16, 1 if axis == "x" else -1
+    # p u and p v of the lines, p = Re h / 2, from the new psi; u and v change places in a turn
+    along = sign * 100 / 4 * (psi[2:, 1:-1] - psi[:-2, 1:-1])
+    across = sign * 100 / 4 * (psi[1:-1, :-2] - psi[1:-1, 2:])
+    before_walls = omega.copy()
+    before_walls[:, [0, -1]] = old_omega[:, [0, -1]]
+
+    left = 4 * psi[1:-1, 1:-1] - psi[1:-1, 2:] - psi[1:-1, :-2]
+    right = old_psi[2:, 1:-1] + old_psi[:-2, 1:-1] + h**2 * old_omega[1:-1, 1:-1]
+    np.testing.assert_allclose(left, right, rtol=0, atol=1e-14)
+
+    left = 4 * before_walls[1:-1, 1:-1] - (1 - along) * before_walls[1:-1, 2:]
+    left -= (1 + along) * before_walls[1:-1, :-2]
+    right = (1 - across) * old_omega[2:, 1:-1] + (1 + across) * old_omega[:-2, 1:-1]
+    np.testing.assert_allclose(left, right, rtol=0, atol=1e-11)
+
+
 def test_lid_to_the_left_mirrors_the_flow():
     right = LidDrivenCavity(100, 33).solve(1e-10)
 
@@ -259,6 +286,20 @@ def test_step_that_explodes_is_taken_back():
     assert np.isfinite(cavity.psi).all()
     assert cavity.step < 1e3
     assert cavity.solve().converged
+
+
+def test_restarted_iteration_steps_back_to_the_same_state(tmp_path):
+    whole = LidDrivenCavity(1000, 21).iterate(60)
+    best = state(whole), whole.residual
+    whole.save(tmp_path / "state.npz")
+    cavity = LidDrivenCavity.load(tmp_path / "state.npz")
+    cavity._psi[1:-1, 1:-1] = np.nan
+
+    cavity.iterate(20)
+
+    for here, there in zip(state(cavity), best[0], strict=True):
+        np.testing.assert_array_equal(here, there)
+    assert cavity.residual == best[1]
 
 
 def test_callback_sees_the_state_and_may_end():

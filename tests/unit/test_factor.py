@@ -158,6 +158,23 @@ def test_threads_and_batch_do_not_change_a_bit(factor, rng, trans):
         np.testing.assert_array_equal(alone, expected[k])
 
 
+@pytest.mark.parametrize("rows", [1, 2, 3, 29])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_pivoted_neighbours_do_not_change_a_bit(factor, rng, dtype, trans, periodic, rows):
+    system = oracle.dominant(rng, (24, rows), dtype)
+    for a, general in zip(system, oracle.general(rng, (24, rows), dtype), strict=True):
+        a[::3] = general[::3]
+    *matrix, rhs = system
+
+    x = factor(*matrix, periodic=periodic).solve(rhs, trans=trans)
+
+    for k in range(24):
+        alone = factor(*(a[k] for a in matrix), periodic=periodic).solve(rhs[k], trans=trans)
+        np.testing.assert_array_equal(alone, x[k], err_msg=f"system {k}")
+
+
 @pytest.mark.parametrize("pivot", PIVOTS)
 def test_refactor_takes_new_matrices(factor, rng, pivot):
     first = oracle.dominant(rng, (5, 21))
