@@ -252,7 +252,8 @@ def check_out(
         raise ValueError("out is read-only")
     if not _is_regular(out):
         raise ValueError("out must be aligned, with strides that are multiples of its item size")
-    if any(stride == 0 and size > 1 for stride, size in zip(out.strides, shape, strict=True)):
+    repeated = (stride == 0 and n > 1 for stride, n in zip(out.strides, shape, strict=True))
+    if out.size and any(repeated):
         raise ValueError("out holds an element at more than one index")
     for name, array in inputs.items():
         if not (name == "rhs" and _is_same(array, out)) and _overlap(array, out):

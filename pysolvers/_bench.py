@@ -17,7 +17,6 @@ import runpy
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -134,17 +133,14 @@ def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dic
     load = _machine.load()
     results: list[Result] = []
     bandwidths: list[float] = []
-    pieces: dict[str, int] = {}
     for dtype in ("float64", "float32"):
         unknowns, one_system = (QUICK_UNKNOWNS,) * 2 if quick else (_unknowns(dtype), ONE_SYSTEM)
         buffers = Buffers(dtype, max(unknowns, one_system))
         todo = list(cases(dtype, rows, unknowns, one_system))
-        with ThreadPoolExecutor(threads) as pool:
-            copier = Copier(buffers.rhs, buffers.x, pool, threads)
-            for case in progress(todo, f"tridiagonal {dtype}"):
-                results.append(measure(case, buffers, copier, runs, threads))
+        copier = Copier(cpu, buffers.rhs, buffers.x, threads)
+        for case in progress(todo, f"tridiagonal {dtype}"):
+            results.append(measure(case, buffers, copier, runs, threads))
         bandwidths += copier.samples
-        pieces[dtype] = copier.piece
     return {
         "benchmark": "tridiagonal",
         "machine": _machine.machine(),
@@ -153,7 +149,7 @@ def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dic
         "sources": _source_hash(),
         "load": load,
         "settings": {"quick": quick, "threads": threads, "runs": runs, "sample": SAMPLE},
-        "copy": {"bandwidth": median(bandwidths), "runs": len(bandwidths), "pieces": pieces},
+        "copy": {"bandwidth": median(bandwidths), "runs": len(bandwidths)},
         "cases": [_entry(result) for result in results],
     }
 

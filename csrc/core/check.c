@@ -298,7 +298,8 @@ ps_tridiag_check(const ps_tridiag *t, const ps_options *options)
 static bool
 step_is_legal(int32_t step, int64_t asked, int64_t made)
 {
-    return step == 0 ? asked == 0 || made > 0 : step == 1 && asked == made;
+    return step == 0 ? asked == 0 || made > 0
+                     : step == 1 && (asked == made || asked == 0);
 }
 
 static bool

@@ -22,6 +22,7 @@ static const ps_backend cpu = {
     .factor_solve = ps_cpu_factor_solve,
     .cavity_work = ps_cavity_work,
     .cavity_iterate = ps_cavity_iterate,
+    .copy = ps_cpu_copy,
     .describe = describe,
     .default_threads = ps_default_threads,
 };

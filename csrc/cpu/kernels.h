@@ -76,6 +76,8 @@ typedef struct {
 typedef struct {
     const char *name;
     const ps_type_kernels *type[PS_DTYPE_COUNT];
+    /* Copy past the caches. `to` is aligned to 64 bytes, `bytes` a multiple. */
+    void (*copy)(char *to, const char *from, size_t bytes);
 } ps_isa;
 
 /* The widest instruction set that this processor, this build and PYSOLVERS_ISA
@@ -139,6 +141,7 @@ ps_status ps_cut_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec,
                        int threads, int64_t *pivoted);
 
 /* The entries of the backend table. */
+ps_status ps_cpu_copy(void *to, const void *from, size_t bytes, const ps_exec *exec);
 ps_status ps_cpu_tridiag_work(const ps_tridiag *t, const ps_options *options,
                               const ps_exec *exec, size_t *bytes);
 ps_status ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options,

@@ -53,8 +53,9 @@ typedef struct {
 } ps_lines;
 
 /* Workspace and solution, with the rules of ps_backend. All methods but
- * PS_PARTITION (PS_UNSUPPORTED); PS_AUTO is PS_THOMAS or, with PS_PIVOT_ALWAYS,
- * PS_PIVOTED; PS_PIVOT_AUTO pivots where a line is not diagonally dominant. */
+ * PS_PARTITION and all dtypes but the complex ones (PS_UNSUPPORTED); PS_AUTO is PS_THOMAS
+ * or, with PS_PIVOT_ALWAYS, PS_PIVOTED; PS_PIVOT_AUTO pivots where a line is not
+ * diagonally dominant. */
 ps_status ps_lines_work(const ps_lines *lines, const ps_options *options,
                         const ps_exec *exec, size_t *bytes);
 ps_status ps_lines_solve(const ps_lines *lines, const ps_options *options,

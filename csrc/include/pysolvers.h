@@ -198,6 +198,9 @@ typedef struct {
                                 const ps_options *options, const ps_exec *exec,
                                 ps_cavity_report *report);
 
+    /* Copy `bytes` bytes as fast as the machine can: what speeds are measured by. */
+    ps_status (*copy)(void *to, const void *from, size_t bytes, const ps_exec *exec);
+
     /* Text about the machine: the instruction set or the device; never null. */
     const char *(*describe)(void);
     int32_t (*default_threads)(void);

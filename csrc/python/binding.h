@@ -12,6 +12,9 @@ PyObject *tridiag_solve(PyObject *module, PyObject *args);
  *     -> (status, report, Factor or None) */
 PyObject *factor_make(PyObject *module, PyObject *args);
 
+/* copy(source, target, threads) -> status; arrays of shape (1, 1, count) */
+PyObject *copy(PyObject *module, PyObject *args);
+
 /* Create the type Factor: a new reference, or null with an exception. */
 PyObject *factor_type_new(PyObject *module);
 

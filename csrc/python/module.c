@@ -134,6 +134,8 @@ PyDoc_STRVAR(cavity_iterate_doc,
              "step, psi_sweeps, iteration, psi, omega, count, method, threads, made, /)\n"
              "--\n\n"
              "Iterate the lid-driven cavity; return status and report.");
+PyDoc_STRVAR(copy_doc, "copy($module, source, target, threads, /)\n--\n\n"
+                       "Copy as fast as the machine can; return status.");
 PyDoc_STRVAR(describe_doc, "describe($module)\n--\n\n"
                            "Say what the backend runs on.");
 PyDoc_STRVAR(default_threads_doc,
@@ -144,6 +146,7 @@ static PyMethodDef module_methods[] = {
     {"tridiag_solve", tridiag_solve, METH_VARARGS, tridiag_solve_doc},
     {"factor_make", factor_make, METH_VARARGS, factor_make_doc},
     {"cavity_iterate", cavity_iterate, METH_VARARGS, cavity_iterate_doc},
+    {"copy", copy, METH_VARARGS, copy_doc},
     {"describe", describe, METH_NOARGS, describe_doc},
     {"default_threads", default_threads, METH_NOARGS, default_threads_doc},
     {NULL, NULL, 0, NULL},

@@ -192,6 +192,7 @@ check_factor_and_its_right_hand_sides(void)
     EXPECT_FACTOR(PS_BAD_ARGUMENT, b.inner_step = -1);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, b.outer = OUTER + 1);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, b.inner = INNER + 1);
+    EXPECT_FACTOR(PS_BAD_ARGUMENT, b.inner = INNER - 1);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, b.x.data = NULL);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, b.rhs.data = NULL);
     EXPECT_FACTOR(PS_BAD_LAYOUT, b.rhs.data = x + 1);

@@ -54,6 +54,15 @@
 #define PS_TAG c128
 #include "../engine.inc"
 
+static void
+copy_past_caches(char *to, const char *from, size_t bytes)
+{
+    for (size_t k = 0; k < bytes; k += PS_VECTOR_BYTES) {
+        ps_stream(to + k, from + k);
+    }
+    ps_stream_fence();
+}
+
 const ps_isa PS_ISA_TABLE = {
     PS_ISA_NAME,
     {
@@ -62,4 +71,5 @@ const ps_isa PS_ISA_TABLE = {
         [PS_C64] = &kernels_c64,
         [PS_C128] = &kernels_c128,
     },
+    copy_past_caches,
 };
