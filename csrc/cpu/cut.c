@@ -19,6 +19,7 @@ typedef struct {
     const ps_exec *exec;
     ps_pivot pivot;
     int threads; /* on one system */
+    int stream;  /* store x past the caches */
     parts parts;
 } task;
 
@@ -174,13 +175,12 @@ solve_one(const task *d, int64_t j, int64_t k, char *work, int32_t *info,
     char *const separators = work + d->parts.told;
     char *const rows = separators + d->parts.separators;
     char *const rest = rows + d->parts.rows;
-    const size_t output = (size_t)d->t->rows * d->kernels->element;
     ps_cut cut = {.t = d->t,
                   .j = j,
                   .k = k,
                   .separators = work,
                   .kept = d->parts.keeps ? rows : NULL,
-                  .stream = output > PS_STREAM_BYTES,
+                  .stream = d->stream,
                   .check = d->pivot == PS_PIVOT_AUTO};
     pass p = {.do_this = d, .cut = &cut};
 
@@ -208,6 +208,7 @@ solve_one(const task *d, int64_t j, int64_t k, char *work, int32_t *info,
         task inner = *d;
 
         inner.t = &system;
+        inner.stream = 0;
         inner.pivot = PS_PIVOT_NEVER;
         inner.parts = parts_of(&system, PS_PIVOT_NEVER, d->threads);
         status = solve_one(&inner, 0, 0, rest, &bad, &none);
@@ -276,6 +277,8 @@ ps_cut_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec, int threa
         .exec = team ? exec : &quiet,
         .pivot = pivot,
         .threads = team ? threads : 1,
+        .stream = t->rows * systems * (int64_t)ps_isa_get()->type[t->dtype]->element >
+                  PS_STREAM_BYTES,
     };
     const ps_tiles tiles = {
         .job = &job,

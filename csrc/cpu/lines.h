@@ -52,10 +52,10 @@ typedef struct {
     int32_t *info; /* null, or as in ps_tridiag */
 } ps_lines;
 
-/* Workspace and solution, with the rules of ps_backend. All methods but
- * PS_PARTITION and all dtypes but the complex ones (PS_UNSUPPORTED); PS_AUTO is PS_THOMAS
- * or, with PS_PIVOT_ALWAYS, PS_PIVOTED; PS_PIVOT_AUTO pivots where a line is not
- * diagonally dominant. */
+/* Workspace and solution, with the rules of ps_backend, for PS_F32 and PS_F64 and all
+ * methods but PS_PARTITION; else PS_UNSUPPORTED. PS_AUTO is PS_THOMAS or, with
+ * PS_PIVOT_ALWAYS, PS_PIVOTED; PS_PIVOT_AUTO pivots where a line is not diagonally
+ * dominant. */
 ps_status ps_lines_work(const ps_lines *lines, const ps_options *options,
                         const ps_exec *exec, size_t *bytes);
 ps_status ps_lines_solve(const ps_lines *lines, const ps_options *options,

@@ -130,6 +130,7 @@ run_share(void *self, int64_t begin, int64_t end, int thread)
         }
     }
     atomic_fetch_add(&all->pivoted, pivoted);
+    atomic_thread_fence(memory_order_seq_cst); /* non-temporal stores, too */
 }
 
 ps_status
