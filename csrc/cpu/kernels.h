@@ -102,7 +102,7 @@ enum { PS_STREAM_BYTES = 1 << 23 };
 
 /* A system whose eliminated rows take at most this many bytes keeps them between
  * the two passes of the partition method. */
-enum { PS_KEPT_BYTES = 1 << 20 };
+enum { PS_KEPT_BYTES = 1 << 22 };
 
 /* Cut a batch into tiles of `lanes`; also brings a batch of one column into the
  * other axis. `t` is copied. */
