@@ -14,8 +14,8 @@ VENV    := .venv
 ASAN    := .venv-asan
 BIN     := $(VENV)/bin
 PACKAGE := $(VENV)/package.stamp
-SOURCES := pyproject.toml setup.py $(shell find csrc cuda -type f)
-C_FILES := $(shell find csrc cuda tests/c -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh')
+SOURCES := pyproject.toml setup.py $(shell find $(wildcard csrc cuda) -type f)
+C_FILES := $(shell find $(wildcard csrc cuda tests/c) -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh')
 
 .PHONY: demo test test-all test-asan lint format bench docs build clean
 .DELETE_ON_ERROR:
