@@ -1,5 +1,7 @@
 """Batches beyond the caches take another way through memory and give the same bits."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -34,7 +36,7 @@ def in_pieces(lower, diag, upper, rhs, **options):
     return np.concatenate(
         [
             solve_tridiagonal(*(a[i:j] for a in (lower, diag, upper, rhs)), **options)
-            for i, j in zip(cuts, cuts[1:], strict=False)
+            for i, j in pairwise(cuts)
         ]
     )
 
