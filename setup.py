@@ -7,10 +7,20 @@ PYSOLVERS_SANITIZE : comma-separated list, for example ``address,undefined``
 PYSOLVERS_WERROR : 1
     Turn on the warnings that the code keeps clean, and make them errors.
 PYSOLVERS_CUDA : auto, 0 or 1
-    Whether to build the CUDA backend; 1 makes its absence an error.
+    Whether to build the CUDA backend. Unset and auto build it where nvcc is found; 1 makes
+    its absence an error.
+PYSOLVERS_CUDA_ARCH : for example ``90``, ``80;90`` or ``native``
+    Build for these compute capabilities only, or for the GPU of this machine (90 if there
+    is none). Otherwise all of `ARCHITECTURES` that nvcc knows.
+NVCC, CUDA_HOME, CUDA_PATH
+    Where nvcc is, if not on PATH and not installed by pip.
 """
 
 import os
+import re
+import shutil
+import subprocess
+import sys
 import sysconfig
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +40,19 @@ COMMON_FLAGS = [
     "-fvisibility=hidden",
 ]
 WARNINGS = ["-Wall", "-Wextra", "-Wshadow", "-Wconversion", "-Werror"]
+
+CUDA_FLAGS = [
+    "-std=c++17",
+    "-O3",
+    "-lineinfo",
+    "-cudart=static",
+    "-Xfatbin=-compress-all",
+    "-Xcompiler=-fPIC,-fvisibility=hidden",
+]
+CUDA_WARNINGS = ["-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Wshadow,-Werror"]
+
+# Compute capabilities that are built for, times ten.
+ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 
 # File of csrc/cpu/isa -> its flags, and the macro that tells the build of it. No
 # FMA: every instruction set gives the same bits.
@@ -67,17 +90,70 @@ def glob(pattern):
 
 def extensions():
     """One extension for each backend, all of the same binding source."""
-    if os.environ.get("PYSOLVERS_CUDA", "auto") not in {"auto", "0"}:
-        raise SystemExit("PYSOLVERS_CUDA must be auto or 0: this version has no CUDA backend")
-    return [
-        Extension(
-            "pysolvers._core",
-            sources("core", "cpu", "cpu/isa", "python"),
-            depends=[*headers(), "setup.py"],
-            include_dirs=["csrc/include", "csrc/cpu", "csrc/python"],
-            define_macros=[("PS_MODULE_NAME", "_core")],
-        )
-    ]
+    wanted = os.environ.get("PYSOLVERS_CUDA", "auto")
+    if wanted not in {"auto", "0", "1"}:
+        raise SystemExit(f"PYSOLVERS_CUDA must be auto, 0 or 1, not {wanted}")
+    found = [extension("_core", sources("core", "cpu", "cpu/isa", "python"), "csrc/cpu")]
+    if wanted != "0" and find_nvcc():
+        found.append(extension("_cuda", [*sources("core", "python"), *sorted(glob("cuda/*.cu"))]))
+        found[-1].depends += sorted([*glob("cuda/*.h"), *glob("cuda/*.cuh")])
+    elif wanted == "1":
+        raise SystemExit("PYSOLVERS_CUDA=1: no nvcc on PATH, in NVCC, CUDA_HOME or CUDA_PATH")
+    elif wanted == "auto":
+        print("pysolvers: no nvcc found, so the CUDA backend is not built")
+    return found
+
+
+def extension(name, files, *folders):
+    return Extension(
+        f"pysolvers.{name}",
+        files,
+        depends=[*headers(), "setup.py"],
+        include_dirs=["csrc/include", "csrc/python", *folders],
+        define_macros=[("PS_MODULE_NAME", name)],
+    )
+
+
+def find_nvcc():
+    """Path of nvcc, or None."""
+    if nvcc := os.environ.get("NVCC"):
+        return shutil.which(nvcc)
+    homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    packages = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib"), *sys.path}
+    installed = [Path(p).glob("nvidia/*/bin/nvcc") for p in sorted(packages) if p]
+    places = [Path(home, "bin", "nvcc") for home in [*homes, "/usr/local/cuda"]]
+    places[len(homes) : len(homes)] = chain.from_iterable(installed)
+    on_path = shutil.which("nvcc")
+    return on_path or next((str(p) for p in places if os.access(p, os.X_OK)), None)
+
+
+def cuda_targets(nvcc):
+    """Flags of nvcc for the architectures to build for, the newest as PTX too."""
+    offered = {int(number) for number in re.findall(r"sm_(\d+)\b", output(nvcc, "--list-gpu-code"))}
+    asked = os.environ.get("PYSOLVERS_CUDA_ARCH", "")
+    if asked == "native":
+        chosen = native_architectures() & offered or {90} & offered
+    elif asked:
+        chosen = {int(number) for number in asked.split(";")}
+    else:
+        chosen = offered.intersection(ARCHITECTURES)
+    if not chosen or not chosen <= offered:
+        raise SystemExit(f"PYSOLVERS_CUDA_ARCH={asked}: {nvcc} offers {sorted(offered)}")
+    flags = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in sorted(chosen)]
+    return [*flags, f"-gencode=arch=compute_{max(chosen)},code=compute_{max(chosen)}"]
+
+
+def native_architectures():
+    """Compute capabilities of the GPUs of this machine, times ten."""
+    try:
+        listed = output("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
+    except (OSError, subprocess.SubprocessError):
+        return set()
+    return {int(major + minor) for major, minor in re.findall(r"(\d+)\.(\d)", listed)}
+
+
+def output(*command):
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
 
 
 def optimisation():
@@ -89,7 +165,7 @@ def optimisation():
 
 
 class BuildExtensions(build_ext):
-    """Compile each file with the flags that it needs, two at a time."""
+    """Compile each file with the flags that it needs, several at a time."""
 
     def build_extension(self, ext):
         target = Path(self.get_ext_fullpath(ext.name))
@@ -100,11 +176,14 @@ class BuildExtensions(build_ext):
         own_flags, macros = self.isa_flags()
         left_out = {name for name in ISA_FILES if name not in own_flags}
         used = [source for source in ext.sources if Path(source).name not in left_out]
+        cuda = Cuda(ext, self.force) if any(source.endswith(".cu") for source in used) else None
 
         def compile_file(source):
+            if source.endswith(".cu"):
+                return [cuda.compile(source)]
             return self.compiler.compile(
                 [source],
-                output_dir=self.build_temp,
+                output_dir=str(Path(self.build_temp, ext.name)),
                 macros=[*ext.define_macros, *macros],
                 include_dirs=ext.include_dirs,
                 debug=self.debug,
@@ -112,8 +191,13 @@ class BuildExtensions(build_ext):
                 depends=ext.depends,
             )
 
-        with ThreadPoolExecutor(max_workers=2) as pool:
+        # The longest first.
+        used.sort(key=lambda source: Path(source).suffix != ".cu")
+        with ThreadPoolExecutor(max_workers=min(os.cpu_count() or 2, 16)) as pool:
             objects = list(chain.from_iterable(pool.map(compile_file, used)))
+        if cuda:
+            cuda.link(objects, target, link_flags)
+            return
         self.compiler.link_shared_object(
             objects,
             str(target),
@@ -166,9 +250,65 @@ class BuildExtensions(build_ext):
         return True
 
 
+class Cuda:
+    """Compile the files for nvcc, those that changed, and link them with the C files."""
+
+    def __init__(self, ext, force):
+        self.nvcc = find_nvcc()
+        self.force = force
+        self.flags = [*CUDA_FLAGS, *cuda_targets(self.nvcc), "-Icuda"]
+        self.flags += [f"-I{folder}" for folder in ext.include_dirs]
+        if os.environ.get("PYSOLVERS_WERROR") == "1":
+            self.flags += CUDA_WARNINGS
+        # Not in build_temp, which pip makes anew for each build.
+        self.folder = Path("build", "cuda")
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def compile(self, source):
+        """Return the object file of `source`, made by this very command or made now."""
+        target = self.folder / f"{Path(source).stem}.o"
+        made_by, depends = target.with_suffix(".command"), target.with_suffix(".d")
+        command = [self.nvcc, *self.flags, "-MMD", "-MF", str(depends), "-c", source]
+        command += ["-o", str(target)]
+        line = " ".join(command)
+        if not self.force and target.exists() and depends.exists() and made_by.exists():
+            inputs = depends.read_text().replace("\\\n", " ").split()[1:]
+            if made_by.read_text() == line and is_newer(target, inputs):
+                return str(target)
+        print(line, flush=True)
+        made_by.unlink(missing_ok=True)
+        run(command)
+        made_by.write_text(line)
+        return str(target)
+
+    def link(self, objects, target, link_flags):
+        """Link with the CUDA runtime in the file; the driver is found when it is needed."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        home = Path(self.nvcc).resolve().parents[1]
+        places = [f"-L{folder}" for folder in home.glob("lib*") if folder.is_dir()]
+        host = [f"-Xcompiler={part}" for flag in link_flags for part in sanitizers(flag)]
+        command = [self.nvcc, "-shared", "-cudart=static", *places, *host, *objects]
+        run([*command, "-Xlinker=--exclude-libs=ALL", "-o", str(target)])
+
+
+def sanitizers(flag):
+    """Split -fsanitize=a,b, since nvcc would take the comma for its own; drop other flags."""
+    name, _, values = flag.partition("=")
+    return [f"{name}={value}" for value in values.split(",") if name == "-fsanitize"]
+
+
+def run(command):
+    """Run a compiler; if it fails, stop with what it said."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.stdout:
+        print(done.stdout, flush=True)
+    if done.returncode:
+        raise CompileError(f"{' '.join(command)} failed")
+
+
 def is_newer(target, inputs):
-    """Whether `target` exists and no input is younger."""
-    if not target.exists():
+    """Whether `target` and all inputs exist and no input is younger."""
+    if not all(map(os.path.exists, [target, *inputs])):
         return False
     return all(Path(path).stat().st_mtime <= target.stat().st_mtime for path in inputs)
 

@@ -13,7 +13,15 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["DTYPES", "Shape", "as_operands", "check_out", "resolve_shape"]
+__all__ = [
+    "DTYPES",
+    "Shape",
+    "as_array",
+    "as_operands",
+    "check_out",
+    "common_dtype",
+    "resolve_shape",
+]
 
 Array = NDArray[Any]
 
@@ -26,7 +34,9 @@ _CHOICES = "float32, float64, complex64 or complex128"
 _OVERLAP_WORK = 10_000
 
 
-def as_operands(named: Mapping[str, ArrayLike]) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
+def as_operands(
+    named: Mapping[str, ArrayLike], like: Mapping[str, Array] | None = None
+) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
     """Give every operand one dtype without converting any inexact array.
 
     The dtype is the one of the float or complex arrays, which must agree. Integer and
@@ -37,6 +47,8 @@ def as_operands(named: Mapping[str, ArrayLike]) -> tuple[list[Array], np.dtype, 
     ----------
     named : mapping of str to array_like
         Name and value of each operand.
+    like : mapping of str to ndarray, optional
+        Arrays that have a say in the dtype and are not operands.
 
     Returns
     -------
@@ -53,8 +65,8 @@ def as_operands(named: Mapping[str, ArrayLike]) -> tuple[list[Array], np.dtype, 
         If a dtype is unsupported or two differ, for a complex scalar among real
         arrays, a masked array or an ``np.matrix``.
     """
-    arrays = {name: _as_array(name, value) for name, value in named.items()}
-    dtype = _common_dtype(arrays)
+    arrays = {name: as_array(name, value) for name, value in named.items()}
+    dtype = common_dtype({**like, **arrays} if like else arrays)
     operands = []
     copied = []
     for name, array in arrays.items():
@@ -67,16 +79,21 @@ def as_operands(named: Mapping[str, ArrayLike]) -> tuple[list[Array], np.dtype, 
     return operands, dtype, tuple(copied)
 
 
-def _as_array(name: str, value: ArrayLike) -> Array:
-    if isinstance(value, np.ma.MaskedArray | np.matrix):
+def as_array(name: str, value: ArrayLike) -> Array:
+    """Return a plain array of one of the four dtypes, integers or booleans, or raise."""
+    if type(value) is np.ndarray:
+        array = value
+    elif isinstance(value, np.ma.MaskedArray | np.matrix):
         raise TypeError(f"{name}: need a plain array, got {type(value).__name__}")
-    array = np.asarray(value)
+    else:
+        array = np.asarray(value)
     if array.dtype.num not in DTYPES and array.dtype.kind not in "biu":
         raise TypeError(f"{name}: need {_CHOICES}, integers or booleans, got {array.dtype}")
     return array
 
 
-def _common_dtype(arrays: Mapping[str, Array]) -> np.dtype:
+def common_dtype(arrays: Mapping[str, Array]) -> np.dtype:
+    """Return the dtype that all arrays are to have, or raise if there is none."""
     proper = {name: array for name, array in arrays.items() if array.ndim}
     scalars = {name: array for name, array in arrays.items() if not array.ndim}
     inexact = {name: array.dtype for name, array in proper.items() if array.dtype.num in DTYPES}
@@ -111,10 +128,11 @@ def _require_real_scalars(scalars: Mapping[str, Array], leader: str, dtype: np.d
 
 def _is_regular(array: Array) -> bool:
     size = array.itemsize
+    flags = array.flags
     return (
-        array.flags.aligned
+        flags.aligned
         and array.dtype.isnative
-        and not any(stride % size for stride in array.strides)
+        and (flags.c_contiguous or not any(stride % size for stride in array.strides))
     )
 
 

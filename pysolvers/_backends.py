@@ -16,7 +16,7 @@ __all__ = ["names", "parse_device", "require", "unavailable_reason"]
 _MODULES = {"cpu": "pysolvers._core", "cuda": "pysolvers._cuda"}
 
 # PS_ABI_VERSION of the contract that this package calls.
-_ABI = 1
+_ABI = 2
 
 
 def names() -> tuple[str, ...]:
@@ -47,7 +47,13 @@ def _load(name: str) -> ModuleType | str:
 def unavailable_reason(name: str) -> str | None:
     """Say why a backend cannot be used; None if it can."""
     loaded = _load(name)
-    return loaded if isinstance(loaded, str) else None
+    return loaded if isinstance(loaded, str) else _device_reason(loaded)
+
+
+def _device_reason(module: ModuleType) -> str | None:
+    """Say why the device of a backend cannot be used now; None if it can or has none."""
+    unavailable = getattr(module, "unavailable", None)
+    return unavailable() if unavailable is not None else None
 
 
 def require(name: str) -> ModuleType:
@@ -69,8 +75,9 @@ def require(name: str) -> ModuleType:
         If it is not there or does not fit; the message says why.
     """
     loaded = _load(name)
-    if isinstance(loaded, str):
-        raise BackendError(f"the backend {name!r} is not available: {loaded}")
+    reason = loaded if isinstance(loaded, str) else _device_reason(loaded)
+    if isinstance(loaded, str) or reason is not None:
+        raise BackendError(f"the backend {name!r} is not available: {reason}")
     return loaded
 
 

@@ -146,7 +146,7 @@ def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dic
         "machine": _machine.machine(),
         "kernel": cpu.describe(),
         "versions": _machine.versions("pysolvers", "numpy", "scipy"),
-        "sources": _source_hash(),
+        "sources": source_hash(),
         "load": load,
         "settings": {"quick": quick, "threads": threads, "runs": runs, "sample": SAMPLE},
         "copy": {"bandwidth": median(bandwidths), "runs": len(bandwidths)},
@@ -160,7 +160,7 @@ def _unknowns(dtype: str) -> int:
     return 2 ** min(24, max(22, math.ceil(math.log2(wanted))))
 
 
-def _source_hash() -> str | None:
+def source_hash() -> str | None:
     """Return the hash of the C and CUDA sources, None away from the source tree."""
     tool = Path(__file__).parents[1] / "tools" / "source_hash.py"
     return runpy.run_path(str(tool))["source_hash"]() if tool.exists() else None

@@ -37,6 +37,7 @@ def add_cavity_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--psi", default="adi", help="adi or fast (%(default)s)")
     parser.add_argument("--max-iterations", type=int, default=200_000, help="(%(default)d)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (%(default)s)")
     parser.add_argument("--threads", type=int, help="threads (chosen by the grid)")
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
     parser.add_argument("--no-plot", action="store_true", help="write no picture")
@@ -140,6 +141,7 @@ def _cavity(args: argparse.Namespace, line_method: str) -> LidDrivenCavity:
         method=args.method,
         line_method=line_method,
         psi=args.psi,
+        device=args.device,
         threads=args.threads,
     )
 

@@ -1,4 +1,4 @@
-"""The command line: ``python -m pysolvers info | run CASE | bench NAME``.
+"""The command line: ``python -m pysolvers info | run CASE | bench NAME | reproduce PAPER``.
 
 Results go to stdout, messages and progress to stderr. Exit codes: 0 success, 1 the computation
 failed, 2 wrong usage, 130 interrupted.
@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from . import _backends, _bench, _case_cavity, _machine
+from . import _backends, _bench, _bench_gpu, _case_cavity, _case_pta2020, _machine
 from ._errors import PysolversError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
@@ -58,6 +58,15 @@ def build_parser() -> argparse.ArgumentParser:
     tridiagonal = name.add_parser("tridiagonal", help="solve_tridiagonal and its peers")
     _bench.add_tridiagonal_arguments(tridiagonal)
     tridiagonal.set_defaults(run=_bench.run_tridiagonal)
+    gpu = name.add_parser("gpu", help="solve_tridiagonal on a GPU and its peers")
+    _bench_gpu.add_gpu_arguments(gpu)
+    gpu.set_defaults(run=_bench_gpu.run_gpu)
+
+    reproduce = commands.add_parser("reproduce", help="repeat the experiment of a paper")
+    paper = reproduce.add_subparsers(metavar="PAPER", required=True)
+    pta2020 = paper.add_parser("pta2020", help="Souri et al. 2020: the cavity by line methods")
+    _case_pta2020.add_pta2020_arguments(pta2020)
+    pta2020.set_defaults(run=_case_pta2020.run_pta2020)
     return parser
 
 

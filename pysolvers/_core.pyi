@@ -46,6 +46,7 @@ class Factor:
         outer_step: int,
         inner_step: int,
         threads: int,
+        stream: int = 0,
         /,
     ) -> int: ...
 
@@ -61,6 +62,9 @@ def tridiag_solve(
     info: _Info,
     threads: int,
     variant: int = 0,
+    device: int = 0,
+    stream: int = 0,
+    count: int = 0,
     /,
 ) -> tuple[int, _Report | None]: ...
 def factor_make(
@@ -71,6 +75,8 @@ def factor_make(
     upper: _Array,
     info: _Info,
     threads: int,
+    device: int = 0,
+    stream: int = 0,
     /,
 ) -> tuple[int, _Report | None, Factor | None]: ...
 def cavity_iterate(
@@ -89,8 +95,17 @@ def cavity_iterate(
     method: int,
     threads: int,
     made: NDArray[int64],
+    device: int = 0,
+    stream: int = 0,
     /,
 ) -> tuple[int, _CavityReport | None]: ...
-def copy(source: _Array, target: _Array, threads: int, /) -> int: ...
+def copy(
+    source: _Array,
+    target: _Array,
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
 def describe() -> str: ...
 def default_threads() -> int: ...

@@ -2,22 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import Shape, as_operands, check_out, resolve_shape
-from ._backends import parse_device, require
+from ._arrays import Shape, resolve_shape
 from ._errors import raise_for_status
-from ._lines import (
-    Plan,
-    batch_strides,
-    contiguous_strides,
-    lines_view,
-    plan_lines,
-    write_lines,
-)
+from ._lines import Plan, batch_strides, contiguous_strides, plan_lines
 from ._options import (
     OnSingular,
     Singular,
@@ -29,6 +21,8 @@ from ._options import (
     pivot_code,
     shape_flags,
 )
+from ._places import Place, find_place
+from ._shadows import address_of, shadow
 
 __all__ = ["TridiagonalFactor"]
 
@@ -44,7 +38,17 @@ class _Factors:
     core: Any  # the backend's Factor; None if there is nothing to solve
     plan: Plan
     info: SolveInfo
-    singular: Singular
+    singular: Singular | None  # None if nobody waited to learn it
+    failed: Array | None  # the same on the device, if its solves are to give NaN
+
+
+class _Call(NamedTuple):
+    """What all parts of one solve share."""
+
+    factors: _Factors
+    place: Place
+    trans: int
+    threads: int
 
 
 class TridiagonalFactor:
@@ -85,28 +89,31 @@ class TridiagonalFactor:
         periodic: bool = False,
         on_singular: OnSingular = "raise",
         device: str | None = None,
+        stream: object = None,
         threads: int | None = None,
     ) -> None:
-        self._backend_name, self._device = parse_device(device)
-        self._backend = require(self._backend_name)
+        named = {"lower": lower, "diag": diag, "upper": upper}
+        place = find_place(device, stream, named, leader="diag", timed=True)
+        self._backend = place.backend
+        self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
         self._pivot_code = pivot_code(pivot, self._backend.PIVOTS)
         self._policy = check_policy(on_singular)
         self._threads = check_threads(threads)
         self.pivot = pivot
         self.periodic = bool(periodic)
 
-        operands, self.dtype, copied = as_operands({"lower": lower, "diag": diag, "upper": upper})
-        named = dict(zip(_NAMES, operands, strict=True))
+        operands, self.dtype, copied = place.operands(named)
         if not any(array.ndim for array in operands):
             raise ValueError("lower, diag and upper are all 0-d: the number of rows is unknown")
-        shape = resolve_shape(named, axis, leader="diag", periodic=self.periodic)
+        arrays = dict(zip(_NAMES, operands, strict=True))
+        shape = resolve_shape(arrays, axis, leader="diag", periodic=self.periodic)
         if shape.rows > self._backend.MAX_ROWS:
             limit = self._backend.MAX_ROWS
             raise ValueError(f"a matrix may have at most {limit} rows, got {shape.rows}")
         self.shape = shape.full
         self.axis = shape.axis - len(shape.full)
         self.rows = shape.rows
-        self._factors = self._factor(operands, shape, copied, stacklevel=3)
+        self._factors = self._factor(place, operands, shape, copied, stacklevel=3)
 
     @property
     def info(self) -> SolveInfo:
@@ -132,26 +139,29 @@ class TridiagonalFactor:
         trans: str = "N",
         out: Array | None = None,
         threads: int | None = None,
+        stream: object = None,
     ) -> Array:
         r"""Solve with the factored matrices.
 
         Parameters
         ----------
         rhs : array_like, shape (..., n, ...)
-            Right-hand sides, n of them along the axis of the matrices, which is counted
-            from the end. The shape of the other axes of the factor must broadcast to
-            the shape of those of `rhs`.
+            Right-hand sides, as NumPy array or on the device of the factor; n of them
+            along the axis of the matrices, which is counted from the end. The shape of
+            the other axes of the factor must broadcast to the shape of those of `rhs`.
         trans : {'N', 'T', 'H'}
             Whether to solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
-        out : ndarray, optional
-            Result array of the factor's dtype and the shape of `rhs`. It may be `rhs`
-            itself and may not overlap it otherwise.
+        out : array, optional
+            Result array of the factor's dtype and the shape of `rhs`, on its side. It
+            may be `rhs` itself and may not overlap it otherwise.
         threads : int, optional
             Number of host threads; by default as in `solve_tridiagonal`.
+        stream : int or object, optional
+            Stream of the factor's device; as in `solve_tridiagonal`.
 
         Returns
         -------
-        ndarray, shape of `rhs`
+        array, shape of `rhs`
             The solutions; `out` if it was given. Those of singular matrices are NaN if
             the factor was made with ``on_singular='nan'``, else unspecified.
 
@@ -167,29 +177,33 @@ class TridiagonalFactor:
         `rhs` and `out` are copied once if their batch axes do not merge as those of the
         matrices did. A factor whose own axes did not merge to one is solved for each
         index of the axes over which it is shared, one after the other.
+
+        On a device nothing waits for the solutions of an `rhs` that lies there. With
+        `out`, a solve can be captured in a CUDA graph; the factor must then outlive it.
         """
         code = check_choice("trans", trans, self._backend.TRANS)
         count = check_threads(threads)
-        (_, array), _, _ = as_operands({"the factor": self._token(), "rhs": rhs})
+        named = {"rhs": rhs}
+        place = find_place(self._device, stream, named, out, leader="rhs")
+        (array,), _, _ = place.operands(named, {"the factor": self._token()})
         shape = self._rhs_shape(array)
-        if out is None:
-            x = np.empty_like(array)
-        else:
-            x = check_out(out, array.shape, self.dtype, {"rhs": np.asarray(rhs)})
-        if x.size == 0:
-            return x
+        result = place.result(out, named, array, array.shape, self.dtype)
+        if result.size:
+            factors = self._factors
+            (array,) = place.move(array)
+            views = (shape.batch_first(array), shape.batch_first(place.target(result)))
+            call = _Call(factors, place, code, count)
+            if factors.plan.outer or factors.plan.inner:
+                self._solve_own(call, shape.batch, views)
+            else:
+                self._solve_shared(call, shape.batch, views)
+            if self._policy == "nan" and not place.fills and factors.singular is not None:
+                factors.singular.fill_nan(views[1], factors.plan.batch)
+        return place.finish(result)
 
-        factors = self._factors
-        views = (shape.batch_first(array), shape.batch_first(x))
-        if factors.plan.outer or factors.plan.inner:
-            self._solve_own(factors, shape.batch, views, code, count)
-        else:
-            self._solve_shared(factors, shape.batch, views, code, count)
-        if self._policy == "nan":
-            factors.singular.fill_nan(views[1], factors.plan.batch)
-        return x
-
-    def refactor(self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike) -> None:
+    def refactor(
+        self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike, *, stream: object = None
+    ) -> None:
         """Factor other matrices of the same shape and dtype, with the same options.
 
         The old factors stay if this raises, and serve the solves that are under way.
@@ -198,6 +212,8 @@ class TridiagonalFactor:
         ----------
         lower, diag, upper : array_like, shape broadcastable to `shape`
             The new diagonals, as in `factor_tridiagonal`.
+        stream : int or object, optional
+            Stream of the factor's device; as in `solve_tridiagonal`.
 
         Raises
         ------
@@ -208,53 +224,65 @@ class TridiagonalFactor:
         SingularSystemError
             If a matrix is singular and `on_singular` was ``'raise'``.
         """
+        named = {"lower": lower, "diag": diag, "upper": upper}
+        place = find_place(self._device, stream, named, leader="diag", timed=True)
         token = np.broadcast_to(self._token(), self.shape)
-        named = {"factor": token, "lower": lower, "diag": diag, "upper": upper}
-        (_, *operands), _, copied = as_operands(named)
+        operands, _, copied = place.operands(named, {"factor": token})
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "factor": token}
         shape = resolve_shape(arrays, self.axis, leader="factor", periodic=self.periodic)
         if shape.full != self.shape:
             raise ValueError(f"need matrices of shape {self.shape}, got {shape.full}")
-        self._factors = self._factor(operands, shape, copied, stacklevel=2)
+        self._factors = self._factor(place, operands, shape, copied, stacklevel=2)
 
     def _token(self) -> Array:
         """Return an array that stands for the factor's dtype."""
         return np.empty((1,), self.dtype)
 
     def _factor(
-        self, operands: Sequence[Array], shape: Shape, converted: Sequence[str], *, stacklevel: int
+        self,
+        place: Place,
+        operands: Sequence[Array],
+        shape: Shape,
+        converted: Sequence[str],
+        *,
+        stacklevel: int,
     ) -> _Factors:
+        if all(shape.full):
+            operands = place.move(*operands)
         views = [shape.batch_first(array) for array in operands]
         # The batch axes merge as far as those of a C-contiguous right-hand side do.
         guide = list(contiguous_strides(shape.full, self.dtype.itemsize))
         del guide[shape.axis]
         strides = [*(batch_strides(view) for view in views), guide]
         plan = plan_lines(shape.batch, strides, guide, keep=(3,))
-        failed = np.zeros(plan.size(range(len(shape.batch))), np.int32)
+        systems = plan.size(range(len(shape.batch)))
+        asks = place.asks(self._policy)
+        fills = self._policy == "nan" and place.fills
+        failed = None
         core = None
         report: dict[str, Any] = {"method": "auto", "pivoted": 0, "kernel": "", "threads": 0}
-        if failed.size and shape.rows:
+        if all(shape.full):
             flags = shape_flags(self._backend, shape, self.periodic)
-            lines = [plan.lines(view, shape.rows) for view in views]
+            lines = place.lines(plan, views, shape.rows)
+            failed = place.info(systems, lasting=fills) if asks or fills else None
             status, report, core = self._backend.factor_make(
-                self._pivot_code, flags, *lines, failed, self._threads
+                self._pivot_code, flags, *lines, failed, self._threads, *place.arguments
             )
             raise_for_status(status, self._backend.STATUS, "factor_tridiagonal")
-        singular = find_singular(failed, plan)
-        singular.report(self._policy, stacklevel=stacklevel + 1)
-        copied = dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))
+            place.settle()
+        singular = None
+        if asks:
+            numbers = np.zeros(0, np.int32) if failed is None else place.read(failed)
+            singular = find_singular(numbers, plan)
+            singular.report(self._policy, stacklevel=stacklevel + 1)
         info = SolveInfo(
-            **report,
-            systems=len(failed),
+            **place.description(report, singular),
+            systems=systems,
             rows=shape.rows,
             dtype=self.dtype,
-            backend=self._backend_name,
-            device=self._device,
-            copied=tuple(copied),
-            singular=singular.systems,
-            singular_rows=singular.rows,
+            copied=tuple(dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))),
         )
-        return _Factors(core, plan, info, singular)
+        return _Factors(core, plan, info, singular, failed if fills else None)
 
     def _rhs_shape(self, rhs: Array) -> Shape:
         missing = rhs.ndim - len(self.shape)
@@ -270,55 +298,44 @@ class TridiagonalFactor:
         return Shape(rhs.shape, rhs.ndim + self.axis, (False,))
 
     def _solve_shared(
-        self,
-        factors: _Factors,
-        batch: tuple[int, ...],
-        views: tuple[Array, Array],
-        trans: int,
-        threads: int,
+        self, call: _Call, batch: tuple[int, ...], views: tuple[Array, Array]
     ) -> None:
         """Solve with one matrix: the batch axes of rhs and x merge freely."""
         strides = [batch_strides(view) for view in views]
         plan = plan_lines(batch, strides, strides[1])
-        rhs, x = (plan.lines(view, self.rows) for view in views)
-        self._call(factors, trans, rhs, x, (0, 0), threads)
+        rhs, x = call.place.lines(plan, views, self.rows)
+        self._call(call, rhs, x, (0, 0))
         if 1 in plan.copied:
-            plan.restore(x, views[1])
+            call.place.restore(x, views[1], plan.outer + plan.inner)
 
-    def _solve_own(
-        self,
-        factors: _Factors,
-        batch: tuple[int, ...],
-        views: tuple[Array, Array],
-        trans: int,
-        threads: int,
-    ) -> None:
+    def _solve_own(self, call: _Call, batch: tuple[int, ...], views: tuple[Array, Array]) -> None:
         """Solve with a batch of matrices, perhaps shared over more axes of rhs."""
-        first = len(batch) - len(factors.plan.batch)
-        outer = [first + axis for axis in factors.plan.outer]
-        inner = [first + axis for axis in factors.plan.inner]
+        own = call.factors.plan
+        first = len(batch) - len(own.batch)
+        outer = [first + axis for axis in own.outer]
+        inner = [first + axis for axis in own.inner]
         strides = batch_strides(views[1])
         shared = sorted(
             (k for k, n in enumerate(batch) if n > 1 and k not in (*outer, *inner)),
             key=lambda k: -abs(strides[k]),
         )
-        rhs, x = (lines_view(view, (shared, outer, inner), batch) for view in views)
+        rhs, x = (call.place.group(view, (shared, outer, inner), batch) for view in views)
         if outer:
             for rhs_part, x_part in zip(rhs, x, strict=True):
-                self._call(factors, trans, rhs_part, x_part, (1, 1), threads)
+                self._call(call, rhs_part, x_part, (1, 1))
         else:
-            self._call(factors, trans, rhs[:, 0], x[:, 0], (0, 1), threads)
-        if not np.may_share_memory(x, views[1]):
-            write_lines(x, views[1], [*shared, *outer, *inner])
+            self._call(call, rhs[:, 0], x[:, 0], (0, 1))
+        call.place.restore(x, views[1], [*shared, *outer, *inner])
 
-    def _call(
-        self,
-        factors: _Factors,
-        trans: int,
-        rhs: Array,
-        x: Array,
-        steps: tuple[int, int],
-        threads: int,
-    ) -> None:
-        status = factors.core.solve(trans, rhs, x, *steps, threads)
+    def _call(self, call: _Call, rhs: Array, x: Array, steps: tuple[int, int]) -> None:
+        factors, place = call.factors, call.place
+        stream = place.arguments[1:]
+        status = factors.core.solve(call.trans, rhs, x, *steps, call.threads, *stream)
         raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")
+        if self._policy == "nan" and factors.failed is not None:
+            failed = factors.failed
+            size = failed.itemsize
+            inner = factors.plan.size(factors.plan.inner)
+            strides = (steps[0] * inner * size, steps[1] * size)
+            info = shadow(address_of(failed), x.shape[:2], strides, failed.dtype, failed)
+            place.fill_nan(x, info)

@@ -2,11 +2,26 @@
 
 import os
 import platform
+import re
+import subprocess
 from importlib import metadata
 from pathlib import Path
 
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+# Distributions that a record of a GPU names: what provides arrays, peers and lookups.
+GPU_PACKAGES = (
+    "numpy",
+    "cupy-cuda12x",
+    "cupy-cuda13x",
+    "torch",
+    "jax",
+    "numba",
+    "cuda-core",
+    "nvidia-cusparse",
+)
+_GPU_FACTS = {"name": "name", "driver": "driver_version", "memory": "memory.total"}
 
 
 def cpu_model() -> str:
@@ -56,3 +71,33 @@ def machine() -> dict[str, str | int]:
         "last_level_cache": last_level_cache(),
         "system": f"{platform.system()} {platform.machine()}",
     }
+
+
+def gpu() -> dict[str, str] | None:
+    """Return name, driver and memory of the first GPU; None where no tool tells of one."""
+    query = ",".join(_GPU_FACTS.values())
+    line = _first_line("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader")
+    if line is None:
+        return None
+    return dict(zip(_GPU_FACTS, map(str.strip, line.split(",")), strict=True))
+
+
+def nvcc() -> str | None:
+    """Return the version of the CUDA compiler on the path; None where there is none."""
+    text = _output("nvcc", "--version") or ""
+    found = re.search(r"release [\d.]+, V([\d.]+)", text)
+    return found[1] if found else None
+
+
+def _first_line(*command: str) -> str | None:
+    lines = (_output(*command) or "").strip().splitlines()
+    return lines[0] if lines else None
+
+
+def _output(*command: str) -> str | None:
+    """Return what a command prints; None if it is missing or fails."""
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return run.stdout

@@ -21,6 +21,7 @@ __all__ = [
     "check_choice",
     "check_policy",
     "check_threads",
+    "check_variant",
     "find_singular",
     "pivot_code",
     "shape_flags",
@@ -30,6 +31,7 @@ OnSingular = Literal["raise", "warn", "nan", "ignore"]
 
 _POLICIES = ("raise", "warn", "nan", "ignore")
 _MAX_THREADS = 2**15
+_MAX_VARIANT = 2**15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,8 +42,9 @@ class SolveInfo:
     ----------
     method : str
         The algorithm; ``"auto"`` only if there was nothing to solve.
-    pivoted : int
-        Number of systems solved with row exchanges.
+    pivoted : int or None
+        Number of systems solved with row exchanges; None if the device has not counted
+        them.
     systems : int
         Number of systems.
     rows : int
@@ -58,15 +61,21 @@ class SolveInfo:
         Host threads used.
     copied : tuple of str
         Names of the operands that could not be used in place: their dtype, alignment
-        or byte order was another, or their batch axes do not merge to two.
-    singular : ndarray of int, shape (K, ndim - 1)
-        Batch indices of the systems that met a zero pivot, in ascending order.
-    singular_rows : ndarray of int, shape (K,)
+        or byte order was another, their batch axes do not merge to two, or, on the way
+        to a device, they have gaps or negative strides.
+    singular : ndarray of int, shape (K, ndim - 1), or None
+        Batch indices of the systems that met a zero pivot, in ascending order. None if
+        nothing waited for it: for GPU arrays with `on_singular` ``'nan'`` or
+        ``'ignore'``.
+    singular_rows : ndarray of int, shape (K,), or None
         Row of the first zero pivot of each of them.
+    seconds : dict of str to float, or None
+        For NumPy arrays on a device, the time of the ``"copy"`` there and back and of
+        ``"solve"``. None elsewhere.
     """
 
     method: str
-    pivoted: int
+    pivoted: int | None
     systems: int
     rows: int
     dtype: np.dtype
@@ -75,8 +84,9 @@ class SolveInfo:
     kernel: str
     threads: int
     copied: tuple[str, ...]
-    singular: NDArray[np.intp]
-    singular_rows: NDArray[np.intp]
+    singular: NDArray[np.intp] | None
+    singular_rows: NDArray[np.intp] | None
+    seconds: dict[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,6 +147,16 @@ def check_policy(value: str) -> str:
     """Return `on_singular` if it is one of the four, or raise."""
     check_choice("on_singular", value, dict.fromkeys(_POLICIES, 0))
     return value
+
+
+def check_variant(variant: int) -> int:
+    """Return the variant of a method, or raise."""
+    if isinstance(variant, bool | np.bool_) or not hasattr(variant, "__index__"):
+        raise TypeError(f"variant must be an int, got {type(variant).__name__}")
+    number = operator.index(variant)
+    if not 0 <= number <= _MAX_VARIANT:
+        raise ValueError(f"variant must be in 0 .. {_MAX_VARIANT}, got {number}")
+    return number
 
 
 def check_threads(threads: int | None) -> int:

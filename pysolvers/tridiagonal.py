@@ -1,14 +1,12 @@
 """Batched tridiagonal systems: solve them, or factor their matrices to solve often."""
 
 from collections.abc import Sequence
-from types import ModuleType
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import Shape, as_operands, check_out, resolve_shape
-from ._backends import parse_device, require
+from ._arrays import Shape, resolve_shape
 from ._errors import raise_for_status
 from ._factor import TridiagonalFactor
 from ._lines import Plan, batch_strides, plan_lines
@@ -18,17 +16,29 @@ from ._options import (
     check_choice,
     check_policy,
     check_threads,
+    check_variant,
     find_singular,
     pivot_code,
     shape_flags,
 )
+from ._places import Place, find_place
 
 __all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
 
 Array = NDArray[Any]
 
 _NAMES = ("lower", "diag", "upper", "rhs", "out")
-_X = 4
+_RHS, _X = 3, 4
+
+
+class _Options(NamedTuple):
+    """Checked options, by their codes."""
+
+    method: int
+    pivot: int
+    policy: str
+    threads: int
+    variant: int
 
 
 @overload
@@ -47,6 +57,7 @@ def solve_tridiagonal(
     device: str | None = ...,
     stream: object = ...,
     threads: int | None = ...,
+    variant: int = ...,
     return_info: Literal[False] = ...,
 ) -> Array: ...
 @overload
@@ -65,6 +76,7 @@ def solve_tridiagonal(
     device: str | None = ...,
     stream: object = ...,
     threads: int | None = ...,
+    variant: int = ...,
     return_info: Literal[True],
 ) -> tuple[Array, SolveInfo]: ...
 def solve_tridiagonal(
@@ -82,6 +94,7 @@ def solve_tridiagonal(
     device: str | None = None,
     stream: object = None,
     threads: int | None = None,
+    variant: int = 0,
     return_info: bool = False,
 ) -> Array | tuple[Array, SolveInfo]:
     r"""Solve many independent tridiagonal systems along one axis.
@@ -93,10 +106,11 @@ def solve_tridiagonal(
     Parameters
     ----------
     lower, diag, upper : array_like, shape broadcastable with `rhs`
-        The three diagonals. ``lower[0]`` and ``upper[n - 1]`` have no influence, also
-        if they are NaN, unless `periodic`. `lower` and `upper` may leave them out and
-        have n - 1 entries along `axis`. A matrix that is shared over a batch axis is
-        never copied out.
+        The three diagonals: NumPy arrays, or arrays on a CUDA device; see Notes.
+        ``lower[0]`` and ``upper[n - 1]`` have no influence, also if they are NaN,
+        unless `periodic`. `lower` and `upper` may leave them out and have n - 1
+        entries along `axis`. A matrix that is shared over a batch axis is never copied
+        out.
     rhs : array_like, shape (..., n, ...)
         Right-hand sides; at least one axis. K of them for one matrix are one more
         batch axis, over which the matrix broadcasts.
@@ -109,27 +123,32 @@ def solve_tridiagonal(
     pivot : bool, optional
         Whether to exchange rows. By default ``'auto'`` does so for the systems that
         are not diagonally dominant. True needs method ``'auto'`` or ``'pivoted'``.
-    out : ndarray, optional
-        Result array of the result's dtype and shape. It may be `rhs` itself and may
-        overlap nothing else.
+    out : array, optional
+        Result array of the result's dtype and shape, on the side of the operands. It
+        may be `rhs` itself and may overlap nothing else.
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
         What to do about a system with a pivot that is zero or whose reciprocal
         overflows: raise after all systems are solved, warn, write NaN, nothing. But
         for NaN, the contents of such a system of the result are unspecified.
     device : str, optional
-        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the CPU.
-    stream : object, optional
-        Stream of the device; None on the CPU.
+        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default where the arrays are.
+    stream : int or object, optional
+        Stream of the device to work on: its address, or an object with
+        ``__cuda_stream__()``, ``ptr`` or ``cuda_stream``. By default the current stream
+        of the library of `rhs`. None on the CPU.
     threads : int, optional
         Number of host threads; by default the environment variable
         ``PYSOLVERS_NUM_THREADS``, or all cores. The result does not depend on it.
+    variant : int, default: 0
+        Which form of the method, where the backend has more than one: for ``'pcr'`` on
+        a device, 1 to 4 are the mappings C1 to C4 of [5]_. 0 leaves the choice to it.
     return_info : bool, default: False
         Whether to return what was done beside the result.
 
     Returns
     -------
-    x : ndarray, shape of the broadcast operands
-        The solutions; `out` if it was given.
+    x : array, shape of the broadcast operands
+        The solutions; `out` if it was given. An array of the library of `rhs`.
     info : SolveInfo
         Only if `return_info`.
 
@@ -138,10 +157,11 @@ def solve_tridiagonal(
     TypeError
         If operands are not all of one dtype among float32, float64, complex64 and
         complex128. Scalars follow the arrays; integer arrays are converted where NumPy
-        promotes them to the dtype of the others, and alone become float64.
+        promotes them to the dtype of the others, and alone become float64; on a device
+        they are refused. If NumPy arrays stand beside arrays on a device.
     ValueError
-        If an option is unknown, two options contradict, shapes do not broadcast, or
-        `out` cannot hold the result.
+        If an option is unknown, two options contradict, shapes do not broadcast,
+        `out` cannot hold the result, or arrays are on two devices.
     SingularSystemError
         If a system is singular and `on_singular` is ``'raise'``. The other systems of
         `out` are valid.
@@ -164,7 +184,20 @@ def solve_tridiagonal(
     cuts each system into blocks ([4]_). They exchange no rows, and are stable for
     diagonally dominant systems. ``'pivoted'`` is elimination with partial pivoting.
     The answer to a system depends on this system and the method alone: not on its
-    neighbours, the batch size, the strides or the number of threads.
+    neighbours, the batch size or the number of threads; on the CPU not on the strides
+    either. On a device, neighbouring systems and a matrix shared by the batch have
+    kernels of their own, whose answers differ by rounding.
+
+    Arrays on a CUDA device are those of CuPy, PyTorch, JAX, Numba or any library with
+    DLPack or ``__cuda_array_interface__``; they need the package cuda-core. They are
+    used where they lie: the work is put on the stream and the call returns. With
+    `on_singular` ``'raise'`` or ``'warn'`` it waits to learn of bad systems; with
+    ``'nan'`` or ``'ignore'`` nothing waits, and with `out` as well the call can be
+    captured in a CUDA graph. As with every work on a stream, operands must not be
+    freed or changed, nor the result be read, on another stream without waiting for
+    this one. JAX, whose arrays are immutable and whose streams are its own, is an
+    exception: its results may be used at once, and its operands are kept as long as
+    needed. NumPy arrays with a `device` are copied there and the result back.
 
     References
     ----------
@@ -175,6 +208,8 @@ def solve_tridiagonal(
        PPoPP 2010.
     .. [4] H. H. Wang, "A parallel method for tridiagonal equations", ACM Trans. Math.
        Softw. 7 (1981) 170-183.
+    .. [5] Z. Wei, B. Jang, Y. Zhang and Y. Jia, "Parallelizing alternating direction
+       implicit solver on GPUs", Procedia Comput. Sci. 18 (2013) 389-398.
 
     Examples
     --------
@@ -185,48 +220,46 @@ def solve_tridiagonal(
     array([[1., 1., 1.],
            [2., 4., 2.]])
     """
-    name, ordinal = parse_device(device)
-    backend = require(name)
-    codes = _solve_codes(backend, method, pivot)
-    policy = check_policy(on_singular)
-    count = check_threads(threads)
-    if stream is not None:
-        raise ValueError(f"stream must be None on the CPU, got {stream!r}")
-
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-    operands, dtype, converted = as_operands(named)
+    place = find_place(device, stream, named, out, leader="rhs", timed=return_info)
+    backend = place.backend
+    options = _Options(
+        check_choice("method", method, backend.METHODS),
+        pivot_code(pivot, backend.PIVOTS, method),
+        check_policy(on_singular),
+        check_threads(threads),
+        check_variant(variant),
+    )
+
+    operands, dtype, converted = place.operands(named)
     shape = _solve_shape(operands, axis, periodic, backend.MAX_ROWS)
-    if out is None:
-        x = _empty_result(operands[3], shape, dtype)
-    else:
-        inputs = {key: np.asarray(value) for key, value in named.items()}
-        x = check_out(out, shape.full, dtype, inputs)
+    result = place.result(out, named, operands[_RHS], shape.full, dtype)
+    x = result
+    if result.size:
+        operands, x = place.move(*operands), place.target(result)
 
     views = [shape.batch_first(array) for array in (*operands, x)]
     strides = [batch_strides(view) for view in views]
     plan = plan_lines(shape.batch, strides, strides[_X])
     report: dict[str, Any] = {"method": method, "pivoted": 0, "kernel": "", "threads": 0}
-    failed = np.zeros(plan.size(range(len(shape.batch))), np.int32)
-    if x.size:
+    failed = np.zeros(0, np.int32) if place.asks(options.policy) else None
+    if result.size:
         flags = shape_flags(backend, shape, periodic)
-        report = _run(backend, codes, flags, views, plan, failed, count)
-    singular = find_singular(failed, plan)
-    if policy == "nan":
-        singular.fill_nan(views[_X], shape.batch)
-    singular.report(policy, stacklevel=2)
+        report, failed = _run(place, options, flags, views, plan, return_info)
+    answer = place.finish(result)
+    singular = None if failed is None else find_singular(failed, plan)
+    if singular is not None:
+        if options.policy == "nan" and not place.fills:
+            singular.fill_nan(views[_X], shape.batch)
+        singular.report(options.policy, stacklevel=2)
     if not return_info:
-        return x
-    copied = dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))
-    return x, SolveInfo(
-        **report,
-        systems=len(failed),
+        return answer
+    return answer, SolveInfo(
+        **place.description(report, singular),
+        systems=plan.size(range(len(shape.batch))),
         rows=shape.rows,
         dtype=dtype,
-        backend=name,
-        device=ordinal,
-        copied=tuple(copied),
-        singular=singular.systems,
-        singular_rows=singular.rows,
+        copied=tuple(dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))),
     )
 
 
@@ -240,6 +273,7 @@ def factor_tridiagonal(
     periodic: bool = False,
     on_singular: OnSingular = "raise",
     device: str | None = None,
+    stream: object = None,
     threads: int | None = None,
 ) -> TridiagonalFactor:
     r"""Factor a batch of tridiagonal matrices, to solve with them often.
@@ -263,7 +297,9 @@ def factor_tridiagonal(
         What to do about a matrix with a pivot that is zero or whose reciprocal
         overflows. With ``'nan'`` each solve gives NaN for it.
     device : str, optional
-        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the CPU.
+        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default where the arrays are.
+    stream : int or object, optional
+        Stream of the device to factor on; as in `solve_tridiagonal`.
     threads : int, optional
         Number of host threads to factor with; by default as in `solve_tridiagonal`.
 
@@ -316,17 +352,13 @@ def factor_tridiagonal(
         periodic=periodic,
         on_singular=on_singular,
         device=device,
+        stream=stream,
         threads=threads,
     )
 
 
-def _solve_codes(backend: ModuleType, method: str, pivot: bool | None) -> tuple[int, int]:
-    code = check_choice("method", method, backend.METHODS)
-    return code, pivot_code(pivot, backend.PIVOTS, method)
-
-
 def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:
-    if operands[3].ndim == 0:
+    if operands[_RHS].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     named = dict(zip(_NAMES, operands, strict=False))
     shape = resolve_shape(named, axis, leader="rhs", periodic=periodic)
@@ -335,28 +367,35 @@ def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows:
     return shape
 
 
-def _empty_result(rhs: Array, shape: Shape, dtype: np.dtype) -> Array:
-    """Allocate the result, with the memory order of rhs where that has its shape."""
-    if rhs.shape == shape.full:
-        return np.empty_like(rhs)
-    return np.empty(shape.full, dtype)
-
-
 def _run(
-    backend: ModuleType,
-    codes: tuple[int, int],
+    place: Place,
+    options: _Options,
     flags: int,
     views: Sequence[Array],
     plan: Plan,
-    failed: NDArray[np.int32],
-    threads: int,
-) -> dict[str, Any]:
-    """Solve on the backend, write x and `failed`, and return the backend's report."""
+    return_info: bool,
+) -> tuple[dict[str, Any], NDArray[np.int32] | None]:
+    """Solve on the backend; return its report and, if asked for, which systems failed."""
+    backend = place.backend
     rows = views[_X].shape[-1]
-    lines = [plan.lines(view, rows) for view in views]
-    report: dict[str, Any]
-    status, report = backend.tridiag_solve(*codes, flags, *lines, failed, threads)
+    lines = place.lines(plan, views, rows)
+    x = lines[_X]
+    asks = place.asks(options.policy)
+    info = place.info(x.shape[0] * x.shape[1]) if asks or options.policy == "nan" else None
+    status, report = backend.tridiag_solve(
+        options.method,
+        options.pivot,
+        flags,
+        *lines,
+        info,
+        options.threads,
+        options.variant,
+        *place.arguments,
+        asks and return_info,
+    )
     raise_for_status(status, backend.STATUS, "solve_tridiagonal")
+    if info is not None and options.policy == "nan" and place.fills:
+        place.fill_nan(x, info.reshape(x.shape[:2]))
     if _X in plan.copied:
-        plan.restore(lines[_X], views[_X])
-    return report
+        place.restore(x, views[_X], plan.outer + plan.inner)
+    return report, place.read(info) if info is not None and asks else None

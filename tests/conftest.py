@@ -23,7 +23,9 @@ def pytest_generate_tests(metafunc):
     if "backend" in metafunc.fixturenames:
         needed = availability.required(metafunc.config)
         here = [b for b in availability.BACKENDS if b in needed or not availability.missing(b)]
-        metafunc.parametrize("backend", here, scope="session")
+        marks = {"cuda": pytest.mark.gpu}
+        params = [pytest.param(name, marks=marks.get(name, ())) for name in here]
+        metafunc.parametrize("backend", params, scope="session")
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +38,19 @@ def solve(backend):
 def factor(backend):
     """`factor_tridiagonal` on one backend."""
     return functools.partial(pysolvers.factor_tridiagonal, device=backend)
+
+
+@pytest.fixture(scope="session")
+def same_but_for_sharing(backend):
+    """Require equal answers; on a device a matrix shared by the batch has kernels of its own."""
+    if backend == "cpu":
+        return np.testing.assert_array_equal
+
+    def nearly(actual, desired, **options):
+        most = 100 * np.finfo(desired.dtype).eps * np.max(np.abs(desired), initial=0)
+        np.testing.assert_allclose(actual, desired, rtol=0, atol=most, **options)
+
+    return nearly
 
 
 @pytest.fixture

@@ -41,13 +41,26 @@ typedef struct {
     int count, steps_left;
 } search;
 
-static int64_t
-dtype_size(ps_dtype dtype)
+int64_t
+ps_dtype_size(ps_dtype dtype)
 {
     static const int64_t sizes[PS_DTYPE_COUNT] = {
         [PS_F32] = 4, [PS_F64] = 8, [PS_C64] = 8, [PS_C128] = 16};
 
     return sizes[dtype];
+}
+
+ps_pivot
+ps_options_pivot(const ps_options *options)
+{
+    switch (options->method) {
+    case PS_AUTO:
+        return options->pivot;
+    case PS_PIVOTED:
+        return PS_PIVOT_ALWAYS;
+    default:
+        return PS_PIVOT_NEVER;
+    }
 }
 
 static int64_t
@@ -275,7 +288,7 @@ ps_tridiag_check(const ps_tridiag *t, const ps_options *options)
         return PS_OK; /* nothing to read, so no pointer to check */
     }
 
-    const int64_t size = dtype_size(t->dtype);
+    const int64_t size = ps_dtype_size(t->dtype);
     const extents n = {t->rows, t->outer, t->inner};
     const extents n_lower = {t->rows - !!(t->flags & PS_SHORT_LOWER), t->outer, t->inner};
     const extents n_upper = {t->rows - !!(t->flags & PS_SHORT_UPPER), t->outer, t->inner};
@@ -332,7 +345,7 @@ ps_factor_check(const ps_factor *f, const ps_factor_rhs *b)
         return PS_BAD_ARGUMENT;
     }
 
-    const int64_t size = dtype_size(f->dtype);
+    const int64_t size = ps_dtype_size(f->dtype);
     lattice taken;
     const ps_status status = check_output(&b->x, size, n, &taken);
     return status == PS_OK ? check_rhs(&b->rhs, &b->x, size, n, &taken) : status;

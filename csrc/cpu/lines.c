@@ -6,14 +6,6 @@
 #include "kernels.h"
 #include "threads.h"
 
-static ps_pivot
-pivot_of(const ps_options *options)
-{
-    return options->method == PS_AUTO      ? options->pivot
-           : options->method == PS_PIVOTED ? PS_PIVOT_ALWAYS
-                                           : PS_PIVOT_NEVER;
-}
-
 static int
 is_direct(ps_method method)
 {
@@ -48,7 +40,7 @@ job_of(const ps_lines *lines, const ps_options *options, int threads)
     ps_job_init(&job, &t, kernels->lanes);
     job.lines = lines;
     job.method = options->method;
-    job.pivot = pivot_of(options);
+    job.pivot = ps_options_pivot(options);
     if (is_direct(job.method)) {
         ps_job_group(&job, kernels->direct_scratch(&job), threads);
     }

@@ -1,6 +1,5 @@
 /* tiles.c - a batch cut into tiles, and the tiles spread over the threads. */
 #include <stdatomic.h>
-#include <time.h>
 
 #include "kernels.h"
 #include "threads.h"

@@ -17,19 +17,6 @@ typedef struct {
     size_t store, scratch; /* bytes a thread: the factor, and the rest */
 } plan;
 
-static ps_pivot
-pivot_of(const ps_options *options)
-{
-    switch (options->method) {
-    case PS_AUTO:
-        return options->pivot;
-    case PS_PIVOTED:
-        return PS_PIVOT_ALWAYS;
-    default:
-        return PS_PIVOT_NEVER;
-    }
-}
-
 static ps_method
 method_of(const ps_tridiag *t, const ps_options *options, size_t element)
 {
@@ -74,7 +61,7 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
 
     memset(p, 0, sizeof *p);
     p->method = method_of(t, options, element);
-    p->pivot = pivot_of(options);
+    p->pivot = ps_options_pivot(options);
     p->threads = ps_thread_count_for(exec, t->rows * t->outer * t->inner);
     p->isa = p->method == PS_PARTITION ? ps_isa_get()->name : isa->name;
     p->kernels = isa->type[t->dtype];

@@ -62,7 +62,8 @@ typedef struct {
 
 /* What was done. The residuals are the root mean squares over the interior nodes
  * of lap psi + omega and of nu lap omega - u omega_x - v omega_y after the last
- * iteration; NaN without PS_STAGE_RESIDUAL. */
+ * iteration; NaN without PS_STAGE_RESIDUAL. A device backend waits for its end, and
+ * measures the stages of the last iteration: its shares stand for those of all. */
 typedef struct {
     int64_t iterations; /* fewer than asked for when interrupted */
     double psi_residual, omega_residual;

@@ -16,7 +16,7 @@ extern "C" {
 
 /* Raise it with every change of this file: the package refuses an extension
  * that was built against another contract. */
-#define PS_ABI_VERSION 1u
+#define PS_ABI_VERSION 2u
 
 /* One list, three products: the enum, ps_status_text() and the dict STATUS of
  * the extension. Add at the end; never renumber. */
@@ -27,7 +27,8 @@ extern "C" {
     X(PS_UNSUPPORTED, "this backend does not offer the operation")           \
     X(PS_WORK_TOO_SMALL, "the workspace is smaller than *_work() asked for") \
     X(PS_DEVICE_FAILURE, "the device runtime reported an error")             \
-    X(PS_INTERRUPTED, "the call was interrupted before its end")
+    X(PS_INTERRUPTED, "the call was interrupted before its end")             \
+    X(PS_NO_MEMORY, "the device has less memory left than was asked for")
 
 /* Name of the enum, name in Python. */
 #define PS_METHOD_LIST(X)          \
@@ -121,10 +122,12 @@ typedef struct {
 
 /* What was done. */
 typedef struct {
-    ps_method method;   /* never PS_AUTO */
-    int32_t threads;    /* host threads used; 0 on a device */
-    int64_t pivoted;    /* systems solved with row exchanges; -1: not known yet */
-    const char *kernel; /* instruction set or kernel, a static text */
+    ps_method method;     /* never PS_AUTO */
+    int32_t threads;      /* host threads used; 0 on a device */
+    int64_t pivoted;      /* systems solved with row exchanges; -1: not known yet */
+    const uint8_t *marks; /* pivoted is -1: a byte a system in exec->work, non-zero where
+                             rows were exchanged, once the stream has passed; or null */
+    const char *kernel;   /* instruction set or kernel, a static text */
 } ps_report;
 
 /* Where and when to run. The caller owns `work` (aligned to 64 bytes) and keeps
@@ -161,12 +164,41 @@ typedef struct {
     ps_output x;
 } ps_factor_rhs;
 
+/* So many bytes travel as an argument of a kernel. */
+enum { PS_SMALL_BYTES = 64 };
+
+/* An element-wise copy between two arrays of one shape. Strides count elements and may
+ * be negative; those of `from` may be 0. The arrays do not overlap, and elements of
+ * `to` do not repeat. */
+enum { PS_MAX_AXES = 8 };
+typedef struct {
+    int32_t element; /* bytes: 4, 8 or 16, to which both addresses are aligned */
+    int32_t axes;    /* 0 to PS_MAX_AXES */
+    int64_t shape[PS_MAX_AXES];
+    void *to;
+    int64_t to_stride[PS_MAX_AXES];
+    const void *from;
+    int64_t from_stride[PS_MAX_AXES];
+} ps_relayout;
+
+/* x of every system whose info is not 0 becomes NaN. */
+typedef struct {
+    ps_dtype dtype;
+    int64_t rows, outer, inner;
+    ps_output x;
+    const int32_t *info; /* of system (j, k) at info[j*info_outer + k*info_inner] */
+    int64_t info_outer, info_inner;
+} ps_blank;
+
 #include "ps_cavity.h"
 
 /* Rules for every entry:
- *   - no static state, no allocation, no printing, no exit;
- *   - device entries enqueue on exec->stream and return without waiting:
- *     PS_OK means "accepted", numerical failure is told in info;
+ *   - no static state, no allocation, no printing, no exit, but in the entries that
+ *     are there for memory;
+ *   - device entries enqueue on exec->stream and return without waiting, and may be
+ *     called while that stream is captured, where nothing else is said: PS_OK means
+ *     "accepted", numerical failure is told in info;
+ *   - device entries leave the current device of the thread as it was;
  *   - a NULL entry is an operation that this backend does not offer;
  *   - the answer to a system depends on the system and the method alone, not on
  *     its neighbours, its place in memory or the number of threads. */
@@ -201,14 +233,54 @@ typedef struct {
     /* Copy `bytes` bytes as fast as the machine can: what speeds are measured by. */
     ps_status (*copy)(void *to, const void *from, size_t bytes, const ps_exec *exec);
 
+    /* From here to devices(): null where the memory is the host's.
+     *
+     * Memory in the order of exec->stream: release() takes what allocate() gave on the
+     * same stream. PS_NO_MEMORY if the device has too little; 0 bytes are null. */
+    ps_status (*allocate)(size_t bytes, const ps_exec *exec, void **data);
+    ps_status (*release)(void *data, const ps_exec *exec);
+    /* Memory of no stream: discard() waits until the device is idle, so any stream may
+     * have used it. Not to be reserved while exec->stream is captured. */
+    ps_status (*reserve)(size_t bytes, const ps_exec *exec, void **data);
+    ps_status (*discard)(void *data, const ps_exec *exec);
+
+    /* From the host: `from` may change once upload() has returned. While exec->stream
+     * is captured, up to PS_SMALL_BYTES. */
+    ps_status (*upload)(void *to, const void *from, size_t bytes, const ps_exec *exec);
+    /* To the host: waits, so that `to` holds the data once download() has returned. Not
+     * while exec->stream is captured. */
+    ps_status (*download)(void *to, const void *from, size_t bytes, const ps_exec *exec);
+    ps_status (*relayout)(const ps_relayout *r, const ps_exec *exec);
+    ps_status (*blank)(const ps_blank *b, const ps_exec *exec);
+
+    /* Wait for exec->stream; PS_INTERRUPTED if exec->poll says so. */
+    ps_status (*wait)(const ps_exec *exec);
+    /* Let exec->stream wait for what the stream `first` holds now. */
+    ps_status (*order)(void *first, const ps_exec *exec);
+    /* A mark in exec->stream; whether the stream has passed it, or that cannot be told;
+     * and its end. */
+    ps_status (*mark)(const ps_exec *exec, void **mark);
+    ps_status (*mark_passed)(void *mark, const ps_exec *exec, int32_t *passed);
+    ps_status (*mark_end)(void *mark, const ps_exec *exec);
+
+    /* Why no device can be used, a static text; null if one can. */
+    const char *(*unavailable)(void);
+    int32_t (*devices)(void); /* how many there are */
+
     /* Text about the machine: the instruction set or the device; never null. */
     const char *(*describe)(void);
-    int32_t (*default_threads)(void);
+    int32_t (*default_threads)(void); /* 0 on a device */
 } ps_backend;
 
 const ps_backend *ps_backend_get(void);
 
 const char *ps_status_text(ps_status status);
+
+/* Bytes of an element; `dtype` is legal. */
+int64_t ps_dtype_size(ps_dtype dtype);
+
+/* Whether rows are exchanged, by PS_AUTO's option or by the method itself. */
+ps_pivot ps_options_pivot(const ps_options *options);
 
 /* Everything that can be told from the structs alone, for all backends. Without
  * right-hand sides (b null) the factor alone is checked, before it has a store. */

@@ -1,22 +1,33 @@
-/* binding.h - the functions and the type that module.c puts into the extension. */
+/* binding.h - the functions and the types that module.c puts into the extension.
+ *
+ * An operand is an ndarray over memory of the backend: of a device's, only address,
+ * shape, strides and dtype are read. device and stream (0, or the address of a stream)
+ * have a meaning for a device only.
+ */
 #ifndef PS_PYTHON_BINDING_H
 #define PS_PYTHON_BINDING_H
 
 #include "numpy_api.h"
 
 /* tridiag_solve(method, pivot, flags, lower, diag, upper, rhs, x, info, threads,
- *               variant=0) -> (status, report) */
+ *               variant=0, device=0, stream=0, count=0) -> (status, report)
+ * count: wait, where it takes that, to tell how many systems were pivoted. */
 PyObject *tridiag_solve(PyObject *module, PyObject *args);
 
-/* factor_make(pivot, flags, lower, diag, upper, info, threads)
+/* factor_make(pivot, flags, lower, diag, upper, info, threads, device=0, stream=0)
  *     -> (status, report, Factor or None) */
 PyObject *factor_make(PyObject *module, PyObject *args);
 
-/* copy(source, target, threads) -> status; arrays of shape (1, 1, count) */
+/* copy(source, target, threads, device=0, stream=0) -> status; arrays of shape
+ * (1, 1, count) */
 PyObject *copy(PyObject *module, PyObject *args);
 
 /* Create the type Factor: a new reference, or null with an exception. */
 PyObject *factor_type_new(PyObject *module);
+
+/* Set module.name = {text of code 0: 0, text of code 1: 1, ...}; 0, or -1 with an
+ * exception. */
+int add_codes(PyObject *module, const char *name, const char *const *texts, int count);
 
 /* The state of the module: what factor_type_new() made. */
 typedef struct {

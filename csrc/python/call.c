@@ -5,15 +5,11 @@ enum { ALIGNMENT = 64 };
 
 static const double seconds_between_polls = 0.1;
 
-int
-block_allocate(size_t bytes, block *b)
+static int
+allocate_on_host(block *b)
 {
-    *b = (block){.bytes = bytes};
-    if (bytes == 0) {
-        return 0;
-    }
-    if (bytes <= SIZE_MAX - ALIGNMENT) {
-        b->raw = PyMem_RawMalloc(bytes + ALIGNMENT);
+    if (b->bytes <= SIZE_MAX - ALIGNMENT) {
+        b->raw = PyMem_RawMalloc(b->bytes + ALIGNMENT);
     }
     if (b->raw == NULL) {
         PyErr_NoMemory();
@@ -23,11 +19,78 @@ block_allocate(size_t bytes, block *b)
     return 0;
 }
 
+static int
+allocate_on_device(const ps_exec *exec, block *b)
+{
+    const ps_backend *const backend = ps_backend_get();
+    const ps_status status = b->life == FOR_STREAM
+                                 ? backend->allocate(b->bytes, exec, &b->raw)
+                                 : backend->reserve(b->bytes, exec, &b->raw);
+
+    if (status != PS_OK) {
+        PyErr_Format(status == PS_NO_MEMORY ? PyExc_MemoryError : PyExc_RuntimeError,
+                     "device %d, %zu bytes: %s", (int)exec->device, b->bytes,
+                     ps_status_text(status));
+        b->raw = NULL;
+        return -1;
+    }
+    b->data = b->raw;
+    return 0;
+}
+
+int
+block_allocate(size_t bytes, lifetime life, const ps_exec *exec, block *b)
+{
+    *b = (block){
+        .bytes = bytes, .life = life, .device = exec->device, .stream = exec->stream};
+    if (bytes == 0) {
+        return 0;
+    }
+    return ps_backend_get()->memory == PS_HOST ? allocate_on_host(b)
+                                               : allocate_on_device(exec, b);
+}
+
 void
 block_free(block *b)
 {
-    PyMem_RawFree(b->raw);
+    const ps_backend *const backend = ps_backend_get();
+    const ps_exec exec = {.device = b->device, .stream = b->stream};
+
+    if (backend->memory == PS_HOST) {
+        PyMem_RawFree(b->raw);
+    }
+    else if (b->raw != NULL && b->life == FOR_STREAM) {
+        (void)backend->release(b->raw, &exec);
+    }
+    else if (b->raw != NULL) {
+        PyThreadState *const state = PyEval_SaveThread();
+
+        (void)backend->discard(b->raw, &exec);
+        PyEval_RestoreThread(state);
+    }
     *b = (block){0};
+}
+
+int
+exec_begin(ps_exec *exec, int device, unsigned long long stream)
+{
+    const ps_backend *const backend = ps_backend_get();
+
+    *exec = (ps_exec){.device = device, .stream = (void *)(uintptr_t)stream};
+    if (backend->memory == PS_HOST) {
+        return 0;
+    }
+    const char *const unavailable = backend->unavailable();
+    if (unavailable != NULL) {
+        PyErr_SetString(PyExc_RuntimeError, unavailable);
+        return -1;
+    }
+    if (device < 0 || device >= backend->devices()) {
+        PyErr_Format(PyExc_ValueError, "device: there are %d, counted from 0, got %d",
+                     (int)backend->devices(), device);
+        return -1;
+    }
+    return 0;
 }
 
 /* Whether this thread is the one that runs signal handlers; -1 with an exception. */
@@ -90,9 +153,12 @@ poll_signals(void *self)
 }
 
 int
-call_begin(call *c, int threads)
+call_begin(call *c, int threads, int device, unsigned long long stream)
 {
     *c = (call){.signals_are_ours = -1};
+    if (exec_begin(&c->exec, device, stream) < 0) {
+        return -1;
+    }
     if (threads < 0) {
         PyErr_Format(PyExc_ValueError, "threads: need at least 0, got %d", threads);
         return -1;
@@ -107,7 +173,7 @@ call_begin(call *c, int threads)
 int
 call_work(call *c, size_t bytes)
 {
-    if (block_allocate(bytes, &c->work) < 0) {
+    if (block_allocate(bytes, FOR_STREAM, &c->exec, &c->work) < 0) {
         return -1;
     }
     c->exec.work = c->work.data;

@@ -8,15 +8,27 @@
 
 #include "pysolvers.h"
 
-/* Memory aligned to 64 bytes. `raw` is what the allocator gave, null if nothing. */
+/* How long a block is needed: by what its stream holds when it is freed, or by
+ * anybody, also after that stream has ended. The same on the host. */
+typedef enum { FOR_STREAM, FOR_LONG } lifetime;
+
+/* Memory of the backend, aligned to 64 bytes. `raw` is what the allocator gave, null
+ * if nothing. */
 typedef struct {
     void *raw, *data;
     size_t bytes;
+    lifetime life;
+    int32_t device;
+    void *stream;
 } block;
 
-/* 0, or -1 with MemoryError. The thread holds the GIL or not, at will. */
-int block_allocate(size_t bytes, block *b);
+/* 0, or -1 with MemoryError or, if a device fails, RuntimeError. With the GIL held. */
+int block_allocate(size_t bytes, lifetime life, const ps_exec *exec, block *b);
+/* Free what there is. Without an exception; may wait, with the GIL released. */
 void block_free(block *b);
+
+/* Say where to run: 0, or -1 with an exception that tells why nothing runs there. */
+int exec_begin(ps_exec *exec, int device, unsigned long long stream);
 
 /* A call in progress. Between call_enter() and call_leave() the GIL is free and
  * exec.poll looks for signals from time to time. Not to be moved or copied. */
@@ -28,9 +40,10 @@ typedef struct {
     int signals_are_ours; /* unknown (-1) until the first poll */
 } call;
 
-/* Prepare a call with this many threads (0: the default) and, from call_work(),
- * this much workspace; 0, or -1 with an exception. Ends with call_end(). */
-int call_begin(call *c, int threads);
+/* Prepare a call with this many threads (0: the default), on this device and stream,
+ * which the host ignores, and, from call_work(), with this much workspace; 0, or -1 with
+ * an exception. Ends with call_end(). */
+int call_begin(call *c, int threads, int device, unsigned long long stream);
 int call_work(call *c, size_t bytes);
 void call_end(call *c);
 

@@ -1,6 +1,7 @@
 /* cavity.c - cavity_iterate(): parse, iterate without the GIL, report. */
 #include "cavity.h"
 
+#include "binding.h"
 #include "call.h"
 #include "pysolvers.h"
 
@@ -76,7 +77,7 @@ cavity_report(ps_status status, const ps_cavity_report *report)
 }
 
 static PyObject *
-iterate(const ps_cavity *c, int64_t count, const ps_options *options, int threads,
+iterate(const ps_cavity *c, int64_t count, const ps_options *options, call *in,
         int64_t *made)
 {
     const ps_backend *const backend = ps_backend_get();
@@ -84,22 +85,18 @@ iterate(const ps_cavity *c, int64_t count, const ps_options *options, int thread
     ps_status status = PS_UNSUPPORTED;
     size_t bytes = 0;
     int raised = 0;
-    call in;
 
-    if (call_begin(&in, threads) < 0) {
-        return NULL;
-    }
     if (backend->cavity_work != NULL) {
-        status = backend->cavity_work(c, options, &in.exec, &bytes);
+        status = backend->cavity_work(c, options, &in->exec, &bytes);
     }
     if (status == PS_OK) {
-        if (call_work(&in, bytes) < 0) {
+        if (call_work(in, bytes) < 0) {
             return NULL;
         }
-        call_enter(&in);
-        status = backend->cavity_iterate(c, count, options, &in.exec, &report);
-        raised = call_leave(&in);
-        call_end(&in);
+        call_enter(in);
+        status = backend->cavity_iterate(c, count, options, &in->exec, &report);
+        raised = call_leave(in);
+        call_end(in);
     }
     *made = report.iterations;
     return raised ? NULL
@@ -109,16 +106,18 @@ iterate(const ps_cavity *c, int64_t count, const ps_options *options, int thread
 PyObject *
 cavity_iterate(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    int scheme, wall, direction, method, threads;
+    int scheme, wall, direction, method, threads, device = 0;
     long long iteration, count;
+    unsigned long long stream = 0;
     PyObject *psi, *omega, *made_array;
     int64_t *made;
     ps_cavity c = {0};
+    call in;
 
-    if (!PyArg_ParseTuple(args, "iiiIdddiLOOLiiO:cavity_iterate", &scheme, &wall,
+    if (!PyArg_ParseTuple(args, "iiiIdddiLOOLiiO|iK:cavity_iterate", &scheme, &wall,
                           &direction, &c.stages, &c.viscosity, &c.lid, &c.step,
                           &c.psi_sweeps, &iteration, &psi, &omega, &count, &method,
-                          &threads, &made_array)) {
+                          &threads, &made_array, &device, &stream)) {
         return NULL;
     }
     if (borrow_field(psi, "psi", &c.nodes, &c.psi) < 0 ||
@@ -133,24 +132,10 @@ cavity_iterate(PyObject *Py_UNUSED(module), PyObject *args)
 
     const ps_pivot pivot = method == PS_PIVOTED ? PS_PIVOT_ALWAYS : PS_PIVOT_NEVER;
     const ps_options options = {(ps_method)method, pivot, 0};
-    return iterate(&c, count, &options, threads, made);
-}
-
-static int
-add_codes(PyObject *module, const char *name, const char *const *texts, int count)
-{
-    PyObject *const codes = PyDict_New();
-    int failed = codes == NULL;
-
-    for (int code = 0; code < count && !failed; code++) {
-        PyObject *const value = PyLong_FromLong(code);
-
-        failed = value == NULL || PyDict_SetItemString(codes, texts[code], value) < 0;
-        Py_XDECREF(value);
+    if (call_begin(&in, threads, device, stream) < 0) {
+        return NULL;
     }
-    failed = failed || PyModule_AddObjectRef(module, name, codes) < 0;
-    Py_XDECREF(codes);
-    return failed ? -1 : 0;
+    return iterate(&c, count, &options, &in, made);
 }
 
 int

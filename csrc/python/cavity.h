@@ -5,7 +5,8 @@
 #include "numpy_api.h"
 
 /* cavity_iterate(scheme, wall, direction, stages, viscosity, lid, step, psi_sweeps,
- *                iteration, psi, omega, count, method, threads, made)
+ *                iteration, psi, omega, count, method, threads, made,
+ *                device=0, stream=0)
  *     -> (status, report or None) */
 PyObject *cavity_iterate(PyObject *module, PyObject *args);
 

@@ -13,15 +13,15 @@ PyObject *
 copy(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const ps_backend *const backend = ps_backend_get();
-    static const size_t sizes[PS_DTYPE_COUNT] = {
-        [PS_F32] = 4, [PS_F64] = 8, [PS_C64] = 8, [PS_C128] = 16};
     PyObject *source, *target;
     operand from, to;
     ps_status status;
-    int threads;
+    int threads, device = 0;
+    unsigned long long stream = 0;
     call c;
 
-    if (!PyArg_ParseTuple(args, "OOi:copy", &source, &target, &threads) ||
+    if (!PyArg_ParseTuple(args, "OOi|iK:copy", &source, &target, &threads, &device,
+                          &stream) ||
         operand_read(source, "source", &from) < 0 ||
         operand_write(target, "target", &to) < 0 ||
         operand_match(&from, &to, to.rows) < 0) {
@@ -31,14 +31,14 @@ copy(PyObject *Py_UNUSED(module), PyObject *args)
         PyErr_SetString(PyExc_ValueError, "source and target must be one contiguous row");
         return NULL;
     }
-    if (call_begin(&c, threads) < 0 || call_work(&c, 0) < 0) {
+    if (call_begin(&c, threads, device, stream) < 0 || call_work(&c, 0) < 0) {
         return NULL;
     }
     call_enter(&c);
     status = backend->copy == NULL
                  ? PS_UNSUPPORTED
-                 : backend->copy(to.data, from.data, (size_t)to.rows * sizes[to.dtype],
-                                 &c.exec);
+                 : backend->copy(to.data, from.data,
+                                 (size_t)(to.rows * ps_dtype_size(to.dtype)), &c.exec);
     const int raised = call_leave(&c);
     call_end(&c);
     return raised ? NULL : PyLong_FromLong(status);

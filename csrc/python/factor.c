@@ -11,7 +11,7 @@
 typedef struct {
     PyObject ob_base;
     ps_factor factor;
-    block store;
+    block store; /* any stream may use it, also one that ends before this object */
 } factor_object;
 
 static void
@@ -42,7 +42,7 @@ allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
     if (*status == PS_OK) {
         *status = backend->factor_store(&self->factor, exec, &bytes);
     }
-    if (*status == PS_OK && block_allocate(bytes, &self->store) < 0) {
+    if (*status == PS_OK && block_allocate(bytes, FOR_LONG, exec, &self->store) < 0) {
         return -1;
     }
     self->factor.store = self->store.data;
@@ -52,47 +52,49 @@ allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
 
 /* Factor the matrices of `t`; -1 with an exception. */
 static int
-make(factor_object *self, const ps_tridiag *t, int threads, ps_status *status,
+make(factor_object *self, const ps_tridiag *t, call *c, ps_status *status,
      ps_report *report)
 {
     size_t bytes = 0;
     int raised;
-    call c;
 
-    if (call_begin(&c, threads) < 0 || allocate_store(self, &c.exec, status) < 0) {
+    if (allocate_store(self, &c->exec, status) < 0) {
         return -1;
     }
     if (*status == PS_OK) {
-        *status = ps_backend_get()->factor_make_work(&self->factor, &c.exec, &bytes);
+        *status = ps_backend_get()->factor_make_work(&self->factor, &c->exec, &bytes);
     }
     if (*status != PS_OK) {
         return 0;
     }
-    if (call_work(&c, bytes) < 0) {
+    if (call_work(c, bytes) < 0) {
         return -1;
     }
-    call_enter(&c);
-    *status = ps_backend_get()->factor_make(&self->factor, t, &c.exec, report);
-    raised = call_leave(&c);
-    call_end(&c);
+    call_enter(c);
+    *status = ps_backend_get()->factor_make(&self->factor, t, &c->exec, report);
+    raised = call_leave(c);
+    call_end(c);
     return raised;
 }
 
 PyObject *
 factor_make(PyObject *module, PyObject *args)
 {
-    int pivot, threads;
+    int pivot, threads, device = 0;
     unsigned flags;
+    unsigned long long stream = 0;
     PyObject *lower, *diag, *upper, *info;
 
-    if (!PyArg_ParseTuple(args, "iIOOOOi:factor_make", &pivot, &flags, &lower, &diag,
-                          &upper, &info, &threads)) {
+    if (!PyArg_ParseTuple(args, "iIOOOOi|iK:factor_make", &pivot, &flags, &lower, &diag,
+                          &upper, &info, &threads, &device, &stream)) {
         return NULL;
     }
 
     ps_tridiag t = {0};
+    call c;
     if (operand_matrix(flags, lower, diag, upper, &t) < 0 ||
-        operand_info(info, t.outer * t.inner, &t.info) < 0) {
+        operand_info(info, t.outer * t.inner, &t.info) < 0 ||
+        call_begin(&c, threads, device, stream) < 0) {
         return NULL;
     }
 
@@ -110,7 +112,7 @@ factor_make(PyObject *module, PyObject *args)
                                .outer = t.outer,
                                .inner = t.inner,
                                .pivot = (ps_pivot)pivot};
-    if (make(self, &t, threads, &status, &report) < 0) {
+    if (make(self, &t, &c, &status, &report) < 0) {
         Py_DECREF(self);
         return NULL;
     }
@@ -123,40 +125,39 @@ factor_make(PyObject *module, PyObject *args)
 }
 
 static PyObject *
-solve(const ps_factor *f, const ps_factor_rhs *b, int threads)
+solve(const ps_factor *f, const ps_factor_rhs *b, call *c)
 {
     const ps_backend *const backend = ps_backend_get();
     size_t bytes = 0;
     int raised;
-    call c;
 
-    if (call_begin(&c, threads) < 0) {
-        return NULL;
-    }
-    ps_status status = backend->factor_work(f, b, &c.exec, &bytes);
+    ps_status status = backend->factor_work(f, b, &c->exec, &bytes);
     if (status != PS_OK) {
         return PyLong_FromLong(status);
     }
-    if (call_work(&c, bytes) < 0) {
+    if (call_work(c, bytes) < 0) {
         return NULL;
     }
-    call_enter(&c);
-    status = backend->factor_solve(f, b, &c.exec);
-    raised = call_leave(&c);
-    call_end(&c);
+    call_enter(c);
+    status = backend->factor_solve(f, b, &c->exec);
+    raised = call_leave(c);
+    call_end(c);
     return raised ? NULL : PyLong_FromLong(status);
 }
 
 static PyObject *
 factor_solve(PyObject *self, PyObject *args)
 {
-    const ps_factor *const f = &((factor_object *)self)->factor;
+    const factor_object *const made = (factor_object *)self;
+    const ps_factor *const f = &made->factor;
     int trans, outer_step, inner_step, threads;
+    unsigned long long stream = 0;
     PyObject *rhs, *x;
     operand r, out;
+    call c;
 
-    if (!PyArg_ParseTuple(args, "iOOiii:solve", &trans, &rhs, &x, &outer_step,
-                          &inner_step, &threads)) {
+    if (!PyArg_ParseTuple(args, "iOOiii|K:solve", &trans, &rhs, &x, &outer_step,
+                          &inner_step, &threads, &stream)) {
         return NULL;
     }
     if (operand_read(rhs, "rhs", &r) < 0 || operand_write(x, "x", &out) < 0 ||
@@ -177,11 +178,15 @@ factor_solve(PyObject *self, PyObject *args)
                              .inner_step = inner_step,
                              .rhs = operand_input(&r),
                              .x = operand_output(&out)};
-    return solve(f, &b, threads);
+    if (call_begin(&c, threads, made->store.device, stream) < 0) {
+        return NULL;
+    }
+    return solve(f, &b, &c);
 }
 
 PyDoc_STRVAR(factor_solve_doc,
-             "solve($self, trans, rhs, x, outer_step, inner_step, threads, /)\n--\n\n"
+             "solve($self, trans, rhs, x, outer_step, inner_step, threads, stream=0, /)\n"
+             "--\n\n"
              "Solve for every system of rhs, write x and return the status.");
 PyDoc_STRVAR(factor_doc, "Factors of a batch of tridiagonal matrices; immutable.");
 
@@ -203,11 +208,8 @@ static PyType_Slot factor_slots[] = {
     {0, NULL},
 };
 
-#define PS_TEXT_OF_(name) #name
-#define PS_TEXT_OF(name) PS_TEXT_OF_(name)
-
 static PyType_Spec factor_spec = {
-    .name = "pysolvers." PS_TEXT_OF(PS_MODULE_NAME) ".Factor",
+    .name = PS_QUALIFIED("Factor"),
     .basicsize = sizeof(factor_object),
     .flags =
         Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_IMMUTABLETYPE,

@@ -8,10 +8,10 @@
 
 #include "binding.h"
 #include "cavity.h"
+#include "memory.h"
 #include "pysolvers.h"
 
-/* Set module.name = {text of code 0: 0, text of code 1: 1, ...}. */
-static int
+int
 add_codes(PyObject *module, const char *name, const char *const *texts, int count)
 {
     PyObject *const codes = PyDict_New();
@@ -103,6 +103,9 @@ module_exec(PyObject *module)
         PyModule_AddObjectRef(module, "Factor", state->factor_type) < 0) {
         return -1;
     }
+    if (ps_backend_get()->memory == PS_DEVICE && memory_add(module) < 0) {
+        return -1;
+    }
     return add_constants(module);
 }
 
@@ -122,20 +125,21 @@ module_clear(PyObject *module)
 
 PyDoc_STRVAR(tridiag_solve_doc,
              "tridiag_solve($module, method, pivot, flags, lower, diag, upper, rhs, x, "
-             "info, threads, variant=0, /)\n--\n\n"
+             "info, threads, variant=0, device=0, stream=0, count=0, /)\n--\n\n"
              "Solve a batch of systems of shape (outer, inner, rows); return status "
              "and report.");
 PyDoc_STRVAR(factor_make_doc,
-             "factor_make($module, pivot, flags, lower, diag, upper, info, threads, /)\n"
-             "--\n\n"
+             "factor_make($module, pivot, flags, lower, diag, upper, info, threads, "
+             "device=0, stream=0, /)\n--\n\n"
              "Factor a batch of matrices; return status, report and Factor.");
 PyDoc_STRVAR(cavity_iterate_doc,
              "cavity_iterate($module, scheme, wall, direction, stages, viscosity, lid, "
-             "step, psi_sweeps, iteration, psi, omega, count, method, threads, made, /)\n"
-             "--\n\n"
+             "step, psi_sweeps, iteration, psi, omega, count, method, threads, made, "
+             "device=0, stream=0, /)\n--\n\n"
              "Iterate the lid-driven cavity; return status and report.");
-PyDoc_STRVAR(copy_doc, "copy($module, source, target, threads, /)\n--\n\n"
-                       "Copy as fast as the machine can; return status.");
+PyDoc_STRVAR(copy_doc,
+             "copy($module, source, target, threads, device=0, stream=0, /)\n--\n\n"
+             "Copy as fast as the machine can; return status.");
 PyDoc_STRVAR(describe_doc, "describe($module)\n--\n\n"
                            "Say what the backend runs on.");
 PyDoc_STRVAR(default_threads_doc,
@@ -163,8 +167,6 @@ static PyModuleDef_Slot module_slots[] = {
     {0, NULL},
 };
 
-#define PS_TEXT_OF_(name) #name
-#define PS_TEXT_OF(name) PS_TEXT_OF_(name)
 #define PS_INIT_OF_(name) PyInit_##name
 #define PS_INIT_OF(name) PS_INIT_OF_(name)
 

@@ -14,4 +14,9 @@
 #endif
 #include <numpy/arrayobject.h>
 
+/* The module's name, and that of a type in it, as texts. */
+#define PS_TEXT_OF_(name) #name
+#define PS_TEXT_OF(name) PS_TEXT_OF_(name)
+#define PS_QUALIFIED(type) "pysolvers." PS_TEXT_OF(PS_MODULE_NAME) "." type
+
 #endif

@@ -66,6 +66,12 @@ operand_read(PyObject *object, const char *name, operand *op)
                      name);
         return -1;
     }
+    if (ps_backend_get()->memory == PS_DEVICE && PyArray_SIZE(array) > 0 &&
+        (uintptr_t)PyArray_DATA(array) % (size_t)PyArray_ITEMSIZE(array) != 0) {
+        PyErr_Format(PyExc_ValueError, "%s: a device needs values aligned to their size",
+                     name);
+        return -1;
+    }
     op->name = name;
     op->data = PyArray_DATA(array);
     op->outer = PyArray_DIM(array, OUTER);

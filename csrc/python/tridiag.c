@@ -3,8 +3,34 @@
 #include "call.h"
 #include "operand.h"
 
+/* Count the systems that were solved with row exchanges, where only the device knows
+ * them: waits for the stream. */
+static ps_status
+count_pivoted(const ps_tridiag *t, const ps_exec *exec, ps_report *report)
+{
+    const size_t systems = (size_t)(t->outer * t->inner);
+    int64_t count = 0;
+
+    if (report->pivoted >= 0 || report->marks == NULL) {
+        return PS_OK;
+    }
+    uint8_t *const marks = PyMem_RawMalloc(systems);
+    if (marks == NULL) {
+        return PS_NO_MEMORY;
+    }
+    const ps_status status =
+        ps_backend_get()->download(marks, report->marks, systems, exec);
+    for (size_t s = 0; status == PS_OK && s < systems; s++) {
+        count += marks[s] != 0;
+    }
+    report->pivoted = status == PS_OK ? count : -1;
+    PyMem_RawFree(marks);
+    return status;
+}
+
 static PyObject *
-solve(const ps_tridiag *t, const ps_options *options, int threads)
+solve(const ps_tridiag *t, const ps_options *options, int threads, int device,
+      unsigned long long stream, int count)
 {
     const ps_backend *const backend = ps_backend_get();
     ps_report report = {0};
@@ -13,7 +39,7 @@ solve(const ps_tridiag *t, const ps_options *options, int threads)
     int raised = 0;
     call c;
 
-    if (call_begin(&c, threads) < 0) {
+    if (call_begin(&c, threads, device, stream) < 0) {
         return NULL;
     }
     if (backend->tridiag_work != NULL) {
@@ -25,6 +51,9 @@ solve(const ps_tridiag *t, const ps_options *options, int threads)
         }
         call_enter(&c);
         status = backend->tridiag_solve(t, options, &c.exec, &report);
+        if (status == PS_OK && count) {
+            status = count_pivoted(t, &c.exec, &report);
+        }
         raised = call_leave(&c);
         call_end(&c);
     }
@@ -35,12 +64,14 @@ solve(const ps_tridiag *t, const ps_options *options, int threads)
 PyObject *
 tridiag_solve(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    int method, pivot, threads, variant = 0;
+    int method, pivot, threads, variant = 0, device = 0, count = 0;
     unsigned flags;
+    unsigned long long stream = 0;
     PyObject *lower, *diag, *upper, *rhs, *x, *info;
 
-    if (!PyArg_ParseTuple(args, "iiIOOOOOOi|i:tridiag_solve", &method, &pivot, &flags,
-                          &lower, &diag, &upper, &rhs, &x, &info, &threads, &variant)) {
+    if (!PyArg_ParseTuple(args, "iiIOOOOOOi|iiKi:tridiag_solve", &method, &pivot, &flags,
+                          &lower, &diag, &upper, &rhs, &x, &info, &threads, &variant,
+                          &device, &stream, &count)) {
         return NULL;
     }
 
@@ -56,5 +87,5 @@ tridiag_solve(PyObject *Py_UNUSED(module), PyObject *args)
     }
     t.rhs = operand_input(&r);
     t.x = operand_output(&out);
-    return solve(&t, &options, threads);
+    return solve(&t, &options, threads, device, stream, count);
 }

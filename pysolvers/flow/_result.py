@@ -85,7 +85,8 @@ class CavityResult:
     history : CavityHistory
         Residuals every 20 iterations.
     seconds : dict of str to float
-        Time spent in the stages of the iterations: omega, psi, walls, residual.
+        Time spent in the stages of the iterations: omega, psi, walls, residual. On a
+        device the last iteration of every 20 is measured, and stands for all.
     backend, kernel : str
         Backend and instruction set of the lines.
     threads : int

@@ -44,7 +44,7 @@ class CavitySettings:
         check_choice("wall", self.wall, backend.WALLS)
         check_choice("method", self.method, backend.SCHEMES)
         check_choice("direction", self.direction, backend.DIRECTIONS)
-        check_choice("line_method", self.line_method, _codes(_LINE_METHODS))
+        check_choice("line_method", self.line_method, _codes(self._line_methods()))
         check_choice("psi", self.psi, _codes(("adi", "fast")))
         check_threads(self.threads)
         self._check_method()
@@ -56,15 +56,29 @@ class CavitySettings:
         if self.method == "line-jacobi":
             _require(self.psi == "adi", "psi needs method 'adi'", self.psi)
             _require(self.step is None, "step needs method 'adi'", self.step)
+        if self.on_device:
+            _require(self.psi == "adi", "on a device psi must be 'adi'", self.psi)
+            count = self.backend.device_count()
+            if self.ordinal >= count:
+                raise BackendError(f"there is no device cuda:{self.ordinal}: {count} in all")
+
+    def _line_methods(self) -> tuple[str, ...]:
+        return (*_LINE_METHODS, "partition") if self.on_device else _LINE_METHODS
+
+    @property
+    def on_device(self) -> bool:
+        """Whether a device iterates, not the host."""
+        return _backends.parse_device(self.device)[0] != "cpu"
+
+    @property
+    def ordinal(self) -> int:
+        """Number of the device."""
+        return _backends.parse_device(self.device)[1]
 
     @property
     def backend(self) -> Any:
         """The extension module that iterates."""
-        name, _ = _backends.parse_device(self.device)
-        module = _backends.require(name)
-        if not hasattr(module, "cavity_iterate"):
-            raise BackendError(f"the backend {name!r} does not offer the lid-driven cavity")
-        return module
+        return _backends.require(_backends.parse_device(self.device)[0])
 
     @property
     def line_threads(self) -> int:

@@ -18,6 +18,7 @@ from ._files import read_npz, write_npz
 from ._poisson import solve_poisson
 from ._result import CavityHistory, CavityResult
 from ._settings import CavitySettings
+from ._state import DeviceFields, Fields
 
 __all__ = ["LidDrivenCavity"]
 
@@ -49,20 +50,23 @@ class LidDrivenCavity:
         Formula of the vorticity on the walls: second, second, first order.
     method : {'adi', 'line-jacobi'}, default: 'adi'
         Iteration; see Notes.
-    line_method : {'auto', 'thomas', 'cr', 'pcr', 'cr-pcr', 'pcr-thomas', 'pivoted'}
-        Algorithm of the tridiagonal lines; ``'auto'`` takes Thomas.
+    line_method : {'auto', 'thomas', 'cr', 'pcr', 'cr-pcr', 'pcr-thomas', 'partition', 'pivoted'}
+        Algorithm of the tridiagonal lines. ``'auto'`` takes Thomas on the CPU and
+        ``'partition'``, which is for devices only, on a device: in one pass that computes
+        the rows as it needs them. The others solve rows that were stored before.
     direction : {'alternate', 'x', 'y'}, default: 'alternate'
         Lines of line Jacobi: along x and y in turn, or along one axis only.
     psi : {'adi', 'fast'}, default: 'adi'
         How ``'adi'`` treats the Poisson equation in each iteration: by `psi_sweeps`
-        Peaceman-Rachford double sweeps, or exactly, by a sine transform.
+        Peaceman-Rachford double sweeps, or exactly, by a sine transform, on the CPU only.
     psi_sweeps : int, default: 4
         Number of double sweeps and of their parameters; at least 1.
     step : float, optional
         Pseudo-time step in units of side over lid speed, kept as it is. By default the
         step follows the residual.
     device : str, optional
-        Backend; ``'cpu'`` by default.
+        ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ... The fields stay on the
+        device between calls, and come to the host when they are asked for.
     threads : int, optional
         Threads; by default one on small grids and the backend's choice on others. The
         result has the same bits for any number.
@@ -140,8 +144,7 @@ class LidDrivenCavity:
             device=device,
             threads=threads,
         )
-        self._psi, self._omega = np.zeros((2, settings.n, settings.n))
-        self._best = (self._psi.copy(), self._omega.copy())
+        self._fields = _fields_for(settings)
         self._iterations = 0
         self._residuals = self._best_residuals = (inf, inf)
         fixed = 1.0 if method == "line-jacobi" else step
@@ -153,7 +156,7 @@ class LidDrivenCavity:
     @property
     def psi(self) -> Array:
         """Streamfunction now: shape (n, n), a read-only view."""
-        return _read_only(self._psi)
+        return _read_only(self._fields.values()[0])
 
     @property
     def omega(self) -> Array:
@@ -161,17 +164,17 @@ class LidDrivenCavity:
 
         The corners have no meaning.
         """
-        return _read_only(self._omega)
+        return _read_only(self._fields.values()[1])
 
     @property
     def u(self) -> Array:
         """Velocity along x now: shape (n, n), a new array."""
-        return _fields.velocity(self._psi, self._settings.lid_velocity)[0]
+        return _fields.velocity(self.psi, self._settings.lid_velocity)[0]
 
     @property
     def v(self) -> Array:
         """Velocity along y now: shape (n, n), a new array."""
-        return _fields.velocity(self._psi, self._settings.lid_velocity)[1]
+        return _fields.velocity(self.psi, self._settings.lid_velocity)[1]
 
     @property
     def iterations(self) -> int:
@@ -291,9 +294,10 @@ class LidDrivenCavity:
             Copies of the fields, history and timings.
         """
         s = self._settings
+        psi, omega = self._fields.values()
         return CavityResult(
-            psi=self._psi.copy(),
-            omega=self._omega.copy(),
+            psi=psi.copy(),
+            omega=omega.copy(),
             reynolds=float(s.re),
             lid_velocity=float(s.lid_velocity),
             wall=s.wall,
@@ -326,8 +330,9 @@ class LidDrivenCavity:
             "seconds": self._seconds,
             "lines": self._lines,
         }
-        arrays = {"psi": self._psi, "omega": self._omega}
-        arrays |= {"best_psi": self._best[0], "best_omega": self._best[1]}
+        names = ("psi", "omega", "best_psi", "best_omega")
+        fields = (*self._fields.values(), *self._fields.best_values())
+        arrays = dict(zip(names, fields, strict=True))
         arrays["history"] = np.array(self._history, float).reshape(-1, 4)
         write_npz(path, _KIND, facts, arrays)
 
@@ -352,8 +357,8 @@ class LidDrivenCavity:
         """
         facts, arrays = read_npz(path, _KIND)
         cavity = cls(**facts["settings"])
-        cavity._psi[:], cavity._omega[:] = arrays["psi"], arrays["omega"]
-        cavity._best = (arrays["best_psi"], arrays["best_omega"])
+        names = ("psi", "omega", "best_psi", "best_omega")
+        cavity._fields.set(*(arrays[name] for name in names))
         cavity._control = StepControl(**facts["control"])
         cavity._iterations = facts["iterations"]
         cavity._residuals = tuple(facts["residuals"])
@@ -380,12 +385,10 @@ class LidDrivenCavity:
         residual = float(np.max(self._residuals))
         verdict = self._control.judge(residual)
         if verdict == "best":
-            np.copyto(self._best[0], self._psi)
-            np.copyto(self._best[1], self._omega)
+            self._fields.keep()
             self._best_residuals = self._residuals
         elif verdict in ("step back", "give up"):
-            np.copyto(self._psi, self._best[0])
-            np.copyto(self._omega, self._best[1])
+            self._fields.go_back()
             self._residuals = self._best_residuals
         if verdict == "give up":
             diverged = self.result("diverged")
@@ -399,20 +402,22 @@ class LidDrivenCavity:
         if self._settings.psi == "adi":
             self._call(count, *stages)
             return
+        psi, omega = self._fields.operands()
         for k in range(count):
-            kept, made = (self._psi.copy(), self._omega.copy()), self._iterations
+            kept, made = (psi.copy(), omega.copy()), self._iterations
             try:
                 self._make_with_exact_psi(("residual",) if k == count - 1 else ())
             except BaseException:  # an interrupt, too, leaves whole iterations only
-                self._psi[:], self._omega[:] = kept
+                psi[:], omega[:] = kept
                 self._iterations = made
                 raise
 
     def _make_with_exact_psi(self, last: tuple[str, ...]) -> None:
         self._call(1, "omega", counts=False)
+        psi, omega = self._fields.operands()
         start = perf_counter()
-        self._psi[:] = solve_poisson(
-            self._omega,
+        psi[:] = solve_poisson(
+            omega,
             line_method=self._settings.line_method,
             threads=self._settings.line_threads or None,
         )
@@ -435,12 +440,12 @@ class LidDrivenCavity:
                 self._control.step / s.speed,
                 s.psi_sweeps,
                 self._iterations,
-                self._psi,
-                self._omega,
+                *self._fields.operands(),
                 count,
                 backend.METHODS[s.line_method],
                 s.line_threads,
                 made,
+                *self._fields.arguments,
             )
         finally:
             self._iterations += int(made[0]) if counts else 0
@@ -458,6 +463,12 @@ class LidDrivenCavity:
         return CavityHistory(
             table[:, 0].astype(np.int64), table[:, 1].copy(), table[:, 2].copy(), table[:, 3].copy()
         )
+
+
+def _fields_for(settings: CavitySettings) -> Fields:
+    if settings.on_device:
+        return DeviceFields(settings.n, settings.backend, settings.ordinal)
+    return Fields(settings.n)
 
 
 def _read_only(array: Array) -> Array:

@@ -2,18 +2,22 @@
 
 from .reference import (
     PrimaryVortex,
+    SouriTiming,
     botella_peyret_profiles,
     ghia_lid_vorticity,
     ghia_profiles,
     ghia_reynolds_numbers,
     primary_vortices,
+    souri_timings,
 )
 
 __all__ = [
     "PrimaryVortex",
+    "SouriTiming",
     "botella_peyret_profiles",
     "ghia_lid_vorticity",
     "ghia_profiles",
     "ghia_reynolds_numbers",
     "primary_vortices",
+    "souri_timings",
 ]

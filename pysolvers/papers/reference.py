@@ -1,4 +1,4 @@
-"""Published tables of the lid-driven cavity; their sources stand in the data files.
+"""Published tables and timings of the lid-driven cavity; the data files name their sources.
 
 Lengths are in units of the side, velocities in those of the lid speed; the lid moves along
 +x at y = 1.
@@ -13,11 +13,13 @@ from numpy.typing import NDArray
 
 __all__ = [
     "PrimaryVortex",
+    "SouriTiming",
     "botella_peyret_profiles",
     "ghia_lid_vorticity",
     "ghia_profiles",
     "ghia_reynolds_numbers",
     "primary_vortices",
+    "souri_timings",
 ]
 
 Columns = dict[str, NDArray[np.float64]]
@@ -54,6 +56,48 @@ _VORTICES = {
         PrimaryVortex(_BOTELLA, 0.5308, 0.5652, -0.1189366, -2.067753),
     ),
 }
+
+
+@dataclass(frozen=True, slots=True)
+class SouriTiming:
+    """Published time of one tridiagonal method in 1000 iterations of the cavity.
+
+    Parameters
+    ----------
+    least_speedup, largest_speedup : float
+        Over Thomas elimination on one core: the range over the grids of 64^2 to 1024^2.
+    seconds : float or None
+        Time on `nodes` x `nodes` nodes, where it is known here.
+    nodes : int
+        Nodes along a side.
+    """
+
+    least_speedup: float
+    largest_speedup: float
+    seconds: float | None = None
+    nodes: int = 1024
+
+
+# Souri, Akbarzadeh and Mahmoodi Darian, Mechanics & Industry 21, 303 (2020): Intel i7-990X,
+# NVIDIA GTX 580, CUDA 4.0.
+_SOURI = {
+    "thomas": SouriTiming(1.0, 1.0, 331.73),
+    "cr": SouriTiming(0.4, 4.4),
+    "pcr": SouriTiming(0.47, 5.2),
+    "pta": SouriTiming(1.7, 38.45, 8.6),
+}
+
+
+def souri_timings() -> dict[str, SouriTiming]:
+    """Return the timings by Souri, Akbarzadeh and Mahmoodi Darian (2020).
+
+    Returns
+    -------
+    timings : dict of str to SouriTiming
+        ``thomas`` on one core; ``cr``, ``pcr`` and ``pta``, one thread a line with coalesced
+        access, on the GPU.
+    """
+    return dict(_SOURI)
 
 
 def primary_vortices(reynolds: float) -> tuple[PrimaryVortex, ...]:

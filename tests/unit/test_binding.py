@@ -86,6 +86,13 @@ def test_info_may_be_left_out():
     assert residual(ops) < 1e-14
 
 
+def test_host_ignores_device_and_stream():
+    ops = operands()
+
+    assert _core.tridiag_solve(AUTO, PIVOT, 0, *ops.values(), None, 1, 0, 3, 12345)[0] == 0
+    assert residual(ops) < 1e-14
+
+
 def test_strides_of_any_sign_and_sharing_are_read():
     ops = operands()
     ops["rhs"] = ops["rhs"][::-1, :, ::-1]
@@ -282,7 +289,7 @@ def test_factor_solves_every_form(trans, dtype):
     assert status == 0
     assert report["pivoted"] == 0
     assert factor.nbytes > 0
-    assert factor.solve(_core.TRANS[trans], ops["rhs"], ops["x"], 1, 1, 1) == 0
+    assert factor.solve(_core.TRANS[trans], ops["rhs"], ops["x"], 1, 1, 1, 0) == 0
     assert residual(ops) < 1e-14
 
 

@@ -179,13 +179,13 @@ def test_right_hand_sides_along_a_last_axis(solve, rng):
     np.testing.assert_allclose(np.moveaxis(x, 1, 2), expected, rtol=1e-12)
 
 
-def test_zero_strides_are_read_as_they_stand(solve, rng):
+def test_zero_strides_are_read_as_they_stand(solve, same_but_for_sharing, rng):
     system = oracle.dominant(rng, (9,))
     repeated = [as_strided(a, (4, 3, 9), (0, 0, a.strides[0])) for a in system]
 
     x = solve(*repeated)
 
-    np.testing.assert_array_equal(x, np.broadcast_to(solve(*system), (4, 3, 9)))
+    same_but_for_sharing(x, np.broadcast_to(solve(*system), (4, 3, 9)))
 
 
 @pytest.mark.parametrize("rows", [2, 3, 9, 33])

@@ -1,0 +1,191 @@
+/* buffer.c - the types Buffer, memory of a device, and Mark, a place in a stream. */
+#include "call.h"
+#include "memory.h"
+
+typedef struct {
+    PyObject ob_base;
+    block memory;
+} buffer_object;
+
+static PyObject *
+buffer_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"nbytes", "device", "stream", "lasting", NULL};
+    int device = 0, lasting = 0;
+    unsigned long long stream = 0;
+    Py_ssize_t bytes;
+    ps_exec exec;
+
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "n|iKp:Buffer", names, &bytes,
+                                     &device, &stream, &lasting)) {
+        return NULL;
+    }
+    if (bytes < 0) {
+        PyErr_Format(PyExc_ValueError, "nbytes: need at least 0, got %zd", bytes);
+        return NULL;
+    }
+    if (exec_begin(&exec, device, stream) < 0) {
+        return NULL;
+    }
+    buffer_object *const self = (buffer_object *)type->tp_alloc(type, 0);
+    if (self != NULL && block_allocate((size_t)bytes, lasting ? FOR_LONG : FOR_STREAM,
+                                       &exec, &self->memory) < 0) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static void
+buffer_dealloc(PyObject *self)
+{
+    PyTypeObject *const type = Py_TYPE(self);
+
+    block_free(&((buffer_object *)self)->memory);
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *
+buffer_address(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromVoidPtr(((buffer_object *)self)->memory.data);
+}
+
+static PyObject *
+buffer_nbytes(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromSize_t(((buffer_object *)self)->memory.bytes);
+}
+
+static PyObject *
+buffer_device(PyObject *self, void *Py_UNUSED(closure))
+{
+    return PyLong_FromLong(((buffer_object *)self)->memory.device);
+}
+
+typedef struct {
+    PyObject ob_base;
+    ps_exec exec;
+    void *mark; /* null until it is made */
+} mark_object;
+
+static PyObject *
+mark_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    static char *names[] = {"device", "stream", NULL};
+    int device = 0;
+    unsigned long long stream = 0;
+    ps_exec exec;
+
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|iK:Mark", names, &device,
+                                     &stream) ||
+        exec_begin(&exec, device, stream) < 0) {
+        return NULL;
+    }
+    mark_object *const self = (mark_object *)type->tp_alloc(type, 0);
+    if (self == NULL) {
+        return NULL;
+    }
+    self->exec = exec;
+    const ps_status status = ps_backend_get()->mark(&exec, &self->mark);
+    if (status != PS_OK) {
+        Py_DECREF(self);
+        PyErr_Format(PyExc_RuntimeError, "device %d: %s", device, ps_status_text(status));
+        return NULL;
+    }
+    return (PyObject *)self;
+}
+
+static void
+mark_dealloc(PyObject *self)
+{
+    PyTypeObject *const type = Py_TYPE(self);
+    const mark_object *const m = (mark_object *)self;
+
+    if (m->mark != NULL) {
+        (void)ps_backend_get()->mark_end(m->mark, &m->exec);
+    }
+    type->tp_free(self);
+    Py_DECREF(type);
+}
+
+static PyObject *
+mark_passed(PyObject *self, void *Py_UNUSED(closure))
+{
+    const mark_object *const m = (mark_object *)self;
+    int32_t passed = 1;
+
+    (void)ps_backend_get()->mark_passed(m->mark, &m->exec, &passed);
+    return PyBool_FromLong(passed);
+}
+
+PyDoc_STRVAR(buffer_doc,
+             "Buffer(nbytes, device=0, stream=0, lasting=False)\n--\n\n"
+             "Memory of a device, in the order of a stream that outlives it, or lasting: "
+             "of no stream, freed when the device is idle.");
+PyDoc_STRVAR(mark_doc, "Mark(device=0, stream=0)\n--\n\n"
+                       "A place in a stream: all that the stream holds now.");
+
+static PyGetSetDef buffer_getset[] = {
+    {"address", buffer_address, NULL, "Address of the memory; 0 if empty.", NULL},
+    {"nbytes", buffer_nbytes, NULL, "Size in bytes.", NULL},
+    {"device", buffer_device, NULL, "Ordinal of the device.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyGetSetDef mark_getset[] = {
+    {"passed", mark_passed, NULL, "Whether the stream has passed it.", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot buffer_slots[] = {
+    {Py_tp_doc, (void *)buffer_doc},
+    {Py_tp_new, (void *)buffer_new},
+    {Py_tp_dealloc, (void *)buffer_dealloc},
+    {Py_tp_getset, buffer_getset},
+    {0, NULL},
+};
+
+static PyType_Slot mark_slots[] = {
+    {Py_tp_doc, (void *)mark_doc},
+    {Py_tp_new, (void *)mark_new},
+    {Py_tp_dealloc, (void *)mark_dealloc},
+    {Py_tp_getset, mark_getset},
+    {0, NULL},
+};
+
+static PyType_Spec buffer_spec = {
+    .name = PS_QUALIFIED("Buffer"),
+    .basicsize = sizeof(buffer_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = buffer_slots,
+};
+
+static PyType_Spec mark_spec = {
+    .name = PS_QUALIFIED("Mark"),
+    .basicsize = sizeof(mark_object),
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
+    .slots = mark_slots,
+};
+
+int
+buffer_add(PyObject *module)
+{
+    static const struct {
+        const char *name;
+        PyType_Spec *spec;
+    } types[] = {{"Buffer", &buffer_spec}, {"Mark", &mark_spec}};
+
+    for (int k = 0; k < 2; k++) {
+        PyObject *const type = PyType_FromModuleAndSpec(module, types[k].spec, NULL);
+        const int failed =
+            type == NULL || PyModule_AddObjectRef(module, types[k].name, type) < 0;
+
+        Py_XDECREF(type);
+        if (failed) {
+            return -1;
+        }
+    }
+    return 0;
+}

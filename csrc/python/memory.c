@@ -1,0 +1,273 @@
+/* memory.c - copies, order and waiting on a device with memory of its own. */
+#include "memory.h"
+
+#include "call.h"
+#include "operand.h"
+
+/* Acquire the GIL again: the status, or null if a signal handler raised. */
+static PyObject *
+finish(call *c, ps_status status)
+{
+    return call_leave(c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
+/* Point *data at an array that is one block of memory; 0, or -1 with an exception. */
+static int
+borrow_host(PyObject *object, int writeable, void **data, size_t *bytes)
+{
+    if (!PyArray_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "host: need an ndarray, got %s",
+                     Py_TYPE(object)->tp_name);
+        return -1;
+    }
+    PyArrayObject *const array = (PyArrayObject *)object;
+    if (!PyArray_ISONESEGMENT(array) || PyDataType_REFCHK(PyArray_DESCR(array))) {
+        PyErr_SetString(PyExc_ValueError, "host: need numbers in one block of memory");
+        return -1;
+    }
+    if (writeable && !PyArray_ISWRITEABLE(array)) {
+        PyErr_SetString(PyExc_ValueError, "host: the array is read-only");
+        return -1;
+    }
+    *data = PyArray_DATA(array);
+    *bytes = (size_t)PyArray_NBYTES(array);
+    return 0;
+}
+
+static PyObject *
+upload(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long address, stream = 0;
+    int device = 0;
+    PyObject *host;
+    void *from;
+    size_t bytes;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "KO|iK:upload", &address, &host, &device, &stream) ||
+        borrow_host(host, 0, &from, &bytes) < 0 ||
+        call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    return finish(
+        &c, ps_backend_get()->upload((void *)(uintptr_t)address, from, bytes, &c.exec));
+}
+
+static PyObject *
+download(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long address, stream = 0;
+    int device = 0;
+    PyObject *host;
+    void *to;
+    size_t bytes;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "OK|iK:download", &host, &address, &device, &stream) ||
+        borrow_host(host, 1, &to, &bytes) < 0 || call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    return finish(&c, ps_backend_get()->download(to, (const void *)(uintptr_t)address,
+                                                 bytes, &c.exec));
+}
+
+/* Read the strides of an array of element size r->element and shape r->shape; 0, or -1
+ * with an exception. */
+static int
+read_layout(const PyArrayObject *array, const char *name, const ps_relayout *r,
+            int64_t *strides)
+{
+    int fits = PyArray_NDIM(array) == r->axes && PyArray_ITEMSIZE(array) == r->element;
+
+    for (int k = 0; fits && k < r->axes; k++) {
+        fits = PyArray_DIM(array, k) == r->shape[k];
+    }
+    if (!fits) {
+        PyErr_Format(PyExc_ValueError, "%s: the shape or the item size is another", name);
+        return -1;
+    }
+    for (int k = 0; k < r->axes; k++) {
+        if (r->shape[k] > 1 && PyArray_STRIDE(array, k) % r->element != 0) {
+            PyErr_Format(PyExc_ValueError, "%s: need strides of whole elements", name);
+            return -1;
+        }
+        strides[k] = r->shape[k] > 1 ? PyArray_STRIDE(array, k) / r->element : 0;
+    }
+    if ((uintptr_t)PyArray_DATA(array) % (size_t)r->element != 0) {
+        PyErr_Format(PyExc_ValueError, "%s: need values aligned to their size", name);
+        return -1;
+    }
+    return 0;
+}
+
+static int
+relayout_of(PyArrayObject *to, PyArrayObject *from, ps_relayout *r)
+{
+    const npy_intp size = PyArray_ITEMSIZE(to);
+
+    if (PyArray_NDIM(to) > PS_MAX_AXES || (size != 4 && size != 8 && size != 16)) {
+        PyErr_Format(PyExc_ValueError,
+                     "to: need at most %d axes and items of 4, 8 or 16 bytes",
+                     PS_MAX_AXES);
+        return -1;
+    }
+    if (!PyArray_ISWRITEABLE(to)) {
+        PyErr_SetString(PyExc_ValueError, "to: the array is read-only");
+        return -1;
+    }
+    *r = (ps_relayout){.element = (int32_t)size,
+                       .axes = PyArray_NDIM(to),
+                       .to = PyArray_DATA(to),
+                       .from = PyArray_DATA(from)};
+    for (int k = 0; k < r->axes; k++) {
+        r->shape[k] = PyArray_DIM(to, k);
+    }
+    return read_layout(to, "to", r, r->to_stride) < 0
+               ? -1
+               : read_layout(from, "source", r, r->from_stride);
+}
+
+static PyObject *
+relayout(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long stream = 0;
+    int device = 0;
+    PyObject *to, *from;
+    ps_relayout r;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "O!O!|iK:relayout", &PyArray_Type, &to, &PyArray_Type,
+                          &from, &device, &stream) ||
+        relayout_of((PyArrayObject *)to, (PyArrayObject *)from, &r) < 0 ||
+        call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    return finish(&c, ps_backend_get()->relayout(&r, &c.exec));
+}
+
+/* Fill b->info and its strides; 0, or -1 with an exception. */
+static int
+read_info(PyObject *object, ps_blank *b)
+{
+    PyArrayObject *const array = (PyArrayObject *)object;
+
+    if (PyArray_TYPE(array) != NPY_INT32 || !PyArray_ISBEHAVED_RO(array) ||
+        PyArray_NDIM(array) != 2 || PyArray_DIM(array, 0) != b->outer ||
+        PyArray_DIM(array, 1) != b->inner || PyArray_STRIDE(array, 0) % 4 != 0 ||
+        PyArray_STRIDE(array, 1) % 4 != 0) {
+        PyErr_Format(PyExc_ValueError, "info: need int32 of shape (%lld, %lld)",
+                     (long long)b->outer, (long long)b->inner);
+        return -1;
+    }
+    b->info = PyArray_DATA(array);
+    b->info_outer = PyArray_STRIDE(array, 0) / 4;
+    b->info_inner = PyArray_STRIDE(array, 1) / 4;
+    return 0;
+}
+
+static PyObject *
+fill_nan(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long stream = 0;
+    int device = 0;
+    PyObject *x, *info;
+    operand out;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "OO!|iK:fill_nan", &x, &PyArray_Type, &info, &device,
+                          &stream) ||
+        operand_write(x, "x", &out) < 0) {
+        return NULL;
+    }
+    ps_blank b = {.dtype = out.dtype,
+                  .rows = out.rows,
+                  .outer = out.outer,
+                  .inner = out.inner,
+                  .x = operand_output(&out)};
+    if (read_info(info, &b) < 0 || call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    return finish(&c, ps_backend_get()->blank(&b, &c.exec));
+}
+
+static PyObject *
+order(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long first, second;
+    int device = 0;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "KK|i:order", &first, &second, &device) ||
+        call_begin(&c, 0, device, second) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    return finish(&c, ps_backend_get()->order((void *)(uintptr_t)first, &c.exec));
+}
+
+static PyObject *
+wait(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long stream = 0;
+    int device = 0;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "|iK:wait", &device, &stream) ||
+        call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    return finish(&c, ps_backend_get()->wait(&c.exec));
+}
+
+static PyObject *
+device_count(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return PyLong_FromLong(ps_backend_get()->devices());
+}
+
+static PyObject *
+unavailable(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
+{
+    return Py_BuildValue("z", ps_backend_get()->unavailable());
+}
+
+PyDoc_STRVAR(upload_doc, "upload($module, address, host, device=0, stream=0, /)\n--\n\n"
+                         "Copy an array to the device; the array may change on return.");
+PyDoc_STRVAR(download_doc,
+             "download($module, host, address, device=0, stream=0, /)\n--\n\n"
+             "Fill an array from the device; waits.");
+PyDoc_STRVAR(relayout_doc, "relayout($module, to, source, device=0, stream=0, /)\n--\n\n"
+                           "Copy one device array into another of its shape.");
+PyDoc_STRVAR(fill_nan_doc, "fill_nan($module, x, info, device=0, stream=0, /)\n--\n\n"
+                           "Make x NaN in every system whose info is not 0.");
+PyDoc_STRVAR(order_doc, "order($module, first, second, device=0, /)\n--\n\n"
+                        "Let one stream wait for what another holds now.");
+PyDoc_STRVAR(wait_doc, "wait($module, device=0, stream=0, /)\n--\n\n"
+                       "Wait for a stream.");
+PyDoc_STRVAR(device_count_doc, "device_count($module, /)\n--\n\n"
+                               "Return how many devices there are.");
+PyDoc_STRVAR(unavailable_doc, "unavailable($module, /)\n--\n\n"
+                              "Say why no device can be used; None if one can.");
+
+static PyMethodDef methods[] = {
+    {"upload", upload, METH_VARARGS, upload_doc},
+    {"download", download, METH_VARARGS, download_doc},
+    {"relayout", relayout, METH_VARARGS, relayout_doc},
+    {"fill_nan", fill_nan, METH_VARARGS, fill_nan_doc},
+    {"order", order, METH_VARARGS, order_doc},
+    {"wait", wait, METH_VARARGS, wait_doc},
+    {"device_count", device_count, METH_NOARGS, device_count_doc},
+    {"unavailable", unavailable, METH_NOARGS, unavailable_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+memory_add(PyObject *module)
+{
+    return buffer_add(module) < 0 ? -1 : PyModule_AddFunctions(module, methods);
+}

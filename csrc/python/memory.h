@@ -1,0 +1,22 @@
+/* memory.h - what module.c puts into the extension of a backend with memory of its own.
+ */
+#ifndef PS_PYTHON_MEMORY_H
+#define PS_PYTHON_MEMORY_H
+
+#include "numpy_api.h"
+
+/* Add the types and functions below; 0, or -1 with an exception. All functions but the
+ * last two take device=0, stream=0 behind what is shown, and return a status.
+ *
+ *   Buffer(nbytes, device=0, stream=0, lasting=False)   .address .nbytes .device
+ *   Mark(device=0, stream=0)                            .passed
+ *   upload(address, host)        download(host, address)      relayout(to, source)
+ *   fill_nan(x, info)            order(first, second, device=0)             wait()
+ *   device_count() -> int        unavailable() -> str or None
+ */
+int memory_add(PyObject *module);
+
+/* The part of buffer.c: the types. */
+int buffer_add(PyObject *module);
+
+#endif

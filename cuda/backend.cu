@@ -1,0 +1,204 @@
+/* backend.cu - CUDA as a backend: its table. Each entry runs on the device of its call.
+ */
+#include "backend.h"
+#include "device.h"
+#include "memory.h"
+
+static ps_status
+tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+             size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_tridiag_work(t, options, exec, bytes); });
+}
+
+static ps_status
+tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+              ps_report *report)
+{
+    return on_device(exec,
+                     [=] { return ps_cuda_tridiag_solve(t, options, exec, report); });
+}
+
+static ps_status
+factor_store(const ps_factor *f, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_factor_store(f, exec, bytes); });
+}
+
+static ps_status
+factor_make_work(const ps_factor *f, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_factor_make_work(f, exec, bytes); });
+}
+
+static ps_status
+factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
+            ps_report *report)
+{
+    return on_device(exec, [=] { return ps_cuda_factor_make(f, t, exec, report); });
+}
+
+static ps_status
+factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec,
+            size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_factor_work(f, b, exec, bytes); });
+}
+
+static ps_status
+factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_factor_solve(f, b, exec); });
+}
+
+static ps_status
+cavity_work(const ps_cavity *c, const ps_options *options, const ps_exec *exec,
+            size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_cavity_work(c, options, exec, bytes); });
+}
+
+static ps_status
+cavity_iterate(const ps_cavity *c, int64_t count, const ps_options *options,
+               const ps_exec *exec, ps_cavity_report *report)
+{
+    return on_device(
+        exec, [=] { return ps_cuda_cavity_iterate(c, count, options, exec, report); });
+}
+
+static ps_status
+copy(void *to, const void *from, size_t bytes, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_copy(to, from, bytes, exec); });
+}
+
+static ps_status
+allocate(size_t bytes, const ps_exec *exec, void **data)
+{
+    return on_device(exec, [=] { return ps_cuda_allocate(bytes, exec, data); });
+}
+
+static ps_status
+release(void *data, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_release(data, exec); });
+}
+
+static ps_status
+reserve(size_t bytes, const ps_exec *exec, void **data)
+{
+    return on_device(exec, [=] { return ps_cuda_reserve(bytes, data); });
+}
+
+static ps_status
+discard(void *data, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_discard(data); });
+}
+
+static ps_status
+upload(void *to, const void *from, size_t bytes, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_upload(to, from, bytes, exec); });
+}
+
+static ps_status
+download(void *to, const void *from, size_t bytes, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_download(to, from, bytes, exec); });
+}
+
+static ps_status
+relayout(const ps_relayout *r, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_relayout(r, exec); });
+}
+
+static ps_status
+blank(const ps_blank *b, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_blank(b, exec); });
+}
+
+static ps_status
+wait(const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_wait(exec); });
+}
+
+static ps_status
+order(void *first, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_order(first, exec); });
+}
+
+static ps_status
+mark(const ps_exec *exec, void **mark)
+{
+    return on_device(exec, [=] { return ps_cuda_mark(exec, mark); });
+}
+
+static ps_status
+mark_passed(void *mark, const ps_exec *exec, int32_t *passed)
+{
+    *passed = 1; /* also when it cannot be told */
+    return on_device(exec, [=] { return ps_cuda_mark_passed(mark, passed); });
+}
+
+static ps_status
+mark_end(void *mark, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_mark_end(mark); });
+}
+
+static int32_t
+default_threads(void)
+{
+    return 0;
+}
+
+static constexpr ps_backend
+make_table()
+{
+    ps_backend b = {};
+
+    b.abi = PS_ABI_VERSION;
+    b.name = "cuda";
+    b.memory = PS_DEVICE;
+    b.tridiag_work = tridiag_work;
+    b.tridiag_solve = tridiag_solve;
+    b.factor_store = factor_store;
+    b.factor_make_work = factor_make_work;
+    b.factor_make = factor_make;
+    b.factor_work = factor_work;
+    b.factor_solve = factor_solve;
+    b.cavity_work = cavity_work;
+    b.cavity_iterate = cavity_iterate;
+    b.copy = copy;
+    b.allocate = allocate;
+    b.release = release;
+    b.reserve = reserve;
+    b.discard = discard;
+    b.upload = upload;
+    b.download = download;
+    b.relayout = relayout;
+    b.blank = blank;
+    b.wait = wait;
+    b.order = order;
+    b.mark = mark;
+    b.mark_passed = mark_passed;
+    b.mark_end = mark_end;
+    b.unavailable = ps_cuda_unavailable;
+    b.devices = ps_cuda_devices;
+    b.describe = ps_cuda_describe;
+    b.default_threads = default_threads;
+    return b;
+}
+
+static constexpr ps_backend cuda = make_table();
+
+const ps_backend *
+ps_backend_get(void)
+{
+    return &cuda;
+}

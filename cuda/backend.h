@@ -1,0 +1,32 @@
+/* backend.h - what the files of the CUDA backend give to its table. The device of `exec`
+ * is current when they are called. */
+#ifndef PS_CUDA_BACKEND_H
+#define PS_CUDA_BACKEND_H
+
+#include "pysolvers.h"
+
+/* tridiag.cu */
+ps_status ps_cuda_tridiag_work(const ps_tridiag *t, const ps_options *options,
+                               const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_tridiag_solve(const ps_tridiag *t, const ps_options *options,
+                                const ps_exec *exec, ps_report *report);
+
+/* factor.cu */
+ps_status ps_cuda_factor_store(const ps_factor *f, const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_factor_make_work(const ps_factor *f, const ps_exec *exec,
+                                   size_t *bytes);
+ps_status ps_cuda_factor_make(const ps_factor *f, const ps_tridiag *t,
+                              const ps_exec *exec, ps_report *report);
+ps_status ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b,
+                              const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b,
+                               const ps_exec *exec);
+
+/* cavity.cu */
+ps_status ps_cuda_cavity_work(const ps_cavity *c, const ps_options *options,
+                              const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_cavity_iterate(const ps_cavity *c, int64_t count,
+                                 const ps_options *options, const ps_exec *exec,
+                                 ps_cavity_report *report);
+
+#endif

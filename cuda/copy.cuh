@@ -1,0 +1,153 @@
+/* copy.cuh - asynchronous copies between global and shared memory.
+ *
+ * Element by element or 16 bytes a thread from sm_80 on; in bulk by the copy engine from
+ * sm_90 on, where one thread starts what may be many kilobytes. Elsewhere the first are
+ * plain copies, and the second do not exist: has_bulk is false.
+ */
+#ifndef PS_CUDA_COPY_CUH
+#define PS_CUDA_COPY_CUH
+
+#include <cstdint>
+
+#include <cuda_runtime.h>
+
+#if __CUDA_ARCH__ >= 900 /* device code asks; the host does not know */
+static constexpr bool has_bulk = true;
+#else
+static constexpr bool has_bulk = false;
+#endif
+
+__device__ __forceinline__ unsigned
+shared_address(const void *shared)
+{
+    return static_cast<unsigned>(__cvta_generic_to_shared(shared));
+}
+
+template <int BYTES>
+__device__ __forceinline__ void
+copy_async(void *shared, const void *global)
+{
+#if __CUDA_ARCH__ >= 800
+    const unsigned to = shared_address(shared);
+
+    if (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global)
+                     : "memory");
+    }
+    else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(to), "l"(global),
+                     "n"(BYTES)
+                     : "memory");
+    }
+#else
+    if (BYTES == 16) {
+        *static_cast<int4 *>(shared) = *static_cast<const int4 *>(global);
+    }
+    else if (BYTES == 8) {
+        *static_cast<int2 *>(shared) = *static_cast<const int2 *>(global);
+    }
+    else {
+        *static_cast<int *>(shared) = *static_cast<const int *>(global);
+    }
+#endif
+}
+
+/* Wait for the copies that this thread has started. */
+__device__ __forceinline__ void
+copies_done()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+/* Where bulk copies to shared memory are counted, phase after phase. */
+struct Arrivals {
+    uint64_t state;
+
+    /* By one thread; __syncthreads() before any use. */
+    __device__ __forceinline__ void init(int threads)
+    {
+#if __CUDA_ARCH__ >= 900
+        asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;\n\t"
+                     "fence.mbarrier_init.release.cluster;" ::"r"(shared_address(&state)),
+                     "r"(threads)
+                     : "memory");
+#endif
+    }
+    /* Of each phase by as many threads as init said: `bytes` more are to come. */
+    __device__ __forceinline__ void expect(uint32_t bytes)
+    {
+#if __CUDA_ARCH__ >= 900
+        asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
+                         shared_address(&state)),
+                     "r"(bytes)
+                     : "memory");
+#endif
+    }
+    /* Wait for the end of a phase; the phases' parities are 0, 1, 0, ... */
+    __device__ __forceinline__ void wait(int parity)
+    {
+#if __CUDA_ARCH__ >= 900
+        asm volatile("{\n\t.reg .pred done;\n"
+                     "again:\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 done, [%0], %1;\n\t"
+                     "@!done bra again;\n\t}" ::"r"(shared_address(&state)),
+                     "r"(parity)
+                     : "memory");
+#endif
+    }
+};
+
+/* Copy 16-byte aligned bytes, a multiple of 16, by one thread. */
+__device__ __forceinline__ void
+copy_bulk(void *shared, const void *global, uint32_t bytes, Arrivals &arrivals)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(shared_address(shared)),
+                 "l"(global), "r"(bytes), "r"(shared_address(&arrivals.state))
+                 : "memory");
+#endif
+}
+
+/* The same way back; bulk_fence() by the writers of `shared` and a barrier before. */
+__device__ __forceinline__ void
+store_bulk(void *global, const void *shared, uint32_t bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile(
+        "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(global),
+        "r"(shared_address(shared)), "r"(bytes)
+        : "memory");
+#endif
+}
+
+/* Before bulk copies touch shared memory that threads have read or written. */
+__device__ __forceinline__ void
+bulk_fence()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+/* End of this thread's bulk stores of a tile. */
+__device__ __forceinline__ void
+commit_stores()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+#endif
+}
+
+/* The shared memory that this thread's bulk stores read may be written again. */
+__device__ __forceinline__ void
+stores_read()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#endif
+}
+
+#endif

@@ -1,0 +1,400 @@
+/* factor.cu - factors kept in a store, and solved for many right-hand sides.
+ *
+ * A store has the diagonals, one system behind the other, for complex numbers their
+ * conjugates too, and for one matrix alone, which all right-hand sides share, its
+ * eliminated form and that of its transpose (shared.h): then a solve moves 2 words an
+ * unknown. A batch of matrices is solved from its diagonals by the engine, 5 words an
+ * unknown, which is the least for it. The transpose reads the diagonals shifted by one
+ * row; what wraps around in a periodic matrix is stored twice.
+ */
+#include "backend.h"
+#include "memory.h"
+#include "pivoted.h"
+#include "shared.h"
+
+/* The arrays of a store: elements a system, and bytes from the begin of the store. */
+typedef struct {
+    int64_t element, systems;
+    int64_t side_pitch; /* of lower and upper; diag has f->rows */
+    size_t lower, diag, upper;
+    size_t conjugates; /* bytes from an array to its conjugate; 0: is itself */
+    size_t kept[2];    /* eliminated: the matrix and its transpose */
+    bool is_kept;
+    size_t bytes;
+} layout;
+
+static layout
+layout_of(const ps_factor *f)
+{
+    const bool periodic = (f->flags & PS_PERIODIC) != 0;
+    layout l = {};
+    size_t store = 0;
+
+    l.element = ps_dtype_size(f->dtype);
+    l.systems = f->outer * f->inner;
+    l.side_pitch = f->rows + periodic;
+
+    const size_t side =
+        ps_cuda_padded(static_cast<size_t>(l.systems * l.side_pitch * l.element));
+    const size_t middle =
+        ps_cuda_padded(static_cast<size_t>(l.systems * f->rows * l.element));
+    l.diag = side;
+    l.upper = side + middle;
+    l.bytes = l.upper + side;
+    if (f->dtype == PS_C64 || f->dtype == PS_C128) {
+        l.conjugates = l.bytes;
+        l.bytes *= 2;
+    }
+    l.is_kept = l.systems == 1 && f->pivot != PS_PIVOT_ALWAYS &&
+                ps_cuda_shared_fits(f->dtype, f->rows, &store);
+    if (l.is_kept) {
+        l.kept[0] = l.bytes;
+        l.kept[1] = l.bytes + ps_cuda_padded(store);
+        l.bytes += 2 * ps_cuda_padded(store);
+    }
+    return l;
+}
+
+/* The matrices of a store as operands: no right-hand side, no x, no info. A step of 0
+ * takes the first matrix for the whole axis. */
+static ps_tridiag
+matrices_of(const ps_factor *f, ps_trans trans, int64_t outer_step, int64_t inner_step)
+{
+    const layout l = layout_of(f);
+    const char *const store = static_cast<const char *>(f->store) +
+                              (trans == PS_TRANS_ADJOINT ? l.conjugates : 0);
+    const int64_t periodic = f->flags & PS_PERIODIC ? 1 : 0;
+    const ps_stride side = {1, outer_step * f->inner * l.side_pitch,
+                            inner_step * l.side_pitch};
+    const ps_stride middle = {1, outer_step * f->inner * f->rows, inner_step * f->rows};
+    const char *lower = store + l.lower;
+    const char *upper = store + l.upper + periodic * l.element; /* [-1] wraps around */
+    ps_tridiag t = {};
+
+    t.dtype = f->dtype;
+    t.flags = f->flags & PS_PERIODIC;
+    t.rows = f->rows;
+    t.diag = {store + l.diag, middle};
+    if (trans == PS_TRANS_NONE) {
+        t.lower = {lower, side};
+        t.upper = {upper, side};
+        return t;
+    }
+    t.lower = {upper - periodic * l.element, side};
+    t.upper = {lower + l.element, side};
+    t.flags |= periodic ? 0 : PS_SHORT_LOWER | PS_SHORT_UPPER;
+    return t;
+}
+
+static ps_options
+options_of(const ps_factor *f)
+{
+    return {f->pivot == PS_PIVOT_ALWAYS ? PS_PIVOTED : PS_PARTITION, f->pivot, 0};
+}
+
+static const ps_cuda_method *
+method_of(const ps_factor *f)
+{
+    return f->pivot == PS_PIVOT_ALWAYS ? &ps_cuda_pivoted : &ps_cuda_partition;
+}
+
+ps_status
+ps_cuda_factor_store(const ps_factor *f, const ps_exec *, size_t *bytes)
+{
+    const ps_status status = ps_factor_check(f, nullptr);
+
+    *bytes = status == PS_OK ? layout_of(f).bytes : 0;
+    return status;
+}
+
+/* The workspace of a factorisation, which solves once for zeros where only a solve can
+ * tell which matrices are singular: a zero, the mark of a matrix alone, x, and what the
+ * solver needs. */
+typedef struct {
+    size_t mark, x, solver, bytes;
+    ps_tridiag t; /* but for the addresses of rhs, x and info */
+} trial;
+
+static ps_status
+trial_of(const ps_factor *f, trial *r)
+{
+    const layout l = layout_of(f);
+    const ps_options options = options_of(f);
+    size_t solver = 0;
+    ps_status status = PS_OK;
+
+    r->t = matrices_of(f, PS_TRANS_NONE, 1, 1);
+    r->t.outer = f->outer;
+    r->t.inner = f->inner;
+    r->t.x.stride = {1, f->inner * f->rows, f->rows};
+    r->mark = 64;
+    r->x = 256;
+    r->solver =
+        r->x + ps_cuda_padded(static_cast<size_t>(l.systems * f->rows * l.element));
+    if (l.is_kept) {
+        status = f->pivot == PS_PIVOT_AUTO ? ps_cuda_pivoted_marked_work(&r->t, &solver)
+                                           : PS_OK;
+    }
+    else if (l.systems > 0) {
+        status = method_of(f)->work(&r->t, &options, &solver);
+    }
+    r->bytes = r->solver + solver;
+    return status;
+}
+
+ps_status
+ps_cuda_factor_make_work(const ps_factor *f, const ps_exec *, size_t *bytes)
+{
+    trial r = {};
+    ps_status status = ps_factor_check(f, nullptr);
+
+    if (status == PS_OK) {
+        status = trial_of(f, &r);
+    }
+    *bytes = r.bytes;
+    return status;
+}
+
+/* Copy rows `first` .. of an operand to `to`, where its systems lie `pitch` apart. */
+static ps_status
+copy_rows(const ps_tridiag *t, const ps_input &from, int64_t first, int64_t rows,
+          void *to, int64_t pitch, const ps_exec *exec)
+{
+    const int64_t element = ps_dtype_size(t->dtype);
+    ps_relayout r = {};
+
+    r.element = static_cast<int32_t>(element);
+    r.axes = 3;
+    r.shape[0] = t->outer;
+    r.shape[1] = t->inner;
+    r.shape[2] = rows;
+    r.to = to;
+    r.to_stride[0] = t->inner * pitch;
+    r.to_stride[1] = pitch;
+    r.to_stride[2] = 1;
+    r.from = static_cast<const char *>(from.data) + first * from.stride.row * element;
+    r.from_stride[0] = from.stride.outer;
+    r.from_stride[1] = from.stride.inner;
+    r.from_stride[2] = from.stride.row;
+    return ps_cuda_relayout(&r, exec);
+}
+
+/* Copy the diagonals of `t`. Of short ones, the entry that has no meaning stays what it
+ * was. */
+static ps_status
+copy_matrices(const ps_factor *f, const layout &l, const ps_tridiag *t,
+              const ps_exec *exec)
+{
+    const int64_t periodic = t->flags & PS_PERIODIC ? 1 : 0, n = t->rows;
+    const int64_t no_first = t->flags & PS_SHORT_LOWER ? 1 : 0;
+    const int64_t no_last = t->flags & PS_SHORT_UPPER ? 1 : 0;
+    char *const store = static_cast<char *>(f->store);
+    char *const lower = store + l.lower;
+    char *const upper = store + l.upper + periodic * l.element;
+    ps_status status = copy_rows(t, t->diag, 0, n, store + l.diag, n, exec);
+
+    if (status == PS_OK) {
+        status = copy_rows(t, t->lower, 0, n - no_first, lower + no_first * l.element,
+                           l.side_pitch, exec);
+    }
+    if (status == PS_OK) {
+        status = copy_rows(t, t->upper, 0, n - no_last, upper, l.side_pitch, exec);
+    }
+    if (status == PS_OK && periodic) {
+        status = copy_rows(t, t->lower, 0, 1, lower + n * l.element, l.side_pitch, exec);
+    }
+    if (status == PS_OK && periodic) {
+        status = copy_rows(t, t->upper, n - 1, 1, upper - l.element, l.side_pitch, exec);
+    }
+    return status;
+}
+
+template <typename Real>
+static __global__ void
+conjugate_kernel(Complex<Real> *to, const Complex<Real> *from, int64_t count)
+{
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+
+    for (int64_t i = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
+         i += step) {
+        to[i] = conjugate(from[i]);
+    }
+}
+
+template <typename Real>
+static ps_status
+conjugate_store(const ps_factor *f, const layout &l, cudaStream_t stream)
+{
+    Complex<Real> *const from = static_cast<Complex<Real> *>(f->store);
+    const int64_t count =
+        static_cast<int64_t>(l.conjugates / static_cast<size_t>(l.element));
+    const int64_t blocks = (count + 255) / 256;
+
+    conjugate_kernel<<<static_cast<unsigned>(blocks < 65536 ? blocks : 65536), 256, 0,
+                       stream>>>(from + count, from, count);
+    return ps_cuda_status(cudaGetLastError());
+}
+
+/* Eliminate a matrix alone, and its transpose. */
+static ps_status
+keep_matrix(const ps_factor *f, const layout &l, const trial &r, const ps_exec *exec)
+{
+    char *const store = static_cast<char *>(f->store);
+    char *const work = static_cast<char *>(exec->work);
+    uint8_t *const mark = reinterpret_cast<uint8_t *>(work + r.mark);
+    const cudaStream_t stream = ps_cuda_stream(exec);
+    ps_status status = ps_cuda_shared_keep(&r.t, false, store + l.kept[0], mark, stream);
+
+    if (status == PS_OK) {
+        ps_tridiag silent = r.t;
+
+        silent.info = nullptr;
+        status = ps_cuda_shared_keep(&silent, true, store + l.kept[1], nullptr, stream);
+    }
+    if (status == PS_OK && f->pivot == PS_PIVOT_AUTO && r.t.info != nullptr) {
+        status = ps_cuda_pivoted_marked(&r.t, mark, exec, work + r.solver);
+    }
+    return status;
+}
+
+/* Solve for zeros: info tells which matrices are singular. */
+static ps_status
+try_matrices(const ps_factor *f, const trial &r, const ps_exec *exec, ps_report *report)
+{
+    const ps_options options = options_of(f);
+    ps_exec inner = *exec;
+
+    inner.work = static_cast<char *>(exec->work) + r.solver;
+    inner.work_bytes = exec->work_bytes - r.solver;
+    return method_of(f)->solve(&r.t, &options, &inner, report);
+}
+
+ps_status
+ps_cuda_factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
+                    ps_report *report)
+{
+    const layout l = layout_of(f);
+    const ps_pivot pivot = f->pivot;
+    trial r = {};
+    ps_status status = trial_of(f, &r);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (f->store_bytes < l.bytes || exec->work_bytes < r.bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    *report = {options_of(f).method, 0,
+               pivot == PS_PIVOT_NEVER    ? 0
+               : pivot == PS_PIVOT_ALWAYS ? l.systems
+                                          : -1,
+               nullptr, l.is_kept ? "partition shared matrix" : ""};
+    if (l.systems == 0) {
+        report->pivoted = 0;
+        return PS_OK;
+    }
+    if (pivot == PS_PIVOT_AUTO && (l.is_kept || t->info != nullptr)) {
+        report->marks =
+            static_cast<const uint8_t *>(exec->work) + (l.is_kept ? r.mark : r.solver);
+    }
+    r.t.rhs.data = exec->work;
+    r.t.x.data = static_cast<char *>(exec->work) + r.x;
+    r.t.info = t->info;
+    status = ps_cuda_status(cudaMemsetAsync(exec->work, 0, r.x, ps_cuda_stream(exec)));
+    if (status == PS_OK) {
+        status = copy_matrices(f, l, t, exec);
+    }
+    if (status == PS_OK && f->dtype == PS_C64) {
+        status = conjugate_store<float>(f, l, ps_cuda_stream(exec));
+    }
+    if (status == PS_OK && f->dtype == PS_C128) {
+        status = conjugate_store<double>(f, l, ps_cuda_stream(exec));
+    }
+    if (status != PS_OK) {
+        return status;
+    }
+    if (l.is_kept) {
+        return keep_matrix(f, l, r, exec);
+    }
+    return t->info != nullptr ? try_matrices(f, r, exec, report) : PS_OK;
+}
+
+/* The right-hand sides with their matrices. */
+static ps_tridiag
+systems_for(const ps_factor *f, const ps_factor_rhs *b)
+{
+    ps_tridiag t = matrices_of(f, b->trans, b->outer_step, b->inner_step);
+
+    t.outer = b->outer;
+    t.inner = b->inner;
+    t.rhs = b->rhs;
+    t.x = b->x;
+    return t;
+}
+
+/* Marks of the systems, in front of what the pivoted solver needs. */
+static size_t
+marks_bytes(const ps_factor_rhs *b)
+{
+    return ps_cuda_padded(static_cast<size_t>(b->outer * b->inner));
+}
+
+ps_status
+ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *,
+                    size_t *bytes)
+{
+    const ps_status status = ps_factor_check(f, b);
+    const ps_options options = options_of(f);
+
+    *bytes = 0;
+    if (status != PS_OK || b->outer == 0 || b->inner == 0) {
+        return status;
+    }
+    const ps_tridiag t = systems_for(f, b);
+    if (!layout_of(f).is_kept) {
+        return method_of(f)->work(&t, &options, bytes);
+    }
+    if (f->pivot == PS_PIVOT_NEVER) {
+        return PS_OK;
+    }
+    const ps_status sized = ps_cuda_pivoted_marked_work(&t, bytes);
+    *bytes += marks_bytes(b);
+    return sized;
+}
+
+/* Solve with a matrix alone. */
+static ps_status
+solve_kept(const ps_factor *f, const ps_factor_rhs *b, const ps_tridiag &t,
+           const ps_exec *exec)
+{
+    const layout l = layout_of(f);
+    const char *const kept =
+        static_cast<const char *>(f->store) + l.kept[b->trans != PS_TRANS_NONE];
+    uint8_t *const marks =
+        f->pivot == PS_PIVOT_AUTO ? static_cast<uint8_t *>(exec->work) : nullptr;
+    const ps_status status = ps_cuda_shared_apply(&t, kept, b->trans == PS_TRANS_ADJOINT,
+                                                  marks, ps_cuda_stream(exec));
+
+    return status == PS_OK && marks != nullptr
+               ? ps_cuda_pivoted_marked(&t, marks, exec, marks + marks_bytes(b))
+               : status;
+}
+
+ps_status
+ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+{
+    size_t bytes;
+    const ps_status status = ps_cuda_factor_work(f, b, exec, &bytes);
+    const ps_options options = options_of(f);
+    ps_report report;
+
+    if (status != PS_OK || b->outer == 0 || b->inner == 0) {
+        return status;
+    }
+    if (bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    const ps_tridiag t = systems_for(f, b);
+    return layout_of(f).is_kept ? solve_kept(f, b, t, exec)
+                                : method_of(f)->solve(&t, &options, exec, &report);
+}

@@ -1,0 +1,148 @@
+/* partition.cu - the partition method on the host: PS_PARTITION.
+ *
+ * One pass over memory where a block or a cluster holds a system, two passes elsewhere.
+ * With PS_PIVOT_AUTO the kernels mark the systems that are not dominant and leave them
+ * alone; the pivoted solver, which runs behind, takes what is marked.
+ */
+#include "long.h"
+#include "partition.h"
+#include "pivoted.h"
+
+/* A batch with its plan. */
+struct Planned {
+    ps_tridiag t;
+    Plan plan;
+    bool is_long;
+};
+
+static bool
+plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
+{
+    p->t = ps_cuda_merged(t);
+    const Choice c = ps_cuda_choose(&p->t, device);
+    p->is_long = c.warps > 0;
+    return ps_cuda_plan(&p->t, device, c, &p->plan);
+}
+
+static size_t
+work_of(const Planned &p, const ps_cuda_device *device)
+{
+    return p.is_long ? ps_cuda_long_work(&p.t, p.plan, device) : 0;
+}
+
+size_t
+ps_cuda_partition_work(const ps_tridiag *t, const ps_cuda_device *device)
+{
+    Planned p;
+
+    return plan_of(t, device, &p) ? work_of(p, device) : 0;
+}
+
+template <typename Number>
+static cudaError_t
+solve_at_once(const Planned &p, uint8_t *marks, cudaStream_t stream)
+{
+    const Job<Number> job = job_of<Number>(p.t, p.plan, marks);
+
+    return partition_launch(job, p.plan.shape.blocks > 1 ? TOP_CLUSTER : TOP_BLOCK,
+                            p.plan, stream);
+}
+
+static cudaError_t
+solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
+              const ps_exec *exec, void *work)
+{
+    if (p.is_long) {
+        return ps_cuda_long_solve(&p.t, p.plan, device, marks, exec, work);
+    }
+    cudaError_t error = cudaErrorInvalidValue;
+    (void)with_number(p.t.dtype, [&](auto zero) {
+        error = solve_at_once<decltype(zero)>(p, marks, ps_cuda_stream(exec));
+        return PS_OK;
+    });
+    return error;
+}
+
+cudaError_t
+ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *device, uint8_t *marks,
+                        const ps_exec *exec, void *work)
+{
+    Planned p;
+
+    return plan_of(t, device, &p) ? solve_planned(p, device, marks, exec, work)
+                                  : cudaErrorInvalidConfiguration;
+}
+
+/* The workspace: marks, then what the solve needs, then what the pivoted solve needs. */
+struct Store {
+    size_t solve, pivoted, bytes;
+};
+
+static ps_status
+store_of(const ps_tridiag *t, const ps_options *options, const Planned &p,
+         const ps_cuda_device *device, Store *store)
+{
+    const bool marks = options->pivot == PS_PIVOT_AUTO;
+    size_t pivoted = 0;
+    const ps_status status = marks ? ps_cuda_pivoted_marked_work(t, &pivoted) : PS_OK;
+
+    store->solve = marks ? ps_cuda_padded(static_cast<size_t>(t->outer * t->inner)) : 0;
+    store->pivoted = store->solve + ps_cuda_padded(work_of(p, device));
+    store->bytes = store->pivoted + pivoted;
+    return status;
+}
+
+static ps_status
+work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    Store store = {};
+    Planned p;
+
+    if (device == nullptr || !plan_of(t, device, &p)) {
+        return PS_DEVICE_FAILURE;
+    }
+    const ps_status status = store_of(t, options, p, device, &store);
+    *bytes = store.bytes;
+    return status;
+}
+
+static const char *
+kernel_of(const Planned &p)
+{
+    if (p.is_long) {
+        return "partition two passes";
+    }
+    if (p.plan.shape.blocks > 1) {
+        return "partition cluster";
+    }
+    return p.plan.shape.warps > 1 ? "partition block" : "partition warp";
+}
+
+static ps_status
+solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+      ps_report *report)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    char *const memory = static_cast<char *>(exec->work);
+    Store store = {};
+    Planned p;
+
+    if (device == nullptr || !plan_of(t, device, &p)) {
+        return PS_DEVICE_FAILURE;
+    }
+    ps_status status = store_of(t, options, p, device, &store);
+    if (status != PS_OK) {
+        return status;
+    }
+    uint8_t *const marks =
+        store.solve > 0 ? reinterpret_cast<uint8_t *>(memory) : nullptr;
+    report->kernel = kernel_of(p);
+    status = ps_cuda_status(solve_planned(p, device, marks, exec, memory + store.solve));
+    if (status == PS_OK && marks != nullptr) {
+        status = ps_cuda_pivoted_marked(t, marks, exec, memory + store.pivoted);
+    }
+    return status;
+}
+
+const ps_cuda_method ps_cuda_partition = {work, solve};

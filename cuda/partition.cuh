@@ -1,0 +1,147 @@
+/* partition.cuh - the kernels of the partition method, included once a dtype.
+ *
+ * Blocks stay and take tile after tile: wait for the tile, eliminate it into registers,
+ * start the copies of the next tile into the same place, solve what is left through the
+ * levels of levels.cuh, substitute, store. Five words of memory traffic a row, 17
+ * operations and a reciprocal; as a tile is read before any of its x is written, x may
+ * be rhs.
+ */
+#ifndef PS_CUDA_PARTITION_CUH
+#define PS_CUDA_PARTITION_CUH
+
+#include "partition_worker.cuh"
+
+extern __shared__ int4 partition_memory[];
+
+/* Grid: any number of clusters of shape.blocks blocks. Shared: the arrays of the tile,
+ * then the cluster's meeting place. */
+template <typename Number, Top TOP, bool BY_ROW>
+__global__ void
+__launch_bounds__(Tuning<Number, BY_ROW>::threads)
+    partition_kernel(const __grid_constant__ Job<Number> job)
+{
+    __shared__ TileState state;
+    __shared__ Meeting<Number> meeting;
+    __shared__ uint8_t skip[Tuning<Number, BY_ROW>::threads];
+    constexpr int ROWS = Tuning<Number, BY_ROW>::rows;
+    using Work = Worker<Number, ROWS, TOP, BY_ROW>;
+    constexpr bool is_cluster = TOP == TOP_CLUSTER;
+    const int32_t blocks = is_cluster ? job.shape.blocks : 1;
+    const int32_t rank = is_cluster ? static_cast<int32_t>(blockIdx.x % blocks) : 0;
+    const int64_t first = blockIdx.x / blocks, step = gridDim.x / blocks;
+    Work worker(job, partition_memory, state, meeting, skip);
+    const Seat<ROWS> own(job.shape, rank);
+    Spot spot = {};
+
+    worker.tiles.init();
+    __syncthreads();
+    if (is_cluster) {
+        cluster_sync(); /* every block has started: its memory may be written */
+    }
+    for (int64_t tile = first - step; tile < job.tiling.tiles;
+         tile += step, worker.round++) {
+        const bool is_there = tile >= first; /* at first there is none but the next */
+        const Spot next = worker.spot_of(tile + step, rank);
+        Seat<ROWS> seat = own;
+
+        if (is_there) {
+            if (Work::in_parts) {
+                seat.move(job.shape, spot.block);
+            }
+            if (seat.slot >= spot.systems) {
+                seat.leave();
+            }
+            worker.tiles.wait(worker.turn());
+            __syncthreads();
+            worker.eliminate(seat, spot);
+            __syncthreads(); /* the tile is in registers */
+        }
+        if (tile + step < job.tiling.tiles) {
+            worker.tiles.load(next, worker.turn() ^ 1);
+        }
+        if (is_there) {
+            worker.finish(seat, spot);
+        }
+        spot = next;
+    }
+    stores_read();
+}
+
+template <typename Number> using PartitionKernel = void (*)(const Job<Number>);
+
+template <typename Number, bool BY_ROW>
+inline PartitionKernel<Number>
+partition_kernel_of(Top top)
+{
+    switch (top) {
+    case TOP_CLUSTER:
+        return partition_kernel<Number, TOP_CLUSTER, BY_ROW>;
+    case TOP_SEGMENT:
+        return partition_kernel<Number, TOP_SEGMENT, BY_ROW>;
+    case TOP_KNOWN:
+        return partition_kernel<Number, TOP_KNOWN, BY_ROW>;
+    default:
+        return partition_kernel<Number, TOP_BLOCK, BY_ROW>;
+    }
+}
+
+template <typename Number>
+inline cudaError_t
+blocks_that_fit(PartitionKernel<Number> kernel, const Plan &plan, int *fit)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr) {
+        return cudaErrorInvalidDevice;
+    }
+    const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        fit, kernel, plan.threads, plan.shared_bytes);
+    *fit *= device->processors;
+    return error;
+}
+
+/* Launch as many blocks as can be there at once, each with as many tiles as another. */
+template <typename Number>
+inline cudaError_t
+launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
+{
+    const PartitionKernel<Number> kernel = job.tiling.row_pitch == 1
+                                               ? partition_kernel_of<Number, true>(top)
+                                               : partition_kernel_of<Number, false>(top);
+    const int blocks = top == TOP_CLUSTER ? job.shape.blocks : 1;
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute cluster = {};
+
+    cudaError_t error = cudaFuncSetAttribute(
+        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes);
+    config.blockDim = dim3(plan.threads);
+    config.dynamicSmemBytes = plan.shared_bytes;
+    config.stream = stream;
+    cluster.id = cudaLaunchAttributeClusterDimension;
+    cluster.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+    config.attrs = &cluster;
+    config.numAttrs = blocks > 1 ? 1 : 0;
+
+    int fit = 0;
+    if (error == cudaSuccess && blocks > 8) {
+        error = cudaFuncSetAttribute(kernel,
+                                     cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    }
+    if (error == cudaSuccess) {
+        config.gridDim = dim3(blocks);
+        error = blocks > 1 ? cudaOccupancyMaxActiveClusters(&fit, kernel, &config)
+                           : blocks_that_fit(kernel, plan, &fit);
+    }
+    if (error == cudaSuccess && fit == 0) {
+        error = cudaErrorInvalidConfiguration;
+    }
+    if (error != cudaSuccess) {
+        return error;
+    }
+    const int64_t rounds = (job.tiling.tiles + fit - 1) / fit;
+    const int64_t units = (job.tiling.tiles + rounds - 1) / rounds;
+    config.gridDim = dim3(static_cast<unsigned>(units * blocks));
+    return cudaLaunchKernelEx(&config, kernel, job);
+}
+
+#endif

@@ -1,0 +1,16 @@
+/* pivoted_f64.cu - the pivoted solver for one dtype. */
+#include "pivoted_dtypes.h"
+#include "pivoted_launch.cuh"
+
+ps_status
+ps_cuda_pivoted_work_f64(const ps_tridiag *t, size_t *bytes)
+{
+    return pivot_work_bytes<double>(t, bytes);
+}
+
+ps_status
+ps_cuda_pivoted_run_f64(const ps_tridiag *t, const uint8_t *marks, const ps_exec *exec,
+                        void *work)
+{
+    return pivot_run<double>(t, marks, exec, work);
+}

@@ -1,0 +1,110 @@
+/* shared.h - solves with one matrix for all systems: 2 words an unknown.
+ *
+ * shared_plan.cu chooses a plan, shared_<dtype>.cu have the kernels. The matrix is
+ * eliminated by every block for itself, in the shadow of its first loads, or once by
+ * ps_cuda_shared_keep() into a store.
+ */
+#ifndef PS_CUDA_SHARED_H
+#define PS_CUDA_SHARED_H
+
+#include "engine.h"
+#include "operand.cuh"
+#include "shared_tile.cuh"
+
+#define PS_CUDA_SHARED_DTYPES(X) \
+    X(float, f32)                \
+    X(double, f64)               \
+    X(Complex<float>, c64)       \
+    X(Complex<double>, c128)
+
+/* What a thread holds: rows, odd so that neighbours meet different banks; how many
+ * threads a block may have; 2^steps + 1 warps share a system at most. */
+template <typename Number> struct SharedLimits {
+    static constexpr int rows = sizeof(Number) == 16 ? 9 : 17;
+    static constexpr int threads = sizeof(Number) == 4 ? 512 : 256;
+    static constexpr int steps = sizeof(Number) == 4 ? 4 : 3;
+    static constexpr int words = (3 * rows - 2) + (6 + 2 * 5) + 2; /* of a thread */
+    static constexpr int level_words = 6 + 2 * steps; /* of a lane, for the warps */
+};
+
+/* Who copies: the block all of a tile; each warp the rows it works on; or one lane of
+ * each warp, in bulk, what the warp works on. */
+typedef enum { COPY_BY_BLOCK, COPY_BY_WARP, COPY_IN_BULK } ps_cuda_shared_copies;
+
+/* How systems are shared out. A team solves a system: `warps` warps, or `width` lanes of
+ * one, each with a chunk of the rows. */
+typedef struct {
+    int32_t rows, width, warps;
+    int32_t teams;  /* of a block */
+    int32_t rounds; /* systems of a tile that a team solves one after the other */
+    int32_t pitch;  /* elements between the systems of a tile */
+    int32_t front;  /* of which are zeros, in front of a system */
+    int32_t stages; /* tiles in shared memory */
+    int32_t tile_bytes, exchange_bytes;
+    ps_cuda_shared_copies copies;
+} ps_cuda_shared_shape;
+
+/* What is known of an eliminated matrix, in front of its words. */
+typedef struct {
+    int32_t fault;     /* row of the first bad pivot, or INT32_MAX */
+    int32_t dominant;  /* in every row */
+    int32_t unused[2]; /* words are aligned */
+} ps_cuda_shared_note;
+
+/* A matrix, or the store that ps_cuda_shared_keep() has filled. */
+template <typename Number> struct SharedMatrix {
+    Input<Number> lower, diag, upper; /* batch strides are not read */
+    bool periodic, transposed, conjugated;
+    const ps_cuda_shared_note *note; /* not null: the store counts */
+};
+
+/* A batch as lines of systems, the lines cut into tiles, and the blocks that take them.
+ */
+typedef struct {
+    ps_cuda_shared_shape shape;
+    ps_cuda_route rhs, x;
+    int64_t lines, lanes;         /* lines of so many systems */
+    int64_t tiles;                /* of a line */
+    int64_t line_skip, tile_skip; /* from one tile of a block to its next */
+    int64_t line_info, lane_info; /* index of a system: steps along lines and lanes */
+    int64_t blocks;
+    int threads;
+    size_t shared_bytes;
+} ps_cuda_shared_plan;
+
+template <typename Number> struct SharedJob : ps_cuda_shared_plan {
+    SharedMatrix<Number> matrix;
+    int32_t *info;  /* null, or an entry a system */
+    uint8_t *marks; /* null, or 1 for each system if the matrix is not dominant, and then
+                       nothing is solved */
+};
+
+#define PS_DECLARE(number, name)                                               \
+    ps_status ps_cuda_shared_launch_##name(const SharedJob<number> &job,       \
+                                           cudaStream_t stream);               \
+    ps_status ps_cuda_shared_keep_##name(                                      \
+        const SharedMatrix<number> &matrix, const ps_cuda_shared_shape &shape, \
+        void *store, int32_t *info, uint8_t *mark, cudaStream_t stream);
+PS_CUDA_SHARED_DTYPES(PS_DECLARE)
+#undef PS_DECLARE
+
+/* shared_plan.cu: the team for systems of so many rows; a plan for those of `t`. */
+ps_cuda_shared_shape ps_cuda_shared_team(ps_dtype dtype, int64_t rows);
+ps_cuda_shared_plan ps_cuda_shared_plan_of(const ps_tridiag *t,
+                                           const ps_cuda_device *device);
+
+/* Whether one block can hold a system of so many rows; then `store` gets the bytes that
+ * its eliminated matrix takes. */
+bool ps_cuda_shared_fits(ps_dtype dtype, int64_t rows, size_t *store);
+
+/* Eliminate the matrix of `t`, or its transpose, into `store`. Tell *t->info, and in
+ * *mark whether it is not dominant; both may be null. */
+ps_status ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store,
+                              uint8_t *mark, cudaStream_t stream);
+
+/* Solve for the right-hand sides of `t` with its matrix, or with a store if that is not
+ * null, then conjugated if asked for. Marks and info as in SharedJob. */
+ps_status ps_cuda_shared_apply(const ps_tridiag *t, const void *store, bool conjugated,
+                               uint8_t *marks, cudaStream_t stream);
+
+#endif

@@ -1,0 +1,274 @@
+/* shared_factor.cuh - one matrix in the registers of a team of threads.
+ *
+ * make() eliminates it, solve() takes a right-hand side through it. Lanes join to warps
+ * through shuffles, warps to the team through shared memory.
+ */
+#ifndef PS_CUDA_SHARED_FACTOR_CUH
+#define PS_CUDA_SHARED_FACTOR_CUH
+
+#include "shared.h"
+#include "shared_levels.cuh"
+
+/* The place of a thread in its team, and the systems of a tile that are its: slots
+ * first + group, + step, and so on up to first + count; those of a warp or a team are
+ * neighbours. */
+struct SharedSeat {
+    int32_t team, chunk, lane, warp;
+    int32_t first_lane; /* of the warp: the one with row 0, or 0 */
+    int32_t start;      /* row of the chunk's row 0; negative: copies of y_left */
+    int32_t source;     /* the same for reading, of pads among the zeros in front */
+    int32_t chunks;     /* of the team */
+    int32_t first, group, step, count;
+
+    __device__ __forceinline__ SharedSeat(const ps_cuda_shared_shape &shape, int rows)
+    {
+        chunks = shape.width * shape.warps;
+        team = threadIdx.x / chunks;
+        chunk = threadIdx.x % chunks;
+        lane = chunk % shape.width;
+        warp = chunk / shape.width;
+        start = shape.rows - (chunks - chunk) * rows;
+        source = max(start, -rows);
+        first_lane = warp == 0 ? (chunks * rows - shape.rows) / rows : 0;
+        step = shape.warps == 1 ? 32 / shape.width : 1;
+        group = team % step;
+        count = step * shape.rounds;
+        first = team / step * count;
+    }
+};
+
+/* Where the warps of a block meet to eliminate a matrix: [team][warp]. */
+template <typename Number> struct SharedMeeting {
+    Frame<Number> frame[16];
+    Number level[SharedLimits<Number>::level_words * 32]; /* [word][warp of a team] */
+    int32_t fault;
+};
+
+/* Row `at` of a matrix or its transpose; in front of row 0, copies. */
+template <typename Number>
+__device__ __forceinline__ Row<Number>
+row_of(const SharedMatrix<Number> &matrix, int32_t at, int32_t rows)
+{
+    if (at < 0) {
+        return copy_row<Number>();
+    }
+    const bool has_lower = matrix.periodic || at > 0;
+    const bool has_upper = matrix.periodic || at < rows - 1;
+    const int64_t before = at > 0 ? at - 1 : rows - 1;
+    const int64_t behind = at < rows - 1 ? at + 1 : 0;
+    const Number *const lower = matrix.transposed
+                                    ? matrix.upper.data + before * matrix.upper.row
+                                    : matrix.lower.data + at * matrix.lower.row;
+    const Number *const upper = matrix.transposed
+                                    ? matrix.lower.data + behind * matrix.lower.row
+                                    : matrix.upper.data + at * matrix.upper.row;
+
+    return {has_lower ? *lower : Number(0), matrix.diag.data[at * matrix.diag.row],
+            has_upper ? *upper : Number(0), Number(0)};
+}
+
+/* A thread's part of an eliminated matrix. What joins the warps of a team is the same
+ * for all of them and stays in shared memory. */
+template <typename Number> struct SharedFactor {
+    using Limits = SharedLimits<Number>;
+    using Level = LevelFactor<Number, Limits::steps>;
+    static constexpr int rows = Limits::rows;
+
+    ChunkFactor<Number, rows> chunk;
+    LevelFactor<Number, 5> lanes;
+    CloseFactor<Number> close;
+
+    /* Eliminate. The note is that of the matrix in all threads. */
+    __device__ __forceinline__ ps_cuda_shared_note
+    make(const SharedMatrix<Number> &matrix, const ps_cuda_shared_shape &shape,
+         const SharedSeat &seat, SharedMeeting<Number> &meeting)
+    {
+        bool dominant = true;
+        Fault fault;
+        const auto row = [&](int i) {
+            const Row<Number> r = row_of(matrix, seat.start + i, shape.rows);
+            dominant = dominant && is_dominant(r.lower, r.diag, r.upper);
+            return r;
+        };
+
+        if (threadIdx.x == 0) {
+            meeting.fault = Fault::none;
+        }
+        const Frame<Number> own = chunk.make(row, seat.start, fault);
+        Frame<Number> s = lanes.make(own, seat.lane, shape.width, shape.width,
+                                     seat.start + rows - 1, fault);
+        const int first = seat.first_lane, last = shape.width - 1;
+
+        s.first_l = from_lane(s.first_l, first, shape.width);
+        s.first_u = from_lane(s.first_u, first, shape.width);
+        s.a = from_lane(s.a, last, shape.width);
+        s.b = from_lane(s.b, last, shape.width);
+        s.c = from_lane(s.c, last, shape.width);
+        if (shape.warps > 1) {
+            s = meet(s, shape, seat, meeting, fault);
+        }
+        close.make(s, matrix.periodic, shape.rows - 1, fault);
+
+        const int all_dominant = __syncthreads_and(dominant);
+        if (fault.row != Fault::none) {
+            atomicMin(&meeting.fault, fault.row);
+        }
+        __syncthreads();
+        return {meeting.fault, all_dominant, {}};
+    }
+
+    /* Of a system's right-hand side: the load of the thread's warp or group of lanes, and
+     * y in the terms of lanes. */
+    __device__ __forceinline__ Load<Number>
+    reduce(const Number *system, int width, const SharedSeat &seat, Number &y) const
+    {
+        Number rhs[rows];
+
+        read(system, seat, rhs);
+        return lanes.reduce(chunk.reduce(rhs), width, y);
+    }
+
+    /* Where that is the whole system: y before and at the end of it. */
+    __device__ __forceinline__ void finish(const Load<Number> &s, int width,
+                                           const SharedSeat &seat, bool periodic,
+                                           Number &y_left, Number &y_group) const
+    {
+        y_group = close.solve({from_lane(s.first, seat.first_lane, width),
+                               from_lane(s.d, width - 1, width)});
+        y_left = periodic ? y_group : Number(0);
+    }
+
+    /* Elsewhere the warps of a team tell each other their loads, */
+    __device__ __forceinline__ void publish(const Load<Number> &s, const SharedSeat &seat,
+                                            Load<Number> *team) const
+    {
+        if (seat.lane == seat.first_lane) {
+            team[seat.warp].first = s.first;
+        }
+        if (seat.lane == 31) {
+            team[seat.warp].d = s.d;
+        }
+    }
+
+    /* and find y before and at the end of each warp. `word` is a meeting's level. */
+    __device__ __forceinline__ void join(const Load<Number> *team, int count,
+                                         const Number *word, const SharedSeat &seat,
+                                         bool periodic, Number &y_left,
+                                         Number &y_group) const
+    {
+        const int last = count - 1;
+        Load<Number> s = {Number(0), Number(0)};
+        Level level;
+        Number y;
+
+        word += seat.lane;
+        level.each([&](Number &value) {
+            value = *word;
+            word += 32;
+        });
+
+        if (seat.lane <= last) {
+            s = team[seat.lane];
+        }
+        s = level.reduce(s, 32, y);
+
+        const Number end =
+            close.solve({from_lane(s.first, 0, 32), from_lane(s.d, last, 32)});
+        const Number start = periodic ? end : Number(0);
+
+        y = level.at(y, start, end);
+        y_group = from_lane(y, seat.warp, 32);
+        y_left = from_lane(y, max(seat.warp - 1, 0), 32);
+        y_left = seat.warp > 0 ? y_left : start;
+    }
+
+    /* x in place of the right-hand side. */
+    __device__ __forceinline__ void substitute(Number *system, int width,
+                                               const SharedSeat &seat, Number y,
+                                               Number y_left, Number y_group) const
+    {
+        Number x[rows];
+
+        read(system, seat, x);
+        y = lanes.at(y, y_left, y_group);
+
+        const Number before = from_before(y, 1, width);
+        chunk.substitute(x, seat.lane > 0 ? before : y_left, y);
+        write(system + seat.start, seat.start, x);
+    }
+
+    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
+    {
+        chunk.each(visit);
+        lanes.each(visit);
+        close.each(visit);
+    }
+
+  private:
+    /* Pads read the zeros in front of the system. */
+    static __device__ __forceinline__ void
+    read(const Number *system, const SharedSeat &seat, Number (&rhs)[rows])
+    {
+        system += seat.source;
+#pragma unroll
+        for (int i = 0; i < rows; i++) {
+            rhs[i] = system[i];
+        }
+    }
+
+    static __device__ __forceinline__ void write(Number *chunk_rows, int32_t start,
+                                                 const Number (&x)[rows])
+    {
+        if (start >= 0) {
+#pragma unroll
+            for (int i = 0; i < rows; i++) {
+                chunk_rows[i] = x[i];
+            }
+        }
+        else if (start > -rows) {
+#pragma unroll
+            for (int i = 1; i < rows; i++) {
+                if (i >= -start) {
+                    chunk_rows[i] = x[i];
+                }
+            }
+        }
+    }
+
+    __device__ __forceinline__ Frame<Number>
+    meet(const Frame<Number> &s, const ps_cuda_shared_shape &shape,
+         const SharedSeat &seat, SharedMeeting<Number> &meeting, Fault &fault)
+    {
+        const int lane = seat.lane, last = shape.warps - 1;
+        const Frame<Number> nobody = {Number(0), Number(0), Number(0), Number(1),
+                                      Number(0)};
+
+        if (lane == 0) {
+            meeting.frame[seat.team * shape.warps + seat.warp] = s;
+        }
+        __syncthreads();
+
+        const Frame<Number> mine =
+            lane <= last ? meeting.frame[seat.team * shape.warps + lane] : nobody;
+        const int32_t row = shape.rows - (last - lane) * 32 * rows - 1;
+        Level level;
+        Frame<Number> all = level.make(mine, lane, shape.warps, 32, row, fault);
+        Number *word = meeting.level + lane;
+
+        if (threadIdx.x < 32) {
+            level.each([&](const Number &value) {
+                *word = value;
+                word += 32;
+            });
+        }
+
+        all.first_l = from_lane(all.first_l, 0, 32);
+        all.first_u = from_lane(all.first_u, 0, 32);
+        all.a = from_lane(all.a, last, 32);
+        all.b = from_lane(all.b, last, 32);
+        all.c = from_lane(all.c, last, 32);
+        return all;
+    }
+};
+
+#endif

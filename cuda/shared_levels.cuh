@@ -1,0 +1,324 @@
+/* shared_levels.cuh - the partition method for a matrix that all systems share.
+ *
+ * What segment.cuh computes for matrix and right-hand side at once, cut in two: `make`
+ * eliminates the matrix and keeps the multipliers, `reduce` and `at` take a right-hand
+ * side through them. A thread holds ROWS rows, a warp joins its lanes by parallel
+ * cyclic reduction, a block its warps: 6 operations a row and 2 a step of the
+ * reduction, no division. Rows are aligned to the end of the system, and copies of
+ * their left neighbour fill up the front. No pivoting: for dominant matrices.
+ */
+#ifndef PS_CUDA_SHARED_LEVELS_CUH
+#define PS_CUDA_SHARED_LEVELS_CUH
+
+#include "segment.cuh"
+
+static constexpr unsigned whole_warp = 0xffffffffu;
+
+/* Shuffles within groups of `width` neighbouring lanes; lanes without a partner get
+ * their own value. */
+template <typename Real>
+__device__ __forceinline__ Real
+from_before(Real x, int delta, int width)
+{
+    return __shfl_up_sync(whole_warp, x, delta, width);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+from_before(Complex<Real> z, int delta, int width)
+{
+    return {from_before(z.re, delta, width), from_before(z.im, delta, width)};
+}
+
+template <typename Real>
+__device__ __forceinline__ Real
+from_behind(Real x, int delta, int width)
+{
+    return __shfl_down_sync(whole_warp, x, delta, width);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+from_behind(Complex<Real> z, int delta, int width)
+{
+    return {from_behind(z.re, delta, width), from_behind(z.im, delta, width)};
+}
+
+template <typename Real>
+__device__ __forceinline__ Real
+from_lane(Real x, int lane, int width)
+{
+    return __shfl_sync(whole_warp, x, lane, width);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+from_lane(Complex<Real> z, int lane, int width)
+{
+    return {from_lane(z.re, lane, width), from_lane(z.im, lane, width)};
+}
+
+/* a b, rounded by itself: what is subtracted from it then takes one operation. */
+__device__ __forceinline__ float
+product(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+
+__device__ __forceinline__ double
+product(double a, double b)
+{
+    return __dmul_rn(a, b);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+product(Complex<Real> a, Complex<Real> b)
+{
+    return a * b;
+}
+
+/* The matrix of a Segment: x_first = .. - first_l y_left - first_u y. */
+template <typename Number> struct Frame {
+    Number first_l, first_u, a, b, c;
+};
+
+/* The right-hand side of a Segment. */
+template <typename Number> struct Load {
+    Number first, d;
+};
+
+/* The rows of a thread: x_i = g_i - l_i y_left - u_i x_{i+1} for all but the last. */
+template <typename Number, int ROWS> struct ChunkFactor {
+    Number m[ROWS], p[ROWS - 1], u[ROWS - 1];
+
+    /* Eliminate rows(i), of which row i is row `start + i` of the system. */
+    template <typename Rows>
+    __device__ __forceinline__ Frame<Number> make(const Rows &rows, int32_t start,
+                                                  Fault &fault)
+    {
+        Number l(-1), above(0), first_l[ROWS - 1];
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            const Row<Number> row = rows(i);
+            const Number pivot = row.diag - row.lower * above;
+
+            fault.check(pivot, start + i);
+            p[i] = reciprocal(pivot);
+            m[i] = row.lower * p[i];
+            above = row.upper * p[i];
+            u[i] = above;
+            l = -(m[i] * l);
+            first_l[i] = l;
+        }
+        const Row<Number> last = rows(ROWS - 1);
+        Frame<Number> s = {Number(0), Number(-1), -(last.lower * l),
+                           last.diag - last.lower * above, last.upper};
+
+        m[ROWS - 1] = last.lower;
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            if (start + i >= 0) {
+                s.first_l = first_l[i] - u[i] * s.first_l;
+                s.first_u = -(u[i] * s.first_u);
+            }
+            else {
+                u[i] = Number(-1); /* hands x_first on; x of a pad is not asked for */
+            }
+        }
+        return s;
+    }
+
+    /* The load of right-hand sides. */
+    __device__ __forceinline__ Load<Number> reduce(const Number (&rhs)[ROWS]) const
+    {
+        Number g[ROWS - 1], s(0);
+
+        forward(rhs, Number(0), g);
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            s = g[i] - u[i] * s;
+        }
+        return {s, rhs[ROWS - 1] - m[ROWS - 1] * g[ROWS - 2]};
+    }
+
+    /* From right-hand sides to x: anew, with y_left known, so that the backward error is
+     * that of Thomas. */
+    __device__ __forceinline__ void substitute(Number (&rhs)[ROWS], Number y_left,
+                                               Number y) const
+    {
+        Number g[ROWS - 1];
+
+        forward(rhs, y_left, g);
+        rhs[ROWS - 1] = y;
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            rhs[i] = g[i] - u[i] * rhs[i + 1];
+        }
+    }
+
+    /* Take every word to visit(word). */
+    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
+    {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            visit(m[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            visit(p[i]);
+            visit(u[i]);
+        }
+    }
+
+  private:
+    __device__ __forceinline__ void forward(const Number (&rhs)[ROWS], Number y_left,
+                                            Number (&g)[ROWS - 1]) const
+    {
+        g[0] = product(rhs[0], p[0]) - m[0] * y_left;
+#pragma unroll
+        for (int i = 1; i < ROWS - 1; i++) {
+            g[i] = product(rhs[i], p[i]) - m[i] * g[i - 1];
+        }
+    }
+};
+
+/* Unit i of `count` neighbouring ones, a lane each, of which the last keeps its y: that
+ * of the group. STEPS steps of PCR serve 1 + 2^STEPS units. */
+template <typename Number, int STEPS> struct LevelFactor {
+    Number next;                   /* of the first x of the unit behind */
+    Number up[STEPS], down[STEPS]; /* of the rows that a step adds */
+    Number scale, l, u;            /* y = scale g - l y_left - u y_group */
+    Number left;                   /* in the last row, of the y before it */
+    Number first_u;                /* of the unit's own y in its first x */
+
+    /* The frame of the group: `first` is that of the lane which has its first row, the
+     * rest that of its last lane. `row` is the row of the unit's last unknown. */
+    __device__ __forceinline__ Frame<Number>
+    make(const Frame<Number> &s, int i, int count, int width, int32_t row, Fault &fault)
+    {
+        const int inner = count - 1; /* units whose y is eliminated */
+        const bool active = i < inner;
+        const Number next_l = from_behind(s.first_l, 1, width);
+        const Number next_u = from_behind(s.first_u, 1, width);
+        Number a = s.a, b = s.b - s.c * next_l, c = -(s.c * next_u);
+
+        next = active ? s.c : Number(0);
+        row = active ? row : Fault::none;
+        fault.check(b, row);
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) {
+            step(k, a, b, c, i, inner, width);
+            fault.check(b, row);
+        }
+        const Number p = reciprocal(b);
+
+        scale = active ? p : Number(0);
+        l = active ? a * p : Number(0);
+        u = active ? c * p : Number(-1);
+        left = i > 0 ? s.a : Number(0);
+        first_u = s.first_u;
+
+        Number before_l = from_before(l, 1, width), before_u = from_before(u, 1, width);
+        if (i == 0) {
+            before_l = Number(-1);
+            before_u = Number(0);
+        }
+        return {s.first_l - s.first_u * l, -(s.first_u * u), -(s.a * before_l),
+                s.b - s.a * before_u, s.c};
+    }
+
+    /* The load of the group, in the lanes of its frame; y becomes g of the formula. */
+    __device__ __forceinline__ Load<Number> reduce(const Load<Number> &s, int width,
+                                                   Number &y) const
+    {
+        y = s.d - next * from_behind(s.first, 1, width);
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) {
+            const Number before = from_before(y, 1 << k, width);
+            const Number behind = from_behind(y, 1 << k, width);
+
+            y = y - up[k] * before - down[k] * behind;
+        }
+        y = y * scale;
+        return {s.first - first_u * y, s.d - left * from_before(y, 1, width)};
+    }
+
+    __device__ __forceinline__ Number at(Number y, Number y_left, Number y_group) const
+    {
+        return y - l * y_left - u * y_group;
+    }
+
+    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
+    {
+        visit(next);
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) {
+            visit(up[k]);
+            visit(down[k]);
+        }
+        visit(scale);
+        visit(l);
+        visit(u);
+        visit(left);
+        visit(first_u);
+    }
+
+  private:
+    /* One step of PCR on rows a y_{i-r} + b y_i + c y_{i+r}, r = 2^k. Beyond the ends
+     * stand y_left and the group's y, which stay. */
+    __device__ __forceinline__ void step(int k, Number &a, Number &b, Number &c, int i,
+                                         int inner, int width)
+    {
+        const int reach = 1 << k;
+        const bool active = i < inner, has_up = active && i >= reach;
+        const bool has_down = active && i + reach < inner;
+        const Number p = reciprocal(b);
+        const Number up_p = from_before(p, reach, width);
+        const Number up_a = from_before(a, reach, width);
+        const Number up_c = from_before(c, reach, width);
+        const Number down_p = from_behind(p, reach, width);
+        const Number down_a = from_behind(a, reach, width);
+        const Number down_c = from_behind(c, reach, width);
+
+        up[k] = has_up ? a * up_p : Number(0);
+        down[k] = has_down ? c * down_p : Number(0);
+        if (has_up) {
+            b = b - up[k] * up_c;
+            a = -(up[k] * up_a);
+        }
+        if (has_down) {
+            b = b - down[k] * down_a;
+            c = -(down[k] * down_c);
+        }
+    }
+};
+
+/* The last row of a system: y = p d - first x_first. */
+template <typename Number> struct CloseFactor {
+    Number p, first;
+
+    __device__ __forceinline__ void make(const Frame<Number> &s, bool periodic,
+                                         int32_t row, Fault &fault)
+    {
+        const Number pivot = periodic ? s.a + s.b - s.c * (s.first_l + s.first_u) : s.b;
+
+        fault.check(pivot, row);
+        p = reciprocal(pivot);
+        first = periodic ? s.c * p : Number(0);
+    }
+
+    __device__ __forceinline__ Number solve(const Load<Number> &s) const
+    {
+        return product(s.d, p) - first * s.first;
+    }
+
+    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
+    {
+        visit(p);
+        visit(first);
+    }
+};
+
+#endif

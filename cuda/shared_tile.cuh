@@ -1,0 +1,166 @@
+/* shared_tile.cuh - tiles of right-hand sides and solutions between global and shared
+ * memory.
+ *
+ * A tile is some neighbouring systems, one after the other in shared memory whatever
+ * the layout outside. Whoever copies takes units of 16 bytes where everything is
+ * aligned, else elements.
+ */
+#ifndef PS_CUDA_SHARED_TILE_CUH
+#define PS_CUDA_SHARED_TILE_CUH
+
+#include "copy.cuh"
+
+/* How one operand is walked. Steps are bytes outside, pitches bytes in the tile. */
+typedef struct {
+    char *data;
+    int64_t lane_step, line_step; /* next system of a line of systems; next line */
+    int64_t unit_step;            /* next unit of a system */
+    int32_t lane_pitch, unit_pitch;
+    int32_t unit;   /* bytes: 16, or an element */
+    int32_t across; /* neighbouring threads take neighbouring systems, else units */
+    int32_t shift;  /* log2 of the number of threads side by side */
+} ps_cuda_route;
+
+/* What of the batch a tile holds: lines of systems are cut into tiles. */
+struct TileSpot {
+    int64_t line, first; /* the line, and the first system in it */
+    int32_t systems;
+};
+
+/* Rows of neighbouring systems of a tile, and the threads that copy them. */
+struct TilePart {
+    int32_t first, systems, begin, rows, me, threads;
+};
+
+/* How many units a Move takes at once. */
+template <int COUNT> struct Count {};
+
+/* move(outside, inside, step, pitch, Count) for the units of a part that this thread
+ * has: four at a time, then one by one. */
+template <typename Unit, typename Number, typename Move>
+__device__ __forceinline__ void
+walk(const ps_cuda_route &route, const TileSpot &spot, const TilePart &part, char *tile,
+     const Move &move)
+{
+    constexpr int elements = sizeof(Unit) / sizeof(Number);
+    const int32_t wide = 1 << route.shift;
+    const int32_t side = part.me & (wide - 1), behind = part.me >> route.shift;
+    const int32_t high = part.threads >> route.shift;
+    const int32_t unit = route.across ? behind : side;
+    const int32_t skip = route.across ? high : wide;
+    const int32_t lanes = route.across ? wide : high;
+    const int32_t begin = part.begin / elements + unit;
+    const int32_t units = part.rows / elements - unit;
+    const int64_t step = skip * route.unit_step;
+    const int32_t pitch = skip * route.unit_pitch;
+    const int32_t end = min(part.first + part.systems, spot.systems);
+    char *const from = route.data + spot.line * route.line_step +
+                       spot.first * route.lane_step + begin * route.unit_step;
+
+    tile += begin * route.unit_pitch;
+    for (int32_t s = part.first + (route.across ? side : behind); s < end; s += lanes) {
+        char *outside = from + s * route.lane_step;
+        char *inside = tile + s * route.lane_pitch;
+        int32_t left = units;
+
+        for (; left > 3 * skip; left -= 4 * skip) {
+            move(outside, inside, step, pitch, Count<4>());
+            outside += 4 * step;
+            inside += 4 * pitch;
+        }
+        for (; left > 0; left -= skip) {
+            move(outside, inside, step, pitch, Count<1>());
+            outside += step;
+            inside += pitch;
+        }
+    }
+}
+
+template <typename Unit> struct LoadUnits {
+    template <int COUNT>
+    __device__ __forceinline__ void operator()(const char *from, char *to, int64_t step,
+                                               int32_t pitch, Count<COUNT>) const
+    {
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            copy_async<sizeof(Unit)>(to + k * pitch, from + k * step);
+        }
+    }
+};
+
+template <typename Unit> struct StoreUnits {
+    template <int COUNT>
+    __device__ __forceinline__ void operator()(char *to, const char *from, int64_t step,
+                                               int32_t pitch, Count<COUNT>) const
+    {
+        Unit units[COUNT];
+
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            units[k] = *reinterpret_cast<const Unit *>(from + k * pitch);
+        }
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            *reinterpret_cast<Unit *>(to + k * step) = units[k];
+        }
+    }
+};
+
+/* Start the copies of a part's right-hand sides. */
+template <typename Number>
+__device__ __forceinline__ void
+load_part(const ps_cuda_route &route, const TileSpot &spot, const TilePart &part,
+          char *tile)
+{
+    if (route.unit == 16) {
+        walk<int4, Number>(route, spot, part, tile, LoadUnits<int4>());
+    }
+    else {
+        walk<Number, Number>(route, spot, part, tile, LoadUnits<Number>());
+    }
+}
+
+/* Store a part's solutions. */
+template <typename Number>
+__device__ __forceinline__ void
+store_part(const ps_cuda_route &route, const TileSpot &spot, const TilePart &part,
+           char *tile)
+{
+    if (route.unit == 16) {
+        walk<int4, Number>(route, spot, part, tile, StoreUnits<int4>());
+    }
+    else {
+        walk<Number, Number>(route, spot, part, tile, StoreUnits<Number>());
+    }
+}
+
+/* Close a group of copies, and wait until at most `left` groups are under way. */
+__device__ __forceinline__ void
+end_group()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void
+wait_for_group(int left)
+{
+#if __CUDA_ARCH__ >= 800
+    switch (left) {
+    case 0:
+        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        break;
+    case 1:
+        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        break;
+    case 2:
+        asm volatile("cp.async.wait_group 2;" ::: "memory");
+        break;
+    default:
+        asm volatile("cp.async.wait_group 3;" ::: "memory");
+    }
+#endif
+}
+
+#endif

@@ -1,0 +1,85 @@
+/* shared_worker.cuh - the systems of a tile through one matrix, in place. */
+#ifndef PS_CUDA_SHARED_WORKER_CUH
+#define PS_CUDA_SHARED_WORKER_CUH
+
+#include "shared_factor.cuh"
+
+/* Solves the systems of tiles. */
+template <typename Number> struct SharedWorker {
+    const ps_cuda_shared_shape &shape;
+    const SharedSeat &seat;
+    const SharedFactor<Number> &factor;
+    const Number *level;
+    bool periodic;
+    Load<Number> *exchange; /* [parity][round][warp of the block] */
+    Number *kept;           /* [round][thread] */
+    int parity;
+
+    /* The first `systems` of a tile. */
+    __device__ __forceinline__ void solve(Number *tile, int systems)
+    {
+        const int rounds =
+            min((systems - seat.first + seat.step - 1) / seat.step, shape.rounds);
+
+        tile += (seat.first + seat.group) * shape.pitch;
+        if (shape.warps == 1) {
+            solve_in_warps(tile, rounds);
+        }
+        else {
+            solve_in_teams(tile, rounds);
+        }
+    }
+
+  private:
+    __device__ __forceinline__ void solve_in_warps(Number *system, int rounds) const
+    {
+        for (int r = 0; r < rounds; r++) {
+            Number y, y_left, y_group;
+            const Load<Number> s = factor.reduce(system, shape.width, seat, y);
+
+            factor.finish(s, shape.width, seat, periodic, y_left, y_group);
+            factor.substitute(system, shape.width, seat, y, y_left, y_group);
+            system += seat.step * shape.pitch;
+        }
+    }
+
+    /* One barrier for all rounds. The exchange is used by turns: who writes to it again
+     * has met everybody who reads it now. */
+    __device__ __forceinline__ void solve_in_teams(Number *first, int rounds)
+    {
+        const int block_warps = blockDim.x / 32;
+        Load<Number> *const loads =
+            exchange + parity * shape.rounds * block_warps + seat.team * shape.warps;
+        Number *system = first, *keep = kept + threadIdx.x;
+        Load<Number> *team = loads;
+
+        for (int r = 0; r < rounds; r++) {
+            factor.publish(factor.reduce(system, 32, seat, *keep), seat, team);
+            system += shape.pitch;
+            keep += blockDim.x;
+            team += block_warps;
+        }
+        meet_team();
+        system = first;
+        keep = kept + threadIdx.x;
+        team = loads;
+        for (int r = 0; r < rounds; r++) {
+            Number y_left, y_group;
+
+            factor.join(team, shape.warps, level, seat, periodic, y_left, y_group);
+            factor.substitute(system, 32, seat, *keep, y_left, y_group);
+            system += shape.pitch;
+            keep += blockDim.x;
+            team += block_warps;
+        }
+        parity ^= 1;
+    }
+
+    __device__ __forceinline__ void meet_team() const
+    {
+        asm volatile("bar.sync %0, %1;" ::"r"(seat.team + 1), "r"(seat.chunks)
+                     : "memory");
+    }
+};
+
+#endif

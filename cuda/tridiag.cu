@@ -1,0 +1,125 @@
+/* tridiag.cu - which method a batch of systems takes. */
+#include "backend.h"
+#include "engine.h"
+
+/* From so many systems on, and up to so many rows, one thread a system is faster than
+ * one pass over the chip: rows of a dtype, neighbouring systems next to each other in
+ * memory or not. 0 rows: never. */
+struct Crossover {
+    int64_t systems, rows;
+};
+static constexpr Crossover crossovers[PS_DTYPE_COUNT][2] = {
+    /* scattered, neighbouring */
+    {{0, 0}, {0, 0}}, /* float32 */
+    {{0, 0}, {0, 0}}, /* float64 */
+    {{0, 0}, {0, 0}}, /* complex64 */
+    {{0, 0}, {0, 0}}, /* complex128 */
+};
+
+static bool
+prefers_thomas(const ps_tridiag *t)
+{
+    const ps_stride s = t->x.stride;
+    const bool neighbours = (t->inner > 1 ? s.inner : s.outer) == 1;
+    const Crossover c = crossovers[t->dtype][neighbours];
+
+    return t->rows <= c.rows && t->outer * t->inner >= c.systems;
+}
+
+static ps_method
+method_of(const ps_tridiag *t, const ps_options *options)
+{
+    if (options->method != PS_AUTO) {
+        return options->method;
+    }
+    if (options->pivot == PS_PIVOT_ALWAYS) {
+        return PS_PIVOTED;
+    }
+    return options->pivot == PS_PIVOT_NEVER && prefers_thomas(t) ? PS_THOMAS
+                                                                 : PS_PARTITION;
+}
+
+static const ps_cuda_method *
+implementation_of(const ps_tridiag *t, ps_method method)
+{
+    switch (method) {
+    case PS_THOMAS:
+        return &ps_cuda_thomas;
+    case PS_PARTITION:
+        return ps_cuda_shared_takes(t) ? &ps_cuda_shared : &ps_cuda_partition;
+    case PS_PIVOTED:
+        return &ps_cuda_pivoted;
+    default:
+        return &ps_cuda_reduction;
+    }
+}
+
+/* What a legal call comes down to; the method is concrete and the pivot its own. */
+struct Plan {
+    ps_options options;
+    const ps_cuda_method *method;
+};
+
+static Plan
+plan_of(const ps_tridiag *t, const ps_options *options)
+{
+    const ps_method method = method_of(t, options);
+
+    return {{method, ps_options_pivot(options), options->variant},
+            implementation_of(t, method)};
+}
+
+static bool
+is_empty(const ps_tridiag *t)
+{
+    return t->outer == 0 || t->inner == 0;
+}
+
+ps_status
+ps_cuda_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exec *,
+                     size_t *bytes)
+{
+    const ps_status status = ps_tridiag_check(t, options);
+
+    *bytes = 0;
+    if (status != PS_OK || is_empty(t)) {
+        return status;
+    }
+    const Plan p = plan_of(t, options);
+    return p.method->work(t, &p.options, bytes);
+}
+
+/* Systems solved with row exchanges, as far as the host can tell. */
+static int64_t
+pivoted_of(const ps_tridiag *t, ps_pivot pivot)
+{
+    switch (pivot) {
+    case PS_PIVOT_NEVER:
+        return 0;
+    case PS_PIVOT_ALWAYS:
+        return t->outer * t->inner;
+    default:
+        return is_empty(t) ? 0 : -1;
+    }
+}
+
+ps_status
+ps_cuda_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+                      ps_report *report)
+{
+    size_t bytes;
+    const ps_status status = ps_cuda_tridiag_work(t, options, exec, &bytes);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    const Plan p = plan_of(t, options);
+    *report = {p.options.method, 0, pivoted_of(t, p.options.pivot), nullptr, ""};
+    if (report->pivoted < 0) {
+        report->marks = static_cast<const uint8_t *>(exec->work);
+    }
+    return is_empty(t) ? PS_OK : p.method->solve(t, &p.options, exec, report);
+}

@@ -1,0 +1,174 @@
+"""Operands on the device, and the time that it takes, told by its own events."""
+
+import math
+from collections.abc import Callable
+from importlib import import_module
+from statistics import median
+from typing import Any
+
+from ._bench_gpu_cases import GpuCase
+
+# Solves of one batch in the cache that make one graph, and replays of it.
+IN_GRAPH, REPLAYS = 20, 15
+# Bytes of the copy: many times the cache, and long enough for the host to be ahead of the device.
+COPY_BYTES = 2**30
+
+
+def require_cupy() -> Any:
+    """Return CuPy, or raise ImportError with what to do."""
+    try:
+        return import_module("cupy")
+    except ImportError as error:
+        raise ImportError(f"the benchmark of the GPU needs CuPy: {error}") from None
+
+
+class DeviceBuffers:
+    """Random operands of one dtype on the device, viewed in the shape of each case.
+
+    Parameters
+    ----------
+    dtype : str
+        Name of the dtype.
+    size : int
+        Number of unknowns of the largest case.
+    """
+
+    def __init__(self, dtype: str, size: int) -> None:
+        self.cupy = cupy = require_cupy()
+        rng = cupy.random.default_rng(size)
+
+        def uniform() -> Any:
+            values = rng.random(size, dtype)
+            values -= 0.5
+            return values
+
+        self.lower, self.upper, self.rhs, self.any_diag = (uniform() for _ in range(4))
+        self.diag = cupy.abs(self.lower)
+        self.diag += cupy.abs(self.upper)
+        self.diag += 0.5
+        self.x = cupy.empty(size, dtype)
+
+    def system(self, case: GpuCase) -> list[Any]:
+        """Return lower, diag, upper, rhs and x of `case`."""
+        diag = self.any_diag if case.matrix == "pivoted" else self.diag
+        count = 1 if case.is_shared else case.systems
+        matrix = [self._view(a, case, count) for a in (self.lower, diag, self.upper)]
+        return [*matrix, *(self._view(a, case, case.systems) for a in (self.rhs, self.x))]
+
+    @staticmethod
+    def _view(flat: Any, case: GpuCase, systems: int) -> Any:
+        shape = case.shape(systems)
+        return flat[: math.prod(shape)].reshape(shape)
+
+
+class Clock:
+    """Times work on the current stream, each time after a copy that has emptied the cache.
+
+    The copies tell the bandwidth of the moment, and let the host enqueue the work while the device
+    is still busy with them, so that no time of the host is counted.
+
+    Parameters
+    ----------
+    copy_bytes : int
+        Bytes read by a copy; as many are written.
+    """
+
+    def __init__(self, copy_bytes: int = COPY_BYTES) -> None:
+        self._cupy = cupy = require_cupy()
+        self._source = cupy.ones(copy_bytes, "u1")
+        self._target = cupy.empty_like(self._source)
+        self.samples: list[float] = []
+        self.floors_and_times(_nothing, 1.0, 3)
+        self.samples.clear()
+
+    def floors_and_times(
+        self,
+        work: Callable[[], object],
+        size: float,
+        runs: int,
+        before: Callable[[], object] | None = None,
+    ) -> list[tuple[float, float]]:
+        """Time `work` and the copies around it.
+
+        Parameters
+        ----------
+        work : callable
+            Enqueues on the current stream.
+        size : float
+            Bytes that it has to move.
+        runs : int
+            How often.
+        before : callable, optional
+            Enqueued before the copy of each run, and not timed.
+
+        Returns
+        -------
+        list of (float, float)
+            For each run, seconds in which the copies around it move `size` bytes, and seconds.
+        """
+        cupy = self._cupy
+        marks = [[cupy.cuda.Event() for _ in range(3)] for _ in range(runs + 1)]
+        for k, (start, middle, end) in enumerate(marks):
+            if before is not None:
+                before()
+            start.record()
+            self._target.data.copy_from_device_async(
+                self._source.data, self._source.nbytes, cupy.cuda.get_current_stream()
+            )
+            middle.record()
+            if k < runs:
+                work()
+            end.record()
+        marks[-1][-1].synchronize()
+        copies = [
+            _seconds(cupy, start, middle) / (2 * self._source.nbytes) for start, middle, _ in marks
+        ]
+        self.samples += [1 / copy for copy in copies]
+        return [
+            (size * (copies[k] + copies[k + 1]) / 2, _seconds(cupy, *marks[k][1:]))
+            for k in range(runs)
+        ]
+
+    def in_cache(self, work: Callable[[], object]) -> float:
+        """Return the seconds of `work`, enqueued back to back in one graph."""
+        stream = self._cupy.cuda.get_current_stream()
+        stream.begin_capture()
+        for _ in range(IN_GRAPH):
+            work()
+        graph = stream.end_capture()
+        return self._replayed(lambda: graph.launch(stream), IN_GRAPH)
+
+    def back_to_back(self, work: Callable[[], object]) -> float:
+        """Return the seconds of `work`, enqueued many times, operands in the cache."""
+
+        def several() -> None:
+            for _ in range(IN_GRAPH):
+                work()
+
+        return self._replayed(several, IN_GRAPH)
+
+    def _replayed(self, work: Callable[[], object], count: int) -> float:
+        cupy = self._cupy
+        work()
+        times = []
+        for _ in range(REPLAYS):
+            start, end = cupy.cuda.Event(), cupy.cuda.Event()
+            start.record()
+            work()
+            end.record()
+            end.synchronize()
+            times.append(_seconds(cupy, start, end) / count)
+        return median(times)
+
+    def once(self, work: Callable[[], object]) -> float:
+        """Return the seconds of `work` once, by which the number of runs is chosen."""
+        ((_, seconds),) = self.floors_and_times(work, 0.0, 1)
+        return seconds
+
+
+def _nothing() -> None:
+    """Enqueue nothing."""
+
+
+def _seconds(cupy: Any, start: Any, end: Any) -> float:
+    return 1e-3 * float(cupy.cuda.get_elapsed_time(start, end))

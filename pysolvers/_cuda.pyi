@@ -1,0 +1,56 @@
+from typing import Any, Self, final
+
+from numpy import int32
+from numpy.typing import NDArray
+
+from ._core import ABI as ABI
+from ._core import DIRECTIONS as DIRECTIONS
+from ._core import DTYPES as DTYPES
+from ._core import MAX_ROWS as MAX_ROWS
+from ._core import METHODS as METHODS
+from ._core import NAME as NAME
+from ._core import PERIODIC as PERIODIC
+from ._core import PIVOTS as PIVOTS
+from ._core import SCHEMES as SCHEMES
+from ._core import SHORT_LOWER as SHORT_LOWER
+from ._core import SHORT_UPPER as SHORT_UPPER
+from ._core import STAGES as STAGES
+from ._core import STATUS as STATUS
+from ._core import TRANS as TRANS
+from ._core import WALLS as WALLS
+from ._core import Factor as Factor
+from ._core import cavity_iterate as cavity_iterate
+from ._core import copy as copy
+from ._core import default_threads as default_threads
+from ._core import describe as describe
+from ._core import factor_make as factor_make
+from ._core import tridiag_solve as tridiag_solve
+
+_Array = NDArray[Any]
+
+@final
+class Buffer:
+    def __new__(
+        cls, nbytes: int, device: int = 0, stream: int = 0, lasting: bool = False
+    ) -> Self: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def device(self) -> int: ...
+    @property
+    def nbytes(self) -> int: ...
+
+@final
+class Mark:
+    def __new__(cls, device: int = 0, stream: int = 0) -> Self: ...
+    @property
+    def passed(self) -> bool: ...
+
+def upload(address: int, host: _Array, device: int = 0, stream: int = 0, /) -> int: ...
+def download(host: _Array, address: int, device: int = 0, stream: int = 0, /) -> int: ...
+def relayout(to: _Array, source: _Array, device: int = 0, stream: int = 0, /) -> int: ...
+def fill_nan(x: _Array, info: NDArray[int32], device: int = 0, stream: int = 0, /) -> int: ...
+def order(first: int, second: int, device: int = 0, /) -> int: ...
+def wait(device: int = 0, stream: int = 0, /) -> int: ...
+def device_count() -> int: ...
+def unavailable() -> str | None: ...

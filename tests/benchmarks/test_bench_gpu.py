@@ -1,0 +1,298 @@
+"""The benchmark of the GPU: its cases and bars, its record, and what is made from the record."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import availability
+import pytest
+
+from pysolvers import _cli, _machine
+from pysolvers._bench_gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
+from pysolvers._bench_gpu_table import best_peer, misses, slow_against_peer, table
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def tools(monkeypatch):
+    """Let the modules of tools/ be imported."""
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+
+
+def entry_of(case):
+    """Return what a run of a case might have found."""
+    floor = case.words * case.unknowns * 4 / 4e12
+    entry = {**asdict(case), "words": case.words, "bar": case.bar, "time_bar": case.time_bar}
+    used = "partition" if case.method == "auto" else case.method
+    entry |= {"used": used, "kernel": "k", "error": 1.5, "seconds": 1.05 * floor}
+    entry |= {"peers": dict.fromkeys(case.peers, 5 * floor), "refused": {}}
+    if case.part != "cached":
+        entry |= {"floor": floor, "fraction": 0.952}
+    return entry | {"peer_bar": 4.0 if case.peers else None}
+
+
+@pytest.fixture
+def record(tools):
+    """A record of every case, with invented figures."""
+    from source_hash import source_hash
+
+    every = [case for dtype in DTYPES for part in PARTS for case in cases(part, dtype)]
+    gpu = {"name": "NVIDIA H200", "driver": "580.1", "memory": "143771 MiB"}
+    bench = {
+        "gpu": gpu,
+        "device": "a device",
+        "versions": {"cupy-cuda13x": "14.2.0", "cupy-cuda12x": None, "nvcc": "13.0.48"},
+        "sources": source_hash(),
+        "settings": {"quick": False, "runs": 15, "parts": list(PARTS)},
+        "copy": {"bandwidth": 4.27e12, "runs": 100},
+        "cases": [entry_of(case) for case in every],
+    }
+    seconds = {"one core": {"64": 0.05, "1024": 10.0}, "auto": {"64": 0.02, "1024": 0.05}}
+    return {
+        "gpu": gpu,
+        "sources": source_hash(),
+        "versions": bench["versions"] | {"driver": "580.1"},
+        "tests": {"passed": 10, "failed": 0, "skipped": 1, "exit_code": 0},
+        "sanitizers": {"memcheck": {"tool": "memcheck", "errors": 0, "passed": 4}},
+        "pta2020": {"grids": [64, 1024], "seconds": seconds},
+        "bench": bench,
+    }
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("quick", [False, True])
+def test_cases_of_a_part_have_the_shape_they_say(part, quick):
+    found = list(cases(part, "float32", quick=quick))
+
+    assert found
+    for case in found:
+        assert math.prod(case.shape()) == case.unknowns
+        assert case.shape()[case.axis_number] == case.rows
+        assert case.unknowns <= (2**16 if quick else UNKNOWNS)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "axis", "rows", "bars"),
+    [
+        ("own", "last", 31, (None, None)),
+        ("own", "last", 32, (0.95, 0.90)),
+        ("own", "last", 2048, (0.95, 0.90)),
+        ("own", "last", 3000, (0.90, 0.85)),
+        ("own", "last", 8192, (0.85, 0.80)),
+        ("own", "last", 16384, (0.80, 0.70)),
+        ("own", "last", 65536, (0.65, 0.60)),
+        ("own", "last", 2**20, (None, None)),
+        ("own", "first", 4096, (0.90, 0.88)),
+        ("own", "middle", 100, (0.90, 0.88)),
+        ("shared", "first", 512, (0.85, 0.85)),
+        ("factor", "last", 4096, (0.85, 0.85)),
+        ("pivoted", "last", 64, (0.85, 0.80)),
+        ("pivoted", "first", 64, (None, None)),
+        ("periodic", "last", 1000, (0.90, 0.85)),
+    ],
+)
+def test_bar_of_a_case(matrix, axis, rows, bars):
+    for dtype, bar in zip(DTYPES, bars, strict=True):
+        case = GpuCase(part="x", matrix=matrix, axis=axis, dtype=dtype, rows=rows, systems=640)
+        assert case.bar == bar
+
+
+def test_one_system_and_batches_in_the_cache_have_bars_of_their_own():
+    one = [case for case in cases("own", "float64") if case.systems == 1]
+    cached = {case.rows: case for case in cases("cached", "float64") if case.axis == "last"}
+
+    assert [case.bar for case in one] == [0.52]
+    assert {rows: case.time_bar for rows, case in cached.items()} == {1022: 20e-6, 512: 8e-6}
+    assert all(case.bar is None for case in cached.values())
+
+
+def test_case_misses_a_bar_by_being_slow_wrong_or_failing():
+    (case,) = (c for c in cases("own", "float32") if c.rows == 512)
+    good = entry_of(case)
+
+    assert not misses(good)
+    assert misses(good | {"fraction": 0.94})
+    assert misses(good | {"error": 1e9})
+    assert misses(good | {"error": math.nan})
+    assert misses(good | {"failure": "OutOfMemoryError: no"})
+
+
+def test_best_peer_is_the_fastest():
+    (case,) = (c for c in cases("strided", "float32") if (c.rows, c.axis) == (512, "first"))
+    entry = entry_of(case) | {"seconds": 1.0, "peers": {"slow": 9.0, "fast": 3.0}}
+
+    assert best_peer(entry) == ("fast", 3.0)
+    assert slow_against_peer(entry)
+    assert not slow_against_peer(entry | {"seconds": 0.5})
+
+
+def test_table_marks_what_misses(record):
+    record["bench"]["cases"][0]["fraction"] = 0.5
+    lines = list(table(record["bench"]))
+
+    assert len([line for line in lines if "float32" in line]) == sum(
+        entry["dtype"] == "float32" for entry in record["bench"]["cases"]
+    )
+    (first, *_) = (line for line in lines if "float32" in line)
+    assert "50%" in first
+    assert "!" in first
+    assert any(line.startswith("1 of ") and "bar miss" in line for line in lines)
+
+
+def test_without_a_gpu_the_benchmark_says_why(capsys):
+    if _machine.gpu() is not None:
+        pytest.skip("there is a GPU")
+
+    assert _cli.main(["bench", "gpu", "--quick"]) == 1
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert "cuda" in said.err
+
+
+def test_documents_get_their_tables(record):
+    import gpu_tables
+
+    short = list(gpu_tables.summary(record))
+    full = "\n".join(gpu_tables.everything(record))
+    paper = "\n".join(gpu_tables.pta2020(record))
+
+    assert "| 512 | 95% |" in "\n".join(short)
+    assert "4.8 ×" in "\n".join(short)
+    assert "nvcc 13.0.48" in short[-1]
+    assert "| pcr C3 |" in full
+    assert "memcheck: 0 errors in 4 tests" in full
+    assert "0.050 (200.0 ×)" in paper
+    assert "1.7 × to 38.45 ×, 8.6 at 1024²" in paper
+
+
+def test_pictures_are_drawn(record, monkeypatch, tmp_path):
+    import roofline
+
+    monkeypatch.setattr(roofline, "IMAGES", tmp_path / "images")
+    paths = list(roofline.pictures(record))
+
+    assert [path.name for path in paths] == ["gpu_roofline.png", "gpu_crossover.png"]
+    assert all(path.stat().st_size > 10000 for path in paths)
+
+
+def test_parts_become_a_record(record, tmp_path):
+    import gpu_record
+
+    sources = record["sources"]
+    parts = {
+        "tests": {"sources": sources, **record["tests"]},
+        "sanitizer-memcheck": {"sources": sources, **record["sanitizers"]["memcheck"]},
+        "pta2020": {"sources": sources, **record["pta2020"]},
+        "bench": record["bench"],
+    }
+    for name, part in parts.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(part))
+    path = gpu_record.merge(tmp_path, tmp_path / "made" / "h200.json")
+    made = json.loads(path.read_text())
+
+    assert made == record
+    assert [p.name for p in path.parent.iterdir()] == ["h200.json"]
+
+
+@pytest.mark.parametrize("wrong", ["missing", "other sources", "quick"])
+def test_parts_that_do_not_fit_make_no_record(record, tmp_path, wrong):
+    import gpu_record
+
+    tests = {"sources": "0" * 64 if wrong == "other sources" else record["sources"]}
+    bench = record["bench"] | {"settings": {"quick": wrong == "quick"}}
+    for name, part in (("tests", tests), ("bench", bench), ("pta2020", {"seconds": {}})):
+        if wrong != "missing" or name != "bench":
+            (tmp_path / f"{name}.json").write_text(json.dumps(part))
+
+    with pytest.raises(SystemExit, match=r"missing|other sources|quick"):
+        gpu_record.merge(tmp_path, tmp_path / "h200.json")
+    assert not (tmp_path / "h200.json").exists()
+
+
+def test_check_compares_the_record_with_the_sources(record, monkeypatch, tmp_path, capsys):
+    import gpu_record
+
+    monkeypatch.setattr(gpu_record, "RESULTS", tmp_path)
+    monkeypatch.setattr(gpu_record, "ROOT", tmp_path)
+    assert gpu_record.check() == 1
+    assert "no record" in capsys.readouterr().err
+
+    path = tmp_path / "h200.json"
+    path.write_text(json.dumps(record))
+    assert gpu_record.check() == 0
+
+    path.write_text(json.dumps(record | {"sources": "0" * 64}))
+    assert gpu_record.check() == 1
+    assert "h200.json is a record of other sources" in capsys.readouterr().err
+
+
+def test_committed_record_can_be_checked_from_the_shell():
+    run = subprocess.run(
+        [sys.executable, ROOT / "tools" / "gpu_record.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert run.returncode in (0, 1)
+    assert (run.returncode == 0) == (run.stderr == "")
+
+
+def test_counts_of_a_report(tools, tmp_path):
+    import gpu_record
+
+    report = tmp_path / "junit.xml"
+    report.write_text(
+        '<testsuites><testsuite tests="9" failures="1" errors="2" skipped="3"/></testsuites>'
+    )
+
+    assert gpu_record.counts(report) == {"passed": 3, "failed": 3, "skipped": 3}
+    assert gpu_record.slug("NVIDIA H200") == "h200"
+    assert gpu_record.slug("NVIDIA GeForce RTX 4090") == "geforce-rtx-4090"
+
+
+def test_compiler_and_gpu_are_told_if_they_are_here(monkeypatch, tmp_path):
+    for name, text in (
+        ("nvcc", "Cuda compilation tools, release 13.0, V13.0.48"),
+        ("nvidia-smi", "NVIDIA H200, 580.159.03, 143771 MiB"),
+    ):
+        tool = tmp_path / name
+        tool.write_text(f"#!/bin/sh\necho '{text}'\n")
+        tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    assert _machine.nvcc() == "13.0.48"
+    assert _machine.gpu() == {
+        "name": "NVIDIA H200",
+        "driver": "580.159.03",
+        "memory": "143771 MiB",
+    }
+
+    monkeypatch.setenv("PATH", str(tmp_path / "empty"))
+    assert _machine.nvcc() is None
+    assert _machine.gpu() is None
+
+
+@pytest.mark.gpu
+def test_every_part_runs_on_the_device(tmp_path, pytestconfig):
+    if "cuda" not in availability.required(pytestconfig) and availability.missing("cuda"):
+        pytest.skip(availability.missing("cuda"))
+    path = tmp_path / "bench.json"
+    command = ["bench", "gpu", "--quick", "--json", str(path)]
+    run = subprocess.run(
+        [sys.executable, "-m", "pysolvers", *command],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+
+    assert run.returncode == 0, run.stdout + run.stderr
+    record = json.loads(path.read_text())
+    assert {entry["part"] for entry in record["cases"]} == set(PARTS)
+    assert not [entry for entry in record["cases"] if not entry["error"] < 1e4]

@@ -1,0 +1,230 @@
+"""A device made of protected host memory: what runs without a GPU of the way to one.
+
+`Device` stands for the extension ``pysolvers._cuda``. Its memory can be touched only
+inside its own calls, which the CPU backend answers; whoever else reads or writes there
+ends the process. `Array` is an array of a library that lives in this memory.
+"""
+
+import contextlib
+import ctypes
+import ctypes.util
+import mmap
+import types
+
+import numpy as np
+
+from pysolvers import _core
+
+_CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
+_ALIGNMENT = 256
+
+_libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
+
+
+def _as_host(address, nbytes):
+    return np.frombuffer((ctypes.c_char * nbytes).from_address(address), np.uint8)
+
+
+class Device:
+    """The module, with one method for each function of the binding."""
+
+    NAME = "cuda"
+    SIZE = 1 << 24
+
+    def __init__(self):
+        self._memory = mmap.mmap(-1, self.SIZE)
+        self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
+        self._next = self._base
+        self._depth = 0
+        self.live = 0
+        self.calls = []
+        self._protect(_CLOSED)
+
+        device = self
+
+        class Buffer:
+            def __init__(self, nbytes, ordinal=0, stream=0, lasting=False, /):
+                self.address = device._allocate(nbytes)
+                self.nbytes = nbytes
+                self.device = ordinal
+                self.lasting = lasting
+                device.live += 1
+
+            def __del__(self):
+                device.live -= 1
+
+        class Mark:
+            passed = False
+
+            def __init__(self, ordinal=0, stream=0, /):
+                device.calls.append(("mark", stream))
+
+        self.Buffer = Buffer
+        self.Mark = Mark
+
+    def __getattr__(self, name):
+        return getattr(_core, name)
+
+    def _protect(self, how):
+        if _libc.mprotect(ctypes.c_void_p(self._base), ctypes.c_size_t(self.SIZE), how):
+            raise OSError(ctypes.get_errno(), "mprotect")
+
+    def _allocate(self, nbytes):
+        address = self._next if nbytes else 0
+        self._next += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        if self._next > self._base + self.SIZE:
+            raise MemoryError
+        return address
+
+    @contextlib.contextmanager
+    def open(self):
+        """Memory that may be touched."""
+        self._depth += 1
+        self._protect(_OPEN)
+        yield
+        self._depth -= 1
+        if not self._depth:
+            self._protect(_CLOSED)
+
+    def array(self, values):
+        """Return an `Array` with these values, its axes in the same order in memory."""
+        return Array(self, np.asarray(values))
+
+    def unavailable(self):
+        return None
+
+    def device_count(self):
+        return 1
+
+    def upload(self, address, host, ordinal=0, stream=0, /):
+        assert host.flags.c_contiguous or host.flags.f_contiguous
+        self.calls.append(("upload", host.nbytes))
+        with self.open():
+            _as_host(address, host.nbytes)[:] = np.frombuffer(host.tobytes("A"), np.uint8)
+        return 0
+
+    def download(self, host, address, ordinal=0, stream=0, /):
+        assert host.flags.c_contiguous and host.flags.writeable
+        self.calls.append(("download", host.nbytes))
+        with self.open():
+            host.reshape(-1).view(np.uint8)[:] = _as_host(address, host.nbytes)
+        return 0
+
+    def relayout(self, to, from_, ordinal=0, stream=0, /):
+        self.calls.append(("relayout", to.shape))
+        assert to.shape == from_.shape
+        with self.open():
+            to[...] = from_
+        return 0
+
+    def fill_nan(self, x, info, ordinal=0, stream=0, /):
+        self.calls.append(("fill_nan", stream))
+        with self.open():
+            x[info != 0] = np.nan
+        return 0
+
+    def order(self, first, second, ordinal=0, /):
+        self.calls.append(("order", first, second))
+        return 0
+
+    def wait(self, ordinal=0, stream=0, /):
+        self.calls.append(("wait", stream))
+        return 0
+
+    def tridiag_solve(self, *arguments):
+        *arguments, _variant, _, stream, count = arguments
+        self.calls.append(("solve", stream))
+        with self.open():
+            status, report = _core.tridiag_solve(*arguments)
+        if status:
+            return status, None
+        pivoted = report["pivoted"] if count else -1
+        return status, {**report, "pivoted": pivoted, "kernel": "fake", "threads": 0}
+
+    def factor_make(self, *arguments):
+        *arguments, _, stream = arguments
+        self.calls.append(("make", stream))
+        with self.open():
+            status, report, factor = _core.factor_make(*arguments)
+        return status, report and {**report, "pivoted": -1}, factor and _Factor(self, factor)
+
+
+class _Factor:
+    def __init__(self, device, factor):
+        self._device = device
+        self._factor = factor
+        self.nbytes = factor.nbytes
+
+    def solve(self, *arguments):
+        *arguments, stream = arguments
+        self._device.calls.append(("solve", stream))
+        with self._device.open():
+            return self._factor.solve(*arguments)
+
+
+class Array:
+    """An array of a library without DLPack, in the memory of a device."""
+
+    def __init__(self, device, values, *, stream=None, readonly=False):
+        self.device = device
+        order = sorted(range(values.ndim), key=lambda k: -abs(values.strides[k]))
+        block = np.ascontiguousarray(values.transpose(order))
+        address = device._allocate(values.nbytes)
+        if values.nbytes:
+            device.upload(address, block)
+            device.calls.pop()
+        step, strides = values.itemsize, [0] * values.ndim
+        for axis in reversed(order):
+            strides[axis] = step
+            step *= values.shape[axis]
+        self.__cuda_array_interface__ = {
+            "data": (address, readonly),
+            "shape": values.shape,
+            "strides": tuple(strides),
+            "stream": stream,
+            "typestr": values.dtype.str,
+            "version": 3,
+        }
+
+    def view(self, index):
+        """Return a view, as indexing does."""
+        shadow = self._shadow()[index]
+        other = object.__new__(Array)
+        other.device = self.device
+        other.__cuda_array_interface__ = {
+            **self.__cuda_array_interface__,
+            "data": shadow.__array_interface__["data"],
+            "shape": shadow.shape,
+            "strides": shadow.strides,
+        }
+        return other
+
+    def get(self):
+        """Return the values."""
+        with self.device.open():
+            return np.array(self._shadow())
+
+    def _shadow(self):
+        memory = types.SimpleNamespace()
+        memory.__array_interface__ = {
+            key: self.__cuda_array_interface__[key]
+            for key in ("data", "shape", "strides", "typestr", "version")
+        }
+        return np.asarray(memory)
+
+    def __array__(self, *_args, **_options):
+        raise TypeError("this array is not to be converted")
+
+
+class View:
+    """What a StridedMemoryView tells of an `Array`."""
+
+    def __init__(self, array, *, stream_ptr):
+        interface = array.__cuda_array_interface__
+        self.exporting_obj = array
+        self.ptr, self.readonly = interface["data"]
+        self.shape = interface["shape"]
+        self.dtype = np.dtype(interface["typestr"])
+        self.strides = tuple(stride // self.dtype.itemsize for stride in interface["strides"])
+        self.device_id = 0
+        array.device.calls.append(("view", stream_ptr))

@@ -1,0 +1,264 @@
+"""Arrays of every library on a device: the answers of NumPy, in arrays of that library."""
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+
+DTYPES = ("f4", "f8", "c8", "c16")
+
+
+def agree(x, expected):
+    """Whether answers agree to what two stable methods give for a dominant system."""
+    tolerance = 200 * oracle.eps(expected.dtype)
+    np.testing.assert_allclose(x, expected, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_any_axis_and_dtype(library, dominant, dtype, periodic, axis):
+    operands = dominant((5, 33, 6), dtype)
+    expected = pysolvers.solve_tridiagonal(*operands, axis=axis, periodic=periodic)
+
+    x = pysolvers.solve_tridiagonal(*map(library.array, operands), axis=axis, periodic=periodic)
+
+    assert library.is_kind(x)
+    agree(library.get(x), expected)
+
+
+@pytest.mark.parametrize("method", oracle.METHODS)
+def test_every_method(library, dominant, method):
+    operands = dominant((7, 300))
+    expected = pysolvers.solve_tridiagonal(*operands, method="thomas")
+
+    x = pysolvers.solve_tridiagonal(*map(library.array, operands), method=method)
+
+    agree(library.get(x), expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("operand", range(4))
+@pytest.mark.parametrize(
+    "index", [np.s_[:, ::2, :], np.s_[::3, :, ::2], np.s_[::-1, :, ::-2], np.s_[1:, 2:, 3:]]
+)
+def test_any_strides(library, dominant, axis, operand, index):
+    hosts = dominant((6, 8, 10))
+    smaller = tuple(slice(n) for n in hosts[0][index].shape)
+    arrays = [library.array(host) for host in hosts]
+    for k in range(4):
+        part = index if k == operand else smaller
+        try:
+            arrays[k] = library.view(arrays[k], part)
+        except NotImplementedError as error:
+            pytest.skip(f"no such array: {error}")
+        hosts[k] = hosts[k][part]
+
+    x = pysolvers.solve_tridiagonal(*arrays, axis=axis)
+
+    agree(library.get(x), pysolvers.solve_tridiagonal(*hosts, axis=axis))
+
+
+def test_operand_that_does_not_merge_is_copied(streaming, dominant):
+    hosts = dominant((3, 4, 5, 6))
+    hosts[2] = np.asfortranarray(hosts[2])
+
+    x, info = pysolvers.solve_tridiagonal(
+        *map(streaming.array, hosts), on_singular="ignore", return_info=True
+    )
+
+    agree(streaming.get(x), pysolvers.solve_tridiagonal(*hosts))
+    assert info.copied == ("upper",)
+    assert (info.backend, info.singular, info.singular_rows, info.seconds) == (
+        "cuda",
+        None,
+        None,
+        None,
+    )
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_broadcast_scalars_and_short_off_diagonals(library, rng, dtype):
+    rhs = oracle.uniform(rng, (4, 6, 50), dtype)
+    short = oracle.uniform(rng, (6, 49), dtype)
+    diag = np.full(50, 5, dtype)
+    expected = pysolvers.solve_tridiagonal(short, diag, -1, rhs)
+
+    x = pysolvers.solve_tridiagonal(
+        library.array(short), library.array(diag), -1, library.array(rhs)
+    )
+
+    agree(library.get(x), expected)
+
+
+def test_shared_matrix(library, rng):
+    rhs = rng.standard_normal((100, 64))
+    lower, diag, upper = (array[0] for array in oracle.dominant(rng, (1, 64))[:3])
+
+    x = pysolvers.solve_tridiagonal(*map(library.array, (lower, diag, upper, rhs)))
+
+    agree(library.get(x), pysolvers.solve_tridiagonal(lower, diag, upper, rhs))
+
+
+def test_inputs_are_left_alone(library, dominant):
+    hosts = dominant((4, 70))
+    arrays = [library.array(host) for host in hosts]
+
+    pysolvers.solve_tridiagonal(*arrays)
+
+    for array, host in zip(arrays, hosts, strict=True):
+        np.testing.assert_array_equal(library.get(array), host)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_out_and_in_place(mutable, dominant, axis):
+    hosts = dominant((40, 50))
+    arrays = [mutable.array(host) for host in hosts]
+    out = mutable.array(np.zeros((40, 50)))
+    expected = pysolvers.solve_tridiagonal(*hosts, axis=axis)
+
+    assert pysolvers.solve_tridiagonal(*arrays, axis=axis, out=out) is out
+    agree(mutable.get(out), expected)
+    assert pysolvers.solve_tridiagonal(*arrays, axis=axis, out=arrays[3]) is arrays[3]
+    agree(mutable.get(arrays[3]), expected)
+
+
+def test_out_that_does_not_merge(streaming, dominant):
+    hosts = dominant((3, 4, 5))
+    wide = streaming.array(np.full((3, 8, 10), 7.0))
+    out = streaming.view(wide, np.s_[:, ::2, ::2])
+
+    pysolvers.solve_tridiagonal(*map(streaming.array, hosts), axis=0, out=out)
+
+    agree(streaming.get(out), pysolvers.solve_tridiagonal(*hosts, axis=0))
+    assert (streaming.get(wide)[:, 1::2] == 7).all()
+
+
+def test_memory_order_of_the_right_hand_side_is_kept(mutable, dominant):
+    hosts = [np.asfortranarray(host) for host in dominant((8, 9))]
+
+    x = pysolvers.solve_tridiagonal(*map(mutable.array, hosts), axis=0)
+
+    strides = x.stride() if hasattr(x, "stride") else x.strides
+    assert strides[0] < strides[1]
+    agree(mutable.get(x), pysolvers.solve_tridiagonal(*hosts, axis=0))
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0), (3, 1)])
+def test_empty_batches_and_single_rows(library, shape):
+    arrays = [library.array(np.full(shape, 2.0)) for _ in range(4)]
+
+    x = pysolvers.solve_tridiagonal(*arrays)
+
+    assert library.get(x).tolist() == np.ones(shape).tolist()
+
+
+def singular(dominant):
+    hosts = dominant((5, 40))
+    for host in hosts[:3]:
+        host[3] = 0
+    return hosts
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_singular_systems(library, dominant, axis):
+    hosts = [host.swapaxes(axis, 1) for host in singular(dominant)]
+    arrays = [library.array(host) for host in hosts]
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        pysolvers.solve_tridiagonal(*arrays, axis=axis)
+    assert caught.value.systems.tolist() == [[3]]
+    with pytest.warns(pysolvers.SingularSystemWarning):
+        pysolvers.solve_tridiagonal(*arrays, axis=axis, on_singular="warn")
+    x = library.get(pysolvers.solve_tridiagonal(*arrays, axis=axis, on_singular="nan"))
+    assert np.isnan(x).all(axis=axis).tolist() == [False, False, False, True, False]
+    assert np.isnan(x).sum() == 40
+
+
+@pytest.mark.parametrize("batch", [(), (6,), (2, 3)])
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+def test_factors(library, rng, dominant, batch, trans):
+    *matrix, _ = dominant((*batch, 70), "c16")
+    rhs = oracle.uniform(rng, (4, *batch, 70), "c16")
+    expected = pysolvers.factor_tridiagonal(*matrix).solve(rhs, trans=trans)
+
+    factor = pysolvers.factor_tridiagonal(*map(library.array, matrix))
+    x = factor.solve(library.array(rhs), trans=trans)
+
+    assert library.is_kind(x)
+    agree(library.get(x), expected)
+    agree(factor.solve(rhs, trans=trans), expected)
+    factor.refactor(*(library.array(2 * diagonal) for diagonal in matrix))
+    agree(2 * library.get(factor.solve(library.array(rhs), trans=trans)), expected)
+
+
+def test_factors_give_nan_for_singular_matrices(library, dominant):
+    hosts = singular(dominant)
+    factor = pysolvers.factor_tridiagonal(*map(library.array, hosts[:3]), on_singular="nan")
+
+    x = library.get(factor.solve(library.array(np.stack([hosts[3]] * 2))))
+
+    assert np.isnan(x).all(axis=(0, 2)).tolist() == [False, False, False, True, False]
+
+
+def test_arrays_that_cannot_be_used_are_refused(library, dominant):
+    hosts = dominant((4, 6))
+    arrays = [library.array(host) for host in hosts]
+    solve = pysolvers.solve_tridiagonal
+
+    with pytest.raises(TypeError, match=r"on cuda:0, but rhs is a numpy.ndarray"):
+        solve(*arrays[:3], hosts[3])
+    with pytest.raises(TypeError, match=r"lower is a numpy.ndarray"):
+        solve(*hosts[:3], arrays[3])
+    with pytest.raises(TypeError, match=r"out is a numpy.ndarray"):
+        solve(*arrays, out=hosts[3])
+    with pytest.raises(ValueError, match="device is 'cpu'"):
+        solve(*arrays, device="cpu")
+    with pytest.raises(TypeError, match="diag: need float32"):
+        solve(arrays[0], library.array(np.full((4, 6), 4)), arrays[2], arrays[3])
+    with pytest.raises(TypeError, match="diag is float32"):
+        solve(arrays[0], library.array(hosts[1].astype("f4")), arrays[2], arrays[3])
+    with pytest.raises(ValueError, match="shapes do not broadcast"):
+        solve(arrays[0], library.array(np.full((3, 6), 4.0)), arrays[2], arrays[3])
+
+
+def test_out_that_cannot_be_written_is_refused(mutable, dominant):
+    arrays = [mutable.array(host) for host in dominant((4, 6))]
+
+    with pytest.raises(ValueError, match="out overlaps diag"):
+        pysolvers.solve_tridiagonal(*arrays, out=arrays[1])
+    with pytest.raises(ValueError, match="shape"):
+        pysolvers.solve_tridiagonal(*arrays, out=mutable.array(np.zeros((4, 7))))
+    with pytest.raises(TypeError, match="float32"):
+        pysolvers.solve_tridiagonal(*arrays, out=mutable.array(np.zeros((4, 6), "f4")))
+
+
+def test_arrays_of_two_libraries_meet(dominant):
+    cupy, torch = pytest.importorskip("cupy"), pytest.importorskip("torch")
+    hosts = dominant((4, 60))
+    arrays = [cupy.asarray(host) for host in hosts]
+
+    x = pysolvers.solve_tridiagonal(*arrays[:3], torch.from_numpy(hosts[3]).cuda())
+
+    assert isinstance(x, torch.Tensor)
+    agree(x.cpu().numpy(), pysolvers.solve_tridiagonal(*hosts))
+
+
+def test_immutable_out_is_refused(dominant):
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    arrays = [jax.device_put(host) for host in dominant((4, 6))]
+
+    with pytest.raises(TypeError, match="out must be writeable"):
+        pysolvers.solve_tridiagonal(*arrays, out=arrays[3])
+
+
+def test_tensors_that_are_not_what_their_memory_says_are_refused(dominant):
+    torch = pytest.importorskip("torch")
+    lower, diag, upper, rhs = (torch.from_numpy(a).cuda() for a in dominant((4, 6), "c16"))
+
+    with pytest.raises(TypeError, match="rhs requires a gradient"):
+        pysolvers.solve_tridiagonal(lower, diag, upper, rhs.clone().requires_grad_())
+    with pytest.raises(TypeError, match="upper is a lazy conjugate"):
+        pysolvers.solve_tridiagonal(lower, diag, upper.conj(), rhs)

@@ -1,0 +1,243 @@
+"""The lid-driven cavity on a GPU has the fields of the CPU, whatever the method."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers.flow import CavityResult, LidDrivenCavity
+
+_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+pytestmark = pytest.mark.gpu
+
+LINE_METHODS = ["thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
+CORNERS = ((0, 0), (0, -1), (-1, 0), (-1, -1))
+
+
+@pytest.fixture(autouse=True)
+def _device():
+    if reason := _cuda.unavailable():
+        pytest.skip(reason)
+
+
+def fields(cavity):
+    """Return psi and omega, the corners of which have no meaning."""
+    omega = cavity.omega.copy()
+    for corner in CORNERS:
+        omega[corner] = 0
+    return cavity.psi.copy(), omega
+
+
+def assert_same_fields(here, there, tolerance=1e-12):
+    for x, y in zip(fields(here), fields(there), strict=True):
+        np.testing.assert_allclose(x, y, rtol=0, atol=tolerance * np.abs(y).max())
+
+
+def assert_same_bits(here, there):
+    for x, y in zip(fields(here), fields(there), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def pair(*args, **options):
+    """Return the same cavity on the GPU and on the CPU, there on one thread if it is small."""
+    threads = 1 if args[1] < 500 else None
+    here = LidDrivenCavity(*args, device="cuda", **options)
+    return here, LidDrivenCavity(*args, threads=threads, **options)
+
+
+@pytest.mark.parametrize("n", [5, 6, 7, 17, 33, 64, 65, 129, 255, 257, 300])
+@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
+def test_fields_are_those_of_the_cpu(n, method):
+    here, there = pair(5 if n < 9 else 100 if n < 100 else 1000, n, method=method)
+
+    here.iterate(100)
+    there.iterate(100)
+
+    assert_same_fields(here, there)
+    assert here.residual == pytest.approx(there.residual, rel=1e-7, abs=1e-9)
+    assert here.iterations == 100
+
+
+@pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
+@pytest.mark.parametrize("direction", ["alternate", "x", "y"])
+def test_walls_and_directions(wall, direction):
+    here, there = pair(100, 40, method="line-jacobi", wall=wall, direction=direction)
+
+    assert_same_fields(here.iterate(101), there.iterate(101))
+
+
+@pytest.mark.parametrize("options", [{"psi_sweeps": 1}, {"step": 0.02}, {"lid_velocity": -2.5}])
+@pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
+def test_options_of_adi(options, wall):
+    here, there = pair(400, 37, wall=wall, **options)
+
+    assert_same_fields(here.iterate(61), there.iterate(61))
+
+
+@pytest.mark.parametrize("line_method", LINE_METHODS)
+@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
+@pytest.mark.parametrize("n", [9, 70])
+def test_line_methods_agree(n, method, line_method):
+    options = {"method": method, "wall": "thom"}
+    here = LidDrivenCavity(100, n, device="cuda", line_method=line_method, **options)
+
+    here.iterate(45)
+
+    assert_same_fields(here, LidDrivenCavity(100, n, **options).iterate(45))
+    assert here.result().line_method == line_method
+
+
+def test_the_bars_grid():
+    here, there = pair(1000, 1024, method="line-jacobi")
+
+    assert_same_fields(here.iterate(100), there.iterate(100))
+
+
+@pytest.mark.parametrize("n", [1200, 1500, 2500, 4098])
+def test_long_lines(n):
+    here, there = pair(1000, n, method="line-jacobi")
+
+    assert_same_fields(here.iterate(4), there.iterate(4))
+
+
+def test_adi_on_a_fine_grid_differs_by_rounding():
+    # A line for psi has a condition number of up to n^2 / 20, so that after 100 iterations
+    # two methods on the CPU differ by 8e-12 (Thomas and pcr) or 1e-12 (Thomas and pivoted).
+    here, there = pair(1000, 1024, step=0.01)
+    other = LidDrivenCavity(1000, 1024, step=0.01, line_method="pcr").iterate(100)
+
+    here.iterate(100)
+    there.iterate(100)
+
+    for x, y, z in zip(fields(here), fields(there), fields(other), strict=True):
+        assert np.abs(x - y).max() <= np.abs(z - y).max() <= 2e-11 * np.abs(y).max()
+
+
+def test_lines_too_long_for_a_block():
+    here, there = pair(1000, 4200, method="line-jacobi")
+
+    assert_same_fields(here.iterate(2), there.iterate(2))
+
+
+@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
+def test_splitting_the_iterations_changes_nothing(method):
+    whole = LidDrivenCavity(1000, 66, method=method, device="cuda").iterate(101)
+    parts = LidDrivenCavity(1000, 66, method=method, device="cuda")
+
+    for count in (1, 0, 19, 30, 51):
+        parts.iterate(count)
+        assert np.isfinite(parts.psi).all()
+
+    assert_same_bits(parts, whole)
+
+
+@pytest.mark.parametrize("line_method", ["auto", "thomas"])
+@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
+def test_corners_are_never_read(method, line_method):
+    options = {"method": method, "line_method": line_method, "device": "cuda"}
+    expected = LidDrivenCavity(100, 17, **options).iterate(41)
+    cavity = LidDrivenCavity(100, 17, **options)
+    psi, omega = np.zeros((2, 17, 17))
+    for corner in CORNERS:
+        omega[corner] = np.nan
+    cavity._fields.set(psi, omega, psi, omega)
+
+    assert_same_bits(cavity.iterate(41), expected)
+
+
+@pytest.mark.parametrize("options", [{}, {"method": "line-jacobi"}, {"step": 0.02}])
+@pytest.mark.parametrize("half", [20, 33])
+def test_restart_is_exact(options, half, tmp_path):
+    options = {"device": "cuda", **options}
+    whole = LidDrivenCavity(100, 21, **options).iterate(2 * half)
+    LidDrivenCavity(100, 21, **options).iterate(half).save(tmp_path / "state.npz")
+
+    restarted = LidDrivenCavity.load(tmp_path / "state.npz").iterate(half)
+
+    assert_same_bits(restarted, whole)
+    assert restarted.residual == whole.residual
+
+
+def test_step_that_explodes_is_taken_back():
+    cavity = LidDrivenCavity(1000, 33, device="cuda").iterate(400)
+    cavity._control.cap = cavity._control.step = 1e3
+    broken = np.full((33, 33), np.nan)
+    cavity._fields.set(broken, cavity.omega, *cavity._fields.best_values())
+
+    cavity.iterate(20)
+
+    assert np.isfinite(cavity.psi).all()
+    assert cavity.solve().converged
+
+
+@pytest.mark.parametrize("method", ["adi", "line-jacobi"])
+def test_solution_is_that_of_the_cpu(method, tmp_path):
+    here, there = pair(100, 33, method=method)
+
+    result, expected = here.solve(1e-9), there.solve(1e-9)
+
+    np.testing.assert_allclose(result.psi, expected.psi, rtol=0, atol=1e-10)
+    assert result.backend == "cuda"
+    assert result.line_method == "partition"
+    assert result.kernel == "partition fused"
+    assert result.threads == 0
+    assert all(seconds > 0 for seconds in result.seconds.values())
+    result.save(tmp_path / "result.npz")
+    assert CavityResult.load(tmp_path / "result.npz").backend == "cuda"
+
+
+def test_a_result_does_not_change_any_more():
+    cavity = LidDrivenCavity(100, 17, device="cuda").iterate(20)
+    result = cavity.result()
+    kept = result.psi.copy()
+
+    cavity.iterate(20)
+
+    np.testing.assert_array_equal(result.psi, kept)
+    assert (cavity.psi != kept).any()
+
+
+def test_an_exact_psi_needs_the_cpu():
+    with pytest.raises(ValueError, match="on a device psi must be 'adi'"):
+        LidDrivenCavity(100, 17, psi="fast", device="cuda")
+
+
+def test_a_device_that_is_not_there():
+    missing = f"cuda:{_cuda.device_count()}"
+
+    with pytest.raises(pysolvers.BackendError, match=f"no device {missing}"):
+        LidDrivenCavity(100, 17, device=missing)
+
+
+def test_several_threads():
+    expected = LidDrivenCavity(100, 65, device="cuda").iterate(60)
+    cavities = [LidDrivenCavity(100, 65, device="cuda") for _ in range(4)]
+    threads = [threading.Thread(target=cavity.iterate, args=(60,)) for cavity in cavities]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    for cavity in cavities:
+        assert_same_bits(cavity, expected)
+
+
+def test_an_interrupt_leaves_whole_iterations():
+    options = {"wall": "thom", "method": "line-jacobi", "device": "cuda"}
+    cavity = LidDrivenCavity(1000, 257, **options).iterate(1)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+
+    timer.start()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        cavity.iterate(10_000_000)
+
+    assert time.perf_counter() - start < 10
+    assert cavity.iterations > 1
+    again = LidDrivenCavity(1000, 257, **options)
+    assert_same_bits(again.iterate(cavity.iterations), cavity)

@@ -1,0 +1,110 @@
+"""Every kernel once at small size: what compute-sanitizer runs, and quick enough for it.
+
+NumPy arrays go in, so that no other library's kernels are looked at.
+"""
+
+import availability
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+from pysolvers.flow import LidDrivenCavity
+
+pytestmark = pytest.mark.gpu
+
+METHODS = ("auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted")
+# Short systems, several of them a block, whole and broken tiles, what exceeds a block or a cluster.
+ROWS = (1, 2, 5, 33, 100, 1022, 9000)
+SYSTEMS = 5
+
+
+@pytest.fixture(autouse=True)
+def device(pytestconfig):
+    """Skip where there is no device, unless one is required."""
+    reason = availability.missing("cuda")
+    if reason and "cuda" not in availability.required(pytestconfig):
+        pytest.skip(reason)
+
+
+def batch(make, rng, rows, axis, dtype=np.float64):
+    """Return lower, diag, upper, rhs with the systems along `axis` of two."""
+    operands = make(rng, (SYSTEMS, rows), dtype)
+    return operands if axis else tuple(np.ascontiguousarray(a.T) for a in operands)
+
+
+def check(operands, x, axis, most=100, **options):
+    """Hold a solution to a backward error in eps; reductions leave more than elimination."""
+    *matrix, rhs, x = (np.moveaxis(a, axis, -1) for a in (*operands, x))
+    assert oracle.backward_error(*matrix, rhs, x, **options) < most * oracle.eps(x.dtype)
+
+
+@pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("method", METHODS)
+def test_method(rng, method, dtype, axis, periodic):
+    for rows in ROWS:
+        operands = batch(oracle.dominant, rng, rows, axis, dtype)
+
+        x = pysolvers.solve_tridiagonal(
+            *operands, axis=axis, periodic=periodic, method=method, device="cuda"
+        )
+
+        check(operands, x, axis, periodic=periodic)
+
+
+@pytest.mark.parametrize("variant", [1, 2, 3, 4])
+def test_mapping_of_pcr(rng, variant):
+    for rows in ROWS:
+        operands = batch(oracle.dominant, rng, rows, 1)
+
+        x = pysolvers.solve_tridiagonal(*operands, method="pcr", variant=variant, device="cuda")
+
+        check(operands, x, 1)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_systems_that_are_not_dominant(rng, axis):
+    for rows in ROWS:
+        operands = batch(oracle.general, rng, rows, axis)
+
+        x = pysolvers.solve_tridiagonal(*operands, axis=axis, device="cuda")
+
+        check(operands, x, axis, most=5000)
+
+
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
+@pytest.mark.parametrize("pivot", [False, True], ids=["plain", "pivoted"])
+def test_factor(rng, pivot, shared, trans):
+    for rows in ROWS:
+        *matrix, rhs = batch(oracle.dominant, rng, rows, 1)
+        if shared:
+            matrix = [a[:1] for a in matrix]
+        made, same = (
+            pysolvers.factor_tridiagonal(*matrix, pivot=pivot, device=device)
+            for device in ("cuda", "cpu")
+        )
+
+        x, expected = (made.solve(rhs, trans=trans), same.solve(rhs, trans=trans))
+
+        np.testing.assert_allclose(x, expected, rtol=1e-11, atol=1e-13)
+
+
+def test_zero_pivot(rng):
+    lower, diag, upper, rhs = batch(oracle.dominant, rng, 33, 1)
+    lower[2] = diag[2] = upper[2] = 0
+
+    with pytest.raises(pysolvers.SingularSystemError):
+        pysolvers.solve_tridiagonal(lower, diag, upper, rhs, device="cuda")
+
+
+@pytest.mark.parametrize("method", ["line-jacobi", "adi"])
+def test_cavity(method):
+    device, host = (LidDrivenCavity(100, 17, method=method, device=d) for d in ("cuda", "cpu"))
+
+    device.iterate(40)
+    host.iterate(40)
+
+    np.testing.assert_allclose(device.psi, host.psi, rtol=1e-10, atol=1e-14)

@@ -1,0 +1,58 @@
+"""The experiment of Souri et al. 2020, at small size, and the command that repeats it."""
+
+import json
+
+import pytest
+
+from pysolvers import _cli
+from pysolvers.papers import souri_timings
+from pysolvers.papers.pta2020 import RUNS, Experiment, run_experiment
+
+
+def test_published_speedup_is_that_of_the_published_times():
+    timings = souri_timings()
+
+    ratio = timings["thomas"].seconds / timings["pta"].seconds
+    assert ratio == pytest.approx(timings["pta"].largest_speedup, rel=0.01)
+    assert timings["cr"].least_speedup < timings["cr"].largest_speedup == 4.4
+
+
+def test_experiment_runs_what_it_can_and_says_what_it_cannot():
+    experiment = run_experiment((16, 24), iterations=4)
+
+    assert set(experiment.seconds) | set(experiment.reasons) == {run.name for run in RUNS}
+    assert not set(experiment.seconds) & set(experiment.reasons)
+    for times in experiment.seconds.values():
+        assert list(times) == [16, 24]
+        assert all(time > 0 for time in times.values())
+    assert "one core" in experiment.seconds
+
+
+def test_speedup_is_the_ratio_of_times_on_one_grid():
+    seconds = {"one core": {64: 2.0, 128: 9.0}, "auto": {64: 0.5}}
+    experiment = Experiment(1000, (64, 128), seconds, {})
+
+    assert experiment.speedups("auto") == {64: 4.0}
+    assert experiment.speedups("one core", "auto") == {64: 0.25}
+    assert experiment.speedups("CR") == {}
+
+
+def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys):
+    options = ["--grids", "16", "24", "--iterations", "4", "--output", str(tmp_path / "new")]
+
+    assert _cli.main(["reproduce", "pta2020", *options]) == 0
+    said = capsys.readouterr()
+    assert "331.73 at 1024^2" in said.out
+    assert "one core" in said.out
+    written = json.loads((tmp_path / "new" / "pta2020.json").read_text())
+    assert written["grids"] == [16, 24]
+    assert "not measured" in said.out or not written["reasons"]
+    assert (tmp_path / "new" / "pta2020.png").stat().st_size > 10000
+
+
+def test_command_needs_a_paper_that_it_knows(capsys):
+    with pytest.raises(SystemExit) as caught:
+        _cli.main(["reproduce", "nothing"])
+
+    assert caught.value.code == 2
+    assert "pta2020" in capsys.readouterr().err

@@ -1,0 +1,448 @@
+"""The way to a device and back, on a device made of protected host memory."""
+
+import sys
+import weakref
+from types import SimpleNamespace
+
+import fake_device
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+from pysolvers import _backends, _interop, _places
+
+FULL = (3, 4, 5)
+
+
+@pytest.fixture
+def device(monkeypatch):
+    fake = fake_device.Device()
+    load = _backends._load
+    monkeypatch.setattr(_backends, "_load", lambda name: fake if name == "cuda" else load(name))
+    monkeypatch.setattr(_interop, "_memory_view", lambda: fake_device.View)
+    monkeypatch.setattr(
+        _interop.Library,
+        "empty",
+        lambda self, like, view, shape, ordinal: fake.array(np.zeros(shape, view.dtype)),
+    )
+    yield fake
+    assert fake.live == 0
+
+
+def dominant(rng, shape, dtype=np.float64):
+    return [array.astype(dtype) for array in oracle.dominant(rng, shape)]
+
+
+def layouts():
+    """Views of 3-D arrays that merge, partly merge and do not merge."""
+    yield "c", lambda a: a
+    yield "fortran", np.asfortranarray
+    yield "reversed", lambda a: a[::-1, :, ::-1]
+    yield "step", lambda a: np.repeat(a, 2, axis=1)[:, ::2]
+    yield "swapped", lambda a: np.ascontiguousarray(a.swapaxes(0, 1)).swapaxes(0, 1)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("layout", [pytest.param(f, id=name) for name, f in layouts()])
+@pytest.mark.parametrize("operand", range(4))
+def test_numpy_arrays_are_solved_on_the_device(device, rng, axis, layout, operand):
+    operands = dominant(rng, FULL)
+    operands[operand] = layout(operands[operand])
+    options = {"axis": axis, "return_info": True}
+    expected, on_cpu = pysolvers.solve_tridiagonal(*operands, **options)
+
+    x, info = pysolvers.solve_tridiagonal(*operands, device="cuda", **options)
+
+    np.testing.assert_allclose(x, expected, rtol=1e-13)
+    assert x.strides == expected.strides
+    assert (info.backend, info.device, info.pivoted) == ("cuda", 0, on_cpu.pivoted)
+    assert set(info.seconds) == {"copy", "solve"}
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("operand", range(4))
+@pytest.mark.parametrize("index", [np.s_[:, ::2], np.s_[::-1, :, ::-1], np.s_[:, 1:3, 1:]])
+def test_device_arrays_of_any_strides(device, rng, axis, operand, index):
+    operands = [np.asarray(a) for a in dominant(rng, FULL)]
+    arrays = [device.array(a) for a in operands]
+    shape = operands[0][index].shape
+    smaller = tuple(slice(n) for n in shape)
+    for k in range(4):
+        arrays[k] = arrays[k].view(index if k == operand else smaller)
+        operands[k] = operands[k][index if k == operand else smaller]
+    expected = pysolvers.solve_tridiagonal(*operands, axis=axis)
+
+    x = pysolvers.solve_tridiagonal(*arrays, axis=axis)
+
+    np.testing.assert_allclose(x.get(), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_operand_that_does_not_merge_is_copied_on_the_device(device, rng, axis):
+    shape = (3, 4, 5, 2)
+    operands = dominant(rng, shape)
+    odd = np.asfortranarray(operands[0])
+    arrays = [device.array(odd), *(device.array(a) for a in operands[1:])]
+
+    x, info = pysolvers.solve_tridiagonal(*arrays, axis=axis, return_info=True)
+
+    np.testing.assert_allclose(
+        x.get(), pysolvers.solve_tridiagonal(*operands, axis=axis), rtol=1e-13
+    )
+    assert info.copied == ("lower",)
+    assert info.seconds is None
+    assert any(call[0] == "relayout" for call in device.calls)
+    assert not any(call[0] == "upload" for call in device.calls)
+
+
+def test_out_that_does_not_merge_is_written_back_on_the_device(device, rng):
+    operands = dominant(rng, FULL)
+    wide = device.array(np.full((3, 8, 10), 7.0))
+    out = wide.view(np.s_[:, ::2, ::-2])
+    rows = pysolvers.solve_tridiagonal(*operands, axis=0)
+
+    x = pysolvers.solve_tridiagonal(*map(device.array, operands), axis=0, out=out)
+
+    assert x is out
+    np.testing.assert_allclose(out.get(), rows, rtol=1e-13)
+    assert (wide.get()[:, 1::2] == 7).all()
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8", "c8", "c16"])
+def test_scalars_and_shared_operands_beside_device_arrays(device, rng, dtype):
+    rhs = rng.standard_normal((3, 6)).astype(dtype)
+    diag = np.full(6, 4, dtype)
+    expected = pysolvers.solve_tridiagonal(-1, diag, np.float64(-1), rhs)
+
+    x = pysolvers.solve_tridiagonal(-1, device.array(diag), np.float64(-1), device.array(rhs))
+
+    assert x.get().dtype == dtype
+    np.testing.assert_array_equal(x.get(), expected)
+
+
+def test_broadcast_operands_are_uploaded_in_their_own_shape(device, rng):
+    rhs = rng.standard_normal((50, 8))
+    wide = np.broadcast_to(np.full((1, 8), 4.0), rhs.shape)
+
+    x = pysolvers.solve_tridiagonal(1.0, wide, 1.0, rhs, device="cuda")
+
+    np.testing.assert_array_equal(x, pysolvers.solve_tridiagonal(1.0, wide, 1.0, rhs))
+    assert sum(call[1] for call in device.calls if call[0] == "upload") == rhs.nbytes + 10 * 8
+
+
+def test_operands_with_gaps_are_named(device, rng):
+    operands = dominant(rng, FULL)
+    operands[0] = np.asfortranarray(operands[0])
+    operands[1] = np.repeat(operands[1], 2, axis=2)[..., ::2]
+    operands[2] = np.broadcast_to(operands[2][:1], FULL)
+
+    _, info = pysolvers.solve_tridiagonal(*operands, device="cuda", return_info=True)
+
+    assert info.copied == ("diag",)
+
+
+@pytest.mark.parametrize("where", ["host", "device"])
+def test_one_row_with_empty_off_diagonals(device, where):
+    make = device.array if where == "device" else np.asarray
+    empty = np.empty((2, 0))
+
+    x = pysolvers.solve_tridiagonal(
+        make(empty), make(np.full((2, 1), 2.0)), make(empty), make(np.ones((2, 1))), device="cuda"
+    )
+
+    assert (x.get() if where == "device" else x).tolist() == [[0.5], [0.5]]
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (4, 0)])
+@pytest.mark.parametrize("where", ["host", "device"])
+def test_nothing_to_solve(device, where, shape):
+    make = device.array if where == "device" else np.asarray
+    operands = [make(np.ones(shape)) for _ in range(4)]
+
+    x, info = pysolvers.solve_tridiagonal(*operands, device="cuda", return_info=True)
+
+    assert not any(call[0] == "solve" for call in device.calls)
+    assert info.singular.shape == (0, 1)
+    assert (x.get() if where == "device" else x).shape == shape
+
+
+def singular(rng):
+    operands = dominant(rng, (4, 6))
+    for operand in operands[:3]:
+        operand[2] = 0
+    return operands
+
+
+def test_device_arrays_are_waited_for_only_to_raise_or_warn(device, rng):
+    arrays = [device.array(a) for a in singular(rng)]
+
+    x, info = pysolvers.solve_tridiagonal(*arrays, on_singular="ignore", return_info=True)
+    assert info.singular is None and info.singular_rows is None and info.pivoted is None
+    pysolvers.solve_tridiagonal(*arrays, on_singular="nan", out=x)
+    assert not {"download", "wait"} & {call[0] for call in device.calls}
+    assert np.isnan(x.get()).all(axis=1).tolist() == [False, False, True, False]
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        pysolvers.solve_tridiagonal(*arrays)
+    assert caught.value.systems.tolist() == [[2]]
+    with pytest.warns(pysolvers.SingularSystemWarning):
+        pysolvers.solve_tridiagonal(*arrays, on_singular="warn")
+
+
+def test_singular_systems_of_numpy_arrays(device, rng):
+    operands = singular(rng)
+
+    x, info = pysolvers.solve_tridiagonal(
+        *operands, on_singular="nan", device="cuda", return_info=True
+    )
+    assert np.isnan(x).all(axis=1).tolist() == [False, False, True, False]
+    assert info.singular.tolist() == [[2]]
+    with pytest.raises(pysolvers.SingularSystemError):
+        pysolvers.solve_tridiagonal(*operands, device="cuda")
+
+
+def test_stream_is_that_of_the_array_or_the_one_given(device, rng):
+    class Given:
+        def __cuda_stream__(self):
+            return (0, 77)
+
+    class Cupy:
+        ptr = 78
+
+    class Torch:
+        cuda_stream = 79
+
+    operands = dominant(rng, (4, 6))
+    arrays = [device.array(a) for a in operands]
+    rhs = fake_device.Array(device, operands[3], stream=55)
+    for stream, used in [(None, 55), (0, 0), (12, 12), (Given(), 77), (Cupy(), 78), (Torch(), 79)]:
+        device.calls.clear()
+        pysolvers.solve_tridiagonal(*arrays[:3], rhs, stream=stream, on_singular="ignore")
+        assert ("solve", used) in device.calls
+        assert {call[1] for call in device.calls if call[0] == "view"} - {-1} == {used or 1}
+    with pytest.raises(TypeError, match="stream must be an int"):
+        pysolvers.solve_tridiagonal(*arrays, stream="main")
+    with pytest.raises(ValueError, match="negative"):
+        pysolvers.solve_tridiagonal(*arrays, stream=-3)
+
+
+def test_numpy_arrays_run_on_a_stream_of_the_thread(device, rng):
+    pysolvers.solve_tridiagonal(*dominant(rng, (4, 6)), device="cuda")
+    pysolvers.solve_tridiagonal(*dominant(rng, (4, 6)), device="cuda", stream=9)
+
+    assert [call[1] for call in device.calls if call[0] == "solve"] == [2, 9]
+
+
+def test_arrays_of_host_and_device_do_not_mix(device, rng):
+    operands = dominant(rng, (4, 6))
+    arrays = [device.array(a) for a in operands]
+
+    with pytest.raises(
+        TypeError, match=r"lower is a .*Array on cuda:0, but rhs is a numpy.ndarray"
+    ):
+        pysolvers.solve_tridiagonal(*arrays[:3], operands[3])
+    with pytest.raises(
+        TypeError, match=r"lower is a .*Array on cuda:0, but out is a numpy.ndarray"
+    ):
+        pysolvers.solve_tridiagonal(*arrays, out=operands[3])
+    with pytest.raises(
+        TypeError, match=r"out is a .*Array on cuda:0, but lower is a numpy.ndarray"
+    ):
+        pysolvers.solve_tridiagonal(*operands, out=arrays[3])
+    with pytest.raises(TypeError, match="diag is a list"):
+        pysolvers.solve_tridiagonal(1.0, [4.0] * 6, 1.0, arrays[3])
+    with pytest.raises(ValueError, match="device is 'cpu'"):
+        pysolvers.solve_tridiagonal(*arrays, device="cpu")
+    with pytest.raises(ValueError, match="device is 'cuda:1'"):
+        pysolvers.solve_tridiagonal(*arrays, device="cuda:1")
+    with pytest.raises(pysolvers.BackendError, match="there is no device cuda:1"):
+        pysolvers.solve_tridiagonal(*operands, device="cuda:1")
+
+
+def test_dtypes_of_device_arrays_agree(device, rng):
+    arrays = [device.array(a) for a in dominant(rng, (4, 6))]
+
+    for other in ("i4", "f2", "f4", ">f8", "?"):
+        wrong = device.array(np.ones((4, 6), other))
+        with pytest.raises(TypeError, match="diag"):
+            pysolvers.solve_tridiagonal(arrays[0], wrong, arrays[2], arrays[3])
+    with pytest.raises(TypeError, match="upper is complex"):
+        pysolvers.solve_tridiagonal(arrays[0], arrays[1], 1j, arrays[3])
+    with pytest.raises(TypeError, match="diag is float32"):
+        pysolvers.solve_tridiagonal(arrays[0], device.array(np.float32(4)), arrays[2], arrays[3])
+
+
+def test_out_on_the_device_is_checked(device, rng):
+    operands = dominant(rng, (4, 6))
+    arrays = [device.array(a) for a in operands]
+    expected = pysolvers.solve_tridiagonal(*operands)
+
+    for wrong, message in [
+        (device.array(np.zeros((4, 5))), "shape"),
+        (fake_device.Array(device, np.zeros((4, 6)), readonly=True), "read-only"),
+        (arrays[1], "out overlaps diag"),
+        (arrays[3].view(np.s_[::-1]), "out overlaps rhs"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            pysolvers.solve_tridiagonal(*arrays, out=wrong)
+    with pytest.raises(TypeError, match="float32"):
+        pysolvers.solve_tridiagonal(*arrays, out=device.array(np.zeros((4, 6), "f4")))
+    assert pysolvers.solve_tridiagonal(*arrays, out=arrays[3]) is arrays[3]
+    np.testing.assert_array_equal(arrays[3].get(), expected)
+
+
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize("sides", ["hh", "hd", "dh", "dd"])
+def test_factor_and_right_hand_sides_on_either_side(device, rng, batch, trans, sides):
+    lower, diag, upper, _ = dominant(rng, (*batch, 6))
+    rhs = rng.standard_normal((4, *batch, 6))
+    expected = pysolvers.factor_tridiagonal(lower, diag, upper).solve(rhs, trans=trans)
+    make = [device.array if side == "d" else np.asarray for side in sides]
+
+    factor = pysolvers.factor_tridiagonal(*map(make[0], (lower, diag, upper)), device="cuda")
+    x = factor.solve(make[1](rhs), trans=trans)
+
+    assert factor.info.backend == "cuda"
+    np.testing.assert_allclose(x.get() if sides[1] == "d" else x, expected, rtol=1e-12)
+    factor.refactor(*map(make[1], (lower, 2 * diag, upper)))
+    out = make[1](np.zeros_like(rhs))
+    assert factor.solve(make[1](rhs), trans=trans, out=out) is out
+    expected = pysolvers.factor_tridiagonal(lower, 2 * diag, upper).solve(rhs, trans=trans)
+    np.testing.assert_allclose(out.get() if sides[1] == "d" else out, expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, 3])
+def test_factor_with_right_hand_sides_that_do_not_merge(device, rng, axis):
+    operands = dominant(rng, (3, 1, 4, 5))
+    rhs = np.asfortranarray(rng.standard_normal((3, 2, 4, 5)))
+    if axis == 1:
+        operands = [np.repeat(a, 2, axis=1) for a in operands]
+    expected = pysolvers.factor_tridiagonal(*operands[:3], axis=axis).solve(rhs)
+
+    factor = pysolvers.factor_tridiagonal(*map(device.array, operands[:3]), axis=axis)
+    x = factor.solve(device.array(rhs))
+
+    np.testing.assert_allclose(x.get(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("side", ["host", "device"])
+def test_factor_gives_nan_for_singular_matrices(device, rng, side):
+    make = device.array if side == "device" else np.asarray
+    operands = singular(rng)
+    factor = pysolvers.factor_tridiagonal(*map(make, operands[:3]), on_singular="nan")
+    if side == "host":
+        factor = pysolvers.factor_tridiagonal(*operands[:3], on_singular="nan", device="cuda")
+    rhs = rng.standard_normal((3, 4, 6))
+
+    x = factor.solve(make(rhs))
+
+    found = np.isnan(x.get() if side == "device" else x)
+    assert found.all(axis=(0, 2)).tolist() == [False, False, True, False]
+    assert found.any(axis=(0, 2)).tolist() == [False, False, True, False]
+    assert (factor.info.singular is None) == (side == "device")
+    with pytest.raises(pysolvers.SingularSystemError):
+        pysolvers.factor_tridiagonal(*map(make, operands[:3]), device="cuda")
+
+
+def test_loans_are_held_until_the_stream_has_passed():
+    class Mark:
+        passed = False
+
+    class Loan:
+        pass
+
+    loans, marks = _interop._Loans(), [Mark() for _ in range(3)]
+    things = [Loan() for _ in marks]
+    left = [weakref.ref(thing) for thing in things]
+    for mark in marks:
+        loans.hold(mark, things.pop(0))
+
+    marks[1].passed = True
+    loans.hold(Mark(), None)
+    assert [ref() is None for ref in left] == [False, True, False]
+    marks[0].passed = marks[2].passed = True
+    loans.hold(Mark(), None)
+    assert [ref() is None for ref in left] == [True, True, True]
+
+
+def test_library_with_streams_of_its_own(device, rng, monkeypatch):
+    """What JAX needs: its operands held, its result handed over in the order of streams."""
+
+    class Array(fake_device.Array):
+        __module__ = "jax.fake"
+
+        def devices(self):
+            return [SimpleNamespace(get_stream_for_external_ready_events=lambda: 30)]
+
+        def __dlpack_device__(self):
+            return (2, 0)
+
+        def __dlpack__(self, *, stream, max_version):
+            device.calls.append(("export", stream))
+            return self
+
+    def from_dlpack(pending):
+        assert pending.__dlpack_device__() == (2, 0)
+        return pending.__dlpack__(stream=30, max_version=(1, 0))
+
+    def empty(shape, dtype, *, device):
+        return Array(fake, np.zeros(shape, dtype), readonly=True)
+
+    fake = device
+    held = []
+    modules = {"jax": SimpleNamespace(numpy=SimpleNamespace(empty=empty))}
+    modules["jax.dlpack"] = SimpleNamespace(from_dlpack=from_dlpack)
+    for name, module in modules.items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setattr(_places, "hold", lambda mark, arrays: held.append(sorted(arrays)))
+    monkeypatch.setattr(Array, "dtype", np.dtype("f8"), raising=False)
+    operands = dominant(rng, (4, 6))
+    arrays = [Array(fake, operand) for operand in operands]
+
+    for stream, ordered in [(None, False), (40, True)]:
+        device.calls.clear()
+        x = pysolvers.solve_tridiagonal(*arrays, on_singular="ignore", stream=stream)
+        np.testing.assert_array_equal(x.get(), pysolvers.solve_tridiagonal(*operands))
+        assert ("solve", stream or 30) in device.calls
+        assert (("order", 40, 30) in device.calls) == ordered
+        assert device.calls[-1] == ("export", 30)
+    assert held == [["diag", "lower", "rhs", "upper"]] * 2
+    with pytest.raises(TypeError, match=r"out must be writeable, a jax\.Array never is"):
+        pysolvers.solve_tridiagonal(*arrays, out=arrays[3])
+
+
+def test_factor_on_the_cpu_refuses_device_arrays(device, rng):
+    operands = dominant(rng, (4, 6))
+    factor = pysolvers.factor_tridiagonal(*operands[:3])
+
+    with pytest.raises(ValueError, match="device is 'cpu'"):
+        factor.solve(device.array(operands[3]))
+
+
+def test_option_that_is_no_variant_is_refused(rng):
+    operands = dominant(rng, (4, 6))
+
+    with pytest.raises(ValueError, match="variant must be in"):
+        pysolvers.solve_tridiagonal(*operands, variant=-1)
+    with pytest.raises(TypeError, match="variant must be an int"):
+        pysolvers.solve_tridiagonal(*operands, variant="1")
+
+
+def test_device_that_cannot_be_used_says_why(device, rng, monkeypatch):
+    monkeypatch.setattr(device, "unavailable", lambda: "no driver", raising=False)
+
+    assert _backends.unavailable_reason("cuda") == "no driver"
+    with pytest.raises(pysolvers.BackendError, match="'cuda' is not available: no driver"):
+        pysolvers.solve_tridiagonal(*dominant(rng, (4, 6)), device="cuda")
+
+
+def test_package_that_sees_arrays_is_asked_for_by_name(monkeypatch):
+    def absent(name):
+        raise ImportError(f"no {name}")
+
+    _interop._memory_view.cache_clear()
+    monkeypatch.setattr(_interop.importlib, "import_module", absent)
+
+    with pytest.raises(pysolvers.BackendError, match="GPU arrays need the package cuda-core"):
+        _interop._memory_view()
