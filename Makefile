@@ -6,8 +6,17 @@
 #   make test-asan   C and unit tests under the address and undefined-behaviour sanitizers
 #   make lint        every check of style        make format     mend what can be mended
 #   make bench       measure this machine, write its record, renew the table of the README
+#   make test-gpu    the tests of the CUDA backend, a failure without a GPU
+#   make bench-gpu   measure the GPU; JSON=FILE keeps the figures
+#   make record-gpu  both, into the record of the GPU, and the tables and pictures made from it
 #   make docs        docs/_build/html            make build      sdist and wheel, into dist/
 #   make clean       remove everything made
+#
+# On a machine with a Python of its own that has CuPy, PyTorch, JAX and pytest, GPU_PYTHON=python3 uses
+# that one for the three targets of the GPU and makes no environment. What is built here is for the
+# GPU of this machine; `make build` builds for all.
+
+export PYSOLVERS_CUDA_ARCH ?= native
 
 PYTHON  ?= python3
 VENV    := .venv
@@ -17,7 +26,17 @@ PACKAGE := $(VENV)/package.stamp
 SOURCES := pyproject.toml setup.py $(shell find $(wildcard csrc cuda) -type f)
 C_FILES := $(shell find $(wildcard csrc cuda tests/c) -name '*.[ch]' -o -name '*.inc' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: demo test test-all test-asan lint format bench docs build clean
+ifdef GPU_PYTHON
+GPU_READY := build/gpu-package.stamp
+else
+GPU_PYTHON := $(BIN)/python
+GPU_READY := $(PACKAGE) $(VENV)/gpu.stamp
+endif
+
+# What needs a device; the other tests need modules that a machine lent for its GPU may not have.
+GPU_TESTS := tests/gpu tests/unit tests/physics
+
+.PHONY: demo test test-all test-asan test-gpu lint format bench bench-gpu record-gpu docs build clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -34,6 +53,9 @@ test-asan: $(ASAN)/package.stamp
 	$(ASAN)/bin/pytest tests/c
 	LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
 	    UBSAN_OPTIONS=halt_on_error=1 $(ASAN)/bin/pytest tests/unit
+
+test-gpu: $(GPU_READY)
+	$(GPU_PYTHON) -m pytest -m "gpu and not slow" --require-backend cpu,cuda $(GPU_TESTS)
 
 lint: $(PACKAGE) $(VENV)/dev.stamp
 	$(BIN)/ruff check
@@ -52,19 +74,27 @@ bench: $(PACKAGE) $(VENV)/test.stamp
 	$(BIN)/python benchmarks/tridiagonal.py
 	$(BIN)/python tools/readme_table.py
 
+bench-gpu: $(GPU_READY)
+	$(GPU_PYTHON) -m pysolvers bench gpu $(if $(JSON),--json $(JSON))
+
+record-gpu: $(GPU_READY)
+	$(GPU_PYTHON) tools/gpu_record.py
+	$(GPU_PYTHON) tools/roofline.py
+	$(GPU_PYTHON) tools/readme_table.py
+
 docs: $(PACKAGE) $(VENV)/docs.stamp
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html
 
 build: $(VENV)/dev.stamp
-	$(BIN)/python -m build
+	env -u PYSOLVERS_CUDA_ARCH $(BIN)/python -m build
 
 clean:
 	rm -rf $(VENV) $(ASAN) build dist results docs/_build docs/api *.egg-info .*_cache
 	find pysolvers -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Stamps: `venv` is a fresh environment, `package` the package installed there, built from SOURCES;
-# any other is the dependency group of that name.
+# Stamps: `venv` is a fresh environment, `package` the package installed there, built from SOURCES, and
+# `gpu-package` the same for GPU_PYTHON; any other is the dependency group of that name.
 
 $(VENV)/venv.stamp $(ASAN)/venv.stamp: %/venv.stamp:
 	@$(PYTHON) -c 'import sys; found = sys.version.split()[0]; sys.version_info >= (3, 11) or sys.exit( \
@@ -77,8 +107,13 @@ $(PACKAGE): $(SOURCES) | $(VENV)/venv.stamp
 	$(BIN)/python -m pip install --quiet --editable '.[plot]'
 	touch $@
 
+build/gpu-package.stamp: $(SOURCES)
+	PYSOLVERS_CUDA=1 $(GPU_PYTHON) -m pip install --quiet --no-build-isolation --no-deps --editable .
+	@mkdir -p $(@D)
+	touch $@
+
 $(ASAN)/package.stamp: $(SOURCES) tools/asan.cfg | $(ASAN)/venv.stamp
-	DIST_EXTRA_CONFIG=tools/asan.cfg PYSOLVERS_SANITIZE=address,undefined \
+	DIST_EXTRA_CONFIG=tools/asan.cfg PYSOLVERS_CUDA=0 PYSOLVERS_SANITIZE=address,undefined \
 	    $(ASAN)/bin/python -m pip install --quiet --group test '.[plot]'
 	touch $@
 

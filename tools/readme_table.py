@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Renew the speed tables of README.md and docs/performance.md from the committed record.
+"""Renew the speed tables of README.md and docs/performance.md from the committed records.
 
-A table stands between two comments, the first of which names the record:
+A table stands between two comments, the first of which names its kind and the record:
 
     <!-- speed: benchmarks/results/machine.json -->
     ...
     <!-- end of speed -->
 
-With --check nothing is written, and the exit code is 1 if a table is not what its record says.
+It is empty while there is no such record. With --check nothing is written, and the exit code is 1
+if a table is not what its record says.
 """
 
 import argparse
@@ -18,8 +19,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import gpu_tables
+
 ROOT = Path(__file__).resolve().parents[1]
-BLOCK = re.compile(r"(<!-- speed: (\S+) -->\n).*?(<!-- end of speed -->)", re.DOTALL)
+BLOCK = re.compile(r"(<!-- ([a-z][\w ]*): (\S+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
 # Name and alignment of each column of docs/performance.md.
 FULL_COLUMNS = {
@@ -68,9 +71,14 @@ def everything(record: Record) -> Iterator[str]:
                 yield _full_row(entry)
 
 
-TABLES: dict[str, Callable[[Record], Iterator[str]]] = {
-    "README.md": summary,
-    "docs/performance.md": everything,
+# Document -> kind of the table -> what makes its lines.
+TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
+    "README.md": {"speed": summary, "gpu speed": gpu_tables.summary},
+    "docs/performance.md": {
+        "speed": everything,
+        "gpu speed": gpu_tables.everything,
+        "pta2020": gpu_tables.pta2020,
+    },
 }
 
 
@@ -79,12 +87,17 @@ def renewed(name: str) -> str:
     text = (ROOT / name).read_text()
 
     def block(match: re.Match[str]) -> str:
-        record = json.loads((ROOT / match[2]).read_text())
-        return match[1] + "\n" + "\n".join(TABLES[name](record)) + "\n\n" + match[3]
+        head, kind, path, end = match.groups()
+        if kind not in TABLES[name]:
+            raise SystemExit(f"{name}: there is no table {kind!r}")
+        if not (ROOT / path).exists():
+            return f"{head}\n{end}"
+        lines = TABLES[name][kind](json.loads((ROOT / path).read_text()))
+        return head + "\n" + "\n".join(lines) + "\n\n" + end
 
-    new, count = BLOCK.subn(block, text)
-    if count == 0:
-        raise SystemExit(f"{name} has no table: the comment <!-- speed: RECORD --> is missing")
+    new = BLOCK.sub(block, text)
+    for kind in set(TABLES[name]) - {match[2] for match in BLOCK.finditer(text)}:
+        raise SystemExit(f"{name}: the comment <!-- {kind}: RECORD --> is missing")
     return new
 
 

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""Make the record of a GPU: its tests, its speed, the sources that were measured.
+
+Without options all of it, into benchmarks/results/<gpu>.json. Where one command may not last so
+long, each step alone leaves its part in --parts, and --merge makes the record of them:
+
+    tools/gpu_record.py --tests
+    tools/gpu_record.py --sanitizer memcheck
+    tools/gpu_record.py --bench
+    tools/gpu_record.py --pta2020
+    tools/gpu_record.py --merge
+
+The interpreter that runs this runs the steps; the exit code is 1 if a test failed. --check needs no
+GPU: its exit code is 1 if a committed record is not of the sources as they are.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+from source_hash import source_hash
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results"
+SANITIZERS = ("memcheck", "racecheck")
+# Tests that reach every kernel at small size, by an expression of pytest.
+SANITIZED = "sanitized"
+# What a sanitizer says at the end: errors, or hazards.
+SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
+
+Record = dict[str, Any]
+
+
+def run_tests(parts: Path) -> int:
+    """Run `make test-gpu`, keep how many tests passed and failed, and return the exit code."""
+    report = parts / "junit.xml"
+    # The options take paths without spaces only, and the folder's own path may have some.
+    options = f"--junitxml={os.path.relpath(report, ROOT)} -o junit_family=xunit1"
+    given = os.environ.get("PYTEST_ADDOPTS", "")
+    code = make("test-gpu", PYTEST_ADDOPTS=f"{given} {options}")
+    write(parts / "tests.json", {"sources": source_hash(), **counts(report), "exit_code": code})
+    return code
+
+
+def run_sanitizer(tool: str, select: str, parts: Path) -> None:
+    """Run selected tests under a tool of compute-sanitizer and keep what it found."""
+    report = parts / f"junit-{tool}.xml"
+    command = ["compute-sanitizer", "--tool", tool, "--print-limit", "10", sys.executable]
+    command += ["-m", "pytest", "-m", "gpu", "-k", select, "--require-backend", "cpu,cuda"]
+    command += ["tests/gpu"]
+    command += [f"--junitxml={report}", "-o", "junit_family=xunit1"]
+    run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    print(run.stdout[-6000:], run.stderr[-2000:], sep="\n")
+    found = [int(number) for number in SUMMARY.findall(run.stdout + run.stderr)]
+    if not found:
+        raise SystemExit(f"compute-sanitizer --tool {tool} gave no summary")
+    result = {"sources": source_hash(), "tool": tool, "errors": sum(found), **counts(report)}
+    write(parts / f"sanitizer-{tool}.json", result)
+
+
+def run_bench(parts: Path) -> None:
+    """Run `make bench-gpu`, which writes its own record."""
+    if make("bench-gpu", f"JSON={parts / 'bench.json'}"):
+        raise SystemExit("the benchmark failed, or a case of it")
+
+
+def run_pta2020(parts: Path) -> None:
+    """Repeat the experiment of Souri et al. 2020."""
+    command = ["-m", "pysolvers", "reproduce", "pta2020", "--no-plot", "--output", str(parts)]
+    subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
+    path = parts / "pta2020.json"
+    write(path, {"sources": source_hash(), **json.loads(path.read_text())})
+
+
+def merge(parts: Path, output: Path | None) -> Path:
+    """Join the parts, which must be of one state of the sources, and return the record's path."""
+    found = {path.stem: json.loads(path.read_text()) for path in sorted(parts.glob("*.json"))}
+    for name in ("tests", "bench", "pta2020"):
+        if name not in found:
+            raise SystemExit(f"{parts / name}.json is missing: run the step --{name} first")
+    bench = found["bench"]
+    if bench["settings"]["quick"]:
+        raise SystemExit("a quick benchmark makes no record")
+    sources = source_hash()
+    for name, part in found.items():
+        if part.get("sources", sources) != sources:
+            raise SystemExit(f"{name} was run on other sources: run that step again")
+    gpu = bench["gpu"]
+    path = output or RESULTS / f"{slug(gpu['name'])}.json"
+    record = {
+        "gpu": gpu,
+        "sources": sources,
+        "versions": {**bench["versions"], "driver": gpu["driver"]},
+        "tests": without_sources(found["tests"]),
+        "sanitizers": {
+            part["tool"]: without_sources(part)
+            for name, part in found.items()
+            if name.startswith("sanitizer-")
+        },
+        "pta2020": without_sources(found["pta2020"]),
+        "bench": bench,
+    }
+    write(path, record)
+    print(f"{path}: {len(bench['cases'])} cases, {record['tests']['passed']} tests passed")
+    return path
+
+
+def check() -> int:
+    """Say whether the committed records are of the sources as they are. Return the exit code."""
+    records = {path: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    sources = {path: record["sources"] for path, record in records.items() if "gpu" in record}
+    if not sources:
+        print("no record of a GPU in benchmarks/results", file=sys.stderr)
+        return 1
+    now = source_hash()
+    for path, measured in sources.items():
+        if measured != now:
+            print(
+                f"{path.relative_to(ROOT)} is a record of other sources: it names "
+                f"{measured[:12]}, csrc/ and cuda/ are {now[:12]}",
+                file=sys.stderr,
+            )
+    return 0 if set(sources.values()) == {now} else 1
+
+
+def make(target: str, *variables: str, **environment: str) -> int:
+    """Run a target of the Makefile with this interpreter. Return the exit code."""
+    command = ["make", target, *variables]
+    if Path(sys.prefix) != ROOT / ".venv":  # which is the Makefile's own
+        command.append(f"GPU_PYTHON={sys.executable}")
+    env = {**os.environ, **environment}
+    return subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+
+
+def counts(report: Path) -> dict[str, int]:
+    """Return how many tests of a JUnit report passed, failed and were skipped."""
+    suites = list(ElementTree.parse(report).getroot().iter("testsuite"))
+
+    def total(name: str) -> int:
+        return sum(int(suite.get(name, "0")) for suite in suites)
+
+    failed, skipped = total("failures") + total("errors"), total("skipped")
+    return {"passed": total("tests") - failed - skipped, "failed": failed, "skipped": skipped}
+
+
+def write(path: Path, record: Record) -> None:
+    """Write a file whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, suffix=".part", delete=False) as file:
+        file.write(json.dumps(record, indent=1) + "\n")
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
+
+
+def without_sources(part: Record) -> Record:
+    """Return a part without the hash, which the record names once."""
+    return {name: value for name, value in part.items() if name != "sources"}
+
+
+def slug(name: str) -> str:
+    """Return the name of a GPU as that of a file: NVIDIA H200 is h200."""
+    return re.sub(r"[^a-z0-9]+", "-", name.lower().removeprefix("nvidia ")).strip("-")
+
+
+def main() -> int:
+    """Run the steps that the command line names and return the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare the records with the sources")
+    for step in ("tests", "bench", "pta2020", "merge"):
+        parser.add_argument(f"--{step}", action="store_true", help="this step only")
+    parser.add_argument("--sanitizer", choices=SANITIZERS, action="append", default=[])
+    parser.add_argument("--select", default=SANITIZED, help="tests of the sanitizer (%(default)s)")
+    parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
+    parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
+    args = parser.parse_args()
+    if args.check:
+        return check()
+    parts = args.parts.resolve()
+    parts.mkdir(parents=True, exist_ok=True)
+    everything = not (args.tests or args.bench or args.pta2020 or args.merge or args.sanitizer)
+    code = run_tests(parts) if args.tests or everything else 0
+    for tool in SANITIZERS if everything else args.sanitizer:
+        run_sanitizer(tool, args.select, parts)
+    if args.bench or everything:
+        run_bench(parts)
+    if args.pta2020 or everything:
+        run_pta2020(parts)
+    if args.merge or everything:
+        merge(parts, args.output)
+    return 1 if code else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
