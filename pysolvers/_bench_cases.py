@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,14 +17,13 @@ SAMPLE = 2**18
 
 
 @dataclass(frozen=True, kw_only=True)
-class Case:
+class Batch:
     """`systems` systems of `rows` unknowns along one axis of an array.
 
     Parameters
     ----------
-    matrix : {'own', 'shared', 'periodic', 'pivoted'}
-        A matrix for each system, one for all, one with corners for each, one for each that is not
-        diagonally dominant.
+    matrix : str
+        What matrices the systems have.
     axis : {'last', 'first', 'middle'}
         The axis of the systems: contiguous, slowest, or between two others.
     dtype : str
@@ -44,9 +44,43 @@ class Case:
         return self.rows * self.systems
 
     @property
+    def is_shared(self) -> bool:
+        """bool: whether one matrix serves all systems."""
+        return self.matrix in ("shared", "factor")
+
+    @property
     def words(self) -> float:
         """float: fewest words moved for an unknown."""
-        return 2 + 3 / self.systems if self.matrix == "shared" else 5.0
+        return 2 + 3 / self.systems if self.is_shared else 5.0
+
+    @staticmethod
+    def inner(systems: int) -> int:
+        """Return the length of the axis behind a middle one: a power of two near the root."""
+        return 2 ** math.ceil(math.log2(systems) / 2)
+
+    def shape(self, systems: int | None = None) -> tuple[int, ...]:
+        """Return the shape of an array of `systems` systems, all of them by default."""
+        count = self.systems if systems is None else systems
+        if self.axis == "last":
+            return count, self.rows
+        if self.axis == "first":
+            return self.rows, count
+        inner = self.inner(count)
+        return count // inner, self.rows, inner
+
+    @property
+    def axis_number(self) -> int:
+        """int: the axis of the systems."""
+        return AXES[self.axis]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case(Batch):
+    """A batch on the CPU.
+
+    `matrix` is ``'own'``, ``'shared'``, ``'periodic'`` or ``'pivoted'``: a matrix for each
+    system, one for all, one with corners for each, one for each that is not diagonally dominant.
+    """
 
     @property
     def bar(self) -> float | None:
@@ -66,21 +100,6 @@ class Case:
             return None
         return {64: 10.0, 512: 6.0, 4096: 4.0}.get(self.rows)
 
-    def shape(self, systems: int | None = None) -> tuple[int, ...]:
-        """Return the shape of an array of `systems` systems, all of them by default."""
-        count = self.systems if systems is None else systems
-        if self.axis == "last":
-            return count, self.rows
-        if self.axis == "first":
-            return self.rows, count
-        inner = 2 ** math.ceil(math.log2(count) / 2)
-        return count // inner, self.rows, inner
-
-    @property
-    def axis_number(self) -> int:
-        """int: the axis of the systems."""
-        return AXES[self.axis]
-
 
 class Buffers:
     """Random operands of one dtype, larger than the caches, viewed in the shape of each case.
@@ -91,24 +110,28 @@ class Buffers:
         Name of the dtype.
     size : int
         Number of unknowns of the largest case.
+    arrays : module, default: numpy
+        The library of the arrays, NumPy or CuPy.
     """
 
-    def __init__(self, dtype: str, size: int) -> None:
-        rng = np.random.default_rng(size)
+    def __init__(self, dtype: str, size: int, arrays: Any = np) -> None:
+        rng = arrays.random.default_rng(size)
 
-        def uniform() -> NDArray:
-            return np.subtract(rng.random(size, np.dtype(dtype)), 0.5, dtype=dtype)
+        def uniform() -> Any:
+            values = rng.random(size, np.dtype(dtype))
+            values -= 0.5
+            return values
 
         self.lower, self.upper, self.rhs, self.any_diag = (uniform() for _ in range(4))
-        self.diag = np.abs(self.lower)
-        self.diag += np.abs(self.upper)
+        self.diag = arrays.abs(self.lower)
+        self.diag += arrays.abs(self.upper)
         self.diag += 0.5
-        self.x = np.zeros(size, dtype)
+        self.x = arrays.zeros(size, dtype)
 
-    def system(self, case: Case) -> list[NDArray]:
+    def system(self, case: Batch) -> list[Any]:
         """Return lower, diag, upper, rhs and x of `case`."""
         diag = self.any_diag if case.matrix == "pivoted" else self.diag
-        count = 1 if case.matrix == "shared" else case.systems
+        count = 1 if case.is_shared else case.systems
         matrix = [self._view(a, case, count) for a in (self.lower, diag, self.upper)]
         return [*matrix, *(self._view(a, case, case.systems) for a in (self.rhs, self.x))]
 
@@ -121,8 +144,9 @@ class Buffers:
         return [a.reshape(count, case.rows) for a in flat]
 
     @staticmethod
-    def _view(flat: NDArray, case: Case, systems: int) -> NDArray:
-        return flat[: systems * case.rows].reshape(case.shape(systems))
+    def _view(flat: Any, case: Batch, systems: int) -> Any:
+        shape = case.shape(systems)
+        return flat[: math.prod(shape)].reshape(shape)
 
 
 def cases(dtype: str, rows: tuple[int, ...], unknowns: int, one_system: int) -> Iterator[Case]:

@@ -21,8 +21,9 @@ import numpy as np
 from . import _backends, _machine
 from . import _bench_gpu_peers as peers
 from ._bench import source_hash
+from ._bench_cases import Buffers
 from ._bench_gpu_cases import DTYPES, PARTS, PEER_BAR, QUICK_UNKNOWNS, UNKNOWNS, GpuCase, cases
-from ._bench_gpu_device import COPY_BYTES, Clock, DeviceBuffers, require_cupy
+from ._bench_gpu_device import COPY_BYTES, Clock, require_cupy
 from ._bench_gpu_table import WRONG, table
 from ._errors import BackendError
 from ._progress import progress
@@ -65,7 +66,7 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dic
     with cupy.cuda.Stream(non_blocking=True):
         clock = Clock(COPY_BYTES // 64 if quick else COPY_BYTES)
         for dtype in DTYPES:
-            buffers = DeviceBuffers(dtype, QUICK_UNKNOWNS if quick else UNKNOWNS)
+            buffers = Buffers(dtype, QUICK_UNKNOWNS if quick else UNKNOWNS, cupy)
             todo = [case for part in parts for case in cases(part, dtype, quick=quick)]
             for case in progress(todo, f"gpu {dtype}"):
                 entries.append(measure(case, buffers, clock, quick=quick))
@@ -88,7 +89,7 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dic
     }
 
 
-def measure(case: GpuCase, buffers: DeviceBuffers, clock: Clock, *, quick: bool) -> dict[str, Any]:
+def measure(case: GpuCase, buffers: Buffers, clock: Clock, *, quick: bool) -> dict[str, Any]:
     """Check the answers of `case`, time it and its peers, and return its entry of the record."""
     system = buffers.system(case)
     entry: dict[str, Any] = {**asdict(case), "words": round(case.words, 4)}

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from ._bench_cases import AXES
+from ._bench_cases import Batch
 
 UNKNOWNS = 2**26
 DTYPES = ("float32", "float64")
@@ -40,8 +40,8 @@ PEER_BAR = 4.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class GpuCase:
-    """`systems` systems of `rows` unknowns along one axis of an array on the device.
+class GpuCase(Batch):
+    """A batch on the device.
 
     Parameters
     ----------
@@ -50,12 +50,8 @@ class GpuCase:
     matrix : {'own', 'checked', 'shared', 'factor', 'periodic', 'pivoted'}
         A matrix for each system; the same, looked at for dominance; one for all; one for all,
         factored before; one with corners for each; one for each that is not dominant.
-    axis : {'last', 'first', 'middle'}
-        The axis of the systems: contiguous, slowest, or between two others.
-    dtype : str
-        Name of the dtype.
-    rows, systems : int
-        Length and number of the systems.
+    axis, dtype, rows, systems
+        As in `Batch`.
     method : str
         As in `solve_tridiagonal`.
     variant : int
@@ -63,28 +59,13 @@ class GpuCase:
     """
 
     part: str
-    matrix: str
-    axis: str
-    dtype: str
-    rows: int
-    systems: int
     method: str = "auto"
     variant: int = 0
 
-    @property
-    def unknowns(self) -> int:
-        """int: rows times systems."""
-        return self.rows * self.systems
-
-    @property
-    def is_shared(self) -> bool:
-        """bool: whether one matrix serves all systems."""
-        return self.matrix in ("shared", "factor")
-
-    @property
-    def words(self) -> float:
-        """float: fewest words moved for an unknown."""
-        return 2 + 3 / self.systems if self.is_shared else 5.0
+    @staticmethod
+    def inner(systems: int) -> int:
+        """Return the length of the axis behind a middle one: the power of two nearest the root."""
+        return 2 ** round(math.log2(systems) / 2)
 
     @property
     def bar(self) -> float | None:
@@ -116,21 +97,6 @@ class GpuCase:
         if self.axis == "first":
             return tuple(f"cusparse interleaved {k}" for k in range(3))
         return ()
-
-    def shape(self, systems: int | None = None) -> tuple[int, ...]:
-        """Return the shape of an array of `systems` systems, all of them by default."""
-        count = self.systems if systems is None else systems
-        if self.axis == "last":
-            return count, self.rows
-        if self.axis == "first":
-            return self.rows, count
-        inner = _inner(count)
-        return count // inner, self.rows, inner
-
-    @property
-    def axis_number(self) -> int:
-        """int: the axis of the systems."""
-        return AXES[self.axis]
 
 
 def cases(part: str, dtype: str, *, quick: bool = False) -> Iterator[GpuCase]:
@@ -227,13 +193,8 @@ def _batches(
         for n in rows:
             systems = UNKNOWNS // n
             if axis == "middle":
-                systems -= systems % _inner(systems)
+                systems -= systems % GpuCase.inner(systems)
             yield GpuCase(part=part, matrix=matrix, axis=axis, dtype=dtype, rows=n, systems=systems)
-
-
-def _inner(systems: int) -> int:
-    """Return the length of the axis behind a middle one: a power of two near the root."""
-    return 2 ** round(math.log2(systems) / 2)
 
 
 def _shrunk(case: GpuCase) -> GpuCase:
@@ -246,5 +207,5 @@ def _shrunk(case: GpuCase) -> GpuCase:
         return replace(case, rows=case.rows // 8, systems=case.systems // 8)
     systems = QUICK_UNKNOWNS // case.rows
     if case.axis == "middle":
-        systems -= systems % _inner(systems)
+        systems -= systems % GpuCase.inner(systems)
     return replace(case, systems=systems)

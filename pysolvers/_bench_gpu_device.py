@@ -1,12 +1,9 @@
 """Operands on the device, and the time that it takes, told by its own events."""
 
-import math
 from collections.abc import Callable
 from importlib import import_module
 from statistics import median
 from typing import Any
-
-from ._bench_gpu_cases import GpuCase
 
 # Solves of one batch in the cache that make one graph, and replays of it.
 IN_GRAPH, REPLAYS = 20, 15
@@ -20,45 +17,6 @@ def require_cupy() -> Any:
         return import_module("cupy")
     except ImportError as error:
         raise ImportError(f"the benchmark of the GPU needs CuPy: {error}") from None
-
-
-class DeviceBuffers:
-    """Random operands of one dtype on the device, viewed in the shape of each case.
-
-    Parameters
-    ----------
-    dtype : str
-        Name of the dtype.
-    size : int
-        Number of unknowns of the largest case.
-    """
-
-    def __init__(self, dtype: str, size: int) -> None:
-        self.cupy = cupy = require_cupy()
-        rng = cupy.random.default_rng(size)
-
-        def uniform() -> Any:
-            values = rng.random(size, dtype)
-            values -= 0.5
-            return values
-
-        self.lower, self.upper, self.rhs, self.any_diag = (uniform() for _ in range(4))
-        self.diag = cupy.abs(self.lower)
-        self.diag += cupy.abs(self.upper)
-        self.diag += 0.5
-        self.x = cupy.empty(size, dtype)
-
-    def system(self, case: GpuCase) -> list[Any]:
-        """Return lower, diag, upper, rhs and x of `case`."""
-        diag = self.any_diag if case.matrix == "pivoted" else self.diag
-        count = 1 if case.is_shared else case.systems
-        matrix = [self._view(a, case, count) for a in (self.lower, diag, self.upper)]
-        return [*matrix, *(self._view(a, case, case.systems) for a in (self.rhs, self.x))]
-
-    @staticmethod
-    def _view(flat: Any, case: GpuCase, systems: int) -> Any:
-        shape = case.shape(systems)
-        return flat[: math.prod(shape)].reshape(shape)
 
 
 class Clock:

@@ -46,13 +46,13 @@ def summary(record: Record) -> Iterator[str]:
     """Yield the table of README.md: fractions of the floor."""
     cases = [entry for entry in record["bench"]["cases"] if "fraction" in entry]
     found = {_key(entry): entry for entry in cases}
-    yield _row("rows", *_SUMMARY, "cuSPARSE", "JAX")
-    yield _row(*["--:"] * (len(_SUMMARY) + 3))
+    yield row("rows", *_SUMMARY, "cuSPARSE", "JAX")
+    yield row(*["--:"] * (len(_SUMMARY) + 3))
     for rows in _SUMMARY_ROWS:
         entries = [found.get((*key, rows)) for key in _SUMMARY.values()]
         fractions = ["" if e is None else f"{e['fraction']:.0%}" for e in entries]
         double = entries[list(_SUMMARY).index("own, f64")]
-        yield _row(rows, *fractions, _ratio(double, "cusparse"), _ratio(double, "jax"))
+        yield row(rows, *fractions, _ratio(double, "cusparse"), _ratio(double, "jax"))
     yield ""
     yield (
         "Fractions of what the copy bandwidth of the device allows, 2^26 unknowns; then how many "
@@ -75,8 +75,8 @@ def everything(record: Record) -> Iterator[str]:
             yield ""
             yield f"{dtype}:"
             yield ""
-            yield _row(*_COLUMNS)
-            yield _row(*_COLUMNS.values())
+            yield row(*_COLUMNS)
+            yield row(*_COLUMNS.values())
             yield from (_full_row(entry) for entry in entries if entry["dtype"] == dtype)
     yield ""
     yield _tests(record)
@@ -90,8 +90,8 @@ def pta2020(record: Record) -> Iterator[str]:
     """Yield the table of the experiment of Souri et al. 2020."""
     experiment = record["pta2020"]
     grids = [str(n) for n in experiment["grids"]]
-    yield _row("seconds", *(f"{n}²" for n in grids), "published")
-    yield _row("---", *["--:"] * (len(grids) + 1))
+    yield row("seconds", *(f"{n}²" for n in grids), "published")
+    yield row("---", *["--:"] * (len(grids) + 1))
     first = experiment["seconds"][RUNS[0].name]
     for run in RUNS:
         times = experiment["seconds"].get(run.name, {})
@@ -99,7 +99,7 @@ def pta2020(record: Record) -> Iterator[str]:
         cells = (
             f"{times[n]:.3f} ({first[n] / times[n]:.1f} ×)" if n in times else "" for n in grids
         )
-        yield _row(run.name, *cells, _published(timing))
+        yield row(run.name, *cells, _published(timing))
 
 
 def _published(timing: SouriTiming | None) -> str:
@@ -145,10 +145,10 @@ def _tests(record: Record) -> str:
 def _full_row(entry: Entry) -> str:
     names = [entry[name] for name in ("matrix", "axis", "rows", "systems")]
     if "failure" in entry:
-        return _row(*names, method_name(entry), entry["failure"], *[""] * 4)
+        return row(*names, method_name(entry), entry["failure"], *[""] * 4)
     fraction = f"{entry['fraction']:.0%}" if "fraction" in entry else ""
     best = best_peer(entry)
-    return _row(
+    return row(
         *names,
         method_name(entry),
         f"{1e6 * entry['seconds']:.1f} µs",
@@ -164,5 +164,6 @@ def _ratio(entry: Entry | None, peer: str) -> str:
     return f"{min(times) / entry['seconds']:.1f} ×" if entry and times else ""
 
 
-def _row(*cells: object) -> str:
+def row(*cells: object) -> str:
+    """Return the line of a table."""
     return "| " + " | ".join(map(str, cells)) + " |"

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import gpu_tables
+from gpu_tables import row
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- ([a-z][\w ]*): (\S+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
@@ -43,13 +44,13 @@ def summary(record: Record) -> Iterator[str]:
         if entry["axis"] == "last" and entry["dtype"] == "float64" and entry["systems"] > 1
     }
     names = ("own matrix", "shared matrix", "pivoted", "LAPACK loop", "SciPy loop", "NumPy")
-    yield _row("rows", "systems", *names)
-    yield _row(*["--:"] * 8)
+    yield row("rows", "systems", *names)
+    yield row(*["--:"] * 8)
     for rows in sorted({rows for _, rows in entries}):
         own = entries["own", rows]
         speeds = (_speed(entries[matrix, rows]) for matrix in ("own", "shared", "pivoted"))
         ratios = (_ratio(own, peer) for peer in ("lapack", "scipy", "numpy"))
-        yield _row(rows, own["systems"], *speeds, *ratios)
+        yield row(rows, own["systems"], *speeds, *ratios)
     yield ""
     yield (
         "Time in ns for one unknown, in brackets the fraction of what the copy bandwidth allows; "
@@ -64,8 +65,8 @@ def everything(record: Record) -> Iterator[str]:
         yield ""
         yield f"### {dtype}"
         yield ""
-        yield _row(*FULL_COLUMNS)
-        yield _row(*FULL_COLUMNS.values())
+        yield row(*FULL_COLUMNS)
+        yield row(*FULL_COLUMNS.values())
         for entry in record["cases"]:
             if entry["dtype"] == dtype:
                 yield _full_row(entry)
@@ -130,7 +131,7 @@ def _full_row(entry: Record) -> str:
     bar = "" if entry["bar"] is None else f"{entry['bar']:.0%}"
     ratios = (_ratio(entry, peer) for peer in ("scipy", "lapack", "numpy"))
     names = (entry["matrix"], entry["axis"], entry["rows"], entry["systems"], entry["method"])
-    return _row(*names, f"{entry['time']:.2f}", f"{entry['fraction']:.0%}", bar, *ratios)
+    return row(*names, f"{entry['time']:.2f}", f"{entry['fraction']:.0%}", bar, *ratios)
 
 
 def _speed(entry: Record) -> str:
@@ -139,10 +140,6 @@ def _speed(entry: Record) -> str:
 
 def _ratio(entry: Record, peer: str) -> str:
     return f"{entry['peers'][peer] / entry['time']:.1f} ×" if peer in entry["peers"] else ""
-
-
-def _row(*cells: object) -> str:
-    return "| " + " | ".join(map(str, cells)) + " |"
 
 
 if __name__ == "__main__":
