@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -18,3 +18,29 @@ def _bar(items: Sequence[T], label: str) -> Iterable[T]:
     except ImportError:
         return items
     return tqdm(items, desc=label, file=sys.stderr, delay=1.0, leave=False)
+
+
+class IterationBar:
+    """A bar on stderr; nothing without a terminal or tqdm, unless it is `wanted`."""
+
+    def __init__(self, wanted: bool | None, label: str) -> None:
+        self._bar: Any = None
+        if wanted or (wanted is None and sys.stderr.isatty()):
+            try:
+                from tqdm import tqdm
+            except ImportError:
+                return
+            self._bar = tqdm(desc=label, unit="it", file=sys.stderr, delay=1.0, leave=False)
+
+    def __enter__(self) -> "IterationBar":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._bar is not None:
+            self._bar.close()
+
+    def update(self, count: int, residual: float) -> None:
+        """Show so many more iterations and the residual."""
+        if self._bar is not None:
+            self._bar.set_postfix(residual=f"{residual:.1e}", refresh=False)
+            self._bar.update(count)

@@ -16,7 +16,7 @@ extern "C" {
 
 /* Raise it with every change of this file: the package refuses an extension
  * that was built against another contract. */
-#define PS_ABI_VERSION 2u
+#define PS_ABI_VERSION 3u
 
 /* One list, three products: the enum, ps_status_text() and the dict STATUS of
  * the extension. Add at the end; never renumber. */
@@ -192,6 +192,16 @@ typedef struct {
 
 #include "ps_cavity.h"
 
+/* The other solvers: each has a header of its own, which includes this one. */
+typedef struct ps_lmsor ps_lmsor;
+typedef struct ps_lmsor_report ps_lmsor_report;
+typedef struct ps_laplace ps_laplace;
+typedef struct ps_laplace_report ps_laplace_report;
+typedef struct ps_heat ps_heat;
+typedef struct ps_heat_report ps_heat_report;
+typedef struct ps_gceidd ps_gceidd;
+typedef struct ps_gceidd_report ps_gceidd_report;
+
 /* Rules for every entry:
  *   - no static state, no allocation, no printing, no exit, but in the entries that
  *     are there for memory;
@@ -229,6 +239,21 @@ typedef struct {
     ps_status (*cavity_iterate)(const ps_cavity *c, int64_t count,
                                 const ps_options *options, const ps_exec *exec,
                                 ps_cavity_report *report);
+
+    /* Red-black relaxation and time steps, `count` at most: ps_lmsor.h, ps_laplace.h,
+     * ps_heat.h, ps_gceidd.h. */
+    ps_status (*lmsor_work)(const ps_lmsor *l, const ps_exec *exec, size_t *bytes);
+    ps_status (*lmsor_iterate)(const ps_lmsor *l, int64_t count, const ps_exec *exec,
+                               ps_lmsor_report *report);
+    ps_status (*laplace_work)(const ps_laplace *l, const ps_exec *exec, size_t *bytes);
+    ps_status (*laplace_iterate)(const ps_laplace *l, int64_t count, const ps_exec *exec,
+                                 ps_laplace_report *report);
+    ps_status (*heat_work)(const ps_heat *h, const ps_exec *exec, size_t *bytes);
+    ps_status (*heat_step)(const ps_heat *h, int64_t count, const ps_exec *exec,
+                           ps_heat_report *report);
+    ps_status (*gceidd_work)(const ps_gceidd *g, const ps_exec *exec, size_t *bytes);
+    ps_status (*gceidd_step)(const ps_gceidd *g, int64_t count, const ps_exec *exec,
+                             ps_gceidd_report *report);
 
     /* Copy `bytes` bytes as fast as the machine can: what speeds are measured by. */
     ps_status (*copy)(void *to, const void *from, size_t bytes, const ps_exec *exec);

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._files import read_npz, write_npz
 from . import _fields
-from ._files import read_npz, write_npz
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

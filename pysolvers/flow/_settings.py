@@ -1,13 +1,11 @@
 """Checked parameters of a lid-driven cavity."""
 
-import operator
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import isfinite
 from typing import Any
 
 from .. import _backends
-from .._errors import BackendError
+from .._checks import index, require, require_finite
 from .._options import check_choice, check_threads
 
 __all__ = ["CavitySettings"]
@@ -34,12 +32,12 @@ class CavitySettings:
     threads: int | None
 
     def __post_init__(self) -> None:
-        _require_finite("re", self.re)
-        _require_finite("lid_velocity", self.lid_velocity)
-        _require(self.re > 0, "re must be positive", self.re)
-        _require(self.lid_velocity != 0, "lid_velocity must not be 0", self.lid_velocity)
-        object.__setattr__(self, "n", _index("n", self.n, 5))
-        object.__setattr__(self, "psi_sweeps", _index("psi_sweeps", self.psi_sweeps, 1))
+        require_finite("re", self.re)
+        require_finite("lid_velocity", self.lid_velocity)
+        require(self.re > 0, "re must be positive", self.re)
+        require(self.lid_velocity != 0, "lid_velocity must not be 0", self.lid_velocity)
+        object.__setattr__(self, "n", index("n", self.n, 5))
+        object.__setattr__(self, "psi_sweeps", index("psi_sweeps", self.psi_sweeps, 1))
         backend = self.backend
         check_choice("wall", self.wall, backend.WALLS)
         check_choice("method", self.method, backend.SCHEMES)
@@ -51,16 +49,13 @@ class CavitySettings:
 
     def _check_method(self) -> None:
         if self.step is not None:
-            _require_finite("step", self.step)
-            _require(self.step > 0, "step must be positive", self.step)
+            require_finite("step", self.step)
+            require(self.step > 0, "step must be positive", self.step)
         if self.method == "line-jacobi":
-            _require(self.psi == "adi", "psi needs method 'adi'", self.psi)
-            _require(self.step is None, "step needs method 'adi'", self.step)
+            require(self.psi == "adi", "psi needs method 'adi'", self.psi)
+            require(self.step is None, "step needs method 'adi'", self.step)
         if self.on_device:
-            _require(self.psi == "adi", "on a device psi must be 'adi'", self.psi)
-            count = self.backend.device_count()
-            if self.ordinal >= count:
-                raise BackendError(f"there is no device cuda:{self.ordinal}: {count} in all")
+            require(self.psi == "adi", "on a device psi must be 'adi'", self.psi)
 
     def _line_methods(self) -> tuple[str, ...]:
         return (*_LINE_METHODS, "partition") if self.on_device else _LINE_METHODS
@@ -69,11 +64,6 @@ class CavitySettings:
     def on_device(self) -> bool:
         """Whether a device iterates, not the host."""
         return _backends.parse_device(self.device)[0] != "cpu"
-
-    @property
-    def ordinal(self) -> int:
-        """Number of the device."""
-        return _backends.parse_device(self.device)[1]
 
     @property
     def backend(self) -> Any:
@@ -99,28 +89,3 @@ class CavitySettings:
 
 def _codes(names: tuple[str, ...]) -> Mapping[str, int]:
     return {name: code for code, name in enumerate(names)}
-
-
-def _require(condition: bool, rule: str, value: object) -> None:
-    if not condition:
-        raise ValueError(f"{rule}, got {value!r}")
-
-
-def _require_finite(name: str, value: float) -> None:
-    if isinstance(value, bool | str):
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
-    try:
-        finite = isfinite(value)
-    except TypeError:
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}") from None
-    _require(finite, f"{name} must be finite", value)
-
-
-def _index(name: str, value: int, smallest: int) -> int:
-    """Return an integer parameter, or raise."""
-    try:
-        index = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, got {type(value).__name__}") from None
-    _require(index >= smallest, f"{name} must be at least {smallest}", value)
-    return index

@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import ConvergenceError, raise_for_status
+from .._files import read_npz, write_npz
+from .._progress import IterationBar
 from . import _fields
-from ._bar import IterationBar
 from ._control import INTERVAL, StepControl
-from ._files import read_npz, write_npz
 from ._poisson import solve_poisson
 from ._result import CavityHistory, CavityResult
 from ._settings import CavitySettings
-from ._state import DeviceFields, Fields
+from ._state import CavityFields
 
 __all__ = ["LidDrivenCavity"]
 
@@ -144,7 +144,7 @@ class LidDrivenCavity:
             device=device,
             threads=threads,
         )
-        self._fields = _fields_for(settings)
+        self._fields = CavityFields(settings.n, settings.device)
         self._iterations = 0
         self._residuals = self._best_residuals = (inf, inf)
         fixed = 1.0 if method == "line-jacobi" else step
@@ -264,7 +264,7 @@ class LidDrivenCavity:
         if max_iterations < 1:
             raise ValueError(f"max_iterations must be at least 1, got {max_iterations!r}")
         end = self._iterations + max_iterations
-        with IterationBar(progress) as bar:
+        with IterationBar(progress, "cavity") as bar:
             while self.residual > tol and self._iterations < end:
                 made = self._iterations
                 self._advance(end)
@@ -358,7 +358,7 @@ class LidDrivenCavity:
         facts, arrays = read_npz(path, _KIND)
         cavity = cls(**facts["settings"])
         names = ("psi", "omega", "best_psi", "best_omega")
-        cavity._fields.set(*(arrays[name] for name in names))
+        cavity._fields.set(**{name: arrays[name] for name in names})
         cavity._control = StepControl(**facts["control"])
         cavity._iterations = facts["iterations"]
         cavity._residuals = tuple(facts["residuals"])
@@ -463,12 +463,6 @@ class LidDrivenCavity:
         return CavityHistory(
             table[:, 0].astype(np.int64), table[:, 1].copy(), table[:, 2].copy(), table[:, 3].copy()
         )
-
-
-def _fields_for(settings: CavitySettings) -> Fields:
-    if settings.on_device:
-        return DeviceFields(settings.n, settings.backend, settings.ordinal)
-    return Fields(settings.n)
 
 
 def _read_only(array: Array) -> Array:
