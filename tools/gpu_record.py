@@ -7,7 +7,7 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
     tools/gpu_record.py --tests
     tools/gpu_record.py --sanitizer memcheck
     tools/gpu_record.py --bench
-    tools/gpu_record.py --pta2020
+    tools/gpu_record.py --reproduce pta2020
     tools/gpu_record.py --merge
 
 The interpreter that runs this runs the steps; the exit code is 1 if a test failed. --check needs no
@@ -30,6 +30,8 @@ from source_hash import source_hash
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 SANITIZERS = ("memcheck", "racecheck")
+# Papers whose experiments are repeated.
+PAPERS = ("pta2020",)
 # Tests that reach every kernel at small size, by an expression of pytest.
 SANITIZED = "sanitized"
 # What a sanitizer says at the end: errors, or hazards.
@@ -71,20 +73,20 @@ def run_bench(parts: Path) -> None:
         raise SystemExit("the benchmark failed, or a case of it")
 
 
-def run_pta2020(parts: Path) -> None:
-    """Repeat the experiment of Souri et al. 2020."""
-    command = ["-m", "pysolvers", "reproduce", "pta2020", "--no-plot", "--output", str(parts)]
+def run_paper(name: str, parts: Path) -> None:
+    """Repeat the experiments of a paper."""
+    command = ["-m", "pysolvers", "reproduce", name, "--no-plot", "--output", str(parts)]
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
-    path = parts / "pta2020.json"
+    path = parts / f"{name}.json"
     write(path, {"sources": source_hash(), **json.loads(path.read_text())})
 
 
 def merge(parts: Path, output: Path | None) -> Path:
     """Join the parts, which must be of one state of the sources, and return the record's path."""
     found = {path.stem: json.loads(path.read_text()) for path in sorted(parts.glob("*.json"))}
-    for name in ("tests", "bench", "pta2020"):
+    for name in ("tests", "bench", *PAPERS):
         if name not in found:
-            raise SystemExit(f"{parts / name}.json is missing: run the step --{name} first")
+            raise SystemExit(f"{parts / name}.json is missing: run its step first")
     bench = found["bench"]
     if bench["settings"]["quick"]:
         raise SystemExit("a quick benchmark makes no record")
@@ -104,7 +106,7 @@ def merge(parts: Path, output: Path | None) -> Path:
             for name, part in found.items()
             if name.startswith("sanitizer-")
         },
-        "pta2020": without_sources(found["pta2020"]),
+        "papers": {name: without_sources(found[name]) for name in PAPERS},
         "bench": bench,
     }
     write(path, record)
@@ -173,8 +175,9 @@ def main() -> int:
     """Run the steps that the command line names and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare the records with the sources")
-    for step in ("tests", "bench", "pta2020", "merge"):
+    for step in ("tests", "bench", "merge"):
         parser.add_argument(f"--{step}", action="store_true", help="this step only")
+    parser.add_argument("--reproduce", choices=PAPERS, action="append", default=[])
     parser.add_argument("--sanitizer", choices=SANITIZERS, action="append", default=[])
     parser.add_argument("--select", default=SANITIZED, help="tests of the sanitizer (%(default)s)")
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
@@ -184,14 +187,15 @@ def main() -> int:
         return check()
     parts = args.parts.resolve()
     parts.mkdir(parents=True, exist_ok=True)
-    everything = not (args.tests or args.bench or args.pta2020 or args.merge or args.sanitizer)
+    steps = (args.tests, args.bench, args.reproduce, args.merge, args.sanitizer)
+    everything = not any(steps)
     code = run_tests(parts) if args.tests or everything else 0
     for tool in SANITIZERS if everything else args.sanitizer:
         run_sanitizer(tool, args.select, parts)
     if args.bench or everything:
         run_bench(parts)
-    if args.pta2020 or everything:
-        run_pta2020(parts)
+    for paper in PAPERS if everything else args.reproduce:
+        run_paper(paper, parts)
     if args.merge or everything:
         merge(parts, args.output)
     return 1 if code else 0

@@ -1,10 +1,11 @@
 """Tables of the documents from the record of a GPU; readme_table.py puts them in their places."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 from pysolvers._bench_gpu_table import bar_text, best_peer, has_bar, method_name, misses
+from pysolvers._case_tables import Column
 from pysolvers.papers import SouriTiming, souri_timings
 from pysolvers.papers.pta2020 import RUNS
 
@@ -88,7 +89,7 @@ def everything(record: Record) -> Iterator[str]:
 
 def pta2020(record: Record) -> Iterator[str]:
     """Yield the table of the experiment of Souri et al. 2020."""
-    experiment = record["pta2020"]
+    experiment = record["papers"]["pta2020"]
     grids = [str(n) for n in experiment["grids"]]
     yield row("seconds", *(f"{n}²" for n in grids), "published")
     yield row("---", *["--:"] * (len(grids) + 1))
@@ -100,6 +101,28 @@ def pta2020(record: Record) -> Iterator[str]:
             f"{times[n]:.3f} ({first[n] / times[n]:.1f} ×)" if n in times else "" for n in grids
         )
         yield row(run.name, *cells, _published(timing))
+
+
+def paper(name: str) -> Callable[[Record], Iterator[str]]:
+    """Return what makes the lines of all tables of a paper from a record."""
+
+    def lines(record: Record) -> Iterator[str]:
+        found = record["papers"][name]
+        yield f"Measured on {found['gpu']['name']} and {found['machine']['cpu']}."
+        for told in found["tables"]:
+            columns = [Column(**column) for column in told["columns"]]
+            yield ""
+            yield f"**{told['title']}**"
+            yield ""
+            yield row(*(column.name for column in columns))
+            yield row("---", *["--:"] * (len(columns) - 1))
+            for cells in told["rows"]:
+                yield row(*(c.text(cell) for c, cell in zip(columns, cells, strict=True)))
+            for note in told["notes"]:
+                yield ""
+                yield note
+
+    return lines
 
 
 def _published(timing: SouriTiming | None) -> str:

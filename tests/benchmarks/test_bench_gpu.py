@@ -14,6 +14,7 @@ import pytest
 from pysolvers import _cli, _machine
 from pysolvers._bench_gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
 from pysolvers._bench_gpu_table import best_peer, misses, slow_against_peer, table
+from pysolvers._case_tables import Column, Table
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,7 +60,7 @@ def record(tools):
         "versions": bench["versions"] | {"driver": "580.1"},
         "tests": {"passed": 10, "failed": 0, "skipped": 1, "exit_code": 0},
         "sanitizers": {"memcheck": {"tool": "memcheck", "errors": 0, "passed": 4}},
-        "pta2020": {"grids": [64, 1024], "seconds": seconds},
+        "papers": {"pta2020": {"grids": [64, 1024], "seconds": seconds}},
         "bench": bench,
     }
 
@@ -187,7 +188,7 @@ def test_parts_become_a_record(record, tmp_path):
     parts = {
         "tests": {"sources": sources, **record["tests"]},
         "sanitizer-memcheck": {"sources": sources, **record["sanitizers"]["memcheck"]},
-        "pta2020": {"sources": sources, **record["pta2020"]},
+        **{name: {"sources": sources, **found} for name, found in record["papers"].items()},
         "bench": record["bench"],
     }
     for name, part in parts.items():
@@ -197,6 +198,29 @@ def test_parts_become_a_record(record, tmp_path):
 
     assert made == record
     assert [p.name for p in path.parent.iterdir()] == ["h200.json"]
+
+
+def test_tables_of_a_paper(tools):
+    import gpu_tables
+
+    columns = (Column("grid"), Column("seconds", ".2f"), Column("published", ".1f"))
+    table = Table("Speed", columns, [("64", 0.125, None), ("128", 2.0, 7.25)], ["Both in seconds."])
+    found = {"gpu": {"name": "H"}, "machine": {"cpu": "C"}, "tables": [asdict(table)]}
+    lines = list(gpu_tables.paper("p")({"papers": {"p": found}}))
+
+    assert lines == [
+        "Measured on H and C.",
+        "",
+        "**Speed**",
+        "",
+        "| grid | seconds | published |",
+        "| --- | --: | --: |",
+        "| 64 | 0.12 |  |",
+        "| 128 | 2.00 | 7.2 |",
+        "",
+        "Both in seconds.",
+    ]
+    assert list(table.lines())[1:3] == ["grid  seconds  published", "64       0.12"]
 
 
 @pytest.mark.parametrize("wrong", ["missing", "other sources", "quick"])
