@@ -54,11 +54,11 @@ CUDA_WARNINGS = ["-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Wshadow,-Wer
 # Compute capabilities that are built for, times ten.
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 
-# File of csrc/cpu/isa -> its flags, and the macro that tells the build of it. No
-# FMA: every instruction set gives the same bits.
-ISA_FILES = {
-    "avx2.c": (["-mavx2"], "PS_HAVE_AVX2"),
-    "avx512.c": (["-mavx512f", "-mavx512dq", "-mavx512vl"], "PS_HAVE_AVX512"),
+# Last word of the name of a file of csrc/cpu/isa -> its flags, and the macro that tells the
+# build of it. No FMA: every instruction set gives the same bits.
+INSTRUCTION_SETS = {
+    "avx2": (["-mavx2"], "PS_HAVE_AVX2"),
+    "avx512": (["-mavx512f", "-mavx512dq", "-mavx512vl"], "PS_HAVE_AVX512"),
 }
 
 ISA_PROBE = """
@@ -76,6 +76,13 @@ int main(void) { return omp_get_max_threads() < 1; }
 def sources(*folders):
     """All C files of the folders below csrc."""
     return sorted(chain.from_iterable(glob(f"csrc/{folder}/*.c") for folder in folders))
+
+
+def instruction_set(source):
+    """The instruction set that a file is for, or None."""
+    path = Path(source)
+    word = path.stem.split("_")[-1]
+    return word if path.parent.name == "isa" and word in INSTRUCTION_SETS else None
 
 
 def headers():
@@ -174,8 +181,8 @@ class BuildExtensions(build_ext):
 
         flags, link_flags = self.flags()
         own_flags, macros = self.isa_flags()
-        left_out = {name for name in ISA_FILES if name not in own_flags}
-        used = [source for source in ext.sources if Path(source).name not in left_out]
+        left_out = INSTRUCTION_SETS.keys() - own_flags
+        used = [source for source in ext.sources if instruction_set(source) not in left_out]
         cuda = Cuda(ext, self.force) if any(source.endswith(".cu") for source in used) else None
 
         def compile_file(source):
@@ -187,7 +194,7 @@ class BuildExtensions(build_ext):
                 macros=[*ext.define_macros, *macros],
                 include_dirs=ext.include_dirs,
                 debug=self.debug,
-                extra_postargs=[*flags, *own_flags.get(Path(source).name, [])],
+                extra_postargs=[*flags, *own_flags.get(instruction_set(source), [])],
                 depends=ext.depends,
             )
 
@@ -223,10 +230,10 @@ class BuildExtensions(build_ext):
         return flags, link
 
     def isa_flags(self):
-        """Flags of the instruction-set files that can be built here, and their macros."""
+        """Flags of the instruction sets that can be built for here, and their macros."""
         known = {
             name: (flags, macro)
-            for name, (flags, macro) in ISA_FILES.items()
+            for name, (flags, macro) in INSTRUCTION_SETS.items()
             if self.accepts(ISA_PROBE, flags)
         }
         own_flags = {name: flags for name, (flags, _) in known.items()}

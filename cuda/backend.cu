@@ -67,6 +67,58 @@ cavity_iterate(const ps_cavity *c, int64_t count, const ps_options *options,
 }
 
 static ps_status
+heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_heat_work(h, exec, bytes); });
+}
+
+static ps_status
+heat_step(const ps_heat *h, int64_t count, const ps_exec *exec, ps_heat_report *report)
+{
+    return on_device(exec, [=] { return ps_cuda_heat_step(h, count, exec, report); });
+}
+
+static ps_status
+gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_gceidd_work(g, exec, bytes); });
+}
+
+static ps_status
+gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
+            ps_gceidd_report *report)
+{
+    return on_device(exec, [=] { return ps_cuda_gceidd_step(g, count, exec, report); });
+}
+
+static ps_status
+lmsor_work(const ps_lmsor *l, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_lmsor_work(l, bytes); });
+}
+
+static ps_status
+lmsor_iterate(const ps_lmsor *l, int64_t count, const ps_exec *exec,
+              ps_lmsor_report *report)
+{
+    return on_device(exec, [=] { return ps_cuda_lmsor_iterate(l, count, exec, report); });
+}
+
+static ps_status
+laplace_work(const ps_laplace *l, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_laplace_work(l, bytes); });
+}
+
+static ps_status
+laplace_iterate(const ps_laplace *l, int64_t count, const ps_exec *exec,
+                ps_laplace_report *report)
+{
+    return on_device(exec,
+                     [=] { return ps_cuda_laplace_iterate(l, count, exec, report); });
+}
+
+static ps_status
 copy(void *to, const void *from, size_t bytes, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_copy(to, from, bytes, exec); });
@@ -174,6 +226,14 @@ make_table()
     b.factor_solve = factor_solve;
     b.cavity_work = cavity_work;
     b.cavity_iterate = cavity_iterate;
+    b.heat_work = heat_work;
+    b.heat_step = heat_step;
+    b.gceidd_work = gceidd_work;
+    b.gceidd_step = gceidd_step;
+    b.lmsor_work = lmsor_work;
+    b.lmsor_iterate = lmsor_iterate;
+    b.laplace_work = laplace_work;
+    b.laplace_iterate = laplace_iterate;
     b.copy = copy;
     b.allocate = allocate;
     b.release = release;

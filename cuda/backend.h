@@ -29,4 +29,24 @@ ps_status ps_cuda_cavity_iterate(const ps_cavity *c, int64_t count,
                                  const ps_options *options, const ps_exec *exec,
                                  ps_cavity_report *report);
 
+/* gceidd.cu */
+ps_status ps_cuda_gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
+                              ps_gceidd_report *report);
+
+/* heat.cu */
+ps_status ps_cuda_heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec,
+                            ps_heat_report *report);
+
+/* lmsor.cu */
+ps_status ps_cuda_lmsor_work(const ps_lmsor *l, size_t *bytes);
+ps_status ps_cuda_lmsor_iterate(const ps_lmsor *l, int64_t count, const ps_exec *exec,
+                                ps_lmsor_report *report);
+
+/* laplace.cu */
+ps_status ps_cuda_laplace_work(const ps_laplace *l, size_t *bytes);
+ps_status ps_cuda_laplace_iterate(const ps_laplace *l, int64_t count, const ps_exec *exec,
+                                  ps_laplace_report *report);
+
 #endif

@@ -1,75 +1,30 @@
 /* cavity_fused.cu - a half-sweep of the cavity in one kernel.
  *
- * A block takes a tile of neighbouring lines. It computes the words of their rows in
- * the order of memory into shared memory, solves the lines by the partition method
- * (segment.cuh), a chunk of 8 rows a thread, and stores the answers in the order of
- * memory again: each input field is read once and x written once, plus the halo of a
- * tile. The pitch of 9 words a chunk keeps shared memory free of bank conflicts.
+ * A block takes a tile of neighbouring lines (line_tiles.cuh). It computes the words of
+ * their rows in the order of memory into shared memory, solves the lines by the partition
+ * method (segment.cuh), and stores the answers in the order of memory again: each input
+ * field is read once and x written once, plus the halo of a tile.
  */
 #include "cavity_rows.cuh"
 #include "cavity_walls.cuh"
 #include "launch.cuh"
-#include "levels.cuh"
+#include "line_tiles.cuh"
 
 namespace {
 
-constexpr int chunk_rows = 8, chunk_pitch = 9, warp_lanes = 32;
-constexpr int largest_block = 512, batch = 4;
-
-/* Lines first, first + 1, ... of nodes, walls counted, are the tile `blockIdx.x`; the
- * interior ones have a system each of nodes - 2 rows. */
-struct Tiles {
-    Shape shape;
-    int nodes, lines, threads, blocks;
-    int line_bits; /* along y: 2^line_bits threads side by side take the lines */
-    int front;     /* empty rows before the first: lines are aligned to their ends */
-    int pitch, plane;
-    size_t shared;
-};
-
-/* The nodes of a thread in the order of memory: of the lines `line` to `end` of the
- * tile every `step`th row from `row` on, walls counted. */
-template <int AXIS> struct Walk {
-    int line, end, row, step;
-
-    __device__ __forceinline__ explicit Walk(const Tiles &t)
-    {
-        const int thread = static_cast<int>(threadIdx.x);
-
-        if (AXIS == 0) {
-            line = 0;
-            end = t.lines;
-            row = thread;
-            step = t.threads;
-        }
-        else {
-            line = thread & ((1 << t.line_bits) - 1);
-            end = min(line + 1, t.lines);
-            row = thread >> t.line_bits;
-            step = t.threads >> t.line_bits;
-        }
-    }
-};
+constexpr int batch = 4;
 
 template <int AXIS>
 __device__ __forceinline__ int64_t
-node_at(const Tiles &t, int line, int row)
+node_at(const LineTiles &t, int line, int row)
 {
     return AXIS == 0 ? static_cast<int64_t>(line) * t.nodes + row
                      : static_cast<int64_t>(row) * t.nodes + line;
 }
 
-__device__ __forceinline__ int
-slot_of(const Tiles &t, int line, int row)
-{
-    const int place = row - 1 + t.front;
-
-    return line * t.pitch + place + place / chunk_rows;
-}
-
 template <int AXIS, typename Source>
 __device__ __forceinline__ void
-gather(const Source &source, const Tiles &t, int first, double *shared)
+gather(const Source &source, const LineTiles &t, int first, double *shared)
 {
     const Walk<AXIS> walk(t);
     const int last = t.nodes - 1;
@@ -77,7 +32,7 @@ gather(const Source &source, const Tiles &t, int first, double *shared)
     for (int line = walk.line; line < walk.end; line++) {
         const bool inside = first + line > 0 && first + line < last;
 
-        for (int row = walk.row; inside && row < last; row += batch * walk.step) {
+        for (int row = walk.node; inside && row < last; row += batch * walk.step) {
             double word[batch][Source::words];
 
 #pragma unroll
@@ -112,7 +67,8 @@ gather(const Source &source, const Tiles &t, int first, double *shared)
 
 template <int AXIS, typename Source>
 __device__ __forceinline__ void
-scatter(const Source &source, const Tiles &t, int first, const double *shared, double *x)
+scatter(const Source &source, const LineTiles &t, int first, const double *shared,
+        double *x)
 {
     const Walk<AXIS> walk(t);
     const int last = t.nodes - 1;
@@ -122,7 +78,7 @@ scatter(const Source &source, const Tiles &t, int first, const double *shared, d
         const int end = number <= last ? t.nodes : 0;
 
 #pragma unroll 4
-        for (int row = walk.row; row < end; row += walk.step) {
+        for (int row = walk.node; row < end; row += walk.step) {
             const int64_t p = node_at<AXIS>(t, number, row);
             const bool wall = number == 0 || number == last || row == 0 || row == last;
 
@@ -135,7 +91,7 @@ scatter(const Source &source, const Tiles &t, int first, const double *shared, d
 /* Places in front of row 0 hold x = 0, which is what y_left is there. */
 template <typename Source>
 __device__ __forceinline__ void
-solve(const Source &source, const Tiles &t, int first, double *shared)
+solve(const Source &source, const LineTiles &t, int first, double *shared)
 {
     __shared__ Meeting<double> meeting;
     Seat<chunk_rows> seat(t.shape, 0);
@@ -184,8 +140,9 @@ solve(const Source &source, const Tiles &t, int first, double *shared)
 template <int AXIS, typename Source>
 __global__ void
 __launch_bounds__(largest_block)
-    sweep_kernel(const __grid_constant__ Source source, const __grid_constant__ Tiles t,
-                 double *x, const __grid_constant__ Walls walls)
+    sweep_kernel(const __grid_constant__ Source source,
+                 const __grid_constant__ LineTiles t, double *x,
+                 const __grid_constant__ Walls walls)
 {
     extern __shared__ double shared[];
     const int block = static_cast<int>(blockIdx.x), first = block * t.lines;
@@ -203,65 +160,14 @@ __launch_bounds__(largest_block)
     scatter<AXIS>(source, t, first, shared, x);
 }
 
-/* What a block may ask for when it starts. */
-int
-dynamic_bytes(const ps_cuda_device *device)
-{
-    return device->shared_bytes - static_cast<int>(sizeof(Meeting<double>));
-}
-
-/* Lines along y want whole memory sectors, 4 lines; lines along x want small blocks,
- * which overlap each other. */
-int
-lines_for(const Shape &shape, int axis)
-{
-    const int block = axis == 0 ? 4 * warp_lanes : largest_block;
-    const int wanted = axis == 0 ? shape.groups : 4;
-    const int fitting = block / (shape.warps * warp_lanes);
-
-    if (shape.warps > 1) {
-        return fitting < 1 ? 1 : fitting > 4 ? 4 : fitting;
-    }
-    return (wanted + shape.groups - 1) / shape.groups * shape.groups;
-}
-
-void
-set_lines(Tiles &t, int lines, int axis, int words)
-{
-    t.lines = lines;
-    t.threads = lines / t.shape.groups * t.shape.warps * warp_lanes;
-    t.blocks = (t.nodes + lines - 1) / lines;
-    t.line_bits = 0;
-    while (axis == 1 && 1 << t.line_bits < lines) {
-        t.line_bits++;
-    }
-    t.pitch = t.shape.chunks() * chunk_pitch;
-    while (lines > 1 && t.pitch % 16 != 4) {
-        t.pitch++;
-    }
-    t.plane = lines * t.pitch;
-    t.shared = static_cast<size_t>(words * t.plane) * sizeof(double);
-}
-
-/* Long lines take fewer to a tile where a block has less shared memory. */
-Tiles
+LineTiles
 tiles_for(int nodes, int axis, int words, const ps_cuda_device *device)
 {
-    const int chunks = (nodes - 2 + chunk_rows - 1) / chunk_rows;
-    const size_t most = static_cast<size_t>(dynamic_bytes(device));
-    Tiles t = {};
+    LineTiles t = line_tiles(nodes - 2, nodes, axis, words, sizeof(double),
+                             line_tile_bytes<double>(device));
 
     t.nodes = nodes;
-    t.shape.rows = nodes - 2;
-    t.shape.warps = (chunks + warp_lanes - 1) / warp_lanes;
-    t.shape.lanes = t.shape.warps > 1 ? warp_lanes : chunks;
-    t.shape.groups = warp_lanes / t.shape.lanes;
-    t.shape.blocks = 1;
-    t.front = t.shape.chunks() * chunk_rows - t.shape.rows;
-    set_lines(t, lines_for(t.shape, axis), axis, words);
-    while (t.shared > most && t.lines > t.shape.groups) {
-        set_lines(t, t.lines - t.shape.groups, axis, words);
-    }
+    t.begin = 1;
     return t;
 }
 
@@ -303,7 +209,8 @@ launch_sweep(const Source &source, const ps_cuda_sweep *s, const Walls &walls,
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    const Tiles t = tiles_for(static_cast<int>(s->nodes), AXIS, Source::words, device);
+    const LineTiles t =
+        tiles_for(static_cast<int>(s->nodes), AXIS, Source::words, device);
     const int64_t more = walls.omega != nullptr ? wall_blocks(walls, t.threads) : 0;
 
     return launch_closely(sweep_kernel<AXIS, Source>, t.blocks + more, t.threads,
@@ -321,7 +228,7 @@ ps_cuda_fused_fits(int64_t nodes)
         return 0;
     }
     const int count = static_cast<int>(nodes);
-    const size_t most = static_cast<size_t>(dynamic_bytes(device));
+    const size_t most = line_tile_bytes<double>(device);
 
     return tiles_for(count, 0, most_words, device).shared <= most &&
            tiles_for(count, 1, most_words, device).shared <= most;
@@ -335,7 +242,7 @@ ps_cuda_fused_prepare(void)
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    const int bytes = dynamic_bytes(device);
+    const int bytes = static_cast<int>(line_tile_bytes<double>(device));
     cudaError_t error = allow_shared_both<OmegaFirst>(bytes);
 
     error = error == cudaSuccess ? allow_shared_both<OmegaSecond>(bytes) : error;

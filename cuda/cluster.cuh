@@ -9,6 +9,27 @@
 
 #include "copy.cuh"
 
+/* Which block of its cluster this is, and which cluster of the grid. */
+__device__ __forceinline__ unsigned
+rank_in_cluster()
+{
+    unsigned rank = 0;
+#if __CUDA_ARCH__ >= 900
+    asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+#endif
+    return rank;
+}
+
+__device__ __forceinline__ unsigned
+cluster_of_grid()
+{
+    unsigned cluster = blockIdx.x;
+#if __CUDA_ARCH__ >= 900
+    asm("mov.u32 %0, %%clusterid.x;" : "=r"(cluster));
+#endif
+    return cluster;
+}
+
 /* All threads of all blocks meet; what they wrote before is visible after. */
 __device__ __forceinline__ void
 cluster_sync()
@@ -17,6 +38,23 @@ cluster_sync()
     asm volatile("barrier.cluster.arrive.release.aligned;\n\t"
                  "barrier.cluster.wait.acquire.aligned;" ::
                      : "memory");
+#endif
+}
+
+/* The same in two steps, by all threads: what is there between them is not waited for. */
+__device__ __forceinline__ void
+cluster_arrive()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+#endif
+}
+
+__device__ __forceinline__ void
+cluster_wait()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 

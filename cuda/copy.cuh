@@ -52,6 +52,30 @@ copy_async(void *shared, const void *global)
 #endif
 }
 
+/* The same of what lies in a line of memory whose rest is wanted soon as well, by this
+ * block or by another: the cache then asks the memory for all of it at once. */
+template <int BYTES>
+__device__ __forceinline__ void
+copy_async_of_line(void *shared, const void *global)
+{
+#if __CUDA_ARCH__ >= 800
+    const unsigned to = shared_address(shared);
+
+    if (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to),
+                     "l"(global)
+                     : "memory");
+    }
+    else {
+        asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2;" ::"r"(to),
+                     "l"(global), "n"(BYTES)
+                     : "memory");
+    }
+#else
+    copy_async<BYTES>(shared, global);
+#endif
+}
+
 /* Wait for the copies that this thread has started. */
 __device__ __forceinline__ void
 copies_done()

@@ -332,13 +332,6 @@ systems_for(const ps_factor *f, const ps_factor_rhs *b)
     return t;
 }
 
-/* Marks of the systems, in front of what the pivoted solver needs. */
-static size_t
-marks_bytes(const ps_factor_rhs *b)
-{
-    return ps_cuda_padded(static_cast<size_t>(b->outer * b->inner));
-}
-
 ps_status
 ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *,
                     size_t *bytes)
@@ -358,7 +351,7 @@ ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *,
         return PS_OK;
     }
     const ps_status sized = ps_cuda_pivoted_marked_work(&t, bytes);
-    *bytes += marks_bytes(b);
+    *bytes += ps_cuda_marks_bytes(b->outer * b->inner);
     return sized;
 }
 
@@ -376,7 +369,8 @@ solve_kept(const ps_factor *f, const ps_factor_rhs *b, const ps_tridiag &t,
                                                   marks, ps_cuda_stream(exec));
 
     return status == PS_OK && marks != nullptr
-               ? ps_cuda_pivoted_marked(&t, marks, exec, marks + marks_bytes(b))
+               ? ps_cuda_pivoted_marked(&t, marks, exec,
+                                        marks + ps_cuda_marks_bytes(b->outer * b->inner))
                : status;
 }
 

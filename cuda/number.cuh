@@ -1,8 +1,8 @@
 /* number.cuh - the four dtypes of the contract as C++ types.
  *
- * float, double and Complex of each. `reciprocal` costs one seed instruction and one
- * cubic Newton step, and is exact to an ulp; what the seed cannot treat (reciprocals
- * beyond the normal range) is scaled first.
+ * float, double and Complex of each. A reciprocal costs one seed instruction and one
+ * Newton step, cubic for double, and is exact to an ulp. `quick_reciprocal` needs a
+ * normal number with a normal reciprocal; `reciprocal` scales what is none.
  */
 #ifndef PS_CUDA_NUMBER_CUH
 #define PS_CUDA_NUMBER_CUH
@@ -10,6 +10,13 @@
 #include <cuda_runtime.h>
 
 #include "pysolvers.h"
+
+/* The four types, each with the ending of its modules. */
+#define PS_CUDA_DTYPES(X)  \
+    X(float, f32)          \
+    X(double, f64)         \
+    X(Complex<float>, c64) \
+    X(Complex<double>, c128)
 
 template <typename Real> struct alignas(2 * sizeof(Real)) Complex {
     Real re, im;
@@ -96,6 +103,27 @@ is_normal(double x)
     return fabs(x) >= 2.2250738585072014e-308 && fabs(x) <= 1.7976931348623157e+308;
 }
 
+/* 1 / x from its seed. */
+__device__ __forceinline__ float
+refined(float x, float seed)
+{
+    return fmaf(seed, fmaf(-x, seed, 1.0f), seed);
+}
+
+__device__ __forceinline__ double
+refined(double x, double seed)
+{
+    const double error = fma(-x, seed, 1.0);
+    return fma(seed, fma(error, error, error), seed);
+}
+
+template <typename Real>
+__device__ __forceinline__ Real
+quick_reciprocal(Real x)
+{
+    return refined(x, seed_of_reciprocal(x));
+}
+
 /* Of what has no normal reciprocal; out of line, as it is rare and long. */
 template <typename Real>
 __device__ __noinline__ Real
@@ -108,8 +136,7 @@ scaled_reciprocal(Real x)
     if (!is_normal(seed)) {
         return seed; /* of 0, infinity or NaN */
     }
-    const Real error = fma(-near, seed, Real(1));
-    return fma(seed, fma(error, error, error), seed) * factor;
+    return refined(near, seed) * factor;
 }
 
 template <typename Real>
@@ -118,23 +145,25 @@ reciprocal(Real x)
 {
     const Real seed = seed_of_reciprocal(x);
 
-    if (!is_normal(seed)) {
-        return scaled_reciprocal(x);
-    }
-    const Real error = fma(-x, seed, Real(1));
-    return fma(seed, fma(error, error, error), seed);
+    return is_normal(seed) ? refined(x, seed) : scaled_reciprocal(x);
 }
 
-/* |z| = 1 after scaling: no overflow and no underflow between. */
+/* With a scale that brings |z| near 1: no overflow and no underflow between. */
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+reciprocal_scaled(Complex<Real> z, Real scale)
+{
+    const Real re = z.re * scale, im = z.im * scale;
+    const Real factor = scale * quick_reciprocal(re * re + im * im);
+
+    return {re * factor, -im * factor};
+}
+
 template <typename Real>
 __device__ __forceinline__ Complex<Real>
 reciprocal(Complex<Real> z)
 {
-    const Real scale = reciprocal(fmax(fabs(z.re), fabs(z.im)));
-    const Real re = z.re * scale, im = z.im * scale;
-    const Real factor = scale * reciprocal(re * re + im * im);
-
-    return {re * factor, -im * factor};
+    return reciprocal_scaled(z, reciprocal(fmax(fabs(z.re), fabs(z.im))));
 }
 
 /* |x|, and |re| + |im|: the size by which LAPACK chooses a pivot. */
@@ -210,19 +239,51 @@ is_bad_pivot(Complex<Real> z)
     return is_bad_pivot(size_of(z));
 }
 
-/* Shuffle of any number. The lanes of `mask` take part. */
+static constexpr unsigned all_lanes = 0xffffffffu;
+
+/* Shuffles of any number within groups of `width` neighbouring lanes. The lanes of `mask`
+ * take part. */
 template <typename Real>
 __device__ __forceinline__ Real
-shuffle(unsigned mask, Real x, int lane)
+shuffle(unsigned mask, Real x, int lane, int width = 32)
 {
-    return __shfl_sync(mask, x, lane);
+    return __shfl_sync(mask, x, lane, width);
 }
 
 template <typename Real>
 __device__ __forceinline__ Complex<Real>
-shuffle(unsigned mask, Complex<Real> z, int lane)
+shuffle(unsigned mask, Complex<Real> z, int lane, int width = 32)
 {
-    return {__shfl_sync(mask, z.re, lane), __shfl_sync(mask, z.im, lane)};
+    return {__shfl_sync(mask, z.re, lane, width), __shfl_sync(mask, z.im, lane, width)};
+}
+
+/* From `delta` lanes before and behind; a lane without a partner keeps its own. */
+template <typename Real>
+__device__ __forceinline__ Real
+shuffle_up(Real x, int delta, int width)
+{
+    return __shfl_up_sync(all_lanes, x, delta, width);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+shuffle_up(Complex<Real> z, int delta, int width)
+{
+    return {shuffle_up(z.re, delta, width), shuffle_up(z.im, delta, width)};
+}
+
+template <typename Real>
+__device__ __forceinline__ Real
+shuffle_down(Real x, int delta, int width)
+{
+    return __shfl_down_sync(all_lanes, x, delta, width);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+shuffle_down(Complex<Real> z, int delta, int width)
+{
+    return {shuffle_down(z.re, delta, width), shuffle_down(z.im, delta, width)};
 }
 
 #endif

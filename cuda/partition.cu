@@ -1,9 +1,11 @@
 /* partition.cu - the partition method on the host: PS_PARTITION.
  *
- * One pass over memory where a block or a cluster holds a system, two passes elsewhere.
+ * One pass over memory where a block or a cluster holds a system, two passes elsewhere;
+ * systems along a strided axis go by columns where they can, else all by tiles.
  * With PS_PIVOT_AUTO the kernels mark the systems that are not dominant and leave them
  * alone; the pivoted solver, which runs behind, takes what is marked.
  */
+#include "column.h"
 #include "long.h"
 #include "partition.h"
 #include "pivoted.h"
@@ -12,13 +14,19 @@
 struct Planned {
     ps_tridiag t;
     Plan plan;
-    bool is_long;
+    ColumnShape columns;
+    bool by_columns, is_long; /* else by tiles */
 };
 
 static bool
 plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 {
     p->t = ps_cuda_merged(t);
+    p->is_long = false;
+    p->by_columns = ps_cuda_column_takes(&p->t, device, &p->columns);
+    if (p->by_columns) {
+        return true;
+    }
     const Choice c = ps_cuda_choose(&p->t, device);
     p->is_long = c.warps > 0;
     return ps_cuda_plan(&p->t, device, c, &p->plan);
@@ -52,6 +60,9 @@ static cudaError_t
 solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
               const ps_exec *exec, void *work)
 {
+    if (p.by_columns) {
+        return ps_cuda_column_solve(&p.t, p.columns, marks, ps_cuda_stream(exec));
+    }
     if (p.is_long) {
         return ps_cuda_long_solve(&p.t, p.plan, device, marks, exec, work);
     }
@@ -110,6 +121,9 @@ work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
 static const char *
 kernel_of(const Planned &p)
 {
+    if (p.by_columns) {
+        return p.columns.blocks > 1 ? "partition columns cluster" : "partition columns";
+    }
     if (p.is_long) {
         return "partition two passes";
     }

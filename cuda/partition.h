@@ -12,12 +12,6 @@
 #include "levels.cuh"
 #include "tile.cuh"
 
-#define PS_CUDA_DTYPES(X)  \
-    X(float, f32)          \
-    X(double, f64)         \
-    X(Complex<float>, c64) \
-    X(Complex<double>, c128)
-
 /* Rows of a chunk, odd so that neighbouring threads meet different banks, and threads of
  * a block, at most; both for the registers of the kernels by row and by column. */
 template <typename Number, bool BY_ROW> struct Tuning;

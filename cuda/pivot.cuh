@@ -60,22 +60,6 @@ template <> struct PivotKey<Complex<double>> {
     }
 };
 
-__device__ __forceinline__ float
-quick_reciprocal(float x)
-{
-    const float seed = seed_of_reciprocal(x);
-    return fmaf(seed, fmaf(-x, seed, 1.0f), seed);
-}
-
-__device__ __forceinline__ double
-quick_reciprocal(double x)
-{
-    const double seed = seed_of_reciprocal(x);
-    const double error = fma(-x, seed, 1.0);
-
-    return fma(seed, fma(error, error, error), seed);
-}
-
 template <typename Real>
 __device__ __forceinline__ Complex<Real>
 quick_reciprocal(Complex<Real> z)

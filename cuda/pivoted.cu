@@ -6,10 +6,10 @@ ps_status
 ps_cuda_pivoted_marked_work(const ps_tridiag *t, size_t *bytes)
 {
     switch (t->dtype) {
-#define PS_CASE_(dtype, name) \
-    case dtype:               \
+#define PS_CASE_(number, name)         \
+    case number_traits<number>::dtype: \
         return ps_cuda_pivoted_work_##name(t, bytes);
-        PS_PIVOTED_DTYPES(PS_CASE_)
+        PS_CUDA_DTYPES(PS_CASE_)
 #undef PS_CASE_
     default:
         return PS_BAD_ARGUMENT;
@@ -21,10 +21,10 @@ ps_cuda_pivoted_marked(const ps_tridiag *t, const uint8_t *marks, const ps_exec 
                        void *work)
 {
     switch (t->dtype) {
-#define PS_CASE_(dtype, name) \
-    case dtype:               \
+#define PS_CASE_(number, name)         \
+    case number_traits<number>::dtype: \
         return ps_cuda_pivoted_run_##name(t, marks, exec, work);
-        PS_PIVOTED_DTYPES(PS_CASE_)
+        PS_CUDA_DTYPES(PS_CASE_)
 #undef PS_CASE_
     default:
         return PS_BAD_ARGUMENT;

@@ -78,22 +78,23 @@ pivot_next_tile(const PivotPlan<Number> &a, int64_t tile)
 /* Tell what became of the systems of a tile. */
 template <typename Number>
 __device__ __forceinline__ void
-pivot_report(const PivotPlan<Number> &a, const PivotSpan &span, const int *bad)
+pivot_report(const PivotPlan<Number> &a, const PivotSpan &span, const int *states)
 {
     for (int i = threadIdx.x; i < span.systems; i += blockDim.x) {
         const int64_t system = span.system + i;
 
         if (a.pass == PIVOT_REDUCE) {
-            if (bad[i]) {
-                a.bad[system] = 1;
+            if (states[i] != PIVOT_FINE) {
+                atomicMax(&a.state[system], states[i]);
             }
         }
         else if (a.s.info != nullptr && span.segment == 0 && pivot_marked(a, system)) {
             const PivotIndex at = pivot_index(a, system);
+            const int state = a.pass == PIVOT_SOLVE ? states[i] : a.state[system];
             a.s.info[pivot_number(a, system)] =
-                (a.pass == PIVOT_SOLVE ? bad[i] : a.bad[system])
-                    ? first_bad_pivot(a.s, at.j, at.k)
-                    : 0;
+                state == PIVOT_FINE
+                    ? 0
+                    : first_bad_pivot(a.s, at.j, at.k, state == PIVOT_BAD ? a.s.rows : 0);
         }
     }
 }
@@ -134,7 +135,7 @@ pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
                                  k == last ? Number(0) : c.upper[k], c.rhs[k]});
     };
     if (eliminate_chunk<length, even>(rows, count, kept, group)) {
-        t.bad[system] = 1;
+        t.state[system] = PIVOT_BAD;
     }
     put_group(t, system * t.stride + chunk, group);
     return {count, row + pivot_place(a, span, a.s.x, a.layout[PIVOT_X], at, system)};
@@ -180,7 +181,7 @@ __launch_bounds__(PivotShape<Number>::threads, PivotShape<Number>::blocks)
                            0,
                            a.tile_chunks * a.tile_systems,
                            a.pass == PIVOT_SOLVE,
-                           m.bad};
+                           m.state};
     PivotKept<Number, length> kept;
     PivotPart part = {};
     PivotSpan span = {};
@@ -193,9 +194,8 @@ __launch_bounds__(PivotShape<Number>::threads, PivotShape<Number>::blocks)
     int64_t tile = pivot_next_tile(a, blockIdx.x);
     for (int turn = 0;; turn ^= 1) {
         const bool more = tile < a.tiles;
-        const PivotSpan next = pivot_span(a, more ? tile : 0);
         if (more) {
-            pivot_fetch(a, next, m);
+            pivot_fetch(a, pivot_span(a, tile), m);
         }
         if (span.systems > 0) {
             t.leaves = span.chunks;
@@ -208,15 +208,15 @@ __launch_bounds__(PivotShape<Number>::threads, PivotShape<Number>::blocks)
                 pivot_substitute<even>(t, m, active, system, chunk, part, kept);
                 pivot_store(a, span, m);
             }
-            pivot_report(a, span, m.bad);
+            pivot_report(a, span, m.state);
         }
         if (!more) {
             break;
         }
-        span = next;
+        span = pivot_span(a, tile); /* once more: registers are dearer */
         tile = pivot_next_tile(a, tile + gridDim.x);
         for (int i = threadIdx.x; i < span.systems; i += blockDim.x) {
-            m.bad[i] = 0;
+            m.state[i] = PIVOT_FINE;
         }
         if (a.bulk) {
             m.arrivals->wait(turn);
@@ -239,7 +239,7 @@ template <typename Number> struct PivotLevel {
     Number *upper_groups, *upper_ends; /* one a tile, unless it is the whole system */
     int32_t count, tiles;              /* of a system */
     PivotPass pass;
-    int32_t *bad;
+    int32_t *state;       /* PivotState of each system */
     const uint8_t *marks; /* null, or those of the systems in this order */
 };
 
@@ -252,7 +252,7 @@ __launch_bounds__(PIVOT_GROUPS)
 {
     constexpr int words = pivot_leaf_place<Number>(PIVOT_GROUPS + 1);
     __shared__ __align__(16) unsigned char memory[words * sizeof(Number)];
-    __shared__ int bad;
+    __shared__ int state;
     const int64_t system = blockIdx.x / a.tiles;
     const int tile = static_cast<int>(blockIdx.x - system * a.tiles);
     const int first = tile * PIVOT_GROUPS, leaf = threadIdx.x;
@@ -262,14 +262,14 @@ __launch_bounds__(PIVOT_GROUPS)
                                  1,
                                  PIVOT_GROUPS,
                                  a.pass == PIVOT_SOLVE,
-                                 &bad};
+                                 &state};
     const int64_t at = system * a.count + first + leaf;
 
     if (a.marks != nullptr && a.marks[system] == 0) {
         return;
     }
     if (leaf == 0) {
-        bad = 0;
+        state = PIVOT_FINE;
     }
     if (leaf < t.leaves) {
         put_group(t, leaf,
@@ -285,8 +285,8 @@ __launch_bounds__(PIVOT_GROUPS)
         a.ends[2 * at] = t.at(PIVOT_FIRST, leaf);
         a.ends[2 * at + 1] = t.at(PIVOT_LAST, leaf);
     }
-    if (leaf == 0 && bad != 0) {
-        a.bad[system] = 1;
+    if (leaf == 0 && state != PIVOT_FINE) {
+        atomicMax(&a.state[system], state);
     }
 }
 

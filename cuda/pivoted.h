@@ -8,6 +8,13 @@
 
 #include "engine.h"
 
+/* Bytes of the marks of a batch, in front of other parts of a workspace. */
+static inline size_t
+ps_cuda_marks_bytes(int64_t systems)
+{
+    return ps_cuda_padded(static_cast<size_t>(systems));
+}
+
 /* Bytes of workspace that ps_cuda_pivoted_marked() needs. */
 ps_status ps_cuda_pivoted_marked_work(const ps_tridiag *t, size_t *bytes);
 

@@ -211,7 +211,7 @@ pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
         level.count = count;
         level.tiles = (count + PIVOT_GROUPS - 1) / PIVOT_GROUPS;
         level.pass = level.tiles == 1 ? PIVOT_SOLVE : PIVOT_REDUCE;
-        level.bad = a.bad;
+        level.state = a.state;
         level.marks = a.exchanged ? nullptr : a.marks;
         place +=
             ps_cuda_padded(pivot_level_words<Number>(a.systems, count) * sizeof(Number)) /
@@ -280,12 +280,12 @@ pivot_run(const ps_tridiag *t, const uint8_t *marks, const ps_exec *exec, void *
     if (a.segments == 1) {
         return ps_cuda_status(pivot_run_rows(launch, device, stream));
     }
-    const size_t flags = static_cast<size_t>(a.systems) * sizeof(int32_t);
-    a.bad = static_cast<int32_t *>(work);
+    const size_t states = static_cast<size_t>(a.systems) * sizeof(int32_t);
+    a.state = static_cast<int32_t *>(work);
     a.groups =
-        reinterpret_cast<Number *>(static_cast<char *>(work) + ps_cuda_padded(flags));
+        reinterpret_cast<Number *>(static_cast<char *>(work) + ps_cuda_padded(states));
     a.ends = a.groups + a.systems * a.segments * PIVOT_GROUP_WORDS;
-    cudaError_t error = cudaMemsetAsync(a.bad, 0, flags, stream);
+    cudaError_t error = cudaMemsetAsync(a.state, PIVOT_FINE, states, stream);
     if (error == cudaSuccess) {
         error = pivot_run_rows(launch, device, stream);
     }

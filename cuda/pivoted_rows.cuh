@@ -98,27 +98,36 @@ template <typename Number> struct PivotJoint {
     PivotEnds<Number> before, behind;
 };
 
-/* As reciprocal(), without its branch: what has no normal reciprocal becomes NaN. Of
- * balanced rows, which need no care for their range, that is a bad pivot or no number. */
+/* What is known of the pivots of a system. Doubtful: there was a pivot that is no number,
+ * which may come from the matrix, or from a pivot close to zero. */
+enum PivotState { PIVOT_FINE, PIVOT_DOUBTFUL, PIVOT_BAD };
+
+/* Whether a pivot is too small for inverse_of(); NaN is not. Rows are balanced: where the
+ * largest of a column is that small, it is zero but for rounding. */
+template <typename Number>
+__device__ __forceinline__ bool
+is_lost_pivot(Number x)
+{
+    using Real = real_of<Number>;
+    constexpr Real least =
+        sizeof(Real) == 4 ? Real(2.35098870e-38) : Real(4.4501477170144028e-308);
+
+    return size_of(x) < least;
+}
+
+/* As reciprocal(), for pivots that are not lost. */
 template <typename Real>
 __device__ __forceinline__ Real
 inverse_of(Real x)
 {
-    const Real seed = seed_of_reciprocal(x);
-    const Real error = fma(-x, seed, Real(1));
-
-    return fma(seed, fma(error, error, error), seed);
+    return quick_reciprocal(x);
 }
 
 template <typename Real>
 __device__ __forceinline__ Complex<Real>
 inverse_of(Complex<Real> z)
 {
-    const Real scale = inverse_of(fmax(fabs(z.re), fabs(z.im)));
-    const Real re = z.re * scale, im = z.im * scale;
-    const Real factor = scale * inverse_of(re * re + im * im);
-
-    return {re * factor, -im * factor};
+    return reciprocal_scaled(z, quick_reciprocal(fmax(fabs(z.re), fabs(z.im))));
 }
 
 template <typename Number>
@@ -188,7 +197,7 @@ residual_of(const PivotEnds<Number> &row, const PivotEnds<Number> &x)
 
 /* Eliminate the unknowns between the first and the last of `count` rows, 2 <= count <=
  * length, if `even` length - 3 <= count. `rows(k)` is row k; if count > 2 it is called
- * for k = count too, and may then give anything. Returns whether a pivot was bad. */
+ * for k = count too, and may then give anything. Returns whether a pivot was lost. */
 template <int length, bool even, typename Number, typename Rows>
 __device__ __forceinline__ bool
 eliminate_chunk(const Rows &rows, int count, PivotKept<Number, length> &kept,
@@ -199,7 +208,7 @@ eliminate_chunk(const Rows &rows, int count, PivotKept<Number, length> &kept,
     /* Of p and q, last and right are the columns k+1 and k+2. */
     PivotEnds<Number> p = {row0.lower, row0.diag, row0.upper, Number(0), row0.rhs};
     PivotEnds<Number> q = {Number(0), row1.lower, row1.diag, row1.upper, row1.rhs};
-    bool bad = false;
+    bool lost = false;
 
     if (even || count > 2) {
         ahead = rows(2);
@@ -215,10 +224,11 @@ eliminate_chunk(const Rows &rows, int count, PivotKept<Number, length> &kept,
             ahead = rows(k + 3);
         }
         exchange_if(size_of(q.last) > size_of(p.last), p, q);
-        const bool take = size_of(n.last) > size_of(p.last);
+        /* As large, the new row is the better one: no rounding is in it. */
+        const bool take = size_of(n.last) >= size_of(p.last);
         exchange_if(take, p, n);
         exchange_if(take, p_second, n_second);
-        bad = bad || is_bad_pivot(p.last);
+        lost = lost || is_lost_pivot(p.last);
 
         const Number inverse = inverse_of(p.last);
         kept.next[k] = inverse * p.right;
@@ -238,7 +248,7 @@ eliminate_chunk(const Rows &rows, int count, PivotKept<Number, length> &kept,
              less_product(n.rhs, n.last, kept.rhs[k])};
     }
     group = {p, q};
-    return bad;
+    return lost;
 }
 
 /* Give `store(k, x)` the unknowns of a chunk whose surroundings `x` are known. */
@@ -265,7 +275,7 @@ substitute_chunk(const PivotKept<Number, length> &kept, const PivotEnds<Number> 
     store(0, x.first);
 }
 
-/* Make a the group of two neighbours. Returns whether a pivot was bad. */
+/* Make a the group of two neighbours. Returns whether a pivot was lost. */
 template <typename Number>
 __device__ __forceinline__ bool
 join_groups(PivotGroup<Number> &a, const PivotGroup<Number> &b, PivotJoint<Number> &joint)
@@ -281,7 +291,7 @@ join_groups(PivotGroup<Number> &a, const PivotGroup<Number> &b, PivotJoint<Numbe
     PivotEnds<Number> top = {p.left, p.first, Number(0), Number(0), p.rhs};
     PivotEnds<Number> low = {Number(0), Number(0), u.last, u.right, u.rhs};
     exchange_if(take, top, low);
-    bool bad = is_bad_pivot(pivot);
+    bool lost = is_lost_pivot(pivot);
 
     Number inverse = inverse_of(pivot);
     joint.next = inverse * next;
@@ -301,12 +311,12 @@ join_groups(PivotGroup<Number> &a, const PivotGroup<Number> &b, PivotJoint<Numbe
     const bool third = size_of(c3) > size_of(c1);
     exchange_if(third, c1, c3);
     exchange_if(third, low, end);
-    bad = bad || is_bad_pivot(c1);
+    lost = lost || is_lost_pivot(c1);
     inverse = inverse_of(c1);
     joint.behind = scaled(inverse, low);
     a.upper = less_product(top, c2, joint.behind);
     a.lower = less_product(end, c3, joint.behind);
-    return bad;
+    return lost;
 }
 
 /* The unknowns between two neighbours whose surroundings `x` are known. */
@@ -320,9 +330,9 @@ substitute_joint(const PivotJoint<Number> &joint, const PivotEnds<Number> &x,
 }
 
 /* The whole system as one group: left is its last row and right its first (their
- * entries are zero unless the system is periodic). Returns whether a pivot was bad. */
+ * entries are zero unless the system is periodic). */
 template <typename Number>
-__device__ __forceinline__ bool
+__device__ __forceinline__ PivotState
 solve_group(const PivotGroup<Number> &group, Number &first, Number &last)
 {
     Number a = group.upper.first + group.upper.right;
@@ -341,7 +351,9 @@ solve_group(const PivotGroup<Number> &group, Number &first, Number &last)
     d = less_product(d, c, b);
     last = inverse_of(d) * less_product(s, c, r);
     first = less_product(r, b, last);
-    return is_bad_pivot(a) || is_bad_pivot(d);
+    return is_lost_pivot(a) || is_lost_pivot(d) ? PIVOT_BAD
+           : size_of(d) >= 0                    ? PIVOT_FINE
+                                                : PIVOT_DOUBTFUL;
 }
 
 #endif

@@ -81,10 +81,11 @@ search_row(const Number *lower, const Number *diag, const Number *upper,
                      : SearchRow<Number>{u, zero, zero, l, d};
 }
 
-/* 1 + the row of the first bad pivot of system (j, k), or 0. */
+/* 1 + the row of the first bad pivot of system (j, k), or `otherwise` if there is none in
+ * this order of the columns. */
 template <typename Number>
 __device__ __noinline__ int
-first_bad_pivot(const Systems<Number> &s, int64_t j, int64_t k)
+first_bad_pivot(const Systems<Number> &s, int64_t j, int64_t k, int otherwise)
 {
     const Number *const lower = s.lower.system(j, k), *const diag = s.diag.system(j, k),
                         *const upper = s.upper.system(j, k);
@@ -117,10 +118,10 @@ first_bad_pivot(const Systems<Number> &s, int64_t j, int64_t k)
         carry = eliminated(next, carry);
     }
     if (!s.periodic) {
-        return is_bad_pivot(carry.a0) ? s.rows : 0;
+        return is_bad_pivot(carry.a0) ? s.rows : otherwise;
     }
     if (last == 0) {
-        return is_bad_pivot(carry.far1) ? 1 : 0;
+        return is_bad_pivot(carry.far1) ? 1 : otherwise;
     }
     if (size_of(bottom.far2) > size_of(carry.far2)) {
         const SearchRow<Number> kept = carry;
@@ -131,7 +132,7 @@ first_bad_pivot(const Systems<Number> &s, int64_t j, int64_t k)
         return last;
     }
     const Number m = quotient(bottom.far2, carry.far2);
-    return is_bad_pivot(bottom.far1 - m * carry.far1) ? s.rows : 0;
+    return is_bad_pivot(bottom.far1 - m * carry.far1) ? s.rows : otherwise;
 }
 
 #endif

@@ -46,7 +46,7 @@ template <typename Number> struct PivotPlan {
      * along memory, so many across. */
     int32_t walk_size, walk_fast, walk_slow;
     int64_t systems, tiles;
-    int32_t *bad;   /* if segments > 1: a flag a system */
+    int32_t *state; /* if segments > 1: PivotState of each system */
     Number *groups; /* if segments > 1: one a tile, of PIVOT_GROUP_WORDS words */
     Number *ends;   /* and x of its first and its last row */
 };
@@ -183,7 +183,7 @@ template <typename Number> struct PivotShared {
     Number *rows;  /* lower, diag, upper, rhs: 4 planes */
     Number *other; /* the tree, and x when the tree is done with */
     Arrivals *arrivals;
-    int *bad;
+    int *state; /* PivotState of each system */
 };
 
 template <typename Number>
@@ -195,7 +195,7 @@ pivot_shared(const PivotPlan<Number> &a, unsigned char *memory, int other_words)
     m.rows = reinterpret_cast<Number *>(memory);
     m.other = m.rows + 4 * a.plane;
     m.arrivals = reinterpret_cast<Arrivals *>(m.other + other_words);
-    m.bad = reinterpret_cast<int *>(m.arrivals + 1);
+    m.state = reinterpret_cast<int *>(m.arrivals + 1);
     return m;
 }
 

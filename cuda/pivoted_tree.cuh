@@ -49,7 +49,7 @@ template <typename Number> struct PivotTree {
     int systems; /* in use */
     int edges;   /* the slot of system 0 behind all leaves */
     bool whole;  /* the leaves are the whole system: it closes upon itself */
-    int *bad;    /* one flag a system */
+    int *state;  /* PivotState of each system */
 
     __device__ __forceinline__ Number &at(int word, int leaf) const
     {
@@ -171,7 +171,7 @@ join_level(const PivotTree<Number> &t, int level)
         PivotJoint<Number> joint;
 
         if (join_groups(upper, group_at(t, b), joint)) {
-            t.bad[system] = 1;
+            t.state[system] = PIVOT_BAD;
         }
         put_group(t, a, upper);
         put_joint(t, b, joint);
@@ -219,7 +219,7 @@ template <typename Number>
 __device__ __forceinline__ PivotGroup<Number>
 join_top(const PivotTree<Number> &t, const PivotLane &lane, int level)
 {
-    constexpr unsigned all = 0xffffffffu;
+    constexpr unsigned all = all_lanes;
     const int self = threadIdx.x % 32;
     PivotGroup<Number> g = {};
 
@@ -236,7 +236,7 @@ join_top(const PivotTree<Number> &t, const PivotLane &lane, int level)
             PivotJoint<Number> joint;
 
             if (join_groups(g, below, joint)) {
-                t.bad[lane.system] = 1;
+                t.state[lane.system] = PIVOT_BAD;
             }
             put_joint(t, lane.leaf + (reach << level), joint);
         }
@@ -251,7 +251,7 @@ __device__ __forceinline__ void
 substitute_top(const PivotTree<Number> &t, const PivotLane &lane, int level,
                Number &first, Number &last, Number left, Number right)
 {
-    constexpr unsigned all = 0xffffffffu;
+    constexpr unsigned all = all_lanes;
     const int self = threadIdx.x % 32;
     int reach = 1;
 
@@ -289,7 +289,7 @@ template <typename Number>
 __device__ __forceinline__ void
 tree_top(const PivotTree<Number> &t, int level, const PivotOutside<Number> &o)
 {
-    constexpr unsigned all = 0xffffffffu;
+    constexpr unsigned all = all_lanes;
     const int groups = groups_of(t.leaves, level), systems = 32 / groups;
     const int self = threadIdx.x % 32, mine = small_quotient(self, groups);
     PivotLane lane = {false, 0, self - mine * groups, groups, 0};
@@ -311,8 +311,12 @@ tree_top(const PivotTree<Number> &t, int level, const PivotOutside<Number> &o)
             continue;
         }
         if (o.pass == PIVOT_SOLVE) {
-            if (root && solve_group(g, first, last)) {
-                t.bad[lane.system] = 1;
+            __syncwarp(); /* what the joints have found is written */
+            if (root) {
+                const PivotState state = solve_group(g, first, last);
+                if (state > t.state[lane.system]) {
+                    t.state[lane.system] = state;
+                }
             }
             right = shuffle(all, first, self - lane.pos);
             left = shuffle(all, last, self - lane.pos);

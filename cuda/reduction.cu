@@ -34,6 +34,21 @@ type_of(ps_dtype dtype)
     }
 }
 
+static int32_t
+mapping_of(const ps_options *options)
+{
+    return options->variant % PS_CUDA_PCR_WARPS;
+}
+
+/* Threads of a block of pcr, as asked for; or 0. */
+static int32_t
+threads_of(const ps_options *options)
+{
+    return options->method == PS_PCR
+               ? options->variant % PS_CUDA_PCR_READ_ONLY / PS_CUDA_PCR_WARPS * 32
+               : 0;
+}
+
 static bool
 variant_is_legal(const ps_options *options)
 {
@@ -41,7 +56,7 @@ variant_is_legal(const ps_options *options)
     case PS_CR:
         return options->variant == 0;
     case PS_PCR:
-        return options->variant <= 4;
+        return mapping_of(options) <= 4 && options->variant < 2 * PS_CUDA_PCR_READ_ONLY;
     case PS_CR_PCR:
         return options->variant <= most_pcr_rows;
     default:
@@ -138,16 +153,20 @@ plan_on_chip(ps_cuda_on_chip *p, const ps_options *options, int64_t rows, int32_
         p->live = p->rows >> p->levels;
     }
     p->steps = steps_of(options, p->rows);
-    p->staged =
-        options->method == PS_PCR && (options->variant == 1 || options->variant == 2);
+    p->staged = options->method == PS_PCR &&
+                (mapping_of(options) == 1 || mapping_of(options) == 2);
     p->pitch = (3 + sides) * p->live + (p->levels > 0 ? (3 + sides) * p->rows : 0) +
                (p->staged ? sides * p->rows : 0);
     p->lanes = lanes_of(p, type);
     p->systems = p->lanes < least_threads ? least_threads / p->lanes : 1;
+    if (threads_of(options) > 0) {
+        p->lanes = smaller(p->rows, threads_of(options));
+        p->systems = 1;
+    }
     while (p->systems > 1 && shared_bytes(p, type) > shared_most) {
         p->systems /= 2;
     }
-    return p->lanes <= type->threads &&
+    return p->lanes <= type->threads && p->live <= p->lanes * type->rows_a_thread &&
            shared_bytes(p, type) <= static_cast<size_t>(limit);
 }
 
@@ -159,8 +178,8 @@ part_fits(ps_cuda_reduction_plan *plan, const ps_options *options,
     const int64_t parts = int64_t{1} << plan->global;
     const int64_t rows =
         plan->by_cr ? plan->rows / parts : (plan->rows + parts - 1) / parts;
-    const bool split =
-        options->method == PS_PCR && (options->variant == 2 || options->variant == 4);
+    const bool split = options->method == PS_PCR &&
+                       (mapping_of(options) == 2 || mapping_of(options) == 4);
 
     if (split && rows > 1 && (plan->global == 0 || rows > split_rows)) {
         return false;
@@ -212,6 +231,8 @@ make_plan(ps_cuda_reduction_plan *plan, const ps_tridiag *t, const ps_options *o
     plan->rows = static_cast<int32_t>(t->rows - periodic);
     plan->sides = 1 + periodic;
     plan->by_cr = options->method == PS_CR || options->method == PS_CR_PCR;
+    plan->read_only =
+        options->method == PS_PCR && options->variant >= PS_CUDA_PCR_READ_ONLY;
     plan->shared_limit = device->shared_bytes;
     const int32_t limit = shared_limit_of(device, plan->by_cr);
     while (plan->rows > 0 && !part_fits(plan, options, type, limit)) {

@@ -25,6 +25,7 @@ template <typename Number, int sides> struct Equations {
     int64_t systems, inner;
     int32_t rows, classes, scale;
     bool given; /* the caller's operands; else arrays of earlier steps */
+    bool read_only;
     int32_t *info;
 };
 
@@ -75,13 +76,23 @@ template <typename Number, int sides> struct Part {
         return in.system(j, k)[row * in.row];
     }
 
+    __device__ __forceinline__ Number right_side(int64_t row) const
+    {
+        if constexpr (!number_traits<Number>::is_complex) {
+            if (e.read_only) {
+                return __ldg(e.rhs[0].system(j, k) + row * e.rhs[0].row);
+            }
+        }
+        return word(e.rhs[0], row);
+    }
+
     __device__ __forceinline__ Equation<Number, sides> load(int64_t i) const
     {
         const int64_t row = row_of(i);
         Equation<Number, sides> r;
 
         r.diag = word(e.diag, row);
-        r.rhs[0] = word(e.rhs[0], row);
+        r.rhs[0] = right_side(row);
         if (!e.given) {
             r.lower = word(e.lower, row);
             r.upper = word(e.upper, row);

@@ -7,6 +7,11 @@
 
 #include "engine.h"
 
+/* The variant of pcr: the mapping, 0 to 4; PS_CUDA_PCR_WARPS times the warps of a block,
+ * which then has one system; whether the right-hand sides come by way of the read-only
+ * cache, as they must not where x is rhs. */
+enum { PS_CUDA_PCR_WARPS = 8, PS_CUDA_PCR_READ_ONLY = 256 };
+
 /* How a block solves systems in shared memory. */
 typedef struct {
     int32_t rows;    /* of the longest system */
@@ -26,6 +31,7 @@ typedef struct {
     int32_t rows, sides, global;
     int32_t shared_limit; /* bytes a block may have, on this device */
     bool by_cr;           /* the global part: levels of cr, or else steps of pcr */
+    bool read_only;       /* load right-hand sides as what no one writes */
     ps_cuda_on_chip on_chip;
     const char *kernel;
 } ps_cuda_reduction_plan;

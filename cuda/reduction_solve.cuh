@@ -45,7 +45,7 @@ template <typename Number, int sides> struct Reduction {
             to.rhs[s] = word(3 + s);
         }
         to.rows = rows;
-        to.given = false;
+        to.given = to.read_only = false;
         return to;
     }
 
@@ -124,7 +124,7 @@ template <typename Number, int sides> struct Reduction {
 
 template <typename Number, int sides>
 static Equations<Number, sides>
-equations_of(const Systems<Number> &s, int32_t rows, Number *far)
+equations_of(const Systems<Number> &s, const ps_cuda_reduction_plan &plan, Number *far)
 {
     Equations<Number, sides> e = {};
 
@@ -134,13 +134,14 @@ equations_of(const Systems<Number> &s, int32_t rows, Number *far)
     e.rhs[0] = s.rhs;
     e.x[0] = s.x;
     if (sides == 2) {
-        e.x[sides - 1] = {far, 1, s.inner * rows, rows};
+        e.x[sides - 1] = {far, 1, s.inner * plan.rows, plan.rows};
     }
     e.systems = s.outer * s.inner;
     e.inner = s.inner;
-    e.rows = rows;
+    e.rows = plan.rows;
     e.classes = e.scale = 1;
     e.given = true;
+    e.read_only = plan.read_only;
     e.info = s.info;
     return e;
 }
@@ -157,7 +158,7 @@ solve_periodic(const Systems<Number> &s, const ps_cuda_reduction_plan &plan, Num
     if (plan.rows > 0) {
         Reduction<Number, 2> reduction = {plan, stream, work + coupled};
 
-        error = reduction.solve(equations_of<Number, 2>(s, plan.rows, work));
+        error = reduction.solve(equations_of<Number, 2>(s, plan, work));
     }
     if (error != cudaSuccess) {
         return error;
@@ -190,7 +191,7 @@ solve_reduction(const ps_tridiag *t, const ps_cuda_reduction_plan *plan,
         return solve_periodic(s, *plan, work, stream);
     }
     Reduction<Number, 1> reduction = {*plan, stream, work};
-    return reduction.solve(equations_of<Number, 1>(s, plan->rows, nullptr));
+    return reduction.solve(equations_of<Number, 1>(s, *plan, nullptr));
 }
 
 template <typename Number>

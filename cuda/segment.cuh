@@ -133,8 +133,6 @@ struct Group {
     }
 };
 
-static constexpr unsigned all_lanes = 0xffffffffu;
-
 template <typename Number>
 __device__ __forceinline__ Spike<Number>
 shuffle(const Spike<Number> &s, int lane)

@@ -19,7 +19,7 @@ launch(const SharedJob<Number> &job, cudaStream_t stream)
     if constexpr (number_traits<Number>::dtype == number_traits<number>::dtype) { \
         return ps_cuda_shared_launch_##name(job, stream);                         \
     }
-    PS_CUDA_SHARED_DTYPES(PS_LAUNCH)
+    PS_CUDA_DTYPES(PS_LAUNCH)
 #undef PS_LAUNCH
 }
 
@@ -49,7 +49,7 @@ ps_cuda_shared_apply(const ps_tridiag *t, const void *store, bool conjugated,
 #define PS_CASE(number, name)          \
     case number_traits<number>::dtype: \
         return apply<number>(t, store, conjugated, marks, device, stream);
-        PS_CUDA_SHARED_DTYPES(PS_CASE)
+        PS_CUDA_DTYPES(PS_CASE)
 #undef PS_CASE
     default:
         return PS_BAD_ARGUMENT;
@@ -69,7 +69,7 @@ ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store, uint8_t *
         matrix.transposed = transposed;                                                 \
         return ps_cuda_shared_keep_##name(matrix, shape, store, t->info, mark, stream); \
     }
-        PS_CUDA_SHARED_DTYPES(PS_CASE)
+        PS_CUDA_DTYPES(PS_CASE)
 #undef PS_CASE
     default:
         return PS_BAD_ARGUMENT;
@@ -92,12 +92,6 @@ ps_cuda_shared_takes(const ps_tridiag *t)
 }
 
 /* The workspace with PS_PIVOT_AUTO: marks, then what the pivoted solve needs. */
-static size_t
-marks_bytes(const ps_tridiag *t)
-{
-    return ps_cuda_padded(static_cast<size_t>(t->outer * t->inner));
-}
-
 static ps_status
 work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
 {
@@ -106,7 +100,7 @@ work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
         return PS_OK;
     }
     const ps_status status = ps_cuda_pivoted_marked_work(t, bytes);
-    *bytes += marks_bytes(t);
+    *bytes += ps_cuda_marks_bytes(t->outer * t->inner);
     return status;
 }
 
@@ -121,7 +115,8 @@ solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
 
     report->kernel = "partition shared matrix";
     if (status == PS_OK && marks != nullptr) {
-        status = ps_cuda_pivoted_marked(t, marks, exec, marks + marks_bytes(t));
+        status = ps_cuda_pivoted_marked(t, marks, exec,
+                                        marks + ps_cuda_marks_bytes(t->outer * t->inner));
     }
     return status;
 }

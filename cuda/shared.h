@@ -11,12 +11,6 @@
 #include "operand.cuh"
 #include "shared_tile.cuh"
 
-#define PS_CUDA_SHARED_DTYPES(X) \
-    X(float, f32)                \
-    X(double, f64)               \
-    X(Complex<float>, c64)       \
-    X(Complex<double>, c128)
-
 /* What a thread holds: rows, odd so that neighbours meet different banks; how many
  * threads a block may have; 2^steps + 1 warps share a system at most. */
 template <typename Number> struct SharedLimits {
@@ -85,7 +79,7 @@ template <typename Number> struct SharedJob : ps_cuda_shared_plan {
     ps_status ps_cuda_shared_keep_##name(                                      \
         const SharedMatrix<number> &matrix, const ps_cuda_shared_shape &shape, \
         void *store, int32_t *info, uint8_t *mark, cudaStream_t stream);
-PS_CUDA_SHARED_DTYPES(PS_DECLARE)
+PS_CUDA_DTYPES(PS_DECLARE)
 #undef PS_DECLARE
 
 /* shared_plan.cu: the team for systems of so many rows; a plan for those of `t`. */

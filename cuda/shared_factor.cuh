@@ -99,11 +99,11 @@ template <typename Number> struct SharedFactor {
                                      seat.start + rows - 1, fault);
         const int first = seat.first_lane, last = shape.width - 1;
 
-        s.first_l = from_lane(s.first_l, first, shape.width);
-        s.first_u = from_lane(s.first_u, first, shape.width);
-        s.a = from_lane(s.a, last, shape.width);
-        s.b = from_lane(s.b, last, shape.width);
-        s.c = from_lane(s.c, last, shape.width);
+        s.first_l = shuffle(all_lanes, s.first_l, first, shape.width);
+        s.first_u = shuffle(all_lanes, s.first_u, first, shape.width);
+        s.a = shuffle(all_lanes, s.a, last, shape.width);
+        s.b = shuffle(all_lanes, s.b, last, shape.width);
+        s.c = shuffle(all_lanes, s.c, last, shape.width);
         if (shape.warps > 1) {
             s = meet(s, shape, seat, meeting, fault);
         }
@@ -133,8 +133,8 @@ template <typename Number> struct SharedFactor {
                                            const SharedSeat &seat, bool periodic,
                                            Number &y_left, Number &y_group) const
     {
-        y_group = close.solve({from_lane(s.first, seat.first_lane, width),
-                               from_lane(s.d, width - 1, width)});
+        y_group = close.solve({shuffle(all_lanes, s.first, seat.first_lane, width),
+                               shuffle(all_lanes, s.d, width - 1, width)});
         y_left = periodic ? y_group : Number(0);
     }
 
@@ -172,13 +172,13 @@ template <typename Number> struct SharedFactor {
         }
         s = level.reduce(s, 32, y);
 
-        const Number end =
-            close.solve({from_lane(s.first, 0, 32), from_lane(s.d, last, 32)});
+        const Number end = close.solve(
+            {shuffle(all_lanes, s.first, 0, 32), shuffle(all_lanes, s.d, last, 32)});
         const Number start = periodic ? end : Number(0);
 
         y = level.at(y, start, end);
-        y_group = from_lane(y, seat.warp, 32);
-        y_left = from_lane(y, max(seat.warp - 1, 0), 32);
+        y_group = shuffle(all_lanes, y, seat.warp, 32);
+        y_left = shuffle(all_lanes, y, max(seat.warp - 1, 0), 32);
         y_left = seat.warp > 0 ? y_left : start;
     }
 
@@ -192,7 +192,7 @@ template <typename Number> struct SharedFactor {
         read(system, seat, x);
         y = lanes.at(y, y_left, y_group);
 
-        const Number before = from_before(y, 1, width);
+        const Number before = shuffle_up(y, 1, width);
         chunk.substitute(x, seat.lane > 0 ? before : y_left, y);
         write(system + seat.start, seat.start, x);
     }
@@ -262,11 +262,11 @@ template <typename Number> struct SharedFactor {
             });
         }
 
-        all.first_l = from_lane(all.first_l, 0, 32);
-        all.first_u = from_lane(all.first_u, 0, 32);
-        all.a = from_lane(all.a, last, 32);
-        all.b = from_lane(all.b, last, 32);
-        all.c = from_lane(all.c, last, 32);
+        all.first_l = shuffle(all_lanes, all.first_l, 0, 32);
+        all.first_u = shuffle(all_lanes, all.first_u, 0, 32);
+        all.a = shuffle(all_lanes, all.a, last, 32);
+        all.b = shuffle(all_lanes, all.b, last, 32);
+        all.c = shuffle(all_lanes, all.c, last, 32);
         return all;
     }
 };

@@ -12,52 +12,6 @@
 
 #include "segment.cuh"
 
-static constexpr unsigned whole_warp = 0xffffffffu;
-
-/* Shuffles within groups of `width` neighbouring lanes; lanes without a partner get
- * their own value. */
-template <typename Real>
-__device__ __forceinline__ Real
-from_before(Real x, int delta, int width)
-{
-    return __shfl_up_sync(whole_warp, x, delta, width);
-}
-
-template <typename Real>
-__device__ __forceinline__ Complex<Real>
-from_before(Complex<Real> z, int delta, int width)
-{
-    return {from_before(z.re, delta, width), from_before(z.im, delta, width)};
-}
-
-template <typename Real>
-__device__ __forceinline__ Real
-from_behind(Real x, int delta, int width)
-{
-    return __shfl_down_sync(whole_warp, x, delta, width);
-}
-
-template <typename Real>
-__device__ __forceinline__ Complex<Real>
-from_behind(Complex<Real> z, int delta, int width)
-{
-    return {from_behind(z.re, delta, width), from_behind(z.im, delta, width)};
-}
-
-template <typename Real>
-__device__ __forceinline__ Real
-from_lane(Real x, int lane, int width)
-{
-    return __shfl_sync(whole_warp, x, lane, width);
-}
-
-template <typename Real>
-__device__ __forceinline__ Complex<Real>
-from_lane(Complex<Real> z, int lane, int width)
-{
-    return {from_lane(z.re, lane, width), from_lane(z.im, lane, width)};
-}
-
 /* a b, rounded by itself: what is subtracted from it then takes one operation. */
 __device__ __forceinline__ float
 product(float a, float b)
@@ -200,8 +154,8 @@ template <typename Number, int STEPS> struct LevelFactor {
     {
         const int inner = count - 1; /* units whose y is eliminated */
         const bool active = i < inner;
-        const Number next_l = from_behind(s.first_l, 1, width);
-        const Number next_u = from_behind(s.first_u, 1, width);
+        const Number next_l = shuffle_down(s.first_l, 1, width);
+        const Number next_u = shuffle_down(s.first_u, 1, width);
         Number a = s.a, b = s.b - s.c * next_l, c = -(s.c * next_u);
 
         next = active ? s.c : Number(0);
@@ -220,7 +174,7 @@ template <typename Number, int STEPS> struct LevelFactor {
         left = i > 0 ? s.a : Number(0);
         first_u = s.first_u;
 
-        Number before_l = from_before(l, 1, width), before_u = from_before(u, 1, width);
+        Number before_l = shuffle_up(l, 1, width), before_u = shuffle_up(u, 1, width);
         if (i == 0) {
             before_l = Number(-1);
             before_u = Number(0);
@@ -233,16 +187,16 @@ template <typename Number, int STEPS> struct LevelFactor {
     __device__ __forceinline__ Load<Number> reduce(const Load<Number> &s, int width,
                                                    Number &y) const
     {
-        y = s.d - next * from_behind(s.first, 1, width);
+        y = s.d - next * shuffle_down(s.first, 1, width);
 #pragma unroll
         for (int k = 0; k < STEPS; k++) {
-            const Number before = from_before(y, 1 << k, width);
-            const Number behind = from_behind(y, 1 << k, width);
+            const Number before = shuffle_up(y, 1 << k, width);
+            const Number behind = shuffle_down(y, 1 << k, width);
 
             y = y - up[k] * before - down[k] * behind;
         }
         y = y * scale;
-        return {s.first - first_u * y, s.d - left * from_before(y, 1, width)};
+        return {s.first - first_u * y, s.d - left * shuffle_up(y, 1, width)};
     }
 
     __device__ __forceinline__ Number at(Number y, Number y_left, Number y_group) const
@@ -275,12 +229,12 @@ template <typename Number, int STEPS> struct LevelFactor {
         const bool active = i < inner, has_up = active && i >= reach;
         const bool has_down = active && i + reach < inner;
         const Number p = reciprocal(b);
-        const Number up_p = from_before(p, reach, width);
-        const Number up_a = from_before(a, reach, width);
-        const Number up_c = from_before(c, reach, width);
-        const Number down_p = from_behind(p, reach, width);
-        const Number down_a = from_behind(a, reach, width);
-        const Number down_c = from_behind(c, reach, width);
+        const Number up_p = shuffle_up(p, reach, width);
+        const Number up_a = shuffle_up(a, reach, width);
+        const Number up_c = shuffle_up(c, reach, width);
+        const Number down_p = shuffle_down(p, reach, width);
+        const Number down_a = shuffle_down(a, reach, width);
+        const Number down_c = shuffle_down(c, reach, width);
 
         up[k] = has_up ? a * up_p : Number(0);
         down[k] = has_down ? c * down_p : Number(0);

@@ -29,7 +29,7 @@ limits_of(ps_dtype dtype)
 #define PS_CASE(number, name)          \
     case number_traits<number>::dtype: \
         return limits_of_number<number>();
-        PS_CUDA_SHARED_DTYPES(PS_CASE)
+        PS_CUDA_DTYPES(PS_CASE)
 #undef PS_CASE
     default:
         return {};

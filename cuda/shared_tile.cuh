@@ -83,7 +83,7 @@ template <typename Unit> struct LoadUnits {
     {
 #pragma unroll
         for (int k = 0; k < COUNT; k++) {
-            copy_async<sizeof(Unit)>(to + k * pitch, from + k * step);
+            copy_async_of_line<sizeof(Unit)>(to + k * pitch, from + k * step);
         }
     }
 };

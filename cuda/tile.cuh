@@ -300,7 +300,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
                 walk<1>(inputs[q], spot, how.fast,
                         [&](int i, int, const Number *from, int offset) {
                             if (i != absent) {
-                                copy_async<sizeof(Number)>(to + offset, from);
+                                copy_async_of_line<sizeof(Number)>(to + offset, from);
                             }
                         });
             }
@@ -331,7 +331,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
 #pragma unroll
                 for (int q = 0; q < inputs_count; q++) {
                     if (q % 2 == 1 || spot.begin + i != absent_row(q)) {
-                        copy_async<WIDTH * sizeof(Number)>(
+                        copy_async_of_line<WIDTH * sizeof(Number)>(
                             memory + q * how.words + offset, from[q]);
                     }
                     from[q] += row_step * inputs[q].row;

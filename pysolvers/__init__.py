@@ -1,7 +1,8 @@
-"""Batched tridiagonal solves on a C core, and flow solvers on top of them."""
+"""Batched tridiagonal solves on a C core, and solvers for implicit steps on structured grids."""
 
 from importlib.metadata import PackageNotFoundError, version
 
+from ._boundary import Dirichlet, Neumann, Robin
 from ._errors import (
     BackendError,
     ConvergenceError,
@@ -9,18 +10,31 @@ from ._errors import (
     SingularSystemError,
     SingularSystemWarning,
 )
+from .heat import HeatADI
+from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
+from .transport import GCEIDD, ConvectionDiffusion
 from .tridiagonal import SolveInfo, TridiagonalFactor, factor_tridiagonal, solve_tridiagonal
 
 __all__ = [
+    "GCEIDD",
+    "LMSOR",
     "BackendError",
+    "ConvectionDiffusion",
     "ConvergenceError",
+    "Dirichlet",
+    "HeatADI",
+    "Neumann",
     "PysolversError",
+    "RedBlackSOR",
+    "Robin",
     "SingularSystemError",
     "SingularSystemWarning",
     "SolveInfo",
+    "SteadyConvectionDiffusion",
     "TridiagonalFactor",
     "__version__",
     "factor_tridiagonal",
+    "solve_laplace",
     "solve_tridiagonal",
 ]
 

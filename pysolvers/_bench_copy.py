@@ -3,7 +3,10 @@
 import time
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
+
+from . import _backends
 
 
 class Copier:
@@ -35,3 +38,10 @@ class Copier:
             raise RuntimeError(f"copy: status {status}")
         self.samples.append(value)
         return value
+
+
+def cpu_bandwidth(words: int) -> float:
+    """Return the bytes a second, read and written, of a copy on all cores."""
+    backend = _backends.require("cpu")
+    copier = Copier(backend, np.ones(words), np.ones(words), backend.default_threads())
+    return float(np.median([copier.bandwidth() for _ in range(7)]))

@@ -91,9 +91,11 @@ class Clock:
         """Return the seconds of `work`, enqueued back to back in one graph."""
         stream = self._cupy.cuda.get_current_stream()
         stream.begin_capture()
-        for _ in range(IN_GRAPH):
-            work()
-        graph = stream.end_capture()
+        try:
+            for _ in range(IN_GRAPH):
+                work()
+        finally:
+            graph = stream.end_capture()
         return self._replayed(lambda: graph.launch(stream), IN_GRAPH)
 
     def back_to_back(self, work: Callable[[], object]) -> float:

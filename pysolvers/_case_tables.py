@@ -5,6 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -119,14 +120,23 @@ def report(
         "title": title,
         "gpu": gpu,
         "machine": _machine.machine(),
-        "tables": [asdict(table) for table in tables],
+        "tables": [_plain(table) for table in tables],
         **(facts or {}),
     }
     path = args.output / f"{name}.json"
-    path.write_text(json.dumps(told, indent=1) + "\n")
+    path.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n")
     print(f"wrote {path}", file=sys.stderr)
     if not args.no_plot:
         _draw(args.output, name, pictures or {})
+
+
+def _plain(table: Table) -> dict[str, Any]:
+    """Return a table for JSON, which has no number that is not finite: such a cell is a text."""
+    rows = [
+        [str(c) if isinstance(c, float) and not isfinite(c) else c for c in row]
+        for row in table.rows
+    ]
+    return {**asdict(table), "rows": rows}
 
 
 def _draw(folder: Path, name: str, pictures: Mapping[str, Callable[[], "Figure"]]) -> None:

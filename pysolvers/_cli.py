@@ -8,13 +8,54 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import _backends, _bench, _bench_gpu, _case_cavity, _case_pta2020, _machine
+from . import (
+    _backends,
+    _bench,
+    _bench_gpu,
+    _case_cavity,
+    _case_gceidd2022,
+    _case_lmsor2012,
+    _case_pta2020,
+    _case_survey2014,
+    _case_wei2013,
+    _machine,
+)
 from ._errors import PysolversError
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
+
+_Paper = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]
+# Name of a paper -> what it is about, what adds the options, what repeats its experiments.
+_PAPERS: dict[str, _Paper] = {
+    "gceidd2022": (
+        "Foadaddini et al. 2022: GCEIDD",
+        _case_gceidd2022.add_gceidd2022_arguments,
+        _case_gceidd2022.run_gceidd2022,
+    ),
+    "lmsor2012": (
+        "Cotronis et al. 2012: local modified SOR",
+        _case_lmsor2012.add_lmsor2012_arguments,
+        _case_lmsor2012.run_lmsor2012,
+    ),
+    "pta2020": (
+        "Souri et al. 2020: the cavity by line methods",
+        _case_pta2020.add_pta2020_arguments,
+        _case_pta2020.run_pta2020,
+    ),
+    "survey2014": (
+        "Niemeyer and Sung 2014: red-black SOR on a plate",
+        _case_survey2014.add_survey2014_arguments,
+        _case_survey2014.run_survey2014,
+    ),
+    "wei2013": (
+        "Wei et al. 2013: ADI by parallel cyclic reduction",
+        _case_wei2013.add_wei2013_arguments,
+        _case_wei2013.run_wei2013,
+    ),
+}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -64,9 +105,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     reproduce = commands.add_parser("reproduce", help="repeat the experiment of a paper")
     paper = reproduce.add_subparsers(metavar="PAPER", required=True)
-    pta2020 = paper.add_parser("pta2020", help="Souri et al. 2020: the cavity by line methods")
-    _case_pta2020.add_pta2020_arguments(pta2020)
-    pta2020.set_defaults(run=_case_pta2020.run_pta2020)
+    for title, (text, add_arguments, run_paper) in _PAPERS.items():
+        command = paper.add_parser(title, help=text)
+        add_arguments(command)
+        command.set_defaults(run=run_paper)
     return parser
 
 

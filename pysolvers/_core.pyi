@@ -15,22 +15,63 @@ class _CavityReport(TypedDict):
     seconds: dict[str, float]
     lines: _Report
 
+class _GceiddReport(TypedDict):
+    steps: int
+    grown: bool
+    threads: int
+    kernel: str
+    x: dict[str, float]
+    y: dict[str, float]
+
+class _HeatReport(TypedDict):
+    seconds: dict[str, float]
+    threads: int
+    kernel: str
+
+class _RelaxReport(TypedDict):
+    iterations: int
+    measures: int
+    measure: float
+    end: str
+    threads: int
+    kernel: str
+
 _Array = NDArray[Any]
 _Info = NDArray[int32] | None
 
 ABI: Final[int]
+CRITERIA: Final[dict[str, int]]
 DIRECTIONS: Final[dict[str, int]]
 DTYPES: Final[dict[str, int]]
+GCEIDD_FEET: Final[dict[str, int]]
+GCEIDD_KERNELS: Final[dict[str, int]]
+GCEIDD_KINDS: Final[dict[str, int]]
+GCEIDD_PARTS: Final[dict[str, int]]
+GCEIDD_PREDICTORS: Final[dict[str, int]]
+GCEIDD_SCHEMES: Final[dict[str, int]]
+GCEIDD_SIDES: Final[dict[str, int]]
+GCEIDD_STRATEGIES: Final[dict[str, int]]
+GCEIDD_UPWINDS: Final[dict[str, int]]
+HEAT_KERNELS: Final[dict[str, int]]
+HEAT_MEMORY: Final[dict[str, int]]
+HEAT_SCHEMES: Final[dict[str, int]]
+HEAT_SIDES: Final[dict[str, int]]
+HEAT_STAGES: Final[dict[str, int]]
+LAPLACE_VARIANTS: Final[dict[str, int]]
+LMSOR_KERNELS: Final[dict[str, int]]
 MAX_ROWS: Final[int]
 METHODS: Final[dict[str, int]]
 NAME: Final[str]
+NORMS: Final[dict[str, int]]
 PERIODIC: Final[int]
 PIVOTS: Final[dict[str, int]]
+RELAXATIONS: Final[dict[str, int]]
 SCHEMES: Final[dict[str, int]]
 SHORT_LOWER: Final[int]
 SHORT_UPPER: Final[int]
 STAGES: Final[dict[str, int]]
 STATUS: Final[dict[int, tuple[str, str]]]
+TABLE_ROWS: Final[int]
 TRANS: Final[dict[str, int]]
 WALLS: Final[dict[str, int]]
 
@@ -99,6 +140,83 @@ def cavity_iterate(
     stream: int = 0,
     /,
 ) -> tuple[int, _CavityReport | None]: ...
+def lmsor_iterate(
+    kernel: int,
+    relaxation: int,
+    omega: float,
+    nx: int,
+    ny: int,
+    pitch: int,
+    cx: float,
+    cy: float,
+    u: _Array,
+    fields: tuple[_Array | None, ...],
+    tables: tuple[_Array | None, ...],
+    stop: tuple[int, int, int, float, _Array | None],
+    count: int,
+    threads: int,
+    made: NDArray[int64],
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> tuple[int, _RelaxReport | None]: ...
+def laplace_iterate(
+    variant: int,
+    nx: int,
+    ny: int,
+    pitch: int,
+    ax: float,
+    ay: float,
+    t: _Array,
+    diag: _Array,
+    gain: _Array,
+    source: _Array | None,
+    stop: tuple[int, int, int, float, _Array | None],
+    count: int,
+    threads: int,
+    made: NDArray[int64],
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> tuple[int, _RelaxReport | None]: ...
+def gceidd_step(
+    codes: tuple[int, ...],
+    strips: tuple[int, int],
+    spacing: tuple[float, float],
+    dt: float,
+    bound: float,
+    fields: tuple[_Array, _Array | None, _Array | None],
+    velocity: tuple[_Array, _Array],
+    diffusion: tuple[_Array, _Array],
+    source: tuple[tuple[_Array, NDArray[float64] | None], ...],
+    kinds: tuple[int, ...],
+    edges: tuple[_Array, ...],
+    count: int,
+    threads: int,
+    made: NDArray[int64],
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> tuple[int, _GceiddReport | None]: ...
+def heat_step(
+    codes: tuple[int, int, int, int, int],
+    switches: tuple[int, int],
+    ratios: tuple[float, float, float],
+    sides: tuple[tuple[int, float, tuple[int, int, int], tuple[int, int, int]], ...],
+    tables: _Array | None,
+    source: _Array | None,
+    source_steps: tuple[int, int],
+    k: _Array | None,
+    t: _Array,
+    w: _Array,
+    largest: NDArray[float64],
+    count: int,
+    threads: int,
+    made: NDArray[int64],
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> tuple[int, _HeatReport | None]: ...
 def copy(
     source: _Array,
     target: _Array,

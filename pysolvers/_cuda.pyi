@@ -4,18 +4,38 @@ from numpy import int32
 from numpy.typing import NDArray
 
 from ._core import ABI as ABI
+from ._core import CRITERIA as CRITERIA
 from ._core import DIRECTIONS as DIRECTIONS
 from ._core import DTYPES as DTYPES
+from ._core import GCEIDD_FEET as GCEIDD_FEET
+from ._core import GCEIDD_KERNELS as GCEIDD_KERNELS
+from ._core import GCEIDD_KINDS as GCEIDD_KINDS
+from ._core import GCEIDD_PARTS as GCEIDD_PARTS
+from ._core import GCEIDD_PREDICTORS as GCEIDD_PREDICTORS
+from ._core import GCEIDD_SCHEMES as GCEIDD_SCHEMES
+from ._core import GCEIDD_SIDES as GCEIDD_SIDES
+from ._core import GCEIDD_STRATEGIES as GCEIDD_STRATEGIES
+from ._core import GCEIDD_UPWINDS as GCEIDD_UPWINDS
+from ._core import HEAT_KERNELS as HEAT_KERNELS
+from ._core import HEAT_MEMORY as HEAT_MEMORY
+from ._core import HEAT_SCHEMES as HEAT_SCHEMES
+from ._core import HEAT_SIDES as HEAT_SIDES
+from ._core import HEAT_STAGES as HEAT_STAGES
+from ._core import LAPLACE_VARIANTS as LAPLACE_VARIANTS
+from ._core import LMSOR_KERNELS as LMSOR_KERNELS
 from ._core import MAX_ROWS as MAX_ROWS
 from ._core import METHODS as METHODS
 from ._core import NAME as NAME
+from ._core import NORMS as NORMS
 from ._core import PERIODIC as PERIODIC
 from ._core import PIVOTS as PIVOTS
+from ._core import RELAXATIONS as RELAXATIONS
 from ._core import SCHEMES as SCHEMES
 from ._core import SHORT_LOWER as SHORT_LOWER
 from ._core import SHORT_UPPER as SHORT_UPPER
 from ._core import STAGES as STAGES
 from ._core import STATUS as STATUS
+from ._core import TABLE_ROWS as TABLE_ROWS
 from ._core import TRANS as TRANS
 from ._core import WALLS as WALLS
 from ._core import Factor as Factor
@@ -24,6 +44,10 @@ from ._core import copy as copy
 from ._core import default_threads as default_threads
 from ._core import describe as describe
 from ._core import factor_make as factor_make
+from ._core import gceidd_step as gceidd_step
+from ._core import heat_step as heat_step
+from ._core import laplace_iterate as laplace_iterate
+from ._core import lmsor_iterate as lmsor_iterate
 from ._core import tridiag_solve as tridiag_solve
 
 _Array = NDArray[Any]

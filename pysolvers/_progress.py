@@ -21,9 +21,13 @@ def _bar(items: Sequence[T], label: str) -> Iterable[T]:
 
 
 class IterationBar:
-    """A bar on stderr; nothing without a terminal or tqdm, unless it is `wanted`."""
+    """A bar on stderr; nothing without a terminal or tqdm, unless it is `wanted`.
 
-    def __init__(self, wanted: bool | None, label: str) -> None:
+    It counts iterations, and tells one `quantity` of the last.
+    """
+
+    def __init__(self, wanted: bool | None, label: str, quantity: str = "residual") -> None:
+        self._quantity = quantity
         self._bar: Any = None
         if wanted or (wanted is None and sys.stderr.isatty()):
             try:
@@ -39,8 +43,8 @@ class IterationBar:
         if self._bar is not None:
             self._bar.close()
 
-    def update(self, count: int, residual: float) -> None:
-        """Show so many more iterations and the residual."""
+    def update(self, count: int, value: float) -> None:
+        """Show so many more iterations and the quantity after them."""
         if self._bar is not None:
-            self._bar.set_postfix(residual=f"{residual:.1e}", refresh=False)
+            self._bar.set_postfix({self._quantity: f"{value:.1e}"}, refresh=False)
             self._bar.update(count)

@@ -1,6 +1,7 @@
 """Where the fields of a solver lie: in arrays of the host, or on a device."""
 
 from collections.abc import Callable, Mapping
+from math import prod
 from types import ModuleType
 from typing import Any
 
@@ -18,6 +19,7 @@ Array = NDArray[Any]
 Layout = tuple[tuple[int, ...], Any]
 
 _ALIGNMENT = 256  # bytes between the starts of two fields on a device
+_CACHE_LINE = 64  # bytes that the start of a field on the host is a multiple of
 
 
 class State:
@@ -57,7 +59,7 @@ class HostState(State):
     """
 
     def __init__(self, layout: Mapping[str, Layout]) -> None:
-        self._fields = {name: np.zeros(shape, dtype) for name, (shape, dtype) in layout.items()}
+        self._fields = {name: _zeros(shape, dtype) for name, (shape, dtype) in layout.items()}
 
     def operand(self, name: str, *, changes: bool = True) -> Array:
         del changes
@@ -177,3 +179,12 @@ def make_state(layout: Mapping[str, Layout], device: str | None, owner: str) -> 
     if ordinal >= count:
         raise BackendError(f"there is no device cuda:{ordinal}: {count} in all")
     return DeviceState(layout, backend, ordinal, owner)
+
+
+def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
+    """Return an array of zeros that begins with a cache line."""
+    empty = np.empty(0, dtype)
+    size = prod(shape) * empty.itemsize
+    block = np.zeros(size + _CACHE_LINE, np.uint8)
+    start = -block.ctypes.data % _CACHE_LINE
+    return block[start : start + size].view(empty.dtype).reshape(shape)

@@ -40,17 +40,27 @@ def factor(backend):
     return functools.partial(pysolvers.factor_tridiagonal, device=backend)
 
 
+def nearly(actual, desired, **options):
+    """Require answers of dominant systems that differ by rounding alone."""
+    most = 100 * np.finfo(desired.dtype).eps * np.max(np.abs(desired), initial=0)
+    np.testing.assert_allclose(actual, desired, rtol=0, atol=most, **options)
+
+
 @pytest.fixture(scope="session")
 def same_but_for_sharing(backend):
     """Require equal answers; on a device a matrix shared by the batch has kernels of its own."""
-    if backend == "cpu":
-        return np.testing.assert_array_equal
+    return np.testing.assert_array_equal if backend == "cpu" else nearly
 
-    def nearly(actual, desired, **options):
-        most = 100 * np.finfo(desired.dtype).eps * np.max(np.abs(desired), initial=0)
-        np.testing.assert_allclose(actual, desired, rtol=0, atol=most, **options)
 
-    return nearly
+@pytest.fixture(scope="session")
+def same_but_for_layout(backend):
+    """Require equal answers; on a device neighbouring systems have kernels of their own."""
+    equal = np.testing.assert_array_equal
+
+    def same(actual, desired, *, neighbours, **options):
+        (nearly if neighbours and backend != "cpu" else equal)(actual, desired, **options)
+
+    return same
 
 
 @pytest.fixture

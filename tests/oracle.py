@@ -114,6 +114,20 @@ def gtsv(lower, diag, upper, rhs):
     return x
 
 
+def gtsv_forms(lower, diag, upper, rhs):
+    """Yield LAPACK's solutions of one system written down in six ways.
+
+    From either end, with its rows as they are and multiplied by numbers of (1, 2): to LAPACK's
+    method the same system, whose errors are all its own. Where a matrix is nearly singular they
+    differ by factors of 10 to 1000, as one direction takes nearly all of the error.
+    """
+    rng = np.random.default_rng(len(diag))
+    for scale in (np.ones(len(diag)), *rng.uniform(1, 2, (2, len(diag)))):
+        a, b, c, r = (np.asarray(scale * v, diag.dtype) for v in (lower, diag, upper, rhs))
+        yield gtsv(a, b, c, r)
+        yield gtsv(*(v[::-1].copy() for v in (c, b, a, r)))[::-1]
+
+
 # The accuracy set of the field: C. Klein and R. Strzodka, "Tridiagonal GPU solver with scaled
 # partial pivoting at maximum bandwidth", ICPP 2021, table 1.
 

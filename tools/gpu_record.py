@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 SANITIZERS = ("memcheck", "racecheck")
 # Papers whose experiments are repeated.
-PAPERS = ("pta2020",)
+PAPERS = ("pta2020", "lmsor2012", "survey2014", "wei2013", "gceidd2022")
 # Tests that reach every kernel at small size, by an expression of pytest.
 SANITIZED = "sanitized"
 # What a sanitizer says at the end: errors, or hazards.

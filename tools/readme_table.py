@@ -80,6 +80,10 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "gpu speed": gpu_tables.everything,
         "pta2020": gpu_tables.pta2020,
     },
+    "docs/reproductions.md": {
+        name: gpu_tables.paper(name)
+        for name in ("lmsor2012", "survey2014", "wei2013", "gceidd2022")
+    },
 }
 
 

@@ -1,6 +1,9 @@
 /* backend.c - the CPU as a backend: its table. */
 #include "cavity.h"
+#include "gceidd.h"
+#include "heat.h"
 #include "kernels.h"
+#include "lmsor.h"
 #include "threads.h"
 
 static const char *
@@ -22,6 +25,14 @@ static const ps_backend cpu = {
     .factor_solve = ps_cpu_factor_solve,
     .cavity_work = ps_cavity_work,
     .cavity_iterate = ps_cavity_iterate,
+    .lmsor_work = ps_cpu_lmsor_work,
+    .lmsor_iterate = ps_cpu_lmsor_iterate,
+    .laplace_work = ps_cpu_laplace_work,
+    .laplace_iterate = ps_cpu_laplace_iterate,
+    .gceidd_work = ps_gceidd_work,
+    .gceidd_step = ps_gceidd_step,
+    .heat_work = ps_heat_work,
+    .heat_step = ps_heat_step,
     .copy = ps_cpu_copy,
     .describe = describe,
     .default_threads = ps_default_threads,

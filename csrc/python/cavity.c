@@ -3,6 +3,7 @@
 
 #include "binding.h"
 #include "call.h"
+#include "operand.h"
 #include "pysolvers.h"
 
 #define PS_TEXT_(name, text) text,
@@ -35,20 +36,6 @@ borrow_field(PyObject *object, const char *name, int64_t *nodes, double **data)
     }
     *nodes = PyArray_DIM(array, 0);
     *data = PyArray_DATA(array);
-    return 0;
-}
-
-/* Point *made at the one int64 of an array that may be written. */
-static int
-borrow_made(PyObject *object, int64_t **made)
-{
-    if (!PyArray_Check(object) || PyArray_TYPE((PyArrayObject *)object) != NPY_INT64 ||
-        !PyArray_ISCARRAY((PyArrayObject *)object) ||
-        PyArray_SIZE((PyArrayObject *)object) != 1) {
-        PyErr_SetString(PyExc_TypeError, "made: need one writeable int64");
-        return -1;
-    }
-    *made = PyArray_DATA((PyArrayObject *)object);
     return 0;
 }
 
@@ -122,7 +109,7 @@ cavity_iterate(PyObject *Py_UNUSED(module), PyObject *args)
     }
     if (borrow_field(psi, "psi", &c.nodes, &c.psi) < 0 ||
         borrow_field(omega, "omega", &c.nodes, &c.omega) < 0 ||
-        borrow_made(made_array, &made) < 0) {
+        operand_made(made_array, &made) < 0) {
         return NULL;
     }
     c.scheme = (ps_scheme)scheme;

@@ -34,24 +34,37 @@ borrow_host(PyObject *object, int writeable, void **data, size_t *bytes)
     return 0;
 }
 
+/* Copy an array of the host to the device, or the other way. */
+static PyObject *
+transfer(PyObject *host, unsigned long long address, int to_device, int device,
+         unsigned long long stream)
+{
+    void *const there = (void *)(uintptr_t)address;
+    void *here;
+    size_t bytes;
+    call c;
+
+    if (borrow_host(host, !to_device, &here, &bytes) < 0 ||
+        call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_backend *const backend = ps_backend_get();
+    return finish(&c, to_device ? backend->upload(there, here, bytes, &c.exec)
+                                : backend->download(here, there, bytes, &c.exec));
+}
+
 static PyObject *
 upload(PyObject *Py_UNUSED(module), PyObject *args)
 {
     unsigned long long address, stream = 0;
     int device = 0;
     PyObject *host;
-    void *from;
-    size_t bytes;
-    call c;
 
-    if (!PyArg_ParseTuple(args, "KO|iK:upload", &address, &host, &device, &stream) ||
-        borrow_host(host, 0, &from, &bytes) < 0 ||
-        call_begin(&c, 0, device, stream) < 0) {
+    if (!PyArg_ParseTuple(args, "KO|iK:upload", &address, &host, &device, &stream)) {
         return NULL;
     }
-    call_enter(&c);
-    return finish(
-        &c, ps_backend_get()->upload((void *)(uintptr_t)address, from, bytes, &c.exec));
+    return transfer(host, address, 1, device, stream);
 }
 
 static PyObject *
@@ -60,17 +73,11 @@ download(PyObject *Py_UNUSED(module), PyObject *args)
     unsigned long long address, stream = 0;
     int device = 0;
     PyObject *host;
-    void *to;
-    size_t bytes;
-    call c;
 
-    if (!PyArg_ParseTuple(args, "OK|iK:download", &host, &address, &device, &stream) ||
-        borrow_host(host, 1, &to, &bytes) < 0 || call_begin(&c, 0, device, stream) < 0) {
+    if (!PyArg_ParseTuple(args, "OK|iK:download", &host, &address, &device, &stream)) {
         return NULL;
     }
-    call_enter(&c);
-    return finish(&c, ps_backend_get()->download(to, (const void *)(uintptr_t)address,
-                                                 bytes, &c.exec));
+    return transfer(host, address, 0, device, stream);
 }
 
 /* Read the strides of an array of element size r->element and shape r->shape; 0, or -1

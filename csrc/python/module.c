@@ -8,8 +8,11 @@
 
 #include "binding.h"
 #include "cavity.h"
+#include "gceidd.h"
+#include "heat.h"
 #include "memory.h"
 #include "pysolvers.h"
+#include "relax.h"
 
 int
 add_codes(PyObject *module, const char *name, const char *const *texts, int count)
@@ -68,6 +71,8 @@ add_constants(PyObject *module)
         add_codes(module, "TRANS", trans, PS_TRANS_COUNT) < 0 ||
         add_codes(module, "PIVOTS", pivots, PS_PIVOT_COUNT) < 0 ||
         add_status(module) < 0 || cavity_add_constants(module) < 0 ||
+        relax_add_constants(module) < 0 || gceidd_add_constants(module) < 0 ||
+        heat_add_constants(module) < 0 ||
         PyModule_AddIntConstant(module, "PERIODIC", PS_PERIODIC) < 0 ||
         PyModule_AddIntConstant(module, "SHORT_LOWER", PS_SHORT_LOWER) < 0 ||
         PyModule_AddIntConstant(module, "SHORT_UPPER", PS_SHORT_UPPER) < 0 ||
@@ -137,6 +142,25 @@ PyDoc_STRVAR(cavity_iterate_doc,
              "step, psi_sweeps, iteration, psi, omega, count, method, threads, made, "
              "device=0, stream=0, /)\n--\n\n"
              "Iterate the lid-driven cavity; return status and report.");
+PyDoc_STRVAR(lmsor_iterate_doc,
+             "lmsor_iterate($module, kernel, relaxation, omega, nx, ny, pitch, cx, cy, "
+             "u, fields, tables, stop, count, threads, made, device=0, stream=0, "
+             "/)\n--\n\n"
+             "Relax convection and diffusion; return status and report.");
+PyDoc_STRVAR(laplace_iterate_doc,
+             "laplace_iterate($module, variant, nx, ny, pitch, ax, ay, t, diag, gain, "
+             "source, stop, count, threads, made, device=0, stream=0, /)\n--\n\n"
+             "Relax the temperatures of a plate; return status and report.");
+PyDoc_STRVAR(gceidd_step_doc,
+             "gceidd_step($module, codes, strips, spacing, dt, bound, fields, velocity, "
+             "diffusion, source, kinds, edges, count, threads, made, device=0, "
+             "stream=0, /)\n--\n\n"
+             "Make steps of convection and diffusion; return status and report.");
+PyDoc_STRVAR(heat_step_doc,
+             "heat_step($module, codes, switches, ratios, sides, tables, source, "
+             "source_steps, k, t, w, largest, count, threads, made, device=0, stream=0, "
+             "/)\n--\n\n"
+             "Make time steps of heat conduction; return status and report.");
 PyDoc_STRVAR(copy_doc,
              "copy($module, source, target, threads, device=0, stream=0, /)\n--\n\n"
              "Copy as fast as the machine can; return status.");
@@ -150,6 +174,10 @@ static PyMethodDef module_methods[] = {
     {"tridiag_solve", tridiag_solve, METH_VARARGS, tridiag_solve_doc},
     {"factor_make", factor_make, METH_VARARGS, factor_make_doc},
     {"cavity_iterate", cavity_iterate, METH_VARARGS, cavity_iterate_doc},
+    {"lmsor_iterate", lmsor_iterate, METH_VARARGS, lmsor_iterate_doc},
+    {"laplace_iterate", laplace_iterate, METH_VARARGS, laplace_iterate_doc},
+    {"gceidd_step", gceidd_step, METH_VARARGS, gceidd_step_doc},
+    {"heat_step", heat_step, METH_VARARGS, heat_step_doc},
     {"copy", copy, METH_VARARGS, copy_doc},
     {"describe", describe, METH_NOARGS, describe_doc},
     {"default_threads", default_threads, METH_NOARGS, default_threads_doc},

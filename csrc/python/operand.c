@@ -162,3 +162,16 @@ operand_info(PyObject *object, int64_t systems, int32_t **info)
     *info = PyArray_DATA(array);
     return 0;
 }
+
+int
+operand_made(PyObject *object, int64_t **made)
+{
+    if (!PyArray_Check(object) || PyArray_TYPE((PyArrayObject *)object) != NPY_INT64 ||
+        !PyArray_ISCARRAY((PyArrayObject *)object) ||
+        PyArray_SIZE((PyArrayObject *)object) != 1) {
+        PyErr_SetString(PyExc_TypeError, "made: need one writeable int64");
+        return -1;
+    }
+    *made = PyArray_DATA((PyArrayObject *)object);
+    return 0;
+}

@@ -30,6 +30,10 @@ int operand_matrix(uint32_t flags, PyObject *lower, PyObject *diag, PyObject *up
 /* Point *info at a writeable array of `systems` int32, or at nothing for None. */
 int operand_info(PyObject *array, int64_t systems, int32_t **info);
 
+/* Point *made at the one int64 of an array of the host that may be written: it tells
+ * how far a call came that was interrupted. */
+int operand_made(PyObject *array, int64_t **made);
+
 static inline ps_input
 operand_input(const operand *op)
 {

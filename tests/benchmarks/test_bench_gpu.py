@@ -7,6 +7,8 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from typing import ClassVar
 
 import availability
 import pytest
@@ -184,6 +186,7 @@ def test_pictures_are_drawn(record, monkeypatch, tmp_path):
 def test_parts_become_a_record(record, tmp_path):
     import gpu_record
 
+    record["papers"] = dict.fromkeys(gpu_record.PAPERS, record["papers"]["pta2020"])
     sources = record["sources"]
     parts = {
         "tests": {"sources": sources, **record["tests"]},
@@ -229,11 +232,12 @@ def test_parts_that_do_not_fit_make_no_record(record, tmp_path, wrong):
 
     tests = {"sources": "0" * 64 if wrong == "other sources" else record["sources"]}
     bench = record["bench"] | {"settings": {"quick": wrong == "quick"}}
-    for name, part in (("tests", tests), ("bench", bench), ("pta2020", {"seconds": {}})):
+    papers = {name: {"seconds": {}} for name in gpu_record.PAPERS}
+    for name, part in {"tests": tests, "bench": bench, **papers}.items():
         if wrong != "missing" or name != "bench":
             (tmp_path / f"{name}.json").write_text(json.dumps(part))
 
-    with pytest.raises(SystemExit, match=r"missing|other sources|quick"):
+    with pytest.raises(SystemExit, match=wrong):
         gpu_record.merge(tmp_path, tmp_path / "h200.json")
     assert not (tmp_path / "h200.json").exists()
 
@@ -320,3 +324,25 @@ def test_every_part_runs_on_the_device(tmp_path, pytestconfig):
     record = json.loads(path.read_text())
     assert {entry["part"] for entry in record["cases"]} == set(PARTS)
     assert not [entry for entry in record["cases"] if not entry["error"] < 1e4]
+
+
+def test_capture_ends_where_the_work_fails():
+    from pysolvers._bench_gpu_device import Clock
+
+    class Stream:
+        calls: ClassVar = []
+
+        def begin_capture(self):
+            self.calls.append("begin")
+
+        def end_capture(self):
+            self.calls.append("end")
+
+    def fail():
+        raise ValueError("no")
+
+    clock = object.__new__(Clock)
+    clock._cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=Stream))
+    with pytest.raises(ValueError, match="no"):
+        clock.in_cache(fail)
+    assert Stream.calls == ["begin", "end"]

@@ -30,8 +30,8 @@ FLAGS = [
     f"-I{CSRC / 'cpu'}",
 ]
 ISA_FLAGS = {
-    "avx2.c": ["-mavx2"],
-    "avx512.c": ["-mavx512f", "-mavx512dq", "-mavx512vl"],
+    "avx2": ["-mavx2"],
+    "avx512": ["-mavx512f", "-mavx512dq", "-mavx512vl"],
 }
 IS_X86 = platform.machine() in {"x86_64", "AMD64"}
 
@@ -40,7 +40,9 @@ def library_sources():
     """All C files below csrc that need no Python, with the flags of each."""
     folders = ("core", "cpu", "cpu/isa")
     sources = sorted(path for folder in folders for path in (CSRC / folder).glob("*.c"))
-    return [(s, ISA_FLAGS.get(s.name, [])) for s in sources if IS_X86 or s.name not in ISA_FLAGS]
+    sets = {path: path.stem.split("_")[-1] for path in sources if path.parent.name == "isa"}
+    flags = {path: ISA_FLAGS.get(name, []) for path, name in sets.items()}
+    return [(s, flags.get(s, [])) for s in sources if IS_X86 or not flags.get(s)]
 
 
 @pytest.fixture(scope="session")

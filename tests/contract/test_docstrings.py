@@ -12,9 +12,18 @@ from numpydoc.validate import validate
 
 import pysolvers
 import pysolvers.flow
+import pysolvers.heat
+import pysolvers.relaxation
+import pysolvers.transport
 
 ROOT = Path(__file__).parents[2]
-MODULES = (pysolvers, pysolvers.flow)
+MODULES = (
+    pysolvers,
+    pysolvers.flow,
+    pysolvers.heat,
+    pysolvers.relaxation,
+    pysolvers.transport,
+)
 
 
 def public_names():

@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 
 import pysolvers
+import pysolvers.flow
+import pysolvers.heat
+import pysolvers.relaxation
+import pysolvers.transport
 from pysolvers._cli import build_parser
 
 ROOT = Path(__file__).parents[2]
@@ -128,7 +132,8 @@ def test_every_method_is_documented():
 def test_every_public_name_is_in_the_reference():
     reference = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
 
-    for module in (pysolvers, pysolvers.flow):
+    solvers = (pysolvers.flow, pysolvers.heat, pysolvers.relaxation, pysolvers.transport)
+    for module in (pysolvers, *solvers):
         for name in module.__all__:
             if not name.startswith("__"):
                 assert re.search(rf"\b{name}\b", reference), f"{module.__name__}.{name}"

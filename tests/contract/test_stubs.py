@@ -16,7 +16,7 @@ def test_stub_agrees_with_the_extension(module):
         pytest.skip(f"{module} was not built")
 
     run = subprocess.run(
-        [sys.executable, "-m", "mypy.stubtest", module],
+        [sys.executable, "-m", "mypy.stubtest", "--mypy-config-file", "pyproject.toml", module],
         cwd=ROOT,
         capture_output=True,
         text=True,

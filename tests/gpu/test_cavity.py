@@ -106,9 +106,9 @@ def test_long_lines(n):
 
 def test_adi_on_a_fine_grid_differs_by_rounding():
     # A line for psi has a condition number of up to n^2 / 20, so that after 100 iterations
-    # two methods on the CPU differ by 8e-12 (Thomas and pcr) or 1e-12 (Thomas and pivoted).
-    here, there = pair(1000, 1024, step=0.01)
-    other = LidDrivenCavity(1000, 1024, step=0.01, line_method="pcr").iterate(100)
+    # two methods on the CPU differ by 2e-12 (Thomas and pcr).
+    here, there = pair(1000, 512, step=0.01)
+    other = LidDrivenCavity(1000, 512, step=0.01, line_method="pcr").iterate(100)
 
     here.iterate(100)
     there.iterate(100)
@@ -144,7 +144,7 @@ def test_corners_are_never_read(method, line_method):
     psi, omega = np.zeros((2, 17, 17))
     for corner in CORNERS:
         omega[corner] = np.nan
-    cavity._fields.set(psi, omega, psi, omega)
+    cavity._fields.set(psi=psi, omega=omega, best_psi=psi, best_omega=omega)
 
     assert_same_bits(cavity.iterate(41), expected)
 
@@ -165,8 +165,7 @@ def test_restart_is_exact(options, half, tmp_path):
 def test_step_that_explodes_is_taken_back():
     cavity = LidDrivenCavity(1000, 33, device="cuda").iterate(400)
     cavity._control.cap = cavity._control.step = 1e3
-    broken = np.full((33, 33), np.nan)
-    cavity._fields.set(broken, cavity.omega, *cavity._fields.best_values())
+    cavity._fields.set(psi=np.full((33, 33), np.nan))
 
     cavity.iterate(20)
 

@@ -9,7 +9,9 @@ import oracle
 import pytest
 
 import pysolvers
+from pysolvers import LMSOR, RedBlackSOR, SteadyConvectionDiffusion
 from pysolvers.flow import LidDrivenCavity
+from pysolvers.papers.gceidd2022 import heated_channel, rotating_pulse
 
 pytestmark = pytest.mark.gpu
 
@@ -17,6 +19,7 @@ METHODS = ("auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "
 # Short systems, several of them a block, whole and broken tiles, what exceeds a block or a cluster.
 ROWS = (1, 2, 5, 33, 100, 1022, 9000)
 SYSTEMS = 5
+BOTH = ("cuda", "cpu")
 
 
 @pytest.fixture(autouse=True)
@@ -108,3 +111,83 @@ def test_cavity(method):
     host.iterate(40)
 
     np.testing.assert_allclose(device.psi, host.psi, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("kernels", ["fused", "paper"])
+@pytest.mark.parametrize("scheme", ["cp", "cfd", "mu"])
+def test_gceidd(scheme, kernels):
+    for problem, shape, dt, strips in (
+        (rotating_pulse(0.01), (37, 29), 1 / 256, (5, 3)),
+        (rotating_pulse(0.01), (300, 70), 1 / 2048, (18, 1)),
+        (heated_channel(), (70, 300), 0.003, (1, 100)),
+    ):
+        device, host = (
+            pysolvers.GCEIDD(
+                problem, shape, dt, scheme=scheme, strips=strips, kernels=kernels, device=d
+            )
+            for d in ("cuda", "cpu")
+        )
+
+        np.testing.assert_allclose(device.step(5).u, host.step(5).u, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("kernel", ["auto", 1, 2, 3])
+@pytest.mark.parametrize("shape", [(5, 40), (70, 33)])
+def test_lmsor(kernel, shape):
+    problem = SteadyConvectionDiffusion(lambda x, y: 9 * x, 4.0, shape=shape, boundary=1.0)
+    device, host = (LMSOR(problem, kernel=kernel, device=d) for d in ("cuda", "cpu"))
+
+    device.solve(1e-3, max_iterations=100)
+    host.solve(1e-3)
+
+    np.testing.assert_array_equal(device.u, host.u)
+
+
+@pytest.mark.parametrize("variant", ["auto", "naive", "coalesced", "split", "shared", "atomic"])
+def test_plate(variant):
+    device = RedBlackSOR((33, 70), boundary={"y+": 1.0}, variant=variant, device="cuda")
+    host = RedBlackSOR((33, 70), boundary={"y+": 1.0})
+
+    device.solve(1e-3)
+    host.solve(1e-3)
+
+    np.testing.assert_array_equal(device.u, host.u)
+
+
+@pytest.mark.parametrize("varied", [False, True], ids=["k", "k(x)"])
+@pytest.mark.parametrize("shape", [(5, 6), (70, 130), (33, 9), (5, 12, 34)])
+@pytest.mark.parametrize("kind", ["value", "flux", "periodic"])
+def test_heat(rng, kind, shape, varied):
+    boundary = {
+        "value": pysolvers.Dirichlet(lambda t: t),
+        "flux": pysolvers.Robin(0.5, 1.0),
+        "periodic": "periodic",
+    }[kind]
+    options = {
+        "boundary": boundary,
+        "diffusivity": rng.uniform(0.5, 2, shape) if varied else 1.0,
+        "source": 0.1 * rng.random(shape),
+        "initial": rng.random(shape),
+    }
+    device, host = (pysolvers.HeatADI(shape, 1.0, 3.0, device=d, **options) for d in BOTH)
+
+    np.testing.assert_allclose(device.step(3).u, host.step(3).u, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("shape", [(1100, 20), (20, 1100), (2050, 33)])
+def test_heat_on_long_lines(rng, shape):
+    options = {"initial": rng.random(shape)}
+    device, host = (pysolvers.HeatADI(shape, 1.0, 3.0, device=d, **options) for d in BOTH)
+
+    np.testing.assert_allclose(device.step(2).u, host.step(2).u, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("mapping", ["C1", "C2", "C3", "C4"])
+@pytest.mark.parametrize("memory", ["baseline", "texture", "transpose"])
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "wei2013"])
+def test_heat_by_kernels_of_the_paper(rng, scheme, memory, mapping):
+    options = {"initial": rng.random((37, 70)), "scheme": scheme, "kernels": "wei2013"}
+    options |= {"memory": memory, "mapping": mapping}
+    device, host = (pysolvers.HeatADI((37, 70), 1.0, 3.0, device=d, **options) for d in BOTH)
+
+    np.testing.assert_allclose(device.step(2).u, host.step(2).u, rtol=0, atol=1e-12)

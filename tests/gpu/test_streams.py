@@ -31,13 +31,14 @@ def test_current_stream_is_used_and_not_waited_for(streaming, problem, policy):
     values = [streaming.array(host) for host in hosts]
     arrays = [streaming.array(np.ones(SHAPE)) for _ in hosts]
     out = streaming.array(np.zeros(SHAPE))
-    pysolvers.solve_tridiagonal(*values, out=out)  # whatever is done once
+    options = {"on_singular": policy, "out": out}
+    pysolvers.solve_tridiagonal(*values, **options)  # whatever is done once
     stream = streaming.stream()
 
     with streaming.current(stream), gpu_libraries.delayed(streaming.address(stream)):
         for array, value in zip(arrays, values, strict=True):
             streaming.assign(array, value)
-        pysolvers.solve_tridiagonal(*arrays, on_singular=policy, out=out)
+        pysolvers.solve_tridiagonal(*arrays, **options)
         returned_early = not streaming.is_done(stream)
         twice = out + out
 
@@ -156,6 +157,7 @@ def test_graph_of_cupy_is_replayed_with_new_data(dominant, method, axis):
     out = cupy.zeros(SHAPE)
     options = {"axis": axis, "method": method, "on_singular": "nan", "out": out}
     pysolvers.solve_tridiagonal(*arrays, **options)  # whatever is done once
+    cupy.cuda.get_current_stream().synchronize()  # the other stream does not wait for it
     stream = cupy.cuda.Stream(non_blocking=True)
 
     with stream:

@@ -56,15 +56,29 @@ def test_info_tells_the_threads(rng):
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("method", oracle.METHODS)
 @pytest.mark.parametrize("dtype", [np.float64, np.complex64])
-def test_system_alone_and_among_a_thousand(solve, rng, dtype, method, axis):
-    system = mixed(rng, (1000, 37), dtype)
+def test_system_alone_and_among_a_thousand(solve, same_but_for_layout, rng, dtype, method, axis):
+    make = oracle.dominant if axis == 0 else mixed
+    system = make(rng, (1000, 37), dtype)
     moved = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in system]
 
     x = np.moveaxis(solve(*moved, axis=axis, method=method, on_singular="ignore"), axis, -1)
 
     for k in range(0, 1000, 7):
         alone = solve(*(a[k] for a in system), method=method, on_singular="ignore")
-        np.testing.assert_array_equal(alone, x[k], err_msg=f"system {k}")
+        same_but_for_layout(alone, x[k], neighbours=axis == 0, err_msg=f"system {k}")
+
+
+@pytest.mark.parametrize("method", oracle.METHODS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.complex64])
+def test_columns_among_few_and_among_a_thousand(solve, rng, dtype, method):
+    system = [np.ascontiguousarray(a.T) for a in mixed(rng, (1000, 37), dtype)]
+    options = {"axis": 0, "method": method, "on_singular": "ignore"}
+    x = solve(*system, **options)
+
+    for few in (32, 33, 100):
+        for k in range(0, 1000 - few, 301):
+            own = solve(*(a[:, k : k + few] for a in system), **options)
+            np.testing.assert_array_equal(own, x[:, k : k + few], err_msg=f"columns from {k}")
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -122,14 +136,16 @@ def test_shared_matrix_alone_and_among_many(solve, same_but_for_sharing, rng, ax
 @pytest.mark.parametrize("junk", [np.nan, np.inf, 0.0, 1e308])
 def test_neighbours_do_not_leak(solve, rng, junk, axis, method):
     system = mixed(rng, (36, 29))
-    expected = solve(*system, method=method, on_singular="ignore")
+    options = {"axis": axis, "method": method, "on_singular": "ignore"}
+    expected = solve(*(np.moveaxis(a, -1, axis).copy() for a in system), **options)
+    expected = np.moveaxis(expected, axis, -1)
 
     for bad in (0, 1, 6, 15, 17, 35):
         spoiled = [a.copy() for a in system]
         for a in spoiled:
             a[bad] = junk
         moved = [np.moveaxis(a, -1, axis).copy() for a in spoiled]
-        x = np.moveaxis(solve(*moved, axis=axis, method=method, on_singular="ignore"), axis, -1)
+        x = np.moveaxis(solve(*moved, **options), axis, -1)
         others = np.arange(36) != bad
         np.testing.assert_array_equal(x[others], expected[others])
 

@@ -52,6 +52,21 @@ def test_error_names_the_row(solve, system, method):
     np.testing.assert_array_equal(caught.value.rows, list(BAD.values()))
 
 
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("rows", [37, 512])
+def test_no_empty_row_among_random_ones_is_missed(solve, rng, rows, dtype):
+    matrix = oracle.general(rng, (300, rows), dtype)[:3]
+    empty = rng.integers(rows, size=300)
+    for a in matrix:
+        a[np.arange(300), empty] = 0
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        solve(*matrix, np.zeros((300, rows), dtype), pivot=True)
+
+    np.testing.assert_array_equal(caught.value.systems[:, 0], np.arange(300))
+    assert np.all(caught.value.rows >= empty)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 def test_systems_are_numbered_without_the_axis(solve, system, axis):
     moved = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in system]

@@ -1,0 +1,28 @@
+/* heat.h - compile the sweeps of the heat solver for the instruction set of the including
+ * file, which defines PS_HEAT_TABLE and PS_VECTOR_BYTES.
+ */
+#include <stdint.h>
+#include <string.h>
+
+#include "../heat_sweep.h"
+#include "vector.h"
+
+#define PS_CAT_(a, b) a##b
+#define PS_CAT(a, b) PS_CAT_(a, b)
+#define PS_FN(name) PS_CAT(name##_, PS_TAG)
+#define PS_INLINE static inline __attribute__((always_inline))
+
+#define PS_TAG f32
+#define PS_REAL float
+#include "../heat.inc"
+#undef PS_TAG
+#undef PS_REAL
+
+#define PS_TAG f64
+#define PS_REAL double
+#include "../heat.inc"
+
+#define PS_KERNELS_OF(tag) {scratch_##tag, solve_band_##tag, half_##tag, largest_##tag}
+
+const ps_heat_isa PS_HEAT_TABLE = {
+    {[PS_F32] = PS_KERNELS_OF(f32), [PS_F64] = PS_KERNELS_OF(f64)}};

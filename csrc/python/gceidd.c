@@ -1,0 +1,272 @@
+/* gceidd.c - gceidd_step(): parse, step without the GIL, report. */
+#include "gceidd.h"
+
+#include "binding.h"
+#include "call.h"
+#include "operand.h"
+#include "ps_gceidd.h"
+
+#define PS_TEXT_(name, text) text,
+static const char *const schemes[] = {PS_GCEIDD_SCHEME_LIST(PS_TEXT_)};
+static const char *const upwinds[] = {PS_GCEIDD_UPWIND_LIST(PS_TEXT_)};
+static const char *const predictors[] = {PS_GCEIDD_PREDICTOR_LIST(PS_TEXT_)};
+static const char *const feet[] = {PS_GCEIDD_FOOT_LIST(PS_TEXT_)};
+static const char *const kernels[] = {PS_GCEIDD_KERNELS_LIST(PS_TEXT_)};
+static const char *const strategies[] = {PS_GCEIDD_STRATEGY_LIST(PS_TEXT_)};
+static const char *const sides[] = {PS_GCEIDD_SIDE_LIST(PS_TEXT_)};
+static const char *const kinds[] = {PS_GCEIDD_KIND_LIST(PS_TEXT_)};
+static const char *const parts[] = {PS_GCEIDD_PART_LIST(PS_TEXT_)};
+#undef PS_TEXT_
+
+/* The arguments that are objects. */
+typedef struct {
+    PyObject *fields[1 + PS_GCEIDD_OLDER];
+    PyObject *velocity[PS_GCEIDD_AXES], *diffusion[PS_GCEIDD_AXES];
+    PyObject *source, *edges[PS_GCEIDD_SIDE_COUNT], *made;
+} arguments;
+
+/* Borrow u, which tells dtype and grid, and what older half levels there are. */
+static int
+borrow_fields(const arguments *in, ps_gceidd *g, operand *like)
+{
+    void **const to[] = {&g->u, &g->older[0], &g->older[1]};
+    static const char *const names[] = {"u", "older", "oldest"};
+
+    for (int k = 0; k <= PS_GCEIDD_OLDER; k++) {
+        operand field;
+
+        if (k > 0 && in->fields[k] == Py_None) {
+            continue;
+        }
+        if (operand_write(in->fields[k], names[k], &field) < 0 ||
+            (k > 0 && operand_match(&field, like, like->rows) < 0)) {
+            return -1;
+        }
+        if (field.outer != 1 || field.stride.row != 1 ||
+            field.stride.inner != field.rows) {
+            PyErr_Format(PyExc_ValueError, "%s: need shape (1, ny+1, nx+1) in C order",
+                         names[k]);
+            return -1;
+        }
+        *to[k] = field.data;
+        if (k == 0) {
+            *like = field;
+        }
+    }
+    g->dtype = like->dtype;
+    g->cells[PS_GCEIDD_X] = like->rows - 1;
+    g->cells[PS_GCEIDD_Y] = like->inner - 1;
+    return 0;
+}
+
+/* Borrow numbers of the shape and dtype of `like`. */
+static int
+borrow_data(PyObject *object, const char *name, const operand *like, ps_gceidd_data *data)
+{
+    operand op;
+
+    if (operand_read(object, name, &op) < 0 || operand_match(&op, like, like->rows) < 0) {
+        return -1;
+    }
+    *data = (ps_gceidd_data){op.data, op.stride.outer, op.stride.inner, op.stride.row};
+    return 0;
+}
+
+static int
+borrow_factor(PyObject *object, int64_t count, const double **factor)
+{
+    if (object == Py_None) {
+        *factor = NULL;
+        return 0;
+    }
+    if (!PyArray_Check(object) || PyArray_TYPE((PyArrayObject *)object) != NPY_DOUBLE ||
+        !PyArray_ISCARRAY_RO((PyArrayObject *)object) ||
+        PyArray_SIZE((PyArrayObject *)object) != count) {
+        PyErr_SetString(PyExc_TypeError, "source: a factor has a float64 for every step");
+        return -1;
+    }
+    *factor = PyArray_DATA((PyArrayObject *)object);
+    return 0;
+}
+
+static int
+borrow_source(PyObject *source, const operand *like, ps_gceidd *g)
+{
+    const Py_ssize_t terms = PyTuple_GET_SIZE(source);
+
+    if (terms > PS_GCEIDD_TERMS) {
+        PyErr_Format(PyExc_ValueError, "source: at most %d terms, got %zd",
+                     PS_GCEIDD_TERMS, terms);
+        return -1;
+    }
+    g->terms = (int32_t)terms;
+    for (Py_ssize_t k = 0; k < terms; k++) {
+        PyObject *const term = PyTuple_GET_ITEM(source, k);
+
+        if (!PyTuple_Check(term) || PyTuple_GET_SIZE(term) != 2) {
+            PyErr_SetString(PyExc_TypeError, "source: need pairs of field and factor");
+            return -1;
+        }
+        if (borrow_data(PyTuple_GET_ITEM(term, 0), "source", like, &g->source[k].field) <
+                0 ||
+            borrow_factor(PyTuple_GET_ITEM(term, 1), like->outer, &g->source[k].factor) <
+                0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Borrow everything that `count` steps read. */
+static int
+borrow_data_of_steps(const arguments *in, int64_t count, operand like, ps_gceidd *g)
+{
+    operand across_x = like, across_y = like;
+
+    like.name = across_x.name = across_y.name = "u and the steps";
+    like.outer = across_x.outer = across_y.outer = count;
+    across_x.rows = across_y.inner = 1;
+    for (int axis = 0; axis < PS_GCEIDD_AXES; axis++) {
+        if (borrow_data(in->velocity[axis], "velocity", &like, &g->velocity[axis]) < 0 ||
+            borrow_data(in->diffusion[axis], "diffusion", &like, &g->diffusion[axis]) <
+                0) {
+            return -1;
+        }
+    }
+    for (int side = 0; side < PS_GCEIDD_SIDE_COUNT; side++) {
+        const operand *const shape = side < PS_GCEIDD_SOUTH ? &across_x : &across_y;
+
+        if (borrow_data(in->edges[side], sides[side], shape, &g->edge[side].data) < 0) {
+            return -1;
+        }
+    }
+    return borrow_source(in->source, &like, g);
+}
+
+static PyObject *
+seconds_of_parts(const double *seconds)
+{
+    PyObject *const found = PyDict_New();
+    int failed = found == NULL;
+
+    for (int part = 0; part < PS_GCEIDD_PART_COUNT && !failed; part++) {
+        PyObject *const value = PyFloat_FromDouble(seconds[part]);
+
+        failed = value == NULL || PyDict_SetItemString(found, parts[part], value) < 0;
+        Py_XDECREF(value);
+    }
+    if (failed) {
+        Py_XDECREF(found);
+        return NULL;
+    }
+    return found;
+}
+
+static PyObject *
+gceidd_report(ps_status status, const ps_gceidd_report *report)
+{
+    if (status != PS_OK) {
+        Py_RETURN_NONE;
+    }
+    return Py_BuildValue("{s:L,s:O,s:i,s:s,s:N,s:N}", "steps", (long long)report->steps,
+                         "grown", report->grown ? Py_True : Py_False, "threads",
+                         (int)report->threads, "kernel",
+                         report->kernel != NULL ? report->kernel : "", "x",
+                         seconds_of_parts(report->seconds[PS_GCEIDD_X]), "y",
+                         seconds_of_parts(report->seconds[PS_GCEIDD_Y]));
+}
+
+static PyObject *
+step(const ps_gceidd *g, int64_t count, call *in, int64_t *made)
+{
+    const ps_backend *const backend = ps_backend_get();
+    ps_gceidd_report report = {0};
+    ps_status status = PS_UNSUPPORTED;
+    size_t bytes = 0;
+    int raised = 0;
+
+    if (backend->gceidd_work != NULL) {
+        status = backend->gceidd_work(g, &in->exec, &bytes);
+    }
+    if (status == PS_OK) {
+        if (call_work(in, bytes) < 0) {
+            return NULL;
+        }
+        call_enter(in);
+        status = backend->gceidd_step(g, count, &in->exec, &report);
+        raised = call_leave(in);
+        call_end(in);
+    }
+    *made = report.steps;
+    return raised ? NULL
+                  : Py_BuildValue("(iN)", (int)status, gceidd_report(status, &report));
+}
+
+PyObject *
+gceidd_step(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int codes[6], kind[PS_GCEIDD_SIDE_COUNT], threads, device = 0;
+    long long strips[PS_GCEIDD_AXES], count;
+    unsigned long long stream = 0;
+    arguments in;
+    ps_gceidd g = {0};
+    operand like;
+    int64_t *made;
+    call c;
+
+    if (!PyArg_ParseTuple(
+            args, "(iiiiii)(LL)(dd)dd(OOO)(OO)(OO)O!(iiii)(OOOO)LiO|iK:gceidd_step",
+            &codes[0], &codes[1], &codes[2], &codes[3], &codes[4], &codes[5], &strips[0],
+            &strips[1], &g.spacing[0], &g.spacing[1], &g.dt, &g.bound, &in.fields[0],
+            &in.fields[1], &in.fields[2], &in.velocity[0], &in.velocity[1],
+            &in.diffusion[0], &in.diffusion[1], &PyTuple_Type, &in.source, &kind[0],
+            &kind[1], &kind[2], &kind[3], &in.edges[0], &in.edges[1], &in.edges[2],
+            &in.edges[3], &count, &threads, &in.made, &device, &stream)) {
+        return NULL;
+    }
+    g.scheme = (ps_gceidd_scheme)codes[0];
+    g.upwind = (ps_gceidd_upwind)codes[1];
+    g.predictor = (ps_gceidd_predictor)codes[2];
+    g.foot = (ps_gceidd_foot)codes[3];
+    g.kernels = (ps_gceidd_kernels)codes[4];
+    g.strategy = (ps_gceidd_strategy)codes[5];
+    for (int axis = 0; axis < PS_GCEIDD_AXES; axis++) {
+        g.strips[axis] = strips[axis];
+    }
+    for (int side = 0; side < PS_GCEIDD_SIDE_COUNT; side++) {
+        g.edge[side].kind = (ps_gceidd_kind)kind[side];
+    }
+    if (borrow_fields(&in, &g, &like) < 0 ||
+        borrow_data_of_steps(&in, count, like, &g) < 0 ||
+        operand_made(in.made, &made) < 0 || call_begin(&c, threads, device, stream) < 0) {
+        return NULL;
+    }
+    return step(&g, count, &c, made);
+}
+
+int
+gceidd_add_constants(PyObject *module)
+{
+    static const struct {
+        const char *name;
+        const char *const *texts;
+        int count;
+    } lists[] = {
+        {"GCEIDD_SCHEMES", schemes, PS_GCEIDD_SCHEME_COUNT},
+        {"GCEIDD_UPWINDS", upwinds, PS_GCEIDD_UPWIND_COUNT},
+        {"GCEIDD_PREDICTORS", predictors, PS_GCEIDD_PREDICTOR_COUNT},
+        {"GCEIDD_FEET", feet, PS_GCEIDD_FOOT_COUNT},
+        {"GCEIDD_KERNELS", kernels, PS_GCEIDD_KERNELS_COUNT},
+        {"GCEIDD_STRATEGIES", strategies, PS_GCEIDD_STRATEGY_COUNT},
+        {"GCEIDD_SIDES", sides, PS_GCEIDD_SIDE_COUNT},
+        {"GCEIDD_KINDS", kinds, PS_GCEIDD_KIND_COUNT},
+        {"GCEIDD_PARTS", parts, PS_GCEIDD_PART_COUNT},
+    };
+
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        if (add_codes(module, lists[k].name, lists[k].texts, lists[k].count) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}

@@ -1,0 +1,292 @@
+/* heat.c - heat_step(): parse, step without the GIL, report. */
+#include "heat.h"
+
+#include "binding.h"
+#include "call.h"
+#include "operand.h"
+#include "ps_heat.h"
+
+#define PS_TEXT_(name, text) text,
+static const char *const schemes[] = {PS_HEAT_SCHEME_LIST(PS_TEXT_)};
+static const char *const sides[] = {PS_HEAT_SIDE_LIST(PS_TEXT_)};
+static const char *const kernels[] = {PS_HEAT_KERNELS_LIST(PS_TEXT_)};
+static const char *const memories[] = {PS_HEAT_MEMORY_LIST(PS_TEXT_)};
+static const char *const stages[] = {PS_HEAT_STAGE_LIST(PS_TEXT_)};
+#undef PS_TEXT_
+
+/* An array of the dtype `type`, contiguous and aligned; null with an exception. */
+static PyArrayObject *
+values_of(PyObject *object, const char *name, int type, int writes)
+{
+    if (!PyArray_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: need an ndarray, got %s", name,
+                     Py_TYPE(object)->tp_name);
+        return NULL;
+    }
+    PyArrayObject *const array = (PyArrayObject *)object;
+    if (PyArray_TYPE(array) != type || !PyArray_ISCARRAY_RO(array) ||
+        (writes && !PyArray_ISWRITEABLE(array))) {
+        PyErr_Format(PyExc_TypeError,
+                     "%s: need the dtype of t in C order and native bytes%s", name,
+                     writes ? ", writeable" : "");
+        return NULL;
+    }
+    return array;
+}
+
+/* Sizes, dtype and data of t. */
+static int
+borrow_t(PyObject *object, ps_heat *h, int *type)
+{
+    *type = PyArray_Check(object) ? PyArray_TYPE((PyArrayObject *)object) : NPY_DOUBLE;
+    if (*type != NPY_FLOAT && *type != NPY_DOUBLE) {
+        PyErr_SetString(PyExc_TypeError, "t: need float32 or float64");
+        return -1;
+    }
+    PyArrayObject *const t = values_of(object, "t", *type, 1);
+    if (t == NULL) {
+        return -1;
+    }
+    h->axes = PyArray_NDIM(t);
+    if (h->axes != 2 && h->axes != PS_HEAT_AXES) {
+        PyErr_Format(PyExc_ValueError, "t: need 2 or 3 axes, got %d", (int)h->axes);
+        return -1;
+    }
+    h->dtype = *type == NPY_FLOAT ? PS_F32 : PS_F64;
+    h->t = PyArray_DATA(t);
+    for (int axis = 0; axis < PS_HEAT_AXES; axis++) {
+        h->nodes[axis] = axis < h->axes ? PyArray_DIM(t, h->axes - 1 - axis) : 1;
+    }
+    return 0;
+}
+
+static int64_t
+node_count(const ps_heat *h)
+{
+    return h->nodes[0] * h->nodes[1] * h->nodes[2];
+}
+
+/* Point *data at a field, or at nothing for None. */
+static int
+borrow_field(PyObject *object, const char *name, const ps_heat *h, int type, int writes,
+             void **data)
+{
+    PyArrayObject *const array =
+        object == Py_None ? NULL : values_of(object, name, type, writes);
+
+    if (array == NULL) {
+        return object == Py_None && !writes ? 0 : -1;
+    }
+    if (PyArray_SIZE(array) != node_count(h)) {
+        PyErr_Format(PyExc_ValueError, "%s: need %lld values, got %lld", name,
+                     (long long)node_count(h), (long long)PyArray_SIZE(array));
+        return -1;
+    }
+    *data = PyArray_DATA(array);
+    return 0;
+}
+
+/* An array that tables point into. */
+typedef struct {
+    char *data;
+    int64_t size; /* values */
+    int64_t element;
+} pool;
+
+static int
+borrow_pool(PyObject *object, const char *name, int type, pool *p)
+{
+    *p = (pool){NULL, 0, 1};
+    if (object == Py_None) {
+        return 0;
+    }
+    PyArrayObject *const array = values_of(object, name, type, 0);
+    if (array == NULL) {
+        return -1;
+    }
+    *p = (pool){PyArray_DATA(array), PyArray_SIZE(array), PyArray_ITEMSIZE(array)};
+    return 0;
+}
+
+/* Values at `start` of the pool for levels 0 .. levels-1 and nodes 0 .. nodes-1. */
+static int
+point_table(const pool *p, const char *name, int64_t start, int64_t levels, int64_t nodes,
+            ps_heat_table *table)
+{
+    if (start < 0 || levels < 1) {
+        *table = (ps_heat_table){0};
+        return 0;
+    }
+    const int64_t steps = table->level_step;
+
+    if (start >= p->size || steps < 0 || (table->node_step & ~(int64_t)1) != 0 ||
+        (levels > 1 && steps > (p->size - start) / (levels - 1)) ||
+        start + (levels - 1) * steps + (nodes - 1) * table->node_step >= p->size) {
+        PyErr_Format(PyExc_ValueError, "%s: a table leaves its array of %lld values",
+                     name, (long long)p->size);
+        return -1;
+    }
+    table->data = p->data + start * p->element;
+    return 0;
+}
+
+static int
+parse_side(PyObject *object, const pool *p, int64_t count, int64_t nodes,
+           ps_heat_side *side)
+{
+    long long at[2], level[2], step[2];
+    int kind;
+
+    if (!PyTuple_Check(object)) {
+        PyErr_SetString(PyExc_TypeError, "sides: need tuples");
+        return -1;
+    }
+    if (!PyArg_ParseTuple(object, "id(LLL)(LLL)", &kind, &side->exchange, &at[0],
+                          &level[0], &step[0], &at[1], &level[1], &step[1])) {
+        return -1;
+    }
+    side->kind = (ps_heat_side_kind)kind;
+    side->level = (ps_heat_table){NULL, level[0], step[0]};
+    side->sweep = (ps_heat_table){NULL, level[1], step[1]};
+    if (point_table(p, "sides", at[0], count + 1, nodes, &side->level) < 0) {
+        return -1;
+    }
+    return point_table(p, "sides", at[1], count, nodes, &side->sweep);
+}
+
+static int
+parse_sides(PyObject *object, const pool *p, int64_t count, ps_heat *h)
+{
+    if (PyTuple_GET_SIZE(object) != 2 * h->axes) {
+        PyErr_Format(PyExc_ValueError, "sides: need %d", 2 * (int)h->axes);
+        return -1;
+    }
+    for (int axis = 0; axis < h->axes; axis++) {
+        const int64_t nodes = h->nodes[axis] > 0 ? node_count(h) / h->nodes[axis] : 0;
+
+        for (int end = 0; end < 2; end++) {
+            if (parse_side(PyTuple_GET_ITEM(object, 2 * axis + end), p, count, nodes,
+                           &h->side[axis][end]) < 0) {
+                return -1;
+            }
+        }
+    }
+    return 0;
+}
+
+static int
+borrow_largest(PyObject *object, double **largest)
+{
+    if (!PyArray_Check(object) || PyArray_TYPE((PyArrayObject *)object) != NPY_DOUBLE ||
+        !PyArray_ISCARRAY((PyArrayObject *)object) ||
+        PyArray_SIZE((PyArrayObject *)object) != 1) {
+        PyErr_SetString(PyExc_TypeError, "largest: need one writeable float64");
+        return -1;
+    }
+    *largest = PyArray_DATA((PyArrayObject *)object);
+    return 0;
+}
+
+static PyObject *
+heat_report(ps_status status, const ps_heat_report *report)
+{
+    if (status != PS_OK) {
+        Py_RETURN_NONE;
+    }
+    PyObject *const seconds = PyDict_New();
+    int failed = seconds == NULL;
+
+    for (int stage = 0; stage < PS_HEAT_STAGE_COUNT && !failed; stage++) {
+        PyObject *const value = PyFloat_FromDouble(report->seconds[stage]);
+
+        failed = value == NULL || PyDict_SetItemString(seconds, stages[stage], value) < 0;
+        Py_XDECREF(value);
+    }
+    if (failed) {
+        Py_XDECREF(seconds);
+        return NULL;
+    }
+    return Py_BuildValue("{s:N,s:i,s:s}", "seconds", seconds, "threads",
+                         (int)report->threads, "kernel",
+                         report->kernel ? report->kernel : "");
+}
+
+static PyObject *
+make_steps(const ps_heat *h, int64_t count, call *in, int64_t *made)
+{
+    const ps_backend *const backend = ps_backend_get();
+    ps_heat_report report = {0};
+    ps_status status = PS_UNSUPPORTED;
+    size_t bytes = 0;
+    int raised = 0;
+
+    if (backend->heat_work != NULL) {
+        status = backend->heat_work(h, &in->exec, &bytes);
+    }
+    if (status == PS_OK) {
+        if (call_work(in, bytes) < 0) {
+            return NULL;
+        }
+        call_enter(in);
+        status = backend->heat_step(h, count, &in->exec, &report);
+        raised = call_leave(in);
+        call_end(in);
+    }
+    *made = report.steps;
+    return raised ? NULL
+                  : Py_BuildValue("(iN)", (int)status, heat_report(status, &report));
+}
+
+PyObject *
+heat_step(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int scheme, kernel, memory, type, threads, device = 0;
+    long long level_step, node_step, count;
+    unsigned long long stream = 0;
+    PyObject *side, *tables, *source, *k, *t, *w, *largest, *made_array;
+    void *fields[2] = {NULL, NULL};
+    pool of_sides, of_source;
+    int64_t *made;
+    ps_heat h = {0};
+    call in;
+
+    if (!PyArg_ParseTuple(args, "(iiiii)(ii)(ddd)O!OO(LL)OOOOLiO|iK:heat_step", &scheme,
+                          &kernel, &memory, &h.mapping, &h.block, &h.fresh, &h.timed,
+                          &h.ratio[0], &h.ratio[1], &h.ratio[2], &PyTuple_Type, &side,
+                          &tables, &source, &level_step, &node_step, &k, &t, &w, &largest,
+                          &count, &threads, &made_array, &device, &stream)) {
+        return NULL;
+    }
+    if (borrow_t(t, &h, &type) < 0 || borrow_field(w, "w", &h, type, 1, &fields[0]) < 0 ||
+        borrow_field(k, "k", &h, type, 0, &fields[1]) < 0 ||
+        borrow_pool(tables, "tables", type, &of_sides) < 0 ||
+        borrow_pool(source, "source", type, &of_source) < 0 ||
+        borrow_largest(largest, &h.largest) < 0 || operand_made(made_array, &made) < 0) {
+        return NULL;
+    }
+    h.scheme = (ps_heat_scheme)scheme;
+    h.kernels = (ps_heat_kernels)kernel;
+    h.memory = (ps_heat_memory)memory;
+    h.w = fields[0];
+    h.k = fields[1];
+    h.source = (ps_heat_table){NULL, level_step, node_step};
+    if (parse_sides(side, &of_sides, count, &h) < 0 ||
+        point_table(&of_source, "source", source == Py_None ? -1 : 0, count,
+                    node_count(&h), &h.source) < 0 ||
+        call_begin(&in, threads, device, stream) < 0) {
+        return NULL;
+    }
+    return make_steps(&h, count, &in, made);
+}
+
+int
+heat_add_constants(PyObject *module)
+{
+    if (add_codes(module, "HEAT_SCHEMES", schemes, PS_HEAT_SCHEME_COUNT) < 0 ||
+        add_codes(module, "HEAT_SIDES", sides, PS_HEAT_SIDE_COUNT) < 0 ||
+        add_codes(module, "HEAT_KERNELS", kernels, PS_HEAT_KERNELS_COUNT) < 0 ||
+        add_codes(module, "HEAT_MEMORY", memories, PS_HEAT_MEMORY_COUNT) < 0) {
+        return -1;
+    }
+    return add_codes(module, "HEAT_STAGES", stages, PS_HEAT_STAGE_COUNT);
+}

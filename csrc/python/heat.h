@@ -1,0 +1,21 @@
+/* heat.h - what module.c puts into the extension for heat conduction. */
+#ifndef PS_PYTHON_HEAT_H
+#define PS_PYTHON_HEAT_H
+
+#include "numpy_api.h"
+
+/* heat_step((scheme, kernels, memory, mapping, block), (fresh, timed), ratios, sides,
+ *           tables, source, (level_step, node_step), k, t, w, largest, count, threads,
+ *           made, device=0, stream=0)
+ *     -> (status, report or None)
+ * A field has the axes of t, x last, and its dtype; ratios are those of x, y and z.
+ * sides: for each axis from x on its lower and upper one, as (kind, exchange, (start,
+ * level_step, node_step) of the levels, and of the sweeps), where start is a place in the
+ * array tables, -1 for zeros. */
+PyObject *heat_step(PyObject *module, PyObject *args);
+
+/* Set module.HEAT_SCHEMES, HEAT_SIDES, HEAT_KERNELS, HEAT_MEMORY and HEAT_STAGES =
+ * {text: code}; 0, or -1 with an exception. */
+int heat_add_constants(PyObject *module);
+
+#endif

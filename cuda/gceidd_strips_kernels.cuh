@@ -1,0 +1,321 @@
+/* gceidd_strips_kernels.cuh - sweeps with a strip a thread (gceidd_strips.cuh). */
+#ifndef PS_CUDA_GCEIDD_STRIPS_KERNELS_CUH
+#define PS_CUDA_GCEIDD_STRIPS_KERNELS_CUH
+
+#include "gceidd_strips.cuh"
+#include "launch.cuh"
+
+/* The copies that this thread has started since the last group are a group. */
+__device__ __forceinline__ void
+copies_group()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Wait for all groups but the last. */
+__device__ __forceinline__ void
+copies_but_last_group()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group 1;" ::: "memory");
+#endif
+}
+
+/* Which tile a block has: `own` strips of 32 lines. */
+struct StripTiles {
+    int32_t groups, parts; /* of 32 lines, of `own` strips */
+    uint64_t per_row;      /* 2^64 / the one that runs faster, rounded up */
+    int32_t own;
+    int32_t pitch; /* of a line in shared memory; odd */
+
+    /* The place of tile `number` in rows of `count` tiles. */
+    __device__ __forceinline__ void place(int32_t number, int32_t count, int32_t &row,
+                                          int32_t &at) const
+    {
+        const uint64_t whole = static_cast<uint64_t>(number);
+
+        row = count == 1 ? number : static_cast<int32_t>(__umul64hi(whole, per_row));
+        at = number - row * count;
+    }
+};
+
+/* Lines side by side in memory: straight from there into registers. */
+template <typename Real, int MOST, bool STEADY, bool FEET>
+__global__ void
+__launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
+    strips_across_kernel(const __grid_constant__ Sweep<Real> s,
+                         const __grid_constant__ StripTiles t, const Real *table)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    int32_t group, part;
+    t.place(static_cast<int32_t>(blockIdx.x), t.groups, part, group);
+    const StripMeeting<Real> meeting(shared, static_cast<int32_t>(blockDim.x) / 32);
+    const StripSeat seat(s, part * t.own, t.own);
+    const int32_t place = group * warp_lanes + seat.lane;
+    const int32_t l = min(place, s.lines - 1);
+    const Field<Real> values = {s, l};
+    Strip<Real, MOST, STEADY, FEET> strip;
+
+    wait_for_last_kernel();
+    const bool is_late = *s.grown < s.step;
+
+    strip.load(s, values, seat, l);
+    if (STEADY) {
+        fetch_table<Real, MOST>(table, s.lines, l, meeting.line);
+    }
+    const LineNumbers<Real> line = {table + l, s.lines};
+    strip.predict(s, values, seat, l, line, meeting);
+    copies_done();
+    __syncthreads();
+
+    const Real front = solve_strip(strip, s, seat, l, values, meeting);
+
+    __syncthreads();
+    let_next_kernel_in();
+    if (is_late || !seat.is_owner || place >= s.lines) {
+        return;
+    }
+    if (!s.is_swept(l)) {
+        for (int32_t p = seat.strip == 0 ? 0 : seat.begin + 1; p <= seat.end; p++) {
+            s.v[s.node(p, l)] = s.unswept(p, l);
+        }
+        return;
+    }
+    const Real behind = strip.close(seat, meeting);
+    const int64_t along = s.along;
+    Real *to = s.v + s.node(seat.end, l);
+    bool grown = !(fabs(behind) <= s.bound);
+
+    *to = behind;
+#pragma unroll
+    for (int k = 0; k < MOST; k++) {
+        to -= along;
+        if (k < seat.rows) {
+            grown |= !(fabs(strip.d[k]) <= s.bound);
+            *to = strip.d[k];
+        }
+    }
+    if (seat.strip == 0) {
+        s.v[s.node(0, l)] = front;
+        grown |= !(fabs(front) <= s.bound);
+    }
+    tell_growth(s, grown);
+}
+
+/* U of a line on chip, own[p - low] for node p; beyond the tile in memory. */
+template <typename Real> struct TileLine {
+    const Sweep<Real> &s;
+    Real *own;
+    int32_t l, low, high;
+
+    template <int COUNT>
+    __device__ __forceinline__ void get(int32_t p, Real (&u)[COUNT]) const
+    {
+        if (p < low || p + COUNT - 1 > high) {
+            Field<Real>{s, l}.get(p, u);
+            return;
+        }
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            u[k] = own[p - low + k];
+        }
+    }
+    __device__ __forceinline__ const Real *row(int32_t p) const
+    {
+        return own + (p - low);
+    }
+    static __device__ __forceinline__ int32_t step()
+    {
+        return 1;
+    }
+};
+
+/* A tile of lines along memory: it begins behind the interface in front, and ends with
+ * the interface behind the last strip. */
+struct TileSpot {
+    int32_t first_line, lines, first_strip;
+    int32_t low, high, last; /* nodes; `last` is the last that is stored */
+
+    template <typename Real>
+    __device__ __forceinline__ TileSpot(const Sweep<Real> &s, const StripTiles &t,
+                                        int32_t number)
+    {
+        const int32_t warps = static_cast<int32_t>(blockDim.x) / warp_lanes;
+        int32_t group, part;
+
+        t.place(number, t.parts, group, part);
+        first_line = group * warp_lanes;
+        lines = min(warp_lanes, s.lines - first_line);
+        first_strip = part * t.own;
+        low = part == 0 ? 0 : s.interface(first_strip) + 1;
+        high = s.interface(min(first_strip + warps, s.strips));
+        last = s.interface(min(first_strip + t.own, s.strips));
+    }
+
+    /* move(inside, at) for all elements from `low` to `end` of all lines, `at` in the
+     * field; neighbouring lanes have neighbouring nodes. */
+    template <typename Real, typename Move>
+    __device__ __forceinline__ void each(const Sweep<Real> &s, const StripTiles &t,
+                                         int32_t end, const Move &move) const
+    {
+        const int32_t warp = static_cast<int32_t>(threadIdx.x) / warp_lanes;
+        const int32_t lane = static_cast<int32_t>(threadIdx.x) % warp_lanes;
+        const int32_t warps = static_cast<int32_t>(blockDim.x) / warp_lanes;
+        const int64_t step = warps * static_cast<int64_t>(s.across);
+        int64_t at = s.node(low + lane, first_line + warp);
+
+#pragma unroll 1
+        for (int32_t i = warp; i < lines; i += warps, at += step) {
+            const int32_t inside = i * t.pitch + lane;
+
+#pragma unroll 2
+            for (int32_t k = 0; k <= end - low - lane; k += warp_lanes) {
+                move(inside + k, at + k);
+            }
+        }
+    }
+};
+
+/* Start to copy a tile, and the table of its lines in front of it, to `to`. */
+template <typename Real, int MOST, bool STEADY>
+__device__ __forceinline__ void
+fetch_tile(const Sweep<Real> &s, const StripTiles &t, const Real *table,
+           const TileSpot &spot, Lanes32<Real> *to)
+{
+    Real *const tile = to[STEADY ? LINE_INVERSE + MOST : 0];
+
+    if (STEADY) {
+        const int32_t lane = static_cast<int32_t>(threadIdx.x) % warp_lanes;
+
+        fetch_table<Real, MOST>(table, s.lines, min(spot.first_line + lane, s.lines - 1),
+                                to);
+    }
+    spot.each(s, t, spot.high, [&](int32_t inside, int64_t at) {
+        copy_async<sizeof(Real)>(tile + inside, s.u + at);
+    });
+}
+
+/* Solve the strips of a tile in place. */
+template <typename Real, int MOST, bool STEADY, bool FEET>
+__device__ __forceinline__ void
+solve_tile(const Sweep<Real> &s, const StripTiles &t, const TileSpot &spot,
+           const StripMeeting<Real> &meeting, Real *tile)
+{
+    const StripSeat seat(s, spot.first_strip, t.own);
+    const int32_t l = min(spot.first_line + seat.lane, s.lines - 1);
+    Real *const own = tile + min(seat.lane, spot.lines - 1) * t.pitch;
+    const TileLine<Real> values = {s, own, l, spot.low, spot.high};
+    Strip<Real, MOST, STEADY, FEET> strip;
+
+    strip.load(s, values, seat, l);
+    const LineNumbers<Real> line = {&meeting.line[0][seat.lane], warp_lanes};
+
+    strip.predict(s, values, seat, l, line, meeting);
+    __syncthreads();
+
+    const Real front = solve_strip(strip, s, seat, l, values, meeting);
+
+    __syncthreads();
+    if (seat.is_owner && s.is_swept(l) && seat.lane < spot.lines) {
+        Real *const to = own + (seat.end - spot.low);
+
+        *to = strip.close(seat, meeting);
+#pragma unroll
+        for (int k = 0; k < MOST; k++) {
+            if (k < seat.rows) {
+                to[-(k + 1)] = strip.d[k];
+            }
+        }
+        if (seat.strip == 0) {
+            own[0] = front;
+        }
+    }
+}
+
+/* Lines one after the other: tiles through shared memory, transposed there. A block takes
+ * every gridDim.x-th tile and has the next one on its way while it solves one. */
+template <typename Real, int MOST, bool STEADY, bool FEET>
+__global__ void
+__launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
+    strips_along_kernel(const __grid_constant__ Sweep<Real> s,
+                        const __grid_constant__ StripTiles t, const Real *table)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    constexpr int table_rows = STEADY ? LINE_INVERSE + MOST : 0;
+    const int32_t tiles = t.groups * t.parts, step = static_cast<int32_t>(gridDim.x);
+    const int32_t warps = static_cast<int32_t>(blockDim.x) / warp_lanes;
+    StripMeeting<Real> meeting(shared, warps);
+    Lanes32<Real> *now = meeting.line, *later = now + table_rows + t.pitch;
+    int32_t number = static_cast<int32_t>(blockIdx.x);
+
+    wait_for_last_kernel();
+    if (*s.grown < s.step) {
+        return;
+    }
+    TileSpot spot(s, t, number);
+
+    fetch_tile<Real, MOST, STEADY>(s, t, table, spot, now);
+    copies_group();
+    for (; number < tiles; number += step) {
+        TileSpot next = spot;
+
+        if (number + step < tiles) {
+            next = TileSpot(s, t, number + step);
+            fetch_tile<Real, MOST, STEADY>(s, t, table, next, later);
+        }
+        else {
+            let_next_kernel_in();
+        }
+        copies_group();
+        copies_but_last_group();
+        __syncthreads();
+
+        Real *const tile = now[table_rows];
+
+        meeting.line = now;
+        solve_tile<Real, MOST, STEADY, FEET>(s, t, spot, meeting, tile);
+        __syncthreads();
+        spot.each(s, t, spot.last,
+                  [&](int32_t inside, int64_t at) { s.v[at] = tile[inside]; });
+        __syncthreads();
+
+        Lanes32<Real> *const free = now;
+
+        now = later;
+        later = free;
+        spot = next;
+    }
+}
+
+/* The table of a steady sweep: row k has the numbers of all lines. */
+template <typename Real>
+__global__ void
+table_kernel(const __grid_constant__ Sweep<Real> s, int32_t most, Real *table)
+{
+    const int32_t l = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
+    const auto put = [&](int32_t row, Real value) {
+        table[static_cast<int64_t>(row) * s.lines + l] = value;
+    };
+
+    wait_for_last_kernel();
+    if (l >= s.lines) {
+        return;
+    }
+    const Flow<Real> f = flow_at(s, 0, l);
+    const Real way = -s.dt_h * s.velocity.at(0, l);
+    Real r = 0;
+
+    put(LINE_RIGHT, f.right);
+    put(LINE_LEFT, f.left);
+    put(LINE_DIFFUSION, s.dt_hh * s.diffusion.at(0, l));
+    put(LINE_SHIFT, fmin(fmax(floor(way), Real(-s.cells)), Real(s.cells)));
+    put(LINE_PART, way - floor(way));
+    for (int32_t k = 0; k < most; k++) {
+        r = quick_reciprocal(fma(-f.left * f.right, r, 1 + f.right + f.left));
+        put(LINE_INVERSE + k, r);
+    }
+}
+
+#endif

@@ -1,0 +1,369 @@
+/* heat_launch.cuh - the launches of heat_sweeps.h for one dtype.
+ */
+#ifndef PS_CUDA_HEAT_LAUNCH_CUH
+#define PS_CUDA_HEAT_LAUNCH_CUH
+
+#include "heat_columns.cuh"
+#include "heat_rows.cuh"
+
+/* x at row J after U, in the front of a run of m rows: (q^J - q^(2m - J)) q / (1 + q). */
+__device__ __forceinline__ double
+heat_response(double q, double row, double rows)
+{
+    return row < 0 ? 0 : (pow(q, row) - pow(q, 2 * rows - row)) * q / (1 + q);
+}
+
+/* By HEAT_CHUNKS threads. */
+template <typename Real>
+__global__ void
+heat_table_kernel(ps_cuda_heat_line l, HeatTable<Real> *table)
+{
+    const int i = static_cast<int>(threadIdx.x);
+    const double q = l.q, group = static_cast<double>(HEAT_CHUNKS) * l.chunk;
+    const double all = group * l.groups - l.pads;
+
+    wait_for_last_kernel();
+    for (int which = 0; which < 2; which++) {
+        const double pads = which == 0 ? l.pads : 0;
+        const double start = static_cast<double>(i) * l.chunk - pads;
+
+        table->u[which][i] = static_cast<Real>(start < 0 ? 0 : pow(q, start));
+        table->both[which][i] =
+            static_cast<Real>(heat_response(q, start + l.chunk, group - pads));
+    }
+    table->x[i] = static_cast<Real>(pow(q, static_cast<double>(31 - i) * l.chunk));
+    if (i < l.groups) {
+        const double start = i * group - l.pads;
+
+        table->group_u[i] = static_cast<Real>(i == 0 ? 1 : pow(q, start));
+        table->group_x[i] = static_cast<Real>(pow(q, (l.groups - 1 - i) * group));
+        table->group_both[i] = static_cast<Real>(heat_response(q, start + group, all));
+    }
+}
+
+template <typename Real>
+static HeatLine<Real>
+heat_line_for(const ps_cuda_heat_line &l, const void *table)
+{
+    HeatLine<Real> line = {};
+
+    line.q = static_cast<Real>(l.q);
+    line.p = static_cast<Real>(l.p);
+    for (int i = 0; i < l.chunk && i < HEAT_MOST_ROWS; i++) {
+        line.powers[i] = static_cast<Real>(pow(l.q, i + 1));
+    }
+    for (int k = 0; k < 5; k++) {
+        line.reach[k] = static_cast<Real>(pow(l.power, 1 << k));
+    }
+    line.spread = static_cast<Real>(l.spread);
+    line.group_power = static_cast<Real>(l.group_power);
+    line.group_spread = static_cast<Real>(l.group_spread);
+    line.first_power = static_cast<Real>(l.first_power);
+    line.first_reach = static_cast<Real>(l.first_reach);
+    for (int k = 0; k < 4; k++) {
+        line.u[k] = static_cast<Real>(l.u[k]);
+        line.y[k] = static_cast<Real>(l.y[k]);
+    }
+    for (int k = 0; k < 2; k++) {
+        line.weight[k] = static_cast<Real>(l.end[k].weight);
+        line.add[k] = static_cast<Real>(l.end[k].add);
+    }
+    line.pads = l.pads;
+    line.first_chunk = l.first_chunk;
+    line.groups = l.groups;
+    line.table = static_cast<const HeatTable<Real> *>(table);
+    return line;
+}
+
+/* Elements of shared memory for a line on its way. */
+template <typename Real>
+static int
+heat_buffer(const ps_cuda_heat_line &l)
+{
+    constexpr int per_copy = 16 / sizeof(Real);
+    const int64_t count = l.pads + l.rows + per_copy - 1;
+
+    return static_cast<int>((count + per_copy - 1) / per_copy * per_copy);
+}
+
+/* Rows of a chunk: odd along x, where its threads meet in shared memory. Blocks of the
+ * kernel along x that a multiprocessor holds. */
+template <typename Real> struct HeatTuning {
+    static constexpr int rows = sizeof(Real) == 4 ? 33 : 17;
+    static constexpr int few_rows = sizeof(Real) == 4 ? 17 : 9;
+    static constexpr int columns = sizeof(Real) == 4 ? 32 : 16;
+    static constexpr int some_columns = 16, few_columns = 8;
+    static constexpr int threads = 256, blocks = 3, most_threads = 1024;
+};
+
+template <typename Real>
+static ps_status
+heat_set_line(const HeatMatrix &m, int64_t rows, int chunk, void *table,
+              cudaStream_t stream, HeatPlan<Real> *plan)
+{
+    const ps_cuda_heat_line l =
+        ps_cuda_heat_line_of(m.a, m.end, m.is_periodic, rows, chunk, sizeof(Real) == 4);
+
+    plan->line = heat_line_for<Real>(l, table);
+    plan->chunk = chunk;
+    plan->buffer = heat_buffer<Real>(l);
+    return launch_closely(heat_table_kernel<Real>, 1, HEAT_CHUNKS, 0, stream, l,
+                          static_cast<HeatTable<Real> *>(table));
+}
+
+/* call(kernel) with the kernel of a plan along x. */
+template <typename Real, typename Call>
+static ps_status
+with_rows_kernel(const HeatPlan<Real> &plan, const Call &call)
+{
+    using Tuning = HeatTuning<Real>;
+
+    if (plan.chunk == Tuning::few_rows) {
+        return call(
+            heat_rows_kernel<Real, Tuning::few_rows, Tuning::threads, Tuning::blocks>);
+    }
+    if (plan.threads <= Tuning::threads) {
+        return call(
+            heat_rows_kernel<Real, Tuning::rows, Tuning::threads, Tuning::blocks>);
+    }
+    return call(heat_rows_kernel<Real, Tuning::rows, Tuning::most_threads, 1>);
+}
+
+/* Rows of a chunk along x: few where the block is small enough with them. */
+template <typename Real>
+static int
+heat_row_chunk(int64_t rows)
+{
+    using Tuning = HeatTuning<Real>;
+
+    return rows <= Tuning::few_rows * Tuning::threads ? Tuning::few_rows : Tuning::rows;
+}
+
+template <typename Real>
+static size_t
+heat_row_bytes(int64_t rows, int chunk)
+{
+    const int64_t group = static_cast<int64_t>(HEAT_CHUNKS) * chunk;
+
+    return sizeof(Real) * HEAT_STAGES *
+           static_cast<size_t>((rows + group - 1) / group * group + 4);
+}
+
+template <typename Real>
+bool
+heat_rows_fit(int64_t rows, const ps_cuda_device *device)
+{
+    const int chunk = heat_row_chunk<Real>(rows);
+
+    return rows <= chunk * HeatTuning<Real>::most_threads &&
+           heat_row_bytes<Real>(rows, chunk) + sizeof(HeatRowsShared<Real>) <=
+               static_cast<size_t>(device->shared_bytes);
+}
+
+template <typename Real>
+ps_status
+heat_plan_rows(const HeatRows<Real> &s, const HeatMatrix &m, void *table,
+               cudaStream_t stream, HeatPlan<Real> *plan)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int64_t lines = s.lines[0] * s.lines[1];
+    const ps_status status =
+        heat_set_line(m, s.rows, heat_row_chunk<Real>(s.rows), table, stream, plan);
+
+    plan->threads = HEAT_CHUNKS * plan->line.groups;
+    plan->shared = sizeof(Real) * HEAT_STAGES * static_cast<size_t>(plan->buffer);
+    if (status != PS_OK || device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    return with_rows_kernel(*plan, [&](auto kernel) {
+        int blocks = 0;
+        cudaError_t error = cudaFuncSetAttribute(
+            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+            device->shared_bytes - static_cast<int>(sizeof(HeatRowsShared<Real>)));
+
+        if (error == cudaSuccess) {
+            error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                &blocks, kernel, plan->threads, plan->shared);
+        }
+        const int64_t resident = static_cast<int64_t>(blocks) * device->processors;
+
+        plan->blocks = lines < resident ? lines : resident;
+        return blocks > 0 ? ps_cuda_status(error) : PS_DEVICE_FAILURE;
+    });
+}
+
+template <typename Real>
+ps_status
+heat_sweep_rows(const HeatRows<Real> &s, const HeatPlan<Real> &plan, cudaStream_t stream)
+{
+    return with_rows_kernel(plan, [&](auto kernel) {
+        return launch_closely(kernel, plan.blocks, plan.threads, plan.shared, stream,
+                              plan.line, s, plan.buffer);
+    });
+}
+
+/* call(kernel) with the kernel of a plan along y or z. */
+template <typename Real, int SINK, typename Call>
+static ps_status
+with_column_sink(const HeatPlan<Real> &plan, const Call &call)
+{
+    using Tuning = HeatTuning<Real>;
+
+    if (plan.chunk == Tuning::columns) {
+        return call(heat_columns_kernel<Real, Tuning::columns, SINK>);
+    }
+    return plan.chunk == Tuning::some_columns
+               ? call(heat_columns_kernel<Real, Tuning::some_columns, SINK>)
+               : call(heat_columns_kernel<Real, Tuning::few_columns, SINK>);
+}
+
+/* Rows of a chunk along y or z: few for lines of one small block, and some for those of a
+ * small cluster, which are not enough for the device otherwise. */
+template <typename Real>
+static int
+heat_column_chunk(int64_t rows, const ps_cuda_device *device)
+{
+    using Tuning = HeatTuning<Real>;
+
+    if (rows <= HEAT_CHUNKS * Tuning::few_columns) {
+        return Tuning::few_columns;
+    }
+    return device->cluster_blocks >= 4 && rows <= 4 * HEAT_CHUNKS * Tuning::some_columns
+               ? Tuning::some_columns
+               : Tuning::columns;
+}
+
+template <typename Real, typename Call>
+static ps_status
+with_columns_kernel(const HeatPlan<Real> &plan, ps_cuda_heat_sink sink, const Call &call)
+{
+    switch (sink) {
+    case HEAT_TWICE:
+        return with_column_sink<Real, HEAT_TWICE>(plan, call);
+    case HEAT_TWICE_BOTH:
+        return with_column_sink<Real, HEAT_TWICE_BOTH>(plan, call);
+    case HEAT_PLAIN:
+        return with_column_sink<Real, HEAT_PLAIN>(plan, call);
+    default:
+        return with_column_sink<Real, HEAT_ADD>(plan, call);
+    }
+}
+
+template <typename Real>
+bool
+heat_columns_fit(int64_t rows, const ps_cuda_device *device)
+{
+    const int64_t group = static_cast<int64_t>(HEAT_CHUNKS) * HeatTuning<Real>::columns;
+    const size_t shared = sizeof(Real) * HEAT_COLUMN_STAGES * HeatTuning<Real>::columns *
+                          HEAT_COLUMN_THREADS;
+
+    return rows <= group * (device->cluster_blocks < HEAT_CLUSTER
+                                ? device->cluster_blocks
+                                : static_cast<int>(HEAT_CLUSTER)) &&
+           shared + sizeof(HeatColumnsShared<Real>) <=
+               static_cast<size_t>(device->shared_bytes);
+}
+
+/* A grid of `blocks` blocks in clusters of plan.line.groups. */
+template <typename Real>
+static cudaLaunchConfig_t
+heat_grid(const HeatPlan<Real> &plan, cudaLaunchAttribute attribute[2],
+          const ps_cuda_device *device, cudaStream_t stream)
+{
+    cudaLaunchConfig_t config = {};
+
+    attribute[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attribute[0].val.programmaticStreamSerializationAllowed = 1;
+    attribute[1].id = cudaLaunchAttributeClusterDimension;
+    attribute[1].val.clusterDim = {static_cast<unsigned>(plan.line.groups), 1, 1};
+    config.gridDim = dim3(static_cast<unsigned>(plan.blocks));
+    config.blockDim = dim3(static_cast<unsigned>(plan.threads));
+    config.dynamicSmemBytes = plan.shared;
+    config.stream = stream;
+    config.attrs = attribute;
+    config.numAttrs = device->capability >= 90 ? 2 : 0;
+    return config;
+}
+
+template <typename Real>
+ps_status
+heat_plan_columns(const HeatColumns<Real> &s, const HeatMatrix &m, void *table,
+                  cudaStream_t stream, HeatPlan<Real> *plan)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int64_t tiles = (s.c1 - s.c0 + HEAT_WIDTH - 1) / HEAT_WIDTH * s.planes;
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    const int chunk = heat_column_chunk<Real>(s.rows, device);
+    ps_status status = heat_set_line(m, s.rows, chunk, table, stream, plan);
+
+    plan->threads = HEAT_COLUMN_THREADS;
+    plan->shared = sizeof(Real) * HEAT_COLUMN_STAGES * HEAT_COLUMN_THREADS *
+                   static_cast<size_t>(chunk);
+    plan->blocks = plan->line.groups;
+    plan->clusters = tiles;
+    for (int sink = HEAT_TWICE; status == PS_OK && sink <= HEAT_ADD; sink++) {
+        const auto set = [&](auto kernel) {
+            cudaLaunchAttribute attribute[2] = {};
+            const cudaLaunchConfig_t config = heat_grid(*plan, attribute, device, stream);
+            int clusters = 0;
+            cudaError_t error =
+                cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     static_cast<int>(plan->shared));
+
+            if (error == cudaSuccess && device->capability >= 90) {
+                error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+            }
+            else if (error == cudaSuccess) {
+                clusters = device->processors;
+            }
+            plan->clusters = clusters < plan->clusters ? clusters : plan->clusters;
+            return clusters > 0 ? ps_cuda_status(error) : PS_DEVICE_FAILURE;
+        };
+        status = with_columns_kernel(*plan, static_cast<ps_cuda_heat_sink>(sink), set);
+    }
+    plan->blocks = plan->line.groups * plan->clusters;
+    return status;
+}
+
+template <typename Real>
+ps_status
+heat_sweep_columns(const HeatColumns<Real> &s, const HeatPlan<Real> &plan,
+                   cudaStream_t stream)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    return with_columns_kernel(plan, s.sink, [&](auto kernel) {
+        cudaLaunchAttribute attribute[2] = {};
+        const cudaLaunchConfig_t config = heat_grid(plan, attribute, device, stream);
+
+        return ps_cuda_status(cudaLaunchKernelEx(&config, kernel, plan.line, s));
+    });
+}
+
+template <typename Real>
+size_t
+heat_table_bytes()
+{
+    return ps_cuda_padded(sizeof(HeatTable<Real>));
+}
+
+#define PS_INSTANTIATE(real)                                                            \
+    template bool heat_rows_fit<real>(int64_t, const ps_cuda_device *);                 \
+    template bool heat_columns_fit<real>(int64_t, const ps_cuda_device *);              \
+    template size_t heat_table_bytes<real>();                                           \
+    template ps_status heat_plan_rows(const HeatRows<real> &, const HeatMatrix &,       \
+                                      void *, cudaStream_t, HeatPlan<real> *);          \
+    template ps_status heat_plan_columns(const HeatColumns<real> &, const HeatMatrix &, \
+                                         void *, cudaStream_t, HeatPlan<real> *);       \
+    template ps_status heat_sweep_rows(const HeatRows<real> &, const HeatPlan<real> &,  \
+                                       cudaStream_t);                                   \
+    template ps_status heat_sweep_columns(const HeatColumns<real> &,                    \
+                                          const HeatPlan<real> &, cudaStream_t);
+
+#endif

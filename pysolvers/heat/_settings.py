@@ -1,0 +1,132 @@
+"""Checked parameters of a heat solver."""
+
+import operator
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from .. import _backends
+from .._checks import index, require, require_finite
+from .._options import check_choice, check_threads
+
+__all__ = ["AXES", "HeatSettings"]
+
+AXES = "xyz"
+"""Names of the axes of space; x is the last one of an array."""
+
+_DEFAULT_SCHEME = {2: "peaceman-rachford", 3: "douglas-gunn"}
+_MAPPINGS = {"C1": 1, "C2": 2, "C3": 3, "C4": 4}
+_BLOCKS = (32, 64, 128, 256, 512)
+_LEAST = 2  # nodes along an axis; sides other than fluxes need one more
+_SERIAL_BELOW = 1 << 15  # nodes: below, waking threads costs more than they save
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class HeatSettings:
+    """Parameters of `HeatADI`; see there. Tuples follow the axes of the array."""
+
+    shape: Any
+    spacing: Any
+    dt: float
+    scheme: str | None
+    dtype: Any
+    kernels: str
+    mapping: str
+    memory: str
+    block: int | None
+    timed: bool
+    device: str | None
+    threads: int | None
+
+    def __post_init__(self) -> None:
+        backend = self.backend
+        shape = _checked_shape(self.shape)
+        require_finite("dt", self.dt)
+        require(self.dt > 0, "dt must be positive", self.dt)
+        scheme = _DEFAULT_SCHEME[len(shape)] if self.scheme is None else self.scheme
+        check_choice("scheme", scheme, backend.HEAT_SCHEMES)
+        check_choice("kernels", self.kernels, backend.HEAT_KERNELS)
+        check_choice("memory", self.memory, backend.HEAT_MEMORY)
+        check_choice("mapping", self.mapping, _MAPPINGS)
+        check_threads(self.threads)
+        if self.block is not None:
+            require(self.block in _BLOCKS, f"block must be one of {_BLOCKS}", self.block)
+            object.__setattr__(self, "block", operator.index(self.block))
+        kind = np.dtype(self.dtype)
+        if kind not in (np.float32, np.float64):
+            raise TypeError(f"dtype must be float32 or float64, got {kind}")
+        require(
+            len(shape) == 2 or scheme == "douglas-gunn",
+            "with three axes scheme must be 'douglas-gunn'",
+            scheme,
+        )
+        paper = self.kernels == "wei2013"
+        require(
+            not paper or scheme != "douglas-gunn",
+            "kernels 'wei2013' are for schemes 'peaceman-rachford' and 'wei2013'",
+            scheme,
+        )
+        object.__setattr__(self, "shape", shape)
+        object.__setattr__(self, "dt", float(self.dt))
+        object.__setattr__(self, "spacing", per_axis("spacing", self.spacing, len(shape)))
+        object.__setattr__(self, "scheme", scheme)
+        object.__setattr__(self, "dtype", kind.name)
+
+    @property
+    def axes(self) -> str:
+        """Names of the axes of space, from x on."""
+        return AXES[: len(self.shape)]
+
+    @property
+    def is_paper(self) -> bool:
+        """Whether the scheme or the kernels are those of Wei et al., for constant data."""
+        return self.scheme == "wei2013" or self.kernels == "wei2013"
+
+    @property
+    def backend(self) -> Any:
+        """The extension module that steps."""
+        return _backends.require(_backends.parse_device(self.device)[0])
+
+    @property
+    def codes(self) -> tuple[int, int, int, int, int]:
+        """Scheme, kernels, memory, mapping and block for the backend."""
+        b = self.backend
+        return (
+            b.HEAT_SCHEMES[self.scheme],
+            b.HEAT_KERNELS[self.kernels],
+            b.HEAT_MEMORY[self.memory],
+            _MAPPINGS[self.mapping],
+            self.block or 0,
+        )
+
+    @property
+    def call_threads(self) -> int:
+        """Threads for the backend: 0 leaves the choice to it."""
+        if self.threads is None:
+            return 1 if np.prod(self.shape) < _SERIAL_BELOW else 0
+        return check_threads(self.threads)
+
+    def facts(self) -> dict[str, Any]:
+        """Return the parameters by name, but for where to run."""
+        return {k: v for k, v in asdict(self).items() if k not in ("device", "threads")}
+
+
+def per_axis(name: str, value: Any, axes: int) -> tuple[float, ...]:
+    """Return a positive number for each axis, given one for all or one for each."""
+    values = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else None
+    if values is None:
+        values = (value,) * axes
+    require(len(values) == axes, f"{name} must be a number or {axes} of them", value)
+    for number in values:
+        require_finite(name, number)
+        require(number > 0, f"{name} must be positive", number)
+    return tuple(float(number) for number in values)
+
+
+def _checked_shape(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, Sequence) or isinstance(shape, str):
+        raise TypeError(f"shape must be a tuple of 2 or 3 int, got {shape!r}")
+    require(len(shape) in _DEFAULT_SCHEME, "shape must have 2 or 3 axes", shape)
+    return tuple(index("shape", n, _LEAST) for n in shape)

@@ -1,0 +1,143 @@
+"""The fields of a heat solver and the data of its steps, on the host or on a device."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._data import NodeData
+from .._state import make_state
+from ._settings import HeatSettings
+from ._sides import Grid, Side
+from ._tables import SideTables
+
+__all__ = ["HeatState"]
+
+Array = NDArray[Any]
+
+_MOST_STEPS = 1024  # of a call of the backend, so that it can be interrupted
+_MOST_TIMES = 64  # the same, if data change with time
+_TABLE_NODES = 1 << 22  # what a table over nodes and steps may hold
+
+
+class HeatState:
+    """T, what Peaceman and Rachford's scheme keeps besides, and tables of the data.
+
+    Parameters
+    ----------
+    settings : HeatSettings
+        The method.
+    grid : Grid
+        The nodes.
+    sides : dict of str to Side
+        By name.
+    source : NodeData or None
+        The source; None is none.
+    """
+
+    def __init__(
+        self, settings: HeatSettings, grid: Grid, sides: dict[str, Side], source: NodeData | None
+    ) -> None:
+        self._settings, self._grid, self._sides = settings, grid, sides
+        self._source = source
+        self.most_steps = self._steps_at_once()
+        is_delta = settings.scheme == "douglas-gunn"
+        self._tables = SideTables(grid, sides, is_delta, self.most_steps)
+        self._weight = grid.dt if is_delta else grid.dt / 2
+        shape, kind = settings.shape, settings.dtype
+        layout = dict.fromkeys(("t", "w"), (shape, kind))
+        layout["largest"] = ((1,), "float64")
+        if self._tables.size:
+            layout["tables"] = ((self._tables.size,), kind)
+        if source is not None:
+            # One value, or all nodes.
+            nodes = source.shape if max(source.shape) == 1 else shape
+            layout["source"] = ((self._source_steps, *nodes), kind)
+        if grid.k is not None:
+            layout["k"] = (shape, kind)
+        self._has = set(layout)
+        self._state = make_state(layout, settings.device, "HeatADI")
+        if grid.k is not None:
+            self._state.set("k", grid.k)
+        self._is_there = False
+
+    @property
+    def _varies(self) -> bool:
+        source = self._source is not None and self._source.varies
+        return source or any(side.varies for side in self._sides.values())
+
+    @property
+    def _source_steps(self) -> int:
+        return self.most_steps if self._source is not None and self._source.varies else 1
+
+    def _steps_at_once(self) -> int:
+        if not self._varies:
+            return _MOST_STEPS
+        nodes = sum(int(np.prod(side.shape)) for side in self._sides.values() if side.varies)
+        if self._source is not None and self._source.varies:
+            nodes += int(np.prod(self._source.shape))
+        return max(1, min(_MOST_TIMES, _TABLE_NODES // max(nodes, 1)))
+
+    def start(self, initial: Array) -> None:
+        """Begin from a field; value sides have their say on their nodes."""
+        field = np.array(initial, self._settings.dtype)
+        for side in self._sides.values():
+            if side.kind == "value":
+                side.of(field)[...] = side.level(0.0)
+        self._state.set("t", field)
+
+    def prepare(self, first: int, count: int) -> None:
+        """Bring the data of steps `first` to `first + count - 1` to where they are read."""
+        if self._tables.size and (self._tables.varies or not self._is_there):
+            self._state.set("tables", self._tables.fill(first, count))
+        if self._source is not None and (self._source.varies or not self._is_there):
+            values = self._state.get("source").copy()
+            for s in range(count if self._source.varies else 1):
+                values[s] = self._weight * self._source.at((first + s + 0.5) * self._grid.dt)
+            self._state.set("source", values)
+        self._is_there = True
+
+    @property
+    def t(self) -> Array:
+        """T now, to be read."""
+        return self._state.get("t")
+
+    @property
+    def largest(self) -> float:
+        """Largest magnitude of T after the last call; not finite if T is not."""
+        return float(self._state.get("largest")[0])
+
+    def fields(self) -> dict[str, Array]:
+        """Return what is needed to go on, to be read."""
+        return {name: self._state.get(name) for name in ("t", "w")}
+
+    def set_fields(self, fields: dict[str, Array]) -> None:
+        """Go on from what `fields` returned."""
+        for name in ("t", "w"):
+            self._state.set(name, fields[name])
+
+    def arguments(self, count: int) -> tuple[Any, ...]:
+        """Return ratios, sides, tables, source, k, t, w and largest for the backend."""
+        source = self._source
+        steps = (0, 0)
+        if source is not None:
+            nodes = 1 if max(source.shape) == 1 else int(np.prod(self._settings.shape))
+            steps = (nodes if source.varies else 0, 0 if nodes == 1 else 1)
+        ratio = (*self._grid.ratio, *(0.0,) * (3 - self._grid.axes))
+        return (
+            ratio,
+            self._tables.arguments(self._settings.backend.HEAT_SIDES),
+            *(self._read(name) for name in ("tables", "source")),
+            steps,
+            self._read("k"),
+            *(self._state.operand(name) for name in ("t", "w", "largest")),
+            count,
+        )
+
+    @property
+    def place(self) -> tuple[int, ...]:
+        """What every call of the backend takes last."""
+        return self._state.arguments
+
+    def _read(self, name: str) -> Array | None:
+        return self._state.operand(name, changes=False) if name in self._has else None

@@ -1,0 +1,163 @@
+"""What the backend takes of the sides for the steps of a call.
+
+A sweep is exact in its line, but what the boundary has to be at its intermediate level
+follows from the scheme; the boundary values of the next time there would cost the second
+order. Peaceman and Rachford's two sub-steps, added, say
+
+    T* = (T + T+)/2 + K_y (T+ - T)/4,
+
+and those of Douglas and Gunn D_x = A_y A_z (T+ - T), D_y = A_z (T+ - T), each with the inflow
+where the line along the side ends on a side that is a flux.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._sides import PERIODIC, Grid, Side
+
+__all__ = ["SideTables"]
+
+Array = NDArray[np.float64]
+Places = tuple[int, int, int]  # start, steps between levels and between nodes
+
+_NOWHERE: Places = (-1, 0, 0)
+
+
+class SideTables:
+    """Tables of levels and sweeps of all sides, one after the other in one array.
+
+    Parameters
+    ----------
+    grid : Grid
+        The nodes.
+    sides : dict of str to Side
+        By name.
+    is_delta : bool
+        Whether sweeps solve for differences, as those of Douglas and Gunn do.
+    steps : int
+        Steps that a call makes at most.
+    """
+
+    def __init__(self, grid: Grid, sides: dict[str, Side], is_delta: bool, steps: int) -> None:
+        self._grid, self._is_delta, self._steps = grid, is_delta, steps
+        self._sides = list(sides.values())
+        self._fluxes = [side for side in self._sides if side.kind == "flux"]
+        self._given = [side for side in self._sides if side.kind != PERIODIC]
+        #: Whether they change with time.
+        self.varies = any(side.varies for side in self._given)
+        self.size = 0
+        self._places = [self._place(side) for side in self._sides]
+
+    def fill(self, first: int, count: int) -> Array:
+        """Return the tables for steps `first` to `first + count - 1`."""
+        values = np.zeros(self.size)
+        times = [(first + s) * self._grid.dt for s in range(count + 1 if self.varies else 1)]
+        levels = {side: [side.level(time) for time in times] for side in self._given}
+        for side, (level, sweep) in zip(self._sides, self._places, strict=True):
+            if side.kind == PERIODIC:
+                continue
+            for s, found in enumerate(levels[side]):
+                if s == 0 or level[1]:
+                    _put(values, level, s, found)
+            if sweep not in (level, _NOWHERE) and not self._sweep_varies(side):
+                _put(values, sweep, 0, levels[side][0] / 2)
+        for s in range(count if self.varies else 0):
+            self._fill_sweeps(values, s, {side: (v[s], v[s + 1]) for side, v in levels.items()})
+        return values
+
+    def arguments(self, kinds: dict[str, int]) -> tuple[Any, ...]:
+        """Return all sides as the backend takes them."""
+        return tuple(
+            (kinds[side.kind], side.exchange, level, sweep)
+            for side, (level, sweep) in zip(self._sides, self._places, strict=True)
+        )
+
+    def _sweep_varies(self, side: Side) -> bool:
+        return side.varies or any(other.varies and other.axis > side.axis for other in self._fluxes)
+
+    def _place(self, side: Side) -> tuple[Places, Places]:
+        if side.kind == PERIODIC:
+            return _NOWHERE, _NOWHERE
+        level = self._reserve(side, side.varies, side.is_uniform)
+        if self._sweep_varies(side):
+            return level, self._reserve(side, True, False)
+        if self._is_delta:
+            return level, _NOWHERE
+        return level, level if side.kind == "value" else self._reserve(side, False, side.is_uniform)
+
+    def _reserve(self, side: Side, varies: bool, is_uniform: bool) -> Places:
+        nodes = 1 if is_uniform else int(np.prod(side.shape))
+        start = self.size
+        self.size += nodes * (self._steps + 1 if varies else 1)
+        return start, nodes if varies else 0, 0 if is_uniform else 1
+
+    def _fill_sweeps(self, values: Array, s: int, levels: dict[Side, tuple[Array, Array]]) -> None:
+        sweeps: dict[Side, Array] = {}
+        for side in sorted(self._given, key=lambda side: -side.axis):
+            before, after = levels[side]
+            if self._is_delta:
+                sweeps[side] = self._difference(side, after - before, sweeps)
+            else:
+                sweeps[side] = self._intermediate(side, before, after, levels)
+        for side, (_, sweep) in zip(self._sides, self._places, strict=True):
+            if side.kind != PERIODIC and self._sweep_varies(side):
+                _put(values, sweep, s, sweeps[side])
+
+    def _intermediate(
+        self, side: Side, before: Array, after: Array, levels: dict[Side, tuple[Array, Array]]
+    ) -> Array:
+        """Peaceman and Rachford's T* or half an inflow; after the second sweep, T+."""
+        found = after
+        if side.axis == 0:
+            found = (before + after) / 2 + self._k_times(side, 1, after - before) / 4
+            if side.kind == "value":
+                for other in self._fluxes:
+                    if other.axis == 1:
+                        change = levels[other][1] - levels[other][0]
+                        side.edge(found, other)[...] -= other.edge(change, side) / 4
+        return found if side.kind == "value" else found / 2
+
+    def _difference(self, side: Side, change: Array, sweeps: dict[Side, Array]) -> Array:
+        """Douglas and Gunn's difference at a side, or what half an inflow makes of it."""
+        found = change if side.kind == "value" else change / 2
+        for axis in range(self._grid.axes - 1, side.axis, -1):
+            found = found + self._k_times(side, axis, found) / 2
+            for other in self._fluxes if side.kind == "value" else ():
+                if other.axis == axis:
+                    side.edge(found, other)[...] -= other.edge(sweeps[other], side)
+        return found
+
+    def _k_times(self, side: Side, axis: int, values: Array) -> Array:
+        """K along an axis of the side, without inflow; 0 where values are given."""
+        place = side.place_of(axis)
+        v = np.moveaxis(values, place, -1)
+        k = None if self._grid.k is None else np.moveaxis(side.of(self._grid.k), place, -1)
+        ends = [other for other in self._sides if other.axis == axis]
+        if ends[0].kind == PERIODIC:
+            v = np.concatenate([v, v[..., :1]], -1)
+            k = None if k is None else np.concatenate([k, k[..., :1]], -1)
+        flow = self._grid.ratio[axis] * np.diff(v)
+        if k is not None:
+            flow = flow * 2 * k[..., 1:] * k[..., :-1] / (k[..., 1:] + k[..., :-1])
+        found = np.zeros_like(values)
+        out = np.moveaxis(found, place, -1)
+        if ends[0].kind == PERIODIC:
+            out[...] = np.roll(flow, 1, -1) - flow
+            return found
+        out[..., 1:-1] = flow[..., :-1] - flow[..., 1:]
+        for end, sign in zip(ends, (-1, 1), strict=True):
+            if end.kind == "flux":
+                at = end.index
+                out[..., at] = 2 * sign * flow[..., at] + end.exchange * v[..., at]
+        return found
+
+
+def _put(values: Array, places: Places, step: int, found: Array) -> None:
+    """Write one level of a table."""
+    start = places[0] + step * places[1]
+    if places[2] == 0:
+        values[start] = found.flat[0]
+    else:
+        values[start : start + found.size] = found.ravel()

@@ -1,0 +1,164 @@
+"""The experiments of Cotronis, Konstantinidis, Louka and Missirlis (2012): LMSOR on a GPU.
+
+Parallel SOR for solving the convection diffusion equation using GPUs with CUDA, Euro-Par 2012: a
+GTX 480 and a Tesla C2050 against one core of an Opteron 6180. Its size sqrt(N) counts the
+boundary. Which of the paper's numbers need a slip in the formula of the parameters is told with
+them: see the page on LMSOR.
+"""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from .._errors import ConvergenceError
+from ..relaxation import LMSOR, SteadyConvectionDiffusion
+
+__all__ = [
+    "COUNTS",
+    "PUBLISHED_ELEMENTS",
+    "PUBLISHED_MILLISECONDS",
+    "SIZES",
+    "Count",
+    "count_iterations",
+    "iteration_seconds",
+    "solver_of",
+]
+
+SIZES = (402, 1002, 2002, 4002)
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Iterations that a problem takes.
+
+    Parameters
+    ----------
+    problem : {1, 2, 3}
+        Number of the problem.
+    reynolds : float
+        Its factor Re.
+    size : int
+        Nodes a side, boundary included.
+    published : int or None
+        The paper's number.
+    relaxation : str, default: 'lmsor'
+        With which it is found; ``'lmsor-2012'`` has the slip.
+    """
+
+    problem: int
+    reynolds: float
+    size: int
+    published: int | None
+    relaxation: str = "lmsor"
+
+
+COUNTS = (
+    Count(1, 10.0, 402, 412),
+    Count(3, 10.0, 402, 1015),
+    Count(2, 10.0, 402, 554, "lmsor-2012"),
+    Count(2, 10.0, 402, None),
+    Count(2, 10.0, 1002, 1384, "lmsor-2012"),
+    Count(2, 10.0, 1002, None),
+    Count(1, 10.0, 2002, 1998),
+    Count(1, 1e3, 1002, 2620),
+    Count(2, 1e3, 1002, 1003),
+    Count(3, 1e3, 1002, 5514),
+    Count(2, 1e4, 1002, 1112),
+    Count(3, 1e4, 1002, 6271),
+    Count(1, 1e5, 1002, 6243),
+)
+"""The paper's counts, and two with the right formula where it slipped."""
+
+PUBLISHED_MILLISECONDS: Mapping[int, float] = {1: 1.807, 2: 1.466, 3: 6.897}
+"""An iteration of the kernels at 2002, problem 1, on the GTX 480."""
+
+PUBLISHED_ELEMENTS: Mapping[str, tuple[float, float]] = {
+    "Opteron 6180, one core": (25.0, 58.0),
+    "Tesla C2050": (722.0, 1869.0),
+    "GTX 480": (1330.0, 2776.0),
+}
+"""Millions of nodes relaxed in a second, both colours, over the sizes: least and most."""
+
+
+def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR:
+    """Return a problem of the paper, ready to iterate.
+
+    Parameters
+    ----------
+    problem : {1, 2, 3}
+        f = Re (2x - 10)^3, Re (2x - 10) or 1e4 Re, and g the same of y.
+    reynolds : float
+        Re.
+    size : int
+        Nodes a side, boundary included.
+    **options
+        Of `LMSOR`.
+
+    Returns
+    -------
+    solver : LMSOR
+        At the paper's start u = x y (1 - x) (1 - y).
+
+    Raises
+    ------
+    ValueError
+        If there is no such problem.
+    """
+    if problem not in (1, 2, 3):
+        raise ValueError(f"problem must be 1, 2 or 3, got {problem!r}")
+
+    def flow(z: Any) -> Any:
+        if problem == 3:
+            return 1e4 * reynolds + 0 * z
+        return reynolds * (2 * z - 10) ** (3 if problem == 1 else 1)
+
+    equation = SteadyConvectionDiffusion(
+        lambda x, y: flow(x), lambda x, y: flow(y), shape=(size - 2, size - 2)
+    )
+    return LMSOR(equation, initial=lambda x, y: x * y * (1 - x) * (1 - y), **options)
+
+
+def count_iterations(count: Count, **options: Any) -> int:
+    """Return how many iterations it takes until max abs(u) is at most 1e-6.
+
+    Parameters
+    ----------
+    count : Count
+        What is counted.
+    **options
+        Of `LMSOR`.
+
+    Returns
+    -------
+    iterations : int
+        Their number.
+    """
+    solver = solver_of(
+        count.problem, count.reynolds, count.size, relaxation=count.relaxation, **options
+    )
+    return solver.solve(1e-6, criterion="solution", max_iterations=20_000).iterations
+
+
+def iteration_seconds(solver: LMSOR, iterations: int, warm_up: int = 8) -> float:
+    """Return the seconds of an iteration with the stop test of the paper in each.
+
+    Parameters
+    ----------
+    solver : LMSOR
+        It is advanced.
+    iterations : int
+        How many are measured.
+    warm_up : int, default: 8
+        How many are made before.
+
+    Returns
+    -------
+    seconds : float
+        Of one.
+    """
+    for count in (warm_up, iterations):
+        before = solver.seconds["iterations"]
+        with suppress(ConvergenceError):  # the tolerance is never reached
+            solver.solve(0.0, criterion="solution", max_iterations=count)
+    return (solver.seconds["iterations"] - before) / iterations

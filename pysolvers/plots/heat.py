@@ -1,0 +1,48 @@
+"""Figures of heat conduction."""
+
+from typing import TYPE_CHECKING
+
+from ..heat._result import HeatResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_heat", "plot_isotherms"]
+
+
+def plot_heat(result: HeatResult) -> "Figure":
+    """Draw isotherms on a figure of their own.
+
+    Parameters
+    ----------
+    result : HeatResult
+        What to draw; of three axes, the middle plane across z.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        A figure of its own, known to no window.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6, 5), layout="constrained")
+    plot_isotherms(figure.subplots(), result)
+    figure.suptitle(f"Heat conduction, {result.scheme}, t = {result.time:g}")
+    return figure
+
+
+def plot_isotherms(axes: "Axes", result: HeatResult) -> None:
+    """Draw filled contours of the temperature, with a scale.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    result : HeatResult
+        What to draw; of three axes, the middle plane across z.
+    """
+    plane = result.u if result.u.ndim == 2 else result.u[result.u.shape[0] // 2]
+    drawn = axes.contourf(result.x, result.y, plane, levels=20, cmap="inferno")
+    axes.figure.colorbar(drawn, ax=axes, label="T")
+    axes.set(aspect="equal", xlabel="x", ylabel="y")

@@ -1,0 +1,71 @@
+"""Figures of red-black relaxations."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..relaxation._result import RelaxationResult
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["plot_measures", "plot_relaxation", "plot_solution"]
+
+_PIXELS = 400  # a side at most: more nodes than that are not seen
+
+
+def plot_relaxation(result: RelaxationResult) -> "Figure":
+    """Draw solution and history of a relaxation on one figure.
+
+    Parameters
+    ----------
+    result : RelaxationResult
+        What to draw.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        A figure of its own, known to no window.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    left, right = figure.subplots(1, 2)
+    plot_solution(left, result)
+    plot_measures(right, result)
+    figure.suptitle(f"{result.title}, {result.relaxation}, {result.iterations} iterations")
+    return figure
+
+
+def plot_solution(axes: "Axes", result: RelaxationResult) -> None:
+    """Draw the solution as contours.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    result : RelaxationResult
+        What to draw.
+    """
+    step_y, step_x = (-(-n // _PIXELS) for n in result.u.shape)
+    x, y = result.x[::step_x], result.y[::step_y]
+    u = result.u[::step_y, ::step_x]
+    if min(u.shape) > 1 and np.isfinite(u).all():
+        axes.figure.colorbar(axes.contourf(x, y, u, levels=20), ax=axes)
+    axes.set(xlabel="x", ylabel="y", aspect="equal")
+
+
+def plot_measures(axes: "Axes", result: RelaxationResult) -> None:
+    """Draw what was measured over the iterations.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes
+        Where to draw.
+    result : RelaxationResult
+        What to draw.
+    """
+    axes.semilogy(result.history.iteration, result.history.measure)
+    axes.set(xlabel="iterations", ylabel=f"{result.criterion} ({result.norm} norm)")
+    axes.grid(alpha=0.3)

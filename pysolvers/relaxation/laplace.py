@@ -1,0 +1,409 @@
+"""Red-black SOR for heat conduction in a plate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import cos, pi, sqrt
+from time import perf_counter
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from .._boundary import Boundary, Dirichlet, Neumann, Robin
+from .._checks import require, require_finite
+from .._options import check_choice
+from ._base import Relaxation, Stop, checked_dtype, checked_relaxation
+from ._colours import ColourGrid, split_by_parity
+from ._result import RelaxationResult
+from .problem import checked_extent, checked_shape, checked_values
+
+__all__ = ["RedBlackSOR", "solve_laplace"]
+
+_SIDES = ("x-", "x+", "y-", "y+")
+_INTERLEAVED = ("naive", "coalesced")
+
+Array = NDArray[np.float64]
+Sides = Mapping[str, Boundary | ArrayLike]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Wall:
+    """-S_P and S_u of the cells at a side, both over the coefficient a between cells."""
+
+    exchange: float
+    heat: Array
+
+
+class RedBlackSOR(Relaxation):
+    r"""Steady heat conduction in a rectangular plate by finite volumes and red-black SOR.
+
+    .. math:: k\, (T_{xx} + T_{yy}) + q = 0, \qquad
+        a_P T_P = a_W T_W + a_E T_E + a_S T_S + a_N T_N + S_u,
+
+    with :math:`a_W = a_E = k\, \Delta y / \Delta x`, :math:`a_S = a_N = k\, \Delta x / \Delta y`
+    between cells, and :math:`a_P = \sum a - S_P`. A wall lies half a cell from its cells: it
+    has no coefficient and adds to :math:`S_u` and :math:`-S_P`; in a corner both walls do.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (ny, nx), the cells along y and x; each at least 1.
+    extent : tuple of float, default: (1, 1)
+        Lengths of the plate along x and y.
+    conductivity : float, default: 1
+        Conductivity k of the plate; positive.
+    boundary : mapping, optional
+        Of the sides ``'x-'``, ``'x+'``, ``'y-'`` and ``'y+'``: `Dirichlet`, `Neumann` or
+        `Robin`, or a number, array or callable that stands for the Dirichlet side. Arrays
+        have one value a cell along the side, callables take the places of its cells.
+        Sides that are left out have T = 0. At least one side must not be `Neumann`.
+    source : number, array_like or callable, default: 0
+        Heat q of a unit of area: something that broadcasts to `shape`, or a function of x
+        of shape (1, nx) and y of shape (ny, 1) that returns such a thing.
+    omega : float or 'optimal', default: 'optimal'
+        Relaxation parameter between 0 and 2. The optimal one is
+        :math:`2 / (1 + \sqrt{1 - \rho^2})` with the spectral radius of the Jacobi iteration,
+        :math:`2 / (1 + \sin(\pi / N))` for N x N cells and Dirichlet sides.
+    variant : {'auto', 'naive', 'coalesced', 'split', 'shared', 'atomic'}
+        ``'auto'``, the default, makes several iterations in one pass over memory. The
+        others are the steps of [1]_: one array for both colours on one thread (CPU) or with
+        threads across the rows (GPU), ``'naive'``; with threads along the rows,
+        ``'coalesced'``; one array a colour, ``'split'``; and residuals reduced to one number
+        a block, ``'shared'``, or in all, ``'atomic'``. The CPU has ``'auto'``, ``'naive'``
+        and ``'split'``. All give the same bits.
+    dtype : dtype, default: float64
+        Of the field: float32 or float64.
+    device : str, optional
+        ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ...
+    threads : int, optional
+        Threads; by default the backend's choice. The result has the same bits for any
+        number.
+    initial : number, array_like or callable, optional
+        Temperature to start from, as `source`; 0 by default.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of its range; the message names rule
+        and value.
+    BackendError
+        If the device is not available, or has no such variant.
+
+    See Also
+    --------
+    solve_laplace : The same in one call.
+    LMSOR : Convection and diffusion on nodes.
+
+    Notes
+    -----
+    `solve` compares the residuals :math:`r = S_u + \sum a T - a_P T_P` with the right-hand
+    side, :math:`\|r\| / \|S_u\|`, in the l2 norm by default; with a right-hand side of 0 it
+    takes :math:`\|r\|` itself. The change of an iteration is not scaled: with a fixed
+    `omega` on a fine grid it is small long before the residual is.
+
+    References
+    ----------
+    .. [1] K. E. Niemeyer and C.-J. Sung, "Recent progress and challenges in exploiting
+       graphics processors in computational fluid dynamics", *J. Supercomputing* 67,
+       528-564, 2014.
+
+    Examples
+    --------
+    >>> from pysolvers import RedBlackSOR
+    >>> plate = RedBlackSOR((64, 64), boundary={"y+": 1.0})
+    >>> result = plate.solve(1e-9)
+    >>> print(f"{result.u[31:33, 31:33].mean():.4f}")
+    0.2500
+    """
+
+    _NAME = "RedBlackSOR"
+    _KIND = "pysolvers red-black SOR state"
+    _NORM = "l2"
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        *,
+        extent: tuple[float, float] = (1.0, 1.0),
+        conductivity: float = 1.0,
+        boundary: Sides | None = None,
+        source: ArrayLike | Any = 0.0,
+        omega: float | str = "optimal",
+        variant: str = "auto",
+        dtype: DTypeLike = np.float64,
+        device: str | None = None,
+        threads: int | None = None,
+        initial: ArrayLike | Any = None,
+    ) -> None:
+        start = perf_counter()
+        ny, nx = self._shape = checked_shape(shape)
+        self._extent, real = checked_extent(extent), checked_dtype(dtype)
+        require_finite("conductivity", conductivity)
+        require(conductivity > 0, "conductivity must be positive", conductivity)
+        checked_relaxation("omega", omega, ("optimal",))
+        self._conductivity, self._variant = float(conductivity), variant
+        dx, dy = self._extent[0] / nx, self._extent[1] / ny
+        self._x, self._y = _centres(nx, dx), _centres(ny, dy)
+        self._a = conductivity * dy / dx, conductivity * dx / dy
+        self._walls = walls = self._find_walls(boundary or {}, (dx, dy))
+        grid = ColourGrid(nx, ny, variant in _INTERLEAVED)
+        field, table = (grid.shape, real), ((3, 2 * grid.pitch), real)
+        self._source = self._inside("source", source)
+        self._sourced = bool(self._source.any())
+        layout = {"diag": table, "gain": table, **({"source": field} if self._sourced else {})}
+        super().__init__(grid, real, device, threads, layout)
+        check_choice("variant", variant, self._backend.LAPLACE_VARIANTS)
+        optimal = optimal_omega(self._shape, self._a, walls)
+        self._omega = optimal if isinstance(omega, str) else float(omega)
+        self._set_up(dx * dy, self._inside("initial", 0.0 if initial is None else initial))
+        self._seconds["set-up"] = perf_counter() - start
+
+    @property
+    def u(self) -> NDArray[Any]:
+        """Temperature of the cells now: shape (ny, nx), a new array."""
+        return self._grid.unpack(self._state.get("u"))[1:-1, 1:-1].copy()
+
+    @property
+    def x(self) -> Array:
+        """Centres of the cells along x: shape (nx,)."""
+        return self._x.copy()
+
+    @property
+    def y(self) -> Array:
+        """Centres of the cells along y: shape (ny,)."""
+        return self._y.copy()
+
+    @property
+    def omega(self) -> float:
+        """Relaxation parameter."""
+        return self._omega
+
+    def _inside(self, name: str, values: Any) -> Array:
+        if callable(values):
+            values = values(self._x[None, :], self._y[:, None])
+        return checked_values(name, values, self._shape)
+
+    def _find_walls(self, boundary: Sides, steps: tuple[float, float]) -> dict[str, _Wall]:
+        unknown = set(boundary) - set(_SIDES)
+        require(not unknown, f"boundary must name sides of {', '.join(_SIDES)}", sorted(unknown))
+        walls = {}
+        for side in _SIDES:
+            along, step = (self._y, steps[0]) if side[0] == "x" else (self._x, steps[1])
+            given = boundary.get(side, 0.0)
+            walls[side] = _wall(side, given, along, step / self._conductivity)
+        if not any(wall.exchange for wall in walls.values()):
+            raise ValueError(
+                "boundary must fix the temperature at one side at least, got Neumann on all"
+            )
+        return walls
+
+    def _set_up(self, volume: float, inside: Array) -> None:
+        (ny, nx), (ax, ay), walls = self._shape, self._a, self._walls
+        t = np.zeros((ny + 2, nx + 2))
+        t[1:-1, 1:-1] = inside
+        t[1:-1, 0], t[1:-1, -1] = walls["x-"].heat, walls["x+"].heat
+        t[0, 1:-1], t[-1, 1:-1] = walls["y-"].heat, walls["y+"].heat
+        along_x, along_y = (
+            a * _neighbours(n, walls[f"{axis}-"].exchange, walls[f"{axis}+"].exchange)
+            for a, n, axis in ((ax, nx, "x"), (ay, ny, "y"))
+        )
+        places = along_y[[0, min(1, ny - 1), ny - 1]]
+        diag = np.ones((3, nx + 2))
+        diag[:, 1:-1] = along_x + places[:, None]
+        self._norms = self._right_hand_side(t, volume)
+        self._state.set("u", self._grid.pack(t, self._dtype))
+        self._set_table("diag", diag)
+        self._set_table("gain", self._omega / diag)
+        if self._sourced:
+            source = np.zeros_like(t)
+            source[1:-1, 1:-1] = volume * self._source
+            self._state.set("source", self._grid.pack(source, self._dtype))
+
+    def _set_table(self, name: str, rows: Array) -> None:
+        pitch = self._grid.pitch
+        table = np.zeros((3, 2 * pitch))
+        if self._grid.interleaved:
+            table[:, : rows.shape[1]] = rows
+        else:
+            table[:] = split_by_parity(rows, pitch).reshape(3, -1)
+        self._state.set(name, table)
+
+    def _right_hand_side(self, t: Array, volume: float) -> dict[str, float]:
+        """Return norms of S_u, which the ghosts and the source hold; 1 if it is 0."""
+        (ax, ay), b = self._a, np.zeros(self._shape)
+        b += volume * self._source
+        b[:, 0] += ax * t[1:-1, 0]
+        b[:, -1] += ax * t[1:-1, -1]
+        b[0] += ay * t[0, 1:-1]
+        b[-1] += ay * t[-1, 1:-1]
+        norms = {"max": float(np.abs(b).max()), "l2": float(np.sqrt(np.mean(b * b)))}
+        return {name: norm or 1.0 for name, norm in norms.items()}
+
+    def _scale(self, criterion: str, norm: str) -> float:
+        return 1 / self._norms[norm] if criterion == "residual" else 1.0
+
+    def _call(self, count: int, stop: Stop, made: NDArray[np.int64]) -> tuple[int, Any]:
+        backend, state = self._backend, self._state
+        source = state.operand("source", changes=False) if self._sourced else None
+        answer: tuple[int, Any] = backend.laplace_iterate(
+            backend.LAPLACE_VARIANTS[self._variant],
+            self._grid.nx,
+            self._grid.ny,
+            self._grid.pitch,
+            *self._a,
+            state.operand("u"),
+            state.operand("diag", changes=False),
+            state.operand("gain", changes=False),
+            source,
+            stop,
+            count,
+            self._threads,
+            made,
+            *state.arguments,
+        )
+        return answer
+
+    def _describe(self) -> dict[str, Any]:
+        return {
+            "u": self.u,
+            "x": self.x,
+            "y": self.y,
+            "title": "Heat conduction in a plate",
+            "relaxation": f"omega {self.omega:.6g}",
+            "method": self._variant,
+        }
+
+    def _facts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+        facts = {
+            "shape": self._shape,
+            "extent": self._extent,
+            "conductivity": self._conductivity,
+            "omega": self.omega,
+            "variant": self._variant,
+            "dtype": self._dtype.name,
+            "device": self._device,
+            "threads": self._threads or None,
+        }
+        arrays = {side: wall.heat for side, wall in self._walls.items()}
+        exchanges = np.array([wall.exchange for wall in self._walls.values()])
+        return facts, {**arrays, "source": self._source, "exchanges": exchanges}
+
+    @classmethod
+    def _again(cls, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+        exchanges = arrays["exchanges"].tolist()
+        walls: Any = {
+            side: _Wall(exchange, arrays[side])
+            for side, exchange in zip(_SIDES, exchanges, strict=True)
+        }
+        return cls(**facts, boundary=walls, source=arrays["source"])
+
+
+def solve_laplace(
+    shape: tuple[int, int],
+    *,
+    tol: float = 1e-8,
+    max_iterations: int = 100_000,
+    check_every: int = 1,
+    **options: Any,
+) -> RelaxationResult:
+    r"""Solve for the steady temperature of a rectangular plate.
+
+    .. math:: k\, (T_{xx} + T_{yy}) + q = 0
+
+    by finite volumes and red-black SOR.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        (ny, nx), the cells along y and x.
+    tol : float, default: 1e-8
+        Bound of :math:`\|r\|_2 / \|S_u\|_2`, the residual over the right-hand side.
+    max_iterations : int, default: 100000
+        Iterations at most.
+    check_every : int, default: 1
+        Iterations between two looks at the residual.
+    **options
+        Sides, source and all else that `RedBlackSOR` takes.
+
+    Returns
+    -------
+    result : RelaxationResult
+        Temperatures of the cells, iterations and history.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of its range.
+    BackendError
+        If the device is not available, or has no such variant.
+    ConvergenceError
+        If the tolerance was not reached; its ``result`` holds the state so far.
+
+    See Also
+    --------
+    RedBlackSOR : The same step by step, with the parameters in full.
+
+    Examples
+    --------
+    >>> from pysolvers import solve_laplace
+    >>> result = solve_laplace((32, 32), boundary={"y+": 1.0})
+    >>> result.converged
+    True
+    """
+    plate = RedBlackSOR(shape, **options)
+    return plate.solve(tol, max_iterations=max_iterations, check_every=check_every)
+
+
+def optimal_omega(
+    shape: tuple[int, int], a: tuple[float, float], walls: "Mapping[str, _Wall]"
+) -> float:
+    r"""Return the best parameter for a rectangle.
+
+    .. math:: \omega = \frac{2}{1 + \sqrt{1 - \rho^2}}, \qquad
+        \rho = \frac{a_x \cos \theta_x + a_y \cos \theta_y}{a_x + a_y},
+
+    :math:`\theta = \pi / n` along an axis of n cells with two sides of given temperature,
+    half of it with one, 0 with none.
+    """
+    ny, nx = shape
+    angles = []
+    for axis, n in (("x", nx), ("y", ny)):
+        fixed = sum(walls[axis + end].exchange > 0 for end in "-+")
+        angles.append(cos(pi * fixed / (2 * n)))
+    rho = (a[0] * angles[0] + a[1] * angles[1]) / (a[0] + a[1])
+    return 2 / (1 + sqrt(max(1 - rho * rho, 0.0)))
+
+
+def _centres(n: int, step: float) -> Array:
+    return step * (np.arange(n, dtype=np.float64) + 0.5)
+
+
+def _neighbours(n: int, low: float, high: float) -> Array:
+    """Return a_P of a line of n cells, over a: 2, but for the walls at its ends."""
+    count = np.full(n, 2.0)
+    count[0] += low - 1
+    count[-1] += high - 1
+    return count
+
+
+def _wall(side: str, given: Any, places: Array, resistance: float) -> _Wall:
+    """Return what a side means; `resistance` is that of a whole cell, step over k."""
+    if isinstance(given, _Wall):
+        return given
+    if isinstance(given, Neumann):
+        return _Wall(0.0, resistance * _along(side, given.flux, places))
+    if isinstance(given, Robin):
+        require_finite("coefficient", given.coefficient)
+        require(given.coefficient >= 0, "coefficient must be at least 0", given.coefficient)
+        biot = given.coefficient * resistance
+        exchange = biot / (1 + biot / 2)
+        return _Wall(exchange, exchange * _along(side, given.ambient, places))
+    value = given.value if isinstance(given, Dirichlet) else given
+    return _Wall(2.0, 2 * _along(side, value, places))
+
+
+def _along(side: str, values: Any, places: Array) -> Array:
+    """Return one finite value a cell along a side."""
+    line = values(places) if callable(values) else values
+    found = checked_values(f"boundary {side!r}", line, (1, len(places)))
+    return np.broadcast_to(found, (1, len(places)))[0]

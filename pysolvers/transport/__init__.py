@@ -1,0 +1,8 @@
+"""Convection and diffusion on the batched tridiagonal lines."""
+
+from ._limits import SuggestedStep, suggest_dt
+from ._result import TransportResult
+from .gceidd import GCEIDD
+from .problem import ConvectionDiffusion
+
+__all__ = ["GCEIDD", "ConvectionDiffusion", "SuggestedStep", "TransportResult", "suggest_dt"]

@@ -1,0 +1,187 @@
+"""What a solution of convection and diffusion tells."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._files import read_npz, write_npz
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["TransportResult"]
+
+_KIND = "pysolvers transport result"
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class TransportResult:
+    """State of a problem of convection and diffusion, and how it was reached.
+
+    Parameters
+    ----------
+    u : ndarray, shape (ny + 1, nx + 1)
+        The solution: ``u[j, i]`` lies at ``(x[i], y[j])``.
+    x, y : ndarray of float, shapes (nx + 1,) and (ny + 1,)
+        Places of the nodes along each axis.
+    time : float
+        When.
+    dt : float
+        Time step.
+    steps : int
+        Steps since time 0.
+    scheme, upwind, predictor, foot : str
+        The method, as in `GCEIDD`.
+    strips : (int, int)
+        Strips along x and y.
+    courant : float
+        Largest abs(b) dt/h of both axes.
+    diffusion_number : float
+        Largest a dt/h^2 of both axes.
+    stop_reason : {'reached', 'callback', 'grown', 'running'}
+        Why the last run ended.
+    seconds : dict of str to float
+        Time spent in the parts of both sweeps. On a device the last step of every call is
+        measured, and stands for all.
+    backend, kernel : str
+        Backend, and its instruction set or kernels.
+    threads : int
+        Host threads used.
+    """
+
+    u: NDArray[Any]
+    x: Array
+    y: Array
+    time: float
+    dt: float
+    steps: int
+    scheme: str
+    upwind: str
+    predictor: str
+    foot: str
+    strips: tuple[int, int]
+    courant: float
+    diffusion_number: float
+    stop_reason: str
+    seconds: dict[str, float]
+    backend: str
+    kernel: str
+    threads: int
+
+    def errors(self, exact: Callable[[Array, Array, float], Any]) -> tuple[float, float]:
+        """Return the error against a known solution.
+
+        Parameters
+        ----------
+        exact : callable
+            Function of (x, y, t), called with x of shape (1, nx + 1) and y (ny + 1, 1).
+
+        Returns
+        -------
+        largest : float
+            Largest error at a node.
+        l2 : float
+            Square root of the sum of squared errors times the area of a cell.
+        """
+        error = np.abs(self.u - exact(self.x[None, :], self.y[:, None], self.time))
+        area = (self.x[1] - self.x[0]) * (self.y[1] - self.y[0])
+        return float(error.max()), float(np.sqrt(np.sum(error**2) * area))
+
+    def to_xarray(self) -> Any:
+        """Return the solution with its coordinates.
+
+        Returns
+        -------
+        u : xarray.DataArray
+            Dimensions y and x, and what was done as attributes; xarray comes with the extra
+            ``io``.
+        """
+        xarray: Any = import_module("xarray")
+        attributes = {name: getattr(self, name) for name in _FACTS if name != "seconds"}
+        coordinates = {"y": self.y, "x": self.x}
+        return xarray.DataArray(self.u, coordinates, ("y", "x"), "u", attributes)
+
+    def plot(self) -> "Figure":
+        """Draw the solution as a map, and its profiles through the highest point.
+
+        Returns
+        -------
+        figure : matplotlib.figure.Figure
+            The figure; matplotlib comes with the extra ``plot``.
+        """
+        from ..plots.transport import plot_transport
+
+        return plot_transport(self)
+
+    def save(self, path: "str | os.PathLike[str]") -> None:
+        """Write the result to an npz file of exactly this name, whole or not at all.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+        """
+        facts = {name: getattr(self, name) for name in _FACTS}
+        write_npz(path, _KIND, facts, {"u": self.u, "x": self.x, "y": self.y})
+
+    @classmethod
+    def load(cls, path: "str | os.PathLike[str]") -> "TransportResult":
+        """Read a result that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Returns
+        -------
+        result : TransportResult
+            The same, bit for bit.
+
+        Raises
+        ------
+        ValueError
+            If the file holds something else.
+        """
+        facts, arrays = read_npz(path, _KIND)
+        facts["strips"] = tuple(facts["strips"])
+        return cls(u=arrays["u"], x=arrays["x"], y=arrays["y"], **facts)
+
+    def _repr_html_(self) -> str:
+        rows = {
+            "cells": f"{len(self.x) - 1} × {len(self.y) - 1}",
+            "scheme": f"{self.scheme}, {self.strips[0]} × {self.strips[1]} strips",
+            "time": f"{self.time:g}, {self.steps} steps ({self.stop_reason})",
+            "Courant number": f"{self.courant:.3g}",
+            "diffusion number": f"{self.diffusion_number:.3g}",
+            "range of u": f"{self.u.min():.6g} to {self.u.max():.6g}",
+            "run time": f"{sum(self.seconds.values()):.2f} s, {self.kernel}",
+        }
+        cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
+        return f"<table><caption>Convection and diffusion</caption>{cells}</table>"
+
+
+_FACTS = (
+    "time",
+    "dt",
+    "steps",
+    "scheme",
+    "upwind",
+    "predictor",
+    "foot",
+    "strips",
+    "courant",
+    "diffusion_number",
+    "stop_reason",
+    "seconds",
+    "backend",
+    "kernel",
+    "threads",
+)

@@ -1,0 +1,123 @@
+"""The fields of GCEIDD and the data of its steps, on the host or on a device."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._state import make_state
+from ._data import NodeData
+from ._settings import Settings
+from .problem import SIDES, GridData
+
+__all__ = ["TransportState"]
+
+Array = NDArray[Any]
+
+_MOST_STEPS = 64
+_MOST_STEPS_WITHOUT_TABLES = 1024
+_TABLE_NODES = 2**22  # what a table over nodes and steps may hold
+_FIELDS = ("u", "older", "oldest")
+
+
+class TransportState:
+    """u, the half levels before it where the scheme needs them, and tables of the data.
+
+    What does not change with time is there once; tables of what does are filled for the steps
+    of each call.
+
+    Parameters
+    ----------
+    data : GridData
+        The problem on the grid.
+    settings : Settings
+        The method.
+    """
+
+    def __init__(self, data: GridData, settings: Settings) -> None:
+        nx, ny = settings.shape
+        self._data, self._nodes = data, (ny + 1, nx + 1)
+        self._names = _FIELDS if settings.scheme == "mu" else _FIELDS[:1]
+        self._tables: dict[str, NodeData] = {
+            **{f"velocity {axis}": b for axis, b in zip("xy", data.velocity, strict=True)},
+            **{f"diffusion {axis}": a for axis, a in zip("xy", data.diffusion, strict=True)},
+            **{f"source {k}": field for k, field in enumerate(data.fields)},
+            **data.edges,
+        }
+        self.most_steps = self._steps_at_once()
+        layout = dict.fromkeys(self._names, ((1, *self._nodes), settings.dtype))
+        for name, table in self._tables.items():
+            steps = self.most_steps if table.varies else 1
+            layout[name] = ((steps, *table.shape), settings.dtype)
+        self._state = make_state(layout, settings.device, "GCEIDD")
+        for name, table in self._tables.items():
+            if not table.varies:
+                self._state.set(name, table.at(0.0)[None])
+        for name in self._names:
+            self._state.set(name, data.initial)
+        self._kinds = settings.backend.GCEIDD_KINDS
+        self._times: Sequence[float] = ()
+
+    @property
+    def arguments(self) -> tuple[int, ...]:
+        """What every call of the backend takes last."""
+        return self._state.arguments
+
+    @property
+    def u(self) -> Array:
+        """The solution, to be read."""
+        field: Array = self._state.get("u")[0]
+        return field
+
+    def fields(self) -> dict[str, Array]:
+        """Return everything that the next step depends on."""
+        return {name: self._state.get(name)[0] for name in self._names}
+
+    def set_fields(self, fields: dict[str, Array]) -> None:
+        """Replace what `fields` returned."""
+        for name in self._names:
+            self._state.set(name, fields[name])
+
+    def prepare(self, times: Sequence[float]) -> None:
+        """Fill the tables for steps that end at these times."""
+        self._times = times
+        for name, table in self._tables.items():
+            if table.varies:
+                values = np.zeros((self.most_steps, *table.shape))
+                for k, time in enumerate(times):
+                    values[k] = table.at(time)
+                self._state.set(name, values)
+
+    def operands(self, count: int) -> tuple[Any, ...]:
+        """Return what the backend takes between the bound and the number of steps."""
+        ny, nx = (n - 1 for n in self._nodes)
+        names = [*self._names, *(None,) * (len(_FIELDS) - len(self._names))]
+        shapes = {"x": (ny + 1, 1), "y": (1, nx + 1)}
+        return (
+            tuple(None if name is None else self._state.operand(name) for name in names),
+            tuple(self._table(f"velocity {axis}", count, self._nodes) for axis in "xy"),
+            tuple(self._table(f"diffusion {axis}", count, self._nodes) for axis in "xy"),
+            tuple(
+                (self._table(f"source {k}", count, self._nodes), self._factors(k))
+                for k in range(len(self._data.fields))
+            ),
+            tuple(self._kinds[self._data.kinds[side]] for side in SIDES),
+            tuple(self._table(side, count, shapes[side[0]]) for side in SIDES),
+        )
+
+    def _table(self, name: str, count: int, shape: tuple[int, ...]) -> Array:
+        """Return the values of some steps at nodes: what is the same is there once."""
+        values = self._state.operand(name, changes=False)
+        return np.broadcast_to(values[:count], (count, *shape))
+
+    def _factors(self, term: int) -> NDArray[np.float64]:
+        return np.array([self._data.factor(term, time) for time in self._times])
+
+    def _steps_at_once(self) -> int:
+        """Return for how many steps the tables are filled at a time."""
+        shapes = [table.shape for table in self._tables.values() if table.varies]
+        if not shapes:
+            return _MOST_STEPS_WITHOUT_TABLES
+        largest = max(rows * columns for rows, columns in shapes)
+        return max(1, min(_MOST_STEPS, _TABLE_NODES // largest))

@@ -1,0 +1,101 @@
+"""Systems along a strided axis on a device: every way in which their rows are shared out."""
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+
+# Around a chunk of 4, 8 or 16 rows, a warp, a block and clusters of 2 to 8 blocks of each dtype.
+ROWS = (2, 5, 16, 17, 31, 33, 100, 191, 193, 257, 500, 513, 1000, 1022, 1537, 2049, 3000, 4096)
+
+
+def solve(columns, **options):
+    """Solve on the device systems that lie along the first axis."""
+    cupy = pytest.importorskip("cupy")
+    arrays = [cupy.asarray(np.ascontiguousarray(a)) for a in columns]
+    return cupy.asnumpy(pysolvers.solve_tridiagonal(*arrays, axis=0, **options))
+
+
+def error(columns, x, **options):
+    """Backward error in eps of the dtype."""
+    system = [a.T for a in columns]
+    return oracle.backward_error(*system, x.T, **options) / oracle.eps(x.dtype)
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_lengths(rng, dtype, periodic, rows):
+    columns = [a.T for a in oracle.dominant(rng, (36, rows), dtype)]
+
+    x = solve(columns, periodic=periodic, pivot=False)
+
+    assert error(columns, x, periodic=periodic) <= 20
+
+
+@pytest.mark.parametrize("count", [2, 3, 15, 16, 17, 31, 32, 33, 34, 100])
+@pytest.mark.parametrize("rows", [40, 700])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_numbers_of_columns(rng, dtype, rows, count):
+    columns = [a.T for a in oracle.dominant(rng, (count, rows), dtype)]
+
+    x = solve(columns, pivot=False)
+
+    assert error(columns, x) <= 20
+
+
+@pytest.mark.parametrize("rows", [40, 700, 3000])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_aligned_columns_and_others_give_the_same_bits(rng, dtype, rows):
+    columns = [a.T for a in oracle.dominant(rng, (65, rows), dtype)]
+    whole = solve(columns, pivot=False)
+
+    part = solve([a[:, 1:] for a in columns], pivot=False)
+
+    np.testing.assert_array_equal(part, whole[:, 1:])
+
+
+@pytest.mark.parametrize("rows", [40, 700, 3000])
+@pytest.mark.parametrize("row", [0, 7, -1])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_bad_pivot_is_told_and_stays_in_its_column(rng, dtype, row, rows):
+    columns = [a.T.copy() for a in oracle.dominant(rng, (70, rows), dtype)]
+    good = solve(columns, pivot=False)
+    for a in columns[:3]:
+        a[row, 33] = 0
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        solve(columns, pivot=False)
+    x = solve(columns, pivot=False, on_singular="nan")
+
+    assert caught.value.systems.tolist() == [[33]]
+    assert caught.value.rows.tolist() == [row % rows]
+    assert np.isnan(x[:, 33]).all()
+    others = np.arange(70) != 33
+    np.testing.assert_array_equal(x[:, others], good[:, others])
+
+
+@pytest.mark.parametrize("rows", [40, 700, 3000])
+def test_only_columns_that_are_not_dominant_are_pivoted(rng, rows):
+    columns = [a.T.copy() for a in oracle.dominant(rng, (70, rows))]
+    plain = solve(columns, pivot=False)
+    columns[1][rows // 2, 40] = 0
+
+    x = solve(columns)
+
+    assert error(columns, x) <= 200
+    others = np.arange(70) != 40
+    np.testing.assert_array_equal(x[:, others], plain[:, others])
+
+
+@pytest.mark.parametrize("inner", [2, 3, 8, 20, 33])
+@pytest.mark.parametrize("rows", [40, 700])
+def test_middle_axis(rng, rows, inner):
+    cupy = pytest.importorskip("cupy")
+    system = oracle.dominant(rng, (5, inner, rows))
+    arrays = [cupy.asarray(np.ascontiguousarray(np.swapaxes(a, 1, 2))) for a in system]
+
+    x = cupy.asnumpy(pysolvers.solve_tridiagonal(*arrays, axis=1, pivot=False))
+
+    assert oracle.backward_error(*system, np.swapaxes(x, 1, 2)) <= 20 * oracle.eps(x.dtype)

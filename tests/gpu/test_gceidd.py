@@ -1,0 +1,169 @@
+"""GCEIDD on a GPU has the solution of the CPU, whatever scheme, kernels and strips."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pysolvers import GCEIDD, ConvectionDiffusion, ConvergenceError, Dirichlet, Neumann
+from pysolvers.papers.gceidd2022 import (
+    decaying_bump,
+    entering_fronts,
+    heated_channel,
+    rotating_pulse,
+)
+
+SCHEMES = ("cp", "cfd", "mu")
+SIDES = ("x-", "x+", "y-", "y+")
+PROBLEMS = {
+    "bump": lambda: decaying_bump(0.005),
+    "pulse": lambda: rotating_pulse(0.005),
+    "fronts": entering_fronts,
+}
+
+
+def pair(*args, **options):
+    """Return the same solver on the GPU and on the CPU."""
+    here = GCEIDD(*args, device="cuda", **options)
+    return here, GCEIDD(*args, **{k: v for k, v in options.items() if k != "kernels"})
+
+
+def assert_same(here, there, tolerance=1e-12):
+    np.testing.assert_allclose(here.u, there.u, rtol=0, atol=tolerance * np.abs(there.u).max())
+    assert here.steps == there.steps
+
+
+@pytest.mark.parametrize("kernels", ["fused", "paper"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("name", PROBLEMS)
+@pytest.mark.parametrize(
+    ("shape", "strips"),
+    [
+        (3, 1),
+        ((5, 9), (1, 3)),
+        (31, (10, 1)),
+        ((33, 64), (4, 8)),
+        ((127, 40), (42, 13)),
+        ((256, 129), (8, 32)),
+        ((300, 257), (19, 11)),
+    ],
+)
+def test_solutions_are_those_of_the_cpu(name, shape, strips, scheme, kernels):
+    cells = max(shape) if isinstance(shape, tuple) else shape
+    dt = 0.5 / (4 if name == "pulse" else 1) / cells
+    here, there = pair(PROBLEMS[name](), shape, dt, scheme=scheme, strips=strips, kernels=kernels)
+
+    assert_same(here.step(100), there.step(100))
+
+
+@pytest.mark.parametrize("kernels", ["fused", "paper"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scheme": "cp", "upwind": "plain", "foot": "extrapolate"},
+        {"scheme": "cfd", "foot": "extrapolate"},
+        {"scheme": "mu", "upwind": "plain"},
+        {"scheme": "mu", "predictor": "printed"},
+    ],
+    ids=lambda o: "-".join(o.values()),
+)
+def test_options(options, kernels):
+    here, there = pair(
+        rotating_pulse(0.005), (130, 97), 2 / 1024, strips=(13, 7), kernels=kernels, **options
+    )
+
+    assert_same(here.step(100), there.step(100))
+
+
+@pytest.mark.parametrize("kernels", ["fused", "paper"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_channel(scheme, kernels):
+    here, there = pair(
+        heated_channel(), (512, 128), 0.003125, scheme=scheme, strips=(64, 16), kernels=kernels
+    )
+
+    assert_same(here.step(100), there.step(100))
+
+
+@pytest.mark.parametrize("kernels", ["fused", "paper"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("kinds", list(itertools.product("dn", repeat=4)), ids="".join)
+def test_every_set_of_sides_with_data_of_every_kind(rng, kinds, scheme, kernels):
+    field, wave = rng.random((48, 71)), rng.random((48, 71))
+    value = {"d": Dirichlet, "n": Neumann}
+    problem = ConvectionDiffusion(
+        (lambda x, y, t: wave * np.cos(t), lambda x, y: x - y),
+        (lambda x, y: 0.001 + 0.01 * x * y, lambda x, y, t: 0.002 * (1 + t) + 0.001 * field),
+        source=[(np.cos, field), (2.0, lambda x, y: x)],
+        boundary={
+            side: value[kind](lambda x, y, t: np.sin(3 * x + 2 * y + t))
+            for side, kind in zip(SIDES, kinds, strict=True)
+        },
+        initial=wave,
+    )
+    here, there = pair(problem, (70, 47), 0.01, scheme=scheme, strips=(5, 4), kernels=kernels)
+
+    assert_same(here.step(70), there.step(70))
+
+
+@pytest.mark.parametrize("strategy", ["3s", "naive"])
+@pytest.mark.parametrize("strips", [1, 2, 8, 32, 100])
+def test_strategies_of_the_paper(strips, strategy):
+    here, there = pair(
+        rotating_pulse(0.005),
+        (320, 300),
+        1 / 2048,
+        strips=strips,
+        kernels="paper",
+        strategy=strategy,
+    )
+
+    assert_same(here.step(20), there.step(20))
+
+
+@pytest.mark.parametrize("kernels", ["fused", "paper"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_single_precision(scheme, kernels):
+    here, there = pair(
+        rotating_pulse(0.005),
+        (200, 150),
+        1 / 1024,
+        scheme=scheme,
+        strips=(10, 5),
+        kernels=kernels,
+        dtype=np.float32,
+    )
+
+    assert_same(here.step(50), there.step(50), 2e-5)
+
+
+@pytest.mark.parametrize(("cells", "strips"), [(1024, 64), (2048, 128), (2048, 16), (3000, 200)])
+@pytest.mark.parametrize("kernels", ["fused", "paper"])
+def test_large_grids(cells, strips, kernels):
+    here, there = pair(rotating_pulse(0.005), cells, 0.25 / cells, strips=strips, kernels=kernels)
+
+    assert_same(here.step(4), there.step(4))
+
+
+@pytest.mark.parametrize("kernels", ["fused", "paper"])
+def test_a_call_ends_with_the_step_that_grows(kernels):
+    problem = decaying_bump(0.001)
+    options = {"scheme": "cfd", "strips": 8, "foot": "extrapolate", "bound": 10.0}
+    solvers = pair(problem, 64, 4 / 64, kernels=kernels, **options)
+
+    for solver in solvers:
+        with pytest.raises(ConvergenceError, match="not at most 10 after step"):
+            solver.step(1000)
+
+    assert_same(*solvers, 1e-9)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_parts_are_timed(scheme):
+    here, _ = pair(rotating_pulse(), 256, 1 / 1024, scheme=scheme, strips=16, kernels="paper")
+
+    seconds = here.step(20).result().seconds
+
+    for axis in ("x", "y"):
+        for part in ("predict", "rows", "solve", "correct"):
+            assert seconds[f"{axis} {part}"] > 0

@@ -1,0 +1,214 @@
+"""Heat conduction on a GPU has the fields of the CPU, whatever scheme, sides and kernels."""
+
+import numpy as np
+import pytest
+
+from pysolvers import Dirichlet, HeatADI, Neumann, Robin
+
+_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def _device():
+    if reason := _cuda.unavailable():
+        pytest.skip(reason)
+
+
+SIDES = {
+    "cold": Dirichlet(0.0),
+    "hot": {"x-": Dirichlet(1.0), "x+": Dirichlet(0.25), "y": Dirichlet(0.5), "z": Dirichlet(0.1)},
+    "fluxes": {
+        "x-": Neumann(0.3),
+        "x+": Robin(2.0, 0.7),
+        "y-": Robin(1.0, 0.2),
+        "y+": Neumann(-0.1),
+        "z": Neumann(0.1),
+    },
+    "mixed": {
+        "x-": Dirichlet(1.0),
+        "x+": Neumann(0.2),
+        "y-": Robin(3.0, 1.0),
+        "y+": Dirichlet(0.3),
+        "z-": Dirichlet(0.4),
+        "z+": Robin(1.0, 0.9),
+    },
+    "ring": {"x": "periodic", "y": Dirichlet(0.2), "z": Neumann(0.0)},
+    "torus": "periodic",
+}
+
+
+def sides_of(name, axes):
+    """The sides of a box of so many axes."""
+    sides = SIDES[name]
+    if not isinstance(sides, dict):
+        return sides
+    return {k: v for k, v in sides.items() if k[0] in "xyz"[:axes]}
+
+
+def pair(shape, r=10.0, **options):
+    """Return the same solver on the GPU and on the CPU, from a rough field."""
+    start = np.random.default_rng(7).random(shape)
+    make = {"initial": start} | options
+    return [HeatADI(shape, 1.0, r, device=device, **make) for device in ("cuda", "cpu")]
+
+
+def assert_near(here, there, tolerance=1e-12):
+    scale = np.abs(there.u).max()
+    np.testing.assert_allclose(here.u, there.u, rtol=0, atol=tolerance * scale)
+
+
+ODD_SHAPES = [
+    (3, 3),
+    (3, 100),
+    (100, 3),
+    (4, 5),
+    (32, 33),
+    (33, 31),
+    (64, 65),
+    (127, 257),
+    (700, 90),
+]
+
+
+@pytest.mark.parametrize("shape", ODD_SHAPES, ids=str)
+@pytest.mark.parametrize("sides", SIDES)
+def test_fields_are_those_of_the_cpu(shape, sides):
+    here, there = pair(shape, boundary=sides_of(sides, 2))
+
+    assert_near(here.step(100), there.step(100))
+
+
+@pytest.mark.parametrize("r", [0.1, 1.0, 37.3, 1000.0])
+@pytest.mark.parametrize("shape", [(1025, 1000), (1000, 2047), (4095, 130), (130, 8191)], ids=str)
+def test_long_lines(shape, r):
+    here, there = pair(shape, r, boundary=sides_of("hot", 2))
+
+    assert_near(here.step(10), there.step(10))
+
+
+@pytest.mark.parametrize("shape", [(1024, 1024), (1000, 1300)], ids=str)
+def test_float32_stays_near_the_cpu(shape):
+    y, x = np.ix_(*(np.linspace(0, 1, n) for n in shape))
+    start = 1 + np.sin(9 * x) * np.cos(7 * y)
+    here, there = pair(shape, 100.0, initial=start, dtype=np.float32)
+
+    here.step(100)
+    there.step(100)
+
+    assert np.linalg.norm(here.u - there.u) < 3e-6 * np.linalg.norm(there.u)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [2048, 4096, 8192])
+def test_float32_of_large_grids(n):
+    x = np.linspace(0, 1, n)
+    start = 1 + np.sin(9 * x) * np.cos(7 * x[:, None])
+    here, there = pair((n, n), 100.0, initial=start, dtype=np.float32)
+
+    here.step(100)
+    there.step(100)
+
+    assert np.linalg.norm(here.u - there.u) < 3e-6 * np.linalg.norm(there.u)
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 3), (5, 33, 40), (20, 7, 65), (40, 50, 60)], ids=str)
+@pytest.mark.parametrize("sides", SIDES)
+def test_three_axes(shape, sides):
+    here, there = pair(shape, boundary=sides_of(sides, 3))
+
+    assert_near(here.step(20), there.step(20))
+
+
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn"])
+@pytest.mark.parametrize("sides", SIDES)
+def test_k_of_the_place(scheme, sides):
+    k = np.random.default_rng(3).uniform(0.2, 2, (50, 70))
+    here, there = pair((50, 70), scheme=scheme, diffusivity=k, boundary=sides_of(sides, 2))
+
+    assert_near(here.step(50), there.step(50))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn"])
+@pytest.mark.parametrize(
+    "source",
+    [0.01, lambda t: 0.01 * t, lambda x, y: 1e-4 * (x + 2 * y), lambda x, y, t: 1e-5 * x * t],
+)
+def test_sources(scheme, source, dtype):
+    here, there = pair((40, 60), 1.0, scheme=scheme, source=source, dtype=dtype)
+
+    assert_near(here.step(70), there.step(70), 1e-12 if dtype == np.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("axes", [2, 3])
+def test_moving_sides(axes):
+    names = "xyz"[:axes]
+    boundary = {
+        "x-": Dirichlet(lambda t: np.sin(t / 50)),
+        "x+": Robin(0.5, lambda t: np.cos(t / 50)),
+        "y-": Neumann(lambda t: 0.01 * t / 50),
+        "y+": Dirichlet(lambda t: t / 500),
+        "z-": Dirichlet(0.5),
+        "z+": Neumann(lambda t: 0.02 * np.sin(t / 50)),
+    }
+    here, there = pair(
+        (20, 30, 40)[-axes:], 3.0, boundary={k: v for k, v in boundary.items() if k[0] in names}
+    )
+
+    assert_near(here.step(70), there.step(70))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("mapping", ["C1", "C2", "C3", "C4"])
+@pytest.mark.parametrize("memory", ["baseline", "texture", "transpose"])
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "wei2013"])
+def test_kernels_of_the_paper(scheme, memory, mapping, dtype):
+    here, there = pair(
+        (70, 130),
+        scheme=scheme,
+        boundary=sides_of("hot", 2),
+        kernels="wei2013",
+        memory=memory,
+        mapping=mapping,
+        dtype=dtype,
+    )
+
+    assert_near(here.step(10), there.step(10), 1e-12 if dtype == np.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("block", [32, 64, 128, 256, 512])
+def test_blocks_of_the_paper(block):
+    here, there = pair((300, 1100), kernels="wei2013", block=block)
+
+    assert_near(here.step(3), there.step(3))
+
+
+def test_stages_are_measured_when_asked_for():
+    quiet = HeatADI((64, 64), 0.1, 0.1, device="cuda").step(3).result()
+    timed = HeatADI((64, 64), 0.1, 0.1, device="cuda", timed=True).step(3).result()
+
+    assert sum(quiet.seconds.values()) == 0
+    assert timed.seconds["x"] > 0
+    assert timed.seconds["y"] > 0
+    assert timed.backend == "cuda"
+
+
+def test_restart_on_the_device_is_exact(tmp_path):
+    straight, _ = pair((100, 90))
+    half, _ = pair((100, 90))
+    straight.step(20)
+    half.step(10).save(tmp_path / "state.npz")
+
+    again = HeatADI.load(tmp_path / "state.npz", device="cuda").step(10)
+
+    np.testing.assert_array_equal(again.u, straight.u)
+
+
+def test_state_goes_from_device_to_host(tmp_path):
+    here, there = pair((100, 90))
+    here.step(10).save(tmp_path / "state.npz")
+
+    again = HeatADI.load(tmp_path / "state.npz").step(10)
+
+    assert_near(again, there.step(20))

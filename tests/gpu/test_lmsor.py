@@ -1,0 +1,184 @@
+"""Red-black relaxation on a GPU: the bits of the CPU, exact stops, state that moves."""
+
+import os
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers import LMSOR, Neumann, RedBlackSOR, Robin, SteadyConvectionDiffusion
+
+_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+pytestmark = pytest.mark.gpu
+
+KERNELS = ("auto", 1, 2, 3)
+VARIANTS = ("auto", "naive", "coalesced", "split", "shared", "atomic")
+# Below a tile, around the widths of tiles and of small grids on one chip, and far above.
+SHAPES = [(1, 1), (2, 300), (300, 2), (31, 33), (63, 65), (127, 200), (257, 130), (700, 513)]
+
+
+def problem(shape, rng, separable=True):
+    fx, gy = ((1, shape[1]), (shape[0], 1)) if separable else (shape, shape)
+    return SteadyConvectionDiffusion(
+        20 * rng.random(fx),
+        20 * rng.random(gy),
+        shape=shape,
+        source=rng.normal(size=shape),
+        boundary=rng.normal(size=(shape[0] + 2, shape[1] + 2)),
+    )
+
+
+def pair(make, *args, **options):
+    return make(*args, device="cuda", **options), make(*args, **options)
+
+
+def assert_same(here, there, *, norm="max"):
+    """Fields and maxima have the same bits; sums of squares have another order."""
+    np.testing.assert_array_equal(here.u, there.u)
+    assert here.iterations == there.iterations
+    most = 1e-12 if norm == "l2" and here.u.dtype == np.float64 else 1e-5
+    if norm == "max":
+        assert here.residual == there.residual
+    else:
+        assert here.residual == pytest.approx(there.residual, rel=most)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("separable", [True, False])
+def test_bits_are_those_of_the_cpu(shape, dtype, separable, rng):
+    equation, u = problem(shape, rng, separable), rng.normal(size=shape)
+    there = LMSOR(equation, dtype=dtype, initial=u).iterate(23)
+
+    for kernel in KERNELS if separable else KERNELS[:-1]:
+        here = LMSOR(equation, kernel=kernel, dtype=dtype, initial=u, device="cuda").iterate(23)
+        assert_same(here, there)
+
+
+@pytest.mark.parametrize("relaxation", ["lmsor", "lsor", "lmsor-2012", 1.4])
+def test_parameters_computed_on_the_way(relaxation, rng):
+    f, g = 60 * rng.normal(size=(1, 90)), 60 * rng.normal(size=(77, 1))
+    f[:, ::4], g[::5] = 0, 0
+    equation = SteadyConvectionDiffusion(f, g, shape=(77, 90), boundary=1.0)
+
+    here, there = pair(LMSOR, equation, kernel=3, relaxation=relaxation)
+
+    assert_same(here.iterate(8), there.iterate(8))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_bits_of_the_plate_are_those_of_the_cpu(shape, dtype, rng):
+    options = {
+        "boundary": {"x-": 1.0, "y+": Neumann(0.3), "y-": Robin(2.0, 0.5)},
+        "source": rng.normal(size=shape),
+        "initial": rng.normal(size=shape),
+        "dtype": dtype,
+    }
+    there = RedBlackSOR(shape, **options).iterate(23)
+
+    for variant in VARIANTS:
+        here = RedBlackSOR(shape, variant=variant, device="cuda", **options).iterate(23)
+        assert_same(here, there, norm="l2")
+
+
+@pytest.mark.parametrize("criterion", ["residual", "change", "solution"])
+@pytest.mark.parametrize("norm", ["max", "l2"])
+@pytest.mark.parametrize("shape", [(100, 130), (400, 400), (600, 1001)])
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_stops_are_those_of_the_cpu(shape, kernel, norm, criterion, rng):
+    equation = problem(shape, rng)
+    here, there = pair(LMSOR, equation, kernel=kernel)
+    history = there.iterate(2).solve(1e99, norm=norm, criterion=criterion).history
+    there.solve(1e99, norm=norm, criterion=criterion)
+    tol = 0.05 * history.measure[0]
+    options = {"norm": norm, "criterion": criterion, "max_iterations": 300, "check_every": 3}
+    outcomes = []
+    for solver in (here.iterate(4), there):
+        try:
+            outcomes.append(solver.solve(tol, **options).stop_reason)
+        except pysolvers.ConvergenceError as error:
+            outcomes.append(error.result.stop_reason)
+
+    assert outcomes[0] == outcomes[1]
+    assert_same(here, there, norm=norm)
+
+
+def test_long_histories_come_whole(rng):
+    equation = problem((40, 50), rng)
+    here, there = pair(LMSOR, equation, relaxation=0.05)
+
+    histories = []
+    for solver in (here, there):
+        with pytest.raises(pysolvers.ConvergenceError) as error:
+            solver.solve(0, max_iterations=2500)
+        histories.append(error.value.result.history)
+
+    np.testing.assert_array_equal(histories[0].iteration, np.arange(1, 2501))
+    np.testing.assert_array_equal(histories[0].measure, histories[1].measure)
+
+
+def test_splitting_the_iterations_changes_nothing(rng):
+    equation = problem((333, 444), rng)
+    whole, parts = (LMSOR(equation, device="cuda") for _ in range(2))
+
+    whole.iterate(60)
+    for count in (1, 0, 2, 7, 50):
+        parts.iterate(count)
+
+    assert_same(parts, whole)
+
+
+def test_a_state_goes_on_with_the_same_bits(tmp_path, rng):
+    equation = problem((120, 150), rng)
+    whole = LMSOR(equation, device="cuda").iterate(50)
+    LMSOR(equation, device="cuda").iterate(21).save(tmp_path / "state")
+
+    assert_same(LMSOR.load(tmp_path / "state").iterate(29), whole)
+
+
+def test_values_that_are_no_numbers_end_an_iteration():
+    equation = SteadyConvectionDiffusion(1e6, 1e6, shape=(40, 40), boundary=1e300)
+
+    with pytest.raises(pysolvers.ConvergenceError, match=r"grew to (inf|nan)"):
+        LMSOR(equation, relaxation=1.0, device="cuda").iterate(50)
+
+
+def test_the_serial_kernel_needs_the_cpu():
+    equation = SteadyConvectionDiffusion(1.0, 1.0, shape=(4, 4))
+
+    with pytest.raises(pysolvers.BackendError, match="PS_UNSUPPORTED"):
+        LMSOR(equation, kernel="serial", device="cuda").iterate(1)
+
+
+def test_several_threads(rng):
+    equation = problem((200, 180), rng)
+    expected = LMSOR(equation, device="cuda").iterate(100)
+    solvers = [LMSOR(equation, device="cuda") for _ in range(4)]
+    threads = [threading.Thread(target=solver.iterate, args=(100,)) for solver in solvers]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    for solver in solvers:
+        assert_same(solver, expected)
+
+
+def test_an_interrupt_leaves_whole_iterations():
+    equation = SteadyConvectionDiffusion(5.0, 5.0, shape=(500, 500), boundary=1.0)
+    solver = LMSOR(equation, device="cuda").iterate(1)
+    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+
+    timer.start()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        solver.iterate(50_000_000)
+
+    assert time.perf_counter() - start < 10
+    assert solver.iterations > 1
+    assert np.isfinite(solver.u).all()

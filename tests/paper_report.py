@@ -1,0 +1,37 @@
+"""Run the command that repeats a paper and read what it wrote."""
+
+import json
+from typing import Any
+
+from pysolvers import _cli
+
+Rows = list[dict[str, Any]]
+
+
+def repeat(paper: str, folder: Any) -> tuple[dict[str, Rows], list[str]]:
+    """Return the rows of each table by its title, each by column, and the pictures' names."""
+    assert _cli.main(["reproduce", paper, "--quick", "--output", str(folder)]) == 0
+    told = json.loads((folder / f"{paper}.json").read_text())
+    for table in told["tables"]:
+        assert all(len(row) == len(table["columns"]) for row in table["rows"])
+    pictures = sorted(folder.glob("*.png"))
+    assert all(picture.stat().st_size > 5000 for picture in pictures)
+    return (
+        {table["title"]: _rows(table) for table in told["tables"]},
+        [picture.stem for picture in pictures],
+    )
+
+
+def check_shapes(tables: Any) -> list[Any]:
+    """Return the tables, whose rows must have one cell a column and be printable."""
+    tables = list(tables)
+    for table in tables:
+        assert table.rows
+        assert all(len(row) == len(table.columns) for row in table.rows), table.title
+        assert len(list(table.lines())) == 2 + len(table.rows) + len(table.notes)
+    return tables
+
+
+def _rows(table: dict[str, Any]) -> Rows:
+    names = [column["name"] for column in table["columns"]]
+    return [dict(zip(names, row, strict=True)) for row in table["rows"]]

@@ -1,0 +1,614 @@
+"""GCEIDD: every scheme against SciPy, orders of convergence, invariances, restart, errors."""
+
+import itertools
+import os
+import signal
+import threading
+
+import gceidd_reference
+import numpy as np
+import pytest
+import scipy.sparse as sparse
+from scipy.sparse.linalg import splu
+
+from pysolvers import GCEIDD, ConvectionDiffusion, ConvergenceError, Dirichlet, Neumann
+from pysolvers.papers.gceidd2022 import (
+    decaying_bump,
+    decaying_bump_exact,
+    rotating_pulse,
+    rotating_pulse_exact,
+)
+from pysolvers.transport import TransportResult, suggest_dt
+
+SCHEMES = ("cp", "cfd", "mu")
+SIDES = {"x-": "west", "x+": "east", "y-": "south", "y+": "north"}
+EXTENT = ((0.5, 1.7), (-0.3, 0.6))
+
+
+def compared(rng, backend, shape, kinds, options, *, steps=7, dt=0.05, dtype=np.float64):
+    """Return the solution of a random problem, and the one written with SciPy."""
+    nx, ny = shape
+    nodes = (ny + 1, nx + 1)
+    initial, field = rng.random(nodes), rng.random(nodes)
+    velocity = rng.normal(size=nodes), rng.normal(size=(1, nx + 1))
+    diffusion = 0.001 + 0.02 * rng.random(nodes), 0.01
+    lengths = {"x": ny + 1, "y": nx + 1}
+    ends = {side: rng.random(lengths[side[0]]) for side in SIDES}
+
+    def placed(side):
+        values = ends[side][:, None] if side[0] == "x" else ends[side]
+        kind = Dirichlet if kinds[side] == "dirichlet" else Neumann
+        return kind(lambda x, y, t: values * (1 + t))
+
+    problem = ConvectionDiffusion(
+        (lambda x, y, t: velocity[0] * np.cos(t), velocity[1]),
+        (lambda x, y, t: diffusion[0] * (1 + t), diffusion[1]),
+        extent=EXTENT,
+        source=[(np.cos, field), (2.0, 0.25)],
+        boundary={side: placed(side) for side in SIDES},
+        initial=initial,
+    )
+    solver = GCEIDD(problem, shape, dt, dtype=dtype, device=backend, **options).step(steps)
+    spacing = tuple((high - low) / n for (low, high), n in zip(EXTENT, shape, strict=True))
+    reference = gceidd_reference.Reference(
+        initial,
+        spacing,
+        dt,
+        (lambda t: velocity[0] * np.cos(t), velocity[1]),
+        (lambda t: diffusion[0] * (1 + t), diffusion[1]),
+        lambda t: np.cos(t) * field + 0.5,
+        {SIDES[s]: (kinds[s], lambda t, v=ends[s]: v * (1 + t)) for s in SIDES},
+        **{k: v for k, v in options.items() if k != "strips"},
+        strips=options.get("strips", (1, 1)),
+    )
+    return solver.u, reference.step(steps).u
+
+
+KINDS = {
+    name: dict(zip(SIDES, kinds, strict=True))
+    for name, kinds in {
+        "all known": ["dirichlet"] * 4,
+        "none known": ["neumann"] * 4,
+        "outflow": ["dirichlet", "neumann", "dirichlet", "neumann"],
+        "inflow": ["neumann", "dirichlet", "neumann", "dirichlet"],
+        "channel": ["dirichlet", "dirichlet", "neumann", "neumann"],
+    }.items()
+}
+OPTIONS = [
+    {"scheme": "cp", "upwind": "modified", "foot": "clamp"},
+    {"scheme": "cp", "upwind": "plain", "foot": "extrapolate"},
+    {"scheme": "cfd", "foot": "clamp"},
+    {"scheme": "cfd", "foot": "extrapolate"},
+    {"scheme": "mu", "upwind": "modified", "predictor": "newest"},
+    {"scheme": "mu", "upwind": "plain", "predictor": "printed"},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(o.values()))
+@pytest.mark.parametrize("kinds", KINDS)
+@pytest.mark.parametrize(
+    ("shape", "strips"),
+    [((23, 17), (3, 2)), ((12, 9), (4, 3)), ((5, 40), (1, 11)), ((70, 3), (23, 1))],
+)
+def test_steps_are_those_of_scipy(rng, backend, options, kinds, shape, strips):
+    u, expected = compared(rng, backend, shape, KINDS[kinds], {**options, "strips": strips})
+
+    np.testing.assert_allclose(u, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_many_steps_are_those_of_scipy(rng, backend, scheme):
+    options = {"scheme": scheme, "strips": (2, 3)}
+    u, expected = compared(rng, backend, (21, 33), KINDS["outflow"], options, steps=150, dt=0.01)
+
+    np.testing.assert_allclose(u, expected, rtol=0, atol=1e-11 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_single_precision_is_near(rng, backend, scheme):
+    options = {"scheme": scheme, "strips": (2, 3)}
+    u, expected = compared(
+        rng, backend, (41, 33), KINDS["channel"], options, dt=0.01, dtype=np.float32
+    )
+
+    assert u.dtype == np.float32
+    np.testing.assert_allclose(u, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
+
+
+def central(n, h, a):
+    """Second differences of the inner nodes of a line, times a."""
+    return sparse.diags_array([a / h**2, -2 * a / h**2, a / h**2], offsets=[-1, 0, 1], shape=(n, n))
+
+
+def test_one_strip_is_the_classic_method(backend):
+    """(1 - dt L_x) V = U, (1 - dt L_y) U' = V, by sparse factors of the whole grid."""
+    n, a, b, dt = 24, 0.02, (0.8, -0.6), 0.03
+    h = 1 / n
+
+    def initial(x, y):
+        return np.sin(np.pi * x) * np.sin(2 * np.pi * y)
+
+    problem = ConvectionDiffusion(b, a, initial=initial)
+    solver = GCEIDD(problem, n, dt, device=backend).step(10)
+    factors = []
+    for axis in (0, 1):
+        star = a / (1 + h * abs(b[axis]) / (2 * a))
+        inward = sparse.diags_array(
+            [-max(b[axis], 0) / h, abs(b[axis]) / h, min(b[axis], 0) / h],
+            offsets=[-1, 0, 1],
+            shape=(n - 1, n - 1),
+        )
+        line = sparse.eye_array(n - 1) - dt * (central(n - 1, h, star) - inward)
+        whole = (
+            sparse.kron(sparse.eye_array(n - 1), line)
+            if axis == 0
+            else sparse.kron(line, sparse.eye_array(n - 1))
+        )
+        factors.append(splu(sparse.csc_array(whole)))
+    x = np.linspace(0, 1, n + 1)
+    u = initial(x[None, 1:-1], x[1:-1, None]).ravel()
+    for _ in range(10):
+        u = factors[1].solve(factors[0].solve(u))
+
+    np.testing.assert_allclose(solver.u[1:-1, 1:-1].ravel(), u, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("options", "strips", "least", "most"),
+    [
+        ({"scheme": "cp", "upwind": "modified"}, 1, 0.9, 1.1),
+        ({"scheme": "cfd"}, 1, 0.9, 1.1),
+        ({"scheme": "mu", "upwind": "modified"}, 1, 0.9, 1.1),
+        ({"scheme": "cp"}, 8, 0.9, 1.1),
+        ({"scheme": "cfd"}, 8, 0.9, 1.1),
+        ({"scheme": "mu", "predictor": "printed"}, 8, 0.9, 1.1),
+        ({"scheme": "mu", "predictor": "newest"}, 8, 0.3, 0.6),  # its predictor errs by O(dt)
+    ],
+)
+def test_order_in_time(options, strips, least, most):
+    options = {"upwind": "plain", "strips": strips} | options
+    fields = [
+        GCEIDD(decaying_bump(0.05), 64, 1 / n, **options).run(1.0).u for n in (128, 256, 512, 1024)
+    ]
+    differences = [np.linalg.norm(b - a) for a, b in itertools.pairwise(fields)]
+    orders = np.log2(np.divide(differences[:-1], differences[1:]))
+
+    assert (orders > least).all()
+    assert (orders < most).all()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "upwind", "least", "most"),
+    [("cp", "modified", 1.5, 2.2), ("cp", "plain", 0.8, 1.1), ("cfd", "plain", 0.8, 1.1)],
+)
+def test_order_in_space(scheme, upwind, least, most):
+    errors = [
+        GCEIDD(decaying_bump(0.05), cells, 1 / 8192, scheme=scheme, upwind=upwind)
+        .run(0.25)
+        .errors(decaying_bump_exact)[1]
+        for cells in (16, 32, 64)
+    ]
+    orders = np.log2(np.divide(errors[:-1], errors[1:]))
+
+    assert (orders > least).all()
+    assert (orders < most).all()
+
+
+@pytest.mark.parametrize(
+    ("scheme", "strips"),
+    [("cp", 1), ("cp", (3, 4)), ("cfd", 1), ("cfd", (3, 4)), ("mu", 1)],
+)
+def test_velocity_that_varies_along_itself(scheme, strips):
+    """The conservative equation, with a known solution, on three grids with dt ~ h."""
+
+    def velocity(x, y):
+        return 0.5 + 0.4 * np.sin(2 * x + y)
+
+    def exact(x, y, t):
+        return np.exp(-t) * np.sin(x + 2 * y)
+
+    def source(x, y, t):
+        s, c = exact(x, y, t), np.exp(-t) * np.cos(x + 2 * y)
+        b, bx, by = velocity(x, y), 0.8 * np.cos(2 * x + y), 0.4 * np.cos(2 * x + y)
+        a = 0.03 * (1 + x + y)
+        along_x = 0.03 * c - a * s
+        along_y = 0.03 * 2 * c - 4 * a * s
+        return -s + (bx * s + b * c) + (by * s + 2 * b * c) - along_x - along_y
+
+    problem = ConvectionDiffusion(
+        (velocity, velocity),
+        lambda x, y: 0.03 * (1 + x + y),
+        source=source,
+        boundary=Dirichlet(exact),
+        initial=lambda x, y: exact(x, y, 0.0),
+    )
+    errors = [
+        GCEIDD(problem, n, 0.16 / n, scheme=scheme, strips=strips).run(0.2).errors(exact)[1]
+        for n in (16, 32, 64)
+    ]
+    orders = np.log2(np.divide(errors[:-1], errors[1:]))
+
+    assert (orders > 0.8).all()
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_constant_stays_constant(scheme, backend):
+    problem = ConvectionDiffusion(
+        (lambda x, y: 1 - 2 * y, lambda x, y: x**2),
+        lambda x, y: 0.01 * (1 + x * y),
+        boundary={"x": Dirichlet(3.0), "y": Neumann(0.0)},
+        initial=3.0,
+    )
+    solver = GCEIDD(problem, (40, 27), 0.02, scheme=scheme, strips=(5, 4), device=backend)
+
+    np.testing.assert_allclose(solver.step(50).u, 3.0, rtol=1e-13)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_mirrored_problem_has_the_mirrored_solution(scheme, backend):
+    def solved(sign):
+        problem = ConvectionDiffusion(
+            (lambda x, y: sign * (0.5 + y), lambda x, y: sign * x),
+            0.004,
+            extent=((-1, 1), (-1, 1)),
+            boundary={"x": Dirichlet(0.5), "y": Neumann(0.1)},
+            initial=lambda x, y: np.exp(-((x - sign * 0.3) ** 2 + y**2) / 0.1),
+        )
+        solver = GCEIDD(problem, (30, 24), 0.03, scheme=scheme, strips=(3, 4), device=backend)
+        return solver.step(20).u
+
+    np.testing.assert_allclose(solved(-1.0)[:, ::-1], solved(1.0), rtol=0, atol=1e-13)
+
+
+def pulse(backend="cpu", **options):
+    """Example 2 on a grid of two widths of strips."""
+    settings = {"strips": (5, 3), "device": backend} | options
+    return GCEIDD(rotating_pulse(0.01), (37, 29), 1 / 256, **settings)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_threads_do_not_change_a_bit(scheme):
+    problem = rotating_pulse(0.01)
+    fields = [
+        GCEIDD(problem, 131, 1 / 256, scheme=scheme, strips=9, threads=threads).step(12).u
+        for threads in (1, 2, 3)
+    ]
+
+    np.testing.assert_array_equal(fields[1], fields[0])
+    np.testing.assert_array_equal(fields[2], fields[0])
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_splitting_the_steps_changes_nothing(scheme, backend):
+    whole = pulse(backend, scheme=scheme).step(101)
+    parts = pulse(backend, scheme=scheme)
+
+    for count in (1, 0, 2, 69, 29):
+        parts.step(count)
+
+    np.testing.assert_array_equal(parts.u, whole.u)
+    assert parts.time == whole.time == 101 / 256
+
+
+@pytest.mark.parametrize("half", [8, 33])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"scheme": "cp"},
+        {"scheme": "cfd", "foot": "extrapolate"},
+        {"scheme": "mu", "predictor": "newest"},
+        {"scheme": "mu", "predictor": "printed"},
+        {"dtype": "float32"},
+    ],
+    ids=lambda o: "-".join(o.values()),
+)
+def test_restart_is_exact(options, half, backend, tmp_path):
+    whole = pulse(backend, **options).step(2 * half)
+    pulse(backend, **options).step(half).save(tmp_path / "state.npz")
+
+    restarted = GCEIDD.load(tmp_path / "state.npz", rotating_pulse(0.01)).step(half)
+
+    np.testing.assert_array_equal(restarted.u, whole.u)
+    assert restarted.u.dtype == whole.u.dtype
+    assert restarted.steps == whole.steps == 2 * half
+
+
+def test_restart_needs_a_state_and_the_same_extent(tmp_path):
+    solver = pulse().step(2)
+    solver.save(tmp_path / "state.npz")
+    solver.result().save(tmp_path / "result.npz")
+
+    with pytest.raises(ValueError, match="holds no pysolvers GCEIDD state"):
+        GCEIDD.load(tmp_path / "result.npz", rotating_pulse(0.01))
+    other = ConvectionDiffusion((1, 1), 0.1, extent=((0, 2), (0, 1)))
+    with pytest.raises(ValueError, match="problem must have the extent"):
+        GCEIDD.load(tmp_path / "state.npz", other)
+
+
+def test_source_in_two_parts_is_the_source(rng, backend):
+    field = rng.random((20, 31))
+
+    def solved(source):
+        problem = ConvectionDiffusion((0.3, 0.1), 0.01, source=source)
+        return GCEIDD(problem, (30, 19), 0.05, strips=3, device=backend).step(70).u
+
+    expected = solved(lambda x, y, t: np.cos(t) * field + x * y)
+
+    parts = solved([(np.cos, field), (1.0, lambda x, y: x * y)])
+    np.testing.assert_allclose(parts, expected, rtol=0, atol=1e-14)
+
+
+def test_number_array_and_function_mean_the_same(backend):
+    x, y = np.linspace(0, 1, 16), np.linspace(0, 1, 13)[:, None]
+
+    def solved(velocity, diffusion, value):
+        problem = ConvectionDiffusion(
+            velocity,
+            diffusion,
+            boundary={"x": Dirichlet(value), "y": Neumann(0.0)},
+            initial=lambda x, y: x + y,
+        )
+        return GCEIDD(problem, (15, 12), 0.1, strips=2, device=backend).step(70).u
+
+    expected = solved((lambda x, y: 1 + y, 0.2), lambda x, y: 0.01 * (1 + x), 2.0)
+
+    for velocity, diffusion, value in (
+        ((1 + y, np.full((13, 16), 0.2)), (0.01 * (1 + x), 0.01 * (1 + x)), np.full((13, 1), 2.0)),
+        (
+            (lambda x, y, t: 1 + y + 0 * t, np.array(0.2)),
+            lambda x, y, t: 0.01 * (1 + x),
+            lambda t: 2,
+        ),
+        (
+            (lambda x, y: 1 + y + 0 * x, lambda t: 0.2),
+            0.01 * (1 + x + 0 * y),
+            lambda x, y: 2 + 0 * y,
+        ),
+    ):
+        here = solved(velocity, diffusion, value)
+        np.testing.assert_allclose(here, expected, rtol=0, atol=1e-13)
+
+
+def test_run_ends_with_the_first_step_that_reaches_the_time():
+    solver = pulse()
+
+    assert solver.run(10 / 256).steps == 10
+    assert solver.run(10.5 / 256).steps == 11
+    assert solver.run(0.0).steps == 11
+    assert solver.result().time == 11 / 256
+
+
+def test_callback_sees_the_state_and_may_end():
+    seen = []
+
+    def watch(solver):
+        seen.append(solver.steps)
+        return solver.steps >= 15
+
+    result = pulse().run(1.0, callback=watch, interval=5)
+
+    assert seen == [5, 10, 15]
+    assert result.stop_reason == "callback"
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_an_interrupt_leaves_whole_steps(scheme):
+    problem = ConvectionDiffusion((1, 0.5), 0.001, initial=lambda x, y: x * y)
+    solver = GCEIDD(problem, 40, 1e-3, scheme=scheme, strips=4, threads=1)
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
+
+    timer.start()
+    with pytest.raises(KeyboardInterrupt):
+        solver.step(10**8)
+    timer.join()
+
+    assert solver.steps > 0
+    again = GCEIDD(problem, 40, 1e-3, scheme=scheme, strips=4, threads=1).step(solver.steps)
+    np.testing.assert_array_equal(solver.u, again.u)
+
+
+def test_solution_is_a_read_only_view():
+    with pytest.raises(ValueError, match="read-only"):
+        pulse().u[2, 2] = 1
+
+
+def test_result_tells_what_was_done(tmp_path):
+    result = pulse().run(0.25)
+
+    result.save(tmp_path / "result.npz")
+    loaded = TransportResult.load(tmp_path / "result.npz")
+
+    assert (result.steps, result.time, result.stop_reason) == (64, 0.25, "reached")
+    assert result.courant == pytest.approx(4 * 37 / 256)
+    assert result.diffusion_number == pytest.approx(0.01 * 37**2 / 256)
+    assert sum(result.seconds.values()) > 0
+    for name in ("u", "x", "y"):
+        np.testing.assert_array_equal(getattr(loaded, name), getattr(result, name))
+    assert (loaded.strips, loaded.seconds) == (result.strips, result.seconds)
+    assert "37 × 29" in result._repr_html_()
+    error = np.abs(result.u - rotating_pulse_exact(result.x, result.y[:, None], 0.25, 0.01))
+    largest, l2 = result.errors(lambda x, y, t: rotating_pulse_exact(x, y, t, 0.01))
+    assert largest == error.max()
+    assert l2 == pytest.approx(np.sqrt((error**2).sum() / (37 * 29)))
+
+
+def test_result_has_a_picture_and_coordinates():
+    result = pulse().run(0.1)
+
+    axes = pytest.importorskip("matplotlib") and result.plot().axes
+    assert [a.get_title() for a in axes[:2]] == ["u", "through the highest point"]
+    array = pytest.importorskip("xarray") and result.to_xarray()
+    assert array.dims == ("y", "x")
+    np.testing.assert_array_equal(array.values, result.u)
+
+
+@pytest.mark.parametrize("bad", [np.inf, np.nan])
+def test_growth_keeps_the_state_of_that_step(bad, backend):
+    """The source leaves the finite numbers, or the bound, in step 70 of 100."""
+    problem = ConvectionDiffusion(
+        (0, 0), 0.01, source=lambda t: 1e3 if t > 69.5 else 0.0, initial=0.5
+    )
+    solver = GCEIDD(problem, 12, 1.0, bound=100.0, device=backend)
+    if np.isnan(bad):
+        solver._state.set_fields({"u": np.full((13, 13), np.nan)})
+    with pytest.raises(ConvergenceError, match="not at most 100") as error:
+        solver.step(100)
+
+    assert solver.steps == error.value.result.steps == (1 if np.isnan(bad) else 70)
+    assert error.value.result.stop_reason == "grown"
+    np.testing.assert_array_equal(error.value.result.u, solver.u)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("side", SIDES)
+def test_without_coefficients_nothing_moves(scheme, side, backend):
+    boundary = {name: Neumann(0.0) for name in SIDES} | {side: Dirichlet(50.0)}
+    problem = ConvectionDiffusion((0, 0), 0, boundary=boundary, initial=0.25)
+    solver = GCEIDD(problem, (9, 12), 0.1, scheme=scheme, strips=2, device=backend)
+
+    u = solver.step(3).u.copy()
+
+    known = {"x-": np.s_[:, 0], "x+": np.s_[:, -1], "y-": np.s_[0], "y+": np.s_[-1]}[side]
+    assert (u[known] == 50).all()
+    u[known] = 0.25
+    np.testing.assert_allclose(u, 0.25, rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernels", ["fused", "paper"])
+@pytest.mark.parametrize("side", SIDES)
+def test_bound_holds_on_the_lines_along_y(side, kernels, backend):
+    """Their ends included: values of sides across x alone may be larger."""
+    boundary = {name: Neumann(0.0) for name in SIDES} | {side: Dirichlet(50.0)}
+    problem = ConvectionDiffusion((0, 0), 0, boundary=boundary)
+    solver = GCEIDD(problem, (9, 12), 0.1, strips=2, bound=10.0, kernels=kernels, device=backend)
+
+    if side[0] == "x":
+        assert solver.step(3).u.max() == 50
+        return
+    with pytest.raises(ConvergenceError, match="not at most 10 after step 1,"):
+        solver.step(3)
+
+
+@pytest.mark.parametrize("side", ["y-", "y+"])
+def test_bound_holds_on_sides_that_are_not_known(side, backend):
+    boundary = {name: Dirichlet(0.0) for name in SIDES} | {side: Neumann(100.0)}
+    problem = ConvectionDiffusion((0, 0), 1e-4, boundary=boundary)
+    solver = GCEIDD(problem, 10, 0.1, bound=0.01, device=backend)
+
+    with pytest.raises(ConvergenceError, match=r"not at most 0\.01 after"):
+        solver.step(100)
+
+    row = {"y-": 0, "y+": -1}[side]
+    assert solver.u[row].max() > 0.01
+    solver_u = solver.u.copy()
+    solver_u[row] = 0
+    assert solver_u.max() <= 0.01
+
+
+def test_half_levels_keep_the_old_values_of_sides_along_x(backend):
+    problem = ConvectionDiffusion((1, 1), 0.01, boundary=Dirichlet(lambda t: 1 + t), initial=1.0)
+    solver = GCEIDD(problem, 12, 0.125, scheme="mu", strips=2, device=backend).step(3)
+
+    half = solver._state.fields()["older"]
+    for row in (0, -1):
+        np.testing.assert_array_equal(half[row, 1:-1], 1.25)
+    assert (solver.u[[0, -1]] == 1.375).all()
+
+
+def test_suggested_steps_keep_the_limits():
+    problem = ConvectionDiffusion((2.0, lambda x, y: x), 0.01, extent=((0, 2), (0, 1)))
+
+    fine = suggest_dt(problem, (64, 128), strips=8)
+    assert (fine.courant, fine.diffusion_number) == (8.0, 3.8)
+    assert fine.dt == pytest.approx(3.8 / (0.01 * 128**2))
+    assert suggest_dt(problem, (64, 128)).dt == pytest.approx(8 / (2 * 128))
+    assert suggest_dt(problem, 64, scheme="mu", strips=4).dt == pytest.approx(1 / 128)
+    assert suggest_dt(problem, 64, scheme="cfd", foot="extrapolate").courant == 2.0
+    assert suggest_dt(problem, 64, scheme="cp", foot="extrapolate").courant == 8.0
+    assert suggest_dt(ConvectionDiffusion((0, 0), 1.0), 9).dt == np.inf
+    solver = GCEIDD(problem, (64, 128), fine.dt, strips=8)
+    assert max(solver.courant / fine.courant, solver.diffusion_number / 3.8) == pytest.approx(1)
+
+
+GOOD = {"velocity": (1.0, 0.5), "diffusion": 0.01}
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"velocity": 1.0}, ValueError, "velocity must be a pair"),
+        ({"velocity": (1, lambda x: x**2, 3)}, ValueError, "velocity must be a pair"),
+        ({"velocity": (1, lambda: 3)}, TypeError, r"velocity along y must be a function of \(t\)"),
+        ({"velocity": (np.nan, 1)}, ValueError, "velocity along x must be finite"),
+        ({"velocity": (np.ones(5), 1)}, ValueError, r"velocity along x must broadcast to \(9, 9\)"),
+        ({"velocity": (np.ones((2, 9, 9)), 1)}, ValueError, "must broadcast"),
+        ({"velocity": ("fast", 1)}, TypeError, "velocity along x must be real numbers"),
+        ({"velocity": (1j, 1)}, TypeError, "velocity along x must be real numbers"),
+        ({"diffusion": -0.1}, ValueError, "diffusion along x must be at least 0, got -0.1"),
+        (
+            {"diffusion": (0.1, lambda x, y: x - 2)},
+            ValueError,
+            "diffusion along y must be at least",
+        ),
+        ({"extent": ((0, 1), (1, 1))}, ValueError, "extent must grow"),
+        ({"extent": (0, 1)}, ValueError, "extent must be"),
+        ({"source": np.inf}, ValueError, "source must be finite"),
+        ({"source": [(1, 2), (3, 4), (5, 6)]}, ValueError, "source must have at most 2 pairs"),
+        ({"source": [(1, lambda t: t)]}, TypeError, "must not depend on time"),
+        ({"source": [(lambda x, y: x, 1)]}, TypeError, "a factor of source must be"),
+        ({"initial": lambda t: t}, TypeError, "initial must be"),
+        ({"initial": [[1, 2], [3, 4]]}, ValueError, "initial must broadcast"),
+        ({"boundary": "periodic"}, ValueError, "side 'x-' must be Dirichlet or Neumann"),
+        ({"boundary": {"x": Dirichlet(0)}}, ValueError, "boundary must have all sides; missing"),
+        ({"boundary": {"z": Dirichlet(0)}}, ValueError, "a side must be one of"),
+        ({"boundary": {"x": Dirichlet(0), "x-": Neumann(0)}}, ValueError, "given once"),
+        ({"boundary": Dirichlet(np.nan)}, ValueError, "boundary 'x-' must be finite"),
+        ({"boundary": Dirichlet(np.ones(4))}, ValueError, "boundary 'x-' must broadcast"),
+        ({"shape": (8, 2)}, ValueError, "shape along y must be at least 3, got 2"),
+        ({"shape": 8.0}, TypeError, "shape along x must be an int"),
+        ({"shape": (8, 8, 8)}, ValueError, "shape must be an int or a pair"),
+        ({"dt": 0.0}, ValueError, "dt must be positive, got 0.0"),
+        ({"dt": np.inf}, ValueError, "dt must be finite"),
+        ({"strips": 3}, ValueError, "strips along x must have at least 3 cells each.*got 3"),
+        ({"strips": (1, 0)}, ValueError, "strips along y must be at least 1, got 0"),
+        ({"scheme": "magic"}, ValueError, "scheme must be one of cp, cfd, mu; got 'magic'"),
+        ({"upwind": "x"}, ValueError, "upwind must be one of modified, plain"),
+        ({"predictor": "x"}, ValueError, "predictor must be one of newest, printed"),
+        ({"foot": "x"}, ValueError, "foot must be one of clamp, extrapolate"),
+        ({"kernels": "x"}, ValueError, "kernels must be one of fused, paper"),
+        ({"strategy": "x"}, ValueError, "strategy must be one of 3s, naive"),
+        ({"dtype": "int32"}, TypeError, "dtype must be float32 or float64, got int32"),
+        ({"bound": 0}, ValueError, "bound must be positive, got 0"),
+        ({"threads": 0}, ValueError, "threads must be in"),
+        ({"device": "abacus"}, ValueError, "device must be"),
+    ],
+)
+def test_bad_input_is_refused(options, error, message):
+    problem_options = ("velocity", "diffusion", "extent", "source", "initial", "boundary")
+    given = GOOD | {k: v for k, v in options.items() if k in problem_options}
+    rest = {k: v for k, v in options.items() if k not in problem_options}
+
+    def make():
+        problem = ConvectionDiffusion(given.pop("velocity"), given.pop("diffusion"), **given)
+        return GCEIDD(problem, rest.pop("shape", 8), rest.pop("dt", 0.1), **rest)
+
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_bad_values_at_a_later_time_are_refused():
+    def source(x, y, t):
+        return x * y if t < 0.35 else np.full((9, 9), np.nan)
+
+    solver = GCEIDD(ConvectionDiffusion((1, 1), 0.1, source=source), 8, 0.1).step(3)
+
+    with pytest.raises(ValueError, match=r"source must be finite at time 0\.4"):
+        solver.step()
+    assert solver.steps == 3
+
+
+def test_solver_needs_a_problem():
+    with pytest.raises(TypeError, match="problem must be a ConvectionDiffusion, got str"):
+        GCEIDD("stir", 8, 0.1)
+    with pytest.raises(ValueError, match="count must be at least 0, got -1"):
+        pulse().step(-1)

@@ -1,0 +1,407 @@
+"""Heat conduction against exact solutions and balances; runs, restart, results, errors."""
+
+import json
+
+import numpy as np
+import pytest
+
+from pysolvers import BackendError, ConvergenceError, Dirichlet, HeatADI, Neumann, Robin
+from pysolvers.heat import HeatResult
+
+
+def lines_of(shape, spacing):
+    """Coordinates x, y[, z] that broadcast to the shape."""
+    return np.ix_(*(np.arange(n) * spacing for n in shape))[::-1]
+
+
+def weights(shape, kinds="N"):
+    """Volume of each node's cell: half of one at a side, unless the axis is periodic."""
+    field = np.ones(shape)
+    for axis in range(len(shape)):
+        if kinds[axis % len(kinds)] == "N":
+            for end in (0, -1):
+                np.moveaxis(field, axis, 0)[end] /= 2
+    return field
+
+
+STEADY = {
+    "DD": {
+        "x": Dirichlet(lambda x, y: 1 + 2 * x - y),
+        "y": Dirichlet(lambda x, y: 1 + 2 * x - y),
+    },
+    "ND": {
+        "x-": Neumann(-2.0),
+        "x+": Neumann(2.0),
+        "y": Dirichlet(lambda x, y: 1 + 2 * x - y),
+    },
+    "RN": {
+        "x-": Robin(4.0, lambda x, y: 1 - y - 2 / 4),
+        "x+": Dirichlet(lambda x, y: 1 + 2 * x - y),
+        "y-": Neumann(1.0),
+        "y+": Neumann(-1.0),
+    },
+}
+
+
+@pytest.mark.parametrize("boundary", STEADY.values(), ids=STEADY)
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn"])
+def test_linear_profile_stays(backend, boundary, scheme):
+    x, y = lines_of((23, 31), 0.1)
+    profile = 1 + 2 * x - y
+    solver = HeatADI(
+        (23, 31), 0.1, 0.5, scheme=scheme, boundary=boundary, initial=profile, device=backend
+    )
+
+    np.testing.assert_allclose(solver.step(40).u, profile, rtol=0, atol=2e-13)
+
+
+def test_flux_through_layers(backend):
+    # Across nodes in series the same flux passes every face.
+    rng = np.random.default_rng(5)
+    k = np.broadcast_to(rng.uniform(0.1, 2, 30), (9, 30)).copy()
+    drops = (1 / k[0, :-1] + 1 / k[0, 1:]) / 2
+    profile = np.broadcast_to(1 - np.concatenate([[0], drops.cumsum()]) / drops.sum(), k.shape)
+    solver = HeatADI(
+        k.shape,
+        0.2,
+        0.3,
+        diffusivity=k,
+        boundary={"x-": Dirichlet(1), "x+": Dirichlet(0), "y": Neumann()},
+        initial=profile,
+        device=backend,
+    )
+
+    np.testing.assert_allclose(solver.step(40).u, profile, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("shape", [(12, 19), (8, 9, 10)])
+@pytest.mark.parametrize("varied", [False, True])
+def test_heat_stays_without_flux(backend, rng, shape, varied):
+    k = rng.uniform(0.1, 2, shape) if varied else 0.7
+    start = rng.random(shape)
+    solver = HeatADI(
+        shape, 0.1, 0.02, diffusivity=k, boundary=Neumann(), initial=start, device=backend
+    )
+    volume = weights(shape)
+
+    heat = (volume * solver.step(50).u).sum()
+
+    assert heat == pytest.approx((volume * start).sum(), rel=1e-13)
+
+
+def test_heat_stays_in_a_periodic_box(backend, rng):
+    start = rng.random((12, 19))
+    k = rng.uniform(0.1, 2, start.shape)
+    solver = HeatADI(
+        start.shape, 0.1, 0.02, diffusivity=k, boundary="periodic", initial=start, device=backend
+    )
+
+    assert solver.step(50).u.sum() == pytest.approx(start.sum(), rel=1e-13)
+
+
+def test_inflow_and_source_are_what_warms(backend):
+    spacing, dt, steps = 0.25, 0.1, 30
+    shape = (9, 13)
+    boundary = {
+        "x-": Neumann(lambda t: 1 + t),
+        "x+": Neumann(),
+        "y-": Neumann(0.5),
+        "y+": Neumann(),
+    }
+    solver = HeatADI(
+        shape, spacing, dt, boundary=boundary, source=lambda x, y: 0 * x * y + 0.1, device=backend
+    )
+
+    heat = (weights(shape) * solver.step(steps).u).sum() * spacing**2
+
+    width, height, time = spacing * 12, spacing * 8, steps * dt
+    # Linear in time: the mean of both ends of a step is exact.
+    expected = height * (time + time**2 / 2) + width * 0.5 * time + 0.1 * width * height * time
+    assert heat == pytest.approx(expected, rel=1e-12)
+
+
+def test_cooling_of_a_slab(backend):
+    """cos(lambda x) exp(-lambda^2 t) where lambda tan(lambda) = Bi, symmetric about x = 0."""
+    biot, rate = 1.0, 0.8603335890193798
+    errors = []
+    for n in (9, 17, 33):
+        h = 1 / (n - 1)
+        x, _ = lines_of((4, n), h)
+        solver = HeatADI(
+            (4, n),
+            h,
+            h / 8,
+            boundary={"x-": Neumann(), "x+": Robin(biot), "y": "periodic"},
+            initial=np.broadcast_to(np.cos(rate * x), (4, n)),
+            device=backend,
+        )
+        u = solver.run(1.0).u
+        errors.append(np.abs(u - np.cos(rate * x) * np.exp(-(rate**2))).max())
+
+    assert errors[0] < 1e-3
+    assert np.log2(errors[0] / errors[1]) > 1.9
+    assert np.log2(errors[1] / errors[2]) > 1.9
+
+
+def test_second_order_in_space_with_k_of_the_place(backend):
+    """(k T')' + q = 0 with k = 1 + x, T = sin(pi x): a steady state."""
+    errors = []
+    for n in (17, 33):
+        h = 1 / (n - 1)
+        x, y = lines_of((5, n), h)
+        solver = HeatADI(
+            (5, n),
+            h,
+            0.02,
+            diffusivity=np.broadcast_to(1 + x, (5, n)).copy(),
+            boundary={"x": Dirichlet(), "y": Neumann()},
+            source=lambda x, y: (
+                (1 + x) * np.pi**2 * np.sin(np.pi * x) - np.pi * np.cos(np.pi * x) + 0 * y
+            ),
+            initial=np.broadcast_to(np.sin(np.pi * x) + 0 * y, (5, n)),
+            device=backend,
+        )
+        errors.append(np.abs(solver.run(3.0).u - np.sin(np.pi * x)).max())
+
+    assert np.log2(errors[0] / errors[1]) > 1.9
+
+
+def test_spacing_and_diffusivity_follow_the_axes_of_the_array(backend):
+    """One axis of each is scaled away: the same numbers."""
+    start = np.random.default_rng(3).random((11, 14))
+    one = HeatADI((11, 14), (0.1, 0.2), 0.01, diffusivity=(2.0, 3.0), initial=start, device=backend)
+    other = HeatADI(
+        (14, 11), (0.2, 0.1), 0.01, diffusivity=(3.0, 2.0), initial=start.T, device=backend
+    )
+
+    # The same factored operator in the other order: the order of the factors does not matter.
+    np.testing.assert_allclose(one.step(5).u, other.step(5).u.T, rtol=0, atol=1e-13)
+
+
+def test_float32_stays_near_float64(backend):
+    x, y = lines_of((200, 300), 0.01)
+    start = 1 + np.sin(9 * x) * np.cos(7 * y)
+    fields = [
+        HeatADI(start.shape, 0.01, 0.01, initial=start, dtype=kind, device=backend).step(100).u
+        for kind in (np.float32, np.float64)
+    ]
+
+    assert fields[0].dtype == np.float32
+    assert np.linalg.norm(fields[0] - fields[1]) < 3e-6 * np.linalg.norm(fields[1])
+
+
+MOVING = {
+    "x-": Dirichlet(lambda t: np.sin(t)),
+    "x+": Robin(2.0, lambda x, y, t: y * np.cos(t)),
+    "y-": Neumann(lambda x, y: x),
+    "y+": Dirichlet(0.5),
+}
+
+
+def moving_solver(backend, scheme, **options):
+    return HeatADI(
+        (40, 50),
+        0.1,
+        0.05,
+        scheme=scheme,
+        boundary=MOVING,
+        source=lambda x, y, t: x * y + t,
+        initial=lambda x, y: np.sin(x + 2 * y),
+        device=backend,
+        **options,
+    )
+
+
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn"])
+def test_restart_is_exact(backend, scheme, tmp_path):
+    straight = moving_solver(backend, scheme).step(14)
+    half = moving_solver(backend, scheme).step(7)
+    half.save(tmp_path / "state.npz")
+
+    again = HeatADI.load(
+        tmp_path / "state.npz",
+        boundary=MOVING,
+        source=lambda x, y, t: x * y + t,
+        device=backend,
+    ).step(7)
+
+    np.testing.assert_array_equal(again.u, straight.u)
+    np.testing.assert_array_equal(half.step(7).u, straight.u)
+    assert (again.steps, again.time) == (straight.steps, straight.time)
+
+
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn"])
+def test_any_split_into_calls_gives_the_same_bits(backend, scheme):
+    straight = moving_solver(backend, scheme).step(70)
+    pieces = moving_solver(backend, scheme)
+    for count in (1, 0, 2, 64, 3):
+        pieces.step(count)
+
+    np.testing.assert_array_equal(pieces.u, straight.u)
+
+
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn", "wei2013"])
+def test_same_bits_for_any_threads(scheme):
+    start = np.random.default_rng(1).random((300, 200))
+    fields = [
+        HeatADI(start.shape, 0.1, 0.1, scheme=scheme, initial=start, threads=n).step(3).u
+        for n in (1, 2, 3)
+    ]
+
+    np.testing.assert_array_equal(fields[0], fields[1])
+    np.testing.assert_array_equal(fields[0], fields[2])
+
+
+def test_load_wants_the_same_problem(tmp_path):
+    HeatADI((5, 6), 0.1, 0.1).step().save(tmp_path / "state.npz")
+
+    with pytest.raises(ValueError, match="boundary must be the same"):
+        HeatADI.load(tmp_path / "state.npz", boundary=Neumann())
+    with pytest.raises(ValueError, match="diffusivity must be the same"):
+        HeatADI.load(tmp_path / "state.npz", diffusivity=2.0)
+    with pytest.raises(ValueError, match="source must be the same"):
+        HeatADI.load(tmp_path / "state.npz", source=1.0)
+    with pytest.raises(ValueError, match="holds no"):
+        HeatResult.load(tmp_path / "state.npz")
+
+
+def test_run_calls_back_and_ends_where_it_should():
+    solver = HeatADI((9, 9), 0.1, 0.01)
+    seen = []
+
+    result = solver.run(1.0, callback=lambda s: seen.append(s.steps) or s.steps == 45, interval=15)
+
+    assert seen == [15, 30, 45]
+    assert (result.stop_reason, result.steps) == ("callback", 45)
+    assert solver.run(0.5).stop_reason == "reached"
+    assert solver.steps == 50
+    assert solver.run(0.3).steps == 50
+
+
+def test_result_tells_and_keeps(tmp_path):
+    result = HeatADI((4, 5, 6), (0.3, 0.2, 0.1), 0.01, initial=1.0).run(0.05)
+    result.save(tmp_path / "result.npz")
+    again = HeatResult.load(tmp_path / "result.npz")
+
+    np.testing.assert_array_equal(again.u, result.u)
+    assert again.spacing == result.spacing
+    assert (len(result.x), len(result.y), len(result.z)) == (6, 5, 4)
+    assert result.x[1] == 0.1
+    assert result.z[1] == 0.3
+    assert sum(result.seconds.values()) > 0
+    json.dumps(result.seconds)
+    assert "douglas-gunn" in result._repr_html_()
+
+
+def test_result_draws():
+    pytest.importorskip("matplotlib")
+    flat = HeatADI((6, 7), 0.1, 0.01, initial=lambda x, y: x + y).step().result()
+
+    assert len(flat.plot().axes) == 2
+    assert HeatADI((4, 6, 7), 0.1, 0.01).result().plot() is not None
+    with pytest.raises(AttributeError):
+        _ = flat.z
+
+
+def test_result_as_xarray():
+    pytest.importorskip("xarray")
+    array = HeatADI((6, 7), 0.1, 0.01, initial=1.0).step(2).result().to_xarray()
+
+    assert array.dims == ("y", "x")
+    assert array.attrs["steps"] == 2
+
+
+def test_overflow_is_an_error_and_the_state_is_kept(backend):
+    solver = HeatADI(
+        (6, 6), 0.1, 1.0, dtype=np.float32, source=1e37, boundary=Neumann(), device=backend
+    )
+
+    with pytest.raises(ConvergenceError, match="not finite after step") as caught:
+        solver.step(100)
+
+    assert caught.value.result.steps == solver.steps == 100
+    assert caught.value.result.stop_reason == "diverged"
+
+
+def test_data_that_spoil_later_leave_the_state(backend):
+    solver = HeatADI(
+        (6, 6), 0.1, 0.1, boundary=Dirichlet(lambda t: 1.0 if t < 0.45 else np.nan), device=backend
+    )
+    solver.step(4)
+    before = solver.u.copy()
+
+    with pytest.raises(ValueError, match=r"boundary x- must be finite at time 0\.5"):
+        solver.step()
+
+    assert solver.steps == 4
+    np.testing.assert_array_equal(solver.u, before)
+
+
+BAD = [
+    ({"shape": 5}, TypeError, "shape must be a tuple"),
+    ({"shape": (5,)}, ValueError, "2 or 3 axes"),
+    ({"shape": (5, 2)}, ValueError, "at least 3 along x"),
+    ({"shape": (5, 1)}, ValueError, "at least 2"),
+    ({"spacing": 0.0}, ValueError, "spacing must be positive"),
+    ({"spacing": (0.1, 0.1, 0.1)}, ValueError, "spacing must be a number or 2"),
+    ({"dt": -1.0}, ValueError, "dt must be positive"),
+    ({"dt": np.nan}, ValueError, "dt must be finite"),
+    ({"scheme": "crank"}, ValueError, "scheme must be one of"),
+    ({"shape": (5, 5, 5), "scheme": "wei2013"}, ValueError, "'douglas-gunn'"),
+    ({"dtype": int}, TypeError, "float32 or float64"),
+    ({"diffusivity": 0.0}, ValueError, "diffusivity must be positive"),
+    ({"diffusivity": np.ones((5, 6))}, ValueError, "shape"),
+    ({"diffusivity": -np.ones((5, 5))}, ValueError, "positive and finite"),
+    ({"boundary": 1.0}, TypeError, "boundary must be"),
+    ({"boundary": {"x": Dirichlet()}}, ValueError, "side y- must be given"),
+    ({"boundary": {"x": Dirichlet(), "y": 0.0}}, TypeError, "boundary y-"),
+    ({"boundary": {"x": Dirichlet(), "y": Dirichlet(), "w": 1}}, ValueError, "sides are x-"),
+    (
+        {"boundary": {"x": Dirichlet(), "x-": Dirichlet(), "y": Dirichlet()}},
+        ValueError,
+        "x- must be given once",
+    ),
+    (
+        {"boundary": {"x-": "periodic", "x+": Neumann(), "y": Dirichlet()}},
+        ValueError,
+        "both sides along x",
+    ),
+    ({"boundary": Robin(-1.0)}, ValueError, "coefficient must be at least 0"),
+    ({"boundary": Dirichlet(np.nan)}, ValueError, "must be finite"),
+    ({"boundary": Dirichlet(np.ones(7))}, ValueError, "must broadcast"),
+    ({"boundary": Dirichlet(lambda a, b, c, d: 0)}, TypeError, "function of"),
+    ({"source": np.ones((3, 5))}, ValueError, "source must broadcast"),
+    ({"initial": np.inf}, ValueError, "initial must be finite"),
+    ({"initial": lambda t: t}, TypeError, "initial must be"),
+    ({"kernels": "wei2013", "scheme": "douglas-gunn"}, ValueError, "kernels"),
+    ({"scheme": "wei2013", "boundary": Neumann()}, ValueError, "need Dirichlet"),
+    ({"scheme": "wei2013", "source": 1.0}, ValueError, "no source"),
+    ({"scheme": "wei2013", "diffusivity": np.ones((5, 5))}, ValueError, "is a number"),
+    ({"mapping": "C5"}, ValueError, "mapping must be one of"),
+    ({"memory": "shared"}, ValueError, "memory must be one of"),
+    ({"block": 100}, ValueError, "block must be one of"),
+    ({"threads": 0}, ValueError, "threads must be in"),
+    ({"device": "cuda:99"}, BackendError, "cuda"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "error", "message"), BAD, ids=lambda v: str(v)[:40])
+def test_wrong_parameters(wrong, error, message):
+    options = {"shape": (5, 5), "spacing": 0.1, "dt": 0.1} | wrong
+
+    with pytest.raises(error, match=message):
+        HeatADI(**options)
+
+
+def test_count_and_until_are_checked():
+    solver = HeatADI((5, 5), 0.1, 0.1)
+
+    with pytest.raises(ValueError, match="count must be at least 0"):
+        solver.step(-1)
+    with pytest.raises(ValueError, match="until must be finite"):
+        solver.run(np.inf)
+
+
+def test_u_is_read_only():
+    with pytest.raises(ValueError, match="read-only"):
+        HeatADI((5, 5), 0.1, 0.1).u[0, 0] = 1

@@ -1,0 +1,202 @@
+"""The finite-volume plate: exact temperatures, order, sides, counts, variants."""
+
+import numpy as np
+import pytest
+import relaxation_reference as reference
+
+import pysolvers
+from pysolvers import Dirichlet, Neumann, RedBlackSOR, Robin, solve_laplace
+
+HOT_TOP = {"y+": 1.0}
+VARIANTS = {"cpu": ("auto", "naive", "split")}
+EVERY = ("auto", "naive", "coalesced", "split", "shared", "atomic")
+
+
+def series(x, y):
+    """The plate with T = 1 on the top and 0 elsewhere."""
+    total = np.zeros(np.broadcast(x, y).shape)
+    for n in range(1, 400, 2):
+        k = n * np.pi
+        fall = np.exp(k * (y - 1)) * (1 - np.exp(-2 * k * y)) / (1 - np.exp(-2 * k))
+        total += 4 / k * np.sin(k * x) * fall
+    return total
+
+
+def error(n, backend):
+    """Largest error in the lower half."""
+    result = solve_laplace((n, n), boundary=HOT_TOP, tol=1e-12, device=backend)
+    lower = result.y < 0.5
+    exact = series(result.x[None], result.y[lower, None])
+    return np.abs(result.u[lower] - exact).max()
+
+
+def test_errors_are_those_of_second_order(backend):
+    errors = [error(n, backend) for n in (16, 32, 64)]
+
+    assert errors == pytest.approx([5.4e-4, 1.44e-4, 3.7e-5], rel=0.02)
+
+
+def test_temperatures_of_the_exact_solution(backend):
+    def four(u, j, i):
+        return u[j - 1 : j + 1, i - 1 : i + 1].mean()
+
+    coarse, fine = (
+        solve_laplace((n, n), boundary=HOT_TOP, tol=1e-12, device=backend).u for n in (64, 128)
+    )
+
+    assert four(fine, 64, 64) == pytest.approx(0.25, abs=1e-10)
+    values = [four(u, 3 * len(u) // 4, len(u) // 4) for u in (coarse, fine)]
+    assert (4 * values[1] - values[0]) / 3 == pytest.approx(0.4320283319, abs=2e-7)
+    assert fine[-1, 0] == pytest.approx(0.5, abs=0.01)  # a corner has both of its walls
+
+
+@pytest.mark.parametrize(
+    ("n", "tol"), [(128, 1e-8), pytest.param(512, 1e-4, marks=pytest.mark.slow)]
+)
+def test_optimal_parameter_needs_the_iterations_of_a_plain_code(n, tol, backend):
+    omega = 2 / (1 + np.sin(np.pi / n))
+    expected = reference.plate((n, n), (1, 1), (0, 0, 0, 1), 0.0, omega, tol=tol)[1]
+
+    plate = RedBlackSOR((n, n), boundary=HOT_TOP, device=backend)
+
+    assert plate.omega == pytest.approx(omega, rel=1e-14)
+    assert plate.solve(tol).iterations == pytest.approx(expected, rel=0.03)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 2), (2, 1), (3, 3), (7, 18), (33, 14), (64, 130)])
+def test_iterations_are_those_of_the_formulas(shape, backend, rng):
+    ny, nx = shape
+    sides = (*rng.normal(size=(2, ny)), *rng.normal(size=(2, nx)))
+    source = rng.normal(size=shape)
+    expected = reference.plate(shape, (1.3, 0.7), sides, source, 1.4, count=5)[0]
+
+    plate = RedBlackSOR(
+        shape,
+        extent=(1.3, 0.7),
+        boundary=dict(zip(("x-", "x+", "y-", "y+"), sides, strict=True)),
+        source=source,
+        omega=1.4,
+        device=backend,
+    ).iterate(5)
+
+    np.testing.assert_allclose(plate.u, expected, rtol=0, atol=1e-13 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(1, 1), (2, 1), (1, 5), (17, 30), (80, 131)])
+@pytest.mark.parametrize("sourced", [False, True])
+def test_all_variants_give_the_same_bits(shape, dtype, sourced, backend, rng):
+    options = {
+        "boundary": {"x-": 1.0, "y+": Neumann(0.3), "y-": Robin(2.0, 0.5)},
+        "source": rng.normal(size=shape) if sourced else 0.0,
+        "initial": rng.normal(size=shape),
+        "dtype": dtype,
+        "device": backend,
+    }
+
+    fields = [
+        RedBlackSOR(shape, variant=variant, **options).iterate(19).u
+        for variant in VARIANTS.get(backend, EVERY)
+    ]
+
+    for field in fields[1:]:
+        np.testing.assert_array_equal(field, fields[0])
+
+
+def test_variants_that_the_cpu_lacks():
+    with pytest.raises(pysolvers.BackendError, match="PS_UNSUPPORTED"):
+        RedBlackSOR((8, 8), variant="shared").iterate(1)
+
+
+def test_threads_do_not_change_a_bit(rng):
+    source = rng.normal(size=(150, 97))
+    results = [
+        solve_laplace((150, 97), source=source, tol=1e-6, threads=threads)
+        for threads in (1, 2, 3, 5)
+    ]
+
+    for result in results[1:]:
+        np.testing.assert_array_equal(result.u, results[0].u)
+        np.testing.assert_array_equal(result.history.measure, results[0].history.measure)
+
+
+def test_linear_profile_between_a_flux_and_a_temperature(backend):
+    """k T' = q at the hot side: exact, as is an insulated side."""
+    result = solve_laplace(
+        (9, 25),
+        extent=(2.0, 0.5),
+        conductivity=4.0,
+        boundary={"x-": Neumann(6.0), "x+": 1.0, "y-": Neumann(), "y+": Neumann()},
+        tol=1e-13,
+        device=backend,
+    )
+
+    exact = 1 + 1.5 * (2 - result.x)
+    np.testing.assert_allclose(result.u, np.broadcast_to(exact, (9, 25)), rtol=1e-11)
+
+
+def test_exchange_with_an_ambient(backend):
+    """Through half a wall of resistance 1/h and a plate of L/k."""
+    h, k, length = 3.0, 2.0, 1.5
+    result = solve_laplace(
+        (4, 30),
+        extent=(length, 1.0),
+        conductivity=k,
+        boundary={"x-": Robin(h, 10.0), "x+": Dirichlet(2.0), "y-": Neumann(), "y+": Neumann()},
+        tol=1e-13,
+        device=backend,
+    )
+    flux = 8 / (1 / h + length / k)
+
+    exact = 10 - flux * (1 / h + result.x / k)
+    np.testing.assert_allclose(result.u, np.broadcast_to(exact, (4, 30)), rtol=1e-10)
+
+
+def test_source_is_solved_to_second_order(backend):
+    """sin(pi x) sin(2 pi y) has the source 5 pi^2 k times itself."""
+    errors = []
+    for n in (16, 32):
+        result = solve_laplace(
+            (n, n),
+            conductivity=3.0,
+            source=lambda x, y: 15 * np.pi**2 * np.sin(np.pi * x) * np.sin(2 * np.pi * y),
+            tol=1e-12,
+            device=backend,
+        )
+        exact = np.sin(np.pi * result.x) * np.sin(2 * np.pi * result.y[:, None])
+        errors.append(np.abs(result.u - exact).max())
+
+    assert errors[0] / errors[1] == pytest.approx(4, rel=0.1)
+
+
+def test_optimal_parameter_of_other_plates_beats_its_neighbours(backend):
+    options = {
+        "extent": (1.0, 2.0),
+        "boundary": {"x-": 1.0, "y+": Neumann(), "y-": Neumann()},
+        "device": backend,
+    }
+    best = RedBlackSOR((40, 60), **options)
+    made = best.solve(1e-10).iterations
+
+    for omega in (best.omega - 0.05, min(best.omega + 0.05, 1.99)):
+        other = RedBlackSOR((40, 60), omega=omega, **options).solve(1e-10)
+        assert made < other.iterations
+
+
+def test_residual_is_relative_to_the_right_hand_side(backend):
+    one, many = (
+        RedBlackSOR((20, 30), boundary={"y+": top}, device=backend).iterate(7).residual
+        for top in (1.0, 1e6)
+    )
+
+    assert many == pytest.approx(one, rel=1e-10)
+
+
+def test_small_changes_are_not_convergence(backend):
+    """The stop test of the survey, a small update with a fixed parameter, stops too soon."""
+    plate = RedBlackSOR((512, 512), boundary=HOT_TOP, omega=1.85, device=backend)
+    result = plate.solve(1e-4, criterion="change", norm="max")
+
+    middle = result.u[255:257, 255:257].mean()
+    assert result.stop_reason == "converged"
+    assert abs(middle - 0.25) > 0.05

@@ -1,0 +1,83 @@
+"""Tables of repeated papers: as a terminal shows them, and as JSON."""
+
+import argparse
+import json
+from math import inf, nan
+
+import pytest
+
+from pysolvers._case_tables import Column, Table, add_report_arguments, report
+
+TABLE = Table(
+    "Title",
+    (Column("run"), Column("seconds", ".2f"), Column("share", ".0%")),
+    [("a", 1.0, 0.5), ("long", None, None), ("b", "none", inf)],
+    ("A note.",),
+)
+
+
+def arguments(folder, *options):
+    parser = argparse.ArgumentParser()
+    add_report_arguments(parser)
+    return parser.parse_args(["--output", str(folder), *options])
+
+
+@pytest.mark.parametrize(
+    ("cell", "form", "text"),
+    [(0.25, ".0%", "25%"), (3, "", "3"), ("x", ".2f", "x"), (None, ".2f", ""), (inf, ".1f", "inf")],
+)
+def test_column_writes_numbers_by_its_form(cell, form, text):
+    assert Column("head", form).text(cell) == text
+
+
+def test_lines_are_aligned():
+    assert list(TABLE.lines()) == [
+        "Title",
+        "run   seconds  share",
+        "a        1.00    50%",
+        "long",
+        "b        none   inf%",
+        "A note.",
+    ]
+
+
+def test_row_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="zip"):
+        list(Table("Title", (Column("one"),), [(1, 2)]).lines())
+
+
+def test_report_prints_and_writes_everything(tmp_path, capsys):
+    table = Table("Second", (Column("x"),), [(nan,), (-inf,), (2,)])
+
+    report(arguments(tmp_path / "a" / "b"), "name", "The paper", [TABLE, table], facts={"n": 3})
+
+    said = capsys.readouterr()
+    assert said.out.startswith("The paper\nhere: ")
+    assert said.out.endswith("\nSecond\nx\nnan\n-inf\n2\n")
+    assert said.err == f"wrote {tmp_path / 'a' / 'b' / 'name.json'}\n"
+    told = json.loads((tmp_path / "a" / "b" / "name.json").read_text(), parse_constant=pytest.fail)
+    assert told["title"] == "The paper"
+    assert told["n"] == 3
+    assert {"gpu", "machine"} <= set(told)
+    first, second = told["tables"]
+    assert first["columns"][1] == {"name": "seconds", "form": ".2f"}
+    assert first["rows"] == [["a", 1.0, 0.5], ["long", None, None], ["b", "none", "inf"]]
+    assert first["notes"] == ["A note."]
+    assert second["rows"] == [["nan"], ["-inf"], [2]]
+
+
+def test_pictures_are_drawn_unless_they_are_not_wanted(tmp_path, capsys):
+    figure = argparse.Namespace(savefig=lambda path, dpi: path.write_bytes(b"picture"))
+    pictures = {"part": lambda: figure}
+
+    report(arguments(tmp_path, "--no-plot"), "name", "The paper", [], pictures=pictures)
+    assert not list(tmp_path.glob("*.png"))
+    report(arguments(tmp_path), "name", "The paper", [], pictures=pictures)
+    assert (tmp_path / "name-part.png").read_bytes() == b"picture"
+
+    def missing():
+        raise ImportError("matplotlib")
+
+    capsys.readouterr()
+    report(arguments(tmp_path), "name", "The paper", [], pictures={"other": missing})
+    assert "no picture: matplotlib is not installed" in capsys.readouterr().err
