@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._data import NodeData
 from .._state import make_state
-from ._data import NodeData
 from ._settings import Settings
 from .problem import SIDES, GridData
 

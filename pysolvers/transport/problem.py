@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._boundary import Boundary, Dirichlet, Neumann
 from .._checks import require
-from ._data import NodeData, dependence
+from .._data import NodeData, dependence
 
 __all__ = ["SIDES", "ConvectionDiffusion"]
 
