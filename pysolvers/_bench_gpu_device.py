@@ -126,6 +126,12 @@ class Clock:
         return seconds
 
 
+def device_bandwidth() -> float:
+    """Return the bytes a second, read and written, of a copy of 1 GiB on the device."""
+    runs = Clock().floors_and_times(_nothing, 1.0, 5)
+    return 1.0 / median(floor for floor, _ in runs)
+
+
 def _nothing() -> None:
     """Enqueue nothing."""
 

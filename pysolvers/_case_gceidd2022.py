@@ -5,11 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from . import _backends
-from ._bench_gpu_device import require_cupy
+from ._bench_gpu_device import device_bandwidth, require_cupy
 from ._case_gceidd2022_speed import (
     STRIPS,
     StepTime,
-    copy_bandwidth,
     make_clock,
     solve_seconds,
     step_time,
@@ -20,13 +19,13 @@ from ._progress import progress
 from .papers.gceidd2022 import GRIDS
 from .papers.gceidd2022_runs import (
     METHODS,
-    Curves,
     channel_curves,
     courant_curves,
     front_curves,
     strip_curves,
     table_entries,
 )
+from .plots.curves import Curves
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -140,7 +139,7 @@ def _speed_tables(*, quick: bool) -> Iterator[Table]:
     yield _parts(paper, grids[-2:])
     yield _strategies(grids[-1])
     yield _against(paper, fused, grids)
-    yield _fused(paper, fused, copy_bandwidth())
+    yield _fused(paper, fused, device_bandwidth())
 
 
 def _s(cells: int) -> list[int]:

@@ -152,9 +152,3 @@ def _peer(name: str, case: GpuCase, system: list[Any], clock: Clock) -> float:
 def make_clock() -> Clock:
     """Return a clock on the current stream."""
     return Clock(_COPY_BYTES)
-
-
-def copy_bandwidth() -> float:
-    """Return the bytes a second, read and written, of a copy of 1 GiB."""
-    runs = Clock().floors_and_times(lambda: None, 1.0, 5)
-    return 1.0 / float(np.median([floor for floor, _ in runs]))

@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _backends
 from ._bench_copy import cpu_bandwidth
-from ._case_gceidd2022_speed import copy_bandwidth as gpu_bandwidth
+from ._bench_gpu_device import device_bandwidth
 from ._case_tables import Column, Table, add_report_arguments, report
 from ._progress import progress
 from .papers.lmsor2012 import (
@@ -66,7 +66,7 @@ def run_lmsor2012(args: argparse.Namespace) -> int:
 def _bandwidth(device: str, *, quick: bool) -> float:
     if device == "cpu":
         return cpu_bandwidth(2**16 if quick else 2**25)
-    return gpu_bandwidth()
+    return device_bandwidth()
 
 
 def _seconds(size: int, kernel: str, device: str, *, quick: bool) -> float:
@@ -243,8 +243,7 @@ _PEERS = {
 
 def _picture(times: dict[tuple[str, int], float], sizes: Sequence[int]) -> Callable[[], Any]:
     def draw() -> Any:
-        from .papers.gceidd2022_runs import Curves
-        from .plots.curves import plot_curves
+        from .plots.curves import Curves, plot_curves
 
         rates = Curves("Red-black relaxation", "sqrt(N)", "millions of nodes a second")
         for kernel in _KERNELS:

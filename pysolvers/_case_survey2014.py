@@ -15,7 +15,7 @@ import numpy as np
 
 from . import _backends
 from ._bench_copy import cpu_bandwidth
-from ._case_gceidd2022_speed import copy_bandwidth as gpu_bandwidth
+from ._bench_gpu_device import device_bandwidth
 from ._case_tables import Column, Table, add_report_arguments, report
 from ._errors import ConvergenceError
 from ._progress import progress
@@ -82,7 +82,7 @@ def run_survey2014(args: argparse.Namespace) -> int:
     reason = _backends.unavailable_reason("cuda")
     grids = GRIDS[:1] if args.quick else GRIDS[:4] if reason else GRIDS
     variants = tuple(v for v in VARIANTS if not reason or v.device == "cpu")
-    bandwidth = cpu_bandwidth(2**16 if args.quick else 2**25) if reason else gpu_bandwidth()
+    bandwidth = cpu_bandwidth(2**16 if args.quick else 2**25) if reason else device_bandwidth()
     tables = [_accuracy_table((16, 32) if args.quick else (16, 32, 64))]
     pictures = {}
     for dtype in DTYPES:
@@ -189,8 +189,7 @@ def _picture(
     dtype: str,
 ) -> Callable[[], Any]:
     def draw() -> Any:
-        from .papers.gceidd2022_runs import Curves
-        from .plots.curves import plot_curves
+        from .plots.curves import Curves, plot_curves
 
         curves = Curves(f"An iteration, {dtype}", "cells a side", "seconds")
         for v in variants:

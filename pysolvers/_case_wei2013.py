@@ -10,7 +10,7 @@ import numpy as np
 
 from . import _backends
 from ._bench_copy import cpu_bandwidth
-from ._case_gceidd2022_speed import copy_bandwidth as gpu_bandwidth
+from ._bench_gpu_device import device_bandwidth
 from ._case_tables import Column, Table, add_report_arguments, report
 from ._progress import progress
 from .papers.wei2013 import (
@@ -149,7 +149,7 @@ def _device_tables(
     yield _difference_table(grids[:1] if quick else grids)
     yield _parts_table(grids[-1] if quick else _PARTS_GRID)
     cases = _QUICK_FUSED if quick else _FUSED
-    yield _fused_table("cuda", cases, gpu_bandwidth(), paper)
+    yield _fused_table("cuda", cases, device_bandwidth(), paper)
     yield _peer_table(64 if quick else 4096)
 
 

@@ -5,7 +5,7 @@ misprints, are those found for its tables: see the page on GCEIDD.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import ConvergenceError
+from ..plots.curves import Curves
 from ..transport import GCEIDD, ConvectionDiffusion
 from .gceidd2022 import (
     GRIDS,
@@ -28,7 +29,6 @@ from .gceidd2022 import (
 
 __all__ = [
     "METHODS",
-    "Curves",
     "TableEntry",
     "channel_curves",
     "courant_curves",
@@ -80,31 +80,6 @@ class TableEntry:
     published: float
     printed: float
     found: float
-
-
-@dataclass(frozen=True, slots=True)
-class Curves:
-    """What one figure shows.
-
-    Parameters
-    ----------
-    title, x, y : str
-        Title, and what the axes tell.
-    lines : dict of str to (list of float, list of float)
-        Points by name of the method; what diverged is left out.
-    """
-
-    title: str
-    x: str
-    y: str
-    lines: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
-
-    def add(self, name: str, x: float, y: float) -> None:
-        """Append a point unless it is not finite."""
-        if np.isfinite(y):
-            line = self.lines.setdefault(name, ([], []))
-            line[0].append(float(x))
-            line[1].append(float(y))
 
 
 def table_entries(

@@ -1,38 +1,50 @@
 """Figures of curves side by side."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["plot_curves"]
-
-Points = tuple[Sequence[float], Sequence[float]]
+__all__ = ["Curves", "plot_curves"]
 
 
-class _Curves(Protocol):
-    """What one plot shows: its title, what its axes tell, and its lines by name."""
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """What one figure shows.
 
-    @property
-    def title(self) -> str: ...
-    @property
-    def x(self) -> str: ...
-    @property
-    def y(self) -> str: ...
-    @property
-    def lines(self) -> Mapping[str, Points]: ...
+    Parameters
+    ----------
+    title, x, y : str
+        Title, and what the axes tell.
+    lines : dict of str to (list of float, list of float)
+        Points by name of the method; what diverged is left out.
+    """
+
+    title: str
+    x: str
+    y: str
+    lines: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
+
+    def add(self, name: str, x: float, y: float) -> None:
+        """Append a point unless it is not finite."""
+        if isfinite(y):
+            line = self.lines.setdefault(name, ([], []))
+            line[0].append(float(x))
+            line[1].append(float(y))
 
 
 def plot_curves(
-    plots: Sequence[_Curves], *, log: tuple[bool, bool] = (False, False), columns: int = 2
+    plots: Sequence[Curves], *, log: tuple[bool, bool] = (False, False), columns: int = 2
 ) -> "Figure":
     """Draw curves, one plot beside the other.
 
     Parameters
     ----------
-    plots : sequence of objects with title, x, y and lines
-        What they show; the lines by name, each its x and its y.
+    plots : sequence of Curves
+        What they show.
     log : (bool, bool), default: (False, False)
         Whether the axes are logarithmic, that of x to base 2.
     columns : int, default: 2

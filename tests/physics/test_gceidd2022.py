@@ -9,13 +9,13 @@ from pysolvers import _case_gceidd2022 as case
 from pysolvers._case_gceidd2022_speed import StepTime, step_time, strip_counts
 from pysolvers.papers.gceidd2022_runs import (
     METHODS,
-    Curves,
     channel_curves,
     courant_curves,
     front_curves,
     strip_curves,
     table_entries,
 )
+from pysolvers.plots.curves import Curves
 
 # How far what we find may be from the paper, as a reference program is on 32 and 64 nodes.
 BOUNDS = {
@@ -138,7 +138,7 @@ def test_tables_of_speed_have_the_published_numbers(monkeypatch):
     monkeypatch.setattr(case, "require_cupy", lambda: FakeCupy)
     monkeypatch.setattr(case, "make_clock", lambda: FakeCupy.cuda.streams)
     monkeypatch.setattr(case, "solve_seconds", solves)
-    monkeypatch.setattr(case, "copy_bandwidth", lambda: 4e12)
+    monkeypatch.setattr(case, "device_bandwidth", lambda: 4e12)
 
     gains, parts, strategies, against, fused = check_shapes(case._speed_tables(quick=False))
     assert [row[3::3] for row in gains.rows] == [

@@ -106,7 +106,7 @@ def test_tables_of_the_device_have_the_published_numbers(monkeypatch):
     monkeypatch.setattr(case, "heated_plate", plate)
     monkeypatch.setattr(case, "step_seconds", lambda *_: StepTime(1e-3, parts))
     monkeypatch.setattr(case, "relative_difference", lambda *_, **__: 1e-6)
-    monkeypatch.setattr(case, "gpu_bandwidth", lambda: 4e12)
+    monkeypatch.setattr(case, "device_bandwidth", lambda: 4e12)
     monkeypatch.setattr(case, "_jax_seconds", _no_peer)
     grids = (1024, 4096)
     paper = case._paper_seconds(grids)
