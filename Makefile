@@ -49,10 +49,11 @@ test: $(PACKAGE) $(VENV)/test.stamp
 test-all: $(PACKAGE) $(VENV)/test.stamp
 	$(BIN)/pytest -m ""
 
+# libstdc++ is there from the start, or the sanitizer stops at the first exception of a C++ module.
 test-asan: $(ASAN)/package.stamp
 	$(ASAN)/bin/pytest tests/c
-	LD_PRELOAD=$$($(CC) -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 \
-	    UBSAN_OPTIONS=halt_on_error=1 $(ASAN)/bin/pytest tests/unit
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" \
+	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 $(ASAN)/bin/pytest tests/unit
 
 test-gpu: $(GPU_READY)
 	$(GPU_PYTHON) -m pytest -m "gpu and not slow" --require-backend cpu,cuda $(GPU_TESTS)
