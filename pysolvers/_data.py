@@ -12,7 +12,7 @@ __all__ = ["NodeData", "dependence"]
 Array = NDArray[np.float64]
 
 
-def dependence(name: str, value: object, axes: str = "xy") -> str:
+def dependence(name: str, value: Any, axes: str = "xy") -> str:
     """Return what a value depends on: time, place, both or, if it is no function, nothing.
 
     Parameters
@@ -37,16 +37,20 @@ def dependence(name: str, value: object, axes: str = "xy") -> str:
     """
     if not callable(value):
         return ""
-    try:
-        parameters = inspect.signature(value).parameters.values()
-    except ValueError:
-        raise TypeError(f"{name}: the arguments of {value!r} cannot be told") from None
-    needed = sum(p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
+    needed = value.nin if isinstance(value, np.ufunc) else _needed_arguments(name, value)
     calls = {1: "t", len(axes): axes, len(axes) + 1: axes + "t"}
     if needed not in calls:
         place = ", ".join(axes)
         raise TypeError(f"{name} must be a function of (t), ({place}) or ({place}, t): {value!r}")
     return calls[needed]
+
+
+def _needed_arguments(name: str, function: Callable[..., Any]) -> int:
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:
+        raise TypeError(f"{name}: the arguments of {function!r} cannot be told") from None
+    return sum(p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
 
 
 class NodeData:

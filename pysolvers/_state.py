@@ -13,7 +13,7 @@ from ._errors import BackendError, raise_for_status
 from ._shadows import address_of, shadow
 from ._streams import PER_THREAD
 
-__all__ = ["DeviceState", "HostState", "State", "make_state"]
+__all__ = ["DeviceState", "HostState", "State", "make_state", "read_only"]
 
 Array = NDArray[Any]
 Layout = tuple[tuple[int, ...], Any]
@@ -188,3 +188,10 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
     block = np.zeros(size + _CACHE_LINE, np.uint8)
     start = -block.ctypes.data % _CACHE_LINE
     return block[start : start + size].view(empty.dtype).reshape(shape)
+
+
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a view of an array that cannot be written."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._files import read_npz, write_npz
+from .._html import html_table
 from . import _fields
 
 if TYPE_CHECKING:
@@ -294,8 +295,7 @@ class CavityResult:
             f"at ({vortex.x:.4f}, {vortex.y:.4f})",
             "time": f"{sum(self.seconds.values()):.2f} s, {self.threads} threads, {self.kernel}",
         }
-        cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
-        return f"<table><caption>Lid-driven cavity</caption>{cells}</table>"
+        return html_table("Lid-driven cavity", rows)
 
 
 _FACTS = (

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
 from .._progress import IterationBar
+from .._state import read_only
 from . import _fields
 from ._control import INTERVAL, StepControl
 from ._poisson import solve_poisson
@@ -156,7 +157,7 @@ class LidDrivenCavity:
     @property
     def psi(self) -> Array:
         """Streamfunction now: shape (n, n), a read-only view."""
-        return _read_only(self._fields.values()[0])
+        return read_only(self._fields.values()[0])
 
     @property
     def omega(self) -> Array:
@@ -164,7 +165,7 @@ class LidDrivenCavity:
 
         The corners have no meaning.
         """
-        return _read_only(self._fields.values()[1])
+        return read_only(self._fields.values()[1])
 
     @property
     def u(self) -> Array:
@@ -463,9 +464,3 @@ class LidDrivenCavity:
         return CavityHistory(
             table[:, 0].astype(np.int64), table[:, 1].copy(), table[:, 2].copy(), table[:, 3].copy()
         )
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

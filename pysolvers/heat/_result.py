@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import read_npz, write_npz
+from .._html import html_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -156,8 +157,7 @@ class HeatResult:
             "T": f"{self.u.min():.6g} to {self.u.max():.6g}",
             "seconds": f"{sum(self.seconds.values()):.3g}, {self.backend}, {self.kernel}",
         }
-        cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
-        return f"<table><caption>Heat conduction</caption>{cells}</table>"
+        return html_table("Heat conduction", rows)
 
 
 _FACTS = (

@@ -2,18 +2,19 @@
 
 import os
 from collections.abc import Callable, Sequence
-from math import ceil, isfinite
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._boundary import Dirichlet
-from .._checks import index, require, require_finite
+from .._checks import index, require
 from .._data import NodeData, dependence
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
-from .._progress import IterationBar
+from .._state import read_only
+from .._stepping import run_until
 from ._result import HeatResult
 from ._settings import HeatSettings, per_axis
 from ._sides import Grid, Side, boundary_by_side
@@ -183,9 +184,7 @@ class HeatADI:
     @property
     def u(self) -> NDArray[Any]:
         """Temperature now: a read-only view."""
-        view = self._state.t.view()
-        view.flags.writeable = False
-        return view
+        return read_only(self._state.t)
 
     @property
     def time(self) -> float:
@@ -268,20 +267,16 @@ class HeatADI:
         ConvergenceError, ValueError
             As in `step`.
         """
-        require_finite("until", until)
-        interval = index("interval", interval, 1)
-        end = ceil(until / self._grid.dt * (1 - 1e-12) - 1e-9)
-        with IterationBar(progress, "HeatADI") as bar:
-            while self._steps < end:
-                made = self._steps
-                stop = made - made % interval + interval
-                # Without anybody who looks on, in as few calls as may be.
-                near = stop if callback is not None else made + self._state.most_steps
-                self.step(min(near, end) - made)
-                bar.update(self._steps - made, self.time)
-                if callback is not None and self._steps == stop and callback(self):
-                    return self.result("callback")
-        return self.result("reached")
+        reason = run_until(
+            self,
+            until,
+            self._grid.dt,
+            self._state.most_steps,
+            callback=callback,
+            interval=interval,
+            progress=progress,
+        )
+        return self.result(reason)
 
     def result(self, stop_reason: str = "running") -> HeatResult:
         """Return the state now as a result of its own.

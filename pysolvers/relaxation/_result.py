@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import read_npz, write_npz
+from .._html import html_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -165,8 +166,7 @@ class RelaxationResult:
             "time": f"{self.seconds['iterations']:.3g} s, {speed:.4g} million updates a second",
             "backend": f"{self.backend}, {self.kernel}, {self.threads} threads",
         }
-        cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
-        return f"<table><caption>{self.title}</caption>{cells}</table>"
+        return html_table(self.title, rows)
 
 
 _FACTS = (

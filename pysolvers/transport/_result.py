@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import read_npz, write_npz
+from .._html import html_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -164,8 +165,7 @@ class TransportResult:
             "range of u": f"{self.u.min():.6g} to {self.u.max():.6g}",
             "run time": f"{sum(self.seconds.values()):.2f} s, {self.kernel}",
         }
-        cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in rows.items())
-        return f"<table><caption>Convection and diffusion</caption>{cells}</table>"
+        return html_table("Convection and diffusion", rows)
 
 
 _FACTS = (

@@ -2,16 +2,16 @@
 
 import os
 from collections.abc import Callable
-from math import ceil
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import index, require_finite
+from .._checks import index
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
-from .._progress import IterationBar
+from .._state import read_only
+from .._stepping import run_until
 from ._limits import courant, diffusion_number
 from ._result import TransportResult
 from ._settings import Settings
@@ -161,9 +161,7 @@ class GCEIDD:
     @property
     def u(self) -> NDArray[Any]:
         """Solution now: shape (ny + 1, nx + 1), a read-only view."""
-        view = self._state.u.view()
-        view.flags.writeable = False
-        return view
+        return read_only(self._state.u)
 
     @property
     def time(self) -> float:
@@ -248,20 +246,16 @@ class GCEIDD:
         ConvergenceError
             As in `step`.
         """
-        require_finite("until", until)
-        interval = index("interval", interval, 1)
-        end = ceil(until / self._settings.dt * (1 - 1e-12) - 1e-9)
-        with IterationBar(progress, "GCEIDD", "time") as bar:
-            while self._steps < end:
-                made = self._steps
-                stop = made - made % interval + interval
-                # Without anybody who looks on, in as few calls as may be.
-                near = stop if callback is not None else made + self._state.most_steps
-                self.step(min(near, end) - made)
-                bar.update(self._steps - made, self.time)
-                if callback is not None and self._steps == stop and callback(self):
-                    return self.result("callback")
-        return self.result("reached")
+        reason = run_until(
+            self,
+            until,
+            self._settings.dt,
+            self._state.most_steps,
+            callback=callback,
+            interval=interval,
+            progress=progress,
+        )
+        return self.result(reason)
 
     def result(self, stop_reason: str = "running") -> TransportResult:
         """Return the state now as a result of its own.
