@@ -7,6 +7,8 @@ make it wait for what its library still has to do.
 
 import importlib
 import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from threading import Lock
 from typing import Any
@@ -61,6 +63,10 @@ class Library:
 
     def check(self, name: str, value: Any) -> None:
         """Raise TypeError for an array whose values are not what lies in its memory."""
+
+    def lending(self) -> AbstractContextManager[None]:
+        """Return a context in which the library may lend an array."""
+        return nullcontext()
 
     def stream(self, value: Any, ordinal: int) -> Stream:
         """Return the caller's current stream."""
@@ -118,17 +124,22 @@ class _Jax(Library):
     mutable = False
     ordered = False
 
+    def lending(self) -> AbstractContextManager[None]:
+        return _current_device_kept()
+
     def stream(self, value: Any, ordinal: int) -> Stream:
         (device,) = value.devices()
         return Stream(device.get_stream_for_external_ready_events(), device)
 
     def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
         (device,) = like.devices()
-        return sys.modules["jax"].numpy.empty(shape, like.dtype, device=device)
+        with _current_device_kept():
+            return sys.modules["jax"].numpy.empty(shape, like.dtype, device=device)
 
     def publish(self, result: Any, stream: Stream, ordinal: int, backend: Any) -> Any:
         dlpack = importlib.import_module("jax.dlpack")
-        return dlpack.from_dlpack(_Pending(result, stream, ordinal, backend))
+        with _current_device_kept():
+            return dlpack.from_dlpack(_Pending(result, stream, ordinal, backend))
 
 
 class _Numba(Library):
@@ -182,19 +193,40 @@ def _library_of_type(kind: Any) -> Library:
     return next((_LIBRARIES[root] for root in roots if root in _LIBRARIES), _OTHER)
 
 
-@cache
-def _memory_view() -> Any:
-    """Return what makes a StridedMemoryView, called with an array and a stream."""
-    for module in ("cuda.core.utils", "cuda.core.experimental.utils"):
+def _of_cuda_core(module: str, name: str) -> Any:
+    """Return something of the package cuda-core, old or new."""
+    reason: Exception
+    for package in ("cuda.core", "cuda.core.experimental"):
         try:
-            kind = importlib.import_module(module).StridedMemoryView
-        except ImportError as error:
+            return getattr(importlib.import_module(package + module), name)
+        except (ImportError, AttributeError) as error:
             reason = error
-        else:
-            return getattr(kind, "from_any_interface", kind)
     raise BackendError(
         f"GPU arrays need the package cuda-core (pip install 'pysolvers[cuda]'): {reason}"
     )
+
+
+@cache
+def _memory_view() -> Any:
+    """Return what makes a StridedMemoryView, called with an array and a stream."""
+    kind = _of_cuda_core(".utils", "StridedMemoryView")
+    return getattr(kind, "from_any_interface", kind)
+
+
+@cache
+def _device() -> Any:
+    """Return the class whose instance without arguments is the current device."""
+    return _of_cuda_core("", "Device")
+
+
+@contextmanager
+def _current_device_kept() -> Iterator[None]:
+    """Undo that JAX leaves the device of the last array current."""
+    before = _device()()
+    try:
+        yield
+    finally:
+        before.set_current()
 
 
 def view(name: str, value: Any, stream: Stream) -> Array:
@@ -218,7 +250,8 @@ def view(name: str, value: Any, stream: Stream) -> Array:
     BackendError
         If cuda-core is missing.
     """
-    library_of(value).check(name, value)
+    library = library_of(value)
+    library.check(name, value)
     if not hasattr(value, "__dlpack_device__"):
         interface = value.__cuda_array_interface__
         size = np.dtype(interface["typestr"]).itemsize
@@ -227,7 +260,8 @@ def view(name: str, value: Any, stream: Stream) -> Array:
         if 0 in interface["shape"]:
             return np.empty(interface["shape"], interface["typestr"])
     try:
-        seen = _memory_view()(value, stream_ptr=stream.number)
+        with library.lending():
+            seen = _memory_view()(value, stream_ptr=stream.number)
         dtype = seen.dtype
     except (BufferError, NotImplementedError) as error:
         raise TypeError(f"{name}: cannot use this {kind_of(value)}: {error}") from error
