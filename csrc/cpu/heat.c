@@ -81,8 +81,7 @@ plan(run *r, const ps_heat *h)
         }
         else {
             s->rhs = PS_HEAT_FROM_WEI;
-            s->theta = 1;
-            s->extra = 2 * h->ratio[1 - axis];
+            s->theta = 1 / (1 + 2 * h->ratio[1 - axis]);
             s->from = axis == 0 ? h->t : h->w;
             s->to = axis == 0 ? h->w : h->t;
         }

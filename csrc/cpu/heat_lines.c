@@ -70,7 +70,7 @@ row_of(const ps_heat_sweep *s, int64_t i)
 {
     const ps_heat_side *const side = s->h->side[s->axis];
     const double r = s->theta * s->h->ratio[s->axis];
-    row e = {r, r, 1 + s->extra};
+    row e = {r, r, 1};
 
     if (i == 0 && side[0].kind == PS_HEAT_FLUX) {
         e.sum += s->theta * side[0].exchange;

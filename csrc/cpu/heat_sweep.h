@@ -22,9 +22,10 @@ typedef enum { PS_HEAT_FROM_MEMORY, PS_HEAT_FROM_DG, PS_HEAT_FROM_WEI } ps_heat_
  *   u_i = multiplier u_{i-1} + weight d_i,   x_i = upper x_{i+1} + share u_i
  *
  * where u and x beyond the ends are the values given there. With 1 as the sum of a row,
- * multiplier and weight add up to 1, and upper and share, in float32, too: rounding does
- * not let a field drift. If periodic, x_i has `far` x_last added and the last row, which
- * has no multiplier and no upper, `bottom` u_i to d_last. */
+ * multiplier and weight add up to 1, and upper and share, in float32, too, so that all
+ * may be told as what it differs from one number by. If periodic, x_i has `far` x_last
+ * added and the last row, which has no multiplier and no upper, `bottom` u_i to d_last.
+ */
 enum {
     PS_HEAT_MULTIPLIER,
     PS_HEAT_WEIGHT,
@@ -35,8 +36,8 @@ enum {
     PS_HEAT_TABLES
 };
 
-/* Row i of a line is 1 + theta (r_- + r_+) + extra on the diagonal and -theta r_-, -theta
- * r_+ beside it. Lines are told by their nodes along the two other axes, of which `inner`
+/* Row i of a line is 1 + theta (r_- + r_+) on the diagonal and -theta r_-, -theta r_+
+ * beside it. Lines are told by their nodes along the two other axes, of which `inner`
  * is nearer to x. */
 typedef struct {
     const ps_heat *h;
@@ -49,7 +50,7 @@ typedef struct {
     int64_t inner_start; /* where bands are counted from: at most inner_first */
     int64_t lead; /* rows that the first chunk of a line has less than the others */
     int width;    /* lanes of a band */
-    double theta, extra;
+    double theta;
     const void *tables; /* PS_HEAT_TABLES of `rows` values of dtype; k must be null */
     ps_heat_rhs rhs;
     const void *from;

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from pysolvers import Dirichlet, HeatADI, Neumann, Robin
+from pysolvers.papers.wei2013 import relative_difference
 
 _cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
 pytestmark = pytest.mark.gpu
@@ -99,17 +100,18 @@ def test_float32_stays_near_the_cpu(shape):
     assert np.linalg.norm(here.u - there.u) < 3e-6 * np.linalg.norm(there.u)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n", [2048, 4096, 8192])
-def test_float32_of_large_grids(n):
-    x = np.linspace(0, 1, n)
-    start = 1 + np.sin(9 * x) * np.cos(7 * x[:, None])
-    here, there = pair((n, n), 100.0, initial=start, dtype=np.float32)
+LARGE_GRIDS = [1024, 2048, *(pytest.param(n, marks=pytest.mark.slow) for n in (4096, 8192))]
 
-    here.step(100)
-    there.step(100)
 
-    assert np.linalg.norm(here.u - there.u) < 3e-6 * np.linalg.norm(there.u)
+@pytest.mark.parametrize("n", LARGE_GRIDS)
+@pytest.mark.parametrize("scheme", ["peaceman-rachford", "wei2013"])
+def test_float32_of_a_heated_plate(n, scheme):
+    assert relative_difference(n, scheme=scheme) < 3e-6
+
+
+@pytest.mark.parametrize("n", LARGE_GRIDS)
+def test_float32_of_a_heated_plate_by_the_kernels_of_the_paper(n):
+    assert relative_difference(n, kernels="wei2013", mapping="C4") < 3e-6
 
 
 @pytest.mark.parametrize("shape", [(3, 3, 3), (5, 33, 40), (20, 7, 65), (40, 50, 60)], ids=str)
