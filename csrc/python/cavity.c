@@ -18,15 +18,9 @@ static const char *const stages[] = {PS_STAGE_LIST(PS_TEXT_)};
 static int
 borrow_field(PyObject *object, const char *name, int64_t *nodes, double **data)
 {
-    if (!PyArray_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "%s: need an ndarray, got %s", name,
-                     Py_TYPE(object)->tp_name);
-        return -1;
-    }
-    PyArrayObject *const array = (PyArrayObject *)object;
-    if (PyArray_TYPE(array) != NPY_DOUBLE || !PyArray_ISCARRAY(array)) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: need writeable float64 in C order and native bytes", name);
+    PyArrayObject *const array = operand_block(object, name, NPY_DOUBLE, 1);
+
+    if (array == NULL) {
         return -1;
     }
     if (PyArray_NDIM(array) != 2 || PyArray_DIM(array, 0) != PyArray_DIM(array, 1) ||

@@ -14,26 +14,6 @@ static const char *const memories[] = {PS_HEAT_MEMORY_LIST(PS_TEXT_)};
 static const char *const stages[] = {PS_HEAT_STAGE_LIST(PS_TEXT_)};
 #undef PS_TEXT_
 
-/* An array of the dtype `type`, contiguous and aligned; null with an exception. */
-static PyArrayObject *
-values_of(PyObject *object, const char *name, int type, int writes)
-{
-    if (!PyArray_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "%s: need an ndarray, got %s", name,
-                     Py_TYPE(object)->tp_name);
-        return NULL;
-    }
-    PyArrayObject *const array = (PyArrayObject *)object;
-    if (PyArray_TYPE(array) != type || !PyArray_ISCARRAY_RO(array) ||
-        (writes && !PyArray_ISWRITEABLE(array))) {
-        PyErr_Format(PyExc_TypeError,
-                     "%s: need the dtype of t in C order and native bytes%s", name,
-                     writes ? ", writeable" : "");
-        return NULL;
-    }
-    return array;
-}
-
 /* Sizes, dtype and data of t. */
 static int
 borrow_t(PyObject *object, ps_heat *h, int *type)
@@ -43,7 +23,7 @@ borrow_t(PyObject *object, ps_heat *h, int *type)
         PyErr_SetString(PyExc_TypeError, "t: need float32 or float64");
         return -1;
     }
-    PyArrayObject *const t = values_of(object, "t", *type, 1);
+    PyArrayObject *const t = operand_block(object, "t", *type, 1);
     if (t == NULL) {
         return -1;
     }
@@ -72,7 +52,7 @@ borrow_field(PyObject *object, const char *name, const ps_heat *h, int type, int
              void **data)
 {
     PyArrayObject *const array =
-        object == Py_None ? NULL : values_of(object, name, type, writes);
+        object == Py_None ? NULL : operand_block(object, name, type, writes);
 
     if (array == NULL) {
         return object == Py_None && !writes ? 0 : -1;
@@ -100,7 +80,7 @@ borrow_pool(PyObject *object, const char *name, int type, pool *p)
     if (object == Py_None) {
         return 0;
     }
-    PyArrayObject *const array = values_of(object, name, type, 0);
+    PyArrayObject *const array = operand_block(object, name, type, 0);
     if (array == NULL) {
         return -1;
     }

@@ -138,6 +138,28 @@ operand_matrix(uint32_t flags, PyObject *lower, PyObject *diag, PyObject *upper,
     return 0;
 }
 
+PyArrayObject *
+operand_block(PyObject *object, const char *name, int type, int writes)
+{
+    if (!PyArray_Check(object)) {
+        PyErr_Format(PyExc_TypeError, "%s: need an ndarray, got %s", name,
+                     Py_TYPE(object)->tp_name);
+        return NULL;
+    }
+
+    PyArrayObject *const array = (PyArrayObject *)object;
+    if (PyArray_TYPE(array) != type || !PyArray_ISCARRAY_RO(array) ||
+        (writes && !PyArray_ISWRITEABLE(array))) {
+        PyArray_Descr *const wanted = PyArray_DescrFromType(type);
+
+        PyErr_Format(PyExc_TypeError, "%s: need %S in C order and native bytes%s", name,
+                     (PyObject *)wanted, writes ? ", writeable" : "");
+        Py_XDECREF(wanted);
+        return NULL;
+    }
+    return array;
+}
+
 int
 operand_info(PyObject *object, int64_t systems, int32_t **info)
 {

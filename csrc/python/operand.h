@@ -27,6 +27,10 @@ int operand_match(const operand *op, const operand *like, int64_t rows);
 int operand_matrix(uint32_t flags, PyObject *lower, PyObject *diag, PyObject *upper,
                    ps_tridiag *t);
 
+/* The array, all of it in one block: of a NumPy type, in C order, aligned and in native
+ * bytes, and to be written if `writes`; null with an exception. Borrowed. */
+PyArrayObject *operand_block(PyObject *object, const char *name, int type, int writes);
+
 /* Point *info at a writeable array of `systems` int32, or at nothing for None. */
 int operand_info(PyObject *array, int64_t systems, int32_t **info);
 

@@ -30,16 +30,9 @@ typedef struct {
 static int
 borrow(PyObject *object, const expected *e, void *data)
 {
-    if (!PyArray_Check(object)) {
-        PyErr_Format(PyExc_TypeError, "%s: need an ndarray, got %s", e->name,
-                     Py_TYPE(object)->tp_name);
-        return -1;
-    }
-    PyArrayObject *const array = (PyArrayObject *)object;
-    if (PyArray_TYPE(array) != e->type || !PyArray_ISCARRAY_RO(array) ||
-        (e->writeable && !PyArray_ISWRITEABLE(array))) {
-        PyErr_Format(PyExc_TypeError, "%s: wrong dtype, not in C order or read-only",
-                     e->name);
+    PyArrayObject *const array = operand_block(object, e->name, e->type, e->writeable);
+
+    if (array == NULL) {
         return -1;
     }
     if (PyArray_SIZE(array) < e->count) {
