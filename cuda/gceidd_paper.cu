@@ -14,12 +14,13 @@
 
 namespace {
 
-constexpr int block_threads = 128, warp_lanes = 32;
+constexpr int block_threads = 128, short_strip = 32;
 
 /* Strips a multiprocessor up to which 3S leaves memory as it is, and bytes by which it
- * throttles, both measured on H200. */
-constexpr int64_t few_strips = 1024;
-constexpr size_t throttle_bytes = 32 * 1024;
+ * throttles: both measured on H200 over grids of 128^2 to 2048^2 cells and 1 to 512
+ * strips, where 3S is nowhere slower than naive. */
+constexpr int64_t few_strips = 512;
+constexpr size_t throttle_bytes = 48 * 1024;
 
 template <typename Real> struct Arrays {
     Real *a, *b, *c, *d; /* fields */
@@ -206,32 +207,32 @@ __launch_bounds__(block_threads) thomas_kernel(const __grid_constant__ Sweep<Rea
     tell_growth(s, grown);
 }
 
-/* Along x: d and V of the block's strips through shared memory, `pitch` apart. */
+/* Along x: d and V of the block's strips through shared memory, at most `longest` cells
+ * each and `pitch` apart. */
 template <typename Real>
 __global__ void
 __launch_bounds__(block_threads)
     thomas_shared_kernel(const __grid_constant__ Sweep<Real> s,
-                         const __grid_constant__ Arrays<Real> all, int32_t pitch)
+                         const __grid_constant__ Arrays<Real> all, int32_t longest,
+                         int32_t pitch)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     Real *const tile = reinterpret_cast<Real *>(shared);
-    const int32_t lane = threadIdx.x % warp_lanes, own = threadIdx.x;
-    const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x;
-    const int64_t count = static_cast<int64_t>(s.lines) * s.strips;
+    const int32_t own = static_cast<int32_t>(threadIdx.x);
+    const int64_t first = static_cast<int64_t>(blockIdx.x) * block_threads;
+    const int32_t line = static_cast<int32_t>(first / s.strips);
+    const int32_t skipped =
+        static_cast<int32_t>(first - static_cast<int64_t>(line) * s.strips);
 
-    /* move(to_or_from, inside): a warp's lanes take the rows of a strip */
+    /* move(at, inside): neighbouring threads take neighbouring rows */
     const auto each = [&](const auto &move) {
-        for (int32_t k = own / warp_lanes; k < block_threads;
-             k += block_threads / warp_lanes) {
-            const int64_t number = first + k, line = number / s.strips;
-            const int32_t l = static_cast<int32_t>(line);
+        for (int32_t k = own; k < block_threads * longest; k += block_threads) {
+            const int32_t number = k / longest, i = k - number * longest;
+            const int32_t over = (skipped + number) / s.strips, l = line + over;
+            const Rows<Real> strip(s, skipped + number - over * s.strips);
 
-            if (number < count && s.is_swept(l)) {
-                const Rows<Real> strip(s, static_cast<int32_t>(number - line * s.strips));
-
-                for (int32_t i = lane; i <= strip.last - strip.first; i += warp_lanes) {
-                    move(s.node(strip.first + i, l), k * pitch + i);
-                }
+            if (l < s.lines && s.is_swept(l) && i <= strip.last - strip.first) {
+                move(s.node(strip.first + i, l), number * pitch + i);
             }
         }
     };
@@ -303,12 +304,12 @@ solve_strips(const Sweep<Real> &s, const ps_cuda_gceidd_sweep *sweep,
         strips <= few_strips * device->processors) {
         return launch_units(thomas_kernel<Real>, s, s.strips, 0, stream, rows);
     }
-    if (longest >= warp_lanes) {
+    if (longest >= short_strip) {
         return launch_units(thomas_kernel<Real>, s, s.strips, throttle_bytes, stream,
                             rows);
     }
     return launch_units(thomas_shared_kernel<Real>, s, s.strips, tile, stream, rows,
-                        pitch);
+                        s.strips > 1 ? longest : longest + 1, pitch);
 }
 
 template <typename Real>

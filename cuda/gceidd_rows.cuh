@@ -104,6 +104,11 @@ template <typename Real> struct Field {
     {
         return s.along;
     }
+    /* U, which the sweep has no more use for and the cache need not keep. */
+    static __device__ __forceinline__ Real take(const Real *from)
+    {
+        return __ldcs(from);
+    }
 };
 
 /* U between nodes k and k + 1; `values` is a Field or the like. */

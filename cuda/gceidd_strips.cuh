@@ -16,15 +16,19 @@
 #include "copy.cuh"
 #include "gceidd_rows.cuh"
 #include "gceidd_strips.h"
+#include "launch.cuh"
 #include "pivot.cuh"
 
 constexpr int warp_lanes = 32, strip_warps = 12;
 
-/* Blocks that share a multiprocessor: so many registers there are. */
+/* Blocks that share a multiprocessor: so many registers there are, and threads. */
 constexpr int
 strip_blocks(int most, bool steady)
 {
-    return most > 16 ? 1 : (steady ? 3 : 2) - (most > 8 ? 1 : 0);
+    const int by_registers = most > 16 ? 1 : (steady ? 3 : 2) - (most > 8 ? 1 : 0);
+    const int by_threads = resident_threads / (strip_warps * warp_lanes);
+
+    return by_registers < by_threads ? by_registers : by_threads;
 }
 
 template <typename Real> using Lanes32 = Real[warp_lanes];
@@ -143,17 +147,41 @@ steady_prediction(const Sweep<Real> &s, const Values &values, int32_t p, int32_t
     if (s.scheme == PS_GCEIDD_MU) {
         return earlier_prediction(s, p, l, u[1]);
     }
-    const int32_t k = p + static_cast<int32_t>(line.at(LINE_SHIFT));
-    const Real diffused = (u[2] - u[1]) - (u[1] - u[0]);
-    const Real foot = k >= 0 && k < s.cells ? value_between(values, k, line.at(LINE_PART))
-                                            : foot_value(s, values, p, l);
+    const int32_t shift = static_cast<int32_t>(line.at(LINE_SHIFT)), k = p + shift;
+    const Real part = line.at(LINE_PART), up = u[2] - u[1], down = u[1] - u[0];
+    const Real diffused = up - down;
+    const Real foot = shift == -1             ? fma(part, down, u[0])
+                      : shift == 0            ? fma(part, up, u[1])
+                      : k >= 0 && k < s.cells ? value_between(values, k, part)
+                                              : foot_value(s, values, p, l);
     const Real moved = s.terms == 0 ? foot : foot + source_at(s, p, l);
 
     return fma(line.at(LINE_DIFFUSION), diffused, moved);
 }
 
+/* make(k) for the rows of a strip, k < rows <= MOST, or BACK from the last; without
+ * conditions where there are all. */
+template <int MOST, bool BACK = false, typename Make>
+__device__ __forceinline__ void
+each_row(int32_t rows, const Make &make)
+{
+    if (rows == MOST) {
+#pragma unroll
+        for (int k = 0; k < MOST; k++) {
+            make(BACK ? MOST - 1 - k : k);
+        }
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < MOST; k++) {
+        if ((BACK ? MOST - 1 - k : k) < rows) {
+            make(BACK ? MOST - 1 - k : k);
+        }
+    }
+}
+
 /* `MOST` rows at most. `values` are U: get(p, ...) as of a Field, of any node, and for
- * those of the own strip row(p), a step() apart. */
+ * those of the own strip row(p), a step() apart, to take(). */
 template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     Real d[MOST], c[STEADY ? 1 : MOST];
     Link<Real> end;  /* of the node behind */
@@ -163,15 +191,13 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     __device__ __forceinline__ void load(const Sweep<Real> &s, const Values &values,
                                          const StripSeat &seat, int32_t l)
     {
-        const Real *from = values.row(seat.end - 1);
+        const Real *const from = values.row(seat.end);
+        const int32_t step = static_cast<int32_t>(values.step());
 
-#pragma unroll
-        for (int k = 0; k < MOST; k++) {
-            if (k < seat.rows) {
-                d[k] = FEET ? foot_value(s, values, seat.end - 1 - k, l) : *from;
-            }
-            from -= values.step();
-        }
+        each_row<MOST>(seat.rows, [&](int k) {
+            d[k] = FEET ? foot_value(s, values, seat.end - 1 - k, l)
+                        : values.take(from + static_cast<int64_t>(step) * -(k + 1));
+        });
 #pragma unroll 1
         for (int t = 0; t < s.terms; t++) {
 #pragma unroll
@@ -237,22 +263,17 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     {
         const Real right = STEADY ? meeting.line[LINE_RIGHT][seat.lane] : Real(0);
         const Real *const inverse = &meeting.line[LINE_INVERSE][seat.lane];
-        Real *const first = &meeting.first[2 * seat.warp + seat.rows - 1][seat.lane];
+        Real *const first = &meeting.first[2 * seat.warp][seat.lane];
         Real v = front;
 
-#pragma unroll
-        for (int k = MOST - 1; k >= 0; k--) {
-            if (k < seat.rows) {
-                const Real own =
-                    STEADY ? right * inverse[k * warp_lanes] : c[STEADY ? 0 : k];
-
-                v = fma(own, v, d[k]);
-                d[k] = v;
-                if (k >= seat.rows - 2) {
-                    first[-k * warp_lanes] = v;
-                }
+        each_row<MOST, true>(seat.rows, [&](int k) {
+            v = fma(STEADY ? right * inverse[k * warp_lanes] : c[STEADY ? 0 : k], v,
+                    d[k]);
+            d[k] = v;
+            if (k >= seat.rows - 2) {
+                first[(seat.rows - 1 - k) * warp_lanes] = v;
             }
-        }
+        });
     }
 
     /* V of the node behind. */

@@ -5,24 +5,6 @@
 #include "gceidd_strips.cuh"
 #include "launch.cuh"
 
-/* The copies that this thread has started since the last group are a group. */
-__device__ __forceinline__ void
-copies_group()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* Wait for all groups but the last. */
-__device__ __forceinline__ void
-copies_but_last_group()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
-#endif
-}
-
 /* Which tile a block has: `own` strips of 32 lines. */
 struct StripTiles {
     int32_t groups, parts; /* of 32 lines, of `own` strips */
@@ -41,7 +23,8 @@ struct StripTiles {
     }
 };
 
-/* Lines side by side in memory: straight from there into registers. */
+/* Lines side by side in memory: straight from there into registers. Blocks begin at the
+ * end, where the sweep along x has ended, which the cache may still hold. */
 template <typename Real, int MOST, bool STEADY, bool FEET>
 __global__ void
 __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
@@ -50,7 +33,7 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
 {
     extern __shared__ __align__(16) unsigned char shared[];
     int32_t group, part;
-    t.place(static_cast<int32_t>(blockIdx.x), t.groups, part, group);
+    t.place(static_cast<int32_t>(gridDim.x - 1 - blockIdx.x), t.groups, part, group);
     const StripMeeting<Real> meeting(shared, static_cast<int32_t>(blockDim.x) / 32);
     const StripSeat seat(s, part * t.own, t.own);
     const int32_t place = group * warp_lanes + seat.lane;
@@ -84,19 +67,14 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
         return;
     }
     const Real behind = strip.close(seat, meeting);
-    const int64_t along = s.along;
-    Real *to = s.v + s.node(seat.end, l);
+    Real *const to = s.v + s.node(seat.end, l);
     bool grown = !(fabs(behind) <= s.bound);
 
     *to = behind;
-#pragma unroll
-    for (int k = 0; k < MOST; k++) {
-        to -= along;
-        if (k < seat.rows) {
-            grown |= !(fabs(strip.d[k]) <= s.bound);
-            *to = strip.d[k];
-        }
-    }
+    each_row<MOST>(seat.rows, [&](int k) {
+        grown |= !(fabs(strip.d[k]) <= s.bound);
+        to[static_cast<int64_t>(s.along) * -(k + 1)] = strip.d[k];
+    });
     if (seat.strip == 0) {
         s.v[s.node(0, l)] = front;
         grown |= !(fabs(front) <= s.bound);
@@ -130,6 +108,10 @@ template <typename Real> struct TileLine {
     {
         return 1;
     }
+    static __device__ __forceinline__ Real take(const Real *from)
+    {
+        return *from;
+    }
 };
 
 /* A tile of lines along memory: it begins behind the interface in front, and ends with
@@ -160,19 +142,29 @@ struct TileSpot {
     __device__ __forceinline__ void each(const Sweep<Real> &s, const StripTiles &t,
                                          int32_t end, const Move &move) const
     {
+        constexpr int32_t batch = 4;
         const int32_t warp = static_cast<int32_t>(threadIdx.x) / warp_lanes;
         const int32_t lane = static_cast<int32_t>(threadIdx.x) % warp_lanes;
         const int32_t warps = static_cast<int32_t>(blockDim.x) / warp_lanes;
         const int64_t step = warps * static_cast<int64_t>(s.across);
         int64_t at = s.node(low + lane, first_line + warp);
 
+        const int32_t left = end - low - lane;
+
 #pragma unroll 1
         for (int32_t i = warp; i < lines; i += warps, at += step) {
             const int32_t inside = i * t.pitch + lane;
 
-#pragma unroll 2
-            for (int32_t k = 0; k <= end - low - lane; k += warp_lanes) {
-                move(inside + k, at + k);
+#pragma unroll 1
+            for (int32_t first = 0; first <= left; first += batch * warp_lanes) {
+#pragma unroll
+                for (int32_t k = 0; k < batch; k++) {
+                    const int32_t on = first + k * warp_lanes;
+
+                    if (on <= left) {
+                        move(inside + on, at + on);
+                    }
+                }
             }
         }
     }
@@ -222,12 +214,7 @@ solve_tile(const Sweep<Real> &s, const StripTiles &t, const TileSpot &spot,
         Real *const to = own + (seat.end - spot.low);
 
         *to = strip.close(seat, meeting);
-#pragma unroll
-        for (int k = 0; k < MOST; k++) {
-            if (k < seat.rows) {
-                to[-(k + 1)] = strip.d[k];
-            }
-        }
+        each_row<MOST>(seat.rows, [&](int k) { to[-(k + 1)] = strip.d[k]; });
         if (seat.strip == 0) {
             own[0] = front;
         }
@@ -257,10 +244,11 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
     TileSpot spot(s, t, number);
 
     fetch_tile<Real, MOST, STEADY>(s, t, table, spot, now);
-    copies_group();
     for (; number < tiles; number += step) {
         TileSpot next = spot;
 
+        copies_done();
+        __syncthreads();
         if (number + step < tiles) {
             next = TileSpot(s, t, number + step);
             fetch_tile<Real, MOST, STEADY>(s, t, table, next, later);
@@ -268,10 +256,6 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
         else {
             let_next_kernel_in();
         }
-        copies_group();
-        copies_but_last_group();
-        __syncthreads();
-
         Real *const tile = now[table_rows];
 
         meeting.line = now;
@@ -279,7 +263,6 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
         __syncthreads();
         spot.each(s, t, spot.last,
                   [&](int32_t inside, int64_t at) { s.v[at] = tile[inside]; });
-        __syncthreads();
 
         Lanes32<Real> *const free = now;
 

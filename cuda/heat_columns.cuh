@@ -2,7 +2,8 @@
  *
  * A thread has a chunk of a column, 16 threads side by side one row of 16 columns. The
  * chunk waits in shared memory, each thread's in words of its own, and the next one is on
- * its way there, while registers hold u. The 32 chunks of a block meet in shared memory,
+ * its way there, while registers hold u; what a solution is to be added to comes to the
+ * same words while chunks meet. The 32 chunks of a block meet in shared memory,
  * a warp a column, and then the blocks of a cluster.
  */
 #ifndef PS_CUDA_HEAT_COLUMNS_CUH
@@ -102,49 +103,45 @@ meet_columns(const HeatLine<Real> &line, const HeatShare<Real> &share,
     }
 }
 
-/* Bring the chunk of a tile to words of this thread's own; `start` is its first place. */
+/* Bring the chunk of a tile of `field` to words of this thread's own; `start` is its
+ * first place. */
 template <int ROWS, typename Real>
 __device__ __forceinline__ void
-load_column(const HeatColumns<Real> &s, int64_t tile, int start, Real *keep)
+load_column(const HeatColumns<Real> &s, const Real *field, int64_t tile, int start,
+            Real *keep)
 {
     const HeatColumnTile<Real> at(s, tile, threadIdx.x % HEAT_WIDTH);
     const uint32_t pitch = static_cast<uint32_t>(s.pitch * sizeof(Real));
     const int pads = at.is_inside(s) ? max(-start, 0) : ROWS;
-    Real *const w = s.w + at.plane * s.plane + start * s.pitch + at.column;
+    const Real *const from = field + at.plane * s.plane + start * s.pitch + at.column;
 
     if (__all_sync(all_lanes, pads == 0)) {
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            copy_async<sizeof(Real)>(keep + i * HEAT_COLUMN_THREADS, row_at(w, i, pitch));
+            copy_async<sizeof(Real)>(keep + i * HEAT_COLUMN_THREADS,
+                                     row_at(from, i, pitch));
         }
         return;
     }
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
         if (i >= pads) {
-            copy_async<sizeof(Real)>(keep + i * HEAT_COLUMN_THREADS, row_at(w, i, pitch));
+            copy_async<sizeof(Real)>(keep + i * HEAT_COLUMN_THREADS,
+                                     row_at(from, i, pitch));
         }
     }
 }
 
-/* x to where it belongs. EDGE: not all places of the chunk are nodes with an unknown,
- * those from `pads` on are. */
+/* x to where it belongs; `keep` has w, or t if x is added to it. EDGE: not all places of
+ * the chunk are nodes with an unknown, those from `pads` on are. */
 template <bool EDGE, int SINK, typename Real, int ROWS>
 __device__ __forceinline__ void
 substitute_column(const HeatColumns<Real> &s, HeatChunk<Real, ROWS> &chunk,
-                  const HeatPair<Real> &in, Real *keep, int64_t from, int pads)
+                  const HeatPair<Real> &in, const Real *keep, int64_t from, int pads)
 {
     Real *const w = s.w + from, *const t = s.t + from;
     const uint32_t pitch = static_cast<uint32_t>(s.pitch * sizeof(Real));
 
-    if (SINK == HEAT_ADD) {
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            if (!EDGE || i >= pads) {
-                keep[i * HEAT_COLUMN_THREADS] = *row_at(t, i, pitch);
-            }
-        }
-    }
     chunk.template substitute<EDGE>(in, [&](int i, Real x) {
         const bool there = !EDGE || i >= pads;
         const Real old = SINK == HEAT_PLAIN ? Real(0) : keep[i * HEAT_COLUMN_THREADS];
@@ -192,7 +189,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
     wait_for_last_kernel();
     const HeatShare<Real> share(*line.table, thread % 32, block);
     if (tile < last) {
-        load_column<ROWS>(s, tile, start, keep);
+        load_column<ROWS>(s, s.w, tile, start, keep);
     }
     end_of_chunk();
     if (line.groups > 1) {
@@ -210,7 +207,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
                                               static_cast<int>(sizeof(HeatPair<Real>)));
         }
         if (tile + step < last) {
-            load_column<ROWS>(s, tile + step, start, keep + (1 - stage) * words);
+            load_column<ROWS>(s, s.w, tile + step, start, keep + (1 - stage) * words);
         }
         else {
             let_next_kernel_in();
@@ -220,6 +217,9 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
         const auto rhs = [&](int i) { return kept[i * HEAT_COLUMN_THREADS]; };
         shared.chunk[number][place] = is_edge ? chunk.template eliminate<true>(rhs, end)
                                               : chunk.template eliminate<false>(rhs, end);
+        if (SINK == HEAT_ADD) {
+            load_column<ROWS>(s, s.t, tile, start, kept);
+        }
         __syncthreads();
         meet_columns(line, share, shared, block, round, met_end);
         __syncthreads();
@@ -231,6 +231,9 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
         const int64_t from = mine.plane * s.plane + start * s.pitch + mine.column;
         const int pads = mine.is_inside(s) ? chunk.pads : ROWS;
 
+        if (SINK == HEAT_ADD) {
+            copies_done();
+        }
         if (is_edge || __any_sync(all_lanes, pads > 0)) {
             substitute_column<true, SINK>(s, chunk, in, kept, from, pads);
         }

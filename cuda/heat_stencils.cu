@@ -1,32 +1,12 @@
 /* heat_stencils.cu - right sides, boundary nodes and the largest value of the heat
  * solver: one thread a node.
  */
-#include "heat_stencils.h"
+#include "heat_stencil.cuh"
 #include "launch.cuh"
 
 namespace {
 
-constexpr int block_threads = 256, axes = PS_HEAT_AXES;
-
-/* A term (level - K t) of an axis, as ps_heat.h has it. */
-template <typename Real> struct Axis {
-    bool is_taken;
-    int64_t nodes, pitch, begin, end;
-    Real ratio;
-    ps_heat_side_kind kind[2];
-    Real exchange[2];
-    HeatValues<Real> level[2];
-};
-
-/* w = own t + added + factor times the terms that are taken. */
-template <typename Real> struct Stencil {
-    const Real *t, *k;
-    Real *w;
-    HeatValues<Real> added;
-    Real own, factor;
-    Axis<Real> axis[axes];
-    int64_t tiles; /* blocks a row of nodes */
-};
+constexpr int block_threads = 256;
 
 /* 2 k k' / (k + k') */
 template <typename Real>
@@ -39,7 +19,8 @@ face_value(const Real *k, int64_t p, int64_t q)
 /* The term of node p, number i along the axis and `other` of the nodes of its sides. */
 template <typename Real>
 __device__ __forceinline__ Real
-term(const Stencil<Real> &s, const Axis<Real> &a, int64_t p, int64_t i, int64_t other)
+term(const HeatStencil<Real> &s, const HeatAxis<Real> &a, int64_t p, int64_t i,
+     int64_t other)
 {
     Real sum = Real(0);
 
@@ -67,7 +48,8 @@ term(const Stencil<Real> &s, const Axis<Real> &a, int64_t p, int64_t i, int64_t 
 
 template <typename Real>
 __global__ void
-__launch_bounds__(block_threads) stencil_kernel(const __grid_constant__ Stencil<Real> s)
+__launch_bounds__(block_threads)
+    stencil_kernel(const __grid_constant__ HeatStencil<Real> s)
 {
     const unsigned row = blockIdx.x / static_cast<unsigned>(s.tiles);
     const unsigned lines = static_cast<unsigned>(s.axis[1].end - s.axis[1].begin);
@@ -97,42 +79,9 @@ __launch_bounds__(block_threads) stencil_kernel(const __grid_constant__ Stencil<
     s.w[p] = s.own * s.t[p] + s.added.at(p) + s.factor * sum;
 }
 
-/* The stencil of `taken` axes, bit by bit, with the levels of step s. */
-template <typename Real>
-Stencil<Real>
-stencil_of(const ps_heat *h, unsigned taken, int64_t s)
-{
-    Stencil<Real> stencil = {};
-
-    stencil.t = static_cast<const Real *>(h->t);
-    stencil.k = static_cast<const Real *>(h->k);
-    stencil.w = static_cast<Real *>(h->w);
-    for (int axis = 0; axis < axes; axis++) {
-        Axis<Real> &a = stencil.axis[axis];
-        const HeatRange range = heat_unknowns(h, axis);
-
-        a.is_taken = (taken >> axis & 1) != 0;
-        a.nodes = axis < h->axes ? h->nodes[axis] : 1;
-        a.pitch = heat_pitch(h, axis);
-        a.begin = range.begin;
-        a.end = range.end;
-        a.ratio = static_cast<Real>(h->ratio[axis]);
-        for (int end = 0; end < 2; end++) {
-            const ps_heat_side &side = h->side[axis][end];
-
-            a.kind[end] = side.kind;
-            a.exchange[end] = static_cast<Real>(side.exchange);
-            if (side.kind == PS_HEAT_FLUX) {
-                a.level[end] = heat_values<Real>(side.level, s, 0);
-            }
-        }
-    }
-    return stencil;
-}
-
 template <typename Real>
 ps_status
-launch_stencil(Stencil<Real> s, cudaStream_t stream)
+launch_stencil(HeatStencil<Real> s, cudaStream_t stream)
 {
     const int64_t rows =
         (s.axis[1].end - s.axis[1].begin) * (s.axis[2].end - s.axis[2].begin);
@@ -214,7 +163,7 @@ template <typename Real>
 ps_status
 heat_make_half(const ps_heat *h, int axis, const Real *t, Real *w, cudaStream_t stream)
 {
-    Stencil<Real> s = stencil_of<Real>(h, 1u << axis, 0);
+    HeatStencil<Real> s = heat_stencil_of<Real>(h, 1u << axis, 0);
 
     s.t = t;
     s.w = w;
@@ -225,13 +174,9 @@ heat_make_half(const ps_heat *h, int axis, const Real *t, Real *w, cudaStream_t 
 
 template <typename Real>
 ps_status
-heat_make_change(const ps_heat *h, int64_t s, cudaStream_t stream)
+heat_make_change_varied(const ps_heat *h, int64_t s, cudaStream_t stream)
 {
-    Stencil<Real> stencil = stencil_of<Real>(h, (1u << h->axes) - 1, s);
-
-    stencil.factor = Real(1);
-    stencil.added = heat_values<Real>(h->source, s, 0);
-    return launch_stencil(stencil, stream);
+    return launch_stencil(heat_change_stencil<Real>(h, s), stream);
 }
 
 /* (t + r (t_before + t_after)) / (1 + 2 r) = t + r (t_before - 2 t + t_after) / (1 + 2 r)
@@ -241,7 +186,7 @@ ps_status
 heat_make_neighbours(const ps_heat *h, int axis, const Real *t, Real *w,
                      cudaStream_t stream)
 {
-    Stencil<Real> s = stencil_of<Real>(h, 1u << axis, 0);
+    HeatStencil<Real> s = heat_stencil_of<Real>(h, 1u << axis, 0);
 
     s.t = t;
     s.w = w;
@@ -304,7 +249,8 @@ heat_find_largest(const ps_heat *h, cudaStream_t stream)
 #define PS_INSTANTIATE(real)                                                            \
     template ps_status heat_make_half<real>(const ps_heat *, int, const real *, real *, \
                                             cudaStream_t);                              \
-    template ps_status heat_make_change<real>(const ps_heat *, int64_t, cudaStream_t);  \
+    template ps_status heat_make_change_varied<real>(const ps_heat *, int64_t,          \
+                                                     cudaStream_t);                     \
     template ps_status heat_make_neighbours<real>(const ps_heat *, int, const real *,   \
                                                   real *, cudaStream_t);                \
     template ps_status heat_set_sides<real>(const ps_heat *, int64_t, bool,             \

@@ -45,6 +45,10 @@ ps_status heat_make_half(const ps_heat *h, int axis, const Real *t, Real *w,
 template <typename Real>
 ps_status heat_make_change(const ps_heat *h, int64_t s, cudaStream_t stream);
 
+/* The same where k varies. */
+template <typename Real>
+ps_status heat_make_change_varied(const ps_heat *h, int64_t s, cudaStream_t stream);
+
 /* w = (t + r (t_before + t_after)) / (1 + 2 r) along `axis`. */
 template <typename Real>
 ps_status heat_make_neighbours(const ps_heat *h, int axis, const Real *t, Real *w,

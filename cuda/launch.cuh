@@ -9,6 +9,15 @@
 
 #include "engine.h"
 
+/* Threads that a multiprocessor holds, of the architecture compiled for. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int resident_threads = 1024;
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ % 100 != 0 || __CUDA_ARCH__ >= 1200)
+constexpr int resident_threads = 1536;
+#else
+constexpr int resident_threads = 2048;
+#endif
+
 /* All that kernels before this one have written is there. */
 __device__ __forceinline__ void
 wait_for_last_kernel()

@@ -137,12 +137,23 @@ def test_single_precision(scheme, kernels):
     assert_same(here.step(50), there.step(50), 2e-5)
 
 
-@pytest.mark.parametrize(("cells", "strips"), [(1024, 64), (2048, 128), (2048, 16), (3000, 200)])
+@pytest.mark.parametrize(
+    ("cells", "strips"), [(1024, 64), (2048, 16), (2048, 64), (2048, 128), (3000, 200)]
+)
 @pytest.mark.parametrize("kernels", ["fused", "paper"])
 def test_large_grids(cells, strips, kernels):
     here, there = pair(rotating_pulse(0.005), cells, 0.25 / cells, strips=strips, kernels=kernels)
 
     assert_same(here.step(4), there.step(4))
+
+
+@pytest.mark.parametrize("strips", [1, (3, 7)])
+@pytest.mark.parametrize("side", [Neumann(0.1), Dirichlet(0.1)])
+def test_many_short_lines_by_the_kernels_of_the_paper(side, strips):
+    problem = ConvectionDiffusion((0.3, 0.2), 0.01, boundary=side, initial=lambda x, y: x * y)
+    here, there = pair(problem, (20, 70_000), 1e-9, strips=strips, kernels="paper")
+
+    assert_same(here.step(3), there.step(3))
 
 
 @pytest.mark.parametrize("kernels", ["fused", "paper"])
