@@ -130,7 +130,7 @@ job_of(const ps_factor *f, const ps_factor_rhs *b, int threads)
         job.run = whole ? b->outer * b->inner : b->inner;
         job.tiles = job.runs * ((job.run + lanes - 1) / lanes);
     }
-    ps_job_group(&job, kernels->factor_scratch(f), threads);
+    ps_job_band(&job, kernels, f->outer * f->inner == 1, threads);
     return job;
 }
 
@@ -139,7 +139,7 @@ group_bytes(const ps_factor *f, const ps_factor_rhs *b, int threads)
 {
     const ps_job job = job_of(f, b, threads);
 
-    return ps_aligned(kernels_of(f)->factor_scratch(f) * (size_t)job.group);
+    return ps_aligned(kernels_of(f)->factor_scratch(f, &job));
 }
 
 ps_status

@@ -11,7 +11,7 @@
 #include "lines.h"
 #include "pysolvers.h"
 
-enum { PS_GROUP_TILES = 8 };
+enum { PS_GROUP_TILES = 8, PS_BAND_TILES = 16 };
 
 /* A batch to be cut into tiles, one tile a lane width of systems. */
 typedef struct {
@@ -24,7 +24,8 @@ typedef struct {
     int64_t shift;     /* systems missing from the first tile of a run */
     int64_t run, runs; /* systems in a run of tiles, number of runs */
     int64_t tiles;     /* tiles of all runs */
-    int64_t group;     /* tiles solved side by side, at most PS_GROUP_TILES */
+    int64_t group;     /* tiles solved side by side, at most PS_GROUP_TILES, or
+                          PS_BAND_TILES by a factor */
 } ps_job;
 
 /* One long system cut into chunks, in three steps: eliminate every chunk to its
@@ -44,7 +45,7 @@ typedef struct {
     size_t element; /* bytes */
 
     /* Solve group `index` of a job, by reduction tile `index`; return the number of
-     * systems pivoted. Scratch is for a group, that of factors for a tile. */
+     * systems pivoted. Scratch is for a group. */
     size_t (*direct_scratch)(const ps_job *job);
     int64_t (*direct)(const ps_job *job, int64_t index, void *scratch);
     size_t (*reduction_scratch)(const ps_job *job);
@@ -55,7 +56,7 @@ typedef struct {
     size_t (*factor_make_scratch)(const ps_factor *f);
     int64_t (*factor_make)(const ps_factor *f, const ps_job *job, int64_t index,
                            void *scratch);
-    size_t (*factor_scratch)(const ps_factor *f);
+    size_t (*factor_scratch)(const ps_factor *f, const ps_job *job);
     void (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b, const ps_job *job,
                          int64_t index, void *scratch);
 
@@ -114,6 +115,11 @@ int64_t ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
 /* Solve as many tiles side by side as the eliminated rows leave room for in cache,
  * `bytes` a tile, and as leaves work for all threads. */
 void ps_job_group(ps_job *job, size_t bytes, int threads);
+
+/* The same for a job that a factor solves: a group lies within a run, the tiles of which
+ * are made a multiple of it. Tiles beyond the end of a run have no systems. `shared`: one
+ * matrix serves all systems, so that a tile may begin anywhere. */
+void ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads);
 
 /* The groups of tiles of a job over the threads, each with `bytes` of work at
  * work + thread * bytes. `solve` is called for one after the other; `prepare`, when not

@@ -4,7 +4,10 @@
 #include "kernels.h"
 #include "threads.h"
 
-enum { RUN_LANES = 4 }; /* shorter runs than this many tiles are joined */
+/* Runs shorter than so many tiles are joined; shorter ones than this many are
+ * cut without regard to the cache lines of x, as a tile more would cost more.
+ */
+enum { RUN_LANES = 4, LONG_RUN = 64 };
 
 size_t
 ps_aligned(size_t bytes)
@@ -50,7 +53,7 @@ ps_job_init(ps_job *job, const ps_tridiag *t, int lanes)
     if (job->t.inner >= RUN_LANES * lanes) {
         job->runs = job->t.outer;
         job->run = job->t.inner;
-        job->shift = shift_of(job, lanes, element);
+        job->shift = job->run < LONG_RUN * lanes ? 0 : shift_of(job, lanes, element);
     }
     else {
         job->runs = 1;
@@ -71,24 +74,63 @@ ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
     const int64_t end = wished + lanes < job->run ? wished + lanes : job->run;
 
     *first = j * job->run + k;
-    return end - k;
+    return end > k ? end - k : 0;
 }
 
-/* Eliminated rows beyond this leave a second-level cache. Where neighbouring systems
- * are neighbours in memory, long runs of it are worth that, up to this many tiles;
- * elsewhere two tiles overlap their eliminations, and more add but streams. */
-enum { GROUP_BYTES = 1 << 19, ACROSS_TILES = 4, ALONG_TILES = 2 };
+/* Eliminated rows beyond this leave a second-level cache, and a third-level cache. Where
+ * neighbouring systems are neighbours in memory, long runs of it are worth the first, up
+ * to this many tiles, or a whole run of systems that is short. Elsewhere two tiles
+ * overlap their eliminations, and more add but streams. */
+enum { GROUP_BYTES = 1 << 19, FAR_BYTES = 1 << 24, ACROSS_TILES = 4, ALONG_TILES = 2 };
 
 void
 ps_job_group(ps_job *job, size_t bytes, int threads)
 {
-    const int64_t room = GROUP_BYTES / (int64_t)(bytes + 1),
-                  least = job->across ? ACROSS_TILES : 1;
+    const int64_t room = GROUP_BYTES / (int64_t)(bytes + 1);
+    const int64_t far_room = FAR_BYTES / (int64_t)(bytes + 1);
+    const int64_t a_run = job->tiles / job->runs;
     const int64_t most = job->across ? PS_GROUP_TILES : ALONG_TILES;
+    const int64_t whole = a_run <= far_room && a_run <= most ? a_run : ACROSS_TILES;
+    const int64_t least = job->across ? whole : far_room < ALONG_TILES ? 1 : ALONG_TILES;
     const int64_t wished = room < least ? least : room < most ? room : most;
     const int64_t share = job->tiles / (4 * threads) + 1;
 
     job->group = wished < share ? wished : share;
+}
+
+/* Rows of a band: in a second-level cache for the most part where neighbouring systems
+ * are neighbours in memory, else in a first-level cache. */
+enum { ACROSS_BYTES = 1 << 21, ALONG_BYTES = 1 << 14 };
+
+void
+ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads)
+{
+    const int lanes = kernels->lanes;
+    const int64_t bytes = job->t.rows * lanes * (int64_t)kernels->element;
+    const int64_t room = (job->across ? ACROSS_BYTES : ALONG_BYTES) / (bytes + 1);
+    const int64_t least = job->across ? PS_BAND_TILES / 2 : ALONG_TILES;
+    const int64_t wished = room < PS_BAND_TILES ? room : PS_BAND_TILES;
+    const int64_t most = wished > least ? wished : least;
+
+    /* Whole runs that follow each other row by row are stored as one, however they lie;
+     * elsewhere tiles begin where x is aligned. */
+    if (job->t.x.stride.row == job->run && job->run % lanes == 0 &&
+        job->run / lanes <= most && job->runs >= 4 * threads) {
+        job->shift = 0;
+    }
+    else if (shared && job->run == job->t.inner && job->run >= RUN_LANES * lanes) {
+        job->shift = shift_of(job, lanes, kernels->element);
+    }
+    const int64_t a_run = (job->run + job->shift + lanes - 1) / lanes;
+    int64_t bands = (a_run + most - 1) / most;
+
+    if (bands * job->runs < 4 * threads) { /* as many for each thread */
+        const int64_t all = (bands * job->runs + threads - 1) / threads * threads;
+
+        bands = (all + job->runs - 1) / job->runs;
+    }
+    job->group = (a_run + bands - 1) / bands;
+    job->tiles = job->runs * ((a_run + job->group - 1) / job->group) * job->group;
 }
 
 typedef struct {

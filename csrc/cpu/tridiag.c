@@ -77,11 +77,9 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
                                 .outer = 1,
                                 .inner = 1,
                                 .pivot = p->pivot};
+        ps_job_band(&p->job, p->kernels, 1, p->threads);
         const size_t make = p->kernels->factor_make_scratch(&p->factor);
-
-        ps_job_group(&p->job, p->kernels->factor_scratch(&p->factor), p->threads);
-        const size_t solve =
-            p->kernels->factor_scratch(&p->factor) * (size_t)p->job.group;
+        const size_t solve = p->kernels->factor_scratch(&p->factor, &p->job);
 
         p->store = ps_aligned(p->kernels->factor_store(&p->factor) + sizeof(int32_t) * 2);
         p->scratch = ps_aligned(make > solve ? make : solve);

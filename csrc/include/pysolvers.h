@@ -211,7 +211,9 @@ typedef struct ps_gceidd_report ps_gceidd_report;
  *   - device entries leave the current device of the thread as it was;
  *   - a NULL entry is an operation that this backend does not offer;
  *   - the answer to a system depends on the system and the method alone, not on
- *     its neighbours, its place in memory or the number of threads. */
+ *     its neighbours or the number of threads; on a device besides on whether the
+ *     lines of the batch are contiguous or side by side, and on whether its matrix is
+ *     shared by a few systems or by many, as these have kernels of their own. */
 typedef struct {
     uint32_t abi; /* PS_ABI_VERSION of the build */
     const char *name;

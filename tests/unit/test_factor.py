@@ -158,6 +158,49 @@ def test_threads_and_batch_do_not_change_a_bit(factor, rng, trans):
         np.testing.assert_array_equal(alone, expected[k])
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_one_matrix_gives_the_same_bits_wherever_the_systems_lie(
+    factor, same_but_for_sharing, rng, axis, trans, periodic
+):
+    rows, batch = 83, (97, 149)  # answers large enough to be stored past the caches
+    *matrix, _ = oracle.dominant(rng, (rows,))
+    rhs = oracle.uniform(rng, (*batch, rows))
+    expected = factor(*matrix, periodic=periodic).solve(rhs, trans=trans)
+    for k in ((0, 0), (3, 147), (96, 148)):
+        alone = factor(*matrix, periodic=periodic).solve(rhs[k], trans=trans)
+        same_but_for_sharing(alone, expected[k])
+
+    moved = np.ascontiguousarray(np.moveaxis(rhs, -1, axis))
+    shape = [rows if k == axis else 1 for k in range(3)]
+    f = factor(*(a.reshape(shape) for a in matrix), axis=axis, periodic=periodic)
+    for offset in (0, 1, 2, 5):  # the answers begin anywhere in a cache line
+        x = np.zeros(rhs.size + offset)[offset:].reshape(moved.shape)
+        f.solve(moved, trans=trans, out=x)
+        same_but_for_sharing(np.moveaxis(x, axis, -1), expected, err_msg=f"offset {offset}")
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((5003, 150), 0), ((17, 20_003), 1)])
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_long_systems_that_leave_the_cache_give_the_same_bits(
+    factor, same_but_for_sharing, rng, shape, axis, trans, periodic
+):
+    *matrix, _ = oracle.dominant(rng, (shape[axis],))
+    rhs = oracle.uniform(rng, shape)
+    along = [a.reshape([-1 if k == axis else 1 for k in range(2)]) for a in matrix]
+    f = factor(*along, axis=axis, periodic=periodic)
+    x = f.solve(rhs, trans=trans)
+
+    lines, answers = np.moveaxis(rhs, axis, -1), np.moveaxis(x, axis, -1)
+    for k in (0, 9, len(lines) - 1):
+        alone = factor(*matrix, periodic=periodic).solve(lines[k], trans=trans)
+        same_but_for_sharing(alone, answers[k])
+    assert f.solve(rhs, trans=trans, out=rhs) is rhs
+    same_but_for_sharing(rhs, x)
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 29])
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("trans", ["N", "T", "H"])

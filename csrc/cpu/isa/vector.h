@@ -96,6 +96,34 @@ ps_transpose_f64(ps_vec_f64 v[8])
     }
 }
 
+/* The square of elements at from[i] + offset, transposed. Halves of rows i and
+ * i + 4 are joined on their way from memory, which saves a third of the
+ * exchanges. */
+static inline void
+ps_load_square_f64(const double *const *from, int64_t offset, ps_vec_f64 to[8])
+{
+    const __m512i lo = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+    const __m512i hi = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+
+    for (int half = 0; half < 8; half += 4) {
+        __m512d a[4], b[4];
+
+        for (int i = 0; i < 4; i++) {
+            a[i] = _mm512_insertf64x4(
+                _mm512_castpd256_pd512(_mm256_loadu_pd(from[i] + offset + half)),
+                _mm256_loadu_pd(from[i + 4] + offset + half), 1);
+        }
+        for (int i = 0; i < 4; i += 2) {
+            b[i] = _mm512_unpacklo_pd(a[i], a[i + 1]);
+            b[i + 1] = _mm512_unpackhi_pd(a[i], a[i + 1]);
+        }
+        for (int i = 0; i < 2; i++) {
+            to[half + i] = (ps_vec_f64)_mm512_permutex2var_pd(b[i], lo, b[i + 2]);
+            to[half + 2 + i] = (ps_vec_f64)_mm512_permutex2var_pd(b[i], hi, b[i + 2]);
+        }
+    }
+}
+
 static inline void
 ps_transpose_f32(ps_vec_f32 v[16])
 {
@@ -214,4 +242,20 @@ PS_TRANSPOSE(double, ps_vec_f64, ps_transpose_f64)
 #undef PS_TRANSPOSE
 
 #endif
+
+#define PS_LOAD_SQUARE(real, vec, load, transpose)                            \
+    static inline void load(const real *const *from, int64_t offset, vec *to) \
+    {                                                                         \
+        enum { N = PS_VECTOR_BYTES / sizeof(real) };                          \
+        for (int i = 0; i < N; i++) {                                         \
+            memcpy(&to[i], from[i] + offset, sizeof(vec));                    \
+        }                                                                     \
+        transpose(to);                                                        \
+    }
+#if PS_VECTOR_BYTES != 64 || !defined(__AVX512F__)
+PS_LOAD_SQUARE(double, ps_vec_f64, ps_load_square_f64, ps_transpose_f64)
+#endif
+PS_LOAD_SQUARE(float, ps_vec_f32, ps_load_square_f32, ps_transpose_f32)
+#undef PS_LOAD_SQUARE
+
 #endif
