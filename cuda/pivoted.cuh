@@ -17,28 +17,28 @@
 #include "pivoted_tile.cuh"
 
 /* Most rows of a chunk, most threads of a block, blocks that a multiprocessor's registers
- * are to hold, and chunks of a tile of short systems. */
+ * are to hold, chunks of a tile of short systems, and, a power of two, of a tile that is
+ * a part of a system. */
 template <typename Number> struct PivotShape;
 template <> struct PivotShape<float> {
-    static constexpr int length = 17, threads = 256, blocks = 2, usual = 256;
+    static constexpr int length = 19, threads = 256, blocks = 2, usual = 256, part = 256;
 };
 template <> struct PivotShape<double> {
-    static constexpr int length = 11, threads = 384, blocks = 1, usual = 128;
+    static constexpr int length = 11, threads = 384, blocks = 1, usual = 384, part = 128;
 };
 template <> struct PivotShape<Complex<float>> {
-    static constexpr int length = 11, threads = 384, blocks = 1, usual = 128;
+    static constexpr int length = 11, threads = 384, blocks = 1, usual = 128, part = 128;
 };
 template <> struct PivotShape<Complex<double>> {
-    static constexpr int length = 5, threads = 384, blocks = 1, usual = 128;
+    static constexpr int length = 5, threads = 384, blocks = 1, usual = 128, part = 128;
 };
 
-/* Groups of one tile in the passes over groups; a power of two, as are the chunks of a
- * tile that is a part of a system. */
+/* Groups of one tile in the passes over groups; a power of two. */
 enum { PIVOT_GROUPS = 128 };
 
 /* The first tile from `tile` on, in steps of the grid, with a system to solve; all of
  * the block take part. */
-template <typename Number>
+template <bool whole, typename Number>
 __device__ __forceinline__ int64_t
 pivot_next_tile(const PivotPlan<Number> &a, int64_t tile)
 {
@@ -53,7 +53,7 @@ pivot_next_tile(const PivotPlan<Number> &a, int64_t tile)
         bool marked = false;
 
         if (mine < a.tiles) {
-            const PivotSpan span = pivot_span(a, mine);
+            const PivotSpan span = pivot_span<whole>(a, mine);
             for (int i = 0; i < span.systems; i++) {
                 marked = marked || pivot_marked(a, span.system + i);
             }
@@ -75,22 +75,25 @@ pivot_next_tile(const PivotPlan<Number> &a, int64_t tile)
     return tile;
 }
 
-/* Tell what became of the systems of a tile. */
+/* Tell what became of the systems of a tile, and forget it; by one warp. */
 template <typename Number>
 __device__ __forceinline__ void
-pivot_report(const PivotPlan<Number> &a, const PivotSpan &span, const int *states)
+pivot_report(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
+             int *states)
 {
-    for (int i = threadIdx.x; i < span.systems; i += blockDim.x) {
+    for (int i = threadIdx.x % 32; i < span.systems; i += 32) {
         const int64_t system = span.system + i;
+        const int found = states[i];
 
-        if (a.pass == PIVOT_REDUCE) {
-            if (states[i] != PIVOT_FINE) {
-                atomicMax(&a.state[system], states[i]);
+        states[i] = PIVOT_FINE;
+        if (pass == PIVOT_REDUCE) {
+            if (found != PIVOT_FINE) {
+                atomicMax(&a.state[system], found);
             }
         }
         else if (a.s.info != nullptr && span.segment == 0 && pivot_marked(a, system)) {
             const PivotIndex at = pivot_index(a, system);
-            const int state = a.pass == PIVOT_SOLVE ? states[i] : a.state[system];
+            const int state = pass == PIVOT_SOLVE ? found : a.state[system];
             a.s.info[pivot_number(a, system)] =
                 state == PIVOT_FINE
                     ? 0
@@ -99,10 +102,11 @@ pivot_report(const PivotPlan<Number> &a, const PivotSpan &span, const int *state
     }
 }
 
-/* The chunk of a thread: its number of rows, and where the first lies in the plane of
- * x. */
+/* The chunk of a thread: its number of rows, where the first lies in the plane of x, and
+ * whether a pivot was lost. */
 struct PivotPart {
     int count, place;
+    bool lost;
 };
 
 /* Eliminate a chunk of a tile and make it a leaf. */
@@ -113,122 +117,117 @@ pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
            int chunk, PivotKept<Number, length> &kept)
 {
     const int begin = pivot_begin(a, span.chunk + chunk);
-    const int count = a.base + (span.chunk + chunk < a.longer);
+    const int count = a.base + (span.chunk + chunk < a.longer ? a.step : 0);
     const int row = begin - span.begin;
-    const PivotIndex at = pivot_index(a, span.system + system);
-    const auto place = [&](int w) {
-        return m.rows + w * a.plane + row +
-               pivot_place(a, span, a.in[w], a.layout[w], at, system);
+    const PivotShift shift = a.bulk ? m.shift[a.flat ? 0 : system] : PivotShift{};
+    const int place = system * a.pitch + row;
+    const auto rows_of = [&](int w) {
+        return m.rows + w * a.plane + place + shift.of[w];
     };
-    const PivotChunk<Number> c = {place(PIVOT_LOWER), place(PIVOT_DIAG),
-                                  place(PIVOT_UPPER), place(PIVOT_RHS)};
+    const PivotChunk<Number> c = {rows_of(PIVOT_LOWER), rows_of(PIVOT_DIAG),
+                                  rows_of(PIVOT_UPPER), rows_of(PIVOT_RHS)};
+    const bool open = !a.s.periodic || a.s.rows <= 2, first = open && begin == 0;
     PivotGroup<Number> group;
 
-    if (a.s.rows <= 2) {
-        pivot_fold(a, c);
-        bulk_fence();
+    if (open && begin + count == a.rows) {
+        pivot_close_rows(a, c, count - 1);
     }
-    const bool first = !a.s.periodic && begin == 0;
-    const int last = a.s.periodic ? -1 : a.s.rows - 1 - begin;
     const auto rows = [&](int k) -> PivotRow<Number> {
-        return balanced<Number>({k == 0 && first ? Number(0) : c.lower[k], c.diag[k],
-                                 k == last ? Number(0) : c.upper[k], c.rhs[k]});
+        return balanced<Number>(
+            {k == 0 && first ? Number(0) : c.lower[k], c.diag[k], c.upper[k], c.rhs[k]});
     };
-    if (eliminate_chunk<length, even>(rows, count, kept, group)) {
-        t.state[system] = PIVOT_BAD;
-    }
-    put_group(t, system * t.stride + chunk, group);
-    return {count, row + pivot_place(a, span, a.s.x, a.layout[PIVOT_X], at, system)};
+    const bool lost = eliminate_chunk<length, even>(rows, count, kept, group);
+    t.template at<PivotGroup<Number>>(system * t.stride + chunk) = group;
+    return {count, place + shift.of[PIVOT_X], lost};
 }
 
-/* From x at the ends of the chunks, which the tree holds, to x of the tile. */
+/* From the joints of the tree to x of the tile. */
 template <bool even, typename Number, int length>
 __device__ __forceinline__ void
-pivot_substitute(const PivotTree<Number> &t, const PivotShared<Number> &m, bool active,
-                 int system, int chunk, const PivotPart &part,
-                 const PivotKept<Number, length> &kept)
+pivot_substitute(const PivotTree<Number> &t, Number *plane, int system, int chunk,
+                 const PivotPart &part, const PivotKept<Number, length> &kept)
 {
-    PivotEnds<Number> x = {};
-
-    if (active) {
-        x = surroundings(t, system, chunk, chunk + 1);
-    }
-    __syncthreads(); /* the tree is read */
-    if (active) {
-        substitute_chunk<length, even>(
-            kept, x, part.count, [&](int k, Number v) { m.other[part.place + k] = v; });
-    }
-    bulk_fence();
-    __syncthreads(); /* x is written */
+    substitute_chunk<length, even>(kept, pivot_path(t, system, chunk), part.count,
+                                   [&](int k, Number v) { plane[part.place + k] = v; });
 }
 
 /* Grid: any number of blocks. Block: a thread a chunk of a tile, in warps. A turn of the
  * loop ends in the middle of a tile: the rows of the next one are on their way while the
  * groups of this one are joined. */
-template <typename Number, bool even>
+template <typename Number, bool even, bool whole>
 __global__ void
 __launch_bounds__(PivotShape<Number>::threads, PivotShape<Number>::blocks)
-    pivoted_rows_kernel(const __grid_constant__ PivotPlan<Number> a, int other_words)
+    pivoted_rows_kernel(const __grid_constant__ PivotPlan<Number> a)
 {
     constexpr int length = PivotShape<Number>::length;
     extern __shared__ __align__(16) unsigned char memory[];
-    const PivotShared<Number> m = pivot_shared(a, memory, other_words);
+    const PivotShared<Number> m(a, memory);
+    const PivotPass pass = whole ? PIVOT_SOLVE : a.pass;
     const int system = threadIdx.x / a.tile_chunks;
     const int chunk = threadIdx.x - system * a.tile_chunks;
-    PivotTree<Number> t = {m.other,
-                           a.tile_chunks,
-                           0,
-                           0,
-                           a.tile_chunks * a.tile_systems,
-                           a.pass == PIVOT_SOLVE,
-                           m.state};
+    PivotTree<Number> t = {m.tree, a.tile_chunks, 0, 0, m.state};
     PivotKept<Number, length> kept;
     PivotPart part = {};
     PivotSpan span = {};
     bool active = false;
 
     if (threadIdx.x == 0) {
-        m.arrivals->init(blockDim.x);
+        m.arrivals->init(64); /* a warp's bulk copies, and its others */
+    }
+    if (threadIdx.x < 4) {
+        m.in[threadIdx.x] = a.in[threadIdx.x];
+    }
+    for (int i = threadIdx.x; i < a.tile_systems; i += blockDim.x) {
+        m.state[i] = PIVOT_FINE;
     }
     __syncthreads(); /* the barrier is there */
-    int64_t tile = pivot_next_tile(a, blockIdx.x);
+    int64_t tile = pivot_next_tile<whole>(a, blockIdx.x);
     for (int turn = 0;; turn ^= 1) {
         const bool more = tile < a.tiles;
         if (more) {
-            pivot_fetch(a, pivot_span(a, tile), m);
+            pivot_fetch<whole>(a, tile, m);
         }
         if (span.systems > 0) {
             t.leaves = span.chunks;
             t.systems = span.systems;
             const int64_t base = span.system * a.segments;
+            if (active && part.lost) {
+                t.tell(system, PIVOT_BAD);
+            }
             pivot_tree<Number>(t,
-                               {a.pass, span.segment, a.segments,
+                               {pass, span.segment, a.segments,
                                 a.groups + base * PIVOT_GROUP_WORDS, a.ends + 2 * base});
-            if (a.pass != PIVOT_REDUCE) {
-                pivot_substitute<even>(t, m, active, system, chunk, part, kept);
+            if (pass != PIVOT_REDUCE) {
+                if (active) {
+                    pivot_substitute<even>(t, m.rows + PIVOT_X * a.plane, system, chunk,
+                                           part, kept);
+                }
+                bulk_fence();
+                __syncthreads(); /* x is written */
                 pivot_store(a, span, m);
             }
-            pivot_report(a, span, m.state);
+            if (threadIdx.x >= blockDim.x - 32) {
+                pivot_report(a, pass, span, m.state);
+            }
         }
         if (!more) {
             break;
         }
-        span = pivot_span(a, tile); /* once more: registers are dearer */
-        tile = pivot_next_tile(a, tile + gridDim.x);
-        for (int i = threadIdx.x; i < span.systems; i += blockDim.x) {
-            m.state[i] = PIVOT_FINE;
-        }
+        span = pivot_span<whole>(a, tile); /* once more: registers are dearer */
+        tile = pivot_next_tile<whole>(a, tile + gridDim.x);
         if (a.bulk) {
             m.arrivals->wait(turn);
         }
-        copies_done();
-        stores_read();
-        __syncthreads(); /* rows have come; the place of x is free */
+        else {
+            copies_done();
+            __syncthreads(); /* rows have come */
+        }
         active = system < span.systems && chunk < span.chunks;
         if (active) {
             part = pivot_leaf<even>(a, span, m, t, system, chunk, kept);
         }
-        __syncthreads(); /* rows are read and leaves written */
+        stores_read();
+        __syncthreads(); /* rows are read and leaves written, the place of x is free */
     }
     stores_read();
 }
@@ -250,18 +249,14 @@ __global__ void
 __launch_bounds__(PIVOT_GROUPS)
     pivoted_groups_kernel(const __grid_constant__ PivotLevel<Number> a)
 {
-    constexpr int words = pivot_leaf_place<Number>(PIVOT_GROUPS + 1);
+    constexpr int words = pivot_leaf_place<Number>(PIVOT_GROUPS);
     __shared__ __align__(16) unsigned char memory[words * sizeof(Number)];
     __shared__ int state;
     const int64_t system = blockIdx.x / a.tiles;
     const int tile = static_cast<int>(blockIdx.x - system * a.tiles);
     const int first = tile * PIVOT_GROUPS, leaf = threadIdx.x;
-    const PivotTree<Number> t = {reinterpret_cast<Number *>(memory),
-                                 PIVOT_GROUPS,
-                                 min(static_cast<int>(PIVOT_GROUPS), a.count - first),
-                                 1,
-                                 PIVOT_GROUPS,
-                                 a.pass == PIVOT_SOLVE,
+    const PivotTree<Number> t = {reinterpret_cast<Number *>(memory), PIVOT_GROUPS,
+                                 min(static_cast<int>(PIVOT_GROUPS), a.count - first), 1,
                                  &state};
     const int64_t at = system * a.count + first + leaf;
 
@@ -272,9 +267,9 @@ __launch_bounds__(PIVOT_GROUPS)
         state = PIVOT_FINE;
     }
     if (leaf < t.leaves) {
-        put_group(t, leaf,
-                  *reinterpret_cast<const PivotGroup<Number> *>(a.groups +
-                                                                at * PIVOT_GROUP_WORDS));
+        t.template at<PivotGroup<Number>>(leaf) =
+            *reinterpret_cast<const PivotGroup<Number> *>(a.groups +
+                                                          at * PIVOT_GROUP_WORDS);
     }
     __syncthreads(); /* leaves are written */
     const int64_t above = system * a.tiles;
@@ -282,8 +277,9 @@ __launch_bounds__(PIVOT_GROUPS)
                        {a.pass, tile, a.tiles, a.upper_groups + above * PIVOT_GROUP_WORDS,
                         a.upper_ends + 2 * above});
     if (a.pass != PIVOT_REDUCE && leaf < t.leaves) {
-        a.ends[2 * at] = t.at(PIVOT_FIRST, leaf);
-        a.ends[2 * at + 1] = t.at(PIVOT_LAST, leaf);
+        const PivotAround<Number> x = pivot_path(t, 0, leaf);
+        a.ends[2 * at] = x.first;
+        a.ends[2 * at + 1] = x.last;
     }
     if (leaf == 0 && state != PIVOT_FINE) {
         atomicMax(&a.state[system], state);

@@ -14,7 +14,7 @@
 
 template <typename Number> struct PivotLaunch {
     PivotPlan<Number> plan;
-    int threads, other_words;
+    int threads;
     size_t shared;
 };
 
@@ -46,8 +46,9 @@ pivot_order(PivotPlan<Number> &a)
     a.along_rows = s.inner == 1 || std::llabs(s.x.row) <= std::llabs(s.x.inner);
 }
 
-/* Choose the number of chunks: the least, unless too many of them were of an even
- * length, whose rows lie in the same banks. */
+/* Choose the number of chunks: the least whose lengths differ by one and are mostly odd,
+ * or differ by two and all are. Chunks of an even length have their rows in the same
+ * banks; and few of two odd lengths, where systems begin in the same bank. */
 template <typename Number>
 inline void
 pivot_cut_rows(PivotPlan<Number> &a, int length)
@@ -55,16 +56,25 @@ pivot_cut_rows(PivotPlan<Number> &a, int length)
     const int least = a.rows / length + (a.rows % length != 0);
 
     for (a.chunks = least; a.chunks < 2 * least; a.chunks++) {
-        const int longer = a.rows % a.chunks, base = a.rows / a.chunks;
-        if (3 * (base % 2 != 0 ? a.chunks - longer : longer) >= 2 * a.chunks) {
-            break;
+        const int odd = (a.rows / a.chunks - 1) | 1, over = a.rows - a.chunks * odd;
+        a.base = a.rows / a.chunks;
+        a.longer = a.rows % a.chunks;
+        a.step = 1;
+        if (3 * (a.base % 2 != 0 ? a.chunks - a.longer : a.longer) >= 2 * a.chunks) {
+            return;
+        }
+        if (odd >= 3 && over % 2 == 0 && (a.rows % 32 != 0 || a.chunks > 8) &&
+            odd + (over > 0 ? 2 : 0) <= length) {
+            a.base = odd;
+            a.longer = over / 2;
+            a.step = 2;
+            return;
         }
     }
-    if (a.chunks == 2 * least) {
-        a.chunks = least;
-    }
+    a.chunks = least;
     a.base = a.rows / a.chunks;
     a.longer = a.rows % a.chunks;
+    a.step = 1;
 }
 
 /* Whether the rows of an operand are side by side, each element at a place of its own
@@ -85,29 +95,24 @@ pivot_size(PivotLaunch<Number> &launch, int systems, int chunks)
     PivotPlan<Number> &a = launch.plan;
     const int rows = std::min(chunks * length, a.rows);
     const int units = (rows + 2 * unit - 2) / unit * unit;
-    const int pitch = a.bulk ? units : rows | 1;
-    const int64_t inner[] = {a.s.lower.inner, a.s.diag.inner, a.s.upper.inner,
-                             a.s.rhs.inner, a.s.x.inner};
-
     a.tile_systems = systems;
     a.tile_chunks = chunks;
     a.segments = (a.chunks + chunks - 1) / chunks;
-    for (int i = 0; i < 5; i++) {
-        const bool flat = a.bulk && a.segments == 1 && a.s.outer == 1 &&
-                          inner[i] == a.rows && (i < PIVOT_X || a.bulk_x);
-        a.layout[i] = {flat ? rows : pitch, flat};
-    }
-    a.plane = (systems * pitch + unit) / unit * unit;
+    a.flat = a.bulk && a.segments == 1 && a.s.outer == 1 && a.s.lower.inner == a.rows &&
+             a.s.diag.inner == a.rows && a.s.upper.inner == a.rows &&
+             a.s.rhs.inner == a.rows && (!a.bulk_x || a.s.x.inner == a.rows);
+    a.pitch = a.flat ? rows : a.bulk ? units : rows | 1;
+    /* A flat operand may begin anywhere in a unit, and a lone row gets a second one. */
+    a.plane = (systems * a.pitch + std::max(1, 2 * unit - 2)) / unit * unit;
     a.tiles = (a.systems + systems - 1) / systems * a.segments;
     launch.threads = (systems * chunks + 31) / 32 * 32;
     a.walk_size = a.along_rows ? rows : systems;
     a.walk_fast = launch.threads % a.walk_size;
     a.walk_slow = launch.threads / a.walk_size;
-    launch.other_words =
-        (std::max(pivot_leaf_place<Number>(systems * (chunks + 1)), a.plane) + 3) / 4 * 4;
-    launch.shared =
-        (4 * static_cast<size_t>(a.plane) + launch.other_words) * sizeof(Number) +
-        sizeof(Arrivals) + systems * sizeof(int);
+    a.tree_words = pivot_leaf_place<Number>(systems * chunks);
+    launch.shared = (5 * static_cast<size_t>(a.plane) + a.tree_words) * sizeof(Number) +
+                    systems * PivotShared<Number>::system_bytes +
+                    PivotShared<Number>::block_bytes;
 }
 
 template <typename Number>
@@ -152,7 +157,7 @@ pivot_launch(const ps_tridiag *t, const uint8_t *marks, const ps_cuda_device *de
         }
     }
     const int across = static_cast<int>(std::min<int64_t>(least, a.systems));
-    int chunks = usual / least;
+    int chunks = PivotShape<Number>::part / least;
     for (pivot_size(launch, across, chunks); !fits() || a.segments == 1;) {
         chunks /= 2;
         pivot_size(launch, across, chunks);
@@ -236,14 +241,24 @@ pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
     return cudaGetLastError();
 }
 
+/* Parts of long systems have chunks of about the greatest length. */
+template <typename Number>
+inline auto
+pivot_rows_kernel(const PivotPlan<Number> &a)
+{
+    const bool even = a.base >= PivotShape<Number>::length - 5;
+
+    return a.segments > 1 ? pivoted_rows_kernel<Number, true, false>
+           : even         ? pivoted_rows_kernel<Number, true, true>
+                          : pivoted_rows_kernel<Number, false, true>;
+}
+
 template <typename Number>
 inline cudaError_t
 pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
                cudaStream_t stream)
 {
-    const bool even = launch.plan.base >= PivotShape<Number>::length - 3;
-    const auto kernel =
-        even ? pivoted_rows_kernel<Number, true> : pivoted_rows_kernel<Number, false>;
+    const auto kernel = pivot_rows_kernel(launch.plan);
     int blocks = 0;
 
     cudaError_t error =
@@ -260,7 +275,7 @@ pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
         std::min<int64_t>(launch.plan.tiles,
                           static_cast<int64_t>(std::max(blocks, 1)) * device->processors);
     kernel<<<static_cast<unsigned>(grid), launch.threads, launch.shared, stream>>>(
-        launch.plan, launch.other_words);
+        launch.plan);
     return cudaGetLastError();
 }
 

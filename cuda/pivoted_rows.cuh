@@ -75,27 +75,35 @@ balanced(const PivotRow<Number> &row)
             times_power(row.upper, power), times_power(row.rhs, power)};
 }
 
+/* x of the first and last row of a chunk, or of several, and of the rows around them. */
+template <typename Number> struct alignas(16) PivotAround {
+    Number left, first, last, right;
+};
+
 /* left x[-1] + first x[0] + last x[end-1] + right x[end] = rhs */
 template <typename Number> struct PivotEnds {
     Number left, first, last, right, rhs;
 };
 
-/* What a chunk, or several, are to the others. */
-template <typename Number> struct PivotGroup {
+/* What a chunk, or several, are to the others. Aligned, like the joints, to be moved in
+ * units of 16 bytes. */
+template <typename Number> struct alignas(16) PivotGroup {
     PivotEnds<Number> upper, lower;
 };
 
-/* Pivot rows of a chunk, divided by their pivots: row k belongs to x[k+1]. */
+/* Pivot rows of a chunk, divided by their pivots: row k belongs to x[k+1]. A row of the
+ * matrix sees x[k+3] and neither left nor first, a carried one the other way round: `far`
+ * is left, or x[k+3] where bit k is set. */
 template <typename Number, int length> struct PivotKept {
-    Number next[length - 2], second[length - 2], left[length - 2], first[length - 2],
-        rhs[length - 2];
+    Number next[length - 2], far[length - 2], first[length - 2], rhs[length - 2];
+    unsigned fresh;
 };
 
 /* Pivot rows of two neighbours: x of the last row of one (which sees the first row of
  * the other), and x of that first row. */
-template <typename Number> struct PivotJoint {
-    Number next;
+template <typename Number> struct alignas(16) PivotJoint {
     PivotEnds<Number> before, behind;
+    Number next;
 };
 
 /* What is known of the pivots of a system. Doubtful: there was a pivot that is no number,
@@ -186,7 +194,7 @@ scaled(Number m, const PivotEnds<Number> &a)
 /* rhs - left x_left - first x_first - last x_last - right x_right */
 template <typename Number>
 __device__ __forceinline__ Number
-residual_of(const PivotEnds<Number> &row, const PivotEnds<Number> &x)
+residual_of(const PivotEnds<Number> &row, const PivotAround<Number> &x)
 {
     Number r = less_product(row.rhs, row.left, x.left);
 
@@ -196,7 +204,7 @@ residual_of(const PivotEnds<Number> &row, const PivotEnds<Number> &x)
 }
 
 /* Eliminate the unknowns between the first and the last of `count` rows, 2 <= count <=
- * length, if `even` length - 3 <= count. `rows(k)` is row k; if count > 2 it is called
+ * length, if `even` length - 5 <= count. `rows(k)` is row k; if count > 2 it is called
  * for k = count too, and may then give anything. Returns whether a pivot was lost. */
 template <int length, bool even, typename Number, typename Rows>
 __device__ __forceinline__ bool
@@ -210,12 +218,13 @@ eliminate_chunk(const Rows &rows, int count, PivotKept<Number, length> &kept,
     PivotEnds<Number> q = {Number(0), row1.lower, row1.diag, row1.upper, row1.rhs};
     bool lost = false;
 
+    kept.fresh = 0;
     if (even || count > 2) {
         ahead = rows(2);
     }
 #pragma unroll
     for (int k = 0; k < length - 2; k++) {
-        if ((!even || k > length - 6) && k + 2 >= count) {
+        if ((!even || k > length - 8) && k + 2 >= count) {
             break;
         }
         PivotEnds<Number> n = {Number(0), Number(0), ahead.lower, ahead.diag, ahead.rhs};
@@ -231,20 +240,21 @@ eliminate_chunk(const Rows &rows, int count, PivotKept<Number, length> &kept,
         lost = lost || is_lost_pivot(p.last);
 
         const Number inverse = inverse_of(p.last);
+        const Number left = inverse * p.left, second = inverse * p_second;
+        kept.fresh |= take ? 1u << k : 0u;
         kept.next[k] = inverse * p.right;
-        kept.second[k] = inverse * p_second;
-        kept.left[k] = inverse * p.left;
+        kept.far[k] = take ? second : left;
         kept.first[k] = inverse * p.first;
         kept.rhs[k] = inverse * p.rhs;
-        p = {less_product(q.left, q.last, kept.left[k]),
+        p = {less_product(q.left, q.last, left),
              less_product(q.first, q.last, kept.first[k]),
              less_product(q.right, q.last, kept.next[k]),
-             less_product(Number(0), q.last, kept.second[k]),
+             less_product(Number(0), q.last, second),
              less_product(q.rhs, q.last, kept.rhs[k])};
-        q = {less_product(n.left, n.last, kept.left[k]),
+        q = {less_product(n.left, n.last, left),
              less_product(n.first, n.last, kept.first[k]),
              less_product(n.right, n.last, kept.next[k]),
-             less_product(n_second, n.last, kept.second[k]),
+             less_product(n_second, n.last, second),
              less_product(n.rhs, n.last, kept.rhs[k])};
     }
     group = {p, q};
@@ -254,7 +264,7 @@ eliminate_chunk(const Rows &rows, int count, PivotKept<Number, length> &kept,
 /* Give `store(k, x)` the unknowns of a chunk whose surroundings `x` are known. */
 template <int length, bool even, typename Number, typename Store>
 __device__ __forceinline__ void
-substitute_chunk(const PivotKept<Number, length> &kept, const PivotEnds<Number> &x,
+substitute_chunk(const PivotKept<Number, length> &kept, const PivotAround<Number> &x,
                  int count, const Store &store)
 {
     Number near = x.last, far = x.right;
@@ -262,10 +272,10 @@ substitute_chunk(const PivotKept<Number, length> &kept, const PivotEnds<Number> 
     store(count - 1, x.last);
 #pragma unroll
     for (int k = length - 3; k >= 0; k--) {
-        if ((even && k < length - 5) || k + 2 < count) {
-            Number value = less_product(kept.rhs[k], kept.left[k], x.left);
+        if ((even && k < length - 7) || k + 2 < count) {
+            const Number seen = kept.fresh >> k & 1 ? far : x.left;
+            Number value = less_product(kept.rhs[k], kept.far[k], seen);
             value = less_product(value, kept.first[k], x.first);
-            value = less_product(value, kept.second[k], far);
             value = less_product(value, kept.next[k], near);
             store(k + 1, value);
             far = near;
@@ -322,7 +332,7 @@ join_groups(PivotGroup<Number> &a, const PivotGroup<Number> &b, PivotJoint<Numbe
 /* The unknowns between two neighbours whose surroundings `x` are known. */
 template <typename Number>
 __device__ __forceinline__ void
-substitute_joint(const PivotJoint<Number> &joint, const PivotEnds<Number> &x,
+substitute_joint(const PivotJoint<Number> &joint, const PivotAround<Number> &x,
                  Number &before, Number &behind)
 {
     behind = residual_of(joint.behind, x);

@@ -21,27 +21,23 @@ template <typename Number> constexpr int bulk_unit = 16 / sizeof(Number);
 
 enum PivotOperand { PIVOT_LOWER, PIVOT_DIAG, PIVOT_UPPER, PIVOT_RHS, PIVOT_X };
 
-/* How an operand lies in shared memory: elements from one system to the next; flat if
- * that is so in memory too. Without bulk copies all of an operand's pitches are alike. */
-struct PivotLayout {
-    int32_t pitch;
-    bool flat;
-};
-
 /* A launch over tiles of rows. A system of n rows (2 if n is 1: a row of the identity is
- * added) has `chunks` chunks of `base` rows, the first `longer` of them of one more. */
+ * added) has `chunks` chunks of `base` rows, the first `longer` of them of `step` more.
+ */
 template <typename Number> struct PivotPlan {
     Systems<Number> s; /* batch axes exchanged so that inner is the closer one */
     const uint8_t *marks;
     PivotPass pass;
-    int32_t rows, chunks, base, longer; /* of a system */
-    int32_t segments;                   /* tiles along a system */
+    int32_t rows, chunks, base, longer, step; /* of a system */
+    int32_t segments;                         /* tiles along a system */
     int32_t tile_chunks, tile_systems;
     bool along_rows, exchanged;
     bool bulk, bulk_x;   /* bulk copies of what is read, of x */
     Input<Number> in[4]; /* as in s */
-    PivotLayout layout[5];
-    int32_t plane; /* elements of an operand of a tile in shared memory */
+    /* Elements in shared memory: from one system to the next, of an operand, of the tree.
+     * Flat: the systems of a tile lie side by side in memory too. */
+    int32_t pitch, plane, tree_words;
+    bool flat;
     /* Elements of a tile along memory, and a thread's step from one to the next: so many
      * along memory, so many across. */
     int32_t walk_size, walk_fast, walk_slow;
@@ -63,24 +59,27 @@ template <typename Number>
 __device__ __forceinline__ int
 pivot_begin(const PivotPlan<Number> &a, int chunk)
 {
-    return chunk * a.base + min(chunk, a.longer);
+    return chunk * a.base + min(chunk, a.longer) * a.step;
 }
 
-template <typename Number>
+/* Whole: a tile holds whole systems. */
+template <bool whole, typename Number>
 __device__ __forceinline__ PivotSpan
 pivot_span(const PivotPlan<Number> &a, int64_t tile)
 {
-    PivotSpan span;
-    const int64_t set = a.segments == 1 ? tile : tile / a.segments;
+    PivotSpan span = {tile, 0, 0, 0, a.chunks, 0, a.rows};
 
-    span.segment = a.segments == 1 ? 0 : static_cast<int>(tile - set * a.segments);
-    span.system = set * a.tile_systems;
+    if (!whole) {
+        span.system = tile / a.segments;
+        span.segment = static_cast<int>(tile - span.system * a.segments);
+        span.chunk = span.segment * a.tile_chunks;
+        span.chunks = min(a.tile_chunks, a.chunks - span.chunk);
+        span.begin = pivot_begin(a, span.chunk);
+        span.rows = pivot_begin(a, span.chunk + span.chunks) - span.begin;
+    }
+    span.system *= a.tile_systems;
     span.systems = static_cast<int>(
         min(a.systems - span.system, static_cast<int64_t>(a.tile_systems)));
-    span.chunk = span.segment * a.tile_chunks;
-    span.chunks = min(a.tile_chunks, a.chunks - span.chunk);
-    span.begin = pivot_begin(a, span.chunk);
-    span.rows = pivot_begin(a, span.chunk + span.chunks) - span.begin;
     return span;
 }
 
@@ -122,24 +121,6 @@ pivot_marked(const PivotPlan<Number> &a, int64_t system)
     return a.marks == nullptr || a.marks[pivot_number(a, system)] != 0;
 }
 
-/* Where row span.begin of system `at`, which is `system` of the tile, lies in its plane:
- * as far from a 16-byte unit as in memory. */
-template <typename Number, typename Operand>
-__device__ __forceinline__ int
-pivot_place(const PivotPlan<Number> &a, const PivotSpan &span, const Operand &o,
-            const PivotLayout &layout, const PivotIndex &at, int system)
-{
-    const unsigned element =
-        static_cast<unsigned>(reinterpret_cast<uintptr_t>(o.data) / sizeof(Number)) +
-        static_cast<unsigned>(at.j) * static_cast<unsigned>(o.outer) +
-        static_cast<unsigned>(at.k - (layout.flat ? system : 0)) *
-            static_cast<unsigned>(o.inner) +
-        static_cast<unsigned>(span.begin);
-
-    return system * layout.pitch +
-           (a.bulk ? static_cast<int>(element % bulk_unit<Number>) : 0);
-}
-
 /* A thread's first element of a tile; `fast` runs along memory. */
 struct PivotWalk {
     int fast, slow;
@@ -178,26 +159,43 @@ pivot_for_each(const PivotPlan<Number> &a, const PivotSpan &span, const Body &bo
     }
 }
 
-/* The shared memory of a block. */
-template <typename Number> struct PivotShared {
-    Number *rows;  /* lower, diag, upper, rhs: 4 planes */
-    Number *other; /* the tree, and x when the tree is done with */
-    Arrivals *arrivals;
-    int *state; /* PivotState of each system */
+/* How far the first row of a system of a tile lies behind a 16-byte unit, in memory and
+ * so in its plane. */
+struct alignas(16) PivotShift {
+    int32_t of[8]; /* five in use */
 };
 
 template <typename Number>
-__device__ __forceinline__ PivotShared<Number>
-pivot_shared(const PivotPlan<Number> &a, unsigned char *memory, int other_words)
+__device__ __forceinline__ int
+pivot_shift(const Number *row)
 {
-    PivotShared<Number> m;
-
-    m.rows = reinterpret_cast<Number *>(memory);
-    m.other = m.rows + 4 * a.plane;
-    m.arrivals = reinterpret_cast<Arrivals *>(m.other + other_words);
-    m.state = reinterpret_cast<int *>(m.arrivals + 1);
-    return m;
+    return static_cast<int>(reinterpret_cast<uintptr_t>(row) / sizeof(Number) %
+                            bulk_unit<Number>);
 }
+
+/* The shared memory of a block. */
+template <typename Number> struct PivotShared {
+    Number *rows; /* lower, diag, upper, rhs, x: 5 planes */
+    Number *tree;
+    PivotShift *shift; /* of each system, or of the first if they are flat */
+    Input<Number> *in; /* those of the plan */
+    Arrivals *arrivals;
+    int *state; /* PivotState of each system */
+
+    /* Of a system, beside those of the plan. */
+    static constexpr size_t system_bytes = sizeof(PivotShift) + sizeof(int);
+    static constexpr size_t block_bytes = 4 * sizeof(Input<Number>) + sizeof(Arrivals);
+
+    __device__ __forceinline__ PivotShared(const PivotPlan<Number> &a,
+                                           unsigned char *memory)
+        : rows(reinterpret_cast<Number *>(memory)), tree(rows + 5 * a.plane),
+          shift(reinterpret_cast<PivotShift *>(tree + a.tree_words)),
+          in(reinterpret_cast<Input<Number> *>(shift + a.tile_systems)),
+          arrivals(reinterpret_cast<Arrivals *>(in + 4)),
+          state(reinterpret_cast<int *>(arrivals + 1))
+    {
+    }
+};
 
 /* The part of a system's rows, or of those of all systems of a flat operand, that is
  * whole 16-byte units: `head` elements before it, `body` in it. */
@@ -217,64 +215,66 @@ pivot_cut(int place, int count)
     return cut;
 }
 
-/* Begin this thread's bulk copies: threads take the operands in turn, and of each the
- * systems, or all at once where they are flat. */
+/* Begin the bulk copies of a tile, by one warp: four lanes the rows of a system, or of
+ * all systems that lie side by side. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_fetch_bulk(const PivotPlan<Number> &a, const PivotSpan &span,
                  const PivotShared<Number> &m)
 {
-    const int which = threadIdx.x % 4;
-    const PivotLayout layout = a.layout[which];
-    const Input<Number> &o = a.in[which];
-    const bool open = !layout.flat && !a.s.periodic;
+    const int lane = threadIdx.x % 32, which = lane % 4;
+    const int copies = a.flat ? 1 : span.systems;
+    const bool open = !a.flat && !a.s.periodic;
     const int before = open && which == PIVOT_LOWER && span.begin == 0;
     const int behind = open && which == PIVOT_UPPER && span.begin + span.rows == a.s.rows;
-    const int count = (layout.flat ? span.systems : 1) * span.rows - before - behind;
+    const int count = (a.flat ? span.systems : 1) * span.rows - before - behind;
+    const Input<Number> in = m.in[which];
     unsigned bytes = 0;
 
-    for (int i = threadIdx.x / 4; i < (layout.flat ? 1 : span.systems);
-         i += blockDim.x / 4) {
+    for (int i = lane / 4; i < copies; i += 8) {
         const PivotIndex at = pivot_index(a, span.system + i);
-        const int place = pivot_place(a, span, o, layout, at, i) + before;
+        const Number *const from = in.system(at.j, at.k) + span.begin;
+        const int shift = pivot_shift(from), place = i * a.pitch + shift + before;
         const PivotCut cut = pivot_cut<Number>(place, count);
         const auto size = static_cast<unsigned>(cut.body * sizeof(Number));
-        const Number *const from = o.system(at.j, at.k) + span.begin + before;
         Number *const to = m.rows + which * a.plane + place;
 
+        m.shift[i].of[which] = shift;
+        if (which == 0) {
+            m.shift[i].of[PIVOT_X] =
+                a.bulk_x ? pivot_shift(a.s.x.system(at.j, at.k) + span.begin) : 0;
+        }
         if (size > 0) {
-            copy_bulk(to + cut.head, from + cut.head, size, *m.arrivals);
+            copy_bulk(to + cut.head, from + before + cut.head, size, *m.arrivals);
             bytes += size;
         }
 #pragma unroll 1
         for (int e = cut.head > 0 ? 0 : cut.body; e < count;
              e += e + 1 == cut.head ? cut.body + 1 : 1) {
-            copy_async<sizeof(Number)>(to + e, from + e);
+            copy_async<sizeof(Number)>(to + e, from + before + e);
         }
     }
     m.arrivals->expect(bytes);
+    m.arrivals->expect_copies();
 }
 
-/* Begin to copy the rows of a tile. Entries without meaning are not read, unless they
- * lie among others. */
-template <typename Number>
+/* Begin to copy the rows of a tile; all of the block take part. Entries without meaning
+ * are not read, unless they lie among others. */
+template <bool whole, typename Number>
 __device__ __forceinline__ void
-pivot_fetch(const PivotPlan<Number> &a, const PivotSpan &span,
-            const PivotShared<Number> &m)
+pivot_fetch(const PivotPlan<Number> &a, int64_t tile, const PivotShared<Number> &m)
 {
     if (a.bulk) {
-        if (threadIdx.x < 4 * span.systems) {
-            pivot_fetch_bulk(a, span, m);
-        }
-        else {
-            m.arrivals->expect(0);
+        if (threadIdx.x >= blockDim.x - 32) {
+            pivot_fetch_bulk(a, pivot_span<whole>(a, tile), m);
         }
         return;
     }
+    const PivotSpan span = pivot_span<whole>(a, tile);
     pivot_for_each(a, span, [&](int system, int row) {
         const int64_t i = span.begin + row;
         const PivotIndex at = pivot_index(a, span.system + system);
-        const int place = system * a.layout[PIVOT_LOWER].pitch + row;
+        const int place = system * a.pitch + row;
         const bool inner[4] = {i > 0 || a.s.periodic, true,
                                i < a.s.rows - 1 || a.s.periodic, true};
 
@@ -293,34 +293,36 @@ template <typename Number> struct PivotChunk {
     Number *lower, *diag, *upper, *rhs;
 };
 
-/* Make two rows of one, and of a periodic system of one or two rows one that is not. */
+/* Let the last row of a system, at `last` of its last chunk, see no row behind it; make
+ * two rows of one, and of a periodic system of one or two rows one that is not. */
 template <typename Number>
 __device__ __forceinline__ void
-pivot_fold(const PivotPlan<Number> &a, const PivotChunk<Number> &c)
+pivot_close_rows(const PivotPlan<Number> &a, const PivotChunk<Number> &c, int last)
 {
     if (a.s.periodic && a.s.rows == 2) {
         c.upper[0] = c.upper[0] + c.lower[0];
         c.lower[1] = c.lower[1] + c.upper[1];
-        c.lower[0] = c.upper[1] = Number(0);
     }
     if (a.s.rows == 1) {
         if (a.s.periodic) {
             c.diag[0] = c.diag[0] + c.lower[0] + c.upper[0];
         }
-        c.lower[0] = c.upper[0] = Number(0);
-        c.lower[1] = c.upper[1] = c.rhs[1] = Number(0);
+        c.upper[0] = c.lower[1] = c.rhs[1] = Number(0);
         c.diag[1] = Number(1);
     }
+    c.upper[last] = Number(0);
+    bulk_fence();
 }
 
-/* Store x, which lies where pivot_place() says, of the systems that are to be solved. */
+/* Store x of the systems that are to be solved; all of the block take part, in bulk its
+ * last warp. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_store(const PivotPlan<Number> &a, const PivotSpan &span,
             const PivotShared<Number> &m)
 {
-    const PivotLayout layout = a.layout[PIVOT_X];
     const Output<Number> &x = a.s.x;
+    const Number *const plane = m.rows + PIVOT_X * a.plane;
 
     if (!a.bulk_x) {
         pivot_for_each(a, span, [&](int system, int row) {
@@ -328,24 +330,25 @@ pivot_store(const PivotPlan<Number> &a, const PivotSpan &span,
 
             if (i < a.s.rows && pivot_marked(a, span.system + system)) {
                 const PivotIndex at = pivot_index(a, span.system + system);
-                x.system(at.j, at.k)[i * x.row] =
-                    m.other[pivot_place(a, span, x, layout, at, system) + row];
+                x.system(at.j, at.k)[i * x.row] = plane[system * a.pitch + row];
             }
         });
         return;
     }
-    const int count = (layout.flat ? span.systems : 1) * span.rows;
-    for (int i = threadIdx.x; i < (layout.flat ? 1 : span.systems); i += blockDim.x) {
+    if (threadIdx.x < blockDim.x - 32) {
+        return;
+    }
+    const int count = (a.flat ? span.systems : 1) * span.rows;
+    for (int i = threadIdx.x % 32; i < (a.flat ? 1 : span.systems); i += 32) {
         const PivotIndex at = pivot_index(a, span.system + i);
-        const int place = pivot_place(a, span, x, layout, at, i);
+        Number *const to = x.system(at.j, at.k) + span.begin;
+        const int place = i * a.pitch + pivot_shift(to);
         const PivotCut cut = pivot_cut<Number>(place, count);
         const auto size = static_cast<unsigned>(cut.body * sizeof(Number));
-        Number *const to = x.system(at.j, at.k) + span.begin;
-        const Number *const from = m.other + place;
+        const Number *const from = plane + place;
 
         if (size > 0) {
             store_bulk(to + cut.head, from + cut.head, size);
-            commit_stores();
         }
 #pragma unroll 1
         for (int e = cut.head > 0 ? 0 : cut.body; e < count;
@@ -353,6 +356,7 @@ pivot_store(const PivotPlan<Number> &a, const PivotSpan &span,
             to[e] = from[e];
         }
     }
+    commit_stores();
 }
 
 #endif

@@ -3,17 +3,18 @@
  * Leaf c of system s is a chunk, or a group from another tile. The groups c and c +
  * reach become one for reach = 1, 2, 4, ...: a binary tree whose shape depends on c
  * alone, so that a tile of a power of two leaves is a part of the tree of the whole
- * system, and a system has the same solution however it is cut. The block joins pairs
- * in shared memory, a thread a pair, until few are left; the top of the tree, which the
- * block has to wait for, is joined by lanes of a warp that pass groups on by shuffles.
+ * system, and a system has the same solution however it is cut. The block joins two
+ * levels at a time, one lane a pair in shared memory and every other lane the pairs of
+ * its warp by shuffles. On the way down each leaf goes its own way through the joints,
+ * and meets no other.
  */
 #ifndef PS_CUDA_PIVOTED_TREE_CUH
 #define PS_CUDA_PIVOTED_TREE_CUH
 
 #include "pivoted_rows.cuh"
 
-/* Words of a leaf: a group or a joint, then x of its first and last row. */
-enum { PIVOT_GROUP_WORDS = 10, PIVOT_FIRST = 11, PIVOT_LAST = 12, PIVOT_TREE_WORDS = 13 };
+/* Words of a leaf: a group, or the joint with the group before it. */
+enum { PIVOT_GROUP_WORDS = 12 };
 
 /* What one launch does with its tiles. */
 enum PivotPass {
@@ -31,15 +32,19 @@ template <typename Number> struct PivotOutside {
     const Number *ends;
 };
 
-/* The place of a leaf. Leaves whose distance is a power of two lie in different banks: an
- * odd number of words each, and a step where their multiples come around. */
+/* The word where a leaf begins. Eight leaves at a distance of one or two lie in different
+ * banks: a leaf is an odd multiple of a power of two units of 16 bytes, with a step of
+ * one where these multiples come around. */
 template <typename Number>
 __host__ __device__ constexpr int
 pivot_leaf_place(int leaf)
 {
-    return leaf * PIVOT_TREE_WORDS + (leaf >> (sizeof(Number) == 4   ? 5
-                                               : sizeof(Number) == 8 ? 4
-                                                                     : 3));
+    constexpr int unit = 16 / sizeof(Number);
+
+    return leaf * PIVOT_GROUP_WORDS + (leaf >> (sizeof(Number) == 4   ? 3
+                                                : sizeof(Number) == 8 ? 2
+                                                                      : 1)) *
+                                          unit;
 }
 
 template <typename Number> struct PivotTree {
@@ -47,103 +52,26 @@ template <typename Number> struct PivotTree {
     int stride;  /* leaves from one system to the next */
     int leaves;  /* of a system in use, <= stride */
     int systems; /* in use */
-    int edges;   /* the slot of system 0 behind all leaves */
-    bool whole;  /* the leaves are the whole system: it closes upon itself */
     int *state;  /* PivotState of each system */
 
-    __device__ __forceinline__ Number &at(int word, int leaf) const
+    /* Leaf `leaf` as what is there: a group, a joint, or x in the first of a system. */
+    template <typename Item> __device__ __forceinline__ Item &at(int leaf) const
     {
-        return data[pivot_leaf_place<Number>(leaf) + word];
+        return *reinterpret_cast<Item *>(data + pivot_leaf_place<Number>(leaf));
+    }
+    __device__ __forceinline__ void tell(int system, PivotState what) const
+    {
+        if (what != PIVOT_FINE) {
+            atomicMax(&state[system], what);
+        }
     }
 };
-
-template <typename Number>
-__device__ __forceinline__ void
-put_ends(const PivotTree<Number> &t, int word, int leaf, const PivotEnds<Number> &e)
-{
-    t.at(word, leaf) = e.left;
-    t.at(word + 1, leaf) = e.first;
-    t.at(word + 2, leaf) = e.last;
-    t.at(word + 3, leaf) = e.right;
-    t.at(word + 4, leaf) = e.rhs;
-}
-
-template <typename Number>
-__device__ __forceinline__ PivotEnds<Number>
-ends_at(const PivotTree<Number> &t, int word, int leaf)
-{
-    return {t.at(word, leaf), t.at(word + 1, leaf), t.at(word + 2, leaf),
-            t.at(word + 3, leaf), t.at(word + 4, leaf)};
-}
-
-template <typename Number>
-__device__ __forceinline__ void
-put_group(const PivotTree<Number> &t, int leaf, const PivotGroup<Number> &g)
-{
-    put_ends(t, 0, leaf, g.upper);
-    put_ends(t, 5, leaf, g.lower);
-}
-
-template <typename Number>
-__device__ __forceinline__ PivotGroup<Number>
-group_at(const PivotTree<Number> &t, int leaf)
-{
-    return {ends_at(t, 0, leaf), ends_at(t, 5, leaf)};
-}
-
-/* The surroundings of the leaves first .. end-1 of a system. Those of a tile that is not
- * the whole system are in a slot behind the leaves: x of the last row before the first
- * leaf and of the first row behind the last one. */
-template <typename Number>
-__device__ __forceinline__ PivotEnds<Number>
-surroundings(const PivotTree<Number> &t, int system, int first, int end)
-{
-    const int base = system * t.stride, edge = t.edges + system;
-    const int before = first > 0 ? base + first - 1
-                       : t.whole ? base + t.leaves - 1
-                                 : edge;
-    const int behind = end < t.leaves ? base + end : t.whole ? base : edge;
-
-    return {t.at(PIVOT_LAST, before), t.at(PIVOT_FIRST, base + first),
-            t.at(PIVOT_LAST, base + end - 1), t.at(PIVOT_FIRST, behind), Number(0)};
-}
-
-template <typename Number>
-__device__ __forceinline__ void
-put_joint(const PivotTree<Number> &t, int leaf, const PivotJoint<Number> &joint)
-{
-    put_ends(t, 0, leaf, joint.before);
-    put_ends(t, 5, leaf, joint.behind);
-    t.at(10, leaf) = joint.next;
-}
-
-template <typename Number>
-__device__ __forceinline__ PivotJoint<Number>
-joint_at(const PivotTree<Number> &t, int leaf)
-{
-    return {t.at(10, leaf), ends_at(t, 0, leaf), ends_at(t, 5, leaf)};
-}
 
 /* Groups of a system that the levels below `level` leave. */
 __device__ __forceinline__ int
 groups_of(int leaves, int level)
 {
     return (leaves + (1 << level) - 1) >> level;
-}
-
-/* The levels that the block joins in shared memory: they leave what the lanes of a warp
- * can hold. */
-template <typename Number>
-__device__ __forceinline__ int
-wide_levels(const PivotTree<Number> &t)
-{
-    int level = 0;
-
-    while (groups_of(t.leaves, level) > 1 &&
-           t.systems * groups_of(t.leaves, level) > 32) {
-        level++;
-    }
-    return level;
 }
 
 /* q / pairs for 0 <= q < 2^16: the quotient of floats is off by less than 1/4 of the
@@ -155,213 +83,143 @@ small_quotient(int q, int pairs)
         __fdividef(static_cast<float>(q) + 0.5f, static_cast<float>(pairs)));
 }
 
-/* Join the pairs of a level; the pivot rows stay in the leaf that was joined to its
- * neighbour. */
-template <typename Number>
-__device__ __forceinline__ void
-join_level(const PivotTree<Number> &t, int level)
-{
-    const int pairs = groups_of(t.leaves, level) / 2;
-
-    for (int q = threadIdx.x; q < t.systems * pairs; q += blockDim.x) {
-        const int system = small_quotient(q, pairs);
-        const int a = system * t.stride + ((q - system * pairs) << (level + 1));
-        const int b = a + (1 << level);
-        PivotGroup<Number> upper = group_at(t, a);
-        PivotJoint<Number> joint;
-
-        if (join_groups(upper, group_at(t, b), joint)) {
-            t.state[system] = PIVOT_BAD;
-        }
-        put_group(t, a, upper);
-        put_joint(t, b, joint);
-    }
-    __syncthreads(); /* groups are written */
-}
-
-/* x between the pairs of a level. */
-template <typename Number>
-__device__ __forceinline__ void
-substitute_level(const PivotTree<Number> &t, int level)
-{
-    const int pairs = groups_of(t.leaves, level) / 2;
-
-    __syncthreads(); /* x around the pairs is written */
-    for (int q = threadIdx.x; q < t.systems * pairs; q += blockDim.x) {
-        const int system = small_quotient(q, pairs);
-        const int first = (q - system * pairs) << (level + 1);
-        const int b = system * t.stride + first + (1 << level);
-        const PivotEnds<Number> x =
-            surroundings(t, system, first, min(first + (2 << level), t.leaves));
-
-        substitute_joint(joint_at(t, b), x, t.at(PIVOT_LAST, b - 1),
-                         t.at(PIVOT_FIRST, b));
-    }
-}
-
-/* A lane of the top: group `pos` of `groups` of a system, which begins with `leaf`. */
-struct PivotLane {
-    bool real;
-    int system, pos, groups, leaf;
-};
-
 template <typename Number>
 __device__ __forceinline__ PivotEnds<Number>
-shuffle(unsigned mask, const PivotEnds<Number> &e, int lane)
+next_lane(const PivotEnds<Number> &e)
 {
-    return {shuffle(mask, e.left, lane), shuffle(mask, e.first, lane),
-            shuffle(mask, e.last, lane), shuffle(mask, e.right, lane),
-            shuffle(mask, e.rhs, lane)};
+    const int lane = threadIdx.x % 32 + 1;
+
+    return {shuffle(all_lanes, e.left, lane), shuffle(all_lanes, e.first, lane),
+            shuffle(all_lanes, e.last, lane), shuffle(all_lanes, e.right, lane),
+            shuffle(all_lanes, e.rhs, lane)};
 }
 
-/* Lane 0 of a system gets the group of all; the pivot rows go to shared memory. */
-template <typename Number>
-__device__ __forceinline__ PivotGroup<Number>
-join_top(const PivotTree<Number> &t, const PivotLane &lane, int level)
-{
-    constexpr unsigned all = all_lanes;
-    const int self = threadIdx.x % 32;
-    PivotGroup<Number> g = {};
-
-    if (lane.real) {
-        g = group_at(t, lane.leaf);
-    }
-    __syncwarp(); /* groups are read: joints take their places */
-    for (int reach = 1; reach < lane.groups; reach *= 2) {
-        const PivotGroup<Number> below = {shuffle(all, g.upper, self + reach),
-                                          shuffle(all, g.lower, self + reach)};
-
-        if (lane.real && (lane.pos & (2 * reach - 1)) == 0 &&
-            lane.pos + reach < lane.groups) {
-            PivotJoint<Number> joint;
-
-            if (join_groups(g, below, joint)) {
-                t.state[lane.system] = PIVOT_BAD;
-            }
-            put_joint(t, lane.leaf + (reach << level), joint);
-        }
-    }
-    return g;
-}
-
-/* From first and last row of the system, held by its first and its last lane, and what
- * lies around them, to those of every group. */
+/* The group of all leaves of a system: its x, and what is around it, takes the place of
+ * the first leaf, or in PIVOT_REDUCE the group goes to the workspace. */
 template <typename Number>
 __device__ __forceinline__ void
-substitute_top(const PivotTree<Number> &t, const PivotLane &lane, int level,
-               Number &first, Number &last, Number left, Number right)
+close_tree(const PivotTree<Number> &t, int system, const PivotGroup<Number> &g,
+           const PivotOutside<Number> &o)
 {
-    constexpr unsigned all = all_lanes;
-    const int self = threadIdx.x % 32;
-    int reach = 1;
+    const int64_t tiles = static_cast<int64_t>(system) * o.segments;
+    PivotAround<Number> x = {};
 
-    while (2 * reach < lane.groups) {
-        reach *= 2;
+    if (o.pass == PIVOT_REDUCE) {
+        *reinterpret_cast<PivotGroup<Number> *>(o.groups + (tiles + o.segment) *
+                                                               PIVOT_GROUP_WORDS) = g;
+        return;
     }
-    for (; reach > 0 && lane.groups > 1; reach /= 2) {
-        const int within = lane.pos & (2 * reach - 1);
-        const int end = min(lane.pos + 2 * reach, lane.groups);
-        const Number before_a = shuffle(all, last, self - 1);
-        const Number last_b = shuffle(all, last, self + end - 1 - lane.pos);
-        const Number behind_b = shuffle(all, first, self + end - lane.pos);
-        Number before = Number(0), behind = Number(0);
-
-        if (lane.real && within == 0 && lane.pos + reach < lane.groups) {
-            const PivotEnds<Number> x = {lane.pos > 0 ? before_a : left, first, last_b,
-                                         end < lane.groups ? behind_b : right, Number(0)};
-            substitute_joint(joint_at(t, lane.leaf + (reach << level)), x, before,
-                             behind);
-        }
-        before = shuffle(all, before, self - reach + 1);
-        behind = shuffle(all, behind, self - reach);
-        if (within == reach) {
-            first = behind;
-        }
-        if (within == reach - 1 && lane.pos + 1 < lane.groups) {
-            last = before;
-        }
+    if (o.pass == PIVOT_SOLVE) {
+        t.tell(system, solve_group(g, x.first, x.last));
+        x.left = x.last;
+        x.right = x.first;
     }
+    else {
+        const Number *const ends = o.ends + 2 * tiles;
+        const int before = o.segment > 0 ? o.segment : o.segments;
+        const int behind = o.segment < o.segments - 1 ? o.segment + 1 : 0;
+        x = {ends[2 * before - 1], ends[2 * o.segment], ends[2 * o.segment + 1],
+             ends[2 * behind]};
+    }
+    t.template at<PivotAround<Number>>(system * t.stride) = x;
 }
 
-/* The top of the tree, from `level` up and down again: x of the first and last row of
- * its groups, or in PIVOT_REDUCE the group of the tile. */
+/* Make `a` the group of itself and `b`; the joint goes to `leaf`, where b began. Returns
+ * whether a pivot was lost. */
+template <typename Number>
+__device__ __forceinline__ bool
+join_at(const PivotTree<Number> &t, int leaf, PivotGroup<Number> &a,
+        const PivotGroup<Number> &b)
+{
+    PivotJoint<Number> joint;
+    const bool lost = join_groups(a, b, joint);
+
+    t.template at<PivotJoint<Number>>(leaf) = joint;
+    return lost;
+}
+
+/* Join the groups of two levels, four by four: a lane two of them, then the first of two
+ * lanes what both have. */
 template <typename Number>
 __device__ __forceinline__ void
-tree_top(const PivotTree<Number> &t, int level, const PivotOutside<Number> &o)
+join_levels(const PivotTree<Number> &t, int level, const PivotOutside<Number> &o)
 {
-    constexpr unsigned all = all_lanes;
-    const int groups = groups_of(t.leaves, level), systems = 32 / groups;
-    const int self = threadIdx.x % 32, mine = small_quotient(self, groups);
-    PivotLane lane = {false, 0, self - mine * groups, groups, 0};
+    using Group = PivotGroup<Number>;
+    const int groups = groups_of(t.leaves, level), lanes = (groups + 3) / 4 * 2;
+    const int size = 1 << level, self = threadIdx.x % 32;
 
-    for (int base = threadIdx.x / 32 * systems; base < t.systems;
-         base += blockDim.x / 32 * systems) {
-        lane.system = base + mine;
-        lane.leaf = lane.system * t.stride + (lane.pos << level);
-        lane.real = mine < systems && lane.system < t.systems;
-        const PivotGroup<Number> g = join_top(t, lane, level);
-        const bool root = lane.real && lane.pos == 0;
-        const int64_t tiles = static_cast<int64_t>(lane.system) * o.segments;
-        Number first = Number(0), last = Number(0), left, right;
+    for (int q = threadIdx.x; q - self < t.systems * lanes; q += blockDim.x) {
+        const int system = small_quotient(q, lanes), group = 2 * (q - system * lanes);
+        const int leaf = system * t.stride + (group << level);
+        const bool real = system < t.systems && group < groups;
+        const bool is_first = real && group % 4 == 0;
+        bool lost = false;
+        Group g = {};
 
-        if (o.pass == PIVOT_REDUCE) {
-            if (root) {
-                reinterpret_cast<PivotGroup<Number> *>(o.groups)[tiles + o.segment] = g;
-            }
-            continue;
+        if (real) {
+            g = t.template at<Group>(leaf);
         }
-        if (o.pass == PIVOT_SOLVE) {
-            __syncwarp(); /* what the joints have found is written */
-            if (root) {
-                const PivotState state = solve_group(g, first, last);
-                if (state > t.state[lane.system]) {
-                    t.state[lane.system] = state;
-                }
-            }
-            right = shuffle(all, first, self - lane.pos);
-            left = shuffle(all, last, self - lane.pos);
-            last = left;
+        if (real && group + 1 < groups) {
+            lost = join_at(t, leaf + size, g, t.template at<Group>(leaf + size));
         }
-        else if (lane.real) {
-            const Number *const ends = o.ends + 2 * tiles;
-            const int before = o.segment > 0 ? o.segment : o.segments;
-            const int behind = o.segment < o.segments - 1 ? o.segment + 1 : 0;
-            first = ends[2 * o.segment];
-            last = ends[2 * o.segment + 1];
-            left = ends[2 * before - 1];
-            right = ends[2 * behind];
+        const Group next = {next_lane(g.upper), next_lane(g.lower)};
+        __syncwarp(); /* groups are read: joints take their places */
+        if (is_first && group + 2 < groups) {
+            lost = join_at(t, leaf + 2 * size, g, next) || lost;
         }
-        substitute_top(t, lane, level, first, last, left, right);
-        if (lane.real) {
-            const int end = min((lane.pos + 1) << level, t.leaves);
-            t.at(PIVOT_FIRST, lane.leaf) = first;
-            t.at(PIVOT_LAST, lane.system * t.stride + end - 1) = last;
+        if (lost) {
+            t.tell(system, PIVOT_BAD);
         }
-        if (root && !t.whole) {
-            t.at(PIVOT_LAST, t.edges + lane.system) = left;
-            t.at(PIVOT_FIRST, t.edges + lane.system) = right;
+        if (is_first && groups > 4) {
+            t.template at<Group>(leaf) = g;
+        }
+        else if (is_first) {
+            close_tree(t, system, g, o);
         }
     }
 }
 
-/* From leaves to x of their first and last rows, in PIVOT_REDUCE to the group of the
+/* From leaves to joints and x of the whole systems, in PIVOT_REDUCE to the group of the
  * tile. */
 template <typename Number>
 __device__ __forceinline__ void
 pivot_tree(const PivotTree<Number> &t, const PivotOutside<Number> &o)
 {
-    const int levels = wide_levels(t);
+    int level = 0;
 
-    for (int level = 0; level < levels; level++) {
-        join_level(t, level);
-    }
-    tree_top(t, levels, o);
-    if (o.pass != PIVOT_REDUCE) {
-        for (int level = levels - 1; level >= 0; level--) {
-            substitute_level(t, level);
+    do {
+        join_levels(t, level, o);
+        __syncthreads(); /* groups, and at last joints and x, are written */
+        level += 2;
+    } while (groups_of(t.leaves, level) > 1);
+}
+
+/* The way down from a system to one of its leaves: x of its first and last row and
+ * around them. */
+template <typename Number>
+__device__ __forceinline__ PivotAround<Number>
+pivot_path(const PivotTree<Number> &t, int system, int leaf)
+{
+    const int base = system * t.stride;
+    auto x = t.template at<PivotAround<Number>>(base);
+
+    for (int reach = t.leaves > 1 ? 1 << (31 - __clz(t.leaves - 1)) : 0; reach > 0;
+         reach /= 2) {
+        const int middle = (leaf & -2 * reach) + reach;
+
+        if (middle < t.leaves) {
+            Number before, behind;
+
+            substitute_joint(t.template at<PivotJoint<Number>>(base + middle), x, before,
+                             behind);
+            const bool second = leaf >= middle;
+            x.left = second ? before : x.left;
+            x.first = second ? behind : x.first;
+            x.last = second ? x.last : before;
+            x.right = second ? x.right : behind;
         }
     }
-    __syncthreads(); /* x at the ends of leaves is written */
+    return x;
 }
 
 #endif
