@@ -91,7 +91,19 @@ send_word(unsigned to, uint64_t word, unsigned arrivals)
 #endif
 }
 
-/* Send `message` to the place of `*to` in block `rank`: sizeof(Message) bytes. */
+__device__ __forceinline__ void
+send_word(unsigned to, uint4 words, unsigned arrivals)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.b32 "
+                 "[%0], {%1, %2, %3, %4}, [%5];" ::"r"(to),
+                 "r"(words.x), "r"(words.y), "r"(words.z), "r"(words.w), "r"(arrivals)
+                 : "memory");
+#endif
+}
+
+/* Send `message` to the place of `*to` in block `rank`: sizeof(Message) bytes. Each word
+ * travels alone: the wider, the sooner all are there. */
 template <typename Message>
 __device__ __forceinline__ void
 send(const Message *to, const Message &message, const Arrivals &arrivals, unsigned rank)

@@ -25,22 +25,40 @@ log_of(int32_t count)
     return log;
 }
 
-/* The shape with as few blocks as hold 1 << width systems; false if there is none. */
+/* Rows of a chunk where a block holds systems whole: half of the most if fewer are then
+ * missing from the first. */
+template <typename Number>
+static int32_t
+chunk_of(int64_t rows, int32_t width)
+{
+    using Tuned = ColumnTuning<Number>;
+    constexpr int32_t half = Tuned::rows / 2;
+    const int32_t halves = divided_up(rows, half);
+
+    return width == 5 && halves % 2 != 0 && halves <= Tuned::threads / 32 ? half
+                                                                          : Tuned::rows;
+}
+
+/* The shape with as few blocks as hold 1 << width systems, a power of two, as clusters of
+ * other sizes leave more multiprocessors empty; false if there is none. */
 template <typename Number>
 static bool
 cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shape)
 {
     using Tuned = ColumnTuning<Number>;
     const int32_t most = std::min(device->cluster_blocks, most_blocks);
-    const int32_t units = divided_up(divided_up(rows, Tuned::rows), 32 >> width);
-    const int32_t blocks = divided_up(units, Tuned::threads / 32);
+    const int32_t chunk = chunk_of<Number>(rows, width);
+    const int32_t units = divided_up(divided_up(rows, chunk), 32 >> width);
+    const int32_t blocks = 1 << log_of(divided_up(units, Tuned::threads / 32));
     const int32_t warps = divided_up(units, blocks);
     const int32_t lanes = log_of(std::max(divided_up(warps, 4), divided_up(blocks, 2)));
 
-    *shape = {static_cast<int32_t>(rows), width, warps, lanes, blocks, 0, 0, 0};
-    shape->set_first(Tuned::rows);
+    *shape = {static_cast<int32_t>(rows), chunk, width, warps, lanes, blocks, 0, 0, 0};
+    shape->set_first();
     return blocks <= most && 1 << (width + lanes) <= 32 * warps &&
-           column_bytes<Number>(*shape) + statics_bytes <=
+           (blocks > 1 ? column_bytes<Number, Tuned::rows, true, true>(*shape)
+                       : column_bytes<Number, Tuned::rows, false, true>(*shape)) +
+                   statics_bytes <=
                static_cast<size_t>(device->shared_bytes);
 }
 
@@ -112,13 +130,13 @@ solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, cudaStream_
     const ps_input *const inputs[] = {&t.lower, &t.diag, &t.upper, &t.rhs};
     const int64_t width = int64_t(1) << shape.width;
     ColumnJob<Number> job = {
-        s, {s.lower, s.diag, s.upper, s.rhs}, {-1, -1, -1, -1}, 0, shape, 0, marks};
+        s, {s.lower, s.diag, s.upper, s.rhs}, {-1, -1, -1, -1}, true, shape, 0, marks};
 
     job.tiles = (t.outer * t.inner + width - 1) / width;
     job.absent[0] = (t.flags & PS_SHORT_LOWER) != 0 ? 0 : -1;
     job.absent[2] = (t.flags & PS_SHORT_UPPER) != 0 ? s.rows - 1 : -1;
     for (int q = 0; q < 4; q++) {
-        job.vectors |= goes_by_vectors(t, *inputs[q]) ? 1u << q : 0;
+        job.is_aligned = job.is_aligned && goes_by_vectors(t, *inputs[q]);
     }
 #define PS_LAUNCH(number, name)                                                   \
     if constexpr (number_traits<Number>::dtype == number_traits<number>::dtype) { \

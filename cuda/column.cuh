@@ -9,25 +9,24 @@
  * taking every step:
  *
  *   const ColumnSeat<ROWS> seat(shape, rank);       which rows of which system
- *   Column<Number, ROWS, IS_CLUSTER> column(shape, seat, periodic, memory, arrivals);
+ *   Column<Number, ROWS, IS_CLUSTER> column(shape, seat, periodic, meeting, kept, sent);
  *   column.begin();                                 and started() before it meets first
- *   column.eliminate(inner, rows, watches);         rows(i) -> Row of row seat.start + i
- *   column.meet(tell, chore);                       tell(system of the block, Note)
+ *   column.eliminate(inner, rows, again, watches);  rows(i) -> Row of row seat.start + i
+ *   column.meet(tell);                              tell(system of the block, Note)
  *   column.substitute(put);                         put(i, x) of row seat.start + i
  *
- * rows and put are called for rows of the system only, seat.pads <= i < ROWS: rows once,
- * and once more where a pivot needs care. inner may be rows, or what is cheaper where
- * seat.pads is 0, so that only i = 0 and i = ROWS - 1 can be ends of the system. lower of
- * row 0 and upper of the last row must be 0 unless the system is periodic. Systems that
- * are not there may have any rows; put is called for them, too. Each warp does its chore
- * somewhere in meet(), when it would wait: its rows are not asked for any more then, and
- * it has not put any x. chore(true) has time: the other blocks of a cluster are waited
- * for.
+ * rows is called by whole warps for i = 0 .. ROWS - 1 in this order; what it says of
+ * i < seat.pads is not used. Where a pivot needs care, single lanes call again, as rows
+ * but for seat.pads <= i only; and put is called for those. inner may be rows, or what is
+ * cheaper where seat.pads is 0, so that only i = 0 and i = ROWS - 1 can be ends of the
+ * system. lower of row 0 and upper of the last row must be 0 unless the system is
+ * periodic. Systems that are not there may have any rows; put is called for them, too.
  */
 #ifndef PS_CUDA_COLUMN_CUH
 #define PS_CUDA_COLUMN_CUH
 
 #include "cluster.cuh"
+#include "column_chunk.cuh"
 #include "column_shape.cuh"
 #include "column_spans.cuh"
 
@@ -38,16 +37,17 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     const ColumnMeeting<Number> meeting;
     Arrivals *arrivals; /* of the cluster's messages, of two rounds in turn */
     int32_t round = 0;  /* counts the meetings */
-    Chunk<Number, ROWS> chunk;
+    ColumnChunk<Number, ROWS> chunk;
     Segment<Number> own;
     Lanes<Number> parts;
     Note note; /* of the own rows, then of the system */
     Number y_left, y;
 
     __device__ __forceinline__ Column(const ColumnShape &s, const ColumnSeat<ROWS> &place,
-                                      bool is_periodic, void *memory, Arrivals *others)
+                                      bool is_periodic, void *memory, Number *kept,
+                                      Arrivals *others)
         : shape(s), seat(place), periodic(is_periodic), meeting(s, memory),
-          arrivals(others)
+          arrivals(others), chunk{{}, {}, kept}
     {
     }
 
@@ -72,12 +72,16 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
 
     /* inner(i) is asked for by warps that have no pads, any(i) by the others. With
      * `watches`, the note tells whether all rows are dominant. */
-    template <typename Inner, typename Any>
+    template <typename Inner, typename Any, typename Again>
     __device__ __forceinline__ void eliminate(const Inner &inner, const Any &any,
-                                              bool watches)
+                                              const Again &again, bool watches)
     {
         const auto padded = [&](int i) {
-            return i >= seat.pads ? any(i) : copy_row<Number>();
+            const Row<Number> row = any(i);
+            return i >= seat.pads ? row : copy_row<Number>();
+        };
+        const auto careful_row = [&](int i) {
+            return i >= seat.pads ? again(i) : copy_row<Number>();
         };
         Fault fault;
 
@@ -86,15 +90,14 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
                   ? eliminate_quickly(0, inner, watches)
                   : eliminate_quickly(seat.pads, padded, watches))) {
             Careful<Number> careful = {fault};
-            own = chunk.eliminate(padded, seat.start, seat.pads, careful);
+            own = chunk.eliminate(careful_row, seat.start, seat.pads, careful);
         }
         note.fault = fault.row;
     }
 
     /* From the own segment to y_left and y; tell(system, note) for each system of the
      * block, by the first block of a cluster. */
-    template <typename Tell, typename Chore>
-    __device__ __forceinline__ void meet(const Tell &tell, const Chore &chore)
+    template <typename Tell> __device__ __forceinline__ void meet(const Tell &tell)
     {
         const int32_t width = 1 << shape.width;
         const Group group = {seat.part, shape.parts(), seat.column, width};
@@ -107,7 +110,6 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
             });
         }
         if (shape.warps == 1 && !IS_CLUSTER) {
-            chore(false);
             close(s);
             if (seat.part == 0) {
                 tell(seat.column, note);
@@ -125,15 +127,9 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
             }
             __syncthreads();
             if (seat.warp * 32 < width << shape.lanes) {
-                meet_warps(tell, chore);
-            }
-            else {
-                chore(IS_CLUSTER);
+                meet_warps(tell);
             }
             __syncthreads();
-            if (!IS_CLUSTER && seat.warp * 32 < width << shape.lanes) {
-                chore(false);
-            }
             const int32_t at = seat.warp * meeting.pitch + seat.column;
             y_left = meeting.y[at];
             y = meeting.y[at + meeting.pitch];
@@ -237,8 +233,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     }
 
     /* The warps' segments of a system: four a lane. */
-    template <typename Tell, typename Chore>
-    __device__ __forceinline__ void meet_warps(const Tell &tell, const Chore &chore)
+    template <typename Tell> __device__ __forceinline__ void meet_warps(const Tell &tell)
     {
         const int32_t lane = threadIdx.x & ((1 << shape.lanes) - 1);
         const int32_t base = (threadIdx.x - lane) % 32;
@@ -266,7 +261,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
                 inverter);
         });
         if (IS_CLUSTER) {
-            meet_blocks(s, lane, base, safe, there, chore);
+            meet_blocks(s, lane, base, safe, there);
         }
         else {
             close(s);
@@ -286,10 +281,8 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     }
 
     /* The blocks' segments of a system, two a lane; leaves the block's y_left and y. */
-    template <typename Chore>
     __device__ __forceinline__ void meet_blocks(const Segment<Number> &s, int32_t lane,
-                                                int32_t base, int32_t column, bool there,
-                                                const Chore &chore)
+                                                int32_t base, int32_t column, bool there)
     {
         ColumnMessage<Number> *const from =
             meeting.messages + (((round & 1) << shape.width) + column) * shape.blocks;
@@ -299,13 +292,12 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
                                                      lane, base);
 
         for (int to = lane; there && to < shape.blocks; to += 1 << shape.lanes) {
-            send(from + seat.block, {s, note}, arrived, to);
+            send(from + seat.block, ColumnMessage<Number>(s, note), arrived, to);
         }
-        chore(false);
         arrived.wait(round >> 1 & 1);
 
         for (int j = 0; j < 2; j++) {
-            const Note &one = from[max(place.unit(j), 0)].note;
+            const Note one = from[max(place.unit(j), 0)].note();
             note.fault = min(note.fault, one.fault);
             note.weak |= one.weak;
         }

@@ -9,27 +9,33 @@
 #include "engine.h"
 #include "operand.cuh"
 
-/* Rows of a chunk, and threads of a block at most: for the registers, and for the
- * shared memory that holds the rows. */
+/* Rows of a chunk, or half of them, and threads of a block at most: for the registers. */
 template <typename Number> struct ColumnTuning;
 template <> struct ColumnTuning<float> {
-    static constexpr int rows = 16, threads = 512;
+    static constexpr int rows = 32, threads = 512;
 };
 template <> struct ColumnTuning<double> {
-    static constexpr int rows = 16, threads = 384;
+    static constexpr int rows = 32, threads = 256;
 };
 template <> struct ColumnTuning<Complex<float>> {
-    static constexpr int rows = 8, threads = 512;
+    static constexpr int rows = 32, threads = 256;
 };
 template <> struct ColumnTuning<Complex<double>> {
-    static constexpr int rows = 4, threads = 256;
+    static constexpr int rows = 8, threads = 256;
 };
+
+/* With half the rows the registers do for more of them. */
+template <typename Number, int ROWS>
+static constexpr int column_threads =
+    ROWS < ColumnTuning<Number>::rows && sizeof(Number) < 16
+        ? 512
+        : ColumnTuning<Number>::threads;
 
 template <typename Number> struct ColumnJob {
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
     int32_t absent[4];       /* the row that each does not have, or -1 */
-    uint32_t vectors;        /* bit q: operand q goes 16 bytes at a time */
+    bool is_aligned;         /* rows go 16 bytes at a time, else element by element */
     ColumnShape shape;
     int64_t tiles;  /* of 1 << shape.width systems */
     uint8_t *marks; /* null, or 1 for each system that is not dominant */
@@ -51,14 +57,30 @@ cudaError_t ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
 PS_CUDA_DTYPES(PS_DECLARE)
 #undef PS_DECLARE
 
+/* The ring of a warp: batches of rows, of a row the four operands, of an operand an
+ * element a lane. Two batches under way are enough, and more disturb the order in which
+ * memory is read, but where blocks wait for each other; three, where there is room. */
+template <typename Number, bool IS_CLUSTER, bool ALIGNED> struct ColumnRing {
+    static constexpr int batch = 4; /* rows */
+    static constexpr int slots = IS_CLUSTER && ALIGNED && sizeof(Number) < 16 ? 3 : 2;
+    static constexpr int row_words = 4 * 32, batch_words = batch * row_words;
+    static constexpr int words = slots * batch_words;
+};
+
+/* Words of shared memory of a warp: its ring, and of its chunks what registers do not
+ * hold. */
+template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED>
+static constexpr int column_words =
+    ColumnRing<Number, IS_CLUSTER, ALIGNED>::words + ColumnChunk<Number, ROWS>::words;
+
 /* Dynamic shared memory of a block. */
-template <typename Number>
+template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED>
 inline size_t
 column_bytes(const ColumnShape &shape)
 {
-    const size_t stage = sizeof(Number) * 4 * 32 * ColumnTuning<Number>::rows;
-
-    return shape.warps * stage + ColumnMeeting<Number>::bytes_of(shape);
+    return shape.warps * sizeof(Number) *
+               column_words<Number, ROWS, IS_CLUSTER, ALIGNED> +
+           ColumnMeeting<Number>::bytes_of(shape);
 }
 
 #endif

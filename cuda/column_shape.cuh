@@ -4,14 +4,13 @@
 #ifndef PS_CUDA_COLUMN_SHAPE_CUH
 #define PS_CUDA_COLUMN_SHAPE_CUH
 
-#include <type_traits>
-
 #include "levels.cuh"
 
 /* How systems are shared out, chosen by the host. Blocks have `1 << width` systems,
  * warps 32 >> width chunks of each: width is at most 5. */
 struct ColumnShape {
-    int32_t rows; /* of a system */
+    int32_t rows;  /* of a system */
+    int32_t chunk; /* rows of a chunk */
     int32_t width;
     int32_t warps;  /* of a block */
     int32_t lanes;  /* log2 of the lanes that a system has in a meeting, each for up to
@@ -19,10 +18,10 @@ struct ColumnShape {
     int32_t blocks; /* of a cluster */
     int32_t first_part, first_warp, first_block; /* who has row 0: set_first() */
 
-    /* For chunks of so many rows, when all else is set. */
-    void set_first(int32_t rows_of_chunk)
+    /* When all else is set. */
+    void set_first()
     {
-        const int32_t first = chunks() - (rows + rows_of_chunk - 1) / rows_of_chunk;
+        const int32_t first = chunks() - (rows + chunk - 1) / chunk;
 
         first_part = first % parts();
         first_warp = first / parts() % warps;
@@ -66,10 +65,20 @@ template <int ROWS> struct ColumnSeat {
 };
 
 /* What a block tells the others of its cluster about a system. */
-template <typename Number> struct ColumnMessage {
-    using word = std::conditional_t<sizeof(Number) == 4, uint32_t, uint64_t>;
+template <typename Number> struct alignas(16) ColumnMessage {
+    using word = uint4;
     Segment<Number> segment;
-    Note note;
+    uint32_t mark; /* a Note: its fault, and in the highest bit whether it is weak */
+
+    __device__ __forceinline__ ColumnMessage(const Segment<Number> &s, const Note &note)
+        : segment(s),
+          mark(static_cast<uint32_t>(note.fault) | (note.weak != 0 ? 1u << 31 : 0))
+    {
+    }
+    __device__ __forceinline__ Note note() const
+    {
+        return {static_cast<int32_t>(mark & INT32_MAX), static_cast<int32_t>(mark >> 31)};
+    }
 };
 
 /* Where the warps of a block meet: messages [turn][system][block of the cluster];

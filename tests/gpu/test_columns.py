@@ -6,8 +6,9 @@ import pytest
 
 import pysolvers
 
-# Around a chunk of 4, 8 or 16 rows, a warp, a block and clusters of 2 to 8 blocks of each dtype.
-ROWS = (2, 5, 16, 17, 31, 33, 100, 191, 193, 257, 500, 513, 1000, 1022, 1537, 2049, 3000, 4096)
+# Around half a chunk, a chunk of 8 or 32 rows, a warp, a block and clusters of 2 to 8 blocks of
+# each dtype, the longest with half lines.
+ROWS = (2, 5, 16, 17, 31, 33, 100, 193, 257, 500, 513, 1000, 1022, 1537, 2049, 3000, 4096, 5000)
 
 
 def solve(columns, **options):
