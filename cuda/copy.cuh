@@ -85,6 +85,25 @@ copies_done()
 #endif
 }
 
+/* All copies that this thread has started so far, since the last time, are a group. */
+__device__ __forceinline__ void
+copies_committed()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+
+/* Wait for all groups of this thread but the last COUNT. */
+template <int COUNT>
+__device__ __forceinline__ void
+copies_done_but()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(COUNT) : "memory");
+#endif
+}
+
 /* Where bulk copies to shared memory are counted, phase after phase. */
 struct Arrivals {
     uint64_t state;
@@ -106,6 +125,16 @@ struct Arrivals {
         asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
                          shared_address(&state)),
                      "r"(bytes)
+                     : "memory");
+#endif
+    }
+    /* The same by a thread without a transfer in bulk, when all the other copies that it
+     * has started are there. */
+    __device__ __forceinline__ void expect_copies()
+    {
+#if __CUDA_ARCH__ >= 900
+        asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(
+                         shared_address(&state))
                      : "memory");
 #endif
     }

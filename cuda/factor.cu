@@ -347,12 +347,7 @@ ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *,
     if (!layout_of(f).is_kept) {
         return method_of(f)->work(&t, &options, bytes);
     }
-    if (f->pivot == PS_PIVOT_NEVER) {
-        return PS_OK;
-    }
-    const ps_status sized = ps_cuda_pivoted_marked_work(&t, bytes);
-    *bytes += ps_cuda_marks_bytes(b->outer * b->inner);
-    return sized;
+    return ps_cuda_shared_work(&t, true, f->pivot, bytes);
 }
 
 /* Solve with a matrix alone. */
@@ -363,15 +358,8 @@ solve_kept(const ps_factor *f, const ps_factor_rhs *b, const ps_tridiag &t,
     const layout l = layout_of(f);
     const char *const kept =
         static_cast<const char *>(f->store) + l.kept[b->trans != PS_TRANS_NONE];
-    uint8_t *const marks =
-        f->pivot == PS_PIVOT_AUTO ? static_cast<uint8_t *>(exec->work) : nullptr;
-    const ps_status status = ps_cuda_shared_apply(&t, kept, b->trans == PS_TRANS_ADJOINT,
-                                                  marks, ps_cuda_stream(exec));
 
-    return status == PS_OK && marks != nullptr
-               ? ps_cuda_pivoted_marked(&t, marks, exec,
-                                        marks + ps_cuda_marks_bytes(b->outer * b->inner))
-               : status;
+    return ps_cuda_shared_solve(&t, kept, b->trans == PS_TRANS_ADJOINT, f->pivot, exec);
 }
 
 ps_status

@@ -9,6 +9,7 @@
  * by the same engine. Pass two reads the rows again and substitutes. Wang 1981.
  */
 #include "long.h"
+#include "claims.cuh"
 
 /* One row of the coarse systems each, part k of system s at s * parts + k. */
 template <typename Number> struct CoarseRows {
@@ -80,7 +81,7 @@ __launch_bounds__(threads)
 
 /* The parts of a workspace, laid out one behind the other. */
 struct Store {
-    size_t segment, note, lower, diag, upper, rhs, y, info, coarse, bytes;
+    size_t segment, note, lower, diag, upper, rhs, y, info, claims, coarse, bytes;
 };
 
 static int64_t
@@ -105,7 +106,8 @@ store_of(const ps_tridiag &t, const Plan &plan)
     s.rhs = s.upper + numbers;
     s.y = s.rhs + numbers;
     s.info = s.y + numbers;
-    s.coarse = s.info + ps_cuda_padded(systems * sizeof(int32_t));
+    s.claims = s.info + ps_cuda_padded(systems * sizeof(int32_t));
+    s.coarse = s.claims + claims_bytes(1);
     s.bytes = s.coarse;
     return s;
 }
@@ -155,7 +157,8 @@ solve(const ps_tridiag &t, const Plan &plan, const ps_cuda_device *device, uint8
     const int32_t part_rows = plan.block_rows;
     const int64_t systems = count_of(t), count = systems * parts;
     cudaStream_t const stream = ps_cuda_stream(exec);
-    Job<Number> job = job_of<Number>(t, plan, marks);
+    Job<Number> job =
+        job_of<Number>(t, plan, marks, numbers_at<char>(work, store.claims));
     const CoarseRows<Number> rows = {
         numbers_at<Number>(work, store.lower), numbers_at<Number>(work, store.diag),
         numbers_at<Number>(work, store.upper), numbers_at<Number>(work, store.rhs)};

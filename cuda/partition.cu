@@ -5,10 +5,32 @@
  * With PS_PIVOT_AUTO the kernels mark the systems that are not dominant and leave them
  * alone; the pivoted solver, which runs behind, takes what is marked.
  */
+#include "claims.cuh"
 #include "column.h"
 #include "long.h"
 #include "partition.h"
 #include "pivoted.h"
+
+ps_tridiag
+ps_cuda_merged(const ps_tridiag *t)
+{
+    ps_tridiag m = *t;
+    ps_stride *const strides[] = {&m.lower.stride, &m.diag.stride, &m.upper.stride,
+                                  &m.rhs.stride, &m.x.stride};
+    bool one = true;
+
+    for (ps_stride *s : strides) {
+        if (t->inner == 1) {
+            s->inner = s->outer;
+        }
+        one = one && (t->inner == 1 || t->outer == 1 || s->outer == s->inner * t->inner);
+    }
+    if (one) {
+        m.inner = t->outer * t->inner;
+        m.outer = 1;
+    }
+    return m;
+}
 
 /* A batch with its plan. */
 struct Planned {
@@ -35,7 +57,13 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 static size_t
 work_of(const Planned &p, const ps_cuda_device *device)
 {
-    return p.is_long ? ps_cuda_long_work(&p.t, p.plan, device) : 0;
+    if (p.by_columns) {
+        return 0;
+    }
+    if (p.is_long) {
+        return ps_cuda_long_work(&p.t, p.plan, device);
+    }
+    return p.plan.claims ? claims_bytes(1) : 0;
 }
 
 size_t
@@ -48,9 +76,9 @@ ps_cuda_partition_work(const ps_tridiag *t, const ps_cuda_device *device)
 
 template <typename Number>
 static cudaError_t
-solve_at_once(const Planned &p, uint8_t *marks, cudaStream_t stream)
+solve_at_once(const Planned &p, uint8_t *marks, void *work, cudaStream_t stream)
 {
-    const Job<Number> job = job_of<Number>(p.t, p.plan, marks);
+    const Job<Number> job = job_of<Number>(p.t, p.plan, marks, work);
 
     return partition_launch(job, p.plan.shape.blocks > 1 ? TOP_CLUSTER : TOP_BLOCK,
                             p.plan, stream);
@@ -68,7 +96,7 @@ solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
     }
     cudaError_t error = cudaErrorInvalidValue;
     (void)with_number(p.t.dtype, [&](auto zero) {
-        error = solve_at_once<decltype(zero)>(p, marks, ps_cuda_stream(exec));
+        error = solve_at_once<decltype(zero)>(p, marks, work, ps_cuda_stream(exec));
         return PS_OK;
     });
     return error;

@@ -9,6 +9,7 @@
 #ifndef PS_CUDA_PARTITION_CUH
 #define PS_CUDA_PARTITION_CUH
 
+#include "claims.cuh"
 #include "partition_worker.cuh"
 
 extern __shared__ int4 partition_memory[];
@@ -23,14 +24,17 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     __shared__ TileState state;
     __shared__ Meeting<Number> meeting;
     __shared__ uint8_t skip[Tuning<Number, BY_ROW>::threads];
+    __shared__ uint32_t claimed;
     constexpr int ROWS = Tuning<Number, BY_ROW>::rows;
     using Work = Worker<Number, ROWS, TOP, BY_ROW>;
     constexpr bool is_cluster = TOP == TOP_CLUSTER;
     const int32_t blocks = is_cluster ? job.shape.blocks : 1;
     const int32_t rank = is_cluster ? static_cast<int32_t>(blockIdx.x % blocks) : 0;
-    const int64_t first = blockIdx.x / blocks, step = gridDim.x / blocks;
+    const int64_t step = gridDim.x / blocks;
+    const bool claims = !is_cluster && job.claims != nullptr;
     Work worker(job, partition_memory, state, meeting, skip);
     const Seat<ROWS> own(job.shape, rank);
+    uint32_t claim = 0; /* of thread 0, for the tile behind the next */
     Spot spot = {};
 
     worker.tiles.init();
@@ -38,10 +42,8 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     if (is_cluster) {
         cluster_sync(); /* every block has started: its memory may be written */
     }
-    for (int64_t tile = first - step; tile < job.tiling.tiles;
-         tile += step, worker.round++) {
-        const bool is_there = tile >= first; /* at first there is none but the next */
-        const Spot next = worker.spot_of(tile + step, rank);
+    for (int64_t tile = blockIdx.x / blocks;; tile += step, worker.round++) {
+        const bool is_there = worker.round >= 0; /* at first there is none but the next */
         Seat<ROWS> seat = own;
 
         if (is_there) {
@@ -54,13 +56,31 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
             worker.tiles.wait(worker.turn());
             __syncthreads();
             worker.eliminate(seat, spot);
+            if (threadIdx.x == 0) {
+                claimed = claim;
+            }
             __syncthreads(); /* the tile is in registers */
+            if (claims && worker.round > 0) {
+                tile = 2 * step + claimed;
+            }
         }
-        if (tile + step < job.tiling.tiles) {
+        const bool goes_on = tile < job.tiling.tiles;
+        const Spot next = worker.spot_of(tile, rank);
+
+        if (goes_on) {
             worker.tiles.load(next, worker.turn() ^ 1);
+        }
+        if (claims && is_there && threadIdx.x == 0) {
+            if (worker.round == 0) {
+                wait_for_last_kernel();
+            }
+            claim = atomicAdd(job.claims, 1u);
         }
         if (is_there) {
             worker.finish(seat, spot);
+        }
+        if (!goes_on) {
+            break;
         }
         spot = next;
     }
@@ -100,7 +120,8 @@ blocks_that_fit(PartitionKernel<Number> kernel, const Plan &plan, int *fit)
     return error;
 }
 
-/* Launch as many blocks as can be there at once, each with as many tiles as another. */
+/* Launch as many blocks as can be there at once, each with as many tiles as another
+ * unless they claim them. */
 template <typename Number>
 inline cudaError_t
 launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
@@ -110,16 +131,16 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
                                                : partition_kernel_of<Number, false>(top);
     const int blocks = top == TOP_CLUSTER ? job.shape.blocks : 1;
     cudaLaunchConfig_t config = {};
-    cudaLaunchAttribute cluster = {};
+    cudaLaunchAttribute attribute = {};
 
     cudaError_t error = cudaFuncSetAttribute(
         kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes);
     config.blockDim = dim3(plan.threads);
     config.dynamicSmemBytes = plan.shared_bytes;
     config.stream = stream;
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
-    config.attrs = &cluster;
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+    config.attrs = &attribute;
     config.numAttrs = blocks > 1 ? 1 : 0;
 
     int fit = 0;
@@ -141,6 +162,14 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
     const int64_t rounds = (job.tiling.tiles + fit - 1) / fit;
     const int64_t units = (job.tiling.tiles + rounds - 1) / rounds;
     config.gridDim = dim3(static_cast<unsigned>(units * blocks));
+    if (job.claims != nullptr) {
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+        config.numAttrs = ps_cuda_device_get()->capability >= 90 ? 1 : 0;
+        if (clear_claims(job.claims, 1, stream) != PS_OK) {
+            return cudaErrorLaunchFailure;
+        }
+    }
     return cudaLaunchKernelEx(&config, kernel, job);
 }
 

@@ -65,6 +65,7 @@ struct Plan {
     Tiling tiling;
     int32_t threads, shared_bytes; /* of a block; dynamic */
     int32_t block_rows;            /* of a system, at most */
+    bool claims;                   /* blocks claim their tiles */
 };
 
 /* The batch of `t` as one axis of systems where the strides allow it. */
@@ -84,17 +85,21 @@ template <typename Number> struct Job {
     Input<Number> inputs[4]; /* those of t */
     Shape shape;
     Tiling tiling;
-    uint8_t *marks; /* null, or 1 for each system that is not dominant */
+    uint8_t *marks;   /* null, or 1 for each system that is not dominant */
+    uint32_t *claims; /* null, or counts the tiles that blocks have claimed */
     Parts<Number> parts;
 };
 
 template <typename Number>
 inline Job<Number>
-job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks)
+job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *claims)
 {
     const Systems<Number> s = systems_of<Number>(t);
 
-    return {s, {s.lower, s.diag, s.upper, s.rhs}, plan.shape, plan.tiling, marks, {}};
+    return {s,          {s.lower, s.diag, s.upper, s.rhs},
+            plan.shape, plan.tiling,
+            marks,      plan.claims ? static_cast<uint32_t *>(claims) : nullptr,
+            {}};
 }
 
 #define PS_DECLARE(number, name)                                                 \

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "claims.cuh"
 #include "partition.h"
 
 static constexpr int shared_for_statics = 5120; /* of a block, besides the tile */
@@ -47,27 +48,6 @@ static int64_t
 divided_up(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
-}
-
-ps_tridiag
-ps_cuda_merged(const ps_tridiag *t)
-{
-    ps_tridiag m = *t;
-    ps_stride *const strides[] = {&m.lower.stride, &m.diag.stride, &m.upper.stride,
-                                  &m.rhs.stride, &m.x.stride};
-    bool one = true;
-
-    for (ps_stride *s : strides) {
-        if (t->inner == 1) {
-            s->inner = s->outer;
-        }
-        one = one && (t->inner == 1 || t->outer == 1 || s->outer == s->inner * t->inner);
-    }
-    if (one) {
-        m.inner = t->outer * t->inner;
-        m.outer = 1;
-    }
-    return m;
 }
 
 /* Whole systems to a warp where they are short. Else, systems that are copied side by
@@ -252,8 +232,13 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     how.divisor = static_cast<uint32_t>(
         divided_up(1 << 20, std::max<int64_t>(1, t->rows / size.vector)));
     set_ways(*t, c.by_row, &how);
-    *plan = {s, how, static_cast<int32_t>(warps * 32), static_cast<int32_t>(bytes),
-             static_cast<int32_t>(s.warps) * s.lanes * size.rows};
+    *plan = {s,
+             how,
+             static_cast<int32_t>(warps * 32),
+             static_cast<int32_t>(bytes),
+             static_cast<int32_t>(s.warps) * s.lanes * size.rows,
+             false};
+    plan->claims = c.blocks == 1 && are_claimed(how.tiles, 4 * device->processors);
     return true;
 }
 
@@ -289,6 +274,30 @@ fits(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c, int cou
            p.threads * count <= sizes_of(t.dtype, c.by_row).threads;
 }
 
+/* Rows of a system that are on a multiprocessor at once. */
+static int64_t
+rows_at_once(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
+{
+    int count = 0;
+
+    while (count < 32 && fits(t, device, c, count + 1)) {
+        count++;
+    }
+    return count * divided_up(t.rows, c.blocks);
+}
+
+/* Half as many blocks again, if clearly more is there at once: registers may be left. */
+static Choice
+cut_finer(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
+{
+    const Choice finer = {c.by_row, c.systems, c.blocks / 2 * 3, c.warps};
+
+    return c.blocks > 1 && finer.blocks <= largest_cluster(device) &&
+                   8 * rows_at_once(t, device, finer) > 9 * rows_at_once(t, device, c)
+               ? finer
+               : c;
+}
+
 /* The fewest blocks that hold `systems` systems, with two of them or, else, one on a
  * multiprocessor; parts if no cluster can. */
 static Choice
@@ -303,7 +312,7 @@ cut(const ps_tridiag &t, const ps_cuda_device *device, bool by_row, int32_t syst
             const Choice c = {by_row, systems, blocks, 0};
 
             if (fits(t, device, c, count)) {
-                return c;
+                return by_row ? cut_finer(t, device, c) : c;
             }
         }
     }
@@ -315,26 +324,33 @@ cut(const ps_tridiag &t, const ps_cuda_device *device, bool by_row, int32_t syst
 }
 
 /* The largest multiple of `step` systems, up to `wanted`, of which two tiles fit on a
- * multiprocessor; or what the choice has. */
+ * multiprocessor, best where its four schedulers get as many warps each; or what the
+ * choice has. */
 static int32_t
 multiple_of(const ps_tridiag &t, const ps_cuda_device *device, Choice c, int64_t step,
             int64_t wanted)
 {
     int32_t best = c.systems;
+    bool even = false;
 
     for (int64_t n = step; n <= wanted; n += c.by_row ? step : n) {
         c.systems = static_cast<int32_t>(n);
         if (!fits(t, device, c, 2)) {
             break;
         }
-        best = c.systems;
+        const Shape s = shape_of(t, c);
+        const bool is_even = s.warps * divided_up(n, s.groups) % 4 == 0;
+        if (!c.by_row || is_even || !even) {
+            best = c.systems;
+            even = is_even;
+        }
     }
     return best;
 }
 
 /* Systems of a tile: enough to fill it where they are short, while every multiprocessor
  * has four tiles. By row, whole warps of them, that end with a line of memory if a tile
- * has so many; then three quarters of a tile are better, for three tiles fit. */
+ * has so many; then half a tile is better, for more tiles fit. */
 static int32_t
 systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 {
@@ -349,7 +365,7 @@ systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
     const int64_t lines = std::lcm(warp, line / std::gcd<int64_t>(line, bytes));
 
     if (lines <= std::min(most, each)) {
-        const int64_t usual = std::max((3 * most + 3) / 4, lines);
+        const int64_t usual = std::max((most + 1) / 2, lines);
         const int32_t best = multiple_of(t, device, c, lines, std::min(usual, each));
 
         if (best >= lines) {

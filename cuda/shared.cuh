@@ -7,8 +7,7 @@
 #ifndef PS_CUDA_SHARED_CUH
 #define PS_CUDA_SHARED_CUH
 
-#include "launch.cuh"
-#include "shared_copier.cuh"
+#include "shared_order.cuh"
 #include "shared_worker.cuh"
 
 template <typename Number> static constexpr int factor_size = SharedLimits<Number>::words;
@@ -29,7 +28,9 @@ info_of(const ps_cuda_shared_note &note)
     return note.fault == Fault::none ? 0 : note.fault + 1;
 }
 
-/* One block, one team. */
+extern __shared__ int4 shared_memory[];
+
+/* One block, one team. Shared: a number a row. */
 template <typename Number>
 __global__ void
 __launch_bounds__(SharedLimits<Number>::threads)
@@ -44,7 +45,10 @@ __launch_bounds__(SharedLimits<Number>::threads)
     SharedFactor<Number> factor;
 
     wait_for_last_kernel();
-    const ps_cuda_shared_note note = factor.make(matrix, shape, seat, meeting);
+    Row<Number> last = factor.ask(matrix, seat, shape.rows);
+    factor.share(reinterpret_cast<Number *>(shared_memory), seat, shape.rows, last);
+    const ps_cuda_shared_note note =
+        factor.make(last, matrix.periodic, shape, seat, meeting);
     if (seat.team > 0) {
         return;
     }
@@ -69,16 +73,16 @@ __launch_bounds__(SharedLimits<Number>::threads)
     }
 }
 
-/* info and marks of the systems of a tile. */
+/* info and marks of the systems of a tile, by `threads` threads. */
 template <typename Number>
 __device__ __forceinline__ void
 tell(const SharedJob<Number> &job, const TileSpot &spot, const ps_cuda_shared_note &note,
-     bool solved)
+     bool solved, int me, int threads)
 {
     if (job.info == nullptr && job.marks == nullptr) {
         return;
     }
-    for (int s = threadIdx.x; s < spot.systems; s += blockDim.x) {
+    for (int s = me; s < spot.systems; s += threads) {
         const int64_t at = spot.line * job.line_info + (spot.first + s) * job.lane_info;
 
         if (job.info != nullptr && solved) {
@@ -90,30 +94,58 @@ tell(const SharedJob<Number> &job, const TileSpot &spot, const ps_cuda_shared_no
     }
 }
 
-/* The matrix of a job: eliminated here, or from its store. */
+/* The matrix of a job, or what a store has of it. */
+template <typename Number> struct Asked {
+    Row<Number> last;
+    ps_cuda_shared_note note;
+};
+
+/* Ask for it before tiles are asked for, so that it need not wait behind them. */
 template <typename Number>
-__device__ __forceinline__ ps_cuda_shared_note
-prepare(const SharedJob<Number> &job, const SharedSeat &seat,
-        SharedMeeting<Number> &meeting, SharedFactor<Number> &factor)
+__device__ __forceinline__ Asked<Number>
+ask(const SharedJob<Number> &job, const SharedSeat &seat, SharedMeeting<Number> &meeting,
+    SharedFactor<Number> &factor)
 {
     const SharedMatrix<Number> &matrix = job.matrix;
-
-    if (matrix.note == nullptr) {
-        return factor.make(matrix, job.shape, seat, meeting);
-    }
     const Number *word = words_of<Number>(matrix.note) + seat.chunk;
 
+    if (matrix.note == nullptr) {
+        return {factor.ask(matrix, seat, job.shape.rows), {}};
+    }
     factor.each([&](Number &value) {
-        value = matrix.conjugated ? conjugate(*word) : *word;
+        value = *word;
         word += seat.chunks;
     });
     word = words_of<Number>(matrix.note) + factor_size<Number> * seat.chunks;
     for (int k = threadIdx.x; job.shape.warps > 1 && k < level_size<Number>;
          k += blockDim.x) {
-        meeting.level[k] = matrix.conjugated ? conjugate(word[k]) : word[k];
+        copy_async<sizeof(Number)>(meeting.level + k, word + k);
+    }
+    return {copy_row<Number>(), *matrix.note};
+}
+
+/* The factor of what was asked for; `buffer` has a number a row. */
+template <typename Number>
+__device__ __forceinline__ ps_cuda_shared_note
+prepare(const SharedJob<Number> &job, const SharedSeat &seat, Asked<Number> &asked,
+        Number *buffer, SharedMeeting<Number> &meeting, SharedFactor<Number> &factor)
+{
+    const SharedMatrix<Number> &matrix = job.matrix;
+
+    if (matrix.note == nullptr) {
+        factor.share(buffer, seat, job.shape.rows, asked.last);
+        return factor.make(asked.last, matrix.periodic, job.shape, seat, meeting);
+    }
+    copies_done();
+    if (matrix.conjugated) {
+        factor.each([&](Number &value) { value = conjugate(value); });
+        for (int k = threadIdx.x; job.shape.warps > 1 && k < level_size<Number>;
+             k += blockDim.x) {
+            meeting.level[k] = conjugate(meeting.level[k]);
+        }
     }
     __syncthreads();
-    return *matrix.note;
+    return asked.note;
 }
 
 /* What pads read, and nobody writes: zeros in front of every system of every stage. The
@@ -141,8 +173,9 @@ __launch_bounds__(SharedLimits<Number>::threads)
     shared_solve_kernel(const __grid_constant__ SharedJob<Number> job)
 {
     using Copier = TileCopier<Number>;
-    extern __shared__ __align__(16) char memory[];
+    char *const memory = reinterpret_cast<char *>(shared_memory);
     __shared__ SharedMeeting<Number> meeting;
+    __shared__ TileClaims claims;
     __shared__ Arrivals barriers[Copier::most_warps * Copier::most_stages];
     const ps_cuda_shared_shape &shape = job.shape;
     const bool in_bulk = shape.copies == COPY_IN_BULK;
@@ -151,24 +184,32 @@ __launch_bounds__(SharedLimits<Number>::threads)
                         memory + shape.exchange_bytes + shape.front * sizeof(Number),
                         barriers);
     const int ahead = shape.stages > 1 ? shape.stages - 1 : 1;
-    TileCursor<Number> now(job), next(job);
+    TileOrder<Number> order(job, seat, claims, ahead);
     const auto load_next = [&](int stage) {
-        if (next.is_there()) {
-            copier.load(next.spot(), stage);
+        if (order.is_there(order.next)) {
+            copier.load(spot_of(job, order.next), stage);
         }
+        order.loaded(stage);
         end_group();
-        next.advance();
     };
     SharedFactor<Number> factor;
 
-    wait_for_last_kernel();
-    let_next_kernel_in();
-    for (int k = 0; k < ahead; k++) {
+    order.begin();
+    Asked<Number> asked = ask(job, seat, meeting, factor);
+    for (int k = 0; k < ahead && shape.stages > 1; k++) {
         load_next(k);
     }
+    const ps_cuda_shared_note note = prepare(
+        job, seat, asked,
+        reinterpret_cast<Number *>(copier.tiles + (shape.stages - 1) * shape.tile_bytes),
+        meeting, factor);
+    bulk_fence();
     clear_fronts(job, copier.tiles);
-    const ps_cuda_shared_note note = prepare(job, seat, meeting, factor);
+    if (shape.stages == 1) {
+        load_next(0);
+    }
     const bool solved = job.marks == nullptr || note.dominant;
+    order.claims = order.claims && solved;
     Load<Number> *const exchange = reinterpret_cast<Load<Number> *>(memory);
     SharedWorker<Number> worker = {
         shape,
@@ -179,26 +220,29 @@ __launch_bounds__(SharedLimits<Number>::threads)
         exchange,
         reinterpret_cast<Number *>(exchange + 2 * shape.rounds * (blockDim.x / 32)),
         0};
-    int stage = 0;
-    int phase = 0;
+    int stage = 0, phase = 0;
 
-    for (; now.is_there(); now.advance()) {
+    while (order.is_there(order.now)) {
         const int before = stage > 0 ? stage - 1 : ahead;
-        const TileSpot spot = now.spot();
+        const TileSpot spot = spot_of(job, order.now);
 
         copier.wait(stage, phase, ahead - 1);
         if (!in_bulk && shape.stages > 1) {
             load_next(before);
         }
-        tell(job, spot, note, solved);
+        tell(job, spot, note, solved, in_bulk ? seat.chunk : threadIdx.x,
+             in_bulk ? seat.chunks : blockDim.x);
+        order.tell();
         if (solved) {
             worker.solve(
                 reinterpret_cast<Number *>(copier.tiles + stage * shape.tile_bytes),
-                spot.systems);
+                in_bulk ? spot.systems : spot.systems - seat.first);
         }
         if (in_bulk && shape.stages > 1) {
             stores_read();
+            order.ask();
             load_next(before);
+            order.make_claim();
         }
         if (solved) {
             copier.store(spot, stage);
@@ -213,6 +257,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
             stage = 0;
             phase ^= 1;
         }
+        order.advance(stage);
     }
     stores_read();
 }
@@ -226,6 +271,10 @@ shared_launch(const SharedJob<Number> &job, cudaStream_t stream)
         cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                              static_cast<int>(job.shared_bytes));
 
+    if (job.claims != nullptr &&
+        clear_claims(job.claims, job.shape.teams, stream) != PS_OK) {
+        return PS_DEVICE_FAILURE;
+    }
     return error == cudaSuccess ? launch_closely(kernel, job.blocks, job.threads,
                                                  job.shared_bytes, stream, job)
                                 : PS_DEVICE_FAILURE;
@@ -238,8 +287,8 @@ shared_keep(const SharedMatrix<Number> &matrix, const ps_cuda_shared_shape &shap
 {
     const int chunks = shape.width * shape.warps;
 
-    return launch_closely(shared_keep_kernel<Number>, 1, chunks < 32 ? 32 : chunks, 0,
-                          stream, matrix, shape,
+    return launch_closely(shared_keep_kernel<Number>, 1, chunks < 32 ? 32 : chunks,
+                          shape.rows * sizeof(Number), stream, matrix, shape,
                           static_cast<ps_cuda_shared_note *>(store), info, mark);
 }
 

@@ -2,7 +2,8 @@
  *
  * shared_plan.cu chooses a plan, shared_<dtype>.cu have the kernels. The matrix is
  * eliminated by every block for itself, in the shadow of its first loads, or once by
- * ps_cuda_shared_keep() into a store.
+ * ps_cuda_shared_keep() into a store. Systems along a strided axis go through
+ * shared_panels.h where that pays.
  */
 #ifndef PS_CUDA_SHARED_H
 #define PS_CUDA_SHARED_H
@@ -52,14 +53,21 @@ template <typename Number> struct SharedMatrix {
     const ps_cuda_shared_note *note; /* not null: the store counts */
 };
 
-/* A batch as lines of systems, the lines cut into tiles, and the blocks that take them.
- */
+/* A batch as lines of systems: the axis of `lanes` is walked within a tile. */
+typedef struct {
+    int64_t lanes, lines;
+    int64_t lane_info, line_info;
+    ps_stride rhs, x; /* inner: along lanes; outer: along lines */
+} ps_cuda_shared_batch;
+
+/* The same, the lines cut into tiles, and the blocks that take them. */
 typedef struct {
     ps_cuda_shared_shape shape;
     ps_cuda_route rhs, x;
     int64_t lines, lanes;         /* lines of so many systems */
     int64_t tiles;                /* of a line */
-    int64_t line_skip, tile_skip; /* from one tile of a block to its next */
+    int32_t slots;                /* systems of a tile */
+    bool claims;                  /* teams claim their tiles; else they are shared out */
     int64_t line_info, lane_info; /* index of a system: steps along lines and lanes */
     int64_t blocks;
     int threads;
@@ -71,6 +79,7 @@ template <typename Number> struct SharedJob : ps_cuda_shared_plan {
     int32_t *info;  /* null, or an entry a system */
     uint8_t *marks; /* null, or 1 for each system if the matrix is not dominant, and then
                        nothing is solved */
+    uint32_t *claims; /* counts the tiles that were claimed; null where none are */
 };
 
 #define PS_DECLARE(number, name)                                               \
@@ -82,13 +91,16 @@ template <typename Number> struct SharedJob : ps_cuda_shared_plan {
 PS_CUDA_DTYPES(PS_DECLARE)
 #undef PS_DECLARE
 
-/* shared_plan.cu: the team for systems of so many rows; a plan for those of `t`. */
+/* shared_plan.cu: whether one block can hold a system of so many rows, and the bytes of
+ * its eliminated matrix; the team for it; a batch, and a plan for it. */
+bool ps_cuda_shared_block_fits(ps_dtype dtype, int64_t rows, size_t *store);
 ps_cuda_shared_shape ps_cuda_shared_team(ps_dtype dtype, int64_t rows);
+ps_cuda_shared_batch ps_cuda_shared_batch_of(const ps_tridiag *t);
 ps_cuda_shared_plan ps_cuda_shared_plan_of(const ps_tridiag *t,
                                            const ps_cuda_device *device);
 
-/* Whether one block can hold a system of so many rows; then `store` gets the bytes that
- * its eliminated matrix takes. */
+/* Whether one block can hold a system of so many rows; then `store` gets the bytes of the
+ * eliminated matrix: for blocks, and behind for panels. */
 bool ps_cuda_shared_fits(ps_dtype dtype, int64_t rows, size_t *store);
 
 /* Eliminate the matrix of `t`, or its transpose, into `store`. Tell *t->info, and in
@@ -97,8 +109,11 @@ ps_status ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store,
                               uint8_t *mark, cudaStream_t stream);
 
 /* Solve for the right-hand sides of `t` with its matrix, or with a store if that is not
- * null, then conjugated if asked for. Marks and info as in SharedJob. */
-ps_status ps_cuda_shared_apply(const ps_tridiag *t, const void *store, bool conjugated,
-                               uint8_t *marks, cudaStream_t stream);
+ * null, then conjugated if asked for. With PS_PIVOT_AUTO rows are exchanged where the
+ * matrix is not dominant; the marks of that begin the workspace. */
+ps_status ps_cuda_shared_work(const ps_tridiag *t, bool has_store, ps_pivot pivot,
+                              size_t *bytes);
+ps_status ps_cuda_shared_solve(const ps_tridiag *t, const void *store, bool conjugated,
+                               ps_pivot pivot, const ps_exec *exec);
 
 #endif

@@ -1,4 +1,4 @@
-/* shared_copier.cuh - which tiles a block takes, and how they come and go.
+/* shared_copier.cuh - where tiles lie, and how they come and go.
  *
  * All threads of a block copy a tile, or each warp what it works on; then warps wait for
  * each other only where they share a system.
@@ -8,41 +8,19 @@
 
 #include "shared_factor.cuh"
 
-/* The tiles of a block, one after the other. */
-template <typename Number> struct TileCursor {
-    const SharedJob<Number> &job;
-    int64_t line, tile; /* of the line */
+/* Where tile `at` of all lines lies. */
+template <typename Number>
+__device__ __forceinline__ TileSpot
+spot_of(const SharedJob<Number> &job, int64_t at)
+{
+    const int64_t line = job.lines > 1 ? quotient(at, job.tiles) : 0;
+    const int64_t first = (at - line * job.tiles) * job.slots, left = job.lanes - first;
 
-    __device__ __forceinline__ explicit TileCursor(const SharedJob<Number> &of)
-        : job(of), line(blockIdx.x / of.tiles), tile(blockIdx.x - line * of.tiles)
-    {
-    }
+    return {line, first, left < job.slots ? static_cast<int32_t>(left) : job.slots};
+}
 
-    __device__ __forceinline__ bool is_there() const
-    {
-        return line < job.lines;
-    }
-
-    __device__ __forceinline__ void advance()
-    {
-        line += job.line_skip;
-        tile += job.tile_skip;
-        if (tile >= job.tiles) {
-            tile -= job.tiles;
-            line++;
-        }
-    }
-
-    __device__ __forceinline__ TileSpot spot() const
-    {
-        const int32_t slots = job.shape.teams * job.shape.rounds;
-        const int64_t first = tile * slots, left = job.lanes - first;
-
-        return {line, first, left < slots ? static_cast<int32_t>(left) : slots};
-    }
-};
-
-/* Brings tiles and takes them away, each thread in its part. */
+/* Brings tiles and takes them away, each thread in its part. In bulk a team has tiles of
+ * its own. */
 template <typename Number> struct TileCopier {
     static constexpr int most_warps = 16, most_stages = 5;
     const SharedJob<Number> &job;
@@ -138,7 +116,7 @@ template <typename Number> struct TileCopier {
   private:
     __device__ __forceinline__ int32_t systems(const TileSpot &spot) const
     {
-        return min(spot.systems - part.first, part.systems);
+        return min(spot.systems, part.systems);
     }
 
     __device__ __forceinline__ unsigned bytes() const
@@ -156,7 +134,7 @@ template <typename Number> struct TileCopier {
                                              const TileSpot &spot) const
     {
         return route.data + spot.line * route.line_step +
-               (spot.first + part.first + part.me) * route.lane_step +
+               (spot.first + part.me) * route.lane_step +
                part.begin * static_cast<int64_t>(sizeof(Number));
     }
 };

@@ -44,28 +44,44 @@ template <typename Number> struct SharedMeeting {
     int32_t fault;
 };
 
-/* Row `at` of a matrix or its transpose; in front of row 0, copies. */
-template <typename Number>
-__device__ __forceinline__ Row<Number>
-row_of(const SharedMatrix<Number> &matrix, int32_t at, int32_t rows)
-{
-    if (at < 0) {
-        return copy_row<Number>();
-    }
-    const bool has_lower = matrix.periodic || at > 0;
-    const bool has_upper = matrix.periodic || at < rows - 1;
-    const int64_t before = at > 0 ? at - 1 : rows - 1;
-    const int64_t behind = at < rows - 1 ? at + 1 : 0;
-    const Number *const lower = matrix.transposed
-                                    ? matrix.upper.data + before * matrix.upper.row
-                                    : matrix.lower.data + at * matrix.lower.row;
-    const Number *const upper = matrix.transposed
-                                    ? matrix.lower.data + behind * matrix.lower.row
-                                    : matrix.upper.data + at * matrix.upper.row;
+/* The rows of a matrix or its transpose. Row i of the transpose has what stands in row
+ * i - 1 of upper and in row i + 1 of lower. */
+template <typename Number> struct SharedRows {
+    const Number *lower, *diag, *upper;
+    int64_t lower_step, diag_step, upper_step;
+    int32_t rows, wrap; /* by which a transposed periodic matrix goes round */
+    bool periodic;
 
-    return {has_lower ? *lower : Number(0), matrix.diag.data[at * matrix.diag.row],
-            has_upper ? *upper : Number(0), Number(0)};
-}
+    __device__ __forceinline__ SharedRows(const SharedMatrix<Number> &a, int32_t count)
+        : lower(a.transposed ? a.upper.data - a.upper.row : a.lower.data),
+          diag(a.diag.data),
+          upper(a.transposed ? a.lower.data + a.lower.row : a.upper.data),
+          lower_step(a.transposed ? a.upper.row : a.lower.row), diag_step(a.diag.row),
+          upper_step(a.transposed ? a.lower.row : a.upper.row), rows(count),
+          wrap(a.transposed ? count : 0), periodic(a.periodic)
+    {
+    }
+
+    /* Row `at`, if there is one. Nothing branches, so that many are asked for at once. */
+    __device__ __forceinline__ Row<Number> row(int32_t at, bool wanted) const
+    {
+        const bool there = wanted && at < rows;
+        const int64_t before = at == 0 ? wrap : at;
+        const int64_t behind = at == rows - 1 ? at - wrap : at;
+        Row<Number> row = {Number(0), Number(0), Number(0), Number(0)};
+
+        if (there) {
+            row.diag = diag[at * diag_step];
+        }
+        if (there && (periodic || at > 0)) {
+            row.lower = lower[before * lower_step];
+        }
+        if (there && (periodic || at < rows - 1)) {
+            row.upper = upper[behind * upper_step];
+        }
+        return row;
+    }
+};
 
 /* A thread's part of an eliminated matrix. What joins the warps of a team is the same
  * for all of them and stays in shared memory. */
@@ -78,23 +94,54 @@ template <typename Number> struct SharedFactor {
     LevelFactor<Number, 5> lanes;
     CloseFactor<Number> close;
 
-    /* Eliminate. The note is that of the matrix in all threads. */
-    __device__ __forceinline__ ps_cuda_shared_note
-    make(const SharedMatrix<Number> &matrix, const ps_cuda_shared_shape &shape,
-         const SharedSeat &seat, SharedMeeting<Number> &meeting)
+    /* Ask for a matrix: neighbouring threads of the first team for neighbouring rows. The
+     * last comes back. */
+    __device__ __forceinline__ Row<Number> ask(const SharedMatrix<Number> &matrix,
+                                               const SharedSeat &seat, int32_t count)
     {
-        bool dominant = true;
-        Fault fault;
-        const auto row = [&](int i) {
-            const Row<Number> r = row_of(matrix, seat.start + i, shape.rows);
-            dominant = dominant && is_dominant(r.lower, r.diag, r.upper);
-            return r;
+        const SharedRows<Number> all(matrix, count);
+
+        return chunk.read(
+            [&](int i) { return all.row(i * seat.chunks + seat.chunk, seat.team == 0); });
+    }
+
+    /* Give all threads their own rows instead, by way of `buffer`, of `count` numbers. */
+    __device__ __forceinline__ void share(Number *buffer, const SharedSeat &seat,
+                                          int32_t count, Row<Number> &last)
+    {
+        const auto swap = [&](Number(&word)[rows], Number pad) {
+#pragma unroll
+            for (int i = 0; i < rows; i++) {
+                const int at = i * seat.chunks + seat.chunk;
+
+                if (seat.team == 0 && at < count) {
+                    buffer[at] = word[i];
+                }
+            }
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < rows; i++) {
+                word[i] = seat.start + i >= 0 ? buffer[seat.start + i] : pad;
+            }
+            __syncthreads();
         };
+        chunk.exchange(swap, last);
+    }
+
+    /* Eliminate the own rows. The note is that of the matrix in all threads. */
+    __device__ __forceinline__ ps_cuda_shared_note make(const Row<Number> &last_row,
+                                                        bool periodic,
+                                                        const ps_cuda_shared_shape &shape,
+                                                        const SharedSeat &seat,
+                                                        SharedMeeting<Number> &meeting)
+    {
+        const bool dominant = chunk.is_dominant(last_row);
+        Fault fault;
 
         if (threadIdx.x == 0) {
             meeting.fault = Fault::none;
         }
-        const Frame<Number> own = chunk.make(row, seat.start, fault);
+        const Frame<Number> own = chunk.make(last_row, seat.start, fault);
         Frame<Number> s = lanes.make(own, seat.lane, shape.width, shape.width,
                                      seat.start + rows - 1, fault);
         const int first = seat.first_lane, last = shape.width - 1;
@@ -107,7 +154,7 @@ template <typename Number> struct SharedFactor {
         if (shape.warps > 1) {
             s = meet(s, shape, seat, meeting, fault);
         }
-        close.make(s, matrix.periodic, shape.rows - 1, fault);
+        close.make(s, periodic, shape.rows - 1, fault);
 
         const int all_dominant = __syncthreads_and(dominant);
         if (fault.row != Fault::none) {

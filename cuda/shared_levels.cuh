@@ -46,27 +46,64 @@ template <typename Number> struct Load {
 template <typename Number, int ROWS> struct ChunkFactor {
     Number m[ROWS], p[ROWS - 1], u[ROWS - 1];
 
-    /* Eliminate rows(i), of which row i is row `start + i` of the system. */
-    template <typename Rows>
-    __device__ __forceinline__ Frame<Number> make(const Rows &rows, int32_t start,
+    /* Take in any ROWS rows(i), of which the last comes back. */
+    template <typename Rows> __device__ __forceinline__ Row<Number> read(const Rows &rows)
+    {
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            const Row<Number> row = rows(i);
+
+            m[i] = row.lower;
+            p[i] = row.diag;
+            u[i] = row.upper;
+        }
+        const Row<Number> last = rows(ROWS - 1);
+        m[ROWS - 1] = last.lower;
+        return last;
+    }
+
+    /* swap(words, pad) all of them, one kind after the other, for the own ones. */
+    template <typename Swap>
+    __device__ __forceinline__ void exchange(const Swap &swap, Row<Number> &last)
+    {
+        Number diag[ROWS], upper[ROWS];
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            diag[i] = p[i];
+            upper[i] = u[i];
+        }
+        diag[ROWS - 1] = last.diag;
+        upper[ROWS - 1] = last.upper;
+        swap(m, copy_row<Number>().lower);
+        swap(diag, copy_row<Number>().diag);
+        swap(upper, copy_row<Number>().upper);
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            p[i] = diag[i];
+            u[i] = upper[i];
+        }
+        last = {m[ROWS - 1], diag[ROWS - 1], upper[ROWS - 1], Number(0)};
+    }
+
+    /* Eliminate the own rows, where row i is row `start + i` of the system. */
+    __device__ __forceinline__ Frame<Number> make(const Row<Number> &last, int32_t start,
                                                   Fault &fault)
     {
         Number l(-1), above(0), first_l[ROWS - 1];
 
 #pragma unroll
         for (int i = 0; i < ROWS - 1; i++) {
-            const Row<Number> row = rows(i);
-            const Number pivot = row.diag - row.lower * above;
+            const Number pivot = p[i] - m[i] * above;
 
             fault.check(pivot, start + i);
             p[i] = reciprocal(pivot);
-            m[i] = row.lower * p[i];
-            above = row.upper * p[i];
-            u[i] = above;
+            m[i] = m[i] * p[i];
+            u[i] = u[i] * p[i];
+            above = u[i];
             l = -(m[i] * l);
             first_l[i] = l;
         }
-        const Row<Number> last = rows(ROWS - 1);
         Frame<Number> s = {Number(0), Number(-1), -(last.lower * l),
                            last.diag - last.lower * above, last.upper};
 
@@ -110,6 +147,18 @@ template <typename Number, int ROWS> struct ChunkFactor {
         for (int i = ROWS - 2; i >= 0; i--) {
             rhs[i] = g[i] - u[i] * rhs[i + 1];
         }
+    }
+
+    /* Whether all rows are dominant, before they are eliminated. */
+    __device__ __forceinline__ bool is_dominant(const Row<Number> &last) const
+    {
+        bool all = ::is_dominant(last.lower, last.diag, last.upper);
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            all = all & ::is_dominant(m[i], p[i], u[i]);
+        }
+        return all;
     }
 
     /* Take every word to visit(word). */

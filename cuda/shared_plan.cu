@@ -1,10 +1,10 @@
 /* shared_plan.cu - how a batch with one matrix is shared out over the device. */
+#include "claims.cuh"
 #include "shared.h"
 
 static constexpr int sector = 32; /* bytes that memory hands out at once */
 static constexpr int most_stages = 5;
 static constexpr int usual_threads = 256;
-static constexpr int usual_rounds = 2; /* of the teams in a tile */
 
 /* SharedLimits of a dtype at run time. */
 typedef struct {
@@ -56,7 +56,7 @@ team_of(const limits &l, int64_t rows)
 }
 
 bool
-ps_cuda_shared_fits(ps_dtype dtype, int64_t rows, size_t *store)
+ps_cuda_shared_block_fits(ps_dtype dtype, int64_t rows, size_t *store)
 {
     const limits l = limits_of(dtype);
 
@@ -76,21 +76,14 @@ ps_cuda_shared_team(ps_dtype dtype, int64_t rows)
     return team_of(limits_of(dtype), rows);
 }
 
-/* The batch as lines of systems: the axis of `lanes` is walked within a tile. */
-typedef struct {
-    int64_t lanes, lines;
-    int64_t lane_info, line_info;
-    ps_stride rhs, x; /* inner: along lanes; outer: along lines */
-} batch;
-
 static ps_stride
 turned(ps_stride s)
 {
     return {s.row, s.inner, s.outer};
 }
 
-static batch
-batch_of(const ps_tridiag *t)
+ps_cuda_shared_batch
+ps_cuda_shared_batch_of(const ps_tridiag *t)
 {
     const ps_stride r = t->rhs.stride, x = t->x.stride;
     const bool merges = r.outer == t->inner * r.inner && x.outer == t->inner * x.inner;
@@ -109,15 +102,15 @@ batch_of(const ps_tridiag *t)
 }
 
 static bool
-is_across(const batch &b, ps_stride s)
+is_across(const ps_cuda_shared_batch &b, ps_stride s)
 {
     return b.lanes > 1 && magnitude(s.inner) < magnitude(s.row);
 }
 
 /* How one operand is walked; the shape has rows and pitch. */
 static ps_cuda_route
-route_of(const batch &b, const limits &l, const ps_cuda_shared_shape &shape,
-         const void *data, ps_stride s)
+route_of(const ps_cuda_shared_batch &b, const limits &l,
+         const ps_cuda_shared_shape &shape, const void *data, ps_stride s)
 {
     const int64_t size = l.element;
     const uintptr_t steps =
@@ -202,7 +195,7 @@ typedef struct {
 static bool
 lay_out(plan *p, const limits &l, const ps_cuda_device &device, int rounds, bool across)
 {
-    const int fixed = 2048 + 512 * l.element; /* of a block, for what else it holds */
+    const int fixed = 2560 + 512 * l.element; /* of a block, for what else it holds */
     const int share = device.shared_bytes_processor / p->resident;
     ps_cuda_shared_shape *const shape = &p->shape;
 
@@ -224,8 +217,8 @@ lay_out(plan *p, const limits &l, const ps_cuda_device &device, int rounds, bool
     return shape->stages > 0;
 }
 
-/* Tiles of whole memory sectors where systems are neighbours in memory, and of as many
- * rounds of the teams as leave room for three tiles elsewhere. */
+/* Tiles of whole memory sectors where systems are neighbours in memory. Elsewhere of as
+ * many rounds of the teams, which share what a tile costs, as leave room for others. */
 static void
 choose_tile(plan *p, const limits &l, const ps_cuda_device &device, bool across)
 {
@@ -244,15 +237,20 @@ choose_tile(plan *p, const limits &l, const ps_cuda_device &device, bool across)
             rounds /= 2;
         }
     }
-    else if (lay_out(p, l, device, usual_rounds, false) && p->shape.stages >= 3) {
-        rounds = usual_rounds;
+    else {
+        const bool alone = p->resident == 1; /* then more must be under way */
+        const int usual = alone ? 2 : 3, stages = alone ? 3 : 2;
+
+        if (lay_out(p, l, device, usual, false) && p->shape.stages >= stages) {
+            rounds = usual;
+        }
     }
     lay_out(p, l, device, rounds, across);
 }
 
 static plan
-plan_of(const batch &b, const limits &l, const ps_cuda_device &device, int64_t rows,
-        bool across)
+plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &device,
+        int64_t rows, bool across)
 {
     plan p = {};
 
@@ -288,10 +286,9 @@ ps_cuda_shared_plan
 ps_cuda_shared_plan_of(const ps_tridiag *t, const ps_cuda_device *device)
 {
     const limits l = limits_of(t->dtype);
-    const batch b = batch_of(t);
+    const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
     const plan p =
         plan_of(b, l, *device, t->rows, is_across(b, b.rhs) || is_across(b, b.x));
-    const int slots = p.shape.teams * p.shape.rounds;
     ps_cuda_shared_plan all = {};
 
     all.shape = p.shape;
@@ -302,14 +299,17 @@ ps_cuda_shared_plan_of(const ps_tridiag *t, const ps_cuda_device *device)
     all.lanes = b.lanes;
     all.line_info = b.line_info;
     all.lane_info = b.lane_info;
-    all.tiles = (b.lanes + slots - 1) / slots;
     all.threads = p.threads;
     all.shared_bytes = p.shared;
 
-    const int64_t tiles = all.tiles * all.lines;
+    const bool in_bulk = all.shape.copies == COPY_IN_BULK;
+    const int takers = in_bulk ? p.shape.teams : 1; /* of tiles, in a block */
     const int64_t most = static_cast<int64_t>(device->processors) * p.resident;
-    all.blocks = tiles < most ? tiles : most;
-    all.line_skip = all.blocks / all.tiles;
-    all.tile_skip = all.blocks % all.tiles;
+
+    all.slots = p.shape.rounds * (in_bulk ? 1 : p.shape.teams);
+    all.tiles = (b.lanes + all.slots - 1) / all.slots;
+    const int64_t tiles = all.tiles * all.lines, blocks = (tiles + takers - 1) / takers;
+    all.blocks = blocks < most ? blocks : most;
+    all.claims = in_bulk && p.shape.stages > 1 && are_claimed(tiles, all.blocks * takers);
     return all;
 }

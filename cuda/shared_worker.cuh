@@ -15,11 +15,11 @@ template <typename Number> struct SharedWorker {
     Number *kept;           /* [round][thread] */
     int parity;
 
-    /* The first `systems` of a tile. */
+    /* The systems of a tile from the seat's first on: so many are there. */
     __device__ __forceinline__ void solve(Number *tile, int systems)
     {
         const int rounds =
-            min((systems - seat.first + seat.step - 1) / seat.step, shape.rounds);
+            systems >= seat.count ? shape.rounds : (systems + seat.step - 1) / seat.step;
 
         tile += (seat.first + seat.group) * shape.pitch;
         if (shape.warps == 1) {

@@ -57,6 +57,17 @@ def test_method(rng, method, dtype, axis, periodic):
         check(operands, x, axis, periodic=periodic)
 
 
+@pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
+def test_tiles_that_are_claimed(rng, shared):
+    operands = [np.repeat(a, 34000, axis=0) for a in oracle.dominant(rng, (1, 300))]
+    matrix = [a[0] if shared else a for a in operands[:3]]
+
+    x = pysolvers.solve_tridiagonal(*matrix, operands[3], pivot=False, device="cuda")
+
+    assert (x == x[0]).all()
+    check([a[:1] for a in operands], x[:1], 1)
+
+
 @pytest.mark.parametrize("variant", [1, 2, 3, 4])
 def test_mapping_of_pcr(rng, variant):
     for rows in ROWS:
@@ -93,6 +104,17 @@ def test_factor(rng, pivot, shared, trans):
         x, expected = (made.solve(rhs, trans=trans), same.solve(rhs, trans=trans))
 
         np.testing.assert_allclose(x, expected, rtol=1e-11, atol=1e-13)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+def test_factor_along_the_first_axis(rng, dtype):
+    for rows in (300, 1022):
+        matrix = [a[:, :1] for a in batch(oracle.dominant, rng, rows, 0, dtype)[:3]]
+        rhs = oracle.uniform(rng, (rows, 40), dtype)
+
+        x = pysolvers.factor_tridiagonal(*matrix, axis=0, device="cuda").solve(rhs)
+
+        check([*(a[:, 0] for a in matrix), rhs], x, 0)
 
 
 def test_zero_pivot(rng):

@@ -1,0 +1,161 @@
+"""One matrix for systems along a strided axis of a device array: every way to share them out."""
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+
+MANY = 9000  # systems, enough to pay for a table of a matrix that is solved with once
+# Below, around and above one to many groups of rows of each dtype.
+ROWS = (257, 300, 384, 385, 512, 513, 1000, 2049, 4096, 4200, 8191)
+
+
+def problem(rng, rows, shape, dtype=np.float64):
+    """Return a dominant matrix and right-hand sides, the systems along the first axis."""
+    *matrix, _ = oracle.dominant(rng, (rows,), dtype)
+    return matrix, oracle.uniform(rng, (rows, *shape), dtype)
+
+
+def device(array):
+    """Return a copy of the array on the device."""
+    return pytest.importorskip("cupy").asarray(np.ascontiguousarray(array))
+
+
+def host(array):
+    """Return a copy of a device array, the systems along the last axis."""
+    return np.moveaxis(pytest.importorskip("cupy").asnumpy(array), 0, -1)
+
+
+def factor(matrix, **options):
+    """Factor on the device; without row exchanges, if nothing else is said."""
+    return pysolvers.factor_tridiagonal(*map(device, matrix), **{"pivot": False, **options})
+
+
+def solve(made, rhs, **options):
+    """Solve along the first axis: of a factor the last axis, of a view, is that one."""
+    cupy = pytest.importorskip("cupy")
+    view = cupy.moveaxis(device(rhs), 0, -1)
+    return host(cupy.moveaxis(made.solve(view, out=cupy.empty_like(view), **options), -1, 0))
+
+
+@pytest.mark.parametrize("rows", ROWS)
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_lengths(rng, dtype, periodic, rows):
+    matrix, rhs = problem(rng, rows, (70,), dtype)
+
+    x = solve(factor(matrix, periodic=periodic), rhs)
+
+    error = oracle.backward_error(*matrix, rhs.T, x, periodic=periodic)
+    assert error <= 20 * oracle.eps(dtype)
+
+
+@pytest.mark.parametrize("count", [16, 17, 31, 32, 33, 100, 5000])
+@pytest.mark.parametrize("rows", [300, 1000])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_numbers_of_columns(rng, dtype, rows, count):
+    matrix, rhs = problem(rng, rows, (count,), dtype)
+
+    x = solve(factor(matrix), rhs)
+
+    assert oracle.backward_error(*matrix, rhs.T, x) <= 20 * oracle.eps(dtype)
+
+
+@pytest.mark.parametrize("trans", ["T", "H"])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_transposes(rng, dtype, trans):
+    (lower, diag, upper), rhs = problem(rng, 1000, (70,), dtype)
+
+    x = solve(factor((lower, diag, upper)), rhs, trans=trans)
+
+    matrix = np.roll(upper, 1), diag, np.roll(lower, -1)
+    matrix = [np.conj(a) for a in matrix] if trans == "H" else matrix
+    assert oracle.backward_error(*matrix, rhs.T, x) <= 20 * oracle.eps(dtype)
+
+
+@pytest.mark.parametrize("rows", [300, 4096])
+@pytest.mark.parametrize("inner", [16, 20, 64])
+def test_middle_axis(rng, inner, rows):
+    *matrix, _ = oracle.dominant(rng, (rows,))
+    rhs = oracle.uniform(rng, (5, rows, inner))
+    cupy = pytest.importorskip("cupy")
+    view = cupy.swapaxes(device(rhs), 1, 2)
+
+    x = factor(matrix).solve(view, out=cupy.empty_like(view))
+
+    error = oracle.backward_error(*matrix, np.swapaxes(rhs, 1, 2), cupy.asnumpy(x))
+    assert error <= 20 * oracle.eps(x.dtype)
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_neighbours_alignment_and_factor_do_not_change_a_bit(rng, dtype):
+    matrix, rhs = problem(rng, 1000, (MANY,), dtype)
+    columns = [device(a.reshape(-1, 1)) for a in matrix]
+    whole = solve(factor(matrix), rhs)
+
+    part = solve(factor(matrix), rhs[:, 1:40])
+    x = pysolvers.solve_tridiagonal(*columns, device(rhs), axis=0, pivot=False)
+
+    np.testing.assert_array_equal(part, whole[1:40])
+    np.testing.assert_array_equal(host(x), whole)
+
+
+@pytest.mark.parametrize("pivot", [None, False])
+def test_without_a_factor(rng, pivot):
+    matrix, rhs = problem(rng, 1000, (3, MANY // 3))
+    columns = [device(a.reshape(-1, 1, 1)) for a in matrix]
+    there = device(rhs)
+
+    x = pysolvers.solve_tridiagonal(*columns, there, axis=0, pivot=pivot, out=there)
+
+    assert x is there
+    error = oracle.backward_error(*matrix, np.moveaxis(rhs, 0, -1)[:, ::9], host(x)[:, ::9])
+    assert error <= 20 * oracle.eps(x.dtype)
+
+
+def test_a_bad_pivot_is_told_for_all(rng):
+    matrix, rhs = problem(rng, 1000, (MANY,))
+    for a in matrix:
+        a[33] = 0
+    columns = [device(a.reshape(-1, 1)) for a in matrix]
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        pysolvers.solve_tridiagonal(*columns, device(rhs), axis=0, pivot=False)
+
+    assert set(caught.value.rows.tolist()) == {33}
+    assert len(caught.value.systems) == MANY
+
+
+@pytest.mark.parametrize("rows", [300, 4096])
+def test_in_place_and_again(rng, rows):
+    matrix, rhs = problem(rng, rows, (500,))
+    made = factor(matrix, pivot=None)
+    there = device(rhs).T
+
+    x = made.solve(there, out=there)
+
+    assert x is there
+    assert oracle.backward_error(*matrix, rhs.T, host(x.T)) <= 20 * oracle.eps(x.dtype)
+    np.testing.assert_array_equal(solve(made, rhs), host(x.T))
+
+
+def test_a_matrix_that_is_not_dominant_is_pivoted(rng):
+    matrix, rhs = problem(rng, 1000, (70,))
+    matrix[1][500] = 0
+
+    x = solve(factor(matrix, pivot=None), rhs)
+
+    assert oracle.backward_error(*matrix, rhs.T, x) <= 200 * oracle.eps(x.dtype)
+
+
+def test_nothing_leaks_into_other_systems(rng):
+    matrix, rhs = problem(rng, 1000, (5000,))
+    expected = solve(factor(matrix), rhs)
+    rhs[700, 33] = np.nan
+
+    x = solve(factor(matrix), rhs)
+
+    assert np.isnan(x[33]).all()
+    others = np.arange(5000) != 33
+    np.testing.assert_array_equal(x[others], expected[others])
