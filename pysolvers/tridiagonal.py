@@ -184,9 +184,9 @@ def solve_tridiagonal(
     cuts each system into blocks ([4]_). They exchange no rows, and are stable for
     diagonally dominant systems. ``'pivoted'`` is elimination with partial pivoting.
     The answer to a system depends on this system and the method alone: not on its
-    neighbours, the batch size or the number of threads; on the CPU not on the strides
+    neighbours or the number of threads; on the CPU not on the batch size and the strides
     either. On a device, neighbouring systems and a matrix shared by the batch have
-    kernels of their own, whose answers differ by rounding.
+    kernels of their own, for a few systems and for many, whose answers differ by rounding.
 
     Arrays on a CUDA device are those of CuPy, PyTorch, JAX, Numba or any library with
     DLPack or ``__cuda_array_interface__``; they need the package cuda-core. They are

@@ -367,7 +367,15 @@ def test_loans_are_held_until_the_stream_has_passed():
 
 
 def test_library_with_streams_of_its_own(device, rng, monkeypatch):
-    """What JAX needs: its operands held, its result handed over in the order of streams."""
+    """What JAX needs: its operands held, its result in the order of streams, its device undone."""
+    current = [3]
+
+    class Device:
+        def __init__(self):
+            self.number = current[0]
+
+        def set_current(self):
+            current[0] = self.number
 
     class Array(fake_device.Array):
         __module__ = "jax.fake"
@@ -380,6 +388,7 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
 
         def __dlpack__(self, *, stream, max_version):
             device.calls.append(("export", stream))
+            current[0] = 0
             return self
 
     def from_dlpack(pending):
@@ -396,6 +405,7 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(_places, "hold", lambda mark, arrays: held.append(sorted(arrays)))
+    monkeypatch.setattr(_interop, "_device", lambda: Device)
     monkeypatch.setattr(Array, "dtype", np.dtype("f8"), raising=False)
     operands = dominant(rng, (4, 6))
     arrays = [Array(fake, operand) for operand in operands]
@@ -407,6 +417,7 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
         assert ("solve", stream or 30) in device.calls
         assert (("order", 40, 30) in device.calls) == ordered
         assert device.calls[-1] == ("export", 30)
+        assert current == [3]
     assert held == [["diag", "lower", "rhs", "upper"]] * 2
     with pytest.raises(TypeError, match=r"out must be writeable, a jax\.Array never is"):
         pysolvers.solve_tridiagonal(*arrays, out=arrays[3])
