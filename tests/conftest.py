@@ -1,6 +1,7 @@
 """Fixtures of all tests: seeded numbers, and every backend through the same test bodies."""
 
 import functools
+import signal
 
 import availability
 import numpy as np
@@ -61,6 +62,14 @@ def same_but_for_layout(backend):
         (nearly if neighbours and backend != "cpu" else equal)(actual, desired, **options)
 
     return same
+
+
+@pytest.fixture
+def interruptible():
+    """Take an interrupt even where it is ignored, as in what a shell starts in the background."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 @pytest.fixture

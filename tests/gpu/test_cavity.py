@@ -226,7 +226,7 @@ def test_several_threads():
         assert_same_bits(cavity, expected)
 
 
-def test_an_interrupt_leaves_whole_iterations():
+def test_an_interrupt_leaves_whole_iterations(interruptible):
     options = {"wall": "thom", "method": "line-jacobi", "device": "cuda"}
     cavity = LidDrivenCavity(1000, 257, **options).iterate(1)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))

@@ -169,7 +169,7 @@ def test_several_threads(rng):
         assert_same(solver, expected)
 
 
-def test_an_interrupt_leaves_whole_iterations():
+def test_an_interrupt_leaves_whole_iterations(interruptible):
     equation = SteadyConvectionDiffusion(5.0, 5.0, shape=(500, 500), boundary=1.0)
     solver = LMSOR(equation, device="cuda").iterate(1)
     timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))

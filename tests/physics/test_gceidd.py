@@ -392,7 +392,7 @@ def test_callback_sees_the_state_and_may_end():
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_an_interrupt_leaves_whole_steps(scheme):
+def test_an_interrupt_leaves_whole_steps(scheme, interruptible):
     problem = ConvectionDiffusion((1, 0.5), 0.001, initial=lambda x, y: x * y)
     solver = GCEIDD(problem, 40, 1e-3, scheme=scheme, strips=4, threads=1)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))

@@ -297,7 +297,7 @@ def test_bad_arguments_of_solve(kind, change, error, message):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupt_leaves_whole_iterations(kind):
+def test_an_interrupt_leaves_whole_iterations(kind, interruptible):
     interrupted = solver(kind).iterate(1)
     timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
 
