@@ -1,7 +1,9 @@
 """Fixtures of all tests: seeded numbers, and every backend through the same test bodies."""
 
 import functools
+import os
 import signal
+import threading
 
 import availability
 import numpy as np
@@ -65,10 +67,12 @@ def same_but_for_layout(backend):
 
 
 @pytest.fixture
-def interruptible():
-    """Take an interrupt even where it is ignored, as in what a shell starts in the background."""
+def interrupt_later():
+    """Interrupt this process in a moment, even where a shell that started it ignores interrupts."""
+    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
+    yield timer.start
+    timer.join()
     signal.signal(signal.SIGINT, before)
 
 

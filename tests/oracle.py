@@ -85,6 +85,14 @@ def solve(lower, diag, upper, rhs, *, periodic=False):
     return np.linalg.solve(matrix, rhs.astype(wide)[..., None])[..., 0]
 
 
+def transposed(lower, diag, upper, trans):
+    """Return the diagonals of A, its transpose or its adjoint (periodic or not)."""
+    if trans == "N":
+        return lower, diag, upper
+    swapped = np.roll(upper, 1, axis=-1), diag, np.roll(lower, -1, axis=-1)
+    return tuple(np.conj(a) for a in swapped) if trans == "H" else swapped
+
+
 def backward_error(lower, diag, upper, rhs, x, *, periodic=False):
     """Return max_i |A x - b|_i / (|A| |x| + |b|)_i, the componentwise backward error.
 

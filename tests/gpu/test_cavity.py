@@ -1,7 +1,5 @@
 """The lid-driven cavity on a GPU has the fields of the CPU, whatever the method."""
 
-import os
-import signal
 import threading
 import time
 
@@ -226,12 +224,11 @@ def test_several_threads():
         assert_same_bits(cavity, expected)
 
 
-def test_an_interrupt_leaves_whole_iterations(interruptible):
+def test_an_interrupt_leaves_whole_iterations(interrupt_later):
     options = {"wall": "thom", "method": "line-jacobi", "device": "cuda"}
     cavity = LidDrivenCavity(1000, 257, **options).iterate(1)
-    timer = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
 
-    timer.start()
+    interrupt_later()
     start = time.perf_counter()
     with pytest.raises(KeyboardInterrupt):
         cavity.iterate(10_000_000)

@@ -1,9 +1,5 @@
 """Red-black solvers as objects: parameters, errors, state, results."""
 
-import os
-import signal
-import threading
-
 import numpy as np
 import pytest
 
@@ -297,11 +293,10 @@ def test_bad_arguments_of_solve(kind, change, error, message):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_interrupt_leaves_whole_iterations(kind, interruptible):
+def test_an_interrupt_leaves_whole_iterations(kind, interrupt_later):
     interrupted = solver(kind).iterate(1)
-    timer = threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT))
 
-    timer.start()
+    interrupt_later()
     with pytest.raises(KeyboardInterrupt):
         interrupted.iterate(10**9)
 
