@@ -57,6 +57,16 @@ class StepTime:
         return sum(wanted) / max(sum(self.parts.values()), 1e-30)
 
 
+def pulse_solver(cells: int, strips: int, **options: Any) -> GCEIDD:
+    """Return the solver of example 2 by CP at Courant number 1."""
+    problem = ConvectionDiffusion(
+        (lambda x, y: -4 * y, lambda x, y: 4 * x),
+        0.005,
+        initial=lambda x, y: rotating_pulse_exact(x, y, 0.0),
+    )
+    return GCEIDD(problem, cells, 1 / (4 * cells), strips=strips, **options)
+
+
 def step_time(
     cells: int,
     strips: int,
@@ -67,20 +77,8 @@ def step_time(
     steps: int = _STEPS,
 ) -> StepTime:
     """Measure a step of example 2 by CP at Courant number 1."""
-    problem = ConvectionDiffusion(
-        (lambda x, y: -4 * y, lambda x, y: 4 * x),
-        0.005,
-        initial=lambda x, y: rotating_pulse_exact(x, y, 0.0),
-    )
-    solver = GCEIDD(
-        problem,
-        cells,
-        1 / (4 * cells),
-        strips=strips,
-        kernels=kernels,
-        strategy=strategy,
-        device=device,
-    )
+    options = {"kernels": kernels, "strategy": strategy, "device": device}
+    solver = pulse_solver(cells, strips, **options)
     solver.step(min(steps, 64))
     before = dict(solver.result().seconds)
     start = perf_counter()

@@ -7,6 +7,7 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
     tools/gpu_record.py --tests
     tools/gpu_record.py --sanitizer memcheck
     tools/gpu_record.py --bench
+    tools/gpu_record.py --profile
     tools/gpu_record.py --reproduce pta2020
     tools/gpu_record.py --merge
 
@@ -18,6 +19,7 @@ import argparse
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -73,6 +75,12 @@ def run_bench(parts: Path) -> None:
         raise SystemExit("the benchmark failed, or a case of it")
 
 
+def run_profile(parts: Path) -> None:
+    """Profile what missed its bar in the benchmark, which has to be among the parts."""
+    command = [sys.executable, ROOT / "tools" / "gpu_profile.py"]
+    subprocess.run([*command, parts / "bench.json", parts / "profile.json"], cwd=ROOT, check=True)
+
+
 def run_paper(name: str, parts: Path) -> None:
     """Repeat the experiments of a paper."""
     command = ["-m", "pysolvers", "reproduce", name, "--no-plot", "--output", str(parts)]
@@ -109,6 +117,8 @@ def merge(parts: Path, output: Path | None) -> Path:
         "papers": {name: without_sources(found[name]) for name in PAPERS},
         "bench": bench,
     }
+    if "profile" in found:
+        record["profile"] = without_sources(found["profile"])
     write(path, record)
     print(f"{path}: {len(bench['cases'])} cases, {record['tests']['passed']} tests passed")
     return path
@@ -175,7 +185,7 @@ def main() -> int:
     """Run the steps that the command line names and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--check", action="store_true", help="compare the records with the sources")
-    for step in ("tests", "bench", "merge"):
+    for step in ("tests", "bench", "profile", "merge"):
         parser.add_argument(f"--{step}", action="store_true", help="this step only")
     parser.add_argument("--reproduce", choices=PAPERS, action="append", default=[])
     parser.add_argument("--sanitizer", choices=SANITIZERS, action="append", default=[])
@@ -187,13 +197,15 @@ def main() -> int:
         return check()
     parts = args.parts.resolve()
     parts.mkdir(parents=True, exist_ok=True)
-    steps = (args.tests, args.bench, args.reproduce, args.merge, args.sanitizer)
+    steps = (args.tests, args.bench, args.profile, args.reproduce, args.merge, args.sanitizer)
     everything = not any(steps)
     code = run_tests(parts) if args.tests or everything else 0
     for tool in SANITIZERS if everything else args.sanitizer:
         run_sanitizer(tool, args.select, parts)
     if args.bench or everything:
         run_bench(parts)
+    if args.profile or (everything and shutil.which("ncu")):
+        run_profile(parts)
     for paper in PAPERS if everything else args.reproduce:
         run_paper(paper, parts)
     if args.merge or everything:

@@ -31,6 +31,11 @@ _COLUMNS = {
     "method": "---",
     **dict.fromkeys(("time", "of the floor", "bar", "error", "best peer"), "--:"),
 }
+_PROFILE = {
+    **dict.fromkeys(("case", "kernel"), "---"),
+    **dict.fromkeys(("bytes", "cache", "registers", "warps", "issue"), "--:"),
+    "waits": "---",
+}
 _PARTS = {
     "own": "A matrix for each system",
     "checked": "The same, with the look for dominance that is the default",
@@ -85,6 +90,35 @@ def everything(record: Record) -> Iterator[str]:
     yield from _picture(
         "images", "gpu_crossover", "Thomas and partition over the number of systems"
     )
+
+
+def profile(record: Record) -> Iterator[str]:
+    """Yield the table of what the profiler says of the cases that miss their bars."""
+    found = record.get("profile")
+    if found is None:
+        yield "This record has no profile."
+        return
+    yield row(*_PROFILE)
+    yield row(*_PROFILE.values())
+    for entry in found["cases"]:
+        solver = entry["part"] == "steps"
+        names = ("scheme", "shape") if solver else ("matrix", "axis", "rows")
+        case = " ".join(_nodes(entry[name]) for name in names) + f" {entry['dtype']}"
+        yield row(
+            case,
+            f"`{entry['kernel']}`",
+            f"{entry['bytes']:.2f}",
+            f"{entry['sectors']:.2f}",
+            f"{entry['registers']:.0f}",
+            f"{entry['occupancy']:.0f}%",
+            f"{entry['issue']:.0f}%",
+            ", ".join(f"{name} {share:.0%}" for name, share in entry["stalls"].items()),
+        )
+
+
+def _nodes(value: object) -> str:
+    """Return a name, a number, or the nodes of a grid as text."""
+    return " × ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def pta2020(record: Record) -> Iterator[str]:

@@ -78,6 +78,7 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
     "docs/performance.md": {
         "speed": everything,
         "gpu speed": gpu_tables.everything,
+        "gpu profile": gpu_tables.profile,
         "pta2020": gpu_tables.pta2020,
     },
     "docs/reproductions.md": {
