@@ -76,6 +76,21 @@ copy_async_of_line(void *shared, const void *global)
 #endif
 }
 
+/* 16 bytes by way of the first-level cache: a sector of 32 bytes comes once even where
+ * the two sides differ in their place in it. */
+__device__ __forceinline__ void
+copy_async_cached(void *shared, const void *global)
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 16;" ::"r"(
+                     shared_address(shared)),
+                 "l"(global)
+                 : "memory");
+#else
+    copy_async<16>(shared, global);
+#endif
+}
+
 /* Wait for the copies that this thread has started. */
 __device__ __forceinline__ void
 copies_done()
@@ -118,7 +133,16 @@ struct Arrivals {
                      : "memory");
 #endif
     }
-    /* Of each phase by as many threads as init said: `bytes` more are to come. */
+    /* Of each phase by as many threads as init said. */
+    __device__ __forceinline__ void arrive()
+    {
+#if __CUDA_ARCH__ >= 900
+        asm volatile("mbarrier.arrive.release.cta.shared::cta.b64 _, [%0];" ::"r"(
+                         shared_address(&state))
+                     : "memory");
+#endif
+    }
+    /* The same: `bytes` more are to come. */
     __device__ __forceinline__ void expect(uint32_t bytes)
     {
 #if __CUDA_ARCH__ >= 900
@@ -200,6 +224,15 @@ stores_read()
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+#endif
+}
+
+/* This thread's bulk stores are in memory. */
+__device__ __forceinline__ void
+stores_written()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 #endif
 }
 

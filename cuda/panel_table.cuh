@@ -1,18 +1,18 @@
 /* panel_table.cuh - one matrix eliminated for panels of columns.
  *
- * Rows are cut into groups of PANEL_CHUNKS chunks. What segment.cuh computes for matrix
- * and right-hand side at once is cut in two here: the multipliers are kept, for the rows
- * of a chunk, the chunks of a group and the groups of the system alike, and a right-hand
- * side is taken through them with 5 operations a row, no division. No pivoting: for
- * dominant matrices.
+ * Rows are cut into groups of PANEL_CHUNKS chunks of so many places. Rows that copy their
+ * left neighbour fill up the front of a group. What segment.cuh computes for matrix and
+ * right-hand side at once is cut in two here: the multipliers are kept, for the rows of a
+ * chunk, the chunks of a group and the groups of the system alike, and a right-hand side
+ * is taken through them with 5 operations a row, no division. No pivoting: for dominant
+ * matrices.
  */
 #ifndef PS_CUDA_PANEL_TABLE_CUH
 #define PS_CUDA_PANEL_TABLE_CUH
 
 #include "launch.cuh"
+#include "panel_shape.cuh"
 #include "segment.cuh"
-
-enum { PANEL_CHUNKS = 16, PANEL_GROUPS = 24 }; /* of a group; of a system, at most */
 
 /* Of two numbers side by side, loaded at once. */
 template <typename Number>
@@ -63,10 +63,10 @@ template <typename Number> struct PanelPart {
     PanelNote note;
 };
 
-/* The parts of a table of `groups` groups of chunks of `places` rows at most. */
+/* The parts of a table of `groups` groups. */
 template <typename Number> struct PanelTable {
     PanelNote *note;
-    PanelRow<Number> *rows; /* [groups][PANEL_CHUNKS][places], counts and u as well */
+    PanelRow<Number> *rows; /* [groups][panel_group_rows], counts and u as well */
     PanelSums<Number> *counts;
     Number *u;
     PanelUnit<Number> *chunks; /* [groups][PANEL_CHUNKS] */
@@ -75,13 +75,6 @@ template <typename Number> struct PanelTable {
                                    in y before a group, which is that of the last one */
     PanelPart<Number> *parts;   /* [groups], while it is made */
 };
-
-/* First row of a chunk of `count`. */
-__host__ __device__ __forceinline__ int32_t
-panel_start(int32_t chunk, int32_t count, int32_t rows)
-{
-    return static_cast<int32_t>(static_cast<int64_t>(chunk) * rows / count);
-}
 
 /* The rows or units of a group, one after the other. */
 template <typename Number> struct PanelElimination {
@@ -105,6 +98,14 @@ template <typename Number> struct PanelElimination {
         above = u;
     }
 
+    /* What came so far was in front of x_first. */
+    __device__ __forceinline__ void begin(Number &v)
+    {
+        first_l = Number(0);
+        first_u = Number(-1);
+        v = Number(0);
+    }
+
     __device__ __forceinline__ PanelFrame<Number> last(const Row<Number> &row) const
     {
         return {first_l, first_u, -(row.lower * l), row.diag - row.lower * above,
@@ -125,15 +126,16 @@ template <typename Number> struct PanelCounts {
     }
 };
 
-/* Units with the frames frame[0 .. count-1] as one; end(i) is the row of unit i's y. */
+/* Units with the frames frame[0 .. count-1] as one, of which unit `first` has the first
+ * row; end(i) is the row of unit i's y. */
 template <typename Number, typename End>
 __device__ __forceinline__ PanelFrame<Number>
 join_units(const PanelFrame<Number> *frame, PanelUnit<Number> *unit,
-           PanelShare<Number> *share, int count, const End &end, Fault &fault)
+           PanelShare<Number> *share, int first, int count, const End &end, Fault &fault)
 {
     PanelElimination<Number> e;
     PanelFrame<Number> own = frame[0];
-    const Number first_l = own.first_l, first_u = own.first_u;
+    const Number first_l = frame[first].first_l, first_u = frame[first].first_u;
 
     for (int i = 0; i < count - 1; i++) {
         const PanelFrame<Number> next = frame[i + 1];
@@ -143,6 +145,9 @@ join_units(const PanelFrame<Number> *frame, PanelUnit<Number> *unit,
         Number u, v;
 
         e.inner(row, end(i), fault, r, u, v);
+        if (i < first) {
+            e.begin(v);
+        }
         unit[i] = {r.m, r.p, own.c, u};
         share[i].first.first = -(first_u * v);
         own = next;
@@ -160,33 +165,37 @@ join_units(const PanelFrame<Number> *frame, PanelUnit<Number> *unit,
         share[i].first = {Number(0), Number(0)};
         share[i + 1].first = {-(r.next * d.first), -(r.next * d.d)};
     }
-    share[0].first.first = Number(1);
+    share[first].first.first = Number(1);
     return {first_l - first_u * all.first_l, -(first_u * all.first_u), all.a, all.b,
             all.c};
 }
 
 /* A group while it is made, chunks in banks of their own. A row comes as lower, diag and
  * upper in m, p and u. */
-template <typename Number, int PLACES> struct PanelGroup {
-    PanelRow<Number> row[PANEL_CHUNKS][PLACES + 1];
-    PanelSums<Number> count[PANEL_CHUNKS][PLACES + 1];
-    Number u[PANEL_CHUNKS][PLACES + 1];
+template <typename Number> struct PanelGroup {
+    static constexpr int places = panel_places<Number>, pitch = places + 1;
+    PanelRow<Number> row[PANEL_CHUNKS][pitch];
+    PanelSums<Number> count[PANEL_CHUNKS][pitch];
+    Number u[PANEL_CHUNKS][pitch];
     PanelFrame<Number> frame[PANEL_CHUNKS];
     PanelUnit<Number> unit[PANEL_CHUNKS];
     PanelShare<Number> share[PANEL_CHUNKS];
     int32_t fault;
 
-    /* Chunk c, of which `pads` places are no rows, and the next is row `start`. */
-    __device__ __forceinline__ PanelFrame<Number>
-    join_rows(int c, int32_t start, int pads, int places, Fault &faults)
+    /* Chunk c, whose first place is row `start`; the first `pads` have no row. */
+    __device__ __forceinline__ PanelFrame<Number> join_rows(int c, int32_t start,
+                                                            int pads, Fault &faults)
     {
+        constexpr int last = places - 1;
         PanelElimination<Number> e;
-        const int last = places - 1;
 
-        for (int k = pads; k < last; k++) {
+        for (int k = 0; k < last; k++) {
             const Row<Number> r = {row[c][k].m, row[c][k].p, u[c][k], Number(0)};
 
-            e.inner(r, start + k - pads, faults, row[c][k], u[c][k], count[c][k].first);
+            e.inner(r, start + k, faults, row[c][k], u[c][k], count[c][k].first);
+            if (k < pads) {
+                e.begin(count[c][k].first);
+            }
         }
         const Row<Number> end = {row[c][last].m, row[c][last].p, u[c][last], Number(0)};
         PanelCounts<Number> counts = {end.lower};
@@ -194,54 +203,50 @@ template <typename Number, int PLACES> struct PanelGroup {
         row[c][last].p = Number(0);
         u[c][last] = Number(0);
         count[c][last] = {Number(0), Number(1)};
-        for (int k = last - 1; k >= pads; k--) {
+        for (int k = last - 1; k >= 0; k--) {
             count[c][k] = counts.next(row[c][k], count[c][k].first);
         }
         return e.last(end);
     }
 };
 
-/* By a block for each group: its part of the table of rows(i), 0 <= i < count, in chunks
- * of `places` rows. */
-template <typename Number, int PLACES, typename Rows>
+/* By a block for each group: its part of the table of rows(i), 0 <= i < count.
+ */
+template <typename Number, typename Rows>
 __device__ __forceinline__ void
 make_panel_group(const PanelTable<Number> &t, const Rows &rows, int32_t count,
-                 int32_t groups, int places)
+                 int32_t groups)
 {
-    __shared__ __align__(16) char memory[sizeof(PanelGroup<Number, PLACES>)];
-    PanelGroup<Number, PLACES> &own =
-        *reinterpret_cast<PanelGroup<Number, PLACES> *>(memory);
-    const int thread = threadIdx.x, first = blockIdx.x * PANEL_CHUNKS;
-    const int chunks = groups * PANEL_CHUNKS;
-    const auto start_of = [&](int c) { return panel_start(first + c, chunks, count); };
-    const auto pads_of = [&](int c) { return places - (start_of(c + 1) - start_of(c)); };
+    __shared__ __align__(16) char memory[sizeof(PanelGroup<Number>)];
+    PanelGroup<Number> &own = *reinterpret_cast<PanelGroup<Number> *>(memory);
+    constexpr int places = panel_places<Number>, all = panel_group_rows<Number>;
+    const int thread = threadIdx.x, group = blockIdx.x;
+    const int pads = panel_pads<Number>(group, groups, count);
+    const int start = panel_end<Number>(group, groups, count) - all; /* of place 0 */
+    const auto start_of = [&](int c) { return start + c * places; };
     bool dominant = true;
     Fault fault;
 
     if (thread == 0) {
         own.fault = Fault::none;
     }
-    for (int k = thread; k < PANEL_CHUNKS * places; k += blockDim.x) {
-        const int c = k / places, place = k - c * places, row = place - pads_of(c);
-        Row<Number> r = {Number(-1), Number(0), Number(-1), Number(0)}; /* no row */
+    for (int k = thread; k < all; k += blockDim.x) {
+        const int c = k / places, place = k % places;
+        const Row<Number> r = k < pads ? copy_row<Number>() : rows(start + k);
 
-        if (row >= 0) {
-            r = rows(start_of(c) + row);
-            dominant = dominant && is_dominant(r.lower, r.diag, r.upper);
-        }
+        dominant = dominant && is_dominant(r.lower, r.diag, r.upper);
         own.row[c][place] = {r.lower, r.diag};
         own.u[c][place] = r.upper;
-        own.count[c][place] = {Number(0), Number(0)};
     }
     __syncthreads();
     if (thread < PANEL_CHUNKS) {
         own.frame[thread] =
-            own.join_rows(thread, start_of(thread), pads_of(thread), places, fault);
+            own.join_rows(thread, start_of(thread), pads - thread * places, fault);
     }
     __syncthreads();
     if (thread == 0) {
-        t.parts[blockIdx.x].frame = join_units(
-            own.frame, own.unit, own.share, PANEL_CHUNKS,
+        t.parts[group].frame = join_units(
+            own.frame, own.unit, own.share, pads / places, PANEL_CHUNKS,
             [&](int c) { return start_of(c + 1) - 1; }, fault);
     }
     if (fault.row != Fault::none) {
@@ -250,28 +255,30 @@ make_panel_group(const PanelTable<Number> &t, const Rows &rows, int32_t count,
     const bool all_dominant = __syncthreads_and(dominant);
 
     if (thread == 0) {
-        t.parts[blockIdx.x].note = {own.fault, all_dominant, {0, 0}};
+        t.parts[group].note = {own.fault, all_dominant, {0, 0}};
     }
-    for (int k = thread; k < PANEL_CHUNKS * places; k += blockDim.x) {
-        const int c = k / places, place = k - c * places, at = first * places + k;
+    for (int k = thread; k < all; k += blockDim.x) {
+        const int c = k / places, place = k % places;
+        const int at = group * all + k;
 
         t.rows[at] = own.row[c][place];
         t.counts[at] = own.count[c][place];
         t.u[at] = own.u[c][place];
     }
     if (thread < PANEL_CHUNKS) {
-        t.chunks[first + thread] = own.unit[thread];
-        t.shares[first + thread] = own.share[thread];
+        t.chunks[group * PANEL_CHUNKS + thread] = own.unit[thread];
+        t.shares[group * PANEL_CHUNKS + thread] = own.share[thread];
     }
 }
 
 /* The groups of a system as one unit. */
 template <typename Number> struct PanelGroups {
-    PanelFrame<Number> frame[PANEL_GROUPS];
-    PanelUnit<Number> unit[PANEL_GROUPS];
-    PanelShare<Number> share[PANEL_GROUPS];
+    static constexpr int most = panel_groups<Number>;
+    PanelFrame<Number> frame[most];
+    PanelUnit<Number> unit[most];
+    PanelShare<Number> share[most];
     PanelClose<Number> close;
-    Number weight[PANEL_GROUPS + 1][PANEL_GROUPS][2];
+    Number weight[most + 1][most][2];
     int32_t fault;
 
     /* y before and in all groups, where nothing is on the right but 1 in one sum of one
@@ -302,7 +309,7 @@ template <typename Number> struct PanelGroups {
     }
 };
 
-/* Then by one block of 2 PANEL_GROUPS threads or more: the rest of the table. */
+/* Then by one block of 2 panel_groups<Number> threads or more: the rest of the table. */
 template <typename Number>
 __device__ __forceinline__ void
 join_panel_groups(const PanelTable<Number> &t, int32_t count, int32_t groups,
@@ -326,11 +333,9 @@ join_panel_groups(const PanelTable<Number> &t, int32_t count, int32_t groups,
     }
     __syncthreads();
     if (thread == 0) {
-        const int chunks = groups * PANEL_CHUNKS;
         const PanelFrame<Number> s = join_units(
-            all.frame, all.unit, all.share, groups,
-            [&](int g) { return panel_start((g + 1) * PANEL_CHUNKS, chunks, count) - 1; },
-            fault);
+            all.frame, all.unit, all.share, 0, groups,
+            [&](int g) { return panel_end<Number>(g, groups, count) - 1; }, fault);
         const Number pivot = periodic ? s.a + s.b - s.c * (s.first_l + s.first_u) : s.b;
 
         fault.check(pivot, count - 1);
@@ -350,7 +355,7 @@ join_panel_groups(const PanelTable<Number> &t, int32_t count, int32_t groups,
         const PanelSums<Number> one = {Number(1 - is_d), Number(is_d)};
 
         all.weigh(group, one, groups, periodic, &all.weight[0][group][is_d],
-                  2 * PANEL_GROUPS);
+                  2 * all.most);
     }
     __syncthreads();
     for (int k = thread; k < (groups + 1) * groups; k += blockDim.x) {

@@ -28,7 +28,7 @@ info_of(const ps_cuda_shared_note &note)
     return note.fault == Fault::none ? 0 : note.fault + 1;
 }
 
-extern __shared__ int4 shared_memory[];
+extern __shared__ __align__(128) int4 shared_memory[];
 
 /* One block, one team. Shared: a number a row. */
 template <typename Number>
@@ -190,7 +190,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
             copier.load(spot_of(job, order.next), stage);
         }
         order.loaded(stage);
-        end_group();
+        copies_committed();
     };
     SharedFactor<Number> factor;
 

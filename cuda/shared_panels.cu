@@ -1,12 +1,16 @@
 /* shared_panels.cu - panels of systems with one matrix, on the host. */
 #include <type_traits>
 
+#include <cudaTypedefs.h>
+
 #include "shared_panels.h"
 
 static constexpr int least_rows = 257;    /* fewer go through tiles at no loss */
 static constexpr int least_lanes = 16;    /* side by side */
 static constexpr int least_rounds = 4;    /* of a block that pay for a table */
-static constexpr double least_use = 0.96; /* of the multiprocessors */
+static constexpr int static_bytes = 1024; /* bytes of a block besides */
+static constexpr int64_t farthest = INT64_C(1) << 40; /* row or line, of a tensor map */
+static constexpr double least_use = 0.95;             /* of the multiprocessors */
 
 static int64_t
 quotient_up(int64_t a, int64_t b)
@@ -14,37 +18,36 @@ quotient_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* The fewest groups that leave few multiprocessors without one; none if none do. */
+/* The fewest groups that leave few multiprocessors without one; 0 if none do.
+ */
 template <typename Number>
-static ps_cuda_panel_shape
-shape_of(int64_t rows, const ps_cuda_device *device)
+static int32_t
+groups_of(int64_t rows, const ps_cuda_device *device)
 {
-    using Limits = PanelLimits<Number>;
     const int processors = device->processors;
 
     if (rows < least_rows || device->capability < 80 ||
-        device->shared_bytes < Limits::room) {
-        return {};
+        device->shared_bytes < static_cast<int>(panel_bytes<Number>) + static_bytes) {
+        return 0;
     }
-    for (int groups = 1; groups <= PANEL_GROUPS && groups <= processors; groups++) {
-        const int64_t chunk = quotient_up(rows, groups * PANEL_CHUNKS);
+    for (int64_t groups = quotient_up(rows, panel_group_rows<Number>);
+         groups <= panel_groups<Number> && groups <= processors; groups++) {
+        const auto count = static_cast<int32_t>(groups);
 
-        if (chunk <= Limits::most &&
-            processors / groups * groups >= least_use * processors) {
-            return {groups, chunk <= Limits::places ? Limits::places : Limits::most};
+        if (processors / count * count >= least_use * processors &&
+            panel_end<Number>(0, count, static_cast<int32_t>(rows)) > 0) {
+            return count;
         }
     }
-    return {};
+    return 0;
 }
 
-/* The parts of a table at `store`, and its bytes. */
+/* The parts of a table of `groups` groups at `store`, and its bytes. */
 template <typename Number>
 static size_t
-lay_out(ps_cuda_panel_shape shape, void *store, PanelTable<Number> *t)
+lay_out(size_t groups, void *store, PanelTable<Number> *t)
 {
-    const size_t groups = static_cast<size_t>(shape.groups);
-    const size_t chunks = groups * PANEL_CHUNKS;
-    const size_t rows = chunks * static_cast<size_t>(shape.places);
+    const size_t chunks = groups * PANEL_CHUNKS, rows = groups * panel_group_rows<Number>;
     size_t bytes = 0;
     const auto part = [&](auto **to, size_t count) {
         *to = reinterpret_cast<std::remove_reference_t<decltype(*to)>>(
@@ -63,52 +66,123 @@ lay_out(ps_cuda_panel_shape shape, void *store, PanelTable<Number> *t)
     return bytes;
 }
 
+/* The driver's maker of tensor maps; null where it has none. */
+static PFN_cuTensorMapEncodeTiled_v12000
+map_encoder()
+{
+    cudaDriverEntryPointQueryResult found;
+    void *entry = nullptr;
+#if CUDART_VERSION >= 12050
+    const cudaError_t error = cudaGetDriverEntryPointByVersion(
+        "cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
+#else
+    const cudaError_t error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &entry,
+                                                      cudaEnableDefault, &found);
+#endif
+    return error == cudaSuccess
+               ? reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry)
+               : nullptr;
+}
+
+/* Boxes of the rows of a batch. */
+struct Box {
+    const ps_cuda_shared_batch &batch;
+    int64_t all, size; /* rows of the batch, bytes of a number */
+    int32_t columns, rows;
+};
+
+/* False where they do not lie so. Words of 4 bytes stand for all numbers. */
+static bool
+map_rows(const Box &box, const void *data, const ps_stride &s, CUtensorMap *map)
+{
+    static const PFN_cuTensorMapEncodeTiled_v12000 encode = map_encoder();
+    const ps_cuda_shared_batch &b = box.batch;
+    const int64_t row = s.row * box.size;
+    const int64_t line = b.lines > 1 ? s.outer * box.size : row * box.all;
+    const int64_t words = b.lanes * box.size / 4;
+
+    if (encode == nullptr || reinterpret_cast<uintptr_t>(data) % 16 != 0 ||
+        s.inner != 1 || row <= 0 || line <= 0 || (row | line) % 16 != 0 ||
+        words > INT32_MAX || b.lines > INT32_MAX || row >= farthest || line >= farthest) {
+        return false;
+    }
+    const cuuint64_t sides[] = {static_cast<cuuint64_t>(words),
+                                static_cast<cuuint64_t>(box.all),
+                                static_cast<cuuint64_t>(b.lines)};
+    const cuuint64_t steps[] = {static_cast<cuuint64_t>(row),
+                                static_cast<cuuint64_t>(line)};
+    const cuuint32_t side[] = {static_cast<cuuint32_t>(box.columns * box.size / 4),
+                               static_cast<cuuint32_t>(box.rows), 1};
+    const cuuint32_t ones[] = {1, 1, 1};
+
+    return encode(map, CU_TENSOR_MAP_DATA_TYPE_INT32, 3, const_cast<void *>(data), sides,
+                  steps, side, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                  CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
 /* A solve: how it is shared out, and what of the workspace it takes. */
 template <typename Number> struct PanelPlan {
-    ps_cuda_panel_shape shape;
     SharedPanels<Number> panels;
     PanelTeams<Number> teams; /* but for the addresses */
     size_t told, table;       /* bytes */
 
-    PanelPlan(const ps_tridiag *t, const ps_cuda_device *device)
-        : shape(shape_of<Number>(t->rows, device)), panels(), teams(), told(0)
+    PanelPlan(const ps_tridiag *t, const ps_cuda_device *device) : panels(), teams()
     {
+        constexpr int columns = panel_columns<Number>;
         const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
-        const int64_t most = device->processors / shape.groups;
 
-        panels.line_panels = quotient_up(b.lanes, PANEL_LANES);
+        teams.rows = static_cast<int32_t>(t->rows);
+        teams.groups = groups_of<Number>(t->rows, device);
+        panels.line_panels = quotient_up(b.lanes, columns);
         panels.panels = panels.line_panels * b.lines;
         panels.lanes = b.lanes;
         panels.rhs_line = b.rhs.outer;
         panels.x_line = b.x.outer;
         panels.rhs_lane = static_cast<int32_t>(b.rhs.inner);
         panels.x_lane = static_cast<int32_t>(b.x.inner);
-        panels.rhs_pitch = static_cast<int32_t>(b.rhs.row * sizeof(Number));
-        panels.x_pitch = static_cast<int32_t>(b.x.row * sizeof(Number));
+        panels.rhs_row = b.rhs.row;
+        panels.x_row = b.x.row;
         panels.line_info = b.line_info;
         panels.lane_info = b.lane_info;
         panels.rhs = static_cast<const Number *>(t->rhs.data);
         panels.x = static_cast<Number *>(t->x.data);
         panels.info = t->info;
-        teams.rows = static_cast<int32_t>(t->rows);
-        teams.groups = shape.groups;
         teams.periodic = (t->flags & PS_PERIODIC) != 0;
-        teams.teams = panels.panels < most ? panels.panels : most;
-        if (shape.groups > 1) {
-            told = ps_cuda_padded(sizeof(PanelWord) * PANEL_LANES * 2 *
-                                  PanelTeams<Number>::words *
-                                  static_cast<size_t>(teams.teams * shape.groups));
+        teams.teams = teams_of(panels.panels, device->processors / teams.groups);
+        told = ps_cuda_padded(sizeof(ToldWord) * columns * 2 * PanelTeams<Number>::words *
+                              static_cast<size_t>(teams.teams * teams.groups));
+        table = lay_out<Number>(teams.groups, nullptr, &teams.table);
+    }
+
+    /* Copy in bulk where the rows can be mapped: the first group has a box of its own. */
+    void map(const ps_tridiag *t, const ps_cuda_device *device)
+    {
+        const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
+        const int32_t rows[] = {panel_end<Number>(0, teams.groups, teams.rows),
+                                panel_rows<Number>(teams.groups, teams.rows)};
+
+        panels.in_bulk = device->capability >= 90;
+        for (int k = 0; k < 2; k++) {
+            const Box box = {b, t->rows, sizeof(Number), panel_columns<Number>, rows[k]};
+
+            panels.in_bulk = panels.in_bulk &&
+                             map_rows(box, t->rhs.data, b.rhs, &panels.rhs_map[k]) &&
+                             map_rows(box, t->x.data, b.x, &panels.x_map[k]);
         }
-        table = lay_out<Number>(shape, nullptr, &teams.table);
+    }
+
+    /* As few as need no more rounds. */
+    static int64_t teams_of(int64_t panels, int64_t most)
+    {
+        return quotient_up(panels, quotient_up(panels, most));
     }
 };
 
 static bool
-lies_side_by_side(const ps_stride &s, int64_t size)
+lies_side_by_side(const ps_stride &s)
 {
-    const int64_t pitch = s.row * size;
-
-    return (s.inner == 1 || s.inner == -1) && pitch <= INT32_MAX && pitch >= -INT32_MAX;
+    return s.inner == 1 || s.inner == -1;
 }
 
 template <typename Number>
@@ -121,18 +195,17 @@ matrix_of(const ps_tridiag *t, bool transposed)
 }
 
 /* call(n), the modules of a dtype by their name. */
-#define PS_MODULES(number, name)                                               \
-    static ps_status keep_of(const SharedMatrix<number> &matrix,               \
-                             const PanelTable<number> &table, int32_t rows,    \
-                             ps_cuda_panel_shape shape, cudaStream_t stream)   \
-    {                                                                          \
-        return ps_cuda_panels_keep_##name(matrix, table, rows, shape, stream); \
-    }                                                                          \
-    static ps_status launch_of(const PanelTeams<number> &teams,                \
-                               const SharedPanels<number> &panels, int places, \
-                               cudaStream_t stream)                            \
-    {                                                                          \
-        return ps_cuda_panels_launch_##name(teams, panels, places, stream);    \
+#define PS_MODULES(number, name)                                                        \
+    static ps_status keep_of(const SharedMatrix<number> &matrix,                        \
+                             const PanelTable<number> &table, int32_t rows,             \
+                             int32_t groups, cudaStream_t stream)                       \
+    {                                                                                   \
+        return ps_cuda_panels_keep_##name(matrix, table, rows, groups, stream);         \
+    }                                                                                   \
+    static ps_status launch_of(const PanelTeams<number> &teams,                         \
+                               const SharedPanels<number> &panels, cudaStream_t stream) \
+    {                                                                                   \
+        return ps_cuda_panels_launch_##name(teams, panels, stream);                     \
     }
 PS_CUDA_DTYPES(PS_MODULES)
 #undef PS_MODULES
@@ -141,17 +214,17 @@ bool
 ps_cuda_panels_fit(ps_dtype dtype, int64_t rows, size_t *table)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
-    ps_cuda_panel_shape shape = {};
+    int32_t groups = 0;
 
     *table = 0;
     (void)with_number(dtype, [&](auto number) {
         PanelTable<decltype(number)> parts;
 
-        shape = device == nullptr ? shape : shape_of<decltype(number)>(rows, device);
-        *table = shape.groups > 0 ? lay_out(shape, nullptr, &parts) : 0;
+        groups = device == nullptr ? 0 : groups_of<decltype(number)>(rows, device);
+        *table = groups > 0 ? lay_out(groups, nullptr, &parts) : 0;
         return PS_OK;
     });
-    return shape.groups > 0;
+    return groups > 0;
 }
 
 bool
@@ -159,12 +232,11 @@ ps_cuda_panels_take(const ps_tridiag *t, bool is_kept)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
     const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
-    const int64_t size = ps_dtype_size(t->dtype);
     bool is_enough = is_kept;
     size_t table;
 
-    if (b.lanes < least_lanes || !lies_side_by_side(b.rhs, size) ||
-        !lies_side_by_side(b.x, size) || !ps_cuda_panels_fit(t->dtype, t->rows, &table)) {
+    if (b.lanes < least_lanes || !lies_side_by_side(b.rhs) || !lies_side_by_side(b.x) ||
+        !ps_cuda_panels_fit(t->dtype, t->rows, &table)) {
         return false;
     }
     (void)with_number(t->dtype, [&](auto number) {
@@ -199,12 +271,12 @@ ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
 
     return with_number(t->dtype, [&](auto number) {
         using Number = decltype(number);
-        const ps_cuda_panel_shape shape = shape_of<Number>(t->rows, device);
+        const int32_t groups = groups_of<Number>(t->rows, device);
         PanelTable<Number> parts;
 
-        (void)lay_out(shape, table, &parts);
+        (void)lay_out(groups, table, &parts);
         return keep_of(matrix_of<Number>(t, transposed), parts,
-                       static_cast<int32_t>(t->rows), shape, stream);
+                       static_cast<int32_t>(t->rows), groups, stream);
     });
 }
 
@@ -219,22 +291,20 @@ ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
         PanelPlan<Number> plan(t, device);
         ps_status status = PS_OK;
 
-        (void)lay_out(plan.shape,
+        plan.map(t, device);
+
+        (void)lay_out(plan.teams.groups,
                       table != nullptr ? const_cast<void *>(table)
                                        : static_cast<char *>(work) + plan.told,
                       &plan.teams.table);
         plan.panels.marks = marks;
         plan.teams.conjugated = conjugated;
-        plan.teams.told = static_cast<PanelWord *>(work);
-        if (plan.told > 0) {
-            status = ps_cuda_status(cudaMemsetAsync(work, 0, plan.told, stream));
-        }
+        plan.teams.told = static_cast<ToldWord *>(work);
+        status = ps_cuda_status(cudaMemsetAsync(work, 0, plan.told, stream));
         if (status == PS_OK && table == nullptr) {
             status = keep_of(matrix_of<Number>(t, false), plan.teams.table,
-                             plan.teams.rows, plan.shape, stream);
+                             plan.teams.rows, plan.teams.groups, stream);
         }
-        return status == PS_OK
-                   ? launch_of(plan.teams, plan.panels, plan.shape.places, stream)
-                   : status;
+        return status == PS_OK ? launch_of(plan.teams, plan.panels, stream) : status;
     });
 }

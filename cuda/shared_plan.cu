@@ -3,6 +3,7 @@
 #include "shared.h"
 
 static constexpr int sector = 32; /* bytes that memory hands out at once */
+static constexpr int line = 128;  /* where systems begin: bulk copies are then faster */
 static constexpr int most_stages = 5;
 static constexpr int usual_threads = 256;
 
@@ -34,6 +35,12 @@ limits_of(ps_dtype dtype)
     default:
         return {};
     }
+}
+
+static int
+rounded_up(int value, int unit)
+{
+    return (value + unit - 1) / unit * unit;
 }
 
 static int64_t
@@ -170,18 +177,16 @@ pitch_of(const limits &l, const ps_cuda_shared_shape &shape, bool across)
     const int least = shape.rows + shape.front;
 
     if (!across && shape.width * shape.warps >= lanes) {
-        return (least + vector - 1) / vector * vector;
+        return rounded_up(least, lanes);
     }
     return least + ((rest - least) % unit + unit) % unit;
 }
 
 /* Zeros in front of a system, which chunks that begin before row 0 read as their pads. */
 static int
-front_of(const limits &l)
+front_of(const limits &l, const ps_cuda_shared_shape &shape)
 {
-    const int vector = 16 / l.element;
-
-    return (l.rows + vector - 1) / vector * vector;
+    return rounded_up(l.rows, (shape.width == 32 ? line : 16) / l.element);
 }
 
 typedef struct {
@@ -200,11 +205,14 @@ lay_out(plan *p, const limits &l, const ps_cuda_device &device, int rounds, bool
     ps_cuda_shared_shape *const shape = &p->shape;
 
     shape->rounds = rounds;
-    shape->front = front_of(l);
+    shape->front = front_of(l, *shape);
     shape->pitch = pitch_of(l, *shape, across);
-    shape->tile_bytes = (shape->teams * rounds * shape->pitch * l.element + 15) / 16 * 16;
+    shape->tile_bytes =
+        rounded_up(shape->teams * rounds * shape->pitch * l.element, line);
     shape->exchange_bytes =
-        shape->warps > 1 ? rounds * (p->threads + p->threads / 8) * l.element : 0;
+        shape->warps > 1
+            ? rounded_up(rounds * (p->threads + p->threads / 8) * l.element, line)
+            : 0;
 
     const int room = (share < device.shared_bytes ? share : device.shared_bytes) - fixed -
                      shape->exchange_bytes;

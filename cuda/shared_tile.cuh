@@ -134,33 +134,23 @@ store_part(const ps_cuda_route &route, const TileSpot &spot, const TilePart &par
     }
 }
 
-/* Close a group of copies, and wait until at most `left` groups are under way. */
-__device__ __forceinline__ void
-end_group()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
+/* Wait until at most `left` groups of copies are under way. */
 __device__ __forceinline__ void
 wait_for_group(int left)
 {
-#if __CUDA_ARCH__ >= 800
     switch (left) {
     case 0:
-        asm volatile("cp.async.wait_group 0;" ::: "memory");
+        copies_done_but<0>();
         break;
     case 1:
-        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        copies_done_but<1>();
         break;
     case 2:
-        asm volatile("cp.async.wait_group 2;" ::: "memory");
+        copies_done_but<2>();
         break;
     default:
-        asm volatile("cp.async.wait_group 3;" ::: "memory");
+        copies_done_but<3>();
     }
-#endif
 }
 
 #endif

@@ -293,7 +293,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
                 const Number *const from = at(inputs[q], spot.system, spot.begin);
 
                 walk_dense(spot, [&](int along, int offset) {
-                    copy_async<16>(to + offset, from + along);
+                    copy_async_cached(to + offset, from + along);
                 });
             }
             else {
