@@ -1,10 +1,11 @@
 /* column.cu - batches along a strided axis, on the host. */
 #include <algorithm>
 
+#include "claims.cuh"
 #include "column.h"
 
-static constexpr int line = 128;           /* bytes of neighbours that memory likes */
-static constexpr int least = 64;           /* and of which it can live */
+static constexpr int line = 128;           /* bytes, of memory */
+static constexpr int least = 64;           /* of neighbours at least */
 static constexpr int most_blocks = 8;      /* of a cluster */
 static constexpr int statics_bytes = 1024; /* shared memory of a block besides */
 
@@ -25,22 +26,48 @@ log_of(int32_t count)
     return log;
 }
 
-/* Rows of a chunk where a block holds systems whole: half of the most if fewer are then
- * missing from the first. */
+/* Warps that have a chunk of 1 << width systems each. */
+static int32_t
+warps_of(int64_t rows, int32_t chunk, int32_t width)
+{
+    return divided_up(divided_up(rows, chunk), 32 >> width);
+}
+
+/* Blocks of as many warps at most, a power of two, as clusters of other sizes leave more
+ * multiprocessors empty. */
+template <typename Number>
+static int32_t
+blocks_of(int64_t rows, int32_t chunk, int32_t width)
+{
+    return 1 << log_of(divided_up(warps_of(rows, chunk, width),
+                                  ColumnTuning<Number>::threads / 32));
+}
+
+/* Rows of a chunk. Where a block is as wide as a warp and holds systems whole, several
+ * share a multiprocessor: so that fewest are missing from the first chunk. Elsewhere so
+ * that the fewest blocks have the most warps. */
 template <typename Number>
 static int32_t
 chunk_of(int64_t rows, int32_t width)
 {
     using Tuned = ColumnTuning<Number>;
-    constexpr int32_t half = Tuned::rows / 2;
-    const int32_t halves = divided_up(rows, half);
+    const int32_t blocks = blocks_of<Number>(rows, Tuned::rows, width);
+    int32_t best = Tuned::rows;
 
-    return width == 5 && halves % 2 != 0 && halves <= Tuned::threads / 32 ? half
-                                                                          : Tuned::rows;
+    if (blocks > 1 || width < 5) {
+        const int32_t chunk = Tuned::shorter[2];
+        return blocks_of<Number>(rows, chunk, width) == blocks ? chunk : best;
+    }
+    for (const int32_t chunk : Tuned::shorter) {
+        if (blocks_of<Number>(rows, chunk, width) == 1 &&
+            divided_up(rows, chunk) * chunk < divided_up(rows, best) * best) {
+            best = chunk;
+        }
+    }
+    return best;
 }
 
-/* The shape with as few blocks as hold 1 << width systems, a power of two, as clusters of
- * other sizes leave more multiprocessors empty; false if there is none. */
+/* The shape with as few blocks as hold 1 << width systems; false if there is none. */
 template <typename Number>
 static bool
 cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shape)
@@ -48,8 +75,8 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
     using Tuned = ColumnTuning<Number>;
     const int32_t most = std::min(device->cluster_blocks, most_blocks);
     const int32_t chunk = chunk_of<Number>(rows, width);
-    const int32_t units = divided_up(divided_up(rows, chunk), 32 >> width);
-    const int32_t blocks = 1 << log_of(divided_up(units, Tuned::threads / 32));
+    const int32_t units = warps_of(rows, chunk, width);
+    const int32_t blocks = blocks_of<Number>(rows, chunk, width);
     const int32_t warps = divided_up(units, blocks);
     const int32_t lanes = log_of(std::max(divided_up(warps, 4), divided_up(blocks, 2)));
 
@@ -62,17 +89,19 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
                static_cast<size_t>(device->shared_bytes);
 }
 
-/* A block as wide as a warp if it holds systems whole; else a line of neighbours; else
- * as many as a cluster holds. */
+/* A block as wide as a warp if it holds systems whole; else two lines of neighbours, the
+ * fewer of which lie in a sector with others', or one of wide numbers; else as many as a
+ * cluster holds. */
 template <typename Number>
 static bool
 shape_of(int64_t rows, const ps_cuda_device *device, ColumnShape *shape)
 {
     constexpr int32_t bytes = sizeof(Number);
+    constexpr int32_t likes = bytes < 16 ? 2 * line : line;
 
     for (int32_t width = 5; (bytes << width) >= least; width--) {
         if (cut<Number>(rows, width, device, shape) &&
-            (shape->blocks == 1 || (bytes << width) <= line)) {
+            (shape->blocks == 1 || (bytes << width) <= likes)) {
             return true;
         }
     }
@@ -122,17 +151,45 @@ goes_by_vectors(const ps_tridiag &t, const ps_input &in)
            reinterpret_cast<uintptr_t>(in.data) % 16 == 0;
 }
 
+static int64_t
+tiles_of(const ps_tridiag &t, const ColumnShape &shape)
+{
+    const int64_t width = int64_t(1) << shape.width;
+    return (t.outer * t.inner + width - 1) / width;
+}
+
+/* Whether tiles are claimed: where there are many for each multiprocessor, and the next
+ * one is enough to know. Single blocks of float32 were no faster with it. */
+static bool
+is_claimed(const ps_tridiag &t, const ColumnShape &shape, const ps_cuda_device *device)
+{
+    return (shape.blocks > 1 || ps_dtype_size(t.dtype) > 4) && shape.chunk >= 16 &&
+           are_claimed(tiles_of(t, shape), device->processors / shape.blocks);
+}
+
+size_t
+ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
+                    const ps_cuda_device *device)
+{
+    return is_claimed(*t, shape, device) ? claims_bytes(1) : 0;
+}
+
 template <typename Number>
 static cudaError_t
-solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, cudaStream_t stream)
+solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *claims,
+      cudaStream_t stream)
 {
     const Systems<Number> s = systems_of<Number>(t);
     const ps_input *const inputs[] = {&t.lower, &t.diag, &t.upper, &t.rhs};
-    const int64_t width = int64_t(1) << shape.width;
-    ColumnJob<Number> job = {
-        s, {s.lower, s.diag, s.upper, s.rhs}, {-1, -1, -1, -1}, true, shape, 0, marks};
+    ColumnJob<Number> job = {s,
+                             {s.lower, s.diag, s.upper, s.rhs},
+                             {-1, -1, -1, -1},
+                             true,
+                             shape,
+                             tiles_of(t, shape),
+                             marks,
+                             claims};
 
-    job.tiles = (t.outer * t.inner + width - 1) / width;
     job.absent[0] = (t.flags & PS_SHORT_LOWER) != 0 ? 0 : -1;
     job.absent[2] = (t.flags & PS_SHORT_UPPER) != 0 ? s.rows - 1 : -1;
     for (int q = 0; q < 4; q++) {
@@ -147,13 +204,16 @@ solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, cudaStream_
 }
 
 cudaError_t
-ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape, uint8_t *marks,
+ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
+                     const ps_cuda_device *device, uint8_t *marks, void *work,
                      cudaStream_t stream)
 {
+    uint32_t *const counter =
+        is_claimed(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
     cudaError_t error = cudaErrorInvalidValue;
 
     (void)with_number(t->dtype, [&](auto zero) {
-        error = solve<decltype(zero)>(*t, shape, marks, stream);
+        error = solve<decltype(zero)>(*t, shape, marks, counter, stream);
         return PS_OK;
     });
     return error;

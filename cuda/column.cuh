@@ -12,7 +12,7 @@
  *   Column<Number, ROWS, IS_CLUSTER> column(shape, seat, periodic, meeting, kept, sent);
  *   column.begin();                                 and started() before it meets first
  *   column.eliminate(inner, rows, again, watches);  rows(i) -> Row of row seat.start + i
- *   column.meet(tell);                              tell(system of the block, Note)
+ *   column.meet(bytes, tell);                       tell(system of the block, Note)
  *   column.substitute(put);                         put(i, x) of row seat.start + i
  *
  * rows is called by whole warps for i = 0 .. ROWS - 1 in this order; what it says of
@@ -86,7 +86,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         Fault fault;
 
         note.weak = 0;
-        if (!(__all_sync(all_lanes, seat.pads == 0)
+        if (!(!has_one_path && __all_sync(all_lanes, seat.pads == 0)
                   ? eliminate_quickly(0, inner, watches)
                   : eliminate_quickly(seat.pads, padded, watches))) {
             Careful<Number> careful = {fault};
@@ -96,8 +96,9 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     }
 
     /* From the own segment to y_left and y; tell(system, note) for each system of the
-     * block, by the first block of a cluster. */
-    template <typename Tell> __device__ __forceinline__ void meet(const Tell &tell)
+     * block, by the first block of a cluster. `bytes` more than its messages come. */
+    template <typename Tell>
+    __device__ __forceinline__ void meet(uint32_t bytes, const Tell &tell)
     {
         const int32_t width = 1 << shape.width;
         const Group group = {seat.part, shape.parts(), seat.column, width};
@@ -119,7 +120,8 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
             if (IS_CLUSTER && threadIdx.x == 0) {
                 arrivals[round & 1].expect(
                     static_cast<uint32_t>(sizeof(ColumnMessage<Number>)) *
-                    (shape.blocks << shape.width));
+                        (shape.blocks << shape.width) +
+                    bytes);
             }
             if (seat.part == 0) {
                 meeting.put(seat.warp * meeting.pitch + seat.column, s);
@@ -156,6 +158,9 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     }
 
   private:
+    /* The code of two paths may be more than the instruction cache holds. */
+    static constexpr bool has_one_path = number_traits<Number>::is_complex && ROWS > 8;
+
     /* Whether row 0 of the system is here. */
     __device__ __forceinline__ bool has_first_block() const
     {

@@ -9,25 +9,25 @@
 #include "engine.h"
 #include "operand.cuh"
 
-/* Rows of a chunk, or half of them, and threads of a block at most: for the registers. */
-template <typename Number> struct ColumnTuning;
-template <> struct ColumnTuning<float> {
-    static constexpr int rows = 32, threads = 512;
-};
-template <> struct ColumnTuning<double> {
-    static constexpr int rows = 32, threads = 256;
+/* Rows of a chunk at most, those of shorter chunks, the last of which clusters have as
+ * well, and threads of a block at most: for the registers. */
+template <typename Number> struct ColumnTuning {
+    static constexpr int rows = 32, threads = sizeof(Number) == 4 ? 512 : 256;
+    static constexpr int shorter[] = {16, 20, 24};
 };
 template <> struct ColumnTuning<Complex<float>> {
-    static constexpr int rows = 32, threads = 256;
+    static constexpr int rows = 16, threads = 512;
+    static constexpr int shorter[] = {12, 12, 16};
 };
 template <> struct ColumnTuning<Complex<double>> {
     static constexpr int rows = 8, threads = 256;
+    static constexpr int shorter[] = {4, 4, 8};
 };
 
-/* With half the rows the registers do for more of them. */
+/* With shorter chunks than clusters have, the registers do for more of them. */
 template <typename Number, int ROWS>
 static constexpr int column_threads =
-    ROWS < ColumnTuning<Number>::rows && sizeof(Number) < 16
+    ROWS < ColumnTuning<Number>::shorter[2] && sizeof(Number) < 16
         ? 512
         : ColumnTuning<Number>::threads;
 
@@ -37,8 +37,9 @@ template <typename Number> struct ColumnJob {
     int32_t absent[4];       /* the row that each does not have, or -1 */
     bool is_aligned;         /* rows go 16 bytes at a time, else element by element */
     ColumnShape shape;
-    int64_t tiles;  /* of 1 << shape.width systems */
-    uint8_t *marks; /* null, or 1 for each system that is not dominant */
+    int64_t tiles;    /* of 1 << shape.width systems */
+    uint8_t *marks;   /* null, or 1 for each system that is not dominant */
+    uint32_t *claims; /* null, or counts the tiles that were claimed */
 };
 
 /* Whether the systems of `t`, of which the batch axes are merged, lie so that columns
@@ -47,9 +48,12 @@ template <typename Number> struct ColumnJob {
 bool ps_cuda_column_takes(const ps_tridiag *t, const ps_cuda_device *device,
                           ColumnShape *shape);
 
-/* PS_PARTITION for a batch that was taken; marks may be null. */
+/* Bytes of workspace, and PS_PARTITION for a batch that was taken; marks may be null. */
+size_t ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
+                           const ps_cuda_device *device);
 cudaError_t ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
-                                 uint8_t *marks, cudaStream_t stream);
+                                 const ps_cuda_device *device, uint8_t *marks, void *work,
+                                 cudaStream_t stream);
 
 #define PS_DECLARE(number, name)                                           \
     cudaError_t ps_cuda_column_launch_##name(const ColumnJob<number> &job, \
@@ -62,7 +66,8 @@ PS_CUDA_DTYPES(PS_DECLARE)
  * memory is read, but where blocks wait for each other; three, where there is room. */
 template <typename Number, bool IS_CLUSTER, bool ALIGNED> struct ColumnRing {
     static constexpr int batch = 4; /* rows */
-    static constexpr int slots = IS_CLUSTER && ALIGNED && sizeof(Number) < 16 ? 3 : 2;
+    static constexpr int slots =
+        IS_CLUSTER && ALIGNED && !number_traits<Number>::is_complex ? 3 : 2;
     static constexpr int row_words = 4 * 32, batch_words = batch * row_words;
     static constexpr int words = slots * batch_words;
 };

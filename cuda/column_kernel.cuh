@@ -37,37 +37,42 @@ __launch_bounds__(column_threads<Number, ROWS>, 1)
     using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ALIGNED>;
     constexpr int words = column_words<Number, ROWS, IS_CLUSTER, ALIGNED>; /* of a warp */
     __shared__ Arrivals arrivals[2];
+    __shared__ uint32_t told[2];
     const Systems<Number> &t = job.t;
     const int32_t rank = IS_CLUSTER ? static_cast<int32_t>(rank_in_cluster()) : 0;
-    const int64_t step = gridDim.x / job.shape.blocks, systems = t.outer * t.inner;
+    const int64_t systems = t.outer * t.inner;
     const bool watches = !number_traits<Number>::is_complex || job.marks != nullptr;
     const ColumnSeat<ROWS> own(job.shape, rank);
     const int32_t first_row = t.periodic ? -1 : -own.start;
     const int32_t last_row = t.periodic ? -1 : t.rows - 1 - own.start;
     Number *const memory = reinterpret_cast<Number *>(column_memory);
     Number *const ring = memory + threadIdx.x / 32 * words;
-    Stage stage(job, own, step, ring);
+    ColumnOrder<IS_CLUSTER> order(job.claims, told, rank,
+                                  IS_CLUSTER ? cluster_of_grid() : blockIdx.x,
+                                  gridDim.x / job.shape.blocks);
+    Stage stage(job, own, order, ring);
     Column<Number, ROWS, IS_CLUSTER> column(
         job.shape, own, t.periodic, memory + blockDim.x / 32 * words,
         ring + Stage::Ring::words + threadIdx.x % 32, arrivals);
-    int64_t tile = IS_CLUSTER ? cluster_of_grid() : blockIdx.x;
 
     column.begin();
-    stage.begin(tile);
+    order.begin();
+    stage.begin();
     column.started();
-    for (; tile < job.tiles; tile += step) {
-        const int64_t first = tile << job.shape.width;
+    for (; order.tile < job.tiles; order.advance()) {
+        const int64_t first = order.tile << job.shape.width;
         const bool there = first + own.column < systems;
         Row<Number> batch[Stage::batch];
         const auto rows = [&](int i, bool has_lower, bool has_upper) {
             if (i % Stage::batch == 0) {
-                stage.take(tile, i / Stage::batch, batch);
+                stage.take(i / Stage::batch, batch);
             }
             const Row<Number> &row = batch[i % Stage::batch];
             return Row<Number>{has_lower ? row.lower : Number(0), row.diag,
                                has_upper ? row.upper : Number(0), row.rhs};
         };
 
+        order.make_claim();
         column.eliminate(
             [&](int i) {
                 return rows(i, i > 0 || first_row != 0,
@@ -79,7 +84,8 @@ __launch_bounds__(column_threads<Number, ROWS>, 1)
                              : copy_row<Number>();
             },
             watches);
-        column.meet([&](int32_t which, const Note &note) {
+        order.tell(arrivals[column.round & 1], job.shape.blocks);
+        column.meet(order.bytes(), [&](int32_t which, const Note &note) {
             const int64_t at = first + which;
 
             if (at < systems && t.info != nullptr) {
@@ -108,7 +114,7 @@ launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
     const size_t bytes = column_bytes<Number, ROWS, IS_CLUSTER, ALIGNED>(job.shape);
     const ps_cuda_device *const device = ps_cuda_device_get();
     cudaLaunchConfig_t config = {};
-    cudaLaunchAttribute cluster = {};
+    cudaLaunchAttribute attributes[2] = {};
     int fit = 0;
 
     if (device == nullptr) {
@@ -118,9 +124,9 @@ launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
     config.blockDim = dim3(static_cast<unsigned>(threads));
     config.dynamicSmemBytes = bytes;
     config.stream = stream;
-    cluster.id = cudaLaunchAttributeClusterDimension;
-    cluster.val.clusterDim = {config.gridDim.x, 1, 1};
-    config.attrs = &cluster;
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {config.gridDim.x, 1, 1};
+    config.attrs = attributes;
     config.numAttrs = IS_CLUSTER ? 1 : 0;
 
     cudaError_t error = cudaFuncSetAttribute(
@@ -139,25 +145,48 @@ launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
     const int64_t rounds = (job.tiles + fit - 1) / fit;
     const int64_t units = (job.tiles + rounds - 1) / rounds;
     config.gridDim.x *= static_cast<unsigned>(units);
+    if (job.claims != nullptr) {
+        if (clear_claims(job.claims, 1, stream) != PS_OK) {
+            return cudaErrorLaunchFailure;
+        }
+        if (device->capability >= 90) {
+            attributes[config.numAttrs].id =
+                cudaLaunchAttributeProgrammaticStreamSerialization;
+            attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+        }
+    }
     return cudaLaunchKernelEx(&config, kernel, job);
+}
+
+template <typename Number, int ROWS, bool IS_CLUSTER>
+inline cudaError_t
+launch_chunks(const ColumnJob<Number> &job, cudaStream_t stream)
+{
+    return job.is_aligned ? launch_rings<Number, ROWS, IS_CLUSTER, true>(job, stream)
+                          : launch_rings<Number, ROWS, IS_CLUSTER, false>(job, stream);
 }
 
 template <typename Number>
 inline cudaError_t
 launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
 {
-    constexpr int rows = ColumnTuning<Number>::rows;
+    using Tuned = ColumnTuning<Number>;
+    const int chunk = job.shape.chunk;
 
     if (job.shape.blocks > 1) {
-        return job.is_aligned ? launch_rings<Number, rows, true, true>(job, stream)
-                              : launch_rings<Number, rows, true, false>(job, stream);
+        return chunk < Tuned::rows
+                   ? launch_chunks<Number, Tuned::shorter[2], true>(job, stream)
+                   : launch_chunks<Number, Tuned::rows, true>(job, stream);
     }
-    if (job.shape.chunk < rows) {
-        return job.is_aligned ? launch_rings<Number, rows / 2, false, true>(job, stream)
-                              : launch_rings<Number, rows / 2, false, false>(job, stream);
+    if (chunk == Tuned::shorter[0]) {
+        return launch_chunks<Number, Tuned::shorter[0], false>(job, stream);
     }
-    return job.is_aligned ? launch_rings<Number, rows, false, true>(job, stream)
-                          : launch_rings<Number, rows, false, false>(job, stream);
+    if (chunk == Tuned::shorter[1]) {
+        return launch_chunks<Number, Tuned::shorter[1], false>(job, stream);
+    }
+    return chunk < Tuned::rows
+               ? launch_chunks<Number, Tuned::shorter[2], false>(job, stream)
+               : launch_chunks<Number, Tuned::rows, false>(job, stream);
 }
 
 #endif

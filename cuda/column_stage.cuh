@@ -9,7 +9,7 @@
 #ifndef PS_CUDA_COLUMN_STAGE_CUH
 #define PS_CUDA_COLUMN_STAGE_CUH
 
-#include "column.h"
+#include "column_order.cuh"
 
 /* A system's place on the two batch axes. */
 struct ColumnPlace {
@@ -29,33 +29,34 @@ struct ColumnPlace {
     }
 };
 
-/* The ring of a warp, for tiles that are `stride` apart. */
+/* The ring of a warp. */
 template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED> struct ColumnStage {
     using Ring = ColumnRing<Number, IS_CLUSTER, ALIGNED>;
     static constexpr int batch = Ring::batch, batches = ROWS / batch;
 
     __device__ __forceinline__ ColumnStage(const ColumnJob<Number> &j,
-                                           const ColumnSeat<ROWS> &place, int64_t stride,
+                                           const ColumnSeat<ROWS> &place,
+                                           const ColumnOrder<IS_CLUSTER> &tiles,
                                            Number *memory)
-        : job(j), seat(place), step(stride), ring(memory)
+        : job(j), seat(place), order(tiles), ring(memory)
     {
     }
 
-    /* Start the copies of the first batches of what begins with `tile`. */
-    __device__ __forceinline__ void begin(int64_t tile)
+    /* Start the copies of the first batches. */
+    __device__ __forceinline__ void begin()
     {
 #pragma unroll
         for (int b = 0; b < Ring::slots; b++) {
             if (b % batches == 0) {
-                aim(tile + b / batches * step, 0);
+                aim(order.at(b / batches), 0);
             }
             load(b % batches, ring + b * Ring::batch_words);
         }
     }
 
-    /* Batch b of a tile, row by row; the next one moves in. By whole warps, b = 0, 1, ...
-     * in this order, tile after tile. */
-    __device__ __forceinline__ void take(int64_t tile, int b, Row<Number> (&row)[batch])
+    /* Batch b of the tile, row by row; the next one moves in. By whole warps, b = 0, 1,
+     * ... in this order, tile after tile. */
+    __device__ __forceinline__ void take(int b, Row<Number> (&row)[batch])
     {
         const int ahead = b + Ring::slots;
         Number *const place = ring + slot * Ring::batch_words;
@@ -70,7 +71,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED> struct Colum
         }
         __syncwarp();
         if (b == 0 || ahead % batches == 0) {
-            aim(tile + ahead / batches * step, ahead % batches * batch);
+            aim(order.at(ahead / batches), ahead % batches * batch);
         }
         load(ahead % batches, place);
         slot = slot + 1 < Ring::slots ? slot + 1 : 0;
@@ -81,7 +82,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED> struct Colum
     static constexpr int copies = ALIGNED ? sizeof(Number) / 4 : 4; /* of a lane a row */
     const ColumnJob<Number> &job;
     const ColumnSeat<ROWS> &seat;
-    const int64_t step;
+    const ColumnOrder<IS_CLUSTER> &order;
     Number *const ring;
     int32_t slot = 0;
     const Number *from[copies]; /* rows of the tile aimed at for this lane */

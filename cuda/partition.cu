@@ -58,7 +58,7 @@ static size_t
 work_of(const Planned &p, const ps_cuda_device *device)
 {
     if (p.by_columns) {
-        return 0;
+        return ps_cuda_column_work(&p.t, p.columns, device);
     }
     if (p.is_long) {
         return ps_cuda_long_work(&p.t, p.plan, device);
@@ -89,7 +89,8 @@ solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
               const ps_exec *exec, void *work)
 {
     if (p.by_columns) {
-        return ps_cuda_column_solve(&p.t, p.columns, marks, ps_cuda_stream(exec));
+        return ps_cuda_column_solve(&p.t, p.columns, device, marks, work,
+                                    ps_cuda_stream(exec));
     }
     if (p.is_long) {
         return ps_cuda_long_solve(&p.t, p.plan, device, marks, exec, work);

@@ -6,7 +6,7 @@ import pytest
 
 import pysolvers
 
-# Around half a chunk, a chunk of 8 or 32 rows, a warp, a block and clusters of 2 to 8 blocks of
+# Around half a chunk, a chunk of 8 to 32 rows, a warp, a block and clusters of 2 to 8 blocks of
 # each dtype, the longest with half lines.
 ROWS = (2, 5, 16, 17, 31, 33, 100, 193, 257, 500, 513, 1000, 1022, 1537, 2049, 3000, 4096, 5000)
 
@@ -88,6 +88,20 @@ def test_only_columns_that_are_not_dominant_are_pivoted(rng, rows):
     assert error(columns, x) <= 200
     others = np.arange(70) != 40
     np.testing.assert_array_equal(x[:, others], plain[:, others])
+
+
+@pytest.mark.parametrize(("rows", "copies"), [(90, 1100), (260, 600), (600, 600)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_so_many_columns_that_their_tiles_are_claimed(rng, dtype, rows, copies):
+    cupy = pytest.importorskip("cupy")
+    system = oracle.dominant(rng, (64, rows), dtype)
+    many = [cupy.tile(cupy.asarray(np.ascontiguousarray(a.T)), copies) for a in system]
+
+    x = pysolvers.solve_tridiagonal(*many, axis=0, pivot=False, out=many[3])
+
+    x = x.reshape(rows, copies, 64)
+    assert oracle.backward_error(*system, cupy.asnumpy(x[:, 0]).T) <= 20 * oracle.eps(dtype)
+    assert (x == x[:, :1]).all()
 
 
 @pytest.mark.parametrize("inner", [2, 3, 8, 20, 33])
