@@ -1,37 +1,26 @@
 /* pivoted.cuh - the pivoted solver: one read and one write of memory a system.
  *
  * A thread eliminates a chunk of rows with row exchanges and keeps the pivot rows in
- * registers, the block joins the chunks two by two in shared memory, and the threads
- * substitute back (pivoted_rows.cuh, pivoted_tree.cuh). Blocks stay and copy their next
- * tile in while they work on this one. Systems longer than a block's shared memory take
- * three passes: tiles to groups, groups to x at the ends of tiles, tiles to x; 9 words
- * an unknown instead of 5. Every unknown is eliminated by the largest of all rows that
- * contain it, rows scaled by powers of two: the errors are those of Gaussian elimination
- * with scaled partial pivoting.
+ * their place, the block joins the chunks two by two, and the threads substitute back,
+ * all in shared memory (pivoted_rows.cuh, pivoted_tree.cuh). Several blocks on a
+ * multiprocessor are in different phases of their tiles. Longer systems take the blocks
+ * of a cluster, and still longer ones three passes: tiles to groups, groups to x at the
+ * ends of tiles, tiles to x; 9 words an unknown instead of 5. Every unknown is eliminated
+ * by the largest of all rows that contain it, rows scaled by powers of two: the errors
+ * are those of Gaussian elimination with scaled partial pivoting.
  */
 #ifndef PS_CUDA_PIVOTED_CUH
 #define PS_CUDA_PIVOTED_CUH
 
-#include "engine.h"
-#include "pivoted_search.cuh"
-#include "pivoted_tile.cuh"
+#include <climits>
 
-/* Most rows of a chunk, most threads of a block, blocks that a multiprocessor's registers
- * are to hold, chunks of a tile of short systems, and, a power of two, of a tile that is
- * a part of a system. */
-template <typename Number> struct PivotShape;
-template <> struct PivotShape<float> {
-    static constexpr int length = 19, threads = 256, blocks = 2, usual = 256, part = 256;
-};
-template <> struct PivotShape<double> {
-    static constexpr int length = 11, threads = 384, blocks = 1, usual = 384, part = 128;
-};
-template <> struct PivotShape<Complex<float>> {
-    static constexpr int length = 11, threads = 384, blocks = 1, usual = 128, part = 128;
-};
-template <> struct PivotShape<Complex<double>> {
-    static constexpr int length = 5, threads = 384, blocks = 1, usual = 128, part = 128;
-};
+#include "engine.h"
+#include "pivoted_copies.cuh"
+#include "pivoted_search.cuh"
+
+/* Most rows of a chunk (odd, at most 33, as a row's bit is one of 32), most threads of a
+ * block, and chunks, a power of two, of a tile that is a part of a system. */
+enum { PIVOT_LENGTH = 33, PIVOT_THREADS = 256, PIVOT_PART = 64 };
 
 /* Groups of one tile in the passes over groups; a power of two. */
 enum { PIVOT_GROUPS = 128 };
@@ -93,7 +82,7 @@ pivot_report(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
         }
         else if (a.s.info != nullptr && span.segment == 0 && pivot_marked(a, system)) {
             const PivotIndex at = pivot_index(a, system);
-            const int state = pass == PIVOT_SOLVE ? found : a.state[system];
+            const int state = pass == PIVOT_FINISH ? a.state[system] : found;
             a.s.info[pivot_number(a, system)] =
                 state == PIVOT_FINE
                     ? 0
@@ -102,77 +91,84 @@ pivot_report(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
     }
 }
 
-/* The chunk of a thread: its number of rows, where the first lies in the plane of x, and
- * whether a pivot was lost. */
-struct PivotPart {
-    int count, place;
-    bool lost;
+/* Let the last row of a system, at `last` of its last chunk, see no row behind it; make
+ * two rows of one, and of a periodic system of one or two rows one that is not. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_close_rows(const PivotPlan<Number> &a, const PivotChunk<Number> &c, int last)
+{
+    if (a.s.periodic && a.s.rows == 2) {
+        c.upper[0] = c.upper[0] + c.lower[0];
+        c.lower[1] = c.lower[1] + c.upper[1];
+    }
+    if (a.s.rows == 1) {
+        if (a.s.periodic) {
+            c.diag[0] = c.diag[0] + c.lower[0] + c.upper[0];
+        }
+        c.upper[0] = c.lower[1] = c.rhs[1] = Number(0);
+        c.diag[1] = Number(1);
+    }
+    c.upper[last] = Number(0);
+}
+
+/* The chunk of a thread. */
+template <typename Number> struct PivotPart {
+    PivotChunk<Number> rows;
+    int count;
+    unsigned fresh; /* the bits of its pivot rows */
 };
 
-/* Eliminate a chunk of a tile and make it a leaf. */
-template <bool even, typename Number, int length>
-__device__ __forceinline__ PivotPart
+/* Eliminate a chunk of a tile and make it a group. */
+template <typename Number>
+__device__ __forceinline__ PivotPart<Number>
 pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
            const PivotShared<Number> &m, const PivotTree<Number> &t, int system,
-           int chunk, PivotKept<Number, length> &kept)
+           int chunk, PivotGroup<Number> &group)
 {
     const int begin = pivot_begin(a, span.chunk + chunk);
-    const int count = a.base + (span.chunk + chunk < a.longer ? a.step : 0);
-    const int row = begin - span.begin;
-    const PivotShift shift = a.bulk ? m.shift[a.flat ? 0 : system] : PivotShift{};
-    const int place = system * a.pitch + row;
-    const auto rows_of = [&](int w) {
-        return m.rows + w * a.plane + place + shift.of[w];
-    };
-    const PivotChunk<Number> c = {rows_of(PIVOT_LOWER), rows_of(PIVOT_DIAG),
-                                  rows_of(PIVOT_UPPER), rows_of(PIVOT_RHS)};
-    const bool open = !a.s.periodic || a.s.rows <= 2, first = open && begin == 0;
-    PivotGroup<Number> group;
+    const int count = pivot_begin(a, span.chunk + chunk + 1) - begin;
+    const PivotShift shift =
+        a.copies == PIVOT_BULK ? m.shift[a.flat ? 0 : system] : PivotShift{};
+    Number *const place = m.rows + system * a.pitch + begin - span.begin;
+    const PivotChunk<Number> c = {place + PIVOT_LOWER * a.plane + shift.of[PIVOT_LOWER],
+                                  place + PIVOT_DIAG * a.plane + shift.of[PIVOT_DIAG],
+                                  place + PIVOT_UPPER * a.plane + shift.of[PIVOT_UPPER],
+                                  place + PIVOT_RHS * a.plane + shift.of[PIVOT_RHS]};
+    const bool open = !a.s.periodic || a.s.rows <= 2;
+    unsigned fresh;
 
     if (open && begin + count == a.rows) {
         pivot_close_rows(a, c, count - 1);
     }
-    const auto rows = [&](int k) -> PivotRow<Number> {
-        return balanced<Number>(
-            {k == 0 && first ? Number(0) : c.lower[k], c.diag[k], c.upper[k], c.rhs[k]});
-    };
-    const bool lost = eliminate_chunk<length, even>(rows, count, kept, group);
-    t.template at<PivotGroup<Number>>(system * t.stride + chunk) = group;
-    return {count, place + shift.of[PIVOT_X], lost};
+    if (eliminate_chunk(c, open && begin == 0, count, fresh, group)) {
+        t.tell(system, PIVOT_BAD);
+    }
+    return {c, count, fresh};
 }
 
-/* From the joints of the tree to x of the tile. */
-template <bool even, typename Number, int length>
+/* Where the blocks of a cluster meet. */
+template <typename Number>
+__device__ __forceinline__ PivotMeeting<Number>
+pivot_meeting(const PivotPlan<Number> &a, const PivotShared<Number> &m)
+{
+    const int ranks = a.segments;
+
+    return {{m.tree + pivot_leaf_place<Number>(a.tile_chunks), ranks, ranks, m.state},
+            m.others,
+            static_cast<int>(blockIdx.x) % ranks,
+            0};
+}
+
+/* Make shared memory ready; all of the block, and of its cluster, take part. */
+template <typename Number>
 __device__ __forceinline__ void
-pivot_substitute(const PivotTree<Number> &t, Number *plane, int system, int chunk,
-                 const PivotPart &part, const PivotKept<Number, length> &kept)
+pivot_prepare(const PivotPlan<Number> &a, PivotPass pass, const PivotShared<Number> &m)
 {
-    substitute_chunk<length, even>(kept, pivot_path(t, system, chunk), part.count,
-                                   [&](int k, Number v) { plane[part.place + k] = v; });
-}
-
-/* Grid: any number of blocks. Block: a thread a chunk of a tile, in warps. A turn of the
- * loop ends in the middle of a tile: the rows of the next one are on their way while the
- * groups of this one are joined. */
-template <typename Number, bool even, bool whole>
-__global__ void
-__launch_bounds__(PivotShape<Number>::threads, PivotShape<Number>::blocks)
-    pivoted_rows_kernel(const __grid_constant__ PivotPlan<Number> a)
-{
-    constexpr int length = PivotShape<Number>::length;
-    extern __shared__ __align__(16) unsigned char memory[];
-    const PivotShared<Number> m(a, memory);
-    const PivotPass pass = whole ? PIVOT_SOLVE : a.pass;
-    const int system = threadIdx.x / a.tile_chunks;
-    const int chunk = threadIdx.x - system * a.tile_chunks;
-    PivotTree<Number> t = {m.tree, a.tile_chunks, 0, 0, m.state};
-    PivotKept<Number, length> kept;
-    PivotPart part = {};
-    PivotSpan span = {};
-    bool active = false;
-
     if (threadIdx.x == 0) {
-        m.arrivals->init(64); /* a warp's bulk copies, and its others */
+        /* Two warps' bulk copies, and their others. */
+        m.arrivals->init(a.copies == PIVOT_PLAIN ? 2 : 128);
+        m.others[0].init(1);
+        m.others[1].init(1);
     }
     if (threadIdx.x < 4) {
         m.in[threadIdx.x] = a.in[threadIdx.x];
@@ -180,56 +176,76 @@ __launch_bounds__(PivotShape<Number>::threads, PivotShape<Number>::blocks)
     for (int i = threadIdx.x; i < a.tile_systems; i += blockDim.x) {
         m.state[i] = PIVOT_FINE;
     }
-    __syncthreads(); /* the barrier is there */
-    int64_t tile = pivot_next_tile<whole>(a, blockIdx.x);
-    for (int turn = 0;; turn ^= 1) {
-        const bool more = tile < a.tiles;
-        if (more) {
-            pivot_fetch<whole>(a, tile, m);
-        }
-        if (span.systems > 0) {
-            t.leaves = span.chunks;
-            t.systems = span.systems;
+    __syncthreads(); /* the counters are there */
+    if (pass == PIVOT_MEET) {
+        cluster_sync(); /* those of the others too */
+    }
+}
+
+/* Grid: any number of blocks, in clusters for PIVOT_MEET, a tile a block. Block: a thread
+ * a chunk of a tile, in warps that have systems of their own or all the same. The rows of
+ * a tile are fetched as soon as x of the one before is in the place of its right side:
+ * blocks beside this one work meanwhile. */
+template <typename Number, bool whole>
+__global__ void
+__launch_bounds__(PIVOT_THREADS)
+    pivoted_rows_kernel(const __grid_constant__ PivotPlan<Number> a)
+{
+    extern __shared__ __align__(128) unsigned char memory[];
+    const PivotShared<Number> m(a, memory);
+    const PivotPass pass = whole ? PIVOT_SOLVE : a.pass;
+    const bool alone = a.warp_systems == 0; /* one system, of all warps */
+    const int slot = alone ? 0 : threadIdx.x % 32 / a.tile_chunks;
+    const int system = alone ? 0 : threadIdx.x / 32 * a.warp_systems + slot;
+    const int chunk = alone ? threadIdx.x : threadIdx.x % 32 - slot * a.tile_chunks;
+    PivotTree<Number> t = {m.tree, a.tile_chunks, 0, m.state};
+    PivotMeeting<Number> meeting = pivot_meeting(a, m);
+    int64_t tile = static_cast<int64_t>(blockIdx.x) - gridDim.x;
+    PivotSpan span = {};
+    PivotPart<Number> part = {};
+    PivotGroup<Number> group = {};
+
+    pivot_prepare(a, pass, m);
+    for (int round = -1;; round++) {
+        tile = pivot_next_tile<whole>(a, tile + gridDim.x);
+
+        if (round >= 0) {
+            const bool active = system < span.systems && chunk < span.chunks;
             const int64_t base = span.system * a.segments;
-            if (active && part.lost) {
-                t.tell(system, PIVOT_BAD);
+
+            if (a.in_bulk()) {
+                m.arrivals->wait(round & 1);
             }
-            pivot_tree<Number>(t,
+            else {
+                copies_done();
+                __syncthreads(); /* rows have come */
+            }
+            if (active) {
+                part = pivot_leaf(a, span, m, t, system, chunk, group);
+            }
+            t.leaves = span.chunks;
+            meeting.round = round;
+            pivot_tree<Number>(t, system, chunk, active, group,
                                {pass, span.segment, a.segments,
-                                a.groups + base * PIVOT_GROUP_WORDS, a.ends + 2 * base});
-            if (pass != PIVOT_REDUCE) {
-                if (active) {
-                    pivot_substitute<even>(t, m.rows + PIVOT_X * a.plane, system, chunk,
-                                           part, kept);
-                }
-                bulk_fence();
-                __syncthreads(); /* x is written */
-                pivot_store(a, span, m);
+                                a.groups + base * PIVOT_GROUP_WORDS, a.ends + 2 * base},
+                               meeting);
+            if (pass != PIVOT_REDUCE && active) {
+                substitute_chunk(part.rows, pivot_path(t, system, chunk), part.count,
+                                 part.fresh);
             }
-            if (threadIdx.x >= blockDim.x - 32) {
+            bulk_fence();
+            __syncthreads(); /* x is written, the tree is free */
+            if (threadIdx.x < 32) {
                 pivot_report(a, pass, span, m.state);
             }
         }
-        if (!more) {
+        const PivotSpan next = tile < a.tiles ? pivot_span<whole>(a, tile) : PivotSpan{};
+        pivot_replace<whole>(a, span, next, round >= 0 && pass != PIVOT_REDUCE, m);
+        if (next.systems == 0) {
             break;
         }
-        span = pivot_span<whole>(a, tile); /* once more: registers are dearer */
-        tile = pivot_next_tile<whole>(a, tile + gridDim.x);
-        if (a.bulk) {
-            m.arrivals->wait(turn);
-        }
-        else {
-            copies_done();
-            __syncthreads(); /* rows have come */
-        }
-        active = system < span.systems && chunk < span.chunks;
-        if (active) {
-            part = pivot_leaf<even>(a, span, m, t, system, chunk, kept);
-        }
-        stores_read();
-        __syncthreads(); /* rows are read and leaves written, the place of x is free */
+        span = next;
     }
-    stores_read();
 }
 
 /* The groups of tiles, `count` a system, as leaves of tiles of PIVOT_GROUPS. */
@@ -256,7 +272,7 @@ __launch_bounds__(PIVOT_GROUPS)
     const int tile = static_cast<int>(blockIdx.x - system * a.tiles);
     const int first = tile * PIVOT_GROUPS, leaf = threadIdx.x;
     const PivotTree<Number> t = {reinterpret_cast<Number *>(memory), PIVOT_GROUPS,
-                                 min(static_cast<int>(PIVOT_GROUPS), a.count - first), 1,
+                                 min(static_cast<int>(PIVOT_GROUPS), a.count - first),
                                  &state};
     const int64_t at = system * a.count + first + leaf;
 
@@ -266,16 +282,17 @@ __launch_bounds__(PIVOT_GROUPS)
     if (leaf == 0) {
         state = PIVOT_FINE;
     }
+    PivotGroup<Number> group = {};
     if (leaf < t.leaves) {
-        t.template at<PivotGroup<Number>>(leaf) =
-            *reinterpret_cast<const PivotGroup<Number> *>(a.groups +
-                                                          at * PIVOT_GROUP_WORDS);
+        group = *reinterpret_cast<const PivotGroup<Number> *>(a.groups +
+                                                              at * PIVOT_GROUP_WORDS);
     }
-    __syncthreads(); /* leaves are written */
+    __syncthreads(); /* the state is written */
     const int64_t above = system * a.tiles;
-    pivot_tree<Number>(t,
+    pivot_tree<Number>(t, 0, leaf, leaf < t.leaves, group,
                        {a.pass, tile, a.tiles, a.upper_groups + above * PIVOT_GROUP_WORDS,
-                        a.upper_ends + 2 * above});
+                        a.upper_ends + 2 * above},
+                       {});
     if (a.pass != PIVOT_REDUCE && leaf < t.leaves) {
         const PivotAround<Number> x = pivot_path(t, 0, leaf);
         a.ends[2 * at] = x.first;

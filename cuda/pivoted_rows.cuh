@@ -1,4 +1,4 @@
-/* pivoted_rows.cuh - elimination with row exchanges, on registers.
+/* pivoted_rows.cuh - elimination with row exchanges, in place.
  *
  * The unknowns inside a chunk of rows occur in its own rows only. They are eliminated
  * from the first to the last, each by the largest of all rows that still contain it
@@ -6,10 +6,8 @@
  * partial pivoting in another order of the columns: a chunk whose inside is singular is
  * as good as any. Two rows stay, in four unknowns: the last one of the chunk before
  * (left), the first and the last of this one, and the first of the chunk behind (right).
- * Two neighbours, four rows, become one in the same way, and so on to one group.
  * In the manner of Wright (1992) for bordered systems; the mapping on a GPU after
- * RPTS, Klein and Strzodka (2021). A chunk takes 15 multiply-adds a row, two
- * neighbours 39.
+ * RPTS, Klein and Strzodka (2021). A chunk takes 18 multiply-adds a row.
  */
 #ifndef PS_CUDA_PIVOTED_ROWS_CUH
 #define PS_CUDA_PIVOTED_ROWS_CUH
@@ -91,19 +89,25 @@ template <typename Number> struct alignas(16) PivotGroup {
     PivotEnds<Number> upper, lower;
 };
 
-/* Pivot rows of a chunk, divided by their pivots: row k belongs to x[k+1]. A row of the
- * matrix sees x[k+3] and neither left nor first, a carried one the other way round: `far`
- * is left, or x[k+3] where bit k is set. */
-template <typename Number, int length> struct PivotKept {
-    Number next[length - 2], far[length - 2], first[length - 2], rhs[length - 2];
-    unsigned fresh;
-};
+/* The rows of a chunk in shared memory, and in their places the pivot rows, divided by
+ * their pivots: that of x[k] has its entry of x[first] in `lower`, of x[k+1] in `upper`.
+ * A row of the matrix sees x[k+2] and neither x[left] nor x[first], a carried one the
+ * other way round: `diag` is the entry of x[left], or of x[k+2] in a row of the matrix,
+ * which is told by a bit, the last row's lowest. */
+template <typename Number> struct PivotChunk {
+    Number *lower, *diag, *upper, *rhs;
 
-/* Pivot rows of two neighbours: x of the last row of one (which sees the first row of
- * the other), and x of that first row. */
-template <typename Number> struct alignas(16) PivotJoint {
-    PivotEnds<Number> before, behind;
-    Number next;
+    __device__ __forceinline__ PivotRow<Number> at(int k) const
+    {
+        return {lower[k], diag[k], upper[k], rhs[k]};
+    }
+    __device__ __forceinline__ void set(int k, const PivotRow<Number> &row) const
+    {
+        lower[k] = row.lower;
+        diag[k] = row.diag;
+        upper[k] = row.upper;
+        rhs[k] = row.rhs;
+    }
 };
 
 /* What is known of the pivots of a system. Doubtful: there was a pivot that is no number,
@@ -191,179 +195,90 @@ scaled(Number m, const PivotEnds<Number> &a)
     return {m * a.left, m * a.first, m * a.last, m * a.right, m * a.rhs};
 }
 
-/* rhs - left x_left - first x_first - last x_last - right x_right */
+/* Eliminate the unknowns between the first and the last of the `count` >= 2 rows of a
+ * chunk, whose places are taken by pivot rows; `fresh` has the bits of these. `starts`:
+ * it is the first chunk of an open system. Of more than two rows one behind the last is
+ * read, and may hold anything. Returns whether a pivot was lost. */
 template <typename Number>
-__device__ __forceinline__ Number
-residual_of(const PivotEnds<Number> &row, const PivotAround<Number> &x)
-{
-    Number r = less_product(row.rhs, row.left, x.left);
-
-    r = less_product(r, row.right, x.right);
-    r = less_product(r, row.first, x.first);
-    return less_product(r, row.last, x.last);
-}
-
-/* Eliminate the unknowns between the first and the last of `count` rows, 2 <= count <=
- * length, if `even` length - 5 <= count. `rows(k)` is row k; if count > 2 it is called
- * for k = count too, and may then give anything. Returns whether a pivot was lost. */
-template <int length, bool even, typename Number, typename Rows>
 __device__ __forceinline__ bool
-eliminate_chunk(const Rows &rows, int count, PivotKept<Number, length> &kept,
+eliminate_chunk(const PivotChunk<Number> &c, bool starts, int count, unsigned &fresh,
                 PivotGroup<Number> &group)
 {
-    const PivotRow<Number> row0 = rows(0), row1 = rows(1);
-    PivotRow<Number> ahead = {};
-    /* Of p and q, last and right are the columns k+1 and k+2. */
+    PivotRow<Number> row0 = c.at(0), ahead = {};
+    const PivotRow<Number> row1 = balanced(c.at(1));
+
+    row0.lower = starts ? Number(0) : row0.lower;
+    row0 = balanced(row0);
+    /* Of p and q, last and right are the columns k and k+1. */
     PivotEnds<Number> p = {row0.lower, row0.diag, row0.upper, Number(0), row0.rhs};
     PivotEnds<Number> q = {Number(0), row1.lower, row1.diag, row1.upper, row1.rhs};
     bool lost = false;
 
-    kept.fresh = 0;
-    if (even || count > 2) {
-        ahead = rows(2);
+    fresh = 0;
+    if (count > 2) {
+        ahead = c.at(2);
     }
-#pragma unroll
-    for (int k = 0; k < length - 2; k++) {
-        if ((!even || k > length - 8) && k + 2 >= count) {
-            break;
-        }
-        PivotEnds<Number> n = {Number(0), Number(0), ahead.lower, ahead.diag, ahead.rhs};
-        Number n_second = ahead.upper, p_second = Number(0);
-        if (k + 3 < length) {
-            ahead = rows(k + 3);
-        }
-        exchange_if(size_of(q.last) > size_of(p.last), p, q);
+#pragma unroll 2
+    for (int k = 1; k < count - 1; k++) {
+        const PivotRow<Number> n = balanced(ahead);
+        ahead = c.at(k + 2);
         /* As large, the new row is the better one: no rounding is in it. */
-        const bool take = size_of(n.last) >= size_of(p.last);
-        exchange_if(take, p, n);
-        exchange_if(take, p_second, n_second);
-        lost = lost || is_lost_pivot(p.last);
+        const bool take =
+            size_of(n.lower) >= size_of(p.last) && size_of(n.lower) >= size_of(q.last);
+        exchange_if(size_of(q.last) > size_of(p.last), p, q);
+        Number pivot = p.last, other = n.lower, near = p.right, other_near = n.diag;
+        Number value = p.rhs, other_value = n.rhs;
+        exchange_if(take, pivot, other);
+        exchange_if(take, near, other_near);
+        exchange_if(take, value, other_value);
+        lost = lost || is_lost_pivot(pivot);
 
-        const Number inverse = inverse_of(p.last);
-        const Number left = inverse * p.left, second = inverse * p_second;
-        kept.fresh |= take ? 1u << k : 0u;
-        kept.next[k] = inverse * p.right;
-        kept.far[k] = take ? second : left;
-        kept.first[k] = inverse * p.first;
-        kept.rhs[k] = inverse * p.rhs;
-        p = {less_product(q.left, q.last, left),
-             less_product(q.first, q.last, kept.first[k]),
-             less_product(q.right, q.last, kept.next[k]),
-             less_product(Number(0), q.last, second),
-             less_product(q.rhs, q.last, kept.rhs[k])};
-        q = {less_product(n.left, n.last, left),
-             less_product(n.first, n.last, kept.first[k]),
-             less_product(n.right, n.last, kept.next[k]),
-             less_product(n_second, n.last, second),
-             less_product(n.rhs, n.last, kept.rhs[k])};
+        /* Of p and n the pivot row is kept, and the other one gets a multiple of it: p
+         * alone has left and first, n alone has the column k+2. */
+        const Number inverse = inverse_of(pivot), m = -(other * inverse);
+        const Number of_p = take ? Number(0) : inverse, by_p = take ? Number(1) : m;
+        const Number of_n = take ? inverse : Number(0), by_n = take ? m : Number(1);
+        const Number left = of_p * p.left, first = of_p * p.first;
+        const Number right = inverse * near, second = of_n * n.upper;
+        const Number rhs = inverse * value;
+        fresh = 2 * fresh + (take ? 1 : 0);
+        c.set(k, {first, left + second, right, rhs});
+        const PivotEnds<Number> rest = {
+            by_p * p.left, by_p * p.first, less_product(other_near, other, right),
+            by_n * n.upper, less_product(other_value, other, rhs)};
+        p = {less_product(q.left, q.last, left), less_product(q.first, q.last, first),
+             less_product(q.right, q.last, right),
+             less_product(Number(0), q.last, second), less_product(q.rhs, q.last, rhs)};
+        q = rest;
     }
     group = {p, q};
     return lost;
 }
 
-/* Give `store(k, x)` the unknowns of a chunk whose surroundings `x` are known. */
-template <int length, bool even, typename Number, typename Store>
+/* The unknowns of a chunk whose surroundings `x` are known take the place of its right
+ * side. */
+template <typename Number>
 __device__ __forceinline__ void
-substitute_chunk(const PivotKept<Number, length> &kept, const PivotAround<Number> &x,
-                 int count, const Store &store)
+substitute_chunk(const PivotChunk<Number> &c, const PivotAround<Number> &x, int count,
+                 unsigned fresh)
 {
     Number near = x.last, far = x.right;
+    PivotRow<Number> ahead = c.at(count - 2);
 
-    store(count - 1, x.last);
-#pragma unroll
-    for (int k = length - 3; k >= 0; k--) {
-        if ((even && k < length - 7) || k + 2 < count) {
-            const Number seen = kept.fresh >> k & 1 ? far : x.left;
-            Number value = less_product(kept.rhs[k], kept.far[k], seen);
-            value = less_product(value, kept.first[k], x.first);
-            value = less_product(value, kept.next[k], near);
-            store(k + 1, value);
-            far = near;
-            near = value;
-        }
+    c.rhs[count - 1] = x.last;
+#pragma unroll 4
+    for (int k = count - 2; k > 0; k--) {
+        const PivotRow<Number> row = ahead;
+        ahead = c.at(k - 1);
+        Number value = less_product(row.rhs, row.diag, fresh & 1 ? far : x.left);
+        value = less_product(value, row.lower, x.first);
+        value = less_product(value, row.upper, near);
+        c.rhs[k] = value;
+        far = near;
+        near = value;
+        fresh /= 2;
     }
-    store(0, x.first);
-}
-
-/* Make a the group of two neighbours. Returns whether a pivot was lost. */
-template <typename Number>
-__device__ __forceinline__ bool
-join_groups(PivotGroup<Number> &a, const PivotGroup<Number> &b, PivotJoint<Number> &joint)
-{
-    /* Column `last` of a is column `left` of b, `right` of a is `first` of b. */
-    PivotEnds<Number> p = a.upper, q = a.lower, u = b.upper, v = b.lower;
-    exchange_if(size_of(q.last) > size_of(p.last), p, q);
-    exchange_if(size_of(v.left) > size_of(u.left), u, v);
-    const bool take = size_of(u.left) > size_of(p.last);
-    Number pivot = p.last, next = p.right, other = u.left, other_next = u.first;
-    exchange_if(take, pivot, other);
-    exchange_if(take, next, other_next);
-    PivotEnds<Number> top = {p.left, p.first, Number(0), Number(0), p.rhs};
-    PivotEnds<Number> low = {Number(0), Number(0), u.last, u.right, u.rhs};
-    exchange_if(take, top, low);
-    bool lost = is_lost_pivot(pivot);
-
-    Number inverse = inverse_of(pivot);
-    joint.next = inverse * next;
-    joint.before = scaled(inverse, top);
-    Number c1 = less_product(other_next, other, joint.next);
-    Number c2 = less_product(q.right, q.last, joint.next);
-    Number c3 = less_product(v.first, v.left, joint.next);
-    low = less_product(low, other, joint.before);
-    top = less_product({q.left, q.first, Number(0), Number(0), q.rhs}, q.last,
-                       joint.before);
-    PivotEnds<Number> end = less_product({Number(0), Number(0), v.last, v.right, v.rhs},
-                                         v.left, joint.before);
-
-    const bool second = size_of(c2) > size_of(c1);
-    exchange_if(second, c1, c2);
-    exchange_if(second, low, top);
-    const bool third = size_of(c3) > size_of(c1);
-    exchange_if(third, c1, c3);
-    exchange_if(third, low, end);
-    lost = lost || is_lost_pivot(c1);
-    inverse = inverse_of(c1);
-    joint.behind = scaled(inverse, low);
-    a.upper = less_product(top, c2, joint.behind);
-    a.lower = less_product(end, c3, joint.behind);
-    return lost;
-}
-
-/* The unknowns between two neighbours whose surroundings `x` are known. */
-template <typename Number>
-__device__ __forceinline__ void
-substitute_joint(const PivotJoint<Number> &joint, const PivotAround<Number> &x,
-                 Number &before, Number &behind)
-{
-    behind = residual_of(joint.behind, x);
-    before = less_product(residual_of(joint.before, x), joint.next, behind);
-}
-
-/* The whole system as one group: left is its last row and right its first (their
- * entries are zero unless the system is periodic). */
-template <typename Number>
-__device__ __forceinline__ PivotState
-solve_group(const PivotGroup<Number> &group, Number &first, Number &last)
-{
-    Number a = group.upper.first + group.upper.right;
-    Number b = group.upper.last + group.upper.left;
-    Number c = group.lower.first + group.lower.right;
-    Number d = group.lower.last + group.lower.left;
-    Number r = group.upper.rhs, s = group.lower.rhs;
-    const bool lower = size_of(c) > size_of(a);
-
-    exchange_if(lower, a, c);
-    exchange_if(lower, b, d);
-    exchange_if(lower, r, s);
-    const Number inverse = inverse_of(a);
-    b = inverse * b;
-    r = inverse * r;
-    d = less_product(d, c, b);
-    last = inverse_of(d) * less_product(s, c, r);
-    first = less_product(r, b, last);
-    return is_lost_pivot(a) || is_lost_pivot(d) ? PIVOT_BAD
-           : size_of(d) >= 0                    ? PIVOT_FINE
-                                                : PIVOT_DOUBTFUL;
+    c.rhs[0] = x.first;
 }
 
 #endif

@@ -3,15 +3,16 @@
  * Leaf c of system s is a chunk, or a group from another tile. The groups c and c +
  * reach become one for reach = 1, 2, 4, ...: a binary tree whose shape depends on c
  * alone, so that a tile of a power of two leaves is a part of the tree of the whole
- * system, and a system has the same solution however it is cut. The block joins two
- * levels at a time, one lane a pair in shared memory and every other lane the pairs of
- * its warp by shuffles. On the way down each leaf goes its own way through the joints,
+ * system, and a system has the same solution however it is cut. A lane has the group of a
+ * leaf; warps join the groups of their lanes by themselves, and the first warp of a
+ * system those of warps. On the way down each leaf goes its own way through the joints,
  * and meets no other.
  */
 #ifndef PS_CUDA_PIVOTED_TREE_CUH
 #define PS_CUDA_PIVOTED_TREE_CUH
 
-#include "pivoted_rows.cuh"
+#include "cluster.cuh"
+#include "pivoted_joints.cuh"
 
 /* Words of a leaf: a group, or the joint with the group before it. */
 enum { PIVOT_GROUP_WORDS = 12 };
@@ -19,6 +20,7 @@ enum { PIVOT_GROUP_WORDS = 12 };
 /* What one launch does with its tiles. */
 enum PivotPass {
     PIVOT_SOLVE,  /* a tile holds whole systems */
+    PIVOT_MEET,   /* the tiles of a system are those of the blocks of a cluster */
     PIVOT_REDUCE, /* tiles become groups in the workspace */
     PIVOT_FINISH  /* x at the ends of all tiles is known */
 };
@@ -49,10 +51,9 @@ pivot_leaf_place(int leaf)
 
 template <typename Number> struct PivotTree {
     Number *data;
-    int stride;  /* leaves from one system to the next */
-    int leaves;  /* of a system in use, <= stride */
-    int systems; /* in use */
-    int *state;  /* PivotState of each system */
+    int stride; /* leaves from one system to the next */
+    int leaves; /* of a system in use, <= stride */
+    int *state; /* PivotState of each system */
 
     /* Leaf `leaf` as what is there: a group, a joint, or x in the first of a system. */
     template <typename Item> __device__ __forceinline__ Item &at(int leaf) const
@@ -66,33 +67,6 @@ template <typename Number> struct PivotTree {
         }
     }
 };
-
-/* Groups of a system that the levels below `level` leave. */
-__device__ __forceinline__ int
-groups_of(int leaves, int level)
-{
-    return (leaves + (1 << level) - 1) >> level;
-}
-
-/* q / pairs for 0 <= q < 2^16: the quotient of floats is off by less than 1/4 of the
- * distance to the next integer. */
-__device__ __forceinline__ int
-small_quotient(int q, int pairs)
-{
-    return static_cast<int>(
-        __fdividef(static_cast<float>(q) + 0.5f, static_cast<float>(pairs)));
-}
-
-template <typename Number>
-__device__ __forceinline__ PivotEnds<Number>
-next_lane(const PivotEnds<Number> &e)
-{
-    const int lane = threadIdx.x % 32 + 1;
-
-    return {shuffle(all_lanes, e.left, lane), shuffle(all_lanes, e.first, lane),
-            shuffle(all_lanes, e.last, lane), shuffle(all_lanes, e.right, lane),
-            shuffle(all_lanes, e.rhs, lane)};
-}
 
 /* The group of all leaves of a system: its x, and what is around it, takes the place of
  * the first leaf, or in PIVOT_REDUCE the group goes to the workspace. */
@@ -109,7 +83,7 @@ close_tree(const PivotTree<Number> &t, int system, const PivotGroup<Number> &g,
                                                                PIVOT_GROUP_WORDS) = g;
         return;
     }
-    if (o.pass == PIVOT_SOLVE) {
+    if (o.pass != PIVOT_FINISH) {
         t.tell(system, solve_group(g, x.first, x.last));
         x.left = x.last;
         x.right = x.first;
@@ -138,61 +112,48 @@ join_at(const PivotTree<Number> &t, int leaf, PivotGroup<Number> &a,
     return lost;
 }
 
-/* Join the groups of two levels, four by four: a lane two of them, then the first of two
- * lanes what both have. */
+/* Join the groups of lanes, one a lane: that of `rank` of `count` in the system that
+ * begins with leaf `base` is of `step` leaves. All lanes of a warp take part; those that
+ * are not `active` have no group. The group of all is that of rank 0. Returns whether a
+ * pivot was lost. */
 template <typename Number>
-__device__ __forceinline__ void
-join_levels(const PivotTree<Number> &t, int level, const PivotOutside<Number> &o)
+__device__ __forceinline__ bool
+join_lanes(const PivotTree<Number> &t, int base, int rank, int count, int step,
+           bool active, PivotGroup<Number> &g)
 {
-    using Group = PivotGroup<Number>;
-    const int groups = groups_of(t.leaves, level), lanes = (groups + 3) / 4 * 2;
-    const int size = 1 << level, self = threadIdx.x % 32;
+    bool lost = false;
 
-    for (int q = threadIdx.x; q - self < t.systems * lanes; q += blockDim.x) {
-        const int system = small_quotient(q, lanes), group = 2 * (q - system * lanes);
-        const int leaf = system * t.stride + (group << level);
-        const bool real = system < t.systems && group < groups;
-        const bool is_first = real && group % 4 == 0;
-        bool lost = false;
-        Group g = {};
+    for (int reach = 1; reach < count; reach *= 2) {
+        const bool is_second = active && (rank & (2 * reach - 1)) == reach;
+        const bool is_first = active && (rank & (2 * reach - 1)) == 0;
+        const int second = base + (rank + reach) * step;
 
-        if (real) {
-            g = t.template at<Group>(leaf);
+        if (is_second) {
+            t.template at<PivotGroup<Number>>(base + rank * step) = g;
         }
-        if (real && group + 1 < groups) {
-            lost = join_at(t, leaf + size, g, t.template at<Group>(leaf + size));
-        }
-        const Group next = {next_lane(g.upper), next_lane(g.lower)};
-        __syncwarp(); /* groups are read: joints take their places */
-        if (is_first && group + 2 < groups) {
-            lost = join_at(t, leaf + 2 * size, g, next) || lost;
-        }
-        if (lost) {
-            t.tell(system, PIVOT_BAD);
-        }
-        if (is_first && groups > 4) {
-            t.template at<Group>(leaf) = g;
-        }
-        else if (is_first) {
-            close_tree(t, system, g, o);
+        __syncwarp(); /* groups are written */
+        if (is_first && rank + reach < count) {
+            lost =
+                join_at(t, second, g, t.template at<PivotGroup<Number>>(second)) || lost;
         }
     }
+    return lost;
 }
 
-/* From leaves to joints and x of the whole systems, in PIVOT_REDUCE to the group of the
- * tile. */
-template <typename Number>
-__device__ __forceinline__ void
-pivot_tree(const PivotTree<Number> &t, const PivotOutside<Number> &o)
-{
-    int level = 0;
+/* Where the blocks of a cluster join the groups of their tiles, each for itself; the
+ * places are those of two rounds in turn. */
+template <typename Number> struct PivotMeeting {
+    PivotTree<Number> tree; /* a leaf a block */
+    Arrivals *arrivals;
+    int rank, round;
+};
 
-    do {
-        join_levels(t, level, o);
-        __syncthreads(); /* groups, and at last joints and x, are written */
-        level += 2;
-    } while (groups_of(t.leaves, level) > 1);
-}
+/* What a block tells the others; the length of a leaf at most. */
+template <typename Number> struct alignas(16) PivotMessage {
+    using word = uint4;
+    PivotEnds<Number> upper, lower;
+    int state;
+};
 
 /* The way down from a system to one of its leaves: x of its first and last row and
  * around them. */
@@ -220,6 +181,93 @@ pivot_path(const PivotTree<Number> &t, int system, int leaf)
         }
     }
     return x;
+}
+
+/* From the group of a tile, in the first lane of a warp, to x of the tile: blocks send
+ * each other their groups, and all do the same with them. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_meet(const PivotTree<Number> &t, const PivotMeeting<Number> &at,
+           PivotGroup<Number> &g, const PivotOutside<Number> &o)
+{
+    using Message = PivotMessage<Number>;
+    const int lane = threadIdx.x % 32, ranks = at.tree.leaves, turn = at.round & 1;
+    const bool active = lane < ranks;
+    Arrivals &arrivals = at.arrivals[turn];
+    PivotTree<Number> top = at.tree;
+
+    top.data += turn * pivot_leaf_place<Number>(ranks);
+    if (lane == 0) {
+        arrivals.expect(ranks * static_cast<unsigned>(sizeof(Message)));
+        t.template at<PivotGroup<Number>>(0) = g;
+    }
+    __syncwarp(); /* the group and the state are written */
+    if (active) {
+        const PivotGroup<Number> &own = t.template at<PivotGroup<Number>>(0);
+        const Message message = {own.upper, own.lower, t.state[0]};
+        send(&top.template at<Message>(at.rank), message, arrivals, lane);
+    }
+    arrivals.wait(at.round >> 1 & 1);
+    if (active) {
+        const Message &message = top.template at<Message>(lane);
+        g = {message.upper, message.lower};
+        t.tell(0, static_cast<PivotState>(message.state));
+    }
+    __syncwarp(); /* messages are read: joints take their places */
+    if (join_lanes(top, 0, lane, ranks, 1, active, g)) {
+        t.tell(0, PIVOT_BAD);
+    }
+    if (lane == 0) {
+        close_tree(top, 0, g, o);
+        t.template at<PivotAround<Number>>(0) = pivot_path(top, 0, at.rank);
+    }
+}
+
+/* From the groups of leaves to joints and x of the whole systems, in PIVOT_REDUCE to the
+ * group of the tile. The leaves of a system are lanes of one warp, or all threads of the
+ * block; all of the block take part. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_tree(const PivotTree<Number> &t, int system, int leaf, bool active,
+           PivotGroup<Number> &g, const PivotOutside<Number> &o,
+           const PivotMeeting<Number> &at)
+{
+    const int base = system * t.stride, lane = leaf % 32;
+
+    if (t.stride <= 32) {
+        if (join_lanes(t, base, leaf, t.leaves, 1, active, g)) {
+            t.tell(system, PIVOT_BAD);
+        }
+        if (active && leaf == 0) {
+            close_tree(t, system, g, o);
+        }
+        __syncwarp(); /* joints and x are written */
+        return;
+    }
+    const int warps = (t.leaves + 31) / 32;
+    if (join_lanes(t, leaf - lane, lane, min(t.leaves - leaf + lane, 32), 1, active, g)) {
+        t.tell(0, PIVOT_BAD);
+    }
+    if (lane == 0 && leaf > 0 && active) {
+        t.template at<PivotGroup<Number>>(leaf) = g;
+    }
+    __syncthreads(); /* the groups of warps are written */
+    if (leaf < 32) {
+        if (leaf > 0 && leaf < warps) {
+            g = t.template at<PivotGroup<Number>>(32 * leaf);
+        }
+        __syncwarp(); /* groups are read: joints take their places */
+        if (join_lanes(t, 0, leaf, warps, 32, leaf < warps, g)) {
+            t.tell(0, PIVOT_BAD);
+        }
+        if (o.pass == PIVOT_MEET) {
+            pivot_meet(t, at, g, o);
+        }
+        else if (leaf == 0) {
+            close_tree(t, 0, g, o);
+        }
+    }
+    __syncthreads(); /* joints and x are written */
 }
 
 #endif
