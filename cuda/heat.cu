@@ -2,12 +2,13 @@
  *
  * Steps follow each other on the stream; sweeps along lines of one constant matrix read
  * and write one word a node (heat_sweeps.h), others go through arrays (heat_varied.h).
- * Peaceman-Rachford moves 4 words a step, Douglas-Gunn 7 in 2-D and 9 in 3-D. Nothing
- * waits, unless the stages are to be timed.
+ * Peaceman-Rachford moves 4 words a step, Douglas-Gunn 7 in 2-D, and in 3-D 5 where
+ * the steps are those of heat_volume.h, or 9. Nothing waits, unless the stages are to be
+ * timed.
  */
 #include "backend.h"
 #include "heat_paper.h"
-#include "heat_run.h"
+#include "heat_volume.h"
 
 namespace {
 
@@ -43,9 +44,25 @@ step_peaceman_rachford(HeatRun<Real> &run, int64_t s, bool last)
                : status;
 }
 
+/* Its two kernels: along x, and with half of the work along y each, along z. */
 template <typename Real>
 ps_status
-step_douglas_gunn(HeatRun<Real> &run, int64_t s, bool last)
+step_volume(HeatRun<Real> &run, int64_t s, bool last)
+{
+    ps_status status = heat_volume_forward(run, s);
+
+    if (status == PS_OK) {
+        status = run.clock.made(PS_HEAT_STAGE_X, last);
+    }
+    if (status == PS_OK) {
+        status = heat_volume_backward(run, s);
+    }
+    return status == PS_OK ? run.clock.made(PS_HEAT_STAGE_Z, last) : status;
+}
+
+template <typename Real>
+ps_status
+step_stages(HeatRun<Real> &run, int64_t s, bool last)
 {
     ps_status status = heat_make_change<Real>(run.h, s, run.stream);
 
@@ -57,6 +74,16 @@ step_douglas_gunn(HeatRun<Real> &run, int64_t s, bool last)
 
         status = sweep(run, axis, s, run.h->w, sink, last);
     }
+    return status;
+}
+
+template <typename Real>
+ps_status
+step_douglas_gunn(HeatRun<Real> &run, int64_t s, bool last)
+{
+    const ps_status status =
+        run.is_volume ? step_volume(run, s, last) : step_stages(run, s, last);
+
     return status == PS_OK ? heat_set_sides<Real>(run.h, s + 1, true, run.stream)
                            : status;
 }
@@ -187,12 +214,13 @@ const char *
 kernel_of(const ps_heat *h)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
+    const bool is_volume = device != nullptr && heat_is_volume(h, device);
     bool on_chip = device != nullptr;
 
     if (h->kernels == PS_HEAT_KERNELS_PAPER) {
         return heat_paper_kernel(h);
     }
-    for (int axis = 0; on_chip && axis < h->axes; axis++) {
+    for (int axis = 0; on_chip && !is_volume && axis < h->axes; axis++) {
         on_chip = heat_is_on_chip(h, axis, device);
     }
     return on_chip ? "fused" : "partition";

@@ -32,24 +32,6 @@ template <typename Real> struct HeatColumnsShared {
     Arrivals arrivals[2];
 };
 
-/* All copies that this thread has started are those of one chunk. */
-__device__ __forceinline__ void
-end_of_chunk()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-/* The copies of the chunk before the last are there. */
-__device__ __forceinline__ void
-wait_for_chunk()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group 1;" ::: "memory");
-#endif
-}
-
 /* The block's part of a column, in what order it takes them. */
 template <typename Real> struct HeatColumnTile {
     int64_t plane, column, node; /* node of the sides, in the plane */
@@ -191,7 +173,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
     if (tile < last) {
         load_column<ROWS>(s, s.w, tile, start, keep);
     }
-    end_of_chunk();
+    copies_committed();
     if (line.groups > 1) {
         cluster_wait();
     }
@@ -212,8 +194,8 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
         else {
             let_next_kernel_in();
         }
-        end_of_chunk();
-        wait_for_chunk();
+        copies_committed();
+        copies_done_but<1>();
         const auto rhs = [&](int i) { return kept[i * HEAT_COLUMN_THREADS]; };
         shared.chunk[number][place] = is_edge ? chunk.template eliminate<true>(rhs, end)
                                               : chunk.template eliminate<false>(rhs, end);

@@ -182,4 +182,19 @@ heat_inflow(const HeatLine<Real> &line, const HeatShare<Real> &share, int group,
     return {own, first};
 }
 
+/* The same of a line that is one group, from its total. */
+template <typename Real>
+__device__ __forceinline__ HeatInflow<Real>
+heat_inflow_alone(const HeatLine<Real> &line, const HeatShare<Real> &share,
+                  const HeatPair<Real> &whole, const Real end[2])
+{
+    const Real first = line.u[0] * whole.x + line.u[1] * whole.u + line.u[2] * end[0] +
+                       line.u[3] * end[1];
+    const Real behind = line.y[0] * whole.x + line.y[1] * whole.u + line.y[2] * end[0] +
+                        line.y[3] * end[1];
+
+    return {{share.group_u * first, share.group_x * behind + share.group_both * first},
+            first};
+}
+
 #endif

@@ -8,21 +8,12 @@
 #ifndef PS_CUDA_HEAT_ROWS_CUH
 #define PS_CUDA_HEAT_ROWS_CUH
 
-#include "copy.cuh"
 #include "heat_line.cuh"
 #include "heat_sweeps.h"
 #include "launch.cuh"
+#include "tile_copy.cuh"
 
 enum { HEAT_STAGES = 2 };
-
-/* This thread's bulk stores are in memory. */
-__device__ __forceinline__ void
-stores_written()
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
-#endif
-}
 
 /* Where a line lies, in memory and on chip. */
 template <typename Real> struct HeatSpan {
@@ -65,7 +56,7 @@ template <typename Real> struct HeatSpan {
         }
     }
 
-    __device__ __forceinline__ void store(int lane) const
+    __device__ __forceinline__ void store(int lane, bool stays) const
     {
         if (!has_bulk) {
             for (int i = lane; i < rows; i += 32) {
@@ -74,7 +65,14 @@ template <typename Real> struct HeatSpan {
             return;
         }
         if (lane == 0 && body > 0) {
-            store_bulk(memory + head, chip + head, body * static_cast<int>(sizeof(Real)));
+            const int bytes = body * static_cast<int>(sizeof(Real));
+
+            if (stays) {
+                store_bulk_to_stay(memory + head, chip + head, bytes);
+            }
+            else {
+                store_bulk(memory + head, chip + head, bytes);
+            }
             commit_stores();
         }
         for (int i = lane; i < rows - body; i += 32) {
@@ -202,6 +200,7 @@ __launch_bounds__(THREADS, BLOCKS)
             shared.total[group] = whole;
         }
         __syncthreads();
+        const bool stays = cursor.j >= s.lines[0] - s.kept;
         cursor.advance();
         if (is_copier && cursor.is_there()) {
             const int next = (round + 1) % HEAT_STAGES;
@@ -233,7 +232,7 @@ __launch_bounds__(THREADS, BLOCKS)
         bulk_fence();
         __syncthreads();
         if (is_copier) {
-            span.store(lane);
+            span.store(lane, stays);
         }
     }
     if (is_copier && lane == 0) {

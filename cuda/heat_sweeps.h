@@ -1,7 +1,8 @@
 /* heat_sweeps.h - sweeps along lines of one constant matrix: 2 words a node.
  *
- * heat_rows.cuh has lines along x, heat_columns.cuh those along y and z; one module a
- * dtype, heat_f32.cu and heat_f64.cu. Real is float or double.
+ * heat_rows.cuh has lines along x, heat_columns.cuh those along y and z that heat_teams.h
+ * does not take; one module a dtype, heat_f32.cu and heat_f64.cu. Real is float or
+ * double.
  */
 #ifndef PS_CUDA_HEAT_SWEEPS_H
 #define PS_CUDA_HEAT_SWEEPS_H
@@ -30,9 +31,11 @@ typedef enum {
 
 /* Lines along x: line (j, k), 0 <= j < lines[0], 0 <= k < lines[1], has its first
  * unknown at w + j pitch[0] + k pitch[1] and node j + k side of the ends. `added` is
- * added to w before, node by node from where w begins; HEAT_TWICE or HEAT_PLAIN. */
+ * added to w before, node by node from where w begins; HEAT_TWICE or HEAT_PLAIN. The last
+ * `kept` lines j stay in the second-level cache for the next sweep. */
 template <typename Real> struct HeatRows {
     Real *w;
+    int64_t kept;
     int64_t rows, lines[2], pitch[2], side;
     HeatValues<Real> end[2], added;
     ps_cuda_heat_sink sink;

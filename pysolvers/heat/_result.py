@@ -41,7 +41,8 @@ class HeatResult:
         Why the last run ended.
     seconds : dict of str to float
         Time spent in the stages of the steps. On a device only if `HeatADI` was asked to
-        measure it.
+        measure it; large fields of three axes are stepped in two stages there, *x* with the
+        right side, *z*, and half of the work along y in each.
     backend, kernel : str
         Backend, and its instruction set or kernels.
     threads : int

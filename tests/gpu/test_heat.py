@@ -88,6 +88,26 @@ def test_long_lines(shape, r):
     assert_near(here.step(10), there.step(10))
 
 
+# Enough columns for teams of blocks along y: panels, groups and chunks that are whole and not.
+TEAMS = [
+    ((4096, 1540), np.float64, 1.0),
+    ((4096, 1540), np.float64, 3000.0),
+    ((3000, 2116), np.float64, 30.0),
+    ((8192, 1540), np.float32, 1.0),
+    ((8192, 1540), np.float32, 100.0),
+]
+
+
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize(("shape", "dtype", "r"), TEAMS, ids=str)
+def test_many_long_columns(shape, dtype, r, sides):
+    here, there = pair(shape, r, boundary=sides_of(sides, 2), dtype=dtype)
+
+    # What is kept between half steps is as large as r times the field.
+    tolerance = 1e-12 if dtype == np.float64 else 1e-6 * max(r, 10.0)
+    assert_near(here.step(3), there.step(3), tolerance)
+
+
 @pytest.mark.parametrize("shape", [(1024, 1024), (1000, 1300)], ids=str)
 def test_float32_stays_near_the_cpu(shape):
     y, x = np.ix_(*(np.linspace(0, 1, n) for n in shape))
@@ -120,6 +140,47 @@ def test_three_axes(shape, sides):
     here, there = pair(shape, boundary=sides_of(sides, 3))
 
     assert_near(here.step(20), there.step(20))
+
+
+# Wide and deep enough for two kernels a step: tiles that are whole and not, halves that differ.
+VOLUMES = [(352, 4, 352), (349, 37, 360), (512, 9, 512), (347, 6, 540), (1000, 5, 340)]
+
+
+@pytest.mark.parametrize("shape", VOLUMES, ids=str)
+@pytest.mark.parametrize("sides", SIDES)
+def test_large_fields_of_three_axes(shape, sides):
+    here, there = pair(shape, 37.3, boundary=sides_of(sides, 3))
+
+    assert_near(here.step(4), there.step(4))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("r", [0.1, 1000.0])
+def test_large_fields_with_source_and_moving_sides(r, dtype):
+    boundary = {
+        "x-": Robin(0.5, lambda t: np.cos(t / r)),
+        "x+": Dirichlet(lambda t: np.sin(t / r)),
+        "y-": Dirichlet(lambda t: t / r),
+        "y+": Neumann(lambda t: 0.01 * t / r),
+        "z": Robin(0.3, lambda t: t / r),
+    }
+    shape = (352, 11, 356)
+    source = 1e-3 / r * np.random.default_rng(4).random(shape)
+    here, there = pair(shape, r, boundary=boundary, source=source, dtype=dtype)
+
+    assert_near(here.step(8), there.step(8), 1e-12 if dtype == np.float64 else 1e-5)
+
+
+@pytest.mark.parametrize("shape", [(360, 9, 1000), (1024, 6, 344)], ids=str)
+def test_large_fields_in_float32(shape):
+    z, y, x = np.ix_(*(np.linspace(0, 1, n) for n in shape))
+    start = 1 + np.sin(9 * x) * np.cos(7 * y) * np.cos(5 * z)
+    here, there = pair(shape, 100.0, initial=start, boundary=Neumann(0.0), dtype=np.float32)
+
+    here.step(50)
+    there.step(50)
+
+    assert np.linalg.norm(here.u - there.u) < 3e-6 * np.linalg.norm(there.u)
 
 
 @pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn"])
@@ -194,6 +255,13 @@ def test_stages_are_measured_when_asked_for():
     assert timed.seconds["x"] > 0
     assert timed.seconds["y"] > 0
     assert timed.backend == "cuda"
+
+
+def test_stages_of_large_fields_are_two():
+    timed = HeatADI((352, 5, 352), 0.1, 0.1, device="cuda", timed=True).step(3).result()
+
+    assert {stage for stage, time in timed.seconds.items() if time > 0} >= {"x", "z"}
+    assert timed.seconds["y"] == 0
 
 
 def test_restart_on_the_device_is_exact(tmp_path):

@@ -68,6 +68,16 @@ def test_tiles_that_are_claimed(rng, shared):
     check([a[:1] for a in operands], x[:1], 1)
 
 
+@pytest.mark.parametrize("rows", [64, 512, 4200, 20000], ids=["units", "apart", "cluster", "parts"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_tiles_of_pivoted_systems(rng, dtype, rows):
+    operands = batch(oracle.dominant, rng, rows, 1, dtype)
+
+    x = pysolvers.solve_tridiagonal(*operands, method="pivoted", device="cuda")
+
+    check(operands, x, 1)
+
+
 @pytest.mark.parametrize("variant", [1, 2, 3, 4])
 def test_mapping_of_pcr(rng, variant):
     for rows in ROWS:
@@ -202,6 +212,26 @@ def test_heat_on_long_lines(rng, shape):
     device, host = (pysolvers.HeatADI(shape, 1.0, 3.0, device=d, **options) for d in BOTH)
 
     np.testing.assert_allclose(device.step(2).u, host.step(2).u, rtol=0, atol=1e-12)
+
+
+def test_heat_by_teams_of_blocks(rng):
+    shape = (520, 8484)
+    boundary = {"x": pysolvers.Dirichlet(0.3), "y": pysolvers.Robin(1.0, 0.2)}
+    options = {"boundary": boundary, "initial": rng.random(shape)}
+    device, host = (pysolvers.HeatADI(shape, 1.0, 3.0, device=d, **options) for d in BOTH)
+
+    np.testing.assert_allclose(device.step(1).u, host.step(1).u, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_heat_in_two_kernels_a_step(rng, dtype):
+    shape = (347, 10, 360)
+    boundary = {"x": pysolvers.Neumann(0.1), "y": pysolvers.Dirichlet(lambda t: t), "z": "periodic"}
+    options = {"boundary": boundary, "initial": rng.random(shape), "dtype": dtype}
+    device, host = (pysolvers.HeatADI(shape, 1.0, 3.0, device=d, **options) for d in BOTH)
+
+    tolerance = 100 * oracle.eps(dtype)
+    np.testing.assert_allclose(device.step(1).u, host.step(1).u, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("mapping", ["C1", "C2", "C3", "C4"])

@@ -1,0 +1,300 @@
+/* heat_backward.cuh - the second half of a step in three dimensions: 3 words a node.
+ *
+ * Lines along y are solved from the middle row outwards, as heat_twist.h has it, and each
+ * row of nodes in a plane of x and z is the right side of the lines along z, whose
+ * solution is added to t. A cluster has HEAT_SIDE columns of nodes along z, side by side,
+ * and goes along y; a thread has a chunk of a column. The next rows are on their way to
+ * shared memory, while the chunks of a column meet, and then the blocks.
+ */
+#ifndef PS_CUDA_HEAT_BACKWARD_CUH
+#define PS_CUDA_HEAT_BACKWARD_CUH
+
+#include <cstring>
+
+#include "cluster.cuh"
+#include "heat_line.cuh"
+#include "heat_sweeps.h"
+#include "heat_twist.h"
+#include "launch.cuh"
+
+enum { HEAT_SIDE = 16, HEAT_SIDE_THREADS = HEAT_CHUNKS * HEAT_SIDE };
+enum { HEAT_SIDE_ROWS = 8, HEAT_SIDE_BLOCKS = 8, HEAT_AHEAD = 3 };
+
+/* Node (i, j, k) of the unknowns lies at w[k plane + j pitch + i] for x of begin <= i <
+ * end, and so in t, i being less than `nodes` in all; node i + j pitch of the values at
+ * the ends of z. */
+template <typename Real> struct HeatBackward {
+    const Real *w;
+    Real *t;
+    int64_t plane, pitch, nodes, begin, end, tiles;
+    HeatValues<Real> side[2];
+    const HeatTwist<Real> *twist;
+};
+
+template <typename Real> struct HeatSum {
+    using word = std::conditional_t<sizeof(Real) == 4, uint32_t, uint64_t>;
+    HeatPair<Real> pair;
+};
+
+/* Where the chunks of a block meet, and its cluster's blocks, by turns. */
+template <typename Real> struct HeatBackwardShared {
+    HeatPair<Real> chunk[HEAT_CHUNKS][HEAT_SIDE + 1];
+    HeatSum<Real> total[2][HEAT_SIDE_BLOCKS][HEAT_SIDE];
+    Real first[HEAT_SIDE];
+    Arrivals arrivals[2];
+};
+
+/* Where a thread is: chunk `number` of its block, whose first place is row `start`, in
+ * column `place` of the block; its columns of the values at the ends, and `met`, that of
+ * its warp when the chunks meet. */
+template <typename Real> struct HeatSeat {
+    int place, number, block, start, pads;
+    unsigned half;
+    int64_t tile, column, own, met;
+    bool is_inside;
+
+    __device__ __forceinline__ HeatSeat(const HeatLine<Real> &line,
+                                        const HeatBackward<Real> &s)
+        : place(threadIdx.x % HEAT_SIDE), number(threadIdx.x / HEAT_SIDE),
+          block(line.groups > 1 ? static_cast<int>(rank_in_cluster()) : 0),
+          start((block * HEAT_CHUNKS + number) * HEAT_SIDE_ROWS - line.pads)
+    {
+        const unsigned cluster = blockIdx.x / static_cast<unsigned>(line.groups);
+
+        half = cluster / static_cast<unsigned>(s.tiles);
+        tile = (cluster - half * s.tiles) * HEAT_SIDE;
+        column = tile + place;
+        own = min(column, s.end - 1);
+        met = min(tile + threadIdx.x / 32, s.end - 1);
+        is_inside = column >= s.begin && column < s.end;
+        pads = min(max(-start, 0), static_cast<int>(HEAT_SIDE_ROWS));
+    }
+};
+
+/* What a step along y takes: the values at the ends of z, of the thread's column and of
+ * the warp's, and of y. */
+template <typename Real> struct HeatNext {
+    Real own[2], met[2];
+    HeatRung<Real> rung;
+
+    __device__ __forceinline__ HeatNext(const HeatBackward<Real> &s,
+                                        const HeatSeat<Real> &seat, int j)
+        : own{s.side[0].at(seat.own + j * s.pitch), s.side[1].at(seat.own + j * s.pitch)},
+          met{s.side[0].at(seat.met + j * s.pitch), s.side[1].at(seat.met + j * s.pitch)},
+          rung(s.twist->rung[j])
+    {
+    }
+};
+
+/* The chunks of the columns meet, in round n: warp w has column w. */
+template <typename Real>
+__device__ __forceinline__ void
+meet_in_cluster(const HeatLine<Real> &line, const HeatShare<Real> &share,
+                HeatBackwardShared<Real> &shared, int block, int n, const Real end[2])
+{
+    const int lane = threadIdx.x % 32, column = threadIdx.x / 32, turn = n & 1;
+    HeatGroup<Real> rows = {line, lane, block};
+    const HeatPair<Real> whole = rows.scan(shared.chunk[lane][column]);
+
+    if (line.groups > 1) {
+        if (lane < line.groups) {
+            send(&shared.total[turn][block][column], HeatSum<Real>{whole},
+                 shared.arrivals[turn], static_cast<unsigned>(lane));
+        }
+        shared.arrivals[turn].wait(n / 2 & 1);
+    }
+    const HeatInflow<Real> from = heat_inflow(
+        line, share, block,
+        [&](int g) {
+            return line.groups > 1 ? shared.total[turn][g][column].pair : whole;
+        },
+        end);
+
+    shared.chunk[lane][column] = share.into_chunk(rows.in, from.group);
+    if (lane == 0) {
+        shared.first[column] = from.first;
+    }
+}
+
+/* How the rows of the chunks of a warp come: 16 bytes a lane, `passes` times. */
+template <typename Real> struct HeatBatch {
+    static constexpr int words = 16 / sizeof(Real), pieces = HEAT_SIDE / words;
+    static constexpr int chunks = 32 / HEAT_SIDE, rows = 32 / pieces / chunks;
+    static constexpr int passes = HEAT_SIDE_ROWS / rows;
+    static constexpr int stage = HEAT_SIDE_ROWS * HEAT_SIDE_THREADS; /* of a field */
+    const HeatBackward<Real> &s;
+    HeatWay way;
+    Real *keep;
+    int64_t from; /* of the lane's first row in the fields */
+    int to, pads; /* of it on chip; rows of the chunk that hold none */
+
+    __device__ __forceinline__ HeatBatch(const HeatBackward<Real> &of,
+                                         const HeatWay &along, const HeatSeat<Real> &seat,
+                                         int line_pads, char *memory)
+        : s(of), way(along), keep(reinterpret_cast<Real *>(memory))
+    {
+        const int lane = threadIdx.x % 32, piece = lane % pieces, row = lane / pieces;
+        const int number = threadIdx.x / 32 * chunks + row % chunks, first = row / chunks;
+        const int start =
+            (seat.block * HEAT_CHUNKS + number) * HEAT_SIDE_ROWS - line_pads + first;
+        const int64_t column = seat.tile + piece * words;
+
+        from = start * s.plane + column;
+        to = first * HEAT_SIDE_THREADS + number * HEAT_SIDE + piece * words;
+        pads = column < s.nodes ? -start : HEAT_SIDE_ROWS;
+    }
+
+    /* Row n from the middle. */
+    __device__ __forceinline__ int row(int n) const
+    {
+        return way.row(way.count - 1 - n);
+    }
+
+    /* w of the thread's chunk in row n, and `stage` words further t. */
+    __device__ __forceinline__ const Real *chunk(int n) const
+    {
+        return keep + n % HEAT_AHEAD * 2 * stage + threadIdx.x;
+    }
+
+    /* Row n, if there is one, by all lanes. */
+    __device__ __forceinline__ void bring(int n) const
+    {
+        if (n < way.count) {
+            Real *const place = keep + n % HEAT_AHEAD * 2 * stage + to;
+            const int64_t at = from + row(n) * s.pitch;
+
+            bring_rows(place, s.w + at);
+            bring_rows(place + stage, s.t + at);
+        }
+        copies_committed();
+    }
+
+  private:
+    __device__ __forceinline__ void bring_rows(Real *place, const Real *field) const
+    {
+        const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
+
+#pragma unroll
+        for (int e = 0; e < passes; e++) {
+            if (e * rows >= pads) {
+                copy_async_of_line<16>(place + e * rows * HEAT_SIDE_THREADS,
+                                       row_at(field, e * rows, plane));
+            }
+        }
+    }
+};
+
+/* The solution along z is added to t, from `pads` on; kept is what t was. */
+template <bool EDGE, typename Real, int ROWS>
+__device__ __forceinline__ void
+add_chunk(HeatChunk<Real, ROWS> &chunk, const HeatPair<Real> &in, const Real *kept,
+          Real *t, uint32_t plane, int pads)
+{
+    chunk.template substitute<EDGE>(in, [&](int i, Real x) {
+        if (!EDGE || i >= pads) {
+            *row_at(t, i, plane) = kept[i * HEAT_SIDE_THREADS] + x;
+        }
+    });
+}
+
+/* x of the other half's middle row, of the thread's chunk. */
+template <typename Real, int ROWS>
+__device__ __forceinline__ void
+start_in_middle(const HeatBackward<Real> &s, unsigned half, int64_t from, int pads,
+                Real (&x)[ROWS])
+{
+    const HeatTwist<Real> &twist = *s.twist;
+    const Real *const w = s.w + from + (twist.half - 1) * s.pitch;
+
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        const int64_t at = i * s.plane;
+
+        x[i] = i < pads ? Real(0)
+                        : twist.middle[half][0] * w[at] +
+                              twist.middle[half][1] * w[at + s.pitch];
+    }
+}
+
+template <typename Real>
+__global__ void
+__launch_bounds__(HEAT_SIDE_THREADS, 1)
+    heat_backward_kernel(const __grid_constant__ HeatLine<Real> line,
+                         const __grid_constant__ HeatBackward<Real> s)
+{
+    extern __shared__ __align__(16) char memory[];
+    __shared__ HeatBackwardShared<Real> shared;
+    const HeatSeat<Real> seat(line, s);
+    const bool is_first = seat.block == 0, is_last = seat.block == line.groups - 1;
+    const int lane = threadIdx.x % 32, pads = seat.is_inside ? seat.pads : HEAT_SIDE_ROWS;
+    const bool is_edge =
+        __any_sync(all_lanes, (is_first && seat.number <= line.first_chunk) || pads > 0);
+    const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
+    const int64_t from = seat.start * s.plane + seat.column;
+    HeatChunk<Real, HEAT_SIDE_ROWS> chunk = {line, seat.pads,
+                                             is_first && seat.number == line.first_chunk,
+                                             is_last && seat.number == HEAT_CHUNKS - 1};
+    Real x[HEAT_SIDE_ROWS];
+
+    if (line.groups > 1) {
+        if (threadIdx.x < 2) {
+            shared.arrivals[threadIdx.x].init(1);
+        }
+        cluster_arrive();
+    }
+    wait_for_last_kernel();
+    const HeatShare<Real> share(*line.table, lane, seat.block);
+    const HeatBatch<Real> batch(s, HeatWay(*s.twist, seat.half), seat, line.pads, memory);
+    const int rows = batch.way.count;
+
+    for (int n = 0; n < HEAT_AHEAD - 1; n++) {
+        batch.bring(n);
+    }
+    start_in_middle(s, seat.half, from, pads, x);
+    HeatNext<Real> next(s, seat, batch.row(0));
+    if (line.groups > 1) {
+        cluster_wait();
+    }
+    for (int n = 0; n < rows; n++) {
+        const HeatNext<Real> now = next;
+        const Real *const w = batch.chunk(n), *const old = w + batch.stage;
+        Real *const t = s.t + from + batch.row(n) * s.pitch;
+
+        if (threadIdx.x == 0 && line.groups > 1) {
+            shared.arrivals[n & 1].expect(line.groups * HEAT_SIDE *
+                                          static_cast<int>(sizeof(HeatPair<Real>)));
+        }
+        __syncwarp();
+        batch.bring(n + HEAT_AHEAD - 1);
+        next = HeatNext<Real>(s, seat, batch.row(min(n + 1, rows - 1)));
+        copies_done_but<HEAT_AHEAD - 1>();
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < HEAT_SIDE_ROWS; i++) {
+            x[i] = fma(now.rung.next, x[i], now.rung.own * w[i * HEAT_SIDE_THREADS]);
+        }
+        const auto rhs = [&](int i) { return x[i]; };
+        shared.chunk[seat.number][seat.place] =
+            is_edge ? chunk.template eliminate<true>(rhs, now.own)
+                    : chunk.template eliminate<false>(rhs, now.own);
+        __syncthreads();
+        meet_in_cluster(line, share, shared, seat.block, n, now.met);
+        __syncthreads();
+        HeatPair<Real> in = shared.chunk[seat.number][seat.place];
+
+        if (chunk.has_first && chunk.pads > 0) {
+            in.u = shared.first[seat.place];
+        }
+        if (n == rows - 1) {
+            let_next_kernel_in();
+        }
+        if (is_edge) {
+            add_chunk<true>(chunk, in, old, t, plane, pads);
+        }
+        else {
+            add_chunk<false>(chunk, in, old, t, plane, pads);
+        }
+    }
+}
+
+#endif
