@@ -135,28 +135,38 @@ low_end(const Sweep<Real> &s, const Values &values, int32_t l, const Link<Real> 
     return fma(upper, next.d, right) * quick_reciprocal(p);
 }
 
-/* P at interface p of a steady line. */
+/* What the predictions on a steady line have in common. */
+template <typename Real> struct LineStep {
+    int32_t shift;
+    Real part, diffusion;
+};
+
+template <typename Real>
+__device__ __forceinline__ LineStep<Real>
+line_step(const LineNumbers<Real> &line)
+{
+    return {static_cast<int32_t>(line.at(LINE_SHIFT)), line.at(LINE_PART),
+            line.at(LINE_DIFFUSION)};
+}
+
+/* P at interface p of a steady line, from U there and beside it. */
 template <typename Real, typename Values>
 __device__ __forceinline__ Real
 steady_prediction(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l,
-                  const LineNumbers<Real> &line)
+                  const Real (&u)[3], const LineStep<Real> &line)
 {
-    Real u[3];
-
-    values.get(p - 1, u);
     if (s.scheme == PS_GCEIDD_MU) {
         return earlier_prediction(s, p, l, u[1]);
     }
-    const int32_t shift = static_cast<int32_t>(line.at(LINE_SHIFT)), k = p + shift;
-    const Real part = line.at(LINE_PART), up = u[2] - u[1], down = u[1] - u[0];
-    const Real diffused = up - down;
-    const Real foot = shift == -1             ? fma(part, down, u[0])
-                      : shift == 0            ? fma(part, up, u[1])
-                      : k >= 0 && k < s.cells ? value_between(values, k, part)
+    const int32_t k = p + line.shift;
+    const Real up = u[2] - u[1], down = u[1] - u[0], diffused = up - down;
+    const Real foot = line.shift == -1        ? fma(line.part, down, u[0])
+                      : line.shift == 0       ? fma(line.part, up, u[1])
+                      : k >= 0 && k < s.cells ? value_between(values, k, line.part)
                                               : foot_value(s, values, p, l);
     const Real moved = s.terms == 0 ? foot : foot + source_at(s, p, l);
 
-    return fma(line.at(LINE_DIFFUSION), diffused, moved);
+    return fma(line.diffusion, diffused, moved);
 }
 
 /* make(k) for the rows of a strip, k < rows <= MOST, or BACK from the last; without
@@ -209,23 +219,43 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
         }
     }
 
-    /* Tell what is known behind the strip, and in front of the block's first. */
+    /* Tell what is known behind the strip, and in front of the block's first. All that
+     * both read is asked for before anything waits. */
     template <typename Values>
     __device__ __forceinline__ void
     predict(const Sweep<Real> &s, const Values &values, const StripSeat &seat, int32_t l,
-            const LineNumbers<Real> &line, const StripMeeting<Real> &meeting)
+            const LineNumbers<Real> &numbers, const StripMeeting<Real> &meeting)
     {
+        const bool ends = seat.is_there && !seat.is_last;
+        const bool begins = seat.warp == 0 && seat.strip > 0;
+        Real behind[3] = {}, front[3] = {};
+
+        if (STEADY && ends) {
+            values.get(seat.end - 1, behind);
+        }
+        if (STEADY && begins) {
+            values.get(seat.begin - 1, front);
+        }
+        const LineStep<Real> line = STEADY ? line_step(numbers) : LineStep<Real>();
+
         end = {};
+        if (ends) {
+            end.d = STEADY ? steady_prediction(s, values, seat.end, l, behind, line)
+                           : prediction(s, values, seat.end, l);
+        }
+        else if (seat.is_there) {
+            end = high_end<Real, STEADY>(s, values, l);
+        }
         if (seat.is_there) {
-            end = seat.is_last
-                      ? high_end<Real, STEADY>(s, values, l)
-                      : Link<Real>{at_interface(s, values, seat.end, l, line), Real(0)};
             meeting.known[seat.warp + 1][seat.lane] = end.d;
         }
-        if (seat.warp == 0 && (STEADY || seat.strip > 0 || !s.low.neumann)) {
+        if (begins) {
             meeting.known[0][seat.lane] =
-                seat.strip > 0 ? at_interface(s, values, seat.begin, l, line)
-                               : s.low.at(l);
+                STEADY ? steady_prediction(s, values, seat.begin, l, front, line)
+                       : prediction(s, values, seat.begin, l);
+        }
+        else if (seat.warp == 0 && (STEADY || !s.low.neumann)) {
+            meeting.known[0][seat.lane] = s.low.at(l);
         }
     }
 
@@ -287,16 +317,6 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     }
 
   private:
-    template <typename Values>
-    __device__ __forceinline__ Real at_interface(const Sweep<Real> &s,
-                                                 const Values &values, int32_t p,
-                                                 int32_t l,
-                                                 const LineNumbers<Real> &line) const
-    {
-        return STEADY ? steady_prediction(s, values, p, l, line)
-                      : prediction(s, values, p, l);
-    }
-
     /* Of row p; `behind` moves on to the point before it. */
     __device__ __forceinline__ Link<Real> link(const Sweep<Real> &s, int32_t p, int32_t l,
                                                Flow<Real> &behind, Real right) const
@@ -312,16 +332,14 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     }
 };
 
-/* From predictions that all warps know to V in strip.d, all but the corrections. Returns
- * V in front. */
+/* From an eliminated strip and predictions that all warps know to V in strip.d, all but
+ * the corrections. Returns V in front. */
 template <typename Real, int MOST, bool STEADY, bool FEET, typename Values>
 __device__ __forceinline__ Real
 solve_strip(Strip<Real, MOST, STEADY, FEET> &strip, const Sweep<Real> &s,
             const StripSeat &seat, int32_t l, const Values &values,
             const StripMeeting<Real> &meeting)
 {
-    strip.eliminate(s, seat, l, meeting);
-
     const bool open = !STEADY && seat.strip == 0 && s.low.neumann;
     const Real front =
         open ? low_end(s, values, l, strip.next) : meeting.known[seat.warp][seat.lane];

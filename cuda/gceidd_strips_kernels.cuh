@@ -52,6 +52,7 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
     strip.predict(s, values, seat, l, line, meeting);
     copies_done();
     __syncthreads();
+    strip.eliminate(s, seat, l, meeting);
 
     const Real front = solve_strip(strip, s, seat, l, values, meeting);
 
@@ -136,35 +137,38 @@ struct TileSpot {
         last = s.interface(min(first_strip + t.own, s.strips));
     }
 
-    /* move(inside, at) for all elements from `low` to `end` of all lines, `at` in the
-     * field; neighbouring lanes have neighbouring nodes. */
-    template <typename Real, typename Move>
+    /* move(inside, outside) for all elements from `low` to `end` of all lines, in a tile
+     * and in a field; neighbouring lanes have neighbouring nodes. */
+    template <typename Real, typename Outside, typename Move>
     __device__ __forceinline__ void each(const Sweep<Real> &s, const StripTiles &t,
-                                         int32_t end, const Move &move) const
+                                         int32_t end, Real *tile, Outside *field,
+                                         const Move &move) const
     {
         constexpr int32_t batch = 4;
         const int32_t warp = static_cast<int32_t>(threadIdx.x) / warp_lanes;
         const int32_t lane = static_cast<int32_t>(threadIdx.x) % warp_lanes;
         const int32_t warps = static_cast<int32_t>(blockDim.x) / warp_lanes;
-        const int64_t step = warps * static_cast<int64_t>(s.across);
-        int64_t at = s.node(low + lane, first_line + warp);
-
         const int32_t left = end - low - lane;
+        const int64_t across = warps * static_cast<int64_t>(s.across);
+        Real *inside = tile + warp * t.pitch + lane;
+        Outside *outside = field + s.node(low + lane, first_line + warp);
 
 #pragma unroll 1
-        for (int32_t i = warp; i < lines; i += warps, at += step) {
-            const int32_t inside = i * t.pitch + lane;
+        for (int32_t i = warp; i < lines;
+             i += warps, inside += warps * t.pitch, outside += across) {
+            Real *in = inside;
+            Outside *out = outside;
 
 #pragma unroll 1
-            for (int32_t first = 0; first <= left; first += batch * warp_lanes) {
+            for (int32_t rest = left; rest >= 0; rest -= batch * warp_lanes) {
 #pragma unroll
                 for (int32_t k = 0; k < batch; k++) {
-                    const int32_t on = first + k * warp_lanes;
-
-                    if (on <= left) {
-                        move(inside + on, at + on);
+                    if (k * warp_lanes <= rest) {
+                        move(in + k * warp_lanes, out + k * warp_lanes);
                     }
                 }
+                in += batch * warp_lanes;
+                out += batch * warp_lanes;
             }
         }
     }
@@ -184,16 +188,17 @@ fetch_tile(const Sweep<Real> &s, const StripTiles &t, const Real *table,
         fetch_table<Real, MOST>(table, s.lines, min(spot.first_line + lane, s.lines - 1),
                                 to);
     }
-    spot.each(s, t, spot.high, [&](int32_t inside, int64_t at) {
-        copy_async<sizeof(Real)>(tile + inside, s.u + at);
+    spot.each(s, t, spot.high, tile, s.u, [](Real *inside, const Real *outside) {
+        copy_async<sizeof(Real)>(inside, outside);
     });
 }
 
-/* Solve the strips of a tile in place. */
-template <typename Real, int MOST, bool STEADY, bool FEET>
+/* Solve the strips of a tile in place. fetch() starts what may wait until warps do no
+ * longer wait for each other. */
+template <typename Real, int MOST, bool STEADY, bool FEET, typename Fetch>
 __device__ __forceinline__ void
 solve_tile(const Sweep<Real> &s, const StripTiles &t, const TileSpot &spot,
-           const StripMeeting<Real> &meeting, Real *tile)
+           const StripMeeting<Real> &meeting, Real *tile, const Fetch &fetch)
 {
     const StripSeat seat(s, spot.first_strip, t.own);
     const int32_t l = min(spot.first_line + seat.lane, s.lines - 1);
@@ -205,11 +210,13 @@ solve_tile(const Sweep<Real> &s, const StripTiles &t, const TileSpot &spot,
     const LineNumbers<Real> line = {&meeting.line[0][seat.lane], warp_lanes};
 
     strip.predict(s, values, seat, l, line, meeting);
+    strip.eliminate(s, seat, l, meeting);
     __syncthreads();
 
     const Real front = solve_strip(strip, s, seat, l, values, meeting);
 
     __syncthreads();
+    fetch();
     if (seat.is_owner && s.is_swept(l) && seat.lane < spot.lines) {
         Real *const to = own + (seat.end - spot.low);
 
@@ -236,33 +243,34 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
     StripMeeting<Real> meeting(shared, warps);
     Lanes32<Real> *now = meeting.line, *later = now + table_rows + t.pitch;
     int32_t number = static_cast<int32_t>(blockIdx.x);
-
-    wait_for_last_kernel();
-    if (*s.grown < s.step) {
-        return;
-    }
     TileSpot spot(s, t, number);
 
+    wait_for_last_kernel();
     fetch_tile<Real, MOST, STEADY>(s, t, table, spot, now);
+    if (*s.grown < s.step) {
+        copies_done();
+        return;
+    }
     for (; number < tiles; number += step) {
         TileSpot next = spot;
+        const auto fetch_next = [&] {
+            if (number + step < tiles) {
+                next = TileSpot(s, t, number + step);
+                fetch_tile<Real, MOST, STEADY>(s, t, table, next, later);
+            }
+            else {
+                let_next_kernel_in();
+            }
+        };
+        Real *const tile = now[table_rows];
 
         copies_done();
         __syncthreads();
-        if (number + step < tiles) {
-            next = TileSpot(s, t, number + step);
-            fetch_tile<Real, MOST, STEADY>(s, t, table, next, later);
-        }
-        else {
-            let_next_kernel_in();
-        }
-        Real *const tile = now[table_rows];
-
         meeting.line = now;
-        solve_tile<Real, MOST, STEADY, FEET>(s, t, spot, meeting, tile);
+        solve_tile<Real, MOST, STEADY, FEET>(s, t, spot, meeting, tile, fetch_next);
         __syncthreads();
-        spot.each(s, t, spot.last,
-                  [&](int32_t inside, int64_t at) { s.v[at] = tile[inside]; });
+        spot.each(s, t, spot.last, tile, s.v,
+                  [](const Real *inside, Real *outside) { *outside = *inside; });
 
         Lanes32<Real> *const free = now;
 

@@ -1,5 +1,5 @@
-/* relax_copy.cuh - asynchronous copies in groups, of words that only their own thread
- * reads. Plain copies before sm_80.
+/* relax_copy.cuh - asynchronous copies of words that only their own thread reads. Plain
+ * copies before sm_80.
  */
 #ifndef PS_CUDA_RELAX_COPY_CUH
 #define PS_CUDA_RELAX_COPY_CUH
@@ -28,25 +28,6 @@ copy_or_clear(Pair<T> *to, const T *from, bool copies)
     }
 #else
     *to = copies ? *reinterpret_cast<const Pair<T> *>(from) : Pair<T>{};
-#endif
-}
-
-/* The copies since the last call are a group; all but the `later` last groups of this
- * thread are there. */
-__device__ __forceinline__ void
-close_group()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.commit_group;" ::: "memory");
-#endif
-}
-
-template <int LATER>
-__device__ __forceinline__ void
-groups_done()
-{
-#if __CUDA_ARCH__ >= 800
-    asm volatile("cp.async.wait_group %0;" ::"n"(LATER) : "memory");
 #endif
 }
 

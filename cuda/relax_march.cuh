@@ -121,7 +121,7 @@ template <typename Rule, int K, int KIND> struct Marcher {
                               n == 0 && Rule::masks_field ? inside : there);
             }
         }
-        close_group();
+        copies_committed();
         next += g.pitch;
     }
 
@@ -218,7 +218,7 @@ template <typename Rule, int K, int KIND> struct Marcher {
 
         fetch(j + march_ahead, wrap(u_slot - 1, Shape::u_rows),
               wrap(slot + march_ahead - Shape::rows, Shape::rows));
-        groups_done<march_ahead - 1>();
+        copies_done_but<march_ahead - 1>();
         if (Rule::masks_field && at_edge) {
             mask(j + 1, next_slot);
         }
@@ -250,7 +250,7 @@ template <typename Rule, int K, int KIND> struct Marcher {
         for (int k = 0; k < march_ahead; k++) {
             fetch(start + k, k, k);
         }
-        groups_done<march_ahead - 1>();
+        copies_done_but<march_ahead - 1>();
         if (Rule::masks_field && at_edge) {
             mask(start, 0);
         }

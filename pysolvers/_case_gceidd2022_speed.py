@@ -24,7 +24,7 @@ from .transport import GCEIDD, ConvectionDiffusion
 from .tridiagonal import solve_tridiagonal
 
 STRIPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-_STEPS = 200
+_STEPS = 1000
 _COPY_BYTES = 2**26
 
 

@@ -118,6 +118,7 @@ def factor_make(
     threads: int,
     device: int = 0,
     stream: int = 0,
+    count: int = 0,
     /,
 ) -> tuple[int, _Report | None, Factor | None]: ...
 def cavity_iterate(

@@ -266,7 +266,7 @@ class TridiagonalFactor:
             lines = place.lines(plan, views, shape.rows)
             failed = place.info(systems, lasting=fills) if asks or fills else None
             status, report, core = self._backend.factor_make(
-                self._pivot_code, flags, *lines, failed, self._threads, *place.arguments
+                self._pivot_code, flags, *lines, failed, self._threads, *place.arguments, asks
             )
             raise_for_status(status, self._backend.STATUS, "factor_tridiagonal")
             place.settle()

@@ -142,11 +142,12 @@ class Device:
         return status, {**report, "pivoted": pivoted, "kernel": "fake", "threads": 0}
 
     def factor_make(self, *arguments):
-        *arguments, _, stream = arguments
+        *arguments, _, stream, count = arguments
         self.calls.append(("make", stream))
         with self.open():
             status, report, factor = _core.factor_make(*arguments)
-        return status, report and {**report, "pivoted": -1}, factor and _Factor(self, factor)
+        pivoted = report["pivoted"] if status == 0 and count else -1
+        return status, report and {**report, "pivoted": pivoted}, factor and _Factor(self, factor)
 
 
 class _Factor:

@@ -201,7 +201,7 @@ make_stage(run *r, ps_heat_stage stage, int64_t count,
 {
     const double start = now();
 
-    ps_parallel_for(r->threads, count, body, r);
+    ps_parallel_each(r->threads, count, body, r);
     r->report->seconds[stage] += now() - start;
 }
 

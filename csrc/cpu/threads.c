@@ -1,4 +1,4 @@
-/* threads.c - a static partition of a range over an OpenMP team. */
+/* threads.c - a range shared out over an OpenMP team: once, or until all is done. */
 #include "threads.h"
 
 #include <pthread.h>
@@ -71,6 +71,17 @@ ps_thread_count_for(const ps_exec *exec, int64_t unknowns)
     return worth < threads ? (int)worth : threads;
 }
 
+#ifdef _OPENMP
+/* Where the share of thread `me` begins; that of `team` is the end. */
+static int64_t
+share_begin(int64_t count, int64_t team, int64_t me)
+{
+    const int64_t rest = count % team;
+
+    return me * (count / team) + (me < rest ? me : rest);
+}
+#endif
+
 void
 ps_parallel_for(int threads, int64_t count,
                 void (*body)(void *self, int64_t begin, int64_t end, int thread),
@@ -88,10 +99,40 @@ ps_parallel_for(int threads, int64_t count,
     {
         /* The team may be smaller than asked for. */
         const int64_t team = omp_get_num_threads(), me = omp_get_thread_num();
-        const int64_t share = count / team, rest = count % team;
-        const int64_t begin = me * share + (me < rest ? me : rest);
 
-        body(self, begin, begin + share + (me < rest), (int)me);
+        body(self, share_begin(count, team, me), share_begin(count, team, me + 1),
+             (int)me);
     }
 #endif
+}
+
+void
+ps_parallel_each(int threads, int64_t count,
+                 void (*body)(void *self, int64_t begin, int64_t end, int thread),
+                 void *self)
+{
+#ifdef _OPENMP
+    if (threads > 1 && count > 1) {
+        _Atomic int64_t next[MAX_THREADS]; /* of each share */
+
+#pragma omp parallel num_threads(threads)
+        {
+            const int64_t team = omp_get_num_threads(), me = omp_get_thread_num();
+
+            atomic_init(&next[me], share_begin(count, team, me));
+#pragma omp barrier
+            for (int64_t k = 0; k < team; k++) {
+                const int64_t whose = (me + k) % team;
+                const int64_t end = share_begin(count, team, whose + 1);
+
+                for (int64_t i; (i = atomic_fetch_add(&next[whose], 1)) < end;) {
+                    body(self, i, i + 1, (int)me);
+                }
+            }
+        }
+        return;
+    }
+#endif
+    (void)threads;
+    body(self, 0, count, 0);
 }

@@ -23,4 +23,10 @@ void ps_parallel_for(int threads, int64_t count,
                      void (*body)(void *self, int64_t begin, int64_t end, int thread),
                      void *self);
 
+/* The same in ranges of one: a thread takes its own contiguous share in order, and then
+ * what slower ones have left of theirs. */
+void ps_parallel_each(int threads, int64_t count,
+                      void (*body)(void *self, int64_t begin, int64_t end, int thread),
+                      void *self);
+
 #endif

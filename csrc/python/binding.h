@@ -14,8 +14,8 @@
  * count: wait, where it takes that, to tell how many systems were pivoted. */
 PyObject *tridiag_solve(PyObject *module, PyObject *args);
 
-/* factor_make(pivot, flags, lower, diag, upper, info, threads, device=0, stream=0)
- *     -> (status, report, Factor or None) */
+/* factor_make(pivot, flags, lower, diag, upper, info, threads, device=0, stream=0,
+ *             count=0) -> (status, report, Factor or None); count as above */
 PyObject *factor_make(PyObject *module, PyObject *args);
 
 /* copy(source, target, threads, device=0, stream=0) -> status; arrays of shape

@@ -222,6 +222,48 @@ call_leave(call *c)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+ps_status
+call_count_pivoted(const call *c, int64_t systems, ps_report *report)
+{
+    const size_t bytes = (size_t)systems;
+    int64_t count = 0;
+
+    if (report->pivoted >= 0 || report->marks == NULL) {
+        return PS_OK;
+    }
+    uint8_t *const marks = PyMem_RawMalloc(bytes);
+    if (marks == NULL) {
+        return PS_NO_MEMORY;
+    }
+    const ps_status status =
+        ps_backend_get()->download(marks, report->marks, bytes, &c->exec);
+    for (size_t s = 0; status == PS_OK && s < bytes; s++) {
+        count += marks[s] != 0;
+    }
+    report->pivoted = status == PS_OK ? count : -1;
+    PyMem_RawFree(marks);
+    return status;
+}
+
+PyObject *
+call_seconds(const char *const *names, const double *seconds, int count)
+{
+    PyObject *const found = PyDict_New();
+    int failed = found == NULL;
+
+    for (int k = 0; k < count && !failed; k++) {
+        PyObject *const value = PyFloat_FromDouble(seconds[k]);
+
+        failed = value == NULL || PyDict_SetItemString(found, names[k], value) < 0;
+        Py_XDECREF(value);
+    }
+    if (failed) {
+        Py_XDECREF(found);
+        return NULL;
+    }
+    return found;
+}
+
 PyObject *
 call_report(ps_status status, const ps_report *report)
 {

@@ -51,6 +51,13 @@ void call_enter(call *c);
 /* -1 if a signal handler raised, else 0. */
 int call_leave(call *c);
 
+/* Count the systems that were solved with row exchanges, of `systems`, where only the
+ * device knows them: waits for the stream. Between call_enter() and call_leave(). */
+ps_status call_count_pivoted(const call *c, int64_t systems, ps_report *report);
+
+/* {name: seconds}, a new reference, or null with an exception. */
+PyObject *call_seconds(const char *const *names, const double *seconds, int count);
+
 /* {"method": str, "threads": int, "pivoted": int, "kernel": str}; None unless the
  * status is PS_OK. */
 PyObject *call_report(ps_status status, const ps_report *report);

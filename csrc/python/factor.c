@@ -50,9 +50,10 @@ allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
     return 0;
 }
 
-/* Factor the matrices of `t`; -1 with an exception. */
+/* Factor the matrices of `t`, and with `count` tell how many are pivoted; -1 with an
+ * exception. */
 static int
-make(factor_object *self, const ps_tridiag *t, call *c, ps_status *status,
+make(factor_object *self, const ps_tridiag *t, int count, call *c, ps_status *status,
      ps_report *report)
 {
     size_t bytes = 0;
@@ -72,6 +73,9 @@ make(factor_object *self, const ps_tridiag *t, call *c, ps_status *status,
     }
     call_enter(c);
     *status = ps_backend_get()->factor_make(&self->factor, t, &c->exec, report);
+    if (*status == PS_OK && count) {
+        *status = call_count_pivoted(c, t->outer * t->inner, report);
+    }
     raised = call_leave(c);
     call_end(c);
     return raised;
@@ -80,13 +84,13 @@ make(factor_object *self, const ps_tridiag *t, call *c, ps_status *status,
 PyObject *
 factor_make(PyObject *module, PyObject *args)
 {
-    int pivot, threads, device = 0;
+    int pivot, threads, device = 0, count = 0;
     unsigned flags;
     unsigned long long stream = 0;
     PyObject *lower, *diag, *upper, *info;
 
-    if (!PyArg_ParseTuple(args, "iIOOOOi|iK:factor_make", &pivot, &flags, &lower, &diag,
-                          &upper, &info, &threads, &device, &stream)) {
+    if (!PyArg_ParseTuple(args, "iIOOOOi|iKi:factor_make", &pivot, &flags, &lower, &diag,
+                          &upper, &info, &threads, &device, &stream, &count)) {
         return NULL;
     }
 
@@ -112,7 +116,7 @@ factor_make(PyObject *module, PyObject *args)
                                .outer = t.outer,
                                .inner = t.inner,
                                .pivot = (ps_pivot)pivot};
-    if (make(self, &t, &c, &status, &report) < 0) {
+    if (make(self, &t, count, &c, &status, &report) < 0) {
         Py_DECREF(self);
         return NULL;
     }

@@ -75,17 +75,22 @@ borrow_data(PyObject *object, const char *name, const operand *like, ps_gceidd_d
 static int
 borrow_factor(PyObject *object, int64_t count, const double **factor)
 {
+    static const char rule[] = "source: a factor has a float64 for every step";
+
+    *factor = NULL;
     if (object == Py_None) {
-        *factor = NULL;
         return 0;
     }
-    if (!PyArray_Check(object) || PyArray_TYPE((PyArrayObject *)object) != NPY_DOUBLE ||
-        !PyArray_ISCARRAY_RO((PyArrayObject *)object) ||
-        PyArray_SIZE((PyArrayObject *)object) != count) {
-        PyErr_SetString(PyExc_TypeError, "source: a factor has a float64 for every step");
+    PyArrayObject *const array = operand_block(object, rule, NPY_DOUBLE, 0);
+
+    if (array == NULL) {
         return -1;
     }
-    *factor = PyArray_DATA((PyArrayObject *)object);
+    if (PyArray_SIZE(array) != count) {
+        PyErr_SetString(PyExc_TypeError, rule);
+        return -1;
+    }
+    *factor = PyArray_DATA(array);
     return 0;
 }
 
@@ -144,22 +149,9 @@ borrow_data_of_steps(const arguments *in, int64_t count, operand like, ps_gceidd
 }
 
 static PyObject *
-seconds_of_parts(const double *seconds)
+seconds_along(int axis, const ps_gceidd_report *report)
 {
-    PyObject *const found = PyDict_New();
-    int failed = found == NULL;
-
-    for (int part = 0; part < PS_GCEIDD_PART_COUNT && !failed; part++) {
-        PyObject *const value = PyFloat_FromDouble(seconds[part]);
-
-        failed = value == NULL || PyDict_SetItemString(found, parts[part], value) < 0;
-        Py_XDECREF(value);
-    }
-    if (failed) {
-        Py_XDECREF(found);
-        return NULL;
-    }
-    return found;
+    return call_seconds(parts, report->seconds[axis], PS_GCEIDD_PART_COUNT);
 }
 
 static PyObject *
@@ -168,12 +160,11 @@ gceidd_report(ps_status status, const ps_gceidd_report *report)
     if (status != PS_OK) {
         Py_RETURN_NONE;
     }
-    return Py_BuildValue("{s:L,s:O,s:i,s:s,s:N,s:N}", "steps", (long long)report->steps,
-                         "grown", report->grown ? Py_True : Py_False, "threads",
-                         (int)report->threads, "kernel",
-                         report->kernel != NULL ? report->kernel : "", "x",
-                         seconds_of_parts(report->seconds[PS_GCEIDD_X]), "y",
-                         seconds_of_parts(report->seconds[PS_GCEIDD_Y]));
+    return Py_BuildValue(
+        "{s:L,s:O,s:i,s:s,s:N,s:N}", "steps", (long long)report->steps, "grown",
+        report->grown ? Py_True : Py_False, "threads", (int)report->threads, "kernel",
+        report->kernel != NULL ? report->kernel : "", "x",
+        seconds_along(PS_GCEIDD_X, report), "y", seconds_along(PS_GCEIDD_Y, report));
 }
 
 static PyObject *

@@ -173,17 +173,9 @@ heat_report(ps_status status, const ps_heat_report *report)
     if (status != PS_OK) {
         Py_RETURN_NONE;
     }
-    PyObject *const seconds = PyDict_New();
-    int failed = seconds == NULL;
+    PyObject *const seconds = call_seconds(stages, report->seconds, PS_HEAT_STAGE_COUNT);
 
-    for (int stage = 0; stage < PS_HEAT_STAGE_COUNT && !failed; stage++) {
-        PyObject *const value = PyFloat_FromDouble(report->seconds[stage]);
-
-        failed = value == NULL || PyDict_SetItemString(seconds, stages[stage], value) < 0;
-        Py_XDECREF(value);
-    }
-    if (failed) {
-        Py_XDECREF(seconds);
+    if (seconds == NULL) {
         return NULL;
     }
     return Py_BuildValue("{s:N,s:i,s:s}", "seconds", seconds, "threads",

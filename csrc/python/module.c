@@ -135,7 +135,7 @@ PyDoc_STRVAR(tridiag_solve_doc,
              "and report.");
 PyDoc_STRVAR(factor_make_doc,
              "factor_make($module, pivot, flags, lower, diag, upper, info, threads, "
-             "device=0, stream=0, /)\n--\n\n"
+             "device=0, stream=0, count=0, /)\n--\n\n"
              "Factor a batch of matrices; return status, report and Factor.");
 PyDoc_STRVAR(cavity_iterate_doc,
              "cavity_iterate($module, scheme, wall, direction, stages, viscosity, lid, "

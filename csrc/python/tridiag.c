@@ -3,31 +3,6 @@
 #include "call.h"
 #include "operand.h"
 
-/* Count the systems that were solved with row exchanges, where only the device knows
- * them: waits for the stream. */
-static ps_status
-count_pivoted(const ps_tridiag *t, const ps_exec *exec, ps_report *report)
-{
-    const size_t systems = (size_t)(t->outer * t->inner);
-    int64_t count = 0;
-
-    if (report->pivoted >= 0 || report->marks == NULL) {
-        return PS_OK;
-    }
-    uint8_t *const marks = PyMem_RawMalloc(systems);
-    if (marks == NULL) {
-        return PS_NO_MEMORY;
-    }
-    const ps_status status =
-        ps_backend_get()->download(marks, report->marks, systems, exec);
-    for (size_t s = 0; status == PS_OK && s < systems; s++) {
-        count += marks[s] != 0;
-    }
-    report->pivoted = status == PS_OK ? count : -1;
-    PyMem_RawFree(marks);
-    return status;
-}
-
 static PyObject *
 solve(const ps_tridiag *t, const ps_options *options, int threads, int device,
       unsigned long long stream, int count)
@@ -52,7 +27,7 @@ solve(const ps_tridiag *t, const ps_options *options, int threads, int device,
         call_enter(&c);
         status = backend->tridiag_solve(t, options, &c.exec, &report);
         if (status == PS_OK && count) {
-            status = count_pivoted(t, &c.exec, &report);
+            status = call_count_pivoted(&c, t->outer * t->inner, &report);
         }
         raised = call_leave(&c);
         call_end(&c);

@@ -36,13 +36,31 @@ good(ps_lmsor_kernel kernel)
     };
 }
 
-#define EXPECT(status, kernel, change)                                  \
+static ps_laplace
+good_plate(void)
+{
+    return (ps_laplace){
+        .dtype = PS_F64,
+        .nx = NX,
+        .ny = NY,
+        .pitch = PITCH,
+        .ax = 1,
+        .ay = 1,
+        .t = u,
+        .diag = tables,
+        .gain = tables,
+    };
+}
+
+#define EXPECT_OF(solver, good, status, change)                         \
     do {                                                                \
-        ps_lmsor l = good(kernel);                                      \
+        ps_##solver l = good;                                           \
         change;                                                         \
-        const ps_status got = ps_lmsor_check(&l);                       \
+        const ps_status got = ps_##solver##_check(&l);                  \
         CHECK(got == (status), "%s: %s", #change, ps_status_text(got)); \
     } while (0)
+#define EXPECT(status, kernel, change) EXPECT_OF(lmsor, good(kernel), status, change)
+#define EXPECT_PLATE(status, change) EXPECT_OF(laplace, good_plate(), status, change)
 
 static void
 check_lmsor(void)
@@ -83,22 +101,6 @@ check_lmsor(void)
     EXPECT(PS_BAD_LAYOUT, PS_LMSOR_3, l.x_table = u + 1);
     CHECK(ps_lmsor_check(NULL) == PS_BAD_ARGUMENT, "no struct");
 }
-
-#define EXPECT_PLATE(status, change)                                    \
-    do {                                                                \
-        ps_laplace l = {.dtype = PS_F64,                                \
-                        .nx = NX,                                       \
-                        .ny = NY,                                       \
-                        .pitch = PITCH,                                 \
-                        .ax = 1,                                        \
-                        .ay = 1,                                        \
-                        .t = u,                                         \
-                        .diag = tables,                                 \
-                        .gain = tables};                                \
-        change;                                                         \
-        const ps_status got = ps_laplace_check(&l);                     \
-        CHECK(got == (status), "%s: %s", #change, ps_status_text(got)); \
-    } while (0)
 
 static void
 check_laplace(void)
@@ -148,46 +150,28 @@ about_one(int64_t k)
     return 1 + 0.2 * noise(2, k, 0);
 }
 
-/* Make the work asked for, iterate, and end it. */
-static ps_relax_report
-run_lmsor(const ps_lmsor *l, int64_t count, int threads)
-{
-    const ps_backend *const backend = ps_backend_get();
-    ps_exec exec = {.threads = threads};
-    ps_lmsor_report told = {0};
-    size_t bytes = 0;
-
-    CHECK(backend->lmsor_work(l, &exec, &bytes) == PS_OK, "work");
-    exec.work = aligned_alloc(64, bytes);
-    exec.work_bytes = bytes - 1;
-    CHECK(backend->lmsor_iterate(l, count, &exec, &told) == PS_WORK_TOO_SMALL, "%zu",
-          bytes);
-    exec.work_bytes = bytes;
-    CHECK(backend->lmsor_iterate(l, count, &exec, &told) == PS_OK, "kernel %d",
-          l->kernel);
-    free(exec.work);
-    return told.relax;
-}
-
-static ps_relax_report
-run_laplace(const ps_laplace *l, int64_t count, int threads)
-{
-    const ps_backend *const backend = ps_backend_get();
-    ps_exec exec = {.threads = threads};
-    ps_laplace_report told = {0};
-    size_t bytes = 0;
-
-    CHECK(backend->laplace_work(l, &exec, &bytes) == PS_OK, "work");
-    exec.work = aligned_alloc(64, bytes);
-    exec.work_bytes = bytes - 1;
-    CHECK(backend->laplace_iterate(l, count, &exec, &told) == PS_WORK_TOO_SMALL, "%zu",
-          bytes);
-    exec.work_bytes = bytes;
-    CHECK(backend->laplace_iterate(l, count, &exec, &told) == PS_OK, "variant %d",
-          l->variant);
-    free(exec.work);
-    return told.relax;
-}
+/* run_lmsor() and run_laplace(): make the work asked for, iterate, and end it. */
+#define DEFINE_RUN(solver)                                                            \
+    static ps_relax_report run_##solver(const ps_##solver *l, int64_t count,          \
+                                        int threads)                                  \
+    {                                                                                 \
+        const ps_backend *const backend = ps_backend_get();                           \
+        ps_exec exec = {.threads = threads};                                          \
+        ps_##solver##_report told = {0};                                              \
+        size_t bytes = 0;                                                             \
+                                                                                      \
+        CHECK(backend->solver##_work(l, &exec, &bytes) == PS_OK, "work");             \
+        exec.work = aligned_alloc(64, bytes);                                         \
+        exec.work_bytes = bytes - 1;                                                  \
+        CHECK(backend->solver##_iterate(l, count, &exec, &told) == PS_WORK_TOO_SMALL, \
+              "%zu", bytes);                                                          \
+        exec.work_bytes = bytes;                                                      \
+        CHECK(backend->solver##_iterate(l, count, &exec, &told) == PS_OK, #solver);   \
+        free(exec.work);                                                              \
+        return told.relax;                                                            \
+    }
+DEFINE_RUN(lmsor)
+DEFINE_RUN(laplace)
 
 /* All kernels but serial, on every measure: the same bits as kernel 2 on one thread. */
 static void

@@ -276,6 +276,20 @@ def test_attributes_tell_the_factor(factor, rng):
     assert f.axis in (1, -2)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("shape", [(40,), (31, 40)])
+def test_info_counts_the_matrices_that_need_row_exchanges(factor, rng, shape, periodic):
+    *matrix, _ = oracle.dominant(rng, shape)
+    needs = np.zeros(shape[:-1], bool)
+    needs.reshape(-1)[::3] = True
+    for a, general in zip(matrix, oracle.general(rng, shape), strict=False):
+        a[needs] = general[needs]
+
+    for pivot, count in ((None, needs.sum()), (True, needs.size), (False, 0)):
+        f = factor(*matrix, pivot=pivot, periodic=periodic, on_singular="warn")
+        assert f.info.pivoted == count
+
+
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 3)])
 def test_empty_factor_gives_an_empty_answer(factor, shape):
     empty = np.empty(shape)
