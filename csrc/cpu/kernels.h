@@ -28,14 +28,17 @@ typedef struct {
                           PS_BAND_TILES by a factor */
 } ps_job;
 
-/* One long system cut into chunks, in three steps: eliminate every chunk to its
- * separator, solve for the separators, substitute. See partition.inc. */
+/* Long systems cut into chunks, in three steps: eliminate every chunk to its
+ * separator, solve for the separators, substitute. See chunks.inc. */
 typedef struct {
     const ps_tridiag *t;
-    int64_t j, k;           /* the system */
-    int64_t chunks, groups; /* a group is a lane width of chunks */
+    int64_t j, k;           /* the first system */
+    int64_t side;           /* so many of them, neighbours along inner, are solved */
+    int64_t tiles;          /* side by side in a group, at most PS_GROUP_TILES */
+    int64_t chunks, groups; /* chunks of a system, groups of all */
+    int64_t stretch;        /* groups that follow each other on a thread */
     int64_t wide, rows;     /* the first `wide` chunks have rows + 1, the others rows */
-    void *separators;       /* what the chunks tell about them */
+    void *separators;       /* what the chunks tell about them: [word][chunk][system] */
     void *kept;             /* null, or room for the eliminated rows of all groups */
     int stream, check;      /* check: look for rows that are not dominant */
 } ps_cut;
@@ -60,18 +63,18 @@ typedef struct {
     void (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b, const ps_job *job,
                          int64_t index, void *scratch);
 
-    /* cut: fills chunks, groups, wide, rows. cut_told: bytes of separators.
-     * cut_scratch: bytes of one group. cut_eliminate returns 0, or 1 + the row of
-     * a bad pivot, and clears *dominant when a row is not. cut_assemble writes
-     * lower, diag, upper, rhs of the separators, one array after the other. */
+    /* cut: fills what follows side. cut_told: bytes of separators. cut_scratch: bytes of
+     * one group. cut_eliminate works on a stretch of groups, tells about its separators,
+     * returns 0, or 1 + the row of a bad pivot, and clears *dominant when a row is not.
+     * cut_assemble makes lower, diag, upper, rhs of what was told, one word after the
+     * other; cut_substitute, another stretch, takes the solution in place of rhs. */
     void (*cut)(ps_cut *cut);
     size_t (*cut_told)(const ps_cut *cut);
     size_t (*cut_scratch)(const ps_cut *cut);
-    int32_t (*cut_eliminate)(const ps_cut *cut, int64_t group, void *scratch,
+    int32_t (*cut_eliminate)(const ps_cut *cut, int64_t stretch, void *scratch,
                              int *dominant);
-    void (*cut_assemble)(const ps_cut *cut, void *to);
-    void (*cut_substitute)(const ps_cut *cut, int64_t group, const void *x,
-                           void *scratch);
+    void (*cut_assemble)(const ps_cut *cut);
+    void (*cut_substitute)(const ps_cut *cut, int64_t stretch, void *scratch);
 } ps_type_kernels;
 
 typedef struct {

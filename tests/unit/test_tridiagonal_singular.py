@@ -106,6 +106,22 @@ def test_thomas_names_its_first_zero_pivot(solve, dtype, row):
     np.testing.assert_array_equal(caught.value.rows, [row])
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("rows", [16, 83])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_thomas_names_zero_pivots_among_many_systems(solve, rng, dtype, rows, axis):
+    system = oracle.dominant(rng, (45, rows), dtype)
+    bad = {0: 0, 1: rows - 1, 7: 5, 8: rows - 2, 44: 9}
+    for index, row in bad.items():
+        system[0][index, row] = system[1][index, row] = 0
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        solve(*(np.moveaxis(a, -1, axis).copy() for a in system), axis=axis, method="thomas")
+
+    np.testing.assert_array_equal(caught.value.systems[:, 0], list(bad))
+    np.testing.assert_array_equal(caught.value.rows, list(bad.values()))
+
+
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("rows", [2, 3, 9, 33])
 def test_pivoting_finds_linearly_dependent_rows(solve, dtype, rows):

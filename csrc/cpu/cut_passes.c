@@ -1,0 +1,249 @@
+/* cut_passes.c - systems cut into chunks: eliminate, separators, substitute. */
+#include <stdatomic.h>
+
+#include "cut.h"
+
+/* As separators, a system of so many rows is worth lanes of its own. */
+enum { MANY_CHUNKS = 512 };
+
+/* The workspace of some systems side by side. */
+typedef struct {
+    size_t separators, info, rows, solve, pivoted; /* bytes of each part */
+    int keeps;                                     /* `rows` holds all groups */
+} parts;
+
+/* One pass over the stretches of some systems. */
+typedef struct {
+    const ps_cut_task *do_this;
+    const ps_cut *cut;
+    atomic_int dominant;
+    atomic_int row; /* first bad row + 1, or 0 */
+} pass;
+
+/* The systems of the separators at `data`. */
+static ps_tridiag
+separator_systems(const ps_cut *cut, void *data, int32_t *info)
+{
+    const ps_tridiag *const t = cut->t;
+    const size_t bytes = (size_t)(cut->chunks * cut->side * ps_dtype_size(t->dtype));
+    char *const at = data;
+    const ps_stride dense = {cut->side, 0, 1};
+
+    return (ps_tridiag){
+        .dtype = t->dtype,
+        .flags = t->flags & PS_PERIODIC,
+        .rows = cut->chunks,
+        .outer = 1,
+        .inner = cut->side,
+        .lower = {at + PS_LOWER * bytes, dense},
+        .diag = {at + PS_DIAG * bytes, dense},
+        .upper = {at + PS_UPPER * bytes, dense},
+        .rhs = {at + PS_RHS * bytes, dense},
+        .x = {at + PS_RHS * bytes, dense},
+        .info = info,
+    };
+}
+
+/* How the separators of a cut are solved where they are few: one lane a system. */
+static ps_job
+few_job(const ps_tridiag *separators, const ps_type_kernels **kernels)
+{
+    const ps_isa *const isa = separators->inner > 1 ? ps_isa_get() : &ps_isa_narrow;
+    ps_job job;
+
+    *kernels = isa->type[separators->dtype];
+    ps_job_init(&job, separators, (*kernels)->lanes);
+    job.pivot = PS_PIVOT_NEVER;
+    return job;
+}
+
+/* Whether the separators are cut themselves. */
+static int
+is_long(const ps_cut *cut)
+{
+    return cut->chunks >= MANY_CHUNKS;
+}
+
+static size_t
+total(parts p)
+{
+    return p.separators + p.info + p.rows + p.solve + p.pivoted;
+}
+
+/* The parts for `side` systems of t, worked on by `threads` threads. */
+static parts
+parts_of(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
+{
+    const ps_type_kernels *const kernels = ps_isa_get()->type[t->dtype];
+    const ps_type_kernels *const narrow = ps_isa_narrow.type[t->dtype];
+    ps_cut cut = {.t = t, .side = side};
+    parts p = {0};
+
+    kernels->cut(&cut);
+    const size_t group = ps_aligned(kernels->cut_scratch(&cut));
+    const ps_tridiag separators = separator_systems(&cut, NULL, NULL);
+    const ps_job exchange = {.t = *t, .pivot = PS_PIVOT_ALWAYS, .group = 1};
+
+    p.keeps = group * (size_t)cut.groups <= PS_KEPT_BYTES;
+    p.separators = ps_aligned(kernels->cut_told(&cut));
+    p.info = ps_aligned((size_t)side * sizeof(int32_t));
+    p.rows = group * (size_t)(p.keeps ? cut.groups : threads);
+    if (is_long(&cut)) {
+        p.solve = total(parts_of(&separators, side, PS_PIVOT_NEVER, threads));
+    }
+    else {
+        const ps_type_kernels *few;
+        const ps_job job = few_job(&separators, &few);
+
+        p.solve = ps_aligned(few->direct_scratch(&job)) * (size_t)threads;
+    }
+    p.pivoted =
+        pivot == PS_PIVOT_AUTO ? ps_aligned(narrow->direct_scratch(&exchange)) : 0;
+    return p;
+}
+
+size_t
+ps_cut_bytes(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
+{
+    return total(parts_of(t, side, pivot, threads));
+}
+
+static int64_t
+eliminate(void *self, const ps_job *job, int64_t stretch, void *scratch)
+{
+    pass *const p = self;
+    int dominant = atomic_load(&p->dominant);
+
+    (void)job;
+    if (!dominant) {
+        return 0;
+    }
+    const int32_t row =
+        p->do_this->kernels->cut_eliminate(p->cut, stretch, scratch, &dominant);
+    int known = atomic_load(&p->row);
+
+    if (!dominant) {
+        atomic_store(&p->dominant, 0);
+    }
+    while (row != 0 && (known == 0 || row < known) &&
+           !atomic_compare_exchange_weak(&p->row, &known, row)) {
+    }
+    return 0;
+}
+
+static int64_t
+substitute(void *self, const ps_job *job, int64_t stretch, void *scratch)
+{
+    const pass *const p = self;
+
+    (void)job;
+    p->do_this->kernels->cut_substitute(p->cut, stretch, scratch);
+    return 0;
+}
+
+static ps_status
+run_pass(pass *p, int64_t (*one)(void *, const ps_job *, int64_t, void *), char *rows)
+{
+    const ps_cut_task *const d = p->do_this;
+    const ps_cut *const cut = p->cut;
+    const ps_job job = {.t = {.rows = cut->rows * cut->tiles * cut->stretch},
+                        .tiles = (cut->groups + cut->stretch - 1) / cut->stretch,
+                        .group = 1};
+    const ps_tiles tiles = {
+        .job = &job,
+        .exec = d->exec,
+        .threads = d->threads,
+        .bytes = ps_aligned(d->kernels->cut_scratch(cut)),
+        .work = rows,
+        .self = p,
+        .solve = one,
+    };
+    int64_t none;
+
+    return ps_tiles_run(&tiles, &none);
+}
+
+static int64_t
+solve_few(void *self, const ps_job *job, int64_t tile, void *work)
+{
+    const ps_type_kernels *const kernels = self;
+
+    return kernels->direct(job, tile, work);
+}
+
+/* Solve the systems of the separators; *bad gets 0 or 1 + the row of a bad pivot. */
+static ps_status
+solve_separators(const ps_cut_task *d, const ps_cut *cut, const ps_tridiag *system,
+                 char *work, int32_t *bad)
+{
+    if (is_long(cut)) {
+        ps_cut_task inner = *d;
+        int dominant;
+
+        inner.t = *system;
+        inner.stream = 0;
+        inner.pivot = PS_PIVOT_NEVER;
+        return ps_cut_once(&inner, 0, 0, work, &dominant, bad);
+    }
+    const ps_type_kernels *few;
+    const ps_job job = few_job(system, &few);
+    const ps_tiles tiles = {
+        .job = &job,
+        .exec = d->exec,
+        .threads = system->inner > 1 ? d->threads : 1,
+        .bytes = ps_aligned(few->direct_scratch(&job)),
+        .work = work,
+        .self = (void *)few,
+        .solve = solve_few,
+    };
+    int64_t none;
+    const ps_status status = ps_tiles_run(&tiles, &none);
+
+    *bad = 0;
+    for (int64_t s = 0; s < system->inner && *bad == 0; s++) {
+        *bad = system->info[s];
+    }
+    return status;
+}
+
+ps_status
+ps_cut_once(const ps_cut_task *d, int64_t j, int64_t k, char *work, int *dominant,
+            int32_t *bad)
+{
+    const parts room = parts_of(&d->t, d->side, d->pivot, d->threads);
+    int32_t *const info = (int32_t *)(work + room.separators);
+    char *const rows = (char *)info + room.info;
+    ps_cut cut = {.t = &d->t,
+                  .j = j,
+                  .k = k,
+                  .side = d->side,
+                  .separators = work,
+                  .kept = room.keeps ? rows : NULL,
+                  .stream = d->stream,
+                  .check = d->pivot == PS_PIVOT_AUTO};
+    pass p = {.do_this = d, .cut = &cut};
+
+    d->kernels->cut(&cut);
+    atomic_init(&p.dominant, 1);
+    atomic_init(&p.row, 0);
+    ps_status status = run_pass(&p, eliminate, rows);
+
+    *dominant = atomic_load(&p.dominant);
+    *bad = atomic_load(&p.row);
+    if (status != PS_OK || !*dominant || (*bad != 0 && d->side > 1)) {
+        return status;
+    }
+
+    const ps_tridiag system = separator_systems(&cut, work, info);
+    int32_t chunk = 0;
+
+    d->kernels->cut_assemble(&cut);
+    status = solve_separators(d, &cut, &system, rows + room.rows, &chunk);
+    if (*bad == 0 && chunk != 0) { /* chunks 0 .. chunk-1 end with the bad row */
+        *bad = (int32_t)(chunk * cut.rows + (chunk < cut.wide ? chunk : cut.wide));
+    }
+    if (status != PS_OK || (*bad != 0 && d->side > 1)) {
+        return status;
+    }
+    return run_pass(&p, substitute, rows);
+}
