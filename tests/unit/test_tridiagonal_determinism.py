@@ -190,7 +190,7 @@ def digests():
             "PYTHONPATH": os.pathsep.join([os.path.dirname(oracle.__file__), *sys.path]),
         }
         run = subprocess.run(
-            [sys.executable, "-c", DIGESTS],
+            [sys.executable, "-P", "-c", DIGESTS],
             env=environment,
             capture_output=True,
             text=True,
