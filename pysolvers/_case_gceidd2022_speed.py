@@ -77,8 +77,7 @@ def step_time(
     steps: int = _STEPS,
 ) -> StepTime:
     """Measure a step of example 2 by CP at Courant number 1."""
-    options = {"kernels": kernels, "strategy": strategy, "device": device}
-    solver = pulse_solver(cells, strips, **options)
+    solver = pulse_solver(cells, strips, kernels=kernels, strategy=strategy, device=device)
     solver.step(min(steps, 64))
     before = dict(solver.result().seconds)
     start = perf_counter()
