@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._arrays import Shape, resolve_shape
+from ._checks import require_flag
 from ._errors import raise_for_status
 from ._factor import TridiagonalFactor
 from ._lines import Plan, batch_strides, plan_lines
@@ -231,6 +232,8 @@ def solve_tridiagonal(
         check_variant(variant),
     )
 
+    require_flag("periodic", periodic)
+    require_flag("return_info", return_info)
     operands, dtype, converted = place.operands(named)
     shape = _solve_shape(operands, axis, periodic, backend.MAX_ROWS)
     result = place.result(out, named, operands[_RHS], shape.full, dtype)
@@ -327,7 +330,9 @@ def factor_tridiagonal(
     -----
     The factors are those of Gaussian elimination, with partial pivoting where rows are
     exchanged ([1]_, ch. 9). A solve reads them once; those of a matrix that the whole
-    batch shares stay in cache, and a solve then moves two words an unknown.
+    batch shares stay in cache, and a solve then moves two words an unknown. On a CPU
+    matrices of 131072 rows or more, with no rows to exchange, are factored in chunks, so
+    that all threads solve one system: ``info.method`` is ``'partition'`` then.
 
     References
     ----------

@@ -6,10 +6,9 @@
 /* Systems of at least this many rows are worth all threads at once. */
 enum { ROWS_FOR_TEAM = 1 << 18 };
 
-/* System (j, k) of a batch with row exchanges, as a job of one tile for the narrow
- * kernels. */
-static ps_job
-pivoted_job(const ps_tridiag *t, int64_t j, int64_t k, int32_t *info)
+/* System (j, k) of a batch. */
+static ps_tridiag
+system_at(const ps_tridiag *t, int64_t j, int64_t k, int32_t *info)
 {
     const int64_t element = ps_dtype_size(t->dtype);
     const ps_input *const from[] = {&t->lower, &t->diag, &t->upper, &t->rhs};
@@ -25,8 +24,22 @@ pivoted_job(const ps_tridiag *t, int64_t j, int64_t k, int32_t *info)
         (char *)t->x.data + (j * t->x.stride.outer + k * t->x.stride.inner) * element;
     one.outer = one.inner = 1;
     one.info = info;
-    return (ps_job){
+    return one;
+}
+
+/* Solve one system with row exchanges: in spans, or as one tile of the narrow kernels. */
+static ps_status
+solve_pivoted(const ps_cut_task *d, int64_t j, int64_t k, char *work, int32_t *bad)
+{
+    const ps_tridiag one = system_at(&d->t, j, k, bad);
+    const ps_job job = {
         .t = one, .pivot = PS_PIVOT_ALWAYS, .run = 1, .runs = 1, .tiles = 1, .group = 1};
+
+    if (ps_span_fits(&one)) {
+        return ps_span_solve(&one, d->exec, d->threads, work);
+    }
+    ps_isa_narrow.type[one.dtype]->direct(&job, 0, work);
+    return PS_OK;
 }
 
 static void
@@ -46,11 +59,9 @@ solve_one(const ps_cut_task *d, int64_t j, int64_t k, char *work, int64_t *pivot
     int32_t bad;
 
     one.side = 1;
-    const ps_status status = ps_cut_once(&one, j, k, work, &dominant, &bad);
+    ps_status status = ps_cut_once(&one, j, k, work, &dominant, &bad);
     if (status == PS_OK && !dominant) {
-        const ps_job job = pivoted_job(&d->t, j, k, &bad);
-
-        ps_isa_narrow.type[d->t.dtype]->direct(&job, 0, work);
+        status = solve_pivoted(d, j, k, work, &bad);
         ++*pivoted;
     }
     note(d, j * d->t.inner + k, bad);
@@ -67,7 +78,10 @@ solve_set(const ps_cut_task *d, int64_t set, char *work, int64_t *pivoted)
     int32_t bad = 0;
     ps_status status = PS_OK;
 
-    if (d->side > 1) {
+    if (d->shared) {
+        status = ps_cut_shared(d, j, work, &dominant, &bad);
+    }
+    else if (d->side > 1) {
         status = ps_cut_once(d, j, k, work, &dominant, &bad);
     }
     for (int64_t s = 0; s < d->side && status == PS_OK; s++) {
@@ -81,11 +95,25 @@ solve_set(const ps_cut_task *d, int64_t set, char *work, int64_t *pivoted)
     return status;
 }
 
-/* All systems along inner at once where they are neighbours in memory. */
+int64_t
+ps_cut_side(const ps_tridiag *t)
+{
+    return t->x.stride.inner == 1 && t->x.stride.row != 1 && t->inner > 1 ? t->inner : 1;
+}
+
+/* Whether the systems along inner are long and share a matrix. */
+static int
+is_shared(const ps_tridiag *t)
+{
+    return t->inner > 1 && t->rows >= PS_MANY_CHUNKS && t->lower.stride.inner == 0 &&
+           t->diag.stride.inner == 0 && t->upper.stride.inner == 0;
+}
+
+/* Systems of a set, along inner. */
 static int64_t
 side_of(const ps_tridiag *t)
 {
-    return t->x.stride.inner == 1 && t->x.stride.row != 1 && t->inner > 1 ? t->inner : 1;
+    return is_shared(t) ? t->inner : ps_cut_side(t);
 }
 
 /* All threads on one set of systems after the other, or one thread a set. */
@@ -100,15 +128,15 @@ is_team_work(const ps_tridiag *t, int64_t side, int threads)
 static size_t
 set_work(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
 {
-    const size_t all = ps_cut_bytes(t, side, pivot, threads);
+    const size_t all = is_shared(t) ? ps_cut_shared_bytes(t, threads)
+                                    : ps_cut_bytes(t, side, pivot, threads);
     const size_t one = ps_cut_bytes(t, 1, pivot, threads);
 
     return all > one ? all : one;
 }
 
-/* A batch of one column goes along inner, as it does in ps_job_init(). */
-static ps_tridiag
-in_line(const ps_tridiag *t)
+ps_tridiag
+ps_cut_in_line(const ps_tridiag *t)
 {
     ps_job job;
 
@@ -119,7 +147,7 @@ in_line(const ps_tridiag *t)
 size_t
 ps_cut_work(const ps_tridiag *t, ps_pivot pivot, int threads)
 {
-    const ps_tridiag line = in_line(t);
+    const ps_tridiag line = ps_cut_in_line(t);
     const int64_t side = side_of(&line);
 
     if (t->rows == 0 || t->outer == 0 || t->inner == 0) {
@@ -144,7 +172,7 @@ ps_status
 ps_cut_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec, int threads,
              int64_t *pivoted)
 {
-    const ps_tridiag line = in_line(t);
+    const ps_tridiag line = ps_cut_in_line(t);
     const int64_t side = side_of(&line), sets = line.outer * line.inner / side;
     const int team = is_team_work(&line, side, threads);
     const ps_job job = {
@@ -156,6 +184,7 @@ ps_cut_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec, int threa
         .exec = team ? exec : &quiet,
         .pivot = pivot,
         .side = side,
+        .shared = is_shared(&line),
         .threads = team ? threads : 1,
         .stream = line.rows * side * sets * ps_dtype_size(t->dtype) > PS_STREAM_BYTES,
     };

@@ -4,6 +4,9 @@
 
 #include "kernels.h"
 
+/* As separators, a system of so many rows is cut itself. */
+enum { PS_MANY_CHUNKS = 512 };
+
 typedef struct {
     const ps_type_kernels *kernels;
     ps_tridiag t;
@@ -12,7 +15,15 @@ typedef struct {
     int64_t side; /* systems side by side, the whole of inner or one */
     int threads;  /* on them */
     int stream;   /* store x past the caches */
+    int shared;   /* the systems along inner have one matrix */
 } ps_cut_task;
+
+/* A batch as it is worked on: one of one column goes along inner, as it does in
+ * ps_job_init(). */
+ps_tridiag ps_cut_in_line(const ps_tridiag *t);
+
+/* Systems that go together: all along inner where they are neighbours in memory, or 1. */
+int64_t ps_cut_side(const ps_tridiag *t);
 
 /* Workspace for `side` systems of t, worked on by `threads` threads. */
 size_t ps_cut_bytes(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads);
@@ -22,5 +33,23 @@ size_t ps_cut_bytes(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threa
  * are left as they are. */
 ps_status ps_cut_once(const ps_cut_task *d, int64_t j, int64_t k, char *work,
                       int *dominant, int32_t *bad);
+
+/* A pass over the stretches of a cut: `with` has all but the job. */
+ps_status ps_cut_run(const ps_cut *cut, const ps_tiles *with);
+
+/* Systems of few separators, one lane a system: workspace, and the solution with the
+ * threads of `d`; *bad as above. */
+size_t ps_cut_few_bytes(const ps_tridiag *separators, int threads);
+ps_status ps_cut_few(const ps_cut_task *d, const ps_tridiag *separators, char *work,
+                     int32_t *bad);
+
+/* Cut the matrix of cut->t alone, as factor_chunks.inc takes it. */
+void ps_cut_tables(ps_cut *cut, const ps_type_kernels *kernels);
+
+/* As ps_cut_bytes() and ps_cut_once(), for the systems along inner of t, or (j, all) of
+ * d->t, which share a matrix. */
+size_t ps_cut_shared_bytes(const ps_tridiag *t, int threads);
+ps_status ps_cut_shared(const ps_cut_task *d, int64_t j, char *work, int *dominant,
+                        int32_t *bad);
 
 #endif

@@ -3,9 +3,6 @@
 
 #include "cut.h"
 
-/* As separators, a system of so many rows is worth lanes of its own. */
-enum { MANY_CHUNKS = 512 };
-
 /* The workspace of some systems side by side. */
 typedef struct {
     size_t separators, info, rows, solve, pivoted; /* bytes of each part */
@@ -57,11 +54,20 @@ few_job(const ps_tridiag *separators, const ps_type_kernels **kernels)
     return job;
 }
 
+size_t
+ps_cut_few_bytes(const ps_tridiag *separators, int threads)
+{
+    const ps_type_kernels *kernels;
+    const ps_job job = few_job(separators, &kernels);
+
+    return ps_aligned(kernels->direct_scratch(&job)) * (size_t)threads;
+}
+
 /* Whether the separators are cut themselves. */
 static int
 is_long(const ps_cut *cut)
 {
-    return cut->chunks >= MANY_CHUNKS;
+    return cut->chunks >= PS_MANY_CHUNKS;
 }
 
 static size_t
@@ -82,8 +88,9 @@ parts_of(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
     kernels->cut(&cut);
     const size_t group = ps_aligned(kernels->cut_scratch(&cut));
     const ps_tridiag separators = separator_systems(&cut, NULL, NULL);
-    const ps_job exchange = {.t = *t, .pivot = PS_PIVOT_ALWAYS, .group = 1};
+    ps_job exchange = {.t = *t, .pivot = PS_PIVOT_ALWAYS, .group = 1};
 
+    exchange.t.outer = exchange.t.inner = 1;
     p.keeps = group * (size_t)cut.groups <= PS_KEPT_BYTES;
     p.separators = ps_aligned(kernels->cut_told(&cut));
     p.info = ps_aligned((size_t)side * sizeof(int32_t));
@@ -92,13 +99,11 @@ parts_of(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
         p.solve = total(parts_of(&separators, side, PS_PIVOT_NEVER, threads));
     }
     else {
-        const ps_type_kernels *few;
-        const ps_job job = few_job(&separators, &few);
-
-        p.solve = ps_aligned(few->direct_scratch(&job)) * (size_t)threads;
+        p.solve = ps_cut_few_bytes(&separators, threads);
     }
-    p.pivoted =
-        pivot == PS_PIVOT_AUTO ? ps_aligned(narrow->direct_scratch(&exchange)) : 0;
+    p.pivoted = pivot != PS_PIVOT_AUTO ? 0
+                : ps_span_fits(t)      ? ps_span_work(&exchange.t, threads)
+                                       : ps_aligned(narrow->direct_scratch(&exchange));
     return p;
 }
 
@@ -141,26 +146,33 @@ substitute(void *self, const ps_job *job, int64_t stretch, void *scratch)
     return 0;
 }
 
+ps_status
+ps_cut_run(const ps_cut *cut, const ps_tiles *with)
+{
+    const ps_job job = {.t = {.rows = cut->rows * cut->tiles * cut->stretch},
+                        .tiles = (cut->groups + cut->stretch - 1) / cut->stretch,
+                        .group = 1};
+    ps_tiles tiles = *with;
+    int64_t none;
+
+    tiles.job = &job;
+    return ps_tiles_run(&tiles, &none);
+}
+
 static ps_status
 run_pass(pass *p, int64_t (*one)(void *, const ps_job *, int64_t, void *), char *rows)
 {
     const ps_cut_task *const d = p->do_this;
-    const ps_cut *const cut = p->cut;
-    const ps_job job = {.t = {.rows = cut->rows * cut->tiles * cut->stretch},
-                        .tiles = (cut->groups + cut->stretch - 1) / cut->stretch,
-                        .group = 1};
     const ps_tiles tiles = {
-        .job = &job,
         .exec = d->exec,
         .threads = d->threads,
-        .bytes = ps_aligned(d->kernels->cut_scratch(cut)),
+        .bytes = ps_aligned(d->kernels->cut_scratch(p->cut)),
         .work = rows,
         .self = p,
         .solve = one,
     };
-    int64_t none;
 
-    return ps_tiles_run(&tiles, &none);
+    return ps_cut_run(p->cut, &tiles);
 }
 
 static int64_t
@@ -171,26 +183,15 @@ solve_few(void *self, const ps_job *job, int64_t tile, void *work)
     return kernels->direct(job, tile, work);
 }
 
-/* Solve the systems of the separators; *bad gets 0 or 1 + the row of a bad pivot. */
-static ps_status
-solve_separators(const ps_cut_task *d, const ps_cut *cut, const ps_tridiag *system,
-                 char *work, int32_t *bad)
+ps_status
+ps_cut_few(const ps_cut_task *d, const ps_tridiag *separators, char *work, int32_t *bad)
 {
-    if (is_long(cut)) {
-        ps_cut_task inner = *d;
-        int dominant;
-
-        inner.t = *system;
-        inner.stream = 0;
-        inner.pivot = PS_PIVOT_NEVER;
-        return ps_cut_once(&inner, 0, 0, work, &dominant, bad);
-    }
     const ps_type_kernels *few;
-    const ps_job job = few_job(system, &few);
+    const ps_job job = few_job(separators, &few);
     const ps_tiles tiles = {
         .job = &job,
         .exec = d->exec,
-        .threads = system->inner > 1 ? d->threads : 1,
+        .threads = separators->inner > 1 ? d->threads : 1,
         .bytes = ps_aligned(few->direct_scratch(&job)),
         .work = work,
         .self = (void *)few,
@@ -200,10 +201,27 @@ solve_separators(const ps_cut_task *d, const ps_cut *cut, const ps_tridiag *syst
     const ps_status status = ps_tiles_run(&tiles, &none);
 
     *bad = 0;
-    for (int64_t s = 0; s < system->inner && *bad == 0; s++) {
-        *bad = system->info[s];
+    for (int64_t s = 0; s < separators->inner && *bad == 0; s++) {
+        *bad = separators->info[s];
     }
     return status;
+}
+
+/* Solve the systems of the separators; *bad gets 0 or 1 + the row of a bad pivot. */
+static ps_status
+solve_separators(const ps_cut_task *d, const ps_cut *cut, const ps_tridiag *system,
+                 char *work, int32_t *bad)
+{
+    ps_cut_task inner = *d;
+    int dominant;
+
+    if (!is_long(cut)) {
+        return ps_cut_few(d, system, work, bad);
+    }
+    inner.t = *system;
+    inner.stream = 0;
+    inner.pivot = PS_PIVOT_NEVER;
+    return ps_cut_once(&inner, 0, 0, work, &dominant, bad);
 }
 
 ps_status

@@ -1,7 +1,7 @@
 /* factor.c - factors kept and solved again: stores, tiles, threads. */
 #include <string.h>
 
-#include "kernels.h"
+#include "factor_cut.h"
 #include "threads.h"
 
 /* A factor and what is done with it. */
@@ -17,10 +17,34 @@ kernels_of(const ps_factor *f)
     return ps_isa_get()->type[f->dtype];
 }
 
+/* One long matrix, or system of it, has one lane: full ones would take much memory. */
+static const ps_type_kernels *
+kernels_for(const ps_factor *f, int64_t systems)
+{
+    const int one = f->outer * f->inner == 1 && systems == 1;
+
+    return one && f->rows * ps_dtype_size(f->dtype) > PS_LANE_BYTES
+               ? ps_isa_narrow.type[f->dtype]
+               : kernels_of(f);
+}
+
 static int
 make_threads(const ps_factor *f, const ps_exec *exec)
 {
     return ps_thread_count_for(exec, f->rows * f->outer * f->inner);
+}
+
+/* Workspace of a thread that factors without chunks; so many threads do. */
+static size_t
+whole_bytes(const ps_factor *f)
+{
+    return ps_aligned(kernels_for(f, 1)->factor_make_scratch(f));
+}
+
+static int
+whole_threads(const ps_factor *f, int threads)
+{
+    return f->outer * f->inner == 1 ? 1 : threads;
 }
 
 static int
@@ -29,19 +53,88 @@ solve_threads(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
     return ps_thread_count_for(exec, f->rows * b->outer * b->inner);
 }
 
+/* What a store begins with: whether the chunks of factor_cut.c follow. */
+typedef struct {
+    int64_t is_cut;
+    int64_t unused[7];
+} store_head;
+
+/* The same factor without the head of its store. */
+static ps_factor
+below_head(const ps_factor *f)
+{
+    ps_factor below = *f;
+
+    below.store = (char *)f->store + sizeof(store_head);
+    below.store_bytes = f->store_bytes - sizeof(store_head);
+    return below;
+}
+
+static int
+is_cut(const ps_factor *f)
+{
+    return ps_factor_is_long(f) && ((const store_head *)f->store)->is_cut;
+}
+
+static size_t
+larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Long matrices are factored and solved one by one, for any number of them alike: the
+ * chunks of one keep all threads busy. Others are one part. */
+static int64_t
+parts_of(const ps_factor *f)
+{
+    return ps_factor_is_long(f) ? f->outer * f->inner : 1;
+}
+
+static size_t
+store_of_part(const ps_factor *part, const ps_exec *exec)
+{
+    const size_t whole = ps_aligned(kernels_of(part)->factor_store(part));
+    const int is_long = ps_factor_is_long(part);
+
+    return sizeof(store_head) +
+           (is_long ? larger(whole, ps_factor_cut_store(part, exec)) : whole);
+}
+
+/* Part i, whose store is the i-th of f. */
+static ps_factor
+part_of(const ps_factor *f, const ps_exec *exec, int64_t i)
+{
+    ps_factor part = *f;
+
+    if (!ps_factor_is_long(f)) {
+        return part;
+    }
+    part.outer = part.inner = 1;
+    part.store_bytes = store_of_part(&part, exec);
+    if (f->store != NULL) {
+        part.store = (char *)f->store + (size_t)i * part.store_bytes;
+    }
+    return part;
+}
+
 ps_status
 ps_cpu_factor_store(const ps_factor *f, const ps_exec *exec, size_t *bytes)
 {
-    (void)exec;
-    *bytes = ps_aligned(kernels_of(f)->factor_store(f));
+    const ps_factor part = part_of(f, exec, 0);
+
+    *bytes = (size_t)parts_of(f) * store_of_part(&part, exec);
     return PS_OK;
 }
 
 ps_status
 ps_cpu_factor_make_work(const ps_factor *f, const ps_exec *exec, size_t *bytes)
 {
-    *bytes =
-        ps_aligned(kernels_of(f)->factor_make_scratch(f)) * (size_t)make_threads(f, exec);
+    const ps_factor part = part_of(f, exec, 0);
+    const size_t whole =
+        whole_bytes(&part) * (size_t)whole_threads(&part, make_threads(&part, exec));
+    const int is_long = ps_factor_is_long(f);
+
+    *bytes = is_long ? larger(whole, ps_factor_cut_make_work(&part, exec)) : whole;
     return PS_OK;
 }
 
@@ -53,27 +146,13 @@ make_tile(void *self, const ps_job *job, int64_t tile, void *work)
     return do_this->kernels->factor_make(do_this->f, job, tile, work);
 }
 
-ps_status
-ps_cpu_factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
-                   ps_report *report)
+/* Without chunks, all of it in lanes. */
+static ps_status
+make_whole(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec, int threads,
+           int64_t *pivoted)
 {
-    const task do_this = {.f = f, .kernels = kernels_of(f)};
-    const int threads = make_threads(f, exec);
-    size_t bytes;
+    const task do_this = {.f = f, .kernels = kernels_for(f, 1)};
     ps_job job;
-
-    ps_cpu_factor_make_work(f, exec, &bytes);
-    if (bytes > exec->work_bytes || f->store_bytes < do_this.kernels->factor_store(f)) {
-        return PS_WORK_TOO_SMALL;
-    }
-    *report = (ps_report){
-        .method = f->pivot == PS_PIVOT_ALWAYS ? PS_PIVOTED : PS_THOMAS,
-        .threads = threads,
-        .kernel = ps_isa_get()->name,
-    };
-    if (t->rows == 0 || t->outer == 0 || t->inner == 0) {
-        return PS_OK;
-    }
 
     /* Tile k of the store holds matrices k lanes .. of the whole batch. */
     job = (ps_job){
@@ -84,13 +163,73 @@ ps_cpu_factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
     const ps_tiles tiles = {
         .job = &job,
         .exec = exec,
-        .threads = threads,
-        .bytes = bytes / (size_t)threads,
+        .threads = whole_threads(f, threads),
+        .bytes = whole_bytes(f),
         .work = exec->work,
         .self = (void *)&do_this,
         .solve = make_tile,
     };
-    return ps_tiles_run(&tiles, &report->pivoted);
+    return ps_tiles_run(&tiles, pivoted);
+}
+
+static ps_status
+make_part(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec, int threads,
+          ps_report *report)
+{
+    const ps_factor below = below_head(f);
+    int cut = 0;
+
+    if (ps_factor_is_long(f)) {
+        const ps_status status = ps_factor_cut_make(&below, t, exec, threads, &cut);
+
+        if (status != PS_OK) {
+            return status;
+        }
+    }
+    ((store_head *)f->store)->is_cut = cut;
+    if (!cut) {
+        int64_t pivoted = 0;
+        const ps_status status = make_whole(&below, t, exec, threads, &pivoted);
+
+        report->pivoted += pivoted;
+        return status;
+    }
+    report->method = PS_PARTITION;
+    if (t->info != NULL) {
+        t->info[0] = 0;
+    }
+    return PS_OK;
+}
+
+ps_status
+ps_cpu_factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
+                   ps_report *report)
+{
+    const ps_factor first = part_of(f, exec, 0);
+    const int threads = make_threads(&first, exec);
+    size_t bytes, store;
+    ps_status status = PS_OK;
+
+    ps_cpu_factor_make_work(f, exec, &bytes);
+    ps_cpu_factor_store(f, exec, &store);
+    if (bytes > exec->work_bytes || f->store_bytes < store) {
+        return PS_WORK_TOO_SMALL;
+    }
+    *report = (ps_report){
+        .method = f->pivot == PS_PIVOT_ALWAYS ? PS_PIVOTED : PS_THOMAS,
+        .threads = threads,
+        .kernel = ps_isa_get()->name,
+    };
+    if (t->rows == 0 || t->outer == 0 || t->inner == 0) {
+        return PS_OK;
+    }
+    for (int64_t i = 0; i < parts_of(f) && status == PS_OK; i++) {
+        const ps_factor part = part_of(f, exec, i);
+        const ps_tridiag matrix = ps_factor_matrix_of(f, t, i);
+
+        status = make_part(&part, &matrix, exec, threads, report);
+    }
+    return status;
 }
 
 /* Whether an axis of length 1 has a step makes no difference: say that it has. */
@@ -109,7 +248,7 @@ normalised(const ps_factor *f, const ps_factor_rhs *b)
 static ps_job
 job_of(const ps_factor *f, const ps_factor_rhs *b, int threads)
 {
-    const ps_type_kernels *const kernels = kernels_of(f);
+    const ps_type_kernels *const kernels = kernels_for(f, b->outer * b->inner);
     const int lanes = kernels->lanes;
     const ps_tridiag t = {.dtype = f->dtype,
                           .flags = f->flags & PS_PERIODIC,
@@ -139,17 +278,29 @@ group_bytes(const ps_factor *f, const ps_factor_rhs *b, int threads)
 {
     const ps_job job = job_of(f, b, threads);
 
-    return ps_aligned(kernels_of(f)->factor_scratch(f, &job));
+    return ps_aligned(kernels_for(f, b->outer * b->inner)->factor_scratch(f, &job));
+}
+
+static size_t
+work_of_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+{
+    const int threads = solve_threads(f, b, exec);
+    const ps_factor_rhs same = normalised(f, b);
+    const size_t whole = group_bytes(f, &same, threads) * (size_t)threads;
+
+    return ps_factor_is_long(f) && b->outer * b->inner > 0
+               ? larger(whole, ps_factor_cut_work(f, b, exec, threads))
+               : whole;
 }
 
 ps_status
 ps_cpu_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec,
                    size_t *bytes)
 {
-    const int threads = solve_threads(f, b, exec);
-    const ps_factor_rhs same = normalised(f, b);
+    const ps_factor part = part_of(f, exec, 0);
+    const ps_factor_rhs its = ps_factor_rhs_of(f, b, 0);
 
-    *bytes = group_bytes(f, &same, threads) * (size_t)threads;
+    *bytes = work_of_part(&part, &its, exec);
     return PS_OK;
 }
 
@@ -162,13 +313,38 @@ solve_tile(void *self, const ps_job *job, int64_t tile, void *work)
     return 0;
 }
 
+static ps_status
+solve_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+{
+    const ps_factor below = below_head(f);
+    const ps_factor_rhs same = normalised(f, b);
+    const int threads = solve_threads(f, b, exec);
+    int64_t pivoted;
+
+    if (is_cut(f)) {
+        return ps_factor_cut_solve(&below, b, exec, threads);
+    }
+    const task do_this = {
+        .f = &below, .b = &same, .kernels = kernels_for(f, b->outer * b->inner)};
+    const ps_job job = job_of(f, &same, threads);
+    const ps_tiles tiles = {
+        .job = &job,
+        .exec = exec,
+        .threads = threads,
+        .bytes = group_bytes(f, &same, threads),
+        .work = exec->work,
+        .self = (void *)&do_this,
+        .solve = solve_tile,
+    };
+
+    return ps_tiles_run(&tiles, &pivoted);
+}
+
 ps_status
 ps_cpu_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
 {
     ps_status status = ps_factor_check(f, b);
-    const ps_factor_rhs same = normalised(f, b);
     size_t bytes;
-    int64_t pivoted;
 
     if (status != PS_OK) {
         return status;
@@ -180,19 +356,11 @@ ps_cpu_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *e
     if (f->rows == 0 || b->outer == 0 || b->inner == 0) {
         return PS_OK;
     }
-    const task do_this = {.f = f, .b = &same, .kernels = kernels_of(f)};
-    const int threads = solve_threads(f, b, exec);
-    const ps_job job = job_of(f, &same, threads);
-    const ps_tiles tiles = {
-        .job = &job,
-        .exec = exec,
-        .threads = threads,
-        .bytes = bytes / (size_t)threads,
-        .work = exec->work,
-        .self = (void *)&do_this,
-        .solve = solve_tile,
-    };
+    for (int64_t i = 0; i < parts_of(f) && status == PS_OK; i++) {
+        const ps_factor part = part_of(f, exec, i);
+        const ps_factor_rhs its = ps_factor_rhs_of(f, b, i);
 
-    status = ps_tiles_run(&tiles, &pivoted);
+        status = solve_part(&part, &its, exec);
+    }
     return status;
 }

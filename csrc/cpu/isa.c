@@ -8,16 +8,20 @@
 static const ps_isa *chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Whether PYSOLVERS_ISA allows instruction sets of this rank: 1 AVX2, 2 AVX-512. */
+/* Whether PYSOLVERS_ISA allows instruction sets of this rank: 1 AVX2, 2 AVX-512. A name
+ * that it does not know is no limit. */
 static int
 allowed(int rank)
 {
+    static const char *const limits[] = {"baseline", "avx2"};
     const char *const limit = getenv("PYSOLVERS_ISA");
 
-    if (limit == NULL || strcmp(limit, "avx512") == 0) {
-        return 1;
+    for (int most = 0; limit != NULL && most < 2; most++) {
+        if (strcmp(limit, limits[most]) == 0) {
+            return rank <= most;
+        }
     }
-    return rank <= (strcmp(limit, "avx2") == 0 ? 1 : 0);
+    return 1;
 }
 
 static void

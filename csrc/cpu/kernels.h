@@ -43,6 +43,29 @@ typedef struct {
     int stream, check;      /* check: look for rows that are not dominant */
 } ps_cut;
 
+/* A batch of long systems cut into spans, with row exchanges, in three steps: eliminate
+ * every span but for its ends, solve for these, substitute. See spans.inc. */
+typedef struct {
+    ps_tridiag t;
+    int64_t side, sets;    /* systems that are neighbours in memory, or 1; of all */
+    int64_t rows, spans;   /* of a span, but the last has more; spans of a system */
+    int64_t groups, bands; /* of a set: groups of tiles of spans, tiles of systems */
+    void *told;            /* what the spans tell: [set][word][span][system] */
+    int stream;            /* store x past the caches */
+} ps_span;
+
+/* Right-hand sides of a long matrix whose chunks are eliminated once for all of them. */
+typedef struct {
+    const ps_cut *cut; /* of the matrix alone */
+    ps_trans trans;
+    int64_t systems;
+    ps_input rhs; /* from one to the next: inner */
+    ps_output x;
+    void *told; /* of the separators: [right-hand side, what to add][chunk][system] */
+    int stream;
+    int eliminates; /* the matrix, a group at a time; else that was done before */
+} ps_chunks;
+
 typedef struct {
     int lanes;
     size_t element; /* bytes */
@@ -75,6 +98,28 @@ typedef struct {
                              int *dominant);
     void (*cut_assemble)(const ps_cut *cut);
     void (*cut_substitute)(const ps_cut *cut, int64_t stretch, void *scratch);
+
+    /* A matrix cut into chunks. chunks_table: bytes of the eliminated rows of a group;
+     * chunks_scratch: bytes for a thread. chunks_make eliminates group `index`, and tells
+     * and returns as cut_eliminate does. chunks_solve takes tiles first .. end-1 of
+     * chunks down, which tells the separators, or up when they are solved; `table` is
+     * that of the group which tile `first` begins. chunks_told sums up what was told. */
+    size_t (*chunks_table)(const ps_cut *cut);
+    size_t (*chunks_scratch)(const ps_cut *cut);
+    int32_t (*chunks_make)(const ps_cut *cut, int64_t index, void *table, int *dominant);
+    void (*chunks_solve)(const ps_chunks *c, int64_t first, int64_t end,
+                         const void *table, void *scratch, int up);
+    void (*chunks_told)(const ps_chunks *c);
+
+    /* span_cut: fills what follows sets. span_told: bytes of told. span_scratch: bytes of
+     * a group. Groups of all sets are eliminated and substituted, bands of all sets are
+     * joined, which sets info. */
+    void (*span_cut)(ps_span *s);
+    size_t (*span_told)(const ps_span *s);
+    size_t (*span_scratch)(const ps_span *s);
+    void (*span_eliminate)(const ps_span *s, int64_t index, void *scratch);
+    void (*span_join)(const ps_span *s, int64_t index);
+    void (*span_substitute)(const ps_span *s, int64_t index, void *scratch);
 } ps_type_kernels;
 
 typedef struct {
@@ -148,6 +193,13 @@ size_t ps_aligned(size_t bytes);
 size_t ps_cut_work(const ps_tridiag *t, ps_pivot pivot, int threads);
 ps_status ps_cut_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec,
                        int threads, int64_t *pivoted);
+
+/* Long systems with row exchanges in spans: whether they are that long, work in bytes,
+ * and the solution of a whole batch. */
+int ps_span_fits(const ps_tridiag *t);
+size_t ps_span_work(const ps_tridiag *t, int threads);
+ps_status ps_span_solve(const ps_tridiag *t, const ps_exec *exec, int threads,
+                        void *work);
 
 /* The entries of the backend table. */
 ps_status ps_cpu_copy(void *to, const void *from, size_t bytes, const ps_exec *exec);

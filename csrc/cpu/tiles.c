@@ -77,11 +77,29 @@ ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
     return end > k ? end - k : 0;
 }
 
-/* Eliminated rows beyond this leave a second-level cache, and a third-level cache. Where
- * neighbouring systems are neighbours in memory, long runs of it are worth the first, up
- * to this many tiles, or a whole run of systems that is short. Elsewhere two tiles
- * overlap their eliminations, and more add but streams. */
-enum { GROUP_BYTES = 1 << 19, FAR_BYTES = 1 << 24, ACROSS_TILES = 4, ALONG_TILES = 2 };
+/* Eliminated rows beyond this leave a second-level cache (it is a little more than a
+ * power of two, as a row more may be kept), and a third-level cache. Where neighbouring
+ * systems are neighbours in memory, long runs of it are worth the first, up to this many
+ * tiles, or a whole run of systems that is short. Elsewhere two tiles overlap their
+ * eliminations, as long as one leaves room for the other, and more add but streams. */
+enum { GROUP_BYTES = 9 << 16, FAR_BYTES = 1 << 24, ACROSS_TILES = 4, ALONG_TILES = 2 };
+
+/* Contiguous systems of more rows, as "auto" takes them, go one tile at a time by
+ * along.inc. */
+enum { PAIR_ROWS = 512 };
+
+static int
+goes_alone(const ps_job *job)
+{
+    const ps_tridiag *const t = &job->t;
+    const int contiguous = t->lower.stride.row == 1 && t->diag.stride.row == 1 &&
+                           t->upper.stride.row == 1 && t->rhs.stride.row == 1;
+
+    return contiguous && !job->across && t->flags == 0 && t->rows > PAIR_ROWS &&
+           (t->dtype == PS_F32 || t->dtype == PS_F64) &&
+           t->rows * (int64_t)ps_dtype_size(t->dtype) <= PS_LANE_BYTES &&
+           job->pivot != PS_PIVOT_ALWAYS;
+}
 
 void
 ps_job_group(ps_job *job, size_t bytes, int threads)
@@ -89,9 +107,9 @@ ps_job_group(ps_job *job, size_t bytes, int threads)
     const int64_t room = GROUP_BYTES / (int64_t)(bytes + 1);
     const int64_t far_room = FAR_BYTES / (int64_t)(bytes + 1);
     const int64_t a_run = job->tiles / job->runs;
-    const int64_t most = job->across ? PS_GROUP_TILES : ALONG_TILES;
+    const int64_t most = job->across ? PS_GROUP_TILES : goes_alone(job) ? 1 : ALONG_TILES;
     const int64_t whole = a_run <= far_room && a_run <= most ? a_run : ACROSS_TILES;
-    const int64_t least = job->across ? whole : far_room < ALONG_TILES ? 1 : ALONG_TILES;
+    const int64_t least = job->across ? whole : room < 1 ? 1 : most;
     const int64_t wished = room < least ? least : room < most ? room : most;
     const int64_t share = job->tiles / (4 * threads) + 1;
 

@@ -8,6 +8,7 @@
 typedef struct {
     ps_method method;
     ps_pivot pivot;
+    int spans;  /* long systems with row exchanges */
     int shared; /* one matrix: factored once a thread */
     int threads;
     const char *isa;
@@ -63,13 +64,14 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
     p->method = method_of(t, options, element);
     p->pivot = ps_options_pivot(options);
     p->threads = ps_thread_count_for(exec, t->rows * t->outer * t->inner);
-    p->isa = p->method == PS_PARTITION ? ps_isa_get()->name : isa->name;
+    p->spans = p->method == PS_PIVOTED && p->pivot == PS_PIVOT_ALWAYS && ps_span_fits(t);
+    p->isa = p->method == PS_PARTITION || p->spans ? ps_isa_get()->name : isa->name;
     p->kernels = isa->type[t->dtype];
     ps_job_init(&p->job, t, p->kernels->lanes);
     p->job.method = p->method;
     p->job.pivot = p->pivot;
-    p->shared = (p->method == PS_THOMAS || p->method == PS_PIVOTED) && is_shared(t) &&
-                t->outer * t->inner > p->kernels->lanes;
+    p->shared = !p->spans && (p->method == PS_THOMAS || p->method == PS_PIVOTED) &&
+                is_shared(t) && t->outer * t->inner > p->kernels->lanes;
     if (p->shared) {
         p->factor = (ps_factor){.dtype = t->dtype,
                                 .flags = t->flags & PS_PERIODIC,
@@ -84,11 +86,11 @@ make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec
         p->store = ps_aligned(p->kernels->factor_store(&p->factor) + sizeof(int32_t) * 2);
         p->scratch = ps_aligned(make > solve ? make : solve);
     }
-    else if (p->method == PS_THOMAS || p->method == PS_PIVOTED) {
+    else if (!p->spans && (p->method == PS_THOMAS || p->method == PS_PIVOTED)) {
         ps_job_group(&p->job, p->kernels->direct_scratch(&p->job), p->threads);
         p->scratch = ps_aligned(p->kernels->direct_scratch(&p->job));
     }
-    else if (p->method != PS_PARTITION) {
+    else if (!p->spans && p->method != PS_PARTITION) {
         p->scratch = ps_aligned(p->kernels->reduction_scratch(&p->job));
     }
 }
@@ -104,8 +106,9 @@ ps_cpu_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exe
         return status;
     }
     make_plan(&p, t, options, exec);
-    *bytes = p.method == PS_PARTITION ? ps_cut_work(t, p.pivot, p.threads)
-                                      : (p.store + p.scratch) * (size_t)p.threads;
+    *bytes = p.spans                    ? ps_span_work(t, p.threads)
+             : p.method == PS_PARTITION ? ps_cut_work(t, p.pivot, p.threads)
+                                        : (p.store + p.scratch) * (size_t)p.threads;
     return PS_OK;
 }
 
@@ -206,6 +209,10 @@ ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_ex
     *report = (ps_report){.method = p.method, .threads = p.threads, .kernel = p.isa};
     if (t->rows == 0 || t->outer == 0 || t->inner == 0) {
         return PS_OK;
+    }
+    if (p.spans) {
+        report->pivoted = t->outer * t->inner;
+        return ps_span_solve(t, exec, p.threads, exec->work);
     }
     if (p.method == PS_PARTITION) {
         return ps_cut_solve(t, p.pivot, exec, p.threads, &report->pivoted);

@@ -102,6 +102,9 @@ refuse_overlaps(void)
     EXPECT(PS_BAD_LAYOUT, t.diag.data = x + SIZE - 1);
     EXPECT(PS_BAD_LAYOUT, t.rhs.data = x + 1);
     EXPECT(PS_BAD_LAYOUT, (t.rhs.data = x, t.rhs.stride = (ps_stride){INNER, 15, 1}));
+    EXPECT(PS_BAD_LAYOUT, (t.rhs.data = x, t.rhs.stride.row = 0));
+    EXPECT(PS_BAD_LAYOUT, (t.rhs.data = x, t.rhs.stride.outer = 0));
+    EXPECT(PS_BAD_LAYOUT, (t.rhs.data = x, t.rhs.stride.inner = 0));
     EXPECT(PS_BAD_LAYOUT, (t.rhs = (ps_input){x + ROWS - 1, {-1, 15, 5}}));
     EXPECT(PS_BAD_LAYOUT, (t.rhs = (ps_input){(char *)x + 4, packed}));
     EXPECT(PS_BAD_LAYOUT, (t.diag = (ps_input){x + 7, {0, 0, 0}}));

@@ -1,0 +1,95 @@
+"""Long systems with row exchanges, which are cut into spans: as accurate as in one piece."""
+
+import numpy as np
+import oracle
+import pytest
+
+from pysolvers import SingularSystemError, solve_tridiagonal
+
+ROWS = 1 << 18  # from here on
+DTYPES = [np.float32, np.float64, np.complex64, np.complex128]
+# Of the accuracy set those that are made in a time that grows with the rows.
+NUMBERS = [1, 2, 3, 4, 5, 6, 7, 14, 16, 17, 18, 19, 20]
+
+
+def systems(rng, side, rows, dtype=np.float64):
+    """Lower, diag, upper, rhs of shape (side, rows), without dominance."""
+    return [oracle.uniform(rng, (side, rows), dtype) for _ in range(4)]
+
+
+def one_by_one(operands, **options):
+    """Each system by itself."""
+    alone = [solve_tridiagonal(*s, pivot=True, **options) for s in zip(*operands, strict=True)]
+    return np.stack(alone)
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_forward_and_backward_error_are_those_of_lapack(number):
+    *system, exact = oracle.accuracy_draw.__wrapped__(number, ROWS + 77, 0)
+    forms = list(oracle.gtsv_forms(*system))
+
+    x = solve_tridiagonal(*system, pivot=True)
+
+    lapack = max(oracle.forward_error(form, exact) for form in forms)
+    assert oracle.forward_error(x, exact) <= 10 * max(lapack, oracle.eps(np.float64))
+    backward = max(oracle.backward_error(*system, form) for form in forms)
+    assert oracle.backward_error(*system, x) <= 4 * max(backward, 3 * oracle.eps(np.float64))
+
+
+@pytest.mark.parametrize("rows", [ROWS, ROWS + 1, ROWS + 511])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_types_and_lengths(rng, dtype, rows):
+    system = [a[0] for a in systems(rng, 1, rows, dtype)]
+
+    x = solve_tridiagonal(*system, pivot=True)
+
+    lapack = max(oracle.backward_error(*system, form) for form in oracle.gtsv_forms(*system))
+    assert oracle.backward_error(*system, x) <= 4 * lapack
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("side", "axis"), [(1, 1), (3, 1), (3, 0), (19, 0)])
+def test_same_bits_whatever_lies_beside(rng, side, axis, threads):
+    operands = systems(rng, side, ROWS + 5)
+    laid = operands if axis == 1 else [np.ascontiguousarray(a.T) for a in operands]
+
+    x = solve_tridiagonal(*laid, axis=axis, pivot=True, threads=threads)
+
+    np.testing.assert_array_equal(x if axis == 1 else x.T, one_by_one(operands, threads=2))
+
+
+def test_ends_strides_in_place_and_the_choice_of_auto(rng):
+    lower, diag, upper, rhs = (a[0] for a in systems(rng, 1, ROWS + 5))
+    expected = solve_tridiagonal(lower, diag, upper, rhs, pivot=True)
+    lower[0] = upper[-1] = np.nan
+    wide = [np.repeat(a, 2)[::2] for a in (lower, diag, upper, rhs)]
+    back = [a[::-1].copy()[::-1] for a in (lower, diag, upper, rhs)]
+
+    chosen, info = solve_tridiagonal(lower, diag, upper, rhs, return_info=True)
+    short = solve_tridiagonal(lower[1:], diag, upper[:-1], rhs, pivot=True)
+    for x in (
+        chosen,
+        short,
+        solve_tridiagonal(*wide, pivot=True),
+        solve_tridiagonal(*back, pivot=True),
+        solve_tridiagonal(lower, diag, upper, rhs, pivot=True, out=rhs),
+    ):
+        np.testing.assert_array_equal(x, expected)
+    assert info.pivoted == 1
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_singular_one_among_others(rng, axis):
+    operands = systems(rng, 4, ROWS)
+    for a in operands[:3]:
+        a[2, 1000] = 0
+    laid = operands if axis == 1 else [np.ascontiguousarray(a.T) for a in operands]
+    out = np.empty_like(laid[3])
+
+    with pytest.raises(SingularSystemError) as caught:
+        solve_tridiagonal(*laid, axis=axis, pivot=True, out=out)
+
+    assert list(caught.value.systems) == [2]
+    others = [0, 1, 3]
+    x = out if axis == 1 else out.T
+    np.testing.assert_array_equal(x[others], one_by_one([a[others] for a in operands]))
