@@ -79,8 +79,7 @@ make_iteration(CavityRun &r, const Marks *marks)
     return status;
 }
 
-/* Iterations between two looks at exec->poll: some milliseconds at most. The host is
- * never more than two such groups ahead of the device. */
+/* Iterations of a group of make_in_groups(). */
 int64_t
 group_size(int64_t nodes)
 {
@@ -92,29 +91,9 @@ group_size(int64_t nodes)
 ps_status
 make_iterations(CavityRun &r, int64_t count, const Marks &marks)
 {
-    const Events<2> groups(cudaEventDisableTiming);
-    const int64_t size = group_size(r.c->nodes);
-    int64_t &made = r.report->iterations;
-    ps_status status = PS_OK;
-
-    while (status == PS_OK && made < count) {
-        status = make_iteration(r, made == count - 1 ? &marks : nullptr);
-        made += status == PS_OK;
-        if (status != PS_OK || made % size != 0 || made == count) {
-            continue;
-        }
-        const int64_t group = made / size;
-
-        status = groups.record(static_cast<int>(group % 2), r.stream);
-        if (status == PS_OK && group > 1) {
-            status = groups.wait(static_cast<int>((group - 1) % 2));
-        }
-        if (status == PS_OK && r.exec.poll != nullptr &&
-            r.exec.poll(r.exec.poll_self) != 0) {
-            status = PS_INTERRUPTED;
-        }
-    }
-    return status;
+    return make_in_groups(
+        count, group_size(r.c->nodes), r.exec, &r.report->iterations,
+        [&](int64_t k) { return make_iteration(r, k == count - 1 ? &marks : nullptr); });
 }
 
 /* Sweeps may have left the state in the workspace. */

@@ -177,12 +177,10 @@ constexpr int most_words = 3;
  * be set up anew between two of them. */
 template <int AXIS, typename Source>
 cudaError_t
-allow_shared(int bytes)
+set_up_sweep()
 {
-    const void *const kernel =
-        reinterpret_cast<const void *>(&sweep_kernel<AXIS, Source>);
-    const cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes);
+    const auto kernel = sweep_kernel<AXIS, Source>;
+    const cudaError_t error = allow_shared(kernel);
 
     return error == cudaSuccess
                ? cudaFuncSetAttribute(kernel,
@@ -192,11 +190,11 @@ allow_shared(int bytes)
 
 template <typename Source>
 cudaError_t
-allow_shared_both(int bytes)
+set_up_both()
 {
-    const cudaError_t error = allow_shared<0, Source>(bytes);
+    const cudaError_t error = set_up_sweep<0, Source>();
 
-    return error == cudaSuccess ? allow_shared<1, Source>(bytes) : error;
+    return error == cudaSuccess ? set_up_sweep<1, Source>() : error;
 }
 
 template <int AXIS, typename Source>
@@ -237,17 +235,11 @@ ps_cuda_fused_fits(int64_t nodes)
 ps_status
 ps_cuda_fused_prepare(void)
 {
-    const ps_cuda_device *const device = ps_cuda_device_get();
+    cudaError_t error = set_up_both<OmegaFirst>();
 
-    if (device == nullptr) {
-        return PS_DEVICE_FAILURE;
-    }
-    const int bytes = static_cast<int>(line_tile_bytes<double>(device));
-    cudaError_t error = allow_shared_both<OmegaFirst>(bytes);
-
-    error = error == cudaSuccess ? allow_shared_both<OmegaSecond>(bytes) : error;
-    error = error == cudaSuccess ? allow_shared_both<Psi>(bytes) : error;
-    error = error == cudaSuccess ? allow_shared_both<JacobiOmega>(bytes) : error;
+    error = error == cudaSuccess ? set_up_both<OmegaSecond>() : error;
+    error = error == cudaSuccess ? set_up_both<Psi>() : error;
+    error = error == cudaSuccess ? set_up_both<JacobiOmega>() : error;
     return ps_cuda_status(error);
 }
 

@@ -50,6 +50,15 @@ cluster_arrive()
 #endif
 }
 
+/* The first step, by threads that have read what others overwrite behind the second. */
+__device__ __forceinline__ void
+cluster_arrive_read()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+}
+
 __device__ __forceinline__ void
 cluster_wait()
 {

@@ -86,9 +86,8 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         Fault fault;
 
         note.weak = 0;
-        if (!(!has_one_path && __all_sync(all_lanes, seat.pads == 0)
-                  ? eliminate_quickly(0, inner, watches)
-                  : eliminate_quickly(seat.pads, padded, watches))) {
+        if (!(has_no_pads() ? eliminate_quickly(0, inner, watches)
+                            : eliminate_quickly(seat.pads, padded, watches))) {
             Careful<Number> careful = {fault};
             own = chunk.eliminate(careful_row, seat.start, seat.pads, careful);
         }
@@ -158,9 +157,15 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     }
 
   private:
-    /* The code of two paths may be more than the instruction cache holds. */
-    static constexpr bool has_one_path = number_traits<Number>::is_complex && ROWS > 8;
-
+    /* Whether the warp goes the way without pads. Where the code of both ways is more
+     * than the instruction cache holds, all warps go the same, or there is only one. */
+    __device__ __forceinline__ bool has_no_pads() const
+    {
+        if (number_traits<Number>::is_complex && ROWS > 8) {
+            return ROWS <= 16 && shape.chunks() * ROWS == shape.rows;
+        }
+        return __all_sync(all_lanes, seat.pads == 0);
+    }
     /* Whether row 0 of the system is here. */
     __device__ __forceinline__ bool has_first_block() const
     {

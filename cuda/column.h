@@ -9,33 +9,44 @@
 #include "engine.h"
 #include "operand.cuh"
 
-/* Rows of a chunk at most, those of shorter chunks, the last of which clusters have as
- * well, and threads of a block at most: for the registers. */
+/* Rows of a chunk at most, or of one that is a system alone; those of shorter chunks, the
+ * last of which clusters have as well; and threads of a block at most: for the
+ * registers. */
 template <typename Number> struct ColumnTuning {
-    static constexpr int rows = 32, threads = sizeof(Number) == 4 ? 512 : 256;
+    static constexpr int rows = 32, alone = 32, threads = sizeof(Number) == 4 ? 512 : 256;
     static constexpr int shorter[] = {16, 20, 24};
 };
 template <> struct ColumnTuning<Complex<float>> {
-    static constexpr int rows = 16, threads = 512;
-    static constexpr int shorter[] = {12, 12, 16};
+    static constexpr int rows = 16, alone = 32, threads = 512;
+    static constexpr int shorter[] = {16, 16, 16};
 };
 template <> struct ColumnTuning<Complex<double>> {
-    static constexpr int rows = 8, threads = 256;
+    static constexpr int rows = 8, alone = 8, threads = 256;
     static constexpr int shorter[] = {4, 4, 8};
 };
 
 /* With shorter chunks than clusters have, the registers do for more of them. */
 template <typename Number, int ROWS>
-static constexpr int column_threads =
-    ROWS < ColumnTuning<Number>::shorter[2] && sizeof(Number) < 16
-        ? 512
-        : ColumnTuning<Number>::threads;
+static constexpr int
+column_threads()
+{
+    using Tuned = ColumnTuning<Number>;
+
+    if (ROWS > Tuned::rows) {
+        return 32;
+    }
+    return ROWS < Tuned::shorter[2] && sizeof(Number) < 16 ? 512 : Tuned::threads;
+}
+
+/* How rows come: 16 bytes at a time, where all begin with a sector of 32 bytes, or some
+ * in the middle of one; or element by element. */
+enum class ColumnWay { sectors, halves, elements };
 
 template <typename Number> struct ColumnJob {
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
     int32_t absent[4];       /* the row that each does not have, or -1 */
-    bool is_aligned;         /* rows go 16 bytes at a time, else element by element */
+    ColumnWay way;
     ColumnShape shape;
     int64_t tiles;    /* of 1 << shape.width systems */
     uint8_t *marks;   /* null, or 1 for each system that is not dominant */
@@ -63,28 +74,29 @@ PS_CUDA_DTYPES(PS_DECLARE)
 
 /* The ring of a warp: batches of rows, of a row the four operands, of an operand an
  * element a lane. Two batches under way are enough, and more disturb the order in which
- * memory is read, but where blocks wait for each other; three, where there is room. */
-template <typename Number, bool IS_CLUSTER, bool ALIGNED> struct ColumnRing {
+ * memory is read, but where blocks wait for each other; three, where there is room, and
+ * the first-level cache, by way of which halves of sectors come, needs none. */
+template <typename Number, bool IS_CLUSTER, ColumnWay WAY> struct ColumnRing {
     static constexpr int batch = 4; /* rows */
     static constexpr int slots =
-        IS_CLUSTER && ALIGNED && !number_traits<Number>::is_complex ? 3 : 2;
+        IS_CLUSTER && WAY == ColumnWay::sectors && !number_traits<Number>::is_complex ? 3
+                                                                                      : 2;
     static constexpr int row_words = 4 * 32, batch_words = batch * row_words;
     static constexpr int words = slots * batch_words;
 };
 
 /* Words of shared memory of a warp: its ring, and of its chunks what registers do not
  * hold. */
-template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnWay WAY>
 static constexpr int column_words =
-    ColumnRing<Number, IS_CLUSTER, ALIGNED>::words + ColumnChunk<Number, ROWS>::words;
+    ColumnRing<Number, IS_CLUSTER, WAY>::words + ColumnChunk<Number, ROWS>::words;
 
 /* Dynamic shared memory of a block. */
-template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnWay WAY>
 inline size_t
 column_bytes(const ColumnShape &shape)
 {
-    return shape.warps * sizeof(Number) *
-               column_words<Number, ROWS, IS_CLUSTER, ALIGNED> +
+    return shape.warps * sizeof(Number) * column_words<Number, ROWS, IS_CLUSTER, WAY> +
            ColumnMeeting<Number>::bytes_of(shape);
 }
 

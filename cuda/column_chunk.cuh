@@ -21,10 +21,8 @@ template <typename Number, int ROWS> struct ColumnChunk {
 #pragma unroll
         for (int i = 0; i < ROWS - 1; i++) {
             const Row<Number> row = rows(i);
-            const Number p = inverter.invert(row.diag - row.lower * above.u, start + i);
 
-            above = {(row.rhs - row.lower * above.g) * p, -(row.lower * above.l) * p,
-                     row.upper * p};
+            above = above.below(row, inverter.invert(above.pivot_of(row), start + i));
             g[32 * i] = above.g;
             l[i] = above.l;
             u[i] = above.u;
@@ -33,9 +31,7 @@ template <typename Number, int ROWS> struct ColumnChunk {
                          -(first.u * above.u)};
             }
         }
-        const Row<Number> last = rows(ROWS - 1);
-        return {first, -(last.lower * above.l), last.diag - last.lower * above.u,
-                last.upper, last.rhs - last.lower * above.g};
+        return Segment<Number>::closed(first, above, rows(ROWS - 1));
     }
 
     /* x_i of all rows, the last first: put(i, x). */

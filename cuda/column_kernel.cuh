@@ -29,13 +29,13 @@ row_in_memory(const Systems<Number> &t, int64_t system, int32_t row)
 
 /* Grid: any number of clusters of shape.blocks blocks. Shared: the warps' rings, then
  * what a Column needs. */
-template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnWay WAY>
 __global__ void
-__launch_bounds__(column_threads<Number, ROWS>, 1)
+__launch_bounds__(column_threads<Number, ROWS>(), 1)
     column_kernel(const __grid_constant__ ColumnJob<Number> job)
 {
-    using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ALIGNED>;
-    constexpr int words = column_words<Number, ROWS, IS_CLUSTER, ALIGNED>; /* of a warp */
+    using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, WAY>;
+    constexpr int words = column_words<Number, ROWS, IS_CLUSTER, WAY>; /* of a warp */
     __shared__ Arrivals arrivals[2];
     __shared__ uint32_t told[2];
     const Systems<Number> &t = job.t;
@@ -104,14 +104,14 @@ __launch_bounds__(column_threads<Number, ROWS>, 1)
     }
 }
 
-template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED>
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnWay WAY>
 inline cudaError_t
 launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
 {
     void (*const kernel)(const ColumnJob<Number>) =
-        column_kernel<Number, ROWS, IS_CLUSTER, ALIGNED>;
+        column_kernel<Number, ROWS, IS_CLUSTER, WAY>;
     const int threads = 32 * job.shape.warps;
-    const size_t bytes = column_bytes<Number, ROWS, IS_CLUSTER, ALIGNED>(job.shape);
+    const size_t bytes = column_bytes<Number, ROWS, IS_CLUSTER, WAY>(job.shape);
     const ps_cuda_device *const device = ps_cuda_device_get();
     cudaLaunchConfig_t config = {};
     cudaLaunchAttribute attributes[2] = {};
@@ -129,8 +129,7 @@ launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
     config.attrs = attributes;
     config.numAttrs = IS_CLUSTER ? 1 : 0;
 
-    cudaError_t error = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes));
+    cudaError_t error = allow_shared(kernel);
     if (error == cudaSuccess && IS_CLUSTER) {
         error = cudaOccupancyMaxActiveClusters(&fit, kernel, &config);
     }
@@ -162,8 +161,16 @@ template <typename Number, int ROWS, bool IS_CLUSTER>
 inline cudaError_t
 launch_chunks(const ColumnJob<Number> &job, cudaStream_t stream)
 {
-    return job.is_aligned ? launch_rings<Number, ROWS, IS_CLUSTER, true>(job, stream)
-                          : launch_rings<Number, ROWS, IS_CLUSTER, false>(job, stream);
+    using Way = ColumnWay;
+
+    if constexpr (number_traits<Number>::dtype == PS_F32) {
+        if (job.way == Way::halves) {
+            return launch_rings<Number, ROWS, IS_CLUSTER, Way::halves>(job, stream);
+        }
+    }
+    return job.way == Way::elements
+               ? launch_rings<Number, ROWS, IS_CLUSTER, Way::elements>(job, stream)
+               : launch_rings<Number, ROWS, IS_CLUSTER, Way::sectors>(job, stream);
 }
 
 template <typename Number>
@@ -177,6 +184,11 @@ launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
         return chunk < Tuned::rows
                    ? launch_chunks<Number, Tuned::shorter[2], true>(job, stream)
                    : launch_chunks<Number, Tuned::rows, true>(job, stream);
+    }
+    if constexpr (Tuned::alone > Tuned::rows) {
+        if (chunk == Tuned::alone) {
+            return launch_chunks<Number, Tuned::alone, false>(job, stream);
+        }
     }
     if (chunk == Tuned::shorter[0]) {
         return launch_chunks<Number, Tuned::shorter[0], false>(job, stream);

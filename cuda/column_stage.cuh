@@ -30,8 +30,8 @@ struct ColumnPlace {
 };
 
 /* The ring of a warp. */
-template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED> struct ColumnStage {
-    using Ring = ColumnRing<Number, IS_CLUSTER, ALIGNED>;
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnWay WAY> struct ColumnStage {
+    using Ring = ColumnRing<Number, IS_CLUSTER, WAY>;
     static constexpr int batch = Ring::batch, batches = ROWS / batch;
 
     __device__ __forceinline__ ColumnStage(const ColumnJob<Number> &j,
@@ -78,8 +78,10 @@ template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED> struct Colum
     }
 
   private:
-    static constexpr int bytes = ALIGNED ? 16 : sizeof(Number);
-    static constexpr int copies = ALIGNED ? sizeof(Number) / 4 : 4; /* of a lane a row */
+    static constexpr bool by_vectors = WAY != ColumnWay::elements;
+    static constexpr int bytes = by_vectors ? 16 : sizeof(Number);
+    static constexpr int copies =
+        by_vectors ? sizeof(Number) / 4 : 4; /* of a lane a row */
     const ColumnJob<Number> &job;
     const ColumnSeat<ROWS> &seat;
     const ColumnOrder<IS_CLUSTER> &order;
@@ -91,12 +93,12 @@ template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED> struct Colum
     /* The operand of copy k, and the first of the lanes that it is for. */
     static __device__ __forceinline__ int32_t operand_of(int k)
     {
-        return ALIGNED ? threadIdx.x % 32 / 8 : k;
+        return by_vectors ? threadIdx.x % 32 / 8 : k;
     }
     static __device__ __forceinline__ int32_t lane_of(int k)
     {
         constexpr int vector = 16 / sizeof(Number);
-        return ALIGNED ? (threadIdx.x % 8 + 8 * k) * vector : threadIdx.x % 32;
+        return by_vectors ? (threadIdx.x % 8 + 8 * k) * vector : threadIdx.x % 32;
     }
 
     /* Bit i: row i of a chunk that begins at row `start` of operand q is in memory. */
@@ -136,7 +138,12 @@ template <typename Number, int ROWS, bool IS_CLUSTER, bool ALIGNED> struct Colum
                     place + i * Ring::row_words + operand_of(k) * 32 + lane_of(k);
 
                 if ((wanted[k] >> (b * batch + i) & 1u) != 0) {
-                    copy_async_of_line<bytes>(to, from[k]);
+                    if (WAY == ColumnWay::halves) {
+                        copy_async_cached(to, from[k]);
+                    }
+                    else {
+                        copy_async_of_line<bytes>(to, from[k]);
+                    }
                 }
                 from[k] += job.inputs[operand_of(k)].row;
             }

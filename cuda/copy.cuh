@@ -8,6 +8,7 @@
 #define PS_CUDA_COPY_CUH
 
 #include <cstdint>
+#include <type_traits>
 
 #include <cuda_runtime.h>
 
@@ -88,6 +89,32 @@ copy_async_cached(void *shared, const void *global)
                  : "memory");
 #else
     copy_async<16>(shared, global);
+#endif
+}
+
+/* 8 or 16 bytes, or zeros. */
+template <int BYTES>
+__device__ __forceinline__ void
+copy_async_or_clear(void *shared, const void *global, bool copies)
+{
+#if __CUDA_ARCH__ >= 800
+    const unsigned to = shared_address(shared);
+    const int bytes = copies ? BYTES : 0;
+
+    if (BYTES == 16) {
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to),
+                     "l"(global), "r"(bytes)
+                     : "memory");
+    }
+    else {
+        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to),
+                     "l"(global), "r"(bytes)
+                     : "memory");
+    }
+#else
+    using Words = std::conditional_t<BYTES == 16, int4, int2>;
+    *static_cast<Words *>(shared) =
+        copies ? *static_cast<const Words *>(global) : Words{};
 #endif
 }
 

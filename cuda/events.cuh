@@ -51,4 +51,34 @@ template <int COUNT> class Events {
     cudaError_t error_ = cudaSuccess;
 };
 
+/* Enqueue step after step by make(k), and count them in *made. The host asks exec.poll
+ * after each group of `size` steps, some milliseconds at most, and is never more than two
+ * groups ahead of the device: so a call can be interrupted. */
+template <typename Make>
+inline ps_status
+make_in_groups(int64_t count, int64_t size, const ps_exec &exec, int64_t *made,
+               const Make &make)
+{
+    const Events<2> groups(cudaEventDisableTiming);
+    ps_status status = PS_OK;
+
+    while (status == PS_OK && *made < count) {
+        status = make(*made);
+        *made += status == PS_OK;
+        if (status != PS_OK || *made % size != 0 || *made == count) {
+            continue;
+        }
+        const int64_t group = *made / size;
+
+        status = groups.record(static_cast<int>(group % 2), ps_cuda_stream(&exec));
+        if (status == PS_OK && group > 1) {
+            status = groups.wait(static_cast<int>((group - 1) % 2));
+        }
+        if (status == PS_OK && exec.poll != nullptr && exec.poll(exec.poll_self) != 0) {
+            status = PS_INTERRUPTED;
+        }
+    }
+    return status;
+}
+
 #endif

@@ -188,8 +188,7 @@ make_step(Run &r, int64_t step, const Marks *marks)
     return status;
 }
 
-/* Steps between two looks at exec->poll: some milliseconds at most. The host is never
- * more than two such groups ahead of the device. */
+/* Steps of a group of make_in_groups(). */
 int64_t
 group_size(const ps_gceidd *g)
 {
@@ -201,29 +200,9 @@ group_size(const ps_gceidd *g)
 ps_status
 make_steps(Run &r, int64_t count, const Marks &marks)
 {
-    const Events<2> groups(cudaEventDisableTiming);
-    const int64_t size = group_size(r.g);
-    int64_t &made = r.report->steps;
-    ps_status status = PS_OK;
-
-    while (status == PS_OK && made < count) {
-        status = make_step(r, made, made == count - 1 ? &marks : nullptr);
-        made += status == PS_OK;
-        if (status != PS_OK || made % size != 0 || made == count) {
-            continue;
-        }
-        const int64_t group = made / size;
-
-        status = groups.record(static_cast<int>(group % 2), r.stream);
-        if (status == PS_OK && group > 1) {
-            status = groups.wait(static_cast<int>((group - 1) % 2));
-        }
-        if (status == PS_OK && r.exec->poll != nullptr &&
-            r.exec->poll(r.exec->poll_self) != 0) {
-            status = PS_INTERRUPTED;
-        }
-    }
-    return status;
+    return make_in_groups(
+        count, group_size(r.g), *r.exec, &r.report->steps,
+        [&](int64_t k) { return make_step(r, k, k == count - 1 ? &marks : nullptr); });
 }
 
 ps_status

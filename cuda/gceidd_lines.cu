@@ -312,18 +312,8 @@ ps_cuda_gceidd_lines_fit(const ps_gceidd *g, int axis)
 ps_status
 ps_cuda_gceidd_prepare_lines(const ps_gceidd *g, int axis)
 {
-    const ps_cuda_device *const device = ps_cuda_device_get();
-
-    if (device == nullptr) {
-        return PS_DEVICE_FAILURE;
-    }
-    const bool single = g->dtype == PS_F32;
-    const size_t bytes =
-        single ? line_tile_bytes<float>(device) : line_tile_bytes<double>(device);
-
-    return ps_cuda_status(cudaFuncSetAttribute(
-        single ? kernel_along<float>(axis) : kernel_along<double>(axis),
-        cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
+    return ps_cuda_status(allow_shared(g->dtype == PS_F32 ? kernel_along<float>(axis)
+                                                          : kernel_along<double>(axis)));
 }
 
 ps_status

@@ -120,18 +120,7 @@ template <typename Real>
 ps_status
 GceiddStrips<Real>::prepare(const ps_gceidd *g, int axis)
 {
-    const ps_cuda_device *const device = ps_cuda_device_get();
-    const void *const kernel =
-        reinterpret_cast<const void *>(strip_kernel<Real>(g, axis));
-
-    if (device == nullptr) {
-        return PS_DEVICE_FAILURE;
-    }
-    const int32_t warps = strip_block_warps<Real>(g, axis, device);
-
-    return ps_cuda_status(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             strip_shared_bytes<Real>(g, axis, warps)));
+    return ps_cuda_status(allow_shared(strip_kernel<Real>(g, axis)));
 }
 
 template <typename Real>

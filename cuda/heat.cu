@@ -16,8 +16,7 @@ namespace {
 int64_t
 group_size(const ps_heat *h)
 {
-    const int64_t nodes = h->nodes[0] * h->nodes[1] * h->nodes[2];
-    const int64_t size = (int64_t{1} << 24) / nodes;
+    const int64_t size = (int64_t{1} << 24) / heat_nodes(h);
 
     return size < 1 ? 1 : size > 64 ? 64 : size;
 }
@@ -133,7 +132,6 @@ ps_status
 prepare(HeatRun<Real> &run)
 {
     const ps_heat *const h = run.h;
-    const int64_t nodes = h->nodes[0] * h->nodes[1] * h->nodes[2];
     ps_status status = run.clock.begin();
 
     if (status == PS_OK && h->kernels == PS_HEAT_KERNELS_PAPER) {
@@ -149,9 +147,9 @@ prepare(HeatRun<Real> &run)
     }
     if (status == PS_OK && h->scheme == PS_HEAT_WEI2013 &&
         h->kernels == PS_HEAT_KERNELS_FUSED) {
-        status = ps_cuda_status(cudaMemcpyAsync(h->w, h->t,
-                                                static_cast<size_t>(nodes) * sizeof(Real),
-                                                cudaMemcpyDeviceToDevice, run.stream));
+        status = ps_cuda_status(
+            cudaMemcpyAsync(h->w, h->t, static_cast<size_t>(heat_nodes(h)) * sizeof(Real),
+                            cudaMemcpyDeviceToDevice, run.stream));
     }
     return status == PS_OK ? run.clock.made(PS_HEAT_STAGE_RHS, true) : status;
 }

@@ -2,23 +2,19 @@
  *
  * Lines along y are solved from the middle row outwards, as heat_twist.h has it, and each
  * row of nodes in a plane of x and z is the right side of the lines along z, whose
- * solution is added to t. A cluster has HEAT_SIDE columns of nodes along z, side by side,
- * and goes along y; a thread has a chunk of a column. The next rows are on their way to
- * shared memory, while the chunks of a column meet, and then the blocks.
+ * solution is added to t. A cluster has HEAT_WIDTH columns of nodes along z, side by
+ * side, and goes along y; a thread has a chunk of a column. The next rows are on their
+ * way to shared memory, while the chunks of a column meet, and then the blocks.
  */
 #ifndef PS_CUDA_HEAT_BACKWARD_CUH
 #define PS_CUDA_HEAT_BACKWARD_CUH
 
-#include <cstring>
-
-#include "cluster.cuh"
-#include "heat_line.cuh"
+#include "heat_meeting.cuh"
 #include "heat_sweeps.h"
 #include "heat_twist.h"
 #include "launch.cuh"
 
-enum { HEAT_SIDE = 16, HEAT_SIDE_THREADS = HEAT_CHUNKS * HEAT_SIDE };
-enum { HEAT_SIDE_ROWS = 8, HEAT_SIDE_BLOCKS = 8, HEAT_AHEAD = 3 };
+enum { HEAT_SIDE_ROWS = 8, HEAT_AHEAD = 3 };
 
 /* Node (i, j, k) of the unknowns lies at w[k plane + j pitch + i] for x of begin <= i <
  * end, and so in t, i being less than `nodes` in all; node i + j pitch of the values at
@@ -29,19 +25,6 @@ template <typename Real> struct HeatBackward {
     int64_t plane, pitch, nodes, begin, end, tiles;
     HeatValues<Real> side[2];
     const HeatTwist<Real> *twist;
-};
-
-template <typename Real> struct HeatSum {
-    using word = std::conditional_t<sizeof(Real) == 4, uint32_t, uint64_t>;
-    HeatPair<Real> pair;
-};
-
-/* Where the chunks of a block meet, and its cluster's blocks, by turns. */
-template <typename Real> struct HeatBackwardShared {
-    HeatPair<Real> chunk[HEAT_CHUNKS][HEAT_SIDE + 1];
-    HeatSum<Real> total[2][HEAT_SIDE_BLOCKS][HEAT_SIDE];
-    Real first[HEAT_SIDE];
-    Arrivals arrivals[2];
 };
 
 /* Where a thread is: chunk `number` of its block, whose first place is row `start`, in
@@ -55,14 +38,14 @@ template <typename Real> struct HeatSeat {
 
     __device__ __forceinline__ HeatSeat(const HeatLine<Real> &line,
                                         const HeatBackward<Real> &s)
-        : place(threadIdx.x % HEAT_SIDE), number(threadIdx.x / HEAT_SIDE),
+        : place(threadIdx.x % HEAT_WIDTH), number(threadIdx.x / HEAT_WIDTH),
           block(line.groups > 1 ? static_cast<int>(rank_in_cluster()) : 0),
           start((block * HEAT_CHUNKS + number) * HEAT_SIDE_ROWS - line.pads)
     {
         const unsigned cluster = blockIdx.x / static_cast<unsigned>(line.groups);
 
         half = cluster / static_cast<unsigned>(s.tiles);
-        tile = (cluster - half * s.tiles) * HEAT_SIDE;
+        tile = (cluster - half * s.tiles) * HEAT_WIDTH;
         column = tile + place;
         own = min(column, s.end - 1);
         met = min(tile + threadIdx.x / 32, s.end - 1);
@@ -86,42 +69,12 @@ template <typename Real> struct HeatNext {
     }
 };
 
-/* The chunks of the columns meet, in round n: warp w has column w. */
-template <typename Real>
-__device__ __forceinline__ void
-meet_in_cluster(const HeatLine<Real> &line, const HeatShare<Real> &share,
-                HeatBackwardShared<Real> &shared, int block, int n, const Real end[2])
-{
-    const int lane = threadIdx.x % 32, column = threadIdx.x / 32, turn = n & 1;
-    HeatGroup<Real> rows = {line, lane, block};
-    const HeatPair<Real> whole = rows.scan(shared.chunk[lane][column]);
-
-    if (line.groups > 1) {
-        if (lane < line.groups) {
-            send(&shared.total[turn][block][column], HeatSum<Real>{whole},
-                 shared.arrivals[turn], static_cast<unsigned>(lane));
-        }
-        shared.arrivals[turn].wait(n / 2 & 1);
-    }
-    const HeatInflow<Real> from = heat_inflow(
-        line, share, block,
-        [&](int g) {
-            return line.groups > 1 ? shared.total[turn][g][column].pair : whole;
-        },
-        end);
-
-    shared.chunk[lane][column] = share.into_chunk(rows.in, from.group);
-    if (lane == 0) {
-        shared.first[column] = from.first;
-    }
-}
-
 /* How the rows of the chunks of a warp come: 16 bytes a lane, `passes` times. */
 template <typename Real> struct HeatBatch {
-    static constexpr int words = 16 / sizeof(Real), pieces = HEAT_SIDE / words;
-    static constexpr int chunks = 32 / HEAT_SIDE, rows = 32 / pieces / chunks;
+    static constexpr int words = 16 / sizeof(Real), pieces = HEAT_WIDTH / words;
+    static constexpr int chunks = 32 / HEAT_WIDTH, rows = 32 / pieces / chunks;
     static constexpr int passes = HEAT_SIDE_ROWS / rows;
-    static constexpr int stage = HEAT_SIDE_ROWS * HEAT_SIDE_THREADS; /* of a field */
+    static constexpr int stage = HEAT_SIDE_ROWS * HEAT_COLUMN_THREADS; /* of a field */
     const HeatBackward<Real> &s;
     HeatWay way;
     Real *keep;
@@ -140,7 +93,7 @@ template <typename Real> struct HeatBatch {
         const int64_t column = seat.tile + piece * words;
 
         from = start * s.plane + column;
-        to = first * HEAT_SIDE_THREADS + number * HEAT_SIDE + piece * words;
+        to = first * HEAT_COLUMN_THREADS + number * HEAT_WIDTH + piece * words;
         pads = column < s.nodes ? -start : HEAT_SIDE_ROWS;
     }
 
@@ -177,7 +130,7 @@ template <typename Real> struct HeatBatch {
 #pragma unroll
         for (int e = 0; e < passes; e++) {
             if (e * rows >= pads) {
-                copy_async_of_line<16>(place + e * rows * HEAT_SIDE_THREADS,
+                copy_async_of_line<16>(place + e * rows * HEAT_COLUMN_THREADS,
                                        row_at(field, e * rows, plane));
             }
         }
@@ -192,7 +145,7 @@ add_chunk(HeatChunk<Real, ROWS> &chunk, const HeatPair<Real> &in, const Real *ke
 {
     chunk.template substitute<EDGE>(in, [&](int i, Real x) {
         if (!EDGE || i >= pads) {
-            *row_at(t, i, plane) = kept[i * HEAT_SIDE_THREADS] + x;
+            *row_at(t, i, plane) = kept[i * HEAT_COLUMN_THREADS] + x;
         }
     });
 }
@@ -218,12 +171,12 @@ start_in_middle(const HeatBackward<Real> &s, unsigned half, int64_t from, int pa
 
 template <typename Real>
 __global__ void
-__launch_bounds__(HEAT_SIDE_THREADS, 1)
+__launch_bounds__(HEAT_COLUMN_THREADS, 1)
     heat_backward_kernel(const __grid_constant__ HeatLine<Real> line,
                          const __grid_constant__ HeatBackward<Real> s)
 {
     extern __shared__ __align__(16) char memory[];
-    __shared__ HeatBackwardShared<Real> shared;
+    __shared__ HeatMeeting<Real> shared;
     const HeatSeat<Real> seat(line, s);
     const bool is_first = seat.block == 0, is_last = seat.block == line.groups - 1;
     const int lane = threadIdx.x % 32, pads = seat.is_inside ? seat.pads : HEAT_SIDE_ROWS;
@@ -236,12 +189,7 @@ __launch_bounds__(HEAT_SIDE_THREADS, 1)
                                              is_last && seat.number == HEAT_CHUNKS - 1};
     Real x[HEAT_SIDE_ROWS];
 
-    if (line.groups > 1) {
-        if (threadIdx.x < 2) {
-            shared.arrivals[threadIdx.x].init(1);
-        }
-        cluster_arrive();
-    }
+    shared.begin(line.groups);
     wait_for_last_kernel();
     const HeatShare<Real> share(*line.table, lane, seat.block);
     const HeatBatch<Real> batch(s, HeatWay(*s.twist, seat.half), seat, line.pads, memory);
@@ -252,18 +200,13 @@ __launch_bounds__(HEAT_SIDE_THREADS, 1)
     }
     start_in_middle(s, seat.half, from, pads, x);
     HeatNext<Real> next(s, seat, batch.row(0));
-    if (line.groups > 1) {
-        cluster_wait();
-    }
+    shared.begun(line.groups);
     for (int n = 0; n < rows; n++) {
         const HeatNext<Real> now = next;
         const Real *const w = batch.chunk(n), *const old = w + batch.stage;
         Real *const t = s.t + from + batch.row(n) * s.pitch;
 
-        if (threadIdx.x == 0 && line.groups > 1) {
-            shared.arrivals[n & 1].expect(line.groups * HEAT_SIDE *
-                                          static_cast<int>(sizeof(HeatPair<Real>)));
-        }
+        shared.expect(line.groups, n);
         __syncwarp();
         batch.bring(n + HEAT_AHEAD - 1);
         next = HeatNext<Real>(s, seat, batch.row(min(n + 1, rows - 1)));
@@ -271,20 +214,17 @@ __launch_bounds__(HEAT_SIDE_THREADS, 1)
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < HEAT_SIDE_ROWS; i++) {
-            x[i] = fma(now.rung.next, x[i], now.rung.own * w[i * HEAT_SIDE_THREADS]);
+            x[i] = fma(now.rung.next, x[i], now.rung.own * w[i * HEAT_COLUMN_THREADS]);
         }
         const auto rhs = [&](int i) { return x[i]; };
         shared.chunk[seat.number][seat.place] =
             is_edge ? chunk.template eliminate<true>(rhs, now.own)
                     : chunk.template eliminate<false>(rhs, now.own);
         __syncthreads();
-        meet_in_cluster(line, share, shared, seat.block, n, now.met);
+        shared.meet(line, share, seat.block, n, now.met);
         __syncthreads();
-        HeatPair<Real> in = shared.chunk[seat.number][seat.place];
+        const HeatPair<Real> in = shared.from_outside(chunk, seat.number, seat.place);
 
-        if (chunk.has_first && chunk.pads > 0) {
-            in.u = shared.first[seat.place];
-        }
         if (n == rows - 1) {
             let_next_kernel_in();
         }

@@ -3,34 +3,16 @@
  * A thread has a chunk of a column, 16 threads side by side one row of 16 columns. The
  * chunk waits in shared memory, each thread's in words of its own, and the next one is on
  * its way there, while registers hold u; what a solution is to be added to comes to the
- * same words while chunks meet. The 32 chunks of a block meet in shared memory,
- * a warp a column, and then the blocks of a cluster.
+ * same words while chunks meet, as heat_meeting.cuh has it.
  */
 #ifndef PS_CUDA_HEAT_COLUMNS_CUH
 #define PS_CUDA_HEAT_COLUMNS_CUH
 
-#include <cstring>
-
-#include "cluster.cuh"
-#include "heat_line.cuh"
+#include "heat_meeting.cuh"
 #include "heat_sweeps.h"
 #include "launch.cuh"
 
-enum { HEAT_WIDTH = 16, HEAT_COLUMN_THREADS = HEAT_CHUNKS * HEAT_WIDTH };
-enum { HEAT_CLUSTER = 8, HEAT_COLUMN_STAGES = 2 };
-
-template <typename Real> struct HeatMessage {
-    using word = std::conditional_t<sizeof(Real) == 4, uint32_t, uint64_t>;
-    HeatPair<Real> pair;
-};
-
-/* Where the chunks of a block meet, and its cluster's blocks, by turns. */
-template <typename Real> struct HeatColumnsShared {
-    HeatPair<Real> chunk[HEAT_CHUNKS][HEAT_WIDTH + 1];
-    HeatMessage<Real> total[2][HEAT_CLUSTER][HEAT_WIDTH];
-    Real first[HEAT_WIDTH];
-    Arrivals arrivals[2];
-};
+enum { HEAT_COLUMN_STAGES = 2 };
 
 /* The block's part of a column, in what order it takes them. */
 template <typename Real> struct HeatColumnTile {
@@ -53,37 +35,6 @@ template <typename Real> struct HeatColumnTile {
         return column < s.c1 && across >= s.inner[0] && across < s.inner[1];
     }
 };
-
-/* The chunks of all columns of the block meet: what comes into each takes its place.
- * Warp w has column w, end[] are the values of the sides there. */
-template <typename Real>
-__device__ __forceinline__ void
-meet_columns(const HeatLine<Real> &line, const HeatShare<Real> &share,
-             HeatColumnsShared<Real> &shared, int block, int round, const Real end[2])
-{
-    const int lane = threadIdx.x % 32, column = threadIdx.x / 32, turn = round & 1;
-    HeatGroup<Real> rows = {line, lane, block};
-    const HeatPair<Real> whole = rows.scan(shared.chunk[lane][column]);
-
-    if (line.groups > 1) {
-        if (lane < line.groups) {
-            send(&shared.total[turn][block][column], HeatMessage<Real>{whole},
-                 shared.arrivals[turn], static_cast<unsigned>(lane));
-        }
-        shared.arrivals[turn].wait(round / 2 & 1);
-    }
-    const HeatInflow<Real> from = heat_inflow(
-        line, share, block,
-        [&](int g) {
-            return line.groups > 1 ? shared.total[turn][g][column].pair : whole;
-        },
-        end);
-
-    shared.chunk[lane][column] = share.into_chunk(rows.in, from.group);
-    if (lane == 0) {
-        shared.first[column] = from.first;
-    }
-}
 
 /* Bring the chunk of a tile of `field` to words of this thread's own; `start` is its
  * first place. */
@@ -147,7 +98,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
                         const __grid_constant__ HeatColumns<Real> s)
 {
     extern __shared__ __align__(16) char memory[];
-    __shared__ HeatColumnsShared<Real> shared;
+    __shared__ HeatMeeting<Real> shared;
     const int thread = static_cast<int>(threadIdx.x);
     const int place = thread % HEAT_WIDTH, number = thread / HEAT_WIDTH;
     const int block = line.groups > 1 ? static_cast<int>(rank_in_cluster()) : 0;
@@ -162,21 +113,14 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
     constexpr int words = ROWS * HEAT_COLUMN_THREADS; /* of a tile */
     int64_t tile = blockIdx.x / line.groups;
 
-    if (line.groups > 1) {
-        if (thread < 2) {
-            shared.arrivals[thread].init(1);
-        }
-        cluster_arrive();
-    }
+    shared.begin(line.groups);
     wait_for_last_kernel();
     const HeatShare<Real> share(*line.table, thread % 32, block);
     if (tile < last) {
         load_column<ROWS>(s, s.w, tile, start, keep);
     }
     copies_committed();
-    if (line.groups > 1) {
-        cluster_wait();
-    }
+    shared.begun(line.groups);
     for (int round = 0; tile < last; tile += step, round++) {
         const int stage = round % HEAT_COLUMN_STAGES;
         const HeatColumnTile<Real> mine(s, tile, place), met(s, tile, thread / 32);
@@ -184,10 +128,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
         const Real met_end[2] = {s.end[0].at(met.node), s.end[1].at(met.node)};
         Real *const kept = keep + stage * words;
 
-        if (thread == 0 && line.groups > 1) {
-            shared.arrivals[round & 1].expect(line.groups * HEAT_WIDTH *
-                                              static_cast<int>(sizeof(HeatPair<Real>)));
-        }
+        shared.expect(line.groups, round);
         if (tile + step < last) {
             load_column<ROWS>(s, s.w, tile + step, start, keep + (1 - stage) * words);
         }
@@ -203,13 +144,9 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
             load_column<ROWS>(s, s.t, tile, start, kept);
         }
         __syncthreads();
-        meet_columns(line, share, shared, block, round, met_end);
+        shared.meet(line, share, block, round, met_end);
         __syncthreads();
-        HeatPair<Real> in = shared.chunk[number][place];
-
-        if (chunk.has_first && chunk.pads > 0) {
-            in.u = shared.first[place];
-        }
+        const HeatPair<Real> in = shared.from_outside(chunk, number, place);
         const int64_t from = mine.plane * s.plane + start * s.pitch + mine.column;
         const int pads = mine.is_inside(s) ? chunk.pads : ROWS;
 

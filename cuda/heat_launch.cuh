@@ -107,9 +107,7 @@ heat_plan_rows(const HeatRows<Real> &s, const HeatMatrix &m, void *table,
     }
     return with_rows_kernel(*plan, [&](auto kernel) {
         int blocks = 0;
-        cudaError_t error = cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-            device->shared_bytes - static_cast<int>(sizeof(HeatRowsShared<Real>)));
+        cudaError_t error = allow_shared(kernel);
 
         if (error == cudaSuccess) {
             error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
@@ -190,29 +188,18 @@ heat_columns_fit(int64_t rows, const ps_cuda_device *device)
     return rows <= group * (device->cluster_blocks < HEAT_CLUSTER
                                 ? device->cluster_blocks
                                 : static_cast<int>(HEAT_CLUSTER)) &&
-           shared + sizeof(HeatColumnsShared<Real>) <=
+           shared + sizeof(HeatMeeting<Real>) <=
                static_cast<size_t>(device->shared_bytes);
 }
 
-/* A grid of `blocks` blocks in clusters of plan.line.groups. */
+/* Blocks in clusters of plan.line.groups. */
 template <typename Real>
-static cudaLaunchConfig_t
-heat_grid(const HeatPlan<Real> &plan, cudaLaunchAttribute attribute[2],
-          const ps_cuda_device *device, cudaStream_t stream)
+static Launch
+heat_clusters(const HeatPlan<Real> &plan, cudaStream_t stream)
 {
-    cudaLaunchConfig_t config = {};
+    Launch launch(plan.blocks, plan.threads, plan.shared, stream);
 
-    attribute[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute[0].val.programmaticStreamSerializationAllowed = 1;
-    attribute[1].id = cudaLaunchAttributeClusterDimension;
-    attribute[1].val.clusterDim = {static_cast<unsigned>(plan.line.groups), 1, 1};
-    config.gridDim = dim3(static_cast<unsigned>(plan.blocks));
-    config.blockDim = dim3(static_cast<unsigned>(plan.threads));
-    config.dynamicSmemBytes = plan.shared;
-    config.stream = stream;
-    config.attrs = attribute;
-    config.numAttrs = device->capability >= 90 ? 2 : 0;
-    return config;
+    return launch.closely().in_clusters(plan.line.groups);
 }
 
 template <typename Real>
@@ -236,12 +223,10 @@ heat_plan_columns(const HeatColumns<Real> &s, const HeatMatrix &m, void *table,
     plan->clusters = tiles;
     for (int sink = HEAT_TWICE; status == PS_OK && sink <= HEAT_ADD; sink++) {
         const auto set = [&](auto kernel) {
-            cudaLaunchAttribute attribute[2] = {};
-            const cudaLaunchConfig_t config = heat_grid(*plan, attribute, device, stream);
+            Launch launch = heat_clusters(*plan, stream);
+            const cudaLaunchConfig_t config = launch.config();
             int clusters = 0;
-            cudaError_t error =
-                cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                     static_cast<int>(plan->shared));
+            cudaError_t error = allow_shared(kernel);
 
             if (error == cudaSuccess && device->capability >= 90) {
                 error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
@@ -263,16 +248,8 @@ ps_status
 heat_sweep_columns(const HeatColumns<Real> &s, const HeatPlan<Real> &plan,
                    cudaStream_t stream)
 {
-    const ps_cuda_device *const device = ps_cuda_device_get();
-
-    if (device == nullptr) {
-        return PS_DEVICE_FAILURE;
-    }
     return with_columns_kernel(plan, s.sink, [&](auto kernel) {
-        cudaLaunchAttribute attribute[2] = {};
-        const cudaLaunchConfig_t config = heat_grid(plan, attribute, device, stream);
-
-        return ps_cuda_status(cudaLaunchKernelEx(&config, kernel, plan.line, s));
+        return heat_clusters(plan, stream).run(kernel, plan.line, s);
     });
 }
 

@@ -59,7 +59,7 @@ template <typename Real, int SINK> struct HeatBlock {
     const HeatColumns<Real> &s;
     Shared &shared;
     Lane *stages;
-    HeatPlace at;
+    TeamPlace at;
     int rounds;
 
     static __device__ __forceinline__ int stage_of(int round)
@@ -260,7 +260,7 @@ __launch_bounds__(HEAT_TEAM_THREADS, 1)
     extern __shared__ __align__(16) char memory[];
     char *const tiles = memory + (-shared_address(memory) & (alignof(Shared) - 1));
     Shared &shared = *reinterpret_cast<Shared *>(tiles);
-    const HeatPlace at(t.groups);
+    const TeamPlace at(t.groups);
     const int rounds = static_cast<int>((t.panels - at.team + t.teams - 1) / t.teams);
     const HeatBlock<Real, SINK> block = {
         t,  s,     shared, reinterpret_cast<HeatLane<Real> *>(tiles + sizeof(Shared)),

@@ -71,16 +71,9 @@ template <typename Real> struct Fields {
 };
 
 size_t
-field_bytes(const ps_heat *h)
-{
-    return ps_cuda_padded(
-        static_cast<size_t>(h->nodes[0] * h->nodes[1] * ps_dtype_size(h->dtype)));
-}
-
-size_t
 fields_bytes(const ps_heat *h)
 {
-    return MATRIX_BYTES + (h->memory == PS_HEAT_TRANSPOSE ? 3 : 1) * field_bytes(h);
+    return MATRIX_BYTES + (h->memory == PS_HEAT_TRANSPOSE ? 3 : 1) * heat_field_bytes(h);
 }
 
 template <typename Real>
@@ -90,7 +83,7 @@ fields_of(const ps_heat *h, const ps_exec &exec)
     char *const base = static_cast<char *>(exec.work), *const d = base + MATRIX_BYTES;
     const size_t used = fields_bytes(h);
     const auto field = [&](size_t k) {
-        return reinterpret_cast<Real *>(d + k * field_bytes(h));
+        return reinterpret_cast<Real *>(d + k * heat_field_bytes(h));
     };
     Fields<Real> f = {
         reinterpret_cast<Real *>(base), field(0), {field(1), field(2)}, exec};

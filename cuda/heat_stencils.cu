@@ -214,7 +214,7 @@ heat_set_sides(const ps_heat *h, int64_t steps, bool changing, cudaStream_t stre
                 side.kind == PS_HEAT_VALUE &&
                 (!changing || (side.level.data != nullptr && side.level.level_step != 0));
         }
-        s.count = h->nodes[0] * h->nodes[1] * h->nodes[2] / h->nodes[axis];
+        s.count = heat_nodes(h) / h->nodes[axis];
         s.across = axis == 0 ? h->nodes[1] : h->nodes[0];
         s.near = axis == 0 ? h->nodes[0] : 1;
         s.far = axis == 2 ? h->nodes[0] : h->nodes[0] * h->nodes[1];
@@ -231,7 +231,7 @@ template <typename Real>
 ps_status
 heat_find_largest(const ps_heat *h, cudaStream_t stream)
 {
-    const int64_t count = h->nodes[0] * h->nodes[1] * h->nodes[2];
+    const int64_t count = heat_nodes(h);
     const int64_t blocks = (count + block_threads - 1) / block_threads, most = 1024;
 
     if (h->largest == nullptr) {

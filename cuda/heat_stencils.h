@@ -23,6 +23,19 @@ HeatRange heat_unknowns(const ps_heat *h, int axis);
 /* Elements between neighbours. */
 int64_t heat_pitch(const ps_heat *h, int axis);
 
+inline int64_t
+heat_nodes(const ps_heat *h)
+{
+    return h->nodes[0] * h->nodes[1] * h->nodes[2];
+}
+
+/* Of a workspace, for a field. */
+inline size_t
+heat_field_bytes(const ps_heat *h)
+{
+    return ps_cuda_padded(static_cast<size_t>(heat_nodes(h) * ps_dtype_size(h->dtype)));
+}
+
 /* Values of a table at `level`, from node p on. */
 template <typename Real>
 inline HeatValues<Real>

@@ -5,6 +5,7 @@
 
 #include "heat_panels.cuh"
 #include "heat_team_table.cuh"
+#include "tensor_map.h"
 
 static constexpr int heat_table_threads = 64; /* one a group, or more */
 static constexpr int heat_least_rounds = 6;   /* of a team that pay for it */
@@ -61,43 +62,21 @@ heat_share_out(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
     }
 }
 
-/* The tiles of half a group's rows. The driver's entry is asked for by name, as the
- * driver is not linked. */
+/* The tiles of half a group's rows. */
 template <typename Real>
-static ps_status
+static bool
 heat_make_map(const HeatColumns<Real> &s, const HeatTeams<Real> &t, CUtensorMap *map)
 {
-    const auto type = sizeof(Real) == 4 ? CU_TENSOR_MAP_DATA_TYPE_FLOAT32
-                                        : CU_TENSOR_MAP_DATA_TYPE_FLOAT64;
-    const cuuint64_t size[3] = {static_cast<cuuint64_t>(s.c1 - s.c0),
-                                static_cast<cuuint64_t>(s.rows),
-                                static_cast<cuuint64_t>(s.planes)};
-    const int64_t plane = s.planes > 1 ? s.plane : s.pitch;
-    const cuuint64_t pitch[2] = {s.pitch * sizeof(Real), plane * sizeof(Real)};
-    const cuuint32_t tile[3] = {
-        HeatTeamShared<Real>::width,
-        static_cast<cuuint32_t>(t.chunk_rows * HEAT_TEAM_CHUNKS / 2), 1};
-    const cuuint32_t step[3] = {1, 1, 1};
-    cudaDriverEntryPointQueryResult found;
-    void *entry = nullptr;
-#if CUDART_VERSION >= 12050
-    const cudaError_t error = cudaGetDriverEntryPointByVersion(
-        "cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
-#else
-    const cudaError_t error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &entry,
-                                                      cudaEnableDefault, &found);
-#endif
+    const int64_t plane = s.planes > 1 ? s.plane : s.pitch, size = sizeof(Real);
+    const ps_cuda_tiles tiles = {
+        s.w + s.c0,
+        sizeof(Real),
+        {s.c1 - s.c0, s.rows, s.planes},
+        {s.pitch * size, plane * size},
+        {HeatTeamShared<Real>::width, t.chunk_rows * HEAT_TEAM_CHUNKS / 2, 1},
+        CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
 
-    if (error != cudaSuccess || found != cudaDriverEntryPointSuccess) {
-        return PS_DEVICE_FAILURE;
-    }
-    return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(entry)(
-               map, type, 3, s.w + s.c0, size, pitch, tile, step,
-               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-               CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-               CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS
-               ? PS_OK
-               : PS_DEVICE_FAILURE;
+    return ps_cuda_map_tiles(&tiles, map);
 }
 
 /* Groups on either side whose weights are above the cube of the rounding, and so count.
@@ -171,47 +150,34 @@ heat_plan_teams(const HeatColumns<Real> &s, const HeatMatrix &m, void *work,
     t.table = table;
     t.told = reinterpret_cast<ToldWord *>(told);
     plan->map = {};
-    ps_status status = heat_make_map(s, t, &plan->map);
-    if (status == PS_OK) {
-        status = ps_cuda_status(cudaMemsetAsync(
-            told, 0, heat_team_bytes<Real>(device) - (told - static_cast<char *>(work)),
-            stream));
+    if (!heat_make_map(s, t, &plan->map)) {
+        return PS_DEVICE_FAILURE;
     }
+    const ps_status status = ps_cuda_status(cudaMemsetAsync(
+        told, 0, heat_team_bytes<Real>(device) - (told - static_cast<char *>(work)),
+        stream));
     return status == PS_OK
                ? launch_closely(heat_team_table_kernel<Real>, t.groups,
                                 heat_table_threads, 0, stream, l, t.chunk_rows, table)
                : status;
 }
 
-/* Blocks that wait for each other are started together. */
 template <typename Real>
 ps_status
 heat_sweep_teams(const HeatColumns<Real> &s, const HeatTeamPlan<Real> &plan,
                  int64_t sweeps, cudaStream_t stream)
 {
-    constexpr size_t shared = heat_team_shared<Real>();
     HeatTeams<Real> t = plan.teams;
 
     t.told_before = static_cast<uint64_t>(sweeps * ((t.panels + t.teams - 1) / t.teams));
     return with_panels_kernel<Real>(s.sink, [&](auto kernel) {
-        cudaLaunchAttribute together = {};
-        cudaLaunchConfig_t config = {};
-        const cudaError_t error =
-            cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                 static_cast<int>(shared));
-
-        if (error != cudaSuccess) {
-            return PS_DEVICE_FAILURE;
-        }
-        together.id = cudaLaunchAttributeCooperative;
-        together.val.cooperative = 1;
-        config.gridDim = dim3(static_cast<unsigned>(t.teams * t.groups));
-        config.blockDim = dim3(HEAT_TEAM_THREADS);
-        config.dynamicSmemBytes = shared;
-        config.stream = stream;
-        config.attrs = &together;
-        config.numAttrs = 1;
-        return ps_cuda_status(cudaLaunchKernelEx(&config, kernel, t, s, plan.map));
+        return allow_shared(kernel) == cudaSuccess
+                   ? Launch(t.teams * t.groups, HEAT_TEAM_THREADS,
+                            heat_team_shared<Real>(), stream)
+                         .closely()
+                         .together()
+                         .run(kernel, t, s, plan.map)
+                   : PS_DEVICE_FAILURE;
     });
 }
 

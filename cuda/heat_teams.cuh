@@ -40,17 +40,6 @@ template <typename Real> struct alignas(16) HeatLanePairs {
     HeatPair<Real> of[HeatLane<Real>::count];
 };
 
-struct HeatPlace {
-    int64_t team;
-    int group, warp, lane;
-
-    __device__ __forceinline__ explicit HeatPlace(int groups)
-        : team(blockIdx.x / groups), group(blockIdx.x % groups), warp(threadIdx.x / 32),
-          lane(threadIdx.x % 32)
-    {
-    }
-};
-
 /* Rows first <= i < end of a group, the chunks of which have `chunk_rows` each as long as
  * there are some. */
 struct HeatCut {
@@ -147,7 +136,7 @@ template <typename Real> struct HeatCarrier {
     const HeatTeams<Real> &t;
     const HeatColumns<Real> &s;
     Shared &shared;
-    const HeatPlace &at;
+    const TeamPlace &at;
     const int part = at.lane / columns;
     const int column = (at.warp - HEAT_TEAM_CHUNKS) * columns + at.lane % columns;
 

@@ -126,18 +126,6 @@ __launch_bounds__(block_threads) sink_kernel(const __grid_constant__ Rows<Real> 
     }
 }
 
-int64_t
-nodes_of(const ps_heat *h)
-{
-    return h->nodes[0] * h->nodes[1] * h->nodes[2];
-}
-
-size_t
-field_bytes(const ps_heat *h)
-{
-    return ps_cuda_padded(static_cast<size_t>(nodes_of(h) * ps_dtype_size(h->dtype)));
-}
-
 /* The lines along an axis, of arrays that begin at `base`, one after the other. */
 ps_tridiag
 lines_of(const ps_heat *h, int axis, void *base)
@@ -152,7 +140,7 @@ lines_of(const ps_heat *h, int axis, void *base)
         first += heat_unknowns(h, k).begin * pitch[k];
     }
     const auto array = [&](size_t k) {
-        return static_cast<char *>(base) + k * field_bytes(h) +
+        return static_cast<char *>(base) + k * heat_field_bytes(h) +
                first * ps_dtype_size(h->dtype);
     };
     t.dtype = h->dtype;
@@ -173,7 +161,8 @@ Rows<Real>
 rows_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink, void *base)
 {
     const auto array = [&](size_t k) {
-        return reinterpret_cast<Real *>(static_cast<char *>(base) + k * field_bytes(h));
+        return reinterpret_cast<Real *>(static_cast<char *>(base) +
+                                        k * heat_field_bytes(h));
     };
     Rows<Real> r = {};
 
@@ -223,7 +212,7 @@ heat_varied_work(const ps_heat *h, size_t *bytes)
         status = ps_cuda_partition.work(&t, &options, &needed);
         most = needed > most ? needed : most;
     }
-    *bytes = 4 * field_bytes(h) + most;
+    *bytes = 4 * heat_field_bytes(h) + most;
     return status;
 }
 
@@ -241,8 +230,8 @@ heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     ps_status status =
         launch_closely(rows_kernel<Real>, blocks, block_threads, 0, stream, r);
 
-    rest.work = static_cast<char *>(exec->work) + 4 * field_bytes(h);
-    rest.work_bytes = exec->work_bytes - 4 * field_bytes(h);
+    rest.work = static_cast<char *>(exec->work) + 4 * heat_field_bytes(h);
+    rest.work_bytes = exec->work_bytes - 4 * heat_field_bytes(h);
     if (status == PS_OK) {
         status = ps_cuda_partition.solve(&t, &options, &rest, &report);
     }

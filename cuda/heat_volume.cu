@@ -81,7 +81,7 @@ template <typename Real>
 constexpr size_t
 backward_bytes()
 {
-    return sizeof(Real) * HEAT_AHEAD * 2 * HEAT_SIDE_THREADS * HEAT_SIDE_ROWS;
+    return sizeof(Real) * HEAT_AHEAD * 2 * HEAT_COLUMN_THREADS * HEAT_SIDE_ROWS;
 }
 
 /* Rows of a chunk along x. */
@@ -121,11 +121,11 @@ fits(const ps_heat *h, const ps_cuda_device *device)
     int32_t pitch = 0;
 
     return places % 16 == 0 && x <= HEAT_CHUNKS * Chunks<Real>::most &&
-           groups_of(z) <= HEAT_SIDE_BLOCKS && groups_of(z) <= device->cluster_blocks &&
+           groups_of(z) <= HEAT_CLUSTER && groups_of(z) <= device->cluster_blocks &&
            forward_bytes<Real>(h->nodes[0], chunk_of<Real>(x), &pitch) +
                    sizeof(Arrivals) * HEAT_RING <=
                most &&
-           backward_bytes<Real>() + sizeof(HeatBackwardShared<Real>) <= most;
+           backward_bytes<Real>() + sizeof(HeatMeeting<Real>) <= most;
 }
 
 template <typename Real>
@@ -150,14 +150,6 @@ make_line(const ps_heat *h, int axis, int chunk, void *table, cudaStream_t strea
                           table, stream, line);
 }
 
-template <typename Kernel>
-ps_status
-allow_shared(Kernel kernel, size_t bytes)
-{
-    return ps_cuda_status(cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(bytes)));
-}
-
 } // namespace
 
 bool
@@ -171,7 +163,7 @@ heat_is_volume(const ps_heat *h, const ps_cuda_device *device)
     const int64_t z = heat_unknowns(h, 2).count();
 
     /* below two thirds of the multiprocessors the sweeps one by one are faster */
-    return 3 * parts_of(h->nodes[0], HEAT_SIDE) * groups_of(z) >=
+    return 3 * parts_of(h->nodes[0], HEAT_WIDTH) * groups_of(z) >=
                2 * device->processors &&
            3 * parts_of(z, HEAT_DEEP) >= 2 * device->processors &&
            (h->dtype == PS_F32 ? fits<float>(h, device) : fits<double>(h, device));
@@ -196,10 +188,10 @@ heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
     plan->chunk = chunk_of<Real>(heat_unknowns(h, 0).count());
     plan->shared = forward_bytes<Real>(h->nodes[0], plan->chunk, &plan->pitch);
     plan->twist = reinterpret_cast<HeatTwist<Real> *>(tables + 2 * table);
-    ps_status status = allow_shared(forward_kernel(*plan), plan->shared);
+    ps_status status = ps_cuda_status(allow_shared(forward_kernel(*plan)));
 
     if (status == PS_OK) {
-        status = allow_shared(heat_backward_kernel<Real>, backward_bytes<Real>());
+        status = ps_cuda_status(allow_shared(heat_backward_kernel<Real>));
     }
     if (status == PS_OK) {
         status = make_line(h, 0, plan->chunk, tables, stream, &plan->line[0]);
@@ -242,7 +234,7 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
     const ps_heat *const h = run.h;
     const HeatLine<Real> &line = run.volume.line[1];
     const int64_t j = heat_unknowns(h, 1).begin;
-    const int64_t parts = parts_of(h->nodes[0], HEAT_SIDE);
+    const int64_t parts = parts_of(h->nodes[0], HEAT_WIDTH);
     const int64_t first =
         heat_unknowns(h, 2).begin * heat_pitch(h, 2) + j * heat_pitch(h, 1);
     HeatBackward<Real> b = {};
@@ -260,21 +252,11 @@ heat_volume_backward(const HeatRun<Real> &run, int64_t s)
     b.twist = run.volume.twist;
     b.tiles = parts / 2;
 
-    cudaLaunchAttribute attribute[2] = {};
-    cudaLaunchConfig_t config = {};
-
-    attribute[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    attribute[0].val.programmaticStreamSerializationAllowed = 1;
-    attribute[1].id = cudaLaunchAttributeClusterDimension;
-    attribute[1].val.clusterDim = {static_cast<unsigned>(line.groups), 1, 1};
-    config.gridDim = dim3(static_cast<unsigned>(parts * line.groups));
-    config.blockDim = dim3(HEAT_SIDE_THREADS);
-    config.dynamicSmemBytes = backward_bytes<Real>();
-    config.stream = run.stream;
-    config.attrs = attribute;
-    config.numAttrs = 2;
-    return ps_cuda_status(
-        cudaLaunchKernelEx(&config, heat_backward_kernel<Real>, line, b));
+    return Launch(parts * line.groups, HEAT_COLUMN_THREADS, backward_bytes<Real>(),
+                  run.stream)
+        .closely()
+        .in_clusters(line.groups)
+        .run(heat_backward_kernel<Real>, line, b);
 }
 
 #define PS_INSTANTIATE(real)                                                   \

@@ -25,7 +25,8 @@ template <typename T> struct Plate {
     const T *diag, *gain, *source;
     T ax, ay;
     ps_cuda_grid grid;
-    T *cells; /* room for a measure a cell, or null */
+    unsigned across; /* tiles of a row of them */
+    T *cells;        /* room for a measure a cell, or null */
     ps_cuda_gauges gauges;
 };
 
@@ -72,10 +73,10 @@ __device__ __forceinline__ void
 relax_colour(const Plate<T> &s, int colour, Gauge<T, KIND> &gauge)
 {
     const int x = threadIdx.x % tile_along, y = threadIdx.x / tile_along;
-    const int m = static_cast<int>(blockIdx.x) * (ACROSS ? tile_across : tile_along) +
-                  (ACROSS ? y : x);
-    const int j = static_cast<int>(blockIdx.y) * (ACROSS ? tile_along : tile_across) +
-                  (ACROSS ? x : y) + 1;
+    const int column = static_cast<int>(blockIdx.x % s.across);
+    const int row = static_cast<int>(blockIdx.x / s.across);
+    const int m = column * (ACROSS ? tile_across : tile_along) + (ACROSS ? y : x);
+    const int j = row * (ACROSS ? tile_along : tile_across) + (ACROSS ? x : y) + 1;
     const int i = 2 * m + ((j + colour) & 1);
 
     if (i < 1 || i > s.grid.nx || j > s.grid.ny) {
@@ -105,8 +106,7 @@ __global__ void
 __launch_bounds__(relax_threads)
     blocks_kernel(const __grid_constant__ Plate<T> s, int colour)
 {
-    const int64_t block = blockIdx.y * static_cast<int64_t>(gridDim.x) + blockIdx.x;
-    const int64_t place = colour * static_cast<int64_t>(gridDim.x) * gridDim.y + block;
+    const int64_t place = colour * static_cast<int64_t>(gridDim.x) + blockIdx.x;
     Gauge<T, KIND> gauge;
 
     relax_colour<T, false, false>(s, colour, gauge);
@@ -120,15 +120,19 @@ __launch_bounds__(relax_threads)
     }
 }
 
-dim3
+/* Tiles of a row of them, and rows of tiles. */
+struct Blocks {
+    int64_t across, rows;
+};
+
+Blocks
 blocks_of(const ps_laplace *l)
 {
     const bool across = l->variant == PS_LAPLACE_NAIVE;
     const int64_t x = across ? tile_across : tile_along;
     const int64_t y = across ? tile_along : tile_across;
 
-    return dim3(static_cast<unsigned>((l->nx / 2 + x) / x),
-                static_cast<unsigned>((l->ny + y - 1) / y));
+    return {(l->nx / 2 + x) / x, (l->ny + y - 1) / y};
 }
 
 bool
@@ -140,9 +144,9 @@ is_by_cell(const ps_laplace *l)
 int64_t
 parts_of(const ps_laplace *l)
 {
-    const dim3 blocks = blocks_of(l);
+    const Blocks blocks = blocks_of(l);
 
-    return 2 * int64_t(blocks.x) * blocks.y;
+    return 2 * blocks.across * blocks.rows;
 }
 
 size_t
@@ -166,6 +170,7 @@ template <typename T> class Variant {
         plate_.ax = static_cast<T>(l->ax);
         plate_.ay = static_cast<T>(l->ay);
         plate_.grid = ps_cuda_grid_of(l->nx, l->ny, l->pitch);
+        plate_.across = static_cast<unsigned>(blocks_.across);
         room_ = base + ps_cuda_padded(sizeof(double));
         plate_.gauges.criterion = l->stop.criterion;
         plate_.gauges.last = 1;
@@ -219,8 +224,10 @@ template <typename T> class Variant {
   private:
     ps_status launch(void (*kernel)(Plate<T>, int))
     {
+        const auto blocks = static_cast<unsigned>(blocks_.across * blocks_.rows);
+
         for (int colour = 0; colour < 2; colour++) {
-            kernel<<<blocks_, relax_threads, 0, stream_>>>(plate_, colour);
+            kernel<<<blocks, relax_threads, 0, stream_>>>(plate_, colour);
         }
         return ps_cuda_status(cudaPeekAtLastError());
     }
@@ -276,7 +283,7 @@ template <typename T> class Variant {
 
     const ps_laplace *const l_;
     const cudaStream_t stream_;
-    const dim3 blocks_;
+    const Blocks blocks_;
     char *room_;
     Plate<T> plate_ = {};
 };

@@ -36,27 +36,99 @@ let_next_kernel_in()
 #endif
 }
 
+/* Let the blocks of a kernel have all the shared memory there is: the same for every
+ * call, since threads that launch it with different sizes have the setting in common. */
+template <typename Kernel>
+inline cudaError_t
+allow_shared(Kernel kernel)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    cudaFuncAttributes own = {};
+    const cudaError_t error = cudaFuncGetAttributes(&own, kernel);
+
+    if (error != cudaSuccess || device == nullptr) {
+        return cudaErrorInvalidDevice;
+    }
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                device->shared_bytes -
+                                    static_cast<int>(own.sharedSizeBytes));
+}
+
+/* How a kernel is launched. */
+class Launch {
+  public:
+    Launch(int64_t blocks, int threads, size_t shared, cudaStream_t stream)
+    {
+        config_.gridDim = dim3(static_cast<unsigned>(blocks));
+        config_.blockDim = dim3(static_cast<unsigned>(threads));
+        config_.dynamicSmemBytes = shared;
+        config_.stream = stream;
+    }
+
+    /* Behind the last kernel, as said above, where the device can do it. */
+    Launch &closely()
+    {
+        if (device_ != nullptr && device_->capability >= 90) {
+            add(cudaLaunchAttributeProgrammaticStreamSerialization)
+                .programmaticStreamSerializationAllowed = 1;
+        }
+        return *this;
+    }
+
+    /* All blocks at once, as they wait for each other. */
+    Launch &together()
+    {
+        add(cudaLaunchAttributeCooperative).cooperative = 1;
+        return *this;
+    }
+
+    /* As so many blocks; from sm_90 on. */
+    Launch &in_clusters(int blocks)
+    {
+        if (device_ != nullptr && device_->capability >= 90) {
+            add(cudaLaunchAttributeClusterDimension).clusterDim = {
+                static_cast<unsigned>(blocks), 1, 1};
+        }
+        return *this;
+    }
+
+    /* Good as long as this lives. */
+    cudaLaunchConfig_t config()
+    {
+        config_.attrs = attributes_;
+        return config_;
+    }
+
+    template <typename... Parameters, typename... Arguments>
+    ps_status run(void (*kernel)(Parameters...), const Arguments &...arguments)
+    {
+        const cudaLaunchConfig_t how = config();
+
+        return device_ == nullptr ? PS_DEVICE_FAILURE
+                                  : ps_cuda_status(cudaLaunchKernelEx(
+                                        &how, kernel, Parameters(arguments)...));
+    }
+
+  private:
+    cudaLaunchAttributeValue &add(cudaLaunchAttributeID id)
+    {
+        cudaLaunchAttribute &attribute = attributes_[config_.numAttrs++];
+
+        attribute.id = id;
+        return attribute.val;
+    }
+
+    const ps_cuda_device *const device_ = ps_cuda_device_get();
+    cudaLaunchAttribute attributes_[3] = {};
+    cudaLaunchConfig_t config_ = {};
+};
+
 template <typename... Parameters, typename... Arguments>
 inline ps_status
 launch_closely(void (*kernel)(Parameters...), int64_t blocks, int threads, size_t shared,
-               cudaStream_t stream, Arguments... arguments)
+               cudaStream_t stream, const Arguments &...arguments)
 {
-    const ps_cuda_device *const device = ps_cuda_device_get();
-    cudaLaunchAttribute closely = {};
-    cudaLaunchConfig_t config = {};
-
-    if (device == nullptr) {
-        return PS_DEVICE_FAILURE;
-    }
-    closely.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    closely.val.programmaticStreamSerializationAllowed = 1;
-    config.gridDim = dim3(static_cast<unsigned>(blocks));
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = shared;
-    config.stream = stream;
-    config.attrs = &closely;
-    config.numAttrs = device->capability >= 90 ? 1 : 0;
-    return ps_cuda_status(cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...));
+    return Launch(blocks, threads, shared, stream).closely().run(kernel, arguments...);
 }
 
 #endif

@@ -5,6 +5,8 @@
  * of the source, one thread copies one element after the other; else tiles of the two
  * axes go through shared memory, so that both sides move whole memory sectors.
  */
+#include <cstdlib>
+
 #include "memory.h"
 #include "operand.cuh"
 
@@ -27,12 +29,6 @@ struct Walk {
     int64_t elements;
 };
 
-static int64_t
-magnitude(int64_t value)
-{
-    return value < 0 ? -value : value;
-}
-
 static void
 sort_axes(Walk *w)
 {
@@ -40,7 +36,7 @@ sort_axes(Walk *w)
         const Axis a = w->axis[i];
         int k = i;
 
-        for (; k > 0 && magnitude(w->axis[k - 1].to) < magnitude(a.to); k--) {
+        for (; k > 0 && std::abs(w->axis[k - 1].to) < std::abs(a.to); k--) {
             w->axis[k] = w->axis[k - 1];
         }
         w->axis[k] = a;
@@ -95,7 +91,7 @@ turn(Walk *w)
 
     for (int k = 0; k < last; k++) {
         if (w->axis[k].from != 0 &&
-            magnitude(w->axis[k].from) < magnitude(w->axis[densest].from)) {
+            std::abs(w->axis[k].from) < std::abs(w->axis[densest].from)) {
             densest = k;
         }
     }

@@ -61,14 +61,17 @@ make_pool(int device)
     return pool;
 }
 
-/* The pool of a device; null if it cannot be made. */
+/* The pool of a device; null if it cannot be made now, as on a device that is full. */
 static cudaMemPool_t
 pool_of(int device)
 {
-    static std::once_flag once[PS_CUDA_MAX_DEVICES];
+    static std::mutex lock;
     static cudaMemPool_t pools[PS_CUDA_MAX_DEVICES];
+    const std::lock_guard<std::mutex> own(lock);
 
-    std::call_once(once[device], [=] { pools[device] = make_pool(device); });
+    if (pools[device] == nullptr) {
+        pools[device] = make_pool(device);
+    }
     return pools[device];
 }
 

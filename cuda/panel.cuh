@@ -2,15 +2,14 @@
  * time: 2 words an unknown.
  *
  * The blocks of a team have a group of rows each, a warp a chunk of them, a lane some
- * columns. While the chunks of one panel are reduced to two sums each, x of the panel
- * before takes the place of its right-hand side, from where it is stored, and the rows of
- * the next are on their way: nobody waits for what has just been told. All blocks are
- * resident together.
+ * columns. While the chunks of one panel are reduced to two sums each, that before is
+ * substituted, and the next two are on their way: nobody waits for what has just been
+ * told. All blocks of a team are resident together.
  */
 #ifndef PS_CUDA_PANEL_CUH
 #define PS_CUDA_PANEL_CUH
 
-#include "panel_join.cuh"
+#include "panel_take.cuh"
 
 /* Columns side by side. */
 template <typename Number> struct alignas(panel_pack<Number> * sizeof(Number)) PanelPack {
@@ -22,51 +21,49 @@ template <typename Number> struct alignas(panel_pack<Number> * sizeof(Number)) P
 template <typename Number> struct PanelWorker {
     using Pack = PanelPack<Number>;
     static constexpr int places = panel_places<Number>;
-    const PanelShared<Number> &shared;
+    const PanelGroup<Number> &group;
     int chunk;
 
-    __device__ __forceinline__ void reduce(const Pack *place, Pack &first, Pack &d) const
+    /* Take the right-hand sides of a panel: their sums. */
+    __device__ __forceinline__ void reduce(const Pack *place, Pack (&rhs)[places],
+                                           Pack &first, Pack &d) const
     {
         Pack s = {}, t = {};
 
 #pragma unroll
         for (int i = 0; i < places; i++) {
-            const PanelSums<Number> count = shared.count[chunk][i];
-            const Pack rhs = place[i * 32];
+            const PanelSums<Number> count = group.count[chunk][i];
 
+            rhs[i] = place[i * 32];
 #pragma unroll
             for (int k = 0; k < Pack::count; k++) {
-                s.at[k] = s.at[k] + count.first * rhs.at[k];
-                t.at[k] = t.at[k] + count.d * rhs.at[k];
+                s.at[k] = s.at[k] + count.first * rhs[i].at[k];
+                t.at[k] = t.at[k] + count.d * rhs[i].at[k];
             }
         }
         first = s;
         d = t;
     }
 
-    /* x in every place: anew, with y_left known, so that the backward error is that of
-     * Thomas. */
-    __device__ __forceinline__ void substitute(Pack *place, int pads, Pack y_left,
-                                               Pack y) const
+    /* Put x in every place: anew, with y_left known, so that the backward error is that
+     * of Thomas. */
+    __device__ __forceinline__ void substitute(Pack (&g)[places], Pack *place, int pads,
+                                               Pack y_left, Pack y) const
     {
-        Pack g[places - 1];
-
 #pragma unroll
         for (int i = 0; i < places - 1; i++) {
-            const PanelRow<Number> r = shared.row[chunk][i];
-            const Pack rhs = place[i * 32];
+            const PanelRow<Number> r = group.row[chunk][i];
 
 #pragma unroll
             for (int k = 0; k < Pack::count; k++) {
-                y_left.at[k] = r.p * rhs.at[k] - r.m * y_left.at[k];
+                y_left.at[k] = r.p * g[i].at[k] - r.m * y_left.at[k];
             }
             g[i] = y_left;
         }
-        asm volatile("" ::: "memory"); /* all places are read */
         place[(places - 1) * 32] = y;
 #pragma unroll
         for (int i = places - 2; i >= 0; i--) {
-            const Number u = shared.u[chunk][i];
+            const Number u = group.u[chunk][i];
 
 #pragma unroll
             for (int k = 0; k < Pack::count; k++) {
@@ -79,102 +76,111 @@ template <typename Number> struct PanelWorker {
     }
 };
 
-/* The panels of a block, one after the other. */
-template <typename Number> struct PanelBlock {
+/* The panels of a block, one after the other: a panel comes into a stage, is reduced,
+ * which empties the stage, and waits in registers for what the others tell. Then x goes
+ * out by the stage that has been emptied last. */
+template <typename Number, typename Voice> struct PanelBlock {
+    using Worker = PanelWorker<Number>;
     using Pack = PanelPack<Number>;
-    static constexpr int stages = 3;
+    static constexpr int places = panel_places<Number>;
+    static constexpr int stages = panel_stages;
     static constexpr int stage_words = PANEL_CHUNKS * panel_chunk_words<Number>;
     const PanelTeams<Number> &t;
     const PanelBulk<Number> &bulk;
     const PanelChunk<Number> &chunk;
     PanelShared<Number> &shared;
-    Number *places;     /* of the first stage */
-    Arrivals *arrivals; /* of the stages */
-    const PanelPlace &at;
+    Number *stage_of_all; /* the first */
+    Arrivals *arrivals;   /* of the stages */
+    Arrivals &heard;
+    const TeamPlace &at;
     int rounds;
 
-    /* Start the copies of a round, by who calls. */
+    /* Start the copies of a round into a stage. */
     __device__ __forceinline__ void load(int round, int stage) const
     {
-        if (round >= rounds) {
-            return;
-        }
         if (!bulk.batch.in_bulk) {
-            if (at.warp < PANEL_CHUNKS) {
+            if (round < rounds) {
                 chunk.load(panel_of(round), own(stage));
             }
+            copies_committed();
         }
-        else if (threadIdx.x == PANEL_WORKERS) {
-            bulk.load(panel_of(round), places + stage * stage_words, arrivals[stage]);
+        else if (is_mover() && round < rounds) {
+            bulk.load(panel_of(round), whole(stage), arrivals[stage]);
         }
     }
 
     __device__ __forceinline__ void clear_pads() const
     {
-        for (int k = 0; k < stages && at.warp < PANEL_CHUNKS; k++) {
+        for (int k = 0; k < stages; k++) {
             chunk.clear(own(k));
         }
     }
 
     __device__ __forceinline__ void solve() const
     {
-        if (at.warp < PANEL_CHUNKS) {
-            work();
-        }
-        else {
-            carry();
-        }
-    }
-
-  private:
-    __device__ __forceinline__ void work() const
-    {
-        const PanelJoiner<Number> joiner = {t, shared, at};
+        const Voice voice = {t, shared, at, heard};
+        const PanelJoiner<Number, Voice> joiner = {voice, shared};
+        Pack held[places] = {}; /* right-hand sides of the round before */
         int stage = 0, before = stages - 1, parity = 0;
 
         for (int round = 0; round <= rounds; round++) {
-            if (round < rounds) {
+            const bool is_last = round == rounds;
+            PanelSums<Number> sums = {};
+            Pack rhs[places] = {};
+
+            if (!is_last) {
                 wait(stage, parity);
-                reduce(round & 1, stage);
+                reduce(round & 1, stage, rhs);
             }
             if (round > 0) {
                 joiner.hear(static_cast<uint32_t>(round - 1));
             }
-            meet_workers();
-            if (round < rounds) {
-                joiner.tell(static_cast<uint32_t>(round));
+            __syncthreads();
+            if (round > 0) {
+                refill(round - 1 + stages, before);
+            }
+            if (!is_last) {
+                voice.make_room();
+                sums = joiner.sum_up(static_cast<uint32_t>(round));
+                voice.tell_early(static_cast<uint32_t>(round), sums);
             }
             if (round > 0) {
-                substitute(round - 1, before);
+                substitute(round - 1, stage, held);
+            }
+            if (!is_last) {
+                voice.tell_late(sums);
             }
             __syncthreads();
-            if (round < rounds) {
+            if (round > 0) {
+                store(round - 1, stage);
+            }
+            if (!is_last) {
                 joiner.join(static_cast<uint32_t>(round));
+            }
+#pragma unroll
+            for (int i = 0; i < places; i++) {
+                held[i] = rhs[i];
             }
             before = stage;
             stage = stage + 1 < stages ? stage + 1 : 0;
             parity ^= stage == 0;
         }
+        stores_read();
     }
 
-    /* Bring and take away in bulk what the workers have done with. */
-    __device__ __forceinline__ void carry() const
+    /* Instead: wait for the copies under way. */
+    __device__ __forceinline__ void give_up() const
     {
-        int before = stages - 1;
-
-        for (int round = 0; round <= rounds; round++) {
-            __syncthreads();
-            if (round > 0 && bulk.batch.in_bulk && at.lane == 0) {
-                bulk.store(panel_of(round - 1), places + before * stage_words);
-                load(round + stages - 1, before);
-            }
-            before = before + 1 < stages ? before + 1 : 0;
+        for (int k = 0; k < min(rounds, +stages); k++) {
+            wait(k, 0);
         }
     }
 
-    static __device__ __forceinline__ void meet_workers()
+  private:
+    /* The thread that copies in bulk. */
+    static __device__ __forceinline__ bool is_mover()
     {
-        asm volatile("bar.sync 1, %0;" ::"r"(int(PANEL_WORKERS)) : "memory");
+        return threadIdx.x == PANEL_THREADS - 32;
     }
 
     __device__ __forceinline__ int64_t panel_of(int round) const
@@ -182,10 +188,15 @@ template <typename Number> struct PanelBlock {
         return at.team + round * t.teams;
     }
 
+    __device__ __forceinline__ Number *whole(int stage) const
+    {
+        return stage_of_all + stage * stage_words;
+    }
+
     /* The places of the warp. */
     __device__ __forceinline__ Number *own(int stage) const
     {
-        return places + stage * stage_words + at.warp * panel_chunk_words<Number>;
+        return whole(stage) + at.warp * panel_chunk_words<Number>;
     }
 
     __device__ __forceinline__ Pack *place_of(int stage) const
@@ -204,35 +215,53 @@ template <typename Number> struct PanelBlock {
             arrivals[stage].wait(parity);
         }
         else {
-            copies_done();
+            copies_done_but<stages - 2>();
             __syncwarp();
         }
     }
 
-    __device__ __forceinline__ void reduce(int turn, int stage) const
+    __device__ __forceinline__ void reduce(int turn, int stage, Pack (&rhs)[places]) const
     {
         Pack &first = pack(shared.first[at.warp]), &d = pack(shared.y[turn][at.warp + 1]);
 
         first = d = Pack();
         if (chunk.has_rows()) {
-            PanelWorker<Number>{shared, at.warp}.reduce(place_of(stage), first, d);
+            Worker{shared.group, at.warp}.reduce(place_of(stage), rhs, first, d);
         }
     }
 
-    __device__ __forceinline__ void substitute(int round, int stage) const
+    __device__ __forceinline__ void substitute(int round, int stage,
+                                               Pack (&rhs)[places]) const
     {
         if (chunk.has_rows()) {
-            PanelWorker<Number>{shared, at.warp}.substitute(
-                place_of(stage), chunk.pads, end_of(at.warp, round & 1),
-                end_of(at.warp + 1, round & 1));
+            Worker{shared.group, at.warp}.substitute(rhs, place_of(stage), chunk.pads,
+                                                     end_of(at.warp, round & 1),
+                                                     end_of(at.warp + 1, round & 1));
         }
         if (bulk.batch.in_bulk) {
             bulk_fence();
         }
-        else {
+    }
+
+    /* Take x of a round out of a stage. */
+    __device__ __forceinline__ void store(int round, int stage) const
+    {
+        if (!bulk.batch.in_bulk) {
             chunk.store(panel_of(round), own(stage));
-            load(round + stages, stage);
         }
+        else if (is_mover()) {
+            bulk.store(panel_of(round), whole(stage));
+        }
+    }
+
+    /* load(), when what was stored has left the stage. */
+    __device__ __forceinline__ void refill(int round, int stage) const
+    {
+        if (is_mover()) {
+            stores_read();
+        }
+        __syncwarp();
+        load(round, stage);
     }
 
     /* y at the end of chunk i - 1, for i = 0 before the group. */
@@ -250,18 +279,19 @@ template <typename Number> struct PanelBlock {
     }
 };
 
-template <typename Number>
+template <typename Number, typename Voice>
 __global__ void
 __launch_bounds__(PANEL_THREADS, 1)
     panel_kernel(const __grid_constant__ PanelTeams<Number> t,
-                 const __grid_constant__ SharedPanels<Number> batch)
+                 const __grid_constant__ SharedPanels<Number> batch,
+                 const __grid_constant__ SharedMatrix<Number> matrix)
 {
     using Shared = PanelShared<Number>;
-    using Block = PanelBlock<Number>;
+    using Block = PanelBlock<Number, Voice>;
     constexpr int places = panel_places<Number>;
     extern __shared__ __align__(128) char memory[];
-    __shared__ Arrivals arrivals[Block::stages];
-    const PanelPlace at(t.groups);
+    __shared__ Arrivals arrivals[Block::stages], heard, told;
+    const TeamPlace at(t.groups);
     const int32_t pads = panel_pads<Number>(at.group, t.groups, t.rows);
     const int32_t rows = panel_group_rows<Number> - pads;
     const int32_t end = panel_end<Number>(at.group, t.groups, t.rows);
@@ -270,34 +300,49 @@ __launch_bounds__(PANEL_THREADS, 1)
                                       min(max(pads - at.warp * places, 0), places),
                                       at.lane};
     Number *const stages = reinterpret_cast<Number *>(memory);
+    Shared &shared =
+        *reinterpret_cast<Shared *>(stages + Block::stages * Block::stage_words);
     const Block block = {
-        t,      bulk,
-        chunk,  *reinterpret_cast<Shared *>(stages + Block::stages * Block::stage_words),
-        stages, arrivals,
-        at,     static_cast<int>((batch.panels - at.team + t.teams - 1) / t.teams)};
-    bool solved = batch.marks == nullptr;
+        t,
+        bulk,
+        chunk,
+        shared,
+        stages,
+        arrivals,
+        heard,
+        at,
+        static_cast<int>((batch.panels - at.team + t.teams - 1) / t.teams)};
+    PanelTaker<Number, Voice::is_cluster> table = {t,    matrix, at, shared,
+                                                   told, {},     {}, true};
 
-    if (threadIdx.x == PANEL_WORKERS) {
+    if (threadIdx.x == PANEL_THREADS - 32) {
         for (int k = 0; k < Block::stages; k++) {
             arrivals[k].init(1);
         }
+        heard.init(1);
+        told.init(1);
     }
     __syncwarp();
-    if (!solved) {
-        wait_for_last_kernel();
-        solved = batch.is_solved(*t.table.note);
-    }
-    for (int k = 0; k < Block::stages && solved; k++) {
-        block.load(k, k);
+    if (Voice::is_cluster) {
+        cluster_arrive();
     }
     wait_for_last_kernel();
-    batch.tell(*t.table.note, at, t.teams);
-    if (!solved) {
-        return;
-    }
+    table.ask();
+    block.load(0, 0);
     block.clear_pads();
-    load_panel_table(t, at.group, block.shared);
-    block.solve();
+    table.wait();
+    for (int k = 1; k < Block::stages; k++) {
+        block.load(k, k);
+    }
+    const PanelNote note = table.take();
+
+    batch.tell(note, at, t.teams);
+    if (batch.is_solved(note)) {
+        block.solve();
+    }
+    else {
+        block.give_up();
+    }
 }
 
 #endif

@@ -1,67 +1,25 @@
 /* panel_copy.cuh - rows of panels between global and shared memory.
  *
- * In bulk one thread brings the rows of a group and takes them away, by tensor maps, so
- * that what the blocks tell each other does not wait behind them. Where rows do not lie
- * at 16 bytes, and before sm_90, each warp copies its chunk element by element.
+ * In bulk one thread brings the rows of a group and takes them away, by tensor maps.
+ * Where rows do not lie at 16 bytes, each warp copies its chunk element by element.
  */
 #ifndef PS_CUDA_PANEL_COPY_CUH
 #define PS_CUDA_PANEL_COPY_CUH
 
-#include <cuda.h>
-
-#include "copy.cuh"
 #include "operand.cuh"
 #include "panel_table.cuh"
+#include "tile_copy.cuh"
+#include "told.cuh"
 
-enum {
-    PANEL_WORKERS = 32 * PANEL_CHUNKS,
-    PANEL_THREADS = PANEL_WORKERS + 32 /* the last warp copies in bulk */
-};
+enum { PANEL_THREADS = 32 * PANEL_CHUNKS };
 
 /* Columns side by side in a lane, 8 bytes of them where they are short; systems of a
  * panel, numbers of a chunk of it. */
 template <typename Number> static constexpr int panel_pack = sizeof(Number) < 8 ? 2 : 1;
 template <typename Number> static constexpr int panel_columns = 32 * panel_pack<Number>;
+static constexpr int panel_stages = 3;
 template <typename Number>
 static constexpr int panel_chunk_words = panel_places<Number> * panel_columns<Number>;
-
-/* A box of words of 4 bytes, from {word, row, line} on, to shared memory and back. What
- * of it is outside of the map comes as zeros and goes nowhere. */
-__device__ __forceinline__ void
-copy_box(void *shared, const CUtensorMap &map, int word, int row, int line,
-         Arrivals &arrivals)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::"
-                 "bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(shared_address(shared)),
-                 "l"(&map), "r"(word), "r"(row), "r"(line),
-                 "r"(shared_address(&arrivals.state))
-                 : "memory");
-#endif
-}
-
-__device__ __forceinline__ void
-store_box(const CUtensorMap &map, int word, int row, int line, const void *shared)
-{
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.bulk_group "
-                 "[%0, {%1, %2, %3}], [%4];" ::"l"(&map),
-                 "r"(word), "r"(row), "r"(line), "r"(shared_address(shared))
-                 : "memory");
-#endif
-}
-
-/* Where a thread is. */
-struct PanelPlace {
-    int64_t team;
-    int group, warp, lane;
-
-    __device__ __forceinline__ explicit PanelPlace(int groups)
-        : team(blockIdx.x / groups), group(blockIdx.x % groups), warp(threadIdx.x / 32),
-          lane(threadIdx.x % 32)
-    {
-    }
-};
 
 /* What of the batch a panel holds. */
 struct PanelSpot {
@@ -71,7 +29,7 @@ struct PanelSpot {
 
 /* Systems side by side, in lines of so many; steps in elements. */
 template <typename Number> struct SharedPanels {
-    CUtensorMap rhs_map[2], x_map[2]; /* {words of a line, rows, lines} if in_bulk: boxes
+    CUtensorMap rhs_map[2], x_map[2]; /* {words of a line, rows, lines} if in_bulk: tiles
                                          of the first group, and of the others */
     const Number *rhs;
     Number *x;
@@ -100,7 +58,7 @@ template <typename Number> struct SharedPanels {
     }
 
     /* Tell info and marks of the panels of a team, by the block of its first group. */
-    __device__ __forceinline__ void tell(const PanelNote &note, const PanelPlace &at,
+    __device__ __forceinline__ void tell(const PanelNote &note, const TeamPlace &at,
                                          int64_t teams) const
     {
         if (at.group != 0 || (info == nullptr && marks == nullptr)) {
@@ -142,19 +100,18 @@ template <typename Number> struct PanelBulk {
         const PanelSpot spot = batch.spot_of(panel);
 
         arrivals.expect(rows * panel_columns<Number> * static_cast<int>(sizeof(Number)));
-        copy_box(place_in(stage), batch.rhs_map[group > 0], word_of(spot), start,
-                 static_cast<int>(spot.line), arrivals);
+        copy_tile(place_in(stage), batch.rhs_map[group > 0], word_of(spot), start,
+                  static_cast<int>(spot.line), arrivals);
     }
 
-    /* And wait until the stage may be overwritten. */
+    /* stores_read() before the stage is overwritten. */
     __device__ __forceinline__ void store(int64_t panel, Number *stage) const
     {
         const PanelSpot spot = batch.spot_of(panel);
 
-        store_box(batch.x_map[group > 0], word_of(spot), start,
-                  static_cast<int>(spot.line), place_in(stage));
+        store_tile(batch.x_map[group > 0], word_of(spot), start,
+                   static_cast<int>(spot.line), place_in(stage));
         commit_stores();
-        stores_read();
     }
 
   private:

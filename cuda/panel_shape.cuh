@@ -9,7 +9,10 @@
 
 #include <cstdint>
 
-enum { PANEL_CHUNKS = 16 }; /* of a group */
+enum {
+    PANEL_CHUNKS = 16, /* of a group */
+    PANEL_CLUSTER = 16 /* groups of a cluster, at most */
+};
 
 /* Rows of a chunk, and of a group. */
 template <typename Number>

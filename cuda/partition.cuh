@@ -133,8 +133,7 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
     cudaLaunchConfig_t config = {};
     cudaLaunchAttribute attribute = {};
 
-    cudaError_t error = cudaFuncSetAttribute(
-        kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_bytes);
+    cudaError_t error = allow_shared(kernel);
     config.blockDim = dim3(plan.threads);
     config.dynamicSmemBytes = plan.shared_bytes;
     config.stream = stream;

@@ -5,6 +5,7 @@
  * number of systems of a tile follows the batch.
  */
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "claims.cuh"
@@ -219,8 +220,8 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     const int64_t meeting = c.blocks > 1 ? 2 * c.systems * c.blocks * size.message : 0;
     const bool direct = !c.by_row && s.groups * size.bytes >= sector;
     const int64_t bytes = (direct ? 4 : 5) * words * size.bytes + meeting;
-    const int64_t along = c.by_row ? rows : c.systems,
-                  across = c.by_row ? c.systems : rows;
+    const int64_t along = c.by_row ? rows : c.systems;
+    const int64_t across = c.by_row ? c.systems : 1; /* no thread has two systems */
 
     if (bytes + shared_for_statics > device->shared_bytes) {
         return false;
@@ -255,10 +256,9 @@ largest_cluster(const ps_cuda_device *device)
 static bool
 lies_by_row(const ps_tridiag &t)
 {
-    const int64_t row = t.x.stride.row < 0 ? -t.x.stride.row : t.x.stride.row;
-    const int64_t next = t.x.stride.inner < 0 ? -t.x.stride.inner : t.x.stride.inner;
+    const ps_stride &s = t.x.stride;
 
-    return t.inner == 1 || (t.rows > 1 && row <= next);
+    return t.inner == 1 || (t.rows > 1 && std::abs(s.row) <= std::abs(s.inner));
 }
 
 /* Whether at least `count` blocks of a choice fit a multiprocessor, whose registers hold

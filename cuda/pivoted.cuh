@@ -14,7 +14,7 @@
 
 #include <climits>
 
-#include "engine.h"
+#include "launch.cuh"
 #include "pivoted_copies.cuh"
 #include "pivoted_search.cuh"
 
@@ -24,6 +24,30 @@ enum { PIVOT_LENGTH = 33, PIVOT_THREADS = 256, PIVOT_PART = 64 };
 
 /* Groups of one tile in the passes over groups; a power of two. */
 enum { PIVOT_GROUPS = 128 };
+
+/* Whether a tile has a system to solve. No load waits for another. */
+template <typename Number>
+__device__ __forceinline__ bool
+pivot_any_marked(const PivotPlan<Number> &a, const PivotSpan &span)
+{
+    const uint8_t *const marks = a.marks + span.system;
+    const bool in_fours = (reinterpret_cast<uintptr_t>(marks) | span.systems) % 4 == 0;
+    unsigned any = 0;
+
+    if (!a.exchanged && in_fours) {
+#pragma unroll 4
+        for (int i = 0; i < span.systems; i += 4) {
+            any |= *reinterpret_cast<const unsigned *>(marks + i);
+        }
+    }
+    else {
+#pragma unroll 4
+        for (int i = 0; i < span.systems; i++) {
+            any |= a.marks[pivot_number(a, span.system + i)];
+        }
+    }
+    return any != 0;
+}
 
 /* The first tile from `tile` on, in steps of the grid, with a system to solve; all of
  * the block take part. */
@@ -39,14 +63,9 @@ pivot_next_tile(const PivotPlan<Number> &a, int64_t tile)
     const int64_t grid = gridDim.x;
     for (; tile < a.tiles; tile += grid * blockDim.x) {
         const int64_t mine = tile + threadIdx.x * grid;
-        bool marked = false;
+        const bool marked =
+            mine < a.tiles && pivot_any_marked(a, pivot_span<whole>(a, mine));
 
-        if (mine < a.tiles) {
-            const PivotSpan span = pivot_span<whole>(a, mine);
-            for (int i = 0; i < span.systems; i++) {
-                marked = marked || pivot_marked(a, span.system + i);
-            }
-        }
         if (threadIdx.x == 0) {
             found = INT_MAX;
         }
@@ -140,7 +159,10 @@ pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
     if (open && begin + count == a.rows) {
         pivot_close_rows(a, c, count - 1);
     }
-    if (eliminate_chunk(c, open && begin == 0, count, fresh, group)) {
+    if (open && begin == 0) {
+        c.lower[0] = Number(0);
+    }
+    if (eliminate_chunk(c, count, fresh, group)) {
         t.tell(system, PIVOT_BAD);
     }
     return {c, count, fresh};
@@ -206,6 +228,9 @@ __launch_bounds__(PIVOT_THREADS)
     PivotGroup<Number> group = {};
 
     pivot_prepare(a, pass, m);
+    if (a.marks != nullptr) {
+        wait_for_last_kernel();
+    }
     for (int round = -1;; round++) {
         tile = pivot_next_tile<whole>(a, tile + gridDim.x);
 

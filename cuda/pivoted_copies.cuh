@@ -159,6 +159,18 @@ pivot_cut(int place, int count)
     return cut;
 }
 
+/* Call body(element) for those of `count` elements that are not in whole units. */
+template <typename Body>
+__device__ __forceinline__ void
+pivot_for_edges(const PivotCut &cut, int count, const Body &body)
+{
+#pragma unroll 1
+    for (int e = cut.head > 0 ? 0 : cut.body; e < count;
+         e += e + 1 == cut.head ? cut.body + 1 : 1) {
+        body(e);
+    }
+}
+
 /* Begin the bulk copies of COUNT operands of a tile from FIRST on, by one warp: a lane
  * the rows of a system, or of all systems that lie side by side. */
 template <int FIRST, int COUNT, typename Number>
@@ -189,11 +201,9 @@ pivot_fetch_pieces(const PivotPlan<Number> &a, const PivotSpan &span,
             copy_bulk(to + cut.head, from + before + cut.head, size, *m.arrivals);
             bytes += size;
         }
-#pragma unroll 1
-        for (int e = cut.head > 0 ? 0 : cut.body; e < count;
-             e += e + 1 == cut.head ? cut.body + 1 : 1) {
+        pivot_for_edges(cut, count, [&](int e) {
             copy_async<sizeof(Number)>(to + e, from + before + e);
-        }
+        });
     }
     m.arrivals->expect(bytes);
     m.arrivals->expect_copies();
@@ -218,11 +228,7 @@ pivot_store_pieces(const PivotPlan<Number> &a, const PivotSpan &span,
         if (size > 0) {
             store_bulk(to + cut.head, from + cut.head, size);
         }
-#pragma unroll 1
-        for (int e = cut.head > 0 ? 0 : cut.body; e < count;
-             e += e + 1 == cut.head ? cut.body + 1 : 1) {
-            to[e] = from[e];
-        }
+        pivot_for_edges(cut, count, [&](int e) { to[e] = from[e]; });
     }
 }
 

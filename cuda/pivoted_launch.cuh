@@ -2,6 +2,7 @@
 #ifndef PS_CUDA_PIVOTED_LAUNCH_CUH
 #define PS_CUDA_PIVOTED_LAUNCH_CUH
 
+#include "launch.cuh"
 #include "pivoted_plan.cuh"
 
 /* Words of the workspace from level to level: groups, then ends. */
@@ -95,21 +96,22 @@ pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
     const auto kernel = launch.plan.segments > 1 ? pivoted_rows_kernel<Number, false>
                                                  : pivoted_rows_kernel<Number, true>;
     const int cluster = launch.plan.pass == PIVOT_MEET ? launch.plan.segments : 1;
+    const bool closely = launch.plan.marks != nullptr && device->capability >= 90;
     int places = 0;
-    cudaLaunchAttribute attribute = {};
+    cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
 
-    attribute.id = cudaLaunchAttributeClusterDimension;
-    attribute.val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
     config.gridDim = dim3(static_cast<unsigned>(cluster));
     config.blockDim = dim3(static_cast<unsigned>(launch.threads));
     config.dynamicSmemBytes = launch.shared;
     config.stream = stream;
-    config.attrs = &attribute;
+    config.attrs = cluster > 1 ? attributes : attributes + 1;
     config.numAttrs = cluster > 1 ? 1 : 0;
-    cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(launch.shared));
+    cudaError_t error = allow_shared(kernel);
     if (error == cudaSuccess && cluster > 1) {
         error = cudaOccupancyMaxActiveClusters(&places, kernel, &config);
     }
@@ -124,6 +126,7 @@ pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
     const int64_t grid = std::min<int64_t>(
         launch.plan.tiles, static_cast<int64_t>(std::max(places, 1)) * cluster);
     config.gridDim = dim3(static_cast<unsigned>(grid));
+    config.numAttrs += closely ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, launch.plan);
 }
 

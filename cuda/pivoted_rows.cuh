@@ -18,12 +18,12 @@ template <typename Number> struct PivotRow {
     Number lower, diag, upper, rhs;
 };
 
-/* A power of two that brings the largest entry near 1. Rows of less than can be inverted
- * stay as they are, so that a bad pivot is seen. */
+/* A power of two that brings the sum of the entries near 1. Rows of less than can be
+ * inverted stay as they are, so that a bad pivot is seen. */
 __device__ __forceinline__ float
 balance_of(float a, float b, float c)
 {
-    const unsigned top = __float_as_uint(fmaxf(fmaxf(fabsf(a), fabsf(b)), fabsf(c)));
+    const unsigned top = __float_as_uint(fabsf(a) + fabsf(b) + fabsf(c));
     const unsigned least = 0x00200000u; /* 2^-128 */
 
     return __uint_as_float((top <= least ? 127u : 254u - min(top >> 23, 253u)) << 23);
@@ -32,9 +32,8 @@ balance_of(float a, float b, float c)
 __device__ __forceinline__ double
 balance_of(double a, double b, double c)
 {
-    const int sign = 0x7fffffff, least = 0x00040000; /* 2^-1024 */
-    const int top = max(max(__double2hiint(a) & sign, __double2hiint(b) & sign),
-                        __double2hiint(c) & sign);
+    const int least = 0x00040000; /* 2^-1024 */
+    const int top = __double2hiint(fabs(a) + fabs(b) + fabs(c));
 
     return __hiloint2double((top <= least ? 1023 : 2046 - min(top >> 20, 2045)) << 20, 0);
 }
@@ -60,9 +59,9 @@ times_power(Complex<Real> a, Real power)
     return {a.re * power, a.im * power};
 }
 
-/* The row scaled: pivots are chosen by what is left of them in proportion to the largest
- * entry of their rows, and a system whose rows are of very different sizes loses
- * nothing. */
+/* The row scaled: pivots are chosen by what is left of them in proportion to all entries
+ * of their rows, and a system whose rows are of very different sizes loses nothing. A row
+ * with little beside its pivot is the better one of two whose pivots are as large. */
 template <typename Number>
 __device__ __forceinline__ PivotRow<Number>
 balanced(const PivotRow<Number> &row)
@@ -142,6 +141,20 @@ inverse_of(Complex<Real> z)
     return reciprocal_scaled(z, quick_reciprocal(fmax(fabs(z.re), fabs(z.im))));
 }
 
+template <typename Real>
+__device__ __forceinline__ Real
+quotient(Real a, Real b)
+{
+    return a / b;
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+quotient(Complex<Real> a, Complex<Real> b)
+{
+    return a * reciprocal(b);
+}
+
 template <typename Number>
 __device__ __forceinline__ void
 exchange_if(bool yes, Number &a, Number &b)
@@ -196,22 +209,22 @@ scaled(Number m, const PivotEnds<Number> &a)
 }
 
 /* Eliminate the unknowns between the first and the last of the `count` >= 2 rows of a
- * chunk, whose places are taken by pivot rows; `fresh` has the bits of these. `starts`:
- * it is the first chunk of an open system. Of more than two rows one behind the last is
- * read, and may hold anything. Returns whether a pivot was lost. */
+ * chunk, whose places are taken by pivot rows; `fresh` has the bits of these. Of more
+ * than two rows one behind the last is read, and may hold anything. Returns whether a
+ * pivot was lost. */
 template <typename Number>
 __device__ __forceinline__ bool
-eliminate_chunk(const PivotChunk<Number> &c, bool starts, int count, unsigned &fresh,
+eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
                 PivotGroup<Number> &group)
 {
-    PivotRow<Number> row0 = c.at(0), ahead = {};
-    const PivotRow<Number> row1 = balanced(c.at(1));
-
-    row0.lower = starts ? Number(0) : row0.lower;
-    row0 = balanced(row0);
+    const PivotRow<Number> row0 = balanced(c.at(0)), row1 = balanced(c.at(1));
+    PivotRow<Number> ahead = {};
     /* Of p and q, last and right are the columns k and k+1. */
     PivotEnds<Number> p = {row0.lower, row0.diag, row0.upper, Number(0), row0.rhs};
     PivotEnds<Number> q = {Number(0), row1.lower, row1.diag, row1.upper, row1.rhs};
+    /* Where the entries of rows add up to nothing, rounding alone makes the new row's the
+     * larger one, and a row that is carried far gathers errors. */
+    const real_of<Number> more = real_of<Number>(65) / 64;
     bool lost = false;
 
     fresh = 0;
@@ -222,9 +235,8 @@ eliminate_chunk(const PivotChunk<Number> &c, bool starts, int count, unsigned &f
     for (int k = 1; k < count - 1; k++) {
         const PivotRow<Number> n = balanced(ahead);
         ahead = c.at(k + 2);
-        /* As large, the new row is the better one: no rounding is in it. */
-        const bool take =
-            size_of(n.lower) >= size_of(p.last) && size_of(n.lower) >= size_of(q.last);
+        const bool take = size_of(n.lower) >= size_of(p.last) &&
+                          size_of(n.lower) > more * size_of(q.last);
         exchange_if(size_of(q.last) > size_of(p.last), p, q);
         Number pivot = p.last, other = n.lower, near = p.right, other_near = n.diag;
         Number value = p.rhs, other_value = n.rhs;
@@ -255,8 +267,28 @@ eliminate_chunk(const PivotChunk<Number> &c, bool starts, int count, unsigned &f
     return lost;
 }
 
+/* x of a row with those of the rows around it, moved if it misses its equation by more
+ * than a few eps of what is in it. */
+template <typename Number>
+__device__ __forceinline__ Number
+corrected(const PivotRow<Number> &row, Number before, Number x, Number behind)
+{
+    constexpr real_of<Number> few =
+        sizeof(real_of<Number>) == 4 ? 4.76837158e-7 : 8.8817841970012523e-16;
+    const Number lower = row.lower * before, upper = row.upper * behind;
+    const Number missed = less_product(row.rhs - lower - upper, row.diag, x);
+    const bool leads = size_of(row.diag) >= size_of(row.lower) &&
+                       size_of(row.diag) >= size_of(row.upper);
+
+    return leads && size_of(missed) > few * (size_of(row.rhs) + size_of(lower) +
+                                             size_of(row.diag * x) + size_of(upper))
+               ? x + quotient(missed, row.diag)
+               : x;
+}
+
 /* The unknowns of a chunk whose surroundings `x` are known take the place of its right
- * side. */
+ * side. The first row has gathered the errors of all, and may be far better satisfied:
+ * where the unknowns in it happen to be small, they are large beside it. */
 template <typename Number>
 __device__ __forceinline__ void
 substitute_chunk(const PivotChunk<Number> &c, const PivotAround<Number> &x, int count,
@@ -278,7 +310,7 @@ substitute_chunk(const PivotChunk<Number> &c, const PivotAround<Number> &x, int 
         near = value;
         fresh /= 2;
     }
-    c.rhs[0] = x.first;
+    c.rhs[0] = corrected(c.at(0), x.left, x.first, near);
 }
 
 #endif

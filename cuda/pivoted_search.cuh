@@ -11,20 +11,6 @@
 #include "operand.cuh"
 #include "pivoted_rows.cuh"
 
-template <typename Real>
-__device__ __forceinline__ Real
-quotient(Real a, Real b)
-{
-    return a / b;
-}
-
-template <typename Real>
-__device__ __forceinline__ Complex<Real>
-quotient(Complex<Real> a, Complex<Real> b)
-{
-    return a * reciprocal(b);
-}
-
 /* A row on its way down: entries in the column and the two behind it, and far ones. */
 template <typename Number> struct SearchRow {
     Number a0, a1, a2, far2, far1;

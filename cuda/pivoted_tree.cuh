@@ -98,45 +98,44 @@ close_tree(const PivotTree<Number> &t, int system, const PivotGroup<Number> &g,
     t.template at<PivotAround<Number>>(system * t.stride) = x;
 }
 
-/* Make `a` the group of itself and `b`; the joint goes to `leaf`, where b began. Returns
- * whether a pivot was lost. */
-template <typename Number>
-__device__ __forceinline__ bool
-join_at(const PivotTree<Number> &t, int leaf, PivotGroup<Number> &a,
-        const PivotGroup<Number> &b)
-{
-    PivotJoint<Number> joint;
-    const bool lost = join_groups(a, b, joint);
-
-    t.template at<PivotJoint<Number>>(leaf) = joint;
-    return lost;
-}
-
 /* Join the groups of lanes, one a lane: that of `rank` of `count` in the system that
- * begins with leaf `base` is of `step` leaves. All lanes of a warp take part; those that
- * are not `active` have no group. The group of all is that of rank 0. Returns whether a
- * pivot was lost. */
+ * begins with leaf `base` is of `step` leaves. The lanes of the first and the last group
+ * of each half of the tree do it. All lanes of a warp take part; those that are not
+ * `active` have no group. Rank 0 gets the group of all. Returns whether a pivot was lost.
+ */
 template <typename Number>
 __device__ __forceinline__ bool
 join_lanes(const PivotTree<Number> &t, int base, int rank, int count, int step,
            bool active, PivotGroup<Number> &g)
 {
+    const int first = threadIdx.x % 32 - rank; /* the lane of rank 0 */
+    const bool left = rank % 2 == 0 && rank != count - 1;
+    PivotEdge<Number> far = edge_of(g, left), told = edge_of(g, !left);
     bool lost = false;
 
+    if (count == 1) {
+        return false;
+    }
     for (int reach = 1; reach < count; reach *= 2) {
-        const bool is_second = active && (rank & (2 * reach - 1)) == reach;
-        const bool is_first = active && (rank & (2 * reach - 1)) == 0;
-        const int second = base + (rank + reach) * step;
+        const int begin = rank & -2 * reach, middle = begin + reach;
+        const int end = min(begin + 2 * reach, count) - 1;
+        const PivotEdge<Number> a = shuffle(told, first + middle - 1);
+        const PivotEdge<Number> b = shuffle(told, first + middle);
 
-        if (is_second) {
-            t.template at<PivotGroup<Number>>(base + rank * step) = g;
-        }
-        __syncwarp(); /* groups are written */
-        if (is_first && rank + reach < count) {
-            lost =
-                join_at(t, second, g, t.template at<PivotGroup<Number>>(second)) || lost;
+        if (active && middle < count && (rank == begin || rank == end)) {
+            auto &joint = t.template at<PivotJoint<Number>>(base + middle * step);
+            const PivotHalf<Number> half = join_groups(left, a, b, far);
+
+            told = far;
+            lost = lost || half.lost;
+            (left ? joint.left : joint.right) = half.side;
+            if (left) {
+                joint.rhs = half.rhs;
+                joint.next = half.next;
+            }
         }
     }
+    g = group_of(far, shuffle(far.side, first + count - 1));
     return lost;
 }
 
@@ -217,6 +216,7 @@ pivot_meet(const PivotTree<Number> &t, const PivotMeeting<Number> &at,
     if (join_lanes(top, 0, lane, ranks, 1, active, g)) {
         t.tell(0, PIVOT_BAD);
     }
+    __syncwarp(); /* joints are written */
     if (lane == 0) {
         close_tree(top, 0, g, o);
         t.template at<PivotAround<Number>>(0) = pivot_path(top, 0, at.rank);

@@ -233,7 +233,6 @@ make_plan(ps_cuda_reduction_plan *plan, const ps_tridiag *t, const ps_options *o
     plan->by_cr = options->method == PS_CR || options->method == PS_CR_PCR;
     plan->read_only =
         options->method == PS_PCR && options->variant >= PS_CUDA_PCR_READ_ONLY;
-    plan->shared_limit = device->shared_bytes;
     const int32_t limit = shared_limit_of(device, plan->by_cr);
     while (plan->rows > 0 && !part_fits(plan, options, type, limit)) {
         plan->global++;

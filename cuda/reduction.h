@@ -29,9 +29,8 @@ typedef struct {
  * rows counts all but its last row, sides its right-hand sides. */
 typedef struct {
     int32_t rows, sides, global;
-    int32_t shared_limit; /* bytes a block may have, on this device */
-    bool by_cr;           /* the global part: levels of cr, or else steps of pcr */
-    bool read_only;       /* load right-hand sides as what no one writes */
+    bool by_cr;     /* the global part: levels of cr, or else steps of pcr */
+    bool read_only; /* load right-hand sides as what no one writes */
     ps_cuda_on_chip on_chip;
     const char *kernel;
 } ps_cuda_reduction_plan;

@@ -2,6 +2,7 @@
 #ifndef PS_CUDA_REDUCTION_SOLVE_CUH
 #define PS_CUDA_REDUCTION_SOLVE_CUH
 
+#include "launch.cuh"
 #include "reduction_block.cuh"
 #include "reduction_global.cuh"
 
@@ -55,8 +56,7 @@ template <typename Number, int sides> struct Reduction {
         const auto kernel = reduction_kernel<Number, sides>;
         const size_t bytes = sizeof(Number) * p.pitch * p.systems;
         const int64_t blocks = (e.systems * e.classes + p.systems - 1) / p.systems;
-        const cudaError_t error = cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, plan.shared_limit);
+        const cudaError_t error = allow_shared(kernel);
 
         if (error != cudaSuccess) {
             return error;

@@ -121,10 +121,10 @@ template <typename Rule> class BlockKernels final : public PlainKernels<Rule> {
     ps_status prepare_march(const ps_cuda_device *device)
     {
         return with_gauge(kind_, [&](auto kind) {
-            cudaError_t error = allow_march<Rule, in_march, PS_GAUGE_NONE>(device);
+            cudaError_t error = allow_shared(march_kernel<Rule, in_march, PS_GAUGE_NONE>);
 
             if (error == cudaSuccess) {
-                error = allow_march<Rule, in_march, kind.value>(device);
+                error = allow_shared(march_kernel<Rule, in_march, kind.value>);
             }
             if (error == cudaSuccess) {
                 error =

@@ -12,7 +12,7 @@
 #ifndef PS_CUDA_RELAX_MARCH_CUH
 #define PS_CUDA_RELAX_MARCH_CUH
 
-#include "relax_copy.cuh"
+#include "copy.cuh"
 #include "relax_rules.cuh"
 
 static constexpr int march_ahead = 4; /* rows on their way */
@@ -105,6 +105,7 @@ template <typename Rule, int K, int KIND> struct Marcher {
     /* Start the copies of `row` to its slots. */
     __device__ __forceinline__ void fetch(int row, int u_to, int to)
     {
+        constexpr int bytes = sizeof(Pair<T>);
         const ps_cuda_grid &g = m.grid;
         const bool there = has_words && row >= 0 && row <= g.ny + 1;
         const bool inside = there && row >= 1 && row <= g.ny;
@@ -114,11 +115,12 @@ template <typename Rule, int K, int KIND> struct Marcher {
         for (int colour = 0; colour < 2; colour++) {
             const int64_t here = at + (colour ? g.half : 0);
 
-            copy_or_clear(&u_at(u_to, colour), m.from + here, there);
+            copy_async_or_clear<bytes>(&u_at(u_to, colour), m.from + here, there);
 #pragma unroll
             for (int n = 0; n < fields; n++) {
-                copy_or_clear(&field_at(to, n, colour), m.rule.field[n] + here,
-                              n == 0 && Rule::masks_field ? inside : there);
+                copy_async_or_clear<bytes>(&field_at(to, n, colour),
+                                           m.rule.field[n] + here,
+                                           n == 0 && Rule::masks_field ? inside : there);
             }
         }
         copies_committed();
@@ -341,16 +343,6 @@ march_parts(const ps_cuda_grid &grid, int rows, int warps)
     constexpr int own = 2 * warp_lanes - 2 * K;
 
     return {(grid.nx / 2 + own) / own, grid.ny / rows + 1, rows, warps};
-}
-
-/* Let the kernel ask for all the shared memory there is. */
-template <typename Rule, int K, int KIND>
-inline cudaError_t
-allow_march(const ps_cuda_device *device)
-{
-    return cudaFuncSetAttribute(march_kernel<Rule, K, KIND>,
-                                cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                device->shared_bytes);
 }
 
 /* As many parts as there is room for on the device at once; no warps if there is none. */

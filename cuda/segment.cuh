@@ -17,6 +17,10 @@
 
 #include "pivot.cuh"
 
+template <typename Number> struct Row {
+    Number lower, diag, upper, rhs;
+};
+
 /* x = g - l y_left - u y */
 template <typename Number> struct Spike {
     Number g, l, u;
@@ -25,15 +29,31 @@ template <typename Number> struct Spike {
     {
         return g - l * y_left - u * y;
     }
-};
-
-template <typename Number> struct Row {
-    Number lower, diag, upper, rhs;
+    /* Of the row below, from this one eliminated: its pivot, and with that inverted its
+     * x in terms of y_left and the next one. */
+    __device__ __forceinline__ Number pivot_of(const Row<Number> &row) const
+    {
+        return row.diag - row.lower * u;
+    }
+    __device__ __forceinline__ Spike below(const Row<Number> &row, Number inverse) const
+    {
+        return {(row.rhs - row.lower * g) * inverse, -(row.lower * l) * inverse,
+                row.upper * inverse};
+    }
 };
 
 template <typename Number> struct Segment {
     Spike<Number> first;
     Number a, b, c, d;
+
+    /* From x_first, the spike above the last row, and that row. */
+    static __device__ __forceinline__ Segment closed(const Spike<Number> &first,
+                                                     const Spike<Number> &above,
+                                                     const Row<Number> &last)
+    {
+        return {first, -(last.lower * above.l), above.pivot_of(last), last.upper,
+                last.rhs - last.lower * above.g};
+    }
 };
 
 /* x of the row before a segment, which is y_left itself, and of its last row. */
@@ -77,15 +97,12 @@ template <typename Number, int ROWS> struct Chunk {
 #pragma unroll
         for (int i = 0; i < ROWS - 1; i++) {
             const Row<Number> row = rows(i);
-            const Number p = inverter.invert(row.diag - row.lower * above.u, start + i);
 
-            above = {(row.rhs - row.lower * above.g) * p, -(row.lower * above.l) * p,
-                     row.upper * p};
+            above = above.below(row, inverter.invert(above.pivot_of(row), start + i));
             x[i] = above;
         }
         const Row<Number> last = rows(ROWS - 1);
-        return {first(pads), -(last.lower * above.l), last.diag - last.lower * above.u,
-                last.upper, last.rhs - last.lower * above.g};
+        return Segment<Number>::closed(first(pads), above, last);
     }
 
     /* x_i of all rows, the last first: put(i, x). */

@@ -267,9 +267,7 @@ inline ps_status
 shared_launch(const SharedJob<Number> &job, cudaStream_t stream)
 {
     void (*const kernel)(const SharedJob<Number>) = shared_solve_kernel<Number>;
-    const cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(job.shared_bytes));
+    const cudaError_t error = allow_shared(kernel);
 
     if (job.claims != nullptr &&
         clear_claims(job.claims, job.shape.teams, stream) != PS_OK) {

@@ -1,16 +1,15 @@
 /* shared_panels.cu - panels of systems with one matrix, on the host. */
 #include <type_traits>
 
-#include <cudaTypedefs.h>
-
 #include "shared_panels.h"
+#include "tensor_map.h"
 
 static constexpr int least_rows = 257;    /* fewer go through tiles at no loss */
 static constexpr int least_lanes = 16;    /* side by side */
 static constexpr int least_rounds = 4;    /* of a block that pay for a table */
-static constexpr int static_bytes = 1024; /* bytes of a block besides */
-static constexpr int64_t farthest = INT64_C(1) << 40; /* row or line, of a tensor map */
-static constexpr double least_use = 0.95;             /* of the multiprocessors */
+static constexpr int static_bytes = 128;  /* bytes of a block besides */
+static constexpr int sector = 32;         /* bytes that memory takes at once */
+static constexpr double least_use = 0.95; /* of the multiprocessors */
 
 static int64_t
 quotient_up(int64_t a, int64_t b)
@@ -18,24 +17,26 @@ quotient_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* The fewest groups that leave few multiprocessors without one; 0 if none do.
- */
+/* The fewest groups that leave few multiprocessors without one; 0 if none do. Clusters
+ * are placed in parts of the device that have 16 multiprocessors or a few more. */
 template <typename Number>
 static int32_t
 groups_of(int64_t rows, const ps_cuda_device *device)
 {
     const int processors = device->processors;
 
-    if (rows < least_rows || device->capability < 80 ||
+    if (rows < least_rows || device->capability < 90 ||
         device->shared_bytes < static_cast<int>(panel_bytes<Number>) + static_bytes) {
         return 0;
     }
     for (int64_t groups = quotient_up(rows, panel_group_rows<Number>);
          groups <= panel_groups<Number> && groups <= processors; groups++) {
         const auto count = static_cast<int32_t>(groups);
+        const bool is_full = count <= PANEL_CLUSTER
+                                 ? PANEL_CLUSTER % count == 0
+                                 : processors / count * count >= least_use * processors;
 
-        if (processors / count * count >= least_use * processors &&
-            panel_end<Number>(0, count, static_cast<int32_t>(rows)) > 0) {
+        if (is_full && panel_end<Number>(0, count, static_cast<int32_t>(rows)) > 0) {
             return count;
         }
     }
@@ -47,7 +48,6 @@ template <typename Number>
 static size_t
 lay_out(size_t groups, void *store, PanelTable<Number> *t)
 {
-    const size_t chunks = groups * PANEL_CHUNKS, rows = groups * panel_group_rows<Number>;
     size_t bytes = 0;
     const auto part = [&](auto **to, size_t count) {
         *to = reinterpret_cast<std::remove_reference_t<decltype(*to)>>(
@@ -55,33 +55,11 @@ lay_out(size_t groups, void *store, PanelTable<Number> *t)
         bytes += ps_cuda_padded(count * sizeof **to);
     };
 
+    part(&t->part, groups);
     part(&t->note, 1);
-    part(&t->rows, rows);
-    part(&t->counts, rows);
-    part(&t->u, rows);
-    part(&t->chunks, chunks);
-    part(&t->shares, chunks);
-    part(&t->weights, (groups + 1) * groups);
-    part(&t->parts, groups);
+    part(&t->group, groups);
+    part(&t->weight, (groups + 1) * groups);
     return bytes;
-}
-
-/* The driver's maker of tensor maps; null where it has none. */
-static PFN_cuTensorMapEncodeTiled_v12000
-map_encoder()
-{
-    cudaDriverEntryPointQueryResult found;
-    void *entry = nullptr;
-#if CUDART_VERSION >= 12050
-    const cudaError_t error = cudaGetDriverEntryPointByVersion(
-        "cuTensorMapEncodeTiled", &entry, 12000, cudaEnableDefault, &found);
-#else
-    const cudaError_t error = cudaGetDriverEntryPoint("cuTensorMapEncodeTiled", &entry,
-                                                      cudaEnableDefault, &found);
-#endif
-    return error == cudaSuccess
-               ? reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(entry)
-               : nullptr;
 }
 
 /* Boxes of the rows of a batch. */
@@ -95,39 +73,47 @@ struct Box {
 static bool
 map_rows(const Box &box, const void *data, const ps_stride &s, CUtensorMap *map)
 {
-    static const PFN_cuTensorMapEncodeTiled_v12000 encode = map_encoder();
+    constexpr int32_t word = 4;
     const ps_cuda_shared_batch &b = box.batch;
     const int64_t row = s.row * box.size;
     const int64_t line = b.lines > 1 ? s.outer * box.size : row * box.all;
-    const int64_t words = b.lanes * box.size / 4;
+    const ps_cuda_tiles tiles = {
+        data,
+        word,
+        {b.lanes * box.size / word, box.all, b.lines},
+        {row, line},
+        {static_cast<int32_t>(box.columns * box.size / word), box.rows, 1},
+        CU_TENSOR_MAP_L2_PROMOTION_L2_128B};
 
-    if (encode == nullptr || reinterpret_cast<uintptr_t>(data) % 16 != 0 ||
-        s.inner != 1 || row <= 0 || line <= 0 || (row | line) % 16 != 0 ||
-        words > INT32_MAX || b.lines > INT32_MAX || row >= farthest || line >= farthest) {
-        return false;
-    }
-    const cuuint64_t sides[] = {static_cast<cuuint64_t>(words),
-                                static_cast<cuuint64_t>(box.all),
-                                static_cast<cuuint64_t>(b.lines)};
-    const cuuint64_t steps[] = {static_cast<cuuint64_t>(row),
-                                static_cast<cuuint64_t>(line)};
-    const cuuint32_t side[] = {static_cast<cuuint32_t>(box.columns * box.size / 4),
-                               static_cast<cuuint32_t>(box.rows), 1};
-    const cuuint32_t ones[] = {1, 1, 1};
-
-    return encode(map, CU_TENSOR_MAP_DATA_TYPE_INT32, 3, const_cast<void *>(data), sides,
-                  steps, side, ones, CU_TENSOR_MAP_INTERLEAVE_NONE,
-                  CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+    return s.inner == 1 && ps_cuda_map_tiles(&tiles, map);
 }
+
+/* call(n), the modules of a dtype by their name. */
+#define PS_MODULES(number, name)                                                        \
+    static ps_status keep_of(const SharedMatrix<number> &matrix,                        \
+                             const PanelTable<number> &table, int32_t rows,             \
+                             int32_t groups, cudaStream_t stream)                       \
+    {                                                                                   \
+        return ps_cuda_panels_keep_##name(matrix, table, rows, groups, stream);         \
+    }                                                                                   \
+    static ps_status launch_of(const PanelTeams<number> &teams,                         \
+                               const SharedPanels<number> &panels,                      \
+                               const SharedMatrix<number> &matrix, cudaStream_t stream) \
+    {                                                                                   \
+        return ps_cuda_panels_launch_##name(teams, panels, matrix, stream);             \
+    }
+PS_CUDA_DTYPES(PS_MODULES)
+#undef PS_MODULES
 
 /* A solve: how it is shared out, and what of the workspace it takes. */
 template <typename Number> struct PanelPlan {
     SharedPanels<Number> panels;
     PanelTeams<Number> teams; /* but for the addresses */
-    size_t told, table;       /* bytes */
+    bool in_clusters;
+    size_t told, table; /* bytes; those of clusters need none */
 
-    PanelPlan(const ps_tridiag *t, const ps_cuda_device *device) : panels(), teams()
+    PanelPlan(const ps_tridiag *t, const ps_cuda_device *device)
+        : panels(), teams(), in_clusters(false), told(0), table(0)
     {
         constexpr int columns = panel_columns<Number>;
         const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
@@ -150,19 +136,49 @@ template <typename Number> struct PanelPlan {
         panels.info = t->info;
         teams.periodic = (t->flags & PS_PERIODIC) != 0;
         teams.teams = teams_of(panels.panels, device->processors / teams.groups);
-        told = ps_cuda_padded(sizeof(ToldWord) * columns * 2 * PanelTeams<Number>::words *
-                              static_cast<size_t>(teams.teams * teams.groups));
-        table = lay_out<Number>(teams.groups, nullptr, &teams.table);
+        in_clusters = teams.groups <= PANEL_CLUSTER && is_of_sectors();
+        if (!in_clusters) {
+            told = ps_cuda_padded(sizeof(ToldWord) * columns * 2 *
+                                  PanelTeams<Number>::words *
+                                  static_cast<size_t>(teams.teams * teams.groups));
+            table = lay_out<Number>(teams.groups, nullptr, &teams.table);
+            teams.table = {};
+        }
+    }
+
+    /* Whether no sector belongs to two panels of x. Clusters drift apart, and the parts
+     * of such a sector are then stored at different times. */
+    bool is_of_sectors() const
+    {
+        const int64_t size = sizeof(Number);
+
+        return panels.x_row * size % sector == 0 &&
+               (panels.panels == panels.line_panels ||
+                panels.x_line * size % sector == 0);
+    }
+
+    /* Clear and make what teams that are no clusters need of the workspace. */
+    ps_status prepare(const SharedMatrix<Number> &matrix, bool is_kept, void *work,
+                      cudaStream_t stream)
+    {
+        const ps_status status = ps_cuda_status(cudaMemsetAsync(work, 0, told, stream));
+
+        teams.told = static_cast<ToldWord *>(work);
+        if (status != PS_OK || is_kept) {
+            return status;
+        }
+        (void)lay_out(teams.groups, static_cast<char *>(work) + told, &teams.table);
+        return keep_of(matrix, teams.table, teams.rows, teams.groups, stream);
     }
 
     /* Copy in bulk where the rows can be mapped: the first group has a box of its own. */
-    void map(const ps_tridiag *t, const ps_cuda_device *device)
+    void map(const ps_tridiag *t)
     {
         const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
         const int32_t rows[] = {panel_end<Number>(0, teams.groups, teams.rows),
                                 panel_rows<Number>(teams.groups, teams.rows)};
 
-        panels.in_bulk = device->capability >= 90;
+        panels.in_bulk = true;
         for (int k = 0; k < 2; k++) {
             const Box box = {b, t->rows, sizeof(Number), panel_columns<Number>, rows[k]};
 
@@ -193,22 +209,6 @@ matrix_of(const ps_tridiag *t, bool transposed)
 
     return {s.lower, s.diag, s.upper, s.periodic, transposed, false, nullptr};
 }
-
-/* call(n), the modules of a dtype by their name. */
-#define PS_MODULES(number, name)                                                        \
-    static ps_status keep_of(const SharedMatrix<number> &matrix,                        \
-                             const PanelTable<number> &table, int32_t rows,             \
-                             int32_t groups, cudaStream_t stream)                       \
-    {                                                                                   \
-        return ps_cuda_panels_keep_##name(matrix, table, rows, groups, stream);         \
-    }                                                                                   \
-    static ps_status launch_of(const PanelTeams<number> &teams,                         \
-                               const SharedPanels<number> &panels, cudaStream_t stream) \
-    {                                                                                   \
-        return ps_cuda_panels_launch_##name(teams, panels, stream);                     \
-    }
-PS_CUDA_DTYPES(PS_MODULES)
-#undef PS_MODULES
 
 bool
 ps_cuda_panels_fit(ps_dtype dtype, int64_t rows, size_t *table)
@@ -288,23 +288,21 @@ ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
 
     return with_number(t->dtype, [&](auto number) {
         using Number = decltype(number);
+        const SharedMatrix<Number> matrix = matrix_of<Number>(t, false);
         PanelPlan<Number> plan(t, device);
         ps_status status = PS_OK;
 
-        plan.map(t, device);
-
-        (void)lay_out(plan.teams.groups,
-                      table != nullptr ? const_cast<void *>(table)
-                                       : static_cast<char *>(work) + plan.told,
-                      &plan.teams.table);
+        plan.map(t);
         plan.panels.marks = marks;
         plan.teams.conjugated = conjugated;
-        plan.teams.told = static_cast<ToldWord *>(work);
-        status = ps_cuda_status(cudaMemsetAsync(work, 0, plan.told, stream));
-        if (status == PS_OK && table == nullptr) {
-            status = keep_of(matrix_of<Number>(t, false), plan.teams.table,
-                             plan.teams.rows, plan.teams.groups, stream);
+        if (table != nullptr) {
+            (void)lay_out(plan.teams.groups, const_cast<void *>(table),
+                          &plan.teams.table);
         }
-        return status == PS_OK ? launch_of(plan.teams, plan.panels, stream) : status;
+        if (!plan.in_clusters) {
+            status = plan.prepare(matrix, table != nullptr, work, stream);
+        }
+        return status == PS_OK ? launch_of(plan.teams, plan.panels, matrix, stream)
+                               : status;
     });
 }

@@ -6,20 +6,38 @@
 #include "shared_factor.cuh"
 #include "shared_panels.h"
 
-enum { PANEL_KEEPERS = 128 };
-
+/* By a block for each group. */
 template <typename Number>
 __global__ void
-__launch_bounds__(PANEL_KEEPERS)
+__launch_bounds__(panel_group_rows<Number>)
     panel_keep_kernel(const __grid_constant__ SharedMatrix<Number> matrix,
                       const __grid_constant__ PanelTable<Number> table, int32_t rows,
                       int32_t groups)
 {
+    using Group = PanelGroup<Number>;
+    __shared__ __align__(16) char memory[sizeof(Group)];
+    Group &own = *reinterpret_cast<Group *>(memory);
+    __shared__ __align__(16) char room[sizeof(PanelDraft<Number>)];
+    PanelDraft<Number> &draft = *reinterpret_cast<PanelDraft<Number> *>(room);
+    const int group = blockIdx.x;
     const SharedRows<Number> all(matrix, rows);
 
     wait_for_last_kernel();
     let_next_kernel_in();
-    make_panel_group(table, [&](int32_t i) { return all.row(i, true); }, rows, groups);
+    const bool dominant =
+        put_panel_row(panel_row_of<Number>(all, group, groups, rows), own);
+
+    make_panel_group(dominant, group, groups, rows, own, draft);
+    if (threadIdx.x == 0) {
+        table.part[group] = draft.part;
+        share_group(group, groups, rows, own);
+    }
+    __syncthreads();
+    for (int k = threadIdx.x; k < static_cast<int>(sizeof(Group) / 16);
+         k += panel_group_rows<Number>) {
+        reinterpret_cast<int4 *>(table.group + group)[k] =
+            reinterpret_cast<const int4 *>(memory)[k];
+    }
 }
 
 template <typename Number>
@@ -27,9 +45,24 @@ __global__ void __launch_bounds__(2 * panel_groups<Number>)
     panel_join_kernel(const __grid_constant__ PanelTable<Number> table, int32_t rows,
                       int32_t groups, bool periodic)
 {
+    using Groups = PanelGroups<Number>;
+    __shared__ __align__(16) char memory[sizeof(Groups)];
+    Groups &all = *reinterpret_cast<Groups *>(memory);
+
     wait_for_last_kernel();
     let_next_kernel_in();
-    join_panel_groups(table, rows, groups, periodic);
+
+    const PanelNote note =
+        join_panel_groups(table.part, groups, rows, periodic, all, [] {});
+
+    if (threadIdx.x == 0) {
+        *table.note = note;
+    }
+    for (int k = threadIdx.x; k < (groups + 1) * groups; k += 2 * panel_groups<Number>) {
+        const Number(&weight)[2] = all.weight[k / groups][k % groups];
+
+        table.weight[k] = {weight[0], weight[1]};
+    }
 }
 
 template <typename Number>
@@ -38,8 +71,8 @@ panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
             int32_t rows, int32_t groups, cudaStream_t stream)
 {
     const ps_status status =
-        launch_closely(panel_keep_kernel<Number>, groups, PANEL_KEEPERS, 0, stream,
-                       matrix, table, rows, groups);
+        launch_closely(panel_keep_kernel<Number>, groups, panel_group_rows<Number>, 0,
+                       stream, matrix, table, rows, groups);
 
     return status == PS_OK
                ? launch_closely(panel_join_kernel<Number>, 1, 2 * panel_groups<Number>, 0,
@@ -47,41 +80,63 @@ panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
                : status;
 }
 
-/* Blocks that wait for each other are started together; the table may be under way. */
+/* As many teams as the device holds clusters, or fewer that need no more rounds. */
+template <typename Number>
+inline ps_status
+panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &panels,
+                       const SharedMatrix<Number> &matrix, cudaStream_t stream)
+{
+    const auto kernel = panel_kernel<Number, PanelCluster<Number>>;
+    const size_t bytes = panel_bytes<Number>;
+    Launch one(teams.groups, PANEL_THREADS, bytes, stream);
+    const cudaLaunchConfig_t config = one.in_clusters(teams.groups).config();
+    int fit = 0;
+    cudaError_t error = allow_shared(kernel);
+
+    if (error == cudaSuccess) {
+        error = cudaFuncSetAttribute(kernel,
+                                     cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    }
+    if (error == cudaSuccess) {
+        error = cudaOccupancyMaxActiveClusters(&fit, kernel, &config);
+    }
+    if (error != cudaSuccess || fit == 0) {
+        return PS_DEVICE_FAILURE;
+    }
+    const int64_t rounds = (panels.panels + fit - 1) / fit;
+
+    teams.teams = (panels.panels + rounds - 1) / rounds;
+    return Launch(teams.teams * teams.groups, PANEL_THREADS, bytes, stream)
+        .in_clusters(teams.groups)
+        .closely()
+        .run(kernel, teams, panels, matrix);
+}
+
 template <typename Number>
 inline ps_status
 panels_launch(const PanelTeams<Number> &teams, const SharedPanels<Number> &panels,
-              cudaStream_t stream)
+              const SharedMatrix<Number> &matrix, cudaStream_t stream)
 {
-    const auto kernel = panel_kernel<Number>;
-    cudaLaunchAttribute how[2] = {};
-    cudaLaunchConfig_t config = {};
-    const cudaError_t error =
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                             static_cast<int>(panel_bytes<Number>));
+    const auto kernel = panel_kernel<Number, PanelMemory<Number>>;
 
-    if (error != cudaSuccess) {
-        return PS_DEVICE_FAILURE;
+    if (teams.told == nullptr) {
+        return panels_launch_clusters(teams, panels, matrix, stream);
     }
-    how[0].id = cudaLaunchAttributeCooperative;
-    how[0].val.cooperative = 1;
-    how[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
-    how[1].val.programmaticStreamSerializationAllowed = 1;
-    config.gridDim = dim3(static_cast<unsigned>(teams.teams * teams.groups));
-    config.blockDim = dim3(PANEL_THREADS);
-    config.dynamicSmemBytes = panel_bytes<Number>;
-    config.stream = stream;
-    config.attrs = how;
-    config.numAttrs = ps_cuda_device_get()->capability >= 90 ? 2 : 1;
-    return ps_cuda_status(cudaLaunchKernelEx(&config, kernel, teams, panels));
+    return allow_shared(kernel) == cudaSuccess
+               ? Launch(teams.teams * teams.groups, PANEL_THREADS, panel_bytes<Number>,
+                        stream)
+                     .closely()
+                     .together()
+                     .run(kernel, teams, panels, matrix)
+               : PS_DEVICE_FAILURE;
 }
 
 #define PS_CUDA_PANELS_DEFINE(number, name)                                             \
-    ps_status ps_cuda_panels_launch_##name(const PanelTeams<number> &teams,             \
-                                           const SharedPanels<number> &panels,          \
-                                           cudaStream_t stream)                         \
+    ps_status ps_cuda_panels_launch_##name(                                             \
+        const PanelTeams<number> &teams, const SharedPanels<number> &panels,            \
+        const SharedMatrix<number> &matrix, cudaStream_t stream)                        \
     {                                                                                   \
-        return panels_launch(teams, panels, stream);                                    \
+        return panels_launch(teams, panels, matrix, stream);                            \
     }                                                                                   \
     ps_status ps_cuda_panels_keep_##name(const SharedMatrix<number> &matrix,            \
                                          const PanelTable<number> &table, int32_t rows, \

@@ -11,13 +11,13 @@
 /* Shared memory of a block. */
 template <typename Number>
 static constexpr size_t panel_bytes =
-    sizeof(Number) * PanelBlock<Number>::stages * PanelBlock<Number>::stage_words +
+    sizeof(Number) * panel_stages * PANEL_CHUNKS * panel_chunk_words<Number> +
     sizeof(PanelShared<Number>);
 
 #define PS_DECLARE(number, name)                                                        \
-    ps_status ps_cuda_panels_launch_##name(const PanelTeams<number> &teams,             \
-                                           const SharedPanels<number> &panels,          \
-                                           cudaStream_t stream);                        \
+    ps_status ps_cuda_panels_launch_##name(                                             \
+        const PanelTeams<number> &teams, const SharedPanels<number> &panels,            \
+        const SharedMatrix<number> &matrix, cudaStream_t stream);                       \
     ps_status ps_cuda_panels_keep_##name(const SharedMatrix<number> &matrix,            \
                                          const PanelTable<number> &table, int32_t rows, \
                                          int32_t groups, cudaStream_t stream);

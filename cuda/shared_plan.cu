@@ -1,4 +1,6 @@
 /* shared_plan.cu - how a batch with one matrix is shared out over the device. */
+#include <cstdlib>
+
 #include "claims.cuh"
 #include "shared.h"
 
@@ -41,12 +43,6 @@ static int
 rounded_up(int value, int unit)
 {
     return (value + unit - 1) / unit * unit;
-}
-
-static int64_t
-magnitude(int64_t value)
-{
-    return value < 0 ? -value : value;
 }
 
 static ps_cuda_shared_shape
@@ -101,8 +97,8 @@ ps_cuda_shared_batch_of(const ps_tridiag *t)
         return {t->outer * t->inner,  1, 1, 0, outer ? turned(r) : r,
                 outer ? turned(x) : x};
     }
-    const bool scattered = magnitude(x.row) > 1;
-    if (scattered ? magnitude(x.inner) <= magnitude(x.outer) : t->inner >= t->outer) {
+    const bool scattered = std::abs(x.row) > 1;
+    if (scattered ? std::abs(x.inner) <= std::abs(x.outer) : t->inner >= t->outer) {
         return {t->inner, t->outer, 1, t->inner, r, x};
     }
     return {t->outer, t->inner, t->inner, 1, turned(r), turned(x)};
@@ -111,7 +107,7 @@ ps_cuda_shared_batch_of(const ps_tridiag *t)
 static bool
 is_across(const ps_cuda_shared_batch &b, ps_stride s)
 {
-    return b.lanes > 1 && magnitude(s.inner) < magnitude(s.row);
+    return b.lanes > 1 && std::abs(s.inner) < std::abs(s.row);
 }
 
 /* How one operand is walked; the shape has rows and pitch. */

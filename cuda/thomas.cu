@@ -11,6 +11,8 @@
  * Periodic: the last unknown is condensed. Row i keeps z_i, its entry in the column of
  * that unknown, and the last row is eliminated along with the others.
  */
+#include <cstdlib>
+
 #include "engine.h"
 #include "operand.cuh"
 
@@ -219,18 +221,12 @@ __launch_bounds__(max_threads) thomas_kernel(const __grid_constant__ Systems<Num
     }
 }
 
-static int64_t
-magnitude(int64_t value)
-{
-    return value < 0 ? -value : value;
-}
-
 /* Exchange the batch axes if the outer one has the smaller stride. */
 template <typename Number>
 static bool
 swap_to_fastest(Systems<Number> &s)
 {
-    if (s.outer == 1 || (s.inner > 1 && magnitude(s.x.inner) <= magnitude(s.x.outer))) {
+    if (s.outer == 1 || (s.inner > 1 && std::abs(s.x.inner) <= std::abs(s.x.outer))) {
         return false;
     }
     for (Input<Number> *in : {&s.lower, &s.diag, &s.upper, &s.rhs}) {
@@ -274,7 +270,7 @@ launch(const ps_tridiag *t, const ps_exec *exec, int processors, ps_report *repo
     kept.swapped = swap_to_fastest(s);
     kept.c = static_cast<Number *>(exec->work);
     kept.z = kept.c + (s.rows - 1) * systems;
-    report->kernel = s.rows == 1 || magnitude(s.x.inner) <= magnitude(s.x.row)
+    report->kernel = s.rows == 1 || std::abs(s.x.inner) <= std::abs(s.x.row)
                          ? "thomas coalesced"
                          : "thomas uncoalesced";
     if (s.periodic) {

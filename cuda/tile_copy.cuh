@@ -12,28 +12,39 @@
 
 /* What becomes of lines in the second-level cache: they are the first, or the last, to
  * leave it. */
-__device__ __forceinline__ uint64_t
-first_to_leave()
-{
-    uint64_t policy = 0;
 #if __CUDA_ARCH__ >= 900
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+#define PS_POLICY(name, priority)                                                    \
+    __device__ __forceinline__ uint64_t name()                                       \
+    {                                                                                \
+        uint64_t policy;                                                             \
+        asm("createpolicy.fractional.L2::" priority ".b64 %0, 1.0;" : "=l"(policy)); \
+        return policy;                                                               \
+    }
+#else
+#define PS_POLICY(name, priority)              \
+    __device__ __forceinline__ uint64_t name() \
+    {                                          \
+        return 0;                              \
+    }
 #endif
-    return policy;
-}
-
-__device__ __forceinline__ uint64_t
-last_to_leave()
-{
-    uint64_t policy = 0;
-#if __CUDA_ARCH__ >= 900
-    asm("createpolicy.fractional.L2::evict_last.b64 %0, 1.0;" : "=l"(policy));
-#endif
-    return policy;
-}
+PS_POLICY(first_to_leave, "evict_first")
+PS_POLICY(last_to_leave, "evict_last")
+#undef PS_POLICY
 
 /* The tile that begins at (i, j, k). The bytes of a whole one count: what lies outside of
  * the array is zeros. */
+__device__ __forceinline__ void
+copy_tile(void *shared, const CUtensorMap &map, int i, int j, int k, Arrivals &arrivals)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile.mbarrier"
+                 "::complete_tx::bytes [%0], [%1, {%2, %3, %4}], [%5];" ::"r"(
+                     shared_address(shared)),
+                 "l"(&map), "r"(i), "r"(j), "r"(k), "r"(shared_address(&arrivals.state))
+                 : "memory");
+#endif
+}
+
 __device__ __forceinline__ void
 copy_tile(void *shared, const CUtensorMap &map, int i, int j, int k, Arrivals &arrivals,
           uint64_t policy)
@@ -50,6 +61,17 @@ copy_tile(void *shared, const CUtensorMap &map, int i, int j, int k, Arrivals &a
 }
 
 /* The same way back, as store_bulk(); what lies outside is not stored. */
+__device__ __forceinline__ void
+store_tile(const CUtensorMap &map, int i, int j, int k, const void *shared)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group "
+                 "[%0, {%1, %2, %3}], [%4];" ::"l"(&map),
+                 "r"(i), "r"(j), "r"(k), "r"(shared_address(shared))
+                 : "memory");
+#endif
+}
+
 __device__ __forceinline__ void
 store_tile(const CUtensorMap &map, int i, int j, int k, const void *shared,
            uint64_t policy)

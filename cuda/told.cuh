@@ -12,6 +12,18 @@ struct alignas(16) ToldWord {
     uint64_t word, round;
 };
 
+/* Where a thread is: teams are `groups` blocks each, one behind the other in the grid. */
+struct TeamPlace {
+    int64_t team;
+    int group, warp, lane;
+
+    __device__ __forceinline__ explicit TeamPlace(int groups)
+        : team(blockIdx.x / groups), group(blockIdx.x % groups), warp(threadIdx.x / 32),
+          lane(threadIdx.x % 32)
+    {
+    }
+};
+
 __device__ __forceinline__ void
 tell_word(ToldWord *to, const ToldWord &w)
 {

@@ -2,41 +2,17 @@
 #include "backend.h"
 #include "engine.h"
 
-/* From so many systems on, and up to so many rows, one thread a system is faster than
- * one pass over the chip: rows of a dtype, neighbouring systems next to each other in
- * memory or not. 0 rows: never. */
-struct Crossover {
-    int64_t systems, rows;
-};
-static constexpr Crossover crossovers[PS_DTYPE_COUNT][2] = {
-    /* scattered, neighbouring */
-    {{0, 0}, {0, 0}}, /* float32 */
-    {{0, 0}, {0, 0}}, /* float64 */
-    {{0, 0}, {0, 0}}, /* complex64 */
-    {{0, 0}, {0, 0}}, /* complex128 */
-};
-
-static bool
-prefers_thomas(const ps_tridiag *t)
-{
-    const ps_stride s = t->x.stride;
-    const bool neighbours = (t->inner > 1 ? s.inner : s.outer) == 1;
-    const Crossover c = crossovers[t->dtype][neighbours];
-
-    return t->rows <= c.rows && t->outer * t->inner >= c.systems;
-}
-
+/* One thread a system is no faster than one pass over the chip at any number of systems:
+ * with 2^25 unknowns it takes 1 to 5 times as long up to 32 rows (but for some lengths
+ * of complex numbers along a strided axis), and longer or fewer systems leave it most of
+ * the device. So it is never chosen. */
 static ps_method
-method_of(const ps_tridiag *t, const ps_options *options)
+method_of(const ps_options *options)
 {
     if (options->method != PS_AUTO) {
         return options->method;
     }
-    if (options->pivot == PS_PIVOT_ALWAYS) {
-        return PS_PIVOTED;
-    }
-    return options->pivot == PS_PIVOT_NEVER && prefers_thomas(t) ? PS_THOMAS
-                                                                 : PS_PARTITION;
+    return options->pivot == PS_PIVOT_ALWAYS ? PS_PIVOTED : PS_PARTITION;
 }
 
 static const ps_cuda_method *
@@ -63,7 +39,7 @@ struct Plan {
 static Plan
 plan_of(const ps_tridiag *t, const ps_options *options)
 {
-    const ps_method method = method_of(t, options);
+    const ps_method method = method_of(options);
 
     return {{method, ps_options_pivot(options), options->variant},
             implementation_of(t, method)};

@@ -8,7 +8,7 @@ import pysolvers
 
 # Around half a chunk, a chunk of 8 to 32 rows, a warp, a block and clusters of 2 to 8 blocks of
 # each dtype, the longest with half lines.
-ROWS = (2, 5, 16, 17, 31, 33, 100, 193, 257, 500, 513, 1000, 1022, 1537, 2049, 3000, 4096, 5000)
+ROWS = (2, 5, 16, 17, 32, 33, 64, 100, 193, 257, 500, 513, 1000, 1022, 1537, 2049, 3000, 4096, 5000)
 
 
 def solve(columns, **options):
@@ -24,11 +24,13 @@ def error(columns, x, **options):
     return oracle.backward_error(*system, x.T, **options) / oracle.eps(x.dtype)
 
 
+# Rows that begin at sectors of memory, and at 16 bytes.
+@pytest.mark.parametrize("count", [40, 36])
 @pytest.mark.parametrize("rows", ROWS)
 @pytest.mark.parametrize("periodic", [False, True])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
-def test_lengths(rng, dtype, periodic, rows):
-    columns = [a.T for a in oracle.dominant(rng, (36, rows), dtype)]
+def test_lengths(rng, dtype, periodic, rows, count):
+    columns = [a.T for a in oracle.dominant(rng, (count, rows), dtype)]
 
     x = solve(columns, periodic=periodic, pivot=False)
 

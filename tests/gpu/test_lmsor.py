@@ -83,6 +83,16 @@ def test_bits_of_the_plate_are_those_of_the_cpu(shape, dtype, rng):
         assert_same(here, there, norm="l2")
 
 
+@pytest.mark.parametrize("shape", [(2_200_000, 3), (3, 2_200_000)])
+def test_plates_of_more_tiles_than_a_grid_has_rows(shape, rng):
+    options = {"boundary": {"x-": 1.0}, "initial": rng.normal(size=shape)}
+    there = RedBlackSOR(shape, **options).iterate(2)
+
+    for variant in VARIANTS:
+        here = RedBlackSOR(shape, variant=variant, device="cuda", **options).iterate(2)
+        assert_same(here, there, norm="l2")
+
+
 @pytest.mark.parametrize("criterion", ["residual", "change", "solution"])
 @pytest.mark.parametrize("norm", ["max", "l2"])
 @pytest.mark.parametrize("shape", [(100, 130), (400, 400), (600, 1001)])

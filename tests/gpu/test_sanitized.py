@@ -17,7 +17,7 @@ pytestmark = pytest.mark.gpu
 
 METHODS = ("auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted")
 # Short systems, several of them a block, whole and broken tiles, what exceeds a block or a cluster.
-ROWS = (1, 2, 5, 33, 100, 1022, 9000)
+ROWS = (1, 2, 5, 32, 33, 100, 1022, 9000)
 SYSTEMS = 5
 BOTH = ("cuda", "cpu")
 
@@ -116,15 +116,26 @@ def test_factor(rng, pivot, shared, trans):
         np.testing.assert_allclose(x, expected, rtol=1e-11, atol=1e-13)
 
 
+# Rows that begin at sectors of memory, at 16 bytes, at elements.
+@pytest.mark.parametrize("systems", [40, 36, 41])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_factor_along_the_first_axis(rng, dtype):
+def test_factor_along_the_first_axis(rng, dtype, systems):
     for rows in (300, 1022):
         matrix = [a[:, :1] for a in batch(oracle.dominant, rng, rows, 0, dtype)[:3]]
-        rhs = oracle.uniform(rng, (rows, 40), dtype)
+        rhs = oracle.uniform(rng, (rows, systems), dtype)
 
         x = pysolvers.factor_tridiagonal(*matrix, axis=0, device="cuda").solve(rhs)
 
         check([*(a[:, 0] for a in matrix), rhs], x, 0)
+
+
+def test_one_matrix_along_the_first_axis(rng):
+    matrix = [a[:, :1] for a in batch(oracle.dominant, rng, 897, 0, np.complex128)[:3]]
+    rhs = oracle.uniform(rng, (897, 1060), np.complex128)
+
+    x = pysolvers.solve_tridiagonal(*matrix, rhs, axis=0, device="cuda")
+
+    check([*(a[:, 0] for a in matrix), rhs], x, 0)
 
 
 def test_zero_pivot(rng):

@@ -158,3 +158,46 @@ def test_nothing_leaks_into_other_systems(rng):
     assert np.isnan(x[33]).all()
     others = np.arange(5000) != 33
     np.testing.assert_array_equal(x[others], expected[others])
+
+
+@pytest.mark.parametrize("rows", [1000, 4096, 4200])
+@pytest.mark.parametrize("columns", [4608, 4612])
+@pytest.mark.parametrize("kept", [False, True])
+def test_graphs_in_turn(rng, kept, columns, rows):
+    cupy = pytest.importorskip("cupy")
+    matrix, rhs = problem(rng, rows, (columns,), np.float32)
+    there = [device(a) for a in matrix]
+    made = factor(matrix)
+    inputs = [device(rhs), device(2 * rhs)]
+    results = [cupy.empty_like(a) for a in inputs]
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in inputs]
+    graphs = []
+
+    def run(a, x):
+        if kept:
+            made.solve(a.T, out=x.T)
+        else:
+            columns = [b.reshape(-1, 1) for b in there]
+            pysolvers.solve_tridiagonal(
+                *columns, a, axis=0, pivot=False, out=x, on_singular="ignore"
+            )
+
+    expected = []
+    for a, x in zip(inputs, results, strict=True):
+        run(a, x)
+        expected.append(host(x))
+        x.fill(cupy.nan)
+    cupy.cuda.get_current_stream().synchronize()
+    for stream, a, x in zip(streams, inputs, results, strict=True):
+        with stream:
+            stream.begin_capture()
+            run(a, x)
+            graphs.append(stream.end_capture())
+    for _ in range(3):
+        for stream, graph in zip(streams, graphs, strict=True):
+            graph.launch(stream)
+    for stream in streams:
+        stream.synchronize()
+
+    for x, solved in zip(results, expected, strict=True):
+        np.testing.assert_array_equal(host(x), solved)
