@@ -13,6 +13,8 @@ import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import ArrayLike, NDArray
 
+from ._checks import integer
+
 __all__ = [
     "DTYPES",
     "Shape",
@@ -86,7 +88,10 @@ def as_array(name: str, value: ArrayLike) -> Array:
     elif isinstance(value, np.ma.MaskedArray | np.matrix):
         raise TypeError(f"{name}: need a plain array, got {type(value).__name__}")
     else:
-        array = np.asarray(value)
+        try:
+            array = np.asarray(value)
+        except ValueError as error:  # rows of several lengths
+            raise ValueError(f"{name}: {error}") from None
     if array.dtype.num not in DTYPES and array.dtype.kind not in "biu":
         raise TypeError(f"{name}: need {_CHOICES}, integers or booleans, got {array.dtype}")
     return array
@@ -202,7 +207,7 @@ def resolve_shape(
         If the shapes do not broadcast, or (as an AxisError) if `axis` is out of range.
     """
     ndim = max(array.ndim for array in named.values())
-    axis = normalize_axis_index(axis, ndim)
+    axis = normalize_axis_index(integer("axis", axis), ndim)
     full = named[leader].shape
     if all(array.shape == full for array in named.values()):
         return Shape(full, axis, (False,) * len(named))

@@ -91,7 +91,7 @@ def measure_peers(case: Case, buffers: Buffers, runs: int) -> dict[str, float]:
     """Return the time of each peer in ns for one unknown; nothing where a peer is of no use."""
     if (case.matrix, case.axis) != ("own", "last"):
         return {}
-    loops = {"scipy": peers.scipy_loop, "lapack": peers.lapack_loop}
+    loops = {"scipy": peers.scipy_loop, "lapack": peers.lapack_loop} if peers.has_scipy() else {}
     found = {name: _peer_time(loop, buffers.sample(case), runs) for name, loop in loops.items()}
     if case.rows <= NUMPY_ROWS and case.systems > 1:
         sample = buffers.sample(case, side_by_side=True)
@@ -190,14 +190,15 @@ def add_tridiagonal_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _threads(text: str) -> int:
     """Return the number of threads that `text` gives."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be at least 1, got {number}")
-    return number
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text}")
+    return int(text)
 
 
 def run_tridiagonal(args: argparse.Namespace) -> int:
     """Run the benchmark, print its table and write its record. Return the exit code."""
+    if not peers.has_scipy():
+        print("no loops of SciPy and LAPACK: scipy is not installed", file=sys.stderr)
     record = bench_tridiagonal(quick=args.quick, threads=args.threads)
     sys.stdout.writelines(line + "\n" for line in table(record))
     if args.json is not None:

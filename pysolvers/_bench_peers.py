@@ -5,11 +5,21 @@ solutions. SciPy and LAPACK take one system a call, NumPy all of them a row at a
 """
 
 from collections.abc import Callable
+from importlib import import_module
 
 import numpy as np
 from numpy.typing import NDArray
 
 Peer = Callable[[NDArray, NDArray, NDArray, NDArray], NDArray]
+
+
+def has_scipy() -> bool:
+    """Tell whether the loops of SciPy and of the LAPACK that it brings can run."""
+    try:
+        import_module("scipy.linalg")
+    except ImportError:
+        return False
+    return True
 
 
 def scipy_loop(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> NDArray:

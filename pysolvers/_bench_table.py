@@ -29,7 +29,9 @@ def misses(entry: dict[str, Any]) -> bool:
     """Tell whether a case of a record stays below one of its bars."""
     if entry["bar"] is not None and entry["fraction"] < entry["bar"]:
         return True
-    return entry["peer_bar"] is not None and speedup(entry, "lapack") < entry["peer_bar"]
+    if entry["peer_bar"] is None or "lapack" not in entry["peers"]:
+        return False
+    return speedup(entry, "lapack") < entry["peer_bar"]
 
 
 def speedup(entry: dict[str, Any], peer: str) -> float:

@@ -54,6 +54,7 @@ def run_cavity(args: argparse.Namespace) -> int:
         If the iteration did not reach the tolerance.
     """
     cavity = _cavity(args, args.line_method)
+    args.output.mkdir(parents=True, exist_ok=True)
     start = perf_counter()
     result = cavity.solve(args.tol, max_iterations=args.max_iterations)
     elapsed = perf_counter() - start
@@ -116,7 +117,6 @@ def write_files(
     result: CavityResult, tables: dict[str, dict[str, Any]], folder: Path, *, plot: bool
 ) -> None:
     """Write the result, and the picture if it is wanted, and name the files on stderr."""
-    folder.mkdir(parents=True, exist_ok=True)
     stem = folder / f"cavity_re{result.reynolds:g}_n{result.n}"
     archive = stem.with_name(stem.name + ".npz")
     result.save(archive)
@@ -125,8 +125,8 @@ def write_files(
         return
     try:
         figure = result.plot(tables)
-    except ImportError:
-        print("no picture: matplotlib is not installed (extra 'plot')", file=sys.stderr)
+    except ImportError as error:
+        print(f"no picture: {error}", file=sys.stderr)
         return
     picture = stem.with_name(stem.name + ".png")
     figure.savefig(picture, dpi=110)

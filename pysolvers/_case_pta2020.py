@@ -121,8 +121,8 @@ def _draw(experiment: Experiment, path: Path) -> None:
     title = f"The cavity, {experiment.iterations} iterations of line Jacobi"
     try:
         figure = plot_speedups(experiment.seconds, ratios, published, title)
-    except ImportError:
-        print("no picture: matplotlib is not installed (extra 'plot')", file=sys.stderr)
+    except ImportError as error:
+        print(f"no picture: {error}", file=sys.stderr)
         return
     figure.savefig(path, dpi=110)
     print(f"wrote {path}", file=sys.stderr)

@@ -144,8 +144,8 @@ def _draw(folder: Path, name: str, pictures: Mapping[str, Callable[[], "Figure"]
         path = folder / f"{name}-{part}.png"
         try:
             figure = draw()
-        except ImportError:
-            print("no picture: matplotlib is not installed (extra 'plot')", file=sys.stderr)
+        except ImportError as error:
+            print(f"no picture: {error}", file=sys.stderr)
             return
         figure.savefig(path, dpi=110)
         print(f"wrote {path}", file=sys.stderr)

@@ -3,7 +3,9 @@
 import operator
 from math import isfinite
 
-__all__ = ["index", "require", "require_finite"]
+import numpy as np
+
+__all__ = ["index", "integer", "require", "require_finite", "require_flag"]
 
 
 def require(condition: bool, rule: str, value: object) -> None:
@@ -23,11 +25,24 @@ def require_finite(name: str, value: float) -> None:
     require(finite, f"{name} must be finite", value)
 
 
+def require_flag(name: str, value: object, choices: str = "a bool") -> None:
+    """Raise TypeError unless `value` is True or False: a text that says no is true, too."""
+    if not isinstance(value, bool | np.bool_):
+        raise TypeError(f"{name} must be {choices}, got {type(value).__name__}")
+
+
+def integer(name: str, value: object, choices: str = "an int") -> int:
+    """Return an integer, or raise TypeError; a bool is none."""
+    try:
+        if not isinstance(value, bool | np.bool_):
+            return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        pass
+    raise TypeError(f"{name} must be {choices}, got {type(value).__name__}")
+
+
 def index(name: str, value: int, smallest: int) -> int:
     """Return an integer of at least `smallest`, or raise TypeError or ValueError."""
-    try:
-        found = operator.index(value)
-    except TypeError:
-        raise TypeError(f"{name} must be an int, got {type(value).__name__}") from None
+    found = integer(name, value)
     require(found >= smallest, f"{name} must be at least {smallest}", value)
     return found

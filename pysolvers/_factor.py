@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._arrays import Shape, resolve_shape
+from ._checks import require_flag
 from ._errors import raise_for_status
 from ._lines import Plan, batch_strides, contiguous_strides, plan_lines
 from ._options import (
@@ -100,6 +101,7 @@ class TridiagonalFactor:
         self._policy = check_policy(on_singular)
         self._threads = check_threads(threads)
         self.pivot = pivot
+        require_flag("periodic", periodic)
         self.periodic = bool(periodic)
 
         operands, self.dtype, copied = place.operands(named)
@@ -125,6 +127,12 @@ class TridiagonalFactor:
         """Size of the factors in bytes."""
         core = self._factors.core
         return core.nbytes if core is not None else 0
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            "a TridiagonalFactor lies in memory of its backend and cannot be pickled or "
+            "copied: keep the diagonals, and factor them again"
+        )
 
     def __repr__(self) -> str:
         return (

@@ -2,8 +2,11 @@
 
 import json
 import os
-import tempfile
+import secrets
+import zipfile
 from collections.abc import Mapping
+from contextlib import suppress
+from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +36,16 @@ def write_npz(
     """
     target = Path(path)
     header = np.array(json.dumps({"kind": kind, **facts}))
-    descriptor, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(ENOENT, "there is no such folder", os.fspath(target.parent))
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}")
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with temporary.open("xb") as stream:
             everything: dict[str, Any] = {"header": header, **arrays}
             np.savez(stream, **everything)
-        os.replace(temporary, target)
+        temporary.replace(target)
     except BaseException:
-        os.unlink(temporary)
+        temporary.unlink(missing_ok=True)
         raise
 
 
@@ -50,11 +55,15 @@ def read_npz(path: Path_, kind: str) -> tuple[dict[str, Any], dict[str, NDArray[
     Raises
     ------
     ValueError
-        If the file holds something else.
+        If the file holds something else, or only a part.
     """
-    with np.load(path, allow_pickle=False) as stored:
-        arrays = dict(stored)
-    facts = json.loads(str(arrays.pop("header"))) if "header" in arrays else {}
+    facts: dict[str, Any] = {}
+    arrays: dict[str, NDArray[Any]] = {}
+    with Path(path).open("rb") as stream, suppress(KeyError, ValueError, zipfile.BadZipFile):
+        if zipfile.is_zipfile(stream):
+            stream.seek(0)
+            arrays = dict(np.load(stream, allow_pickle=False))
+            facts = json.loads(str(arrays.pop("header")))
     if facts.pop("kind", None) != kind:
-        raise ValueError(f"{os.fspath(path)!r} holds no {kind}")
+        raise ValueError(f"{os.fspath(path)!r} holds no {kind}, or only a part of it")
     return facts, arrays

@@ -1,6 +1,5 @@
 """Checks of the options that the solvers share, and what a solve tells of itself."""
 
-import operator
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._arrays import Shape
+from ._checks import integer, require_flag
 from ._errors import SingularSystemError, SingularSystemWarning, singular_text
 from ._lines import Plan
 
@@ -151,9 +151,7 @@ def check_policy(value: str) -> str:
 
 def check_variant(variant: int) -> int:
     """Return the variant of a method, or raise."""
-    if isinstance(variant, bool | np.bool_) or not hasattr(variant, "__index__"):
-        raise TypeError(f"variant must be an int, got {type(variant).__name__}")
-    number = operator.index(variant)
+    number = integer("variant", variant)
     if not 0 <= number <= _MAX_VARIANT:
         raise ValueError(f"variant must be in 0 .. {_MAX_VARIANT}, got {number}")
     return number
@@ -163,13 +161,7 @@ def check_threads(threads: int | None) -> int:
     """Return the number of threads, 0 for None, or raise."""
     if threads is None:
         return 0
-    if isinstance(threads, bool | np.bool_):
-        raise TypeError("threads must be an int or None, got bool")
-    try:
-        count = operator.index(threads)
-    except TypeError:
-        kind = type(threads).__name__
-        raise TypeError(f"threads must be an int or None, got {kind}") from None
+    count = integer("threads", threads, "an int or None")
     if not 1 <= count <= _MAX_THREADS:
         raise ValueError(f"threads must be in 1 .. {_MAX_THREADS}, got {count}")
     return count
@@ -177,8 +169,8 @@ def check_threads(threads: int | None) -> int:
 
 def pivot_code(pivot: bool | None, pivots: Mapping[str, int], method: str = "auto") -> int:
     """Return the backend's code of `pivot`, or raise where the method contradicts."""
-    if pivot is not None and not isinstance(pivot, bool | np.bool_):
-        raise TypeError(f"pivot must be a bool or None, got {type(pivot).__name__}")
+    if pivot is not None:
+        require_flag("pivot", pivot, "a bool or None")
     if method == "pivoted" and pivot is not None and not pivot:
         raise ValueError("pivot=False contradicts method='pivoted'")
     if method not in ("auto", "pivoted") and pivot:

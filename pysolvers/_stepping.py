@@ -1,51 +1,120 @@
-"""Runs in time, which the solvers of time-dependent problems share."""
+"""Steps in time, which the solvers of time-dependent problems share."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import ceil
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from ._checks import index, require_finite
 from ._progress import IterationBar
 
-__all__ = ["run_until"]
+__all__ = ["Stepper"]
+
+Result = TypeVar("Result")
 
 
-class _Stepper(Protocol):
+class Stepper(ABC, Generic[Result]):
+    """A solution that goes on in time by steps of one length."""
+
+    _steps = 0
+
     @property
-    def time(self) -> float: ...
+    def time(self) -> float:
+        """Time of the solution."""
+        return self._steps * self._dt
+
     @property
-    def steps(self) -> int: ...
-    def step(self, count: int = 1) -> object: ...
+    def steps(self) -> int:
+        """Steps made since time 0."""
+        return self._steps
 
+    def step(self, count: int = 1) -> Self:
+        """Make steps; any split into calls gives the same bits.
 
-S = TypeVar("S", bound=_Stepper)
+        Parameters
+        ----------
+        count : int, default: 1
+            How many; at least 0.
 
+        Returns
+        -------
+        self
+            For chaining.
 
-def run_until(
-    solver: S,
-    until: float,
-    dt: float,
-    most_steps: int,
-    *,
-    callback: Callable[[S], Any] | None,
-    interval: int,
-    progress: bool | None,
-) -> str:
-    """Step until a time is reached or `callback`, called every `interval` steps, ends it.
+        Raises
+        ------
+        ConvergenceError
+            If the solution is not finite, or past the bound of a solver that has one. The
+            solver keeps the state after that step, and the error has it as its ``result``.
+        ValueError
+            If data that change with time are not finite at a later time. The solver keeps
+            the state before.
+        """
+        end = self._steps + index("count", count, 0)
+        while self._steps < end:
+            self._advance(end)
+        return self
 
-    Without anybody who looks on that takes as few calls of `step` as may be, of up to
-    `most_steps` each. Return why it ended.
-    """
-    require_finite("until", until)
-    interval = index("interval", interval, 1)
-    end = ceil(until / dt * (1 - 1e-12) - 1e-9)
-    with IterationBar(progress, type(solver).__name__, "time") as bar:
-        while solver.steps < end:
-            made = solver.steps
-            stop = made - made % interval + interval
-            near = stop if callback is not None else made + most_steps
-            solver.step(min(near, end) - made)
-            bar.update(solver.steps - made, solver.time)
-            if callback is not None and solver.steps == stop and callback(solver):
-                return "callback"
-    return "reached"
+    def run(
+        self,
+        until: float,
+        *,
+        callback: Callable[[Self], Any] | None = None,
+        interval: int = 20,
+        progress: bool | None = None,
+    ) -> Result:
+        """Step until a time is reached.
+
+        Parameters
+        ----------
+        until : float
+            The time: the last step is the first that ends there, to rounding, or later.
+        callback : callable, optional
+            Called with this object every `interval` steps; a true answer ends the run.
+        interval : int, default: 20
+            Steps between two calls of `callback`.
+        progress : bool, optional
+            Whether to show a progress bar on stderr; by default if that is a terminal and tqdm
+            is installed.
+
+        Returns
+        -------
+        result
+            The state then, as `result` tells it.
+
+        Raises
+        ------
+        ConvergenceError, ValueError
+            As in `step`.
+        """
+        require_finite("until", until)
+        interval = index("interval", interval, 1)
+        end = ceil(until / self._dt * (1 - 1e-12) - 1e-9)
+        with IterationBar(progress, type(self).__name__, "time") as bar:
+            while self._steps < end:
+                made = self._steps
+                stop = made - made % interval + interval
+                near = stop if callback is not None else made + self._most_steps
+                self.step(min(near, end) - made)
+                bar.update(self._steps - made, self.time)
+                if callback is not None and self._steps == stop and callback(self):
+                    return self.result("callback")
+        return self.result("reached")
+
+    @abstractmethod
+    def result(self, stop_reason: str = "running") -> Result:
+        """Return the state now as a result of its own."""
+
+    @property
+    @abstractmethod
+    def _dt(self) -> float:
+        """Length of a step."""
+
+    @property
+    @abstractmethod
+    def _most_steps(self) -> int:
+        """Steps that one call of the backend can make."""
+
+    @abstractmethod
+    def _advance(self, end: int) -> None:
+        """Make the steps of one call of the backend, up to step `end`."""

@@ -68,7 +68,7 @@ def summary(record: Record) -> Iterator[str]:
 
 
 def everything(record: Record) -> Iterator[str]:
-    """Yield the tables of docs/performance.md: every case but those of the crossover."""
+    """Yield the tables of docs/records.md: every case but those of the crossover."""
     cases = record["bench"]["cases"]
     missed = sum(map(misses, filter(has_bar, cases)))
     yield f"{_machine(record)} {missed} of {sum(map(has_bar, cases))} cases with a bar miss it."

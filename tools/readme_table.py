@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Renew the speed tables of README.md and docs/performance.md from the committed records.
+"""Renew the tables of README.md and the documentation from the committed records.
 
 A table stands between two comments, the first of which names its kind and the record:
 
@@ -25,7 +25,7 @@ from gpu_tables import row
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- ([a-z][\w ]*): (\S+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
-# Name and alignment of each column of docs/performance.md.
+# Name and alignment of each column of docs/records.md.
 FULL_COLUMNS = {
     **dict.fromkeys(("matrix", "axis"), "---"),
     **dict.fromkeys(("rows", "systems"), "--:"),
@@ -59,7 +59,7 @@ def summary(record: Record) -> Iterator[str]:
 
 
 def everything(record: Record) -> Iterator[str]:
-    """Yield the tables of docs/performance.md: every case of the record."""
+    """Yield the tables of docs/records.md: every case of the record."""
     yield _machine(record)
     for dtype in dict.fromkeys(entry["dtype"] for entry in record["cases"]):
         yield ""
@@ -75,15 +75,17 @@ def everything(record: Record) -> Iterator[str]:
 # Document -> kind of the table -> what makes its lines.
 TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
     "README.md": {"speed": summary, "gpu speed": gpu_tables.summary},
-    "docs/performance.md": {
+    "docs/records.md": {
         "speed": everything,
         "gpu speed": gpu_tables.everything,
         "gpu profile": gpu_tables.profile,
-        "pta2020": gpu_tables.pta2020,
     },
     "docs/reproductions.md": {
-        name: gpu_tables.paper(name)
-        for name in ("lmsor2012", "survey2014", "wei2013", "gceidd2022")
+        "pta2020": gpu_tables.pta2020,
+        **{
+            name: gpu_tables.paper(name)
+            for name in ("lmsor2012", "survey2014", "wei2013", "gceidd2022")
+        },
     },
 }
 

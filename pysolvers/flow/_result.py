@@ -1,6 +1,7 @@
 """What a solution of the lid-driven cavity tells."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -9,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._files import read_npz, write_npz
-from .._html import html_table
+from .._shown import Shown
 from . import _fields
 
 if TYPE_CHECKING:
@@ -59,8 +60,8 @@ class Vortex:
     omega: float
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class CavityResult:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class CavityResult(Shown):
     """State of a lid-driven cavity, with the history that led to it.
 
     Lengths are in units of the side and velocities in those of `lid_velocity`. Fields have
@@ -282,9 +283,9 @@ class CavityResult:
             psi=arrays["psi"], omega=arrays["omega"], history=CavityHistory(**history), **facts
         )
 
-    def _repr_html_(self) -> str:
+    def _table(self) -> tuple[str, Mapping[str, str]]:
         vortex = self.primary_vortex()
-        rows = {
+        facts = {
             "Reynolds number": f"{self.reynolds:g}",
             "nodes": f"{self.n} × {self.n}",
             "wall formula": self.wall,
@@ -295,7 +296,7 @@ class CavityResult:
             f"at ({vortex.x:.4f}, {vortex.y:.4f})",
             "time": f"{sum(self.seconds.values()):.2f} s, {self.threads} threads, {self.kernel}",
         }
-        return html_table("Lid-driven cavity", rows)
+        return "Lid-driven cavity", facts
 
 
 _FACTS = (

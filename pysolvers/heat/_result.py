@@ -1,15 +1,16 @@
 """What a solution of heat conduction tells."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extras import extra_module
 from .._files import read_npz, write_npz
-from .._html import html_table
+from .._shown import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -19,8 +20,8 @@ __all__ = ["HeatResult"]
 _KIND = "pysolvers heat result"
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class HeatResult:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class HeatResult(Shown):
     """A temperature field, and how it was reached.
 
     Parameters
@@ -107,7 +108,7 @@ class HeatResult:
         array : xarray.DataArray
             Dimensions ``y, x`` or ``z, y, x``; xarray comes with the extra ``io``.
         """
-        xarray: Any = import_module("xarray")
+        xarray: Any = extra_module("xarray", "io")
         names = ("z", "y", "x")[-self.u.ndim :]
         return xarray.DataArray(
             self.u,
@@ -150,15 +151,15 @@ class HeatResult:
         facts["spacing"] = tuple(facts["spacing"])
         return cls(u=arrays["u"], **facts)
 
-    def _repr_html_(self) -> str:
-        rows = {
+    def _table(self) -> tuple[str, Mapping[str, str]]:
+        facts = {
             "nodes": " × ".join(map(str, self.u.shape[::-1])),
             "time": f"{self.time:g} ({self.steps} steps, {self.stop_reason})",
             "scheme": self.scheme,
             "T": f"{self.u.min():.6g} to {self.u.max():.6g}",
             "seconds": f"{sum(self.seconds.values()):.3g}, {self.backend}, {self.kernel}",
         }
-        return html_table("Heat conduction", rows)
+        return "Heat conduction", facts
 
 
 _FACTS = (

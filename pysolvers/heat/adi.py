@@ -1,7 +1,7 @@
 """Heat conduction by alternating directions."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
@@ -9,12 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._boundary import Dirichlet
-from .._checks import index, require
+from .._checks import require
 from .._data import NodeData, dependence
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
 from .._state import read_only
-from .._stepping import run_until
+from .._stepping import Stepper
 from ._result import HeatResult
 from ._settings import HeatSettings, per_axis
 from ._sides import Grid, Side, boundary_by_side
@@ -25,7 +25,7 @@ __all__ = ["HeatADI"]
 _KIND = "pysolvers HeatADI state"
 
 
-class HeatADI:
+class HeatADI(Stepper[HeatResult]):
     r"""Heat conduction in a rectangle or a box, implicit along one axis at a time.
 
     .. math:: T_t = \partial_x (k\,T_x) + \partial_y (k\,T_y) \;[+\; \partial_z (k\,T_z)] + q
@@ -176,7 +176,6 @@ class HeatADI:
         self._state = HeatState(settings, grid, self._sides, self._source)
         start = NodeData("initial", initial, *places).at(0.0)
         self._state.start(np.broadcast_to(start, settings.shape))
-        self._steps = 0
         self._is_fresh = True
         self._seconds = dict.fromkeys(settings.backend.HEAT_STAGES, 0.0)
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
@@ -185,16 +184,6 @@ class HeatADI:
     def u(self) -> NDArray[Any]:
         """Temperature now: a read-only view."""
         return read_only(self._state.t)
-
-    @property
-    def time(self) -> float:
-        """Time of the solution."""
-        return self._steps * self._grid.dt
-
-    @property
-    def steps(self) -> int:
-        """Steps made since time 0."""
-        return self._steps
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -207,76 +196,6 @@ class HeatADI:
             f"HeatADI({s.shape}, dt={s.dt:g}, scheme={s.scheme!r}): {self.steps} steps, "
             f"t = {self.time:g}"
         )
-
-    def step(self, count: int = 1) -> "HeatADI":
-        """Make steps; any split into calls gives the same bits.
-
-        Parameters
-        ----------
-        count : int, default: 1
-            How many; at least 0.
-
-        Returns
-        -------
-        self : HeatADI
-            For chaining.
-
-        Raises
-        ------
-        ConvergenceError
-            If the solution is not finite: only an overflow of the dtype makes it so. The
-            solver keeps that state, and the error has it as its ``result``.
-        ValueError
-            If data that change with time are not finite at a later time. The solver keeps
-            the state before.
-        """
-        end = self._steps + index("count", count, 0)
-        while self._steps < end:
-            self._advance(end)
-        return self
-
-    def run(
-        self,
-        until: float,
-        *,
-        callback: Callable[["HeatADI"], Any] | None = None,
-        interval: int = 20,
-        progress: bool | None = None,
-    ) -> HeatResult:
-        """Step until a time is reached.
-
-        Parameters
-        ----------
-        until : float
-            The time: the last step is the first that ends there, to rounding, or later.
-        callback : callable, optional
-            Called with this object every `interval` steps; a true answer ends the run.
-        interval : int, default: 20
-            Steps between two calls of `callback`.
-        progress : bool, optional
-            Whether to show a progress bar on stderr; by default if that is a terminal and tqdm
-            is installed.
-
-        Returns
-        -------
-        result : HeatResult
-            The state then.
-
-        Raises
-        ------
-        ConvergenceError, ValueError
-            As in `step`.
-        """
-        reason = run_until(
-            self,
-            until,
-            self._grid.dt,
-            self._state.most_steps,
-            callback=callback,
-            interval=interval,
-            progress=progress,
-        )
-        return self.result(reason)
 
     def result(self, stop_reason: str = "running") -> HeatResult:
         """Return the state now as a result of its own.
@@ -383,6 +302,14 @@ class HeatADI:
         solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
         return solver
 
+    @property
+    def _dt(self) -> float:
+        return self._grid.dt
+
+    @property
+    def _most_steps(self) -> int:
+        return self._state.most_steps
+
     def _problem(self) -> dict[str, Any]:
         """Return what tells one problem from another, but for functions and arrays."""
         return {
@@ -411,7 +338,6 @@ class HeatADI:
         require(self._source is None, "'wei2013' takes no source", "one")
 
     def _advance(self, end: int) -> None:
-        """Make the steps of one call of the backend, up to step `end`."""
         s, state = self._settings, self._state
         count = min(end - self._steps, state.most_steps)
         state.prepare(self._steps, count)

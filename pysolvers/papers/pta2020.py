@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
 
+from .._checks import index
 from .._errors import BackendError
 from ..flow import LidDrivenCavity
 
@@ -125,7 +126,13 @@ def run_experiment(
     -------
     experiment : Experiment
         Without the runs that cannot be made here: it says why.
+
+    Raises
+    ------
+    ValueError
+        If there is no iteration, or a grid is too small for the cavity.
     """
+    iterations = index("iterations", iterations, 1)
     grids = tuple(grids)
     seconds: dict[str, dict[int, float]] = {}
     reasons: dict[str, str] = {}

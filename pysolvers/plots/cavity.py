@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..flow._result import CavityResult
+from ._figure import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,9 +42,7 @@ def plot_cavity(result: CavityResult, tables: Tables = None) -> "Figure":
     figure : matplotlib.figure.Figure
         A figure of its own, known to no window.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 9), layout="constrained")
+    figure = new_figure(10, 9)
     axes = figure.subplots(2, 2)
     plot_streamlines(axes[0, 0], result)
     plot_vorticity(axes[0, 1], result)

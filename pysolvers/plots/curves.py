@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from ._figure import new_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -55,11 +57,9 @@ def plot_curves(
     figure : matplotlib.figure.Figure
         A figure of its own, known to no window.
     """
-    from matplotlib.figure import Figure
-
     rows = -(-len(plots) // columns)
     width = min(columns, len(plots))
-    figure = Figure(figsize=(5.2 * width, 3.8 * rows), layout="constrained")
+    figure = new_figure(5.2 * width, 3.8 * rows)
     grid = figure.subplots(rows, width, squeeze=False).ravel()
     for axes in grid[len(plots) :]:
         axes.remove()

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ..heat._result import HeatResult
+from ._figure import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -24,9 +25,7 @@ def plot_heat(result: HeatResult) -> "Figure":
     figure : matplotlib.figure.Figure
         A figure of its own, known to no window.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(6, 5), layout="constrained")
+    figure = new_figure(6, 5)
     plot_isotherms(figure.subplots(), result)
     figure.suptitle(f"Heat conduction, {result.scheme}, t = {result.time:g}")
     return figure

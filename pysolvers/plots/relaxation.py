@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..relaxation._result import RelaxationResult
+from ._figure import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,9 +29,7 @@ def plot_relaxation(result: RelaxationResult) -> "Figure":
     figure : matplotlib.figure.Figure
         A figure of its own, known to no window.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    figure = new_figure(10, 4.5)
     left, right = figure.subplots(1, 2)
     plot_solution(left, result)
     plot_measures(right, result)

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from ._figure import new_figure
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -31,9 +33,7 @@ def plot_speedups(
     figure : matplotlib.figure.Figure
         A figure of its own, known to no window.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.5), layout="constrained")
+    figure = new_figure(10, 4.5)
     left, right = figure.subplots(1, 2)
     for k, (name, values) in enumerate(seconds.items()):
         left.loglog(list(values), list(values.values()), f"C{k}o-", ms=4, label=name)

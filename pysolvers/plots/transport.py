@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ..transport._result import TransportResult
+from ._figure import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,9 +27,7 @@ def plot_transport(result: TransportResult) -> "Figure":
     figure : matplotlib.figure.Figure
         A figure of its own, known to no window.
     """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(10, 4.4), layout="constrained")
+    figure = new_figure(10, 4.4)
     left, right = figure.subplots(1, 2)
     plot_field(left, result)
     plot_profiles(right, result)

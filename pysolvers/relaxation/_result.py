@@ -1,6 +1,7 @@
 """What a red-black relaxation tells."""
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import read_npz, write_npz
-from .._html import html_table
+from .._shown import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,8 +35,8 @@ class RelaxationHistory:
     measure: NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class RelaxationResult:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class RelaxationResult(Shown):
     """State of a red-black relaxation, with the history that led to it.
 
     Parameters
@@ -156,9 +157,9 @@ class RelaxationResult:
         history = RelaxationHistory(arrays["iteration"], arrays["measure"])
         return cls(u=arrays["u"], x=arrays["x"], y=arrays["y"], history=history, **facts)
 
-    def _repr_html_(self) -> str:
+    def _table(self) -> tuple[str, Mapping[str, str]]:
         speed = self.updates_per_second / 1e6
-        rows = {
+        facts = {
             "nodes": f"{len(self.x)} × {len(self.y)}, {self.u.dtype}",
             "relaxation": f"{self.relaxation}, {self.method}",
             "iterations": f"{self.iterations} ({self.stop_reason})",
@@ -166,7 +167,7 @@ class RelaxationResult:
             "time": f"{self.seconds['iterations']:.3g} s, {speed:.4g} million updates a second",
             "backend": f"{self.backend}, {self.kernel}, {self.threads} threads",
         }
-        return html_table(self.title, rows)
+        return self.title, facts
 
 
 _FACTS = (

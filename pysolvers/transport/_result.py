@@ -1,16 +1,16 @@
 """What a solution of convection and diffusion tells."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extras import extra_module
 from .._files import read_npz, write_npz
-from .._html import html_table
+from .._shown import Shown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -22,8 +22,8 @@ _KIND = "pysolvers transport result"
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class TransportResult:
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class TransportResult(Shown):
     """State of a problem of convection and diffusion, and how it was reached.
 
     Parameters
@@ -104,7 +104,7 @@ class TransportResult:
             Dimensions y and x, and what was done as attributes; xarray comes with the extra
             ``io``.
         """
-        xarray: Any = import_module("xarray")
+        xarray: Any = extra_module("xarray", "io")
         attributes = {name: getattr(self, name) for name in _FACTS if name != "seconds"}
         coordinates = {"y": self.y, "x": self.x}
         return xarray.DataArray(self.u, coordinates, ("y", "x"), "u", attributes)
@@ -155,8 +155,8 @@ class TransportResult:
         facts["strips"] = tuple(facts["strips"])
         return cls(u=arrays["u"], x=arrays["x"], y=arrays["y"], **facts)
 
-    def _repr_html_(self) -> str:
-        rows = {
+    def _table(self) -> tuple[str, Mapping[str, str]]:
+        facts = {
             "cells": f"{len(self.x) - 1} × {len(self.y) - 1}",
             "scheme": f"{self.scheme}, {self.strips[0]} × {self.strips[1]} strips",
             "time": f"{self.time:g}, {self.steps} steps ({self.stop_reason})",
@@ -165,7 +165,7 @@ class TransportResult:
             "range of u": f"{self.u.min():.6g} to {self.u.max():.6g}",
             "run time": f"{sum(self.seconds.values()):.2f} s, {self.kernel}",
         }
-        return html_table("Convection and diffusion", rows)
+        return "Convection and diffusion", facts
 
 
 _FACTS = (

@@ -1,17 +1,15 @@
 """GCEIDD: convection and diffusion in strips that are solved on their own."""
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import index
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
 from .._state import read_only
-from .._stepping import run_until
+from .._stepping import Stepper
 from ._limits import courant, diffusion_number
 from ._result import TransportResult
 from ._settings import Settings
@@ -24,7 +22,7 @@ _KIND = "pysolvers GCEIDD state"
 _GROWTH = 1e12
 
 
-class GCEIDD:
+class GCEIDD(Stepper[TransportResult]):
     r"""Convection and diffusion by corrected explicit-implicit domain decomposition.
 
     A step is a sweep along x and a sweep along y, each of first order in time. A sweep cuts
@@ -153,7 +151,6 @@ class GCEIDD:
         self._x, self._y = problem.nodes(settings.shape)
         self._data = problem.grid_data(settings.shape)
         self._state = TransportState(self._data, settings)
-        self._steps = 0
         self._bound = self._growth_bound() if bound is None else float(bound)
         self._seconds: dict[str, float] = {}
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
@@ -162,16 +159,6 @@ class GCEIDD:
     def u(self) -> NDArray[Any]:
         """Solution now: shape (ny + 1, nx + 1), a read-only view."""
         return read_only(self._state.u)
-
-    @property
-    def time(self) -> float:
-        """Time of the solution."""
-        return self._time_after(self._steps)
-
-    @property
-    def steps(self) -> int:
-        """Steps made since time 0."""
-        return self._steps
 
     @property
     def courant(self) -> float:
@@ -189,73 +176,6 @@ class GCEIDD:
             f"GCEIDD({s.shape[0]} x {s.shape[1]} cells, dt={s.dt:g}, scheme={s.scheme!r}, "
             f"strips={s.strips}): {self.steps} steps, t = {self.time:g}"
         )
-
-    def step(self, count: int = 1) -> "GCEIDD":
-        """Make steps; any split into calls gives the same bits.
-
-        Parameters
-        ----------
-        count : int, default: 1
-            How many; at least 0.
-
-        Returns
-        -------
-        self : GCEIDD
-            For chaining.
-
-        Raises
-        ------
-        ConvergenceError
-            If the solution grew past `bound` or is NaN somewhere. The solver keeps the state
-            after that step, and the error has it as its ``result``.
-        """
-        end = self._steps + index("count", count, 0)
-        while self._steps < end:
-            self._advance(end)
-        return self
-
-    def run(
-        self,
-        until: float,
-        *,
-        callback: Callable[["GCEIDD"], Any] | None = None,
-        interval: int = 20,
-        progress: bool | None = None,
-    ) -> TransportResult:
-        """Step until a time is reached.
-
-        Parameters
-        ----------
-        until : float
-            The time: the last step is the first that ends there, to rounding, or later.
-        callback : callable, optional
-            Called with this object every `interval` steps; a true answer ends the run.
-        interval : int, default: 20
-            Steps between two calls of `callback`.
-        progress : bool, optional
-            Whether to show a progress bar on stderr; by default if that is a terminal and tqdm
-            is installed.
-
-        Returns
-        -------
-        result : TransportResult
-            The state then.
-
-        Raises
-        ------
-        ConvergenceError
-            As in `step`.
-        """
-        reason = run_until(
-            self,
-            until,
-            self._settings.dt,
-            self._state.most_steps,
-            callback=callback,
-            interval=interval,
-            progress=progress,
-        )
-        return self.result(reason)
 
     def result(self, stop_reason: str = "running") -> TransportResult:
         """Return the state now as a result of its own.
@@ -341,8 +261,13 @@ class GCEIDD:
         solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
         return solver
 
-    def _time_after(self, steps: int) -> float:
-        return steps * self._settings.dt
+    @property
+    def _dt(self) -> float:
+        return self._settings.dt
+
+    @property
+    def _most_steps(self) -> int:
+        return self._state.most_steps
 
     def _growth_bound(self) -> float:
         edges = (edge.at(0.0) for edge in self._data.edges.values())
@@ -350,10 +275,9 @@ class GCEIDD:
         return _GROWTH * max(1.0, *(float(np.abs(v).max()) for v in values))
 
     def _advance(self, end: int) -> None:
-        """Make the steps of one call of the backend, up to step `end`."""
         s, state = self._settings, self._state
         count = min(end - self._steps, state.most_steps)
-        state.prepare([self._time_after(self._steps + k + 1) for k in range(count)])
+        state.prepare([(self._steps + k + 1) * self._dt for k in range(count)])
         made = np.zeros(1, np.int64)
         try:
             status, report = s.backend.gceidd_step(

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pysolvers import _cli
+from pysolvers import _bench, _cli
 from pysolvers._bench_cases import AXES, MATRICES, Case
 from pysolvers._bench_table import misses
 
@@ -64,12 +64,13 @@ def test_record_names_the_sources(bench):
     assert record["sources"] == runpy.run_path(str(ROOT / "tools/source_hash.py"))["source_hash"]()
 
 
-def test_number_of_threads_must_be_positive(capsys):
+@pytest.mark.parametrize("number", ["0", "abc", "1.5"])
+def test_number_of_threads_must_be_positive(capsys, number):
     with pytest.raises(SystemExit) as caught:
-        _cli.main(["bench", "tridiagonal", "--threads", "0"])
+        _cli.main(["bench", "tridiagonal", "--threads", number])
 
     assert caught.value.code == 2
-    assert "at least 1, got 0" in capsys.readouterr().err
+    assert f"an integer of at least 1, got {number}" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,16 @@ def test_a_case_misses_either_bar(fraction, lapack, missed):
     entry = {"fraction": fraction, "bar": 0.7, "time": 1.0, "peers": {"lapack": lapack}}
 
     assert misses(entry | {"peer_bar": 10.0}) == missed
+
+
+def test_peers_that_are_not_installed_are_left_out(monkeypatch):
+    case = Case(matrix="own", axis="last", dtype="float64", rows=16, systems=100)
+    monkeypatch.setitem(sys.modules, "scipy.linalg", None)
+
+    times = _bench.measure_peers(case, _bench.Buffers("float64", case.unknowns), 1)
+
+    assert list(times) == ["numpy"]
+    assert not misses({"fraction": 0.71, "bar": 0.7, "time": 1.0, "peers": {}, "peer_bar": 10.0})
 
 
 def test_source_hash_sees_every_byte_and_name(tmp_path):

@@ -90,6 +90,16 @@ def test_case_writes_results_on_stdout_and_files_where_told(tmp_path):
     assert "\r" not in run.stderr  # no progress bar where nobody looks
 
 
+def test_folder_that_cannot_be_made_is_told_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+
+    run = cli("run", "cavity", "--n", "17", "--re", "100", "--output", str(tmp_path / "file" / "x"))
+
+    assert run.returncode == 1
+    assert run.stdout == ""
+    assert "Not a directory" in run.stderr
+
+
 def test_interrupt_is_130():
     process = subprocess.Popen(
         [sys.executable, "-m", "pysolvers", "bench", "tridiagonal"],

@@ -26,6 +26,12 @@ MODULES = (
 )
 
 
+def own_members(kind):
+    """Return the members of a class, its own and those of its bases in the package."""
+    bases = [base for base in reversed(kind.__mro__) if base.__module__.startswith("pysolvers")]
+    return {name: member for base in bases for name, member in vars(base).items()}
+
+
 def public_names():
     """Return the dotted names of all public objects and of their public members."""
     names = []
@@ -36,7 +42,7 @@ def public_names():
                 continue
             names.append(f"{module.__name__}.{name}")
             if inspect.isclass(value):
-                members = [m for m in vars(value).items() if not m[0].startswith("_")]
+                members = [m for m in own_members(value).items() if not m[0].startswith("_")]
                 names += [
                     f"{module.__name__}.{name}.{member}"
                     for member, content in members

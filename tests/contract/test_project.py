@@ -119,6 +119,16 @@ def test_example_of_the_readme_runs():
             exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
 
+def test_quick_start_runs_from_its_start_to_its_end():
+    names = {"__name__": "quickstart"}
+    for code in blocks(ROOT / "docs/quickstart.md", "python"):
+        if "import cupy" not in code:
+            with contextlib.redirect_stdout(io.StringIO()):
+                exec(compile(code, "quickstart.md", "exec"), names)
+
+    assert names["result"].converged
+
+
 def test_every_method_is_documented():
     theory = (ROOT / "docs/theory/tridiagonal.md").read_text()
 
@@ -139,7 +149,16 @@ def test_every_public_name_is_in_the_reference():
                 assert re.search(rf"\b{name}\b", reference), f"{module.__name__}.{name}"
 
 
-def test_images_of_the_readme_exist():
-    for target in re.findall(r"!\[[^]]*\]\(([^)]+)\)", README):
-        if "://" not in target:
-            assert (ROOT / target).is_file(), target
+def test_what_a_document_links_to_exists():
+    for path in documents():
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
+            if "://" not in target:
+                assert (path.parent / target).is_file(), f"{path.name}: {target}"
+
+
+def test_source_files_named_in_a_document_exist():
+    files = [f"/{path.relative_to(ROOT).as_posix()}" for path in project_files()]
+    name = re.compile(r"`([\w./-]+\.(?:c|h|inc|cu|cuh|py|ipynb))`")
+    for path in documents():
+        for named in name.findall(path.read_text()):
+            assert any(file.endswith(f"/{named}") for file in files), f"{path.name}: {named}"

@@ -352,7 +352,7 @@ def test_refined_vortex_is_exact_on_a_quadratic():
 def test_centre_lines_interpolate_cubics_exactly(n):
     result = LidDrivenCavity(100, n).solve(1e-5)
     place = np.array([0, 0.03, 0.5, 0.77, 1])
-    result.u[:] = (1 + result.y - 3 * result.y**3)[:, None]
+    result.u[:] = (1 + result.y - 3 * result.y**3)[:, None] * (0.5 + result.x)
 
     np.testing.assert_allclose(result.centreline_u(place), 1 + place - 3 * place**3)
 
@@ -375,11 +375,18 @@ def test_wall_vorticity_has_its_wall(side):
         result.wall_vorticity("roof")
 
 
-def test_notebooks_show_a_table():
-    html = LidDrivenCavity(100, 17).solve()._repr_html_()
+def test_results_show_a_table_and_not_their_fields():
+    result = LidDrivenCavity(100, 17).solve()
+    html, lines = result._repr_html_(), repr(result).splitlines()
 
     assert "<table>" in html
     assert "converged" in html
+    assert lines[:3] == [
+        "Lid-driven cavity",
+        "  Reynolds number  100",
+        "  nodes            17 × 17",
+    ]
+    assert len(lines) == 1 + html.count("<tr>")
 
 
 @pytest.mark.parametrize(

@@ -421,6 +421,7 @@ def test_result_tells_what_was_done(tmp_path):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(result, name))
     assert (loaded.strips, loaded.seconds) == (result.strips, result.seconds)
     assert "37 × 29" in result._repr_html_()
+    assert "37 × 29" in repr(result)
     error = np.abs(result.u - rotating_pulse_exact(result.x, result.y[:, None], 0.25, 0.01))
     largest, l2 = result.errors(lambda x, y, t: rotating_pulse_exact(x, y, t, 0.01))
     assert largest == error.max()

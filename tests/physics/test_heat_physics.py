@@ -290,6 +290,12 @@ def test_run_calls_back_and_ends_where_it_should():
     assert solver.run(0.3).steps == 50
 
 
+@pytest.mark.parametrize(("until", "steps"), [(0.3, 3), (1.1, 11), (1.15, 12), (0.0, 0)])
+def test_run_ends_with_the_step_that_reaches_its_time(until, steps):
+    """1.1 / 0.1 is more than 11 to the computer."""
+    assert HeatADI((3, 3), 0.1, 0.1).run(until).steps == steps
+
+
 def test_result_tells_and_keeps(tmp_path):
     result = HeatADI((4, 5, 6), (0.3, 0.2, 0.1), 0.01, initial=1.0).run(0.05)
     result.save(tmp_path / "result.npz")
@@ -303,6 +309,7 @@ def test_result_tells_and_keeps(tmp_path):
     assert sum(result.seconds.values()) > 0
     json.dumps(result.seconds)
     assert "douglas-gunn" in result._repr_html_()
+    assert "douglas-gunn" in repr(result)
 
 
 def test_result_draws():

@@ -157,8 +157,14 @@ def test_largest_tells_what_is_not_finite(rng):
     assert not np.isfinite(case.step("peaceman-rachford", 2)[1])
 
 
+STEADY = ("d", "n", "r")
+
+
 class MovingCase:
-    """Sides with random values at every step, given to HeatADI as functions of time."""
+    """Sides with random values at every step, given to HeatADI as functions of time.
+
+    Those of a kind in small letters stay as they are at first.
+    """
 
     def __init__(self, rng, shape, kinds, varied):
         self.shape, self.steps = shape, 3
@@ -173,6 +179,8 @@ class MovingCase:
             for end, kind in zip((0, -1), pair, strict=True):
                 # Sides that meet have the same values there.
                 values = fields.take(end, len(shape) - axis)
+                if kind in STEADY:
+                    values, kind = np.broadcast_to(values[0], values.shape), kind.upper()
                 unit = 2 * self.dt / spacing[axis]
                 factors.append(0.7 * unit if kind == "R" else 0.0)
                 self._add("xyz"[axis] + ("-" if end == 0 else "+"), kind, values)
@@ -181,7 +189,7 @@ class MovingCase:
                 elif kind != P:
                     self.flow[axis, end] = values * (factors[-1] if kind == "R" else unit)
             exchange.append(factors)
-        names = {"D": D, "N": F, "R": F, P: P}
+        names = {"D": D, "N": F, "R": F, "d": D, "n": F, "r": F, P: P}
         ratio = [self.dt / h**2 for h in spacing]
         by_kind = [tuple(names[kind] for kind in pair) for pair in kinds]
         self.box = Box(shape, ratio, by_kind, exchange, self.k)
@@ -190,10 +198,11 @@ class MovingCase:
         def at(t):
             return values[round(t / self.dt)]
 
+        given = at if values.strides[0] else values[0]
         self.boundary[name] = {
-            "D": Dirichlet(at),
-            "N": Neumann(at),
-            "R": Robin(0.7, at),
+            "D": Dirichlet(given),
+            "N": Neumann(given),
+            "R": Robin(0.7, given),
             P: "periodic",
         }[kind]
 
@@ -215,6 +224,10 @@ MOVING = [
     ("DN", "RD", "ND"),
     ("RD", (P, P), "DR"),
     ((P, P), "NN", "DD"),
+    ("dd", "NR"),
+    ("dn", "RN"),
+    ("NR", "dr"),
+    ("dd", "nr", "NN"),
 ]
 
 

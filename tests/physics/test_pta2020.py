@@ -50,6 +50,21 @@ def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys):
     assert (tmp_path / "new" / "pta2020.png").stat().st_size > 10000
 
 
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--iterations", "0"), "iterations must be at least 1, got 0"),
+        (("--grids", "4"), "n must be at least 5, got 4"),
+    ],
+)
+def test_command_refuses_what_measures_nothing(capsys, tmp_path, option, message):
+    folder = tmp_path / "new"
+
+    assert _cli.main(["reproduce", "pta2020", *option, "--output", str(folder)]) == 2
+    assert message in capsys.readouterr().err
+    assert not folder.exists()
+
+
 def test_command_needs_a_paper_that_it_knows(capsys):
     with pytest.raises(SystemExit) as caught:
         _cli.main(["reproduce", "nothing"])

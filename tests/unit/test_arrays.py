@@ -89,6 +89,11 @@ def test_arrays_of_another_meaning_are_refused(kind):
         make_operands(lower=kind([[1.0, 2.0]]))
 
 
+def test_rows_of_several_lengths_are_refused_by_name():
+    with pytest.raises(ValueError, match=r"upper: .*inhomogeneous"):
+        _arrays.as_array("upper", [[1.0, 2.0], [3.0]])
+
+
 def test_foreign_byte_order_is_copied():
     array = np.arange(3.0).astype(">f8")
 
@@ -173,6 +178,12 @@ def test_short_off_diagonals_of_a_periodic_system_are_refused():
 def test_batches_that_do_not_broadcast_are_refused_with_their_shapes():
     with pytest.raises(ValueError, match=r"diag \(3, 4\).*rhs \(2, 4\)"):
         resolve(diag=(3, 4), rhs=(2, 4))
+
+
+@pytest.mark.parametrize("axis", [None, 1.0, (0,), True])
+def test_axis_must_be_an_integer(axis):
+    with pytest.raises(TypeError, match="axis must be an int, got"):
+        _arrays.resolve_shape({"rhs": np.zeros((2, 3))}, axis, leader="rhs")
 
 
 @pytest.mark.parametrize("axis", [2, -3])
@@ -339,3 +350,35 @@ def test_out_may_be_interleaved_with_an_input():
     base = np.zeros((4, 2))
 
     assert out_of(base[:, 0], diag=base[:, 1]) is not None
+
+
+def test_out_may_not_start_where_rhs_does_with_other_strides():
+    rhs = np.zeros(8)
+
+    with pytest.raises(ValueError, match="out overlaps rhs"):
+        out_of(rhs[:4], rhs=rhs[::2])
+
+
+def test_overlap_that_is_too_hard_to_tell_counts_as_one(monkeypatch):
+    def give_up(*arrays, max_work):
+        raise np.exceptions.TooHardError
+
+    base = np.zeros((4, 2))
+    monkeypatch.setattr(np, "shares_memory", give_up)
+
+    with pytest.raises(ValueError, match="out overlaps diag"):
+        out_of(base[:, 0], diag=base[:, 1])
+    assert out_of(np.zeros(4), diag=base[:, 1]) is not None
+
+
+def test_out_between_whole_elements_is_refused():
+    records = np.zeros(4, [("x", np.complex128), ("rest", np.float64)])
+
+    with pytest.raises(ValueError, match="multiples of its item size"):
+        _arrays.check_out(records["x"], (4,), np.dtype(np.complex128), {})
+
+
+def test_converted_operands_keep_the_order_of_their_axes():
+    operands, _, _ = make_operands(rhs=np.zeros((3, 4, 5), np.int64).transpose(1, 2, 0))
+
+    assert operands["rhs"].strides == np.zeros((3, 4, 5)).transpose(1, 2, 0).strides

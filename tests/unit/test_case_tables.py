@@ -2,11 +2,14 @@
 
 import argparse
 import json
+import sys
 from math import inf, nan
 
 import pytest
 
 from pysolvers._case_tables import Column, Table, add_report_arguments, report
+from pysolvers._extras import extra_module
+from pysolvers.plots._figure import new_figure
 
 TABLE = Table(
     "Title",
@@ -75,9 +78,22 @@ def test_pictures_are_drawn_unless_they_are_not_wanted(tmp_path, capsys):
     report(arguments(tmp_path), "name", "The paper", [], pictures=pictures)
     assert (tmp_path / "name-part.png").read_bytes() == b"picture"
 
-    def missing():
-        raise ImportError("matplotlib")
 
-    capsys.readouterr()
-    report(arguments(tmp_path), "name", "The paper", [], pictures={"other": missing})
-    assert "no picture: matplotlib is not installed" in capsys.readouterr().err
+def test_missing_extra_is_told_and_no_error_of_a_case(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    text = "matplotlib is not installed: pip install 'pysolvers[plot]'"
+
+    with pytest.raises(ModuleNotFoundError) as caught:
+        new_figure(1, 1)
+    report(arguments(tmp_path), "name", "The paper", [], pictures={"p": lambda: new_figure(1, 1)})
+
+    assert str(caught.value) == text
+    assert f"no picture: {text}" in capsys.readouterr().err
+
+
+def test_extra_that_is_broken_says_what_it_lacks(monkeypatch, tmp_path):
+    (tmp_path / "broken_extra.py").write_text("import no_such_module")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        extra_module("broken_extra", "plot")

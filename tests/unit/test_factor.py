@@ -1,5 +1,8 @@
 """Factors: made once, solved for many right-hand sides, also transposed."""
 
+import copy
+import pickle
+
 import numpy as np
 import oracle
 import pytest
@@ -355,3 +358,27 @@ def test_bad_out_is_refused(factor, rng):
         f.solve(rhs, out=np.empty((3, 9), np.float32))
     with pytest.raises(ValueError, match="overlap"):
         f.solve(rhs, out=rhs[::-1])
+
+
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.copy, copy.deepcopy])
+def test_factor_says_that_it_cannot_be_copied(factor, rng, duplicate):
+    made = factor(*oracle.dominant(rng, (3, 8))[:3])
+
+    with pytest.raises(TypeError, match="cannot be pickled or copied: keep the diagonals"):
+        duplicate(made)
+
+
+def test_periodic_must_be_a_bool(factor):
+    with pytest.raises(TypeError, match="periodic must be a bool, got str"):
+        factor(1.0, np.full(4, 4.0), 1.0, periodic="no")
+
+
+def test_nan_marks_every_right_hand_side_of_a_singular_matrix(factor):
+    diag = np.ones((3, 1, 2))
+    diag[1, 0, 1] = 0
+    singular = factor(0.0, diag, 1.0, on_singular="nan")
+
+    x = singular.solve(np.ones((2, 3, 5, 2)))
+
+    np.testing.assert_array_equal(np.isnan(x).all(axis=(0, 2, 3)), [False, True, False])
+    assert np.isnan(x).sum() == 2 * 5 * 2

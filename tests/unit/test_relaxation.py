@@ -153,6 +153,7 @@ def test_results_are_copies_and_show_themselves(kind):
     assert result.updates_per_second > 0
     assert set(result.seconds) == {"set-up", "iterations"}
     assert "<table>" in result._repr_html_()
+    assert repr(result).startswith(f"{result.title}\n")
     assert repr(iterating).startswith(type(iterating).__name__ + ": 3 iterations")
 
 

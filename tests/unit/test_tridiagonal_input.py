@@ -75,6 +75,18 @@ def test_elements_off_their_alignment_are_copied_and_told(solve, rng):
     np.testing.assert_array_equal(x, solve(lower, diag, upper, rhs))
 
 
+@pytest.mark.parametrize("dtype", [np.complex64, np.complex128])
+def test_numbers_in_records_are_copied_and_told(solve, rng, dtype):
+    system = oracle.dominant(rng, (3, 6), dtype)
+    records = np.zeros((3, 6), [("diag", dtype), ("rest", np.zeros(1, dtype).real.dtype)])
+    records["diag"] = system[1]
+
+    x, info = solve(system[0], records["diag"], *system[2:], return_info=True)
+
+    np.testing.assert_array_equal(x, solve(*system))
+    assert info.copied == ("diag",)
+
+
 def test_masked_values_are_refused(solve):
     masked = np.ma.masked_greater(np.arange(4.0), 2)
 
@@ -165,6 +177,12 @@ def test_integers_beside_floats_follow_numpy_promotion(solve):
 def test_complex_scalar_beside_real_arrays_is_refused(solve):
     with pytest.raises(TypeError, match="complex"):
         solve(0.0, 1j, 0.0, np.ones(4))
+
+
+@pytest.mark.parametrize("option", ["periodic", "return_info"])
+def test_options_that_are_true_or_false_take_nothing_else(solve, option):
+    with pytest.raises(TypeError, match=f"{option} must be a bool, got str"):
+        solve(1.0, 4.0, 1.0, np.ones(3), **{option: "no"})
 
 
 def test_options_are_keywords_only(rng):

@@ -92,6 +92,40 @@ def test_a_singular_one_among_others(rng, side):
     np.testing.assert_array_equal(x.T[:bad], others)
 
 
+@pytest.mark.parametrize("rows", [70, 4127])
+def test_empty_row_is_told_wherever_it_is(rows):
+    diag = np.full(rows, 3.0)
+    lower, upper = np.full((2, rows), -1.0)
+
+    for row in range(rows):
+        lower[row] = diag[row] = upper[row] = 0
+        with pytest.raises(SingularSystemError, match=rf"row {row}$"):
+            solve_tridiagonal(lower, diag, upper, 1.0 + diag, method="partition")
+        lower[row] = upper[row] = -1
+        diag[row] = 3
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_first_of_several_empty_rows_is_told(threads):
+    diag = np.full(40_000, 3.0)
+    upper = np.where(np.arange(40_000) % 19_000 == 100, 0.0, -1.0)
+    diag[upper == 0] = 0
+
+    with pytest.raises(SingularSystemError, match=r"row 100$"):
+        solve_tridiagonal(upper, diag, upper, np.ones(40_000), pivot=False, threads=threads)
+
+
+@pytest.mark.parametrize("rows", [4097, 4127])
+def test_row_that_is_not_dominant_is_seen_wherever_it_is(rows):
+    diag = np.full(rows, 3.0)
+
+    for row in range(rows):
+        diag[row] = 0.5
+        _, info = solve_tridiagonal(-1.0, diag, -1.0, diag, return_info=True)
+        assert (row, info.pivoted) == (row, 1)
+        diag[row] = 3
+
+
 @pytest.mark.parametrize("side", [3, 24])
 def test_ends_of_off_diagonals_have_no_influence(rng, side):
     operands = systems(rng, side, 4200)

@@ -42,6 +42,20 @@ def test_gaps_of_a_strided_out_are_not_touched(solve, rng, rows, steps):
     assert np.all(room[marks] == 77.0)
 
 
+def test_out_whose_batch_axes_do_not_merge_is_filled(solve, rng):
+    system = oracle.dominant(rng, (2, 3, 4, 9))
+    room = np.full((4, 7, 8, 9), 77.0)
+    out = room[1:3, 1::2, 1:5]
+
+    x, info = solve(*system, out=out, return_info=True)
+
+    assert x is out
+    assert info.copied == (("out",) if info.backend == "cpu" else ())  # copied over anyway
+    np.testing.assert_array_equal(out, solve(*system))
+    out[...] = 77.0
+    assert np.all(room == 77.0)
+
+
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("axis", [0, 1])
 def test_nothing_is_written_beside_out(solve, rng, axis, dtype):

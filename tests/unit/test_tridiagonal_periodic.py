@@ -94,6 +94,39 @@ def test_short_off_diagonals_are_refused(solve, rng):
         solve(lower, diag, upper[:-1], rhs, periodic=True)
 
 
+@pytest.mark.parametrize("rows", [3, 4, 9])
+def test_dominant_ring_among_others_exchanges_no_rows(rng, rows):
+    """Its last row is a thousand times as large as the others."""
+    system = oracle.general(rng, (16, rows))
+    for a, dominant in zip(system, oracle.dominant(rng, (rows,)), strict=True):
+        a[5] = dominant
+        a[5, -1] *= 1000
+
+    x, info = pysolvers.solve_tridiagonal(*system, periodic=True, return_info=True)
+
+    assert info.pivoted == 15
+    alone = pysolvers.solve_tridiagonal(*(a[5] for a in system), periodic=True)
+    np.testing.assert_array_equal(x[5], alone)
+    made = pysolvers.factor_tridiagonal(*system[:3], periodic=True)
+    by_factor = pysolvers.factor_tridiagonal(*(a[5] for a in system[:3]), periodic=True)
+    np.testing.assert_array_equal(made.solve(system[3])[5], by_factor.solve(system[3][5]))
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [3, 4, 9])
+def test_empty_column_is_told_by_its_number(rng, rows, periodic):
+    lower, diag, upper, rhs = oracle.general(rng, (rows, rows))
+    for column in range(rows):
+        diag[column, column] = 0
+        lower[column, (column + 1) % rows] = upper[column, column - 1] = 0
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        pysolvers.solve_tridiagonal(lower, diag, upper, rhs, periodic=periodic, pivot=True)
+
+    np.testing.assert_array_equal(caught.value.systems[:, 0], np.arange(rows))
+    np.testing.assert_array_equal(caught.value.rows, np.arange(rows))
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3])
 def test_singular_ring_is_told(solve, rows):
     with pytest.raises(pysolvers.SingularSystemError) as caught:

@@ -110,6 +110,18 @@ def test_complex_rows_are_dominant_by_their_modulus(solve, rng):
 
 
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_rows_are_compared_however_small_they_are(solve, rng, dtype):
+    """The squares of a complex number's parts may be 0 where its modulus is not."""
+    lower, diag, upper, rhs = oracle.general(rng, (6, 30), dtype)
+    size = np.finfo(dtype).tiny ** 0.7
+
+    x, info = solve(*(size * a for a in (lower, diag, upper, rhs)), return_info=True)
+
+    assert info.pivoted == solve(lower, diag, upper, rhs, return_info=True)[1].pivoted == 6
+    assert oracle.backward_error(lower, diag, upper, rhs, x) <= 200 * oracle.eps(dtype)
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_zero_diagonal_is_no_obstacle(solve, rng, dtype):
     for rows in (2, 4, 30, 64, 130):
         lower, _, upper, rhs = oracle.general(rng, (5, rows), dtype)

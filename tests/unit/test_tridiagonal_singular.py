@@ -86,6 +86,17 @@ def test_one_dimensional_system_has_an_empty_index(solve):
     np.testing.assert_array_equal(caught.value.rows, [0])
 
 
+def test_systems_are_told_in_ascending_order_however_they_lie(solve):
+    diag = np.ones((3, 2, 4), order="F")
+    diag[2, 0, 1] = diag[0, 1, 3] = diag[1, 1, 0] = 0
+
+    with pytest.raises(pysolvers.SingularSystemError) as error:
+        solve(0.0, diag, 0.0, np.ones((3, 2, 4), order="F"))
+
+    assert error.value.systems.tolist() == [[0, 1], [1, 1], [2, 0]]
+    assert error.value.rows.tolist() == [3, 0, 1]
+
+
 def test_error_is_a_linalg_error():
     assert issubclass(pysolvers.SingularSystemError, np.linalg.LinAlgError)
     assert issubclass(pysolvers.SingularSystemError, pysolvers.PysolversError)

@@ -82,6 +82,18 @@ def test_in_place(rng, rows):
     np.testing.assert_array_equal(rhs, expected)
 
 
+@pytest.mark.parametrize("rows", [16, 63])
+def test_answers_with_gaps_between_them(rng, rows):
+    *system, _ = problem(rng, rows, np.float64)
+    system = [a[: len(a) // 16 * 16 - 8] for a in system]
+    room = np.full((len(system[0]), rows + 1), 77.0)
+
+    solve_tridiagonal(*system, out=room[:, :-1], threads=1)
+
+    np.testing.assert_array_equal(room[:, :-1], in_pieces(*system))
+    assert np.all(room[:, -1] == 77)
+
+
 @pytest.mark.parametrize("axis", [0, 1])
 @pytest.mark.parametrize("rows", [3, 40])
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -1,0 +1,18 @@
+"""Modules that come with an extra of the package, imported when they are first needed."""
+
+from importlib import import_module
+from typing import Any
+
+__all__ = ["extra_module"]
+
+
+def extra_module(name: str, extra: str) -> Any:
+    """Return a module, or raise ModuleNotFoundError with what installs it."""
+    package = name.partition(".")[0]
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name not in (package, name):
+            raise
+        text = f"{package} is not installed: pip install 'pysolvers[{extra}]'"
+        raise ModuleNotFoundError(text, name=package) from None

@@ -1,0 +1,23 @@
+"""What results show of themselves: a table, as text and in a notebook."""
+
+from collections.abc import Mapping
+
+__all__ = ["Shown"]
+
+
+class Shown:
+    """A result that shows a caption and a few facts, not its arrays."""
+
+    def _table(self) -> tuple[str, Mapping[str, str]]:
+        """Return the caption, and names and texts of the facts."""
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        caption, facts = self._table()
+        width = max(map(len, facts))
+        return "\n".join([caption, *(f"  {name:{width}}  {facts[name]}" for name in facts)])
+
+    def _repr_html_(self) -> str:
+        caption, facts = self._table()
+        cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in facts.items())
+        return f"<table><caption>{caption}</caption>{cells}</table>"
