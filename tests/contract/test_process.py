@@ -56,6 +56,8 @@ import os, signal, threading, time
 import numpy as np
 from pysolvers import solve_tridiagonal
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # even where a shell ignores it
+
 def interrupt():
     global sent
     sent = time.perf_counter()
