@@ -28,7 +28,6 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain
 from pathlib import Path
@@ -274,7 +273,7 @@ class ObjectCache:
         return self.folder / Path(source).with_suffix(".o")
 
     def longest_first(self, sources):
-        """Sort the sources by the time that their last compilation took, unknown ones first."""
+        """Sort the sources by the CPU time that their last compilation took, unknown ones first."""
 
         def seconds(source):
             record = self.target(source).with_suffix(".seconds")
@@ -299,9 +298,8 @@ class ObjectCache:
                 return str(target)
         print(line, flush=True)
         made_by.unlink(missing_ok=True)
-        begin = time.monotonic()
-        run([*command, *foreign, "-MMD", "-MF", str(depends), "-o", str(target)])
-        target.with_suffix(".seconds").write_text(f"{time.monotonic() - begin:.2f}")
+        seconds = run([*command, *foreign, "-MMD", "-MF", str(depends), "-o", str(target)])
+        target.with_suffix(".seconds").write_text(f"{seconds:.2f}\n")
         made_by.write_text(line)
         return str(target)
 
@@ -333,17 +331,24 @@ def sanitizers(flag):
 
 
 def run(command):
-    """Run a compiler; if it fails, stop with its messages."""
+    """Run a compiler and return its CPU seconds; if it fails, stop with its messages."""
     try:
-        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
     except FileNotFoundError:
         raise CompileError(
             f"the compiler {command[0]} was not found: install a C compiler or set CC"
         ) from None
-    if done.stdout:
-        print(done.stdout, flush=True)
-    if done.returncode:
+    with process:
+        messages = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if messages:
+        print(messages, flush=True)
+    if process.returncode:
         raise CompileError(f"{' '.join(command)} failed")
+    return usage.ru_utime + usage.ru_stime
 
 
 def is_newer(target, inputs):
