@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from source_hash import source_hash
+from source_hash import DEVICE, device_hash, file_hashes
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -49,7 +49,7 @@ def run_tests(parts: Path) -> int:
     options = f"--junitxml={os.path.relpath(report, ROOT)} -o junit_family=xunit1"
     given = os.environ.get("PYTEST_ADDOPTS", "")
     code = make("test-gpu", PYTEST_ADDOPTS=f"{given} {options}")
-    write(parts / "tests.json", {"sources": source_hash(), **counts(report), "exit_code": code})
+    write(parts / "tests.json", {"sources": device_hash(), **counts(report), "exit_code": code})
     return code
 
 
@@ -65,7 +65,7 @@ def run_sanitizer(tool: str, select: str, parts: Path) -> None:
     found = [int(number) for number in SUMMARY.findall(run.stdout + run.stderr)]
     if not found:
         raise SystemExit(f"compute-sanitizer --tool {tool} gave no summary")
-    result = {"sources": source_hash(), "tool": tool, "errors": sum(found), **counts(report)}
+    result = {"sources": device_hash(), "tool": tool, "errors": sum(found), **counts(report)}
     write(parts / f"sanitizer-{tool}.json", result)
 
 
@@ -86,7 +86,7 @@ def run_paper(name: str, parts: Path) -> None:
     command = ["-m", "pysolvers", "reproduce", name, "--no-plot", "--output", str(parts)]
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
     path = parts / f"{name}.json"
-    write(path, {"sources": source_hash(), **json.loads(path.read_text())})
+    write(path, {"sources": device_hash(), **json.loads(path.read_text())})
 
 
 def merge(parts: Path, output: Path | None) -> Path:
@@ -98,7 +98,7 @@ def merge(parts: Path, output: Path | None) -> Path:
     bench = found["bench"]
     if bench["settings"]["quick"]:
         raise SystemExit("a quick benchmark makes no record")
-    sources = source_hash()
+    sources = device_hash()
     for name, part in found.items():
         if part.get("sources", sources) != sources:
             raise SystemExit(f"{name} was run on other sources: run that step again")
@@ -107,6 +107,7 @@ def merge(parts: Path, output: Path | None) -> Path:
     record = {
         "gpu": gpu,
         "sources": sources,
+        "files": file_hashes(folders=DEVICE),
         "versions": {**bench["versions"], "driver": gpu["driver"]},
         "tests": without_sources(found["tests"]),
         "sanitizers": {
@@ -126,20 +127,24 @@ def merge(parts: Path, output: Path | None) -> Path:
 
 def check() -> int:
     """Say whether the committed records are of the sources as they are. Return the exit code."""
-    records = {path: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
-    sources = {path: record["sources"] for path, record in records.items() if "gpu" in record}
-    if not sources:
+    found = {path: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    records = {path: record for path, record in found.items() if "gpu" in record}
+    if not records:
         print("no record of a GPU in benchmarks/results", file=sys.stderr)
         return 1
-    now = source_hash()
-    for path, measured in sources.items():
-        if measured != now:
-            print(
-                f"{path.relative_to(ROOT)} is a record of other sources: it names "
-                f"{measured[:12]}, csrc/ and cuda/ are {now[:12]}",
-                file=sys.stderr,
-            )
-    return 0 if set(sources.values()) == {now} else 1
+    now, files = device_hash(), file_hashes(folders=DEVICE)
+    stale = {path: record for path, record in records.items() if record["sources"] != now}
+    for path, record in stale.items():
+        print(f"{path.relative_to(ROOT)} is a record of other sources", file=sys.stderr)
+        if "files" not in record:
+            continue
+        measured = record["files"]
+        known, present = set(measured.values()), set(files.values())
+        for name in sorted(name for name, code in files.items() if code not in known):
+            print(f"  not measured: {name}", file=sys.stderr)
+        for name in sorted(name for name, code in measured.items() if code not in present):
+            print(f"  measured, but changed or gone: {name}", file=sys.stderr)
+    return 1 if stale else 0
 
 
 def make(target: str, *variables: str, **environment: str) -> int:

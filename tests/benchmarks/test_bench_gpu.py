@@ -42,7 +42,7 @@ def entry_of(case):
 @pytest.fixture
 def record(tools):
     """A record of every case, with invented figures."""
-    from source_hash import source_hash
+    from source_hash import device_hash
 
     every = [case for dtype in DTYPES for part in PARTS for case in cases(part, dtype)]
     gpu = {"name": "NVIDIA H200", "driver": "580.1", "memory": "143771 MiB"}
@@ -50,7 +50,7 @@ def record(tools):
         "gpu": gpu,
         "device": "a device",
         "versions": {"cupy-cuda13x": "14.2.0", "cupy-cuda12x": None, "nvcc": "13.0.48"},
-        "sources": source_hash(),
+        "sources": device_hash(),
         "settings": {"quick": False, "runs": 15, "parts": list(PARTS)},
         "copy": {"bandwidth": 4.27e12, "runs": 100},
         "cases": [entry_of(case) for case in every],
@@ -58,7 +58,7 @@ def record(tools):
     seconds = {"one core": {"64": 0.05, "1024": 10.0}, "auto": {"64": 0.02, "1024": 0.05}}
     return {
         "gpu": gpu,
-        "sources": source_hash(),
+        "sources": device_hash(),
         "versions": bench["versions"] | {"driver": "580.1"},
         "tests": {"passed": 10, "failed": 0, "skipped": 1, "exit_code": 0},
         "sanitizers": {"memcheck": {"tool": "memcheck", "errors": 0, "passed": 4}},
@@ -198,8 +198,11 @@ def test_parts_become_a_record(record, tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps(part))
     path = gpu_record.merge(tmp_path, tmp_path / "made" / "h200.json")
     made = json.loads(path.read_text())
+    files = made.pop("files")
 
     assert made == record
+    assert "cuda/backend.cu" in files
+    assert not any(name.startswith("csrc/cpu/") for name in files)
     assert [p.name for p in path.parent.iterdir()] == ["h200.json"]
 
 
