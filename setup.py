@@ -66,12 +66,18 @@ INSTRUCTION_SETS = {
     "avx512": (["-mavx512f", "-mavx512dq", "-mavx512vl"], "PS_HAVE_AVX512"),
 }
 
+# Arrays of vectors stay in registers only where the short loops over them are unrolled whole,
+# which GCC does at -O3, or at -O2 with -fpeel-loops in 40 % of the compile time and two thirds of
+# the code. Clang does it at -O2 and does not know the flag.
+UNROLL = "-fpeel-loops"
+
 ISA_PROBE = """
 #if !defined(__x86_64__)
 #error "not x86-64"
 #endif
 int main(void) { return 0; }
 """
+ANY = "int main(void) { return 0; }"
 OPENMP_PROBE = """
 #include <omp.h>
 int main(void) { return omp_get_max_threads() < 1; }
@@ -228,6 +234,8 @@ class BuildExtensions(build_ext):
         flags += [f"-D{name}={value}" for name, value in macros]
         if os.environ.get("PYSOLVERS_WERROR") == "1":
             flags += WARNINGS
+        if not os.environ.get("PYSOLVERS_SANITIZE") and self.accepts(ANY, ["-Werror", UNROLL]):
+            flags.append(UNROLL)
         if self.accepts(OPENMP_PROBE, ["-fopenmp"], link=True):
             flags.append("-fopenmp")
             link = [*link, "-fopenmp"]
