@@ -16,7 +16,7 @@ extern "C" {
 
 /* Raise it with every change of this file: the package refuses an extension
  * that was built against another contract. */
-#define PS_ABI_VERSION 3u
+#define PS_ABI_VERSION 4u
 
 /* One list, three products: the enum, ps_status_text() and the dict STATUS of
  * the extension. Add at the end; never renumber. */
@@ -127,6 +127,10 @@ typedef struct {
     int64_t pivoted;      /* systems solved with row exchanges; -1: not known yet */
     const uint8_t *marks; /* pivoted is -1: a byte a system in exec->work, non-zero where
                              rows were exchanged, once the stream has passed; or null */
+    int64_t repeated;     /* systems solved a second time, in order, since the first
+                             elimination let their entries grow; -1: not known yet */
+    const uint8_t *again; /* repeated is -1: as marks, non-zero where a system was solved
+                             a second time; or null */
     const char *kernel;   /* instruction set or kernel, a static text */
 } ps_report;
 
