@@ -54,7 +54,8 @@ extern "C" {
     X(PS_TRANS_ADJOINT, "H")
 
 /* When to exchange rows. PS_PIVOT_AUTO looks at each system: no exchange where
- * |diag| >= |lower| + |upper| in every row, partial pivoting elsewhere. */
+ * |diag| >= |lower| + |upper| in every row and no pivot is bad, partial pivoting
+ * elsewhere. */
 #define PS_PIVOT_LIST(X)       \
     X(PS_PIVOT_AUTO, "auto")   \
     X(PS_PIVOT_NEVER, "never") \
@@ -100,8 +101,8 @@ enum { PS_PERIODIC = 1u, PS_SHORT_LOWER = 2u, PS_SHORT_UPPER = 4u };
  * PS_PERIODIC couples them to x[rows-1] and x[0]; a periodic system has no
  * short off-diagonal. x may be rhs itself (same data, same strides); any other
  * overlap is PS_BAD_LAYOUT. info is null or has outer * inner entries: 0, or
- * 1 + the row of the first pivot that is zero or whose reciprocal overflows,
- * and then that x is unspecified; no other x is touched by it. Non-finite input
+ * 1 + the row of the first pivot that is zero or, without row exchanges, whose
+ * reciprocal overflows, and then that x is unspecified; no other x is touched by it. Non-finite input
  * gives non-finite x, not info. All pointers lie in the memory space of the
  * backend. 1 <= rows <= INT32_MAX - 1. */
 typedef struct {
