@@ -72,11 +72,11 @@ pivot_fetch_elements(const PivotPlan<Number> &a, const PivotSpan &span,
     });
 }
 
-/* Store x of the systems that are to be solved and are not doubtful, each thread what it
- * fetches. */
+/* Store x of the systems that are to be solved, without those that are doubtful if some
+ * are, each thread what it fetches. */
 template <typename Number>
 __device__ __forceinline__ void
-pivot_store(const PivotPlan<Number> &a, const PivotSpan &span,
+pivot_store(const PivotPlan<Number> &a, const PivotSpan &span, bool doubtful,
             const PivotShared<Number> &m)
 {
     const Output<Number> &x = a.s.x;
@@ -84,7 +84,7 @@ pivot_store(const PivotPlan<Number> &a, const PivotSpan &span,
     pivot_for_each(a, span, [&](int system, int row) {
         const int64_t i = span.begin + row;
 
-        if (i < a.s.rows && m.state[system] == PIVOT_FINE &&
+        if (i < a.s.rows && !(doubtful && m.state[system] != PIVOT_FINE) &&
             pivot_marked(a, span.system + system)) {
             const PivotIndex at = pivot_index(a, span.system + system);
             const int shift =
@@ -315,7 +315,7 @@ pivot_replace(const PivotPlan<Number> &a, const PivotSpan &span, const PivotSpan
 
     if (whole && a.copies == PIVOT_UNITS) {
         if (stores && doubtful) {
-            pivot_store(a, span, m);
+            pivot_store(a, span, doubtful, m);
             __syncthreads(); /* others fetch what this thread has stored */
         }
         else if (stores) {
@@ -327,7 +327,7 @@ pivot_replace(const PivotPlan<Number> &a, const PivotSpan &span, const PivotSpan
         return;
     }
     if (stores && !in_bulk) {
-        pivot_store(a, span, m);
+        pivot_store(a, span, doubtful, m);
         if (a.in_bulk()) {
             bulk_fence();
             __syncthreads(); /* x is read */
