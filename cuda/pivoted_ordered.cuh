@@ -18,7 +18,7 @@
  * the last segment to the first, reads the rows of a segment again, eliminates them again
  * and substitutes. So 9 words an unknown are read or written, and x may be rhs: x of a
  * segment is written after the rows of the segment have been read. 14 operations and 2
- * divisions an unknown, twice; periodic 42 and 1 reciprocal, twice.
+ * divisions an unknown, twice; periodic 28 and 3 divisions, twice.
  */
 #ifndef PS_CUDA_PIVOTED_ORDERED_CUH
 #define PS_CUDA_PIVOTED_ORDERED_CUH
@@ -30,7 +30,7 @@
 enum {
     ORDERED_WORDS = 4,
     ORDERED_KEPT = 3,
-    ORDERED_FOLDED_WORDS = 5,
+    ORDERED_FOLDED_WORDS = 6,
     ORDERED_FOLDED_KEPT = 10
 };
 
@@ -256,18 +256,18 @@ template <typename Number> struct OrderedFolded {
 
         const Number pivot = a.at[0];
         const Number of_b = quotient(b.at[0], pivot), of_c = quotient(c[0], pivot);
-        const Number inverse = reciprocal(pivot);
         const Number right[4] = {a.at[1], a.at[2], a.at[3], last};
         const Carried one = b;
         const Number value = a.rhs;
 #pragma unroll
         for (int w = 0; w < 4; w++) {
-            row[w * step] = inverse * right[w];
+            row[w * step] = right[w];
             a.at[w] = less_product(w < 3 ? one.at[w + 1 < 4 ? w + 1 : 3] : Number(0),
                                    of_b, right[w]);
             b.at[w] = less_product(c[w + 1], of_c, right[w]);
         }
-        row[4 * step] = inverse * value;
+        row[4 * step] = pivot;
+        row[5 * step] = value;
         a.rhs = less_product(one.rhs, of_b, value);
         b.rhs = less_product(c_rhs, of_c, value);
         return is_zero(pivot);
@@ -275,13 +275,13 @@ template <typename Number> struct OrderedFolded {
     static __device__ __forceinline__ Number substitute(const Number *row, int step,
                                                         const Number (&x)[4])
     {
-        Number value = row[4 * step];
+        Number value = row[5 * step];
 
 #pragma unroll
         for (int w = 3; w >= 0; w--) {
             value = less_product(value, row[w * step], x[w]);
         }
-        return value;
+        return quotient(value, row[4 * step]);
     }
 };
 
