@@ -122,6 +122,7 @@ typedef struct {
 } ps_options;
 
 /* What was done. */
+enum { PS_SOLVED_AGAIN = 2 };
 typedef struct {
     ps_method method;     /* never PS_AUTO */
     int32_t threads;      /* host threads used; 0 on a device */
@@ -130,8 +131,8 @@ typedef struct {
                              rows were exchanged, once the stream has passed; or null */
     int64_t repeated;     /* systems solved a second time, in order, since the first
                              elimination let their entries grow; -1: not known yet */
-    const uint8_t *again; /* repeated is -1: as marks, non-zero where a system was solved
-                             a second time; or null */
+    const uint8_t *again; /* repeated is -1: as marks, which it may be, and PS_SOLVED_AGAIN
+                             where a system was solved a second time; or null */
     const char *kernel;   /* instruction set or kernel, a static text */
 } ps_report;
 

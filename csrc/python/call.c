@@ -222,10 +222,11 @@ call_leave(call *c)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Replace *count, which is not known yet, by the number of non-zero marks of the device.
- */
+/* Replace *count, which is not known yet, by the number of marks of the device that are
+ * at least `least`. */
 static ps_status
-count_marks(const call *c, int64_t systems, const uint8_t *marks, int64_t *count)
+count_marks(const call *c, int64_t systems, const uint8_t *marks, uint8_t least,
+            int64_t *count)
 {
     const size_t bytes = (size_t)systems;
     int64_t marked = 0;
@@ -239,7 +240,7 @@ count_marks(const call *c, int64_t systems, const uint8_t *marks, int64_t *count
     }
     const ps_status status = ps_backend_get()->download(copy, marks, bytes, &c->exec);
     for (size_t s = 0; status == PS_OK && s < bytes; s++) {
-        marked += copy[s] != 0;
+        marked += copy[s] >= least;
     }
     *count = status == PS_OK ? marked : -1;
     PyMem_RawFree(copy);
@@ -249,10 +250,11 @@ count_marks(const call *c, int64_t systems, const uint8_t *marks, int64_t *count
 ps_status
 call_count_pivoted(const call *c, int64_t systems, ps_report *report)
 {
-    const ps_status status = count_marks(c, systems, report->marks, &report->pivoted);
+    const ps_status status = count_marks(c, systems, report->marks, 1, &report->pivoted);
 
     return status != PS_OK ? status
-                           : count_marks(c, systems, report->again, &report->repeated);
+                           : count_marks(c, systems, report->again, PS_SOLVED_AGAIN,
+                                         &report->repeated);
 }
 
 PyObject *
