@@ -99,13 +99,38 @@ def backward_error(lower, diag, upper, rhs, x, *, periodic=False):
     The residual is formed in long double, so the figure is that of `x`.
     """
     longer = np.clongdouble if np.iscomplexobj(x) else np.longdouble
-    wide = [np.asarray(a, longer) for a in np.broadcast_arrays(lower, diag, upper, rhs, x)]
-    products = _products(*wide[:3], wide[4], periodic)
-    residual = np.abs(sum(products) - wide[3])
-    scale = sum(np.abs(p) for p in products) + np.abs(wide[3])
+    residual, scale = _residual(lower, diag, upper, rhs, x, longer, periodic)
     with np.errstate(invalid="ignore"):
         ratio = np.where(residual == 0, 0, residual / np.where(scale == 0, 1, scale))
     return float(np.max(ratio, initial=0))
+
+
+def backward_errors(lower, diag, upper, rhs, x, *, periodic=False):
+    """Return the normwise and the componentwise backward error of each system, shape (...).
+
+    With r = A x - b they are max_i |r_i| / max_i (|A| |x| + |b|)_i and
+    max_i |r_i| / (|A| |x| + |b|)_i, or infinite where x is not finite. The residual is formed in
+    double precision for single, in long double for double precision.
+    """
+    longer = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
+    with np.errstate(all="ignore"):
+        residual, scale = _residual(lower, diag, upper, rhs, x, longer[x.dtype.char], periodic)
+        ratio = np.where(residual == 0, 0, residual / np.where(scale == 0, 1, scale))
+        largest = np.max(scale, axis=-1, initial=0)
+        normwise = np.max(residual, axis=-1, initial=0) / np.where(largest == 0, 1, largest)
+    componentwise = np.max(ratio, axis=-1, initial=0)
+    finite = np.all(np.isfinite(x), axis=-1)
+    return tuple(
+        np.where(finite & ~np.isnan(error), error, np.inf).astype(float)
+        for error in (normwise, componentwise)
+    )
+
+
+def _residual(lower, diag, upper, rhs, x, longer, periodic):
+    """Return |A x - b| and |A| |x| + |b|."""
+    wide = [np.asarray(a, longer) for a in np.broadcast_arrays(lower, diag, upper, rhs, x)]
+    products = _products(*wide[:3], wide[4], periodic)
+    return np.abs(sum(products) - wide[3]), sum(np.abs(p) for p in products) + np.abs(wide[3])
 
 
 def forward_error(x, exact):
@@ -122,18 +147,46 @@ def gtsv(lower, diag, upper, rhs):
     return x
 
 
-def gtsv_forms(lower, diag, upper, rhs):
-    """Yield LAPACK's solutions of one system written down in six ways.
+def gtsv_forms(lower, diag, upper, rhs, *, scalings=2):
+    """Yield LAPACK's solutions of one system written down in 2 + 2 * scalings ways.
 
     From either end, with its rows as they are and multiplied by numbers of (1, 2): to LAPACK's
     method the same system, whose errors are all its own. Where a matrix is nearly singular they
     differ by factors of 10 to 1000, as one direction takes nearly all of the error.
     """
     rng = np.random.default_rng(len(diag))
-    for scale in (np.ones(len(diag)), *rng.uniform(1, 2, (2, len(diag)))):
+    for scale in (np.ones(len(diag)), *rng.uniform(1, 2, (scalings, len(diag)))):
         a, b, c, r = (np.asarray(scale * v, diag.dtype) for v in (lower, diag, upper, rhs))
         yield gtsv(a, b, c, r)
         yield gtsv(*(v[::-1].copy() for v in (c, b, a, r)))[::-1]
+
+
+def gtsv_batch(lower, diag, upper, rhs):
+    """Return LAPACK's solutions of systems of shape (systems, n); NaN where a pivot is zero."""
+    (routine,) = get_lapack_funcs(("gtsv",), (diag, rhs))
+    x = np.full_like(rhs, np.nan)
+    for k in range(len(rhs)):
+        *_, one, info = routine(lower[k, 1:], diag[k], upper[k, :-1], rhs[k])
+        if not info:
+            x[k] = one
+    return x
+
+
+def smallest_pivot(lower, diag, upper):
+    """Return the smallest modulus of the pivots of LAPACK's factors of one matrix."""
+    (routine,) = get_lapack_funcs(("gttrf",), (diag,))
+    return float(np.min(np.abs(routine(lower[1:], diag, upper[:-1])[1])))
+
+
+def gttrs_batch(lower, diag, upper, rhs, trans):
+    """Return LAPACK's solutions with factors: as gtsv_batch(), for n >= 3."""
+    factor, apply = get_lapack_funcs(("gttrf", "gttrs"), (diag, rhs))
+    x = np.full_like(rhs, np.nan)
+    for k in range(len(rhs)):
+        *factors, info = factor(lower[k, 1:], diag[k], upper[k, :-1])
+        if not info:
+            x[k] = apply(*factors, rhs[k, :, None], trans={"H": "C"}.get(trans, trans))[0][:, 0]
+    return x
 
 
 # The accuracy set of the field: C. Klein and R. Strzodka, "Tridiagonal GPU solver with scaled
