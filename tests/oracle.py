@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 
 import numpy as np
+import scipy.sparse.linalg as sparse_linalg
+from scipy import sparse
 from scipy.linalg import get_lapack_funcs
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
@@ -159,6 +161,35 @@ def gtsv_forms(lower, diag, upper, rhs, *, scalings=2):
         a, b, c, r = (np.asarray(scale * v, diag.dtype) for v in (lower, diag, upper, rhs))
         yield gtsv(a, b, c, r)
         yield gtsv(*(v[::-1].copy() for v in (c, b, a, r)))[::-1]
+
+
+def condition(lower, diag, upper, *, periodic=False):
+    """Return an estimate of the condition number of one matrix in the 1-norm.
+
+    It rests on SuperLU in double precision, whose column ordering keeps the pivots of a periodic
+    matrix from growing as those of elimination in order do. Infinite where a pivot is zero.
+    """
+    rows = len(diag)
+    at = np.arange(rows)
+    entries = [(at, at, diag), (at, (at - 1) % rows, lower), (at, (at + 1) % rows, upper)]
+    if not periodic:
+        entries[1:] = [tuple(a[1:] for a in entries[1]), tuple(a[:-1] for a in entries[2])]
+    i, j, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+    wide = np.result_type(values, np.float64)
+    matrix = sparse.csc_array((values.astype(wide), (i, j)), shape=(rows, rows))
+    try:
+        factors = sparse_linalg.splu(matrix)
+    except RuntimeError:
+        return np.inf
+    inverse = sparse_linalg.LinearOperator(
+        (rows, rows),
+        matvec=factors.solve,
+        rmatvec=lambda y: factors.solve(y.astype(wide), "H"),
+        dtype=wide,
+    )
+    with np.errstate(all="ignore"):
+        size = sparse_linalg.onenormest(matrix) * sparse_linalg.onenormest(inverse)
+    return float(size) if np.isfinite(size) else np.inf
 
 
 def gtsv_batch(lower, diag, upper, rhs):

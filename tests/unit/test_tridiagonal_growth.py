@@ -6,8 +6,8 @@ Each draw is one system of `growth_families`. The gates, with r = A x - b:
   the same system, or 20 eps; and so is the componentwise error, max |r_i| / (|A| |x| + |b|)_i.
 - With `periodic` the normwise error is at most 50 eps. Constant coefficients give the answer of the
   Fourier transform in extended precision up to 50 eps times the condition number.
-- No matrix that LAPACK solves with pivots that are normal numbers, and no periodic one whose
-  condition number is below 0.1 / eps, is reported as singular.
+- No matrix that LAPACK solves with pivots that are normal numbers is reported as singular. No
+  periodic one with a condition number below 0.1 / eps is, nor is its solution infinite or NaN.
 - Where LAPACK's solution overflows, or comes within a factor of 2**8 of it, the solution is not
   finite or has a normwise error of at most 20 eps. A solution that is finite and wrong fails.
 
@@ -82,14 +82,14 @@ class Draws:
         """Judge answers to the periodic systems drawn last, as `compare` does."""
         for way, x, singular in self._new(answers):
             normwise, _ = oracle.backward_errors(*system, x, periodic=True)
-            for k in singular:
-                matrix = oracle.dense(*(a[k] for a in system[:3]), periodic=True)
-                condition = np.linalg.cond(matrix.astype(np.result_type(matrix, float)))
+            unsolved = ~np.isfinite(normwise)
+            unsolved[singular] = True
+            for k in np.flatnonzero(unsolved):
+                condition = oracle.condition(*(a[k] for a in system[:3]), periodic=True)
                 if condition < 0.1 / self.eps:
-                    text = f"is reported as singular, its condition number is {condition:.3g}"
+                    text = f"is singular or not finite, its condition number is {condition:.3g}"
                     self._miss(way, k, np.inf, text)
-                normwise[k] = 0
-            for k in np.flatnonzero(normwise > PERIODIC * self.eps):
+            for k in np.flatnonzero(~unsolved & (normwise > PERIODIC * self.eps)):
                 self._judge(way, k, "normwise", normwise[k], PERIODIC * self.eps)
 
     def judge_all(self, way, name, errors, gates):
@@ -134,7 +134,8 @@ NAMES = ("normwise", "componentwise")
 def _reaches(error, system, name, gate):
     """Whether an error is within the gate for LAPACK's solution of a form of one system."""
     which = NAMES.index(name)
-    for x in oracle.gtsv_forms(*system, scalings=20):
+    scalings = 20 if len(system[1]) < 10_000 else 2
+    for x in oracle.gtsv_forms(*system, scalings=scalings):
         bar = oracle.backward_errors(*system, x)[which]
         if np.isfinite(bar) and error <= gate(bar):
             return True
@@ -385,15 +386,20 @@ def test_a_solution_that_overflows_is_not_finite(solve, dtype):
     draws.check()
 
 
-@pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("family", growth_families.FAMILIES)
-@pytest.mark.parametrize(
-    ("systems", "parts"), [(3, 1), pytest.param(5, 6, marks=slow)], ids=["few", "many"]
-)
-def test_long_systems(solve, family, dtype, systems, parts):
+# In the default run all families in double precision, and those that chunks find hardest.
+OF_LONG_SYSTEMS = [
+    pytest.param(family, dtype, marks=() if default else slow)
+    for dtype in DTYPES
+    for family in growth_families.FAMILIES
+    for default in [dtype == "float64" or family in ("uniform constant", "piecewise")]
+]
+
+
+@pytest.mark.parametrize(("family", "dtype"), OF_LONG_SYSTEMS)
+@pytest.mark.parametrize("parts", [1, pytest.param(8, marks=slow)])
+def test_long_systems(solve, family, dtype, parts):
     draws = Draws(dtype)
     for part in range(parts):
-        rows = LONG + 7 * part
-        system = draws.draw(family, rows, systems, 10, part)
+        system = draws.draw(family, LONG + 7 * part, 3, 10, part)
         draws.compare(system, oracle.gtsv_batch(*system), solutions(solve, system))
     draws.check()
