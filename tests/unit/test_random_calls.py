@@ -24,8 +24,8 @@ def test_random_calls(backend, record_property, capsys):
         random_calls.run(backend, SEED, cases)
         cases += 1
 
-    record_property("random_cases", cases)
-    record_property("random_seed", SEED)
+    record_property("cases", cases)
+    record_property("seed", SEED)
     with capsys.disabled():
         print(f"\n{cases} random calls on {backend} in {SECONDS:g} s, seed {SEED}")
     assert cases > 0

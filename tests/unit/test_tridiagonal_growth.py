@@ -136,6 +136,15 @@ class Draws:
         self.misses.append((size, f"{self.text}, system {k}, {way}: {text}"))
 
 
+@pytest.fixture
+def draws(dtype, record_property):
+    """The draws of a test, whose number goes into the report."""
+    made = Draws(dtype)
+    yield made
+    record_property("cases", made.count)
+    record_property("seed", SEED)
+
+
 NAMES = ("normwise", "componentwise")
 
 
@@ -220,9 +229,8 @@ def share(sharing, draws, rng, part, *, systems=19, least=1):
 @pytest.mark.parametrize(
     ("parts", "systems", "longest"), [(1, 4, 30), pytest.param(10, 8, 120, marks=slow)]
 )
-def test_backward_error_is_that_of_lapack(solve, family, dtype, parts, systems, longest):
+def test_backward_error_is_that_of_lapack(solve, draws, family, parts, systems, longest):
     """All remainders modulo a chunk: 5280 draws in all, and 105600 under the slow marker."""
-    draws = Draws(dtype)
     for part in range(parts):
         for rows in lengths(np.random.default_rng([SEED, 1, part]), longest=longest):
             system = draws.draw(family, rows, systems, 1, part)
@@ -233,8 +241,7 @@ def test_backward_error_is_that_of_lapack(solve, family, dtype, parts, systems, 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sharing", SHARINGS)
 @pytest.mark.parametrize("parts", [1, pytest.param(10, marks=slow)])
-def test_shared_and_repeated_coefficients(solve, sharing, dtype, parts):
-    draws = Draws(dtype)
+def test_shared_and_repeated_coefficients(solve, draws, sharing, parts):
     for part in range(parts):
         rng = np.random.default_rng([SEED, 2, part])
         for given, system in share(sharing, draws, rng, part):
@@ -246,8 +253,7 @@ def test_shared_and_repeated_coefficients(solve, sharing, dtype, parts):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize(("parts", "systems"), [(1, 2), pytest.param(8, 8, marks=slow)])
-def test_factors(factor, family, dtype, trans, parts, systems):
-    draws = Draws(dtype)
+def test_factors(factor, draws, family, trans, parts, systems):
     for part in range(parts):
         for rows in lengths(np.random.default_rng([SEED, 3, part]), least=3):
             *matrix, rhs = draws.draw(family, rows, systems, 3, part)
@@ -260,8 +266,7 @@ def test_factors(factor, family, dtype, trans, parts, systems):
 @pytest.mark.parametrize("trans", "NTH")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_factors_of_shared_and_repeated_coefficients(factor, sharing, dtype, trans):
-    draws = Draws(dtype)
+def test_factors_of_shared_and_repeated_coefficients(factor, draws, sharing, dtype, trans):
     rng = np.random.default_rng([SEED, 4])
     for given, (*matrix, rhs) in share(sharing, draws, rng, 4, systems=5, least=3):
         *diagonals, _ = given
@@ -278,8 +283,7 @@ def test_factors_of_shared_and_repeated_coefficients(factor, sharing, dtype, tra
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize("parts", [1, pytest.param(20, marks=slow)])
-def test_periodic(solve, family, dtype, parts):
-    draws = Draws(dtype)
+def test_periodic(solve, draws, family, parts):
     for part in range(parts):
         for rows in lengths(np.random.default_rng([SEED, 5, part])):
             system = draws.draw(family, rows, 4, 5, part)
@@ -289,8 +293,7 @@ def test_periodic(solve, family, dtype, parts):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sharing", SHARINGS)
-def test_periodic_shared_and_repeated_coefficients(solve, sharing, dtype):
-    draws = Draws(dtype)
+def test_periodic_shared_and_repeated_coefficients(solve, draws, sharing):
     rng = np.random.default_rng([SEED, 6])
     for given, system in share(sharing, draws, rng, 6):
         draws.compare_periodic(system, solutions(solve, given, periodic=True))
@@ -301,8 +304,7 @@ def test_periodic_shared_and_repeated_coefficients(solve, sharing, dtype):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", growth_families.FAMILIES)
 @pytest.mark.parametrize("parts", [1, pytest.param(10, marks=slow)])
-def test_periodic_factors(factor, family, dtype, trans, parts):
-    draws = Draws(dtype)
+def test_periodic_factors(factor, draws, family, trans, parts):
     for part in range(parts):
         for rows in lengths(np.random.default_rng([SEED, 7, part])):
             *matrix, rhs = draws.draw(family, rows, 2, 7, part)
@@ -337,8 +339,7 @@ def ratio(x, exact):
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("family", growth_families.CONSTANT)
 @pytest.mark.parametrize("parts", [1, pytest.param(40, marks=slow)])
-def test_periodic_constant_coefficients_against_the_transform(solve, factor, family, dtype, parts):
-    draws = Draws(dtype)
+def test_periodic_constant_coefficients_against_the_transform(solve, factor, draws, family, parts):
     for part in range(parts):
         for rows in lengths(np.random.default_rng([SEED, 8, part]), least=3):
             *matrix, rhs = draws.draw(family, rows, 4, 8, part)
@@ -383,9 +384,8 @@ def test_well_conditioned_periodic_matrices_that_grow(
 
 
 @pytest.mark.parametrize("dtype", ["float32", "complex64"])
-def test_a_solution_that_overflows_is_not_finite(solve, dtype):
+def test_a_solution_that_overflows_is_not_finite(solve, draws):
     """No finite answer where LAPACK's overflows, unless its backward error is small."""
-    draws = Draws(dtype)
     for part, rows in enumerate((200, 333, 1000, 2001)):
         for family in ("roots", "uniform constant", "piecewise"):
             system = draws.draw(family, rows, 40, 9, part)
@@ -405,8 +405,7 @@ OF_LONG_SYSTEMS = [
 
 @pytest.mark.parametrize(("family", "dtype"), OF_LONG_SYSTEMS)
 @pytest.mark.parametrize("parts", [1, pytest.param(8, marks=slow)])
-def test_long_systems(solve, family, dtype, parts):
-    draws = Draws(dtype)
+def test_long_systems(solve, draws, family, parts):
     for part in range(parts):
         system = draws.draw(family, LONG + 7 * part, 3, 10, part)
         draws.compare(system, oracle.gtsv_batch(*system), solutions(solve, system))
