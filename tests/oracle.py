@@ -6,6 +6,7 @@ all have n entries. ``lower[..., 0]`` and ``upper[..., -1]`` count in a periodic
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import numpy as np
@@ -161,6 +162,10 @@ def forward_error(x, exact):
 
 def gtsv(lower, diag, upper, rhs):
     """Return LAPACK's solution of one system: elimination with partial pivoting."""
+    if len(diag) == 1:  # which SciPy's wrapper does not take
+        if diag[0] == 0:
+            raise np.linalg.LinAlgError("gtsv met a zero pivot in row 0")
+        return rhs / diag
     (routine,) = get_lapack_funcs(("gtsv",), (diag, rhs))
     *_, x, info = routine(lower[1:], diag, upper[:-1], rhs)
     if info:
@@ -214,17 +219,19 @@ def condition(lower, diag, upper, *, periodic=False):
 
 def gtsv_batch(lower, diag, upper, rhs):
     """Return LAPACK's solutions of systems of shape (systems, n); NaN where a pivot is zero."""
-    (routine,) = get_lapack_funcs(("gtsv",), (diag, rhs))
     x = np.full_like(rhs, np.nan)
     for k in range(len(rhs)):
-        *_, one, info = routine(lower[k, 1:], diag[k], upper[k, :-1], rhs[k])
-        if not info:
-            x[k] = one
+        with contextlib.suppress(np.linalg.LinAlgError):
+            x[k] = gtsv(lower[k], diag[k], upper[k], rhs[k])
     return x
 
 
 def smallest_pivot(lower, diag, upper):
     """Return the smallest modulus of the pivots of LAPACK's factors of one matrix."""
+    if len(diag) < 3:  # which SciPy's wrapper does not take: two more rows for themselves
+        lower, upper = (np.concatenate([a, np.zeros(2, a.dtype)]) for a in (lower, upper))
+        diag = np.concatenate([diag, np.repeat(np.max(np.abs(diag)), 2)]).astype(diag.dtype)
+        lower[-2], upper[-3] = 0, 0
     (routine,) = get_lapack_funcs(("gttrf",), (diag,))
     return float(np.min(np.abs(routine(lower[1:], diag, upper[:-1])[1])))
 
