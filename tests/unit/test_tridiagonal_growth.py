@@ -400,12 +400,14 @@ def test_a_solution_that_overflows_is_not_finite(solve, draws):
     draws.check()
 
 
-# In the default run all families in double precision, and those that chunks find hardest.
+# In the default run only families that chunks find hard.
+HARD = {"float64": ("roots", "uniform constant", "piecewise", "graded")}
 OF_LONG_SYSTEMS = [
-    pytest.param(family, dtype, marks=() if default else slow)
+    pytest.param(
+        family, dtype, marks=() if family in HARD.get(dtype, ("uniform constant",)) else slow
+    )
     for dtype in DTYPES
     for family in growth_families.FAMILIES
-    for default in [dtype == "float64" or family in ("uniform constant", "piecewise")]
 ]
 
 
