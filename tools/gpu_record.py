@@ -6,6 +6,8 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
 
     tools/gpu_record.py --tests
     tools/gpu_record.py --sanitizer memcheck
+    tools/gpu_record.py --random calls --seconds 500
+    tools/gpu_record.py --random growth
     tools/gpu_record.py --bench
     tools/gpu_record.py --profile
     tools/gpu_record.py --reproduce pta2020
@@ -32,6 +34,11 @@ from source_hash import DEVICE, device_hash, file_hashes
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 SANITIZERS = ("memcheck", "racecheck")
+# Random tests beyond those of `make test-gpu`: markers, file.
+RANDOM = {
+    "calls": ("gpu", "tests/unit/test_random_calls.py"),
+    "growth": ("gpu and slow", "tests/unit/test_tridiagonal_growth.py"),
+}
 # Papers whose experiments are repeated.
 PAPERS = ("pta2020", "lmsor2012", "survey2014", "wei2013", "gceidd2022")
 # Tests that reach every kernel at small size, by an expression of pytest.
@@ -67,6 +74,20 @@ def run_sanitizer(tool: str, select: str, parts: Path) -> None:
         raise SystemExit(f"compute-sanitizer --tool {tool} gave no summary")
     result = {"sources": device_hash(), "tool": tool, "errors": sum(found), **counts(report)}
     write(parts / f"sanitizer-{tool}.json", result)
+
+
+def run_random(name: str, seconds: float, parts: Path) -> int:
+    """Run random tests, keep their numbers of cases and their seed, and return the exit code."""
+    marker, path = RANDOM[name]
+    report = parts / f"junit-random-{name}.xml"
+    command = [sys.executable, "-m", "pytest", "-m", marker, "--require-backend", "cpu,cuda"]
+    command += [path, f"--junitxml={report}", "-o", "junit_family=xunit1"]
+    command += ["-o", f"timeout={max(900, 2 * seconds):.0f}"]
+    env = {**os.environ, "PYSOLVERS_RANDOM_SECONDS": str(seconds)}
+    code = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+    found = {"exit_code": code, **counts(report), **properties(report)}
+    write(parts / f"random-{name}.json", {"sources": source_hash(), "name": name, **found})
+    return code
 
 
 def run_bench(parts: Path) -> None:
@@ -114,6 +135,11 @@ def merge(parts: Path, output: Path | None) -> Path:
             part["tool"]: without_sources(part)
             for name, part in found.items()
             if name.startswith("sanitizer-")
+        },
+        "random": {
+            part["name"]: without_sources(part)
+            for name, part in found.items()
+            if name.startswith("random-")
         },
         "papers": {name: without_sources(found[name]) for name in PAPERS},
         "bench": bench,
@@ -167,6 +193,15 @@ def counts(report: Path) -> dict[str, int]:
     return {"passed": total("tests") - failed - skipped, "failed": failed, "skipped": skipped}
 
 
+def properties(report: Path) -> dict[str, int]:
+    """Return the sums of the numbers that tests recorded, and the seed, which all of them share."""
+    found: dict[str, int] = {}
+    for item in ElementTree.parse(report).getroot().iter("property"):
+        name, value = item.get("name", ""), int(item.get("value", "0"))
+        found[name] = value if name == "seed" else found.get(name, 0) + value
+    return found
+
+
 def write(path: Path, record: Record) -> None:
     """Write a file whole or not at all."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -194,6 +229,8 @@ def main() -> int:
         parser.add_argument(f"--{step}", action="store_true", help="this step only")
     parser.add_argument("--reproduce", choices=PAPERS, action="append", default=[])
     parser.add_argument("--sanitizer", choices=SANITIZERS, action="append", default=[])
+    parser.add_argument("--random", choices=RANDOM, action="append", default=[])
+    parser.add_argument("--seconds", type=float, default=600, help="of random calls (%(default)s)")
     parser.add_argument("--select", default=SANITIZED, help="tests of the sanitizer (%(default)s)")
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
@@ -203,10 +240,13 @@ def main() -> int:
     parts = args.parts.resolve()
     parts.mkdir(parents=True, exist_ok=True)
     steps = (args.tests, args.bench, args.profile, args.reproduce, args.merge, args.sanitizer)
+    steps += (args.random,)
     everything = not any(steps)
     code = run_tests(parts) if args.tests or everything else 0
     for tool in SANITIZERS if everything else args.sanitizer:
         run_sanitizer(tool, args.select, parts)
+    for name in RANDOM if everything else args.random:
+        code = run_random(name, args.seconds, parts) or code
     if args.bench or everything:
         run_bench(parts)
     if args.profile or (everything and shutil.which("ncu")):

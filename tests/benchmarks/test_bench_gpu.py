@@ -62,6 +62,7 @@ def record(tools):
         "versions": bench["versions"] | {"driver": "580.1"},
         "tests": {"passed": 10, "failed": 0, "skipped": 1, "exit_code": 0},
         "sanitizers": {"memcheck": {"tool": "memcheck", "errors": 0, "passed": 4}},
+        "random": {"calls": {"name": "calls", "failed": 0, "cases": 70000, "seed": 7}},
         "papers": {"pta2020": {"grids": [64, 1024], "seconds": seconds}},
         "bench": bench,
     }
@@ -191,6 +192,7 @@ def test_parts_become_a_record(record, tmp_path):
     parts = {
         "tests": {"sources": sources, **record["tests"]},
         "sanitizer-memcheck": {"sources": sources, **record["sanitizers"]["memcheck"]},
+        "random-calls": {"sources": sources, **record["random"]["calls"]},
         **{name: {"sources": sources, **found} for name, found in record["papers"].items()},
         "bench": record["bench"],
     }
@@ -283,8 +285,24 @@ def test_counts_of_a_report(tools, tmp_path):
     )
 
     assert gpu_record.counts(report) == {"passed": 3, "failed": 3, "skipped": 3}
+    assert gpu_record.properties(report) == {}
     assert gpu_record.slug("NVIDIA H200") == "h200"
     assert gpu_record.slug("NVIDIA GeForce RTX 4090") == "geforce-rtx-4090"
+
+
+def test_properties_of_a_report_are_added_up_but_for_the_seed(tools, tmp_path):
+    import gpu_record
+
+    case = "<testcase><properties>{}</properties></testcase>"
+    numbers = [{"cases": 40, "seed": 7}, {"cases": 2, "seed": 7}]
+    cases = [
+        case.format("".join(f'<property name="{k}" value="{v}"/>' for k, v in one.items()))
+        for one in numbers
+    ]
+    report = tmp_path / "junit.xml"
+    report.write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+
+    assert gpu_record.properties(report) == {"cases": 42, "seed": 7}
 
 
 def test_compiler_and_gpu_are_told_if_they_are_here(monkeypatch, tmp_path):
