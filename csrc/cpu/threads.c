@@ -47,9 +47,10 @@ enum {
     STACK_BYTES = 1 << 22
 };
 
-/* Unknowns a thread: 50 to 100 microseconds of work where rows come from memory.
- * benchmarks/threads.py measures around it. */
-enum { UNKNOWNS_A_THREAD = 32768 };
+/* Unknowns a thread by default: 50 to 100 microseconds of work, several times what it
+ * takes to wake a worker (benchmarks/threads.py). Where the caller names the number of
+ * threads, fewer are enough for each. */
+enum { UNKNOWNS_A_THREAD = 32768, UNKNOWNS_IF_ASKED = 8192 };
 
 enum { IDLE, HELD, OFFERED, RUNNING };
 
@@ -133,7 +134,8 @@ int
 ps_thread_count_for(const ps_exec *exec, int64_t unknowns)
 {
     const int threads = ps_thread_count(exec);
-    const int64_t worth = unknowns / UNKNOWNS_A_THREAD;
+    const int64_t worth = exec->threads > 0 ? unknowns / UNKNOWNS_IF_ASKED + 1
+                                            : unknowns / UNKNOWNS_A_THREAD;
 
     return worth < 1 ? 1 : worth < threads ? (int)worth : threads;
 }

@@ -10,7 +10,8 @@
 int ps_thread_count(const ps_exec *exec);
 
 /* The same for a call on `unknowns` unknowns: a thread is used only if its share of the
- * work takes several times longer than to wake it. */
+ * work takes several times longer than to wake it, or longer where exec->threads is set.
+ */
 int ps_thread_count_for(const ps_exec *exec, int64_t unknowns);
 
 /* The default, found once: PYSOLVERS_NUM_THREADS, or else OMP_NUM_THREADS, but at most
