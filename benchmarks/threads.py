@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Compare the default number of threads with one thread, beside busy processes and without.
 
-For each case, samples with threads=1 and with the default number alternate; a sample is the time
-of as many calls, one after the other, as take about 2 ms. The ratio is that of the medians. The
-measurement is made twice: as the machine is, and beside one busy process for each processor.
+For each case, samples with threads=1 and with the default number follow each other in random
+order; a sample is the time of as many calls, one after the other, as take about 0.5 ms, less than
+a time slice of the scheduler. The ratio is that of the medians. The measurement is made twice: as
+the machine is, and beside one busy process for each processor.
 
     python benchmarks/threads.py                     # writes benchmarks/results/threads.json
     python benchmarks/threads.py --against FOLDER    # with another build, of the copy in FOLDER
@@ -15,6 +16,7 @@ those of this one.
 import argparse
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -27,7 +29,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 RECORD = ROOT / "benchmarks" / "results" / "threads.json"
 
-SAMPLE_SECONDS = 0.002
+SAMPLE_SECONDS = 0.0005
 ROWS = 100
 SIZES = tuple(10**k for k in range(2, 8))
 GRIDS = (64, 1024)
@@ -188,9 +190,10 @@ def measure(servers: dict[str, Server], name: str, size: int, samples: int) -> d
     samples = max(5, min(samples, round(4.0 / (once * count))))
     times: dict[str, list[float]] = {"one": [], **{key: [] for key in servers}}
     for _ in range(samples):
-        times["one"].append(here.ask(name, size, 1, count))
-        for key, server in servers.items():
-            times[key].append(server.ask(name, size, None, count))
+        # In random order: a fixed one may keep step with the time slices of the scheduler.
+        for key in random.sample(list(times), len(times)):
+            server, threads = (here, 1) if key == "one" else (servers[key], None)
+            times[key].append(server.ask(name, size, threads, count))
     return {key: median(values) for key, values in times.items()}
 
 

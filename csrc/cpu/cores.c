@@ -1,4 +1,4 @@
-/* cores.c - how many processors this process may use. */
+/* cores.c - how many processors this process may use, and how many threads it wants. */
 #define _GNU_SOURCE      /* Linux: sched_getaffinity */
 #define _DARWIN_C_SOURCE /* macOS: _SC_NPROCESSORS_ONLN */
 
@@ -179,4 +179,29 @@ ps_usable_cores(void)
     const int quota = ps_cgroup_cores("/proc/self/cgroup", "/sys/fs/cgroup");
 
     return quota > 0 && quota < cores ? quota : cores;
+}
+
+/* The number at the start of an environment variable, up to its end or a comma (as
+ * OMP_NUM_THREADS lists one number a level); 0 if there is none. */
+static long
+number_in(const char *name)
+{
+    const char *const text = getenv(name);
+    char *end;
+
+    if (text == NULL || *text < '0' || *text > '9') {
+        return 0;
+    }
+    const long number = strtol(text, &end, 10);
+    return *end == '\0' || *end == ',' ? number : 0;
+}
+
+int
+ps_wanted_threads(void)
+{
+    const int cores = ps_usable_cores();
+    const long own = number_in("PYSOLVERS_NUM_THREADS");
+    const long wanted = own > 0 ? own : number_in("OMP_NUM_THREADS");
+
+    return wanted > 0 && wanted < cores ? (int)wanted : cores;
 }

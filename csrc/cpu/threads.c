@@ -11,6 +11,10 @@
  * the serial part between two loops of one call. Loops of several calling threads run at
  * once, each with the workers that are idle when it starts, if only with none.
  *
+ * On a busy machine a worker often starts late, or loses its processor while it holds a
+ * block. Short loops therefore compare the time that they took with an estimate for one
+ * thread, and after a loss the next loops run on the calling thread alone.
+ *
  * States of a worker, and who changes them:
  *
  *   IDLE -> HELD        a calling thread reserves it
@@ -34,6 +38,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
 
 /* BLOCKS: of a share. SPINS: 1 to 5 microseconds on x86-64. WAKES: workers that the
  * calling thread wakes (3 to 5 microseconds each) before it begins; every worker that
@@ -51,6 +56,10 @@ enum {
  * takes to wake a worker (benchmarks/threads.py). Where the caller names the number of
  * threads, fewer are enough for each. */
 enum { UNKNOWNS_A_THREAD = 32768, UNKNOWNS_IF_ASKED = 8192 };
+
+/* Nanoseconds, but for the factor: loops of which the scheduler gives the calling thread
+ * the whole without a break; what a slow team is followed by. */
+enum { LONG_LOOP = 6000000, REPAYMENT = 20, LONGEST_PAUSE = 200000000 };
 
 enum { IDLE, HELD, OFFERED, RUNNING };
 
@@ -76,6 +85,7 @@ typedef struct ps_loop {
 static worker *pool[MAX_THREADS];
 static atomic_int pool_size;
 static atomic_int forks; /* between this process and the first that used the pool */
+static _Atomic int64_t alone_until; /* monotonic time up to which no team is used */
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int default_threads;
@@ -88,30 +98,12 @@ forget_workers(void)
     pthread_mutex_init(&growing, NULL);
 }
 
-/* The number at the start of an environment variable, up to its end or a comma (as
- * OMP_NUM_THREADS lists one number a level); 0 if there is none. */
-static long
-number_in(const char *name)
-{
-    const char *const text = getenv(name);
-    char *end;
-
-    if (text == NULL || *text < '0' || *text > '9') {
-        return 0;
-    }
-    const long number = strtol(text, &end, 10);
-    return *end == '\0' || *end == ',' ? number : 0;
-}
-
 static void
 start(void)
 {
-    const int cores = ps_usable_cores();
-    const long own = number_in("PYSOLVERS_NUM_THREADS");
-    const long wanted = own > 0 ? own : number_in("OMP_NUM_THREADS");
+    const int wanted = ps_wanted_threads();
 
-    default_threads = wanted > 0 && wanted < cores ? (int)wanted : cores;
-    default_threads = default_threads < MAX_THREADS ? default_threads : MAX_THREADS;
+    default_threads = wanted < MAX_THREADS ? wanted : MAX_THREADS;
     pthread_atfork(NULL, NULL, forget_workers);
 }
 
@@ -310,7 +302,7 @@ offer(loop *l)
     for (int k = 1; k < l->team; k++) {
         worker *const w = l->workers[k - 1];
 
-        w->claims = (ps_claims){l, k, k};
+        w->claims = (ps_claims){l, k, k, 0};
         atomic_store(&w->state, OFFERED);
     }
     wake_next(l, WAKES);
@@ -348,6 +340,7 @@ ps_claim(ps_claims *claims, int64_t *begin, int64_t *end)
             *begin = atomic_fetch_add(next, l->block);
             if (*begin < last) {
                 *end = *begin + l->block < last ? *begin + l->block : last;
+                claims->taken += *end - *begin;
                 return 1;
             }
         }
@@ -359,12 +352,40 @@ ps_claim(ps_claims *claims, int64_t *begin, int64_t *end)
     }
 }
 
+static int64_t
+now(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Compare the time since `begin` with what the calling thread alone would have taken,
+ * from the time that it spent on the iterations that it took. If the team was slower, use
+ * no team for so long that this costs 5 percent. Long loops are not judged: the calling
+ * thread alone would not have a processor for all that time either. */
+static void
+judge(const ps_claims *own, int64_t spent, int64_t begin)
+{
+    const int64_t end = now(CLOCK_MONOTONIC);
+    const double share = (double)own->taken / (double)own->loop->count;
+    const int64_t alone = (int64_t)((double)spent / (share > 0.01 ? share : 0.01));
+    const int64_t lost = end - begin - alone;
+
+    if (lost > 0 && alone < LONG_LOOP) {
+        const int64_t pause = REPAYMENT * lost;
+
+        atomic_store(&alone_until, end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE));
+    }
+}
+
 void
 ps_parallel(int threads, int64_t count,
             void (*body)(void *self, ps_claims *claims, int thread), void *self)
 {
     loop l;
-    ps_claims own = {&l, 0, 0};
+    ps_claims own = {&l, 0, 0, 0};
 
     l.body = body;
     l.self = self;
@@ -373,14 +394,23 @@ ps_parallel(int threads, int64_t count,
     if (count < threads) {
         threads = (int)count;
     }
-    if (threads > 1) {
+    const int64_t begin = threads > 1 ? now(CLOCK_MONOTONIC) : 0;
+    if (threads > 1 && begin >= atomic_load(&alone_until)) {
         hold_workers(&l, threads - 1);
     }
     const int forks_before = atomic_load(&forks);
     offer(&l);
+    if (l.team == 1) {
+        body(self, &own, 0);
+        return;
+    }
+    const int64_t offered = now(CLOCK_THREAD_CPUTIME_ID);
     body(self, &own, 0);
     if (atomic_load(&forks) == forks_before) { /* else body forked: no workers here */
+        const int64_t spent = now(CLOCK_THREAD_CPUTIME_ID) - offered;
+
         finish(&l);
+        judge(&own, spent, begin);
     }
 }
 

@@ -14,9 +14,11 @@ int ps_thread_count(const ps_exec *exec);
  */
 int ps_thread_count_for(const ps_exec *exec, int64_t unknowns);
 
-/* The default, found once: PYSOLVERS_NUM_THREADS, or else OMP_NUM_THREADS, but at most
- * ps_usable_cores(). */
+/* ps_wanted_threads(), found once. */
 int32_t ps_default_threads(void);
+
+/* PYSOLVERS_NUM_THREADS, or else OMP_NUM_THREADS, but at most ps_usable_cores(). */
+int ps_wanted_threads(void);
 
 /* Processors that this process may use: those of its affinity mask, but at most its
  * cgroup quota. At least 1. */
@@ -29,8 +31,9 @@ int ps_cgroup_cores(const char *cgroups, const char *mount);
 /* The blocks of a shared loop that one thread takes. */
 typedef struct {
     struct ps_loop *loop;
-    int thread; /* index of the thread that takes them */
-    int share;  /* where it takes them */
+    int thread;    /* index of the thread that takes them */
+    int share;     /* where it takes them */
+    int64_t taken; /* iterations */
 } ps_claims;
 
 /* Take the next block [*begin, *end); 0 when none is left. */
@@ -40,7 +43,8 @@ int ps_claim(ps_claims *claims, int64_t *begin, int64_t *end);
  * [0, count) from ps_claim() until none is left. `thread` is less than `threads` and
  * differs between the threads. The calling thread is thread 0. It waits only for
  * threads that are inside body, and finishes alone when the others never start. With one
- * thread the only block is [0, count). */
+ * thread the only block is [0, count). While teams cost time, because the processors are
+ * busy with something else, it uses one thread. */
 void ps_parallel(int threads, int64_t count,
                  void (*body)(void *self, ps_claims *claims, int thread), void *self);
 

@@ -119,6 +119,13 @@ check_nested(void)
 
 static atomic_int occupied, released;
 
+/* Wait until teams are used again, whatever earlier loops lost. */
+static void
+pass_pause(void)
+{
+    nanosleep(&(struct timespec){0, 250000000}, NULL);
+}
+
 static void
 occupy(void *self, int64_t begin, int64_t end, int thread)
 {
@@ -151,6 +158,7 @@ check_occupied(void)
 
     atomic_store(&occupied, 0);
     atomic_store(&released, 0);
+    pass_pause();
     pthread_create(&other, NULL, occupy_workers, &threads);
     while (atomic_load(&occupied) < THREADS) {
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -187,6 +195,7 @@ check_fork(void)
         if (child == 0) {
             alarm(60);
             atomic_store(&occupied, 0);
+            pass_pause();
             ps_parallel_for(MEETING, MEETING, meet, NULL);
             _exit(wrong_visits(4, 1000) || wrong_visits(2, 3));
         }
