@@ -117,7 +117,7 @@ check_nested(void)
     CHECK(!atomic_load(&wrong), "nested loops");
 }
 
-static atomic_int occupied, released;
+static atomic_int occupied, released, seen[THREADS];
 
 /* Wait until teams are used again, whatever earlier loops lost. */
 static void
@@ -132,7 +132,7 @@ occupy(void *self, int64_t begin, int64_t end, int thread)
     (void)self;
     (void)begin;
     (void)end;
-    (void)thread;
+    atomic_fetch_add(&seen[thread], 1);
     atomic_fetch_add(&occupied, 1);
     while (!atomic_load(&released)) {
         nanosleep(&(struct timespec){0, 1000000}, NULL);
@@ -162,6 +162,9 @@ check_occupied(void)
     pthread_create(&other, NULL, occupy_workers, &threads);
     while (atomic_load(&occupied) < THREADS) {
         nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
+    for (int k = 0; k < THREADS; k++) {
+        CHECK(atomic_load(&seen[k]) == 1, "index %d", k);
     }
     for (int run = 0; run < 20; run++) {
         CHECK(!wrong_visits(THREADS, 1000), "all workers in use");
@@ -277,6 +280,8 @@ check_quotas(void)
     CHECK(cores("0::/a/b\n") == 3, "2.5 processors");
     put("a/cpu.max", "200000 100000\n");
     CHECK(cores("0::/a/b\n") == 2, "the parent has less");
+    put("cpu.max", "800000 100000\n");
+    CHECK(cores("0::/a/b\n") == 2, "the root has more");
     put("cpu.max", "50000 100000\n");
     CHECK(cores("0::/a/b\n") == 1, "the root has less");
     CHECK(cores("0::/x/y\n") == 1, "a path of the host");
