@@ -35,7 +35,7 @@ from pathlib import Path
 import numpy
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
-from setuptools.errors import CompileError, LinkError
+from setuptools.errors import CompileError
 
 COMMON_FLAGS = [
     "-std=c11",
@@ -78,10 +78,6 @@ ISA_PROBE = """
 int main(void) { return 0; }
 """
 ANY = "int main(void) { return 0; }"
-OPENMP_PROBE = """
-#include <omp.h>
-int main(void) { return omp_get_max_threads() < 1; }
-"""
 
 
 def sources(*folders):
@@ -236,10 +232,7 @@ class BuildExtensions(build_ext):
             flags += WARNINGS
         if not os.environ.get("PYSOLVERS_SANITIZE") and self.accepts(ANY, ["-Werror", UNROLL]):
             flags.append(UNROLL)
-        if self.accepts(OPENMP_PROBE, ["-fopenmp"], link=True):
-            flags.append("-fopenmp")
-            link = [*link, "-fopenmp"]
-        return flags, link
+        return [*flags, "-pthread"], [*link, "-pthread"]
 
     def isa_flags(self):
         """Flags of the instruction sets that can be built for here, and their macros."""
@@ -251,20 +244,14 @@ class BuildExtensions(build_ext):
         own_flags = {name: flags for name, (flags, _) in known.items()}
         return own_flags, [(macro, "1") for _, macro in known.values()]
 
-    def accepts(self, code, flags, *, link=False):
+    def accepts(self, code, flags):
         """Whether the compiler takes `code` with `flags`."""
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "probe.c")
             source.write_text(code)
             try:
-                objects = self.compiler.compile(
-                    [str(source)], output_dir=folder, extra_postargs=flags
-                )
-                if link:
-                    self.compiler.link_executable(
-                        objects, "probe", output_dir=folder, extra_postargs=flags
-                    )
-            except (CompileError, LinkError):
+                self.compiler.compile([str(source)], output_dir=folder, extra_postargs=flags)
+            except CompileError:
                 return False
         return True
 

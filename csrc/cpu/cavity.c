@@ -100,7 +100,7 @@ carve(const ps_cavity *c, const ps_exec *exec)
 
     w.exec.work = base + used;
     w.exec.work_bytes = exec->work_bytes - used;
-    w.exec.threads = ps_thread_count(exec);
+    w.exec.threads = ps_thread_count_for(exec, c->nodes * c->nodes);
     w.exec.poll = NULL; /* asked between iterations only: no half-made state */
     return w;
 }

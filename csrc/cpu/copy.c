@@ -30,7 +30,8 @@ ps_cpu_copy(void *to, const void *from, size_t bytes, const ps_exec *exec)
     task t = {(char *)to + head, (const char *)from + head};
 
     memcpy(to, from, head);
-    ps_parallel_for(ps_thread_count(exec), (int64_t)lines, copy_lines, &t);
+    ps_parallel_for(ps_thread_count_for(exec, (int64_t)(bytes / sizeof(double))),
+                    (int64_t)lines, copy_lines, &t);
     memcpy(t.to + lines * LINE, t.from + lines * LINE, bytes - head - lines * LINE);
     return PS_OK;
 }

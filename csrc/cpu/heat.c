@@ -201,7 +201,7 @@ make_stage(run *r, ps_heat_stage stage, int64_t count,
 {
     const double start = now();
 
-    ps_parallel_each(r->threads, count, body, r);
+    ps_parallel_for(r->threads, count, body, r);
     r->report->seconds[stage] += now() - start;
 }
 
@@ -262,9 +262,12 @@ thread_largest(void *self, int64_t begin, int64_t end, int thread)
 {
     const run *const r = self;
     const char *const t = r->h->t;
-
-    r->tops[thread] = r->kernels->largest(
+    const double largest = r->kernels->largest(
         t + (size_t)(begin * ps_dtype_size(r->h->dtype)), end - begin);
+
+    if (!(largest <= r->tops[thread]) && !isnan(r->tops[thread])) { /* NaN, too */
+        r->tops[thread] = largest;
+    }
 }
 
 /* Boundary nodes and the largest value. */

@@ -3,9 +3,9 @@
  * plain: one half-sweep after the other, rows shared by the threads.
  *
  * blocked: K iterations, 2 K half-sweeps, in one pass over memory (time skewing: Wolf and
- * Lam 1991, Wonnacott 2000). The rows are cut into one band a thread. First every thread
- * makes, of half-sweep s, the rows of its band that are s away from its cuts; then one
- * thread a cut makes the 2 s rows around it. Within either, columns are cut into tiles
+ * Lam 1991, Wonnacott 2000). The rows are cut into bands, up to four a thread. First the
+ * threads make, of half-sweep s, the rows of each band that are s away from its cuts;
+ * then, for each cut, the 2 s rows around it. Within either, columns are cut into tiles
  * that move one chunk to the left with each half-sweep, and a tile is made along fronts
  * j + s, so that its rows stay in the cache until they have had all half-sweeps. No row
  * is made twice. Half-sweeps 0 and 1 read from one field and write to the other: when an
@@ -55,6 +55,17 @@ field_bytes(const ps_relax *r)
     return (size_t)(2 * (r->ny + 2) * r->pitch) * element_bytes(r);
 }
 
+/* Several bands a thread, so that one that is not scheduled holds few rows, but none so
+ * narrow that a pass would make fewer iterations. */
+static int64_t
+band_count(const ps_relax *r, int threads)
+{
+    const int64_t most = r->ny / (4 * MOST_ITERATIONS);
+    const int64_t wished = 4 * threads < most ? 4 * threads : most;
+
+    return threads == 1 || wished < threads ? threads : wished;
+}
+
 /* How the work is cut; pointers are left null. */
 static pass
 plan(const ps_relax *r, const ps_exec *exec)
@@ -64,7 +75,7 @@ plan(const ps_relax *r, const ps_exec *exec)
     const int64_t most = r->ny / 16 > 0 ? r->ny / 16 : 1;
 
     p.threads = r->interleaved ? 1 : wanted < most ? wanted : (int)most;
-    p.bands = p.threads;
+    p.bands = band_count(r, p.threads);
     p.row_bytes = (size_t)(r->pitch * (1 + r->interleaved)) * element_bytes(r);
     p.plane_bytes = r->interleaved ? 0 : (size_t)(r->ny + 2) * p.row_bytes;
     p.chunk = PS_CHUNK_BYTES / (int64_t)element_bytes(r);

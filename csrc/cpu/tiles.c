@@ -161,7 +161,7 @@ typedef struct {
 enum { ROWS_BETWEEN_POLLS = 1 << 19 };
 
 static void
-run_share(void *self, int64_t begin, int64_t end, int thread)
+run_blocks(void *self, ps_claims *claims, int thread)
 {
     team *const all = self;
     const ps_tiles *const tiles = all->tiles;
@@ -170,21 +170,21 @@ run_share(void *self, int64_t begin, int64_t end, int thread)
     const int64_t rows = tiles->job->t.rows * tiles->job->group * 8;
     const int64_t slice = rows < ROWS_BETWEEN_POLLS ? ROWS_BETWEEN_POLLS / rows : 1;
     long long pivoted = 0;
+    int64_t begin, end, done = 0;
 
-    if (begin == end) {
-        return;
-    }
-    if (tiles->prepare != NULL) {
-        tiles->prepare(tiles->self, tiles->job, work);
-    }
-    for (int64_t k = begin; k < end; k++) {
-        pivoted += tiles->solve(tiles->self, tiles->job, k, work);
-        if ((k - begin + 1) % slice == 0) {
-            if (thread == 0 && exec->poll != NULL && exec->poll(exec->poll_self)) {
-                atomic_store(&all->stop, 1);
-            }
-            if (atomic_load(&all->stop)) {
-                break;
+    while (!atomic_load(&all->stop) && ps_claim(claims, &begin, &end)) {
+        if (tiles->prepare != NULL && done == 0) {
+            tiles->prepare(tiles->self, tiles->job, work);
+        }
+        for (int64_t k = begin; k < end; k++) {
+            pivoted += tiles->solve(tiles->self, tiles->job, k, work);
+            if (++done % slice == 0) {
+                if (thread == 0 && exec->poll != NULL && exec->poll(exec->poll_self)) {
+                    atomic_store(&all->stop, 1);
+                }
+                if (atomic_load(&all->stop)) {
+                    break;
+                }
             }
         }
     }
@@ -200,8 +200,8 @@ ps_tiles_run(const ps_tiles *tiles, int64_t *pivoted)
 
     atomic_init(&all.stop, 0);
     atomic_init(&all.pivoted, 0);
-    ps_parallel_for(tiles->threads, (tiles->job->tiles + group - 1) / group, run_share,
-                    &all);
+    ps_parallel(tiles->threads, (tiles->job->tiles + group - 1) / group, run_blocks,
+                &all);
     *pivoted = atomic_load(&all.pivoted);
     return atomic_load(&all.stop) ? PS_INTERRUPTED : PS_OK;
 }

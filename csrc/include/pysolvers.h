@@ -1,6 +1,6 @@
 /* pysolvers.h - the contract between the Python layer and every backend.
  *
- * Plain C11: no Python, CUDA or OpenMP types. One backend is one ps_backend
+ * Plain C11: no Python or CUDA types. One backend is one ps_backend
  * table. csrc/python is compiled once per backend and reaches it only through
  * ps_backend_get().
  */

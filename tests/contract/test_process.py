@@ -1,5 +1,6 @@
 """Forks, signals and threads: the package behaves inside somebody's program."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -47,6 +48,59 @@ print(codes, np.array_equal(again, expected))
 @pytest.mark.parametrize("child", [1, 2, None])
 def test_fork_after_use_does_not_hang(parent, child):
     assert run_python(FORK.format(parent=parent, child=child)) == "[0, 0] True\n"
+
+
+DEFAULT = "from pysolvers import _core; print(_core.default_threads())"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="the system has no affinity masks")
+def test_default_number_of_threads_follows_the_affinity_mask():
+    one = min(os.sched_getaffinity(0))
+
+    assert run_python(f"import os; os.sched_setaffinity(0, {{{one}}}); {DEFAULT}") == "1\n"
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"PYSOLVERS_NUM_THREADS": "1"}, 1),
+        ({"OMP_NUM_THREADS": "1"}, 1),
+        ({"OMP_NUM_THREADS": "1,4"}, 1),
+        ({"PYSOLVERS_NUM_THREADS": "100000", "OMP_NUM_THREADS": "1"}, None),
+        ({}, None),
+    ],
+)
+def test_environment_reduces_the_default_number_of_threads(monkeypatch, variables, expected):
+    for name in ("PYSOLVERS_NUM_THREADS", "OMP_NUM_THREADS"):
+        monkeypatch.delenv(name, raising=False)
+    most = int(run_python(DEFAULT))
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+
+    assert int(run_python(DEFAULT)) == (expected or most)
+
+
+SLOW_EXIT = """
+import threading
+import numpy as np
+from pysolvers import solve_tridiagonal
+
+rhs = np.ones((4096, 512))
+started = threading.Event()
+
+def solve():
+    while True:
+        solve_tridiagonal(-1.0, 4.0, -1.0, rhs, threads=4)
+        started.set()
+
+threading.Thread(target=solve, daemon=True).start()
+started.wait()
+print("left")
+"""
+
+
+def test_process_ends_while_threads_solve():
+    assert run_python(SLOW_EXIT) == "left\n"
 
 
 # Each system has a matrix of its own, held as one number. Prints the time from the signal to the
