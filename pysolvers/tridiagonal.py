@@ -130,8 +130,8 @@ def solve_tridiagonal(
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
         What to do about a system with a pivot that is zero or, without row
         exchanges, whose reciprocal overflows: raise after all systems are solved, warn,
-        write NaN, nothing. But
-        for NaN, the contents of such a system of the result are unspecified.
+        write NaN, nothing. But for NaN, the contents of such a system of the result are
+        unspecified.
     device : str, optional
         ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default where the arrays are.
     stream : int or object, optional

@@ -222,8 +222,7 @@ call_leave(call *c)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Replace *count, which is not known yet, by the number of non-zero marks of the device.
- */
+/* Replace *count, where it is not known yet, by the number of non-zero marks. */
 static ps_status
 count_marks(const call *c, int64_t systems, const uint8_t *marks, int64_t *count)
 {
