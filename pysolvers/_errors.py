@@ -55,8 +55,8 @@ class SingularSystemError(PysolversError, np.linalg.LinAlgError):
     systems : ndarray of int, shape (K, ndim - 1)
         Batch indices of the failed systems, in ascending order.
     rows : ndarray of int, shape (K,)
-        Row of the first pivot of each of them that is zero, or whose reciprocal
-        overflows.
+        Row of the first pivot of each of them that is zero or, without row exchanges,
+        whose reciprocal overflows.
 
     Attributes
     ----------

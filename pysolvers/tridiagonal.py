@@ -128,9 +128,10 @@ def solve_tridiagonal(
         Result array of the result's dtype and shape, on the side of the operands. It
         may be `rhs` itself and may overlap nothing else.
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
-        What to do about a system with a pivot that is zero or whose reciprocal
-        overflows: raise after all systems are solved, warn, write NaN, nothing. But
-        for NaN, the contents of such a system of the result are unspecified.
+        What to do about a system with a pivot that is zero or, without row
+        exchanges, whose reciprocal overflows: raise after all systems are solved, warn,
+        write NaN, nothing. But for NaN, the contents of such a system of the result are
+        unspecified.
     device : str, optional
         ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default where the arrays are.
     stream : int or object, optional
@@ -303,8 +304,8 @@ def factor_tridiagonal(
     periodic : bool, default: False
         Whether ``lower[0]`` stands in column n - 1 and ``upper[n - 1]`` in column 0.
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
-        What to do about a matrix with a pivot that is zero or whose reciprocal
-        overflows. With ``'nan'`` each solve gives NaN for it.
+        What to do about a matrix with a pivot that is zero or, without row
+        exchanges, whose reciprocal overflows. With ``'nan'`` each solve gives NaN for it.
     device : str, optional
         ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default where the arrays are.
     stream : int or object, optional

@@ -222,8 +222,8 @@ call_leave(call *c)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Replace *count, which is not known yet, by the number of marks of the device that are
- * at least `least`. */
+/* Replace *count, where it is not known yet, by the number of marks that are at least
+ * `least`. */
 static ps_status
 count_marks(const call *c, int64_t systems, const uint8_t *marks, uint8_t least,
             int64_t *count)

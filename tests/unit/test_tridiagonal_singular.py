@@ -147,16 +147,29 @@ def test_pivoting_finds_linearly_dependent_rows(solve, dtype, rows):
     np.testing.assert_array_equal(caught.value.rows, [rows - 1])
 
 
-@pytest.mark.parametrize("pivot", [True, False])
 @pytest.mark.parametrize(("dtype", "value"), [(np.float64, 1e-310), (np.float32, 1e-40)])
-def test_pivot_whose_reciprocal_overflows_is_singular(solve, dtype, value, pivot):
+def test_pivot_whose_reciprocal_overflows_is_singular_without_exchanges(solve, dtype, value):
     diag = np.array([[1.0, 1.0], [1.0, value]], dtype)
 
     with pytest.raises(pysolvers.SingularSystemError) as caught:
-        solve(0.0, diag, 0.0, np.ones((2, 2), dtype), pivot=pivot)
+        solve(0.0, diag, 0.0, np.ones((2, 2), dtype), pivot=False)
 
     np.testing.assert_array_equal(caught.value.systems, [[1]])
     np.testing.assert_array_equal(caught.value.rows, [1])
+
+
+@pytest.mark.parametrize("pivot", [True, None])
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [(np.float64, 1e-310), (np.float32, 1e-40), (np.complex128, 1e-310j), (np.complex64, 1e-40j)],
+)
+def test_pivot_whose_reciprocal_overflows_is_solved_with_exchanges(dtype, value, pivot):
+    diag = np.array([[1, 1], [1, value]], dtype)
+
+    x, info = pysolvers.solve_tridiagonal(0.0, diag, 0.0, diag, pivot=pivot, return_info=True)
+
+    np.testing.assert_array_equal(x, np.ones((2, 2), dtype))
+    assert len(info.singular) == 0
 
 
 @pytest.mark.parametrize("method", oracle.METHODS)

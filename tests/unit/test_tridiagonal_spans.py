@@ -99,7 +99,7 @@ def test_a_singular_one_among_others(rng, axis):
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_entries_do_not_grow(rng, dtype, axis):
     """Constant coefficients: solutions grow along the rows, and the spans' ends with them."""
-    draws = 6
+    draws = 8
     rows = ROWS + 301
     matrix = [np.repeat(oracle.uniform(rng, (draws, 1), dtype), rows, axis=1) for _ in range(3)]
     rhs = oracle.uniform(rng, (draws, rows), dtype)
@@ -113,19 +113,26 @@ def test_entries_do_not_grow(rng, dtype, axis):
     compared = 0
     for k, mine in enumerate(x if axis == 1 else x.T):
         system = [a[k] for a in (*matrix, rhs)]
-        lapack = max(normwise_error(*system, form) for form in oracle.gtsv_forms(*system))
-        if lapack < 10:  # the solution did not overflow
+        if lapack_error(system) < 10:  # not numerically singular, and without overflow
             assert normwise_error(*system, mine) <= 20
             compared += 1
     assert compared > 0
 
 
+def lapack_error(system):
+    """Return the normwise error of LAPACK's solution, or inf if it has none."""
+    try:
+        return normwise_error(*system, oracle.gtsv(*system))
+    except np.linalg.LinAlgError:
+        return np.inf
+
+
+@np.errstate(all="ignore")
 def normwise_error(lower, diag, upper, rhs, x):
     """Return max |A x - b| / max (|A| |x| + |b|), in eps of x."""
     below, above = lower * np.roll(x, 1), upper * np.roll(x, -1)
     below[0] = above[-1] = 0
     products = (below, diag * x, above)
-    with np.errstate(all="ignore"):
-        scale = (sum(map(np.abs, products)) + np.abs(rhs)).max()
-        error = np.abs(sum(products) - rhs).max() / scale / oracle.eps(x.dtype)
+    scale = (sum(map(np.abs, products)) + np.abs(rhs)).max()
+    error = np.abs(sum(products) - rhs).max() / scale / oracle.eps(x.dtype)
     return error if np.isfinite(error) else np.inf
