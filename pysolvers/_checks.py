@@ -5,7 +5,14 @@ from math import isfinite
 
 import numpy as np
 
-__all__ = ["index", "integer", "require", "require_finite", "require_flag"]
+__all__ = [
+    "index",
+    "integer",
+    "require",
+    "require_callable",
+    "require_finite",
+    "require_flag",
+]
 
 
 def require(condition: bool, rule: str, value: object) -> None:
@@ -29,6 +36,12 @@ def require_flag(name: str, value: object, choices: str = "a bool") -> None:
     """Raise TypeError unless `value` is True or False: a text that says no is true, too."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be {choices}, got {type(value).__name__}")
+
+
+def require_callable(name: str, value: object) -> None:
+    """Raise TypeError unless `value` is None or can be called."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function or None, got {type(value).__name__}")
 
 
 def integer(name: str, value: object, choices: str = "an int") -> int:
