@@ -21,6 +21,7 @@ __all__ = [
     "record",
     "sequence",
     "text",
+    "text_or",
 ]
 
 Check = Callable[[str, Any], Any]
@@ -90,6 +91,11 @@ def text(*choices: str) -> Check:
 def optional(check: Check) -> Check:
     """Accept null and what `check` accepts."""
     return lambda name, value: None if value is None else check(name, value)
+
+
+def text_or(check: Check) -> Check:
+    """Accept texts and what `check` accepts."""
+    return lambda name, value: value if isinstance(value, str) else check(name, value)
 
 
 def sequence(check: Check, length: int | None = None) -> Check:

@@ -404,10 +404,14 @@ class LidDrivenCavity:
         elif verdict in ("step back", "give up"):
             self._fields.go_back()
             now = best
-        # No call stands between these assignments, so that no signal handler runs there.
         known = len(self._history)
-        self._control, self._residuals, self._best_residuals = control, now, best
-        self._history[known:] = [row]
+        # One statement without a call, within which no signal handler runs.
+        self._control, self._residuals, self._best_residuals, self._history[known:] = (
+            control,
+            now,
+            best,
+            [row],
+        )
         if verdict == "give up":
             diverged = self.result("diverged")
             raise ConvergenceError(

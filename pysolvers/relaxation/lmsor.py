@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._checks import require
 from .._files import SavedFile
-from .._header import Check, anything, count, optional, positive, sequence, text
+from .._header import Check, count, optional, positive, sequence, text, text_or
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega
@@ -110,8 +110,8 @@ class LMSOR(Relaxation):
     _SETTINGS: ClassVar[Mapping[str, Check]] = {
         "shape": sequence(count(1), 2),
         "extent": sequence(positive, 2),
-        "relaxation": anything,
-        "kernel": anything,
+        "relaxation": text_or(positive),
+        "kernel": text_or(count(1)),
         "dtype": text(),
         "device": optional(text()),
         "threads": optional(count(1)),
