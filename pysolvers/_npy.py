@@ -85,9 +85,7 @@ def _read_array(stream: Any, size: int) -> Array:
         got = stream.readinto(data[done : done + _BLOCK])
         if not got:
             raise ValueError(f"it ends after {start + done} of {size} bytes")
-        done += got
-    if stream.read(1):  # reaches the end, where the checksum is compared
-        raise ValueError(f"it is longer than {size} bytes")
+        done += got  # zipfile compares the checksum as the last byte is read
     array = data.view(dtype) if data.size else np.empty(count, dtype)
     array = array.reshape(shape, order="F" if is_fortran else "C")
     return array if dtype.isnative else array.astype(dtype.newbyteorder("="))

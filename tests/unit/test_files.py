@@ -21,6 +21,11 @@ from pysolvers import _files
 KIND = "pysolvers test"
 
 
+@pytest.fixture(autouse=True)
+def no_waiting_for_disks(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
 def write(path, **arrays):
     _files.write_npz(path, KIND, {"number": 0.1}, arrays or {"u": np.arange(3.0)})
 
