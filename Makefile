@@ -6,6 +6,7 @@
 #   make test-asan   C and unit tests under the address and undefined-behaviour sanitizers
 #   make lint        every check of style        make format     mend what can be mended
 #   make bench       measure this machine, write its record, renew the table of the README
+#   make cuda        compile the CUDA backend for one architecture, without a GPU; installs nothing
 #   make test-gpu    the tests of the CUDA backend, a failure without a GPU
 #   make bench-gpu   measure the GPU; JSON=FILE keeps the figures
 #   make record-gpu  both, into the record of the GPU, and the tables and pictures made from it
@@ -36,7 +37,7 @@ endif
 # What needs a device; the other tests need modules that a machine lent for its GPU may not have.
 GPU_TESTS := tests/gpu tests/unit tests/physics
 
-.PHONY: demo test test-all test-asan test-gpu lint format bench bench-gpu record-gpu docs build clean
+.PHONY: demo test test-all test-asan cuda test-gpu lint format bench bench-gpu record-gpu docs build clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -51,9 +52,13 @@ test-all: $(PACKAGE) $(VENV)/test.stamp
 
 # libstdc++ is there from the start, or the sanitizer stops at the first exception of a C++ module.
 test-asan: $(ASAN)/package.stamp
-	$(ASAN)/bin/pytest tests/c
+	PYSOLVERS_SANITIZE=address,undefined $(ASAN)/bin/pytest tests/c --timeout 1800
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" \
 	    ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1 $(ASAN)/bin/pytest tests/unit
+
+cuda: | $(VENV)/venv.stamp
+	$(BIN)/python -m pip install --quiet 'setuptools >= 77' 'numpy >= 2'
+	PYSOLVERS_CUDA=1 PYSOLVERS_CUDA_ARCH=90 $(BIN)/python setup.py --quiet build_ext --build-lib build/cuda-only
 
 test-gpu: $(GPU_READY)
 	$(GPU_PYTHON) -m pytest -m "gpu and not slow" --require-backend cpu,cuda $(GPU_TESTS)

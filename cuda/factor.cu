@@ -284,17 +284,21 @@ ps_cuda_factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec
     if (f->store_bytes < l.bytes || exec->work_bytes < r.bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    *report = {options_of(f).method, 0,
+    *report = {options_of(f).method,
+               0,
                pivot == PS_PIVOT_NEVER    ? 0
                : pivot == PS_PIVOT_ALWAYS ? l.systems
                                           : -1,
-               nullptr, l.is_kept ? "partition shared matrix" : ""};
+               nullptr,
+               pivot == PS_PIVOT_NEVER ? 0 : -1,
+               nullptr,
+               l.is_kept ? "partition shared matrix" : ""};
     if (l.systems == 0) {
-        report->pivoted = 0;
+        report->pivoted = report->repeated = 0;
         return PS_OK;
     }
     if (pivot == PS_PIVOT_AUTO && (l.is_kept || t->info != nullptr)) {
-        report->marks =
+        report->marks = report->again =
             static_cast<const uint8_t *>(exec->work) + (l.is_kept ? r.mark : r.solver);
     }
     r.t.rhs.data = exec->work;

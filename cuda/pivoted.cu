@@ -17,7 +17,7 @@ ps_cuda_pivoted_marked_work(const ps_tridiag *t, size_t *bytes)
 }
 
 ps_status
-ps_cuda_pivoted_marked(const ps_tridiag *t, const uint8_t *marks, const ps_exec *exec,
+ps_cuda_pivoted_marked(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec,
                        void *work)
 {
     switch (t->dtype) {
@@ -43,6 +43,7 @@ pivoted_solve(const ps_tridiag *t, const ps_options *, const ps_exec *exec,
 {
     report->kernel = "pivoted";
     report->pivoted = t->outer * t->inner;
+    report->again = static_cast<const uint8_t *>(exec->work);
     return ps_cuda_pivoted_marked(t, nullptr, exec, exec->work);
 }
 

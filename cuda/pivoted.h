@@ -20,9 +20,11 @@ ps_status ps_cuda_pivoted_marked_work(const ps_tridiag *t, size_t *bytes);
 
 /* Solve the systems with marks[system] != 0, by partial pivoting. `marks` is device
  * memory, one byte a system in the order of info, and is read when the stream comes to
- * it; null marks all. Neither x nor info of the other systems is touched. Where x is
- * rhs, a marked system must still hold its right-hand side. */
-ps_status ps_cuda_pivoted_marked(const ps_tridiag *t, const uint8_t *marks,
-                                 const ps_exec *exec, void *work);
+ * it; null marks all, and then the workspace begins with their marks. The mark of a
+ * system that is solved a second time, in order, becomes PS_SOLVED_AGAIN. Neither x nor
+ * info of the other systems is touched. Where x is rhs, a marked system must still hold
+ * its right-hand side. */
+ps_status ps_cuda_pivoted_marked(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec,
+                                 void *work);
 
 #endif

@@ -72,10 +72,11 @@ pivot_fetch_elements(const PivotPlan<Number> &a, const PivotSpan &span,
     });
 }
 
-/* Store x of the systems that are to be solved, each thread what it fetches. */
+/* Store x of the systems that are to be solved, without those that are doubtful if some
+ * are, each thread what it fetches. */
 template <typename Number>
 __device__ __forceinline__ void
-pivot_store(const PivotPlan<Number> &a, const PivotSpan &span,
+pivot_store(const PivotPlan<Number> &a, const PivotSpan &span, bool doubtful,
             const PivotShared<Number> &m)
 {
     const Output<Number> &x = a.s.x;
@@ -83,10 +84,11 @@ pivot_store(const PivotPlan<Number> &a, const PivotSpan &span,
     pivot_for_each(a, span, [&](int system, int row) {
         const int64_t i = span.begin + row;
 
-        if (i < a.s.rows && pivot_marked(a, span.system + system)) {
+        if (i < a.s.rows && !(doubtful && m.state[system] != PIVOT_FINE) &&
+            pivot_marked(a, span.system + system)) {
             const PivotIndex at = pivot_index(a, span.system + system);
             const int shift =
-                a.in_bulk() ? m.shift[a.flat ? 0 : system].of[PIVOT_RHS] : 0;
+                a.copies == PIVOT_BULK ? m.shift[a.flat ? 0 : system].of[PIVOT_RHS] : 0;
             const Number *const from =
                 m.rows + PIVOT_RHS * a.plane + system * a.pitch + shift + row;
             Number *const to = x.system(at.j, at.k) + i * x.row;
@@ -301,16 +303,22 @@ pivot_store_bulk(const PivotPlan<Number> &a, const PivotSpan &span,
 
 /* Store x of a tile, if `stores`, and fetch the next one, if it has systems, in its
  * place. All of the block take part; in bulk the first warp fetches all but the right
- * side. */
+ * side. With `doubtful` systems in the tile the others are stored element by element, so
+ * that a right side that x is to replace stays what it is. */
 template <bool whole, typename Number>
 __device__ __forceinline__ void
 pivot_replace(const PivotPlan<Number> &a, const PivotSpan &span, const PivotSpan &next,
-              bool stores, const PivotShared<Number> &m)
+              bool stores, bool doubtful, const PivotShared<Number> &m)
 {
     const bool more = next.systems > 0, last = threadIdx.x >= blockDim.x - 32;
+    const bool in_bulk = a.bulk_x && !doubtful;
 
     if (whole && a.copies == PIVOT_UNITS) {
-        if (stores) {
+        if (stores && doubtful) {
+            pivot_store(a, span, doubtful, m);
+            __syncthreads(); /* others fetch what this thread has stored */
+        }
+        else if (stores) {
             pivot_store_units(a, span, m);
         }
         if (more) {
@@ -318,8 +326,8 @@ pivot_replace(const PivotPlan<Number> &a, const PivotSpan &span, const PivotSpan
         }
         return;
     }
-    if (stores && !a.bulk_x) {
-        pivot_store(a, span, m);
+    if (stores && !in_bulk) {
+        pivot_store(a, span, doubtful, m);
         if (a.in_bulk()) {
             bulk_fence();
             __syncthreads(); /* x is read */
@@ -332,7 +340,7 @@ pivot_replace(const PivotPlan<Number> &a, const PivotSpan &span, const PivotSpan
         pivot_fetch_bulk<PIVOT_LOWER, 3>(a, next, m);
     }
     if (last && a.in_bulk()) {
-        if (stores && a.bulk_x) {
+        if (stores && in_bulk) {
             pivot_store_bulk(a, span, m);
         }
         if (more) {

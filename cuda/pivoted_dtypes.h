@@ -5,9 +5,9 @@
 #include "number.cuh"
 
 /* Marks and work as in ps_cuda_pivoted_marked(). */
-#define PS_PIVOTED_DECLARE_(number, name)                                           \
-    ps_status ps_cuda_pivoted_work_##name(const ps_tridiag *t, size_t *bytes);      \
-    ps_status ps_cuda_pivoted_run_##name(const ps_tridiag *t, const uint8_t *marks, \
+#define PS_PIVOTED_DECLARE_(number, name)                                      \
+    ps_status ps_cuda_pivoted_work_##name(const ps_tridiag *t, size_t *bytes); \
+    ps_status ps_cuda_pivoted_run_##name(const ps_tridiag *t, uint8_t *marks,  \
                                          const ps_exec *exec, void *work);
 PS_CUDA_DTYPES(PS_PIVOTED_DECLARE_)
 #undef PS_PIVOTED_DECLARE_

@@ -9,7 +9,7 @@ ps_cuda_pivoted_work_f64(const ps_tridiag *t, size_t *bytes)
 }
 
 ps_status
-ps_cuda_pivoted_run_f64(const ps_tridiag *t, const uint8_t *marks, const ps_exec *exec,
+ps_cuda_pivoted_run_f64(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec,
                         void *work)
 {
     return pivot_run<double>(t, marks, exec, work);

@@ -41,7 +41,7 @@ template <typename Number> struct PivotHalf {
     PivotSide<Number> side;
     PivotPair<Number> rhs;
     Number next;
-    bool lost; /* a pivot */
+    bool doubtful; /* a pivot was lost, or entries have grown */
 };
 
 template <typename Number>
@@ -56,14 +56,24 @@ edge_of(const PivotGroup<Number> &g, bool left)
 }
 
 template <typename Number>
+__device__ __forceinline__ float
+growth_of(const PivotSide<Number> &a)
+{
+    return larger_growth(
+        larger_growth(growth_of(a.own.upper), growth_of(a.own.lower)),
+        larger_growth(growth_of(a.beyond.upper), growth_of(a.beyond.lower)));
+}
+
+template <typename Number>
 __device__ __forceinline__ PivotGroup<Number>
-group_of(const PivotEdge<Number> &left, const PivotSide<Number> &right)
+group_of(const PivotEdge<Number> &left, const PivotSide<Number> &right, short2 scales)
 {
     const PivotPair<Number> &before = left.side.beyond, &first = left.side.own;
 
     return {
         {before.upper, first.upper, right.own.upper, right.beyond.upper, left.rhs.upper},
-        {before.lower, first.lower, right.own.lower, right.beyond.lower, left.rhs.lower}};
+        {before.lower, first.lower, right.own.lower, right.beyond.lower, left.rhs.lower},
+        scales};
 }
 
 template <typename Number>
@@ -187,13 +197,14 @@ join_groups(bool left, PivotEdge<Number> a, PivotEdge<Number> b, PivotEdge<Numbe
     exchange_if(top, end, beyond);
     exchange_if(top, end, rhs);
     const Number second = inverse_of(c.low);
-    half.lost = is_lost_pivot(pivot) || is_lost_pivot(c.low);
     half.rhs.lower = second * rhs.low;
     half.side.own.lower = second * own.low;
     half.side.beyond.lower = second * beyond.low;
     far = {{rest_of(own, c, half.side.own.lower),
             rest_of(beyond, c, half.side.beyond.lower)},
            rest_of(rhs, c, half.rhs.lower)};
+    half.doubtful = is_lost_pivot(pivot) || is_lost_pivot(c.low) ||
+                    has_grown<Number>(growth_of(far.side));
     return half;
 }
 
@@ -217,9 +228,9 @@ substitute_joint(const PivotJoint<Number> &joint, const PivotAround<Number> &x,
 }
 
 /* The whole system as one group: left is its last row and right its first (their
- * entries are zero unless the system is periodic). */
+ * entries are zero unless the system is periodic). Returns whether x is doubtful. */
 template <typename Number>
-__device__ __forceinline__ PivotState
+__device__ __forceinline__ bool
 solve_group(const PivotGroup<Number> &group, Number &first, Number &last)
 {
     Number a = group.upper.first + group.upper.right;
@@ -238,9 +249,9 @@ solve_group(const PivotGroup<Number> &group, Number &first, Number &last)
     d = less_product(d, c, b);
     last = inverse_of(d) * less_product(s, c, r);
     first = less_product(r, b, last);
-    return is_lost_pivot(a) || is_lost_pivot(d) ? PIVOT_BAD
-           : size_of(d) >= 0                    ? PIVOT_FINE
-                                                : PIVOT_DOUBTFUL;
+    const auto x = size_of(first) + size_of(last);
+    return is_lost_pivot(a) || is_lost_pivot(d) || !(size_of(d) >= 0) || !(x - x == 0) ||
+           are_uneven(group.scales);
 }
 
 #endif

@@ -5,6 +5,14 @@
 #include "launch.cuh"
 #include "pivoted_plan.cuh"
 
+/* Bytes of the marks of a solve of all systems, which has none from another solver. */
+template <typename Number>
+inline size_t
+pivot_again_bytes(const PivotPlan<Number> &a)
+{
+    return a.marks == nullptr ? ps_cuda_padded(static_cast<size_t>(a.systems)) : 0;
+}
+
 /* Words of the workspace from level to level: groups, then ends. */
 template <typename Number>
 inline size_t
@@ -18,9 +26,12 @@ inline size_t
 pivot_plan_bytes(const PivotPlan<Number> &a)
 {
     if (a.pass != PIVOT_REDUCE) {
-        return 0;
+        return pivot_again_bytes(a);
     }
-    size_t bytes = ps_cuda_padded(static_cast<size_t>(a.systems) * sizeof(int32_t));
+    size_t bytes = pivot_again_bytes(a) +
+                   ps_cuda_padded(static_cast<size_t>(a.systems) * sizeof(int32_t)) +
+                   ps_cuda_padded(static_cast<size_t>(a.systems * pivot_kept_words(a)) *
+                                  sizeof(Number));
     for (int64_t count = a.segments;; count = (count + PIVOT_GROUPS - 1) / PIVOT_GROUPS) {
         bytes +=
             ps_cuda_padded(pivot_level_words<Number>(a.systems, count) * sizeof(Number));
@@ -36,7 +47,7 @@ inline ps_status
 pivot_work_bytes(const ps_tridiag *t, size_t *bytes)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
-    const uint8_t some = 1;
+    uint8_t some = 1;
 
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
@@ -130,10 +141,11 @@ pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
     return cudaLaunchKernelEx(&config, kernel, launch.plan);
 }
 
-/* Solve the marked systems, all if marks is null. */
+/* Solve the marked systems, all if marks is null, and then begin the workspace with their
+ * marks. */
 template <typename Number>
 inline ps_status
-pivot_run(const ps_tridiag *t, const uint8_t *marks, const ps_exec *exec, void *work)
+pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
     cudaStream_t const stream = ps_cuda_stream(exec);
@@ -143,13 +155,21 @@ pivot_run(const ps_tridiag *t, const uint8_t *marks, const ps_exec *exec, void *
     }
     PivotLaunch<Number> launch = pivot_launch<Number>(t, marks, device);
     PivotPlan<Number> &a = launch.plan;
+    char *place = static_cast<char *>(work);
+    if (marks == nullptr) {
+        a.again = static_cast<uint8_t *>(work);
+        place += pivot_again_bytes(a);
+    }
     if (a.pass != PIVOT_REDUCE) {
         return ps_cuda_status(pivot_run_rows(launch, device, stream));
     }
     const size_t states = static_cast<size_t>(a.systems) * sizeof(int32_t);
-    a.state = static_cast<int32_t *>(work);
-    a.groups =
-        reinterpret_cast<Number *>(static_cast<char *>(work) + ps_cuda_padded(states));
+    a.state = reinterpret_cast<int32_t *>(place);
+    place += ps_cuda_padded(states);
+    a.kept = reinterpret_cast<Number *>(place);
+    place += ps_cuda_padded(static_cast<size_t>(a.systems * pivot_kept_words(a)) *
+                            sizeof(Number));
+    a.groups = reinterpret_cast<Number *>(place);
     a.ends = a.groups + a.systems * a.segments * PIVOT_GROUP_WORDS;
     cudaError_t error = cudaMemsetAsync(a.state, PIVOT_FINE, states, stream);
     if (error == cudaSuccess) {

@@ -9,6 +9,7 @@
 #define PS_CUDA_PIVOTED_PLAN_CUH
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 
 #include "pivoted.cuh"
@@ -312,9 +313,55 @@ pivot_share_copies(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     a.walk_slow = launch.threads / a.walk_size;
 }
 
+/* Rows of a segment of a solve in order where what is kept of segments lies in the
+ * workspace. */
+enum { PIVOT_ORDERED_LENGTH = 64 };
+
+/* Numbers that are kept of a system in the workspace by a solve in order. */
+template <typename Number>
+inline int64_t
+pivot_kept_words(const PivotPlan<Number> &a)
+{
+    const int kept = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_KEPT)
+                                  : static_cast<int>(ORDERED_KEPT);
+    const int64_t length = PIVOT_ORDERED_LENGTH;
+
+    return (a.s.rows + length - 1) / length * kept;
+}
+
+/* Share the memory of a block among threads that solve in order: pivot rows of a segment
+ * each, and what is kept of all segments. Long segments and many segments both take
+ * memory; the length where both take the same is the best. */
+template <typename Number>
+inline void
+pivot_share_ordered(PivotLaunch<Number> &launch)
+{
+    PivotPlan<Number> &a = launch.plan;
+    const int words = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_WORDS)
+                                   : static_cast<int>(ORDERED_WORDS);
+    const int kept = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_KEPT)
+                                  : static_cast<int>(ORDERED_KEPT);
+    int64_t needed;
+
+    if (a.pass == PIVOT_REDUCE) {
+        a.ordered_length = PIVOT_ORDERED_LENGTH;
+        needed = static_cast<int64_t>(words) * a.ordered_length;
+    }
+    else {
+        const double even = std::sqrt(static_cast<double>(a.s.rows) * kept / words);
+        a.ordered_length = std::min(std::max(static_cast<int>(even) + 1, 16), a.s.rows);
+        needed = static_cast<int64_t>(words) * a.ordered_length +
+                 (a.s.rows + a.ordered_length - 1) / a.ordered_length * kept;
+    }
+    const size_t bytes = static_cast<size_t>(needed) * sizeof(Number);
+    launch.shared = std::max(launch.shared, bytes);
+    a.ordered_threads =
+        static_cast<int>(std::min<size_t>(launch.threads, launch.shared / bytes));
+}
+
 template <typename Number>
 inline PivotLaunch<Number>
-pivot_launch(const ps_tridiag *t, const uint8_t *marks, const ps_cuda_device *device)
+pivot_launch(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
 {
     constexpr int sector = 32 / sizeof(Number);
     const bool is_short = (t->flags & (PS_SHORT_LOWER | PS_SHORT_UPPER)) != 0;
@@ -327,7 +374,7 @@ pivot_launch(const ps_tridiag *t, const uint8_t *marks, const ps_cuda_device *de
     a.in[PIVOT_DIAG] = a.s.diag;
     a.in[PIVOT_UPPER] = a.s.upper;
     a.in[PIVOT_RHS] = a.s.rhs;
-    a.marks = marks;
+    a.marks = a.again = marks;
     a.rows = std::max(a.s.rows, 2);
     a.systems = a.s.outer * a.s.inner;
     pivot_cut_rows(a);
@@ -345,6 +392,7 @@ pivot_launch(const ps_tridiag *t, const uint8_t *marks, const ps_cuda_device *de
         a.copies = PIVOT_PLAIN;
     }
     pivot_share_copies(launch, device);
+    pivot_share_ordered(launch);
     return launch;
 }
 

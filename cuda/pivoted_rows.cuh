@@ -12,6 +12,8 @@
 #ifndef PS_CUDA_PIVOTED_ROWS_CUH
 #define PS_CUDA_PIVOTED_ROWS_CUH
 
+#include <climits>
+
 #include "number.cuh"
 
 template <typename Number> struct PivotRow {
@@ -59,15 +61,40 @@ times_power(Complex<Real> a, Real power)
     return {a.re * power, a.im * power};
 }
 
+/* The exponent of a power of two. */
+__device__ __forceinline__ int
+exponent_of(float power)
+{
+    return static_cast<int>(__float_as_uint(power) >> 23);
+}
+
+__device__ __forceinline__ int
+exponent_of(double power)
+{
+    return __double2hiint(power) >> 20;
+}
+
+/* The range of exponents by which rows were scaled. */
+struct PivotScales {
+    int least = SHRT_MAX, most = 0;
+
+    template <typename Real> __device__ __forceinline__ void add(Real power)
+    {
+        least = min(least, exponent_of(power));
+        most = max(most, exponent_of(power));
+    }
+};
+
 /* The row scaled: pivots are chosen by what is left of them in proportion to all entries
  * of their rows, and a system whose rows are of very different sizes loses nothing. A row
  * with little beside its pivot is the better one of two whose pivots are as large. */
 template <typename Number>
 __device__ __forceinline__ PivotRow<Number>
-balanced(const PivotRow<Number> &row)
+balanced(const PivotRow<Number> &row, PivotScales &scales)
 {
     const real_of<Number> power = balance_of(row.lower, row.diag, row.upper);
 
+    scales.add(power);
     return {times_power(row.lower, power), times_power(row.diag, power),
             times_power(row.upper, power), times_power(row.rhs, power)};
 }
@@ -82,10 +109,12 @@ template <typename Number> struct PivotEnds {
     Number left, first, last, right, rhs;
 };
 
-/* What a chunk, or several, are to the others. Aligned, like the joints, to be moved in
- * units of 16 bytes. */
+/* What a chunk, or several, are to the others. `scales` is the range of the exponents by
+ * which their rows were scaled: the largest, and the negative of the smallest. Aligned,
+ * like the joints, to be moved in units of 16 bytes. */
 template <typename Number> struct alignas(16) PivotGroup {
     PivotEnds<Number> upper, lower;
+    short2 scales;
 };
 
 /* The rows of a chunk in shared memory, and in their places the pivot rows, divided by
@@ -109,9 +138,61 @@ template <typename Number> struct PivotChunk {
     }
 };
 
-/* What is known of the pivots of a system. Doubtful: there was a pivot that is no number,
- * which may come from the matrix, or from a pivot close to zero. */
-enum PivotState { PIVOT_FINE, PIVOT_DOUBTFUL, PIVOT_BAD };
+/* Whether the solution of a system is that of a stable elimination. Doubtful: the entries
+ * of rows have grown, a pivot was lost or was no number, or the rows are of very
+ * different sizes; the system is to be solved a second time, in order. */
+enum PivotState { PIVOT_FINE, PIVOT_DOUBTFUL };
+
+/* The size of an entry, as a number of single precision that grows with it, and the
+ * largest that one of a balanced row may have, 8. Of a double the upper half serves,
+ * which has the larger exponents of infinities and NaNs. */
+__device__ __forceinline__ float
+growth_of(float x)
+{
+    return fabsf(x);
+}
+
+__device__ __forceinline__ float
+growth_of(double x)
+{
+    return fabsf(__int_as_float(__double2hiint(x)));
+}
+
+/* The larger one, or NaN if there is one. */
+__device__ __forceinline__ float
+larger_growth(float a, float b)
+{
+#if __CUDA_ARCH__ >= 800
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+#else
+    return a > b || isnan(a) ? a : b;
+#endif
+}
+
+template <typename Real>
+__device__ __forceinline__ float
+growth_of(Complex<Real> z)
+{
+    return larger_growth(growth_of(z.re), growth_of(z.im));
+}
+
+template <typename Number>
+__device__ __forceinline__ bool
+has_grown(float growth)
+{
+    constexpr float most = sizeof(real_of<Number>) == 4 ? 8.0f : 2.5f; /* 8 as a double */
+
+    return !(growth <= most);
+}
+
+/* Whether the rows of a system are of too different sizes: by a factor of 2^8 or more. */
+__device__ __forceinline__ bool
+are_uneven(short2 scales)
+{
+    return scales.x + scales.y > 7;
+}
 
 /* Whether a pivot is too small for inverse_of(); NaN is not. Rows are balanced: where the
  * largest of a column is that small, it is zero but for rounding. */
@@ -210,14 +291,17 @@ scaled(Number m, const PivotEnds<Number> &a)
 
 /* Eliminate the unknowns between the first and the last of the `count` >= 2 rows of a
  * chunk, whose places are taken by pivot rows; `fresh` has the bits of these. Of more
- * than two rows one behind the last is read, and may hold anything. Returns whether a
- * pivot was lost. */
+ * than two rows one behind the last is read, and may hold anything. Returns whether the
+ * group is doubtful. Of q no growth is looked for: left and first of it are at most those
+ * of p one step before. */
 template <typename Number>
 __device__ __forceinline__ bool
 eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
                 PivotGroup<Number> &group)
 {
-    const PivotRow<Number> row0 = balanced(c.at(0)), row1 = balanced(c.at(1));
+    PivotScales scales;
+    const PivotRow<Number> row0 = balanced(c.at(0), scales);
+    const PivotRow<Number> row1 = balanced(c.at(1), scales);
     PivotRow<Number> ahead = {};
     /* Of p and q, last and right are the columns k and k+1. */
     PivotEnds<Number> p = {row0.lower, row0.diag, row0.upper, Number(0), row0.rhs};
@@ -226,6 +310,7 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
      * larger one, and a row that is carried far gathers errors. */
     const real_of<Number> more = real_of<Number>(65) / 64;
     bool lost = false;
+    float growth = 0;
 
     fresh = 0;
     if (count > 2) {
@@ -233,7 +318,7 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
     }
 #pragma unroll 2
     for (int k = 1; k < count - 1; k++) {
-        const PivotRow<Number> n = balanced(ahead);
+        const PivotRow<Number> n = balanced(ahead, scales);
         ahead = c.at(k + 2);
         const bool take = size_of(n.lower) >= size_of(p.last) &&
                           size_of(n.lower) > more * size_of(q.last);
@@ -262,9 +347,13 @@ eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
              less_product(q.right, q.last, right),
              less_product(Number(0), q.last, second), less_product(q.rhs, q.last, rhs)};
         q = rest;
+        growth = larger_growth(growth, growth_of(p.left));
+        growth = larger_growth(growth, growth_of(p.first));
     }
-    group = {p, q};
-    return lost;
+    group = {
+        p, q,
+        make_short2(static_cast<short>(scales.most), static_cast<short>(-scales.least))};
+    return lost || has_grown<Number>(growth);
 }
 
 /* x of a row with those of the rows around it, moved if it misses its equation by more

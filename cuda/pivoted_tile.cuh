@@ -26,8 +26,10 @@ enum PivotCopies { PIVOT_ELEMENTS, PIVOT_UNITS, PIVOT_BULK, PIVOT_PLAIN };
  * added) has `chunks` chunks of `length` rows, the last of at least 2 and at most one
  * more. */
 template <typename Number> struct PivotPlan {
-    Systems<Number> s; /* batch axes exchanged so that inner is the closer one */
-    const uint8_t *marks;
+    Systems<Number> s;    /* batch axes exchanged so that inner is the closer one */
+    const uint8_t *marks; /* null, or those of the systems to solve */
+    uint8_t *again; /* PS_SOLVED_AGAIN for each system solved a second time; `marks`, or
+                       1 for the others */
     PivotPass pass;
     int32_t rows, chunks, length;
     int32_t segments; /* tiles along a system */
@@ -48,6 +50,11 @@ template <typename Number> struct PivotPlan {
     int32_t *state; /* of PIVOT_REDUCE and PIVOT_FINISH: PivotState of each system */
     Number *groups; /* one a tile, of PIVOT_GROUP_WORDS words */
     Number *ends;   /* and x of its first and its last row */
+    /* Of a solve in order: threads of a block that take part, rows of a segment, and
+     * where what is kept of segments lies, one system behind the other; null: in shared
+     * memory, behind the rows. */
+    int32_t ordered_threads, ordered_length;
+    Number *kept;
 
     __device__ __forceinline__ bool in_bulk() const
     {

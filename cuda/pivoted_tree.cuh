@@ -60,11 +60,10 @@ template <typename Number> struct PivotTree {
     {
         return *reinterpret_cast<Item *>(data + pivot_leaf_place<Number>(leaf));
     }
-    __device__ __forceinline__ void tell(int system, PivotState what) const
+    /* Any thread of a system may say so. */
+    __device__ __forceinline__ void doubt(int system) const
     {
-        if (what != PIVOT_FINE) {
-            atomicMax(&state[system], what);
-        }
+        state[system] = PIVOT_DOUBTFUL;
     }
 };
 
@@ -84,7 +83,9 @@ close_tree(const PivotTree<Number> &t, int system, const PivotGroup<Number> &g,
         return;
     }
     if (o.pass != PIVOT_FINISH) {
-        t.tell(system, solve_group(g, x.first, x.last));
+        if (solve_group(g, x.first, x.last)) {
+            t.doubt(system);
+        }
         x.left = x.last;
         x.right = x.first;
     }
@@ -98,10 +99,26 @@ close_tree(const PivotTree<Number> &t, int system, const PivotGroup<Number> &g,
     t.template at<PivotAround<Number>>(system * t.stride) = x;
 }
 
+__device__ __forceinline__ short2
+wider(short2 a, short2 b)
+{
+    return make_short2(max(a.x, b.x), max(a.y, b.y));
+}
+
+__device__ __forceinline__ short2
+shuffle(short2 a, int lane)
+{
+    const unsigned both = __shfl_sync(
+        all_lanes, static_cast<unsigned short>(a.x) | static_cast<unsigned>(a.y) << 16,
+        lane);
+
+    return make_short2(static_cast<short>(both & 0xffff), static_cast<short>(both >> 16));
+}
+
 /* Join the groups of lanes, one a lane: that of `rank` of `count` in the system that
  * begins with leaf `base` is of `step` leaves. The lanes of the first and the last group
  * of each half of the tree do it. All lanes of a warp take part; those that are not
- * `active` have no group. Rank 0 gets the group of all. Returns whether a pivot was lost.
+ * `active` have no group. Rank 0 gets the group of all. Returns whether it is doubtful.
  */
 template <typename Number>
 __device__ __forceinline__ bool
@@ -111,7 +128,8 @@ join_lanes(const PivotTree<Number> &t, int base, int rank, int count, int step,
     const int first = threadIdx.x % 32 - rank; /* the lane of rank 0 */
     const bool left = rank % 2 == 0 && rank != count - 1;
     PivotEdge<Number> far = edge_of(g, left), told = edge_of(g, !left);
-    bool lost = false;
+    short2 scales = g.scales;
+    bool doubtful = false;
 
     if (count == 1) {
         return false;
@@ -122,12 +140,14 @@ join_lanes(const PivotTree<Number> &t, int base, int rank, int count, int step,
         const PivotEdge<Number> a = shuffle(told, first + middle - 1);
         const PivotEdge<Number> b = shuffle(told, first + middle);
 
+        scales = wider(scales, shuffle(scales, first + min(rank + reach, count - 1)));
+
         if (active && middle < count && (rank == begin || rank == end)) {
             auto &joint = t.template at<PivotJoint<Number>>(base + middle * step);
             const PivotHalf<Number> half = join_groups(left, a, b, far);
 
             told = far;
-            lost = lost || half.lost;
+            doubtful = doubtful || half.doubtful;
             (left ? joint.left : joint.right) = half.side;
             if (left) {
                 joint.rhs = half.rhs;
@@ -135,8 +155,8 @@ join_lanes(const PivotTree<Number> &t, int base, int rank, int count, int step,
             }
         }
     }
-    g = group_of(far, shuffle(far.side, first + count - 1));
-    return lost;
+    g = group_of(far, shuffle(far.side, first + count - 1), scales);
+    return doubtful;
 }
 
 /* Where the blocks of a cluster join the groups of their tiles, each for itself; the
@@ -152,6 +172,7 @@ template <typename Number> struct alignas(16) PivotMessage {
     using word = uint4;
     PivotEnds<Number> upper, lower;
     int state;
+    short2 scales;
 };
 
 /* The way down from a system to one of its leaves: x of its first and last row and
@@ -203,18 +224,20 @@ pivot_meet(const PivotTree<Number> &t, const PivotMeeting<Number> &at,
     __syncwarp(); /* the group and the state are written */
     if (active) {
         const PivotGroup<Number> &own = t.template at<PivotGroup<Number>>(0);
-        const Message message = {own.upper, own.lower, t.state[0]};
+        const Message message = {own.upper, own.lower, t.state[0], own.scales};
         send(&top.template at<Message>(at.rank), message, arrivals, lane);
     }
     arrivals.wait(at.round >> 1 & 1);
     if (active) {
         const Message &message = top.template at<Message>(lane);
-        g = {message.upper, message.lower};
-        t.tell(0, static_cast<PivotState>(message.state));
+        g = {message.upper, message.lower, message.scales};
+        if (message.state != PIVOT_FINE) {
+            t.doubt(0);
+        }
     }
     __syncwarp(); /* messages are read: joints take their places */
     if (join_lanes(top, 0, lane, ranks, 1, active, g)) {
-        t.tell(0, PIVOT_BAD);
+        t.doubt(0);
     }
     __syncwarp(); /* joints are written */
     if (lane == 0) {
@@ -236,7 +259,7 @@ pivot_tree(const PivotTree<Number> &t, int system, int leaf, bool active,
 
     if (t.stride <= 32) {
         if (join_lanes(t, base, leaf, t.leaves, 1, active, g)) {
-            t.tell(system, PIVOT_BAD);
+            t.doubt(system);
         }
         if (active && leaf == 0) {
             close_tree(t, system, g, o);
@@ -246,7 +269,7 @@ pivot_tree(const PivotTree<Number> &t, int system, int leaf, bool active,
     }
     const int warps = (t.leaves + 31) / 32;
     if (join_lanes(t, leaf - lane, lane, min(t.leaves - leaf + lane, 32), 1, active, g)) {
-        t.tell(0, PIVOT_BAD);
+        t.doubt(0);
     }
     if (lane == 0 && leaf > 0 && active) {
         t.template at<PivotGroup<Number>>(leaf) = g;
@@ -258,7 +281,7 @@ pivot_tree(const PivotTree<Number> &t, int system, int leaf, bool active,
         }
         __syncwarp(); /* groups are read: joints take their places */
         if (join_lanes(t, 0, leaf, warps, 32, leaf < warps, g)) {
-            t.tell(0, PIVOT_BAD);
+            t.doubt(0);
         }
         if (o.pass == PIVOT_MEET) {
             pivot_meet(t, at, g, o);

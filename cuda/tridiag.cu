@@ -93,9 +93,9 @@ ps_cuda_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_e
         return PS_WORK_TOO_SMALL;
     }
     const Plan p = plan_of(t, options);
-    *report = {p.options.method, 0, pivoted_of(t, p.options.pivot), nullptr, ""};
-    if (report->pivoted < 0) {
-        report->marks = static_cast<const uint8_t *>(exec->work);
-    }
+    const int64_t pivoted = pivoted_of(t, p.options.pivot);
+    const uint8_t *const marks =
+        pivoted < 0 ? static_cast<const uint8_t *>(exec->work) : nullptr;
+    *report = {p.options.method, 0, pivoted, marks, pivoted == 0 ? 0 : -1, marks, ""};
     return is_empty(t) ? PS_OK : p.method->solve(t, &p.options, exec, report);
 }

@@ -160,10 +160,13 @@ def _unknowns(dtype: str) -> int:
     return 2 ** min(24, max(22, math.ceil(math.log2(wanted))))
 
 
-def source_hash() -> str | None:
-    """Return the hash of the C and CUDA sources, None away from the source tree."""
+def source_hash(name: str = "source_hash") -> str | None:
+    """Return the hash of the C and CUDA sources, None away from the source tree.
+
+    `name` is the function of tools/source_hash.py: "device_hash" leaves out csrc/cpu.
+    """
     tool = Path(__file__).parents[1] / "tools" / "source_hash.py"
-    return runpy.run_path(str(tool))["source_hash"]() if tool.exists() else None
+    return runpy.run_path(str(tool))[name]() if tool.exists() else None
 
 
 def _entry(result: Result) -> dict[str, Any]:

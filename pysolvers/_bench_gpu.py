@@ -82,7 +82,7 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dic
             **_machine.versions("pysolvers", *_machine.GPU_PACKAGES),
             "nvcc": _machine.nvcc(),
         },
-        "sources": source_hash(),
+        "sources": source_hash("device_hash"),
         "settings": {"quick": quick, "runs": QUICK_RUNS if quick else RUNS, "parts": list(parts)},
         "copy": {"bandwidth": median(samples), "runs": len(samples)},
         "cases": entries,

@@ -268,7 +268,13 @@ class TridiagonalFactor:
         fills = self._policy == "nan" and place.fills
         failed = None
         core = None
-        report: dict[str, Any] = {"method": "auto", "pivoted": 0, "kernel": "", "threads": 0}
+        report: dict[str, Any] = {
+            "method": "auto",
+            "pivoted": 0,
+            "repeated": 0,
+            "kernel": "",
+            "threads": 0,
+        }
         if all(shape.full):
             flags = shape_flags(self._backend, shape, self.periodic)
             lines = place.lines(plan, views, shape.rows)

@@ -45,6 +45,10 @@ class SolveInfo:
     pivoted : int or None
         Number of systems solved with row exchanges; None if the device has not counted
         them.
+    repeated : int or None
+        Number of systems solved a second time, in order, since the first elimination let
+        their entries grow; None if the device has not counted them. Always 0 on the CPU,
+        whose eliminations with row exchanges bound the growth.
     systems : int
         Number of systems.
     rows : int
@@ -76,6 +80,7 @@ class SolveInfo:
 
     method: str
     pivoted: int | None
+    repeated: int | None
     systems: int
     rows: int
     dtype: np.dtype

@@ -72,6 +72,7 @@ class Place:
         return {
             **report,
             "pivoted": report["pivoted"] if report["pivoted"] >= 0 else None,
+            "repeated": report["repeated"] if report["repeated"] >= 0 else None,
             "backend": self.name,
             "device": self.ordinal,
             "seconds": self.seconds,

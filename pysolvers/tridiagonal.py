@@ -245,7 +245,13 @@ def solve_tridiagonal(
     views = [shape.batch_first(array) for array in (*operands, x)]
     strides = [batch_strides(view) for view in views]
     plan = plan_lines(shape.batch, strides, strides[_X])
-    report: dict[str, Any] = {"method": method, "pivoted": 0, "kernel": "", "threads": 0}
+    report: dict[str, Any] = {
+        "method": method,
+        "pivoted": 0,
+        "repeated": 0,
+        "kernel": "",
+        "threads": 0,
+    }
     failed = np.zeros(0, np.int32) if place.asks(options.policy) else None
     if result.size:
         flags = shape_flags(backend, shape, periodic)

@@ -6,9 +6,12 @@ all have n entries. ``lower[..., 0]`` and ``upper[..., -1]`` count in a periodic
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import numpy as np
+import scipy.sparse.linalg as sparse_linalg
+from scipy import sparse
 from scipy.linalg import get_lapack_funcs
 
 DTYPES = (np.float32, np.float64, np.complex64, np.complex128)
@@ -99,13 +102,57 @@ def backward_error(lower, diag, upper, rhs, x, *, periodic=False):
     The residual is formed in long double, so the figure is that of `x`.
     """
     longer = np.clongdouble if np.iscomplexobj(x) else np.longdouble
-    wide = [np.asarray(a, longer) for a in np.broadcast_arrays(lower, diag, upper, rhs, x)]
-    products = _products(*wide[:3], wide[4], periodic)
-    residual = np.abs(sum(products) - wide[3])
-    scale = sum(np.abs(p) for p in products) + np.abs(wide[3])
+    residual, scale = _residual(lower, diag, upper, rhs, x, longer, periodic)
     with np.errstate(invalid="ignore"):
         ratio = np.where(residual == 0, 0, residual / np.where(scale == 0, 1, scale))
     return float(np.max(ratio, initial=0))
+
+
+def backward_errors(lower, diag, upper, rhs, x, *, periodic=False):
+    """Return the normwise and the componentwise backward error of each system, shape (...).
+
+    With r = A x - b they are max_i |r_i| / max_i (|A| |x| + |b|)_i and
+    max_i |r_i| / (|A| |x| + |b|)_i, or infinite where x is not finite. The residual is formed in
+    double precision for single, in long double for double precision.
+    """
+    longer = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
+    with np.errstate(all="ignore"):
+        residual, scale = _residual(lower, diag, upper, rhs, x, longer[x.dtype.char], periodic)
+        ratio = np.where(residual == 0, 0, residual / np.where(scale == 0, 1, scale))
+        largest = np.max(scale, axis=-1, initial=0)
+        normwise = np.max(residual, axis=-1, initial=0) / np.where(largest == 0, 1, largest)
+    componentwise = np.max(ratio, axis=-1, initial=0)
+    finite = np.all(np.isfinite(x), axis=-1)
+    return tuple(
+        np.where(finite & ~np.isnan(error), error, np.inf).astype(float)
+        for error in (normwise, componentwise)
+    )
+
+
+def matrix_backward_error(lower, diag, upper, rhs, x, *, periodic=False):
+    """Return max |A x - b| / (||A|| max |x| + max |b|) of each system, with the row sum norm.
+
+    That is the least perturbation of A and b in norm that x solves exactly (Rigal and Gaches
+    1967). Factors of A^T made with exchanges of the rows of A keep it small, but not the smaller
+    denominators of `backward_errors` where the rows of A differ in size by powers of ten.
+    """
+    longer = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
+    with np.errstate(all="ignore"):
+        residual, _ = _residual(lower, diag, upper, rhs, x, longer[x.dtype.char], periodic)
+        sums = sum(np.abs(a) for a in (lower, diag, upper))
+        if not periodic:
+            sums[..., 0] -= np.abs(lower[..., 0])
+            sums[..., -1] -= np.abs(upper[..., -1])
+        size = np.max(sums, axis=-1) * np.max(np.abs(x), axis=-1) + np.max(np.abs(rhs), axis=-1)
+        error = np.max(residual, axis=-1) / np.where(size == 0, 1, size)
+    return np.where(np.isfinite(error), error, np.inf).astype(float)
+
+
+def _residual(lower, diag, upper, rhs, x, longer, periodic):
+    """Return |A x - b| and |A| |x| + |b|."""
+    wide = [np.asarray(a, longer) for a in np.broadcast_arrays(lower, diag, upper, rhs, x)]
+    products = _products(*wide[:3], wide[4], periodic)
+    return np.abs(sum(products) - wide[3]), sum(np.abs(p) for p in products) + np.abs(wide[3])
 
 
 def forward_error(x, exact):
@@ -115,6 +162,10 @@ def forward_error(x, exact):
 
 def gtsv(lower, diag, upper, rhs):
     """Return LAPACK's solution of one system: elimination with partial pivoting."""
+    if len(diag) == 1:  # which SciPy's wrapper does not take
+        if diag[0] == 0:
+            raise np.linalg.LinAlgError("gtsv met a zero pivot in row 0")
+        return rhs / diag
     (routine,) = get_lapack_funcs(("gtsv",), (diag, rhs))
     *_, x, info = routine(lower[1:], diag, upper[:-1], rhs)
     if info:
@@ -122,18 +173,78 @@ def gtsv(lower, diag, upper, rhs):
     return x
 
 
-def gtsv_forms(lower, diag, upper, rhs):
-    """Yield LAPACK's solutions of one system written down in six ways.
+def gtsv_forms(lower, diag, upper, rhs, *, scalings=2):
+    """Yield LAPACK's solutions of one system written down in 2 + 2 * scalings ways.
 
     From either end, with its rows as they are and multiplied by numbers of (1, 2): to LAPACK's
     method the same system, whose errors are all its own. Where a matrix is nearly singular they
     differ by factors of 10 to 1000, as one direction takes nearly all of the error.
     """
     rng = np.random.default_rng(len(diag))
-    for scale in (np.ones(len(diag)), *rng.uniform(1, 2, (2, len(diag)))):
+    for scale in (np.ones(len(diag)), *rng.uniform(1, 2, (scalings, len(diag)))):
         a, b, c, r = (np.asarray(scale * v, diag.dtype) for v in (lower, diag, upper, rhs))
         yield gtsv(a, b, c, r)
         yield gtsv(*(v[::-1].copy() for v in (c, b, a, r)))[::-1]
+
+
+def condition(lower, diag, upper, *, periodic=False):
+    """Return an estimate of the condition number of one matrix in the 1-norm.
+
+    It rests on SuperLU in double precision, whose column ordering keeps the pivots of a periodic
+    matrix from growing as those of elimination in order do. Infinite where a pivot is zero. Entries
+    that add up, those of periodic matrices of one or two rows, count by their moduli in the norm.
+    """
+    rows = len(diag)
+    at = np.arange(rows)
+    entries = [(at, at, diag), (at, (at - 1) % rows, lower), (at, (at + 1) % rows, upper)]
+    if not periodic:
+        entries[1:] = [tuple(a[1:] for a in entries[1]), tuple(a[:-1] for a in entries[2])]
+    i, j, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+    wide = np.result_type(values, np.float64)
+    matrix = sparse.csc_array((values.astype(wide), (i, j)), shape=(rows, rows))
+    try:
+        factors = sparse_linalg.splu(matrix)
+    except RuntimeError:
+        return np.inf
+    inverse = sparse_linalg.LinearOperator(
+        (rows, rows),
+        matvec=factors.solve,
+        rmatvec=lambda y: factors.solve(y.astype(wide), "H"),
+        dtype=wide,
+    )
+    with np.errstate(all="ignore"):
+        size = np.max(np.bincount(j, np.abs(values))) * sparse_linalg.onenormest(inverse)
+    return float(size) if np.isfinite(size) else np.inf
+
+
+def gtsv_batch(lower, diag, upper, rhs):
+    """Return LAPACK's solutions of systems of shape (systems, n); NaN where a pivot is zero."""
+    x = np.full_like(rhs, np.nan)
+    for k in range(len(rhs)):
+        with contextlib.suppress(np.linalg.LinAlgError):
+            x[k] = gtsv(lower[k], diag[k], upper[k], rhs[k])
+    return x
+
+
+def smallest_pivot(lower, diag, upper):
+    """Return the smallest modulus of the pivots of LAPACK's factors of one matrix."""
+    if len(diag) < 3:  # which SciPy's wrapper does not take: two more rows for themselves
+        lower, upper = (np.concatenate([a, np.zeros(2, a.dtype)]) for a in (lower, upper))
+        diag = np.concatenate([diag, np.repeat(np.max(np.abs(diag)), 2)]).astype(diag.dtype)
+        lower[-2], upper[-3] = 0, 0
+    (routine,) = get_lapack_funcs(("gttrf",), (diag,))
+    return float(np.min(np.abs(routine(lower[1:], diag, upper[:-1])[1])))
+
+
+def gttrs_batch(lower, diag, upper, rhs, trans):
+    """Return LAPACK's solutions with factors: as gtsv_batch(), for n >= 3."""
+    factor, apply = get_lapack_funcs(("gttrf", "gttrs"), (diag, rhs))
+    x = np.full_like(rhs, np.nan)
+    for k in range(len(rhs)):
+        *factors, info = factor(lower[k, 1:], diag[k], upper[k, :-1])
+        if not info:
+            x[k] = apply(*factors, rhs[k, :, None], trans={"H": "C"}.get(trans, trans))[0][:, 0]
+    return x
 
 
 # The accuracy set of the field: C. Klein and R. Strzodka, "Tridiagonal GPU solver with scaled

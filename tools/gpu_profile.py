@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from source_hash import source_hash
+from source_hash import device_hash
 
 from pysolvers._bench_cases import Buffers
 from pysolvers._bench_gpu import solver
@@ -83,7 +83,7 @@ def profile(bench: Path, output: Path) -> None:
     entries = [
         name | summary(rows, name["bytes"]) for name, rows in zip(names, kernels, strict=True)
     ]
-    output.write_text(json.dumps({"sources": source_hash(), "cases": entries}, indent=1) + "\n")
+    output.write_text(json.dumps({"sources": device_hash(), "cases": entries}, indent=1) + "\n")
 
 
 def cases_of(lines: Iterable[str]) -> Iterator[list[Row]]:

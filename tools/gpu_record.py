@@ -6,6 +6,8 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
 
     tools/gpu_record.py --tests
     tools/gpu_record.py --sanitizer memcheck
+    tools/gpu_record.py --random calls --seconds 500
+    tools/gpu_record.py --random growth
     tools/gpu_record.py --bench
     tools/gpu_record.py --profile
     tools/gpu_record.py --reproduce pta2020
@@ -27,11 +29,16 @@ from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
-from source_hash import source_hash
+from source_hash import DEVICE, device_hash, file_hashes
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 SANITIZERS = ("memcheck", "racecheck")
+# Random tests beyond those of `make test-gpu`: markers, file.
+RANDOM = {
+    "calls": ("gpu", "tests/unit/test_random_calls.py"),
+    "growth": ("gpu and slow", "tests/unit/test_tridiagonal_growth.py"),
+}
 # Papers whose experiments are repeated.
 PAPERS = ("pta2020", "lmsor2012", "survey2014", "wei2013", "gceidd2022")
 # Tests that reach every kernel at small size, by an expression of pytest.
@@ -49,7 +56,7 @@ def run_tests(parts: Path) -> int:
     options = f"--junitxml={os.path.relpath(report, ROOT)} -o junit_family=xunit1"
     given = os.environ.get("PYTEST_ADDOPTS", "")
     code = make("test-gpu", PYTEST_ADDOPTS=f"{given} {options}")
-    write(parts / "tests.json", {"sources": source_hash(), **counts(report), "exit_code": code})
+    write(parts / "tests.json", {"sources": device_hash(), **counts(report), "exit_code": code})
     return code
 
 
@@ -65,8 +72,22 @@ def run_sanitizer(tool: str, select: str, parts: Path) -> None:
     found = [int(number) for number in SUMMARY.findall(run.stdout + run.stderr)]
     if not found:
         raise SystemExit(f"compute-sanitizer --tool {tool} gave no summary")
-    result = {"sources": source_hash(), "tool": tool, "errors": sum(found), **counts(report)}
+    result = {"sources": device_hash(), "tool": tool, "errors": sum(found), **counts(report)}
     write(parts / f"sanitizer-{tool}.json", result)
+
+
+def run_random(name: str, seconds: float, parts: Path) -> int:
+    """Run random tests, keep their numbers of cases and their seed, and return the exit code."""
+    marker, path = RANDOM[name]
+    report = parts / f"junit-random-{name}.xml"
+    command = [sys.executable, "-m", "pytest", "-m", marker, "--require-backend", "cpu,cuda"]
+    command += [path, f"--junitxml={report}", "-o", "junit_family=xunit1"]
+    command += ["-o", f"timeout={max(900, 2 * seconds):.0f}"]
+    env = {**os.environ, "PYSOLVERS_RANDOM_SECONDS": str(seconds)}
+    code = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
+    found = {"exit_code": code, **counts(report), **properties(report)}
+    write(parts / f"random-{name}.json", {"sources": source_hash(), "name": name, **found})
+    return code
 
 
 def run_bench(parts: Path) -> None:
@@ -86,7 +107,7 @@ def run_paper(name: str, parts: Path) -> None:
     command = ["-m", "pysolvers", "reproduce", name, "--no-plot", "--output", str(parts)]
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
     path = parts / f"{name}.json"
-    write(path, {"sources": source_hash(), **json.loads(path.read_text())})
+    write(path, {"sources": device_hash(), **json.loads(path.read_text())})
 
 
 def merge(parts: Path, output: Path | None) -> Path:
@@ -98,7 +119,7 @@ def merge(parts: Path, output: Path | None) -> Path:
     bench = found["bench"]
     if bench["settings"]["quick"]:
         raise SystemExit("a quick benchmark makes no record")
-    sources = source_hash()
+    sources = device_hash()
     for name, part in found.items():
         if part.get("sources", sources) != sources:
             raise SystemExit(f"{name} was run on other sources: run that step again")
@@ -107,12 +128,18 @@ def merge(parts: Path, output: Path | None) -> Path:
     record = {
         "gpu": gpu,
         "sources": sources,
+        "files": file_hashes(folders=DEVICE),
         "versions": {**bench["versions"], "driver": gpu["driver"]},
         "tests": without_sources(found["tests"]),
         "sanitizers": {
             part["tool"]: without_sources(part)
             for name, part in found.items()
             if name.startswith("sanitizer-")
+        },
+        "random": {
+            part["name"]: without_sources(part)
+            for name, part in found.items()
+            if name.startswith("random-")
         },
         "papers": {name: without_sources(found[name]) for name in PAPERS},
         "bench": bench,
@@ -126,20 +153,24 @@ def merge(parts: Path, output: Path | None) -> Path:
 
 def check() -> int:
     """Say whether the committed records are of the sources as they are. Return the exit code."""
-    records = {path: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
-    sources = {path: record["sources"] for path, record in records.items() if "gpu" in record}
-    if not sources:
+    found = {path: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
+    records = {path: record for path, record in found.items() if "gpu" in record}
+    if not records:
         print("no record of a GPU in benchmarks/results", file=sys.stderr)
         return 1
-    now = source_hash()
-    for path, measured in sources.items():
-        if measured != now:
-            print(
-                f"{path.relative_to(ROOT)} is a record of other sources: it names "
-                f"{measured[:12]}, csrc/ and cuda/ are {now[:12]}",
-                file=sys.stderr,
-            )
-    return 0 if set(sources.values()) == {now} else 1
+    now, files = device_hash(), file_hashes(folders=DEVICE)
+    stale = {path: record for path, record in records.items() if record["sources"] != now}
+    for path, record in stale.items():
+        print(f"{path.relative_to(ROOT)} is a record of other sources", file=sys.stderr)
+        if "files" not in record:
+            continue
+        measured = record["files"]
+        known, present = set(measured.values()), set(files.values())
+        for name in sorted(name for name, code in files.items() if code not in known):
+            print(f"  not measured: {name}", file=sys.stderr)
+        for name in sorted(name for name, code in measured.items() if code not in present):
+            print(f"  measured, but changed or gone: {name}", file=sys.stderr)
+    return 1 if stale else 0
 
 
 def make(target: str, *variables: str, **environment: str) -> int:
@@ -160,6 +191,15 @@ def counts(report: Path) -> dict[str, int]:
 
     failed, skipped = total("failures") + total("errors"), total("skipped")
     return {"passed": total("tests") - failed - skipped, "failed": failed, "skipped": skipped}
+
+
+def properties(report: Path) -> dict[str, int]:
+    """Return the sums of the numbers that tests recorded, and the seed, which all of them share."""
+    found: dict[str, int] = {}
+    for item in ElementTree.parse(report).getroot().iter("property"):
+        name, value = item.get("name", ""), int(item.get("value", "0"))
+        found[name] = value if name == "seed" else found.get(name, 0) + value
+    return found
 
 
 def write(path: Path, record: Record) -> None:
@@ -189,6 +229,8 @@ def main() -> int:
         parser.add_argument(f"--{step}", action="store_true", help="this step only")
     parser.add_argument("--reproduce", choices=PAPERS, action="append", default=[])
     parser.add_argument("--sanitizer", choices=SANITIZERS, action="append", default=[])
+    parser.add_argument("--random", choices=RANDOM, action="append", default=[])
+    parser.add_argument("--seconds", type=float, default=600, help="of random calls (%(default)s)")
     parser.add_argument("--select", default=SANITIZED, help="tests of the sanitizer (%(default)s)")
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
@@ -198,10 +240,13 @@ def main() -> int:
     parts = args.parts.resolve()
     parts.mkdir(parents=True, exist_ok=True)
     steps = (args.tests, args.bench, args.profile, args.reproduce, args.merge, args.sanitizer)
+    steps += (args.random,)
     everything = not any(steps)
     code = run_tests(parts) if args.tests or everything else 0
     for tool in SANITIZERS if everything else args.sanitizer:
         run_sanitizer(tool, args.select, parts)
+    for name in RANDOM if everything else args.random:
+        code = run_random(name, args.seconds, parts) or code
     if args.bench or everything:
         run_bench(parts)
     if args.profile or (everything and shutil.which("ncu")):

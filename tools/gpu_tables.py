@@ -196,6 +196,9 @@ def _tests(record: Record) -> str:
     told += f", {tests['skipped']} skipped."
     for tool, found in record["sanitizers"].items():
         told += f" compute-sanitizer {tool}: {found['errors']} errors in {found['passed']} tests."
+    for name, found in record.get("random", {}).items():
+        told += f" Random {name}: {found['cases']} cases, seed {found['seed']}, "
+        told += f"{found['failed']} tests failed."
     return told
 
 

@@ -60,7 +60,7 @@ solve_one(const ps_cut_task *d, int64_t j, int64_t k, char *work, int64_t *pivot
 
     one.side = 1;
     ps_status status = ps_cut_once(&one, j, k, work, &dominant, &bad);
-    if (status == PS_OK && !dominant) {
+    if (status == PS_OK && (!dominant || (bad != 0 && d->pivot == PS_PIVOT_AUTO))) {
         status = solve_pivoted(d, j, k, work, &bad);
         ++*pivoted;
     }

@@ -1,7 +1,7 @@
 /* kernels.h - what an instruction set offers to the drivers of the CPU backend.
  *
- * isa/<set>.c compiles the .inc files of this folder for its instruction set and
- * the four dtypes, and exports one ps_isa. All arithmetic is done there, one
+ * isa/<dtype>_<set>.c compiles the .inc files of this folder for one dtype and one
+ * instruction set; isa/<set>.c exports their tables as one ps_isa. All arithmetic is done there, one
  * SIMD lane a line, without contraction to fused operations, so that every
  * instruction set gives the same bits.
  */

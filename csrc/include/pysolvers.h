@@ -16,7 +16,7 @@ extern "C" {
 
 /* Raise it with every change of this file: the package refuses an extension
  * that was built against another contract. */
-#define PS_ABI_VERSION 3u
+#define PS_ABI_VERSION 4u
 
 /* One list, three products: the enum, ps_status_text() and the dict STATUS of
  * the extension. Add at the end; never renumber. */
@@ -54,7 +54,8 @@ extern "C" {
     X(PS_TRANS_ADJOINT, "H")
 
 /* When to exchange rows. PS_PIVOT_AUTO looks at each system: no exchange where
- * |diag| >= |lower| + |upper| in every row, partial pivoting elsewhere. */
+ * |diag| >= |lower| + |upper| in every row and no pivot is bad, partial pivoting
+ * elsewhere. */
 #define PS_PIVOT_LIST(X)       \
     X(PS_PIVOT_AUTO, "auto")   \
     X(PS_PIVOT_NEVER, "never") \
@@ -100,8 +101,8 @@ enum { PS_PERIODIC = 1u, PS_SHORT_LOWER = 2u, PS_SHORT_UPPER = 4u };
  * PS_PERIODIC couples them to x[rows-1] and x[0]; a periodic system has no
  * short off-diagonal. x may be rhs itself (same data, same strides); any other
  * overlap is PS_BAD_LAYOUT. info is null or has outer * inner entries: 0, or
- * 1 + the row of the first pivot that is zero or whose reciprocal overflows,
- * and then that x is unspecified; no other x is touched by it. Non-finite input
+ * 1 + the row of the first pivot that is zero or, without row exchanges, whose
+ * reciprocal overflows, and then that x is unspecified; no other x is touched by it. Non-finite input
  * gives non-finite x, not info. All pointers lie in the memory space of the
  * backend. 1 <= rows <= INT32_MAX - 1. */
 typedef struct {
@@ -121,12 +122,17 @@ typedef struct {
 } ps_options;
 
 /* What was done. */
+enum { PS_SOLVED_AGAIN = 2 };
 typedef struct {
     ps_method method;     /* never PS_AUTO */
     int32_t threads;      /* host threads used; 0 on a device */
     int64_t pivoted;      /* systems solved with row exchanges; -1: not known yet */
     const uint8_t *marks; /* pivoted is -1: a byte a system in exec->work, non-zero where
                              rows were exchanged, once the stream has passed; or null */
+    int64_t repeated;     /* systems solved a second time, in order, since the first
+                             elimination let their entries grow; -1: not known yet */
+    const uint8_t *again; /* repeated is -1: as marks, which it may be, and PS_SOLVED_AGAIN
+                             where a system was solved a second time; or null */
     const char *kernel;   /* instruction set or kernel, a static text */
 } ps_report;
 

@@ -222,27 +222,39 @@ call_leave(call *c)
     return PyErr_Occurred() ? -1 : 0;
 }
 
+/* Replace *count, which is not known yet, by the number of marks of the device that are
+ * at least `least`. */
+static ps_status
+count_marks(const call *c, int64_t systems, const uint8_t *marks, uint8_t least,
+            int64_t *count)
+{
+    const size_t bytes = (size_t)systems;
+    int64_t marked = 0;
+
+    if (*count >= 0 || marks == NULL) {
+        return PS_OK;
+    }
+    uint8_t *const copy = PyMem_RawMalloc(bytes);
+    if (copy == NULL) {
+        return PS_NO_MEMORY;
+    }
+    const ps_status status = ps_backend_get()->download(copy, marks, bytes, &c->exec);
+    for (size_t s = 0; status == PS_OK && s < bytes; s++) {
+        marked += copy[s] >= least;
+    }
+    *count = status == PS_OK ? marked : -1;
+    PyMem_RawFree(copy);
+    return status;
+}
+
 ps_status
 call_count_pivoted(const call *c, int64_t systems, ps_report *report)
 {
-    const size_t bytes = (size_t)systems;
-    int64_t count = 0;
+    const ps_status status = count_marks(c, systems, report->marks, 1, &report->pivoted);
 
-    if (report->pivoted >= 0 || report->marks == NULL) {
-        return PS_OK;
-    }
-    uint8_t *const marks = PyMem_RawMalloc(bytes);
-    if (marks == NULL) {
-        return PS_NO_MEMORY;
-    }
-    const ps_status status =
-        ps_backend_get()->download(marks, report->marks, bytes, &c->exec);
-    for (size_t s = 0; status == PS_OK && s < bytes; s++) {
-        count += marks[s] != 0;
-    }
-    report->pivoted = status == PS_OK ? count : -1;
-    PyMem_RawFree(marks);
-    return status;
+    return status != PS_OK ? status
+                           : count_marks(c, systems, report->again, PS_SOLVED_AGAIN,
+                                         &report->repeated);
 }
 
 PyObject *
@@ -276,8 +288,8 @@ call_report(ps_status status, const ps_report *report)
     if (status != PS_OK) {
         Py_RETURN_NONE;
     }
-    return Py_BuildValue("{s:s,s:i,s:L,s:s}", "method", methods[report->method],
-                         "threads", (int)report->threads, "pivoted",
-                         (long long)report->pivoted, "kernel",
-                         report->kernel ? report->kernel : "");
+    return Py_BuildValue(
+        "{s:s,s:i,s:L,s:L,s:s}", "method", methods[report->method], "threads",
+        (int)report->threads, "pivoted", (long long)report->pivoted, "repeated",
+        (long long)report->repeated, "kernel", report->kernel ? report->kernel : "");
 }

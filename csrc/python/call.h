@@ -51,8 +51,9 @@ void call_enter(call *c);
 /* -1 if a signal handler raised, else 0. */
 int call_leave(call *c);
 
-/* Count the systems that were solved with row exchanges, of `systems`, where only the
- * device knows them: waits for the stream. Between call_enter() and call_leave(). */
+/* Count the systems that were solved with row exchanges, and those solved a second time,
+ * of `systems`, where only the device knows them: waits for the stream. Between
+ * call_enter() and call_leave(). */
 ps_status call_count_pivoted(const call *c, int64_t systems, ps_report *report);
 
 /* {name: seconds}, a new reference, or null with an exception. */

@@ -1,5 +1,6 @@
 """The benchmark at small size, its record, and the tables made from the committed one."""
 
+import itertools
 import json
 import runpy
 import subprocess
@@ -110,18 +111,36 @@ def test_peers_that_are_not_installed_are_left_out(monkeypatch):
     assert not misses({"fraction": 0.71, "bar": 0.7, "time": 1.0, "peers": {}, "peer_bar": 10.0})
 
 
-def test_source_hash_sees_every_byte_and_name(tmp_path):
+@pytest.fixture
+def hashed(tmp_path):
+    """A function that returns the hash of the sources {path: text}."""
     source_hash = runpy.run_path(str(ROOT / "tools/source_hash.py"))["source_hash"]
-    folder = tmp_path / "csrc" / "cpu"
-    folder.mkdir(parents=True)
-    hashes = {source_hash(tmp_path)}
-    for name, text in (("a.c", "x"), ("a.c", "y"), ("b.h", "")):
-        (folder / name).write_text(text)
-        hashes.add(source_hash(tmp_path))
-    (folder / "notes.txt").write_text("not a source")
+    number = itertools.count()
 
-    assert len(hashes) == 4
-    assert source_hash(tmp_path) in hashes
+    def hash_of(sources):
+        root = tmp_path / str(next(number))
+        for name, text in sources.items():
+            path = root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return source_hash(root)
+
+    return hash_of
+
+
+def test_source_hash_sees_every_change_of_the_code(hashed):
+    texts = ["int x;", "int y;", 'char *x = "a b";', 'char *x = "ab";', 'char *x = "/* */";']
+    sources = [{"csrc/a.c": text} for text in texts]
+    sources += [{}, {"csrc/a.c": "int x;", "cuda/b.cu": "int x;"}]
+
+    assert len({hashed(s) for s in sources}) == len(sources)
+
+
+def test_source_hash_sees_no_comment_no_layout_and_no_name_of_a_file(hashed):
+    code = '#include "cpu/x.h"\nint f(char c) { return c == \'"\' ? 1 : 2; } /* one */'
+    same = '#include "x.h"\n// two\nint f(char c)\n{\n    return c == \'"\'\n ? 1 : 2;\n}\n'
+
+    assert hashed({"csrc/cpu/a.c": code}) == hashed({"csrc/b/c.c": same, "csrc/notes.txt": "no"})
 
 
 def test_tables_of_the_documents_are_those_of_the_record():

@@ -42,7 +42,7 @@ def entry_of(case):
 @pytest.fixture
 def record(tools):
     """A record of every case, with invented figures."""
-    from source_hash import source_hash
+    from source_hash import device_hash
 
     every = [case for dtype in DTYPES for part in PARTS for case in cases(part, dtype)]
     gpu = {"name": "NVIDIA H200", "driver": "580.1", "memory": "143771 MiB"}
@@ -50,7 +50,7 @@ def record(tools):
         "gpu": gpu,
         "device": "a device",
         "versions": {"cupy-cuda13x": "14.2.0", "cupy-cuda12x": None, "nvcc": "13.0.48"},
-        "sources": source_hash(),
+        "sources": device_hash(),
         "settings": {"quick": False, "runs": 15, "parts": list(PARTS)},
         "copy": {"bandwidth": 4.27e12, "runs": 100},
         "cases": [entry_of(case) for case in every],
@@ -58,10 +58,11 @@ def record(tools):
     seconds = {"one core": {"64": 0.05, "1024": 10.0}, "auto": {"64": 0.02, "1024": 0.05}}
     return {
         "gpu": gpu,
-        "sources": source_hash(),
+        "sources": device_hash(),
         "versions": bench["versions"] | {"driver": "580.1"},
         "tests": {"passed": 10, "failed": 0, "skipped": 1, "exit_code": 0},
         "sanitizers": {"memcheck": {"tool": "memcheck", "errors": 0, "passed": 4}},
+        "random": {"calls": {"name": "calls", "failed": 0, "cases": 70000, "seed": 7}},
         "papers": {"pta2020": {"grids": [64, 1024], "seconds": seconds}},
         "bench": bench,
     }
@@ -191,6 +192,7 @@ def test_parts_become_a_record(record, tmp_path):
     parts = {
         "tests": {"sources": sources, **record["tests"]},
         "sanitizer-memcheck": {"sources": sources, **record["sanitizers"]["memcheck"]},
+        "random-calls": {"sources": sources, **record["random"]["calls"]},
         **{name: {"sources": sources, **found} for name, found in record["papers"].items()},
         "bench": record["bench"],
     }
@@ -198,8 +200,11 @@ def test_parts_become_a_record(record, tmp_path):
         (tmp_path / f"{name}.json").write_text(json.dumps(part))
     path = gpu_record.merge(tmp_path, tmp_path / "made" / "h200.json")
     made = json.loads(path.read_text())
+    files = made.pop("files")
 
     assert made == record
+    assert "cuda/backend.cu" in files
+    assert not any(name.startswith("csrc/cpu/") for name in files)
     assert [p.name for p in path.parent.iterdir()] == ["h200.json"]
 
 
@@ -280,8 +285,24 @@ def test_counts_of_a_report(tools, tmp_path):
     )
 
     assert gpu_record.counts(report) == {"passed": 3, "failed": 3, "skipped": 3}
+    assert gpu_record.properties(report) == {}
     assert gpu_record.slug("NVIDIA H200") == "h200"
     assert gpu_record.slug("NVIDIA GeForce RTX 4090") == "geforce-rtx-4090"
+
+
+def test_properties_of_a_report_are_added_up_but_for_the_seed(tools, tmp_path):
+    import gpu_record
+
+    case = "<testcase><properties>{}</properties></testcase>"
+    numbers = [{"cases": 40, "seed": 7}, {"cases": 2, "seed": 7}]
+    cases = [
+        case.format("".join(f'<property name="{k}" value="{v}"/>' for k, v in one.items()))
+        for one in numbers
+    ]
+    report = tmp_path / "junit.xml"
+    report.write_text(f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>")
+
+    assert gpu_record.properties(report) == {"cases": 42, "seed": 7}
 
 
 def test_compiler_and_gpu_are_told_if_they_are_here(monkeypatch, tmp_path):

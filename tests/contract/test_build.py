@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LEFT_OUT = "no nvcc found, so the CUDA backend is not built"
+LEFT_OUT = "no nvcc was found, so the CUDA backend is not built"
 
 
 def setup(**variables):

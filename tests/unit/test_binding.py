@@ -72,7 +72,7 @@ def test_solve_reports_what_it_did(dtype):
     status, report = solve(ops, info=info)
 
     assert status == 0
-    assert set(report) == {"method", "threads", "pivoted", "kernel"}
+    assert set(report) == {"method", "threads", "pivoted", "repeated", "kernel"}
     assert report["method"] in set(_core.METHODS) - {"auto"}
     assert report["pivoted"] == 0
     assert not info.any()

@@ -1,6 +1,7 @@
 """Factors: made once, solved for many right-hand sides, also transposed."""
 
 import copy
+import itertools
 import pickle
 
 import numpy as np
@@ -174,6 +175,27 @@ def test_one_matrix_gives_the_same_bits_wherever_the_systems_lie(
         x = np.zeros(rhs.size + offset)[offset:].reshape(moved.shape)
         f.solve(moved, trans=trans, out=x)
         same_but_for_sharing(np.moveaxis(x, axis, -1), expected, err_msg=f"offset {offset}")
+
+
+@pytest.mark.parametrize("where", ["rhs", "out"])
+@pytest.mark.parametrize("shape", [(2, 3), (5, 4), (16, 17), (2, 3, 5)])
+@pytest.mark.parametrize("rows", [1, 5, 32, 100, 300])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_order_of_the_batch_axes_in_memory_does_not_change_a_bit(
+    factor, rng, dtype, rows, shape, where
+):
+    """The systems are contiguous, the axes of the batch lie in every order in memory."""
+    lower, diag, upper, rhs = oracle.dominant(rng, (*shape, rows), dtype)
+    factors = factor(lower, diag, upper)
+    desired = factors.solve(rhs)
+
+    for order in itertools.permutations(range(len(shape))):
+        axes = (*order, len(shape))
+        there, back = np.array(axes), np.argsort(axes)
+        b = np.ascontiguousarray(rhs.transpose(there)).transpose(back)
+        actual = factors.solve(b) if where == "rhs" else factors.solve(rhs, out=b * 0)
+
+        np.testing.assert_array_equal(actual, desired, err_msg=f"{order}")
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((5003, 150), 0), ((17, 20_003), 1)])

@@ -1,5 +1,6 @@
 """The oracle against hand-made answers and published figures."""
 
+import growth_families
 import numpy as np
 import oracle
 import pytest
@@ -134,3 +135,42 @@ def test_lapack_reproduces_the_published_medians(number, published):
         errors.append(oracle.forward_error(oracle.gtsv(*system), exact))
 
     assert published / 3 < np.median(errors) < published * 3
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [3, 4, 50])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_condition_is_that_of_the_dense_matrix(rng, dtype, rows, periodic):
+    matrix = oracle.general(rng, (rows,), dtype)[:3]
+    exact = np.linalg.cond(oracle.dense(*matrix, periodic=periodic).astype(complex), 1)
+
+    assert exact / 3 <= oracle.condition(*matrix, periodic=periodic) <= 1.001 * exact
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("rows", [1, 2, 3, 40])
+def test_backward_errors_see_one_wrong_digit(rng, rows, dtype):
+    system = oracle.general(rng, (5, rows), dtype)
+    x = oracle.gtsv_batch(*system)
+    small = (*oracle.backward_errors(*system, x), oracle.matrix_backward_error(*system, x))
+    x[3, rows // 2] *= 1.01
+    large = (*oracle.backward_errors(*system, x), oracle.matrix_backward_error(*system, x))
+
+    for before, after in zip(small, large, strict=True):
+        assert np.all(before <= 50 * oracle.eps(dtype))
+        assert after[3] >= 1e-6
+        np.testing.assert_array_equal(np.delete(after, 3), np.delete(before, 3))
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("family", growth_families.FAMILIES)
+def test_families_are_finite_and_reproducible(family, dtype):
+    for rows in (1, 2, 3, 200):
+        system = growth_families.draw(family, dtype, rows, 7, [1, 2])
+        again = growth_families.draw(family, dtype, rows, 7, [1, 2])
+
+        for a, b in zip(system, again, strict=True):
+            assert a.shape == (7, rows) and a.dtype == dtype and np.all(np.isfinite(a))
+            np.testing.assert_array_equal(a, b)
+        if family in growth_families.CONSTANT:
+            assert all(np.all(a == a[:, :1]) for a in system[:3])

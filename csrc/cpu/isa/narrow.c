@@ -1,7 +1,10 @@
-/* narrow.c - the kernels with lanes of 8 bytes, for a few long systems: their
- * eliminated rows would fill memory at full lane width. Same arithmetic. */
+/* narrow.c - the table of the line kernels for systems too long for full vectors: one element of 8 bytes a vector.
+ *
+ * Few long systems use it: the eliminated rows of full vectors would not fit the caches. The
+ * arithmetic is that of every other instruction set.
+ */
+#define PS_ISA narrow
 #define PS_ISA_NAME "scalar"
-#define PS_ISA_TABLE ps_isa_narrow
 #define PS_VECTOR_BYTES 8
 
-#include "kernels.h"
+#include "table.h"

@@ -1,0 +1,5 @@
+/* c128_avx512.c - the line kernels of complex double for AVX-512 (F, DQ, VL). */
+#define PS_ISA avx512
+#define PS_VECTOR_BYTES 64
+
+#include "c128.h"

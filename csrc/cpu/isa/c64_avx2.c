@@ -1,0 +1,5 @@
+/* c64_avx2.c - the line kernels of complex float for AVX2. */
+#define PS_ISA avx2
+#define PS_VECTOR_BYTES 32
+
+#include "c64.h"

@@ -1,0 +1,13 @@
+/* f32.h - the dtype f32 for the line kernels of the including file. */
+#define PS_TAG f32
+#define PS_COMPLEX 0
+#define PS_BASE f32 /* dtype of the parts */
+#define PS_REAL float
+#define PS_INT int32_t /* of the same size */
+#define PS_LARGEST FLT_MAX
+#define PS_TINY (4 * FLT_MIN) /* reciprocals of what is larger do not overflow */
+#define PS_EPSILON FLT_EPSILON
+#define PS_SMALL_SQUARE 1e-18f
+#define PS_SQRT sqrtf
+
+#include "kernels.h"

@@ -1,0 +1,5 @@
+/* f32_avx2.c - the line kernels of float for AVX2. */
+#define PS_ISA avx2
+#define PS_VECTOR_BYTES 32
+
+#include "f32.h"

@@ -1,0 +1,5 @@
+/* f32_baseline.c - the line kernels of float for any processor that the build targets. */
+#define PS_ISA baseline
+#define PS_VECTOR_BYTES 16
+
+#include "f32.h"

@@ -1,0 +1,13 @@
+/* f64.h - the dtype f64 for the line kernels of the including file. */
+#define PS_TAG f64
+#define PS_COMPLEX 0
+#define PS_BASE f64 /* dtype of the parts */
+#define PS_REAL double
+#define PS_INT int64_t /* of the same size */
+#define PS_LARGEST DBL_MAX
+#define PS_TINY (4 * DBL_MIN) /* reciprocals of what is larger do not overflow */
+#define PS_EPSILON DBL_EPSILON
+#define PS_SMALL_SQUARE 1e-150
+#define PS_SQRT sqrt
+
+#include "kernels.h"

@@ -1,0 +1,5 @@
+/* f64_avx2.c - the line kernels of double for AVX2. */
+#define PS_ISA avx2
+#define PS_VECTOR_BYTES 32
+
+#include "f64.h"

@@ -1,0 +1,5 @@
+/* f64_avx512.c - the line kernels of double for AVX-512 (F, DQ, VL). */
+#define PS_ISA avx512
+#define PS_VECTOR_BYTES 64
+
+#include "f64.h"

@@ -1,0 +1,237 @@
+"""Systems whose solutions grow along the rows, on a device.
+
+The chunks of the pivoted solver are nearly singular one by one for such systems, though the whole
+is well conditioned. The solver measures the growth of the entries of its rows and solves doubtful
+systems a second time, in order (cuda/pivoted.cuh). The gate is that of the CPU: the normwise
+backward error max |r| / max (|A| |x| + |b|) is at most 10 times LAPACK's on the same draw or 20
+eps, and 50 eps for periodic systems. PYSOLVERS_RANDOM_SEED chooses other draws.
+"""
+
+import os
+
+import growth_families
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+
+SEED = int(os.environ.get("PYSOLVERS_RANDOM_SEED", "20240607"))
+DTYPES = [np.dtype(dtype).name for dtype in oracle.DTYPES]
+CHUNK = 33  # most rows of a chunk
+SIZES = [1, 2, 3, *range(CHUNK - 1, CHUNK + 3), 64, 129, 300, 1000]
+LONG = [2112, 2113, 9000, 40_000]  # a block and more, clusters, and three passes
+GROWING = ("uniform constant", "advection", "piecewise", "changed row")
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def solve(cupy, system, axis=-1, out=None, **options):
+    """Return the solution of systems of shape (systems, rows), and its info."""
+    options.setdefault("on_singular", "ignore")
+    arrays = [cupy.asarray(np.ascontiguousarray(np.moveaxis(a, -1, axis))) for a in system]
+    if out == "rhs":
+        out = arrays[3]
+    x, info = pysolvers.solve_tridiagonal(*arrays, axis=axis, out=out, return_info=True, **options)
+    return np.moveaxis(x.get(), axis, -1), info
+
+
+def bars(system):
+    """Return what the backward errors may be, and which systems have an ordinary answer."""
+    eps = oracle.eps(system[3].dtype)
+    with np.errstate(all="ignore"):
+        lapack = oracle.gtsv_batch(*system)
+        ordinary = np.max(np.abs(lapack), axis=-1) <= np.finfo(system[3].dtype).max / 2**8
+    return np.maximum(10 * oracle.backward_errors(*system, lapack)[0], 20 * eps), ordinary
+
+
+def check(system, x, *, periodic=False, text=""):
+    if periodic:
+        bar, judged = (
+            50 * oracle.eps(x.dtype),
+            np.array(
+                [
+                    oracle.condition(*(a[k] for a in system[:3]), periodic=True) < 1e5
+                    for k in range(len(x))
+                ]
+            ),
+        )
+    else:
+        bar, judged = bars(system)
+    errors = oracle.backward_errors(*system, x, periodic=periodic)[0]
+    bad = np.flatnonzero(judged & ~(errors <= bar))
+    assert not len(bad), f"{text}: seed {SEED}, systems {bad[:5]}, errors {errors[bad[:5]]}"
+
+
+@pytest.mark.parametrize("family", growth_families.FAMILIES)
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("pivot", [True, None])
+def test_backward_error_is_that_of_lapack(cupy, dtype, family, pivot):
+    for rows in SIZES:
+        system = growth_families.draw(family, dtype, rows, 40, [SEED, rows])
+        for axis in (-1, 0):
+            x, _ = solve(cupy, system, axis, pivot=pivot)
+            check(system, x, text=f"{rows} rows, axis {axis}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows", range(3 * CHUNK, 4 * CHUNK))
+def test_every_remainder_of_a_chunk(cupy, dtype, rows):
+    for family in ("uniform constant", "changed row"):
+        system = growth_families.draw(family, dtype, rows, 50, [SEED, 1])
+        check(system, solve(cupy, system, pivot=True)[0], text=family)
+
+
+@pytest.mark.parametrize("rows", LONG)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_systems(cupy, dtype, rows):
+    for family in GROWING:
+        system = growth_families.draw(family, dtype, rows, 9, [SEED, 2])
+        for axis in (-1, 0):
+            x, _ = solve(cupy, system, axis, pivot=True)
+            check(system, x, text=f"{family}, axis {axis}")
+            in_place, _ = solve(cupy, system, axis, pivot=True, out="rhs")
+            np.testing.assert_array_equal(in_place, x)
+
+
+@pytest.mark.parametrize("rows", [5, 33, 64, 500, 1000, 3000])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("pivot", [True, None])
+def test_in_place_and_the_number_of_second_solves(cupy, dtype, rows, pivot):
+    parts = [
+        growth_families.draw(family, dtype, rows, 30, [SEED, 3])
+        for family in ("uniform constant", "uniform")
+    ]
+    system = [np.concatenate(part) for part in zip(*parts, strict=True)]
+    for axis in (-1, 0):
+        x, info = solve(cupy, system, axis, pivot=pivot)
+        again, _ = solve(cupy, system, axis, pivot=pivot, out="rhs")
+        np.testing.assert_array_equal(again, x)
+        assert info.repeated <= info.pivoted <= 60
+        if rows >= 64 and np.dtype(dtype).kind == "c":
+            assert info.repeated > 0
+
+
+@pytest.mark.parametrize("rows", [33, 64, 1000, 3000])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_dominant_and_oscillating_systems_are_solved_once(cupy, rng, dtype, rows):
+    system = [np.asarray(a, dtype) for a in oracle.dominant(rng, (200, rows), dtype)]
+    assert solve(cupy, system, pivot=True)[1].repeated == 0
+    assert solve(cupy, system)[1].repeated == 0
+    side, wave = np.full((200, rows), -1.0, dtype), np.full((200, rows), 1.7, dtype)
+    x, info = solve(cupy, [side, wave, side, system[3]], pivot=True)
+    assert info.repeated == 0
+    check([side, wave, side, system[3]], x)
+
+
+@pytest.mark.parametrize("way", ["shared", "scalar", "row"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_shared_matrices(cupy, dtype, way):
+    for k in range(40):
+        rows = (64, 100, 513, 1500)[k % 4]
+        lower, diag, upper, _ = (
+            a[0] for a in growth_families.draw("uniform constant", dtype, rows, 1, [SEED, 4, k])
+        )
+        rhs = oracle.uniform(np.random.default_rng([SEED, k]), (20, rows), np.dtype(dtype))
+        device = cupy.asarray(rhs)
+        system = [np.broadcast_to(a, rhs.shape).copy() for a in (lower, diag, upper, rhs)]
+        if way == "shared":
+            matrix = [cupy.asarray(a) for a in (lower, diag, upper)]
+        elif way == "scalar":
+            matrix = [a[0].item() for a in (lower, diag, upper)]
+        else:
+            matrix = [
+                cupy.broadcast_to(cupy.asarray(a[:1]), rhs.shape) for a in (lower, diag, upper)
+            ]
+        for pivot in (True, None):
+            x = pysolvers.solve_tridiagonal(*matrix, device, pivot=pivot, on_singular="ignore")
+            check(system, x.get(), text=f"matrix {k}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("own", [True, False])
+def test_factors(cupy, dtype, trans, own):
+    for k, rows in enumerate((64, 100, 129, 500, 1000) * 3):
+        system = growth_families.draw("uniform constant", dtype, rows, 20, [SEED, 5, k])
+        lower, diag, upper, rhs = system
+        if not own:
+            lower, diag, upper = (
+                np.broadcast_to(a[:1], a.shape).copy() for a in (lower, diag, upper)
+            )
+        chosen = slice(None) if own else 0
+        factor = pysolvers.factor_tridiagonal(
+            *(cupy.asarray(a[chosen]) for a in (lower, diag, upper)), on_singular="ignore"
+        )
+        x = factor.solve(cupy.asarray(rhs), trans=trans).get()
+        if trans != "N":
+            lower, upper = np.roll(upper, 1, -1), np.roll(lower, -1, -1)
+        if trans == "H":
+            lower, diag, upper = (a.conj() for a in (lower, diag, upper))
+        check([lower, diag, upper, rhs], x, text=f"{rows} rows, draw {k}")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("family", growth_families.CONSTANT)
+@pytest.mark.parametrize("pivot", [True, None])
+def test_periodic(cupy, dtype, family, pivot):
+    for rows in (1, 2, 3, 4, 5, 33, 34, 64, 129, 256, 512, 1000, 2500, 4096):
+        system = growth_families.draw(family, dtype, rows, 12, [SEED, 6])
+        for axis in (-1, 0):
+            x, _ = solve(cupy, system, axis, periodic=True, pivot=pivot)
+            check(system, x, periodic=True, text=f"{rows} rows, axis {axis}")
+            in_place, _ = solve(cupy, system, axis, periodic=True, pivot=pivot, out="rhs")
+            np.testing.assert_array_equal(in_place, x)
+
+
+@pytest.mark.parametrize(
+    ("rows", "speed", "viscosity"),
+    [(128, -1.5, 0.1), (256, -1.5, 0.3), (256, -3, 0.1), (512, -1.5, 0.05)],
+)
+def test_periodic_advection_is_the_answer_of_the_fourier_transform(cupy, rows, speed, viscosity):
+    rhs = np.random.default_rng(SEED).uniform(-1, 1, (5, rows))
+    lower, diag, upper = -(viscosity + speed), 1 + 2 * viscosity, -(viscosity - speed)
+    angle = 2j * np.pi * np.arange(rows) / rows
+    symbol = lower * np.exp(-angle) + diag + upper * np.exp(angle)
+    expected = np.fft.ifft(np.fft.fft(rhs) / symbol).real
+
+    x = pysolvers.solve_tridiagonal(lower, diag, upper, cupy.asarray(rhs), periodic=True).get()
+
+    np.testing.assert_allclose(x, expected, rtol=0, atol=1e-13)
+
+
+def test_singular_systems_are_reported_by_the_row_of_lapack(cupy):
+    system = growth_families.draw("uniform constant", "float64", 200, 30, [SEED, 7])
+    lower, diag, upper, _ = system
+    lower[7, 51], diag[7, 50], lower[7, 50], upper[7, 49] = 0, 0, 0, 0
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        solve(cupy, system, pivot=True, on_singular="raise")
+    assert caught.value.systems.tolist() == [[7]]
+    assert caught.value.rows.tolist() == [50]
+
+
+@pytest.mark.parametrize("pivot", [True, None])
+def test_in_a_graph(cupy, pivot):
+    system = growth_families.draw("uniform constant", "complex128", 500, 60, [SEED, 8])
+    arrays = [cupy.asarray(a) for a in system]
+    out = cupy.zeros_like(arrays[3])
+    options = {"pivot": pivot, "on_singular": "ignore", "out": out}
+    expected, info = solve(cupy, system, pivot=pivot)
+    assert info.repeated > 0
+    pysolvers.solve_tridiagonal(*arrays, **options)  # whatever is done once
+    cupy.cuda.get_current_stream().synchronize()
+    stream = cupy.cuda.Stream(non_blocking=True)
+
+    with stream:
+        stream.begin_capture()
+        pysolvers.solve_tridiagonal(*arrays, **options)
+        graph = stream.end_capture()
+        for _ in range(3):
+            out[...] = 0
+            graph.launch(stream)
+        stream.synchronize()
+
+    np.testing.assert_array_equal(out.get(), expected)

@@ -1,0 +1,31 @@
+"""Random calls for a bounded time: everything that a call can be, against oracles.
+
+PYSOLVERS_RANDOM_SECONDS is the time for each backend, 20 by default. PYSOLVERS_RANDOM_SEED chooses
+other calls, and PYSOLVERS_RANDOM_CASE makes the one of that number, which a failure prints.
+"""
+
+import os
+import time
+
+import random_calls
+
+SECONDS = float(os.environ.get("PYSOLVERS_RANDOM_SECONDS", "20"))
+SEED = int(os.environ.get("PYSOLVERS_RANDOM_SEED", "20240607"))
+CASE = os.environ.get("PYSOLVERS_RANDOM_CASE")
+
+
+def test_random_calls(backend, record_property, capsys):
+    if CASE is not None:
+        random_calls.run(backend, SEED, int(CASE))
+        return
+    end = time.monotonic() + SECONDS
+    cases = 0
+    while time.monotonic() < end:
+        random_calls.run(backend, SEED, cases)
+        cases += 1
+
+    record_property("cases", cases)
+    record_property("seed", SEED)
+    with capsys.disabled():
+        print(f"\n{cases} random calls on {backend} in {SECONDS:g} s, seed {SEED}")
+    assert cases > 0
