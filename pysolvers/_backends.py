@@ -17,7 +17,7 @@ __all__ = ["names", "parse_device", "require", "unavailable_reason"]
 _MODULES = {"cpu": "pysolvers._core", "cuda": "pysolvers._cuda"}
 
 # PS_ABI_VERSION of the contract that this package calls.
-_ABI = 3
+_ABI = 4
 
 
 def names() -> tuple[str, ...]:

@@ -133,3 +133,128 @@ def test_singular_ring_is_told(solve, rows):
         solve(-1.0, 2.0, -1.0, np.ones((2, rows)), periodic=True, pivot=True)
 
     np.testing.assert_array_equal(caught.value.systems, [[0], [1]])
+
+
+def advection(rng, systems, rows, dtype):
+    """Return central differences of u_t + c u_x = nu u_xx, one implicit step: c of either sign."""
+    speed, nu = rng.uniform(-200, 200, (systems, 1)), rng.uniform(0, 10, (systems, 1))
+    rows_of = (-(nu + speed), 1 + 2 * nu, -(nu - speed))
+    return [np.broadcast_to(a, (systems, rows)).astype(dtype) for a in rows_of]
+
+
+def constant(rng, systems, rows, dtype):
+    """Return matrices with the same entries in every row."""
+    return [np.repeat(oracle.uniform(rng, (systems, 1), dtype), rows, axis=1) for _ in range(3)]
+
+
+def piecewise(rng, systems, rows, dtype):
+    """Return matrices with the same entries in every row of each third."""
+    third = np.arange(rows) * 3 // rows
+    return [oracle.uniform(rng, (systems, 3), dtype)[:, third] for _ in range(3)]
+
+
+def transpose(matrix, trans):
+    """Return lower, diag and upper of A, A^T or A^H of periodic systems."""
+    lower, diag, upper = matrix
+    if trans != "N":
+        lower, upper = np.roll(upper, 1, axis=-1), np.roll(lower, -1, axis=-1)
+    return [np.conj(a) if trans == "H" else a for a in (lower, diag, upper)]
+
+
+def normwise_error(matrix, rhs, x):
+    """Return max |A x - b| / max (|A| |x| + |b|) of every system, in eps of x."""
+    lower, diag, upper = (np.asarray(a, np.clongdouble) for a in matrix)
+    x_long = np.asarray(x, np.clongdouble)
+    products = [lower * np.roll(x_long, 1, axis=-1), diag * x_long]
+    products.append(upper * np.roll(x_long, -1, axis=-1))
+    residual = np.abs(sum(products) - rhs).max(axis=-1)
+    scale = (sum(map(np.abs, products)) + np.abs(rhs)).max(axis=-1)
+    return residual / scale / oracle.eps(x.dtype)
+
+
+@pytest.mark.parametrize("family", [advection, constant, piecewise])
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 31, 32, 33, 64, 257, 1024])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_entries_do_not_grow(rng, dtype, rows, family):
+    """Elimination in order loses all digits of these systems, whose condition is small."""
+    matrix = family(rng, 19, rows, dtype)
+    rhs = oracle.uniform(rng, (19, rows), dtype)
+
+    for options in ({}, {"pivot": True}):
+        x = pysolvers.solve_tridiagonal(*matrix, rhs, periodic=True, **options)
+        assert normwise_error(matrix, rhs, x).max() <= 50
+    factor = pysolvers.factor_tridiagonal(*matrix, periodic=True)
+    for trans in "NTH":
+        x = factor.solve(rhs, trans=trans)
+        assert normwise_error(transpose(matrix, trans), rhs, x).max() <= 50
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4, 5, 40, 41])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_shared_matrix_with_exchanges_gives_the_bits_of_single_systems(rng, dtype, rows):
+    matrix = [a[0] for a in piecewise(rng, 1, rows, dtype)]
+    rhs = oracle.uniform(rng, (37, rows), dtype)
+
+    x = pysolvers.solve_tridiagonal(*matrix, rhs, periodic=True, pivot=True)
+
+    assert normwise_error([a[None] for a in matrix], rhs, x).max() <= 50
+    alone = [pysolvers.solve_tridiagonal(*matrix, b, periodic=True, pivot=True) for b in rhs]
+    np.testing.assert_array_equal(x, alone)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_mixed_factor_in_place(rng, dtype, trans, axis):
+    """Some matrices of a tile exchange rows, others do not; the answer replaces the rhs."""
+    matrix = constant(rng, 21, 30, dtype)
+    matrix[1][::3] += 4
+    rhs = oracle.uniform(rng, (21, 30), dtype)
+    laid = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in (*matrix, rhs)]
+    factor = pysolvers.factor_tridiagonal(*laid[:3], axis=axis, periodic=True)
+    x = laid[3]
+
+    factor.solve(x, trans=trans, out=x)
+
+    assert factor.info.pivoted == 14
+    error = normwise_error(transpose(matrix, trans), rhs, np.moveaxis(x, axis, -1))
+    assert error.max() <= 50
+    for k in (0, 1, 20):
+        one = pysolvers.factor_tridiagonal(*(a[k] for a in matrix), periodic=True)
+        np.testing.assert_array_equal(np.moveaxis(x, axis, -1)[k], one.solve(rhs[k], trans=trans))
+
+
+def test_an_advection_step_is_the_one_of_the_fourier_transform(rng):
+    rows, nu = 512, 0.05
+    for speed in (-1.5, 1.5, -150.0):
+        matrix = (-(nu + speed), np.full(rows, 1 + 2 * nu), -(nu - speed))
+        rhs = oracle.uniform(rng, (rows,))
+        angle = 2 * np.pi * np.fft.fftfreq(rows)
+        symbol = 1 + 2 * nu - 2 * nu * np.cos(angle) + 2j * speed * np.sin(angle)
+        exact = np.fft.ifft(np.fft.fft(rhs) / symbol).real
+
+        x = pysolvers.solve_tridiagonal(*matrix, rhs, periodic=True)
+
+        condition = np.abs(symbol).max() / np.abs(symbol).min()
+        assert np.abs(x - exact).max() <= 100 * condition * oracle.eps(float) * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("options", [{"pivot": True}, {}])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_subnormal_matrices_are_solved(rng, dtype, periodic, options):
+    """The reciprocals of the pivots overflow, and all entries are rounded to 16 eps."""
+    small = np.finfo(dtype).tiny / 16
+    matrix = [oracle.uniform(rng, (9, 12), dtype) for _ in range(3)]
+    if not periodic:
+        matrix[0][:, 0] = matrix[2][:, -1] = 0
+    matrix[1][4] *= 4  # one dominant system
+    rhs = oracle.uniform(rng, (9, 12), dtype)
+    parts = [(a.view(small.dtype) * small) for a in (*matrix, rhs)]
+    tiny = [a.view(dtype) for a in parts]
+    scaled = [(a.astype(np.longdouble) / small).astype(small.dtype).view(dtype) for a in parts]
+
+    x, info = pysolvers.solve_tridiagonal(*tiny, periodic=periodic, return_info=True, **options)
+
+    assert len(info.singular) == 0
+    assert normwise_error(scaled[:3], scaled[3], x).max() <= 50 * 16

@@ -93,3 +93,39 @@ def test_a_singular_one_among_others(rng, axis):
     others = [0, 1, 3]
     x = out if axis == 1 else out.T
     np.testing.assert_array_equal(x[others], one_by_one([a[others] for a in operands]))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_entries_do_not_grow(rng, dtype, axis):
+    """Constant coefficients: solutions grow along the rows, and the spans' ends with them."""
+    draws = 6
+    rows = ROWS + 301
+    matrix = [np.repeat(oracle.uniform(rng, (draws, 1), dtype), rows, axis=1) for _ in range(3)]
+    rhs = oracle.uniform(rng, (draws, rows), dtype)
+    laid = [a if axis == 1 else np.ascontiguousarray(a.T) for a in (*matrix, rhs)]
+
+    x, info = solve_tridiagonal(
+        *laid, axis=axis, pivot=True, on_singular="ignore", return_info=True
+    )
+
+    assert (info.pivoted, info.repeated) == (draws, 0)
+    compared = 0
+    for k, mine in enumerate(x if axis == 1 else x.T):
+        system = [a[k] for a in (*matrix, rhs)]
+        lapack = max(normwise_error(*system, form) for form in oracle.gtsv_forms(*system))
+        if lapack < 10:  # the solution did not overflow
+            assert normwise_error(*system, mine) <= 20
+            compared += 1
+    assert compared > 0
+
+
+def normwise_error(lower, diag, upper, rhs, x):
+    """Return max |A x - b| / max (|A| |x| + |b|), in eps of x."""
+    below, above = lower * np.roll(x, 1), upper * np.roll(x, -1)
+    below[0] = above[-1] = 0
+    products = (below, diag * x, above)
+    with np.errstate(all="ignore"):
+        scale = (sum(map(np.abs, products)) + np.abs(rhs)).max()
+        error = np.abs(sum(products) - rhs).max() / scale / oracle.eps(x.dtype)
+    return error if np.isfinite(error) else np.inf
