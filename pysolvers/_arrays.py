@@ -207,7 +207,12 @@ def resolve_shape(
         If the shapes do not broadcast, or (as an AxisError) if `axis` is out of range.
     """
     ndim = max(array.ndim for array in named.values())
-    axis = normalize_axis_index(integer("axis", axis), ndim)
+    axis = integer("axis", axis)
+    if not -ndim <= axis < ndim:
+        raise np.exceptions.AxisError(
+            f"axis must be in {-ndim} .. {ndim - 1} for operands of {ndim} axes, got {axis}"
+        )
+    axis = normalize_axis_index(axis, ndim)
     full = named[leader].shape
     if all(array.shape == full for array in named.values()):
         return Shape(full, axis, (False,) * len(named))
@@ -275,13 +280,31 @@ def check_out(
         raise ValueError("out is read-only")
     if not _is_regular(out):
         raise ValueError("out must be aligned, with strides that are multiples of its item size")
-    repeated = (stride == 0 and n > 1 for stride, n in zip(out.strides, shape, strict=True))
-    if out.size and any(repeated):
-        raise ValueError("out holds an element at more than one index")
+    if out.size and _may_repeat(out):
+        raise ValueError(
+            "out must hold each element at one index, but its axes overlap: it has shape "
+            f"{out.shape} with strides of {out.strides} bytes; pass an array that is not broadcast"
+        )
     for name, array in inputs.items():
         if not (name == "rhs" and _is_same(array, out)) and _overlap(array, out):
             raise ValueError(f"out overlaps {name}; it may be rhs itself and nothing else")
     return out
+
+
+def _may_repeat(array: Array) -> bool:
+    """Whether an element may lie at two indices; never so for views made by slices.
+
+    No element does if each axis steps over all that the axes with smaller steps reach.
+    """
+    axes = sorted(
+        (abs(step), n) for step, n in zip(array.strides, array.shape, strict=True) if n > 1
+    )
+    reach = 0
+    for step, n in axes:
+        if step <= reach:
+            return True
+        reach += step * (n - 1)
+    return False
 
 
 def _is_same(a: Array, b: Array) -> bool:

@@ -9,6 +9,7 @@ import re
 from functools import cache
 from types import ModuleType
 
+from ._environment import check_environment
 from ._errors import BackendError
 
 __all__ = ["names", "parse_device", "require", "unavailable_reason"]
@@ -27,6 +28,8 @@ def names() -> tuple[str, ...]:
 @cache
 def _load(name: str) -> ModuleType | str:
     """Return the module of a backend, or the reason why there is none."""
+    if name == "cpu":
+        check_environment()
     module_name = _MODULES[name]
     try:
         module = importlib.import_module(module_name)

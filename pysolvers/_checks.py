@@ -2,10 +2,19 @@
 
 import operator
 from math import isfinite
+from sys import float_info
 
 import numpy as np
 
-__all__ = ["index", "integer", "require", "require_finite", "require_flag"]
+__all__ = [
+    "index",
+    "integer",
+    "require",
+    "require_callable",
+    "require_finite",
+    "require_flag",
+    "require_number",
+]
 
 
 def require(condition: bool, rule: str, value: object) -> None:
@@ -14,21 +23,34 @@ def require(condition: bool, rule: str, value: object) -> None:
         raise ValueError(f"{rule}, got {value!r}")
 
 
-def require_finite(name: str, value: float) -> None:
-    """Raise TypeError unless `value` is a real number, ValueError unless it is finite."""
-    if isinstance(value, bool | str):
-        raise TypeError(f"{name} must be a number, got {type(value).__name__}")
+def require_number(name: str, value: float) -> None:
+    """Raise TypeError unless `value` is a real number; it may be infinite or NaN."""
     try:
-        finite = isfinite(value)
+        if isinstance(value, bool | np.bool_ | str):
+            raise TypeError
+        isfinite(value)
     except TypeError:
         raise TypeError(f"{name} must be a number, got {type(value).__name__}") from None
-    require(finite, f"{name} must be finite", value)
+    except OverflowError:
+        raise ValueError(f"{name} must be at most {float_info.max:g}, got an integer") from None
+
+
+def require_finite(name: str, value: float) -> None:
+    """Raise TypeError unless `value` is a real number, ValueError unless it is finite."""
+    require_number(name, value)
+    require(isfinite(value), f"{name} must be finite", value)
 
 
 def require_flag(name: str, value: object, choices: str = "a bool") -> None:
     """Raise TypeError unless `value` is True or False: a text that says no is true, too."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be {choices}, got {type(value).__name__}")
+
+
+def require_callable(name: str, value: object) -> None:
+    """Raise TypeError unless `value` is None or can be called."""
+    if value is not None and not callable(value):
+        raise TypeError(f"{name} must be a function or None, got {type(value).__name__}")
 
 
 def integer(name: str, value: object, choices: str = "an int") -> int:

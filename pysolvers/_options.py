@@ -154,11 +154,15 @@ def check_policy(value: str) -> str:
     return value
 
 
-def check_variant(variant: int) -> int:
-    """Return the variant of a method, or raise."""
+def check_variant(variant: int, backend: str) -> int:
+    """Return the variant of a method, or raise; the CPU has one form of each method."""
     number = integer("variant", variant)
     if not 0 <= number <= _MAX_VARIANT:
         raise ValueError(f"variant must be in 0 .. {_MAX_VARIANT}, got {number}")
+    if backend == "cpu" and number:
+        raise ValueError(
+            f"variant must be 0 on the CPU, which has one form of each method, got {number}"
+        )
     return number
 
 

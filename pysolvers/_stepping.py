@@ -5,7 +5,9 @@ from collections.abc import Callable
 from math import ceil
 from typing import Any, Generic, Self, TypeVar
 
-from ._checks import index, require_finite
+from ._checks import index, require_callable, require_finite
+from ._counter import Counter
+from ._errors import ConvergenceError
 from ._progress import IterationBar
 
 __all__ = ["Stepper"]
@@ -16,17 +18,19 @@ Result = TypeVar("Result")
 class Stepper(ABC, Generic[Result]):
     """A solution that goes on in time by steps of one length."""
 
-    _steps = 0
+    def __init__(self) -> None:
+        self._count = Counter()
+        self._examined = 0  # the steps after which the solution was last found to be in bounds
 
     @property
     def time(self) -> float:
         """Time of the solution."""
-        return self._steps * self._dt
+        return self.steps * self._dt
 
     @property
     def steps(self) -> int:
         """Steps made since time 0."""
-        return self._steps
+        return self._count.value
 
     def step(self, count: int = 1) -> Self:
         """Make steps; any split into calls gives the same bits.
@@ -50,9 +54,11 @@ class Stepper(ABC, Generic[Result]):
             If data that change with time are not finite at a later time. The solver keeps
             the state before.
         """
-        end = self._steps + index("count", count, 0)
-        while self._steps < end:
-            self._advance(end)
+        end = self.steps + index("count", count, 0)
+        while self.steps < end:
+            if self._examined != self.steps:  # an interrupt took what the last call reported
+                self._examine(self._is_in_bounds())
+            self._examine(self._advance(end))
         return self
 
     def run(
@@ -88,16 +94,17 @@ class Stepper(ABC, Generic[Result]):
             As in `step`.
         """
         require_finite("until", until)
+        require_callable("callback", callback)
         interval = index("interval", interval, 1)
         end = ceil(until / self._dt * (1 - 1e-12) - 1e-9)
         with IterationBar(progress, type(self).__name__, "time") as bar:
-            while self._steps < end:
-                made = self._steps
+            while self.steps < end:
+                made = self.steps
                 stop = made - made % interval + interval
                 near = stop if callback is not None else made + self._most_steps
                 self.step(min(near, end) - made)
-                bar.update(self._steps - made, self.time)
-                if callback is not None and self._steps == stop and callback(self):
+                bar.update(self.steps - made, self.time)
+                if callback is not None and self.steps == stop and callback(self):
                     return self.result("callback")
         return self.result("reached")
 
@@ -116,5 +123,22 @@ class Stepper(ABC, Generic[Result]):
         """Steps that one call of the backend can make."""
 
     @abstractmethod
-    def _advance(self, end: int) -> None:
-        """Make the steps of one call of the backend, up to step `end`."""
+    def _advance(self, end: int) -> bool:
+        """Make the steps of one call of the backend, up to step `end`.
+
+        Return whether the solution is in bounds: finite, or as the solver defines it.
+        """
+
+    @abstractmethod
+    def _is_in_bounds(self) -> bool:
+        """Return whether the solution now is in bounds."""
+
+    @abstractmethod
+    def _out_of_bounds(self) -> ConvergenceError:
+        """Return the error of a solution that is not in bounds."""
+
+    def _examine(self, is_in_bounds: bool) -> None:
+        """Take note that the solution was examined, and raise if it is not in bounds."""
+        self._examined = self.steps
+        if not is_in_bounds:
+            raise self._out_of_bounds()

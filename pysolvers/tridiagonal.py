@@ -143,7 +143,8 @@ def solve_tridiagonal(
         ``PYSOLVERS_NUM_THREADS``, or all cores. The result does not depend on it.
     variant : int, default: 0
         Which form of the method, where the backend has more than one: for ``'pcr'`` on
-        a device, 1 to 4 are the mappings C1 to C4 of [5]_. 0 leaves the choice to it.
+        a device, 1 to 4 are the mappings C1 to C4 of [5]_. 0 leaves the choice to it, and is the
+        only one on the CPU.
     return_info : bool, default: False
         Whether to return what was done beside the result.
 
@@ -230,7 +231,7 @@ def solve_tridiagonal(
         pivot_code(pivot, backend.PIVOTS, method),
         check_policy(on_singular),
         check_threads(threads),
-        check_variant(variant),
+        check_variant(variant, place.name),
     )
 
     require_flag("periodic", periodic)

@@ -3,6 +3,7 @@
 import functools
 import os
 import signal
+import tempfile
 import threading
 
 import availability
@@ -10,6 +11,20 @@ import numpy as np
 import pytest
 
 import pysolvers
+
+try:
+    import hypothesis
+except ImportError:  # a machine that is lent for its GPU may lack it; its tests are skipped there
+    pass
+else:
+    # The same draws in every run, and nothing kept from one run to the next: a run fails because
+    # of the code alone. The slow tests draw anew in each run; see test_hypothesis.py.
+    hypothesis.settings.register_profile(
+        "pysolvers", database=None, derandomize=True, deadline=None, print_blob=True
+    )
+    hypothesis.settings.load_profile("pysolvers")
+    CACHE = tempfile.TemporaryDirectory(prefix="hypothesis-")  # instead of .hypothesis in the clone
+    hypothesis.configuration.set_hypothesis_home_dir(CACHE.name)
 
 
 def pytest_addoption(parser):

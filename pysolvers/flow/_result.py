@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._files import read_npz, write_npz
+from .._files import is_rising, read_npz, write_npz
+from .._header import count, mapping, number, positive, text
 from .._shown import Shown
 from . import _fields
 
@@ -275,10 +276,26 @@ class CavityResult(Shown):
         Raises
         ------
         ValueError
-            If the file holds something else.
+            If the file holds something else, is damaged or was edited; the message names the
+            file and what is wrong.
         """
-        facts, arrays = read_npz(path, _KIND)
+        saved = read_npz(path, _KIND)
+        facts = saved.header(_FACTS)
+        members: dict[str, Any] = dict.fromkeys(("psi", "omega"), ((None, None), np.float64))
+        for name in CavityHistory.__slots__:
+            members[f"history_{name}"] = (None,), np.int64 if name == "iteration" else np.float64
+        arrays = saved.arrays(members)
         history = {k: arrays[f"history_{k}"] for k in CavityHistory.__slots__}
+        n = len(arrays["psi"])
+        shapes = {arrays["psi"].shape, arrays["omega"].shape}
+        rule = f"psi and omega must have one square shape of at least 5 nodes a side, got {shapes}"
+        saved.require(shapes == {(n, n)} and n >= 5, "member 'psi'", rule)
+        saved.require(
+            is_rising(history["iteration"], facts["iterations"])
+            and len({column.size for column in history.values()}) == 1,
+            "member 'history_iteration'",
+            "it must hold rising integers up to the number of iterations, one for each residual",
+        )
         return cls(
             psi=arrays["psi"], omega=arrays["omega"], history=CavityHistory(**history), **facts
         )
@@ -299,17 +316,18 @@ class CavityResult(Shown):
         return "Lid-driven cavity", facts
 
 
-_FACTS = (
-    "reynolds",
-    "lid_velocity",
-    "wall",
-    "method",
-    "line_method",
-    "iterations",
-    "residual",
-    "stop_reason",
-    "seconds",
-    "backend",
-    "kernel",
-    "threads",
-)
+# What the header of a file holds, and the checks of it.
+_FACTS = {
+    "reynolds": positive,
+    "lid_velocity": number(),
+    "wall": text(),
+    "method": text(),
+    "line_method": text(),
+    "iterations": count(),
+    "residual": number(finite=False),
+    "stop_reason": text(),
+    "seconds": mapping(number()),
+    "backend": text(),
+    "kernel": text(),
+    "threads": count(),
+}

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from math import inf, nan
 from time import perf_counter
 from typing import Any
@@ -10,14 +10,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import index, require, require_callable, require_finite
+from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
-from .._files import read_npz, write_npz
+from .._files import write_npz
 from .._progress import IterationBar
 from .._state import read_only
 from . import _fields
 from ._control import INTERVAL, StepControl
 from ._poisson import solve_poisson
 from ._result import CavityHistory, CavityResult
+from ._saved import read_state
 from ._settings import CavitySettings
 from ._state import CavityFields
 
@@ -146,7 +149,8 @@ class LidDrivenCavity:
             threads=threads,
         )
         self._fields = CavityFields(settings.n, settings.device)
-        self._iterations = 0
+        self._count = Counter()
+        self._measured = 0  # iterations after which the residuals were measured
         self._residuals = self._best_residuals = (inf, inf)
         fixed = 1.0 if method == "line-jacobi" else step
         self._control = StepControl.start(re, 1.0 / (settings.n - 1), fixed)
@@ -180,7 +184,7 @@ class LidDrivenCavity:
     @property
     def iterations(self) -> int:
         """Iterations from rest to this state."""
-        return self._iterations
+        return self._count.value
 
     @property
     def residual(self) -> float:
@@ -218,10 +222,8 @@ class LidDrivenCavity:
             If the iteration diverges and no smaller step saves it. The state is then the
             best one so far.
         """
-        if count < 0:
-            raise ValueError(f"count must be at least 0, got {count!r}")
-        end = self._iterations + count
-        while self._iterations < end:
+        end = self.iterations + index("count", count, 0)
+        while self.iterations < end or self._is_undecided:
             self._advance(end)
         return self
 
@@ -254,22 +256,22 @@ class LidDrivenCavity:
 
         Raises
         ------
-        ValueError
-            If `tol` is not positive or `max_iterations` is less than 1.
+        TypeError, ValueError
+            If `tol` is not a positive number, `max_iterations` no integer of at least 1 or
+            `callback` no function.
         ConvergenceError
             If the tolerance was not reached, or the iteration diverged. Its ``result``
             holds the state so far, which is finite, and the history.
         """
-        if not tol > 0:
-            raise ValueError(f"tol must be positive, got {tol!r}")
-        if max_iterations < 1:
-            raise ValueError(f"max_iterations must be at least 1, got {max_iterations!r}")
-        end = self._iterations + max_iterations
+        require_finite("tol", tol)
+        require(tol > 0, "tol must be positive", tol)
+        require_callable("callback", callback)
+        end = self.iterations + index("max_iterations", max_iterations, 1)
         with IterationBar(progress, "cavity") as bar:
-            while self.residual > tol and self._iterations < end:
-                made = self._iterations
+            while self._is_undecided or (self.residual > tol and self.iterations < end):
+                made = self.iterations
                 self._advance(end)
-                bar.update(self._iterations - made, self.residual)
+                bar.update(self.iterations - made, self.residual)
                 if callback is not None and callback(self):
                     return self.result("callback")
         if self.residual > tol:
@@ -304,7 +306,7 @@ class LidDrivenCavity:
             wall=s.wall,
             method=s.method,
             line_method=str(self._lines["method"]),
-            iterations=self._iterations,
+            iterations=self.iterations,
             residual=self.residual,
             stop_reason=stop_reason,
             history=self._history_arrays(),
@@ -325,7 +327,8 @@ class LidDrivenCavity:
         facts = {
             "settings": self._settings.facts(),
             "control": asdict(self._control),
-            "iterations": self._iterations,
+            "iterations": self.iterations,
+            "measured": self._measured,
             "residuals": self._residuals,
             "best_residuals": self._best_residuals,
             "seconds": self._seconds,
@@ -354,43 +357,61 @@ class LidDrivenCavity:
         Raises
         ------
         ValueError
-            If the file holds something else.
+            If the file holds something else, is damaged or was edited; the message names the
+            file and what is wrong.
         """
-        facts, arrays = read_npz(path, _KIND)
+        facts, arrays, history = read_state(path, _KIND)
         cavity = cls(**facts["settings"])
-        names = ("psi", "omega", "best_psi", "best_omega")
-        cavity._fields.set(**{name: arrays[name] for name in names})
+        cavity._fields.set(**arrays)
         cavity._control = StepControl(**facts["control"])
-        cavity._iterations = facts["iterations"]
-        cavity._residuals = tuple(facts["residuals"])
-        cavity._best_residuals = tuple(facts["best_residuals"])
-        cavity._history = [
-            (int(iteration), psi, omega, step)
-            for iteration, psi, omega, step in arrays["history"].tolist()
-        ]
+        cavity._count, cavity._measured = Counter(facts["iterations"]), facts["measured"]
+        cavity._residuals, cavity._best_residuals = facts["residuals"], facts["best_residuals"]
+        cavity._history = [(int(row[0]), row[1], row[2], row[3]) for row in history.tolist()]
         cavity._seconds = facts["seconds"]
         cavity._lines = facts["lines"]
         return cavity
 
+    @property
+    def _is_undecided(self) -> bool:
+        """Whether the decision on the step is due that belongs to this iteration."""
+        decided = self._history[-1][0] if self._history else 0
+        return self.iterations % INTERVAL == 0 and self.iterations > decided
+
     def _advance(self, end: int) -> None:
-        """Go to the next decision on the step, or to iteration `end` if that is nearer."""
-        decision = self._iterations - self._iterations % INTERVAL + INTERVAL
-        made = min(decision, end) - self._iterations
-        self._make(made)
-        if self._iterations == decision:
-            self._history.append((self._iterations, *self._residuals, self.step))
+        """Go to the next decision on the step, or to iteration `end` if that is nearer.
+
+        An interrupt can come between the iterations and the decision, or within the decision.
+        The next call makes the decision then.
+        """
+        made = self.iterations
+        if not self._is_undecided:
+            self._make(min(made - made % INTERVAL + INTERVAL, end) - made)
+        if self._is_undecided:
             self._decide()
 
     def _decide(self) -> None:
+        """Decide on the step and the state; an interrupted decision can be repeated."""
+        if self._measured != self.iterations:
+            self._call(1, "residual", counts=False)
         # NaN is a residual, too, and max() may drop it.
         residual = float(np.max(self._residuals))
-        verdict = self._control.judge(residual)
+        control, row = replace(self._control), (self.iterations, *self._residuals, self.step)
+        verdict = control.judge(residual)
+        now, best = self._residuals, self._best_residuals
         if verdict == "best":
             self._fields.keep()
-            self._best_residuals = self._residuals
+            best = now
         elif verdict in ("step back", "give up"):
             self._fields.go_back()
-            self._residuals = self._best_residuals
+            now = best
+        known = len(self._history)
+        # One statement without a call, within which no signal handler runs.
+        self._control, self._residuals, self._best_residuals, self._history[known:] = (
+            control,
+            now,
+            best,
+            [row],
+        )
         if verdict == "give up":
             diverged = self.result("diverged")
             raise ConvergenceError(
@@ -405,12 +426,12 @@ class LidDrivenCavity:
             return
         psi, omega = self._fields.operands()
         for k in range(count):
-            kept, made = (psi.copy(), omega.copy()), self._iterations
+            kept, made = (psi.copy(), omega.copy()), self.iterations
             try:
                 self._make_with_exact_psi(("residual",) if k == count - 1 else ())
             except BaseException:  # an interrupt, too, leaves whole iterations only
                 psi[:], omega[:] = kept
-                self._iterations = made
+                self._count = Counter(made)
                 raise
 
     def _make_with_exact_psi(self, last: tuple[str, ...]) -> None:
@@ -429,33 +450,31 @@ class LidDrivenCavity:
         """Let the backend make these stages of `count` iterations."""
         s = self._settings
         backend = s.backend
-        made = np.zeros(1, np.int64)
-        try:
-            status, report = backend.cavity_iterate(
-                backend.SCHEMES[s.method],
-                backend.WALLS[s.wall],
-                backend.DIRECTIONS[s.direction],
-                sum(1 << backend.STAGES[name] for name in stages),
-                s.speed / s.re,
-                s.lid_velocity,
-                self._control.step / s.speed,
-                s.psi_sweeps,
-                self._iterations,
-                *self._fields.operands(),
-                count,
-                backend.METHODS[s.line_method],
-                s.line_threads,
-                made,
-                *self._fields.arguments,
-            )
-        finally:
-            self._iterations += int(made[0]) if counts else 0
+        first = self.iterations
+        status, report = backend.cavity_iterate(
+            backend.SCHEMES[s.method],
+            backend.WALLS[s.wall],
+            backend.DIRECTIONS[s.direction],
+            sum(1 << backend.STAGES[name] for name in stages),
+            s.speed / s.re,
+            s.lid_velocity,
+            self._control.step / s.speed,
+            s.psi_sweeps,
+            first,
+            *self._fields.operands(),
+            count,
+            backend.METHODS[s.line_method],
+            s.line_threads,
+            self._count.begin() if counts else np.zeros(1, np.int64),
+            *self._fields.arguments,
+        )
         raise_for_status(status, backend.STATUS, "LidDrivenCavity")
         for name, seconds in report["seconds"].items():
             self._seconds[name] += seconds
         if "residual" in stages:
             speed = s.speed
-            self._residuals = (report["psi_residual"] / speed, report["omega_residual"] / speed**2)
+            found = report["psi_residual"] / speed, report["omega_residual"] / speed**2
+            self._residuals, self._measured = found, self.iterations
         if "omega" in stages:
             self._lines = {k: report["lines"][k] for k in ("method", "threads", "kernel")}
 

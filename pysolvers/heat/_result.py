@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._extras import extra_module
 from .._files import read_npz, write_npz
+from .._header import count, mapping, number, positive, sequence, text
 from .._shown import Shown
 
 if TYPE_CHECKING:
@@ -145,10 +146,14 @@ class HeatResult(Shown):
         Raises
         ------
         ValueError
-            If the file holds something else.
+            If the file holds something else, is damaged or was edited; the message names the
+            file and what is wrong.
         """
-        facts, arrays = read_npz(path, _KIND)
-        facts["spacing"] = tuple(facts["spacing"])
+        saved = read_npz(path, _KIND)
+        facts = saved.header(_FACTS)
+        axes = len(facts["spacing"])
+        saved.require(axes in (2, 3), "header", f"spacing must have 2 or 3 entries, got {axes}")
+        arrays = saved.arrays({"u": ((None,) * axes, (np.float32, np.float64))})
         return cls(u=arrays["u"], **facts)
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
@@ -162,15 +167,16 @@ class HeatResult(Shown):
         return "Heat conduction", facts
 
 
-_FACTS = (
-    "spacing",
-    "time",
-    "dt",
-    "steps",
-    "scheme",
-    "stop_reason",
-    "seconds",
-    "backend",
-    "kernel",
-    "threads",
-)
+# What the header of a file holds, and the checks of it.
+_FACTS = {
+    "spacing": sequence(positive),
+    "time": number(),
+    "dt": positive,
+    "steps": count(),
+    "scheme": text(),
+    "stop_reason": text(),
+    "seconds": mapping(number()),
+    "backend": text(),
+    "kernel": text(),
+    "threads": count(),
+}

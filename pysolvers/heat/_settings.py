@@ -1,6 +1,5 @@
 """Checked parameters of a heat solver."""
 
-import operator
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -8,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _backends
-from .._checks import index, require, require_finite
+from .._checks import index, integer, require, require_finite, require_flag
 from .._options import check_choice, check_threads
 
 __all__ = ["AXES", "HeatSettings"]
@@ -51,9 +50,11 @@ class HeatSettings:
         check_choice("memory", self.memory, backend.HEAT_MEMORY)
         check_choice("mapping", self.mapping, _MAPPINGS)
         check_threads(self.threads)
+        require_flag("timed", self.timed)
         if self.block is not None:
-            require(self.block in _BLOCKS, f"block must be one of {_BLOCKS}", self.block)
-            object.__setattr__(self, "block", operator.index(self.block))
+            block = integer("block", self.block, "an int or None")
+            require(block in _BLOCKS, f"block must be one of {_BLOCKS}", self.block)
+            object.__setattr__(self, "block", block)
         kind = np.dtype(self.dtype)
         if kind not in (np.float32, np.float64):
             raise TypeError(f"dtype must be float32 or float64, got {kind}")

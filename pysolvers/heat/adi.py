@@ -1,6 +1,7 @@
 """Heat conduction by alternating directions."""
 
 import os
+import reprlib
 from collections.abc import Sequence
 from math import isfinite
 from typing import Any
@@ -10,9 +11,22 @@ from numpy.typing import NDArray
 
 from .._boundary import Dirichlet
 from .._checks import require
+from .._counter import Counter
 from .._data import NodeData, dependence
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
+from .._header import (
+    anything,
+    count,
+    flag,
+    mapping,
+    number,
+    optional,
+    positive,
+    record,
+    sequence,
+    text,
+)
 from .._state import read_only
 from .._stepping import Stepper
 from ._result import HeatResult
@@ -23,6 +37,27 @@ from ._state import HeatState
 __all__ = ["HeatADI"]
 
 _KIND = "pysolvers HeatADI state"
+
+_HEADER = {
+    "settings": record(
+        {
+            "shape": sequence(count(2)),
+            "spacing": sequence(positive),
+            "dt": positive,
+            "scheme": text(),
+            "dtype": text(),
+            "kernels": text(),
+            "mapping": text(),
+            "memory": text(),
+            "block": optional(count()),
+            "timed": flag,
+        }
+    ),
+    "problem": record({"diffusivity": anything, "boundary": anything, "source": flag}),
+    "steps": count(),
+    "seconds": mapping(number()),
+    "run_by": record({"kernel": text(), "threads": count()}),
+}
 
 
 class HeatADI(Stepper[HeatResult]):
@@ -150,6 +185,7 @@ class HeatADI(Stepper[HeatResult]):
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
+        super().__init__()
         self._settings = settings = HeatSettings(
             shape=shape,
             spacing=spacing,
@@ -176,7 +212,6 @@ class HeatADI(Stepper[HeatResult]):
         self._state = HeatState(settings, grid, self._sides, self._source)
         start = NodeData("initial", initial, *places).at(0.0)
         self._state.start(np.broadcast_to(start, settings.shape))
-        self._is_fresh = True
         self._seconds = dict.fromkeys(settings.backend.HEAT_STAGES, 0.0)
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
 
@@ -216,7 +251,7 @@ class HeatADI(Stepper[HeatResult]):
             spacing=s.spacing,
             time=self.time,
             dt=self._grid.dt,
-            steps=self._steps,
+            steps=self.steps,
             scheme=str(s.scheme),
             stop_reason=stop_reason,
             seconds=dict(self._seconds),
@@ -237,8 +272,7 @@ class HeatADI(Stepper[HeatResult]):
         facts = {
             "settings": self._settings.facts(),
             "problem": self._problem(),
-            "steps": self._steps,
-            "is_fresh": self._is_fresh,
+            "steps": self.steps,
             "seconds": self._seconds,
             "run_by": self._run_by,
         }
@@ -280,9 +314,21 @@ class HeatADI(Stepper[HeatResult]):
         Raises
         ------
         ValueError
-            If the file holds something else, or the state of another problem.
+            If the file holds something else, is damaged or was edited, or holds the state of
+            another problem; the message names the file and what is wrong.
         """
-        facts, arrays = read_npz(path, _KIND)
+        saved = read_npz(path, _KIND)
+        facts = saved.header(_HEADER)
+        with saved.naming("header"):
+            settings = HeatSettings(**facts["settings"], device=device, threads=threads)
+        field = settings.shape, np.dtype(settings.dtype)
+        arrays = saved.arrays({"t": field, "w": field})
+        stages = settings.backend.HEAT_STAGES
+        saved.require(
+            facts["seconds"].keys() == dict.fromkeys(stages).keys(),
+            "header",
+            f"seconds must have the keys {', '.join(stages)}",
+        )
         solver = cls(
             **facts["settings"],
             diffusivity=diffusivity,
@@ -292,13 +338,15 @@ class HeatADI(Stepper[HeatResult]):
             threads=threads,
         )
         for name, value in solver._problem().items():
-            require(
-                facts["problem"][name] == value,
-                f"{name} must be the same as when the state was saved, {facts['problem'][name]!r}",
-                value,
+            before = facts["problem"][name]
+            saved.require(
+                before == value,
+                "header",
+                f"{name} must be the same as when the state was saved, {reprlib.repr(before)}, "
+                f"got {reprlib.repr(value)}",
             )
         solver._state.set_fields(arrays)
-        solver._steps, solver._is_fresh = facts["steps"], facts["is_fresh"]
+        solver._count = Counter(facts["steps"])
         solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
         return solver
 
@@ -337,31 +385,30 @@ class HeatADI(Stepper[HeatResult]):
         require(self._grid.k is None, "'wei2013' needs a diffusivity that is a number", "an array")
         require(self._source is None, "'wei2013' takes no source", "one")
 
-    def _advance(self, end: int) -> None:
-        s, state = self._settings, self._state
-        count = min(end - self._steps, state.most_steps)
-        state.prepare(self._steps, count)
-        made = np.zeros(1, np.int64)
-        try:
-            status, report = s.backend.heat_step(
-                s.codes,
-                (int(self._is_fresh), int(s.timed)),
-                *state.arguments(count),
-                s.call_threads,
-                made,
-                *state.place,
-            )
-        finally:
-            self._steps += int(made[0])
-            self._is_fresh = self._is_fresh and not made[0]
+    def _advance(self, end: int) -> bool:
+        s, state, first = self._settings, self._state, self.steps
+        count = min(end - first, state.most_steps)
+        state.prepare(first, count)
+        status, report = s.backend.heat_step(
+            s.codes,
+            (int(first == 0), int(s.timed)),
+            *state.arguments(count),
+            s.call_threads,
+            self._count.begin(),
+            *state.place,
+        )
         raise_for_status(status, s.backend.STATUS, "HeatADI")
         self._run_by = {"kernel": report["kernel"], "threads": report["threads"]}
         for stage, seconds in report["seconds"].items():
             self._seconds[stage] += seconds
-        if not isfinite(state.largest):
-            raise ConvergenceError(
-                f"{self!r} is not finite after step {self.steps}", self.result("diverged")
-            )
+        return isfinite(state.largest)
+
+    def _is_in_bounds(self) -> bool:
+        return bool(np.isfinite(self._state.t).all())
+
+    def _out_of_bounds(self) -> ConvergenceError:
+        text = f"{self!r} is not finite after step {self.steps}"
+        return ConvergenceError(text, self.result("diverged"))
 
 
 def _conductivity(

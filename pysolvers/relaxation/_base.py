@@ -2,30 +2,40 @@
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from .. import _backends
-from .._checks import index, require, require_finite
+from .._checks import index, require, require_callable, require_finite
+from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
-from .._files import read_npz, write_npz
+from .._files import SavedFile, is_rising, read_npz, write_npz
+from .._header import Check, count, number, record, text
 from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._state import make_state
 from ._colours import ColourGrid
 from ._result import RelaxationHistory, RelaxationResult
 
-__all__ = ["Relaxation", "Stop", "checked_dtype", "checked_relaxation"]
+__all__ = ["Relaxation", "Stop", "checked_dtype", "checked_relaxation", "field_arrays"]
 
 _CHECKS = 1024  # checks of the stop test in one call of the backend
 _EXPLOSION = 1e10  # growth of what is measured that means divergence
 
 Stop = tuple[int, int, int, float, NDArray[np.float64]]
+
+_HEADER = {
+    "iterations": count(),
+    "criterion": text(),
+    "norm": text(),
+    "seconds": record({"set-up": number(), "iterations": number()}),
+    "report": record({"kernel": text(), "threads": count()}),
+}
 
 
 class Relaxation(ABC):
@@ -48,6 +58,7 @@ class Relaxation(ABC):
     _NAME: str  # of the class, for messages
     _KIND: str  # of its files
     _NORM: str  # by default
+    _SETTINGS: ClassVar[Mapping[str, Check]]  # checks of the settings in the header of its files
 
     def __init__(
         self,
@@ -65,7 +76,7 @@ class Relaxation(ABC):
             **fields,
         }
         self._state = make_state(layout, device, self._NAME)
-        self._iterations = 0
+        self._count = Counter()
         self._criterion, self._norm = "residual", self._NORM
         self._measures: list[tuple[int, float]] = []
         self._seconds = {"set-up": 0.0, "iterations": 0.0}
@@ -85,8 +96,10 @@ class Relaxation(ABC):
 
     @classmethod
     @abstractmethod
-    def _again(cls, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make an object from its facts and arrays."""
+    def _again(
+        cls, facts: dict[str, Any], saved: SavedFile
+    ) -> tuple[Self, dict[str, NDArray[Any]]]:
+        """Make an object from its facts and arrays; return all arrays of the file, too."""
 
     @property
     def _backend(self) -> Any:
@@ -100,7 +113,7 @@ class Relaxation(ABC):
     @property
     def iterations(self) -> int:
         """Iterations from the start to this state."""
-        return self._iterations
+        return self._count.value
 
     @property
     def residual(self) -> float:
@@ -195,16 +208,17 @@ class Relaxation(ABC):
         """
         require_finite("tol", tol)
         require(tol >= 0, "tol must not be negative", tol)
+        require_callable("callback", callback)
         most = index("max_iterations", max_iterations, 1)
         every = index("check_every", check_every, 1)
         self._measure_by(criterion, norm)
-        end, known = self._iterations + most, len(self._measures)
+        end, known = self.iterations + most, len(self._measures)
         chunk = every if callback is not None else every * _CHECKS
         with IterationBar(progress, self._NAME) as bar:
-            while self._iterations < end:
-                before = self._iterations
+            while self.iterations < end:
+                before = self.iterations
                 outcome = self._advance(min(chunk, end - before), every, tol)
-                bar.update(self._iterations - before, self.residual)
+                bar.update(self.iterations - before, self.residual)
                 if outcome == "tolerance":
                     return self.result("converged")
                 first = next((m for _, m in self._measures[known : known + 1] if m), inf)
@@ -233,7 +247,7 @@ class Relaxation(ABC):
         table = np.array(self._measures, float).reshape(-1, 2)
         return RelaxationResult(
             **self._describe(),
-            iterations=self._iterations,
+            iterations=self.iterations,
             residual=self.residual,
             criterion=self._criterion,
             norm=self._norm,
@@ -256,7 +270,7 @@ class Relaxation(ABC):
         """
         facts, arrays = self._facts()
         state = {
-            "iterations": self._iterations,
+            "iterations": self.iterations,
             "criterion": self._criterion,
             "norm": self._norm,
             "seconds": self._seconds,
@@ -283,14 +297,23 @@ class Relaxation(ABC):
         Raises
         ------
         ValueError
-            If the file holds something else.
+            If the file holds something else, is damaged or was edited; the message names the
+            file and what is wrong.
         """
-        facts, arrays = read_npz(path, cls._KIND)
-        state, measures = arrays.pop("state"), arrays.pop("measures")
-        self = cls._again(facts["settings"], {**arrays, "state": state})
-        self._state.set("u", self._grid.pack(state, self._dtype))
-        self._iterations = facts["iterations"]
-        self._criterion, self._norm = facts["criterion"], facts["norm"]
+        saved = read_npz(path, cls._KIND)
+        facts = saved.header({"settings": record(cls._SETTINGS), **_HEADER})
+        self, arrays = cls._again(facts["settings"], saved)
+        with saved.naming("header"):
+            self._measure_by(facts["criterion"], facts["norm"])
+        measures = arrays["measures"]
+        made = measures[:, 0]
+        saved.require(
+            is_rising(made, facts["iterations"]),
+            "member 'measures'",
+            "the first column must hold rising integers up to the number of iterations",
+        )
+        self._state.set("u", self._grid.pack(arrays["state"], self._dtype))
+        self._count = Counter(facts["iterations"])
         self._measures = [(int(n), measure) for n, measure in measures.tolist()]
         self._seconds, self._report = facts["seconds"], facts["report"]
         return self
@@ -309,18 +332,20 @@ class Relaxation(ABC):
         codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
         scale = self._scale(self._criterion, self._norm)
         stop = (*codes, every, tolerance / scale, self._state.operand("history"))
-        made = np.zeros(1, np.int64)
-        start, before = perf_counter(), self._iterations
+        start, before, known = perf_counter(), self.iterations, len(self._measures)
         try:
-            status, report = self._call(count, stop, made)
+            status, report = self._call(count, stop, self._count.begin())
         finally:
-            self._iterations += int(made[0])
+            # An interrupt takes the report, but not the measures.
+            made = self.iterations - before
+            measured = made // every + (made == count and made % every != 0)
+            values = self._state.get("history")[:measured].tolist()
+            numbers = [min(before + n * every, before + made) for n in range(1, measured + 1)]
+            found = [(n, value * scale) for n, value in zip(numbers, values, strict=True)]
+            self._measures[known:] = found
             self._seconds["iterations"] += perf_counter() - start
         raise_for_status(status, self._backend.STATUS, self._NAME)
         self._report = {name: report[name] for name in ("kernel", "threads")}
-        values = self._state.get("history")[: report["measures"]]
-        for n, measure in enumerate(values.tolist(), 1):
-            self._measures.append((min(before + n * every, self._iterations), measure * scale))
         return str(report["end"])
 
     def _diverged(self) -> ConvergenceError:
@@ -343,3 +368,51 @@ def checked_relaxation(name: str, value: Any, names: tuple[str, ...]) -> None:
         return
     require_finite(name, value)
     require(0 < value < 2, f"{name} must lie between 0 and 2", value)
+
+
+def field_arrays(
+    saved: SavedFile,
+    shape: tuple[int, int],
+    dtype: str,
+    inside: Sequence[str],
+    framed: Sequence[str],
+    **others: tuple[int, ...],
+) -> dict[str, NDArray[Any]]:
+    """Return the arrays of a file after checks of their shapes, dtypes and values.
+
+    Parameters
+    ----------
+    saved : SavedFile
+        The file.
+    shape : tuple of int
+        (ny, nx), the nodes or cells inside the frame.
+    dtype : str
+        Of the solution.
+    inside : sequence of str
+        Members that broadcast to `shape`.
+    framed : sequence of str
+        Members with the shape of the nodes and the frame.
+    **others : tuple of int
+        Shapes of further members.
+    """
+    with saved.naming("header"):
+        real = checked_dtype(dtype)
+    ny, nx = shape
+    frame = ny + 2, nx + 2
+    arrays = saved.arrays(
+        {
+            **dict.fromkeys(inside, ((None, None), np.float64)),
+            **dict.fromkeys(framed, (frame, np.float64)),
+            **{name: (others[name], np.float64) for name in others},
+            "state": (frame, real),
+            "measures": ((None, 2), np.float64),
+        }
+    )
+    for name in inside:
+        fits = all(size in (1, n) for size, n in zip(arrays[name].shape, shape, strict=True))
+        rule = f"it must broadcast to {shape}, got shape {arrays[name].shape}"
+        saved.require(fits, f"member {name!r}", rule)
+    for name in (*inside, *framed, *others):
+        finite = bool(np.isfinite(arrays[name]).all())
+        saved.require(finite, f"member {name!r}", "it must be finite")
+    return arrays

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import read_npz, write_npz
+from .._files import is_rising, read_npz, write_npz
+from .._header import count, number, record, text
 from .._shown import Shown
 
 if TYPE_CHECKING:
@@ -151,9 +152,30 @@ class RelaxationResult(Shown):
         Raises
         ------
         ValueError
-            If the file holds something else.
+            If the file holds something else, is damaged or was edited; the message names the
+            file and what is wrong.
         """
-        facts, arrays = read_npz(path, _KIND)
+        saved = read_npz(path, _KIND)
+        facts = saved.header(_FACTS)
+        line = (None,), np.float64
+        arrays = saved.arrays(
+            {
+                "u": ((None, None), (np.float32, np.float64)),
+                "x": line,
+                "y": line,
+                "iteration": ((None,), np.int64),
+                "measure": line,
+            }
+        )
+        nodes = arrays["y"].size, arrays["x"].size
+        rule = f"y and x need the shape {nodes}, got {arrays['u'].shape}"
+        saved.require(arrays["u"].shape == nodes, "member 'u'", rule)
+        is_history = is_rising(arrays["iteration"], facts["iterations"])
+        saved.require(
+            is_history and arrays["iteration"].shape == arrays["measure"].shape,
+            "member 'iteration'",
+            "it must hold rising integers up to the number of iterations, one for each measure",
+        )
         history = RelaxationHistory(arrays["iteration"], arrays["measure"])
         return cls(u=arrays["u"], x=arrays["x"], y=arrays["y"], history=history, **facts)
 
@@ -170,18 +192,19 @@ class RelaxationResult(Shown):
         return self.title, facts
 
 
-_FACTS = (
-    "title",
-    "relaxation",
-    "method",
-    "iterations",
-    "residual",
-    "criterion",
-    "norm",
-    "stop_reason",
-    "seconds",
-    "unknowns",
-    "backend",
-    "kernel",
-    "threads",
-)
+# What the header of a file holds, and the checks of it.
+_FACTS = {
+    "title": text(),
+    "relaxation": text(),
+    "method": text(),
+    "iterations": count(),
+    "residual": number(finite=False),
+    "criterion": text(),
+    "norm": text(),
+    "stop_reason": text(),
+    "seconds": record({"set-up": number(), "iterations": number()}),
+    "unknowns": count(1),
+    "backend": text(),
+    "kernel": text(),
+    "threads": count(),
+}

@@ -4,15 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import cos, pi, sqrt
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._boundary import Boundary, Dirichlet, Neumann, Robin
 from .._checks import require, require_finite
+from .._files import SavedFile
+from .._header import Check, count, optional, positive, sequence, text
 from .._options import check_choice
-from ._base import Relaxation, Stop, checked_dtype, checked_relaxation
+from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult
 from .problem import checked_extent, checked_shape, checked_values
@@ -119,6 +121,16 @@ class RedBlackSOR(Relaxation):
     _NAME = "RedBlackSOR"
     _KIND = "pysolvers red-black SOR state"
     _NORM = "l2"
+    _SETTINGS: ClassVar[Mapping[str, Check]] = {
+        "shape": sequence(count(1), 2),
+        "extent": sequence(positive, 2),
+        "conductivity": positive,
+        "omega": positive,
+        "variant": text(),
+        "dtype": text(),
+        "device": optional(text()),
+        "threads": optional(count(1)),
+    }
 
     def __init__(
         self,
@@ -289,13 +301,26 @@ class RedBlackSOR(Relaxation):
         return facts, {**arrays, "source": self._source, "exchanges": exchanges}
 
     @classmethod
-    def _again(cls, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        exchanges = arrays["exchanges"].tolist()
+    def _again(
+        cls, facts: dict[str, Any], saved: SavedFile
+    ) -> tuple[Self, dict[str, NDArray[Any]]]:
+        ny, nx = facts["shape"]
+        sides: Any = dict(zip(_SIDES, ((ny,), (ny,), (nx,), (nx,)), strict=True))
+        arrays = field_arrays(
+            saved, (ny, nx), facts["dtype"], ("source",), (), exchanges=(4,), **sides
+        )
+        exchanges = arrays["exchanges"]
+        saved.require(
+            bool((exchanges >= 0).all() and exchanges.any()),
+            "member 'exchanges'",
+            "no value may be negative and one must be positive",
+        )
         walls: Any = {
             side: _Wall(exchange, arrays[side])
-            for side, exchange in zip(_SIDES, exchanges, strict=True)
+            for side, exchange in zip(_SIDES, exchanges.tolist(), strict=True)
         }
-        return cls(**facts, boundary=walls, source=arrays["source"])
+        with saved.naming("header"):
+            return cls(**facts, boundary=walls, source=arrays["source"]), arrays
 
 
 def solve_laplace(

@@ -1,13 +1,16 @@
 """LMSOR, LSOR and SOR for steady convection and diffusion."""
 
+from collections.abc import Mapping
 from time import perf_counter
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._checks import require
-from ._base import Relaxation, Stop, checked_dtype, checked_relaxation
+from .._files import SavedFile
+from .._header import Check, count, optional, positive, sequence, text, text_or
+from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega
 from .problem import SteadyConvectionDiffusion
@@ -104,6 +107,15 @@ class LMSOR(Relaxation):
     _NAME = "LMSOR"
     _KIND = "pysolvers LMSOR state"
     _NORM = "max"
+    _SETTINGS: ClassVar[Mapping[str, Check]] = {
+        "shape": sequence(count(1), 2),
+        "extent": sequence(positive, 2),
+        "relaxation": text_or(positive),
+        "kernel": text_or(count(1)),
+        "dtype": text(),
+        "device": optional(text()),
+        "threads": optional(count(1)),
+    }
 
     def __init__(
         self,
@@ -236,13 +248,18 @@ class LMSOR(Relaxation):
         return facts, {"f": problem.f, "g": problem.g, "source": problem.source, "frame": frame}
 
     @classmethod
-    def _again(cls, facts: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
+    def _again(
+        cls, facts: dict[str, Any], saved: SavedFile
+    ) -> tuple[Self, dict[str, NDArray[Any]]]:
+        shape, extent = facts.pop("shape"), facts.pop("extent")
+        arrays = field_arrays(saved, shape, facts["dtype"], ("f", "g", "source"), ("frame",))
         problem = SteadyConvectionDiffusion(
             arrays["f"],
             arrays["g"],
-            shape=facts.pop("shape"),
-            extent=facts.pop("extent"),
+            shape=shape,
+            extent=extent,
             source=arrays["source"],
             boundary=arrays["frame"],
         )
-        return cls(problem, **facts)
+        with saved.naming("header"):
+            return cls(problem, **facts), arrays

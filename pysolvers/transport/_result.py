@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from .._extras import extra_module
 from .._files import read_npz, write_npz
+from .._header import count, mapping, number, positive, sequence, text
 from .._shown import Shown
 
 if TYPE_CHECKING:
@@ -149,10 +150,20 @@ class TransportResult(Shown):
         Raises
         ------
         ValueError
-            If the file holds something else.
+            If the file holds something else, is damaged or was edited; the message names the
+            file and what is wrong.
         """
-        facts, arrays = read_npz(path, _KIND)
-        facts["strips"] = tuple(facts["strips"])
+        saved = read_npz(path, _KIND)
+        facts = saved.header(_FACTS)
+        line = (None,), np.float64
+        field = (None, None), (np.float32, np.float64)
+        arrays = saved.arrays({"u": field, "x": line, "y": line})
+        nodes = arrays["y"].size, arrays["x"].size
+        saved.require(
+            arrays["u"].shape == nodes and min(nodes) > 1,
+            "member 'u'",
+            f"y and x need the shape {nodes}, of at least 2 nodes, got {arrays['u'].shape}",
+        )
         return cls(u=arrays["u"], x=arrays["x"], y=arrays["y"], **facts)
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
@@ -168,20 +179,21 @@ class TransportResult(Shown):
         return "Convection and diffusion", facts
 
 
-_FACTS = (
-    "time",
-    "dt",
-    "steps",
-    "scheme",
-    "upwind",
-    "predictor",
-    "foot",
-    "strips",
-    "courant",
-    "diffusion_number",
-    "stop_reason",
-    "seconds",
-    "backend",
-    "kernel",
-    "threads",
-)
+# What the header of a file holds, and the checks of it.
+_FACTS = {
+    "time": number(),
+    "dt": positive,
+    "steps": count(),
+    "scheme": text(),
+    "upwind": text(),
+    "predictor": text(),
+    "foot": text(),
+    "strips": sequence(count(1), 2),
+    "courant": number(),
+    "diffusion_number": number(),
+    "stop_reason": text(),
+    "seconds": mapping(number()),
+    "backend": text(),
+    "kernel": text(),
+    "threads": count(),
+}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from .. import _backends
-from .._checks import index, require, require_finite
+from .._checks import index, require, require_finite, require_number
 from .._options import check_choice, check_threads
 
 __all__ = ["Settings", "check_pair"]
@@ -38,6 +38,7 @@ class Settings:
         require_finite("dt", self.dt)
         require(self.dt > 0, "dt must be positive", self.dt)
         if self.bound is not None:
+            require_number("bound", self.bound)
             require(self.bound > 0, "bound must be positive", self.bound)
         for name, table in choices(backend).items():
             check_choice(name, getattr(self, name), table)

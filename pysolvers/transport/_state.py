@@ -11,7 +11,7 @@ from .._state import make_state
 from ._settings import Settings
 from .problem import SIDES, GridData
 
-__all__ = ["TransportState"]
+__all__ = ["TransportState", "field_names"]
 
 Array = NDArray[Any]
 
@@ -19,6 +19,11 @@ _MOST_STEPS = 64
 _MOST_STEPS_WITHOUT_TABLES = 1024
 _TABLE_NODES = 2**22  # what a table over nodes and steps may hold
 _FIELDS = ("u", "older", "oldest")
+
+
+def field_names(scheme: str) -> tuple[str, ...]:
+    """Return the names of the fields that the next step depends on."""
+    return _FIELDS if scheme == "mu" else _FIELDS[:1]
 
 
 class TransportState:
@@ -38,7 +43,7 @@ class TransportState:
     def __init__(self, data: GridData, settings: Settings) -> None:
         nx, ny = settings.shape
         self._data, self._nodes = data, (ny + 1, nx + 1)
-        self._names = _FIELDS if settings.scheme == "mu" else _FIELDS[:1]
+        self._names = field_names(settings.scheme)
         self._tables: dict[str, NodeData] = {
             **{f"velocity {axis}": b for axis, b in zip("xy", data.velocity, strict=True)},
             **{f"diffusion {axis}": a for axis, a in zip("xy", data.diffusion, strict=True)},

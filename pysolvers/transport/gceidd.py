@@ -6,20 +6,46 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
+from .._header import count, mapping, number, optional, positive, record, sequence, text
 from .._state import read_only
 from .._stepping import Stepper
 from ._limits import courant, diffusion_number
 from ._result import TransportResult
 from ._settings import Settings
-from ._state import TransportState
+from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
 
 __all__ = ["GCEIDD"]
 
 _KIND = "pysolvers GCEIDD state"
 _GROWTH = 1e12
+
+_HEADER = {
+    "settings": record(
+        {
+            "shape": sequence(count(1), 2),
+            "dt": positive,
+            "scheme": text(),
+            "strips": sequence(count(1), 2),
+            "upwind": text(),
+            "predictor": text(),
+            "foot": text(),
+            "kernels": text(),
+            "strategy": text(),
+            "dtype": text(),
+            "bound": number(finite=False),
+            "device": optional(text()),
+            "threads": optional(count(1)),
+        }
+    ),
+    "extent": sequence(sequence(number(), 2), 2),
+    "steps": count(),
+    "seconds": mapping(number()),
+    "run_by": record({"kernel": text(), "threads": count()}),
+}
 
 
 class GCEIDD(Stepper[TransportResult]):
@@ -130,6 +156,7 @@ class GCEIDD(Stepper[TransportResult]):
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
+        super().__init__()
         self._settings = settings = Settings(
             shape=shape,
             dt=dt,
@@ -197,7 +224,7 @@ class GCEIDD(Stepper[TransportResult]):
             y=self._y.copy(),
             time=self.time,
             dt=float(s.dt),
-            steps=self._steps,
+            steps=self.steps,
             scheme=s.scheme,
             upwind=s.upwind,
             predictor=s.predictor,
@@ -224,7 +251,7 @@ class GCEIDD(Stepper[TransportResult]):
         facts = {
             "settings": self._settings.facts() | {"bound": self._bound},
             "extent": self._data.extent,
-            "steps": self._steps,
+            "steps": self.steps,
             "seconds": self._seconds,
             "run_by": self._run_by,
         }
@@ -249,15 +276,24 @@ class GCEIDD(Stepper[TransportResult]):
         Raises
         ------
         ValueError
-            If the file holds something else, or the problem has another extent.
+            If the file holds something else, is damaged or was edited, or the problem has another
+            extent; the message names the file and what is wrong.
         """
-        facts, arrays = read_npz(path, _KIND)
-        extent = tuple(map(tuple, facts["extent"]))
-        if extent != problem.extent:
-            raise ValueError(f"problem must have the extent {extent}, got {problem.extent}")
+        saved = read_npz(path, _KIND)
+        facts = saved.header(_HEADER)
+        with saved.naming("header"):
+            settings = Settings(**facts["settings"])
+        nx, ny = settings.shape
+        field = (ny + 1, nx + 1), np.dtype(settings.dtype)
+        arrays = saved.arrays(dict.fromkeys(field_names(settings.scheme), field))
+        saved.require(
+            facts["extent"] == problem.extent,
+            "header",
+            f"problem must have the extent {facts['extent']}, got {problem.extent}",
+        )
         solver = cls(problem, **facts["settings"])
         solver._state.set_fields(arrays)
-        solver._steps = facts["steps"]
+        solver._count = Counter(facts["steps"])
         solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
         return solver
 
@@ -274,30 +310,25 @@ class GCEIDD(Stepper[TransportResult]):
         values: list[ArrayLike] = [self._data.initial, *edges]
         return _GROWTH * max(1.0, *(float(np.abs(v).max()) for v in values))
 
-    def _advance(self, end: int) -> None:
-        s, state = self._settings, self._state
-        count = min(end - self._steps, state.most_steps)
-        state.prepare([(self._steps + k + 1) * self._dt for k in range(count)])
-        made = np.zeros(1, np.int64)
-        try:
-            status, report = s.backend.gceidd_step(
-                s.codes,
-                s.strips,
-                self._data.spacing,
-                s.dt,
-                self._bound,
-                *state.operands(count),
-                count,
-                s.threads or 0,
-                made,
-                *state.arguments,
-            )
-        finally:
-            self._steps += int(made[0])
+    def _advance(self, end: int) -> bool:
+        s, state, first = self._settings, self._state, self.steps
+        count = min(end - first, state.most_steps)
+        state.prepare([(first + k + 1) * self._dt for k in range(count)])
+        status, report = s.backend.gceidd_step(
+            s.codes,
+            s.strips,
+            self._data.spacing,
+            s.dt,
+            self._bound,
+            *state.operands(count),
+            count,
+            s.threads or 0,
+            self._count.begin(),
+            *state.arguments,
+        )
         raise_for_status(status, s.backend.STATUS, "GCEIDD")
         self._note(report)
-        if report["grown"]:
-            self._raise_grown()
+        return not report["grown"]
 
     def _note(self, report: dict[str, Any]) -> None:
         self._run_by = {"kernel": report["kernel"], "threads": report["threads"]}
@@ -306,8 +337,11 @@ class GCEIDD(Stepper[TransportResult]):
                 name = f"{axis} {part}"
                 self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
-    def _raise_grown(self) -> None:
-        raise ConvergenceError(
+    def _is_in_bounds(self) -> bool:
+        return bool((np.abs(self._state.u) <= self._bound).all())
+
+    def _out_of_bounds(self) -> ConvergenceError:
+        return ConvergenceError(
             f"{self!r} grew: some abs(u) is not at most {self._bound:g} after step {self.steps}, "
             f"with Courant number {self.courant:.3g} and diffusion number "
             f"{self.diffusion_number:.3g}; see suggest_dt",

@@ -455,6 +455,45 @@ def test_growth_keeps_the_state_of_that_step(bad, backend):
     np.testing.assert_array_equal(error.value.result.u, solver.u)
 
 
+@pytest.mark.parametrize("value", [1e3, -1e3, 1e300])
+@pytest.mark.parametrize("place", ["first", "middle", "last"])
+def test_growth_on_any_line_is_found(place, value, backend):
+    """One node alone leaves the bound, on one of 21 lines along y after the other.
+
+    Lines are swept in groups of 8 on the CPU, the last of which is not full.
+    """
+    nx, ny = 20, 9
+    j = {"first": 1, "middle": ny // 2, "last": ny - 1}[place]
+    problem = ConvectionDiffusion((0, 0), 0, boundary=Neumann(0.0))
+    for i in range(nx + 1):
+        solver = GCEIDD(problem, (nx, ny), 0.1, strips=1, bound=100.0, device=backend, threads=1)
+        field = np.zeros((ny + 1, nx + 1))
+        field[j, i] = value
+        solver._state.set_fields({"u": field})
+
+        with pytest.raises(ConvergenceError, match="not at most 100 after step 1,"):
+            solver.step(2)
+        assert np.abs(solver.u[j, i]) > 100, "the other nodes are within the bound"
+        assert np.count_nonzero(np.abs(solver.u) > 100) == 1
+        solver._state.set_fields({"u": field * (99 / value)})
+        assert solver.step(2).steps == 3
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("line", range(21))
+def test_nan_on_any_line_is_found(line, threads):
+    """The source overflows in the sweep along y, on one line; elimination makes it NaN."""
+    source = np.zeros((10, 21))
+    source[4, line] = np.finfo(np.float64).max
+    problem = ConvectionDiffusion((0, 0), 0, source=source, boundary=Neumann(0.0))
+    solver = GCEIDD(problem, (20, 9), 2.0, bound=np.inf, threads=threads)
+
+    with pytest.raises(ConvergenceError, match="after step 1,"):
+        solver.step()
+    assert np.isnan(solver.u[:, line]).any()
+    assert np.isfinite(np.delete(solver.u, line, axis=1)).all()
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("side", SIDES)
 def test_without_coefficients_nothing_moves(scheme, side, backend):

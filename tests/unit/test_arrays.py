@@ -307,7 +307,7 @@ def out_of(out, **inputs):
         (
             np.lib.stride_tricks.as_strided(np.zeros(1), (4,), (0,)),
             ValueError,
-            "out holds an element at more than one index",
+            "out must hold each element at one index",
         ),
     ],
 )

@@ -1,0 +1,29 @@
+"""Environment variables that the CPU backend reads, checked before it is used."""
+
+import os
+import re
+
+__all__ = ["check_environment"]
+
+_INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+_MAX_THREADS = 1024
+
+
+def check_environment() -> None:
+    """Raise ValueError if a variable has a value that the backend would ignore.
+
+    An empty value is as good as none.
+    """
+    limit = os.environ.get("PYSOLVERS_ISA", "")
+    if limit and limit not in _INSTRUCTION_SETS:
+        raise ValueError(
+            "the environment variable PYSOLVERS_ISA must be one of "
+            f"{', '.join(_INSTRUCTION_SETS)}, got {limit!r}"
+        )
+    threads = os.environ.get("PYSOLVERS_NUM_THREADS", "")
+    is_integer = re.fullmatch(r"[0-9]{1,9}", threads.strip()) is not None
+    if threads and not (is_integer and 1 <= int(threads) <= _MAX_THREADS):
+        raise ValueError(
+            "the environment variable PYSOLVERS_NUM_THREADS must be an integer in "
+            f"1 .. {_MAX_THREADS}, got {threads!r}"
+        )

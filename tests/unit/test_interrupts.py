@@ -1,0 +1,224 @@
+"""An interrupt at any place: the run goes on with the same bits, counts and history.
+
+A handler of signals raises between two statements of Python, or as a call of the backend returns.
+The first is simulated at every line that is executed; the second by calls that raise after they
+have done their work, as signals do that arrive during a call that is shorter than the time
+between two looks at them.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import saved_files
+
+import pysolvers
+from pysolvers import _core
+
+PACKAGE = str(Path(pysolvers.__file__).parent)
+CALLS = ("cavity_iterate", "heat_step", "gceidd_step", "lmsor_iterate", "laplace_iterate")
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_disks(monkeypatch):
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+class Tracer:
+    """Raise KeyboardInterrupt before one of the lines of the package that are executed."""
+
+    def __init__(self, line):
+        self.line, self.lines = line, 0
+
+    def __enter__(self):
+        self._before = sys.gettrace()
+        sys.settrace(self._enter)
+        return self
+
+    def __exit__(self, *_):
+        sys.settrace(self._before)
+
+    def _enter(self, frame, event, _):
+        return self._step if frame.f_code.co_filename.startswith(PACKAGE) else None
+
+    def _step(self, frame, event, _):
+        if event == "line":
+            self.lines += 1
+            if self.lines == self.line:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self._step
+
+
+def iterate_to(solver, end):
+    # A call with 0 does what an interrupt has left to be done.
+    return solver.iterate(max(end - solver.iterations, 0))
+
+
+def step_to(solver, end):
+    return solver.step(max(end - solver.steps, 0))
+
+
+def exploding_cavity():
+    """A run whose next decision takes it back to its best state."""
+    cavity = saved_files.cavity().iterate(40)
+    cavity._fields.operands()[0][1:-1, 1:-1] = np.nan
+    return cavity
+
+
+SOLVERS = {
+    "cavity": (saved_files.cavity, iterate_to, 60),
+    "cavity-back": (exploding_cavity, iterate_to, 80),
+    "cavity-jacobi": (lambda: saved_files.cavity(method="line-jacobi"), iterate_to, 40),
+    "cavity-fast": (lambda: saved_files.cavity(psi="fast"), iterate_to, 21),
+    "heat": (saved_files.heat, step_to, 3),
+    "gceidd": (saved_files.gceidd, step_to, 3),
+    "lmsor": (saved_files.lmsor, iterate_to, 6),
+    "plate": (saved_files.plate, iterate_to, 6),
+}
+
+
+def state(solver, folder):
+    """Return all that the next iterations depend on, and the history."""
+    solver.save(folder / "state")
+    header, arrays = saved_files.content((folder / "state").read_bytes())
+    for name in ("seconds", "lines", "run_by", "report"):  # of the last call
+        header.pop(name, None)
+    return header, arrays
+
+
+def assert_same(solver, expected, folder, *, but=()):
+    header, arrays = state(solver, folder)
+    for name in but:
+        header["members"].pop(name, None)
+        arrays.pop(name, None)
+    assert header == {
+        **expected[0],
+        "members": {k: v for k, v in expected[0]["members"].items() if k not in but},
+    }
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, expected[1][name], err_msg=name)
+
+
+@pytest.mark.parametrize("name", SOLVERS)
+def test_interrupt_between_two_lines_changes_nothing(name, tmp_path):
+    make, go_to, end = SOLVERS[name]
+    go_to(make(), end)  # what is done once only is done
+    solver = make()
+    with Tracer(0) as tracer:
+        go_to(solver, end)
+    expected = state(solver, tmp_path)
+    assert tracer.lines > 20
+    # The measures of a call are of its own, and an interrupt makes two calls of one.
+    but = ("measures",) if name in ("lmsor", "plate") else ()
+
+    for line in range(1, tracer.lines + 1, max(1, tracer.lines // 400)):
+        solver = make()
+        with pytest.raises(KeyboardInterrupt), Tracer(line):
+            go_to(solver, end)
+        assert_same(go_to(solver, end), expected, tmp_path, but=but)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+@pytest.mark.parametrize("name", SOLVERS)
+def test_interrupt_as_a_call_returns_changes_nothing(name, number, tmp_path, monkeypatch):
+    make, go_to, end = SOLVERS[name]
+    ends = [end // 3, 2 * end // 3, end]
+    whole = make()
+    for part in ends:
+        go_to(whole, part)
+    expected, solver = state(whole, tmp_path), make()
+    calls = interrupts = 0
+
+    def interrupted(call):
+        def make_call(*arguments):
+            nonlocal calls
+            answer = call(*arguments)
+            calls += 1
+            if calls == number:
+                raise KeyboardInterrupt
+            return answer
+
+        return make_call
+
+    for call in CALLS:
+        monkeypatch.setattr(_core, call, interrupted(getattr(_core, call)))
+    for part in ends:
+        try:
+            go_to(solver, part)
+        except KeyboardInterrupt:
+            interrupts += 1
+            solver.save(tmp_path / "now")  # also the file of this moment goes on like this
+            go_to(solver, part)
+    assert interrupts == 1
+    assert_same(solver, expected, tmp_path)
+
+
+def test_interrupted_cavity_goes_on_from_its_file(tmp_path, monkeypatch):
+    expected = state(saved_files.cavity().iterate(60), tmp_path)
+    cavity, call = saved_files.cavity(), _core.cavity_iterate
+
+    def interrupted(*arguments):
+        call(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_core, "cavity_iterate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        cavity.iterate(60)
+    monkeypatch.undo()
+    cavity.save(tmp_path / "interrupted")
+    loaded = type(cavity).load(tmp_path / "interrupted")
+
+    assert loaded.iterations == 20
+    assert_same(loaded.iterate(40), expected, tmp_path)
+
+
+def test_interrupted_solve_converges_as_the_whole_one(monkeypatch):
+    expected = saved_files.cavity().solve(1e-6)
+    call, cavity = _core.cavity_iterate, saved_files.cavity()
+
+    def interrupted(*arguments):
+        call(*arguments)
+        raise KeyboardInterrupt
+
+    for iterations in range(20, 120, 20):
+        monkeypatch.setattr(_core, "cavity_iterate", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            cavity.solve(1e-6)
+        monkeypatch.undo()
+        cavity.iterate(0)  # makes the decision that was left
+        assert cavity.iterations == iterations
+    result = cavity.solve(1e-6)
+
+    assert result.iterations == expected.iterations
+    np.testing.assert_array_equal(result.omega, expected.omega)
+    np.testing.assert_array_equal(result.history.omega, expected.history.omega)
+
+
+@pytest.mark.parametrize("name", ["heat", "gceidd"])
+def test_growth_that_an_interrupt_hides_is_found_by_the_next_step(name, monkeypatch):
+    make, call_name = {
+        "heat": (
+            lambda: pysolvers.HeatADI((5, 6), 0.25, 0.01, initial=1e308, source=1e308),
+            "heat_step",
+        ),
+        "gceidd": (lambda: pysolvers.GCEIDD(saved_files.PULSE, 8, 0.01, bound=1e-3), "gceidd_step"),
+    }[name]
+    solver, call = make(), getattr(_core, call_name)
+
+    def interrupted(*arguments):
+        call(*arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_core, call_name, interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        solver.step(1000)
+    monkeypatch.undo()
+    steps = solver.steps
+
+    assert steps >= 1
+    with pytest.raises(pysolvers.ConvergenceError, match=f"after step {steps}"):
+        solver.step()
+    assert solver.steps == steps
