@@ -470,7 +470,7 @@ def _require_device(ordinal: int) -> ModuleType:
 
 
 def _common_device(device: str | None, values: Mapping[str, Any], where: Mapping[str, int]) -> int:
-    """Number of the device that holds all arrays; raise if one is elsewhere."""
+    """Return the number of the device that holds all arrays; raise if one is elsewhere."""
     first, ordinal = next(iter(where.items()))
     error: type[Exception]
     name, asked = parse_device(device)
