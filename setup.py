@@ -125,8 +125,14 @@ def extension(name, files, *folders):
         files,
         depends=[*headers(), "setup.py"],
         include_dirs=["csrc/include", "csrc/python", *folders],
-        define_macros=[("PS_MODULE_NAME", name)],
+        define_macros=[("PS_MODULE_NAME", name), ("PS_ABI_VERSION", abi_version())],
     )
+
+
+def abi_version():
+    """The number of the contract between the package and its extensions."""
+    text = Path(__file__).with_name("pysolvers").joinpath("_backends.py").read_text()
+    return re.search(r"^ABI_VERSION = (\d+)$", text, re.MULTILINE)[1]
 
 
 def find_nvcc():

@@ -214,7 +214,6 @@ make_table()
 {
     ps_backend b = {};
 
-    b.abi = PS_ABI_VERSION;
     b.name = "cuda";
     b.memory = PS_DEVICE;
     b.tridiag_work = tridiag_work;

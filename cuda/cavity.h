@@ -6,6 +6,7 @@
 #define PS_CUDA_CAVITY_H
 
 #include "engine.h"
+#include "ps_cavity.h"
 
 /* The rows of a half-sweep. The first three are those of the ADI scheme; line Jacobi
  * takes PS_SWEEP_PSI with shift 2 for psi. */

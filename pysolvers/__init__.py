@@ -1,7 +1,5 @@
 """Batched tridiagonal solves on a C core, and solvers for implicit steps on structured grids."""
 
-from importlib.metadata import PackageNotFoundError, version
-
 from ._boundary import Dirichlet, Neumann, Robin
 from ._errors import (
     BackendError,
@@ -10,6 +8,8 @@ from ._errors import (
     SingularSystemError,
     SingularSystemWarning,
 )
+from ._version import __version__
+from .flow import LidDrivenCavity
 from .heat import HeatADI
 from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
 from .transport import GCEIDD, ConvectionDiffusion
@@ -23,6 +23,7 @@ __all__ = [
     "ConvergenceError",
     "Dirichlet",
     "HeatADI",
+    "LidDrivenCavity",
     "Neumann",
     "PysolversError",
     "RedBlackSOR",
@@ -37,8 +38,3 @@ __all__ = [
     "solve_laplace",
     "solve_tridiagonal",
 ]
-
-try:
-    __version__ = version("pysolvers")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "0+unknown"

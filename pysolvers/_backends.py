@@ -16,8 +16,9 @@ __all__ = ["names", "parse_device", "require", "unavailable_reason"]
 
 _MODULES = {"cpu": "pysolvers._core", "cuda": "pysolvers._cuda"}
 
-# PS_ABI_VERSION of the contract that this package calls.
-_ABI = 4
+# Number of the contract csrc/include/pysolvers.h. The build compiles it into the extensions, so
+# that an extension built before a change of the contract is refused. Raise it with every change.
+ABI_VERSION = 4
 
 
 def names() -> tuple[str, ...]:
@@ -39,10 +40,10 @@ def _load(name: str) -> ModuleType | str:
         return f"{module_name} was not built"
     except ImportError as error:
         return f"{module_name} cannot be imported: {error}"
-    if module.ABI != _ABI:
+    if module.ABI != ABI_VERSION:
         return (
             f"{module_name} was built for contract {module.ABI}, "
-            f"this package needs {_ABI}: rebuild it"
+            f"this package needs {ABI_VERSION}: rebuild it"
         )
     return module
 

@@ -1,10 +1,10 @@
 """``python -m pysolvers bench gpu``: speed on a GPU as a fraction of what its memory allows.
 
-As `_bench` does it: a case of `words` words an unknown has the floor in which a copy on the device
-moves as many bytes, and its fraction is the median over the runs of floor / time, each with the
-copies before and after it. Times are those of the device's own events; the operands of a run are
-not in the cache, because the copies have passed through it. Batches that fit in the cache are
-solved back to back in a graph besides, and told in seconds.
+As in `bench tridiagonal`, a case of `words` words an unknown has the floor in which a copy on the
+device moves as many bytes, and its fraction is the median over the runs of floor / time, each with
+the copies before and after it. Times are those of the device's own events. The copies pass through
+the cache, so the operands of a run are not in it. Batches that fit in the cache are also solved
+back to back in a graph; their times are in seconds.
 """
 
 import argparse

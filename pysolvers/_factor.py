@@ -13,17 +13,16 @@ from ._errors import raise_for_status
 from ._lines import Plan, batch_strides, contiguous_strides, plan_lines
 from ._options import (
     OnSingular,
-    Singular,
     SolveInfo,
     check_choice,
     check_policy,
     check_threads,
-    find_singular,
     pivot_code,
     shape_flags,
 )
 from ._places import Place, find_place
 from ._shadows import address_of, shadow
+from ._singular import Singular, find_singular
 
 __all__ = ["TridiagonalFactor"]
 

@@ -56,7 +56,7 @@ class Plan:
     copied: tuple[int, ...] = ()
 
     def size(self, axes: Iterable[int]) -> int:
-        """Number of batch indices along some axes."""
+        """Return the number of batch indices along some axes."""
         return prod(self.batch[axis] for axis in axes)
 
     def lines(self, view: Array, rows: int) -> Array:

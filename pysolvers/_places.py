@@ -20,8 +20,8 @@ from ._backends import parse_device, require
 from ._errors import BackendError, raise_for_status
 from ._interop import Library, hold, kind_of, library_of, locate, view
 from ._lines import Plan, contiguous_strides, lines_view, write_lines
-from ._options import Singular
 from ._shadows import address_of, is_shadow, memory_order, packed_strides, shadow
+from ._singular import Singular
 from ._streams import PER_THREAD, Stream, as_stream
 
 __all__ = ["Place", "find_place"]
@@ -471,7 +471,7 @@ def _require_device(ordinal: int) -> ModuleType:
 
 
 def _common_device(device: str | None, values: Mapping[str, Any], where: Mapping[str, int]) -> int:
-    """Number of the device that holds all arrays; raise if one is elsewhere."""
+    """Return the number of the device that holds all arrays; raise if one is elsewhere."""
     first, ordinal = next(iter(where.items()))
     error: type[Exception]
     name, asked = parse_device(device)

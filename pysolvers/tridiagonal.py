@@ -18,11 +18,11 @@ from ._options import (
     check_policy,
     check_threads,
     check_variant,
-    find_singular,
     pivot_code,
     shape_flags,
 )
 from ._places import Place, find_place
+from ._singular import find_singular
 
 __all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
 

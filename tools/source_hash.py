@@ -16,9 +16,7 @@ DEVICE = ("csrc/core", "csrc/include", "csrc/python", "cuda")
 SUFFIXES = {".c", ".h", ".inc", ".cu", ".cuh"}
 
 # A comment, or a text or character literal, in which the marks of a comment mean nothing.
-TOKEN = re.compile(
-    r"""(/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')""", re.DOTALL
-)
+TOKEN = re.compile(r"""(/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])')""", re.DOTALL)
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"[^"\n]*"', re.MULTILINE)
 SPACE = re.compile(r"\s+")
 

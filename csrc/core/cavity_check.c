@@ -1,7 +1,7 @@
 /* cavity_check.c - refusals of a ps_cavity, for all backends. */
 #include <math.h>
 
-#include "pysolvers.h"
+#include "ps_cavity.h"
 
 static int
 positive(double value)

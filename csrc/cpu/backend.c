@@ -13,7 +13,6 @@ describe(void)
 }
 
 static const ps_backend cpu = {
-    .abi = PS_ABI_VERSION,
     .name = "cpu",
     .memory = PS_HOST,
     .tridiag_work = ps_cpu_tridiag_work,

@@ -2,7 +2,7 @@
 #ifndef PS_CPU_CAVITY_H
 #define PS_CPU_CAVITY_H
 
-#include "pysolvers.h"
+#include "ps_cavity.h"
 
 /* Workspace of ps_cavity_iterate. */
 ps_status ps_cavity_work(const ps_cavity *c, const ps_options *options,

@@ -2,7 +2,7 @@
 #ifndef PS_CPU_CAVITY_STENCILS_H
 #define PS_CPU_CAVITY_STENCILS_H
 
-#include "pysolvers.h"
+#include "ps_cavity.h"
 
 /* Local pseudo-time steps of the interior nodes. */
 void ps_cavity_local_steps(const ps_cavity *c, const double *omega, double *step,

@@ -1,5 +1,4 @@
-/* ps_cavity.h - the steady lid-driven cavity: the part of the contract that
- * pysolvers.h includes.
+/* ps_cavity.h - the steady lid-driven cavity: a part of the contract.
  *
  *   psi_xx + psi_yy = -omega
  *   u omega_x + v omega_y = nu (omega_xx + omega_yy),   u = psi_y,  v = -psi_x
@@ -9,6 +8,12 @@
  */
 #ifndef PS_CAVITY_H
 #define PS_CAVITY_H
+
+#include "pysolvers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* Vorticity on a wall of tangential speed U (lid on y = 1, else 0) from one and
  * two nodes inside: Thom -2 psi_1/h^2 - 2 U/h (first order), Woods -3 psi_1/h^2 -
@@ -47,7 +52,7 @@ typedef enum { PS_STAGE_LIST(PS_NAME_) PS_STAGE_COUNT } ps_stage;
 /* Node (i, j) lies at (i h, j h), h = 1/(nodes-1), and at [j*nodes + i] of psi and
  * omega. psi is 0 on the walls; the corners of omega are never read. An iteration
  * makes the stages whose bit (1u << stage) is set. */
-typedef struct {
+struct ps_cavity {
     int64_t nodes; /* along each side, walls included; 5 or more */
     ps_scheme scheme;
     ps_wall wall;
@@ -58,20 +63,24 @@ typedef struct {
     int32_t psi_sweeps; /* ADI: Peaceman-Rachford double sweeps an iteration */
     int64_t iteration;  /* iterations made before this call */
     double *psi, *omega;
-} ps_cavity;
+};
 
 /* What was done. The residuals are the root mean squares over the interior nodes
  * of lap psi + omega and of nu lap omega - u omega_x - v omega_y after the last
  * iteration; NaN without PS_STAGE_RESIDUAL. A device backend waits for its end, and
  * measures the stages of the last iteration: its shares stand for those of all. */
-typedef struct {
+struct ps_cavity_report {
     int64_t iterations; /* fewer than asked for when interrupted */
     double psi_residual, omega_residual;
     double seconds[PS_STAGE_COUNT];
     ps_report lines;
-} ps_cavity_report;
+};
 
 /* Everything that can be told from the struct alone, for all backends. */
 ps_status ps_cavity_check(const ps_cavity *c);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

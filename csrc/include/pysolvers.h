@@ -14,9 +14,8 @@
 extern "C" {
 #endif
 
-/* Raise it with every change of this file: the package refuses an extension
- * that was built against another contract. */
-#define PS_ABI_VERSION 4u
+/* Raise ABI_VERSION in pysolvers/_backends.py with every change of this file: the package
+ * refuses an extension that was built against another contract. */
 
 /* One list, three products: the enum, ps_status_text() and the dict STATUS of
  * the extension. Add at the end; never renumber. */
@@ -196,9 +195,9 @@ typedef struct {
     int64_t info_outer, info_inner;
 } ps_blank;
 
-#include "ps_cavity.h"
-
-/* The other solvers: each has a header of its own, which includes this one. */
+/* The solvers: each has a header of its own, which includes this one. */
+typedef struct ps_cavity ps_cavity;
+typedef struct ps_cavity_report ps_cavity_report;
 typedef struct ps_lmsor ps_lmsor;
 typedef struct ps_lmsor_report ps_lmsor_report;
 typedef struct ps_laplace ps_laplace;
@@ -221,7 +220,6 @@ typedef struct ps_gceidd_report ps_gceidd_report;
  *     lines of the batch are contiguous or side by side, and on whether its matrix is
  *     shared by a few systems or by many, as these have kernels of their own. */
 typedef struct {
-    uint32_t abi; /* PS_ABI_VERSION of the build */
     const char *name;
     ps_memory memory;
 

@@ -25,10 +25,6 @@ PyObject *copy(PyObject *module, PyObject *args);
 /* Create the type Factor: a new reference, or null with an exception. */
 PyObject *factor_type_new(PyObject *module);
 
-/* Set module.name = {text of code 0: 0, text of code 1: 1, ...}; 0, or -1 with an
- * exception. */
-int add_codes(PyObject *module, const char *name, const char *const *texts, int count);
-
 /* The state of the module: what factor_type_new() made. */
 typedef struct {
     PyObject *factor_type;

@@ -1,10 +1,10 @@
 /* cavity.c - cavity_iterate(): parse, iterate without the GIL, report. */
 #include "cavity.h"
 
-#include "binding.h"
 #include "call.h"
+#include "codes.h"
 #include "operand.h"
-#include "pysolvers.h"
+#include "ps_cavity.h"
 
 #define PS_TEXT_(name, text) text,
 static const char *const schemes[] = {PS_SCHEME_LIST(PS_TEXT_)};

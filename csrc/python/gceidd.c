@@ -1,8 +1,8 @@
 /* gceidd.c - gceidd_step(): parse, step without the GIL, report. */
 #include "gceidd.h"
 
-#include "binding.h"
 #include "call.h"
+#include "codes.h"
 #include "operand.h"
 #include "ps_gceidd.h"
 

@@ -1,8 +1,8 @@
 /* heat.c - heat_step(): parse, step without the GIL, report. */
 #include "heat.h"
 
-#include "binding.h"
 #include "call.h"
+#include "codes.h"
 #include "operand.h"
 #include "ps_heat.h"
 

@@ -1,35 +1,20 @@
 /* module.c - the extension: its functions, its constants and its start.
  *
  * The build gives the module's name as PS_MODULE_NAME, so that one source serves
- * every backend. Meaning (dtype rules, axes, exceptions) belongs to Python.
+ * every backend, and the number of the contract as PS_ABI_VERSION. Meaning (dtype rules,
+ * axes, exceptions) belongs to Python.
  */
 #define PS_IMPORT_NUMPY
 #include "numpy_api.h"
 
 #include "binding.h"
 #include "cavity.h"
+#include "codes.h"
 #include "gceidd.h"
 #include "heat.h"
 #include "memory.h"
 #include "pysolvers.h"
 #include "relax.h"
-
-int
-add_codes(PyObject *module, const char *name, const char *const *texts, int count)
-{
-    PyObject *const codes = PyDict_New();
-    int failed = codes == NULL;
-
-    for (int code = 0; code < count && !failed; code++) {
-        PyObject *const value = PyLong_FromLong(code);
-
-        failed = value == NULL || PyDict_SetItemString(codes, texts[code], value) < 0;
-        Py_XDECREF(value);
-    }
-    failed = failed || PyModule_AddObjectRef(module, name, codes) < 0;
-    Py_XDECREF(codes);
-    return failed ? -1 : 0;
-}
 
 /* Set module.STATUS = {code: (name, text), ...}. */
 static int
@@ -77,7 +62,7 @@ add_constants(PyObject *module)
         PyModule_AddIntConstant(module, "SHORT_LOWER", PS_SHORT_LOWER) < 0 ||
         PyModule_AddIntConstant(module, "SHORT_UPPER", PS_SHORT_UPPER) < 0 ||
         PyModule_AddIntConstant(module, "MAX_ROWS", INT32_MAX - 1) < 0 ||
-        PyModule_AddIntConstant(module, "ABI", (long)backend->abi) < 0) {
+        PyModule_AddIntConstant(module, "ABI", PS_ABI_VERSION) < 0) {
         return -1;
     }
     return PyModule_AddStringConstant(module, "NAME", backend->name);

@@ -3,8 +3,8 @@
  */
 #include "relax.h"
 
-#include "binding.h"
 #include "call.h"
+#include "codes.h"
 #include "operand.h"
 #include "ps_laplace.h"
 #include "ps_lmsor.h"

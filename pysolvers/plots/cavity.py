@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..flow._result import CavityResult
 from ._figure import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+    from ..flow._result import CavityResult
 
 __all__ = ["plot_cavity", "plot_profiles", "plot_residuals", "plot_streamlines", "plot_vorticity"]
 
@@ -27,7 +28,7 @@ _VORTICITY = np.array([-5, -4, -3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, 5])
 _MARKERS = "osD^v"
 
 
-def plot_cavity(result: CavityResult, tables: Tables = None) -> "Figure":
+def plot_cavity(result: "CavityResult", tables: Tables = None) -> "Figure":
     """Draw streamlines, vorticity, centre-line profiles and residuals on one figure.
 
     Parameters
@@ -55,7 +56,7 @@ def plot_cavity(result: CavityResult, tables: Tables = None) -> "Figure":
     return figure
 
 
-def plot_streamlines(axes: "Axes", result: CavityResult) -> None:
+def plot_streamlines(axes: "Axes", result: "CavityResult") -> None:
     """Draw contours of psi, the corner eddies in another colour.
 
     Parameters
@@ -78,7 +79,7 @@ def plot_streamlines(axes: "Axes", result: CavityResult) -> None:
     _square(axes, "streamlines")
 
 
-def plot_vorticity(axes: "Axes", result: CavityResult) -> None:
+def plot_vorticity(axes: "Axes", result: "CavityResult") -> None:
     """Draw contours of omega.
 
     Parameters
@@ -102,7 +103,7 @@ def plot_vorticity(axes: "Axes", result: CavityResult) -> None:
     _square(axes, "vorticity (lid speed / side)")
 
 
-def plot_profiles(axes: "Axes", result: CavityResult, tables: Tables = None) -> None:
+def plot_profiles(axes: "Axes", result: "CavityResult", tables: Tables = None) -> None:
     """Draw u on x = 1/2 and v on y = 1/2, with published values as marks.
 
     Parameters
@@ -126,7 +127,7 @@ def plot_profiles(axes: "Axes", result: CavityResult, tables: Tables = None) -> 
     axes.legend(fontsize=8)
 
 
-def plot_residuals(axes: "Axes", result: CavityResult) -> None:
+def plot_residuals(axes: "Axes", result: "CavityResult") -> None:
     """Draw the residuals of both equations and the pseudo-time step over iterations.
 
     Parameters

@@ -2,17 +2,18 @@
 
 from typing import TYPE_CHECKING
 
-from ..heat._result import HeatResult
 from ._figure import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..heat._result import HeatResult
+
 __all__ = ["plot_heat", "plot_isotherms"]
 
 
-def plot_heat(result: HeatResult) -> "Figure":
+def plot_heat(result: "HeatResult") -> "Figure":
     """Draw isotherms on a figure of their own.
 
     Parameters
@@ -31,7 +32,7 @@ def plot_heat(result: HeatResult) -> "Figure":
     return figure
 
 
-def plot_isotherms(axes: "Axes", result: HeatResult) -> None:
+def plot_isotherms(axes: "Axes", result: "HeatResult") -> None:
     """Draw filled contours of the temperature, with a scale.
 
     Parameters

@@ -4,19 +4,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..relaxation._result import RelaxationResult
 from ._figure import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..relaxation._result import RelaxationResult
+
 __all__ = ["plot_measures", "plot_relaxation", "plot_solution"]
 
 _PIXELS = 400  # a side at most: more nodes than that are not seen
 
 
-def plot_relaxation(result: RelaxationResult) -> "Figure":
+def plot_relaxation(result: "RelaxationResult") -> "Figure":
     """Draw solution and history of a relaxation on one figure.
 
     Parameters
@@ -37,7 +38,7 @@ def plot_relaxation(result: RelaxationResult) -> "Figure":
     return figure
 
 
-def plot_solution(axes: "Axes", result: RelaxationResult) -> None:
+def plot_solution(axes: "Axes", result: "RelaxationResult") -> None:
     """Draw the solution as contours.
 
     Parameters
@@ -55,7 +56,7 @@ def plot_solution(axes: "Axes", result: RelaxationResult) -> None:
     axes.set(xlabel="x", ylabel="y", aspect="equal")
 
 
-def plot_measures(axes: "Axes", result: RelaxationResult) -> None:
+def plot_measures(axes: "Axes", result: "RelaxationResult") -> None:
     """Draw what was measured over the iterations.
 
     Parameters

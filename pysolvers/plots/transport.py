@@ -4,17 +4,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..transport._result import TransportResult
 from ._figure import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from ..transport._result import TransportResult
+
 __all__ = ["plot_field", "plot_profiles", "plot_transport"]
 
 
-def plot_transport(result: TransportResult) -> "Figure":
+def plot_transport(result: "TransportResult") -> "Figure":
     """Draw the solution as a map, and its profiles through the highest point.
 
     Parameters
@@ -39,7 +40,7 @@ def plot_transport(result: TransportResult) -> "Figure":
     return figure
 
 
-def plot_field(axes: "Axes", result: TransportResult) -> None:
+def plot_field(axes: "Axes", result: "TransportResult") -> None:
     """Draw u as a map.
 
     Parameters
@@ -54,7 +55,7 @@ def plot_field(axes: "Axes", result: TransportResult) -> None:
     axes.set(xlabel="x", ylabel="y", aspect="equal", title="u")
 
 
-def plot_profiles(axes: "Axes", result: TransportResult) -> None:
+def plot_profiles(axes: "Axes", result: "TransportResult") -> None:
     """Draw u along x and along y through the node where it is largest.
 
     Parameters

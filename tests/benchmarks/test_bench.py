@@ -105,7 +105,8 @@ def test_peers_that_are_not_installed_are_left_out(monkeypatch):
     case = Case(matrix="own", axis="last", dtype="float64", rows=16, systems=100)
     monkeypatch.setitem(sys.modules, "scipy.linalg", None)
 
-    times = _bench.measure_peers(case, _bench.Buffers("float64", case.unknowns), 1)
+    buffers = _bench.Buffers("float64", case.unknowns)
+    times = _bench.measure_peers(case, buffers, 1)
 
     assert list(times) == ["numpy"]
     assert not misses({"fraction": 0.71, "bar": 0.7, "time": 1.0, "peers": {}, "peer_bar": 10.0})

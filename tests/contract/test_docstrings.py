@@ -1,14 +1,11 @@
-"""Public docstrings: complete by the rules of numpydoc, and their examples run."""
+"""Public objects have docstrings, and the examples in these run; `make lint` checks their form."""
 
 import doctest
 import importlib
 import inspect
-import tomllib
-from pathlib import Path
 
 import numpy as np
 import pytest
-from numpydoc.validate import validate
 
 import pysolvers
 import pysolvers.flow
@@ -16,7 +13,6 @@ import pysolvers.heat
 import pysolvers.relaxation
 import pysolvers.transport
 
-ROOT = Path(__file__).parents[2]
 MODULES = (
     pysolvers,
     pysolvers.flow,
@@ -46,7 +42,7 @@ def public_names():
                 names += [
                     f"{module.__name__}.{name}.{member}"
                     for member, content in members
-                    if not inspect.ismemberdescriptor(content)  # the class tells its attributes
+                    if not inspect.ismemberdescriptor(content)  # the class documents its attributes
                 ]
     return names
 
@@ -58,20 +54,6 @@ def object_named(dotted):
     for part in dotted.removeprefix(module.__name__ + ".").split("."):
         value = inspect.getattr_static(value, part)
     return value
-
-
-@pytest.mark.parametrize("name", public_names())
-def test_docstring_is_complete(name):
-    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["numpydoc_validation"]
-    checks = settings["checks"]
-    left_out = set(checks) if "all" in checks else set()
-    text = inspect.getdoc(object_named(name)) or ""
-    if "\nAttributes\n" in text and "\nParameters\n" not in text:
-        left_out.add("PR01")  # made by the package only: no parameters to tell
-
-    errors = [(code, text) for code, text in validate(name)["errors"] if code not in left_out]
-
-    assert not errors
 
 
 @pytest.mark.parametrize("name", [n for n in public_names() if n.count(".") <= 2])
