@@ -86,7 +86,7 @@ def run_random(name: str, seconds: float, parts: Path) -> int:
     env = {**os.environ, "PYSOLVERS_RANDOM_SECONDS": str(seconds)}
     code = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
     found = {"exit_code": code, **counts(report), **properties(report)}
-    write(parts / f"random-{name}.json", {"sources": source_hash(), "name": name, **found})
+    write(parts / f"random-{name}.json", {"sources": device_hash(), "name": name, **found})
     return code
 
 
