@@ -82,7 +82,7 @@ ANY = "int main(void) { return 0; }"
 
 def sources(*folders):
     """All C files of the folders below csrc."""
-    return sorted(chain.from_iterable(glob(f"csrc/{folder}/*.c") for folder in folders))
+    return sorted(chain.from_iterable(glob(f"csrc/{folder}/**/*.c") for folder in folders))
 
 
 def instruction_set(source):
@@ -109,7 +109,7 @@ def extensions():
         raise SystemExit(f"PYSOLVERS_CUDA must be auto, 0 or 1, not {wanted}")
     if wanted == "1" and not find_nvcc():
         raise SystemExit("PYSOLVERS_CUDA=1: no nvcc on PATH, in NVCC, CUDA_HOME or CUDA_PATH")
-    found = [extension("_core", sources("core", "cpu", "cpu/isa", "python"), "csrc/cpu")]
+    found = [extension("_core", sources("core", "cpu", "python"), "csrc/cpu")]
     if wanted == "1" or (wanted == "auto" and find_nvcc() and native_architectures()):
         found.append(extension("_cuda", [*sources("core", "python"), *sorted(glob("cuda/*.cu"))]))
         found[-1].depends += sorted([*glob("cuda/*.h"), *glob("cuda/*.cuh")])
@@ -131,7 +131,7 @@ def extension(name, files, *folders):
 
 def abi_version():
     """The number of the contract between the package and its extensions."""
-    text = Path(__file__).with_name("pysolvers").joinpath("_backends.py").read_text()
+    text = Path(__file__).with_name("pysolvers").joinpath("_runtime", "backends.py").read_text()
     return re.search(r"^ABI_VERSION = (\d+)$", text, re.MULTILINE)[1]
 
 

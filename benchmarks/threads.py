@@ -116,9 +116,9 @@ def maker(name: str, size: int) -> Callable[[int | None], Callable[[], object]]:
 def serve() -> None:
     """Time calls in this process: answer each line of standard input with a line of JSON."""
     import pysolvers
-    from pysolvers import _backends
+    from pysolvers._runtime import backends
 
-    core = _backends.require("cpu")
+    core = backends.require("cpu")
     print(json.dumps([pysolvers.__file__, core.default_threads()]), flush=True)
     calls: dict[Any, Callable[[], object]] = {}
     for line in sys.stdin:
@@ -235,14 +235,14 @@ def main() -> int:
     servers = {"default": Server(ROOT)}
     if args.against:
         servers["other"] = Server(args.against.resolve())
-    from pysolvers import _machine
+    from pysolvers.bench import machine
 
-    load = _machine.load()
+    load = machine.load()
     results = measure_all(servers, args.samples, args.only)
     record = {
         "benchmark": "threads",
-        "machine": _machine.machine(),
-        "versions": _machine.versions("pysolvers", "numpy"),
+        "machine": machine.machine(),
+        "versions": machine.versions("pysolvers", "numpy"),
         "load": load,
         "settings": {"threads": servers["default"].threads, "samples": args.samples},
         "limits": LIMITS,

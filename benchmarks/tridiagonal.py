@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from pysolvers._cli import main
-from pysolvers._machine import cpu_count, cpu_model
+from pysolvers.bench.machine import cpu_count, cpu_model
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

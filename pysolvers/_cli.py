@@ -11,19 +11,17 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import (
-    _backends,
-    _bench,
-    _bench_gpu,
-    _case_cavity,
-    _case_gceidd2022,
-    _case_lmsor2012,
-    _case_pta2020,
-    _case_survey2014,
-    _case_wei2013,
-    _machine,
-)
 from ._errors import PysolversError
+from ._runtime import backends as _backends
+from .bench import gpu as bench_gpu
+from .bench import machine
+from .bench import tridiagonal as bench_tridiagonal
+from .cases import cavity as cavity_case
+from .cases import gceidd2022 as gceidd2022_case
+from .cases import lmsor2012 as lmsor2012_case
+from .cases import pta2020 as pta2020_case
+from .cases import survey2014 as survey2014_case
+from .cases import wei2013 as wei2013_case
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -32,28 +30,28 @@ _Paper = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argpars
 _PAPERS: dict[str, _Paper] = {
     "gceidd2022": (
         "Foadaddini et al. 2022: GCEIDD",
-        _case_gceidd2022.add_gceidd2022_arguments,
-        _case_gceidd2022.run_gceidd2022,
+        gceidd2022_case.add_gceidd2022_arguments,
+        gceidd2022_case.run_gceidd2022,
     ),
     "lmsor2012": (
         "Cotronis et al. 2012: local modified SOR",
-        _case_lmsor2012.add_lmsor2012_arguments,
-        _case_lmsor2012.run_lmsor2012,
+        lmsor2012_case.add_lmsor2012_arguments,
+        lmsor2012_case.run_lmsor2012,
     ),
     "pta2020": (
         "Souri et al. 2020: the cavity by line methods",
-        _case_pta2020.add_pta2020_arguments,
-        _case_pta2020.run_pta2020,
+        pta2020_case.add_pta2020_arguments,
+        pta2020_case.run_pta2020,
     ),
     "survey2014": (
         "Niemeyer and Sung 2014: red-black SOR on a plate",
-        _case_survey2014.add_survey2014_arguments,
-        _case_survey2014.run_survey2014,
+        survey2014_case.add_survey2014_arguments,
+        survey2014_case.run_survey2014,
     ),
     "wei2013": (
         "Wei et al. 2013: ADI by parallel cyclic reduction",
-        _case_wei2013.add_wei2013_arguments,
-        _case_wei2013.run_wei2013,
+        wei2013_case.add_wei2013_arguments,
+        wei2013_case.run_wei2013,
     ),
 }
 
@@ -91,17 +89,17 @@ def build_parser() -> argparse.ArgumentParser:
     run = commands.add_parser("run", help="solve a case and compare it with published results")
     case = run.add_subparsers(metavar="CASE", required=True)
     cavity = case.add_parser("cavity", help="the steady lid-driven cavity")
-    _case_cavity.add_cavity_arguments(cavity)
-    cavity.set_defaults(run=_case_cavity.run_cavity)
+    cavity_case.add_cavity_arguments(cavity)
+    cavity.set_defaults(run=cavity_case.run_cavity)
 
     bench = commands.add_parser("bench", help="measure the speed on this machine")
     name = bench.add_subparsers(metavar="NAME", required=True)
     tridiagonal = name.add_parser("tridiagonal", help="solve_tridiagonal and its peers")
-    _bench.add_tridiagonal_arguments(tridiagonal)
-    tridiagonal.set_defaults(run=_bench.run_tridiagonal)
+    bench_tridiagonal.add_tridiagonal_arguments(tridiagonal)
+    tridiagonal.set_defaults(run=bench_tridiagonal.run_tridiagonal)
     gpu = name.add_parser("gpu", help="solve_tridiagonal on a GPU and its peers")
-    _bench_gpu.add_gpu_arguments(gpu)
-    gpu.set_defaults(run=_bench_gpu.run_gpu)
+    bench_gpu.add_gpu_arguments(gpu)
+    gpu.set_defaults(run=bench_gpu.run_gpu)
 
     reproduce = commands.add_parser("reproduce", help="repeat the experiment of a paper")
     paper = reproduce.add_subparsers(metavar="PAPER", required=True)
@@ -140,10 +138,10 @@ def collect_info() -> dict[str, Any]:
         backends[name] = {"available": not reason, "reason": reason, "description": description}
     available = backends["cpu"]["available"]
     return {
-        "versions": _machine.versions("pysolvers", "numpy", "scipy", "matplotlib", "tqdm"),
+        "versions": machine.versions("pysolvers", "numpy", "scipy", "matplotlib", "tqdm"),
         "backends": backends,
         "threads": _backends.require("cpu").default_threads() if available else None,
-        "machine": _machine.machine(),
+        "machine": machine.machine(),
     }
 
 

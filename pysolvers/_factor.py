@@ -7,10 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import Shape, resolve_shape
 from ._checks import require_flag
 from ._errors import raise_for_status
-from ._lines import Plan, batch_strides, contiguous_strides, plan_lines
 from ._options import (
     OnSingular,
     SolveInfo,
@@ -20,9 +18,11 @@ from ._options import (
     pivot_code,
     shape_flags,
 )
-from ._places import Place, find_place
-from ._shadows import address_of, shadow
-from ._singular import Singular, find_singular
+from ._runtime.arrays import Shape, resolve_shape
+from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
+from ._runtime.places import Place, find_place
+from ._runtime.shadows import address_of, shadow
+from ._runtime.singular import Singular, find_singular
 
 __all__ = ["TridiagonalFactor"]
 

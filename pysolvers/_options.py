@@ -8,8 +8,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from ._arrays import Shape
 from ._checks import integer, require_flag
+from ._runtime.arrays import Shape
 
 __all__ = [
     "OnSingular",

@@ -6,11 +6,9 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._arrays import Shape, resolve_shape
 from ._checks import require_flag
 from ._errors import raise_for_status
 from ._factor import TridiagonalFactor
-from ._lines import Plan, batch_strides, plan_lines
 from ._options import (
     OnSingular,
     SolveInfo,
@@ -21,8 +19,10 @@ from ._options import (
     pivot_code,
     shape_flags,
 )
-from ._places import Place, find_place
-from ._singular import find_singular
+from ._runtime.arrays import Shape, resolve_shape
+from ._runtime.lines import Plan, batch_strides, plan_lines
+from ._runtime.places import Place, find_place
+from ._runtime.singular import find_singular
 
 __all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
 

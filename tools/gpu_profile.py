@@ -24,12 +24,12 @@ from typing import Any
 import numpy as np
 from source_hash import device_hash
 
-from pysolvers._bench_cases import Buffers
-from pysolvers._bench_gpu import solver
-from pysolvers._bench_gpu_cases import UNKNOWNS, GpuCase
-from pysolvers._bench_gpu_device import require_cupy
-from pysolvers._bench_gpu_table import has_bar, misses
-from pysolvers._case_gceidd2022_speed import pulse_solver
+from pysolvers.bench.cases import Buffers
+from pysolvers.bench.gpu import solver
+from pysolvers.bench.gpu_cases import UNKNOWNS, GpuCase
+from pysolvers.bench.gpu_device import require_cupy
+from pysolvers.bench.gpu_table import has_bar, misses
+from pysolvers.cases.gceidd2022_speed import pulse_solver
 from pysolvers.papers.wei2013 import heated_plate
 
 SECTIONS = ("LaunchStats", "Occupancy", "SchedulerStats", "WarpStateStats")

@@ -37,7 +37,7 @@ SANITIZERS = ("memcheck", "racecheck")
 # Random tests beyond those of `make test-gpu`: markers, file.
 RANDOM = {
     "calls": ("gpu", "tests/unit/test_random_calls.py"),
-    "growth": ("gpu and slow", "tests/unit/test_tridiagonal_growth.py"),
+    "growth": ("gpu and slow", "tests/unit/tridiagonal/test_growth.py"),
 }
 # Papers whose experiments are repeated.
 PAPERS = ("pta2020", "lmsor2012", "survey2014", "wei2013", "gceidd2022")

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from pysolvers._bench_gpu_table import bar_text, best_peer, has_bar, method_name, misses
-from pysolvers._case_tables import Column
+from pysolvers.bench.gpu_table import bar_text, best_peer, has_bar, method_name, misses
+from pysolvers.cases.tables import Column
 from pysolvers.papers import SouriTiming, souri_timings
 from pysolvers.papers.pta2020 import RUNS
 

@@ -15,7 +15,7 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pysolvers._bench_gpu_cases import CROSSOVER_ROWS
+from pysolvers.bench.gpu_cases import CROSSOVER_ROWS
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"

@@ -1,10 +1,13 @@
 /* backend.c - the CPU as a backend: its table. */
-#include "cavity.h"
-#include "gceidd.h"
-#include "heat.h"
-#include "kernels.h"
-#include "lmsor.h"
-#include "threads.h"
+#include "flow/cavity.h"
+#include "heat/heat.h"
+#include "lines/factor/factor.h"
+#include "relaxation/lmsor.h"
+#include "runtime/copy.h"
+#include "runtime/isa.h"
+#include "runtime/threads.h"
+#include "transport/gceidd.h"
+#include "tridiag.h"
 
 static const char *
 describe(void)

@@ -1,8 +1,13 @@
 /* tridiag.c - which kernels a batch of systems takes, and with what workspace. */
 #include <string.h>
 
-#include "kernels.h"
-#include "threads.h"
+#include "lines/kernels.h"
+#include "lines/partition/partition.h"
+#include "lines/partition/pivoted_partition.h"
+#include "runtime/isa.h"
+#include "runtime/threads.h"
+#include "runtime/workspace.h"
+#include "tridiag.h"
 
 /* What a call comes down to. */
 typedef struct {
@@ -107,7 +112,7 @@ ps_cpu_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exe
     }
     make_plan(&p, t, options, exec);
     *bytes = p.spans                    ? ps_span_work(t, p.threads)
-             : p.method == PS_PARTITION ? ps_cut_work(t, p.pivot, p.threads)
+             : p.method == PS_PARTITION ? ps_partition_work(t, p.pivot, p.threads)
                                         : (p.store + p.scratch) * (size_t)p.threads;
     return PS_OK;
 }
@@ -215,7 +220,7 @@ ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_ex
         return ps_span_solve(t, exec, p.threads, exec->work);
     }
     if (p.method == PS_PARTITION) {
-        return ps_cut_solve(t, p.pivot, exec, p.threads, &report->pivoted);
+        return ps_partition_solve(t, p.pivot, exec, p.threads, &report->pivoted);
     }
     const ps_tiles tiles = {
         .job = &p.job,

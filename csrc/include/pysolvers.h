@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* Raise ABI_VERSION in pysolvers/_backends.py with every change of this file: the package
+/* Raise ABI_VERSION in pysolvers/_runtime/backends.py with every change of this file: the package
  * refuses an extension that was built against another contract. */
 
 /* One list, three products: the enum, ps_status_text() and the dict STATUS of

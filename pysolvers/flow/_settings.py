@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .. import _backends
 from .._checks import index, require, require_finite
 from .._options import check_choice, check_threads
+from .._runtime import backends
 
 __all__ = ["CavitySettings"]
 
@@ -63,12 +63,12 @@ class CavitySettings:
     @property
     def on_device(self) -> bool:
         """Whether a device iterates, not the host."""
-        return _backends.parse_device(self.device)[0] != "cpu"
+        return backends.parse_device(self.device)[0] != "cpu"
 
     @property
     def backend(self) -> Any:
         """The extension module that iterates."""
-        return _backends.require(_backends.parse_device(self.device)[0])
+        return backends.require(backends.parse_device(self.device)[0])
 
     @property
     def line_threads(self) -> int:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._state import make_state
+from .._runtime.state import make_state
 
 __all__ = ["CavityFields"]
 

@@ -15,7 +15,7 @@ from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
 from .._files import write_npz
 from .._progress import IterationBar
-from .._state import read_only
+from .._runtime.state import read_only
 from . import _fields
 from ._control import INTERVAL, StepControl
 from ._poisson import solve_poisson

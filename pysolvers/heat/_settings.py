@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _backends
 from .._checks import index, integer, require, require_finite, require_flag
 from .._options import check_choice, check_threads
+from .._runtime import backends
 
 __all__ = ["AXES", "HeatSettings"]
 
@@ -88,7 +88,7 @@ class HeatSettings:
     @property
     def backend(self) -> Any:
         """The extension module that steps."""
-        return _backends.require(_backends.parse_device(self.device)[0])
+        return backends.require(backends.parse_device(self.device)[0])
 
     @property
     def codes(self) -> tuple[int, int, int, int, int]:

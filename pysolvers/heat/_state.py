@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data import NodeData
-from .._state import make_state
+from .._runtime.state import make_state
 from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._tables import SideTables

@@ -27,8 +27,8 @@ from .._header import (
     sequence,
     text,
 )
-from .._state import read_only
-from .._stepping import Stepper
+from .._runtime.state import read_only
+from .._runtime.stepping import Stepper
 from ._result import HeatResult
 from ._settings import HeatSettings, per_axis
 from ._sides import Grid, Side, boundary_by_side

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from .. import _backends
 from .._checks import index, require, require_callable, require_finite
 from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
@@ -18,7 +17,8 @@ from .._files import SavedFile, is_rising, read_npz, write_npz
 from .._header import Check, count, number, record, text
 from .._options import check_choice, check_threads
 from .._progress import IterationBar
-from .._state import make_state
+from .._runtime import backends
+from .._runtime.state import make_state
 from ._colours import ColourGrid
 from ._result import RelaxationHistory, RelaxationResult
 
@@ -103,7 +103,7 @@ class Relaxation(ABC):
 
     @property
     def _backend(self) -> Any:
-        return _backends.require(_backends.parse_device(self._device)[0])
+        return backends.require(backends.parse_device(self._device)[0])
 
     def _scale(self, criterion: str, norm: str) -> float:
         """Return what the measures of the backend are multiplied by."""

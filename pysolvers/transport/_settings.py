@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import _backends
 from .._checks import index, require, require_finite, require_number
 from .._options import check_choice, check_threads
+from .._runtime import backends
 
 __all__ = ["Settings", "check_pair"]
 
@@ -62,7 +62,7 @@ class Settings:
     @property
     def backend(self) -> Any:
         """The extension module that steps."""
-        return _backends.require(_backends.parse_device(self.device)[0])
+        return backends.require(backends.parse_device(self.device)[0])
 
     @property
     def codes(self) -> tuple[int, ...]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data import NodeData
-from .._state import make_state
+from .._runtime.state import make_state
 from ._settings import Settings
 from .problem import SIDES, GridData
 

@@ -10,8 +10,8 @@ from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
 from .._header import count, mapping, number, optional, positive, record, sequence, text
-from .._state import read_only
-from .._stepping import Stepper
+from .._runtime.state import read_only
+from .._runtime.stepping import Stepper
 from ._limits import courant, diffusion_number
 from ._result import TransportResult
 from ._settings import Settings

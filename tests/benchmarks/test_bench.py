@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from pysolvers import _bench, _cli
-from pysolvers._bench_cases import AXES, MATRICES, Case
-from pysolvers._bench_table import misses
+from pysolvers import _cli
+from pysolvers.bench import tridiagonal as bench_tridiagonal
+from pysolvers.bench.cases import AXES, MATRICES, Case
+from pysolvers.bench.table import misses
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,8 +106,8 @@ def test_peers_that_are_not_installed_are_left_out(monkeypatch):
     case = Case(matrix="own", axis="last", dtype="float64", rows=16, systems=100)
     monkeypatch.setitem(sys.modules, "scipy.linalg", None)
 
-    buffers = _bench.Buffers("float64", case.unknowns)
-    times = _bench.measure_peers(case, buffers, 1)
+    buffers = bench_tridiagonal.Buffers("float64", case.unknowns)
+    times = bench_tridiagonal.measure_peers(case, buffers, 1)
 
     assert list(times) == ["numpy"]
     assert not misses({"fraction": 0.71, "bar": 0.7, "time": 1.0, "peers": {}, "peer_bar": 10.0})

@@ -13,10 +13,11 @@ from typing import ClassVar
 import availability
 import pytest
 
-from pysolvers import _cli, _machine
-from pysolvers._bench_gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
-from pysolvers._bench_gpu_table import best_peer, misses, slow_against_peer, table
-from pysolvers._case_tables import Column, Table
+from pysolvers import _cli
+from pysolvers.bench import machine
+from pysolvers.bench.gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
+from pysolvers.bench.gpu_table import best_peer, misses, slow_against_peer, table
+from pysolvers.cases.tables import Column, Table
 
 ROOT = Path(__file__).parents[2]
 
@@ -149,7 +150,7 @@ def test_table_marks_what_misses(record):
 
 
 def test_without_a_gpu_the_benchmark_says_why(capsys):
-    if _machine.gpu() is not None:
+    if machine.gpu() is not None:
         pytest.skip("there is a GPU")
 
     assert _cli.main(["bench", "gpu", "--quick"]) == 1
@@ -315,16 +316,16 @@ def test_compiler_and_gpu_are_told_if_they_are_here(monkeypatch, tmp_path):
         tool.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
 
-    assert _machine.nvcc() == "13.0.48"
-    assert _machine.gpu() == {
+    assert machine.nvcc() == "13.0.48"
+    assert machine.gpu() == {
         "name": "NVIDIA H200",
         "driver": "580.159.03",
         "memory": "143771 MiB",
     }
 
     monkeypatch.setenv("PATH", str(tmp_path / "empty"))
-    assert _machine.nvcc() is None
-    assert _machine.gpu() is None
+    assert machine.nvcc() is None
+    assert machine.gpu() is None
 
 
 @pytest.mark.gpu
@@ -348,7 +349,7 @@ def test_every_part_runs_on_the_device(tmp_path, pytestconfig):
 
 
 def test_capture_ends_where_the_work_fails():
-    from pysolvers._bench_gpu_device import Clock
+    from pysolvers.bench.gpu_device import Clock
 
     class Stream:
         calls: ClassVar = []

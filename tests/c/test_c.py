@@ -45,8 +45,8 @@ IS_X86 = platform.machine() in {"x86_64", "AMD64"}
 
 def library_sources():
     """All C files below csrc that need no Python, with the flags of each."""
-    folders = ("core", "cpu", "cpu/isa")
-    sources = sorted(path for folder in folders for path in (CSRC / folder).glob("*.c"))
+    folders = ("core", "cpu")
+    sources = sorted(path for folder in folders for path in (CSRC / folder).rglob("*.c"))
     sets = {path: path.stem.split("_")[-1] for path in sources if path.parent.name == "isa"}
     flags = {path: ISA_FLAGS.get(name, []) for path, name in sets.items()}
     return [(s, flags.get(s, [])) for s in sources if IS_X86 or not flags.get(s)]

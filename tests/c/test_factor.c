@@ -33,7 +33,7 @@ factor_new(ps_dtype dtype, int kind, uint32_t flags, ps_pivot pivot, int64_t n,
         .dtype = dtype, .flags = flags, .rows = n, .outer = outer, .inner = inner};
     ps_input *const inputs[RHS] = {&t.lower, &t.diag, &t.upper};
     int32_t *const info = malloc((size_t)(outer * inner) * sizeof *info);
-    ps_report told;
+    ps_report interface;
 
     for (int word = 0; word < RHS; word++) {
         a.words[word] = operand_new(dtype, kind, n, outer, inner);
@@ -47,7 +47,7 @@ factor_new(ps_dtype dtype, int kind, uint32_t flags, ps_pivot pivot, int64_t n,
     CHECK(backend->factor_make_work(&a.f, &exec, &exec.work_bytes) == PS_OK,
           "work of make");
     exec.work = aligned(exec.work_bytes);
-    CHECK(backend->factor_make(&a.f, &t, &exec, &told) == PS_OK, "make");
+    CHECK(backend->factor_make(&a.f, &t, &exec, &interface) == PS_OK, "make");
     free(exec.work);
     for (int64_t s = 0; s < outer * inner; s++) {
         CHECK(info[s] == 0, "info of system %d is %d", (int)s, (int)info[s]);

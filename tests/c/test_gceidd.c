@@ -66,7 +66,7 @@ problem_end(problem *p)
 }
 
 static ps_status
-step(const problem *p, int64_t count, int threads, ps_gceidd_report *told)
+step(const problem *p, int64_t count, int threads, ps_gceidd_report *interface)
 {
     const ps_backend *const backend = ps_backend_get();
     ps_exec exec = {.threads = threads};
@@ -77,10 +77,10 @@ step(const problem *p, int64_t count, int threads, ps_gceidd_report *told)
     CHECK(posix_memalign(&work, 64, exec.work_bytes) == 0, "%zu bytes", exec.work_bytes);
     exec.work = work;
     exec.work_bytes--;
-    status = backend->gceidd_step(&p->g, count, &exec, told);
+    status = backend->gceidd_step(&p->g, count, &exec, interface);
     CHECK(status == PS_WORK_TOO_SMALL, "%s", ps_status_text(status));
     exec.work_bytes++;
-    status = backend->gceidd_step(&p->g, count, &exec, told);
+    status = backend->gceidd_step(&p->g, count, &exec, interface);
     free(work);
     return status;
 }
@@ -95,11 +95,12 @@ steps_stay_in_their_buffers(void)
             for (int kind = 0; kind < PS_GCEIDD_KIND_COUNT; kind++) {
                 problem p = problem_new(dtypes[d], (ps_gceidd_scheme)scheme,
                                         (ps_gceidd_kind)kind);
-                ps_gceidd_report told;
-                const ps_status status = step(&p, 3, 1 + scheme, &told);
+                ps_gceidd_report interface;
+                const ps_status status = step(&p, 3, 1 + scheme, &interface);
 
                 CHECK(status == PS_OK, "%s", ps_status_text(status));
-                CHECK(told.steps == 3 && !told.grown, "%d steps", (int)told.steps);
+                CHECK(interface.steps == 3 && !interface.grown, "%d steps",
+                      (int)interface.steps);
                 for (int k = 0; k < NODES; k++) {
                     const double u = creal(load(dtypes[d], p.g.u, k));
 
@@ -115,11 +116,11 @@ static void
 a_call_ends_with_the_step_that_grows(void)
 {
     problem p = problem_new(PS_F64, PS_GCEIDD_MU, PS_GCEIDD_NEUMANN);
-    ps_gceidd_report told;
+    ps_gceidd_report interface;
 
     p.g.bound = 1e-3;
-    CHECK(step(&p, 3, 2, &told) == PS_OK, "refused");
-    CHECK(told.steps == 1 && told.grown, "%d steps", (int)told.steps);
+    CHECK(step(&p, 3, 2, &interface) == PS_OK, "refused");
+    CHECK(interface.steps == 1 && interface.grown, "%d steps", (int)interface.steps);
     problem_end(&p);
 }
 
@@ -135,15 +136,16 @@ an_interrupted_call_leaves_whole_steps(void)
     problem whole = problem_new(PS_F64, PS_GCEIDD_MU, PS_GCEIDD_DIRICHLET);
     problem part = problem_new(PS_F64, PS_GCEIDD_MU, PS_GCEIDD_DIRICHLET);
     const ps_backend *const backend = ps_backend_get();
-    ps_gceidd_report told;
+    ps_gceidd_report interface;
     int asked = 0;
     ps_exec exec = {.threads = 1, .poll = stop_at_once, .poll_self = &asked};
 
-    CHECK(step(&whole, 2, 1, &told) == PS_OK, "refused");
+    CHECK(step(&whole, 2, 1, &interface) == PS_OK, "refused");
     CHECK(backend->gceidd_work(&part.g, &exec, &exec.work_bytes) == PS_OK, "refused");
     CHECK(posix_memalign(&exec.work, 64, exec.work_bytes) == 0, "%zu", exec.work_bytes);
-    CHECK(backend->gceidd_step(&part.g, 3, &exec, &told) == PS_INTERRUPTED, "went on");
-    CHECK(told.steps == 2, "%d steps", (int)told.steps);
+    CHECK(backend->gceidd_step(&part.g, 3, &exec, &interface) == PS_INTERRUPTED,
+          "went on");
+    CHECK(interface.steps == 2, "%d steps", (int)interface.steps);
     for (int k = 0; k < 3; k++) {
         CHECK(memcmp(whole.numbers[k], part.numbers[k], NODES * sizeof(double)) == 0,
               "field %d", k);

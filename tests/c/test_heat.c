@@ -150,7 +150,7 @@ step_in_exact_memory(ps_heat h)
     const int64_t nodes = h.nodes[0] * h.nodes[1] * h.nodes[2];
     void *owned[4 * PS_HEAT_AXES + 1];
     ps_exec exec = {.threads = 2};
-    ps_heat_report told;
+    ps_heat_report interface;
     double largest = -1;
 
     h.ratio[2] = h.axes == 3;
@@ -163,11 +163,12 @@ step_in_exact_memory(ps_heat h)
     CHECK(backend->heat_work(&h, &exec, &exec.work_bytes) == PS_OK, "work");
     CHECK(posix_memalign(&exec.work, 64, exec.work_bytes) == 0, "memory");
     exec.work_bytes--;
-    CHECK(backend->heat_step(&h, LEVELS - 1, &exec, &told) == PS_WORK_TOO_SMALL,
+    CHECK(backend->heat_step(&h, LEVELS - 1, &exec, &interface) == PS_WORK_TOO_SMALL,
           "a byte less");
     exec.work_bytes++;
-    CHECK(backend->heat_step(&h, LEVELS - 1, &exec, &told) == PS_OK, "steps");
-    CHECK(told.steps == LEVELS - 1 && told.threads >= 1, "%d steps", (int)told.steps);
+    CHECK(backend->heat_step(&h, LEVELS - 1, &exec, &interface) == PS_OK, "steps");
+    CHECK(interface.steps == LEVELS - 1 && interface.threads >= 1, "%d steps",
+          (int)interface.steps);
     CHECK(largest > 0 && isfinite(largest), "largest %g", largest);
 
     for (int v = 0; v < used; v++) {
@@ -189,20 +190,20 @@ step_with_all_sides(ps_dtype dtype, int varied)
         {PS_HEAT_PERIODIC, PS_HEAT_PERIODIC},
     };
 
-    for (int along_x = 0; along_x < COUNT(kinds); along_x++) {
-        for (int along_y = 0; along_y < COUNT(kinds); along_y++) {
+    for (int contiguous_x = 0; contiguous_x < COUNT(kinds); contiguous_x++) {
+        for (int contiguous_y = 0; contiguous_y < COUNT(kinds); contiguous_y++) {
             ps_heat h = good();
 
             h.dtype = dtype;
             h.k = varied ? k : NULL;
-            with_sides(&h, 0, kinds[along_x][0], kinds[along_x][1]);
-            with_sides(&h, 1, kinds[along_y][0], kinds[along_y][1]);
+            with_sides(&h, 0, kinds[contiguous_x][0], kinds[contiguous_x][1]);
+            with_sides(&h, 1, kinds[contiguous_y][0], kinds[contiguous_y][1]);
             step_in_exact_memory(h);
             h.scheme = PS_HEAT_DOUGLAS_GUNN;
             step_in_exact_memory(h);
             h.axes = 3;
             h.nodes[2] = NZ;
-            with_sides(&h, 2, kinds[along_y][0], kinds[along_y][1]);
+            with_sides(&h, 2, kinds[contiguous_y][0], kinds[contiguous_y][1]);
             step_in_exact_memory(h);
         }
     }
@@ -224,15 +225,15 @@ end_early(void)
     int left = 4;
     ps_heat h = good();
     ps_exec exec = {.threads = 1, .poll = stop, .poll_self = &left};
-    ps_heat_report told;
+    ps_heat_report interface;
 
     for (int v = 0; v < NX * NY; v++) {
         t[v] = 1;
     }
     CHECK(backend->heat_work(&h, &exec, &exec.work_bytes) == PS_OK, "work");
     CHECK(posix_memalign(&exec.work, 64, exec.work_bytes) == 0, "memory");
-    CHECK(backend->heat_step(&h, 10, &exec, &told) == PS_INTERRUPTED, "not stopped");
-    CHECK(told.steps == 5, "%d steps", (int)told.steps);
+    CHECK(backend->heat_step(&h, 10, &exec, &interface) == PS_INTERRUPTED, "not stopped");
+    CHECK(interface.steps == 5, "%d steps", (int)interface.steps);
     CHECK(t[NX + 1] < 1 && t[NX + 1] > -1, "t is %g", t[NX + 1]);
     free(exec.work);
 }

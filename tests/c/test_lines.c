@@ -1,7 +1,7 @@
 /* test_lines.c - the line engine on a source and a sink that watch how they are called.
  */
 #include "check.h"
-#include "lines.h"
+#include "lines/lines.h"
 
 typedef struct {
     ps_dtype dtype;
@@ -81,12 +81,12 @@ work_of(size_t bytes)
 static ps_status
 run(const ps_lines *lines, const ps_options *options, ps_exec exec)
 {
-    ps_report told;
+    ps_report interface;
     ps_status status = ps_lines_work(lines, options, &exec, &exec.work_bytes);
 
     if (status == PS_OK) {
         exec.work = work_of(exec.work_bytes);
-        status = ps_lines_solve(lines, options, &exec, &told);
+        status = ps_lines_solve(lines, options, &exec, &interface);
         free(exec.work);
     }
     return status;
@@ -173,7 +173,7 @@ tell_what_cannot_be_done(void)
     const ps_options partition = {PS_PARTITION, PS_PIVOT_AUTO, 0};
     const ps_options thomas = {PS_THOMAS, PS_PIVOT_AUTO, 0};
     ps_exec exec = {.threads = 1, .poll = stop_at_once};
-    ps_report told;
+    ps_report interface;
 
     CHECK(run(&lines, &partition, exec) == PS_UNSUPPORTED, "partition");
     CHECK(run(&lines, &thomas, exec) == PS_INTERRUPTED, "poll");
@@ -185,7 +185,7 @@ tell_what_cannot_be_done(void)
     CHECK(ps_lines_work(&lines, &thomas, &exec, &exec.work_bytes) == PS_OK, "work");
     exec.work = work_of(exec.work_bytes);
     exec.work_bytes--;
-    CHECK(ps_lines_solve(&lines, &thomas, &exec, &told) == PS_WORK_TOO_SMALL,
+    CHECK(ps_lines_solve(&lines, &thomas, &exec, &interface) == PS_WORK_TOO_SMALL,
           "one byte less");
     free(exec.work), free(p.read), free(p.written), free(p.x);
 }

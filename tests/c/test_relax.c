@@ -151,24 +151,25 @@ about_one(int64_t k)
 }
 
 /* run_lmsor() and run_laplace(): make the work asked for, iterate, and end it. */
-#define DEFINE_RUN(solver)                                                            \
-    static ps_relax_report run_##solver(const ps_##solver *l, int64_t count,          \
-                                        int threads)                                  \
-    {                                                                                 \
-        const ps_backend *const backend = ps_backend_get();                           \
-        ps_exec exec = {.threads = threads};                                          \
-        ps_##solver##_report told = {0};                                              \
-        size_t bytes = 0;                                                             \
-                                                                                      \
-        CHECK(backend->solver##_work(l, &exec, &bytes) == PS_OK, "work");             \
-        exec.work = aligned_alloc(64, bytes);                                         \
-        exec.work_bytes = bytes - 1;                                                  \
-        CHECK(backend->solver##_iterate(l, count, &exec, &told) == PS_WORK_TOO_SMALL, \
-              "%zu", bytes);                                                          \
-        exec.work_bytes = bytes;                                                      \
-        CHECK(backend->solver##_iterate(l, count, &exec, &told) == PS_OK, #solver);   \
-        free(exec.work);                                                              \
-        return told.relax;                                                            \
+#define DEFINE_RUN(solver)                                                               \
+    static ps_relax_report run_##solver(const ps_##solver *l, int64_t count,             \
+                                        int threads)                                     \
+    {                                                                                    \
+        const ps_backend *const backend = ps_backend_get();                              \
+        ps_exec exec = {.threads = threads};                                             \
+        ps_##solver##_report interface = {0};                                            \
+        size_t bytes = 0;                                                                \
+                                                                                         \
+        CHECK(backend->solver##_work(l, &exec, &bytes) == PS_OK, "work");                \
+        exec.work = aligned_alloc(64, bytes);                                            \
+        exec.work_bytes = bytes - 1;                                                     \
+        CHECK(backend->solver##_iterate(l, count, &exec, &interface) ==                  \
+                  PS_WORK_TOO_SMALL,                                                     \
+              "%zu", bytes);                                                             \
+        exec.work_bytes = bytes;                                                         \
+        CHECK(backend->solver##_iterate(l, count, &exec, &interface) == PS_OK, #solver); \
+        free(exec.work);                                                                 \
+        return interface.relax;                                                          \
     }
 DEFINE_RUN(lmsor)
 DEFINE_RUN(laplace)
@@ -210,10 +211,10 @@ iterate_lmsor(ps_dtype dtype, int64_t nx, int64_t ny, int64_t pitch)
         l.u = field;
         l.kernel = way % 4 == 3 ? PS_LMSOR_SERIAL : (ps_lmsor_kernel)(way % 4);
         l.stop = (ps_stop){(ps_criterion)(way / 4), (ps_norm)(way % 2), 1, -1, history};
-        const ps_relax_report told = run_lmsor(&l, count, 1 + way % 3);
-        CHECK(told.iterations == count && told.measures == count && told.measure >= 0 &&
-                  told.measure == history[count - 1],
-              "way %d: %g", way, told.measure);
+        const ps_relax_report interface = run_lmsor(&l, count, 1 + way % 3);
+        CHECK(interface.iterations == count && interface.measures == count &&
+                  interface.measure >= 0 && interface.measure == history[count - 1],
+              "way %d: %g", way, interface.measure);
         if (l.kernel == PS_LMSOR_AUTO || l.kernel == PS_LMSOR_2) {
             CHECK(memcmp(field, wanted, (size_t)size * element_size(dtype)) == 0,
                   "way %d", way);

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "threads.h"
+#include "runtime/threads.h"
 
 enum { MOST = 5000, THREADS = 8 };
 

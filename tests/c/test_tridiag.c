@@ -2,14 +2,14 @@
 #include "guarded.h"
 
 static ps_status
-run(const ps_tridiag *t, const ps_options *options, ps_exec exec, ps_report *told)
+run(const ps_tridiag *t, const ps_options *options, ps_exec exec, ps_report *interface)
 {
     const ps_backend *const backend = ps_backend_get();
     ps_status status = backend->tridiag_work(t, options, &exec, &exec.work_bytes);
 
     if (status == PS_OK &&
         posix_memalign(&exec.work, 64, exec.work_bytes + !exec.work_bytes) == 0) {
-        status = backend->tridiag_solve(t, options, &exec, told);
+        status = backend->tridiag_solve(t, options, &exec, interface);
         free(exec.work);
     }
     return status;
@@ -55,11 +55,13 @@ solve_one(ps_dtype dtype, int kind, uint32_t flags, ps_options options, int64_t 
           int64_t outer, int64_t inner, int threads)
 {
     batch b = batch_new(dtype, kind, flags, n, outer, inner);
-    ps_report told;
-    const ps_status status = run(&b.t, &options, (ps_exec){.threads = threads}, &told);
+    ps_report interface;
+    const ps_status status =
+        run(&b.t, &options, (ps_exec){.threads = threads}, &interface);
 
     CHECK(status == PS_OK, "%s", ps_status_text(status));
-    CHECK(told.method != PS_AUTO && told.kernel != NULL, "method %d", (int)told.method);
+    CHECK(interface.method != PS_AUTO && interface.kernel != NULL, "method %d",
+          (int)interface.method);
     for (int64_t s = 0; s < outer * inner; s++) {
         CHECK(b.info[s] == 0, "method %d system %d: info %d", (int)options.method, (int)s,
               (int)b.info[s]);
@@ -115,7 +117,7 @@ solve_short_off_diagonals(void)
         double *const lower = malloc((size_t)((n - 1) * systems) * sizeof *lower + 1);
         double *const upper = malloc((size_t)((n - 1) * systems) * sizeof *upper + 1);
         const ps_stride tight = {1, (n - 1) * systems, n - 1};
-        ps_report told;
+        ps_report interface;
 
         for (int64_t e = 0; e < (n - 1) * systems; e++) {
             const int64_t s = e / (n - 1), i = e % (n - 1);
@@ -125,7 +127,7 @@ solve_short_off_diagonals(void)
         }
         b.t.lower = (ps_input){lower, tight};
         b.t.upper = (ps_input){upper, tight};
-        CHECK(run(&b.t, &options, (ps_exec){.threads = 1}, &told) == PS_OK, "short");
+        CHECK(run(&b.t, &options, (ps_exec){.threads = 1}, &interface) == PS_OK, "short");
         check_output(&b.x, &b.t, 10, "short off-diagonals");
         free(lower), free(upper);
         batch_free(&b);
@@ -137,10 +139,10 @@ name_the_bad_systems(void)
 {
     batch b = batch_new(PS_F64, MIDDLE, 0, 9, 3, 4);
     const ps_options options = {PS_THOMAS, PS_PIVOT_NEVER, 0};
-    ps_report told;
+    ps_report interface;
 
     store(PS_F64, b.words[DIAG].data, at(&b.words[DIAG], 0, 1, 2), 0);
-    CHECK(run(&b.t, &options, (ps_exec){0}, &told) == PS_OK,
+    CHECK(run(&b.t, &options, (ps_exec){0}, &interface) == PS_OK,
           "a bad pivot is no bad call");
     for (int s = 0; s < 12; s++) {
         CHECK(b.info[s] == (s == 6), "info of system %d is %d", s, (int)b.info[s]);
@@ -161,11 +163,11 @@ stop_when_told(void)
     batch b = batch_new(PS_F64, ROWS_PACKED, 0, 300, 1, 4000);
     int asked = 0;
     const ps_exec exec = {.threads = 1, .poll = stop_at_once, .poll_self = &asked};
-    ps_report told;
+    ps_report interface;
 
     for (int method = 0; method < PS_METHOD_COUNT; method++) {
         const ps_options options = {(ps_method)method, PS_PIVOT_AUTO, 0};
-        const ps_status status = run(&b.t, &options, exec, &told);
+        const ps_status status = run(&b.t, &options, exec, &interface);
 
         CHECK(status == PS_INTERRUPTED, "method %d: %s", method, ps_status_text(status));
     }
@@ -180,14 +182,14 @@ refuse_too_little_work(void)
     batch b = batch_new(PS_F64, ROWS_PACKED, 0, 33, 1, 50);
     const ps_options options = {PS_AUTO, PS_PIVOT_AUTO, 0};
     ps_exec exec = {.threads = 1};
-    ps_report told;
+    ps_report interface;
 
     CHECK(backend->tridiag_work(&b.t, &options, &exec, &exec.work_bytes) == PS_OK,
           "work");
     CHECK(exec.work_bytes > 0, "no work");
     CHECK(posix_memalign(&exec.work, 64, exec.work_bytes) == 0, "memory");
     exec.work_bytes--;
-    CHECK(backend->tridiag_solve(&b.t, &options, &exec, &told) == PS_WORK_TOO_SMALL,
+    CHECK(backend->tridiag_solve(&b.t, &options, &exec, &interface) == PS_WORK_TOO_SMALL,
           "one less");
     free(exec.work);
     batch_free(&b);

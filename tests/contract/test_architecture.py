@@ -7,10 +7,10 @@ from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
-from pysolvers._runtime import backends
 
 import pysolvers
 from pysolvers import _core
+from pysolvers._runtime import backends
 
 ROOT = Path(__file__).parents[2]
 PACKAGE = ROOT / "pysolvers"

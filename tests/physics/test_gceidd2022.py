@@ -5,8 +5,8 @@ from typing import ClassVar
 import pytest
 from paper_report import check_shapes, repeat
 
-from pysolvers import _case_gceidd2022 as case
-from pysolvers._case_gceidd2022_speed import StepTime, step_time, strip_counts
+from pysolvers.cases import gceidd2022 as case
+from pysolvers.cases.gceidd2022_speed import StepTime, step_time, strip_counts
 from pysolvers.papers.gceidd2022_runs import (
     METHODS,
     channel_curves,

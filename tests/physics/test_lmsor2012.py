@@ -3,7 +3,7 @@
 import pytest
 from paper_report import check_shapes, repeat
 
-from pysolvers import _case_lmsor2012 as case
+from pysolvers.cases import lmsor2012 as case
 from pysolvers.papers.lmsor2012 import (
     COUNTS,
     PUBLISHED_MILLISECONDS,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from paper_report import check_shapes, repeat
 
-from pysolvers import _case_survey2014 as case
+from pysolvers.cases import survey2014 as case
 
 
 def test_exact_temperature_is_that_of_the_series():

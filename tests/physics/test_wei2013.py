@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from paper_report import check_shapes, repeat
 
-from pysolvers import _case_wei2013 as case
+from pysolvers.cases import wei2013 as case
 from pysolvers.papers import wei2013
 from pysolvers.papers.wei2013 import (
     MAPPINGS,

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from pysolvers import _arrays, _lines
+from pysolvers._runtime import arrays as _arrays
+from pysolvers._runtime import lines as _lines
 
 
 def make_operands(**values):

@@ -7,8 +7,8 @@ from math import inf, nan
 
 import pytest
 
-from pysolvers._case_tables import Column, Table, add_report_arguments, report
 from pysolvers._extras import extra_module
+from pysolvers.cases.tables import Column, Table, add_report_arguments, report
 from pysolvers.plots._figure import new_figure
 
 TABLE = Table(

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers import _backends, _errors, _options
+from pysolvers import _errors, _options
+from pysolvers._runtime import backends
 
 STATUS = {
     0: ("PS_OK", "success"),
@@ -94,18 +95,18 @@ def test_status_raises_its_exception_with_its_text(status, kind):
     ],
 )
 def test_device_is_backend_and_number(device, expected):
-    assert _backends.parse_device(device) == expected
+    assert backends.parse_device(device) == expected
 
 
 @pytest.mark.parametrize("device", ["", "gpu", "cpu:0", "cuda:", "cuda:-1", "cuda:1 ", "CPU"])
 def test_unknown_device_is_refused(device):
     with pytest.raises(ValueError, match="device must be"):
-        _backends.parse_device(device)
+        backends.parse_device(device)
 
 
 def test_device_must_be_text():
     with pytest.raises(TypeError, match="device must be a str or None, got int"):
-        _backends.parse_device(0)
+        backends.parse_device(0)
 
 
 @pytest.fixture
@@ -113,20 +114,20 @@ def registry(monkeypatch):
     """Register modules as backends for the length of a test."""
 
     def add(name, module_name, module=None):
-        monkeypatch.setitem(_backends._MODULES, name, module_name)
+        monkeypatch.setitem(backends._MODULES, name, module_name)
         if module is not None:
             monkeypatch.setitem(sys.modules, module_name, module)
 
     yield add
-    _backends._load.cache_clear()
+    backends._load.cache_clear()
 
 
 def test_missing_backend_says_that_it_was_not_built(registry):
     registry("none", "pysolvers._none")
 
-    assert _backends.unavailable_reason("none") == "pysolvers._none was not built"
+    assert backends.unavailable_reason("none") == "pysolvers._none was not built"
     with pytest.raises(pysolvers.BackendError, match=r"'none' is not available.*not built"):
-        _backends.require("none")
+        backends.require("none")
 
 
 def test_backend_of_another_contract_is_refused_with_both_numbers(registry):
@@ -135,12 +136,12 @@ def test_backend_of_another_contract_is_refused_with_both_numbers(registry):
     registry("stale", "stale", stale)
 
     with pytest.raises(pysolvers.BackendError, match=r"built for contract 999.*rebuild"):
-        _backends.require("stale")
+        backends.require("stale")
 
 
 def test_cpu_backend_is_always_there():
-    assert _backends.unavailable_reason("cpu") is None
-    assert _backends.require("cpu").NAME == "cpu"
+    assert backends.unavailable_reason("cpu") is None
+    assert backends.require("cpu").NAME == "cpu"
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import oracle
 import pytest
 
 import pysolvers
-from pysolvers import _backends, _interop, _places
+from pysolvers._runtime import backends, interop, places
 
 FULL = (3, 4, 5)
 
@@ -18,11 +18,11 @@ FULL = (3, 4, 5)
 @pytest.fixture
 def device(monkeypatch):
     fake = fake_device.Device()
-    load = _backends._load
-    monkeypatch.setattr(_backends, "_load", lambda name: fake if name == "cuda" else load(name))
-    monkeypatch.setattr(_interop, "_memory_view", lambda: fake_device.View)
+    load = backends._load
+    monkeypatch.setattr(backends, "_load", lambda name: fake if name == "cuda" else load(name))
+    monkeypatch.setattr(interop, "_memory_view", lambda: fake_device.View)
     monkeypatch.setattr(
-        _interop.Library,
+        interop.Library,
         "empty",
         lambda self, like, view, shape, ordinal: fake.array(np.zeros(shape, view.dtype)),
     )
@@ -352,7 +352,7 @@ def test_loans_are_held_until_the_stream_has_passed():
     class Loan:
         pass
 
-    loans, marks = _interop._Loans(), [Mark() for _ in range(3)]
+    loans, marks = interop._Loans(), [Mark() for _ in range(3)]
     things = [Loan() for _ in marks]
     left = [weakref.ref(thing) for thing in things]
     for mark in marks:
@@ -404,8 +404,8 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
     modules["jax.dlpack"] = SimpleNamespace(from_dlpack=from_dlpack)
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
-    monkeypatch.setattr(_places, "hold", lambda mark, arrays: held.append(sorted(arrays)))
-    monkeypatch.setattr(_interop, "_device", lambda: Device)
+    monkeypatch.setattr(places, "hold", lambda mark, arrays: held.append(sorted(arrays)))
+    monkeypatch.setattr(interop, "_device", lambda: Device)
     monkeypatch.setattr(Array, "dtype", np.dtype("f8"), raising=False)
     operands = dominant(rng, (4, 6))
     arrays = [Array(fake, operand) for operand in operands]
@@ -443,7 +443,7 @@ def test_option_that_is_no_variant_is_refused(rng):
 def test_device_that_cannot_be_used_says_why(device, rng, monkeypatch):
     monkeypatch.setattr(device, "unavailable", lambda: "no driver", raising=False)
 
-    assert _backends.unavailable_reason("cuda") == "no driver"
+    assert backends.unavailable_reason("cuda") == "no driver"
     with pytest.raises(pysolvers.BackendError, match="'cuda' is not available: no driver"):
         pysolvers.solve_tridiagonal(*dominant(rng, (4, 6)), device="cuda")
 
@@ -452,8 +452,8 @@ def test_package_that_sees_arrays_is_asked_for_by_name(monkeypatch):
     def absent(name):
         raise ImportError(f"no {name}")
 
-    _interop._memory_view.cache_clear()
-    monkeypatch.setattr(_interop.importlib, "import_module", absent)
+    interop._memory_view.cache_clear()
+    monkeypatch.setattr(interop.importlib, "import_module", absent)
 
     with pytest.raises(pysolvers.BackendError, match="GPU arrays need the package cuda-core"):
-        _interop._memory_view()
+        interop._memory_view()

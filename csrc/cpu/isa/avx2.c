@@ -3,4 +3,4 @@
 #define PS_ISA_NAME "avx2"
 #define PS_VECTOR_BYTES 32
 
-#include "table.h"
+#include "isa/table.h"

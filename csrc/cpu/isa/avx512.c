@@ -3,4 +3,4 @@
 #define PS_ISA_NAME "avx512"
 #define PS_VECTOR_BYTES 64
 
-#include "table.h"
+#include "isa/table.h"

@@ -3,4 +3,4 @@
 #define PS_ISA_NAME "baseline"
 #define PS_VECTOR_BYTES 16
 
-#include "table.h"
+#include "isa/table.h"

@@ -2,4 +2,4 @@
 #define PS_ISA avx512
 #define PS_VECTOR_BYTES 64
 
-#include "c128.h"
+#include "isa/c128.h"

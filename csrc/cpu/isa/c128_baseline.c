@@ -1,5 +1,6 @@
-/* c128_baseline.c - the line kernels of complex double for any processor that the build targets. */
+/* c128_baseline.c - the line kernels of complex double for any processor that the build
+ * targets. */
 #define PS_ISA baseline
 #define PS_VECTOR_BYTES 16
 
-#include "c128.h"
+#include "isa/c128.h"

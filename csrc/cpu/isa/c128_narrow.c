@@ -1,5 +1,6 @@
-/* c128_narrow.c - the line kernels of complex double for systems too long for full vectors: one element of 8 bytes a vector. */
+/* c128_narrow.c - the line kernels of complex double for systems too long for full
+ * vectors: one element of 8 bytes a vector. */
 #define PS_ISA narrow
 #define PS_VECTOR_BYTES 8
 
-#include "c128.h"
+#include "isa/c128.h"

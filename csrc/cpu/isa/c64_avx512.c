@@ -2,4 +2,4 @@
 #define PS_ISA avx512
 #define PS_VECTOR_BYTES 64
 
-#include "c64.h"
+#include "isa/c64.h"

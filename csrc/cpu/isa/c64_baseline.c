@@ -1,5 +1,6 @@
-/* c64_baseline.c - the line kernels of complex float for any processor that the build targets. */
+/* c64_baseline.c - the line kernels of complex float for any processor that the build
+ * targets. */
 #define PS_ISA baseline
 #define PS_VECTOR_BYTES 16
 
-#include "c64.h"
+#include "isa/c64.h"

@@ -1,5 +1,6 @@
-/* c64_narrow.c - the line kernels of complex float for systems too long for full vectors: one element of 8 bytes a vector. */
+/* c64_narrow.c - the line kernels of complex float for systems too long for full vectors:
+ * one element of 8 bytes a vector. */
 #define PS_ISA narrow
 #define PS_VECTOR_BYTES 8
 
-#include "c64.h"
+#include "isa/c64.h"

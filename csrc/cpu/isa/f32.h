@@ -10,4 +10,4 @@
 #define PS_SMALL_SQUARE 1e-18f
 #define PS_SQRT sqrtf
 
-#include "kernels.h"
+#include "isa/kernels.h"

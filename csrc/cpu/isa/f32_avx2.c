@@ -2,4 +2,4 @@
 #define PS_ISA avx2
 #define PS_VECTOR_BYTES 32
 
-#include "f32.h"
+#include "isa/f32.h"

@@ -2,4 +2,4 @@
 #define PS_ISA avx512
 #define PS_VECTOR_BYTES 64
 
-#include "f32.h"
+#include "isa/f32.h"

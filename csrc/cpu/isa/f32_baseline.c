@@ -2,4 +2,4 @@
 #define PS_ISA baseline
 #define PS_VECTOR_BYTES 16
 
-#include "f32.h"
+#include "isa/f32.h"

@@ -1,5 +1,6 @@
-/* f32_narrow.c - the line kernels of float for systems too long for full vectors: one element of 8 bytes a vector. */
+/* f32_narrow.c - the line kernels of float for systems too long for full vectors: one
+ * element of 8 bytes a vector. */
 #define PS_ISA narrow
 #define PS_VECTOR_BYTES 8
 
-#include "f32.h"
+#include "isa/f32.h"

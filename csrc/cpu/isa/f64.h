@@ -10,4 +10,4 @@
 #define PS_SMALL_SQUARE 1e-150
 #define PS_SQRT sqrt
 
-#include "kernels.h"
+#include "isa/kernels.h"

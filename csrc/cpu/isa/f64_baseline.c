@@ -1,5 +1,6 @@
-/* f64_baseline.c - the line kernels of double for any processor that the build targets. */
+/* f64_baseline.c - the line kernels of double for any processor that the build targets.
+ */
 #define PS_ISA baseline
 #define PS_VECTOR_BYTES 16
 
-#include "f64.h"
+#include "isa/f64.h"

@@ -1,5 +1,6 @@
-/* f64_narrow.c - the line kernels of double for systems too long for full vectors: one element of 8 bytes a vector. */
+/* f64_narrow.c - the line kernels of double for systems too long for full vectors: one
+ * element of 8 bytes a vector. */
 #define PS_ISA narrow
 #define PS_VECTOR_BYTES 8
 
-#include "f64.h"
+#include "isa/f64.h"

@@ -4,8 +4,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../heat_sweep.h"
-#include "vector.h"
+#include "heat/heat_sweep.h"
+#include "isa/vector.h"
 
 #define PS_CAT_(a, b) a##b
 #define PS_CAT(a, b) PS_CAT_(a, b)
@@ -14,13 +14,13 @@
 
 #define PS_TAG f32
 #define PS_REAL float
-#include "../heat.inc"
+#include "isa/heat.inc"
 #undef PS_TAG
 #undef PS_REAL
 
 #define PS_TAG f64
 #define PS_REAL double
-#include "../heat.inc"
+#include "isa/heat.inc"
 
 #define PS_KERNELS_OF(tag) {scratch_##tag, solve_band_##tag, half_##tag, largest_##tag}
 

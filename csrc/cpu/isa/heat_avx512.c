@@ -2,4 +2,4 @@
 #define PS_HEAT_TABLE ps_heat_isa_avx512
 #define PS_VECTOR_BYTES 64
 
-#include "heat.h"
+#include "isa/heat.h"

@@ -3,4 +3,4 @@
 #define PS_HEAT_TABLE ps_heat_isa_baseline
 #define PS_VECTOR_BYTES 16
 
-#include "heat.h"
+#include "isa/heat.h"

@@ -10,12 +10,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../kernels.h"
-#include "vector.h"
+#include "lines/kernels.h"
+#include "isa/vector.h"
 
 #define PS_CAT_(a, b) a##b
 #define PS_CAT(a, b) PS_CAT_(a, b)
 #define PS_FN(name) PS_CAT(name##_, PS_TAG)
 #define PS_INLINE static inline __attribute__((always_inline))
 
-#include "../engine.inc"
+#include "isa/engine.inc"

@@ -2,4 +2,4 @@
 #define PS_ISA_TABLE ps_relax_baseline
 #define PS_VECTOR_BYTES 16
 
-#include "relax_kernels.h"
+#include "isa/relax_kernels.h"

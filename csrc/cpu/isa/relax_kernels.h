@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "../relax_isa.h"
+#include "relaxation/relax_isa.h"
 
 #define PS_CAT_(a, b) a##b
 #define PS_CAT(a, b) PS_CAT_(a, b)
@@ -16,7 +16,7 @@
 #define PS_INT int32_t
 #define PS_ABS_MASK INT32_MAX
 #define PS_TAG f32
-#include "../relax_rows.inc"
+#include "relaxation/relax_rows.inc"
 #undef PS_REAL
 #undef PS_INT
 #undef PS_ABS_MASK
@@ -26,6 +26,6 @@
 #define PS_INT int64_t
 #define PS_ABS_MASK INT64_MAX
 #define PS_TAG f64
-#include "../relax_rows.inc"
+#include "relaxation/relax_rows.inc"
 
 const ps_relax_isa PS_ISA_TABLE = {&kernels_f32, &kernels_f64};

@@ -2,8 +2,8 @@
  *
  * The including file defines PS_ISA, PS_ISA_NAME and PS_VECTOR_BYTES.
  */
-#include "../kernels.h"
-#include "vector.h"
+#include "lines/kernels.h"
+#include "isa/vector.h"
 
 #define PS_CAT_(a, b) a##b
 #define PS_CAT(a, b) PS_CAT_(a, b)

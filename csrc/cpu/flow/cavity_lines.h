@@ -1,0 +1,51 @@
+/* cavity_lines.h - the half-sweeps of the cavity as lines of the line engine. */
+#ifndef PS_CPU_CAVITY_LINES_H
+#define PS_CPU_CAVITY_LINES_H
+
+#include "lines/lines.h"
+
+typedef struct ps_sweep ps_sweep;
+
+/* Write the rows of `count` nodes from offset `p` on, neighbours along x, to the
+ * four words at `row[PS_WORDS]`. */
+typedef void ps_sweep_rows(const ps_sweep *s, int64_t p, int count, double *const *row);
+
+/* One half-sweep: all interior lines along one axis, every line from values that
+ * the sweep does not change. Fields are [nodes][nodes]; `along` and `across` are
+ * the offsets to the next node of a line and to the next line (1 and nodes for
+ * lines along x). `walls` is null or the field whose wall values the first and
+ * the last row take over to their right-hand sides. */
+struct ps_sweep {
+    int64_t nodes, along, across;
+    ps_sweep_rows *rows;
+    const double *psi, *omega, *half; /* inputs */
+    const double *step;               /* pseudo-time step of every node */
+    const double *walls;
+    double *x;      /* where the answers go */
+    int increment;  /* x += answer instead of x = answer */
+    double swirl;   /* +1 along x, -1 along y: along speed = swirl psi_across */
+    double spacing; /* h */
+    double viscosity;
+    double shift; /* r of Peaceman and Rachford */
+};
+
+/* A sweep along x (axis 0) or y (axis 1) without rows, fields and answers. */
+ps_sweep ps_sweep_along(int axis, int64_t nodes, double viscosity);
+
+/* The lines of `s`, which must outlive them. */
+ps_lines ps_sweep_lines(ps_sweep *s);
+
+/* (1 + dt (a delta - nu delta2)) D = rhs along the lines, a the speed along them:
+ * `first` computes rhs = dt (nu lap omega - u omega_x - v omega_y) from omega,
+ * `second` takes rhs from half. */
+ps_sweep_rows ps_omega_first_rows, ps_omega_second_rows;
+
+/* (A + r) p* = (r - B) p + h^2 omega, A and B the operators 2 -1 -1 along and across
+ * the lines, p in half. */
+ps_sweep_rows ps_psi_rows;
+
+/* Line Jacobi: the five-point equations with the neighbours across from old psi
+ * (in half) and from old omega. */
+ps_sweep_rows ps_jacobi_psi_rows, ps_jacobi_omega_rows;
+
+#endif

@@ -1,0 +1,370 @@
+/* factor.c - factors kept and solved again: stores, tiles, threads. */
+#include <string.h>
+
+#include "lines/factor/factor.h"
+#include "lines/factor/factor_partition.h"
+#include "runtime/isa.h"
+#include "runtime/threads.h"
+#include "runtime/workspace.h"
+
+/* A factor and what is done with it. */
+typedef struct {
+    const ps_factor *f;
+    const ps_factor_rhs *b;
+    const ps_type_kernels *kernels;
+} task;
+
+static const ps_type_kernels *
+kernels_of(const ps_factor *f)
+{
+    return ps_isa_get()->type[f->dtype];
+}
+
+/* One long matrix, or system of it, has one lane: full ones would take much memory. */
+static const ps_type_kernels *
+kernels_for(const ps_factor *f, int64_t systems)
+{
+    const int one = f->outer * f->inner == 1 && systems == 1;
+
+    return one && f->rows * ps_dtype_size(f->dtype) > PS_LANE_BYTES
+               ? ps_isa_narrow.type[f->dtype]
+               : kernels_of(f);
+}
+
+static int
+make_threads(const ps_factor *f, const ps_exec *exec)
+{
+    return ps_thread_count_for(exec, f->rows * f->outer * f->inner);
+}
+
+/* Workspace of a thread that factors without chunks; so many threads do. */
+static size_t
+whole_bytes(const ps_factor *f)
+{
+    return ps_aligned(kernels_for(f, 1)->factor_make_scratch(f));
+}
+
+static int
+whole_threads(const ps_factor *f, int threads)
+{
+    return f->outer * f->inner == 1 ? 1 : threads;
+}
+
+static int
+solve_threads(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+{
+    return ps_thread_count_for(exec, f->rows * b->outer * b->inner);
+}
+
+/* What a store begins with: whether the chunks of factor_partition.c follow. */
+typedef struct {
+    int64_t is_partitioned;
+    int64_t unused[7];
+} store_head;
+
+/* The same factor without the head of its store. */
+static ps_factor
+below_head(const ps_factor *f)
+{
+    ps_factor below = *f;
+
+    below.store = (char *)f->store + sizeof(store_head);
+    below.store_bytes = f->store_bytes - sizeof(store_head);
+    return below;
+}
+
+static int
+is_partitioned(const ps_factor *f)
+{
+    return ps_factor_is_long(f) && ((const store_head *)f->store)->is_partitioned;
+}
+
+static size_t
+larger(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
+
+/* Long matrices are factored and solved one by one, for any number of them alike: the
+ * chunks of one keep all threads busy. Others are one part. */
+static int64_t
+parts_of(const ps_factor *f)
+{
+    return ps_factor_is_long(f) ? f->outer * f->inner : 1;
+}
+
+static size_t
+store_of_part(const ps_factor *part, const ps_exec *exec)
+{
+    const size_t whole = ps_aligned(kernels_of(part)->factor_store(part));
+    const int is_long = ps_factor_is_long(part);
+
+    return sizeof(store_head) +
+           (is_long ? larger(whole, ps_factor_partition_store(part, exec)) : whole);
+}
+
+/* Part i, whose store is the i-th of f. */
+static ps_factor
+part_of(const ps_factor *f, const ps_exec *exec, int64_t i)
+{
+    ps_factor part = *f;
+
+    if (!ps_factor_is_long(f)) {
+        return part;
+    }
+    part.outer = part.inner = 1;
+    part.store_bytes = store_of_part(&part, exec);
+    if (f->store != NULL) {
+        part.store = (char *)f->store + (size_t)i * part.store_bytes;
+    }
+    return part;
+}
+
+ps_status
+ps_cpu_factor_store(const ps_factor *f, const ps_exec *exec, size_t *bytes)
+{
+    const ps_factor part = part_of(f, exec, 0);
+
+    *bytes = (size_t)parts_of(f) * store_of_part(&part, exec);
+    return PS_OK;
+}
+
+ps_status
+ps_cpu_factor_make_work(const ps_factor *f, const ps_exec *exec, size_t *bytes)
+{
+    const ps_factor part = part_of(f, exec, 0);
+    const size_t whole =
+        whole_bytes(&part) * (size_t)whole_threads(&part, make_threads(&part, exec));
+    const int is_long = ps_factor_is_long(f);
+
+    *bytes = is_long ? larger(whole, ps_factor_partition_make_work(&part, exec)) : whole;
+    return PS_OK;
+}
+
+static int64_t
+make_tile(void *self, const ps_job *job, int64_t tile, void *work)
+{
+    const task *const do_this = self;
+
+    return do_this->kernels->factor_make(do_this->f, job, tile, work);
+}
+
+/* Without chunks, all of it in lanes. */
+static ps_status
+make_whole(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec, int threads,
+           int64_t *pivoted)
+{
+    const task do_this = {.f = f, .kernels = kernels_for(f, 1)};
+    ps_job job;
+
+    /* Tile k of the store holds matrices k lanes .. of the whole batch. */
+    job = (ps_job){
+        .t = *t, .pivot = f->pivot, .runs = 1, .run = t->outer * t->inner, .group = 1};
+    job.t.rhs.data = NULL;
+    job.t.x.data = NULL;
+    job.tiles = do_this.kernels->factor_tiles(f);
+    const ps_tiles tiles = {
+        .job = &job,
+        .exec = exec,
+        .threads = whole_threads(f, threads),
+        .bytes = whole_bytes(f),
+        .work = exec->work,
+        .self = (void *)&do_this,
+        .solve = make_tile,
+    };
+    return ps_tiles_run(&tiles, pivoted);
+}
+
+static ps_status
+make_part(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec, int threads,
+          ps_report *report)
+{
+    const ps_factor below = below_head(f);
+    int partition = 0;
+
+    if (ps_factor_is_long(f)) {
+        const ps_status status =
+            ps_factor_partition_make(&below, t, exec, threads, &partition);
+
+        if (status != PS_OK) {
+            return status;
+        }
+    }
+    ((store_head *)f->store)->is_partitioned = partition;
+    if (!partition) {
+        int64_t pivoted = 0;
+        const ps_status status = make_whole(&below, t, exec, threads, &pivoted);
+
+        report->pivoted += pivoted;
+        return status;
+    }
+    report->method = PS_PARTITION;
+    if (t->info != NULL) {
+        t->info[0] = 0;
+    }
+    return PS_OK;
+}
+
+ps_status
+ps_cpu_factor_make(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec,
+                   ps_report *report)
+{
+    const ps_factor first = part_of(f, exec, 0);
+    const int threads = make_threads(&first, exec);
+    size_t bytes, store;
+    ps_status status = PS_OK;
+
+    ps_cpu_factor_make_work(f, exec, &bytes);
+    ps_cpu_factor_store(f, exec, &store);
+    if (bytes > exec->work_bytes || f->store_bytes < store) {
+        return PS_WORK_TOO_SMALL;
+    }
+    *report = (ps_report){
+        .method = f->pivot == PS_PIVOT_ALWAYS ? PS_PIVOTED : PS_THOMAS,
+        .threads = threads,
+        .kernel = ps_isa_get()->name,
+    };
+    if (t->rows == 0 || t->outer == 0 || t->inner == 0) {
+        return PS_OK;
+    }
+    for (int64_t i = 0; i < parts_of(f) && status == PS_OK; i++) {
+        const ps_factor part = part_of(f, exec, i);
+        const ps_tridiag matrix = ps_factor_matrix_of(f, t, i);
+
+        status = make_part(&part, &matrix, exec, threads, report);
+    }
+    return status;
+}
+
+/* Whether an axis of length 1 has a step makes no difference: say that it has. */
+static ps_factor_rhs
+normalised(const ps_factor *f, const ps_factor_rhs *b)
+{
+    ps_factor_rhs same = *b;
+
+    same.outer_step = b->outer_step || (b->outer == 1 && f->outer == 1);
+    same.inner_step = b->inner_step || (b->inner == 1 && f->inner == 1);
+    return same;
+}
+
+/* The tiles of the right-hand sides: lanes side by side in the store where each
+ * system has its matrix, else runs of systems that share one. */
+static ps_job
+job_of(const ps_factor *f, const ps_factor_rhs *b, int threads)
+{
+    const ps_type_kernels *const kernels = kernels_for(f, b->outer * b->inner);
+    const int lanes = kernels->lanes;
+    const ps_tridiag t = {.dtype = f->dtype,
+                          .flags = f->flags & PS_PERIODIC,
+                          .rows = f->rows,
+                          .outer = b->outer,
+                          .inner = b->inner,
+                          .rhs = b->rhs,
+                          .x = b->x};
+    ps_job job;
+
+    ps_job_init(&job, &t, lanes);
+    if (f->outer * f->inner > 1) {
+        const int whole = b->outer_step && b->inner_step;
+
+        job.t = t;
+        job.shift = 0;
+        job.runs = whole ? 1 : b->outer;
+        job.run = whole ? b->outer * b->inner : b->inner;
+        job.tiles = job.runs * ((job.run + lanes - 1) / lanes);
+    }
+    ps_job_band(&job, kernels, f->outer * f->inner == 1, threads);
+    return job;
+}
+
+static size_t
+group_bytes(const ps_factor *f, const ps_factor_rhs *b, int threads)
+{
+    const ps_job job = job_of(f, b, threads);
+
+    return ps_aligned(kernels_for(f, b->outer * b->inner)->factor_scratch(f, &job));
+}
+
+static size_t
+work_of_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+{
+    const int threads = solve_threads(f, b, exec);
+    const ps_factor_rhs same = normalised(f, b);
+    const size_t whole = group_bytes(f, &same, threads) * (size_t)threads;
+
+    return ps_factor_is_long(f) && b->outer * b->inner > 0
+               ? larger(whole, ps_factor_partition_work(f, b, exec, threads))
+               : whole;
+}
+
+ps_status
+ps_cpu_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec,
+                   size_t *bytes)
+{
+    const ps_factor part = part_of(f, exec, 0);
+    const ps_factor_rhs its = ps_factor_rhs_of(f, b, 0);
+
+    *bytes = work_of_part(&part, &its, exec);
+    return PS_OK;
+}
+
+static int64_t
+solve_tile(void *self, const ps_job *job, int64_t tile, void *work)
+{
+    const task *const do_this = self;
+
+    do_this->kernels->factor_solve(do_this->f, do_this->b, job, tile, work);
+    return 0;
+}
+
+static ps_status
+solve_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+{
+    const ps_factor below = below_head(f);
+    const ps_factor_rhs same = normalised(f, b);
+    const int threads = solve_threads(f, b, exec);
+    int64_t pivoted;
+
+    if (is_partitioned(f)) {
+        return ps_factor_partition_solve(&below, b, exec, threads);
+    }
+    const task do_this = {
+        .f = &below, .b = &same, .kernels = kernels_for(f, b->outer * b->inner)};
+    const ps_job job = job_of(f, &same, threads);
+    const ps_tiles tiles = {
+        .job = &job,
+        .exec = exec,
+        .threads = threads,
+        .bytes = group_bytes(f, &same, threads),
+        .work = exec->work,
+        .self = (void *)&do_this,
+        .solve = solve_tile,
+    };
+
+    return ps_tiles_run(&tiles, &pivoted);
+}
+
+ps_status
+ps_cpu_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
+{
+    ps_status status = ps_factor_check(f, b);
+    size_t bytes;
+
+    if (status != PS_OK) {
+        return status;
+    }
+    ps_cpu_factor_work(f, b, exec, &bytes);
+    if (bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    if (f->rows == 0 || b->outer == 0 || b->inner == 0) {
+        return PS_OK;
+    }
+    for (int64_t i = 0; i < parts_of(f) && status == PS_OK; i++) {
+        const ps_factor part = part_of(f, exec, i);
+        const ps_factor_rhs its = ps_factor_rhs_of(f, b, i);
+
+        status = solve_part(&part, &its, exec);
+    }
+    return status;
+}

@@ -1,0 +1,213 @@
+/* partition.c - the partition method for a batch: which systems go together, threads,
+ * fallback. */
+#include "lines/partition/partition.h"
+#include "lines/partition/pivoted_partition.h"
+#include "runtime/isa.h"
+#include "runtime/threads.h"
+
+/* Systems of at least this many rows are worth all threads at once. */
+enum { ROWS_FOR_TEAM = 1 << 18 };
+
+/* System (j, k) of a batch. */
+static ps_tridiag
+system_at(const ps_tridiag *t, int64_t j, int64_t k, int32_t *info)
+{
+    const int64_t element = ps_dtype_size(t->dtype);
+    const ps_input *const from[] = {&t->lower, &t->diag, &t->upper, &t->rhs};
+    ps_tridiag one = *t;
+    ps_input *const to[] = {&one.lower, &one.diag, &one.upper, &one.rhs};
+
+    for (int w = 0; w < PS_WORDS; w++) {
+        const ps_stride s = from[w]->stride;
+
+        to[w]->data = (const char *)from[w]->data + (j * s.outer + k * s.inner) * element;
+    }
+    one.x.data =
+        (char *)t->x.data + (j * t->x.stride.outer + k * t->x.stride.inner) * element;
+    one.outer = one.inner = 1;
+    one.info = info;
+    return one;
+}
+
+/* Solve one system with row exchanges: in spans, or as one tile of the narrow kernels. */
+static ps_status
+solve_pivoted(const ps_partition_task *d, int64_t j, int64_t k, char *work, int32_t *bad)
+{
+    const ps_tridiag one = system_at(&d->t, j, k, bad);
+    const ps_job job = {
+        .t = one, .pivot = PS_PIVOT_ALWAYS, .run = 1, .runs = 1, .tiles = 1, .group = 1};
+
+    if (ps_span_fits(&one)) {
+        return ps_span_solve(&one, d->exec, d->threads, work);
+    }
+    ps_isa_narrow.type[one.dtype]->direct(&job, 0, work);
+    return PS_OK;
+}
+
+static void
+note(const ps_partition_task *d, int64_t system, int32_t info)
+{
+    if (d->t.info != NULL) {
+        d->t.info[system] = info;
+    }
+}
+
+/* Solve one system. *pivoted counts those with row exchanges. */
+static ps_status
+solve_one(const ps_partition_task *d, int64_t j, int64_t k, char *work, int64_t *pivoted)
+{
+    ps_partition_task one = *d;
+    int dominant;
+    int32_t bad;
+
+    one.side = 1;
+    ps_status status = ps_partition_once(&one, j, k, work, &dominant, &bad);
+    if (status == PS_OK && (!dominant || (bad != 0 && d->pivot == PS_PIVOT_AUTO))) {
+        status = solve_pivoted(d, j, k, work, &bad);
+        ++*pivoted;
+    }
+    note(d, j * d->t.inner + k, bad);
+    return status;
+}
+
+/* Solve the systems side by side of `set`, one by one where some of them are not as
+ * they should be. */
+static ps_status
+solve_set(const ps_partition_task *d, int64_t set, char *work, int64_t *pivoted)
+{
+    const int64_t j = set * d->side / d->t.inner, k = set * d->side % d->t.inner;
+    int dominant = 0;
+    int32_t bad = 0;
+    ps_status status = PS_OK;
+
+    if (d->shared) {
+        status = ps_partition_shared(d, j, work, &dominant, &bad);
+    }
+    else if (d->side > 1) {
+        status = ps_partition_once(d, j, k, work, &dominant, &bad);
+    }
+    for (int64_t s = 0; s < d->side && status == PS_OK; s++) {
+        if (dominant && bad == 0) {
+            note(d, j * d->t.inner + k + s, 0);
+        }
+        else {
+            status = solve_one(d, j, k + s, work, pivoted);
+        }
+    }
+    return status;
+}
+
+int64_t
+ps_partition_side(const ps_tridiag *t)
+{
+    return t->x.stride.inner == 1 && t->x.stride.row != 1 && t->inner > 1 ? t->inner : 1;
+}
+
+/* Whether the systems along inner are long and share a matrix. */
+static int
+is_shared(const ps_tridiag *t)
+{
+    return t->inner > 1 && t->rows >= PS_MANY_CHUNKS && t->lower.stride.inner == 0 &&
+           t->diag.stride.inner == 0 && t->upper.stride.inner == 0;
+}
+
+/* Systems of a set, along inner. */
+static int64_t
+side_of(const ps_tridiag *t)
+{
+    return is_shared(t) ? t->inner : ps_partition_side(t);
+}
+
+/* All threads on one set of systems after the other, or one thread a set. */
+static int
+is_team_work(const ps_tridiag *t, int64_t side, int threads)
+{
+    const int64_t sets = t->outer * t->inner / side;
+
+    return threads > 1 && (sets < threads || t->rows * side >= ROWS_FOR_TEAM);
+}
+
+static size_t
+set_work(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
+{
+    const size_t all = is_shared(t) ? ps_partition_shared_bytes(t, threads)
+                                    : ps_partition_bytes(t, side, pivot, threads);
+    const size_t one = ps_partition_bytes(t, 1, pivot, threads);
+
+    return all > one ? all : one;
+}
+
+ps_tridiag
+ps_partition_in_line(const ps_tridiag *t)
+{
+    ps_job job;
+
+    ps_job_init(&job, t, 1);
+    return job.t;
+}
+
+size_t
+ps_partition_work(const ps_tridiag *t, ps_pivot pivot, int threads)
+{
+    const ps_tridiag line = ps_partition_in_line(t);
+    const int64_t side = side_of(&line);
+
+    if (t->rows == 0 || t->outer == 0 || t->inner == 0) {
+        return 0;
+    }
+    return is_team_work(&line, side, threads)
+               ? set_work(&line, side, pivot, threads)
+               : set_work(&line, side, pivot, 1) * (size_t)threads;
+}
+
+static int64_t
+solve_alone(void *self, const ps_job *job, int64_t set, void *work)
+{
+    int64_t pivoted = 0;
+
+    (void)job;
+    solve_set(self, set, work, &pivoted); /* is not interrupted: its exec has no poll */
+    return pivoted;
+}
+
+ps_status
+ps_partition_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec, int threads,
+                   int64_t *pivoted)
+{
+    const ps_tridiag line = ps_partition_in_line(t);
+    const int64_t side = side_of(&line), sets = line.outer * line.inner / side;
+    const int team = is_team_work(&line, side, threads);
+    const ps_job job = {
+        .t = {.rows = line.rows * side}, .runs = 1, .tiles = sets, .group = 1};
+    ps_exec quiet = *exec;
+    ps_partition_task d = {
+        .kernels = ps_isa_get()->type[t->dtype],
+        .t = line,
+        .exec = team ? exec : &quiet,
+        .pivot = pivot,
+        .side = side,
+        .shared = is_shared(&line),
+        .threads = team ? threads : 1,
+        .stream = line.rows * side * sets * ps_dtype_size(t->dtype) > PS_STREAM_BYTES,
+    };
+    const ps_tiles tiles = {
+        .job = &job,
+        .exec = exec,
+        .threads = threads,
+        .bytes = ps_partition_work(t, pivot, threads) / (size_t)threads,
+        .work = exec->work,
+        .self = &d,
+        .solve = solve_alone,
+    };
+
+    quiet.poll = NULL;
+    if (!team) {
+        return ps_tiles_run(&tiles, pivoted);
+    }
+    ps_status status = PS_OK;
+
+    for (int64_t s = 0; s < sets && status == PS_OK; s++) {
+        status = solve_set(&d, s, exec->work, pivoted);
+    }
+    return status;
+}

@@ -1,0 +1,275 @@
+/* partition_passes.c - systems cut into chunks: eliminate, separators, substitute. */
+#include <stdatomic.h>
+
+#include "lines/partition/partition.h"
+#include "lines/partition/pivoted_partition.h"
+#include "runtime/isa.h"
+#include "runtime/workspace.h"
+
+/* The workspace of some systems side by side. */
+typedef struct {
+    size_t separators, info, rows, solve, pivoted; /* bytes of each part */
+    int keeps;                                     /* `rows` holds all groups */
+} parts;
+
+/* One pass over the stretches of some systems. */
+typedef struct {
+    const ps_partition_task *do_this;
+    const ps_partition *partition;
+    atomic_int dominant;
+    atomic_int row; /* first bad row + 1, or 0 */
+} pass;
+
+/* The systems of the separators at `data`. */
+static ps_tridiag
+separator_systems(const ps_partition *partition, void *data, int32_t *info)
+{
+    const ps_tridiag *const t = partition->t;
+    const size_t bytes =
+        (size_t)(partition->chunks * partition->side * ps_dtype_size(t->dtype));
+    char *const at = data;
+    const ps_stride dense = {partition->side, 0, 1};
+
+    return (ps_tridiag){
+        .dtype = t->dtype,
+        .flags = t->flags & PS_PERIODIC,
+        .rows = partition->chunks,
+        .outer = 1,
+        .inner = partition->side,
+        .lower = {at + PS_LOWER * bytes, dense},
+        .diag = {at + PS_DIAG * bytes, dense},
+        .upper = {at + PS_UPPER * bytes, dense},
+        .rhs = {at + PS_RHS * bytes, dense},
+        .x = {at + PS_RHS * bytes, dense},
+        .info = info,
+    };
+}
+
+/* How the separators of a cut are solved where they are few: one lane a system. */
+static ps_job
+separator_job(const ps_tridiag *separators, const ps_type_kernels **kernels)
+{
+    const ps_isa *const isa = separators->inner > 1 ? ps_isa_get() : &ps_isa_narrow;
+    ps_job job;
+
+    *kernels = isa->type[separators->dtype];
+    ps_job_init(&job, separators, (*kernels)->lanes);
+    job.pivot = PS_PIVOT_NEVER;
+    return job;
+}
+
+size_t
+ps_partition_few_bytes(const ps_tridiag *separators, int threads)
+{
+    const ps_type_kernels *kernels;
+    const ps_job job = separator_job(separators, &kernels);
+
+    return ps_aligned(kernels->direct_scratch(&job)) * (size_t)threads;
+}
+
+/* Whether the separators are cut themselves. */
+static int
+is_long(const ps_partition *partition)
+{
+    return partition->chunks >= PS_MANY_CHUNKS;
+}
+
+static size_t
+total(parts p)
+{
+    return p.separators + p.info + p.rows + p.solve + p.pivoted;
+}
+
+/* The parts for `side` systems of t, worked on by `threads` threads. */
+static parts
+parts_of(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
+{
+    const ps_type_kernels *const kernels = ps_isa_get()->type[t->dtype];
+    const ps_type_kernels *const narrow = ps_isa_narrow.type[t->dtype];
+    ps_partition partition = {.t = t, .side = side};
+    parts p = {0};
+
+    kernels->partition(&partition);
+    const size_t group = ps_aligned(kernels->partition_scratch(&partition));
+    const ps_tridiag separators = separator_systems(&partition, NULL, NULL);
+    ps_job exchange = {.t = *t, .pivot = PS_PIVOT_ALWAYS, .group = 1};
+
+    exchange.t.outer = exchange.t.inner = 1;
+    p.keeps = group * (size_t)partition.groups <= PS_KEPT_BYTES;
+    p.separators = ps_aligned(kernels->partition_interface_bytes(&partition));
+    p.info = ps_aligned((size_t)side * sizeof(int32_t));
+    p.rows = group * (size_t)(p.keeps ? partition.groups : threads);
+    if (is_long(&partition)) {
+        p.solve = total(parts_of(&separators, side, PS_PIVOT_NEVER, threads));
+    }
+    else {
+        p.solve = ps_partition_few_bytes(&separators, threads);
+    }
+    p.pivoted = pivot != PS_PIVOT_AUTO ? 0
+                : ps_span_fits(t)      ? ps_span_work(&exchange.t, threads)
+                                       : ps_aligned(narrow->direct_scratch(&exchange));
+    return p;
+}
+
+size_t
+ps_partition_bytes(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
+{
+    return total(parts_of(t, side, pivot, threads));
+}
+
+static int64_t
+eliminate(void *self, const ps_job *job, int64_t batch_block, void *scratch)
+{
+    pass *const p = self;
+    int dominant = atomic_load(&p->dominant);
+
+    (void)job;
+    if (!dominant) {
+        return 0;
+    }
+    const int32_t row = p->do_this->kernels->partition_eliminate(
+        p->partition, batch_block, scratch, &dominant);
+    int known = atomic_load(&p->row);
+
+    if (!dominant) {
+        atomic_store(&p->dominant, 0);
+    }
+    while (row != 0 && (known == 0 || row < known) &&
+           !atomic_compare_exchange_weak(&p->row, &known, row)) {
+    }
+    return 0;
+}
+
+static int64_t
+substitute(void *self, const ps_job *job, int64_t batch_block, void *scratch)
+{
+    const pass *const p = self;
+
+    (void)job;
+    p->do_this->kernels->partition_substitute(p->partition, batch_block, scratch);
+    return 0;
+}
+
+ps_status
+ps_partition_run(const ps_partition *partition, const ps_tiles *with)
+{
+    const ps_job job = {
+        .t = {.rows = partition->rows * partition->tiles * partition->batch_block},
+        .tiles =
+            (partition->groups + partition->batch_block - 1) / partition->batch_block,
+        .group = 1};
+    ps_tiles tiles = *with;
+    int64_t none;
+
+    tiles.job = &job;
+    return ps_tiles_run(&tiles, &none);
+}
+
+static ps_status
+run_pass(pass *p, int64_t (*one)(void *, const ps_job *, int64_t, void *), char *rows)
+{
+    const ps_partition_task *const d = p->do_this;
+    const ps_tiles tiles = {
+        .exec = d->exec,
+        .threads = d->threads,
+        .bytes = ps_aligned(d->kernels->partition_scratch(p->partition)),
+        .work = rows,
+        .self = p,
+        .solve = one,
+    };
+
+    return ps_partition_run(p->partition, &tiles);
+}
+
+static int64_t
+solve_few(void *self, const ps_job *job, int64_t tile, void *work)
+{
+    const ps_type_kernels *const kernels = self;
+
+    return kernels->direct(job, tile, work);
+}
+
+ps_status
+ps_partition_few(const ps_partition_task *d, const ps_tridiag *separators, char *work,
+                 int32_t *bad)
+{
+    const ps_type_kernels *few;
+    const ps_job job = separator_job(separators, &few);
+    const ps_tiles tiles = {
+        .job = &job,
+        .exec = d->exec,
+        .threads = separators->inner > 1 ? d->threads : 1,
+        .bytes = ps_aligned(few->direct_scratch(&job)),
+        .work = work,
+        .self = (void *)few,
+        .solve = solve_few,
+    };
+    int64_t none;
+    const ps_status status = ps_tiles_run(&tiles, &none);
+
+    *bad = 0;
+    for (int64_t s = 0; s < separators->inner && *bad == 0; s++) {
+        *bad = separators->info[s];
+    }
+    return status;
+}
+
+/* Solve the systems of the separators; *bad gets 0 or 1 + the row of a bad pivot. */
+static ps_status
+solve_separators(const ps_partition_task *d, const ps_partition *partition,
+                 const ps_tridiag *system, char *work, int32_t *bad)
+{
+    ps_partition_task inner = *d;
+    int dominant;
+
+    if (!is_long(partition)) {
+        return ps_partition_few(d, system, work, bad);
+    }
+    inner.t = *system;
+    inner.stream = 0;
+    inner.pivot = PS_PIVOT_NEVER;
+    return ps_partition_once(&inner, 0, 0, work, &dominant, bad);
+}
+
+ps_status
+ps_partition_once(const ps_partition_task *d, int64_t j, int64_t k, char *work,
+                  int *dominant, int32_t *bad)
+{
+    const parts room = parts_of(&d->t, d->side, d->pivot, d->threads);
+    int32_t *const info = (int32_t *)(work + room.separators);
+    char *const rows = (char *)info + room.info;
+    ps_partition partition = {.t = &d->t,
+                              .j = j,
+                              .k = k,
+                              .side = d->side,
+                              .separators = work,
+                              .kept = room.keeps ? rows : NULL,
+                              .stream = d->stream,
+                              .check = d->pivot == PS_PIVOT_AUTO};
+    pass p = {.do_this = d, .partition = &partition};
+
+    d->kernels->partition(&partition);
+    atomic_init(&p.dominant, 1);
+    atomic_init(&p.row, 0);
+    ps_status status = run_pass(&p, eliminate, rows);
+
+    *dominant = atomic_load(&p.dominant);
+    *bad = atomic_load(&p.row);
+    if (status != PS_OK || !*dominant || (*bad != 0 && d->side > 1)) {
+        return status;
+    }
+
+    const ps_tridiag system = separator_systems(&partition, work, info);
+    int32_t chunk = 0;
+
+    d->kernels->partition_assemble(&partition);
+    status = solve_separators(d, &partition, &system, rows + room.rows, &chunk);
+    if (*bad == 0 && chunk != 0) { /* chunks 0 .. chunk-1 end with the bad row */
+        *bad = (int32_t)(chunk * partition.rows +
+                         (chunk < partition.wide ? chunk : partition.wide));
+    }
+    if (status != PS_OK || (*bad != 0 && d->side > 1)) {
+        return status;
+    }
+    return run_pass(&p, substitute, rows);
+}

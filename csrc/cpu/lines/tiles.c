@@ -1,0 +1,209 @@
+/* tiles.c - a batch cut into tiles, and the tiles spread over the threads. */
+#include <stdatomic.h>
+
+#include "lines/kernels.h"
+#include "runtime/isa.h"
+#include "runtime/threads.h"
+
+/* Runs shorter than so many tiles are joined; shorter ones than this many are
+ * cut without regard to the cache lines of x, as a tile more would cost more.
+ */
+enum { RUN_LANES = 4, LONG_RUN = 64 };
+
+static ps_stride
+turned(ps_stride stride)
+{
+    return (ps_stride){stride.row, 0, stride.outer};
+}
+
+/* Systems by which to shorten the first tile of each run, so that later ones start
+ * on whole vectors of x. */
+static int64_t
+shift_of(const ps_job *job, int lanes, size_t element)
+{
+    const ps_stride s = job->t.x.stride;
+
+    if (job->t.x.data == NULL || s.inner != 1 || s.row % lanes != 0 ||
+        (job->t.outer > 1 && s.outer % lanes != 0)) {
+        return 0;
+    }
+    return (int64_t)((uintptr_t)job->t.x.data / element) % lanes;
+}
+
+void
+ps_job_init(ps_job *job, const ps_tridiag *t, int lanes)
+{
+    const size_t element = ps_isa_get()->type[t->dtype]->element;
+
+    *job = (ps_job){.t = *t, .group = 1};
+    if (t->inner == 1 && t->outer > 1) {
+        job->t.outer = 1;
+        job->t.inner = t->outer;
+        job->t.lower.stride = turned(t->lower.stride);
+        job->t.diag.stride = turned(t->diag.stride);
+        job->t.upper.stride = turned(t->upper.stride);
+        job->t.rhs.stride = turned(t->rhs.stride);
+        job->t.x.stride = turned(t->x.stride);
+    }
+    if (job->t.inner >= RUN_LANES * lanes) {
+        job->runs = job->t.outer;
+        job->run = job->t.inner;
+        job->shift = job->run < LONG_RUN * lanes ? 0 : shift_of(job, lanes, element);
+    }
+    else {
+        job->runs = 1;
+        job->run = job->t.outer * job->t.inner;
+    }
+    job->tiles = job->runs * ((job->run + job->shift + lanes - 1) / lanes);
+    job->strided = job->t.x.data != NULL && job->t.x.stride.inner == 1 && t->rows > 1 &&
+                   job->t.x.stride.row != 1;
+    job->stream = t->rows * t->outer * t->inner * (int64_t)element > PS_STREAM_BYTES;
+}
+
+int64_t
+ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
+{
+    const int64_t a_run = job->tiles / job->runs, j = index / a_run;
+    const int64_t wished = index % a_run * lanes - job->shift;
+    const int64_t k = wished > 0 ? wished : 0;
+    const int64_t end = wished + lanes < job->run ? wished + lanes : job->run;
+
+    *first = j * job->run + k;
+    return end > k ? end - k : 0;
+}
+
+/* Eliminated rows beyond this leave a second-level cache (it is a little more than a
+ * power of two, as a row more may be kept), and a third-level cache. Where neighbouring
+ * systems are neighbours in memory, long runs of it are worth the first, up to this many
+ * tiles, or a whole run of systems that is short. Elsewhere two tiles overlap their
+ * eliminations, as long as one leaves room for the other, and more add but streams. */
+enum {
+    GROUP_BYTES = 9 << 16,
+    FAR_BYTES = 1 << 24,
+    STRIDED_TILES = 4,
+    CONTIGUOUS_TILES = 2
+};
+
+/* Contiguous systems of more rows, as "auto" takes them, go one tile at a time by
+ * contiguous.inc. */
+enum { PAIR_ROWS = 512 };
+
+static int
+goes_alone(const ps_job *job)
+{
+    const ps_tridiag *const t = &job->t;
+    const int contiguous = t->lower.stride.row == 1 && t->diag.stride.row == 1 &&
+                           t->upper.stride.row == 1 && t->rhs.stride.row == 1;
+
+    return contiguous && !job->strided && t->flags == 0 && t->rows > PAIR_ROWS &&
+           (t->dtype == PS_F32 || t->dtype == PS_F64) &&
+           t->rows * (int64_t)ps_dtype_size(t->dtype) <= PS_LANE_BYTES &&
+           job->pivot != PS_PIVOT_ALWAYS;
+}
+
+void
+ps_job_group(ps_job *job, size_t bytes, int threads)
+{
+    const int64_t room = GROUP_BYTES / (int64_t)(bytes + 1);
+    const int64_t far_room = FAR_BYTES / (int64_t)(bytes + 1);
+    const int64_t a_run = job->tiles / job->runs;
+    const int64_t most = job->strided      ? PS_GROUP_TILES
+                         : goes_alone(job) ? 1
+                                           : CONTIGUOUS_TILES;
+    const int64_t whole = a_run <= far_room && a_run <= most ? a_run : STRIDED_TILES;
+    const int64_t least = job->strided ? whole : room < 1 ? 1 : most;
+    const int64_t wished = room < least ? least : room < most ? room : most;
+    const int64_t share = job->tiles / (4 * threads) + 1;
+
+    job->group = wished < share ? wished : share;
+}
+
+/* Rows of a band: in a second-level cache for the most part where neighbouring systems
+ * are neighbours in memory, else in a first-level cache. */
+enum { STRIDED_BYTES = 1 << 21, CONTIGUOUS_BYTES = 1 << 14 };
+
+void
+ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads)
+{
+    const int lanes = kernels->lanes;
+    const int64_t bytes = job->t.rows * lanes * (int64_t)kernels->element;
+    const int64_t room = (job->strided ? STRIDED_BYTES : CONTIGUOUS_BYTES) / (bytes + 1);
+    const int64_t least = job->strided ? PS_BAND_TILES / 2 : CONTIGUOUS_TILES;
+    const int64_t wished = room < PS_BAND_TILES ? room : PS_BAND_TILES;
+    const int64_t most = wished > least ? wished : least;
+
+    /* Whole runs that follow each other row by row are stored as one, however they lie;
+     * elsewhere tiles begin where x is aligned. */
+    if (job->t.x.stride.row == job->run && job->run % lanes == 0 &&
+        job->run / lanes <= most && job->runs >= 4 * threads) {
+        job->shift = 0;
+    }
+    else if (shared && job->run == job->t.inner && job->run >= RUN_LANES * lanes) {
+        job->shift = shift_of(job, lanes, kernels->element);
+    }
+    const int64_t a_run = (job->run + job->shift + lanes - 1) / lanes;
+    int64_t bands = (a_run + most - 1) / most;
+
+    if (bands * job->runs < 4 * threads) { /* as many for each thread */
+        const int64_t all = (bands * job->runs + threads - 1) / threads * threads;
+
+        bands = (all + job->runs - 1) / job->runs;
+    }
+    job->group = (a_run + bands - 1) / bands;
+    job->tiles = job->runs * ((a_run + job->group - 1) / job->group) * job->group;
+}
+
+typedef struct {
+    const ps_tiles *tiles;
+    atomic_int stop;
+    atomic_llong pivoted;
+} team;
+
+/* About this many unknowns between two looks at the caller. */
+enum { ROWS_BETWEEN_POLLS = 1 << 19 };
+
+static void
+run_blocks(void *self, ps_claims *claims, int thread)
+{
+    team *const all = self;
+    const ps_tiles *const tiles = all->tiles;
+    const ps_exec *const exec = tiles->exec;
+    void *const work = tiles->work + (size_t)thread * tiles->bytes;
+    const int64_t rows = tiles->job->t.rows * tiles->job->group * 8;
+    const int64_t slice = rows < ROWS_BETWEEN_POLLS ? ROWS_BETWEEN_POLLS / rows : 1;
+    long long pivoted = 0;
+    int64_t begin, end, done = 0;
+
+    while (!atomic_load(&all->stop) && ps_claim(claims, &begin, &end)) {
+        if (tiles->prepare != NULL && done == 0) {
+            tiles->prepare(tiles->self, tiles->job, work);
+        }
+        for (int64_t k = begin; k < end; k++) {
+            pivoted += tiles->solve(tiles->self, tiles->job, k, work);
+            if (++done % slice == 0) {
+                if (thread == 0 && exec->poll != NULL && exec->poll(exec->poll_self)) {
+                    atomic_store(&all->stop, 1);
+                }
+                if (atomic_load(&all->stop)) {
+                    break;
+                }
+            }
+        }
+    }
+    atomic_fetch_add(&all->pivoted, pivoted);
+    atomic_thread_fence(memory_order_seq_cst); /* non-temporal stores, too */
+}
+
+ps_status
+ps_tiles_run(const ps_tiles *tiles, int64_t *pivoted)
+{
+    const int64_t group = tiles->job->group;
+    team all = {.tiles = tiles};
+
+    atomic_init(&all.stop, 0);
+    atomic_init(&all.pivoted, 0);
+    ps_parallel(tiles->threads, (tiles->job->tiles + group - 1) / group, run_blocks,
+                &all);
+    *pivoted = atomic_load(&all.pivoted);
+    return atomic_load(&all.stop) ? PS_INTERRUPTED : PS_OK;
+}

@@ -1,0 +1,30 @@
+/* isa.h - the instruction sets that were built, and the one that this processor runs. */
+#ifndef PS_CPU_ISA_H
+#define PS_CPU_ISA_H
+
+#include "pysolvers.h"
+
+/* The kernels of one dtype: lines/kernels.h. */
+typedef struct ps_type_kernels ps_type_kernels;
+
+typedef struct {
+    const char *name;
+    const ps_type_kernels *type[PS_DTYPE_COUNT];
+    /* Copy past the caches. `to` is aligned to 64 bytes, `bytes` a multiple. */
+    void (*copy)(char *to, const char *from, size_t bytes);
+} ps_isa;
+
+/* The widest instruction set that this processor, this build and PYSOLVERS_ISA
+ * allow; chosen once. */
+const ps_isa *ps_isa_get(void);
+
+extern const ps_isa ps_isa_narrow;
+extern const ps_isa ps_isa_baseline;
+#ifdef PS_HAVE_AVX2
+extern const ps_isa ps_isa_avx2;
+#endif
+#ifdef PS_HAVE_AVX512
+extern const ps_isa ps_isa_avx512;
+#endif
+
+#endif

@@ -1,0 +1,441 @@
+/* threads.c - a pool of threads that share the iterations of a loop.
+ *
+ * [0, count) is cut into one contiguous share a thread, and each share into blocks. A
+ * thread takes the blocks of its own share in order, then what is left of the others, by
+ * atomic addition to the counter of the share. A thread that is not scheduled therefore
+ * delays the others by at most the block that it holds, and one that has not started
+ * delays nobody: the calling thread withdraws its offer. (Work stealing: Blumofe and
+ * Leiserson 1999.) Which thread computes a block has no influence on its result.
+ *
+ * A worker sleeps on a condition variable, after SPINS polls of its state, which cover
+ * the serial part between two loops of one call. Loops of several calling threads run at
+ * once, each with the workers that are idle when it starts, if only with none.
+ *
+ * On a busy machine a worker often starts late, or loses its processor while it holds a
+ * block. Short loops therefore compare the time that they took with an estimate for one
+ * thread, and after a loss the next loops run on the calling thread alone.
+ *
+ * States of a worker, and who changes them:
+ *
+ *   IDLE -> HELD        a calling thread reserves it
+ *   HELD -> OFFERED     the calling thread: the loop is ready
+ *   OFFERED -> RUNNING  the worker
+ *   RUNNING -> HELD     the worker, finished
+ *   OFFERED -> HELD     the calling thread withdraws the offer
+ *   HELD -> IDLE        the calling thread, after all workers of its loop have finished,
+ *                       as these take blocks from the counters of each other
+ *
+ * After a fork the child has no workers: it forgets those of the parent and starts its
+ * own.
+ */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
+#endif
+
+#include "runtime/threads.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* BLOCKS: of a share. SPINS: 1 to 5 microseconds on x86-64. WAKES: workers that the
+ * calling thread wakes (3 to 5 microseconds each) before it begins; every worker that
+ * starts wakes two more. */
+enum {
+    MAX_THREADS = 1024,
+    BLOCKS = 16,
+    SPINS = 100,
+    WAKES = 4,
+    CACHE_LINE = 128,
+    STACK_BYTES = 1 << 22
+};
+
+/* Unknowns a thread by default: 50 to 100 microseconds of work, several times what it
+ * takes to wake a worker (benchmarks/threads.py). Where the caller names the number of
+ * threads, fewer are enough for each. */
+enum { UNKNOWNS_A_THREAD = 32768, UNKNOWNS_IF_ASKED = 8192 };
+
+/* Nanoseconds, but for the factor: loops of which the scheduler gives the calling thread
+ * the whole without a break; what a slow team is followed by. */
+enum { LONG_LOOP = 6000000, REPAYMENT = 20, LONGEST_PAUSE = 200000000 };
+
+enum { IDLE, HELD, OFFERED, RUNNING };
+
+typedef struct {
+    atomic_int state;
+    atomic_int sleepers; /* threads that wait for `changed` */
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    ps_claims claims;     /* of the loop that is offered */
+    _Atomic int64_t next; /* of its share: the first iteration that nobody has taken */
+} worker;
+
+typedef struct ps_loop {
+    void (*body)(void *self, ps_claims *claims, int thread);
+    void *self;
+    int64_t count, block;
+    int team;                     /* threads */
+    atomic_int woken;             /* workers that are awake or being woken */
+    _Atomic int64_t next;         /* of share 0 */
+    worker *workers[MAX_THREADS]; /* of threads 1 .. team - 1 */
+} loop;
+
+static worker *pool[MAX_THREADS];
+static atomic_int pool_size;
+static atomic_int forks; /* between this process and the first that used the pool */
+static _Atomic int64_t alone_until; /* monotonic time up to which no team is used */
+static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static int default_threads;
+
+static void
+forget_workers(void)
+{
+    atomic_fetch_add(&forks, 1);
+    atomic_store(&pool_size, 0);
+    pthread_mutex_init(&growing, NULL);
+}
+
+static void
+start(void)
+{
+    const int wanted = ps_wanted_threads();
+
+    default_threads = wanted < MAX_THREADS ? wanted : MAX_THREADS;
+    pthread_atfork(NULL, NULL, forget_workers);
+}
+
+int32_t
+ps_default_threads(void)
+{
+    pthread_once(&once, start);
+    return default_threads;
+}
+
+int
+ps_thread_count(const ps_exec *exec)
+{
+    const int threads = exec->threads > 0 ? exec->threads : ps_default_threads();
+
+    return threads < MAX_THREADS ? threads : MAX_THREADS;
+}
+
+int
+ps_thread_count_for(const ps_exec *exec, int64_t unknowns)
+{
+    const int threads = ps_thread_count(exec);
+    const int64_t worth = exec->threads > 0 ? unknowns / UNKNOWNS_IF_ASKED + 1
+                                            : unknowns / UNKNOWNS_A_THREAD;
+
+    return worth < 1 ? 1 : worth < threads ? (int)worth : threads;
+}
+
+static void
+relax_processor(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("yield");
+#endif
+}
+
+static void
+wait_for(worker *w, int state)
+{
+    for (int k = 0; k < SPINS; k++) {
+        if (atomic_load(&w->state) == state) {
+            return;
+        }
+        relax_processor();
+    }
+    pthread_mutex_lock(&w->mutex);
+    atomic_fetch_add(&w->sleepers, 1);
+    while (atomic_load(&w->state) != state) {
+        pthread_cond_wait(&w->changed, &w->mutex);
+    }
+    atomic_fetch_sub(&w->sleepers, 1);
+    pthread_mutex_unlock(&w->mutex);
+}
+
+/* Wake who waits for the state that was just set. The mutex is taken between the two so
+ * that a thread which saw the old state sleeps already. */
+static void
+wake(worker *w)
+{
+    if (atomic_load(&w->sleepers) > 0) {
+        pthread_mutex_lock(&w->mutex);
+        pthread_mutex_unlock(&w->mutex);
+        pthread_cond_broadcast(&w->changed);
+    }
+}
+
+static void
+wake_next(loop *l, int count)
+{
+    for (int k = 0; k < count && atomic_load(&l->woken) < l->team - 1; k++) {
+        const int next = atomic_fetch_add(&l->woken, 1);
+
+        if (next < l->team - 1) {
+            wake(l->workers[next]);
+        }
+    }
+}
+
+static void *
+work(void *self)
+{
+    worker *const w = self;
+
+    for (;;) {
+        int state = OFFERED;
+
+        wait_for(w, OFFERED);
+        if (atomic_compare_exchange_strong(&w->state, &state, RUNNING)) {
+            loop *const l = w->claims.loop;
+
+            wake_next(l, 2);
+            l->body(l->self, &w->claims, w->claims.thread);
+            atomic_exchange(&w->state, HELD); /* a full barrier: non-temporal stores */
+            wake(w);
+        }
+    }
+    return NULL;
+}
+
+/* Start a worker, held for the calling thread; null if the system has no more. It gets no
+ * signals: these belong to the threads of the program. */
+static worker *
+new_worker(void)
+{
+    sigset_t all, before;
+    pthread_attr_t attributes;
+    pthread_t thread;
+    worker *const w = aligned_alloc(CACHE_LINE, (sizeof(worker) + CACHE_LINE - 1) /
+                                                    CACHE_LINE * CACHE_LINE);
+
+    if (w == NULL) {
+        return NULL;
+    }
+    atomic_init(&w->state, HELD);
+    atomic_init(&w->sleepers, 0);
+    pthread_mutex_init(&w->mutex, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    pthread_attr_init(&attributes);
+    pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attributes, STACK_BYTES);
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int failed = pthread_create(&thread, &attributes, work, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attributes);
+    if (failed) {
+        free(w);
+        return NULL;
+    }
+    return w;
+}
+
+/* Add a worker to a pool of fewer than `most`. */
+static worker *
+grow(int most)
+{
+    worker *w = NULL;
+
+    pthread_mutex_lock(&growing);
+    const int size = atomic_load(&pool_size);
+    if (size < most && size < MAX_THREADS) {
+        w = new_worker();
+        if (w != NULL) {
+            pool[size] = w;
+            atomic_store(&pool_size, size + 1);
+        }
+    }
+    pthread_mutex_unlock(&growing);
+    return w;
+}
+
+/* Reserve up to `wanted` workers. Only what the processors or this call have use for is
+ * ever started. */
+static void
+hold_workers(loop *l, int wanted)
+{
+    const int usual = ps_default_threads() - 1;
+    const int most = wanted > usual ? wanted : usual;
+    const int size = atomic_load(&pool_size);
+
+    for (int k = 0; k < size && l->team <= wanted; k++) {
+        int state = IDLE;
+
+        if (atomic_load(&pool[k]->state) == IDLE &&
+            atomic_compare_exchange_strong(&pool[k]->state, &state, HELD)) {
+            l->workers[l->team++ - 1] = pool[k];
+        }
+    }
+    for (worker *w; l->team <= wanted && (w = grow(most)) != NULL;) {
+        l->workers[l->team++ - 1] = w;
+    }
+}
+
+/* Where a share begins; share `team` begins at the end. */
+static int64_t
+share_begin(const loop *l, int64_t share)
+{
+    const int64_t rest = l->count % l->team;
+
+    return share * (l->count / l->team) + (share < rest ? share : rest);
+}
+
+static void
+offer(loop *l)
+{
+    const int64_t block = l->count / ((int64_t)l->team * BLOCKS);
+
+    l->block = l->team == 1 ? l->count : block > 1 ? block : 1;
+    atomic_init(&l->next, 0);
+    atomic_init(&l->woken, 0);
+    for (int k = 1; k < l->team; k++) {
+        atomic_store(&l->workers[k - 1]->next, share_begin(l, k));
+    }
+    for (int k = 1; k < l->team; k++) {
+        worker *const w = l->workers[k - 1];
+
+        w->claims = (ps_claims){l, k, k, 0};
+        atomic_store(&w->state, OFFERED);
+    }
+    wake_next(l, WAKES);
+}
+
+/* Wait for the workers that have started, and release all. */
+static void
+finish(loop *l)
+{
+    for (int k = 0; k < l->team - 1; k++) {
+        int state = OFFERED;
+
+        atomic_compare_exchange_strong(&l->workers[k]->state, &state, HELD);
+    }
+    for (int k = 0; k < l->team - 1; k++) {
+        wait_for(l->workers[k], HELD);
+    }
+    for (int k = 0; k < l->team - 1; k++) {
+        atomic_store(&l->workers[k]->state, IDLE);
+    }
+}
+
+int
+ps_claim(ps_claims *claims, int64_t *begin, int64_t *end)
+{
+    loop *const l = claims->loop;
+
+    for (;;) {
+        const int share = claims->share;
+        _Atomic int64_t *const next =
+            share == 0 ? &l->next : &l->workers[share - 1]->next;
+        const int64_t last = share_begin(l, share + 1);
+
+        if (atomic_load(next) < last) {
+            *begin = atomic_fetch_add(next, l->block);
+            if (*begin < last) {
+                *end = *begin + l->block < last ? *begin + l->block : last;
+                claims->taken += *end - *begin;
+                return 1;
+            }
+        }
+        const int other = (share + 1) % l->team;
+        if (other == claims->thread) {
+            return 0;
+        }
+        claims->share = other;
+    }
+}
+
+static int64_t
+now(clockid_t clock)
+{
+    struct timespec t;
+
+    clock_gettime(clock, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+/* Compare the time since `begin` with what the calling thread alone would have taken,
+ * from the time that it spent on the iterations that it took. If the team was slower, use
+ * no team for so long that this costs 5 percent. Long loops are not judged: the calling
+ * thread alone would not have a processor for all that time either. */
+static void
+judge(const ps_claims *own, int64_t spent, int64_t begin)
+{
+    const int64_t end = now(CLOCK_MONOTONIC);
+    const double share = (double)own->taken / (double)own->loop->count;
+    const int64_t alone = (int64_t)((double)spent / (share > 0.01 ? share : 0.01));
+    const int64_t lost = end - begin - alone;
+
+    if (lost > 0 && alone < LONG_LOOP) {
+        const int64_t pause = REPAYMENT * lost;
+
+        atomic_store(&alone_until, end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE));
+    }
+}
+
+void
+ps_parallel(int threads, int64_t count,
+            void (*body)(void *self, ps_claims *claims, int thread), void *self)
+{
+    loop l;
+    ps_claims own = {&l, 0, 0, 0};
+
+    l.body = body;
+    l.self = self;
+    l.count = count;
+    l.team = 1;
+    if (count < threads) {
+        threads = (int)count;
+    }
+    const int64_t begin = threads > 1 ? now(CLOCK_MONOTONIC) : 0;
+    if (threads > 1 && begin >= atomic_load(&alone_until)) {
+        hold_workers(&l, threads - 1);
+    }
+    const int forks_before = atomic_load(&forks);
+    offer(&l);
+    if (l.team == 1) {
+        body(self, &own, 0);
+        return;
+    }
+    const int64_t offered = now(CLOCK_THREAD_CPUTIME_ID);
+    body(self, &own, 0);
+    if (atomic_load(&forks) == forks_before) { /* else body forked: no workers here */
+        const int64_t spent = now(CLOCK_THREAD_CPUTIME_ID) - offered;
+
+        finish(&l);
+        judge(&own, spent, begin);
+    }
+}
+
+typedef struct {
+    void (*body)(void *self, int64_t begin, int64_t end, int thread);
+    void *self;
+} each_block;
+
+static void
+run_blocks(void *self, ps_claims *claims, int thread)
+{
+    const each_block *const each = self;
+    int64_t begin, end;
+
+    while (ps_claim(claims, &begin, &end)) {
+        each->body(each->self, begin, end, thread);
+    }
+}
+
+void
+ps_parallel_for(int threads, int64_t count,
+                void (*body)(void *self, int64_t begin, int64_t end, int thread),
+                void *self)
+{
+    each_block each = {body, self};
+
+    ps_parallel(threads, count, run_blocks, &each);
+}

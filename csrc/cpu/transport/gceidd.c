@@ -1,0 +1,212 @@
+/* gceidd.c - steps of convection and diffusion by GCEIDD on the CPU.
+ *
+ * A step is a sweep along x and one along y, in groups of lines (gceidd_sweep.inc) that
+ * the threads share. The field is swept in place; MU, which needs two earlier half
+ * levels, turns its fields round instead. 4 words a node and step, 8 with MU.
+ */
+#include "transport/gceidd.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "transport/gceidd_sweep.h"
+#include "runtime/threads.h"
+
+enum { ALIGNMENT = 64, FIELDS = 4 };
+
+/* A call in progress. fields[0] is u now, [1] and [2] are the half levels before, [3]
+ * is free; all the same but for MU. */
+typedef struct {
+    const ps_gceidd *g;
+    ps_gceidd_report *report;
+    void *fields[FIELDS], *spare;
+    char *scratch;
+    size_t scratch_bytes;
+    int32_t *grown;
+    int threads;
+} run;
+
+static size_t
+padded(size_t bytes)
+{
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static int64_t
+nodes(const ps_gceidd *g)
+{
+    return (g->cells[PS_GCEIDD_X] + 1) * (g->cells[PS_GCEIDD_Y] + 1);
+}
+
+static size_t
+field_bytes(const ps_gceidd *g)
+{
+    return padded((size_t)(nodes(g) * ps_dtype_size(g->dtype)));
+}
+
+static size_t
+scratch_bytes(const ps_gceidd *g)
+{
+    const int64_t *const cells = g->cells;
+    const int64_t longest = cells[0] > cells[1] ? cells[0] : cells[1];
+    const int64_t numbers = (longest + 2) * PS_GCEIDD_LANES * PS_GCEIDD_ARRAYS;
+
+    return padded((size_t)(numbers * ps_dtype_size(g->dtype)));
+}
+
+ps_status
+ps_gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes)
+{
+    const ps_status status = ps_gceidd_check(g);
+
+    if (status == PS_OK) {
+        const size_t threads = (size_t)ps_thread_count_for(exec, nodes(g));
+        const size_t spare = g->scheme == PS_GCEIDD_MU ? field_bytes(g) : 0;
+
+        *bytes = spare + threads * scratch_bytes(g) + padded(threads * sizeof(int32_t));
+    }
+    return status;
+}
+
+static run
+start(const ps_gceidd *g, const ps_exec *exec, ps_gceidd_report *report)
+{
+    const int turning = g->scheme == PS_GCEIDD_MU;
+    char *const base = exec->work;
+    run r = {
+        .g = g,
+        .report = report,
+        .fields = {g->u, g->u, g->u, g->u},
+        .spare = base,
+        .scratch = base + (turning ? field_bytes(g) : 0),
+        .scratch_bytes = scratch_bytes(g),
+        .threads = ps_thread_count_for(exec, nodes(g)),
+    };
+
+    if (turning) {
+        memcpy(r.fields, (void *[]){g->u, g->older[0], g->older[1], base},
+               sizeof r.fields);
+    }
+    r.grown = (int32_t *)(r.scratch + (size_t)r.threads * r.scratch_bytes);
+    memset(r.grown, 0, (size_t)r.threads * sizeof *r.grown);
+    *report = (ps_gceidd_report){.threads = r.threads, .kernel = "lanes"};
+    return r;
+}
+
+int64_t
+ps_gceidd_first_line(const ps_gceidd *g, int axis)
+{
+    const int side = axis == PS_GCEIDD_X ? PS_GCEIDD_SOUTH : PS_GCEIDD_WEST;
+
+    return g->edge[side].kind == PS_GCEIDD_DIRICHLET;
+}
+
+int64_t
+ps_gceidd_end_line(const ps_gceidd *g, int axis)
+{
+    const int side = axis == PS_GCEIDD_X ? PS_GCEIDD_NORTH : PS_GCEIDD_EAST;
+
+    return g->cells[!axis] + (g->edge[side].kind != PS_GCEIDD_DIRICHLET);
+}
+
+/* Lines on Dirichlet sides south and north keep their numbers during the sweep along x.
+ */
+static void
+keep_rows(const ps_gceidd *g, const void *from, void *to)
+{
+    const int64_t row = (g->cells[PS_GCEIDD_X] + 1) * ps_dtype_size(g->dtype);
+
+    for (int side = PS_GCEIDD_SOUTH; side <= PS_GCEIDD_NORTH && from != to; side++) {
+        if (g->edge[side].kind == PS_GCEIDD_DIRICHLET) {
+            const int64_t at = side == PS_GCEIDD_SOUTH ? 0 : g->cells[PS_GCEIDD_Y] * row;
+
+            memcpy((char *)to + at, (const char *)from + at, (size_t)row);
+        }
+    }
+}
+
+static double
+now(void)
+{
+    struct timespec t;
+
+    timespec_get(&t, TIME_UTC);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void
+make_sweep(run *r, int axis)
+{
+    const ps_gceidd *const g = r->g;
+    const double begin = now();
+    const int64_t lines = ps_gceidd_end_line(g, axis) - ps_gceidd_first_line(g, axis);
+    const int single = g->dtype == PS_F32;
+    ps_gceidd_sweep s = {
+        .g = g,
+        .axis = axis,
+        .step = r->report->steps,
+        .from = r->fields[0],
+        .older = {r->fields[1], r->fields[2]},
+        .to = r->fields[FIELDS - 1],
+        .scratch = r->scratch,
+        .scratch_bytes = r->scratch_bytes,
+        .grown = r->grown,
+    };
+
+    ps_parallel_for(r->threads, (lines + PS_GCEIDD_LANES - 1) / PS_GCEIDD_LANES,
+                    single ? ps_gceidd_sweep_f32 : ps_gceidd_sweep_f64, &s);
+    if (axis == PS_GCEIDD_X) {
+        keep_rows(g, s.from, s.to);
+    }
+    else {
+        (single ? ps_gceidd_sides_f32 : ps_gceidd_sides_f64)(&s);
+    }
+    memmove(r->fields + 1, r->fields, (FIELDS - 1) * sizeof *r->fields);
+    r->fields[0] = s.to;
+    r->report->seconds[axis][PS_GCEIDD_SOLVE] += now() - begin;
+}
+
+/* After an odd number of steps u lies in older[1], and the half levels before it in
+ * the spare field and in u. */
+static void
+bring_home(const run *r)
+{
+    const ps_gceidd *const g = r->g;
+    const size_t bytes = (size_t)(nodes(g) * ps_dtype_size(g->dtype));
+
+    if (r->fields[0] != g->u) {
+        memcpy(g->older[0], r->spare, bytes);
+        memcpy(r->spare, g->u, bytes);
+        memcpy(g->u, g->older[1], bytes);
+        memcpy(g->older[1], r->spare, bytes);
+    }
+}
+
+ps_status
+ps_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
+               ps_gceidd_report *report)
+{
+    size_t bytes;
+    ps_status status = ps_gceidd_work(g, exec, &bytes);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (exec->work_bytes < bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    run r = start(g, exec, report);
+    while (status == PS_OK && report->steps < count && !report->grown) {
+        make_sweep(&r, PS_GCEIDD_X);
+        make_sweep(&r, PS_GCEIDD_Y);
+        report->steps++;
+        for (int k = 0; k < r.threads; k++) {
+            report->grown |= r.grown[k];
+        }
+        if (exec->poll != NULL && exec->poll(exec->poll_self) != 0) {
+            status = PS_INTERRUPTED;
+        }
+    }
+    bring_home(&r);
+    return status;
+}

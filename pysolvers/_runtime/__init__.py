@@ -1,0 +1,1 @@
+"""Arrays, devices, streams and backends: what every solver runs on."""

@@ -1,0 +1,117 @@
+"""The backends by name: which exist here, which do not and why, and their modules.
+
+A backend is an extension module built from the contract in ``pysolvers.h``. It is
+imported when it is first asked for.
+"""
+
+import importlib
+import re
+from functools import cache
+from types import ModuleType
+
+from .._environment import check_environment
+from .._errors import BackendError
+
+__all__ = ["names", "parse_device", "require", "unavailable_reason"]
+
+_MODULES = {"cpu": "pysolvers._core", "cuda": "pysolvers._cuda"}
+
+# Number of the contract csrc/include/pysolvers.h. The build compiles it into the extensions, so
+# that an extension built before a change of the contract is refused. Raise it with every change.
+ABI_VERSION = 4
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all backends, present or not."""
+    return tuple(_MODULES)
+
+
+@cache
+def _load(name: str) -> ModuleType | str:
+    """Return the module of a backend, or the reason why there is none."""
+    if name == "cpu":
+        check_environment()
+    module_name = _MODULES[name]
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name != module_name:
+            return f"{module_name} cannot be imported: {error}"
+        return f"{module_name} was not built"
+    except ImportError as error:
+        return f"{module_name} cannot be imported: {error}"
+    if module.ABI != ABI_VERSION:
+        return (
+            f"{module_name} was built for contract {module.ABI}, "
+            f"this package needs {ABI_VERSION}: rebuild it"
+        )
+    return module
+
+
+def unavailable_reason(name: str) -> str | None:
+    """Say why a backend cannot be used; None if it can."""
+    loaded = _load(name)
+    return loaded if isinstance(loaded, str) else _device_reason(loaded)
+
+
+def _device_reason(module: ModuleType) -> str | None:
+    """Say why the device of a backend cannot be used now; None if it can or has none."""
+    unavailable = getattr(module, "unavailable", None)
+    return unavailable() if unavailable is not None else None
+
+
+def require(name: str) -> ModuleType:
+    """Return the extension module of a backend.
+
+    Parameters
+    ----------
+    name : str
+        One of `names`.
+
+    Returns
+    -------
+    module
+        The extension, built for the contract of this package.
+
+    Raises
+    ------
+    BackendError
+        If it is not there or does not fit; the message says why.
+    """
+    loaded = _load(name)
+    reason = loaded if isinstance(loaded, str) else _device_reason(loaded)
+    if isinstance(loaded, str) or reason is not None:
+        raise BackendError(f"the backend {name!r} is not available: {reason}")
+    return loaded
+
+
+def parse_device(device: str | None) -> tuple[str, int]:
+    """Split a device text into backend and ordinal.
+
+    Parameters
+    ----------
+    device : str or None
+        ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...; None is the CPU.
+
+    Returns
+    -------
+    backend : str
+        One of `names`.
+    ordinal : int
+        Number of the device; 0 if not given.
+
+    Raises
+    ------
+    TypeError
+        If `device` is neither text nor None.
+    ValueError
+        If it names no backend, or a number where there is none.
+    """
+    if device is None:
+        return "cpu", 0
+    if not isinstance(device, str):
+        raise TypeError(f"device must be a str or None, got {type(device).__name__}")
+    match = re.fullmatch(r"(cpu)|(cuda)(?::(\d+))?", device)
+    if match is None:
+        raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N', got {device!r}")
+    return match[1] or match[2], int(match[3] or 0)

@@ -1,0 +1,307 @@
+"""Arrays of other libraries on a CUDA device: how to view, order and allocate them.
+
+An array is viewed through DLPack, or else through ``__cuda_array_interface__``, by the
+``StridedMemoryView`` of cuda.core. Both take the stream that will read the array, and
+make it wait for what its library still has to do.
+"""
+
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from threading import Lock
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import BackendError
+from .lines import contiguous_strides
+from .shadows import packed_strides, shadow
+from .streams import LEGACY, Stream, as_stream
+
+__all__ = ["Library", "hold", "kind_of", "library_of", "locate", "view"]
+
+Array = NDArray[Any]
+
+# Types that most operands have, and that live in host memory.
+_HOST_TYPES = {np.ndarray, np.float64, np.float32, float, int, complex, list, tuple, type(None)}
+
+# kDLCUDA and kDLCUDAManaged of DLPack.
+_DLPACK_CUDA = (2, 13)
+
+
+def locate(value: Any) -> int | None:
+    """Return the number of the CUDA device that holds an array; None for all else."""
+    if type(value) in _HOST_TYPES or isinstance(value, np.ndarray | np.generic):
+        return None
+    dlpack_device = getattr(value, "__dlpack_device__", None)
+    if dlpack_device is not None:
+        kind, ordinal = dlpack_device()
+        return int(ordinal) if int(kind) in _DLPACK_CUDA else None
+    interface = getattr(value, "__cuda_array_interface__", None)
+    if interface is None:
+        return None
+    if 0 in interface["shape"]:
+        return 0
+    return int(_memory_view()(value, stream_ptr=-1).device_id)
+
+
+def kind_of(value: object) -> str:
+    """Name the type of an array in a message."""
+    kind = type(value)
+    root = kind.__module__.partition(".")[0]
+    return kind.__name__ if root == "builtins" else f"{root}.{kind.__name__}"
+
+
+class Library:
+    """How to use the arrays of one library; this one knows the two protocols alone."""
+
+    mutable = True  # whether a result may be written to an array of the caller's
+    ordered = True  # whether the library reuses memory in the order of its current stream
+
+    def check(self, name: str, value: Any) -> None:
+        """Raise TypeError for an array whose values are not what lies in its memory."""
+
+    def lending(self) -> AbstractContextManager[None]:
+        """Return a context in which the library may lend an array."""
+        return nullcontext()
+
+    def stream(self, value: Any, ordinal: int) -> Stream:
+        """Return the caller's current stream."""
+        interface = None
+        if not hasattr(value, "__dlpack__"):
+            interface = value.__cuda_array_interface__.get("stream")
+        return LEGACY if interface is None else as_stream(interface)
+
+    def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
+        """Allocate an array of the dtype of `like`, in its memory order if of its shape.
+
+        `view` is the shadow of `like`.
+        """
+        raise TypeError(f"cannot allocate a result like a {kind_of(like)}: give out")
+
+    def publish(self, result: Any, stream: Stream, ordinal: int, backend: Any) -> Any:
+        """Return what the caller gets for a result that `stream` has yet to write."""
+        return result
+
+
+class _Cupy(Library):
+    def stream(self, value: Any, ordinal: int) -> Stream:
+        stream = sys.modules["cupy"].cuda.get_current_stream(ordinal)
+        return Stream(stream.ptr, stream)
+
+    def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
+        cupy = sys.modules["cupy"]
+        with cupy.cuda.Device(ordinal):
+            return cupy.empty_like(like) if like.shape == shape else cupy.empty(shape, like.dtype)
+
+
+class _Torch(Library):
+    def check(self, name: str, value: Any) -> None:
+        if value.requires_grad:
+            raise TypeError(f"{name} requires a gradient, which is not offered: detach() it")
+        if value.is_conj() or value.is_neg():
+            raise TypeError(f"{name} is a lazy conjugate or negative: resolve it")
+        if value.layout != sys.modules["torch"].strided:
+            raise TypeError(f"{name}: need a dense tensor, got {value.layout}")
+
+    def stream(self, value: Any, ordinal: int) -> Stream:
+        stream = sys.modules["torch"].cuda.current_stream(ordinal)
+        return Stream(stream.cuda_stream, stream)
+
+    def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
+        torch = sys.modules["torch"]
+        if tuple(like.shape) == shape:
+            return torch.empty_like(like)
+        return torch.empty(shape, dtype=like.dtype, device=like.device)
+
+
+class _Jax(Library):
+    """JAX lends arrays to others on one stream and never says what runs on its own."""
+
+    mutable = False
+    ordered = False
+
+    def lending(self) -> AbstractContextManager[None]:
+        return _current_device_kept()
+
+    def stream(self, value: Any, ordinal: int) -> Stream:
+        (device,) = value.devices()
+        return Stream(device.get_stream_for_external_ready_events(), device)
+
+    def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
+        (device,) = like.devices()
+        with _current_device_kept():
+            return sys.modules["jax"].numpy.empty(shape, like.dtype, device=device)
+
+    def publish(self, result: Any, stream: Stream, ordinal: int, backend: Any) -> Any:
+        dlpack = importlib.import_module("jax.dlpack")
+        with _current_device_kept():
+            return dlpack.from_dlpack(_Pending(result, stream, ordinal, backend))
+
+
+class _Numba(Library):
+    def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
+        cuda = sys.modules["numba.cuda"]
+        strides = contiguous_strides(shape, view.itemsize)
+        if view.shape == shape:
+            strides = packed_strides(view)
+        with cuda.gpus[ordinal]:
+            return cuda.device_array(shape, view.dtype, strides=strides, stream=like.stream)
+
+
+class _Pending:
+    """A JAX array that a stream has yet to write: who takes it waits for this stream."""
+
+    def __init__(self, array: Any, stream: Stream, ordinal: int, backend: Any) -> None:
+        self._array = array
+        self._stream = stream
+        self._ordinal = ordinal
+        self._backend = backend
+
+    def __dlpack_device__(self) -> Any:
+        return self._array.__dlpack_device__()
+
+    def __dlpack__(self, *, stream: int | None = None, **options: Any) -> Any:
+        reader = stream or 0
+        if reader != self._stream.address:
+            self._backend.order(self._stream.address, reader, self._ordinal)
+        return self._array.__dlpack__(stream=stream, **options)
+
+
+_LIBRARIES: dict[str, Library] = {
+    "cupy": _Cupy(),
+    "jax": _Jax(),
+    "jaxlib": _Jax(),
+    "numba": _Numba(),
+    "torch": _Torch(),
+}
+_OTHER = Library()
+
+
+def library_of(value: object) -> Library:
+    """Return the library of an array, by the package that its type comes from."""
+    kind: Any = type(value)
+    return _library_of_type(kind)
+
+
+@cache
+def _library_of_type(kind: Any) -> Library:
+    roots = (base.__module__.partition(".")[0] for base in kind.__mro__)
+    return next((_LIBRARIES[root] for root in roots if root in _LIBRARIES), _OTHER)
+
+
+def _of_cuda_core(module: str, name: str) -> Any:
+    """Return something of the package cuda-core, old or new."""
+    reason: Exception
+    for package in ("cuda.core", "cuda.core.experimental"):
+        try:
+            return getattr(importlib.import_module(package + module), name)
+        except (ImportError, AttributeError) as error:
+            reason = error
+    raise BackendError(
+        f"GPU arrays need the package cuda-core (pip install 'pysolvers[cuda]'): {reason}"
+    )
+
+
+@cache
+def _memory_view() -> Any:
+    """Return what makes a StridedMemoryView, called with an array and a stream."""
+    kind = _of_cuda_core(".utils", "StridedMemoryView")
+    return getattr(kind, "from_any_interface", kind)
+
+
+@cache
+def _device() -> Any:
+    """Return the class whose instance without arguments is the current device."""
+    return _of_cuda_core("", "Device")
+
+
+@contextmanager
+def _current_device_kept() -> Iterator[None]:
+    """Undo that JAX leaves the device of the last array current."""
+    before = _device()()
+    try:
+        yield
+    finally:
+        before.set_current()
+
+
+def view(name: str, value: Any, stream: Stream) -> Array:
+    """Return the shadow of an array that `stream` may use from now on.
+
+    Parameters
+    ----------
+    name : str
+        Of the operand, for messages.
+    value : array
+        For which `locate` gives a device.
+    stream : Stream
+        Where it will be read or written.
+
+    Raises
+    ------
+    TypeError
+        If it has another dtype than the NumPy ones, or is no plain array.
+    ValueError
+        If its address or a stride is no multiple of its item size.
+    BackendError
+        If cuda-core is missing.
+    """
+    library = library_of(value)
+    library.check(name, value)
+    if not hasattr(value, "__dlpack_device__"):
+        interface = value.__cuda_array_interface__
+        size = np.dtype(interface["typestr"]).itemsize
+        if any(stride % size for stride in interface.get("strides") or ()):
+            raise ValueError(f"{name}: strides must be multiples of {size} bytes")
+        if 0 in interface["shape"]:
+            return np.empty(interface["shape"], interface["typestr"])
+    try:
+        with library.lending():
+            seen = _memory_view()(value, stream_ptr=stream.number)
+        dtype = seen.dtype
+    except (BufferError, NotImplementedError) as error:
+        raise TypeError(f"{name}: cannot use this {kind_of(value)}: {error}") from error
+    shape, counts = seen.shape, seen.strides
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    if counts is None:
+        strides = contiguous_strides(shape, dtype.itemsize)
+    else:
+        strides = tuple(_signed(count * dtype.itemsize) for count in counts)
+    if seen.ptr % dtype.itemsize:
+        raise ValueError(f"{name}: its address must be a multiple of {dtype.itemsize} bytes")
+    return shadow(seen.ptr, shape, strides, dtype, seen, readonly=seen.readonly)
+
+
+def _signed(stride: int) -> int:
+    """Return a stride in bytes as a signed number of 64 bits.
+
+    CuPy up to 14.2 divides negative strides as if they were unsigned (cupy/cupy#10172):
+    multiplied again they are right, but for a multiple of 2**64.
+    """
+    return (stride + 2**63) % 2**64 - 2**63
+
+
+class _Loans:
+    """Arrays that a stream may still read, though their library would reuse them."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._held: list[tuple[Any, object]] = []
+
+    def hold(self, mark: Any, arrays: object) -> None:
+        """Keep arrays until the stream has passed a mark; let go of those it has passed."""
+        past: list[tuple[Any, object]] = []
+        ahead: list[tuple[Any, object]] = [(mark, arrays)]
+        with self._lock:
+            for entry in self._held:
+                (past if entry[0].passed else ahead).append(entry)
+            self._held = ahead
+        del past  # without the lock: a library may run code of its own when arrays go
+
+
+hold = _Loans().hold

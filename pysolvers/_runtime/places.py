@@ -1,0 +1,487 @@
+"""Where a call runs: the CPU, a device for its arrays, or a device for NumPy arrays.
+
+A place takes the operands of a call in, gives the planning code arrays or shadows,
+makes the copies that a plan asks for where the operands lie, and gives the result out.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
+from math import prod
+from time import perf_counter
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import BackendError, raise_for_status
+from .arrays import DTYPES, as_array, as_operands, check_out, common_dtype
+from .backends import parse_device, require
+from .interop import Library, hold, kind_of, library_of, locate, view
+from .lines import Plan, contiguous_strides, lines_view, write_lines
+from .shadows import address_of, is_shadow, memory_order, packed_strides, shadow
+from .singular import Singular
+from .streams import PER_THREAD, Stream, as_stream
+
+__all__ = ["Place", "find_place"]
+
+Array = NDArray[Any]
+
+_INFO = np.dtype(np.int32)
+
+
+class Place:
+    """The CPU: operands are used where they lie.
+
+    Attributes
+    ----------
+    name : str
+        Of the backend.
+    ordinal : int
+        Number of the device.
+    backend : module
+        The extension.
+    arguments : tuple of int
+        What every call of the backend takes last.
+    waits : bool
+        Whether the caller gets his result finished, so that asking the device for what
+        went wrong costs no further waiting.
+    fills : bool
+        Whether `fill_nan` writes NaN where the operands are used.
+    seconds : dict or None
+        Time spent on copies and on solving, where they are apart.
+    """
+
+    name = "cpu"
+    waits = True
+    fills = False
+
+    def __init__(self, backend: ModuleType, ordinal: int = 0) -> None:
+        self.backend = backend
+        self.ordinal = ordinal
+        self.arguments: tuple[int, ...] = (0, 0)
+        self.seconds: dict[str, float] | None = None
+
+    def asks(self, policy: str) -> bool:
+        """Whether a call with this `on_singular` learns which systems failed."""
+        return self.waits or policy in ("raise", "warn")
+
+    def description(self, report: Mapping[str, Any], singular: Singular | None) -> dict[str, Any]:
+        """Return what a SolveInfo says of the place, from the report of its backend."""
+        return {
+            **report,
+            "pivoted": report["pivoted"] if report["pivoted"] >= 0 else None,
+            "repeated": report["repeated"] if report["repeated"] >= 0 else None,
+            "backend": self.name,
+            "device": self.ordinal,
+            "seconds": self.seconds,
+            "singular": None if singular is None else singular.systems,
+            "singular_rows": None if singular is None else singular.rows,
+        }
+
+    def operands(
+        self, named: Mapping[str, Any], like: Mapping[str, Array] | None = None
+    ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
+        """Return arrays of one dtype, as `as_operands` does."""
+        return as_operands(named, like)
+
+    def result(
+        self,
+        out: Any,
+        named: Mapping[str, Any],
+        rhs: Array,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> Array:
+        """Return `out` if it may take the result, or a new array for it."""
+        if out is not None:
+            inputs = {name: np.asarray(value) for name, value in named.items()}
+            return check_out(out, shape, dtype, inputs)
+        if rhs.shape == shape:
+            return np.empty_like(rhs)
+        return np.empty(shape, dtype)
+
+    def move(self, *operands: Array) -> list[Array]:
+        """Bring inputs to where they are used."""
+        return list(operands)
+
+    def target(self, x: Array) -> Array:
+        """Return where the backend writes the result."""
+        return x
+
+    def info(self, count: int, *, lasting: bool = False) -> Array:
+        """Allocate what the backend writes a number for each system to."""
+        return np.zeros(count, _INFO)
+
+    def read(self, info: Array) -> NDArray[np.int32]:
+        """Return the numbers of the systems, waiting for them."""
+        return info
+
+    def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
+        """View operands, their rows last, as (outer, inner, rows), or copy them so."""
+        return [plan.lines(operand, rows) for operand in operands]
+
+    def group(self, operand: Array, groups: Sequence[Sequence[int]], batch: Sequence[int]) -> Array:
+        """Merge groups of batch axes as `lines_view` does."""
+        return lines_view(operand, groups, batch)
+
+    def restore(self, lines: Array, operand: Array, order: Sequence[int]) -> None:
+        """Write lines, their axes in this order, to the operand if they are a copy of it."""
+        if not np.may_share_memory(lines, operand):
+            write_lines(lines, operand, order)
+
+    def fill_nan(self, lines: Array, info: Array) -> None:
+        """Write NaN to the lines (outer, inner, rows) whose `info`, (outer, inner), is not 0."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Take note that all work on the inputs has been enqueued."""
+
+    def finish(self, x: Array) -> Any:
+        """Return what the caller gets for the result."""
+        return x
+
+
+class _Device(Place):
+    """A CUDA device: everything is enqueued on one stream."""
+
+    name = "cuda"
+    fills = True
+
+    def __init__(self, backend: ModuleType, ordinal: int, stream: Stream) -> None:
+        super().__init__(backend, ordinal)
+        self.arguments = (ordinal, stream.address)
+        self.stream = stream
+
+    def info(self, count: int, *, lasting: bool = False) -> Array:
+        return self._empty((count,), (_INFO.itemsize,), _INFO, lasting=lasting)
+
+    def read(self, info: Array) -> NDArray[np.int32]:
+        numbers = np.empty(info.shape, _INFO)
+        self._call(self.backend.download, numbers, address_of(info))
+        return numbers
+
+    def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
+        outer, inner = plan.outer, plan.inner
+        sizes = plan.size(outer), plan.size(inner)
+        lines = []
+        for number, operand in enumerate(operands):
+            length = rows if operand.shape[-1] == 1 else operand.shape[-1]
+            shape = (*sizes, length)
+            if number in plan.copied:
+                group = self.group(operand, (outer, inner), plan.batch)
+                lines.append(group if group.shape == shape else np.broadcast_to(group, shape))
+                continue
+            # The axes of a group merge: its fastest one has the stride of all.
+            strides = [
+                operand.strides[axes[-1]] if axes and operand.shape[axes[-1]] > 1 else 0
+                for axes in (outer, inner)
+            ]
+            row = operand.strides[-1] if operand.shape[-1] > 1 else 0
+            lines.append(self._like(operand, shape, (*strides, row)))
+        return lines
+
+    def group(self, operand: Array, groups: Sequence[Sequence[int]], batch: Sequence[int]) -> Array:
+        varying = [
+            group if any(operand.shape[axis] != 1 for axis in group) else () for group in groups
+        ]
+        axes = [axis for group in varying for axis in group]
+        sizes = [batch[axis] for axis in axes]
+        steps = {axis: operand.strides[axis] if operand.shape[axis] > 1 else 0 for axis in axes}
+        shape = [prod(batch[axis] for axis in group) for group in varying]
+        row = (operand.shape[-1], operand.strides[-1])
+        if not operand.size or all(
+            steps[slow] == steps[fast] * batch[fast]
+            for group in varying
+            for slow, fast in pairwise(group)
+        ):
+            strides = [steps[group[-1]] if group else 0 for group in varying]
+            return self._like(operand, (*shape, row[0]), (*strides, row[1]))
+        source = self._like(operand, (*sizes, row[0]), (*steps.values(), row[1]))
+        copy = self._copy(source)
+        packed = contiguous_strides((*shape, row[0]), operand.itemsize)
+        return self._like(copy, (*shape, row[0]), packed)
+
+    def restore(self, lines: Array, operand: Array, order: Sequence[int]) -> None:
+        if address_of(lines) == address_of(operand):
+            return
+        rows = operand.shape[-1]
+        shape = (*(operand.shape[axis] for axis in order), rows)
+        steps = (*(operand.strides[axis] for axis in order), operand.strides[-1])
+        source = self._like(lines, shape, contiguous_strides(shape, lines.itemsize))
+        self._call(self.backend.relayout, self._like(operand, shape, steps), source)
+
+    def fill_nan(self, lines: Array, info: Array) -> None:
+        self._call(self.backend.fill_nan, lines, info)
+
+    def wait(self) -> None:
+        """Wait until the stream has done all that was enqueued."""
+        self._call(self.backend.wait)
+
+    def _call(self, function: Callable[..., int], *arguments: Any) -> None:
+        status = function(*arguments, *self.arguments)
+        raise_for_status(status, self.backend.STATUS, function.__name__)
+
+    def _empty(
+        self,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        dtype: np.dtype,
+        *,
+        lasting: bool = False,
+    ) -> Array:
+        """Allocate on the device; `strides` leave no gaps."""
+        buffer = self.backend.Buffer(prod(shape) * dtype.itemsize, *self.arguments, lasting)
+        return shadow(buffer.address, shape, strides, dtype, buffer)
+
+    def _like(self, array: Array, shape: Sequence[int], strides: Sequence[int]) -> Array:
+        """View the memory of a shadow with another shape."""
+        readonly = not array.flags.writeable
+        return shadow(address_of(array), shape, strides, array.dtype, array, readonly=readonly)
+
+    def _copy(self, source: Array) -> Array:
+        strides = contiguous_strides(source.shape, source.itemsize)
+        target = self._empty(source.shape, strides, source.dtype)
+        self._call(self.backend.relayout, target, source)
+        return target
+
+    def _upload(self, array: Array) -> Array:
+        """Copy an array of the host to the device, its axes in the same order."""
+        own = _without_repeats(array)
+        block = np.ascontiguousarray(_in_memory_order(own)) if own.ndim else own
+        target = self._empty(own.shape, packed_strides(own), own.dtype)
+        self._call(self.backend.upload, address_of(target), block)
+        return target if own.shape == array.shape else np.broadcast_to(target, array.shape)
+
+
+def _without_repeats(array: Array) -> Array:
+    """Return an array with length 1 along the axes that repeat its elements."""
+    own = (
+        slice(1) if stride == 0 and size > 1 else slice(None)
+        for size, stride in zip(array.shape, array.strides, strict=True)
+    )
+    return array[(*own, ...)]
+
+
+def _in_memory_order(array: Array) -> Array:
+    """Return an array with its slowest axis first: C-contiguous if it has no gaps."""
+    return array.transpose(memory_order(array))
+
+
+class _DeviceArrays(_Device):
+    """A device that holds the operands: nothing waits, unless for what went wrong."""
+
+    waits = False
+
+    def __init__(
+        self, backend: ModuleType, ordinal: int, stream: Stream, names: Collection[str]
+    ) -> None:
+        super().__init__(backend, ordinal, stream)
+        self._names = names
+        self._shadows: dict[str, Array] = {}
+        self._libraries: set[Library] = set()
+        self._library = Library()
+        self._result: Any = None
+
+    def operands(
+        self, named: Mapping[str, Any], like: Mapping[str, Array] | None = None
+    ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
+        arrays = {name: self._view_or_scalar(name, value) for name, value in named.items()}
+        dtype = common_dtype({**like, **arrays} if like else arrays)
+        for name, array in self._shadows.items():
+            if array.dtype != dtype:
+                raise TypeError(f"{name} is {array.dtype}, but the others are {dtype}: convert one")
+        return (
+            [a if name in self._shadows else a.astype(dtype) for name, a in arrays.items()],
+            dtype,
+            (),
+        )
+
+    def result(
+        self,
+        out: Any,
+        named: Mapping[str, Any],
+        rhs: Array,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+    ) -> Array:
+        if out is None:
+            like = named["rhs"]
+            self._library = library_of(like)
+            self._result = self._library.empty(like, rhs, shape, self.ordinal)
+            x = view("the result", self._result, self.stream)
+            if x.flags.writeable:
+                return x
+            return shadow(address_of(x), x.shape, x.strides, x.dtype, x)
+        self._library = library_of(out)
+        if not self._library.mutable:
+            raise TypeError(f"out must be writeable, a {kind_of(out)} never is")
+        self._result = out
+        return check_out(view("out", out, self.stream), shape, dtype, self._shadows)
+
+    def move(self, *operands: Array) -> list[Array]:
+        return [a if a.ndim or is_shadow(a) else self._upload(a) for a in operands]
+
+    def settle(self) -> None:
+        if not all(library.ordered for library in self._libraries):
+            hold(self.backend.Mark(*self.arguments), self._shadows)
+
+    def finish(self, x: Array) -> Any:
+        if not x.size:
+            return self._result
+        self.settle()
+        return self._library.publish(self._result, self.stream, self.ordinal, self.backend)
+
+    def _view_or_scalar(self, name: str, value: Any) -> Array:
+        if name not in self._names:
+            return as_array(name, value)
+        array = view(name, value, self.stream)
+        if array.dtype.num not in DTYPES or not array.dtype.isnative:
+            raise TypeError(
+                f"{name}: need float32, float64, complex64 or complex128 on a device, "
+                f"got {array.dtype}"
+            )
+        self._shadows[name] = array
+        self._libraries.add(library_of(value))
+        return array
+
+
+class _Staged(_Device):
+    """A device that NumPy arrays are copied to, and the result from."""
+
+    def __init__(self, backend: ModuleType, ordinal: int, stream: Stream, *, timed: bool) -> None:
+        super().__init__(backend, ordinal, stream)
+        self._moved: Array | None = None
+        self._started = perf_counter()
+        if timed:
+            self.seconds = {"copy": 0.0, "solve": 0.0}
+
+    def operands(
+        self, named: Mapping[str, Any], like: Mapping[str, Array] | None = None
+    ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
+        operands, dtype, converted = super().operands(named, like)
+        blocks = (_in_memory_order(_without_repeats(array)) for array in operands)
+        scattered = (
+            name for name, block in zip(named, blocks, strict=True) if not block.flags.c_contiguous
+        )
+        return operands, dtype, (*converted, *scattered)
+
+    def move(self, *operands: Array) -> list[Array]:
+        self._started = perf_counter()
+        moved = [self._upload(array) if array.size else array for array in operands]
+        self._account("copy")
+        return moved
+
+    def target(self, x: Array) -> Array:
+        self._moved = self._empty(x.shape, packed_strides(x), x.dtype)
+        return self._moved
+
+    def settle(self) -> None:
+        self._account("solve")
+
+    def finish(self, x: Array) -> Any:
+        if self._moved is None:
+            return x
+        self.settle()
+        block = _in_memory_order(x)
+        if block.flags.c_contiguous:
+            self._call(self.backend.download, block, address_of(self._moved))
+        else:
+            dense = np.empty(block.shape, block.dtype)
+            self._call(self.backend.download, dense, address_of(self._moved))
+            block[...] = dense
+        self._account("copy")
+        return x
+
+    def _account(self, part: str) -> None:
+        """Add the time since the last call to a part, if times were asked for."""
+        if self.seconds is not None:
+            self.wait()
+            now = perf_counter()
+            self.seconds[part] += now - self._started
+            self._started = now
+
+
+def find_place(
+    device: str | None,
+    stream: object,
+    named: Mapping[str, Any],
+    out: object = None,
+    *,
+    leader: str,
+    timed: bool = False,
+) -> Place:
+    """Return where a call runs, from its operands and options.
+
+    Parameters
+    ----------
+    device : str or None
+        As the caller gave it: None is the CPU, or the device that holds the operands.
+    stream : object
+        As the caller gave it.
+    named : mapping
+        Name and value of all operands.
+    out : object, optional
+        As the caller gave it.
+    leader : str
+        The operand whose library has the current stream, if it is on a device.
+    timed : bool, default: False
+        Whether to measure copies and solving apart, which waits for each.
+
+    Raises
+    ------
+    TypeError
+        If arrays of the host stand beside arrays on a device.
+    ValueError
+        If arrays are on two devices, or not on the one asked for.
+    BackendError
+        If the backend or the device is missing.
+    """
+    name, ordinal = parse_device(device)
+    values = named if out is None else {**named, "out": out}
+    where = {key: at for key, value in values.items() if (at := locate(value)) is not None}
+    if where:
+        ordinal = _common_device(device, values, where)
+        backend = _require_device(ordinal)
+        if stream is not None:
+            return _DeviceArrays(backend, ordinal, as_stream(stream), where)
+        first = values[leader if leader in where else next(iter(where))]
+        current = library_of(first).stream(first, ordinal)
+        return _DeviceArrays(backend, ordinal, current, where)
+    if name == "cuda":
+        backend = _require_device(ordinal)
+        own = PER_THREAD if stream is None else as_stream(stream)
+        return _Staged(backend, ordinal, own, timed=timed)
+    if stream is not None:
+        raise ValueError(f"stream must be None on the CPU, got {stream!r}")
+    return _host()
+
+
+@cache
+def _host() -> Place:
+    return Place(require("cpu"))
+
+
+def _require_device(ordinal: int) -> ModuleType:
+    backend = require("cuda")
+    if ordinal and ordinal >= (count := backend.device_count()):
+        raise BackendError(f"there is no device cuda:{ordinal}: {count} in all")
+    return backend
+
+
+def _common_device(device: str | None, values: Mapping[str, Any], where: Mapping[str, int]) -> int:
+    """Return the number of the device that holds all arrays; raise if one is elsewhere."""
+    first, ordinal = next(iter(where.items()))
+    error: type[Exception]
+    name, asked = parse_device(device)
+    if device is not None and (name == "cpu" or (device != "cuda" and asked != ordinal)):
+        error, other = ValueError, f"device is {device!r}"
+    elif wrong := [key for key, at in where.items() if at != ordinal]:
+        error, other = ValueError, f"{wrong[0]} is on cuda:{where[wrong[0]]}"
+    elif wrong := [key for key in values if key not in where and np.ndim(values[key])]:
+        error, other = TypeError, f"{wrong[0]} is a {kind_of(values[wrong[0]])}"
+    else:
+        return ordinal
+    text = f"{first} is a {kind_of(values[first])} on cuda:{ordinal}, but {other}"
+    raise error(f"{text}: bring them together")

@@ -1,0 +1,59 @@
+"""The systems of a batch that met a zero pivot, and what is done about them."""
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import SingularSystemError, SingularSystemWarning, singular_text
+from .lines import Plan
+
+__all__ = ["Singular", "find_singular"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Singular:
+    """Systems that met a zero pivot: batch indices (K, axes) and rows (K,)."""
+
+    systems: NDArray[np.intp]
+    rows: NDArray[np.intp]
+
+    def report(self, policy: str, *, stacklevel: int) -> None:
+        """Raise or warn, if there is such a system and the policy wants it."""
+        if not len(self.rows):
+            return
+        if policy == "raise":
+            raise SingularSystemError(self.systems, self.rows)
+        if policy == "warn":
+            text = singular_text(self.systems, self.rows)
+            warnings.warn(text, SingularSystemWarning, stacklevel=stacklevel + 1)
+
+    def fill_nan(self, x: NDArray[Any], batch: Sequence[int]) -> None:
+        """Write NaN to these systems of x, whose last axis runs along the systems.
+
+        `batch` is the shape of the batch in which they were found. Along its axes of
+        length 1, x may be longer, and it may have more axes in front.
+        """
+        if not len(self.rows):
+            return
+        places = [
+            slice(None) if size == 1 else place
+            for size, place in zip(batch, self.systems.T, strict=True)
+        ]
+        x[(..., *places, slice(None))] = np.nan
+
+
+def find_singular(info: NDArray[np.int32], plan: Plan) -> Singular:
+    """Find the failed systems of a batch in what the backend wrote to `info`."""
+    if not info.any():
+        return Singular(np.zeros((0, len(plan.batch)), np.intp), np.zeros(0, np.intp))
+    failed = np.flatnonzero(info)
+    systems = plan.unravel(failed)
+    rows = info[failed].astype(np.intp) - 1
+    if len(rows) > 1:
+        order = np.lexsort(systems.T[::-1])
+        systems, rows = systems[order], rows[order]
+    return Singular(systems, rows)

@@ -1,0 +1,211 @@
+"""The cases of the benchmark on a GPU, their floors and their bars."""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from .cases import Batch
+
+UNKNOWNS = 2**26
+DTYPES = ("float32", "float64")
+EVERY_ROWS = (32, 64, 100, 128, 256, 500, 512, 1000, 1022, 1024, 2048, 3000, 4096)
+LONG_ROWS = (8192, 16384, 65536, 2**20)
+SOME_ROWS = (64, 100, 256, 500, 512, 1000, 1022, 2048, 3000, 4096)
+CACHED = (1022, 512)
+# Length of the systems whose number decides between one thread a system and `partition`.
+CROSSOVER_ROWS = 512
+
+# What a quick run measures of a part.
+QUICK_ROWS, QUICK_UNKNOWNS = (100, 512), 2**16
+
+# Matrices, axes, most rows, then the fraction of the floor in float32 and float64. The first line
+# that holds a case is its bar; systems of fewer than 32 rows have none.
+_LEAST_ROWS = 32
+_BARS = (
+    (("own", "checked"), ("last",), 2048, 0.95, 0.90),
+    (("own", "checked"), ("last",), 4096, 0.90, 0.85),
+    (("own", "checked"), ("last",), 8192, 0.85, 0.80),
+    (("own", "checked"), ("last",), 16384, 0.80, 0.70),
+    (("own", "checked"), ("last",), 65536, 0.65, 0.60),
+    (("own",), ("first", "middle"), 4096, 0.90, 0.88),
+    (("shared", "factor"), ("last", "first"), 4096, 0.85, 0.85),
+    (("pivoted",), ("last",), 4096, 0.85, 0.80),
+    (("periodic",), ("last",), 4096, 0.90, 0.85),
+)
+_ONE_SYSTEM_BAR = 0.52
+# Rows of a square batch that stays in the cache -> seconds in float32 and float64.
+_CACHED_BARS = {1022: (15e-6, 20e-6), 512: (6e-6, 8e-6)}
+# Times faster than the best peer, wherever one runs.
+PEER_BAR = 4.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuCase(Batch):
+    """A batch on the device.
+
+    Parameters
+    ----------
+    part : str
+        The part of the benchmark.
+    matrix : {'own', 'checked', 'shared', 'factor', 'periodic', 'pivoted'}
+        A matrix for each system; the same, looked at for dominance; one for all; one for all,
+        factored before; one with corners for each; one for each that is not dominant.
+    axis, dtype, rows, systems
+        As in `Batch`.
+    method : str
+        As in `solve_tridiagonal`.
+    variant : int
+        Variant of the method; 0 is its default.
+    """
+
+    part: str
+    method: str = "auto"
+    variant: int = 0
+
+    @staticmethod
+    def inner(systems: int) -> int:
+        """Return the length of the axis behind a middle one: the power of two nearest the root."""
+        return 2 ** round(math.log2(systems) / 2)
+
+    @property
+    def bar(self) -> float | None:
+        """float or None: fraction of the floor that the package holds itself to."""
+        if self.method != "auto" or self.part in ("cached", "crossover"):
+            return None
+        if self.systems == 1:
+            return _ONE_SYSTEM_BAR
+        for matrices, axes, most, *fractions in _BARS:
+            if self.matrix in matrices and self.axis in axes and _LEAST_ROWS <= self.rows <= most:
+                return fractions[DTYPES.index(self.dtype)]
+        return None
+
+    @property
+    def time_bar(self) -> float | None:
+        """float or None: seconds that a batch in the cache may take."""
+        if self.part != "cached" or self.axis != "last" or self.rows != self.systems:
+            return None
+        bars = _CACHED_BARS.get(self.rows)
+        return bars and bars[DTYPES.index(self.dtype)]
+
+    @property
+    def peers(self) -> tuple[str, ...]:
+        """tuple of str: the peers that solve the same systems in the same layout."""
+        if self.matrix != "own" or self.method != "auto" or self.part == "crossover":
+            return ()
+        if self.axis == "last":
+            return ("cusparse strided", "jax")
+        if self.axis == "first":
+            return tuple(f"cusparse interleaved {k}" for k in range(3))
+        return ()
+
+
+def cases(part: str, dtype: str, *, quick: bool = False) -> Iterator[GpuCase]:
+    """Yield the cases of one part of the benchmark in one dtype."""
+    for case in PARTS[part](part, dtype):
+        if not quick:
+            yield case
+        elif case.rows in QUICK_ROWS or case.systems == 1 or part == "cached":
+            yield _shrunk(case)
+
+
+def _own(part: str, dtype: str) -> Iterator[GpuCase]:
+    yield from _batches(part, "own", ("last",), dtype, (*EVERY_ROWS, *LONG_ROWS))
+    yield GpuCase(part=part, matrix="own", axis="last", dtype=dtype, rows=UNKNOWNS, systems=1)
+
+
+def _checked(part: str, dtype: str) -> Iterator[GpuCase]:
+    yield from _batches(part, "checked", ("last",), dtype, (64, 512, 1000, 4096, 16384, 65536))
+
+
+def _strided(part: str, dtype: str) -> Iterator[GpuCase]:
+    yield from _batches(part, "own", ("first", "middle"), dtype, EVERY_ROWS)
+
+
+def _shared(part: str, dtype: str) -> Iterator[GpuCase]:
+    for matrix in ("shared", "factor"):
+        yield from _batches(part, matrix, ("last", "first"), dtype, (512, 1000, 4096))
+
+
+def _pivoted(part: str, dtype: str) -> Iterator[GpuCase]:
+    yield from _batches(part, "pivoted", ("last",), dtype, SOME_ROWS)
+    yield from _batches(part, "pivoted", ("first", "middle"), dtype, (512,))
+
+
+def _periodic(part: str, dtype: str) -> Iterator[GpuCase]:
+    yield from _batches(part, "periodic", ("last",), dtype, SOME_ROWS)
+    yield from _batches(part, "periodic", ("first",), dtype, (512,))
+
+
+def _cached(part: str, dtype: str) -> Iterator[GpuCase]:
+    for n in CACHED:
+        for axis in ("last", "first"):
+            yield GpuCase(part=part, matrix="own", axis=axis, dtype=dtype, rows=n, systems=n)
+
+
+def _papers(part: str, dtype: str) -> Iterator[GpuCase]:
+    for n in (64, 512, 1024, 4096):
+        for systems in (UNKNOWNS // n, *((1024,) if n == 1024 else ())):
+            one = GpuCase(
+                part=part, matrix="own", axis="last", dtype=dtype, rows=n, systems=systems
+            )
+            yield replace(one, axis="first", method="thomas")
+            for method in ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition"):
+                yield replace(one, method=method)
+            for variant in (1, 2, 3, 4):
+                yield replace(one, method="pcr", variant=variant)
+
+
+def _crossover(part: str, dtype: str) -> Iterator[GpuCase]:
+    batches = [(CROSSOVER_ROWS, 2**k) for k in range(4, 18)]
+    batches += [(rows, UNKNOWNS // rows) for rows in (2, 3, 4, 6, 8, 12, 16, 24)]
+    for rows, systems in batches:
+        for axis in ("first", "last"):
+            for method in ("thomas", "partition"):
+                yield GpuCase(
+                    part=part,
+                    matrix="own",
+                    axis=axis,
+                    dtype=dtype,
+                    rows=rows,
+                    systems=systems,
+                    method=method,
+                )
+
+
+PARTS: dict[str, Callable[[str, str], Iterator[GpuCase]]] = {
+    "own": _own,
+    "checked": _checked,
+    "strided": _strided,
+    "shared": _shared,
+    "pivoted": _pivoted,
+    "periodic": _periodic,
+    "cached": _cached,
+    "papers": _papers,
+    "crossover": _crossover,
+}
+
+
+def _batches(
+    part: str, matrix: str, axes: tuple[str, ...], dtype: str, rows: tuple[int, ...]
+) -> Iterator[GpuCase]:
+    """Yield batches of about `UNKNOWNS` unknowns in all."""
+    for axis in axes:
+        for n in rows:
+            systems = UNKNOWNS // n
+            if axis == "middle":
+                systems -= systems % GpuCase.inner(systems)
+            yield GpuCase(part=part, matrix=matrix, axis=axis, dtype=dtype, rows=n, systems=systems)
+
+
+def _shrunk(case: GpuCase) -> GpuCase:
+    """Return `case` with about `QUICK_UNKNOWNS` unknowns."""
+    if case.unknowns <= QUICK_UNKNOWNS:
+        return case
+    if case.systems == 1:
+        return replace(case, rows=QUICK_UNKNOWNS)
+    if case.part == "cached":
+        return replace(case, rows=case.rows // 8, systems=case.systems // 8)
+    systems = QUICK_UNKNOWNS // case.rows
+    if case.axis == "middle":
+        systems -= systems % GpuCase.inner(systems)
+    return replace(case, systems=systems)

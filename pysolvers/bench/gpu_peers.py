@@ -1,0 +1,170 @@
+"""The peers of the benchmark on a GPU: cuSPARSE by its C interface, JAX by its own.
+
+A peer is made for one batch and gives a function that enqueues one solve, and one that puts back
+what a solve overwrites. None of them exchanges rows, checks for singular systems or takes strides.
+"""
+
+import ctypes
+import functools
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from statistics import median
+from typing import Any
+
+from .gpu_cases import GpuCase
+from .gpu_device import require_cupy
+
+CUSPARSE_STRIDED, JAX = "cusparse strided", "jax"
+# Timed rounds of calls back to back where the host holds the clock.
+ROUNDS = 5
+_LETTERS = {"float32": "S", "float64": "D"}
+
+
+class PeerError(Exception):
+    """A peer refuses a batch; the text says why."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """A peer ready to solve one batch.
+
+    Parameters
+    ----------
+    solve : callable
+        Enqueues one solve on the current stream.
+    restore : callable or None
+        Enqueues the copies that put back what a solve overwrites.
+    """
+
+    solve: Callable[[], object]
+    restore: Callable[[], object] | None
+
+
+def cusparse(name: str, case: GpuCase, system: list[Any]) -> Peer:
+    """Return cuSPARSE's ``gtsv2StridedBatch`` or ``gtsvInterleavedBatch``.
+
+    Parameters
+    ----------
+    name : str
+        ``cusparse strided``, or ``cusparse interleaved K`` with K the number of its algorithm.
+    case : GpuCase
+        Its systems lie along the last axis for the strided call, along the first for the other.
+    system : list of cupy.ndarray
+        lower, diag, upper and rhs, which stay as they are, and x.
+    """
+    cupy = require_cupy()
+    library = _Cusparse.shared()
+    library.set_stream(cupy.cuda.get_current_stream().ptr)
+    *inputs, x = system
+    strided = name == CUSPARSE_STRIDED
+    # The strided call overwrites the right-hand side, the interleaved one the matrix besides.
+    own = [*inputs[:3], x] if strided else [*(a.copy() for a in inputs[:3]), x]
+    pointers = [ctypes.c_void_p(a.data.ptr) for a in own]
+    rows, systems = ctypes.c_int(case.rows), ctypes.c_int(case.systems)
+    if strided:
+        call, numbers = "gtsv2StridedBatch", (rows, *pointers, systems, rows)
+    else:
+        algorithm = ctypes.c_int(int(name.rsplit(" ", 1)[1]))
+        call, numbers = "gtsvInterleavedBatch", (algorithm, rows, *pointers, systems)
+    call = f"cusparse{_LETTERS[case.dtype]}{call}"
+    size = ctypes.c_size_t()
+    library.call(f"{call}_bufferSizeExt", *numbers, ctypes.byref(size))
+    scratch = cupy.empty(max(size.value, 1), "u1")
+
+    def restore() -> None:
+        for target, source in zip(own, inputs, strict=True):
+            if target is not source:
+                cupy.copyto(target, source)
+
+    def solve() -> None:
+        library.call(call, *numbers, ctypes.c_void_p(scratch.data.ptr))
+
+    return Peer(solve, restore)
+
+
+class _Cusparse:
+    """The shared library of cuSPARSE and a handle."""
+
+    def __init__(self) -> None:
+        found = import_module("cuda.pathfinder").load_nvidia_dynamic_lib("cusparse")
+        self._library = ctypes.CDLL(found.abs_path)
+        self._handle = ctypes.c_void_p()
+        self._check("cusparseCreate", self._library.cusparseCreate(ctypes.byref(self._handle)))
+
+    @staticmethod
+    @functools.cache
+    def shared() -> "_Cusparse":
+        """Return the one instance of the process."""
+        try:
+            return _Cusparse()
+        except Exception as error:
+            raise PeerError(f"cuSPARSE cannot be loaded: {error}") from error
+
+    def call(self, name: str, *arguments: Any) -> None:
+        """Call a function of the library with the handle, or raise."""
+        self._check(name, getattr(self._library, name)(self._handle, *arguments))
+
+    def set_stream(self, stream: int) -> None:
+        """Enqueue on `stream` from now on."""
+        self.call("cusparseSetStream", ctypes.c_void_p(stream))
+
+    @staticmethod
+    def _check(name: str, status: int) -> None:
+        if status:
+            raise PeerError(f"{name}: status {status}")
+
+
+def jax_seconds(case: GpuCase, system: list[Any], budget: float) -> float:
+    """Return the seconds of JAX's ``tridiagonal_solve``, compiled, for one batch.
+
+    JAX keeps its stream to itself, so this is the time of the host over calls back to back, of
+    which only the last is waited for.
+
+    Parameters
+    ----------
+    case : GpuCase
+        Its systems lie along the last axis.
+    system : list of cupy.ndarray
+        lower, diag, upper, rhs and x; x is not touched.
+    budget : float
+        Seconds that the calls may take in all; at least one is made in each round.
+    """
+    jax = _jax()
+    require_cupy().cuda.get_current_stream().synchronize()
+    try:
+        lower, diag, upper, rhs = (jax.dlpack.from_dlpack(a) for a in system[:4])
+        # What lies beyond the ends has to be there, and is not looked at.
+        solve = jax.jit(
+            lambda dl, d, du, b: jax.lax.linalg.tridiagonal_solve(dl, d, du, b[..., None])[..., 0]
+        )
+        _seconds(solve, (lower, diag, upper, rhs), 1)  # compiles
+        once = _seconds(solve, (lower, diag, upper, rhs), 1)
+        count = max(1, min(20, int(budget / ROUNDS / once)))
+        return median(_seconds(solve, (lower, diag, upper, rhs), count) for _ in range(ROUNDS))
+    except Exception as error:
+        raise PeerError(f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
+
+
+def _seconds(solve: Callable[..., Any], operands: tuple[Any, ...], count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        x = solve(*operands)
+    x.block_until_ready()
+    return (time.perf_counter() - start) / count
+
+
+@functools.cache
+def _jax() -> Any:
+    """Return JAX, on the GPU, taking memory as it needs it."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    try:
+        jax = import_module("jax")
+        jax.config.update("jax_enable_x64", True)
+        if jax.default_backend() != "gpu":
+            raise PeerError("JAX has no GPU backend here")
+    except ImportError as error:
+        raise PeerError(f"JAX cannot be imported: {error}") from error
+    return jax

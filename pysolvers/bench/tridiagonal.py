@@ -1,0 +1,210 @@
+"""``python -m pysolvers bench tridiagonal``: speed as a fraction of what the memory allows.
+
+A case moves at least `words` words an unknown between memory and processor: 5 with a matrix for
+each system (lower, diag, upper and rhs read, x written), 2 where all systems share one matrix that
+stays in cache. Its floor is the time in which a plain copy moves as many bytes:
+
+    floor = words * itemsize * unknowns / bandwidth,    bandwidth = (bytes read + written) / time
+
+Copies run before and after each solve, because the bandwidth of a shared machine drifts: the
+fraction is the median over the runs of floor / time, each with its own two copies.
+"""
+
+import argparse
+import json
+import math
+import runpy
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._progress import progress
+from .._runtime import backends
+from ..tridiagonal import SolveInfo, solve_tridiagonal
+from . import machine, peers
+from .cases import SAMPLE, Buffers, Case, cases
+from .copy import Copier
+from .table import table
+
+ROWS = (16, 64, 512, 4096, 65536, 2**22)
+ONE_SYSTEM = 2**24
+RUNS = 7
+QUICK_ROWS, QUICK_UNKNOWNS, QUICK_RUNS = (16, 512), 2**16, 3
+# NumPy's elimination row by row needs many systems to be of use: no more rows than this.
+NUMPY_ROWS = 65536
+
+
+@dataclass(frozen=True, kw_only=True)
+class Result:
+    """What was measured for one case; times are ns for one unknown."""
+
+    case: Case
+    method: str
+    time: float
+    floor: float
+    fraction: float
+    peers: dict[str, float]
+
+
+def measure(case: Case, buffers: Buffers, copier: Copier, runs: int, threads: int) -> Result:
+    """Time `case` between copies, and its peers where there are any."""
+    *system, x = buffers.system(case)
+    words = case.words * case.unknowns * x.itemsize
+
+    def solve() -> SolveInfo:
+        _, info = solve_tridiagonal(
+            *system,
+            axis=case.axis_number,
+            periodic=case.matrix == "periodic",
+            pivot=True if case.matrix == "pivoted" else None,
+            out=x,
+            threads=threads,
+            return_info=True,
+        )
+        return info
+
+    method = solve().method
+    times, floors = [], []
+    for _ in range(runs):
+        before = copier.bandwidth()
+        times.append(_seconds(solve))
+        floors.append(words * (1 / before + 1 / copier.bandwidth()) / 2)
+    scale = 1e9 / case.unknowns
+    return Result(
+        case=case,
+        method=method,
+        time=median(times) * scale,
+        floor=median(floors) * scale,
+        fraction=median(f / t for f, t in zip(floors, times, strict=True)),
+        peers=measure_peers(case, buffers, runs),
+    )
+
+
+def measure_peers(case: Case, buffers: Buffers, runs: int) -> dict[str, float]:
+    """Return the time of each peer in ns for one unknown; nothing where a peer is of no use."""
+    if (case.matrix, case.axis) != ("own", "last"):
+        return {}
+    loops = {"scipy": peers.scipy_loop, "lapack": peers.lapack_loop} if peers.has_scipy() else {}
+    found = {name: _peer_time(loop, buffers.sample(case), runs) for name, loop in loops.items()}
+    if case.rows <= NUMPY_ROWS and case.systems > 1:
+        sample = buffers.sample(case, side_by_side=True)
+        found["numpy"] = _peer_time(peers.numpy_thomas, sample, min(runs, 3))
+    return found
+
+
+def _peer_time(peer: peers.Peer, sample: list[NDArray], runs: int) -> float:
+    return median(_seconds(lambda: peer(*sample)) for _ in range(runs)) * 1e9 / sample[0].size
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    call()
+    return time.perf_counter() - start
+
+
+def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dict[str, Any]:
+    """Measure every case and return the record.
+
+    Parameters
+    ----------
+    quick : bool, default: False
+        Small sizes and few runs: shows that the benchmark runs, and nothing about speed.
+    threads : int, optional
+        Number of threads of the solver and of the copies; default: that of the backend.
+
+    Returns
+    -------
+    dict
+        Machine, versions, hash of the sources, load before the first case, copy bandwidth in
+        bytes/s, and for each case its times in ns for one unknown, the fraction of the floor and
+        the bars.
+    """
+    cpu = backends.require("cpu")
+    threads = cpu.default_threads() if threads is None else threads
+    runs = QUICK_RUNS if quick else RUNS
+    rows = QUICK_ROWS if quick else ROWS
+    load = machine.load()
+    results: list[Result] = []
+    bandwidths: list[float] = []
+    for dtype in ("float64", "float32"):
+        unknowns, one_system = (QUICK_UNKNOWNS,) * 2 if quick else (_unknowns(dtype), ONE_SYSTEM)
+        buffers = Buffers(dtype, max(unknowns, one_system))
+        todo = list(cases(dtype, rows, unknowns, one_system))
+        copier = Copier(cpu, buffers.rhs, buffers.x, threads)
+        for case in progress(todo, f"tridiagonal {dtype}"):
+            results.append(measure(case, buffers, copier, runs, threads))
+        bandwidths += copier.samples
+    return {
+        "benchmark": "tridiagonal",
+        "machine": machine.machine(),
+        "kernel": cpu.describe(),
+        "versions": machine.versions("pysolvers", "numpy", "scipy"),
+        "sources": source_hash(),
+        "load": load,
+        "settings": {"quick": quick, "threads": threads, "runs": runs, "sample": SAMPLE},
+        "copy": {"bandwidth": median(bandwidths), "runs": len(bandwidths)},
+        "cases": [_entry(result) for result in results],
+    }
+
+
+def _unknowns(dtype: str) -> int:
+    """Return 2**22 to 2**24: enough for each array to be twice the largest cache."""
+    wanted = 2 * machine.last_level_cache() / np.dtype(dtype).itemsize
+    return 2 ** min(24, max(22, math.ceil(math.log2(wanted))))
+
+
+def source_hash(name: str = "source_hash") -> str | None:
+    """Return the hash of the C and CUDA sources, None away from the source tree.
+
+    `name` is the function of tools/source_hash.py: "device_hash" leaves out csrc/cpu.
+    """
+    tool = Path(__file__).parents[2] / "tools" / "source_hash.py"
+    return runpy.run_path(str(tool))[name]() if tool.exists() else None
+
+
+def _entry(result: Result) -> dict[str, Any]:
+    """Return `result` for the record, with what is derived from it."""
+    case = result.case
+    return {
+        **asdict(case),
+        "method": result.method,
+        "time": round(result.time, 4),
+        "floor": round(result.floor, 4),
+        "fraction": round(result.fraction, 4),
+        "bar": case.bar,
+        "peers": {name: round(value, 3) for name, value in result.peers.items()},
+        "peer_bar": case.peer_bar,
+    }
+
+
+def add_tridiagonal_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``bench tridiagonal`` to `parser`."""
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the record to FILE")
+    parser.add_argument("--threads", type=_threads, help="default: that of the backend")
+
+
+def _threads(text: str) -> int:
+    """Return the number of threads that `text` gives."""
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text}")
+    return int(text)
+
+
+def run_tridiagonal(args: argparse.Namespace) -> int:
+    """Run the benchmark, print its table and write its record. Return the exit code."""
+    if not peers.has_scipy():
+        print("no loops of SciPy and LAPACK: scipy is not installed", file=sys.stderr)
+    record = bench_tridiagonal(quick=args.quick, threads=args.threads)
+    sys.stdout.writelines(line + "\n" for line in table(record))
+    if args.json is not None:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
+    return 0

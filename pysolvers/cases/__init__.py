@@ -1,0 +1,1 @@
+"""The cases that the command line runs: the demo and the experiments of papers."""

@@ -1,0 +1,216 @@
+"""``python -m pysolvers run cavity``: solve, compare with published tables, draw, time."""
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .._progress import progress
+from ..flow import CavityResult, LidDrivenCavity
+from ..papers import (
+    botella_peyret_profiles,
+    ghia_lid_vorticity,
+    ghia_profiles,
+    ghia_reynolds_numbers,
+    primary_vortices,
+)
+
+_GHIA, _BOTELLA = "Ghia et al. 1982", "Botella and Peyret 1998"
+_LINE_METHODS = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
+_TIMED_ITERATIONS = 20
+_REPEATS = 5
+
+
+def add_cavity_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the case to its parser."""
+    parser.add_argument("--re", type=float, default=1000.0, help="Reynolds number (%(default)g)")
+    parser.add_argument("--n", type=int, default=129, help="nodes along a side (%(default)d)")
+    parser.add_argument("--tol", type=float, default=1e-7, help="residual (%(default)g)")
+    parser.add_argument("--wall", default="jensen", help="jensen, woods or thom (%(default)s)")
+    parser.add_argument("--method", default="adi", help="adi or line-jacobi (%(default)s)")
+    parser.add_argument(
+        "--line-method", default="auto", help="algorithm of the tridiagonal lines (%(default)s)"
+    )
+    parser.add_argument("--psi", default="adi", help="adi or fast (%(default)s)")
+    parser.add_argument("--max-iterations", type=int, default=200_000, help="(%(default)d)")
+    parser.add_argument("--device", default="cpu", help="cpu, cuda or cuda:N (%(default)s)")
+    parser.add_argument("--threads", type=int, help="threads (chosen by the grid)")
+    parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
+    parser.add_argument("--no-plot", action="store_true", help="write no picture")
+
+
+def run_cavity(args: argparse.Namespace) -> int:
+    """Run the case and return the exit code.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of its range.
+    ConvergenceError
+        If the iteration did not reach the tolerance.
+    """
+    cavity = _cavity(args, args.line_method)
+    args.output.mkdir(parents=True, exist_ok=True)
+    start = perf_counter()
+    result = cavity.solve(args.tol, max_iterations=args.max_iterations)
+    elapsed = perf_counter() - start
+
+    tables = published_profiles(result.reynolds)
+    for line in (*report(result, elapsed, tables), "", *speed_table(args)):
+        print(line)
+    write_files(result, tables, args.output, plot=not args.no_plot)
+    return 0
+
+
+def published_profiles(reynolds: float) -> dict[str, dict[str, Any]]:
+    """Return the published profiles for a Reynolds number by source."""
+    tables = {}
+    if reynolds in ghia_reynolds_numbers():
+        tables[_GHIA] = ghia_profiles(reynolds)
+    if reynolds == 1000:
+        tables[_BOTELLA] = botella_peyret_profiles()
+    return tables
+
+
+def report(
+    result: CavityResult, elapsed: float, tables: dict[str, dict[str, Any]]
+) -> Iterator[str]:
+    """Yield the lines that compare a result with what was published."""
+    yield (
+        f"Lid-driven cavity, Re = {result.reynolds:g}, {result.n} x {result.n} nodes, "
+        f"{result.wall} walls, {result.method}"
+    )
+    yield (
+        f"{result.stop_reason} after {result.iterations} iterations, residual "
+        f"{result.residual:.1e}, {elapsed:.2f} s"
+    )
+    for name, columns in tables.items():
+        yield ""
+        yield from _profile("u on x = 1/2", "y", columns["y"], result.centreline_u, columns, name)
+        yield ""
+        yield from _profile("v on y = 1/2", "x", columns["x"], result.centreline_v, columns, name)
+    yield from _lid(result)
+    yield ""
+    yield from _vortices(result)
+    yield ""
+    yield from _time_split(result, elapsed)
+
+
+def speed_table(args: argparse.Namespace) -> Iterator[str]:
+    """Yield the lines that tell the time of an iteration with each line method."""
+    times = {name: _time_of_iteration(args, name) for name in progress(_LINE_METHODS, "timing")}
+    nodes = (args.n - 2) ** 2
+    yield f"Time of one iteration of {args.method} by line method (best of {_REPEATS}):"
+    yield "method        ms/iteration    ns/node   of thomas"
+    for name, seconds in times.items():
+        yield (
+            f"{name:12} {1e3 * seconds:13.3f} {1e9 * seconds / nodes:10.2f} "
+            f"{seconds / times['thomas']:11.2f}"
+        )
+
+
+def write_files(
+    result: CavityResult, tables: dict[str, dict[str, Any]], folder: Path, *, plot: bool
+) -> None:
+    """Write the result, and the picture if it is wanted, and name the files on stderr."""
+    stem = folder / f"cavity_re{result.reynolds:g}_n{result.n}"
+    archive = stem.with_name(stem.name + ".npz")
+    result.save(archive)
+    print(f"wrote {archive}", file=sys.stderr)
+    if not plot:
+        return
+    try:
+        figure = result.plot(tables)
+    except ImportError as error:
+        print(f"no picture: {error}", file=sys.stderr)
+        return
+    picture = stem.with_name(stem.name + ".png")
+    figure.savefig(picture, dpi=110)
+    print(f"wrote {picture}", file=sys.stderr)
+
+
+def _cavity(args: argparse.Namespace, line_method: str) -> LidDrivenCavity:
+    return LidDrivenCavity(
+        args.re,
+        args.n,
+        wall=args.wall,
+        method=args.method,
+        line_method=line_method,
+        psi=args.psi,
+        device=args.device,
+        threads=args.threads,
+    )
+
+
+def _profile(
+    title: str, place: str, at: Any, ours: Any, columns: dict[str, Any], source: str
+) -> Iterator[str]:
+    published = columns[title[0]]
+    values = ours(at)
+    difference = values - published
+    yield f"{title}, {source}"
+    yield f"{place:>8} {'here':>10} {'published':>10} {'difference':>11}"
+    for row in zip(at, values, published, difference, strict=True):
+        yield "{:8.4f} {:10.5f} {:10.5f} {:11.5f}".format(*row)
+    yield f"{'largest':>8} {np.nanmax(np.abs(difference)):33.5f}"
+
+
+def _lid(result: CavityResult) -> Iterator[str]:
+    if result.reynolds not in ghia_reynolds_numbers():
+        return
+    table = ghia_lid_vorticity(result.reynolds)
+    places, omega = result.wall_vorticity("lid")
+    yield ""
+    yield f"|omega| along the lid, {_GHIA}"
+    yield f"{'x':>8} {'here':>10} {'published':>10} {'ratio':>11}"
+    for x, published in zip(table["x"], table["omega"], strict=True):
+        value = abs(float(np.interp(x, places, omega)))
+        yield f"{x:8.4f} {value:10.4f} {published:10.4f} {value / published:11.4f}"
+
+
+def _vortices(result: CavityResult) -> Iterator[str]:
+    node, fitted = result.primary_vortex(refine=False), result.primary_vortex()
+    yield f"{'primary vortex':24} {'x':>9} {'y':>9} {'psi':>11} {'omega':>10}"
+    rows: Sequence[tuple[str, Any]] = [("here, at a node", node), ("here, refined", fitted)]
+    published = primary_vortices(result.reynolds)
+    for name, vortex in [*rows, *((v.source, v) for v in published)]:
+        yield _vortex_row(name, vortex.x, vortex.y, vortex.psi, vortex.omega)
+    for vortex in published:
+        yield _vortex_row(
+            f"  difference, {vortex.source.split()[0]}",
+            fitted.x - vortex.x,
+            fitted.y - vortex.y,
+            None if vortex.psi is None else fitted.psi - vortex.psi,
+            None if vortex.omega is None else fitted.omega - vortex.omega,
+        )
+
+
+def _vortex_row(name: str, x: float, y: float, psi: float | None, omega: float | None) -> str:
+    psi_text = "" if psi is None else f"{psi:.6f}"
+    omega_text = "" if omega is None else f"{omega:.5f}"
+    return f"{name:24} {x:9.4f} {y:9.4f} {psi_text:>11} {omega_text:>10}".rstrip()
+
+
+def _time_split(result: CavityResult, elapsed: float) -> Iterator[str]:
+    inside = sum(result.seconds.values())
+    yield (
+        f"Time: {elapsed:.2f} s, {1e3 * elapsed / max(result.iterations, 1):.3f} ms an iteration, "
+        f"{result.threads} threads, {result.kernel}, lines by {result.line_method}"
+    )
+    for name, seconds in [*result.seconds.items(), ("other", max(elapsed - inside, 0.0))]:
+        yield f"  {name:10} {seconds:8.3f} s {seconds / elapsed:6.1%}"
+
+
+def _time_of_iteration(args: argparse.Namespace, line_method: str) -> float:
+    """Return the best time of an iteration, in s."""
+    cavity = _cavity(args, line_method).iterate(_TIMED_ITERATIONS)
+    times = []
+    for _ in range(_REPEATS):
+        start = perf_counter()
+        cavity.iterate(_TIMED_ITERATIONS)
+        times.append(perf_counter() - start)
+    return min(times) / _TIMED_ITERATIONS

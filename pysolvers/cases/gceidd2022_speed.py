@@ -1,0 +1,151 @@
+"""Speed of GCEIDD on the device as Foadaddini et al. (2022) measured it: example 2, CP.
+
+Its sides are kept at 0 here: what is measured is the device, not the host that computes values
+which change with time.
+
+The step without decomposition by another tridiagonal solver is put together: the time of the
+paper's kernels that make the rows, without strips, and that of one solve along each axis with
+matrices in arrays, which cuSPARSE takes strided along x and interleaved along y.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .._errors import PysolversError
+from ..bench import gpu_peers as peers
+from ..bench.gpu_cases import GpuCase
+from ..bench.gpu_device import Clock, require_cupy
+from ..papers.gceidd2022 import rotating_pulse_exact
+from ..transport import GCEIDD, ConvectionDiffusion
+from ..tridiagonal import solve_tridiagonal
+
+STRIPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
+_STEPS = 1000
+_COPY_BYTES = 2**26
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Time of a step and of its parts.
+
+    Parameters
+    ----------
+    cells, strips : int
+        Along each axis.
+    kernels, strategy : str
+        As in `GCEIDD`.
+    step : float
+        Seconds of a step, among many in one call.
+    parts : dict of str to float
+        Seconds of the parts of a step, ``"x solve"`` and so on.
+    """
+
+    cells: int
+    strips: int
+    kernels: str
+    strategy: str
+    step: float
+    parts: dict[str, float] = field(default_factory=dict)
+
+    def share(self, *names: str) -> float:
+        """Return the share of parts, both axes, in the step."""
+        wanted = [value for name, value in self.parts.items() if name.split()[1] in names]
+        return sum(wanted) / max(sum(self.parts.values()), 1e-30)
+
+
+def pulse_solver(cells: int, strips: int, **options: Any) -> GCEIDD:
+    """Return the solver of example 2 by CP at Courant number 1."""
+    problem = ConvectionDiffusion(
+        (lambda x, y: -4 * y, lambda x, y: 4 * x),
+        0.005,
+        initial=lambda x, y: rotating_pulse_exact(x, y, 0.0),
+    )
+    return GCEIDD(problem, cells, 1 / (4 * cells), strips=strips, **options)
+
+
+def step_time(
+    cells: int,
+    strips: int,
+    kernels: str = "fused",
+    strategy: str = "3s",
+    *,
+    device: str = "cuda",
+    steps: int = _STEPS,
+) -> StepTime:
+    """Measure a step of example 2 by CP at Courant number 1."""
+    solver = pulse_solver(cells, strips, kernels=kernels, strategy=strategy, device=device)
+    solver.step(min(steps, 64))
+    before = dict(solver.result().seconds)
+    start = perf_counter()
+    solver.step(steps)
+    step = (perf_counter() - start) / steps
+    after = solver.result().seconds
+    parts = {name: (after[name] - before.get(name, 0.0)) / steps for name in after}
+    return StepTime(cells, strips, kernels, strategy, step, parts)
+
+
+def strip_counts(cells: int, counts: Iterable[int] = STRIPS) -> list[int]:
+    """Return the numbers of strips that have at least four cells each."""
+    return [count for count in counts if count * 4 <= cells]
+
+
+def solve_seconds(cells: int, clock: Clock) -> dict[str, tuple[float, float]]:
+    """Return the seconds of a solve along x and along y by solvers of whole lines.
+
+    By name: the package's own CR-PCR and ``auto``, and cuSPARSE. The clock captures graphs, so
+    that the current stream must not be the default one.
+    """
+    cupy = require_cupy()
+    random = cupy.random.default_rng(1)
+    shape = (cells, cells)
+    lower, upper, rhs = (-random.random(shape) for _ in range(3))
+    system = [lower, 2.5 + random.random(shape), upper, rhs, cupy.empty(shape)]
+    found = {}
+    for method in ("cr-pcr", "auto"):
+        found[method] = (_own(system, -1, method, clock), _own(system, 0, method, clock))
+    along = _case("own", "last", cells)
+    across = _case("strided", "first", cells)
+    x = _peer("cusparse strided", along, system, clock)
+    y = min(_peer(f"cusparse interleaved {k}", across, system, clock) for k in range(3))
+    if np.isfinite(x + y):
+        found["cuSPARSE"] = (x, y)
+    return found
+
+
+def _case(part: str, axis: str, cells: int) -> GpuCase:
+    return GpuCase(part=part, matrix="own", axis=axis, dtype="float64", rows=cells, systems=cells)
+
+
+def _own(system: list[Any], axis: int, method: str, clock: Clock) -> float:
+    *operands, out = system
+    options: dict[str, Any] = {"axis": axis, "method": method, "out": out}
+    if method == "auto":
+        options["pivot"] = False
+
+    def solve() -> None:
+        solve_tridiagonal(*operands, **options, on_singular="ignore")
+
+    solve()
+    try:
+        return clock.in_cache(solve)
+    except (PysolversError, RuntimeError):  # what cannot be captured
+        return clock.back_to_back(solve)
+
+
+def _peer(name: str, case: GpuCase, system: list[Any], clock: Clock) -> float:
+    try:
+        peer = peers.cusparse(name, case, system)
+    except peers.PeerError:
+        return np.inf
+    if peer.restore is not None:
+        peer.restore()
+    return clock.back_to_back(peer.solve)
+
+
+def make_clock() -> Clock:
+    """Return a clock on the current stream."""
+    return Clock(_COPY_BYTES)

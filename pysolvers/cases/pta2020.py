@@ -1,0 +1,132 @@
+"""``python -m pysolvers reproduce pta2020``: measured times beside the published ones."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .._progress import progress
+from ..bench import machine
+from ..papers import souri_timings
+from ..papers.pta2020 import GRIDS, ITERATIONS, RUNS, Experiment, Run, run_experiment
+
+# What the package asks of itself: 1000 iterations on 1024^2 nodes on an H200.
+_BAR_GRID, _BAR_SECONDS = 1024, 0.06
+
+
+def add_pta2020_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the experiment to its parser."""
+    parser.add_argument("--grids", type=int, nargs="+", default=GRIDS, help="nodes along a side")
+    parser.add_argument("--iterations", type=int, default=ITERATIONS, help="(%(default)d)")
+    parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
+    parser.add_argument("--no-plot", action="store_true", help="write no picture")
+
+
+def run_pta2020(args: argparse.Namespace) -> int:
+    """Run the experiment and return the exit code."""
+    experiment = run_experiment(args.grids, iterations=args.iterations, progress=_shown)
+    for line in report(experiment):
+        print(line)
+    args.output.mkdir(parents=True, exist_ok=True)
+    _write(experiment, args.output / "pta2020.json")
+    if not args.no_plot:
+        _draw(experiment, args.output / "pta2020.png")
+    return 0
+
+
+def report(experiment: Experiment) -> Iterator[str]:
+    """Yield the lines that set the measured times beside the published ones."""
+    gpu = machine.gpu()
+    yield f"Souri et al. 2020: the cavity, {experiment.iterations} iterations of line Jacobi"
+    yield f"here: {machine.cpu_model()}; {gpu['name'] if gpu else 'no GPU'}"
+    yield "published: Intel i7-990X, one core; NVIDIA GTX 580"
+    yield ""
+    yield "seconds"
+    yield from _rows(experiment, experiment.seconds, "8.4f", _published_seconds)
+    yield ""
+    ratios = {run.name: experiment.speedups(run.name) for run in RUNS[1:]}
+    if any(ratios.values()):
+        yield f"times faster than {RUNS[0].name}"
+        yield from _rows(experiment, ratios, "8.2f", _published_speedups)
+        yield ""
+    yield from _coalescing(experiment)
+    yield from _bar(experiment)
+    for reason in dict.fromkeys(experiment.reasons.values()):
+        names = ", ".join(name for name, text in experiment.reasons.items() if text == reason)
+        yield f"not measured: {names}: {reason}"
+
+
+def _rows(
+    experiment: Experiment, values: dict[str, dict[int, float]], form: str, published: Any
+) -> Iterator[str]:
+    heads = "".join(f"{f'{n}^2':>9}" for n in experiment.grids)
+    yield f"{'':16}{heads}  published"
+    for run in RUNS:
+        row = values.get(run.name)
+        if row:
+            cells = "".join(f" {format(row[n], form)}" for n in experiment.grids)
+            yield f"{run.name:16}{cells}  {published(run)}".rstrip()
+
+
+def _published_seconds(run: Run) -> str:
+    timing = souri_timings().get(run.published or "")
+    known = timing is not None and timing.seconds is not None
+    return f"{timing.seconds:g} at {timing.nodes}^2" if timing and known else ""
+
+
+def _published_speedups(run: Run) -> str:
+    timing = souri_timings().get(run.published or "")
+    return f"{timing.least_speedup:g} to {timing.largest_speedup:g}" if timing else ""
+
+
+def _coalescing(experiment: Experiment) -> Iterator[str]:
+    ratios = experiment.speedups("PTA coalesced", "PTA uncoalesced")
+    if ratios:
+        told = ", ".join(f"{ratio:.2f} at {n}^2" for n, ratio in ratios.items())
+        yield f"coalesced over uncoalesced: {told}; published: about 2"
+
+
+def _bar(experiment: Experiment) -> Iterator[str]:
+    times = [
+        values[_BAR_GRID] * ITERATIONS / experiment.iterations
+        for name, values in experiment.seconds.items()
+        if name == "auto" and _BAR_GRID in values
+    ]
+    if times:
+        yield (
+            f"{ITERATIONS} iterations on {_BAR_GRID}^2 nodes: {min(times):.4f} s, "
+            f"bar {_BAR_SECONDS:g} s (H200)"
+        )
+
+
+def _write(experiment: Experiment, path: Path) -> None:
+    facts = {"gpu": machine.gpu(), "machine": machine.machine(), **asdict(experiment)}
+    path.write_text(json.dumps(facts, indent=1) + "\n")
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def _draw(experiment: Experiment, path: Path) -> None:
+    from ..plots.speedups import plot_speedups
+
+    timings = souri_timings()
+    published = {
+        run.name: (timings[run.published].least_speedup, timings[run.published].largest_speedup)
+        for run in RUNS[1:]
+        if run.published in timings
+    }
+    ratios = {run.name: experiment.speedups(run.name) for run in RUNS}
+    title = f"The cavity, {experiment.iterations} iterations of line Jacobi"
+    try:
+        figure = plot_speedups(experiment.seconds, ratios, published, title)
+    except ImportError as error:
+        print(f"no picture: {error}", file=sys.stderr)
+        return
+    figure.savefig(path, dpi=110)
+    print(f"wrote {path}", file=sys.stderr)
+
+
+def _shown(items: list[tuple[Run, int]]) -> Iterable[tuple[Run, int]]:
+    return progress(items, "pta2020")

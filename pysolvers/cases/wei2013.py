@@ -1,0 +1,329 @@
+"""``python -m pysolvers reproduce wei2013``: ADI on a GPU, measured beside published speeds."""
+
+import argparse
+import os
+from collections.abc import Callable, Iterator, Sequence
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .._progress import progress
+from .._runtime import backends
+from ..bench.copy import cpu_bandwidth
+from ..bench.gpu_device import device_bandwidth
+from ..papers.wei2013 import (
+    BLOCKS,
+    GRIDS,
+    MAPPINGS,
+    MEMORIES,
+    PUBLISHED_DIFFERENCES,
+    PUBLISHED_SPEEDUPS,
+    advance_of_a_mode,
+    heated_plate,
+    relative_difference,
+    step_seconds,
+)
+from .tables import Column, Table, add_report_arguments, report
+
+TITLE = "Wei et al. 2013: ADI by parallel cyclic reduction on a GPU"
+_QUICK_GRIDS = (32, 64)
+_BLOCK_GRID = 2048
+_PARTS_GRID = 4096
+# Nodes, dtype and scheme of our own steps; words a node; bar.
+_FUSED = (
+    ((1024, 1024), "float32", "peaceman-rachford", 4, "12 µs"),
+    ((2048, 2048), "float32", "peaceman-rachford", 4, ""),
+    ((4096, 4096), "float32", "peaceman-rachford", 4, ""),
+    ((8192, 8192), "float32", "peaceman-rachford", 4, "85%"),
+    ((4096, 4096), "float64", "peaceman-rachford", 4, "85%"),
+    ((512, 512, 512), "float64", "douglas-gunn", 6, "80%"),
+)
+_CPU_FUSED = ((4096, 4096), "float64", "peaceman-rachford", 4, "60%")
+_QUICK_FUSED = (((32, 32), "float32", "peaceman-rachford", 4, ""),)
+
+
+def add_wei2013_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the experiments to their parser."""
+    add_report_arguments(parser)
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+
+
+def run_wei2013(args: argparse.Namespace) -> int:
+    """Run the experiments and return the exit code."""
+    reason = backends.unavailable_reason("cuda")
+    grids = _QUICK_GRIDS if args.quick else GRIDS
+    serial = _one_core(grids[:2] if reason else grids)
+    tables = [_advance_table(), _serial_table(serial)]
+    if reason:
+        tables.append(Table("On a GPU", (Column("not measured"),), [(reason,)]))
+    else:
+        paper = _paper_seconds(grids)
+        tables += [_speedup_table(paper, serial, memory, grids) for memory in MEMORIES]
+        tables += list(_device_tables(paper, grids, quick=args.quick))
+    cpu = _QUICK_FUSED if args.quick else (_CPU_FUSED,)
+    tables.append(_fused_table("cpu", cpu, cpu_bandwidth(2**16 if args.quick else 2**25)))
+    tables.append(_scipy_table(64 if args.quick else 1024))
+    pictures = {} if reason else {"speedups": _picture(paper, serial, grids)}
+    report(args, "wei2013", TITLE, tables, pictures=pictures)
+    return 0
+
+
+def _one_core(grids: Sequence[int]) -> dict[int, float]:
+    """Return the seconds of a step by Thomas elimination on one core."""
+    return {
+        n: step_seconds(heated_plate(n, threads=1), 2 if n > 2048 else 5, 1).step
+        for n in _shown(grids)
+    }
+
+
+def _advance_table() -> Table:
+    heads = ("wei2013", "2/(1 + 2r)", "peaceman-rachford")
+    columns = (Column("r"), *(Column(head, ".4f") for head in heads))
+    rows = [
+        (
+            f"{r:g}",
+            advance_of_a_mode("wei2013", r),
+            2 / (1 + 2 * r),
+            advance_of_a_mode("peaceman-rachford", r),
+        )
+        for r in (0.1, 1.0, 10.0, 100.0)
+    ]
+    note = (
+        "The first sine mode on 65² nodes, 10 steps. The published scheme is one pass of line "
+        "Jacobi on an implicit step; the paper has r = 100."
+    )
+    return Table("Time that a scheme advances, over the time it should", columns, rows, (note,))
+
+
+def _serial_table(serial: dict[int, float]) -> Table:
+    rows = [(f"{n}²", 1e3 * seconds) for n, seconds in serial.items()]
+    return Table("One core, Thomas, float32", (Column("nodes"), Column("ms a step", ".2f")), rows)
+
+
+def _paper_seconds(grids: Sequence[int]) -> dict[tuple[str, str, int], float]:
+    """Return the seconds of a step of the paper's variants."""
+    wanted = [(k, m, n) for n in grids for k in MEMORIES for m in MAPPINGS]
+    found = {}
+    for memory, mapping, n in _shown(wanted):
+        solver = _paper_solver(n, memory, mapping, 128)
+        found[memory, mapping, n] = step_seconds(solver, 5 if n > 2048 else 50, 1).step
+    return found
+
+
+def _paper_solver(nodes: int, memory: str, mapping: str, block: int, **options: Any) -> Any:
+    return heated_plate(
+        nodes,
+        kernels="wei2013",
+        memory=memory,
+        mapping=mapping,
+        block=block,
+        device="cuda",
+        **options,
+    )
+
+
+def _speedup_table(
+    paper: dict[tuple[str, str, int], float],
+    serial: dict[int, float],
+    memory: str,
+    grids: Sequence[int],
+) -> Table:
+    columns = [Column("nodes")]
+    for mapping in MAPPINGS:
+        columns += [Column(mapping, ".1f"), Column("published", ".1f")]
+    rows = []
+    for n in grids:
+        said = PUBLISHED_SPEEDUPS[memory].get(n, (None,) * len(MAPPINGS))
+        cells: list[Any] = [f"{n}²"]
+        for k, mapping in enumerate(MAPPINGS):
+            cells += [serial[n] / paper[memory, mapping, n], said[k]]
+        rows.append(tuple(cells))
+    return Table(f"Times faster than one core, {memory}, blocks of 128", columns, rows)
+
+
+def _device_tables(
+    paper: dict[tuple[str, str, int], float], grids: Sequence[int], *, quick: bool
+) -> Iterator[Table]:
+    yield _block_table(grids[-1] if quick else _BLOCK_GRID)
+    yield _difference_table(grids[:1] if quick else grids)
+    yield _parts_table(grids[-1] if quick else _PARTS_GRID)
+    cases = _QUICK_FUSED if quick else _FUSED
+    yield _fused_table("cuda", cases, device_bandwidth(), paper)
+    yield _peer_table(64 if quick else 4096)
+
+
+def _block_table(nodes: int) -> Table:
+    columns = (Column("threads a block"), *(Column(m, ".1f") for m in MAPPINGS))
+    rows: list[tuple[Any, ...]] = []
+    for block in BLOCKS:
+        solvers = (_paper_solver(nodes, "transpose", mapping, block) for mapping in MAPPINGS)
+        rows.append((block, *(1e6 * step_seconds(solver, 10, 1).step for solver in solvers)))
+    return Table(f"µs a step at {nodes}², transpose, by threads a block", columns, rows)
+
+
+def _difference_table(grids: Sequence[int]) -> Table:
+    columns = (
+        Column("nodes"),
+        Column("wei2013 C4", ".2e"),
+        Column("published", ".2e"),
+        Column("fused", ".2e"),
+        Column("bar", ".0e"),
+    )
+    rows = []
+    for n in _shown(grids):
+        theirs = relative_difference(n, kernels="wei2013", mapping="C4")
+        ours = relative_difference(n, scheme="peaceman-rachford")
+        rows.append((f"{n}²", theirs, PUBLISHED_DIFFERENCES.get(n), ours, 3e-6))
+    note = "After 100 steps."
+    return Table("Relative l2 difference of GPU and CPU, float32", columns, rows, (note,))
+
+
+def _parts_table(nodes: int) -> Table:
+    names = ("rhs", "x", "y", "transpose")
+    columns = (Column("memory"), *(Column(f"{name}, µs", ".1f") for name in names))
+    rows: list[tuple[Any, ...]] = []
+    for memory in MEMORIES:
+        parts = step_seconds(_paper_solver(nodes, memory, "C4", 128, timed=True), 5, 1).parts
+        rows.append((memory, *(1e6 * parts.get(name, 0.0) for name in names)))
+    return Table(f"Parts of a step at {nodes}², C4, blocks of 128", columns, rows)
+
+
+def _fused_table(
+    device: str,
+    cases: Sequence[tuple[tuple[int, ...], str, str, int, str]],
+    bandwidth: float,
+    paper: dict[tuple[str, str, int], float] | None = None,
+) -> Table:
+    columns = (
+        Column("nodes"),
+        Column("dtype"),
+        Column("scheme"),
+        Column("µs a step", ".1f"),
+        Column("words"),
+        Column("of the floor", ".0%"),
+        Column("bar"),
+        Column("over the paper's best", ".1f"),
+    )
+    rows = []
+    for shape, dtype, scheme, words, bar in _shown(cases):
+        solver = heated_plate(shape, dtype=np.dtype(dtype), scheme=scheme, device=device)
+        nodes = int(np.prod(shape))
+        steps = 400 if nodes <= 2**24 else 100
+        step = step_seconds(solver, steps if device == "cuda" else 20, 2).step
+        del solver
+        floor = words * np.dtype(dtype).itemsize * nodes / bandwidth
+        times = [t for (_, _, n), t in (paper or {}).items() if (n, n) == shape]
+        gain = min(times) / step if times and dtype == "float32" else None
+        name = " × ".join(map(str, shape))
+        rows.append((name, dtype, scheme, 1e6 * step, words, floor / step, bar, gain))
+    where = "all cores" if device == "cpu" else "the GPU"
+    note = f"The floor is that of the copy bandwidth, {bandwidth / 1e9:.0f} GB/s."
+    return Table(f"Our own steps, {where}", columns, rows, (note,))
+
+
+def _peer_table(nodes: int) -> Table:
+    """Return the times of an ADI step on JAX's tridiagonal solver, and of ours."""
+    columns = (Column("step"), Column(f"µs at {nodes}², float32", ".1f"))
+    ours = heated_plate(nodes, scheme="peaceman-rachford", device="cuda")
+    rows: list[tuple[Any, ...]] = [("fused", 1e6 * step_seconds(ours, 20).step)]
+    del ours
+    try:
+        rows.append(("JAX, tridiagonal_solve", 1e6 * _jax_seconds(nodes)))
+    except Exception as error:  # a peer that fails must not take the others with it
+        text = str(error).splitlines() or [type(error).__name__]
+        rows.append((f"JAX: {text[0][:60]}", None))
+    return Table("Peers on the GPU", columns, rows)
+
+
+def _jax_seconds(nodes: int, runs: int = 5) -> float:
+    """Return the seconds of a Peaceman-Rachford step, r = 100, made with JAX."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    import jax
+    import jax.numpy as jnp
+
+    if jax.default_backend() != "gpu":
+        raise RuntimeError("no GPU backend here")
+    half = 50.0
+    off = jnp.full((nodes, nodes), -half, jnp.float32)
+    diag = jnp.full((nodes, nodes), 1 + 2 * half, jnp.float32)
+    lower, upper = off.at[:, 0].set(0), off.at[:, -1].set(0)
+
+    def explicit(t: Any) -> Any:
+        padded = jnp.pad(t, ((1, 1), (0, 0)))
+        return t + half * (padded[2:] - 2 * t + padded[:-2])
+
+    def sweep(t: Any) -> Any:
+        rhs = explicit(t)[..., None]
+        return jax.lax.linalg.tridiagonal_solve(lower, diag, upper, rhs)[..., 0].T
+
+    step = jax.jit(lambda t: sweep(sweep(t)))
+    field = step(jnp.ones((nodes, nodes), jnp.float32)).block_until_ready()
+    start = perf_counter()
+    for _ in range(runs):
+        field = step(field)
+    field.block_until_ready()
+    return (perf_counter() - start) / runs
+
+
+def _scipy_table(nodes: int) -> Table:
+    """Return the times of an ADI step by SciPy on one core, and of ours."""
+    columns = (Column("step"), Column(f"ms at {nodes}², float64", ".2f"))
+    options: dict[str, Any] = {"scheme": "peaceman-rachford", "dtype": np.float64}
+    times = {
+        "all cores": step_seconds(heated_plate(nodes, **options), 10).step,
+        "one core": step_seconds(heated_plate(nodes, threads=1, **options), 5).step,
+    }
+    rows: list[tuple[Any, ...]] = [(name, 1e3 * seconds) for name, seconds in times.items()]
+    try:
+        rows.append(("SciPy, solve_banded", 1e3 * _scipy_seconds(nodes)))
+    except ImportError:
+        rows.append(("SciPy is not installed", None))
+    return Table("Peers on the CPU", columns, rows)
+
+
+def _scipy_seconds(nodes: int, runs: int = 3) -> float:
+    """Return the seconds of a Peaceman-Rachford step, r = 100, by SciPy's banded solver."""
+    from scipy.linalg import solve_banded
+
+    half = 50.0
+    bands = np.empty((3, nodes))
+    bands[0], bands[1], bands[2] = -half, 1 + 2 * half, -half
+
+    def sweep(t: Any) -> Any:
+        padded = np.pad(t, ((1, 1), (0, 0)))
+        rhs = t + half * (padded[2:] - 2 * t + padded[:-2])
+        return solve_banded((1, 1), bands, rhs.T, check_finite=False)
+
+    field = sweep(np.ones((nodes, nodes)))
+    start = perf_counter()
+    for _ in range(runs):
+        field = sweep(sweep(field))
+    return (perf_counter() - start) / runs
+
+
+def _picture(
+    paper: dict[tuple[str, str, int], float], serial: dict[int, float], grids: Sequence[int]
+) -> Callable[[], Any]:
+    def draw() -> Any:
+        from ..plots.speedups import plot_speedups
+
+        seconds = {"one core": dict(serial)}
+        seconds |= {f"C4, {m}": {n: paper[m, "C4", n] for n in grids} for m in MEMORIES}
+        ratios = {
+            name: {n: serial[n] / t for n, t in times.items()} for name, times in seconds.items()
+        }
+        published = {
+            f"C4, {m}": (
+                min(row[3] for row in PUBLISHED_SPEEDUPS[m].values()),
+                max(row[3] for row in PUBLISHED_SPEEDUPS[m].values()),
+            )
+            for m in MEMORIES
+        }
+        return plot_speedups(seconds, ratios, published, "A step of ADI, float32")
+
+    return draw
+
+
+def _shown(items: Sequence[Any]) -> Iterator[Any]:
+    return progress(items, "wei2013")
