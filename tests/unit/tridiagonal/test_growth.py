@@ -341,7 +341,7 @@ def ratio(x, exact):
     """Return ||x - exact|| / ||exact|| of each system, in the 2-norm."""
     with np.errstate(all="ignore"):
         error = np.linalg.norm((x - exact).astype(complex), axis=-1)
-    return error / np.linalg.norm(exact.astype(complex), axis=-1)
+        return error / np.linalg.norm(exact.astype(complex), axis=-1)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
