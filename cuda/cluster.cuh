@@ -78,6 +78,20 @@ address_in_block(const void *shared, unsigned rank)
     return address;
 }
 
+/* What `*shared` is in block `rank`; cluster_sync() before and after. */
+__device__ __forceinline__ int
+read_from_block(const int *shared, unsigned rank)
+{
+    int value = *shared;
+#if __CUDA_ARCH__ >= 900
+    asm volatile("ld.shared::cluster.s32 %0, [%1];"
+                 : "=r"(value)
+                 : "r"(address_in_block(shared, rank))
+                 : "memory");
+#endif
+    return value;
+}
+
 __device__ __forceinline__ void
 send_word(unsigned to, uint32_t word, unsigned arrivals)
 {

@@ -23,12 +23,11 @@
  * for another row.
  *
  * A system is doubtful if one of these entries is above 8, if the sizes of its rows
- * differ by 2^8 or more, if a pivot is lost, or if a number at its ends is not finite. It
- * is not stored, and solved again in order (pivoted_ordered.cuh) by a thread of the same
- * kernel once the tiles of the block are done. On 8e4 random systems, of constant,
- * piecewise constant, graded and scaled coefficients among others, the backward error
- * max |r_i| / max (|l x| + |d x| + |u x| + |b|)_i of the others was at most 20 eps or 10
- * times LAPACK's; of 8000 uniformly random systems 4 were doubtful.
+ * differ by 2^8 or more, if a pivot is lost, or if a number at its ends is not finite.
+ * Its solution is put into its rows before it is stored (pivoted_residual.cuh), after
+ * three passes by a fourth between the last two. A system that misses its rows is not
+ * stored, and solved again in order (pivoted_ordered.cuh) by a thread of the same kernel
+ * once the tiles of the block are done.
  */
 #ifndef PS_CUDA_PIVOTED_CUH
 #define PS_CUDA_PIVOTED_CUH
@@ -38,6 +37,7 @@
 #include "launch.cuh"
 #include "pivoted_copies.cuh"
 #include "pivoted_ordered.cuh"
+#include "pivoted_residual.cuh"
 
 /* Most rows of a chunk (odd, at most 33, as a row's bit is one of 32), most threads of a
  * block, and chunks, a power of two, of a tile that is a part of a system. */
@@ -45,6 +45,20 @@ enum { PIVOT_LENGTH = 33, PIVOT_THREADS = 256, PIVOT_PART = 64 };
 
 /* Groups of one tile in the passes over groups; a power of two. */
 enum { PIVOT_GROUPS = 128 };
+
+/* Whether a tile has a marked system that is doubtful. */
+template <typename Number>
+__device__ __forceinline__ bool
+pivot_any_doubtful(const PivotPlan<Number> &a, const PivotSpan &span)
+{
+    bool any = false;
+
+    for (int i = 0; i < span.systems; i++) {
+        any = any || (a.state[span.system + i] != PIVOT_FINE &&
+                      pivot_marked(a, span.system + i));
+    }
+    return any;
+}
 
 /* Whether a tile has a system to solve. No load waits for another. */
 template <typename Number>
@@ -78,14 +92,20 @@ pivot_next_tile(const PivotPlan<Number> &a, int64_t tile)
 {
     __shared__ int found;
 
-    if (a.marks == nullptr) {
+    const bool checks = !whole && a.pass == PIVOT_CHECK;
+
+    if (a.marks == nullptr && !checks) {
         return tile;
     }
     const int64_t grid = gridDim.x;
     for (; tile < a.tiles; tile += grid * blockDim.x) {
         const int64_t mine = tile + threadIdx.x * grid;
-        const bool marked =
-            mine < a.tiles && pivot_any_marked(a, pivot_span<whole>(a, mine));
+        bool marked = mine < a.tiles;
+
+        if (marked) {
+            const PivotSpan span = pivot_span<whole>(a, mine);
+            marked = checks ? pivot_any_doubtful(a, span) : pivot_any_marked(a, span);
+        }
 
         if (threadIdx.x == 0) {
             found = INT_MAX;
@@ -300,14 +320,15 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
     PivotTree<Number> t = {m.tree, a.tile_chunks, 0, m.state};
     PivotMeeting<Number> meeting = pivot_meeting(a, m);
     int64_t tile = static_cast<int64_t>(blockIdx.x) - gridDim.x;
-    bool again = false;    /* this block has met a doubtful system */
+    bool again = false;    /* this block has met a system to be solved again */
     bool doubtful = false; /* this tile has one */
+    const int bad = pass == PIVOT_FINISH ? PIVOT_MISSED : PIVOT_DOUBTFUL;
     PivotSpan span = {};
     PivotPart<Number> part = {};
     PivotGroup<Number> group = {};
 
     pivot_prepare(a, pass, m);
-    if (a.marks != nullptr) {
+    if (a.marks != nullptr || pass >= PIVOT_FINISH) {
         wait_for_last_kernel();
     }
     for (int round = -1;; round++) {
@@ -326,7 +347,7 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
             }
             if (active) {
                 part = pivot_leaf(a, span, m, t, system, chunk, group);
-                if (pass == PIVOT_FINISH && a.state[span.system + system] != PIVOT_FINE) {
+                if (pass >= PIVOT_FINISH && a.state[span.system + system] >= bad) {
                     t.doubt(system);
                 }
             }
@@ -343,14 +364,17 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
             bulk_fence();
             /* x is written, the tree is free */
             doubtful = __syncthreads_or(active && m.state[system] != PIVOT_FINE) != 0;
+            if (doubtful && pass != PIVOT_REDUCE) {
+                doubtful = pivot_judge<whole>(a, memory, span.system, span.segment);
+            }
             again = again || doubtful;
-            if (threadIdx.x < 32) {
+            if (threadIdx.x < 32 && pass != PIVOT_CHECK) {
                 pivot_report(a, pass, span, m.state);
             }
         }
         const PivotSpan next = tile < a.tiles ? pivot_span<whole>(a, tile) : PivotSpan{};
-        pivot_replace<whole>(a, span, next, round >= 0 && pass != PIVOT_REDUCE, doubtful,
-                             m);
+        const bool stores = pass != PIVOT_REDUCE && pass != PIVOT_CHECK;
+        pivot_replace<whole>(a, span, next, round >= 0 && stores, doubtful, m);
         if (doubtful) {
             __syncthreads(); /* states are read */
             for (int i = threadIdx.x; i < a.tile_systems; i += blockDim.x) {

@@ -107,7 +107,8 @@ pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
     const auto kernel = launch.plan.segments > 1 ? pivoted_rows_kernel<Number, false>
                                                  : pivoted_rows_kernel<Number, true>;
     const int cluster = launch.plan.pass == PIVOT_MEET ? launch.plan.segments : 1;
-    const bool closely = launch.plan.marks != nullptr && device->capability >= 90;
+    const bool waits = launch.plan.marks != nullptr || launch.plan.pass >= PIVOT_FINISH;
+    const bool closely = waits && device->capability >= 90;
     int places = 0;
     cudaLaunchAttribute attributes[2] = {};
     cudaLaunchConfig_t config = {};
@@ -178,9 +179,11 @@ pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
     if (error == cudaSuccess) {
         error = pivot_solve_groups(a, stream);
     }
-    if (error == cudaSuccess) {
-        a.pass = PIVOT_FINISH;
-        error = pivot_run_rows(launch, device, stream);
+    for (const PivotPass pass : {PIVOT_CHECK, PIVOT_FINISH}) {
+        if (error == cudaSuccess) {
+            a.pass = pass;
+            error = pivot_run_rows(launch, device, stream);
+        }
     }
     return ps_cuda_status(error);
 }

@@ -140,8 +140,9 @@ template <typename Number> struct PivotChunk {
 
 /* Whether the solution of a system is that of a stable elimination. Doubtful: the entries
  * of rows have grown, a pivot was lost or was no number, or the rows are of very
- * different sizes; the system is to be solved a second time, in order. */
-enum PivotState { PIVOT_FINE, PIVOT_DOUBTFUL };
+ * different sizes. Missed: and the solution does not satisfy the rows; the system is to
+ * be solved a second time, in order. */
+enum PivotState { PIVOT_FINE, PIVOT_DOUBTFUL, PIVOT_MISSED };
 
 /* The size of an entry, as a number of single precision that grows with it, and the
  * largest that one of a balanced row may have, 8. Of a double the upper half serves,

@@ -22,7 +22,8 @@ enum PivotPass {
     PIVOT_SOLVE,  /* a tile holds whole systems */
     PIVOT_MEET,   /* the tiles of a system are those of the blocks of a cluster */
     PIVOT_REDUCE, /* tiles become groups in the workspace */
-    PIVOT_FINISH  /* x at the ends of all tiles is known */
+    PIVOT_FINISH, /* x at the ends of all tiles is known */
+    PIVOT_CHECK   /* so it is: x of doubtful systems is judged, and not stored */
 };
 
 /* A tile that is a part of its systems: its place in them, and groups and x at the ends
@@ -82,7 +83,7 @@ close_tree(const PivotTree<Number> &t, int system, const PivotGroup<Number> &g,
                                                                PIVOT_GROUP_WORDS) = g;
         return;
     }
-    if (o.pass != PIVOT_FINISH) {
+    if (o.pass != PIVOT_FINISH && o.pass != PIVOT_CHECK) {
         if (solve_group(g, x.first, x.last)) {
             t.doubt(system);
         }

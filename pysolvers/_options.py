@@ -41,8 +41,8 @@ class SolveInfo:
         Number of systems solved with row exchanges; None if the device has not counted
         them.
     repeated : int or None
-        Number of systems solved a second time, in order, since the first elimination let
-        their entries grow; None if the device has not counted them. Always 0 on the CPU,
+        Number of systems solved a second time, in order, since entries had grown in the
+        first elimination and its solution missed the rows; None if the device has not counted them. Always 0 on the CPU,
         whose eliminations with row exchanges bound the growth.
     systems : int
         Number of systems.

@@ -129,7 +129,7 @@ typedef struct {
     const uint8_t *marks; /* pivoted is -1: a byte a system in exec->work, non-zero where
                              rows were exchanged, once the stream has passed; or null */
     int64_t repeated;     /* systems solved a second time, in order, since the first
-                             elimination let their entries grow; -1: not known yet */
+                             solution missed their rows; -1: not known yet */
     const uint8_t *again; /* repeated is -1: as marks, which it may be, and PS_SOLVED_AGAIN
                              where a system was solved a second time; or null */
     const char *kernel;   /* instruction set or kernel, a static text */
