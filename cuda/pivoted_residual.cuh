@@ -7,33 +7,104 @@
  *     r_i = b_i - l_i x_{i-1} - d_i x_i - u_i x_{i+1}
  *     w_i = |b_i| + |l_i x_{i-1}| + |d_i x_i| + |u_i x_{i+1}|
  *
- * A system with |r_i| <= 16 eps w_i in all its rows is solved: x is the exact solution of
- * a system whose entries differ from those of the matrix and of the right side by 16 eps
- * of themselves at most (Oettli and Prager 1964), but for the rounding errors of r_i, at
- * most 4 eps w_i. Only the others are solved a second time. 4 words and 8 operations an
- * unknown, for tiles with doubtful systems.
+ * A system with |r_i| <= 16 eps w_i in all its rows, 12 of complex numbers, is solved: x
+ * is the exact solution of a system whose entries differ from those of the matrix and of
+ * the right side by about 16 eps of themselves at most (Oettli and Prager 1964). Of a
+ * long random system some rows have small terms beside rows with larger ones, and
+ * elimination in order misses them as far. So from 2048 rows on |r_i| <= 16 eps times the
+ * largest of w_{i-4} .. w_{i+4} is enough for rows with |r_i| <= n / 128 eps w_i.
+ * Only the other systems are solved a second time. 4 words and 16 operations an unknown,
+ * for tiles with doubtful systems.
  */
 #ifndef PS_CUDA_PIVOTED_RESIDUAL_CUH
 #define PS_CUDA_PIVOTED_RESIDUAL_CUH
 
 #include "pivoted_copies.cuh"
 
-/* Whether x of a row and of its neighbours satisfies it. What overflows or is no number
- * does not. */
+/* What a row misses, and the sum of the sizes of its terms. */
+template <typename Number> struct PivotResidual {
+    real_of<Number> missed, all;
+};
+
 template <typename Number>
-__device__ __forceinline__ bool
-is_satisfied(const PivotRow<Number> &row, Number before, Number x, Number behind)
+__device__ __forceinline__ PivotResidual<Number>
+residual_of(const PivotRow<Number> &row, Number before, Number x, Number behind)
 {
-    using Real = real_of<Number>;
-    constexpr Real most = sizeof(Real) == 4 ? Real(16 * 1.1920928955078125e-07)
-                                            : Real(16 * 2.220446049250313e-16);
     Number missed = less_product(row.rhs, row.lower, before);
 
     missed = less_product(missed, row.upper, behind);
     missed = less_product(missed, row.diag, x);
-    const Real all = size_of(row.rhs) + size_of(row.lower * before) +
-                     size_of(row.diag * x) + size_of(row.upper * behind);
-    return size_of(missed) <= most * all && all - all == 0;
+    return {size_of(missed), size_of(row.rhs) + size_of(row.lower * before) +
+                                 size_of(row.diag * x) + size_of(row.upper * behind)};
+}
+
+/* Row `row` of a system of a tile, from memory, with x from shared memory. Out of line:
+ * the fewer registers the calls need, the more are left to the kernel. */
+template <typename Number>
+__device__ __noinline__ PivotResidual<Number>
+pivot_residual(const PivotPlan<Number> &a, const PivotSpan &span,
+               const PivotShared<Number> &m, int system, int row)
+{
+    const int64_t i = span.begin + row;
+    const PivotIndex at = pivot_index(a, span.system + system);
+    const int shift =
+        a.copies == PIVOT_BULK ? m.shift[a.flat ? 0 : system].of[PIVOT_RHS] : 0;
+    const Number *const x = m.rows + PIVOT_RHS * a.plane + system * a.pitch + shift + row;
+    const PivotTree<Number> t = {m.tree, a.tile_chunks, 0, m.state};
+    const auto &around = t.template at<PivotAround<Number>>(system * t.stride);
+    const bool one = a.s.rows == 1;
+    Number before = Number(0), behind = Number(0), entry[4];
+
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        const bool inner = a.s.periodic || (w == PIVOT_LOWER   ? i > 0
+                                            : w == PIVOT_UPPER ? i < a.s.rows - 1
+                                                               : true);
+        entry[w] = inner ? a.in[w].system(at.j, at.k)[i * a.in[w].row] : Number(0);
+    }
+    if (i > 0 || a.s.periodic) {
+        before = one ? x[0] : row > 0 ? x[-1] : around.left;
+    }
+    if (i < a.s.rows - 1 || a.s.periodic) {
+        behind = one ? x[0] : row < span.rows - 1 ? x[1] : around.right;
+    }
+    return residual_of({entry[0], entry[1], entry[2], entry[3]}, before, x[0], behind);
+}
+
+/* Whether x satisfies a row of a system of a tile. What overflows or is no number does
+ * not. */
+template <typename Number>
+__device__ __forceinline__ bool
+pivot_is_satisfied(const PivotPlan<Number> &a, const PivotSpan &span,
+                   const PivotShared<Number> &m, int system, int row)
+{
+    using Real = real_of<Number>;
+    constexpr Real eps =
+        sizeof(Real) == 4 ? Real(1.1920928955078125e-07) : Real(2.220446049250313e-16);
+    constexpr Real most = (number_traits<Number>::is_complex ? 12 : 16) * eps;
+    const Real long_most = eps / 128 * static_cast<Real>(a.s.rows);
+    Real missed = 0, all = 0;
+
+    /* The row, and where that is not enough those around it. */
+#pragma unroll 1
+    for (int k = row, end = row + 1, first = 1; k < end; k++) {
+        const PivotResidual<Number> r = pivot_residual(a, span, m, system, k);
+
+        all = fmax(all, r.all);
+        if (!(r.all - r.all == 0)) {
+            return false;
+        }
+        if (first) {
+            missed = r.missed;
+            if (missed <= most * all || !(missed <= long_most * all)) {
+                break;
+            }
+            k = max(row - 4, 0) - 1;
+            end = min(row + 5, span.rows);
+            first = 0;
+        }
+    }
+    return missed <= most * all;
 }
 
 /* Whether `yes` in any block of the cluster; all threads of all of them take part. */
@@ -57,53 +128,35 @@ pivot_any_block(bool yes, int blocks)
 
 /* Look at the doubtful systems of a tile: PIVOT_FINE becomes of those with a good x,
  * PIVOT_MISSED of the others. `memory` is that of the block, `system` the first of the
- * tile. In PIVOT_CHECK the latter is written down for PIVOT_FINISH,
- * which follows it. Returns whether there are such systems, in PIVOT_CHECK false; all of
- * the block take part. Out of line, as it is rare and has registers of its own. */
+ * tile. In PIVOT_CHECK the latter is written down for PIVOT_FINISH, which follows it.
+ * Returns whether there are such systems, in PIVOT_CHECK false; all of the block take
+ * part. Out of line, as it is rare and has registers of its own. */
 template <bool whole, typename Number>
 __device__ __noinline__ bool
 pivot_judge(const PivotPlan<Number> &a, unsigned char *memory, int64_t system,
             int segment)
 {
     const PivotShared<Number> m(a, memory);
-    const PivotTree<Number> t = {m.tree, a.tile_chunks, 0, m.state};
     const PivotPass pass = whole ? PIVOT_SOLVE : a.pass;
     const PivotSpan span =
         pivot_span<whole>(a, system / a.tile_systems * a.segments + segment);
     bool missed = false;
 
     if (pass != PIVOT_FINISH) {
-        pivot_for_each(a, span, [&](int system, int row) {
-            const int64_t i = span.begin + row;
+#pragma unroll 1
+        for (int i = 0; i < span.systems; i++) {
+            const bool judged = pivot_marked(a, span.system + i);
+            const int rows = min(span.rows, a.s.rows - span.begin);
 
-            if (i >= a.s.rows || m.state[system] != PIVOT_DOUBTFUL ||
-                !pivot_marked(a, span.system + system)) {
-                return;
+#pragma unroll 1
+            for (int row = threadIdx.x;
+                 judged && m.state[i] == PIVOT_DOUBTFUL && row < rows;
+                 row += blockDim.x) {
+                if (!pivot_is_satisfied(a, span, m, i, row)) {
+                    m.state[i] = PIVOT_MISSED;
+                }
             }
-            const PivotIndex at = pivot_index(a, span.system + system);
-            const int shift =
-                a.copies == PIVOT_BULK ? m.shift[a.flat ? 0 : system].of[PIVOT_RHS] : 0;
-            const Number *const x =
-                m.rows + PIVOT_RHS * a.plane + system * a.pitch + shift + row;
-            const auto &around = t.template at<PivotAround<Number>>(system * t.stride);
-            const bool inner[4] = {i > 0 || a.s.periodic, true,
-                                   i < a.s.rows - 1 || a.s.periodic, true};
-            const bool one = a.s.rows == 1;
-            const Number before = one ? x[0] : row > 0 ? x[-1] : around.left;
-            const Number behind = one ? x[0] : row < span.rows - 1 ? x[1] : around.right;
-            Number entry[4];
-
-#pragma unroll
-            for (int w = 0; w < 4; w++) {
-                entry[w] =
-                    inner[w] ? a.in[w].system(at.j, at.k)[i * a.in[w].row] : Number(0);
-            }
-            if (!is_satisfied({entry[0], entry[1], entry[2], entry[3]},
-                              inner[0] ? before : Number(0), x[0],
-                              inner[2] ? behind : Number(0))) {
-                m.state[system] = PIVOT_MISSED;
-            }
-        });
+        }
         bulk_fence();
         __syncthreads(); /* states are written */
     }

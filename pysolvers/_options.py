@@ -42,8 +42,9 @@ class SolveInfo:
         them.
     repeated : int or None
         Number of systems solved a second time, in order, since entries had grown in the
-        first elimination and its solution missed the rows; None if the device has not counted them. Always 0 on the CPU,
-        whose eliminations with row exchanges bound the growth.
+        first elimination and its solution missed the rows; None if the device has not
+        counted them. Always 0 on the CPU, whose eliminations with row exchanges bound the
+        growth.
     systems : int
         Number of systems.
     rows : int
