@@ -324,7 +324,6 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
     int64_t tile = static_cast<int64_t>(blockIdx.x) - gridDim.x;
     bool again = false;    /* this block has met a system to be solved again */
     bool doubtful = false; /* this tile has one */
-    const int bad = pass == PIVOT_FINISH ? PIVOT_MISSED : PIVOT_DOUBTFUL;
     PivotSpan span = {};
     PivotPart<Number> part = {};
     PivotGroup<Number> group = {};
@@ -349,7 +348,9 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
             }
             if (active) {
                 part = pivot_leaf(a, span, m, t, system, chunk, group);
-                if (pass >= PIVOT_FINISH && a.state[span.system + system] >= bad) {
+                if (pass >= PIVOT_FINISH &&
+                    a.state[span.system + system] >=
+                        (pass == PIVOT_FINISH ? PIVOT_MISSED : PIVOT_DOUBTFUL)) {
                     t.doubt(system);
                 }
             }

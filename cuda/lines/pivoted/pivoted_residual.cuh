@@ -44,9 +44,10 @@ residual_of(const PivotRow<Number> &row, Number before, Number x, Number behind)
  * the fewer registers the calls need, the more are left to the kernel. */
 template <typename Number>
 __device__ __noinline__ PivotResidual<Number>
-pivot_residual(const PivotPlan<Number> &a, const PivotSpan &span,
-               const PivotShared<Number> &m, int system, int row)
+pivot_residual(const PivotPlan<Number> &a, const PivotSpan &span, unsigned char *memory,
+               int system, int row)
 {
+    const PivotShared<Number> m(a, memory);
     const int64_t i = span.begin + row;
     const PivotIndex at = pivot_index(a, span.system + system);
     const int shift =
@@ -78,7 +79,7 @@ pivot_residual(const PivotPlan<Number> &a, const PivotSpan &span,
 template <typename Number>
 __device__ __forceinline__ bool
 pivot_is_satisfied(const PivotPlan<Number> &a, const PivotSpan &span,
-                   const PivotShared<Number> &m, int system, int row)
+                   unsigned char *memory, int system, int row)
 {
     using Real = real_of<Number>;
     constexpr Real eps =
@@ -90,7 +91,7 @@ pivot_is_satisfied(const PivotPlan<Number> &a, const PivotSpan &span,
     /* The row, and where that is not enough those around it. */
 #pragma unroll 1
     for (int k = row, end = row + 1, first = 1; k < end; k++) {
-        const PivotResidual<Number> r = pivot_residual(a, span, m, system, k);
+        const PivotResidual<Number> r = pivot_residual(a, span, memory, system, k);
 
         all = fmax(all, r.all);
         if (!(r.all - r.all == 0)) {
@@ -154,7 +155,7 @@ pivot_judge(const PivotPlan<Number> &a, unsigned char *memory, int64_t system,
             for (int row = threadIdx.x;
                  judged && m.state[i] == PIVOT_DOUBTFUL && row < rows;
                  row += blockDim.x) {
-                if (!pivot_is_satisfied(a, span, m, i, row)) {
+                if (!pivot_is_satisfied(a, span, memory, i, row)) {
                     m.state[i] = PIVOT_MISSED;
                 }
             }
