@@ -4,9 +4,12 @@
 
 namespace pysolvers::shared {
 
-using namespace panels;
-
 PS_CUDA_SHARED_DEFINE(Complex<double>, c128)
-PS_CUDA_PANELS_DEFINE(Complex<double>, c128)
 
 } // namespace pysolvers::shared
+
+namespace pysolvers::panels {
+
+PS_CUDA_PANELS_DEFINE(Complex<double>, c128)
+
+} // namespace pysolvers::panels

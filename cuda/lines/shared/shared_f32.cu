@@ -4,9 +4,12 @@
 
 namespace pysolvers::shared {
 
-using namespace panels;
-
 PS_CUDA_SHARED_DEFINE(float, f32)
-PS_CUDA_PANELS_DEFINE(float, f32)
 
 } // namespace pysolvers::shared
+
+namespace pysolvers::panels {
+
+PS_CUDA_PANELS_DEFINE(float, f32)
+
+} // namespace pysolvers::panels

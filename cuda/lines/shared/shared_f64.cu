@@ -4,9 +4,12 @@
 
 namespace pysolvers::shared {
 
-using namespace panels;
-
 PS_CUDA_SHARED_DEFINE(double, f64)
-PS_CUDA_PANELS_DEFINE(double, f64)
 
 } // namespace pysolvers::shared
+
+namespace pysolvers::panels {
+
+PS_CUDA_PANELS_DEFINE(double, f64)
+
+} // namespace pysolvers::panels
