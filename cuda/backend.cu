@@ -266,10 +266,10 @@ make_table()
 
 static constexpr ps_backend cuda = make_table();
 
+} // namespace pysolvers
+
 const ps_backend *
 ps_backend_get(void)
 {
-    return &cuda;
+    return &pysolvers::cuda;
 }
-
-} // namespace pysolvers
