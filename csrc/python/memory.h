@@ -1,5 +1,4 @@
-/* memory.h - functions of the extension of a backend with device memory.
- */
+/* memory.h - functions of the extension of a backend with device memory. */
 #ifndef PS_PYTHON_MEMORY_H
 #define PS_PYTHON_MEMORY_H
 
