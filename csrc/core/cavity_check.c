@@ -1,4 +1,4 @@
-/* cavity_check.c - refusals of a ps_cavity, for all backends. */
+/* cavity_check.c - checks of a ps_cavity, for all backends. */
 #include <math.h>
 
 #include "ps_cavity.h"

@@ -1,14 +1,15 @@
-/* check.c - everything that can be told from the structs alone.
+/* check.c - checks of the request structs, independent of the backend.
  *
- * Two operands overlap if an element of one shares a byte with an element of the
- * other. Elements of a strided operand form a lattice, so the question is whether
+ * Two operands overlap if an element of one shares a byte with an element of the other.
+ * The elements of a strided operand form a lattice. Two lattices overlap if
  *
  *   sum_k |s_k| i_k  in  [low, low + 2 (size - 1)],   0 <= i_k <= m_k
  *
- * has a solution, where s_k runs over the byte strides of both operands. The
- * search takes the terms from the largest stride down and keeps to the few i_k
- * that the smaller terms can still complete: one or two for the strides of real
- * arrays. It is exact up to a budget of steps, and beyond it says "overlap".
+ * has a solution, where s_k are the byte strides of both operands. The search handles the
+ * terms in descending order of the stride and tries only those i_k for which the
+ * remaining terms can reach the interval: one or two values for the strides of real
+ * arrays. The search is exact up to SEARCH_STEPS steps; beyond that the check reports an
+ * overlap.
  */
 #include <stdbool.h>
 
@@ -16,8 +17,8 @@
 
 enum { AXES = 3, TERMS = 2 * AXES, SEARCH_STEPS = 100000 };
 
-/* So far apart may the first and last element of an operand lie, in elements:
- * sums over two operands, in bytes, stay below INT64_MAX. */
+/* Largest distance along one axis between the first and the last element of an operand,
+ * in elements: sums over all axes of two operands, in bytes, stay below INT64_MAX. */
 static const int64_t max_span = INT64_MAX / 256;
 
 typedef struct {
@@ -25,11 +26,11 @@ typedef struct {
 } extents;
 
 typedef struct {
-    int64_t step;  /* distance of neighbours along this axis, in bytes; > 0 */
+    int64_t step;  /* magnitude of the stride along this axis, in bytes; > 0 */
     int64_t limit; /* largest index; > 0 */
 } term;
 
-/* The elements of an operand: those of the lattice above `lowest`. */
+/* The elements of an operand: `lowest` plus all sums of the terms. */
 typedef struct {
     uintptr_t lowest, highest; /* address of the first and last element */
     term terms[AXES];
@@ -84,7 +85,8 @@ spans_fit(ps_stride stride, extents n)
            span_fits(stride.inner, n.inner);
 }
 
-/* No axis is empty. Strides of axes of length 1 have no meaning. */
+/* The lattice of an operand without empty axes. Strides of axes of length 1 are ignored.
+ */
 static lattice
 lattice_of(const void *data, ps_stride stride, int64_t size, extents n)
 {
@@ -109,7 +111,8 @@ lattice_of(const void *data, ps_stride stride, int64_t size, extents n)
     return l;
 }
 
-/* Insert `new` so that the steps stay in descending order; equal steps join. */
+/* Insert `new` in descending order of the steps; merge terms of equal steps. Returns the
+ * number of terms. */
 static int
 insert_term(term *terms, int count, term new)
 {
@@ -128,12 +131,12 @@ insert_term(term *terms, int count, term new)
     return count + 1;
 }
 
-/* Whether the terms from `k` on can sum to a value in [low, high]. Running out of
- * steps counts as yes. */
+/* Whether the terms k, k+1, ... can sum to a value in [low, high]. The result is true if
+ * the step budget is exhausted. */
 static bool
 reaches(search *s, int k, int64_t low, int64_t high)
 {
-    int64_t reach = 0; /* of the terms behind k */
+    int64_t reach = 0; /* largest sum of the terms after k */
 
     if (low <= 0 && high >= 0) {
         return true;
@@ -175,16 +178,17 @@ overlap(const lattice *a, const lattice *b, int64_t size)
         count = insert_term(terms, count, b->terms[k]);
     }
 
-    /* a's element upwards from its lowest, b's downwards from its highest. */
+    /* Elements of a are counted upwards from a->lowest, those of b downwards from
+     * b->highest. */
     const int64_t distance = (int64_t)(b->highest - a->lowest);
     search s = {terms, count, SEARCH_STEPS};
     return reaches(&s, 0, distance - (size - 1), distance + (size - 1));
 }
 
-/* Whether an element may be reached twice: not if every step is longer than all
- * shorter steps together can go, which holds for every view made by slicing,
- * reversing and transposing. lattice_of() leaves out zero strides and insert_term()
- * joins equal ones: then a term is missing. */
+/* Whether two index triples may have the same address. They cannot if every step exceeds
+ * the sum of step * limit over all shorter steps, which holds for every view made by
+ * slicing, reversing and transposing. lattice_of() drops zero strides and insert_term()
+ * merges equal ones: in both cases count < long_axes and the operand may repeat. */
 static bool
 may_repeat(const lattice *l, extents n)
 {
@@ -232,7 +236,7 @@ flags_are_legal(uint32_t flags)
            !((flags & PS_PERIODIC) && (flags & short_any));
 }
 
-/* Check an output alone, and fill its lattice. */
+/* Check an output and compute its lattice. */
 static ps_status
 check_output(const ps_output *x, int64_t size, extents n, lattice *taken)
 {
@@ -243,7 +247,7 @@ check_output(const ps_output *x, int64_t size, extents n, lattice *taken)
     return may_repeat(taken, n) ? PS_BAD_LAYOUT : PS_OK;
 }
 
-/* Check an input of n elements against the lattice of the output. */
+/* Check an input of the extents n against the lattice of the output. */
 static ps_status
 check_input(const ps_input *input, int64_t size, extents n, const lattice *taken)
 {
@@ -258,7 +262,7 @@ check_input(const ps_input *input, int64_t size, extents n, const lattice *taken
     return overlap(taken, &read, size) ? PS_BAD_LAYOUT : PS_OK;
 }
 
-/* The same for the right-hand side, which may be the output itself. */
+/* Check the right-hand side, which may be the output (same data and strides). */
 static ps_status
 check_rhs(const ps_input *rhs, const ps_output *x, int64_t size, extents n,
           const lattice *taken)
@@ -307,7 +311,8 @@ ps_tridiag_check(const ps_tridiag *t, const ps_options *options)
     return status == PS_OK ? check_rhs(&t->rhs, &t->x, size, n, &taken) : status;
 }
 
-/* Whether the matrices `made` along one axis of a factor serve the systems `asked`. */
+/* Whether a factor of `made` matrices along an axis can solve `asked` systems along it
+ * with the given step. */
 static bool
 step_is_legal(int32_t step, int64_t asked, int64_t made)
 {
@@ -329,7 +334,7 @@ ps_factor_check(const ps_factor *f, const ps_factor_rhs *b)
         return PS_BAD_ARGUMENT;
     }
     if (b == NULL) {
-        return PS_OK; /* the factor alone, before it has a store */
+        return PS_OK; /* check of the factor without its store */
     }
 
     const extents n = {f->rows, b->outer, b->inner};

@@ -1,4 +1,4 @@
-/* colours.c - what the checks of fields split by colour share. */
+/* colours.c - common checks of the fields of red-black relaxations. */
 #include "colours.h"
 
 enum { PITCH_UNIT = 16 };

@@ -1,9 +1,10 @@
-/* gceidd_check.c - refusals of a ps_gceidd, for all backends. */
+/* gceidd_check.c - checks of a ps_gceidd, for all backends. */
 #include <math.h>
 
 #include "ps_gceidd.h"
 
-/* Sizes of fields in bytes stay below 2^63. */
+/* Largest number of cells along an axis: the size of a field in bytes stays below 2^63.
+ */
 enum { MOST_CELLS = 1 << 29 };
 
 static int

@@ -1,4 +1,4 @@
-/* heat_check.c - refusals of a ps_heat, for all backends. */
+/* heat_check.c - checks of a ps_heat, for all backends. */
 #include <math.h>
 
 #include "ps_heat.h"
@@ -11,7 +11,7 @@ unknowns(const ps_heat *h)
     return h->nodes[0] * h->nodes[1] * h->nodes[2];
 }
 
-/* Whether the same values hold at all levels. */
+/* Whether the values of a table are the same at all time levels. */
 static int
 is_steady(const ps_heat_table *table)
 {
@@ -43,7 +43,7 @@ check_axis(const ps_heat *h, int axis)
            isfinite(h->ratio[axis]) && h->ratio[axis] > 0;
 }
 
-/* The scheme and the kernels of the paper. */
+/* Restrictions of the scheme and the kernels of the paper (Wei et al. 2013). */
 static int
 check_paper(const ps_heat *h)
 {

@@ -1,4 +1,4 @@
-/* laplace_check.c - refusals of a ps_laplace, for all backends. */
+/* laplace_check.c - checks of a ps_laplace, for all backends. */
 #include <math.h>
 
 #include "colours.h"

@@ -1,4 +1,4 @@
-/* lmsor_check.c - refusals of a ps_lmsor, for all backends. */
+/* lmsor_check.c - checks of a ps_lmsor, for all backends. */
 #include <math.h>
 
 #include "colours.h"

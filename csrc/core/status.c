@@ -1,4 +1,4 @@
-/* status.c - the text of each status, from the one list in pysolvers.h. */
+/* status.c - the text of each status, from PS_STATUS_LIST in pysolvers.h. */
 #include "pysolvers.h"
 
 const char *

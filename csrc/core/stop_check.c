@@ -1,4 +1,4 @@
-/* stop_check.c - refusals of a ps_stop, for all backends. */
+/* stop_check.c - checks of a ps_stop, for all backends. */
 #include <math.h>
 
 #include "ps_stop.h"

@@ -1,4 +1,4 @@
-/* tridiag.c - which kernels a batch of systems takes, and with what workspace. */
+/* tridiag.c - choice of kernels and workspace for a batch of systems. */
 #include <string.h>
 
 #include "lines/kernels.h"
@@ -9,18 +9,18 @@
 #include "runtime/workspace.h"
 #include "tridiag.h"
 
-/* What a call comes down to. */
+/* The choices for a call. */
 typedef struct {
     ps_method method;
     ps_pivot pivot;
-    int spans;  /* long systems with row exchanges */
-    int shared; /* one matrix: factored once a thread */
+    int spans;  /* long systems with row exchanges, divided into spans */
+    int shared; /* all systems have one matrix; each thread factors it once */
     int threads;
     const char *isa;
     const ps_type_kernels *kernels;
     ps_job job;
     ps_factor factor;
-    size_t store, scratch; /* bytes a thread: the factor, and the rest */
+    size_t store, scratch; /* bytes per thread: factor, and other workspace */
 } plan;
 
 static ps_method
@@ -49,7 +49,8 @@ is_shared(const ps_tridiag *t)
     return 1;
 }
 
-/* A few systems so long that full lanes would take much memory go one by one. */
+/* The narrow kernels solve a few long systems, for which full vectors would take much
+ * memory. */
 static const ps_isa *
 isa_of(const ps_tridiag *t, size_t element)
 {
@@ -133,8 +134,8 @@ solve_reduction(void *self, const ps_job *job, int64_t tile, void *work)
     return p->kernels->reduction(job, tile, work);
 }
 
-/* The factor in the work of a thread, and behind its store the info of the matrix
- * and whether it was pivoted. */
+/* The factor in the workspace of a thread; the last two int32 of its store hold the info
+ * of the matrix and whether rows were exchanged. */
 typedef struct {
     ps_factor factor;
     int32_t *info;

@@ -3,28 +3,29 @@
  *
  *   u_t = (a_x u_x - b_x u)_x + (a_y u_y - b_y u)_y + f
  *
- * on a rectangle, a side of which carries values (Dirichlet) or outward normal
- * derivatives (Neumann). A step is a sweep along x and a sweep along y. A sweep cuts
- * its lines into strips, predicts the values at the interfaces explicitly, solves the
- * strips implicitly, and corrects the interfaces by interpolation. Stable while the
- * explicit part is: about a dt/h^2 < 4, and CFL < 3 where feet are extrapolated.
- * Foadaddini, Zolfaghari, Mahmoodi Darian and Saadatfar 2022.
+ * on a rectangle. Each side prescribes values (Dirichlet) or outward normal derivatives
+ * (Neumann). A step consists of a sweep along x and a sweep along y. A sweep divides its
+ * lines into strips, predicts the values at the interfaces explicitly, solves the strips
+ * implicitly, and corrects the interfaces by interpolation. The stability of the explicit
+ * prediction limits the step: about a dt/h^2 < 4, and CFL < 3 if feet are extrapolated.
+ * Source: Foadaddini, Zolfaghari, Mahmoodi Darian and Saadatfar (2022).
  */
 #ifndef PS_GCEIDD_H
 #define PS_GCEIDD_H
 
 #include "pysolvers.h"
 
-/* Line of nodes i = 0..n with spacing h; U before and V after the sweep; a' and b'
- * halfway between two nodes are the means of both, beyond an end the end's; D U =
- * (a'_{i+1/2} (U_{i+1} - U_i) - a'_{i-1/2} (U_i - U_{i-1}))/h^2; q = dt (b'_{i+1/2} -
- * b'_{i-1/2})/h; f is the source of the step, half of which goes into each sweep; z+ and
- * z- are max(z, 0) and min(z, 0); B_i is U at the foot x_i - b_i dt, see below.
+/* A line has the nodes i = 0..n with spacing h. U is the field before and V the field
+ * after the sweep. a' and b' at i+1/2 are the means of both nodes; beyond an end they are
+ * the values of the end node. D U = (a'_{i+1/2} (U_{i+1} - U_i) - a'_{i-1/2} (U_i -
+ * U_{i-1}))/h^2; q = dt (b'_{i+1/2} - b'_{i-1/2})/h. f is the source of the step; each
+ * sweep adds half of it. z+ and z- are max(z, 0) and min(z, 0). B_i is U at the foot
+ * x_i - b_i dt, see below.
  *
  *            prediction at an interface           implicit rows
  *   CP       P_i = (1-q) B_i + dt (D U + f/2)     upwind
  *   CFD      as CP                                characteristics
- *   MU       from earlier half levels             upwind
+ *   MU       from previous half levels            upwind
  *
  *   upwind, a* from the list below:
  *     -dt (a*_{i-1/2}/h^2 + b'_{i-1/2}+/h) V_{i-1}
@@ -34,14 +35,16 @@
  *     -dt a'_{i-1/2}/h^2 V_{i-1} + (1 + q + dt (a'_{i-1/2} + a'_{i+1/2})/h^2) V_i
  *     -dt a'_{i+1/2}/h^2 V_{i+1}  =  B_i + dt f/2
  *
- * Known in the rows: P at the interfaces, values of Dirichlet sides at the ends. At an
- * end with the outward derivative g the node beyond is V_inside + 2 h g. Then
+ * Known values in the rows are P at the interfaces and the values of Dirichlet sides at
+ * the ends. At an end with the outward derivative g the value beyond the end is
+ * V_inside + 2 h g. The correction after the solve is
  *
  *   V_i = 2/3 (V_{i+1} + V_{i-1}) - 1/6 (V_{i+2} + V_{i-2})   at the interfaces.
  *
- * Lines that lie on a Dirichlet side are not swept: the sweep along x leaves their
- * old values, which the sweep along y reads and then replaces. Lines on a Neumann side
- * are ordinary. Where two Dirichlet sides meet, west or east has the corner. */
+ * Lines on a Dirichlet side are not swept: the sweep along x keeps their old values, and
+ * the sweep along y reads these values and then replaces them. Lines on a Neumann side
+ * are swept as interior lines. At a corner of two Dirichlet sides, west or east
+ * determines the value. */
 #define PS_GCEIDD_SCHEME_LIST(X) \
     X(PS_GCEIDD_CP, "cp")        \
     X(PS_GCEIDD_CFD, "cfd")      \
@@ -52,19 +55,21 @@
     X(PS_GCEIDD_UPWIND_MODIFIED, "modified") \
     X(PS_GCEIDD_UPWIND_PLAIN, "plain")
 
-/* P of MU: U + (U - S1), or U + (S1 - S2): S1 and S2 are the half levels before U. */
+/* P of MU: U + (U - S1), or U + (S1 - S2); S1 and S2 are the two half levels before U, S1
+ * the newer one. */
 #define PS_GCEIDD_PREDICTOR_LIST(X)         \
     X(PS_GCEIDD_PREDICTOR_NEWEST, "newest") \
     X(PS_GCEIDD_PREDICTOR_PRINTED, "printed")
 
-/* With s = i - b_i dt/h, k = min(max(floor(s), 0), n-1): B_i = U_k + (s-k) (U_{k+1} -
- * U_k), where s is brought into [0, n] before (clamp) or stays (extrapolate). */
+/* With s = i - b_i dt/h and k = min(max(floor(s), 0), n-1), B_i = U_k + (s-k) (U_{k+1} -
+ * U_k). "clamp" first limits s to [0, n]; "extrapolate" does not. */
 #define PS_GCEIDD_FOOT_LIST(X)       \
     X(PS_GCEIDD_FOOT_CLAMP, "clamp") \
     X(PS_GCEIDD_FOOT_EXTRAPOLATE, "extrapolate")
 
-/* Kernels of a device; the host has its own. A sweep in one kernel, or the paper's
- * four, of which the solves along x use shared memory in three stages (3S) or not. */
+/* Kernels of a device; the host ignores the choice. "fused" runs a sweep in one kernel,
+ * "paper" in the four kernels of the paper, whose solves along x use shared memory in
+ * three stages (3S) or not (naive). */
 #define PS_GCEIDD_KERNELS_LIST(X)       \
     X(PS_GCEIDD_KERNELS_FUSED, "fused") \
     X(PS_GCEIDD_KERNELS_PAPER, "paper")
@@ -82,7 +87,7 @@
     X(PS_GCEIDD_DIRICHLET, "dirichlet") \
     X(PS_GCEIDD_NEUMANN, "neumann")
 
-/* Parts of a sweep; the time of a fused sweep is that of its solve. */
+/* Parts of a sweep. The time of a fused sweep is reported as its solve. */
 #define PS_GCEIDD_PART_LIST(X)      \
     X(PS_GCEIDD_PREDICT, "predict") \
     X(PS_GCEIDD_ROWS, "rows")       \
@@ -110,32 +115,32 @@ typedef enum { PS_GCEIDD_PART_LIST(PS_NAME_) PS_GCEIDD_PART_COUNT } ps_gceidd_pa
 enum { PS_GCEIDD_X, PS_GCEIDD_Y, PS_GCEIDD_AXES };
 enum { PS_GCEIDD_TERMS = 2, PS_GCEIDD_OLDER = 2, PS_GCEIDD_LEAST_STRIP = 3 };
 
-/* Numbers of dtype in the memory of the backend: in step k of the call, k from 0, and
- * at node (i, j), data[k*step + j*y + i*x]. Strides count elements; 0 is one number all
- * along. What holds for the end of a step stands at its k. A side has numbers
- * along itself only: the other stride is not read. */
+/* Values of dtype in the memory of the backend: step k of the call, k from 0, and node
+ * (i, j) have data[k*step + j*y + i*x]. Strides count elements; a zero stride means one
+ * value along that index. Values for the end of step k have the index k. The values of a
+ * side vary along the side only: the stride of the other axis is not read. */
 typedef struct {
     const void *data;
     int64_t step, y, x;
 } ps_gceidd_data;
 
-/* f = sum of factor[k] * field, k the step: `factor` lies on the host, or is null for
- * 1. */
+/* A term of f = sum of factor[k] * field over the terms, where k is the step. `factor` is
+ * in host memory; null means 1. */
 typedef struct {
     ps_gceidd_data field;
     const double *factor;
 } ps_gceidd_term;
 
-/* Values of u, or outward derivatives. */
+/* Boundary condition of a side: values of u, or outward derivatives. */
 typedef struct {
     ps_gceidd_kind kind;
     ps_gceidd_data data;
 } ps_gceidd_edge;
 
-/* Interface k = 1 .. strips-1 along an axis of n cells lies at node k n / strips,
- * rounded down. Fields are of dtype, at [j*(nx+1) + i], and do not overlap. `older` are
- * the half levels before u, the newest first, of MU alone: a call reads and renews
- * them. Each strip has PS_GCEIDD_LEAST_STRIP cells or more. */
+/* Interface k = 1 .. strips-1 along an axis of n cells is node k n / strips, rounded
+ * down. Fields have the type dtype; node (i, j) is element j*(nx+1) + i. Fields do not
+ * overlap. `older` holds the half levels before u, the newest first; only MU reads and
+ * updates them. Each strip has at least PS_GCEIDD_LEAST_STRIP cells. */
 struct ps_gceidd {
     ps_dtype dtype; /* PS_F32 or PS_F64 */
     ps_gceidd_scheme scheme;
@@ -155,12 +160,13 @@ struct ps_gceidd {
     void *u, *older[PS_GCEIDD_OLDER];
 };
 
-/* What was done. A call ends with the first step after which some |u| on a line that is
- * swept along y, its ends included, is not at most `bound`: `grown` is 1 then, and that
- * step is the last of `steps`. Its u is kept. A device backend waits for its end, and
- * measures the parts of the last step: its shares stand for those of all. */
+/* What was done. A call ends after the first step in which |u| <= bound does not hold at
+ * all nodes of the lines that are swept along y, end nodes included. `grown` is then 1,
+ * `steps` includes that step, and u is the field after it. A device backend waits for the
+ * end of the call, measures the parts of the last step, and divides the total time in the
+ * same proportions. */
 struct ps_gceidd_report {
-    int64_t steps; /* fewer than asked for when grown or interrupted */
+    int64_t steps; /* fewer than `count` if grown or interrupted */
     int32_t grown;
     int32_t threads; /* host threads used; 0 on a device */
     double seconds[PS_GCEIDD_AXES][PS_GCEIDD_PART_COUNT];
@@ -171,7 +177,7 @@ struct ps_gceidd_report {
 extern "C" {
 #endif
 
-/* Everything that can be told from the struct alone, for all backends. */
+/* Check all that the struct alone determines, for all backends. */
 ps_status ps_gceidd_check(const ps_gceidd *g);
 
 #ifdef __cplusplus

@@ -8,12 +8,13 @@
 
 #include "ps_stop.h"
 
-/* naive and coalesced keep one array, colours interleaved; the threads of a warp lie
- * across the rows in naive and along them in coalesced. split keeps an array a colour.
- * With these three the number of every cell that is measured goes to the host; shared
- * makes one number a block, atomic one in all. auto makes several iterations in one pass
- * over the field. All give the same bits. A backend without threads in warps runs naive
- * on one thread, split on all, and has no coalesced, shared and atomic. */
+/* "naive" and "coalesced" store one array with interleaved colours; consecutive threads
+ * of a warp have consecutive rows in naive and consecutive cells of a row in coalesced.
+ * "split" stores one array per colour. These three copy the measured quantity of every
+ * cell to the host; "shared" reduces it to one number per block, "atomic" to one number.
+ * "auto" computes several iterations in one pass over the field. All give the same bits.
+ * The host runs naive on one thread and split on all threads, and does not offer
+ * coalesced, shared and atomic. */
 #define PS_LAPLACE_VARIANT_LIST(X)       \
     X(PS_LAPLACE_AUTO, "auto")           \
     X(PS_LAPLACE_NAIVE, "naive")         \
@@ -26,18 +27,19 @@
 typedef enum { PS_LAPLACE_VARIANT_LIST(PS_NAME_) PS_LAPLACE_VARIANTS } ps_laplace_variant;
 #undef PS_NAME_
 
-/* Cells (i, j), 1 <= i <= nx and 1 <= j <= ny, and a frame of ghosts around them. Fields
- * have the layout of struct ps_lmsor; that of its kernel serial in naive and coalesced. A
- * ghost holds S_u / ax (west and east) or S_u / ay (south and north) of the wall between
- * it and its cell, so that cells at walls need no case of their own. An iteration relaxes
- * the red cells, i + j even, then the black ones:
+/* The cells are (i, j), 1 <= i <= nx and 1 <= j <= ny, surrounded by ghost cells. Fields
+ * have the layout of struct ps_lmsor; in naive and coalesced the layout of its kernel
+ * serial. A ghost cell holds S_u / ax (west and east) or S_u / ay (south and north) of
+ * the wall between the ghost cell and its neighbour, so that one formula serves all
+ * cells. An iteration relaxes the red cells, i + j even, then the black cells:
  *
  *   r = ((ax (T_W + T_E) + ay (T_N + T_S)) + source) - diag T
  *   T = T + gain r
  *
- * in this order, each operation rounded (no fused ones), in the dtype of the fields; r is
- * the residual. diag = a_P and gain = omega/a_P have three rows over x, for j = 1, for
- * 1 < j < ny and for j = ny (the first if ny = 1), and lie at
+ * in this order of operations, each operation rounded (no fused multiply-add), in the
+ * dtype of the fields; r is the residual. diag = a_P and gain = omega/a_P are tables of
+ * three rows over x: row 0 for j = 1, row 1 for 1 < j < ny, row 2 for j = ny (row 0 if
+ * ny = 1). They are stored at
  *
  *   table[(row*2 + i%2)*pitch + i/2],      in naive and coalesced table[row*2*pitch + i].
  */
@@ -61,7 +63,7 @@ struct ps_laplace_report {
 extern "C" {
 #endif
 
-/* Everything that can be told from the struct alone, for all backends. */
+/* Check all that the struct alone determines, for all backends. */
 ps_status ps_laplace_check(const ps_laplace *l);
 
 #ifdef __cplusplus

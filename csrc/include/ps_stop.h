@@ -1,11 +1,12 @@
-/* ps_stop.h - when a relaxation ends: what ps_lmsor.h and ps_laplace.h share. */
+/* ps_stop.h - stopping criterion of relaxations, shared by ps_lmsor.h and ps_laplace.h.
+ */
 #ifndef PS_STOP_H
 #define PS_STOP_H
 
 #include "pysolvers.h"
 
-/* The number x of a node that is measured in an iteration: the residual that the node
- * meets just before it is relaxed, its new value less its old one, or its new value. */
+/* The quantity x that an iteration measures at a node: the residual of the node just
+ * before it is relaxed, the change (new value minus old value), or the new value. */
 #define PS_CRITERION_LIST(X)             \
     X(PS_CRITERION_RESIDUAL, "residual") \
     X(PS_CRITERION_CHANGE, "change")     \
@@ -16,8 +17,8 @@
     X(PS_NORM_MAX, "max") \
     X(PS_NORM_L2, "l2")
 
-/* Why a call ended: all iterations made, the measure at most the tolerance, or a measure
- * that is not finite. */
+/* Why a call ended: all iterations are done, the measure is at most the tolerance, or the
+ * measure is not finite. */
 #define PS_END_LIST(X)               \
     X(PS_END_COUNT, "count")         \
     X(PS_END_TOLERANCE, "tolerance") \
@@ -29,23 +30,24 @@ typedef enum { PS_NORM_LIST(PS_NAME_) PS_NORM_COUNT } ps_norm;
 typedef enum { PS_END_LIST(PS_NAME_) PS_END_REASONS } ps_end;
 #undef PS_NAME_
 
-/* Iterations `every`, 2 `every`, ... of a call, and its last one, are measured; the call
- * ends with the first of them whose measure is at most the tolerance, or is not finite.
- * The maximum is exact; the mean square is summed in an order that depends on the grid
- * alone. */
+/* Iterations `every`, 2 `every`, ... of a call and its last iteration are measured. The
+ * call ends with the first of them whose measure is at most the tolerance or is not
+ * finite. The maximum is exact; the order of summation of the mean square depends on the
+ * grid only. */
 typedef struct {
     ps_criterion criterion;
     ps_norm norm;
-    int64_t every;    /* 0: nothing is measured, and all iterations are made */
-    double tolerance; /* negative: never */
-    double *history;  /* null, or room for ceil(count / every) measures, where u lies */
+    int64_t every;    /* 0: measure nothing and run all iterations */
+    double tolerance; /* negative: no tolerance ends the call */
+    double
+        *history; /* null, or ceil(count / every) measures in the memory of the field */
 } ps_stop;
 
-/* What was done. A device backend waits for its end. */
+/* What was done. A device backend waits for the end of the call. */
 typedef struct {
-    int64_t iterations; /* whole ones; fewer than asked for when ended or interrupted */
+    int64_t iterations; /* complete ones; fewer than `count` if stopped or interrupted */
     int64_t measures;   /* entries of the history */
-    double measure;     /* the last; NaN if there is none */
+    double measure;     /* the last measure; NaN if there is none */
     ps_end end;
     int32_t threads;    /* host threads used; 0 on a device */
     const char *kernel; /* instruction set or kernel, a static text */
@@ -55,7 +57,7 @@ typedef struct {
 extern "C" {
 #endif
 
-/* Everything that can be told from the struct alone. */
+/* Check all that the struct alone determines. */
 ps_status ps_stop_check(const ps_stop *stop);
 
 #ifdef __cplusplus

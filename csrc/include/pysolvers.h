@@ -1,8 +1,8 @@
 /* pysolvers.h - the contract between the Python layer and every backend.
  *
- * Plain C11: no Python or CUDA types. One backend is one ps_backend
- * table. csrc/python is compiled once per backend and reaches it only through
- * ps_backend_get().
+ * Plain C11: no Python or CUDA types. A backend is one ps_backend table. csrc/python is
+ * compiled once per backend and calls the backend only through the table that
+ * ps_backend_get() returns.
  */
 #ifndef PYSOLVERS_H
 #define PYSOLVERS_H
@@ -14,11 +14,11 @@
 extern "C" {
 #endif
 
-/* Raise ABI_VERSION in pysolvers/_runtime/backends.py with every change of this file: the package
- * refuses an extension that was built against another contract. */
+/* Increase ABI_VERSION in pysolvers/_runtime/backends.py with every change of this file:
+ * the package refuses an extension that was built against another contract. */
 
-/* One list, three products: the enum, ps_status_text() and the dict STATUS of
- * the extension. Add at the end; never renumber. */
+/* The list defines the enum ps_status, ps_status_text() and the dict STATUS of the
+ * extension. Append new statuses at the end; never renumber. */
 #define PS_STATUS_LIST(X)                                                    \
     X(PS_OK, "success")                                                      \
     X(PS_BAD_ARGUMENT, "an argument is null or out of its range")            \
@@ -52,9 +52,9 @@ extern "C" {
     X(PS_TRANS_TRANSPOSE, "T") \
     X(PS_TRANS_ADJOINT, "H")
 
-/* When to exchange rows. PS_PIVOT_AUTO looks at each system: no exchange where
- * |diag| >= |lower| + |upper| in every row and no pivot is bad, partial pivoting
- * elsewhere. */
+/* When to exchange rows. PS_PIVOT_AUTO decides for each system: no row exchange if
+ * |diag| >= |lower| + |upper| in every row and no pivot is bad, otherwise partial
+ * pivoting. */
 #define PS_PIVOT_LIST(X)       \
     X(PS_PIVOT_AUTO, "auto")   \
     X(PS_PIVOT_NEVER, "never") \
@@ -69,10 +69,9 @@ typedef enum { PS_PIVOT_LIST(PS_NAME_) PS_PIVOT_COUNT } ps_pivot;
 #undef PS_NAME_
 typedef enum { PS_HOST, PS_DEVICE } ps_memory;
 
-/* Element i of system (j, k) lies at data[i*row + j*outer + k*inner]. Strides
- * count elements and may be negative. A zero outer or inner stride shares one
- * system over that axis, a zero row stride one value over the rows; inputs
- * only. */
+/* Element i of system (j, k) is data[i*row + j*outer + k*inner]. Strides count elements
+ * and may be negative. For inputs only: a zero outer or inner stride shares one system
+ * along that axis, and a zero row stride shares one value over all rows. */
 typedef struct {
     int64_t row, outer, inner;
 } ps_stride;
@@ -87,23 +86,23 @@ typedef struct {
     ps_stride stride;
 } ps_output;
 
-/* Flags of a ps_tridiag. A short off-diagonal has rows - 1 entries and `data` points
- * at the first of them: row 1 of lower, whose elements so lie one row stride before
- * the place that the formula gives, and row 0 of upper. */
+/* Flags of a ps_tridiag. A short off-diagonal has rows - 1 entries and `data` points to
+ * the first of them: to row 1 of lower, so that row i of lower is
+ * data[(i-1)*row + j*outer + k*inner], or to row 0 of upper. */
 enum { PS_PERIODIC = 1u, PS_SHORT_LOWER = 2u, PS_SHORT_UPPER = 4u };
 
 /* outer * inner independent systems, each of `rows` unknowns:
  *
  *   lower[i] x[i-1] + diag[i] x[i] + upper[i] x[i+1] = rhs[i],  0 <= i < rows
  *
- * lower[0] and upper[rows-1] have no meaning and no influence, unless
- * PS_PERIODIC couples them to x[rows-1] and x[0]; a periodic system has no
- * short off-diagonal. x may be rhs itself (same data, same strides); any other
- * overlap is PS_BAD_LAYOUT. info is null or has outer * inner entries: 0, or
- * 1 + the row of the first pivot that is zero or, without row exchanges, whose
- * reciprocal overflows, and then that x is unspecified; no other x is touched by it. Non-finite input
- * gives non-finite x, not info. All pointers lie in the memory space of the
- * backend. 1 <= rows <= INT32_MAX - 1. */
+ * lower[0] and upper[rows-1] are ignored, unless PS_PERIODIC is set: lower[0] then
+ * multiplies x[rows-1] and upper[rows-1] multiplies x[0]. A periodic system has no short
+ * off-diagonal. x may be rhs (same data, same strides); any other overlap is
+ * PS_BAD_LAYOUT. info is null or has outer * inner entries: 0, or 1 + the row of the
+ * first bad pivot. A pivot is bad if it is zero or, without row exchanges, if its
+ * reciprocal overflows. The x of a system with a bad pivot is unspecified; the x of every
+ * other system is unaffected. Non-finite input gives non-finite x and does not set info.
+ * All pointers refer to the memory space of the backend. 1 <= rows <= INT32_MAX - 1. */
 typedef struct {
     ps_dtype dtype;
     uint32_t flags;
@@ -116,8 +115,8 @@ typedef struct {
 /* How to solve. */
 typedef struct {
     ps_method method;
-    ps_pivot pivot;  /* read by PS_AUTO only; the other methods have their own */
-    int32_t variant; /* 0: the method's default; others are the backend's */
+    ps_pivot pivot;  /* read for PS_AUTO only; every other method fixes the pivoting */
+    int32_t variant; /* 0: default of the method; other values depend on the backend */
 } ps_options;
 
 /* What was done. */
@@ -126,29 +125,32 @@ typedef struct {
     ps_method method;     /* never PS_AUTO */
     int32_t threads;      /* host threads used; 0 on a device */
     int64_t pivoted;      /* systems solved with row exchanges; -1: not known yet */
-    const uint8_t *marks; /* pivoted is -1: a byte a system in exec->work, non-zero where
-                             rows were exchanged, once the stream has passed; or null */
-    int64_t repeated;     /* systems solved a second time, in order, since the first
-                             solution missed their rows; -1: not known yet */
-    const uint8_t *again; /* repeated is -1: as marks, which it may be, and PS_SOLVED_AGAIN
-                             where a system was solved a second time; or null */
+    const uint8_t *marks; /* if pivoted is -1: one byte per system in exec->work, non-zero
+                             where rows were exchanged, valid after the stream has
+                             completed the call; or null */
+    int64_t repeated; /* systems solved a second time, row by row, because entries grew
+                         in the first elimination; -1: not known yet */
+    const uint8_t *again; /* if repeated is -1: one byte per system as in marks (may be
+                             the same array), PS_SOLVED_AGAIN where a system was solved a
+                             second time; or null */
     const char *kernel;   /* instruction set or kernel, a static text */
 } ps_report;
 
-/* Where and when to run. The caller owns `work` (aligned to 64 bytes) and keeps
- * it, and every operand, alive until `stream` has passed the call. */
+/* Where and when to run. The caller owns `work` (aligned to 64 bytes). The caller keeps
+ * `work` and every operand alive until `stream` has completed the call. */
 typedef struct {
     int32_t device;  /* device ordinal; host backends ignore it */
     int32_t threads; /* 0: the default; device backends ignore it */
     void *stream;    /* a cudaStream_t; host backends ignore it */
     void *work;
     size_t work_bytes;
-    int (*poll)(void *poll_self); /* null, or asked now and then by the calling */
-    void *poll_self;              /* thread: non-zero ends the call early */
+    int (*poll)(void *poll_self); /* null, or called repeatedly by the calling thread: */
+    void *poll_self;              /* a non-zero result ends the call early */
 } ps_exec;
 
-/* Factors of outer * inner matrices in a store of the caller's, to be solved for
- * many right-hand sides. Only the backend that made the store reads it. */
+/* Factors of outer * inner matrices, in memory that the caller provides, for solves with
+ * many right-hand sides. The format of `store` is private to the backend that wrote it.
+ */
 typedef struct {
     ps_dtype dtype;
     uint32_t flags;
@@ -158,9 +160,9 @@ typedef struct {
     size_t store_bytes;
 } ps_factor;
 
-/* Right-hand sides and solutions for a ps_factor: system (j, k) takes the
- * matrix (j * outer_step, k * inner_step); a step is 0, or 1 along an axis of the
- * same length in both. x may be rhs. */
+/* Right-hand sides and solutions for a ps_factor: system (j, k) has the matrix
+ * (j * outer_step, k * inner_step). A step is 0, or 1 if the axis has the same length in
+ * the factor and in the batch. x may be rhs. */
 typedef struct {
     ps_trans trans;
     int64_t outer, inner;
@@ -169,7 +171,7 @@ typedef struct {
     ps_output x;
 } ps_factor_rhs;
 
-/* So many bytes travel as an argument of a kernel. */
+/* Number of bytes that upload() passes as a kernel argument. */
 enum { PS_SMALL_BYTES = 64 };
 
 /* An element-wise copy between two arrays of one shape. Strides count elements and may
@@ -186,16 +188,16 @@ typedef struct {
     int64_t from_stride[PS_MAX_AXES];
 } ps_relayout;
 
-/* x of every system whose info is not 0 becomes NaN. */
+/* Set x to NaN in every system whose info is not 0. */
 typedef struct {
     ps_dtype dtype;
     int64_t rows, outer, inner;
     ps_output x;
-    const int32_t *info; /* of system (j, k) at info[j*info_outer + k*info_inner] */
+    const int32_t *info; /* system (j, k): info[j*info_outer + k*info_inner] */
     int64_t info_outer, info_inner;
 } ps_blank;
 
-/* The solvers: each has a header of its own, which includes this one. */
+/* The solvers. A separate header defines each of them and includes this header. */
 typedef struct ps_cavity ps_cavity;
 typedef struct ps_cavity_report ps_cavity_report;
 typedef struct ps_lmsor ps_lmsor;
@@ -208,17 +210,17 @@ typedef struct ps_gceidd ps_gceidd;
 typedef struct ps_gceidd_report ps_gceidd_report;
 
 /* Rules for every entry:
- *   - no static state, no allocation, no printing, no exit, but in the entries that
- *     are there for memory;
+ *   - no static state, no printing, no exit; no allocation except in the memory entries
+ *     (allocate, release, reserve, discard);
  *   - device entries enqueue on exec->stream and return without waiting, and may be
- *     called while that stream is captured, where nothing else is said: PS_OK means
- *     "accepted", numerical failure is told in info;
- *   - device entries leave the current device of the thread as it was;
+ *     called while that stream is captured, unless the entry states otherwise: PS_OK
+ *     means "accepted"; numerical failure is reported in info;
+ *   - device entries restore the current device of the thread;
  *   - a NULL entry is an operation that this backend does not offer;
- *   - the answer to a system depends on the system and the method alone, not on
- *     its neighbours or the number of threads; on a device besides on whether the
- *     lines of the batch are contiguous or side by side, and on whether its matrix is
- *     shared by a few systems or by many, as these have kernels of their own. */
+ *   - the solution of a system depends on the system and the method only, not on the
+ *     other systems of the batch or the number of threads. On a device it also depends on
+ *     whether the solved axis is contiguous or strided, and on how many systems share the
+ *     matrix, because different kernels serve these cases. */
 typedef struct {
     const char *name;
     ps_memory memory;
@@ -241,12 +243,12 @@ typedef struct {
 
     ps_status (*cavity_work)(const ps_cavity *c, const ps_options *options,
                              const ps_exec *exec, size_t *bytes);
-    /* `count` iterations, and the residuals after the last. */
+    /* Run `count` iterations and compute the residuals after the last one. */
     ps_status (*cavity_iterate)(const ps_cavity *c, int64_t count,
                                 const ps_options *options, const ps_exec *exec,
                                 ps_cavity_report *report);
 
-    /* Red-black relaxation and time steps, `count` at most: ps_lmsor.h, ps_laplace.h,
+    /* Run at most `count` red-black iterations or time steps: ps_lmsor.h, ps_laplace.h,
      * ps_heat.h, ps_gceidd.h. */
     ps_status (*lmsor_work)(const ps_lmsor *l, const ps_exec *exec, size_t *bytes);
     ps_status (*lmsor_iterate)(const ps_lmsor *l, int64_t count, const ps_exec *exec,
@@ -261,40 +263,41 @@ typedef struct {
     ps_status (*gceidd_step)(const ps_gceidd *g, int64_t count, const ps_exec *exec,
                              ps_gceidd_report *report);
 
-    /* Copy `bytes` bytes as fast as the machine can: what speeds are measured by. */
+    /* Copy `bytes` bytes at the full memory bandwidth: reference for benchmarks. */
     ps_status (*copy)(void *to, const void *from, size_t bytes, const ps_exec *exec);
 
-    /* From here to devices(): null where the memory is the host's.
+    /* The entries from here to devices() are null in a host backend.
      *
-     * Memory in the order of exec->stream: release() takes what allocate() gave on the
-     * same stream. PS_NO_MEMORY if the device has too little; 0 bytes are null. */
+     * Stream-ordered memory: release() frees memory of allocate() on the same stream.
+     * PS_NO_MEMORY if the device has too little memory; 0 bytes give a null pointer. */
     ps_status (*allocate)(size_t bytes, const ps_exec *exec, void **data);
     ps_status (*release)(void *data, const ps_exec *exec);
-    /* Memory of no stream: discard() waits until the device is idle, so any stream may
-     * have used it. Not to be reserved while exec->stream is captured. */
+    /* Memory that any stream may use: discard() waits until the device is idle. reserve()
+     * must not be called while exec->stream is captured. */
     ps_status (*reserve)(size_t bytes, const ps_exec *exec, void **data);
     ps_status (*discard)(void *data, const ps_exec *exec);
 
-    /* From the host: `from` may change once upload() has returned. While exec->stream
-     * is captured, up to PS_SMALL_BYTES. */
+    /* Copy from the host: `from` may change after upload() has returned. While
+     * exec->stream is captured, at most PS_SMALL_BYTES bytes. */
     ps_status (*upload)(void *to, const void *from, size_t bytes, const ps_exec *exec);
-    /* To the host: waits, so that `to` holds the data once download() has returned. Not
-     * while exec->stream is captured. */
+    /* Copy to the host and wait: `to` holds the data when download() returns. Must not be
+     * called while exec->stream is captured. */
     ps_status (*download)(void *to, const void *from, size_t bytes, const ps_exec *exec);
     ps_status (*relayout)(const ps_relayout *r, const ps_exec *exec);
     ps_status (*blank)(const ps_blank *b, const ps_exec *exec);
 
-    /* Wait for exec->stream; PS_INTERRUPTED if exec->poll says so. */
+    /* Wait for exec->stream; PS_INTERRUPTED if exec->poll returns non-zero. */
     ps_status (*wait)(const ps_exec *exec);
-    /* Let exec->stream wait for what the stream `first` holds now. */
+    /* Make exec->stream wait for the work that is enqueued on the stream `first` now. */
     ps_status (*order)(void *first, const ps_exec *exec);
-    /* A mark in exec->stream; whether the stream has passed it, or that cannot be told;
-     * and its end. */
+    /* Record a mark on exec->stream; query whether the stream has passed it (also true if
+     * the query fails); destroy the mark. */
     ps_status (*mark)(const ps_exec *exec, void **mark);
     ps_status (*mark_passed)(void *mark, const ps_exec *exec, int32_t *passed);
     ps_status (*mark_end)(void *mark, const ps_exec *exec);
 
-    /* Why no device can be used, a static text; null if one can. */
+    /* The reason why no device can be used, a static text; null if a device can be used.
+     */
     const char *(*unavailable)(void);
     int32_t (*devices)(void); /* how many there are */
 
@@ -310,11 +313,11 @@ const char *ps_status_text(ps_status status);
 /* Bytes of an element; `dtype` is legal. */
 int64_t ps_dtype_size(ps_dtype dtype);
 
-/* Whether rows are exchanged, by PS_AUTO's option or by the method itself. */
+/* The pivoting of a solve: options->pivot for PS_AUTO, otherwise fixed by the method. */
 ps_pivot ps_options_pivot(const ps_options *options);
 
-/* Everything that can be told from the structs alone, for all backends. Without
- * right-hand sides (b null) the factor alone is checked, before it has a store. */
+/* Check all that the structs alone determine, for all backends. If b is null,
+ * ps_factor_check() checks the factor without its store. */
 ps_status ps_tridiag_check(const ps_tridiag *t, const ps_options *options);
 ps_status ps_factor_check(const ps_factor *f, const ps_factor_rhs *b);
 

@@ -11,7 +11,7 @@
 
 /* tridiag_solve(method, pivot, flags, lower, diag, upper, rhs, x, info, threads,
  *               variant=0, device=0, stream=0, count=0) -> (status, report)
- * count: wait, where it takes that, to tell how many systems were pivoted. */
+ * count: non-zero waits, if necessary, for the number of systems with row exchanges. */
 PyObject *tridiag_solve(PyObject *module, PyObject *args);
 
 /* factor_make(pivot, flags, lower, diag, upper, info, threads, device=0, stream=0,
@@ -25,7 +25,7 @@ PyObject *copy(PyObject *module, PyObject *args);
 /* Create the type Factor: a new reference, or null with an exception. */
 PyObject *factor_type_new(PyObject *module);
 
-/* The state of the module: what factor_type_new() made. */
+/* The state of the module: the type from factor_type_new(). */
 typedef struct {
     PyObject *factor_type;
 } module_state;

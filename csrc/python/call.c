@@ -133,7 +133,7 @@ is_main_thread(void)
     return is_main;
 }
 
-/* Non-zero once a signal handler has raised, or the main thread cannot be told. */
+/* Non-zero if a signal handler has raised, or the main thread cannot be determined. */
 static int
 run_signal_handlers(call *c)
 {

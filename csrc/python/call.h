@@ -1,4 +1,4 @@
-/* call.h - what every call into the backend shares: workspace, signals, report. */
+/* call.h - common parts of every call into the backend: workspace, signals, report. */
 #ifndef PS_PYTHON_CALL_H
 #define PS_PYTHON_CALL_H
 
@@ -27,11 +27,12 @@ int block_allocate(size_t bytes, lifetime life, const ps_exec *exec, block *b);
 /* Free what there is. Without an exception; may wait, with the GIL released. */
 void block_free(block *b);
 
-/* Say where to run: 0, or -1 with an exception that tells why nothing runs there. */
+/* Set the device and the stream of *exec: 0, or -1 with an exception that states why they
+ * cannot be used. */
 int exec_begin(ps_exec *exec, int device, unsigned long long stream);
 
 /* A call in progress. Between call_enter() and call_leave() the GIL is free and
- * exec.poll looks for signals from time to time. Not to be moved or copied. */
+ * exec.poll checks for signals periodically. Must not be moved or copied. */
 typedef struct {
     ps_exec exec;
     block work;

@@ -50,8 +50,8 @@ allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
     return 0;
 }
 
-/* Factor the matrices of `t`, and with `count` tell how many are pivoted; -1 with an
- * exception. */
+/* Factor the matrices of `t`; if `count`, wait for the number with row exchanges; -1 with
+ * an exception. */
 static int
 make(factor_object *self, const ps_tridiag *t, int count, call *c, ps_status *status,
      ps_report *report)

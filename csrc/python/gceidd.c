@@ -25,7 +25,7 @@ typedef struct {
     PyObject *source, *edges[PS_GCEIDD_SIDE_COUNT], *made;
 } arguments;
 
-/* Borrow u, which tells dtype and grid, and what older half levels there are. */
+/* Borrow u, which determines dtype and grid, and the older half levels. */
 static int
 borrow_fields(const arguments *in, ps_gceidd *g, operand *like)
 {

@@ -34,7 +34,7 @@ borrow_host(PyObject *object, int writeable, void **data, size_t *bytes)
     return 0;
 }
 
-/* Copy an array of the host to the device, or the other way. */
+/* Copy an array from the host to the device, or from the device to the host. */
 static PyObject *
 transfer(PyObject *host, unsigned long long address, int to_device, int device,
          unsigned long long stream)

@@ -1,5 +1,4 @@
-/* memory.h - what module.c puts into the extension of a backend with memory of its own.
- */
+/* memory.h - functions of the extension of a backend with device memory. */
 #ifndef PS_PYTHON_MEMORY_H
 #define PS_PYTHON_MEMORY_H
 

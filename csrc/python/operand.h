@@ -34,8 +34,8 @@ PyArrayObject *operand_block(PyObject *object, const char *name, int type, int w
 /* Point *info at a writeable array of `systems` int32, or at nothing for None. */
 int operand_info(PyObject *array, int64_t systems, int32_t **info);
 
-/* Point *made at the one int64 of an array of the host that may be written: it tells
- * how far a call came that was interrupted. */
+/* Point *made to the only element of a writeable int64 array of the host; it receives the
+ * number of iterations or steps completed, also if the call is interrupted. */
 int operand_made(PyObject *array, int64_t **made);
 
 static inline ps_input

@@ -6,8 +6,8 @@
 
 typedef struct ps_sweep ps_sweep;
 
-/* Write the rows of `count` nodes from offset `p` on, neighbours along x, to the
- * four words at `row[PS_WORDS]`. */
+/* Write the rows of `count` nodes, adjacent along x, from offset `p` on to the four words
+ * at `row[PS_WORDS]`. */
 typedef void ps_sweep_rows(const ps_sweep *s, int64_t p, int count, double *const *row);
 
 /* One half-sweep: all interior lines along one axis, every line from values that
@@ -21,15 +21,15 @@ struct ps_sweep {
     const double *psi, *omega, *half; /* inputs */
     const double *step;               /* pseudo-time step of every node */
     const double *walls;
-    double *x;      /* where the answers go */
-    int increment;  /* x += answer instead of x = answer */
+    double *x;      /* the solution */
+    int increment;  /* add the solution to x instead of storing it */
     double swirl;   /* +1 along x, -1 along y: along speed = swirl psi_across */
     double spacing; /* h */
     double viscosity;
     double shift; /* r of Peaceman and Rachford */
 };
 
-/* A sweep along x (axis 0) or y (axis 1) without rows, fields and answers. */
+/* A sweep along x (axis 0) or y (axis 1) without rows, fields and x. */
 ps_sweep ps_sweep_along(int axis, int64_t nodes, double viscosity);
 
 /* The lines of `s`, which must outlive them. */

@@ -1,10 +1,11 @@
 /* heat.c - time steps of heat conduction by sweeps along the axes; schemes in ps_heat.h.
  *
- * Peaceman and Rachford (1955): second order, unconditionally stable; two sweeps a step
- * that read one word and write one. Douglas and Gunn (1964): the same in two and three
- * dimensions; the sweeps along x and y of a plane follow each other, so that what lies
- * between them may stay in cache. Wei, Jang, Zhang and Jia (2013): one pass of line
- * Jacobi, no time integrator.
+ * Peaceman and Rachford (1955): second order, unconditionally stable; two sweeps per
+ * step, each of which reads one word and writes one word per node. Douglas and Gunn
+ * (1964): second order and unconditionally stable in two and three dimensions; the sweeps
+ * along x and y of a plane run one after the other, so that the intermediate plane may
+ * stay in cache. Wei, Jang, Zhang and Jia (2013): one pass of line Jacobi, no time
+ * integrator.
  */
 #include "heat/heat.h"
 
@@ -17,7 +18,7 @@
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
 
-/* A call in progress, and the part of it that the threads are at. */
+/* A call in progress, and the current parallel loop. */
 typedef struct {
     const ps_heat *h;
     const ps_heat_kernels_of_type *kernels;
@@ -62,7 +63,7 @@ table_bytes(const ps_heat_sweep *s)
     return ps_aligned((size_t)(PS_HEAT_TABLES * s->rows * ps_dtype_size(s->h->dtype)));
 }
 
-/* The sweeps of a step, but for what changes from step to step. */
+/* Set the sweeps of a step, without the members that change from step to step. */
 static void
 plan(run *r, const ps_heat *h)
 {
@@ -169,7 +170,7 @@ bands(void *self, int64_t begin, int64_t end, int thread)
     }
 }
 
-/* Planes of constant z, the sweeps along x and y of one after the other. */
+/* Sweeps along x and y of planes of constant z, one plane after the other. */
 static void
 planes(void *self, int64_t begin, int64_t end, int thread)
 {

@@ -1,9 +1,9 @@
-/* kernels.h - what an instruction set offers to the drivers of the CPU backend.
+/* kernels.h - interface between the drivers of the CPU backend and its kernels.
  *
  * isa/<dtype>_<set>.c compiles the .inc files of csrc/cpu/lines for one dtype and one
- * instruction set; isa/<set>.c exports their tables as one ps_isa. All arithmetic is done
- * there, one SIMD lane a line, without contraction to fused operations, so that every
- * instruction set gives the same bits.
+ * instruction set; isa/<set>.c exports the kernel tables as one ps_isa. The kernels do
+ * all arithmetic, with one line per SIMD lane and without contraction to fused
+ * multiply-add, so that every instruction set gives the same bits.
  */
 #ifndef PS_CPU_KERNELS_H
 #define PS_CPU_KERNELS_H
@@ -14,66 +14,66 @@
 
 enum { PS_GROUP_TILES = 8, PS_BAND_TILES = 16 };
 
-/* A batch to be cut into tiles, one tile a lane width of systems. */
+/* A batch divided into tiles; a tile has one system per lane. */
 typedef struct {
     const ps_lines *lines; /* row source and sink; null: the operands of t */
     ps_tridiag t;          /* of a ps_lines: dtype, rows, inner and info only */
     ps_method method;
     ps_pivot pivot;
-    int stream;        /* store x past the caches */
-    int strided;       /* neighbouring systems are neighbours in memory */
-    int64_t shift;     /* systems missing from the first tile of a run */
-    int64_t run, runs; /* systems in a run of tiles, number of runs */
+    int stream;        /* store x with non-temporal stores */
+    int strided;       /* adjacent systems are adjacent in memory */
+    int64_t shift;     /* lanes that the first tile of a run lacks, for alignment of x */
+    int64_t run, runs; /* systems per run of tiles, number of runs */
     int64_t tiles;     /* tiles of all runs */
-    int64_t group;     /* tiles solved side by side, at most PS_GROUP_TILES, or
+    int64_t group;     /* tiles solved together, at most PS_GROUP_TILES, or
                           PS_BAND_TILES by a factor */
 } ps_job;
 
-/* Long systems cut into chunks, in three steps: eliminate every chunk to its
- * separator, solve for the separators, substitute. See chunks.inc. */
+/* Long systems divided into chunks, solved in three steps: eliminate the interior rows of
+ * every chunk, solve the reduced system of the separators, substitute. See chunks.inc. */
 typedef struct {
     const ps_tridiag *t;
     int64_t j, k;           /* the first system */
-    int64_t side;           /* so many of them, neighbours along inner, are solved */
-    int64_t tiles;          /* side by side in a group, at most PS_GROUP_TILES */
-    int64_t chunks, groups; /* chunks of a system, groups of all */
-    int64_t batch_block;    /* groups that follow each other on a thread */
-    int64_t wide, rows;     /* the first `wide` chunks have rows + 1, the others rows */
-    void *separators;       /* what the chunks tell about them: [word][chunk][system] */
-    void *kept;             /* null, or room for the eliminated rows of all groups */
-    int stream, check;      /* check: look for rows that are not dominant */
+    int64_t side;           /* number of systems, adjacent along inner */
+    int64_t tiles;          /* tiles of a group, at most PS_GROUP_TILES */
+    int64_t chunks, groups; /* chunks per system, number of groups */
+    int64_t batch_block;    /* consecutive groups that one thread takes */
+    int64_t wide, rows; /* the first `wide` chunks have rows + 1 rows, the others rows */
+    void *separators;   /* coefficients of the reduced system: [word][chunk][system] */
+    void *kept;         /* null, or storage for the eliminated rows of all groups */
+    int stream, check;  /* check: test whether rows are diagonally dominant */
 } ps_partition;
 
-/* A batch of long systems cut into spans, with row exchanges, in three steps: eliminate
- * every span but for its ends, solve for these, substitute. See pivoted_partition.inc. */
+/* A batch of long systems divided into spans, solved with row exchanges in three steps:
+ * eliminate the interior of every span, solve for the ends of the spans, substitute. See
+ * pivoted_partition.inc. */
 typedef struct {
     ps_tridiag t;
-    int64_t side, sets;    /* systems that are neighbours in memory, or 1; of all */
-    int64_t rows, spans;   /* of a span, but the last has more; spans of a system */
-    int64_t groups, bands; /* of a set: groups of tiles of spans, tiles of systems */
-    void *interface;       /* what the spans tell: [set][word][span][system] */
-    int stream;            /* store x past the caches */
+    int64_t side, sets;    /* systems of a set (adjacent in memory, or 1); sets */
+    int64_t rows, spans;   /* rows of a span, the last one has more; spans per system */
+    int64_t groups, bands; /* per set: groups of tiles of spans, tiles of systems */
+    void *interface;       /* rows of the reduced systems: [set][word][span][system] */
+    int stream;            /* store x with non-temporal stores */
 } ps_span;
 
-/* Right-hand sides of a long matrix whose chunks are eliminated once for all of them. */
+/* Right-hand sides of one long matrix whose chunks are eliminated once. */
 typedef struct {
     const ps_partition *partition; /* of the matrix alone */
     ps_trans trans;
     int64_t systems;
-    ps_input rhs; /* from one to the next: inner */
+    ps_input rhs; /* systems are adjacent along inner */
     ps_output x;
-    void
-        *interface; /* of the separators: [right-hand side, what to add][chunk][system] */
+    void *interface; /* reduced system: [right-hand side, increment][chunk][system] */
     int stream;
-    int eliminates; /* the matrix, a group at a time; else that was done before */
+    int eliminates; /* eliminate the matrix group by group; 0: it is eliminated already */
 } ps_chunks;
 
 struct ps_type_kernels {
     int lanes;
     size_t element; /* bytes */
 
-    /* Solve group `index` of a job, by reduction tile `index`; return the number of
-     * systems pivoted. Scratch is for a group. */
+    /* direct solves group `index` of a job, reduction solves tile `index`; both return
+     * the number of systems solved with row exchanges. Scratch is for one group. */
     size_t (*direct_scratch)(const ps_job *job);
     int64_t (*direct)(const ps_job *job, int64_t index, void *scratch);
     size_t (*reduction_scratch)(const ps_job *job);
@@ -88,12 +88,14 @@ struct ps_type_kernels {
     void (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b, const ps_job *job,
                          int64_t index, void *scratch);
 
-    /* cut: fills what follows side. partition_interface_bytes: bytes of separators.
-     * partition_scratch: bytes of one group. partition_eliminate works on a stretch of
-     * groups, tells about its separators, returns 0, or 1 + the row of a bad pivot, and
-     * clears *dominant when a row is not. partition_assemble makes lower, diag, upper,
-     * rhs of what was told, one word after the other; partition_substitute, another
-     * stretch, takes the solution in place of rhs. */
+    /* partition sets tiles, chunks, groups, batch_block, wide and rows.
+     * partition_interface_bytes: bytes of `separators`. partition_scratch: bytes of one
+     * group. partition_eliminate eliminates the groups of block `batch_block`, stores
+     * their contributions to the reduced system, returns 0, or 1 + the row of a bad
+     * pivot, and clears *dominant if a row is not dominant. partition_assemble sums the
+     * contributions: `separators` then holds lower, diag, upper, rhs of the reduced
+     * system, one word after the other. partition_substitute substitutes into the groups
+     * of block `batch_block`; the solution of the reduced system replaces its rhs. */
     void (*partition)(ps_partition *partition);
     size_t (*partition_interface_bytes)(const ps_partition *partition);
     size_t (*partition_scratch)(const ps_partition *partition);
@@ -103,12 +105,13 @@ struct ps_type_kernels {
     void (*partition_substitute)(const ps_partition *partition, int64_t batch_block,
                                  void *scratch);
 
-    /* A matrix cut into chunks. chunks_table: bytes of the eliminated rows of a group;
-     * chunks_scratch: bytes for a thread. chunks_make eliminates group `index`, and tells
-     * and returns as partition_eliminate does. chunks_solve takes tiles first .. end-1 of
-     * chunks down, which tells the separators, or up when they are solved; `table` is
-     * that of the group which tile `first` begins. chunks_add_interfaces sums up what was
-     * told. */
+    /* One matrix divided into chunks. chunks_table: bytes of the eliminated rows of a
+     * group; chunks_scratch: bytes per thread. chunks_make eliminates group `index`, with
+     * the outputs of partition_eliminate. chunks_solve runs, for tiles first .. end-1 of
+     * chunks, the forward elimination, which stores the right-hand sides of the reduced
+     * system (up == 0), or the substitution after the reduced system is solved (up == 1);
+     * `table` is the table of the group that starts with tile `first`.
+     * chunks_add_interfaces sums the contributions to the reduced right-hand sides. */
     size_t (*chunks_table)(const ps_partition *partition);
     size_t (*chunks_scratch)(const ps_partition *partition);
     int32_t (*chunks_make)(const ps_partition *partition, int64_t index, void *table,
@@ -117,9 +120,10 @@ struct ps_type_kernels {
                          const void *table, void *scratch, int up);
     void (*chunks_add_interfaces)(const ps_chunks *c);
 
-    /* span_partition: fills what follows sets. span_interface_bytes: bytes of told.
-     * span_scratch: bytes of a group. Groups of all sets are eliminated and substituted,
-     * bands of all sets are joined, which sets info. */
+    /* span_partition sets rows, spans, groups and bands. span_interface_bytes: bytes of
+     * `interface`. span_scratch: bytes of a group. span_eliminate and span_substitute
+     * handle one group, span_join solves the reduced systems of one band and sets info;
+     * `index` counts the groups or bands of all sets. */
     void (*span_partition)(ps_span *s);
     size_t (*span_interface_bytes)(const ps_span *s);
     size_t (*span_scratch)(const ps_span *s);
@@ -128,36 +132,37 @@ struct ps_type_kernels {
     void (*span_substitute)(const ps_span *s, int64_t index, void *scratch);
 };
 
-/* Longest system, in bytes of one operand, that "auto" solves with one lane a
- * system: two words a row and lane then stay in a second-level cache. */
+/* Longest system, in bytes of one operand, that "auto" solves with one system per lane:
+ * two words per row and lane then fit in a second-level cache. */
 enum { PS_LANE_BYTES = 32768 };
 
-/* Outputs beyond this many bytes are stored past the caches. */
+/* Outputs of more bytes are written with non-temporal stores. */
 enum { PS_STREAM_BYTES = 1 << 23 };
 
-/* A system whose eliminated rows take at most this many bytes keeps them between
- * the two passes of the partition method. */
+/* The partition method keeps the eliminated rows of a system between its two passes if
+ * they take at most this many bytes. */
 enum { PS_KEPT_BYTES = 1 << 22 };
 
-/* Cut a batch into tiles of `lanes`; also brings a batch of one column into the
- * other axis. `t` is copied. */
+/* Divide a batch into tiles of `lanes` systems. A batch with inner == 1 is copied with
+ * its outer axis as inner axis. `t` is copied. */
 void ps_job_init(ps_job *job, const ps_tridiag *t, int lanes);
 
-/* The systems of tile `index`: their number, and the first of them. */
+/* Number of systems of tile `index`; *first is the first of them. */
 int64_t ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first);
 
-/* Solve as many tiles side by side as the eliminated rows leave room for in cache,
- * `bytes` a tile, and as leaves work for all threads. */
+/* Set job->group, the number of tiles that are solved together: as many as fit in cache
+ * with `bytes` of eliminated rows per tile, but few enough to occupy all threads. */
 void ps_job_group(ps_job *job, size_t bytes, int threads);
 
-/* The same for a job that a factor solves: a group lies within a run, the tiles of which
- * are made a multiple of it. Tiles beyond the end of a run have no systems. `shared`: one
- * matrix serves all systems, so that a tile may begin anywhere. */
+/* Set job->group of a job that a factor solves. A group is part of one run, and the
+ * number of tiles of a run is rounded up to a multiple of the group; tiles beyond the end
+ * of a run have no systems. `shared`: all systems have one matrix, so that a tile may
+ * start at any system. */
 void ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads);
 
-/* The groups of tiles of a job over the threads, each with `bytes` of work at
- * work + thread * bytes. `solve` is called for one after the other; `prepare`, when not
- * null, once a thread before. */
+/* Parallel loop over the groups of a job. Each thread has `bytes` bytes of workspace at
+ * work + thread * bytes. `solve` is called for each group. If `prepare` is not null, each
+ * thread calls it once before its first group. */
 typedef struct {
     const ps_job *job;
     const ps_exec *exec;
@@ -169,7 +174,7 @@ typedef struct {
     int64_t (*solve)(void *self, const ps_job *job, int64_t index, void *work);
 } ps_tiles;
 
-/* PS_OK or PS_INTERRUPTED; *pivoted is the sum of what solve returned. */
+/* Returns PS_OK or PS_INTERRUPTED; *pivoted is the sum of the results of solve. */
 ps_status ps_tiles_run(const ps_tiles *tiles, int64_t *pivoted);
 
 #endif

@@ -1,13 +1,13 @@
-/* tiles.c - a batch cut into tiles, and the tiles spread over the threads. */
+/* tiles.c - division of a batch into tiles, and the parallel loop over the tiles. */
 #include <stdatomic.h>
 
 #include "lines/kernels.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 
-/* Runs shorter than so many tiles are joined; shorter ones than this many are
- * cut without regard to the cache lines of x, as a tile more would cost more.
- */
+/* Limits in tiles. Runs shorter than RUN_LANES tiles are joined into one run. Runs
+ * shorter than LONG_RUN tiles are divided without alignment of x, because the alignment
+ * may cost an additional tile. */
 enum { RUN_LANES = 4, LONG_RUN = 64 };
 
 static ps_stride
@@ -16,8 +16,8 @@ turned(ps_stride stride)
     return (ps_stride){stride.row, 0, stride.outer};
 }
 
-/* Systems by which to shorten the first tile of each run, so that later ones start
- * on whole vectors of x. */
+/* Number of lanes that the first tile of each run lacks, so that the later tiles start at
+ * aligned vectors of x. */
 static int64_t
 shift_of(const ps_job *job, int lanes, size_t element)
 {
@@ -72,11 +72,12 @@ ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
     return end > k ? end - k : 0;
 }
 
-/* Eliminated rows beyond this leave a second-level cache (it is a little more than a
- * power of two, as a row more may be kept), and a third-level cache. Where neighbouring
- * systems are neighbours in memory, long runs of it are worth the first, up to this many
- * tiles, or a whole run of systems that is short. Elsewhere two tiles overlap their
- * eliminations, as long as one leaves room for the other, and more add but streams. */
+/* GROUP_BYTES, FAR_BYTES: eliminated rows that fit in a second-level and a third-level
+ * cache (the former exceeds a power of two because one additional row may be kept). If
+ * adjacent systems are adjacent in memory, a group has at least STRIDED_TILES tiles, or a
+ * whole short run, even beyond the second-level cache, for the sake of long memory runs.
+ * Otherwise a group has at most CONTIGUOUS_TILES tiles, which overlap their recurrences;
+ * more tiles would only add memory streams. */
 enum {
     GROUP_BYTES = 9 << 16,
     FAR_BYTES = 1 << 24,
@@ -84,8 +85,7 @@ enum {
     CONTIGUOUS_TILES = 2
 };
 
-/* Contiguous systems of more rows, as "auto" takes them, go one tile at a time by
- * contiguous.inc. */
+/* contiguous.inc solves contiguous systems of more rows one tile at a time. */
 enum { PAIR_ROWS = 512 };
 
 static int
@@ -118,8 +118,8 @@ ps_job_group(ps_job *job, size_t bytes, int threads)
     job->group = wished < share ? wished : share;
 }
 
-/* Rows of a band: in a second-level cache for the most part where neighbouring systems
- * are neighbours in memory, else in a first-level cache. */
+/* Bytes of the rows of a band. If adjacent systems are adjacent in memory, most of them
+ * fit in a second-level cache, otherwise they fit in a first-level cache. */
 enum { STRIDED_BYTES = 1 << 21, CONTIGUOUS_BYTES = 1 << 14 };
 
 void
@@ -132,8 +132,8 @@ ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads
     const int64_t wished = room < PS_BAND_TILES ? room : PS_BAND_TILES;
     const int64_t most = wished > least ? wished : least;
 
-    /* Whole runs that follow each other row by row are stored as one, however they lie;
-     * elsewhere tiles begin where x is aligned. */
+    /* If a row of x is one whole run and rows are adjacent in memory, the rows are stored
+     * as one stream, regardless of alignment. Otherwise tiles start at aligned x. */
     if (job->t.x.stride.row == job->run && job->run % lanes == 0 &&
         job->run / lanes <= most && job->runs >= 4 * threads) {
         job->shift = 0;
@@ -144,7 +144,7 @@ ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads
     const int64_t a_run = (job->run + job->shift + lanes - 1) / lanes;
     int64_t bands = (a_run + most - 1) / most;
 
-    if (bands * job->runs < 4 * threads) { /* as many for each thread */
+    if (bands * job->runs < 4 * threads) { /* the same number for each thread */
         const int64_t all = (bands * job->runs + threads - 1) / threads * threads;
 
         bands = (all + job->runs - 1) / job->runs;
@@ -159,7 +159,7 @@ typedef struct {
     atomic_llong pivoted;
 } team;
 
-/* About this many unknowns between two looks at the caller. */
+/* Approximate number of unknowns between two calls of exec->poll. */
 enum { ROWS_BETWEEN_POLLS = 1 << 19 };
 
 static void

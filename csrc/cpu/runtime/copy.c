@@ -1,4 +1,4 @@
-/* copy.c - a plain copy over the threads: the bandwidth that speeds are measured by. */
+/* copy.c - parallel memory copy: the reference bandwidth of the benchmarks. */
 #include <string.h>
 
 #include "runtime/copy.h"

@@ -1,4 +1,4 @@
-/* copy.h - a copy by all threads. */
+/* copy.h - parallel memory copy. */
 #ifndef PS_CPU_COPY_H
 #define PS_CPU_COPY_H
 

@@ -1,4 +1,4 @@
-/* cores.c - how many processors this process may use, and how many threads it wants. */
+/* cores.c - the number of processors that this process may use, and of threads. */
 #define _GNU_SOURCE      /* Linux: sched_getaffinity */
 #define _DARWIN_C_SOURCE /* macOS: _SC_NPROCESSORS_ONLN */
 
@@ -14,7 +14,8 @@
 
 enum { PATH = 4096 };
 
-/* The numbers of a file, at most two; "max" counts as -1. Returns how many. */
+/* Read at most two numbers from a file; a word that is no number, such as "max", gives
+ * -1. Returns the count. */
 static int
 read_numbers(const char *path, long numbers[2])
 {
@@ -37,8 +38,8 @@ read_numbers(const char *path, long numbers[2])
     return count < 0 ? 0 : count;
 }
 
-/* The quota of one cgroup in processors, rounded up; 0 for none. Version 2: cpu.max
- * holds quota and period; version 1 has a file for each. */
+/* The quota of one cgroup in processors, rounded up; 0 for none. Version 2 stores quota
+ * and period in cpu.max, version 1 in one file each. */
 static int
 quota_of(const char *folder, int version)
 {
@@ -69,9 +70,9 @@ quota_of(const char *folder, int version)
     return cores < 1 << 20 ? (int)cores : 1 << 20;
 }
 
-/* The smallest quota of a cgroup and those that it lies in, up to the mount point. A
- * container may see its own cgroup there and the path of the host, which leads nowhere.
- */
+/* The smallest quota of a cgroup and its ancestors up to the mount point; 0 for none. In
+ * a container the mount point may be the container's cgroup while `group` is the path on
+ * the host, which does not exist there; missing folders have no quota. */
 static int
 quota_contiguous(const char *mount, const char *group, int version)
 {
@@ -115,7 +116,7 @@ ps_cgroup_cores(const char *cgroups, const char *mount)
     char line[PATH], root[PATH];
     int least = 0;
 
-    /* hierarchy:controllers:path; version 2 has no controllers there. */
+    /* Lines are hierarchy:controllers:path; controllers is empty in version 2. */
     while (file != NULL && fgets(line, sizeof line, file) != NULL) {
         char *const controllers = strchr(line, ':');
         char *const path = controllers != NULL ? strchr(controllers + 1, ':') : NULL;
@@ -147,7 +148,7 @@ ps_cgroup_cores(const char *cgroups, const char *mount)
     return least;
 }
 
-/* Processors of the affinity mask of this thread, or of the machine. */
+/* Number of processors in the affinity mask of this thread, or of the machine. */
 static int
 allowed_cores(void)
 {
@@ -181,8 +182,8 @@ ps_usable_cores(void)
     return quota > 0 && quota < cores ? quota : cores;
 }
 
-/* The number at the start of an environment variable, up to its end or a comma (as
- * OMP_NUM_THREADS lists one number a level); 0 if there is none. */
+/* The number at the start of an environment variable, followed by the end or a comma
+ * (OMP_NUM_THREADS lists one number per nesting level); 0 if there is none. */
 static long
 number_in(const char *name)
 {

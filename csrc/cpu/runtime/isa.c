@@ -1,4 +1,4 @@
-/* isa.c - which kernels this processor runs. */
+/* isa.c - choice of the instruction set at run time. */
 #include "runtime/isa.h"
 #include <pthread.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 static const ps_isa *chosen;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* Whether PYSOLVERS_ISA allows instruction sets of this rank: 1 AVX2, 2 AVX-512. A name
- * that it does not know is no limit. */
+/* Whether PYSOLVERS_ISA allows instruction sets of this rank: 1 AVX2, 2 AVX-512. Unknown
+ * names set no limit. */
 static int
 allowed(int rank)
 {

@@ -1,4 +1,4 @@
-/* isa.h - the instruction sets that were built, and the one that this processor runs. */
+/* isa.h - the instruction sets of this build, and the one that is used. */
 #ifndef PS_CPU_ISA_H
 #define PS_CPU_ISA_H
 
@@ -10,7 +10,8 @@ typedef struct ps_type_kernels ps_type_kernels;
 typedef struct {
     const char *name;
     const ps_type_kernels *type[PS_DTYPE_COUNT];
-    /* Copy past the caches. `to` is aligned to 64 bytes, `bytes` a multiple. */
+    /* Copy with non-temporal stores. `to` is aligned to 64 bytes; `bytes` is a multiple
+     * of 64. */
     void (*copy)(char *to, const char *from, size_t bytes);
 } ps_isa;
 

@@ -1,19 +1,20 @@
 /* threads.c - a pool of threads that share the iterations of a loop.
  *
- * [0, count) is cut into one contiguous share a thread, and each share into blocks. A
- * thread takes the blocks of its own share in order, then what is left of the others, by
- * atomic addition to the counter of the share. A thread that is not scheduled therefore
- * delays the others by at most the block that it holds, and one that has not started
- * delays nobody: the calling thread withdraws its offer. (Work stealing: Blumofe and
- * Leiserson 1999.) Which thread computes a block has no influence on its result.
+ * The range [0, count) is divided into one contiguous share per thread, and each share
+ * into blocks. A thread takes the blocks of its share in order and then the remaining
+ * blocks of the other shares, by atomic addition to the counter of the share (work
+ * stealing: Blumofe and Leiserson 1999). A thread that is not scheduled delays the loop
+ * by at most the block that the thread is computing. A worker that has not started causes
+ * no delay, because the calling thread withdraws the offer. The result of a block does
+ * not depend on the thread that computes it.
  *
- * A worker sleeps on a condition variable, after SPINS polls of its state, which cover
- * the serial part between two loops of one call. Loops of several calling threads run at
- * once, each with the workers that are idle when it starts, if only with none.
+ * A worker polls its state SPINS times, which covers the serial part between two loops of
+ * one call, and then sleeps on a condition variable. Loops of several calling threads run
+ * concurrently, each with the workers that are idle when the loop starts, possibly none.
  *
- * On a busy machine a worker often starts late, or loses its processor while it holds a
- * block. Short loops therefore compare the time that they took with an estimate for one
- * thread, and after a loss the next loops run on the calling thread alone.
+ * On a busy machine a worker often starts late or loses its processor during a block.
+ * Short loops therefore compare the elapsed time with an estimate for one thread; if the
+ * team was slower, the following loops run on the calling thread only.
  *
  * States of a worker, and who changes them:
  *
@@ -23,10 +24,9 @@
  *   RUNNING -> HELD     the worker, finished
  *   OFFERED -> HELD     the calling thread withdraws the offer
  *   HELD -> IDLE        the calling thread, after all workers of its loop have finished,
- *                       as these take blocks from the counters of each other
+ *                       because a worker also reads the counters of the other workers
  *
- * After a fork the child has no workers: it forgets those of the parent and starts its
- * own.
+ * After a fork the child process has no workers: it empties the pool and starts new ones.
  */
 #ifndef _POSIX_C_SOURCE
 #define _POSIX_C_SOURCE 200809L /* pthread_sigmask */
@@ -40,9 +40,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* BLOCKS: of a share. SPINS: 1 to 5 microseconds on x86-64. WAKES: workers that the
- * calling thread wakes (3 to 5 microseconds each) before it begins; every worker that
- * starts wakes two more. */
+/* BLOCKS: blocks per share. SPINS: 1 to 5 microseconds on x86-64. WAKES: workers that the
+ * calling thread wakes (3 to 5 microseconds each) before it starts its share; each worker
+ * that starts wakes two more. */
 enum {
     MAX_THREADS = 1024,
     BLOCKS = 16,
@@ -52,13 +52,14 @@ enum {
     STACK_BYTES = 1 << 22
 };
 
-/* Unknowns a thread by default: 50 to 100 microseconds of work, several times what it
- * takes to wake a worker (benchmarks/threads.py). Where the caller names the number of
- * threads, fewer are enough for each. */
+/* Least number of unknowns per thread. Default: 50 to 100 microseconds of work, several
+ * times the time to wake a worker (benchmarks/threads.py). The smaller limit holds if the
+ * caller sets the number of threads. */
 enum { UNKNOWNS_A_THREAD = 32768, UNKNOWNS_IF_ASKED = 8192 };
 
-/* Nanoseconds, but for the factor: loops of which the scheduler gives the calling thread
- * the whole without a break; what a slow team is followed by. */
+/* LONG_LOOP (ns): longest loop that judge() compares with one thread; the scheduler lets
+ * the calling thread run for about this time without interruption. REPAYMENT (factor):
+ * pause without teams per time lost by a slow team. LONGEST_PAUSE (ns): limit of it. */
 enum { LONG_LOOP = 6000000, REPAYMENT = 20, LONGEST_PAUSE = 200000000 };
 
 enum { IDLE, HELD, OFFERED, RUNNING };
@@ -69,7 +70,7 @@ typedef struct {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     ps_claims claims;     /* of the loop that is offered */
-    _Atomic int64_t next; /* of its share: the first iteration that nobody has taken */
+    _Atomic int64_t next; /* first iteration of the worker's share that is not taken */
 } worker;
 
 typedef struct ps_loop {
@@ -78,14 +79,14 @@ typedef struct ps_loop {
     int64_t count, block;
     int team;                     /* threads */
     atomic_int woken;             /* workers that are awake or being woken */
-    _Atomic int64_t next;         /* of share 0 */
+    _Atomic int64_t next;         /* first iteration of share 0 that is not taken */
     worker *workers[MAX_THREADS]; /* of threads 1 .. team - 1 */
 } loop;
 
 static worker *pool[MAX_THREADS];
 static atomic_int pool_size;
-static atomic_int forks; /* between this process and the first that used the pool */
-static _Atomic int64_t alone_until; /* monotonic time up to which no team is used */
+static atomic_int forks; /* forks between the process that first used the pool and this */
+static _Atomic int64_t alone_until; /* monotonic time until which no team is used */
 static pthread_mutex_t growing = PTHREAD_MUTEX_INITIALIZER;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static int default_threads;
@@ -160,8 +161,9 @@ wait_for(worker *w, int state)
     pthread_mutex_unlock(&w->mutex);
 }
 
-/* Wake who waits for the state that was just set. The mutex is taken between the two so
- * that a thread which saw the old state sleeps already. */
+/* Wake the threads that wait for the state that was just stored. Locking the mutex
+ * between the store and the broadcast ensures that a thread that read the old state is
+ * already waiting on the condition variable. */
 static void
 wake(worker *w)
 {
@@ -205,8 +207,8 @@ work(void *self)
     return NULL;
 }
 
-/* Start a worker, held for the calling thread; null if the system has no more. It gets no
- * signals: these belong to the threads of the program. */
+/* Start a worker in the state HELD; null if memory or threads are exhausted. The worker
+ * blocks all signals, so that the threads of the program handle them. */
 static worker *
 new_worker(void)
 {
@@ -238,7 +240,7 @@ new_worker(void)
     return w;
 }
 
-/* Add a worker to a pool of fewer than `most`. */
+/* Add a worker to the pool if the pool has fewer than `most` workers; otherwise null. */
 static worker *
 grow(int most)
 {
@@ -257,8 +259,8 @@ grow(int most)
     return w;
 }
 
-/* Reserve up to `wanted` workers. Only what the processors or this call have use for is
- * ever started. */
+/* Reserve up to `wanted` workers. New workers are started only up to the larger of the
+ * default number and `wanted`. */
 static void
 hold_workers(loop *l, int wanted)
 {
@@ -279,7 +281,7 @@ hold_workers(loop *l, int wanted)
     }
 }
 
-/* Where a share begins; share `team` begins at the end. */
+/* First iteration of a share; for share == team the end of the range. */
 static int64_t
 share_begin(const loop *l, int64_t share)
 {
@@ -308,7 +310,7 @@ offer(loop *l)
     wake_next(l, WAKES);
 }
 
-/* Wait for the workers that have started, and release all. */
+/* Withdraw the open offers, wait for the workers that have started, and release all. */
 static void
 finish(loop *l)
 {
@@ -361,10 +363,11 @@ now(clockid_t clock)
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* Compare the time since `begin` with what the calling thread alone would have taken,
- * from the time that it spent on the iterations that it took. If the team was slower, use
- * no team for so long that this costs 5 percent. Long loops are not judged: the calling
- * thread alone would not have a processor for all that time either. */
+/* Compare the time since `begin` with the estimated time of the calling thread alone: the
+ * CPU time of its iterations divided by its share of the iterations. If the team was
+ * slower, use no team for REPAYMENT times the lost time, so that the loss is at most 5
+ * percent. Loops estimated above LONG_LOOP are not judged, because one thread would not
+ * keep a processor for that time either. */
 static void
 judge(const ps_claims *own, int64_t spent, int64_t begin)
 {
@@ -406,7 +409,7 @@ ps_parallel(int threads, int64_t count,
     }
     const int64_t offered = now(CLOCK_THREAD_CPUTIME_ID);
     body(self, &own, 0);
-    if (atomic_load(&forks) == forks_before) { /* else body forked: no workers here */
+    if (atomic_load(&forks) == forks_before) { /* otherwise body forked: no workers */
         const int64_t spent = now(CLOCK_THREAD_CPUTIME_ID) - offered;
 
         finish(&l);

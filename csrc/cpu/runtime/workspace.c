@@ -1,4 +1,4 @@
-/* workspace.c - parts of a workspace. */
+/* workspace.c - alignment of the parts of a workspace. */
 #include "runtime/workspace.h"
 
 size_t

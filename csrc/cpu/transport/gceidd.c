@@ -1,8 +1,8 @@
 /* gceidd.c - steps of convection and diffusion by GCEIDD on the CPU.
  *
- * A step is a sweep along x and one along y, in groups of lines (gceidd_sweep.inc) that
- * the threads share. The field is swept in place; MU, which needs two earlier half
- * levels, turns its fields round instead. 4 words a node and step, 8 with MU.
+ * A step is a sweep along x and a sweep along y; the groups of lines (gceidd_sweep.inc)
+ * are distributed over the threads. The field is updated in place; MU needs two previous
+ * half levels and rotates its fields instead. 4 words per node and step, 8 with MU.
  */
 #include "transport/gceidd.h"
 
@@ -14,8 +14,8 @@
 
 enum { ALIGNMENT = 64, FIELDS = 4 };
 
-/* A call in progress. fields[0] is u now, [1] and [2] are the half levels before, [3]
- * is free; all the same but for MU. */
+/* A call in progress. fields[0] is the current u, [1] and [2] are the previous half
+ * levels, [3] is free; except for MU all are the same. */
 typedef struct {
     const ps_gceidd *g;
     ps_gceidd_report *report;
@@ -109,7 +109,7 @@ ps_gceidd_end_line(const ps_gceidd *g, int axis)
     return g->cells[!axis] + (g->edge[side].kind != PS_GCEIDD_DIRICHLET);
 }
 
-/* Lines on Dirichlet sides south and north keep their numbers during the sweep along x.
+/* Keep the values of lines on the Dirichlet sides south and north in the sweep along x.
  */
 static void
 keep_rows(const ps_gceidd *g, const void *from, void *to)
@@ -166,8 +166,8 @@ make_sweep(run *r, int axis)
     r->report->seconds[axis][PS_GCEIDD_SOLVE] += now() - begin;
 }
 
-/* After an odd number of steps u lies in older[1], and the half levels before it in
- * the spare field and in u. */
+/* Copy the fields to u and `older`: after an odd number of steps the current u is in
+ * older[1], and the previous half levels are in the spare field and in u. */
 static void
 bring_home(const run *r)
 {

@@ -1,4 +1,4 @@
-/* gceidd_sweep.h - one sweep of a GCEIDD step: its lines, some at a time. */
+/* gceidd_sweep.h - one sweep of a GCEIDD step, by groups of lines. */
 #ifndef PS_CPU_GCEIDD_SWEEP_H
 #define PS_CPU_GCEIDD_SWEEP_H
 
@@ -10,8 +10,8 @@ enum { PS_GCEIDD_LANES = 8 };
 /* Arrays of (nodes + 1) * PS_GCEIDD_LANES numbers that a thread needs. */
 enum { PS_GCEIDD_ARRAYS = 8 };
 
-/* A sweep along `axis` in step `step` of a call. `to` may be `from`: a line is read as
- * a whole before it is written. */
+/* A sweep along `axis` in step `step` of a call. `to` may be `from`: all nodes of a line
+ * are read before the line is written. */
 typedef struct {
     const ps_gceidd *g;
     int axis;
@@ -20,11 +20,11 @@ typedef struct {
     void *to;
     char *scratch; /* scratch_bytes a thread */
     size_t scratch_bytes;
-    int32_t *grown; /* one a thread: set to 1 once some |u| is not at most the bound */
+    int32_t *grown; /* per thread: set to 1 if |u| <= bound fails at a node */
 } ps_gceidd_sweep;
 
-/* First line that is swept, counted in nodes from the side, and the one after the last:
- * without the lines on Dirichlet sides. */
+/* First line that is swept, counted in nodes from the side, and the line after the last.
+ * Lines on Dirichlet sides are not swept. */
 int64_t ps_gceidd_first_line(const ps_gceidd *g, int axis);
 int64_t ps_gceidd_end_line(const ps_gceidd *g, int axis);
 
@@ -33,8 +33,7 @@ int64_t ps_gceidd_end_line(const ps_gceidd *g, int axis);
 void ps_gceidd_sweep_f32(void *self, int64_t begin, int64_t end, int thread);
 void ps_gceidd_sweep_f64(void *self, int64_t begin, int64_t end, int thread);
 
-/* Put the numbers of the Dirichlet sides across x in their place: they are of this
- * step. */
+/* Store the values of this step at the Dirichlet sides across x. */
 void ps_gceidd_sides_f32(const ps_gceidd_sweep *s);
 void ps_gceidd_sides_f64(const ps_gceidd_sweep *s);
 

@@ -1,8 +1,8 @@
-/* factor_partition.c - a long matrix factored in chunks, so that all threads solve one
- * system.
+/* factor_partition.c - factor of a long matrix by the partition method, so that all
+ * threads solve one system together.
  *
  * The store holds the eliminated chunks, group by group (factor_chunks.inc), and a factor
- * of the matrix of their separators. 9 words a row of one system, with 5 of the matrix.
+ * of the reduced matrix. 9 words per unknown for one system, 5 of them of the matrix.
  */
 #include <stdatomic.h>
 
@@ -12,7 +12,7 @@
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
 
-/* A matrix cut into chunks, and what its store holds. */
+/* The division of a matrix into chunks, and the layout of its store. */
 typedef struct {
     const ps_type_kernels *kernels;
     ps_tridiag t;
@@ -23,7 +23,7 @@ typedef struct {
     size_t interface; /* of the workspace, for the matrix of the separators */
 } partition_factor;
 
-/* Fewer rows are as fast in lanes of several matrices or right-hand sides. */
+/* Least number of rows; shorter systems are as fast with one system per lane. */
 enum { LEAST_ROWS = 1 << 17 };
 
 int
@@ -132,7 +132,7 @@ ps_factor_partition_make_work(const ps_factor *f, const ps_exec *exec)
     return c.interface + bytes;
 }
 
-/* What is left of an exec whose workspace begins with `used` bytes. */
+/* A copy of an exec whose workspace starts after the first `used` bytes. */
 static ps_exec
 rest_of(const ps_exec *exec, size_t used)
 {
@@ -172,7 +172,7 @@ make_batch_block(void *self, const ps_job *job, int64_t batch_block, void *work)
     return 0;
 }
 
-/* The matrix of the separators at `at`. */
+/* The reduced matrix, stored at `at`. */
 static ps_tridiag
 separators_of(const partition_factor *c, void *at, int32_t *info)
 {
@@ -225,7 +225,7 @@ ps_factor_partition_make(const ps_factor *f, const ps_tridiag *t, const ps_exec 
     return status;
 }
 
-/* Right-hand sides of one outer index, and where they are told. */
+/* Right-hand sides of one outer index, and their reduced right-hand sides. */
 typedef struct {
     const partition_factor *c;
     const char *tables;
@@ -267,7 +267,7 @@ in_line(const ps_factor *f, const ps_factor_rhs *b)
     return job.t;
 }
 
-/* Right-hand sides of the separators. */
+/* Right-hand sides of the reduced system. */
 static ps_factor_rhs
 interface_rhs(const ps_factor_rhs *b, const ps_tridiag *line, void *interface)
 {
@@ -280,7 +280,7 @@ interface_rhs(const ps_factor_rhs *b, const ps_tridiag *line, void *interface)
                            .x = {interface, stride}};
 }
 
-/* Bytes for what the chunks tell, and for a thread. */
+/* Bytes of the reduced right-hand sides, and per thread. */
 static size_t
 interface_bytes(const partition_factor *c, int64_t systems)
 {

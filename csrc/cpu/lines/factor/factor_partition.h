@@ -1,4 +1,4 @@
-/* factor_partition.h - factors of long matrices, in chunks. */
+/* factor_partition.h - factors of long matrices by the partition method. */
 #ifndef PS_CPU_FACTOR_PARTITION_H
 #define PS_CPU_FACTOR_PARTITION_H
 
@@ -12,7 +12,7 @@ int ps_factor_is_long(const ps_factor *f);
 ps_tridiag ps_factor_matrix_of(const ps_factor *f, const ps_tridiag *t, int64_t i);
 ps_factor_rhs ps_factor_rhs_of(const ps_factor *f, const ps_factor_rhs *b, int64_t i);
 
-/* What follows is about one long matrix. */
+/* The following functions handle one long matrix. */
 
 /* Bytes of the store, and of workspaces. */
 size_t ps_factor_partition_store(const ps_factor *f, const ps_exec *exec);

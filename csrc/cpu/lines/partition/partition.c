@@ -1,11 +1,11 @@
-/* partition.c - the partition method for a batch: which systems go together, threads,
- * fallback. */
+/* partition.c - the partition method for a batch: grouping of systems, distribution over
+ * threads, repetition with row exchanges. */
 #include "lines/partition/partition.h"
 #include "lines/partition/pivoted_partition.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 
-/* Systems of at least this many rows are worth all threads at once. */
+/* All threads solve one system together if it has at least this many rows. */
 enum { ROWS_FOR_TEAM = 1 << 18 };
 
 /* System (j, k) of a batch. */
@@ -29,7 +29,7 @@ system_at(const ps_tridiag *t, int64_t j, int64_t k, int32_t *info)
     return one;
 }
 
-/* Solve one system with row exchanges: in spans, or as one tile of the narrow kernels. */
+/* Solve one system with row exchanges, by spans or as one tile of the narrow kernels. */
 static ps_status
 solve_pivoted(const ps_partition_task *d, int64_t j, int64_t k, char *work, int32_t *bad)
 {
@@ -52,7 +52,7 @@ note(const ps_partition_task *d, int64_t system, int32_t info)
     }
 }
 
-/* Solve one system. *pivoted counts those with row exchanges. */
+/* Solve one system; adds 1 to *pivoted if it is solved with row exchanges. */
 static ps_status
 solve_one(const ps_partition_task *d, int64_t j, int64_t k, char *work, int64_t *pivoted)
 {
@@ -70,8 +70,8 @@ solve_one(const ps_partition_task *d, int64_t j, int64_t k, char *work, int64_t 
     return status;
 }
 
-/* Solve the systems side by side of `set`, one by one where some of them are not as
- * they should be. */
+/* Solve the systems of `set` together; if a row is not dominant or a pivot is bad, solve
+ * them one after the other. */
 static ps_status
 solve_set(const ps_partition_task *d, int64_t set, char *work, int64_t *pivoted)
 {
@@ -111,14 +111,14 @@ is_shared(const ps_tridiag *t)
            t->diag.stride.inner == 0 && t->upper.stride.inner == 0;
 }
 
-/* Systems of a set, along inner. */
+/* Number of systems of a set, along inner. */
 static int64_t
 side_of(const ps_tridiag *t)
 {
     return is_shared(t) ? t->inner : ps_partition_side(t);
 }
 
-/* All threads on one set of systems after the other, or one thread a set. */
+/* Whether all threads solve one set after the other; otherwise one thread per set. */
 static int
 is_team_work(const ps_tridiag *t, int64_t side, int threads)
 {
@@ -166,7 +166,8 @@ solve_alone(void *self, const ps_job *job, int64_t set, void *work)
     int64_t pivoted = 0;
 
     (void)job;
-    solve_set(self, set, work, &pivoted); /* is not interrupted: its exec has no poll */
+    solve_set(self, set, work,
+              &pivoted); /* cannot be interrupted: its exec has no poll */
     return pivoted;
 }
 

@@ -1,10 +1,10 @@
-/* partition.h - the partition method for systems that are solved together. */
+/* partition.h - the partition method: solution of a batch of long systems. */
 #ifndef PS_CPU_PARTITION_H
 #define PS_CPU_PARTITION_H
 
 #include "lines/kernels.h"
 
-/* As separators, a system of so many rows is cut itself. */
+/* A reduced system of at least this many rows is divided into chunks recursively. */
 enum { PS_MANY_CHUNKS = 512 };
 
 typedef struct {
@@ -12,47 +12,49 @@ typedef struct {
     ps_tridiag t;
     const ps_exec *exec;
     ps_pivot pivot;
-    int64_t side; /* systems side by side, the whole of inner or one */
-    int threads;  /* on them */
-    int stream;   /* store x past the caches */
+    int64_t side; /* systems solved together: all systems along inner, or one */
+    int threads;  /* threads for these systems */
+    int stream;   /* store x with non-temporal stores */
     int shared;   /* the systems along inner have one matrix */
 } ps_partition_task;
 
-/* A batch as it is worked on: one of one column goes along inner, as it does in
- * ps_job_init(). */
+/* The batch with its systems along inner: a batch with inner == 1 is returned with its
+ * outer axis as inner axis, as in ps_job_init(). */
 ps_tridiag ps_partition_in_line(const ps_tridiag *t);
 
-/* Systems that go together: all along inner where they are neighbours in memory, or 1. */
+/* Number of systems that are solved together: all systems along inner if they are
+ * adjacent in memory, otherwise 1. */
 int64_t ps_partition_side(const ps_tridiag *t);
 
-/* Workspace for `side` systems of t, worked on by `threads` threads. */
+/* Workspace in bytes for `side` systems of t and `threads` threads. */
 size_t ps_partition_bytes(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads);
 
-/* Solve the systems side by side from (j, k) on. Clears *dominant where a row of them is
- * not; *bad gets 0, or 1 + the row of a bad pivot. Several systems with one or the other
- * are left as they are. */
+/* Solve d->side systems from system (j, k) on. Clears *dominant if a row is not dominant;
+ * *bad is set to 0, or to 1 + the row of a bad pivot. If either occurs with several
+ * systems, x is not written. */
 ps_status ps_partition_once(const ps_partition_task *d, int64_t j, int64_t k, char *work,
                             int *dominant, int32_t *bad);
 
-/* A pass over the stretches of a cut: `with` has all but the job. */
+/* Parallel loop over the blocks of groups of a partition; `with` has all members except
+ * job. */
 ps_status ps_partition_run(const ps_partition *partition, const ps_tiles *with);
 
-/* Systems of few separators, one lane a system: workspace, and the solution with the
- * threads of `d`; *bad as above. */
+/* Reduced systems of few rows, one system per lane: workspace in bytes, and the solution
+ * with the threads of `d`; *bad as above. */
 size_t ps_partition_few_bytes(const ps_tridiag *separators, int threads);
 ps_status ps_partition_few(const ps_partition_task *d, const ps_tridiag *separators,
                            char *work, int32_t *bad);
 
-/* Cut the matrix of cut->t alone, as factor_chunks.inc takes it. */
+/* Divide the matrix of partition->t into chunks for factor_chunks.inc. */
 void ps_partition_tables(ps_partition *partition, const ps_type_kernels *kernels);
 
-/* As ps_partition_bytes() and ps_partition_once(), for the systems along inner of t, or
- * (j, all) of d->t, which share a matrix. */
+/* As ps_partition_bytes() and ps_partition_once(), for systems that share one matrix: the
+ * systems along inner of t, or (j, all) of d->t. */
 size_t ps_partition_shared_bytes(const ps_tridiag *t, int threads);
 ps_status ps_partition_shared(const ps_partition_task *d, int64_t j, char *work,
                               int *dominant, int32_t *bad);
 
-/* The partition method: work in bytes, and the solution of a whole batch. */
+/* The partition method: workspace in bytes, and the solution of a whole batch. */
 size_t ps_partition_work(const ps_tridiag *t, ps_pivot pivot, int threads);
 ps_status ps_partition_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec,
                              int threads, int64_t *pivoted);

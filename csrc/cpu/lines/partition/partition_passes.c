@@ -1,4 +1,5 @@
-/* partition_passes.c - systems cut into chunks: eliminate, separators, substitute. */
+/* partition_passes.c - the passes of the partition method: elimination of chunks,
+ * solution of the reduced system, substitution. */
 #include <stdatomic.h>
 
 #include "lines/partition/partition.h"
@@ -6,13 +7,13 @@
 #include "runtime/isa.h"
 #include "runtime/workspace.h"
 
-/* The workspace of some systems side by side. */
+/* The workspace of the systems that are solved together. */
 typedef struct {
     size_t separators, info, rows, solve, pivoted; /* bytes of each part */
     int keeps;                                     /* `rows` holds all groups */
 } parts;
 
-/* One pass over the stretches of some systems. */
+/* One pass over the blocks of groups of some systems. */
 typedef struct {
     const ps_partition_task *do_this;
     const ps_partition *partition;
@@ -20,7 +21,7 @@ typedef struct {
     atomic_int row; /* first bad row + 1, or 0 */
 } pass;
 
-/* The systems of the separators at `data`. */
+/* The reduced systems, stored at `data`. */
 static ps_tridiag
 separator_systems(const ps_partition *partition, void *data, int32_t *info)
 {
@@ -45,7 +46,7 @@ separator_systems(const ps_partition *partition, void *data, int32_t *info)
     };
 }
 
-/* How the separators of a cut are solved where they are few: one lane a system. */
+/* The job that solves small reduced systems, one system per lane. */
 static ps_job
 separator_job(const ps_tridiag *separators, const ps_type_kernels **kernels)
 {

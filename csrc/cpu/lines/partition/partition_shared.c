@@ -1,8 +1,8 @@
-/* partition_shared.c - long systems that share a matrix, cut into chunks.
+/* partition_shared.c - the partition method for long systems that share one matrix.
  *
- * The partition method (partition.inc), with the matrix of a group of chunks eliminated
- * for all systems at once: on each of the two passes, or on the first if what is
- * eliminated stays in cache. 3 words an unknown, and 6 or 3 a row of the matrix.
+ * The method of partition.inc; the matrix of a group of chunks is eliminated once for all
+ * systems, in each of the two passes, or only in the first pass if the eliminated rows
+ * fit in cache. 3 words per unknown, and 6 or 3 words per row of the matrix.
  */
 #include <stdatomic.h>
 
@@ -16,7 +16,7 @@ typedef struct {
     size_t matrix, interface, info, tables, rows, solve; /* bytes of each part */
 } parts;
 
-/* One pass over the chunks. */
+/* State of one pass over the chunks. */
 typedef struct {
     const ps_type_kernels *kernels;
     const ps_partition *partition;
@@ -42,7 +42,7 @@ ps_partition_tables(ps_partition *partition, const ps_type_kernels *kernels)
     partition->batch_block = 1;
 }
 
-/* The matrix of t, cut. */
+/* The division of the matrix of t into chunks. */
 static ps_partition
 partition_of(const ps_tridiag *t, const ps_type_kernels *kernels)
 {
@@ -52,8 +52,7 @@ partition_of(const ps_tridiag *t, const ps_type_kernels *kernels)
     return partition;
 }
 
-/* The systems of the separators of t: their matrix, and what the chunks told.
- */
+/* The reduced systems of t: their matrix, and the right-hand sides in `interface`. */
 static ps_tridiag
 separator_systems(const ps_tridiag *t, const ps_partition *partition, void *matrix,
                   void *interface, int32_t *info)
