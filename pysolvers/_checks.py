@@ -32,7 +32,9 @@ def require_number(name: str, value: float) -> None:
     except TypeError:
         raise TypeError(f"{name} must be a number, got {type(value).__name__}") from None
     except OverflowError:
-        raise ValueError(f"{name} must be at most {float_info.max:g}, got a larger integer") from None
+        raise ValueError(
+            f"{name} must be at most {float_info.max:g}, got a larger integer"
+        ) from None
 
 
 def require_finite(name: str, value: float) -> None:

@@ -78,7 +78,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m pysolvers", description="Batched tridiagonal solves, and solvers on structured grids."
+        prog="python -m pysolvers",
+        description="Batched tridiagonal solves, and solvers on structured grids.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
