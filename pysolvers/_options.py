@@ -41,9 +41,10 @@ class SolveInfo:
         Number of systems solved with row exchanges; None if the device has not counted
         them.
     repeated : int or None
-        Number of systems solved a second time, in order, since entries had grown in the
-        first elimination and its solution missed the rows; None if the device has not counted them. Always 0 on the CPU,
-        whose eliminations with row exchanges bound the growth.
+        Number of systems solved a second time, in order, because entries had grown in the
+        first elimination and the residual of its solution was not small. None if the device
+        has not counted them. Always 0 on the CPU, where eliminations with row exchanges
+        bound the growth of entries.
     systems : int
         Number of systems.
     rows : int

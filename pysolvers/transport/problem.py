@@ -46,19 +46,20 @@ class ConvectionDiffusion:
         not depend on time; a factor is a number or a function of t. This form avoids the
         evaluation of the field in each step.
     boundary : Boundary or mapping of str to Boundary, default: Dirichlet(0)
-        For all sides, or by side ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``, or ``"x"`` and
-        ``"y"`` for both ends: `Dirichlet`, the value of u, or `Neumann`, the outward normal
-        derivative of u. Each a number, an array along the side, or a function of (t),
-        (x, y) or (x, y, t), called with the nodes of the side. Where two Dirichlet sides
-        meet, the side across x has the corner.
+        Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
+        ``"y-"``, ``"y+"`` for one side or ``"x"``, ``"y"`` for both sides of an axis.
+        `Dirichlet` gives the value of u, `Neumann` the outward normal derivative of u: a
+        number, an array along the side, or a function of (t), (x, y) or (x, y, t) that is
+        called with the nodes of the side. A corner node of two Dirichlet sides has the value
+        of the side ``"x-"`` or ``"x+"``.
     initial : number, array or function, default: 0
         Values at time 0; a function of (x, y).
 
     Raises
     ------
     TypeError, ValueError
-        If something is missing or of the wrong kind. What depends on the grid is checked by
-        the solver.
+        If an argument is missing or has the wrong type. Data that depend on the grid are
+        checked by the solver.
 
     See Also
     --------
