@@ -398,7 +398,7 @@ class HeatADI(Stepper[HeatResult]):
                 side.kind,
             )
         require(self._grid.k is None, "'wei2013' needs a diffusivity that is a number", "an array")
-        require(self._source is None, "'wei2013' needs source=None", "a source")
+        require(self._source is None, "'wei2013' allows no source: source must be None", "a source")
 
     def _advance(self, end: int) -> bool:
         s, state, first = self._settings, self._state, self.steps
