@@ -112,8 +112,10 @@ def extensions():
         raise SystemExit("PYSOLVERS_CUDA=1: no nvcc on PATH, in NVCC, CUDA_HOME or CUDA_PATH")
     found = [extension("_core", sources("core", "cpu", "python"), "csrc/cpu")]
     if wanted == "1" or (wanted == "auto" and find_nvcc() and native_architectures()):
-        found.append(extension("_cuda", [*sources("core", "python"), *sorted(glob("cuda/*.cu"))]))
-        found[-1].depends += sorted([*glob("cuda/*.h"), *glob("cuda/*.cuh")])
+        found.append(
+            extension("_cuda", [*sources("core", "python"), *sorted(glob("cuda/**/*.cu"))])
+        )
+        found[-1].depends += sorted([*glob("cuda/**/*.h"), *glob("cuda/**/*.cuh")])
     elif wanted == "auto":
         reason = "no GPU is visible" if find_nvcc() else "no nvcc was found"
         print(f"pysolvers: {reason}, so the CUDA backend is not built (PYSOLVERS_CUDA=1 builds it)")

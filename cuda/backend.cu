@@ -1,8 +1,18 @@
 /* backend.cu - CUDA as a backend: its table. Each entry runs on the device of its call.
  */
-#include "backend.h"
-#include "device.h"
-#include "memory.h"
+#include "lines/layout.h"
+#include "runtime/backend.h"
+#include "runtime/device.h"
+#include "runtime/memory.h"
+
+namespace pysolvers {
+
+using namespace flow;
+using namespace heat;
+using namespace lines;
+using namespace relaxation;
+using namespace runtime;
+using namespace transport;
 
 static ps_status
 tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
@@ -261,3 +271,5 @@ ps_backend_get(void)
 {
     return &cuda;
 }
+
+} // namespace pysolvers

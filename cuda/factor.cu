@@ -7,10 +7,23 @@
  * unknown, which is the least for it. The transpose reads the diagonals shifted by one
  * row; what wraps around in a periodic matrix is stored twice.
  */
-#include "backend.h"
-#include "memory.h"
-#include "pivoted.h"
-#include "shared.h"
+#include "lines/layout.h"
+#include "lines/methods.h"
+#include "lines/pivoted/pivoted.h"
+#include "lines/shared/shared.h"
+#include "runtime/backend.h"
+#include "runtime/memory.h"
+
+namespace pysolvers {
+
+using namespace device;
+using namespace lines;
+using namespace partition;
+using namespace pivoted;
+using namespace runtime;
+using namespace shared;
+
+namespace {
 
 /* The arrays of a store: elements a system, and bytes from the begin of the store. */
 typedef struct {
@@ -22,6 +35,8 @@ typedef struct {
     bool is_kept;
     size_t bytes;
 } layout;
+
+} // namespace
 
 static layout
 layout_of(const ps_factor *f)
@@ -107,6 +122,8 @@ ps_cuda_factor_store(const ps_factor *f, const ps_exec *, size_t *bytes)
     return status;
 }
 
+namespace {
+
 /* The workspace of a factorisation, which solves once for zeros where only a solve can
  * tell which matrices are singular: a zero, the mark of a matrix alone, x, and what the
  * solver needs. */
@@ -114,6 +131,8 @@ typedef struct {
     size_t mark, x, solver, bytes;
     ps_tridiag t; /* but for the addresses of rhs, x and info */
 } trial;
+
+} // namespace
 
 static ps_status
 trial_of(const ps_factor *f, trial *r)
@@ -384,3 +403,5 @@ ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *
     return layout_of(f).is_kept ? solve_kept(f, b, t, exec)
                                 : method_of(f)->solve(&t, &options, exec, &report);
 }
+
+} // namespace pysolvers

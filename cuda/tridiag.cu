@@ -1,6 +1,15 @@
 /* tridiag.cu - which method a batch of systems takes. */
-#include "backend.h"
-#include "engine.h"
+#include "lines/methods.h"
+#include "runtime/backend.h"
+#include "runtime/engine.h"
+
+namespace pysolvers {
+
+using namespace lines;
+using namespace partition;
+using namespace pivoted;
+using namespace reduction;
+using namespace shared;
 
 /* One thread a system is no faster than one pass over the chip at any number of systems:
  * with 2^25 unknowns it takes 1 to 5 times as long up to 32 rows (but for some lengths
@@ -30,11 +39,15 @@ implementation_of(const ps_tridiag *t, ps_method method)
     }
 }
 
+namespace {
+
 /* What a legal call comes down to; the method is concrete and the pivot its own. */
 struct Plan {
     ps_options options;
     const ps_cuda_method *method;
 };
+
+} // namespace
 
 static Plan
 plan_of(const ps_tridiag *t, const ps_options *options)
@@ -99,3 +112,5 @@ ps_cuda_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_e
     *report = {p.options.method, 0, pivoted, marks, pivoted == 0 ? 0 : -1, marks, ""};
     return is_empty(t) ? PS_OK : p.method->solve(t, &p.options, exec, report);
 }
+
+} // namespace pysolvers

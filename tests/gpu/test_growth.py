@@ -3,7 +3,7 @@
 The chunks of the pivoted solver are nearly singular one by one for such systems, though the whole
 is well conditioned. The solver measures the growth of the entries of its rows, puts the solutions
 of doubtful systems into their rows, and solves those that miss them a second time, in order
-(cuda/pivoted.cuh). The gate is that of the CPU: the normwise backward error
+(cuda/lines/pivoted/pivoted.cuh). The gate is that of the CPU: the normwise backward error
 max |r| / max (|A| |x| + |b|) is at most 10 times LAPACK's on the same draw or 20 eps, and 50 eps
 for periodic systems. PYSOLVERS_RANDOM_SEED chooses other draws.
 """

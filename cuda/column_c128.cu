@@ -1,8 +1,0 @@
-/* column_c128.cu - the column kernels for complex128. */
-#include "column_kernel.cuh"
-
-cudaError_t
-ps_cuda_column_launch_c128(const ColumnJob<Complex<double>> &job, cudaStream_t stream)
-{
-    return launch_columns(job, stream);
-}

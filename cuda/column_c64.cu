@@ -1,8 +1,0 @@
-/* column_c64.cu - the column kernels for complex64. */
-#include "column_kernel.cuh"
-
-cudaError_t
-ps_cuda_column_launch_c64(const ColumnJob<Complex<float>> &job, cudaStream_t stream)
-{
-    return launch_columns(job, stream);
-}

@@ -1,8 +1,0 @@
-/* column_f64.cu - the column kernels for float64. */
-#include "column_kernel.cuh"
-
-cudaError_t
-ps_cuda_column_launch_f64(const ColumnJob<double> &job, cudaStream_t stream)
-{
-    return launch_columns(job, stream);
-}

@@ -1,0 +1,60 @@
+/* mailbox.cuh - messages between blocks through global memory.
+ *
+ * A slot holds a word and the number of its round, stored and loaded as one atomic word
+ * of 128 bits: a reader that sees the number of the round has the word, and no fence is
+ * needed.
+ */
+#ifndef PS_CUDA_DEVICE_MAILBOX_CUH
+#define PS_CUDA_DEVICE_MAILBOX_CUH
+
+#include <cstdint>
+
+namespace pysolvers::device {
+
+struct alignas(16) MailboxSlot {
+    uint64_t word, round;
+};
+
+/* Where a thread is: teams are `groups` blocks each, one behind the other in the grid. */
+struct TeamPlace {
+    int64_t team;
+    int group, warp, lane;
+
+    __device__ __forceinline__ explicit TeamPlace(int groups)
+        : team(blockIdx.x / groups), group(blockIdx.x % groups), warp(threadIdx.x / 32),
+          lane(threadIdx.x % 32)
+    {
+    }
+};
+
+__device__ __forceinline__ void
+post_word(MailboxSlot *to, const MailboxSlot &w)
+{
+#if __CUDA_ARCH__ >= 700
+    asm volatile("{\n\t.reg .b128 both;\n\t"
+                 "mov.b128 both, {%1, %2};\n\t"
+                 "st.relaxed.gpu.global.b128 [%0], both;\n\t}" ::"l"(to),
+                 "l"(w.word), "l"(w.round)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ MailboxSlot
+poll_word(const MailboxSlot *from)
+{
+    MailboxSlot w = {};
+
+#if __CUDA_ARCH__ >= 700
+    asm volatile("{\n\t.reg .b128 both;\n\t"
+                 "ld.relaxed.gpu.global.b128 both, [%2];\n\t"
+                 "mov.b128 {%0, %1}, both;\n\t}"
+                 : "=l"(w.word), "=l"(w.round)
+                 : "l"(from)
+                 : "memory");
+#endif
+    return w;
+}
+
+} // namespace pysolvers::device
+
+#endif

@@ -1,0 +1,108 @@
+/* pivot.cuh - reciprocals of pivots, fast or safe.
+ *
+ * FastReciprocal inverts without a branch, which is exact to an ulp where all pivots lie
+ * in a wide middle range, and records whether they do. SafeReciprocal takes any pivot and
+ * records the first bad one. An elimination for which in_safe_range() is false is
+ * repeated with SafeReciprocal; for pivots in the range both give the same bits.
+ */
+#ifndef PS_CUDA_DEVICE_PIVOT_CUH
+#define PS_CUDA_DEVICE_PIVOT_CUH
+
+#include "device/number.cuh"
+
+namespace pysolvers::device {
+
+/* Row of the first bad pivot of a thread. */
+struct BadPivot {
+    static constexpr int32_t none = INT32_MAX;
+    int32_t row = none;
+
+    template <typename Number>
+    __device__ __forceinline__ void check(Number pivot, int32_t at)
+    {
+        if (is_bad_pivot(pivot)) {
+            row = min(row, at);
+        }
+    }
+};
+
+/* A key that grows with the size of a pivot, and the range of keys in which
+ * FastReciprocal is exact: 2^-100 .. 2^100 and 2^-1000 .. 2^1000, half of it where
+ * squares are taken. */
+template <typename Number> struct PivotKey;
+template <> struct PivotKey<float> {
+    using type = float;
+    static constexpr float least = 7.8886091e-31f, most = 1.2676506e30f;
+    static __device__ __forceinline__ float of(float x)
+    {
+        return fabsf(x);
+    }
+};
+template <> struct PivotKey<double> {
+    using type = int32_t; /* the upper half: exponents compare like integers */
+    static constexpr int32_t least = (1023 - 1000) << 20, most = (1023 + 1000) << 20;
+    static __device__ __forceinline__ int32_t of(double x)
+    {
+        return __double2hiint(x) & 0x7fffffff;
+    }
+};
+template <> struct PivotKey<Complex<float>> {
+    using type = float;
+    static constexpr float least = 8.8817842e-16f, most = 1.1258999e15f;
+    static __device__ __forceinline__ float of(Complex<float> z)
+    {
+        return fmaxf(fabsf(z.re), fabsf(z.im));
+    }
+};
+template <> struct PivotKey<Complex<double>> {
+    using type = int32_t;
+    static constexpr int32_t least = (1023 - 500) << 20, most = (1023 + 500) << 20;
+    static __device__ __forceinline__ int32_t of(Complex<double> z)
+    {
+        return max(PivotKey<double>::of(z.re), PivotKey<double>::of(z.im));
+    }
+};
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+fast_reciprocal(Complex<Real> z)
+{
+    const Real p = fast_reciprocal(z.re * z.re + z.im * z.im);
+    return {z.re * p, -(z.im * p)};
+}
+
+template <typename Number> struct FastReciprocal {
+    using Key = PivotKey<Number>;
+    typename Key::type low = Key::most, high = Key::least;
+
+    __device__ __forceinline__ Number invert(Number pivot, int32_t)
+    {
+        const typename Key::type key = Key::of(pivot);
+
+        low = min(low, key);
+        high = max(high, key);
+        return fast_reciprocal(pivot);
+    }
+    __device__ __forceinline__ bool in_safe_range() const
+    {
+        return low >= Key::least && high <= Key::most;
+    }
+};
+
+template <typename Number> struct SafeReciprocal {
+    using Key = PivotKey<Number>;
+    BadPivot &bad_pivot;
+
+    __device__ __forceinline__ Number invert(Number pivot, int32_t row)
+    {
+        const typename Key::type key = Key::of(pivot);
+
+        bad_pivot.check(pivot, row);
+        return key >= Key::least && key <= Key::most ? fast_reciprocal(pivot)
+                                                     : reciprocal(pivot);
+    }
+};
+
+} // namespace pysolvers::device
+
+#endif

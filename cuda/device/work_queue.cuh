@@ -1,0 +1,52 @@
+/* work_queue.cuh - tiles that blocks take from an atomic counter.
+ *
+ * Some multiprocessors are nearer to the memory than others: with equal shares 20 % of
+ * them end at 80 % of the time. Where there are many tiles, the first ones are therefore
+ * shared out equally, and blocks draw the others from an atomic counter in the workspace.
+ * The value that a block draws is its ticket.
+ */
+#ifndef PS_CUDA_DEVICE_WORK_QUEUE_CUH
+#define PS_CUDA_DEVICE_WORK_QUEUE_CUH
+
+#include "runtime/launch.cuh"
+
+namespace pysolvers::device {
+
+using namespace runtime;
+
+/* Whether a work queue pays for so many tiles and so many blocks that take them. */
+inline bool
+pays_for_work_queue(int64_t pieces, int64_t takers)
+{
+    return pieces >= 16 * takers && pieces <= INT32_MAX;
+}
+
+/* Elements from one counter to the next: each has cache lines of its own. */
+static constexpr int work_queue_pitch = 64;
+
+inline size_t
+work_queue_bytes(int counters)
+{
+    return counters * work_queue_pitch * sizeof(uint32_t);
+}
+
+static __global__ void
+clear_work_queue_kernel(uint32_t *work_queue)
+{
+    wait_for_last_kernel();
+    let_next_kernel_in();
+    work_queue[threadIdx.x * work_queue_pitch] = 0;
+}
+
+/* Before a kernel that draws tickets, which is launched closely: memory that was written
+ * before the call is complete when it starts, but it calls wait_for_last_kernel() before
+ * it draws its first ticket. */
+inline ps_status
+clear_work_queue(uint32_t *work_queue, int counters, cudaStream_t stream)
+{
+    return launch_closely(clear_work_queue_kernel, 1, counters, 0, stream, work_queue);
+}
+
+} // namespace pysolvers::device
+
+#endif

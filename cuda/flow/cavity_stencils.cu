@@ -1,0 +1,120 @@
+/* cavity_stencils.cu - wall vorticity and residuals of the cavity.
+ *
+ * Sums are made in an order that depends on the number of nodes alone: a block a row of
+ * nodes, then one block over the rows.
+ */
+#include "flow/cavity.h"
+#include "flow/cavity_walls.cuh"
+#include "runtime/launch.cuh"
+
+namespace pysolvers::flow {
+
+using namespace runtime;
+
+namespace {
+
+constexpr int block_threads = 256, warp_lanes = 32;
+
+__global__ void
+__launch_bounds__(block_threads) walls_kernel(const __grid_constant__ Walls walls)
+{
+    wait_for_last_kernel();
+    relax_walls(walls, blockIdx.x);
+}
+
+/* Two sums over the block, in thread 0. */
+__device__ __forceinline__ double2
+block_sum(double2 s)
+{
+    __shared__ double2 part[block_threads / warp_lanes];
+    const int lane = static_cast<int>(threadIdx.x) % warp_lanes;
+
+    for (int reach = warp_lanes / 2; reach > 0; reach /= 2) {
+        s.x += __shfl_down_sync(~0u, s.x, reach);
+        s.y += __shfl_down_sync(~0u, s.y, reach);
+    }
+    if (lane == 0) {
+        part[threadIdx.x / warp_lanes] = s;
+    }
+    __syncthreads();
+    for (int k = 1; threadIdx.x == 0 && k < block_threads / warp_lanes; k++) {
+        s.x += part[k].x;
+        s.y += part[k].y;
+    }
+    return s;
+}
+
+__global__ void
+__launch_bounds__(block_threads)
+    residuals_kernel(const double *psi_field, const double *omega_field, int64_t n,
+                     double nu, double2 *rows)
+{
+    const int64_t j = blockIdx.x + 1;
+    const double *const psi = psi_field + j * n, *const w = omega_field + j * n;
+    const double inverse = static_cast<double>((n - 1) * (n - 1));
+    double2 sum = {0, 0};
+
+    wait_for_last_kernel();
+    for (int64_t i = threadIdx.x + 1; i < n - 1; i += block_threads) {
+        const double psi_x = psi[i + 1] - psi[i - 1], psi_y = psi[i + n] - psi[i - n];
+        const double omega_x = w[i + 1] - w[i - 1], omega_y = w[i + n] - w[i - n];
+        const double lap_psi =
+            (psi[i + 1] + psi[i - 1]) + (psi[i + n] + psi[i - n]) - 4 * psi[i];
+        const double lap_omega = (w[i + 1] + w[i - 1]) + (w[i + n] + w[i - n]) - 4 * w[i];
+        const double poisson = inverse * lap_psi + w[i];
+        const double convection = inverse / 4 * (psi_y * omega_x - psi_x * omega_y);
+        const double transport = nu * inverse * lap_omega - convection;
+
+        sum.x += poisson * poisson;
+        sum.y += transport * transport;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) {
+        rows[blockIdx.x] = sum;
+    }
+}
+
+__global__ void
+__launch_bounds__(block_threads)
+    sum_kernel(const double2 *rows, int64_t count, double2 *sums)
+{
+    double2 sum = {0, 0};
+
+    wait_for_last_kernel();
+    for (int64_t j = threadIdx.x; j < count; j += block_threads) {
+        sum.x += rows[j].x;
+        sum.y += rows[j].y;
+    }
+    sum = block_sum(sum);
+    if (threadIdx.x == 0) {
+        *sums = sum;
+    }
+}
+
+} // namespace
+
+ps_status
+ps_cuda_cavity_walls(const ps_cuda_walls *w, cudaStream_t stream)
+{
+    const Walls walls = walls_of(w->c, w->psi, w->omega);
+
+    return launch_closely(walls_kernel, wall_blocks(walls, block_threads), block_threads,
+                          0, stream, walls);
+}
+
+ps_status
+ps_cuda_cavity_residuals(const ps_cavity *c, const double *psi, const double *omega,
+                         double *rows, double *sums, cudaStream_t stream)
+{
+    const int64_t interior = c->nodes - 2;
+    const ps_status status =
+        launch_closely(residuals_kernel, interior, block_threads, 0, stream, psi, omega,
+                       c->nodes, c->viscosity, reinterpret_cast<double2 *>(rows));
+
+    return status != PS_OK ? status
+                           : launch_closely(sum_kernel, 1, block_threads, 0, stream,
+                                            reinterpret_cast<const double2 *>(rows),
+                                            interior, reinterpret_cast<double2 *>(sums));
+}
+
+} // namespace pysolvers::flow

@@ -1,0 +1,197 @@
+/* cavity_unfused.cu - a half-sweep of the cavity through arrays of rows.
+ *
+ * The rows of all lines are written to four fields of the workspace, solved there by a
+ * method of the line engine, and the answers stored: 9 to 12 words a node. So do the
+ * papers, and so any method can be measured.
+ */
+#include <type_traits>
+
+#include "flow/cavity_rows.cuh"
+#include "lines/methods.h"
+#include "runtime/launch.cuh"
+
+namespace pysolvers::flow {
+
+using namespace lines;
+using namespace partition;
+using namespace pivoted;
+using namespace reduction;
+using namespace runtime;
+
+namespace {
+
+constexpr int block_threads = 256;
+
+struct Diagonals {
+    double *lower, *diag, *upper, *rhs;
+};
+
+/* A block a row of nodes along x. Wall nodes of x get their values here. */
+template <typename Source>
+__global__ void
+__launch_bounds__(block_threads)
+    rows_kernel(const __grid_constant__ Source source,
+                const __grid_constant__ Diagonals out, double *x, int axis, int64_t nodes)
+{
+    const int64_t j = blockIdx.x, last = nodes - 1;
+
+    wait_for_last_kernel();
+    for (int64_t i = threadIdx.x; i < nodes; i += blockDim.x) {
+        const int64_t p = j * nodes + i, at = axis == 0 ? i : j;
+        double word[Source::words];
+
+        if (i == 0 || i == last || j == 0 || j == last) {
+            x[p] = source.result(p, source.wall(p));
+            continue;
+        }
+        source.node(p, word);
+        if (at == 1) {
+            source.take_wall(p, -1, word);
+        }
+        if (at == last - 1) {
+            source.take_wall(p, 1, word);
+        }
+        const Row<double> row = source.row(word);
+        out.lower[p] = row.lower;
+        out.diag[p] = row.diag;
+        out.upper[p] = row.upper;
+        out.rhs[p] = row.rhs;
+    }
+}
+
+__global__ void
+__launch_bounds__(block_threads)
+    add_kernel(const double *omega, const double *change, double *x, int64_t nodes)
+{
+    const int64_t first = (static_cast<int64_t>(blockIdx.x) + 1) * nodes;
+
+    wait_for_last_kernel();
+    for (int64_t i = threadIdx.x + 1; i < nodes - 1; i += blockDim.x) {
+        x[first + i] = omega[first + i] + change[first + i];
+    }
+}
+
+const ps_cuda_method *
+method_of(const ps_options *options)
+{
+    switch (options->method) {
+    case PS_THOMAS:
+        return &ps_cuda_thomas;
+    case PS_CR:
+    case PS_PCR:
+    case PS_CR_PCR:
+    case PS_PCR_THOMAS:
+        return &ps_cuda_reduction;
+    case PS_PIVOTED:
+        return &ps_cuda_pivoted;
+    default:
+        return &ps_cuda_partition;
+    }
+}
+
+ps_options
+concrete(const ps_options *options)
+{
+    ps_options o = *options;
+
+    o.method = o.method == PS_AUTO ? PS_PARTITION : o.method;
+    o.pivot = o.method == PS_PIVOTED ? PS_PIVOT_ALWAYS : PS_PIVOT_NEVER;
+    return o;
+}
+
+size_t
+field_bytes(int64_t nodes)
+{
+    return ps_cuda_padded(static_cast<size_t>(nodes * nodes) * sizeof(double));
+}
+
+Diagonals
+carve(void *work, int64_t nodes)
+{
+    char *const base = static_cast<char *>(work);
+    const size_t bytes = field_bytes(nodes);
+
+    return {reinterpret_cast<double *>(base), reinterpret_cast<double *>(base + bytes),
+            reinterpret_cast<double *>(base + 2 * bytes),
+            reinterpret_cast<double *>(base + 3 * bytes)};
+}
+
+/* The interior nodes as lines along an axis. */
+ps_tridiag
+lines_of(const Diagonals &d, int axis, int64_t nodes, double *x)
+{
+    const ps_stride stride = {axis == 0 ? 1 : nodes, 0, axis == 0 ? nodes : 1};
+    const int64_t inside = nodes + 1;
+    ps_tridiag t = {};
+
+    t.dtype = PS_F64;
+    t.rows = t.inner = nodes - 2;
+    t.outer = 1;
+    t.lower = {d.lower + inside, stride};
+    t.diag = {d.diag + inside, stride};
+    t.upper = {d.upper + inside, stride};
+    t.rhs = {d.rhs + inside, stride};
+    t.x = {x + inside, stride};
+    return t;
+}
+
+int
+block_for(int64_t nodes)
+{
+    return nodes >= block_threads ? block_threads
+                                  : static_cast<int>((nodes + 31) / 32 * 32);
+}
+
+} // namespace
+
+ps_status
+ps_cuda_unfused_work(int64_t nodes, const ps_options *options, size_t *bytes)
+{
+    const ps_options chosen = concrete(options);
+    size_t most = 0;
+    ps_status status = PS_OK;
+
+    for (int axis = 0; status == PS_OK && axis < 2; axis++) {
+        double *const none = nullptr;
+        const ps_tridiag t = lines_of({none, none, none, none}, axis, nodes, none);
+        size_t needed = 0;
+
+        status = method_of(&chosen)->work(&t, &chosen, &needed);
+        most = needed > most ? needed : most;
+    }
+    *bytes = 4 * field_bytes(nodes) + most;
+    return status;
+}
+
+ps_status
+ps_cuda_unfused_solve(const ps_cuda_sweep *s, const ps_options *options,
+                      const ps_exec *exec, ps_report *report)
+{
+    const int adds = s->rows == PS_SWEEP_OMEGA_SECOND;
+    const cudaStream_t stream = ps_cuda_stream(exec);
+    const ps_options chosen = concrete(options);
+    const Diagonals d = carve(exec->work, s->nodes);
+    const size_t used = 4 * field_bytes(s->nodes);
+    const ps_tridiag t = lines_of(d, s->axis, s->nodes, adds ? d.rhs : s->x);
+    ps_exec rest = *exec;
+    ps_status status = with_source(*s, [&](const auto &source) {
+        using Source = std::decay_t<decltype(source)>;
+
+        return launch_closely(rows_kernel<Source>, s->nodes, block_for(s->nodes), 0,
+                              stream, source, d, s->x, s->axis, s->nodes);
+    });
+
+    rest.work = static_cast<char *>(exec->work) + used;
+    rest.work_bytes = exec->work_bytes - used;
+    if (status == PS_OK) {
+        status = method_of(&chosen)->solve(&t, &chosen, &rest, report);
+    }
+    if (status == PS_OK && adds) {
+        status = launch_closely(add_kernel, s->nodes - 2, block_for(s->nodes), 0, stream,
+                                s->omega, d.rhs, s->x, s->nodes);
+    }
+    report->method = chosen.method;
+    return status;
+}
+
+} // namespace pysolvers::flow

@@ -1,0 +1,247 @@
+/* heat_backward.cuh - the second half of a step in three dimensions: 3 words a node.
+ *
+ * Lines along y are solved from the middle row outwards, as heat_two_sided.h has it, and
+ * each row of nodes in a plane of x and z is the right side of the lines along z, whose
+ * solution is added to t. A cluster has HEAT_WIDTH columns of nodes along z, side by
+ * side, and goes along y; a thread has a chunk of a column. The next rows are on their
+ * way to shared memory, while the chunks of a column meet, and then the blocks.
+ */
+#ifndef PS_CUDA_HEAT_HEAT_BACKWARD_CUH
+#define PS_CUDA_HEAT_HEAT_BACKWARD_CUH
+
+#include "heat/heat_exchange.cuh"
+#include "heat/heat_sweeps.h"
+#include "heat/heat_two_sided.h"
+#include "runtime/launch.cuh"
+
+namespace pysolvers::heat {
+
+enum { HEAT_SIDE_ROWS = 8, HEAT_AHEAD = 3 };
+
+/* Node (i, j, k) of the unknowns lies at w[k plane + j pitch + i] for x of begin <= i <
+ * end, and so in t, i being less than `nodes` in all; node i + j pitch of the values at
+ * the ends of z. */
+template <typename Real> struct HeatBackward {
+    const Real *w;
+    Real *t;
+    int64_t plane, pitch, nodes, begin, end, tiles;
+    HeatValues<Real> side[2];
+    const TwoSidedFactor<Real> *two_sided;
+};
+
+/* Where a thread is: chunk `number` of its block, whose first place is row `start`, in
+ * column `place` of the block; its columns of the values at the ends, and `met`, that of
+ * its warp when the chunks meet. */
+template <typename Real> struct HeatThreadPlace {
+    int place, number, block, start, pads;
+    unsigned half;
+    int64_t tile, column, own, met;
+    bool is_inside;
+
+    __device__ __forceinline__ HeatThreadPlace(const HeatLine<Real> &line,
+                                               const HeatBackward<Real> &s)
+        : place(threadIdx.x % HEAT_WIDTH), number(threadIdx.x / HEAT_WIDTH),
+          block(line.groups > 1 ? static_cast<int>(rank_in_cluster()) : 0),
+          start((block * HEAT_CHUNKS + number) * HEAT_SIDE_ROWS - line.pads)
+    {
+        const unsigned cluster = blockIdx.x / static_cast<unsigned>(line.groups);
+
+        half = cluster / static_cast<unsigned>(s.tiles);
+        tile = (cluster - half * s.tiles) * HEAT_WIDTH;
+        column = tile + place;
+        own = min(column, s.end - 1);
+        met = min(tile + threadIdx.x / 32, s.end - 1);
+        is_inside = column >= s.begin && column < s.end;
+        pads = min(max(-start, 0), static_cast<int>(HEAT_SIDE_ROWS));
+    }
+};
+
+/* What a step along y takes: the values at the ends of z, of the thread's column and of
+ * the warp's, and of y. */
+template <typename Real> struct HeatNext {
+    Real own[2], met[2];
+    TwoSidedRow<Real> factor_row;
+
+    __device__ __forceinline__ HeatNext(const HeatBackward<Real> &s,
+                                        const HeatThreadPlace<Real> &self, int j)
+        : own{s.side[0].at(self.own + j * s.pitch), s.side[1].at(self.own + j * s.pitch)},
+          met{s.side[0].at(self.met + j * s.pitch), s.side[1].at(self.met + j * s.pitch)},
+          factor_row(s.two_sided->factor_row[j])
+    {
+    }
+};
+
+/* How the rows of the chunks of a warp come: 16 bytes a lane, `passes` times. */
+template <typename Real> struct HeatBatch {
+    static constexpr int words = 16 / sizeof(Real), pieces = HEAT_WIDTH / words;
+    static constexpr int chunks = 32 / HEAT_WIDTH, rows = 32 / pieces / chunks;
+    static constexpr int passes = HEAT_SIDE_ROWS / rows;
+    static constexpr int stage = HEAT_SIDE_ROWS * HEAT_COLUMN_THREADS; /* of a field */
+    const HeatBackward<Real> &s;
+    HalfRows half_rows;
+    Real *keep;
+    int64_t from; /* of the lane's first row in the fields */
+    int to, pads; /* of it on chip; rows of the chunk that hold none */
+
+    __device__ __forceinline__ HeatBatch(const HeatBackward<Real> &of,
+                                         const HalfRows &along,
+                                         const HeatThreadPlace<Real> &self, int line_pads,
+                                         char *memory)
+        : s(of), half_rows(along), keep(reinterpret_cast<Real *>(memory))
+    {
+        const int lane = threadIdx.x % 32, piece = lane % pieces, row = lane / pieces;
+        const int number = threadIdx.x / 32 * chunks + row % chunks, first = row / chunks;
+        const int start =
+            (self.block * HEAT_CHUNKS + number) * HEAT_SIDE_ROWS - line_pads + first;
+        const int64_t column = self.tile + piece * words;
+
+        from = start * s.plane + column;
+        to = first * HEAT_COLUMN_THREADS + number * HEAT_WIDTH + piece * words;
+        pads = column < s.nodes ? -start : HEAT_SIDE_ROWS;
+    }
+
+    /* Row n from the middle. */
+    __device__ __forceinline__ int row(int n) const
+    {
+        return half_rows.row(half_rows.count - 1 - n);
+    }
+
+    /* w of the thread's chunk in row n, and `stage` words further t. */
+    __device__ __forceinline__ const Real *chunk(int n) const
+    {
+        return keep + n % HEAT_AHEAD * 2 * stage + threadIdx.x;
+    }
+
+    /* Row n, if there is one, by all lanes. */
+    __device__ __forceinline__ void bring(int n) const
+    {
+        if (n < half_rows.count) {
+            Real *const place = keep + n % HEAT_AHEAD * 2 * stage + to;
+            const int64_t at = from + row(n) * s.pitch;
+
+            bring_rows(place, s.w + at);
+            bring_rows(place + stage, s.t + at);
+        }
+        copies_committed();
+    }
+
+  private:
+    __device__ __forceinline__ void bring_rows(Real *place, const Real *field) const
+    {
+        const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
+
+#pragma unroll
+        for (int e = 0; e < passes; e++) {
+            if (e * rows >= pads) {
+                copy_async_of_line<16>(place + e * rows * HEAT_COLUMN_THREADS,
+                                       row_at(field, e * rows, plane));
+            }
+        }
+    }
+};
+
+/* The solution along z is added to t, from `pads` on; kept is what t was. */
+template <bool EDGE, typename Real, int ROWS>
+__device__ __forceinline__ void
+add_chunk(HeatChunk<Real, ROWS> &chunk, const HeatPair<Real> &in, const Real *kept,
+          Real *t, uint32_t plane, int pads)
+{
+    chunk.template substitute<EDGE>(in, [&](int i, Real x) {
+        if (!EDGE || i >= pads) {
+            *row_at(t, i, plane) = kept[i * HEAT_COLUMN_THREADS] + x;
+        }
+    });
+}
+
+/* x of the other half's middle row, of the thread's chunk. */
+template <typename Real, int ROWS>
+__device__ __forceinline__ void
+start_in_middle(const HeatBackward<Real> &s, unsigned half, int64_t from, int pads,
+                Real (&x)[ROWS])
+{
+    const TwoSidedFactor<Real> &two_sided = *s.two_sided;
+    const Real *const w = s.w + from + (two_sided.half - 1) * s.pitch;
+
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        const int64_t at = i * s.plane;
+
+        x[i] = i < pads ? Real(0)
+                        : two_sided.middle[half][0] * w[at] +
+                              two_sided.middle[half][1] * w[at + s.pitch];
+    }
+}
+
+template <typename Real>
+__global__ void
+__launch_bounds__(HEAT_COLUMN_THREADS, 1)
+    heat_backward_kernel(const __grid_constant__ HeatLine<Real> line,
+                         const __grid_constant__ HeatBackward<Real> s)
+{
+    extern __shared__ __align__(16) char memory[];
+    __shared__ HeatExchange<Real> shared;
+    const HeatThreadPlace<Real> self(line, s);
+    const bool is_first = self.block == 0, is_last = self.block == line.groups - 1;
+    const int lane = threadIdx.x % 32, pads = self.is_inside ? self.pads : HEAT_SIDE_ROWS;
+    const bool is_edge =
+        __any_sync(all_lanes, (is_first && self.number <= line.first_chunk) || pads > 0);
+    const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
+    const int64_t from = self.start * s.plane + self.column;
+    HeatChunk<Real, HEAT_SIDE_ROWS> chunk = {line, self.pads,
+                                             is_first && self.number == line.first_chunk,
+                                             is_last && self.number == HEAT_CHUNKS - 1};
+    Real x[HEAT_SIDE_ROWS];
+
+    shared.begin(line.groups);
+    wait_for_last_kernel();
+    const HeatShare<Real> share(*line.table, lane, self.block);
+    const HeatBatch<Real> batch(s, HalfRows(*s.two_sided, self.half), self, line.pads,
+                                memory);
+    const int rows = batch.half_rows.count;
+
+    for (int n = 0; n < HEAT_AHEAD - 1; n++) {
+        batch.bring(n);
+    }
+    start_in_middle(s, self.half, from, pads, x);
+    HeatNext<Real> next(s, self, batch.row(0));
+    shared.begun(line.groups);
+    for (int n = 0; n < rows; n++) {
+        const HeatNext<Real> now = next;
+        const Real *const w = batch.chunk(n), *const old = w + batch.stage;
+        Real *const t = s.t + from + batch.row(n) * s.pitch;
+
+        shared.expect(line.groups, n);
+        __syncwarp();
+        batch.bring(n + HEAT_AHEAD - 1);
+        next = HeatNext<Real>(s, self, batch.row(min(n + 1, rows - 1)));
+        copies_done_but<HEAT_AHEAD - 1>();
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < HEAT_SIDE_ROWS; i++) {
+            x[i] = fma(now.factor_row.next, x[i],
+                       now.factor_row.own * w[i * HEAT_COLUMN_THREADS]);
+        }
+        const auto rhs = [&](int i) { return x[i]; };
+        shared.chunk[self.number][self.place] =
+            is_edge ? chunk.template eliminate<true>(rhs, now.own)
+                    : chunk.template eliminate<false>(rhs, now.own);
+        __syncthreads();
+        shared.join_chunks(line, share, self.block, n, now.met);
+        __syncthreads();
+        const HeatPair<Real> in = shared.from_outside(chunk, self.number, self.place);
+
+        if (n == rows - 1) {
+            let_next_kernel_in();
+        }
+        if (is_edge) {
+            add_chunk<true>(chunk, in, old, t, plane, pads);
+        }
+        else {
+            add_chunk<false>(chunk, in, old, t, plane, pads);
+        }
+    }
+}
+
+} // namespace pysolvers::heat
+
+#endif

@@ -1,0 +1,111 @@
+/* heat_exchange.cuh - how the chunks of columns side by side meet in a block, and the
+ * blocks of a cluster.
+ *
+ * The 32 chunks of a column meet in a warp, by way of shared memory, and the blocks send
+ * each other the sums of theirs. Double-buffered by round, so that writers never wait
+ * for readers: a block that is a round ahead has received the sums of all others, which
+ * have read the round before by then.
+ */
+#ifndef PS_CUDA_HEAT_HEAT_EXCHANGE_CUH
+#define PS_CUDA_HEAT_HEAT_EXCHANGE_CUH
+
+#include <cstring>
+
+#include "device/cluster.cuh"
+#include "heat/heat_line.cuh"
+
+namespace pysolvers::heat {
+
+using namespace runtime;
+
+/* Columns of a block, and its threads, one a chunk; blocks of a cluster, at most. */
+enum {
+    HEAT_WIDTH = 16,
+    HEAT_COLUMN_THREADS = HEAT_CHUNKS * HEAT_WIDTH,
+    HEAT_CLUSTER = 8
+};
+
+template <typename Real> struct HeatMessage {
+    using word = std::conditional_t<sizeof(Real) == 4, uint32_t, uint64_t>;
+    HeatPair<Real> pair;
+};
+
+/* In shared memory. Of a round: expect(), then every thread sets the sums of its chunk,
+ * a barrier, join_chunks(), a barrier, and from_outside(). */
+template <typename Real> struct HeatExchange {
+    HeatPair<Real> chunk[HEAT_CHUNKS][HEAT_WIDTH + 1];
+    HeatMessage<Real> total[2][HEAT_CLUSTER][HEAT_WIDTH];
+    Real first[HEAT_WIDTH];
+    Arrivals arrivals[2];
+
+    /* By all threads; begun() before the first round. */
+    __device__ __forceinline__ void begin(int groups)
+    {
+        if (groups > 1) {
+            if (threadIdx.x < 2) {
+                arrivals[threadIdx.x].init(1);
+            }
+            cluster_arrive();
+        }
+    }
+
+    __device__ __forceinline__ void begun(int groups) const
+    {
+        if (groups > 1) {
+            cluster_wait();
+        }
+    }
+
+    __device__ __forceinline__ void expect(int groups, int round)
+    {
+        if (threadIdx.x == 0 && groups > 1) {
+            arrivals[round & 1].expect(groups * HEAT_WIDTH *
+                                       static_cast<int>(sizeof(HeatPair<Real>)));
+        }
+    }
+
+    /* What comes into each chunk takes the place of its sums. Warp w has column w, end[]
+     * are the values of the sides there. */
+    __device__ __forceinline__ void join_chunks(const HeatLine<Real> &line,
+                                                const HeatShare<Real> &share, int block,
+                                                int round, const Real end[2])
+    {
+        const int lane = threadIdx.x % 32, column = threadIdx.x / 32, turn = round & 1;
+        HeatGroup<Real> rows = {line, lane, block};
+        const HeatPair<Real> whole = rows.scan(chunk[lane][column]);
+
+        if (line.groups > 1) {
+            if (lane < line.groups) {
+                send(&total[turn][block][column], HeatMessage<Real>{whole},
+                     arrivals[turn], static_cast<unsigned>(lane));
+            }
+            arrivals[turn].wait(round / 2 & 1);
+        }
+        const HeatInflow<Real> from = heat_inflow(
+            line, share, block,
+            [&](int g) { return line.groups > 1 ? total[turn][g][column].pair : whole; },
+            end);
+
+        chunk[lane][column] = share.into_chunk(rows.in, from.group);
+        if (lane == 0) {
+            first[column] = from.first;
+        }
+    }
+
+    /* What comes into chunk `number` of a column. */
+    template <int ROWS>
+    __device__ __forceinline__ HeatPair<Real>
+    from_outside(const HeatChunk<Real, ROWS> &own, int number, int column) const
+    {
+        HeatPair<Real> in = chunk[number][column];
+
+        if (own.has_first && own.pads > 0) {
+            in.u = first[column];
+        }
+        return in;
+    }
+};
+
+} // namespace pysolvers::heat
+
+#endif

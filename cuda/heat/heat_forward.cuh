@@ -1,0 +1,339 @@
+/* heat_forward.cuh - the first half of a step in three dimensions: 2 words a node.
+ *
+ * The right side q + the sum of (level - K t), its solution along x, and of the lines
+ * along y the elimination of heat_two_sided.h. A block has HEAT_PLANES planes of nodes,
+ * one a warp, and goes along y: a warp solves its line along x and keeps u of the line
+ * before. The lines of t, of a plane more on each side as well, come in bulk ahead of
+ * them, and stay on chip as long as a neighbour needs them.
+ */
+#ifndef PS_CUDA_HEAT_HEAT_FORWARD_CUH
+#define PS_CUDA_HEAT_HEAT_FORWARD_CUH
+
+#include "heat/heat_line.cuh"
+#include "heat/heat_stencil.cuh"
+#include "heat/heat_two_sided.h"
+#include "runtime/copy.cuh"
+#include "runtime/launch.cuh"
+
+namespace pysolvers::heat {
+
+enum { HEAT_PLANES = 8, HEAT_PLANES_THREADS = 32 * (HEAT_PLANES + 1), HEAT_RING = 4 };
+
+/* `end` are the values at the ends of x, node j + k nodes[1]; `side` those of y, node i +
+ * k nodes[0]. */
+template <typename Real> struct HeatForward {
+    HeatStencil<Real> stencil;
+    HeatValues<Real> end[2], side[2];
+    const TwoSidedFactor<Real> *two_sided;
+    int64_t tiles; /* of planes */
+    int32_t pitch; /* elements from line to line on chip */
+};
+
+/* Elements before the nodes of a line on chip: where its chunk has places before them. */
+template <int ROWS>
+__host__ __device__ constexpr int
+heat_lead()
+{
+    return (ROWS + 1 + 3) / 4 * 4;
+}
+
+/* Node i of an axis, or what stands for it beyond the ends: the node inside a flux. */
+template <typename Real>
+__device__ __forceinline__ int64_t
+node_for(const HeatAxis<Real> &a, int64_t i)
+{
+    if (i < 0) {
+        return a.kind[0] == PS_HEAT_FLUX ? 1 : a.nodes - 1;
+    }
+    if (i >= a.nodes) {
+        return a.kind[1] == PS_HEAT_FLUX ? a.nodes - 2 : 0;
+    }
+    return i;
+}
+
+/* The terms of the nodes from here[0] on; before, after: the same in the lines on both
+ * sides of y, `plane_stride` the distance to those on both sides of z. */
+template <typename Real, int ROWS>
+__device__ __forceinline__ void
+take_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
+           const Real *after, int plane_stride, Real (&sum)[ROWS])
+{
+    const Real rx = s.axis[0].ratio, ry = s.axis[1].ratio, rz = s.axis[2].ratio;
+    Real left = here[-1], own = here[0];
+
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        const Real right = here[i + 1];
+
+        sum[i] = rx * ((left - own) + (right - own)) +
+                 ry * ((before[i] - own) + (after[i] - own)) +
+                 rz * ((here[i - plane_stride] - own) + (here[i + plane_stride] - own));
+        left = own;
+        own = right;
+    }
+}
+
+/* The ring of lines of a block, line after line along y; line 0 is the one before the
+ * first that has unknowns. One warp brings them, the others tell it when they are done.
+ */
+template <typename Real, int ROWS> struct HeatRing {
+    const HeatForward<Real> &f;
+    Real *lines;
+    Arrivals *full;
+    HalfRows half_rows;  /* with unknowns: lines 1 to half_rows.count */
+    int64_t first_plane; /* first plane */
+    int planes;
+
+    /* Line m of plane `first_plane` + p - 1: its node 0. */
+    __device__ __forceinline__ Real *line(int m, int p) const
+    {
+        return lines + (m % HEAT_RING * (HEAT_PLANES + 2) + p) * f.pitch +
+               heat_lead<ROWS>();
+    }
+
+    __device__ __forceinline__ void wait(int m) const
+    {
+        full[m % HEAT_RING].wait(m / HEAT_RING & 1);
+    }
+
+    /* A named barrier for each place: the warps that read a line arrive when they are
+     * done with it, the one that brings waits for them before the line that takes its
+     * place. */
+    __device__ __forceinline__ void release(int m) const
+    {
+        __syncwarp();
+        if (m + HEAT_RING < half_rows.count + 2) {
+            asm volatile("bar.arrive %0, %1;" ::"r"(1 + m % HEAT_RING),
+                         "r"(static_cast<int>(HEAT_PLANES_THREADS))
+                         : "memory");
+        }
+    }
+
+    __device__ __forceinline__ void wait_for_place(int m) const
+    {
+        __syncwarp();
+        if (m >= HEAT_RING) {
+            asm volatile("bar.sync %0, %1;" ::"r"(1 + m % HEAT_RING),
+                         "r"(static_cast<int>(HEAT_PLANES_THREADS))
+                         : "memory");
+        }
+    }
+
+    /* Of a warp without a plane. */
+    __device__ __forceinline__ void pass() const
+    {
+        for (int n = 0; n < half_rows.count; n++) {
+            wait(n + 2);
+            release(n);
+        }
+    }
+
+    /* By all lanes of the warp that brings them. Beyond the ends of a line it has what
+     * stands for the nodes there, element by element. */
+    __device__ __forceinline__ void bring(int m, int lane) const
+    {
+        const HeatStencil<Real> &s = f.stencil;
+        const HeatAxis<Real> &x = s.axis[0];
+        const uint32_t bytes = static_cast<uint32_t>(x.nodes * sizeof(Real));
+        const int64_t j = node_for(s.axis[1], s.axis[1].begin + half_rows.row(m - 1));
+        Arrivals &arrivals = full[m % HEAT_RING];
+
+        wait_for_place(m);
+        if (lane == 0) {
+            arrivals.expect((planes + 2) * bytes);
+        }
+        __syncwarp();
+        if (lane < planes + 2) {
+            const int64_t k = node_for(s.axis[2], first_plane + lane - 1);
+
+            copy_bulk(line(m, lane), s.t + (k * s.axis[1].nodes + j) * x.nodes, bytes,
+                      arrivals);
+        }
+        if (lane / 2 < planes && x.kind[lane % 2] != PS_HEAT_VALUE) {
+            const int64_t k = first_plane + lane / 2, at = lane % 2 == 0 ? -1 : x.nodes;
+
+            copy_async<sizeof(Real)>(line(m, 1 + lane / 2) + at,
+                                     s.t + (k * s.axis[1].nodes + j) * x.nodes +
+                                         node_for(x, at));
+        }
+        arrivals.expect_copies();
+    }
+};
+
+/* Whether node i lies on an end of an axis that is a flux. */
+template <typename Real>
+__device__ __forceinline__ bool
+is_on_flux(const HeatAxis<Real> &a, int end, int64_t i)
+{
+    return a.kind[end] == PS_HEAT_FLUX && i == (end == 0 ? 0 : a.nodes - 1);
+}
+
+/* What the source and the sides of kind flux add to the right sides of a chunk in line t.
+ * Its first place is node `node` of x, those from `pads` on are unknowns. */
+template <typename Real, int ROWS>
+__device__ __forceinline__ void
+add_given(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const Real *t,
+          int64_t node, int64_t j, int64_t k, Real (&sum)[ROWS])
+{
+    const HeatAxis<Real> &x = s.axis[0];
+    const int64_t nx = x.nodes, ny = s.axis[1].nodes;
+
+    if (chunk.has_first && x.kind[0] == PS_HEAT_FLUX) {
+        const Real more = x.level[0].at(k * ny + j) - x.exchange[0] * t[0];
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            sum[i] = i == chunk.pads ? sum[i] + more : sum[i];
+        }
+    }
+    if (chunk.has_last && x.kind[1] == PS_HEAT_FLUX) {
+        sum[ROWS - 1] += x.level[1].at(k * ny + j) - x.exchange[1] * t[nx - 1];
+    }
+#pragma unroll 1
+    for (int given = 0; given < 5; given++) { /* two sides of y, of z, and the source */
+        const int axis = 1 + given / 2 % 2, end = given % 2;
+        const HeatAxis<Real> &a = s.axis[axis];
+        const bool is_source = given == 4;
+        const HeatValues<Real> values = is_source ? s.added : a.level[end];
+        const Real exchange = is_source ? Real(0) : a.exchange[end];
+        const int64_t line = is_source ? k * ny + j : axis == 1 ? k : j;
+
+        if (is_source ? s.added.data == nullptr
+                      : !is_on_flux(a, end, axis == 1 ? j : k)) {
+            continue;
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (i >= chunk.pads) {
+                sum[i] += values.at(line * nx + node + i) - exchange * t[node + i];
+            }
+        }
+    }
+}
+
+/* A line along x in a warp: call(i, x) for all places of a chunk, the last first. */
+template <typename Real, int ROWS, typename Put>
+__device__ __forceinline__ void
+solve_in_warp(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
+              const Real (&rhs)[ROWS], const Real end[2], int lane, const Put &put)
+{
+    HeatGroup<Real> chunks = {chunk.line, lane, 0};
+    const HeatPair<Real> whole =
+        chunks.scan(chunk.template eliminate<true>([&](int i) { return rhs[i]; }, end));
+    const HeatInflow<Real> from = heat_inflow_alone(chunk.line, share, whole, end);
+    HeatPair<Real> in = share.into_chunk(chunks.in, from.group);
+
+    if (chunk.has_first && chunk.pads > 0) {
+        in.u = from.first;
+    }
+    chunk.template substitute<true>(in, put);
+}
+
+/* A warp's plane, line after line. `node` is its chunk's first place. */
+template <typename Real, int ROWS>
+__device__ __forceinline__ void
+go_along(const HeatForward<Real> &f, const HeatLine<Real> &line,
+         const HeatRing<Real, ROWS> &ring, unsigned half, int warp, int lane)
+{
+    const HeatStencil<Real> &s = f.stencil;
+    const TwoSidedFactor<Real> &two_sided = *f.two_sided;
+    const int64_t nx = s.axis[0].nodes, ny = s.axis[1].nodes, k = ring.first_plane + warp;
+    const int start = lane * ROWS - line.pads;
+    const int node = static_cast<int>(s.axis[0].begin) + max(start, -ROWS);
+    const bool is_given = s.added.data != nullptr || s.axis[0].kind[0] == PS_HEAT_FLUX ||
+                          s.axis[0].kind[1] == PS_HEAT_FLUX ||
+                          is_on_flux(s.axis[2], 0, k) || is_on_flux(s.axis[2], 1, k);
+    const HeatShare<Real> share(*line.table, lane, 0);
+    HeatChunk<Real, ROWS> chunk = {line, min(max(-start, 0), ROWS),
+                                   lane == line.first_chunk, lane == HEAT_CHUNKS - 1};
+    Real *const out = ring.line(HEAT_RING - 1, HEAT_PLANES + 2 + warp);
+    TwoSidedRow<Real> next_factor_row = two_sided.factor_row[ring.half_rows.first];
+    Real u[ROWS];
+
+    ring.wait(0);
+    ring.wait(1);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        u[i] = i < chunk.pads ? Real(0) : f.side[half].at(k * nx + node + i);
+    }
+    for (int n = 0; n < ring.half_rows.count; n++) {
+        const int64_t j = s.axis[1].begin + ring.half_rows.row(n);
+        const TwoSidedRow<Real> factor_row = next_factor_row;
+        const Real *const t = ring.line(n + 1, warp + 1);
+        const Real end[2] = {f.end[0].at(k * ny + j), f.end[1].at(k * ny + j)};
+        Real sum[ROWS];
+
+        next_factor_row =
+            two_sided
+                .factor_row[ring.half_rows.row(min(n + 1, ring.half_rows.count - 1))];
+        ring.wait(n + 2);
+        take_terms(s, t + node, ring.line(n, warp + 1) + node,
+                   ring.line(n + 2, warp + 1) + node, f.pitch, sum);
+        ring.release(n);
+        if (is_given || n == 0) {
+            add_given(s, chunk, t, node, j, k, sum);
+        }
+        if (lane == 0) {
+            stores_read();
+        }
+        __syncwarp();
+        solve_in_warp(chunk, share, sum, end, lane, [&](int i, Real x) {
+            u[i] = fma(factor_row.before, u[i], factor_row.rhs * x);
+            if (i >= chunk.pads) {
+                out[node + i] = u[i];
+            }
+        });
+        bulk_fence();
+        __syncwarp();
+        if (lane == 0) {
+            store_bulk(s.w + (k * ny + j) * nx, out,
+                       static_cast<uint32_t>(nx * sizeof(Real)));
+            commit_stores();
+        }
+    }
+    if (lane == 0) {
+        stores_written();
+    }
+}
+
+/* The last warp of a block brings the lines. */
+template <typename Real, int ROWS>
+__global__ void
+__launch_bounds__(HEAT_PLANES_THREADS, 1)
+    heat_forward_kernel(const __grid_constant__ HeatLine<Real> line,
+                        const __grid_constant__ HeatForward<Real> f)
+{
+    extern __shared__ __align__(16) char memory[];
+    __shared__ Arrivals full[HEAT_RING];
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const unsigned half = blockIdx.x / static_cast<unsigned>(f.tiles);
+    const HeatAxis<Real> &z = f.stencil.axis[2];
+    const int64_t first_plane = z.begin + (blockIdx.x - half * f.tiles) * HEAT_PLANES;
+    const int planes = static_cast<int>(min(z.end - first_plane, int64_t{HEAT_PLANES}));
+
+    if (threadIdx.x < HEAT_RING) {
+        full[threadIdx.x].init(33); /* the lanes of a warp, and the bytes in bulk */
+    }
+    __syncthreads();
+    wait_for_last_kernel();
+    const HeatRing<Real, ROWS> ring = {f,           reinterpret_cast<Real *>(memory),
+                                       full,        HalfRows(*f.two_sided, half),
+                                       first_plane, planes};
+
+    if (warp == HEAT_PLANES) {
+        for (int m = 0; m < ring.half_rows.count + 2; m++) {
+            ring.bring(m, lane);
+        }
+        let_next_kernel_in();
+    }
+    else if (warp < planes) {
+        go_along(f, line, ring, half, warp, lane);
+    }
+    else {
+        ring.pass();
+    }
+}
+
+} // namespace pysolvers::heat
+
+#endif

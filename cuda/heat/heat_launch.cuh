@@ -1,0 +1,280 @@
+/* heat_launch.cuh - the launches of heat_sweeps.h for one dtype.
+ */
+#ifndef PS_CUDA_HEAT_HEAT_LAUNCH_CUH
+#define PS_CUDA_HEAT_HEAT_LAUNCH_CUH
+
+#include "heat/heat_columns.cuh"
+#include "heat/heat_rows.cuh"
+#include "heat/heat_table.cuh"
+
+namespace pysolvers::heat {
+
+/* Elements of shared memory for a line on its way. */
+template <typename Real>
+static int
+heat_buffer(const ps_cuda_heat_line &l)
+{
+    constexpr int per_copy = 16 / sizeof(Real);
+    const int64_t count = l.pads + l.rows + per_copy - 1;
+
+    return static_cast<int>((count + per_copy - 1) / per_copy * per_copy);
+}
+
+/* Rows of a chunk: odd along x, where its threads meet in shared memory. Blocks of the
+ * kernel along x that a multiprocessor holds. */
+template <typename Real> struct HeatTuning {
+    static constexpr int rows = sizeof(Real) == 4 ? 33 : 17;
+    static constexpr int few_rows = sizeof(Real) == 4 ? 17 : 9;
+    static constexpr int columns = sizeof(Real) == 4 ? 32 : 16;
+    static constexpr int some_columns = 16, few_columns = 8;
+    static constexpr int threads = 256, blocks = 3, most_threads = 1024;
+};
+
+template <typename Real>
+static ps_status
+heat_set_line(const HeatMatrix &m, int64_t rows, int chunk, void *table,
+              cudaStream_t stream, HeatPlan<Real> *plan)
+{
+    const ps_cuda_heat_line l =
+        ps_cuda_heat_line_of(m.a, m.end, m.is_periodic, rows, chunk, sizeof(Real) == 4);
+
+    plan->chunk = chunk;
+    plan->buffer = heat_buffer<Real>(l);
+    return heat_make_line(l, table, stream, &plan->line);
+}
+
+/* call(kernel) with the kernel of a plan along x. */
+template <typename Real, typename Call>
+static ps_status
+with_rows_kernel(const HeatPlan<Real> &plan, const Call &call)
+{
+    using Tuning = HeatTuning<Real>;
+
+    if (plan.chunk == Tuning::few_rows) {
+        return call(
+            heat_rows_kernel<Real, Tuning::few_rows, Tuning::threads, Tuning::blocks>);
+    }
+    if (plan.threads <= Tuning::threads) {
+        return call(
+            heat_rows_kernel<Real, Tuning::rows, Tuning::threads, Tuning::blocks>);
+    }
+    return call(heat_rows_kernel<Real, Tuning::rows, Tuning::most_threads, 1>);
+}
+
+/* Rows of a chunk along x: few where the block is small enough with them. */
+template <typename Real>
+static int
+heat_row_chunk(int64_t rows)
+{
+    using Tuning = HeatTuning<Real>;
+
+    return rows <= Tuning::few_rows * Tuning::threads ? Tuning::few_rows : Tuning::rows;
+}
+
+template <typename Real>
+static size_t
+heat_row_bytes(int64_t rows, int chunk)
+{
+    const int64_t group = static_cast<int64_t>(HEAT_CHUNKS) * chunk;
+
+    return sizeof(Real) * HEAT_STAGES *
+           static_cast<size_t>((rows + group - 1) / group * group + 4);
+}
+
+template <typename Real>
+bool
+heat_rows_fit(int64_t rows, const ps_cuda_device *device)
+{
+    const int chunk = heat_row_chunk<Real>(rows);
+
+    return rows <= chunk * HeatTuning<Real>::most_threads &&
+           heat_row_bytes<Real>(rows, chunk) + sizeof(HeatRowsShared<Real>) <=
+               static_cast<size_t>(device->shared_bytes);
+}
+
+template <typename Real>
+ps_status
+heat_plan_rows(const HeatRows<Real> &s, const HeatMatrix &m, void *table,
+               cudaStream_t stream, HeatPlan<Real> *plan)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int64_t lines = s.lines[0] * s.lines[1];
+    const ps_status status =
+        heat_set_line(m, s.rows, heat_row_chunk<Real>(s.rows), table, stream, plan);
+
+    plan->threads = HEAT_CHUNKS * plan->line.groups;
+    plan->shared = sizeof(Real) * HEAT_STAGES * static_cast<size_t>(plan->buffer);
+    if (status != PS_OK || device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    return with_rows_kernel(*plan, [&](auto kernel) {
+        int blocks = 0;
+        cudaError_t error = allow_shared(kernel);
+
+        if (error == cudaSuccess) {
+            error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                &blocks, kernel, plan->threads, plan->shared);
+        }
+        const int64_t resident = static_cast<int64_t>(blocks) * device->processors;
+
+        plan->blocks = lines < resident ? lines : resident;
+        return blocks > 0 ? ps_cuda_status(error) : PS_DEVICE_FAILURE;
+    });
+}
+
+template <typename Real>
+ps_status
+heat_sweep_rows(const HeatRows<Real> &s, const HeatPlan<Real> &plan, cudaStream_t stream)
+{
+    return with_rows_kernel(plan, [&](auto kernel) {
+        return launch_closely(kernel, plan.blocks, plan.threads, plan.shared, stream,
+                              plan.line, s, plan.buffer);
+    });
+}
+
+/* call(kernel) with the kernel of a plan along y or z. */
+template <typename Real, int SINK, typename Call>
+static ps_status
+with_column_sink(const HeatPlan<Real> &plan, const Call &call)
+{
+    using Tuning = HeatTuning<Real>;
+
+    if (plan.chunk == Tuning::columns) {
+        return call(heat_columns_kernel<Real, Tuning::columns, SINK>);
+    }
+    return plan.chunk == Tuning::some_columns
+               ? call(heat_columns_kernel<Real, Tuning::some_columns, SINK>)
+               : call(heat_columns_kernel<Real, Tuning::few_columns, SINK>);
+}
+
+/* Rows of a chunk along y or z: few for lines of one small block, and some for those of a
+ * small cluster, which are not enough for the device otherwise. */
+template <typename Real>
+static int
+heat_column_chunk(int64_t rows, const ps_cuda_device *device)
+{
+    using Tuning = HeatTuning<Real>;
+
+    if (rows <= HEAT_CHUNKS * Tuning::few_columns) {
+        return Tuning::few_columns;
+    }
+    return device->cluster_blocks >= 4 && rows <= 4 * HEAT_CHUNKS * Tuning::some_columns
+               ? Tuning::some_columns
+               : Tuning::columns;
+}
+
+template <typename Real, typename Call>
+static ps_status
+with_columns_kernel(const HeatPlan<Real> &plan, ps_cuda_heat_sink sink, const Call &call)
+{
+    switch (sink) {
+    case HEAT_EXTRAPOLATE:
+        return with_column_sink<Real, HEAT_EXTRAPOLATE>(plan, call);
+    case HEAT_EXTRAPOLATE_BOTH:
+        return with_column_sink<Real, HEAT_EXTRAPOLATE_BOTH>(plan, call);
+    case HEAT_PLAIN:
+        return with_column_sink<Real, HEAT_PLAIN>(plan, call);
+    default:
+        return with_column_sink<Real, HEAT_ADD>(plan, call);
+    }
+}
+
+template <typename Real>
+bool
+heat_columns_fit(int64_t rows, const ps_cuda_device *device)
+{
+    const int64_t group = static_cast<int64_t>(HEAT_CHUNKS) * HeatTuning<Real>::columns;
+    const size_t shared = sizeof(Real) * HEAT_COLUMN_STAGES * HeatTuning<Real>::columns *
+                          HEAT_COLUMN_THREADS;
+
+    return rows <= group * (device->cluster_blocks < HEAT_CLUSTER
+                                ? device->cluster_blocks
+                                : static_cast<int>(HEAT_CLUSTER)) &&
+           shared + sizeof(HeatExchange<Real>) <=
+               static_cast<size_t>(device->shared_bytes);
+}
+
+/* Blocks in clusters of plan.line.groups. */
+template <typename Real>
+static Launch
+heat_clusters(const HeatPlan<Real> &plan, cudaStream_t stream)
+{
+    Launch launch(plan.blocks, plan.threads, plan.shared, stream);
+
+    return launch.closely().in_clusters(plan.line.groups);
+}
+
+template <typename Real>
+ps_status
+heat_plan_columns(const HeatColumns<Real> &s, const HeatMatrix &m, void *table,
+                  cudaStream_t stream, HeatPlan<Real> *plan)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int64_t tiles = (s.c1 - s.c0 + HEAT_WIDTH - 1) / HEAT_WIDTH * s.planes;
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    const int chunk = heat_column_chunk<Real>(s.rows, device);
+    ps_status status = heat_set_line(m, s.rows, chunk, table, stream, plan);
+
+    plan->threads = HEAT_COLUMN_THREADS;
+    plan->shared = sizeof(Real) * HEAT_COLUMN_STAGES * HEAT_COLUMN_THREADS *
+                   static_cast<size_t>(chunk);
+    plan->blocks = plan->line.groups;
+    plan->clusters = tiles;
+    for (int sink = HEAT_EXTRAPOLATE; status == PS_OK && sink <= HEAT_ADD; sink++) {
+        const auto set = [&](auto kernel) {
+            Launch launch = heat_clusters(*plan, stream);
+            const cudaLaunchConfig_t config = launch.config();
+            int clusters = 0;
+            cudaError_t error = allow_shared(kernel);
+
+            if (error == cudaSuccess && device->capability >= 90) {
+                error = cudaOccupancyMaxActiveClusters(&clusters, kernel, &config);
+            }
+            else if (error == cudaSuccess) {
+                clusters = device->processors;
+            }
+            plan->clusters = clusters < plan->clusters ? clusters : plan->clusters;
+            return clusters > 0 ? ps_cuda_status(error) : PS_DEVICE_FAILURE;
+        };
+        status = with_columns_kernel(*plan, static_cast<ps_cuda_heat_sink>(sink), set);
+    }
+    plan->blocks = plan->line.groups * plan->clusters;
+    return status;
+}
+
+template <typename Real>
+ps_status
+heat_sweep_columns(const HeatColumns<Real> &s, const HeatPlan<Real> &plan,
+                   cudaStream_t stream)
+{
+    return with_columns_kernel(plan, s.sink, [&](auto kernel) {
+        return heat_clusters(plan, stream).run(kernel, plan.line, s);
+    });
+}
+
+template <typename Real>
+size_t
+heat_table_bytes()
+{
+    return ps_cuda_padded(sizeof(HeatTable<Real>));
+}
+
+#define PS_INSTANTIATE(real)                                                            \
+    template bool heat_rows_fit<real>(int64_t, const ps_cuda_device *);                 \
+    template bool heat_columns_fit<real>(int64_t, const ps_cuda_device *);              \
+    template size_t heat_table_bytes<real>();                                           \
+    template ps_status heat_plan_rows(const HeatRows<real> &, const HeatMatrix &,       \
+                                      void *, cudaStream_t, HeatPlan<real> *);          \
+    template ps_status heat_plan_columns(const HeatColumns<real> &, const HeatMatrix &, \
+                                         void *, cudaStream_t, HeatPlan<real> *);       \
+    template ps_status heat_sweep_rows(const HeatRows<real> &, const HeatPlan<real> &,  \
+                                       cudaStream_t);                                   \
+    template ps_status heat_sweep_columns(const HeatColumns<real> &,                    \
+                                          const HeatPlan<real> &, cudaStream_t);
+
+} // namespace pysolvers::heat
+
+#endif

@@ -1,0 +1,206 @@
+/* heat_line.cuh - the recurrences of heat_line.h on a chunk, a group and a line.
+ *
+ * A chunk gives two sums with nothing coming in: u of its last row and x of its first. A
+ * warp scans those of 32 chunks, the groups of a line are added up one after the other,
+ * and what comes into a chunk is handed down. 7 operations a row.
+ */
+#ifndef PS_CUDA_HEAT_HEAT_LINE_CUH
+#define PS_CUDA_HEAT_HEAT_LINE_CUH
+
+#include "heat/heat_line.h"
+#include "lines/join/segment.cuh"
+
+namespace pysolvers::heat {
+
+using namespace device;
+
+/* u of the last row and x of the first of a chunk or group; or u and x that come into
+ * it. */
+template <typename Real> struct alignas(2 * sizeof(Real)) HeatPair {
+    Real u, x;
+};
+
+/* Row i of a column, `pitch` bytes apart: one instruction. */
+template <typename Real>
+__device__ __forceinline__ Real *
+row_at(Real *first, int i, uint32_t pitch)
+{
+    return reinterpret_cast<Real *>(reinterpret_cast<uintptr_t>(first) +
+                                    static_cast<uint64_t>(pitch) *
+                                        static_cast<uint32_t>(i));
+}
+
+/* The rows of a thread, in registers. An EDGE chunk may hold the first row of the line,
+ * and `pads` places before it, up to ROWS, that hold none. */
+template <typename Real, int ROWS> struct HeatChunk {
+    const HeatLine<Real> &line;
+    int pads;
+    bool has_first, has_last;
+    Real u[ROWS];
+
+    /* b(i) is right side i, end[] the values of the sides. */
+    template <bool EDGE, typename Rhs>
+    __device__ __forceinline__ HeatPair<Real> eliminate(const Rhs &b, const Real end[2])
+    {
+        Real above = Real(0), below = Real(0);
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            u[i] = EDGE && i < pads ? Real(0) : b(i);
+        }
+        if (has_last) {
+            u[ROWS - 1] = (u[ROWS - 1] + line.add[1] * end[1]) * line.weight[1];
+        }
+        if (EDGE && has_first && line.weight[0] != Real(1)) {
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                u[i] = i == pads ? (u[i] + line.add[0] * end[0]) * line.weight[0] : u[i];
+            }
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            above = fma(line.q, above, line.p * u[i]);
+            u[i] = above;
+        }
+#pragma unroll
+        for (int i = ROWS - 1; i >= 0; i--) {
+            below = EDGE && i < pads ? below : fma(line.q, below, u[i]);
+        }
+        return {above, line.p * below};
+    }
+
+    /* x of all places, the last first: put(i, x). That of a pad has no meaning. */
+    template <bool EDGE, typename Put>
+    __device__ __forceinline__ void substitute(const HeatPair<Real> &in, const Put &put)
+    {
+        Real below = in.x;
+
+        if (EDGE) {
+            Real above = in.u;
+
+#pragma unroll
+            for (int i = 0; i < ROWS; i++) {
+                above = i < pads ? above : line.q * above;
+                u[i] += above;
+            }
+        }
+#pragma unroll
+        for (int i = ROWS - 1; i >= 0; i--) {
+            const Real own = EDGE ? u[i] : fma(line.powers[i], in.u, u[i]);
+
+            below = fma(line.q, below, line.p * own);
+            put(i, below);
+        }
+    }
+};
+
+/* The chunks of a group, one a lane. */
+template <typename Real> struct HeatGroup {
+    const HeatLine<Real> &line;
+    int lane, group;
+    HeatPair<Real> in; /* of the own chunk, with nothing coming into the group */
+
+    /* The group as a whole. All lanes come here together. */
+    __device__ __forceinline__ HeatPair<Real> scan(HeatPair<Real> own)
+    {
+        const Real x = own.x;
+        Real next;
+
+#pragma unroll
+        for (int k = 0; k < 5; k++) {
+            const Real before = __shfl_up_sync(all_lanes, own.u, 1 << k);
+
+            own.u = lane >= 1 << k ? fma(line.reach[k], before, own.u) : own.u;
+        }
+        in.u = __shfl_up_sync(all_lanes, own.u, 1);
+        in.u = lane > 0 ? in.u : Real(0);
+        own.x = fma(line.spread, in.u, own.x);
+#pragma unroll
+        for (int k = 0; k < 5; k++) {
+            const Real behind = __shfl_down_sync(all_lanes, own.x, 1 << k);
+
+            own.x = lane + (1 << k) < 32 ? fma(line.reach[k], behind, own.x) : own.x;
+        }
+        next = __shfl_down_sync(all_lanes, own.x, 1);
+        in.x = lane < 31 ? next : Real(0);
+        own.x = group > 0 ? own.x : fma(line.first_reach, in.x, x);
+        return {__shfl_sync(all_lanes, own.u, 31),
+                __shfl_sync(all_lanes, own.x, group > 0 ? 0 : line.first_chunk)};
+    }
+};
+
+/* What comes into a group, and U. */
+template <typename Real> struct HeatInflow {
+    HeatPair<Real> group;
+    Real first;
+};
+
+/* What a lane has of the table, and its group. */
+template <typename Real> struct HeatShare {
+    Real u, x, both, group_u, group_x, group_both;
+
+    __device__ __forceinline__ HeatShare(const HeatTable<Real> &t, int lane, int group)
+        : u(t.u[group > 0][lane]), x(t.x[lane]), both(t.both[group > 0][lane]),
+          group_u(t.group_u[group]), group_x(t.group_x[group]),
+          group_both(t.group_both[group])
+    {
+    }
+
+    /* What comes into the chunk of the lane: `from` into its group, `in` from within. */
+    __device__ __forceinline__ HeatPair<Real> into_chunk(const HeatPair<Real> &in,
+                                                         const HeatPair<Real> &from) const
+    {
+        return {fma(u, from.u, in.u), in.x + (x * from.x + both * from.u)};
+    }
+};
+
+/* From total(g) of all groups and the values of the ends. */
+template <typename Real, typename Total>
+__device__ __forceinline__ HeatInflow<Real>
+heat_inflow(const HeatLine<Real> &line, const HeatShare<Real> &share, int group,
+            const Total &total, const Real end[2])
+{
+    Real u = Real(0), x = Real(0), weight = Real(1), own_weight = Real(1);
+    HeatPair<Real> own = {Real(0), Real(0)};
+
+    for (int g = 0; g < line.groups; g++) {
+        const HeatPair<Real> t = total(g);
+        const Real whole = fma(line.group_spread, u, t.x);
+
+        own.u = g == group ? u : own.u;
+        if (g > group) {
+            own.x = fma(own_weight, whole, own.x);
+            own_weight *= line.group_power;
+        }
+        x = fma(weight, whole, x);
+        weight *= g == 0 ? line.first_power : line.group_power;
+        u = fma(line.group_power, u, t.u);
+    }
+    const Real first =
+        line.u[0] * x + line.u[1] * u + line.u[2] * end[0] + line.u[3] * end[1];
+    const Real behind =
+        line.y[0] * x + line.y[1] * u + line.y[2] * end[0] + line.y[3] * end[1];
+
+    own.u = fma(share.group_u, first, own.u);
+    own.x += share.group_x * behind + share.group_both * first;
+    return {own, first};
+}
+
+/* The same of a line that is one group, from its total. */
+template <typename Real>
+__device__ __forceinline__ HeatInflow<Real>
+heat_inflow_alone(const HeatLine<Real> &line, const HeatShare<Real> &share,
+                  const HeatPair<Real> &whole, const Real end[2])
+{
+    const Real first = line.u[0] * whole.x + line.u[1] * whole.u + line.u[2] * end[0] +
+                       line.u[3] * end[1];
+    const Real behind = line.y[0] * whole.x + line.y[1] * whole.u + line.y[2] * end[0] +
+                        line.y[3] * end[1];
+
+    return {{share.group_u * first, share.group_x * behind + share.group_both * first},
+            first};
+}
+
+} // namespace pysolvers::heat
+
+#endif

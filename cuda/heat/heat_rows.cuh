@@ -1,0 +1,247 @@
+/* heat_rows.cuh - a sweep along x.
+ *
+ * A block takes one line after the other. The next line comes in bulk while one is
+ * solved in shared memory, and a solved one leaves in bulk; words that are not 16-byte
+ * aligned go one by one. A chunk has an odd number of rows: its threads meet different
+ * banks.
+ */
+#ifndef PS_CUDA_HEAT_HEAT_ROWS_CUH
+#define PS_CUDA_HEAT_HEAT_ROWS_CUH
+
+#include "device/tile_copy.cuh"
+#include "heat/heat_line.cuh"
+#include "heat/heat_sweeps.h"
+#include "runtime/launch.cuh"
+
+namespace pysolvers::heat {
+
+enum { HEAT_STAGES = 2 };
+
+/* Where a line lies, in memory and on chip. */
+template <typename Real> struct HeatSpan {
+    static constexpr int per_copy = 16 / sizeof(Real);
+    Real *memory;
+    Real *chip;           /* of the first row */
+    int rows, head, body; /* rows that go one by one, and then in bulk */
+
+    __device__ __forceinline__ HeatSpan(Real *from, Real *buffer, int pads, int64_t count)
+        : memory(from), rows(static_cast<int>(count))
+    {
+        const int place =
+            static_cast<int>(reinterpret_cast<uintptr_t>(from) / sizeof(Real));
+
+        chip = buffer + pads + ((place - pads) & (per_copy - 1));
+        head = min(-place & (per_copy - 1), rows);
+        body = (rows - head) & -per_copy;
+    }
+
+    /* By the lanes of a warp. */
+    __device__ __forceinline__ void load(int lane, Arrivals &arrivals) const
+    {
+        if (!has_bulk) {
+            for (int i = lane; i < rows; i += 32) {
+                chip[i] = memory[i];
+            }
+            return;
+        }
+        if (lane == 0) {
+            arrivals.expect(body * static_cast<int>(sizeof(Real)));
+            if (body > 0) {
+                copy_bulk(chip + head, memory + head,
+                          body * static_cast<int>(sizeof(Real)), arrivals);
+            }
+        }
+        for (int i = lane; i < rows - body; i += 32) {
+            const int at = i < head ? i : i + body;
+
+            chip[at] = memory[at];
+        }
+    }
+
+    __device__ __forceinline__ void store(int lane, bool stays) const
+    {
+        if (!has_bulk) {
+            for (int i = lane; i < rows; i += 32) {
+                memory[i] = chip[i];
+            }
+            return;
+        }
+        if (lane == 0 && body > 0) {
+            const int bytes = body * static_cast<int>(sizeof(Real));
+
+            if (stays) {
+                store_bulk_to_stay(memory + head, chip + head, bytes);
+            }
+            else {
+                store_bulk(memory + head, chip + head, bytes);
+            }
+            commit_stores();
+        }
+        for (int i = lane; i < rows - body; i += 32) {
+            const int at = i < head ? i : i + body;
+
+            memory[at] = chip[at];
+        }
+    }
+};
+
+/* All that a block shares but the lines themselves. */
+template <typename Real> struct HeatRowsShared {
+    Arrivals arrivals[HEAT_STAGES];
+    HeatPair<Real> total[HEAT_MOST_GROUPS];
+};
+
+/* A chunk of a line on chip. */
+template <bool EDGE, typename Real, int ROWS>
+__device__ __forceinline__ HeatPair<Real>
+eliminate_row_chunk(HeatChunk<Real, ROWS> &chunk, const Real *w, const Real *added,
+                    int64_t step, const Real end[2])
+{
+    if (added == nullptr) {
+        return chunk.template eliminate<EDGE>([&](int i) { return w[i]; }, end);
+    }
+    return chunk.template eliminate<EDGE>([&](int i) { return w[i] + added[i * step]; },
+                                          end);
+}
+
+template <bool EDGE, typename Real, int ROWS>
+__device__ __forceinline__ void
+substitute_row_chunk(HeatChunk<Real, ROWS> &chunk, const HeatPair<Real> &in, Real *w,
+                     ps_cuda_heat_sink sink)
+{
+    const Real own = sink == HEAT_PLAIN ? Real(1) : Real(2);
+    const Real old = sink == HEAT_PLAIN ? Real(0) : Real(-1);
+
+    chunk.template substitute<EDGE>(
+        in, [&](int i, Real x) { w[i] = fma(old, w[i], own * x); });
+}
+
+/* The lines of a block, one after the other. */
+template <typename Real> struct HeatCursor {
+    const HeatRows<Real> &s;
+    int64_t j, k, skip_j, skip_k;
+
+    __device__ __forceinline__ explicit HeatCursor(const HeatRows<Real> &of) : s(of)
+    {
+        k = blockIdx.x / s.lines[0];
+        j = blockIdx.x - k * s.lines[0];
+        skip_k = gridDim.x / s.lines[0];
+        skip_j = gridDim.x - skip_k * s.lines[0];
+    }
+
+    __device__ __forceinline__ bool is_there() const
+    {
+        return k < s.lines[1];
+    }
+
+    __device__ __forceinline__ void advance()
+    {
+        j += skip_j;
+        k += skip_k;
+        if (j >= s.lines[0]) {
+            j -= s.lines[0];
+            k++;
+        }
+    }
+
+    __device__ __forceinline__ Real *line() const
+    {
+        return s.w + j * s.pitch[0] + k * s.pitch[1];
+    }
+};
+
+/* The last warp of a block copies: the first one has the edge of the line. */
+template <typename Real, int ROWS, int THREADS, int BLOCKS>
+__global__ void
+__launch_bounds__(THREADS, BLOCKS)
+    heat_rows_kernel(const __grid_constant__ HeatLine<Real> line,
+                     const __grid_constant__ HeatRows<Real> s, int buffer)
+{
+    extern __shared__ __align__(16) char memory[];
+    __shared__ HeatRowsShared<Real> shared;
+    const int number = static_cast<int>(threadIdx.x), start = number * ROWS - line.pads;
+    const int lane = number % 32, group = number / 32;
+    const bool is_edge = group == 0, is_copier = group == line.groups - 1;
+    HeatChunk<Real, ROWS> chunk = {line, min(max(-start, 0), static_cast<int>(ROWS)),
+                                   number == line.first_chunk,
+                                   number == HEAT_CHUNKS * line.groups - 1};
+    Real *const buffers = reinterpret_cast<Real *>(memory);
+    HeatCursor<Real> cursor(s);
+
+    if (number == 0) {
+        for (int k = 0; k < HEAT_STAGES; k++) {
+            shared.arrivals[k].init(1);
+        }
+    }
+    __syncthreads();
+    wait_for_last_kernel();
+    const HeatShare<Real> share(*line.table, lane, group);
+    if (is_copier && cursor.is_there()) {
+        HeatSpan<Real>(cursor.line(), buffers, line.pads, s.rows)
+            .load(lane, shared.arrivals[0]);
+    }
+    __syncthreads();
+    for (int round = 0; cursor.is_there(); round++) {
+        const int stage = round % HEAT_STAGES;
+        const int64_t node = cursor.j + cursor.k * s.side;
+        const Real end[2] = {s.end[0].at(node), s.end[1].at(node)};
+        const HeatSpan<Real> span(cursor.line(), buffers + stage * buffer, line.pads,
+                                  s.rows);
+        Real *const w = span.chip + start;
+        const Real *const added =
+            s.added.data == nullptr
+                ? nullptr
+                : s.added.data + (span.memory - s.w + start) * s.added.step;
+        HeatGroup<Real> chunks = {line, lane, group};
+
+        shared.arrivals[stage].wait(round / HEAT_STAGES & 1);
+        const HeatPair<Real> whole = chunks.scan(
+            is_edge ? eliminate_row_chunk<true>(chunk, w, added, s.added.step, end)
+                    : eliminate_row_chunk<false>(chunk, w, added, s.added.step, end));
+        if (lane == 0) {
+            shared.total[group] = whole;
+        }
+        __syncthreads();
+        const bool stays = cursor.j >= s.lines[0] - s.kept;
+        cursor.advance();
+        if (is_copier && cursor.is_there()) {
+            const int next = (round + 1) % HEAT_STAGES;
+
+            if (lane == 0) {
+                stores_read();
+            }
+            bulk_fence();
+            __syncwarp();
+            HeatSpan<Real>(cursor.line(), buffers + next * buffer, line.pads, s.rows)
+                .load(lane, shared.arrivals[next]);
+        }
+        if (!cursor.is_there()) {
+            let_next_kernel_in();
+        }
+        const HeatInflow<Real> from =
+            heat_inflow(line, share, group, [&](int g) { return shared.total[g]; }, end);
+        HeatPair<Real> in = share.into_chunk(chunks.in, from.group);
+
+        if (chunk.has_first && chunk.pads > 0) {
+            in.u = from.first;
+        }
+        if (is_edge) {
+            substitute_row_chunk<true>(chunk, in, w, s.sink);
+        }
+        else {
+            substitute_row_chunk<false>(chunk, in, w, s.sink);
+        }
+        bulk_fence();
+        __syncthreads();
+        if (is_copier) {
+            span.store(lane, stays);
+        }
+    }
+    if (is_copier && lane == 0) {
+        stores_written();
+    }
+}
+
+} // namespace pysolvers::heat
+
+#endif

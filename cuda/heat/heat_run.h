@@ -1,0 +1,63 @@
+/* heat_run.h - a call of the heat solver in progress.
+ */
+#ifndef PS_CUDA_HEAT_HEAT_RUN_H
+#define PS_CUDA_HEAT_HEAT_RUN_H
+
+#include "heat/heat_clock.cuh"
+#include "heat/heat_stencils.h"
+#include "heat/heat_teams.h"
+
+namespace pysolvers::heat {
+
+template <typename Real> struct TwoSidedFactor;
+
+/* What is the same for all steps of heat_volume.h: the lines along x and z, what there is
+ * of those along y, and on chip a line along x with its chunks. */
+template <typename Real> struct HeatVolume {
+    HeatLine<Real> line[2];
+    TwoSidedFactor<Real> *two_sided;
+    int32_t chunk, pitch; /* rows of a chunk, elements of a line */
+    size_t shared;
+};
+
+/* Sweeps of a call, planned: on chip, or through arrays in exec. Real is float or
+ * double. */
+template <typename Real> struct HeatRun {
+    const ps_heat *h;
+    cudaStream_t stream;
+    ps_exec exec; /* with what sweeps through arrays, or the paper's kernels, may use */
+    HeatClock clock;
+    bool is_volume = false; /* steps as in heat_volume.h, without the sweeps below */
+    HeatVolume<Real> volume = {};
+    bool on_chip[PS_HEAT_AXES] = {};
+    HeatPlan<Real> plan[PS_HEAT_AXES] = {};
+    HeatRows<Real> rows = {};                     /* along x */
+    HeatColumns<Real> columns[PS_HEAT_AXES] = {}; /* along y and z */
+    bool by_teams[PS_HEAT_AXES] = {};
+    HeatTeamPlan<Real> teams[PS_HEAT_AXES] = {};
+};
+
+/* Whether the lines along an axis are solved on chip. */
+bool heat_is_on_chip(const ps_heat *h, int axis, const ps_cuda_device *device);
+
+/* 2 a of the matrices along an axis, dt / spacing^2 but for wei2013, the rows of which
+ * are divided by 1 + 2 r of the other axis. */
+double heat_ratio(const ps_heat *h, int axis);
+
+/* The matrix of the sweeps along an axis. */
+HeatMatrix heat_matrix(const ps_heat *h, int axis);
+
+/* Bytes of workspace of all plans and of the sweeps through arrays. */
+ps_status heat_sweeps_work(const ps_heat *h, size_t *bytes);
+
+/* Make the plans of `run`, whose h, stream and exec are set; exec becomes the rest. */
+template <typename Real> ps_status heat_plan(HeatRun<Real> *run);
+
+/* The sweep of step s along an axis: from w, and to w or t. */
+template <typename Real>
+ps_status heat_sweep(const HeatRun<Real> &run, int axis, int64_t s, Real *w,
+                     ps_cuda_heat_sink sink);
+
+} // namespace pysolvers::heat
+
+#endif

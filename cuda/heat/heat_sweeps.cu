@@ -1,0 +1,257 @@
+/* heat_sweeps.cu - the sweeps of the heat solver along one axis or another, as lines.
+ */
+#include "heat/heat_run.h"
+#include "heat/heat_varied.h"
+#include "heat/heat_volume.h"
+
+namespace pysolvers::heat {
+
+namespace {
+
+ps_cuda_heat_end
+end_of(const ps_heat_side &side)
+{
+    /* half the row (1 + r + exchange/2) T - r T_inner, r = 2 a */
+    if (side.kind == PS_HEAT_FLUX) {
+        return {1, 0.5 - side.exchange / 4, 0, 0.5, 1};
+    }
+    return {0, 0, 1, 1, 0};
+}
+
+template <typename Real>
+HeatRows<Real>
+rows_of(const ps_heat *h)
+{
+    HeatRows<Real> s = {};
+
+    s.rows = heat_unknowns(h, 0).count();
+    for (int k = 0; k < 2; k++) {
+        s.lines[k] = heat_unknowns(h, k + 1).count();
+        s.pitch[k] = heat_pitch(h, k + 1);
+    }
+    s.side = h->nodes[1];
+    return s;
+}
+
+/* Of y in each plane; of z the columns of all planes at once. */
+template <typename Real>
+HeatColumns<Real>
+columns_of(const ps_heat *h, int axis)
+{
+    const HeatRange x = heat_unknowns(h, 0), y = heat_unknowns(h, 1);
+    const int64_t plane = axis == 1 ? heat_unknowns(h, 2).begin : 0;
+    const int64_t first =
+        heat_unknowns(h, axis).begin * heat_pitch(h, axis) + plane * heat_pitch(h, 2);
+    void *const w = h->scheme == PS_HEAT_WEI2013 ? h->t : h->w;
+    HeatColumns<Real> s = {};
+
+    s.w = static_cast<Real *>(w) + first;
+    s.t = static_cast<Real *>(h->t) + first;
+    s.rows = heat_unknowns(h, axis).count();
+    s.pitch = heat_pitch(h, axis);
+    s.planes = axis == 1 ? heat_unknowns(h, 2).count() : 1;
+    s.plane = heat_pitch(h, 2);
+    s.c0 = axis == 1 ? 0 : y.begin * h->nodes[0];
+    s.c1 = axis == 1 ? h->nodes[0] : y.end * h->nodes[0];
+    s.width = h->nodes[0];
+    s.inner[0] = x.begin;
+    s.inner[1] = x.end;
+    s.side = h->nodes[0];
+    return s;
+}
+
+template <typename Real>
+ps_status
+sweep_rows(const HeatRun<Real> &run, int64_t s, Real *w, ps_cuda_heat_sink sink)
+{
+    const ps_heat *const h = run.h;
+    const int64_t j = heat_unknowns(h, 1).begin, k = heat_unknowns(h, 2).begin;
+    const int64_t first =
+        heat_unknowns(h, 0).begin + j * heat_pitch(h, 1) + k * heat_pitch(h, 2);
+    HeatRows<Real> rows = run.rows;
+
+    rows.w = w + first;
+    rows.sink = sink;
+    if (sink == HEAT_EXTRAPOLATE && run.by_teams[1]) {
+        rows.kept = heat_kept_bytes / static_cast<int64_t>(rows.rows * sizeof(Real));
+    }
+    for (int end = 0; end < 2; end++) {
+        rows.end[end] = heat_values<Real>(h->side[0][end].sweep, s, k * h->nodes[1] + j);
+    }
+    if (h->scheme == PS_HEAT_PR) {
+        rows.added = heat_values<Real>(h->source, s, first);
+    }
+    return heat_sweep_rows(rows, run.plan[0], run.stream);
+}
+
+template <typename Real>
+ps_status
+sweep_columns(const HeatRun<Real> &run, int axis, int64_t s, ps_cuda_heat_sink sink)
+{
+    const ps_heat *const h = run.h;
+    const int64_t plane = axis == 1 ? heat_unknowns(h, 2).begin : 0;
+    HeatColumns<Real> columns = run.columns[axis];
+
+    columns.sink = sink;
+    for (int end = 0; end < 2; end++) {
+        columns.end[end] =
+            heat_values<Real>(h->side[axis][end].sweep, s, plane * h->nodes[0]);
+    }
+    return run.by_teams[axis] ? heat_sweep_teams(columns, run.teams[axis], s, run.stream)
+                              : heat_sweep_columns(columns, run.plan[axis], run.stream);
+}
+
+/* The last sweep of Douglas-Gunn adds to t. */
+template <typename Real>
+bool
+is_by_teams(const ps_heat *h, int axis, const ps_cuda_device *device)
+{
+    return axis > 0 && h->k == nullptr &&
+           !(h->scheme == PS_HEAT_DOUGLAS_GUNN && axis == h->axes - 1) &&
+           heat_teams_take(columns_of<Real>(h, axis), device);
+}
+
+/* Bytes of the plan of an axis, whichever. */
+size_t
+plan_bytes(const ps_heat *h, const ps_cuda_device *device)
+{
+    size_t bytes = heat_table_bytes<double>();
+
+    for (int axis = 0; axis < h->axes; axis++) {
+        const bool by_teams = h->dtype == PS_F32 ? is_by_teams<float>(h, axis, device)
+                                                 : is_by_teams<double>(h, axis, device);
+
+        if (by_teams && bytes < heat_team_bytes<double>(device)) {
+            bytes = heat_team_bytes<double>(device);
+        }
+    }
+    return bytes;
+}
+
+template <typename Real>
+ps_status
+plan_axis(HeatRun<Real> *run, int axis, const ps_cuda_device *device, void *own)
+{
+    const HeatMatrix m = heat_matrix(run->h, axis);
+
+    if (axis == 0) {
+        return heat_plan_rows(run->rows, m, own, run->stream, &run->plan[axis]);
+    }
+    run->by_teams[axis] = is_by_teams<Real>(run->h, axis, device);
+    return run->by_teams[axis] ? heat_plan_teams(run->columns[axis], m, own, run->stream,
+                                                 &run->teams[axis])
+                               : heat_plan_columns(run->columns[axis], m, own,
+                                                   run->stream, &run->plan[axis]);
+}
+
+} // namespace
+
+double
+heat_ratio(const ps_heat *h, int axis)
+{
+    return h->scheme == PS_HEAT_WEI2013
+               ? 2 * h->ratio[axis] / (1 + 2 * h->ratio[1 - axis])
+               : h->ratio[axis];
+}
+
+HeatMatrix
+heat_matrix(const ps_heat *h, int axis)
+{
+    return {heat_ratio(h, axis) / 2,
+            {end_of(h->side[axis][0]), end_of(h->side[axis][1])},
+            h->side[axis][0].kind == PS_HEAT_PERIODIC};
+}
+
+bool
+heat_is_on_chip(const ps_heat *h, int axis, const ps_cuda_device *device)
+{
+    const int64_t rows = heat_unknowns(h, axis).count();
+    const bool single = h->dtype == PS_F32;
+
+    if (h->k != nullptr || heat_pitch(h, axis) > UINT32_MAX / 8) { /* in bytes 32 bits */
+        return false;
+    }
+    if (axis == 0) {
+        return single ? heat_rows_fit<float>(rows, device)
+                      : heat_rows_fit<double>(rows, device);
+    }
+    return single ? heat_columns_fit<float>(rows, device) ||
+                        is_by_teams<float>(h, axis, device)
+                  : heat_columns_fit<double>(rows, device) ||
+                        is_by_teams<double>(h, axis, device);
+}
+
+ps_status
+heat_sweeps_work(const ps_heat *h, size_t *bytes)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    ps_status status = device == nullptr ? PS_DEVICE_FAILURE : PS_OK;
+    bool is_varied = false;
+    size_t arrays = 0;
+
+    if (status == PS_OK && heat_is_volume(h, device)) {
+        *bytes = heat_volume_bytes(h);
+        return PS_OK;
+    }
+    for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
+        is_varied = is_varied || !heat_is_on_chip(h, axis, device);
+    }
+    if (status == PS_OK && is_varied) {
+        status = heat_varied_work(h, &arrays);
+    }
+    *bytes = status == PS_OK ? PS_HEAT_AXES * plan_bytes(h, device) + arrays : 0;
+    return status;
+}
+
+template <typename Real>
+ps_status
+heat_plan(HeatRun<Real> *run)
+{
+    const ps_heat *const h = run->h;
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    ps_status status = PS_OK;
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    run->is_volume = heat_is_volume(h, device);
+    if (run->is_volume) {
+        return heat_plan_volume(h, run->exec.work, run->stream, &run->volume);
+    }
+    const size_t bytes = plan_bytes(h, device);
+    run->rows = rows_of<Real>(h);
+    for (int axis = 0; status == PS_OK && axis < h->axes; axis++) {
+        run->columns[axis] = columns_of<Real>(h, axis);
+        run->on_chip[axis] = heat_is_on_chip(h, axis, device);
+        if (run->on_chip[axis]) {
+            status = plan_axis(run, axis, device,
+                               static_cast<char *>(run->exec.work) + axis * bytes);
+        }
+    }
+    run->exec.work = static_cast<char *>(run->exec.work) + PS_HEAT_AXES * bytes;
+    run->exec.work_bytes -= PS_HEAT_AXES * bytes;
+    return status;
+}
+
+template <typename Real>
+ps_status
+heat_sweep(const HeatRun<Real> &run, int axis, int64_t s, Real *w, ps_cuda_heat_sink sink)
+{
+    if (!run.on_chip[axis]) {
+        ps_heat h = *run.h;
+
+        h.w = w;
+        h.ratio[axis] = heat_ratio(run.h, axis);
+        return heat_varied_sweep<Real>(&h, axis, s, sink, &run.exec);
+    }
+    return axis == 0 ? sweep_rows(run, s, w, sink) : sweep_columns(run, axis, s, sink);
+}
+
+template ps_status heat_plan<float>(HeatRun<float> *);
+template ps_status heat_plan<double>(HeatRun<double> *);
+template ps_status heat_sweep<float>(const HeatRun<float> &, int, int64_t, float *,
+                                     ps_cuda_heat_sink);
+template ps_status heat_sweep<double>(const HeatRun<double> &, int, int64_t, double *,
+                                      ps_cuda_heat_sink);
+
+} // namespace pysolvers::heat

@@ -1,0 +1,198 @@
+/* heat_team_launch.cuh - sweeps shared out to teams of blocks, for one dtype.
+ */
+#ifndef PS_CUDA_HEAT_HEAT_TEAM_LAUNCH_CUH
+#define PS_CUDA_HEAT_HEAT_TEAM_LAUNCH_CUH
+
+#include "device/tensor_map.h"
+#include "heat/heat_panels.cuh"
+#include "heat/heat_team_table.cuh"
+
+namespace pysolvers::heat {
+
+static constexpr int heat_table_threads = 64; /* one a group, or more */
+static constexpr int heat_least_rounds = 6;   /* of a team that pay for it */
+static constexpr int heat_panel_bytes = 256;  /* of a panel */
+static constexpr int heat_group_rows = HEAT_TEAM_PLACES * HEAT_TEAM_CHUNKS;
+
+template <typename Real>
+static constexpr size_t
+heat_team_shared()
+{
+    return alignof(HeatTeamShared<Real>) + sizeof(HeatTeamShared<Real>) +
+           heat_panel_bytes * heat_group_rows * HEAT_TEAM_STAGES;
+}
+
+/* call(kernel) of a sink. */
+template <typename Real, typename Call>
+static ps_status
+with_panels_kernel(ps_cuda_heat_sink sink, const Call &call)
+{
+    switch (sink) {
+    case HEAT_EXTRAPOLATE:
+        return call(heat_panels_kernel<Real, HEAT_EXTRAPOLATE>);
+    case HEAT_EXTRAPOLATE_BOTH:
+        return call(heat_panels_kernel<Real, HEAT_EXTRAPOLATE_BOTH>);
+    default:
+        return call(heat_panels_kernel<Real, HEAT_PLAIN>);
+    }
+}
+
+/* The chunks that leave a block the fewest rows over all rounds. */
+template <typename Real>
+static void
+heat_share_out(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
+{
+    constexpr int64_t width = HeatTeamShared<Real>::width;
+    const int64_t most = processors < HEAT_TEAM_GROUPS ? processors : HEAT_TEAM_GROUPS;
+    int64_t least = INT64_MAX;
+
+    t->rows = static_cast<int32_t>(s.rows);
+    t->plane_panels = (s.c1 - s.c0 + width - 1) / width;
+    t->panels = t->plane_panels * s.planes;
+    for (int32_t rows = HEAT_TEAM_PLACES; rows > 0; rows--) {
+        const int64_t group = rows * HEAT_TEAM_CHUNKS;
+        const int64_t groups = (s.rows + group - 1) / group;
+        const int64_t teams =
+            t->panels < processors / groups ? t->panels : processors / groups;
+
+        if (groups <= most && (t->panels + teams - 1) / teams * rows < least) {
+            least = (t->panels + teams - 1) / teams * rows;
+            t->chunk_rows = rows;
+            t->groups = static_cast<int32_t>(groups);
+            t->teams = teams;
+        }
+    }
+}
+
+/* The tiles of half a group's rows. */
+template <typename Real>
+static bool
+heat_make_map(const HeatColumns<Real> &s, const HeatTeams<Real> &t, CUtensorMap *map)
+{
+    const int64_t plane = s.planes > 1 ? s.plane : s.pitch, size = sizeof(Real);
+    const ps_cuda_tiles tiles = {
+        s.w + s.c0,
+        sizeof(Real),
+        {s.c1 - s.c0, s.rows, s.planes},
+        {s.pitch * size, plane * size},
+        {HeatTeamShared<Real>::width, t.chunk_rows * HEAT_TEAM_CHUNKS / 2, 1},
+        CU_TENSOR_MAP_L2_PROMOTION_L2_256B};
+
+    return ps_cuda_map_tiles(&tiles, map);
+}
+
+/* Groups on either side whose weights are above the cube of the rounding, and so count.
+ */
+template <typename Real>
+static int32_t
+heat_reach(const ps_cuda_heat_line &l, const HeatTeams<Real> &t)
+{
+    const double least = sizeof(Real) == 4 ? 0x1p-69 : 0x1p-156;
+    const double rows = log(least) / log1p(-l.p);
+    const double groups =
+        2 + rows / (t.chunk_rows * HEAT_TEAM_CHUNKS); /* the last one may be small */
+
+    return groups < t.groups ? static_cast<int32_t>(groups) : t.groups;
+}
+
+template <typename Real>
+bool
+heat_teams_take(const HeatColumns<Real> &s, const ps_cuda_device *device)
+{
+    HeatTeams<Real> t = {};
+
+    if (device->capability < 90 || s.pitch * sizeof(Real) % 16 != 0 ||
+        reinterpret_cast<uintptr_t>(s.w + s.c0) % 16 != 0 || s.c1 - s.c0 > INT32_MAX ||
+        static_cast<size_t>(device->shared_bytes) < heat_team_shared<Real>() ||
+        s.rows > int64_t{heat_group_rows} * HEAT_TEAM_GROUPS) {
+        return false;
+    }
+    heat_share_out(s, device->processors, &t);
+    return t.groups > 0 && t.panels >= heat_least_rounds * t.teams;
+}
+
+template <typename Real>
+size_t
+heat_team_bytes(const ps_cuda_device *device)
+{
+    const size_t rounds = 2, words = sizeof(HeatPair<Real>) / sizeof(uint64_t);
+
+    return ps_cuda_padded(sizeof(HeatTeamTable<Real>)) +
+           ps_cuda_padded(sizeof(MailboxSlot) * rounds * words *
+                          HeatTeamShared<Real>::width *
+                          static_cast<size_t>(device->processors));
+}
+
+template <typename Real>
+ps_status
+heat_plan_teams(const HeatColumns<Real> &s, const HeatMatrix &m, void *work,
+                cudaStream_t stream, HeatTeamPlan<Real> *plan)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const ps_cuda_heat_line l =
+        ps_cuda_heat_line_of(m.a, m.end, m.is_periodic, s.rows, 1, sizeof(Real) == 4);
+    HeatTeams<Real> &t = plan->teams;
+    auto *const table = static_cast<HeatTeamTable<Real> *>(work);
+    char *const mailbox =
+        static_cast<char *>(work) + ps_cuda_padded(sizeof(HeatTeamTable<Real>));
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    heat_share_out(s, device->processors, &t);
+    t.q = static_cast<Real>(l.q);
+    t.p = static_cast<Real>(l.p);
+    for (int k = 0; k < 2; k++) {
+        t.weight[k] = static_cast<Real>(m.end[k].weight);
+        t.add[k] = static_cast<Real>(m.end[k].add);
+    }
+    t.reach = heat_reach(l, t);
+    t.kept =
+        static_cast<int32_t>(heat_kept_bytes / (t.teams * t.rows * heat_panel_bytes));
+    t.table = table;
+    t.mailbox = reinterpret_cast<MailboxSlot *>(mailbox);
+    plan->map = {};
+    if (!heat_make_map(s, t, &plan->map)) {
+        return PS_DEVICE_FAILURE;
+    }
+    const ps_status status = ps_cuda_status(cudaMemsetAsync(
+        mailbox, 0, heat_team_bytes<Real>(device) - (mailbox - static_cast<char *>(work)),
+        stream));
+    return status == PS_OK
+               ? launch_closely(heat_team_table_kernel<Real>, t.groups,
+                                heat_table_threads, 0, stream, l, t.chunk_rows, table)
+               : status;
+}
+
+template <typename Real>
+ps_status
+heat_sweep_teams(const HeatColumns<Real> &s, const HeatTeamPlan<Real> &plan,
+                 int64_t sweeps, cudaStream_t stream)
+{
+    HeatTeams<Real> t = plan.teams;
+
+    t.posted_before =
+        static_cast<uint64_t>(sweeps * ((t.panels + t.teams - 1) / t.teams));
+    return with_panels_kernel<Real>(s.sink, [&](auto kernel) {
+        return allow_shared(kernel) == cudaSuccess
+                   ? Launch(t.teams * t.groups, HEAT_TEAM_THREADS,
+                            heat_team_shared<Real>(), stream)
+                         .closely()
+                         .together()
+                         .run(kernel, t, s, plan.map)
+                   : PS_DEVICE_FAILURE;
+    });
+}
+
+#define PS_INSTANTIATE_TEAMS(real)                                                    \
+    template bool heat_teams_take<real>(const HeatColumns<real> &,                    \
+                                        const ps_cuda_device *);                      \
+    template size_t heat_team_bytes<real>(const ps_cuda_device *);                    \
+    template ps_status heat_plan_teams(const HeatColumns<real> &, const HeatMatrix &, \
+                                       void *, cudaStream_t, HeatTeamPlan<real> *);   \
+    template ps_status heat_sweep_teams(                                              \
+        const HeatColumns<real> &, const HeatTeamPlan<real> &, int64_t, cudaStream_t);
+
+} // namespace pysolvers::heat
+
+#endif

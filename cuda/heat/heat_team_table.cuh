@@ -1,0 +1,100 @@
+/* heat_team_table.cuh - the table of heat_teams.cuh, made on the device.
+ *
+ * Of a line of n rows, the sums u_h, x_h of a group that has rows s_h to e_h: u before
+ * row s is the sum of q^(s - e_h) u_h over the groups before it, x of row e that of
+ * q^(s_h - e) x_h over the groups behind, and u_h comes back from there as
+ *
+ *   (q^|e - e_h| - q^(2n - e - e_h)) q / (1 + q)
+ */
+#ifndef PS_CUDA_HEAT_HEAT_TEAM_TABLE_CUH
+#define PS_CUDA_HEAT_HEAT_TEAM_TABLE_CUH
+
+#include "heat/heat_teams.cuh"
+
+namespace pysolvers::heat {
+
+/* What comes from one place of a line to another. */
+struct HeatReach {
+    const ps_cuda_heat_line &l;
+
+    /* q / (1 + q) (q^a - q^(a + rows)) */
+    __device__ __forceinline__ double fall(double a, double rows) const
+    {
+        return l.q / (1 + l.q) * pow(l.q, a) * -expm1(rows * log1p(-l.p));
+    }
+    /* u that leaves row e_h to x of row e. */
+    __device__ __forceinline__ double back(double e, double e_h) const
+    {
+        return fall(fabs(e - e_h), 2 * (static_cast<double>(l.rows) - fmax(e, e_h)));
+    }
+    /* What U and Y count in what comes into rows s to e. */
+    __device__ __forceinline__ void close(double s, double e, double first, double behind,
+                                          double &u, double &x) const
+    {
+        u += pow(l.q, s) * first;
+        x += pow(l.q, static_cast<double>(l.rows) - e) * behind + back(e, 0) * first;
+    }
+    /* Rows from `row` to `next` of what begins with row `first`. */
+    template <typename Real>
+    __device__ __forceinline__ HeatUnit<Real> unit(int row, int next, int first) const
+    {
+        return {static_cast<Real>(pow(l.q, next - row)),
+                static_cast<Real>(fall(0, 2 * (next - row))),
+                static_cast<Real>(pow(l.q, row - first)), Real(0)};
+    }
+};
+
+/* A block a group, HEAT_TEAM_GROUPS threads or more. */
+template <typename Real>
+__global__ void
+heat_team_table_kernel(ps_cuda_heat_line l, int32_t chunk_rows,
+                       HeatTeamTable<Real> *table)
+{
+    const int group = blockIdx.x, i = static_cast<int>(threadIdx.x);
+    const int groups = gridDim.x, rows = static_cast<int>(l.rows);
+    const HeatReach reach = {l};
+    const HeatCut own(rows, chunk_rows, group);
+    const double s = own.first, e = own.end;
+    const double n = static_cast<double>(l.rows);
+
+    constexpr int part_chunks = HEAT_TEAM_CHUNKS / heat_parts<Real>;
+
+    wait_for_last_kernel();
+    if (i < groups) {
+        const HeatCut other(rows, chunk_rows, i);
+        const double from = other.first, to = other.end;
+        const double first_u = reach.back(0, to), last_u = pow(l.q, n - to);
+        const double first_x = pow(l.q, from);
+        double uu = i < group ? pow(l.q, s - to) : 0, ux = 0;
+        double xu = reach.back(e, to), xx = i > group ? pow(l.q, from - e) : 0;
+
+        reach.close(s, e, l.u[0] * first_u + l.u[1] * last_u,
+                    l.y[0] * first_u + l.y[1] * last_u, uu, xu);
+        reach.close(s, e, l.u[0] * first_x, l.y[0] * first_x, ux, xx);
+        table->weight[group][i] = {static_cast<Real>(uu), static_cast<Real>(ux),
+                                   static_cast<Real>(xu), static_cast<Real>(xx)};
+    }
+    if (i < 2) {
+        double u = 0, x = 0;
+
+        reach.close(s, e, l.u[2 + i], l.y[2 + i], u, x);
+        table->end[group][i] = {Real(0), static_cast<Real>(u), Real(0),
+                                static_cast<Real>(x)};
+    }
+    if (i < HEAT_TEAM_CHUNKS) {
+        const int first = i / part_chunks * part_chunks;
+
+        table->chunk[group][i] =
+            reach.unit<Real>(own.chunk(i), own.chunk(i + 1), own.chunk(first));
+    }
+    if (i < heat_parts<Real>) {
+        const int first = i * part_chunks;
+
+        table->part[group][i] =
+            reach.unit<Real>(own.chunk(first), own.chunk(first + part_chunks), own.first);
+    }
+}
+
+} // namespace pysolvers::heat
+
+#endif

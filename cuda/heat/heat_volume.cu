@@ -1,0 +1,273 @@
+/* heat_volume.cu - the plan and the launches of heat_volume.h.
+ */
+#include "heat/heat_volume.h"
+
+#include "heat/heat_backward.cuh"
+#include "heat/heat_forward.cuh"
+#include "heat/heat_table.cuh"
+
+namespace pysolvers::heat {
+
+namespace {
+
+/* Rows of a chunk along x: some, or most. */
+template <typename Real> struct Chunks {
+    static constexpr int some = 17, most = sizeof(Real) == 4 ? 33 : 17;
+};
+
+/* Two numbers whose sum is 1, and is so in floating point. */
+template <typename Real>
+__device__ void
+set_shares(double x, double y, Real *of_x, Real *of_y)
+{
+    if (x >= y) {
+        *of_x = static_cast<Real>(x);
+        *of_y = Real(1) - *of_x;
+    }
+    else {
+        *of_y = static_cast<Real>(y);
+        *of_x = Real(1) - *of_y;
+    }
+}
+
+/* By two threads, one a half. */
+template <typename Real>
+__global__ void
+two_sided_kernel(double a, ps_cuda_heat_end lower, ps_cuda_heat_end upper, int rows,
+                 TwoSidedFactor<Real> *two_sided)
+{
+    const int half = static_cast<int>(threadIdx.x), middle = rows / 2;
+    const int count = half == 0 ? middle : rows - middle;
+    const int row = half == 0 ? 0 : rows - 1, step = half == 0 ? 1 : -1;
+    const ps_cuda_heat_end end = half == 0 ? lower : upper;
+    double lead = 1 - end.theta_by_a + a * (1 - end.theta), g = 0;
+
+    wait_for_last_kernel();
+    for (int n = 0; n < count; n++) {
+        TwoSidedRow<Real> *const factor_row = &two_sided->factor_row[row + n * step];
+
+        if (n == 0) {
+            factor_row->rhs = static_cast<Real>(end.weight / lead);
+            factor_row->before =
+                static_cast<Real>((end.weight * end.add + a * end.take) / lead);
+        }
+        else {
+            lead = 1 + a * g;
+            set_shares(a * g / lead, 1 / lead, &factor_row->before, &factor_row->rhs);
+        }
+        g = lead / (a + lead);
+        set_shares(a / (a + lead), g, &factor_row->next, &factor_row->own);
+    }
+    const double other = __shfl_xor_sync(3u, g, 1), whole = g + other - g * other;
+    const double near = (1 - other) * g / whole, far = other / whole;
+
+    two_sided->rows = rows;
+    two_sided->half = middle;
+    two_sided->middle[half][half] = static_cast<Real>(near);
+    two_sided->middle[half][1 - half] = static_cast<Real>(far);
+}
+
+template <typename Real>
+size_t
+forward_bytes(int64_t nodes, int chunk, int32_t *pitch)
+{
+    const int lead = chunk == Chunks<Real>::some ? heat_lead<Chunks<Real>::some>()
+                                                 : heat_lead<Chunks<Real>::most>();
+
+    *pitch = static_cast<int32_t>(lead + (nodes + 3) / 4 * 4 + 4);
+    return sizeof(Real) * static_cast<size_t>(*pitch) *
+           (HEAT_RING * (HEAT_PLANES + 2) + HEAT_PLANES);
+}
+
+template <typename Real>
+constexpr size_t
+backward_bytes()
+{
+    return sizeof(Real) * HEAT_AHEAD * 2 * HEAT_COLUMN_THREADS * HEAT_SIDE_ROWS;
+}
+
+/* Rows of a chunk along x. */
+template <typename Real>
+int
+chunk_of(int64_t rows)
+{
+    return rows <= HEAT_CHUNKS * Chunks<Real>::some ? Chunks<Real>::some
+                                                    : Chunks<Real>::most;
+}
+
+/* Blocks of a cluster along z. */
+int64_t
+groups_of(int64_t rows)
+{
+    constexpr int64_t group = HEAT_CHUNKS * HEAT_SIDE_ROWS;
+
+    return (rows + group - 1) / group;
+}
+
+/* Parts of a field, both halves of them. */
+int64_t
+parts_of(int64_t nodes, int width)
+{
+    return 2 * ((nodes + width - 1) / width);
+}
+
+template <typename Real>
+bool
+fits(const ps_heat *h, const ps_cuda_device *device)
+{
+    const int64_t x = heat_unknowns(h, 0).count(), z = heat_unknowns(h, 2).count();
+    const size_t most = static_cast<size_t>(device->shared_bytes);
+    const uintptr_t places = reinterpret_cast<uintptr_t>(h->t) |
+                             reinterpret_cast<uintptr_t>(h->w) |
+                             static_cast<uintptr_t>(h->nodes[0]) * sizeof(Real);
+    int32_t pitch = 0;
+
+    return places % 16 == 0 && x <= HEAT_CHUNKS * Chunks<Real>::most &&
+           groups_of(z) <= HEAT_CLUSTER && groups_of(z) <= device->cluster_blocks &&
+           forward_bytes<Real>(h->nodes[0], chunk_of<Real>(x), &pitch) +
+                   sizeof(Arrivals) * HEAT_RING <=
+               most &&
+           backward_bytes<Real>() + sizeof(HeatExchange<Real>) <= most;
+}
+
+template <typename Real>
+auto
+forward_kernel(const HeatVolume<Real> &plan)
+{
+    return plan.chunk == Chunks<Real>::some
+               ? heat_forward_kernel<Real, Chunks<Real>::some>
+               : heat_forward_kernel<Real, Chunks<Real>::most>;
+}
+
+template <typename Real>
+ps_status
+make_line(const ps_heat *h, int axis, int chunk, void *table, cudaStream_t stream,
+          HeatLine<Real> *line)
+{
+    const HeatMatrix m = heat_matrix(h, axis);
+
+    return heat_make_line(ps_cuda_heat_line_of(m.a, m.end, m.is_periodic,
+                                               heat_unknowns(h, axis).count(), chunk,
+                                               sizeof(Real) == 4),
+                          table, stream, line);
+}
+
+} // namespace
+
+bool
+heat_is_volume(const ps_heat *h, const ps_cuda_device *device)
+{
+    if (h->axes != PS_HEAT_AXES || h->k != nullptr || device->capability < 90 ||
+        h->side[1][0].kind == PS_HEAT_PERIODIC || heat_unknowns(h, 1).count() < 2 ||
+        heat_pitch(h, 2) > UINT32_MAX / 8) {
+        return false;
+    }
+    const int64_t z = heat_unknowns(h, 2).count();
+
+    /* below two thirds of the multiprocessors the sweeps one by one are faster */
+    return 3 * parts_of(h->nodes[0], HEAT_WIDTH) * groups_of(z) >=
+               2 * device->processors &&
+           3 * parts_of(z, HEAT_PLANES) >= 2 * device->processors &&
+           (h->dtype == PS_F32 ? fits<float>(h, device) : fits<double>(h, device));
+}
+
+size_t
+heat_volume_bytes(const ps_heat *h)
+{
+    return 2 * heat_table_bytes<double>() +
+           two_sided_bytes<double>(heat_unknowns(h, 1).count());
+}
+
+template <typename Real>
+ps_status
+heat_plan_volume(const ps_heat *h, void *memory, cudaStream_t stream,
+                 HeatVolume<Real> *plan)
+{
+    char *const tables = static_cast<char *>(memory);
+    const size_t table = heat_table_bytes<double>();
+    const HeatMatrix y = heat_matrix(h, 1);
+
+    plan->chunk = chunk_of<Real>(heat_unknowns(h, 0).count());
+    plan->shared = forward_bytes<Real>(h->nodes[0], plan->chunk, &plan->pitch);
+    plan->two_sided = reinterpret_cast<TwoSidedFactor<Real> *>(tables + 2 * table);
+    ps_status status = ps_cuda_status(allow_shared(forward_kernel(*plan)));
+
+    if (status == PS_OK) {
+        status = ps_cuda_status(allow_shared(heat_backward_kernel<Real>));
+    }
+    if (status == PS_OK) {
+        status = make_line(h, 0, plan->chunk, tables, stream, &plan->line[0]);
+    }
+    if (status == PS_OK) {
+        status = make_line(h, 2, HEAT_SIDE_ROWS, tables + table, stream, &plan->line[1]);
+    }
+    return status == PS_OK
+               ? launch_closely(two_sided_kernel<Real>, 1, 2, 0, stream, y.a, y.end[0],
+                                y.end[1], static_cast<int>(heat_unknowns(h, 1).count()),
+                                plan->two_sided)
+               : status;
+}
+
+template <typename Real>
+ps_status
+heat_volume_forward(const HeatRun<Real> &run, int64_t s)
+{
+    const ps_heat *const h = run.h;
+    const HeatVolume<Real> &plan = run.volume;
+    const int64_t parts = parts_of(heat_unknowns(h, 2).count(), HEAT_PLANES);
+    HeatForward<Real> f = {};
+
+    f.stencil = heat_change_stencil<Real>(h, s);
+    for (int end = 0; end < 2; end++) {
+        f.end[end] = heat_values<Real>(h->side[0][end].sweep, s, 0);
+        f.side[end] = heat_values<Real>(h->side[1][end].sweep, s, 0);
+    }
+    f.two_sided = plan.two_sided;
+    f.pitch = plan.pitch;
+    f.tiles = parts / 2;
+    return launch_closely(forward_kernel(plan), parts, HEAT_PLANES_THREADS, plan.shared,
+                          run.stream, plan.line[0], f);
+}
+
+template <typename Real>
+ps_status
+heat_volume_backward(const HeatRun<Real> &run, int64_t s)
+{
+    const ps_heat *const h = run.h;
+    const HeatLine<Real> &line = run.volume.line[1];
+    const int64_t j = heat_unknowns(h, 1).begin;
+    const int64_t parts = parts_of(h->nodes[0], HEAT_WIDTH);
+    const int64_t first =
+        heat_unknowns(h, 2).begin * heat_pitch(h, 2) + j * heat_pitch(h, 1);
+    HeatBackward<Real> b = {};
+
+    b.w = static_cast<const Real *>(h->w) + first;
+    b.t = static_cast<Real *>(h->t) + first;
+    b.plane = heat_pitch(h, 2);
+    b.pitch = heat_pitch(h, 1);
+    b.nodes = h->nodes[0];
+    b.begin = heat_unknowns(h, 0).begin;
+    b.end = heat_unknowns(h, 0).end;
+    for (int end = 0; end < 2; end++) {
+        b.side[end] = heat_values<Real>(h->side[2][end].sweep, s, j * heat_pitch(h, 1));
+    }
+    b.two_sided = run.volume.two_sided;
+    b.tiles = parts / 2;
+
+    return Launch(parts * line.groups, HEAT_COLUMN_THREADS, backward_bytes<Real>(),
+                  run.stream)
+        .closely()
+        .in_clusters(line.groups)
+        .run(heat_backward_kernel<Real>, line, b);
+}
+
+#define PS_INSTANTIATE(real)                                                   \
+    template ps_status heat_plan_volume(const ps_heat *, void *, cudaStream_t, \
+                                        HeatVolume<real> *);                   \
+    template ps_status heat_volume_forward(const HeatRun<real> &, int64_t);    \
+    template ps_status heat_volume_backward(const HeatRun<real> &, int64_t);
+PS_INSTANTIATE(float)
+PS_INSTANTIATE(double)
+#undef PS_INSTANTIATE
+
+} // namespace pysolvers::heat

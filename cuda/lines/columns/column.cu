@@ -1,0 +1,238 @@
+/* column.cu - batches along a strided axis, on the host. */
+#include <algorithm>
+#include <cstdlib>
+
+#include "device/work_queue.cuh"
+#include "lines/columns/column.h"
+
+namespace pysolvers::columns {
+
+static constexpr int line = 128;           /* bytes, of memory */
+static constexpr int least = 64;           /* of neighbours at least */
+static constexpr int most_blocks = 8;      /* of a cluster */
+static constexpr int statics_bytes = 1024; /* shared memory of a block besides */
+
+static int32_t
+divided_up(int64_t a, int64_t b)
+{
+    return static_cast<int32_t>((a + b - 1) / b);
+}
+
+static int32_t
+log_of(int32_t count)
+{
+    int32_t log = 0;
+
+    while ((1 << log) < count) {
+        log++;
+    }
+    return log;
+}
+
+/* Warps that have a chunk of 1 << width systems each. */
+static int32_t
+warps_of(int64_t rows, int32_t chunk, int32_t width)
+{
+    return divided_up(divided_up(rows, chunk), 32 >> width);
+}
+
+/* Blocks of as many warps at most, a power of two, as clusters of other sizes leave more
+ * multiprocessors empty. */
+template <typename Number>
+static int32_t
+blocks_of(int64_t rows, int32_t chunk, int32_t width)
+{
+    return 1 << log_of(divided_up(warps_of(rows, chunk, width),
+                                  ColumnTuning<Number>::threads / 32));
+}
+
+/* Rows of a chunk. Where a block is as wide as a warp and holds systems whole, several
+ * share a multiprocessor: so that fewest are missing from the first chunk. Elsewhere so
+ * that the fewest blocks have the most warps. */
+template <typename Number>
+static int32_t
+chunk_of(int64_t rows, int32_t width)
+{
+    using Tuned = ColumnTuning<Number>;
+    const int32_t blocks = blocks_of<Number>(rows, Tuned::rows, width);
+    int32_t best = Tuned::rows;
+
+    if (rows > best && rows <= Tuned::alone && width == 5) {
+        return Tuned::alone;
+    }
+    if (blocks > 1 || width < 5) {
+        const int32_t chunk = Tuned::shorter[2];
+        return blocks_of<Number>(rows, chunk, width) == blocks ? chunk : best;
+    }
+    for (const int32_t chunk : Tuned::shorter) {
+        if (blocks_of<Number>(rows, chunk, width) == 1 &&
+            divided_up(rows, chunk) * chunk < divided_up(rows, best) * best) {
+            best = chunk;
+        }
+    }
+    return best;
+}
+
+/* The shape with as few blocks as hold 1 << width systems; false if there is none. */
+template <typename Number>
+static bool
+cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shape)
+{
+    using Tuned = ColumnTuning<Number>;
+    const int32_t most = std::min(device->cluster_blocks, most_blocks);
+    const int32_t chunk = chunk_of<Number>(rows, width);
+    const int32_t units = warps_of(rows, chunk, width);
+    const int32_t blocks = blocks_of<Number>(rows, chunk, width);
+    const int32_t warps = divided_up(units, blocks);
+    const int32_t lanes = log_of(std::max(divided_up(warps, 4), divided_up(blocks, 2)));
+
+    *shape = {static_cast<int32_t>(rows), chunk, width, warps, lanes, blocks, 0, 0, 0};
+    shape->set_first();
+    return blocks <= most && 1 << (width + lanes) <= 32 * warps &&
+           (blocks > 1
+                ? column_bytes<Number, Tuned::rows, true, ColumnAccess::sectors>(*shape)
+                : column_bytes<Number, Tuned::rows, false, ColumnAccess::sectors>(
+                      *shape)) +
+                   statics_bytes <=
+               static_cast<size_t>(device->shared_bytes);
+}
+
+/* A block as wide as a warp if it holds systems whole; else two lines of neighbours, the
+ * fewer of which lie in a sector with others', or one of wide numbers; else as many as a
+ * cluster holds. */
+template <typename Number>
+static bool
+shape_of(int64_t rows, const ps_cuda_device *device, ColumnShape *shape)
+{
+    constexpr int32_t bytes = sizeof(Number);
+    constexpr int32_t likes = bytes < 16 ? 2 * line : line;
+
+    for (int32_t width = 5; (bytes << width) >= least; width--) {
+        if (cut<Number>(rows, width, device, shape) &&
+            (shape->blocks == 1 || (bytes << width) <= likes)) {
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Whether systems lie closer to each other than rows, if at all. */
+static bool
+lies_by_column(const ps_stride &s)
+{
+    return s.inner == 0 || s.row == 0 || std::abs(s.inner) < std::abs(s.row);
+}
+
+bool
+ps_cuda_column_takes(const ps_tridiag *t, const ps_cuda_device *device,
+                     ColumnShape *shape)
+{
+    bool fits = false;
+
+    if (t->inner == 1 || t->rows == 1 || !lies_by_column(t->lower.stride) ||
+        !lies_by_column(t->diag.stride) || !lies_by_column(t->upper.stride) ||
+        !lies_by_column(t->rhs.stride) || !lies_by_column(t->x.stride)) {
+        return false;
+    }
+    (void)with_number(t->dtype, [&](auto zero) {
+        fits = shape_of<decltype(zero)>(t->rows, device, shape);
+        return PS_OK;
+    });
+    return fits;
+}
+
+/* Whether every row begins at a multiple of so many bytes, and systems come by 16. */
+static bool
+goes_by(int64_t bytes, const ps_tridiag &t, const ps_input &in)
+{
+    const int64_t size = ps_dtype_size(t.dtype), count = bytes / size;
+    const ps_stride &s = in.stride;
+
+    return s.inner == 1 && s.row % count == 0 && t.inner % (16 / size) == 0 &&
+           (t.outer == 1 || (s.outer % count == 0 && t.inner % count == 0)) &&
+           reinterpret_cast<uintptr_t>(in.data) % bytes == 0;
+}
+
+/* Halves of sectors by a way of their own in float32 only: it is no faster elsewhere. */
+static ColumnAccess
+access_of(const ps_tridiag &t)
+{
+    const ps_input *const inputs[] = {&t.lower, &t.diag, &t.upper, &t.rhs};
+    bool by_sectors = true, by_halves = true;
+
+    for (const ps_input *in : inputs) {
+        by_sectors = by_sectors && goes_by(32, t, *in);
+        by_halves = by_halves && goes_by(16, t, *in);
+    }
+    if (!by_halves) {
+        return ColumnAccess::elements;
+    }
+    return by_sectors || t.dtype != PS_F32 ? ColumnAccess::sectors : ColumnAccess::halves;
+}
+
+static int64_t
+tiles_of(const ps_tridiag &t, const ColumnShape &shape)
+{
+    const int64_t width = int64_t(1) << shape.width;
+    return (t.outer * t.inner + width - 1) / width;
+}
+
+/* Whether tiles are claimed: where there are many for each multiprocessor, and the next
+ * one is enough to know. Single blocks of float32 were no faster with it. */
+static bool
+uses_work_queue(const ps_tridiag &t, const ColumnShape &shape,
+                const ps_cuda_device *device)
+{
+    return (shape.blocks > 1 || ps_dtype_size(t.dtype) > 4) && shape.chunk >= 16 &&
+           pays_for_work_queue(tiles_of(t, shape), device->processors / shape.blocks);
+}
+
+size_t
+ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
+                    const ps_cuda_device *device)
+{
+    return uses_work_queue(*t, shape, device) ? work_queue_bytes(1) : 0;
+}
+
+template <typename Number>
+static cudaError_t
+solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *work_queue,
+      cudaStream_t stream)
+{
+    const Systems<Number> s = systems_of<Number>(t);
+    ColumnJob<Number> job = {s,
+                             {s.lower, s.diag, s.upper, s.rhs},
+                             {-1, -1, -1, -1},
+                             access_of(t),
+                             shape,
+                             tiles_of(t, shape),
+                             marks,
+                             work_queue};
+
+    job.absent[0] = (t.flags & PS_SHORT_LOWER) != 0 ? 0 : -1;
+    job.absent[2] = (t.flags & PS_SHORT_UPPER) != 0 ? s.rows - 1 : -1;
+#define PS_LAUNCH(number, name)                                                   \
+    if constexpr (number_traits<Number>::dtype == number_traits<number>::dtype) { \
+        return ps_cuda_column_launch_##name(job, stream);                         \
+    }
+    PS_CUDA_DTYPES(PS_LAUNCH)
+#undef PS_LAUNCH
+}
+
+cudaError_t
+ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
+                     const ps_cuda_device *device, uint8_t *marks, void *work,
+                     cudaStream_t stream)
+{
+    uint32_t *const counter =
+        uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
+    cudaError_t error = cudaErrorInvalidValue;
+
+    (void)with_number(t->dtype, [&](auto zero) {
+        error = solve<decltype(zero)>(*t, shape, marks, counter, stream);
+        return PS_OK;
+    });
+    return error;
+}
+
+} // namespace pysolvers::columns

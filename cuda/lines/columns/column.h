@@ -1,0 +1,108 @@
+/* column.h - batches along a strided axis: who takes them, and cut how.
+ *
+ * column.cu chooses, column_<dtype>.cu have the kernels.
+ */
+#ifndef PS_CUDA_LINES_COLUMNS_COLUMN_H
+#define PS_CUDA_LINES_COLUMNS_COLUMN_H
+
+#include "device/operand.cuh"
+#include "lines/columns/column.cuh"
+#include "runtime/engine.h"
+
+namespace pysolvers::columns {
+
+/* Rows of a chunk at most, or of one that is a system alone; those of shorter chunks, the
+ * last of which clusters have as well; and threads of a block at most: for the
+ * registers. */
+template <typename Number> struct ColumnTuning {
+    static constexpr int rows = 32, alone = 32, threads = sizeof(Number) == 4 ? 512 : 256;
+    static constexpr int shorter[] = {16, 20, 24};
+};
+template <> struct ColumnTuning<Complex<float>> {
+    static constexpr int rows = 16, alone = 32, threads = 512;
+    static constexpr int shorter[] = {16, 16, 16};
+};
+template <> struct ColumnTuning<Complex<double>> {
+    static constexpr int rows = 8, alone = 8, threads = 256;
+    static constexpr int shorter[] = {4, 4, 8};
+};
+
+/* With shorter chunks than clusters have, the registers do for more of them. */
+template <typename Number, int ROWS>
+static constexpr int
+column_threads()
+{
+    using Tuned = ColumnTuning<Number>;
+
+    if (ROWS > Tuned::rows) {
+        return 32;
+    }
+    return ROWS < Tuned::shorter[2] && sizeof(Number) < 16 ? 512 : Tuned::threads;
+}
+
+/* How rows come: 16 bytes at a time, where all begin with a sector of 32 bytes, or some
+ * in the middle of one; or element by element. */
+enum class ColumnAccess { sectors, halves, elements };
+
+template <typename Number> struct ColumnJob {
+    Systems<Number> t;
+    Input<Number> inputs[4]; /* those of t */
+    int32_t absent[4];       /* the row that each does not have, or -1 */
+    ColumnAccess access;
+    ColumnShape shape;
+    int64_t tiles;        /* of 1 << shape.width systems */
+    uint8_t *marks;       /* null, or 1 for each system that is not dominant */
+    uint32_t *work_queue; /* null, or counts the tiles that were claimed */
+};
+
+/* Whether the systems of `t`, of which the batch axes are merged, lie so that columns
+ * are the way to take them, and a block or a cluster of the device can hold one; then
+ * cut as `shape` says, which depends on rows and dtype alone. */
+bool ps_cuda_column_takes(const ps_tridiag *t, const ps_cuda_device *device,
+                          ColumnShape *shape);
+
+/* Bytes of workspace, and PS_PARTITION for a batch that was taken; marks may be null. */
+size_t ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
+                           const ps_cuda_device *device);
+cudaError_t ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
+                                 const ps_cuda_device *device, uint8_t *marks, void *work,
+                                 cudaStream_t stream);
+
+#define PS_DECLARE(number, name)                                           \
+    cudaError_t ps_cuda_column_launch_##name(const ColumnJob<number> &job, \
+                                             cudaStream_t stream);
+PS_CUDA_DTYPES(PS_DECLARE)
+#undef PS_DECLARE
+
+/* The ring of a warp: batches of rows, of a row the four operands, of an operand an
+ * element a lane. Two batches under way are enough, and more disturb the order in which
+ * memory is read, but where blocks wait for each other; three, where there is room, and
+ * the first-level cache, by way of which halves of sectors come, needs none. */
+template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS> struct ColumnRing {
+    static constexpr int batch = 4; /* rows */
+    static constexpr int slots = IS_CLUSTER && ACCESS == ColumnAccess::sectors &&
+                                         !number_traits<Number>::is_complex
+                                     ? 3
+                                     : 2;
+    static constexpr int row_words = 4 * 32, batch_words = batch * row_words;
+    static constexpr int words = slots * batch_words;
+};
+
+/* Words of shared memory of a warp: its ring, and of its chunks what registers do not
+ * hold. */
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+static constexpr int column_words =
+    ColumnRing<Number, IS_CLUSTER, ACCESS>::words + ColumnChunk<Number, ROWS>::words;
+
+/* Dynamic shared memory of a block. */
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+inline size_t
+column_bytes(const ColumnShape &shape)
+{
+    return shape.warps * sizeof(Number) * column_words<Number, ROWS, IS_CLUSTER, ACCESS> +
+           ColumnExchange<Number>::bytes_of(shape);
+}
+
+} // namespace pysolvers::columns
+
+#endif

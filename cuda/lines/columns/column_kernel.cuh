@@ -1,0 +1,208 @@
+/* column_kernel.cuh - the partition method along a strided axis, included once a dtype.
+ *
+ * Blocks, or clusters, stay and take tile after tile of neighbouring systems. A warp
+ * copies its own rows to its own part of shared memory and eliminates them; what it has
+ * read makes room for its next tile, which arrives while the warps meet, substitute and
+ * store. Five words of memory traffic a row; as a tile is read before any of its x is
+ * written, x may be rhs.
+ */
+#ifndef PS_CUDA_LINES_COLUMNS_COLUMN_KERNEL_CUH
+#define PS_CUDA_LINES_COLUMNS_COLUMN_KERNEL_CUH
+
+#include "lines/columns/column_stage.cuh"
+
+namespace pysolvers::columns {
+
+/* Where a source and its copy differ in their place in 32 bytes, all comes twice. */
+extern __shared__ __align__(128) int4 column_memory[];
+
+/* A row as it stands in memory. */
+template <typename Number>
+__device__ __forceinline__ Row<Number>
+row_in_memory(const Systems<Number> &t, int64_t system, int32_t row)
+{
+    const ColumnPlace place(t, system);
+
+    return {t.periodic || row > 0 ? *place.at(t.lower, row) : Number(0),
+            *place.at(t.diag, row),
+            t.periodic || row < t.rows - 1 ? *place.at(t.upper, row) : Number(0),
+            *place.at(t.rhs, row)};
+}
+
+/* Grid: any number of clusters of shape.blocks blocks. Shared: the warps' rings, then
+ * what a Column needs. */
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+__global__ void
+__launch_bounds__(column_threads<Number, ROWS>(), 1)
+    column_kernel(const __grid_constant__ ColumnJob<Number> job)
+{
+    using Stage = ColumnStage<Number, ROWS, IS_CLUSTER, ACCESS>;
+    constexpr int words = column_words<Number, ROWS, IS_CLUSTER, ACCESS>; /* of a warp */
+    __shared__ Arrivals arrivals[2];
+    __shared__ uint32_t tickets[2];
+    const Systems<Number> &t = job.t;
+    const int32_t rank = IS_CLUSTER ? static_cast<int32_t>(rank_in_cluster()) : 0;
+    const int64_t systems = t.outer * t.inner;
+    const bool watches = !number_traits<Number>::is_complex || job.marks != nullptr;
+    const ColumnThreadPlace<ROWS> own(job.shape, rank);
+    const int32_t first_row = t.periodic ? -1 : -own.start;
+    const int32_t last_row = t.periodic ? -1 : t.rows - 1 - own.start;
+    Number *const memory = reinterpret_cast<Number *>(column_memory);
+    Number *const ring = memory + threadIdx.x / 32 * words;
+    ColumnTileScheduler<IS_CLUSTER> scheduler(job.work_queue, tickets, rank,
+                                              IS_CLUSTER ? cluster_of_grid() : blockIdx.x,
+                                              gridDim.x / job.shape.blocks);
+    Stage stage(job, own, scheduler, ring);
+    Column<Number, ROWS, IS_CLUSTER> column(
+        job.shape, own, t.periodic, memory + blockDim.x / 32 * words,
+        ring + Stage::Ring::words + threadIdx.x % 32, arrivals);
+
+    column.begin();
+    scheduler.begin();
+    stage.begin();
+    column.started();
+    for (; scheduler.tile < job.tiles; scheduler.advance()) {
+        const int64_t first = scheduler.tile << job.shape.width;
+        const bool there = first + own.column < systems;
+        Row<Number> batch[Stage::batch];
+        const auto rows = [&](int i, bool has_lower, bool has_upper) {
+            if (i % Stage::batch == 0) {
+                stage.take(i / Stage::batch, batch);
+            }
+            const Row<Number> &row = batch[i % Stage::batch];
+            return Row<Number>{has_lower ? row.lower : Number(0), row.diag,
+                               has_upper ? row.upper : Number(0), row.rhs};
+        };
+
+        scheduler.draw_ticket();
+        column.eliminate(
+            [&](int i) {
+                return rows(i, i > 0 || first_row != 0,
+                            i < ROWS - 1 || last_row != ROWS - 1);
+            },
+            [&](int i) { return rows(i, i != first_row, i != last_row); },
+            [&](int i) {
+                return there ? row_in_memory(t, first + own.column, own.start + i)
+                             : copy_row<Number>();
+            },
+            watches);
+        scheduler.publish(arrivals[column.round & 1], job.shape.blocks);
+        column.join_chunks(scheduler.bytes(), [&](int32_t which, const Note &note) {
+            const int64_t at = first + which;
+
+            if (at < systems && t.info != nullptr) {
+                t.info[at] = note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
+            }
+            if (at < systems && job.marks != nullptr) {
+                job.marks[at] = note.not_dominant != 0;
+            }
+        });
+        if (there && (job.marks == nullptr || column.note.not_dominant == 0)) {
+            const ColumnPlace place(t, first + own.column);
+            Number *const x = place.at(t.x, own.start);
+
+            column.substitute([&](int i, Number value) { x[i * t.x.row] = value; });
+        }
+    }
+}
+
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+inline cudaError_t
+launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
+{
+    void (*const kernel)(const ColumnJob<Number>) =
+        column_kernel<Number, ROWS, IS_CLUSTER, ACCESS>;
+    const int threads = 32 * job.shape.warps;
+    const size_t bytes = column_bytes<Number, ROWS, IS_CLUSTER, ACCESS>(job.shape);
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute attributes[2] = {};
+    int fit = 0;
+
+    if (device == nullptr) {
+        return cudaErrorInvalidDevice;
+    }
+    config.gridDim = dim3(static_cast<unsigned>(job.shape.blocks));
+    config.blockDim = dim3(static_cast<unsigned>(threads));
+    config.dynamicSmemBytes = bytes;
+    config.stream = stream;
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {config.gridDim.x, 1, 1};
+    config.attrs = attributes;
+    config.numAttrs = IS_CLUSTER ? 1 : 0;
+
+    cudaError_t error = allow_shared(kernel);
+    if (error == cudaSuccess && IS_CLUSTER) {
+        error = cudaOccupancyMaxActiveClusters(&fit, kernel, &config);
+    }
+    else if (error == cudaSuccess) {
+        error =
+            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, kernel, threads, bytes);
+        fit *= device->processors;
+    }
+    if (error != cudaSuccess || fit == 0) {
+        return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
+    }
+    const int64_t rounds = (job.tiles + fit - 1) / fit;
+    const int64_t units = (job.tiles + rounds - 1) / rounds;
+    config.gridDim.x *= static_cast<unsigned>(units);
+    if (job.work_queue != nullptr) {
+        if (clear_work_queue(job.work_queue, 1, stream) != PS_OK) {
+            return cudaErrorLaunchFailure;
+        }
+        if (device->capability >= 90) {
+            attributes[config.numAttrs].id =
+                cudaLaunchAttributeProgrammaticStreamSerialization;
+            attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+        }
+    }
+    return cudaLaunchKernelEx(&config, kernel, job);
+}
+
+template <typename Number, int ROWS, bool IS_CLUSTER>
+inline cudaError_t
+launch_chunks(const ColumnJob<Number> &job, cudaStream_t stream)
+{
+    using Access = ColumnAccess;
+
+    if constexpr (number_traits<Number>::dtype == PS_F32) {
+        if (job.access == Access::halves) {
+            return launch_rings<Number, ROWS, IS_CLUSTER, Access::halves>(job, stream);
+        }
+    }
+    return job.access == Access::elements
+               ? launch_rings<Number, ROWS, IS_CLUSTER, Access::elements>(job, stream)
+               : launch_rings<Number, ROWS, IS_CLUSTER, Access::sectors>(job, stream);
+}
+
+template <typename Number>
+inline cudaError_t
+launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
+{
+    using Tuned = ColumnTuning<Number>;
+    const int chunk = job.shape.chunk;
+
+    if (job.shape.blocks > 1) {
+        return chunk < Tuned::rows
+                   ? launch_chunks<Number, Tuned::shorter[2], true>(job, stream)
+                   : launch_chunks<Number, Tuned::rows, true>(job, stream);
+    }
+    if constexpr (Tuned::alone > Tuned::rows) {
+        if (chunk == Tuned::alone) {
+            return launch_chunks<Number, Tuned::alone, false>(job, stream);
+        }
+    }
+    if (chunk == Tuned::shorter[0]) {
+        return launch_chunks<Number, Tuned::shorter[0], false>(job, stream);
+    }
+    if (chunk == Tuned::shorter[1]) {
+        return launch_chunks<Number, Tuned::shorter[1], false>(job, stream);
+    }
+    return chunk < Tuned::rows
+               ? launch_chunks<Number, Tuned::shorter[2], false>(job, stream)
+               : launch_chunks<Number, Tuned::rows, false>(job, stream);
+}
+
+} // namespace pysolvers::columns
+
+#endif

@@ -1,0 +1,139 @@
+/* column_shape.cuh - who holds which rows of systems along a strided axis, and where they
+ * meet.
+ */
+#ifndef PS_CUDA_LINES_COLUMNS_COLUMN_SHAPE_CUH
+#define PS_CUDA_LINES_COLUMNS_COLUMN_SHAPE_CUH
+
+#include "lines/join/levels.cuh"
+
+namespace pysolvers::columns {
+
+using namespace device;
+using namespace join;
+
+/* How systems are shared out, chosen by the host. Blocks have `1 << width` systems,
+ * warps 32 >> width chunks of each: width is at most 5. */
+struct ColumnShape {
+    int32_t rows;  /* of a system */
+    int32_t chunk; /* rows of a chunk */
+    int32_t width;
+    int32_t warps;  /* of a block */
+    int32_t lanes;  /* log2 of the lanes that a system has in an exchange, each for up to
+                       four warps or two blocks; 1 << (width + lanes) threads meet */
+    int32_t blocks; /* of a cluster */
+    int32_t first_part, first_warp, first_block; /* who has row 0: set_first() */
+
+    /* When all else is set. */
+    void set_first()
+    {
+        const int32_t first = chunks() - (rows + chunk - 1) / chunk;
+
+        first_part = first % parts();
+        first_warp = first / parts() % warps;
+        first_block = first / parts() / warps;
+    }
+    __host__ __device__ __forceinline__ int32_t parts() const
+    {
+        return 32 >> width;
+    }
+    __host__ __device__ __forceinline__ int32_t chunks() const
+    {
+        return parts() * warps * blocks;
+    }
+    /* Row at which chunk k begins; negative for the pads in front of row 0. */
+    template <int ROWS>
+    __host__ __device__ __forceinline__ int32_t start_of(int32_t k) const
+    {
+        return rows - (chunks() - k) * ROWS;
+    }
+};
+
+/* The place of a thread: system `column` of the block, chunk `part` of warp `warp`. */
+template <int ROWS> struct ColumnThreadPlace {
+    int32_t column, part, warp, block;
+    int32_t start; /* row of the chunk's row 0; negative: pads */
+    int32_t pads;  /* rows of the chunk that are not there, at its front */
+
+    __device__ __forceinline__ ColumnThreadPlace(const ColumnShape &shape, int32_t rank)
+    {
+        const int32_t lane = threadIdx.x % 32;
+
+        warp = __shfl_sync(all_lanes, threadIdx.x / 32, 0);
+        column = lane & ((1 << shape.width) - 1);
+        part = lane >> shape.width;
+        block = rank;
+
+        start = shape.template start_of<ROWS>(
+            (block * shape.warps + warp) * shape.parts() + part);
+        pads = min(max(-start, 0), ROWS);
+    }
+};
+
+/* What a block tells the others of its cluster about a system. */
+template <typename Number> struct alignas(16) ColumnMessage {
+    using word = uint4;
+    Segment<Number> segment;
+    uint32_t mark; /* a Note: its bad_pivot; in the highest bit, not_dominant */
+
+    __device__ __forceinline__ ColumnMessage(const Segment<Number> &s, const Note &note)
+        : segment(s), mark(static_cast<uint32_t>(note.bad_pivot) |
+                           (note.not_dominant != 0 ? 1u << 31 : 0))
+    {
+    }
+    __device__ __forceinline__ Note note() const
+    {
+        return {static_cast<int32_t>(mark & INT32_MAX), static_cast<int32_t>(mark >> 31)};
+    }
+};
+
+/* Where the warps of a block meet: messages [turn][system][block of the cluster];
+ * segments, one array a field, and unknowns, each [warp][system]; notes likewise; a
+ * mark a system. */
+template <typename Number> struct ColumnExchange {
+    static constexpr int fields = 7;
+    ColumnMessage<Number> *messages;
+    Number *field, *y; /* y has one more row: what stands on the left of the block */
+    Note *note;
+    uint8_t *not_dominant;
+    int32_t pitch, entries;
+
+    __host__ __device__ __forceinline__ ColumnExchange(const ColumnShape &shape,
+                                                       void *memory)
+    {
+        const int32_t sent = shape.blocks > 1 ? 2 * shape.blocks << shape.width : 0;
+
+        pitch = (1 << shape.width) + 1;
+        entries = shape.warps * pitch;
+        messages = static_cast<ColumnMessage<Number> *>(memory);
+        field = reinterpret_cast<Number *>(messages + sent);
+        y = field + fields * entries;
+        note = reinterpret_cast<Note *>(y + entries + pitch);
+        not_dominant = reinterpret_cast<uint8_t *>(note + entries);
+    }
+    static size_t bytes_of(const ColumnShape &shape)
+    {
+        const ColumnExchange empty(shape, nullptr);
+        return reinterpret_cast<uintptr_t>(empty.not_dominant) + empty.pitch;
+    }
+    __device__ __forceinline__ void put(int32_t at, const Segment<Number> &s) const
+    {
+        const Number value[fields] = {s.first.g, s.first.l, s.first.u, s.a,
+                                      s.b,       s.c,       s.d};
+#pragma unroll
+        for (int f = 0; f < fields; f++) {
+            field[f * entries + at] = value[f];
+        }
+    }
+    __device__ __forceinline__ Segment<Number> get(int32_t at) const
+    {
+        return {{field[at], field[entries + at], field[2 * entries + at]},
+                field[3 * entries + at],
+                field[4 * entries + at],
+                field[5 * entries + at],
+                field[6 * entries + at]};
+    }
+};
+
+} // namespace pysolvers::columns
+
+#endif

@@ -1,0 +1,121 @@
+/* column_spans.cuh - a level of the partition method in which a lane takes several units.
+ *
+ * With few units it saves most of the steps of parallel cyclic reduction, and most of the
+ * lanes.
+ */
+#ifndef PS_CUDA_LINES_COLUMNS_COLUMN_SPANS_CUH
+#define PS_CUDA_LINES_COLUMNS_COLUMN_SPANS_CUH
+
+#include "lines/join/segment.cuh"
+
+namespace pysolvers::columns {
+
+using namespace device;
+using namespace join;
+
+/* Neighbouring units of which each lane of a group takes SPAN, the last lane the last
+ * ones: in a lane one after the other, then lane by lane. */
+template <typename Number, int SPAN> struct Spans {
+    Chunk<Number, SPAN> chunk;
+    Lanes<Number> lanes;
+
+    /* Of `count` units in all, of which the first `hidden` are only there to be
+     * copies. */
+    struct Place {
+        Group group;
+        int32_t spare, pads; /* slots that the group, or the lane, has in front */
+
+        __device__ __forceinline__ Place(int32_t count, int32_t hidden, int32_t lane,
+                                         int32_t base)
+        {
+            const int32_t groups = (count + SPAN - 1) / SPAN;
+
+            group = {lane, groups, base, 1};
+            spare = groups * SPAN - count;
+            front = spare + hidden;
+            pads = min(max(front - SPAN * min(lane, groups - 1), 0), SPAN);
+        }
+        /* The unit that slot j of the lane holds; negative: none. */
+        __device__ __forceinline__ int32_t unit(int j) const
+        {
+            return SPAN * min(group.i, group.count - 1) + j - spare;
+        }
+        __device__ __forceinline__ int32_t lane_of(int32_t unit) const
+        {
+            return group.lane_of((unit + spare) / SPAN);
+        }
+        __device__ __forceinline__ int first_lane() const
+        {
+            return front / SPAN;
+        }
+
+      private:
+        int32_t front;
+    };
+
+    /* Reduce; get(u) is the segment of unit u, row(u) that of its last unknown.
+     * Returns the segment of all units in all lanes. */
+    template <typename Get, typename RowOf, typename Inverter>
+    __device__ __forceinline__ Segment<Number>
+    reduce(const Place &place, const Get &get, const RowOf &row, Inverter &inverter)
+    {
+        Segment<Number> unit[SPAN];
+
+#pragma unroll
+        for (int j = 0; j < SPAN; j++) { /* all are read before one is used */
+            unit[j] = get(max(place.unit(j), 0));
+        }
+        Spike<Number> front = own_spike<Number>();
+        const auto rows = [&](int j) {
+            const Segment<Number> &s = unit[j];
+            const Spike<Number> next = unit[j < SPAN - 1 ? j + 1 : j].first;
+            const bool is_last = j == SPAN - 1;
+            Row<Number> row = {s.a, is_last ? s.b : s.b - s.c * next.l,
+                               is_last ? s.c : -(s.c * next.u),
+                               is_last ? s.d : s.d - s.c * next.g};
+            if (j == place.pads) {
+                front = s.first;
+            }
+            if (j < place.pads) {
+                row = copy_row<Number>();
+            }
+            return row;
+        };
+        struct Named {
+            Inverter &inverter;
+            const RowOf &row;
+            const Place &place;
+            __device__ __forceinline__ Number invert(Number pivot, int32_t j)
+            {
+                return inverter.invert(pivot, row(place.unit(j)));
+            }
+        } named = {inverter, row, place};
+        Segment<Number> s = chunk.eliminate(rows, 0, place.pads, named);
+
+        const Spike<Number> y = s.first;
+        s.first = {front.g - front.u * y.g, front.l - front.u * y.l, -(front.u * y.u)};
+        lanes.reduce(place.group, s, row(place.unit(SPAN - 1)), inverter);
+        return lanes.whole(place.group, s, place.first_lane());
+    }
+
+    /* From y_left and y of all to those of the units: put(u, y). */
+    template <typename Put>
+    __device__ __forceinline__ void substitute(const Place &place, Number y_left,
+                                               Number y, const Put &put) const
+    {
+        const Number last = lanes.y.at(y_left, y);
+        const Number before =
+            shuffle(all_lanes, last, place.group.away(-1, place.group.i > 0));
+
+        chunk.substitute(place.group.i > 0 ? before : y_left, last,
+                         [&](int j, Number value) {
+                             if (place.unit(j) >= 0) {
+                                 put(place.unit(j), value);
+                             }
+                         });
+    }
+};
+
+} // namespace pysolvers::columns
+
+#endif

@@ -1,0 +1,160 @@
+/* column_stage.cuh - rows of columns on their way from memory to registers.
+ *
+ * Each warp has a ring of shared memory for a few batches of rows of its chunks, and no
+ * sooner has it read a batch than the copies start of the one that takes its place: so
+ * memory is busy while rows are eliminated, while warps meet, and while they store.
+ * Neighbouring lanes bring each other's rows, 16 bytes a lane, where rows are aligned;
+ * else each lane its own.
+ */
+#ifndef PS_CUDA_LINES_COLUMNS_COLUMN_STAGE_CUH
+#define PS_CUDA_LINES_COLUMNS_COLUMN_STAGE_CUH
+
+#include "lines/columns/column_tile_scheduler.cuh"
+
+namespace pysolvers::columns {
+
+/* A system's place on the two batch axes. */
+struct ColumnPlace {
+    int64_t outer, inner;
+
+    template <typename Number>
+    __device__ __forceinline__ ColumnPlace(const Systems<Number> &t, int64_t system)
+    {
+        outer = t.outer > 1 ? quotient(system, t.inner) : 0;
+        inner = system - outer * t.inner;
+    }
+    template <typename Operand>
+    __device__ __forceinline__ auto at(const Operand &operand, int32_t row) const
+        -> decltype(operand.data)
+    {
+        return operand.system(outer, inner) + row * operand.row;
+    }
+};
+
+/* The ring of a warp. */
+template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
+struct ColumnStage {
+    using Ring = ColumnRing<Number, IS_CLUSTER, ACCESS>;
+    static constexpr int batch = Ring::batch, batches = ROWS / batch;
+
+    __device__ __forceinline__ ColumnStage(const ColumnJob<Number> &j,
+                                           const ColumnThreadPlace<ROWS> &place,
+                                           const ColumnTileScheduler<IS_CLUSTER> &tiles,
+                                           Number *memory)
+        : job(j), self(place), scheduler(tiles), ring(memory)
+    {
+    }
+
+    /* Start the copies of the first batches. */
+    __device__ __forceinline__ void begin()
+    {
+#pragma unroll
+        for (int b = 0; b < Ring::slots; b++) {
+            if (b % batches == 0) {
+                aim(scheduler.at(b / batches), 0);
+            }
+            load(b % batches, ring + b * Ring::batch_words);
+        }
+    }
+
+    /* Batch b of the tile, row by row; the next one moves in. By whole warps, b = 0, 1,
+     * ... in this order, tile after tile. */
+    __device__ __forceinline__ void take(int b, Row<Number> (&row)[batch])
+    {
+        const int ahead = b + Ring::slots;
+        Number *const place = ring + slot * Ring::batch_words;
+        const Number *const from = place + threadIdx.x % 32;
+
+        copies_done_but<Ring::slots - 1>();
+        __syncwarp();
+#pragma unroll
+        for (int i = 0; i < batch; i++) {
+            const Number *const at = from + i * Ring::row_words;
+            row[i] = {at[0], at[32], at[64], at[96]};
+        }
+        __syncwarp();
+        if (b == 0 || ahead % batches == 0) {
+            aim(scheduler.at(ahead / batches), ahead % batches * batch);
+        }
+        load(ahead % batches, place);
+        slot = slot + 1 < Ring::slots ? slot + 1 : 0;
+    }
+
+  private:
+    static constexpr bool by_vectors = ACCESS != ColumnAccess::elements;
+    static constexpr int bytes = by_vectors ? 16 : sizeof(Number);
+    static constexpr int copies =
+        by_vectors ? sizeof(Number) / 4 : 4; /* of a lane a row */
+    const ColumnJob<Number> &job;
+    const ColumnThreadPlace<ROWS> &self;
+    const ColumnTileScheduler<IS_CLUSTER> &scheduler;
+    Number *const ring;
+    int32_t slot = 0;
+    const Number *from[copies]; /* rows of the tile aimed at for this lane */
+    uint32_t wanted[copies];    /* bit i: row i is there */
+
+    /* The operand of copy k, and the first of the lanes that it is for. */
+    static __device__ __forceinline__ int32_t operand_of(int k)
+    {
+        return by_vectors ? threadIdx.x % 32 / 8 : k;
+    }
+    static __device__ __forceinline__ int32_t lane_of(int k)
+    {
+        constexpr int vector = 16 / sizeof(Number);
+        return by_vectors ? (threadIdx.x % 8 + 8 * k) * vector : threadIdx.x % 32;
+    }
+
+    /* Bit i: row i of a chunk that begins at row `start` of operand q is in memory. */
+    __device__ __forceinline__ uint32_t present(int32_t start, int32_t q) const
+    {
+        const int32_t absent = job.absent[q] - start;
+        const int32_t pads = max(-start, 0);
+        const uint32_t all = pads < ROWS ? ~0u >> (32 - ROWS) << pads : 0;
+
+        return absent >= 0 && absent < ROWS ? all & ~(1u << absent) : all;
+    }
+
+    /* To row `row` of the chunks of a tile, if there is one. */
+    __device__ __forceinline__ void aim(int64_t tile, int row)
+    {
+        const int32_t width = job.shape.width;
+
+#pragma unroll
+        for (int k = 0; k < copies; k++) {
+            const int32_t lane = lane_of(k), q = operand_of(k);
+            const int32_t start = self.start + ((lane >> width) - self.part) * ROWS;
+            const int64_t system = (tile << width) + (lane & ((1 << width) - 1));
+
+            from[k] = ColumnPlace(job.t, system).at(job.inputs[q], start + row);
+            wanted[k] = system < job.t.outer * job.t.inner ? present(start, q) : 0;
+        }
+    }
+
+    /* Start the copies of batch b of the tile aimed at; the aim moves on. */
+    __device__ __forceinline__ void load(int b, Number *place)
+    {
+#pragma unroll
+        for (int i = 0; i < batch; i++) {
+#pragma unroll
+            for (int k = 0; k < copies; k++) {
+                Number *const to =
+                    place + i * Ring::row_words + operand_of(k) * 32 + lane_of(k);
+
+                if ((wanted[k] >> (b * batch + i) & 1u) != 0) {
+                    if (ACCESS == ColumnAccess::halves) {
+                        copy_async_cached(to, from[k]);
+                    }
+                    else {
+                        copy_async_of_line<bytes>(to, from[k]);
+                    }
+                }
+                from[k] += job.inputs[operand_of(k)].row;
+            }
+        }
+        copies_committed();
+    }
+};
+
+} // namespace pysolvers::columns
+
+#endif

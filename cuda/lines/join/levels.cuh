@@ -1,0 +1,295 @@
+/* levels.cuh - one system on chip: chunks of lanes, lanes of warps, warps of a block.
+ *
+ * How a kernel solves the systems of its block, every thread taking every step:
+ *
+ *   const ThreadPlace<ROWS> self(shape, block);        who holds which rows
+ *   Levels<Number, ROWS> levels;
+ *   levels.eliminate(self, rows);               rows(i) -> Row of row self.start + i
+ *   Segment<Number> s = levels.reduce_block(shape, self, shared);
+ *   y = close_system(s, periodic, shape.rows - 1, levels.bad_pivot);
+ *   y_left = periodic ? y : 0;
+ *   levels.broadcast_down(shape, self, y_left, y);     now the thread's own
+ *   levels.chunk.substitute(y_left, y, put);    put(i, x) of row self.start + i
+ *
+ * Rows are aligned to the end of the system. Where self.start + i < 0, rows(i) must be
+ * copy_row() and put must do nothing. lower of row 0 and upper of the last row must be 0
+ * unless the system is periodic. Between eliminate and substitute nothing is asked of
+ * rows or put, so that what rows reads from may be overwritten after a barrier.
+ */
+#ifndef PS_CUDA_LINES_JOIN_LEVELS_CUH
+#define PS_CUDA_LINES_JOIN_LEVELS_CUH
+
+#include "lines/join/segment.cuh"
+
+namespace pysolvers::join {
+
+/* How a system is shared out, chosen by the host: lanes * warps * blocks chunks, at
+ * least as many as the rows need. A block holds several systems, `groups` of them in each
+ * of its warps: one behind the other, lanes 0, 1, ... for the first, or side by side,
+ * lanes 0, groups, 2 groups, ... for the first. More than one behind the other is only
+ * possible with warps = blocks = 1; side by side, warps and blocks <= 32 / groups. */
+struct Shape {
+    int32_t rows;   /* of a system */
+    int32_t lanes;  /* of a warp, with a chunk each; groups * lanes <= 32 */
+    int32_t groups; /* systems a warp */
+    int32_t warps;  /* a system has in a block */
+    int32_t blocks; /* a system has in its cluster; or tiles, of a long system */
+    bool side_by_side = false;
+
+    __host__ __device__ __forceinline__ int32_t chunks() const
+    {
+        return lanes * warps * blocks;
+    }
+    /* Row at which chunk k begins; negative for the pads in front. */
+    template <int ROWS> __host__ __device__ __forceinline__ int32_t start_of(int k) const
+    {
+        const uint32_t behind = static_cast<uint32_t>(chunks() - k) * ROWS;
+        return max_of(static_cast<int32_t>(static_cast<uint32_t>(rows) - behind), -ROWS);
+    }
+
+  private:
+    static __host__ __device__ __forceinline__ int32_t max_of(int32_t a, int32_t b)
+    {
+        return a > b ? a : b;
+    }
+};
+
+/* The place of a thread. Idle threads, which have no system, hold pads only. */
+template <int ROWS> struct ThreadPlace {
+    int32_t slot;  /* which system of the block */
+    int32_t lane;  /* of the group; shape.lanes if idle */
+    int32_t warp;  /* of the system, in this block */
+    int32_t block; /* of the system */
+    int32_t start; /* row of the chunk's row 0; negative: pads */
+    int32_t pads;  /* in front of row 0 of the system, in the chunk that has it; else 0 */
+    int32_t first_lane, first_warp, first_block; /* who has row 0, in its own unit;
+                                                    0 in units without it */
+    Group group;        /* the lanes of the system in this warp */
+    int32_t unit, side; /* the lane as one of units(), and its system in the warp */
+    unsigned members;   /* the lanes that may know something about the system */
+
+    __device__ __forceinline__ ThreadPlace(const Shape &shape, int32_t in_block)
+    {
+        const int32_t own = threadIdx.x % 32;
+        const int32_t warp_of_block = __shfl_sync(all_lanes, threadIdx.x / 32, 0);
+
+        unit = own / shape.groups;
+        side = own % shape.groups;
+        warp = warp_of_block % shape.warps;
+        slot = warp_of_block / shape.warps * shape.groups + join(shape, own);
+
+        const int32_t in_front = static_cast<int32_t>(
+            static_cast<uint32_t>(shape.chunks()) * ROWS - shape.rows);
+        const int32_t first = in_front / ROWS, first_unit = first / shape.lanes;
+
+        front_lane = first % shape.lanes;
+        front_warp = first_unit % shape.warps;
+        first_block = first_unit / shape.warps;
+        move(shape, in_block);
+    }
+
+    /* To another block of the same systems. */
+    __device__ __forceinline__ void move(const Shape &shape, int32_t to)
+    {
+        const int32_t chunk = (to * shape.warps + warp) * shape.lanes + lane;
+
+        block = to;
+        start = lane < shape.lanes ? shape.template start_of<ROWS>(chunk) : -ROWS;
+        first_warp = block == first_block ? front_warp : 0;
+        first_lane = block == first_block && warp == front_warp ? front_lane : 0;
+        pads = start <= 0 && start > -ROWS ? -start : 0;
+    }
+
+    /* `count` warps or blocks of the system, one a lane. */
+    __device__ __forceinline__ Group units(const Shape &shape, int32_t count) const
+    {
+        return {unit, count, side, shape.groups};
+    }
+
+    /* No row at all: the place of a system that is not there. */
+    __device__ __forceinline__ void leave()
+    {
+        start = -ROWS;
+        pads = 0;
+    }
+
+  private:
+    int32_t front_lane, front_warp; /* of the chunk with row 0 */
+
+    /* Find the thread's group; returns which system of the warp it is. */
+    __device__ __forceinline__ int32_t join(const Shape &shape, int32_t own)
+    {
+        int32_t which;
+
+        if (shape.side_by_side) {
+            which = side;
+            lane = min(unit, shape.lanes);
+            group = {lane, shape.lanes, which, shape.groups};
+            members = 0;
+            for (int i = which; i < 32; i += shape.groups) {
+                members |= 1u << i;
+            }
+            return which;
+        }
+        which = own / shape.lanes;
+        lane = which < shape.groups ? own % shape.lanes : shape.lanes;
+        which = which < shape.groups ? which : 0;
+        group = {lane, shape.lanes, which * shape.lanes, 1};
+        members = shape.groups == 1 ? all_lanes
+                                    : (all_lanes >> (32 - shape.lanes)) << group.base;
+        return which;
+    }
+};
+
+/* What a unit tells besides its segment. */
+struct Note {
+    int32_t bad_pivot;    /* row of its first bad pivot */
+    int32_t not_dominant; /* whether any of its rows is not dominant */
+};
+
+/* Where the warps of a block of up to 512 threads meet: one entry a warp and system. */
+template <typename Number> struct WarpExchange {
+    static constexpr int entries = 256 / sizeof(Number);
+    Segment<Number> segment[entries];
+    Note note[entries];
+};
+
+template <typename Number, int ROWS> struct Levels {
+    Chunk<Number, ROWS> chunk;
+    Segment<Number> own;
+    Lanes<Number> lanes, warps;
+    BadPivot bad_pivot;
+    bool not_dominant = false;
+
+    template <typename Rows>
+    __device__ __forceinline__ void eliminate(const ThreadPlace<ROWS> &self,
+                                              const Rows &rows)
+    {
+        if (!eliminate_fast(self, self.pads, rows)) {
+            eliminate_safe(self, rows);
+        }
+    }
+
+    /* Whether all pivots were such that this was right. */
+    template <typename Rows>
+    __device__ __forceinline__ bool eliminate_fast(const ThreadPlace<ROWS> &self,
+                                                   int pads, const Rows &rows)
+    {
+        FastReciprocal<Number> fast_inverter;
+
+        own = chunk.eliminate(rows, self.start, pads, fast_inverter);
+        return fast_inverter.in_safe_range();
+    }
+
+    template <typename Rows>
+    __device__ __forceinline__ void eliminate_safe(const ThreadPlace<ROWS> &self,
+                                                   const Rows &rows)
+    {
+        SafeReciprocal<Number> safe_inverter = {bad_pivot};
+
+        own = chunk.eliminate(rows, self.start, self.pads, safe_inverter);
+    }
+
+    /* The segment of the system's rows in this block, in all its lanes; so are bad_pivot
+     * and not_dominant. Contains a __syncthreads() if shape.warps > 1. */
+    __device__ __forceinline__ Segment<Number> reduce_block(const Shape &shape,
+                                                            const ThreadPlace<ROWS> &self,
+                                                            WarpExchange<Number> &shared)
+    {
+        const Segment<Number> s = reduce_up(lanes, self, self.group, own,
+                                            self.start + ROWS - 1, self.first_lane);
+
+        return shape.warps > 1 ? join_warps(shape, self, shared, s) : s;
+    }
+
+    /* One level up: the segment of a group from those of its units, and its bad_pivot and
+     * not_dominant. `row` is the row of the unit's last unknown, `first` the unit with
+     * the first row of all. */
+    __device__ __forceinline__ Segment<Number>
+    reduce_up(Lanes<Number> &level, const ThreadPlace<ROWS> &self, const Group &group,
+              const Segment<Number> &unit, int32_t row, int32_t first)
+    {
+        FastReciprocal<Number> fast_inverter;
+
+        level.reduce(group, unit, row, fast_inverter);
+        if (__any_sync(all_lanes, !fast_inverter.in_safe_range())) {
+            SafeReciprocal<Number> safe_inverter = {bad_pivot};
+            level.reduce(group, unit, row, safe_inverter);
+        }
+        gather(self.members);
+        return level.whole(group, unit, first);
+    }
+
+    /* From the block's y_left and y to the thread's. */
+    __device__ __forceinline__ void broadcast_down(const Shape &shape,
+                                                   const ThreadPlace<ROWS> &self,
+                                                   Number &y_left, Number &y) const
+    {
+        if (shape.warps > 1) {
+            hand_down(warps, self.units(shape, shape.warps), self.warp, y_left, y);
+        }
+        const Number last = lanes.y.at(y_left, y);
+        const Number before =
+            shuffle(all_lanes, last, self.group.away(-1, self.lane > 0));
+
+        y_left = self.lane > 0 ? before : y_left;
+        y = last;
+    }
+
+    /* From the y_left and y of units to those of unit `me`. */
+    static __device__ __forceinline__ void hand_down(const Lanes<Number> &level,
+                                                     const Group &group, int me,
+                                                     Number &y_left, Number &y)
+    {
+        const Number last = level.y.at(y_left, y);
+        const Number before =
+            shuffle(all_lanes, last, group.lane_of(me > 0 ? me - 1 : 0));
+
+        y = shuffle(all_lanes, last, group.lane_of(me));
+        y_left = me > 0 ? before : y_left;
+    }
+
+  private:
+    /* bad_pivot and not_dominant of all members. */
+    __device__ __forceinline__ void gather(unsigned members)
+    {
+        not_dominant = (__ballot_sync(all_lanes, not_dominant) & members) != 0;
+        if (__any_sync(all_lanes, bad_pivot.row != BadPivot::none)) {
+            int32_t least = BadPivot::none;
+
+#pragma unroll 1
+            for (int i = 0; i < 32; i++) {
+                const int32_t row = __shfl_sync(all_lanes, bad_pivot.row, i);
+                least = (members >> i & 1u) != 0 ? min(least, row) : least;
+            }
+            bad_pivot.row = least;
+        }
+    }
+
+    __device__ __forceinline__ Segment<Number> join_warps(const Shape &shape,
+                                                          const ThreadPlace<ROWS> &self,
+                                                          WarpExchange<Number> &shared,
+                                                          const Segment<Number> &s)
+    {
+        const Group group = self.units(shape, shape.warps);
+        const int at = self.slot * shape.warps, i = min(group.i, shape.warps - 1);
+
+        if (self.lane == 0) {
+            shared.segment[at + self.warp] = s;
+            shared.note[at + self.warp] = {bad_pivot.row, not_dominant};
+        }
+        __syncthreads();
+
+        const Note note = shared.note[at + i];
+        const int32_t next = (self.block * shape.warps + i + 1) * shape.lanes;
+
+        bad_pivot.row = note.bad_pivot;
+        not_dominant = note.not_dominant != 0;
+        return reduce_up(warps, self, group, shared.segment[at + i],
+                         shape.template start_of<ROWS>(next) - 1, self.first_warp);
+    }
+};
+
+} // namespace pysolvers::join
+
+#endif

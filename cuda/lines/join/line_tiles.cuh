@@ -1,0 +1,130 @@
+/* line_tiles.cuh - tiles of whole neighbouring lines in shared memory, for the partition
+ * method.
+ *
+ * A block takes some lines of a field, in the order of memory, into planes of shared
+ * memory, solves them there, a chunk of 8 rows a thread (levels.cuh), and gives the
+ * answers back in the order of memory. The pitch of 9 words a chunk keeps shared memory
+ * free of bank conflicts.
+ */
+#ifndef PS_CUDA_LINES_JOIN_LINE_TILES_CUH
+#define PS_CUDA_LINES_JOIN_LINE_TILES_CUH
+
+#include "lines/join/levels.cuh"
+#include "runtime/engine.h"
+
+namespace pysolvers::join {
+
+using namespace runtime;
+
+constexpr int chunk_rows = 8, chunk_pitch = 9, warp_lanes = 32;
+constexpr int largest_block = 512;
+
+/* Lines first, first + 1, ... of a field are the tile `blockIdx.x`; a line has a system
+ * of shape.rows rows from node `begin` on. */
+struct LineTiles {
+    Shape shape;
+    int nodes, begin;
+    int lines, threads, blocks;
+    int line_bits; /* along y: 2^line_bits threads side by side take the lines */
+    int front;     /* empty rows before the first: lines are aligned to their ends */
+    int pitch, plane;
+    size_t shared;
+};
+
+/* The nodes of a thread in the order of memory: of the lines `line` to `end` of the
+ * tile every `step`th node from `node` on. */
+template <int AXIS> struct Walk {
+    int line, end, node, step;
+
+    __device__ __forceinline__ explicit Walk(const LineTiles &t)
+    {
+        const int thread = static_cast<int>(threadIdx.x);
+
+        if (AXIS == 0) {
+            line = 0;
+            end = t.lines;
+            node = thread;
+            step = t.threads;
+        }
+        else {
+            line = thread & ((1 << t.line_bits) - 1);
+            end = min(line + 1, t.lines);
+            node = thread >> t.line_bits;
+            step = t.threads >> t.line_bits;
+        }
+    }
+};
+
+__device__ __forceinline__ int
+slot_of(const LineTiles &t, int line, int node)
+{
+    const int place = node - t.begin + t.front;
+
+    return line * t.pitch + place + place / chunk_rows;
+}
+
+/* Whole memory sectors of lines along y; lines along x want small blocks, which overlap
+ * each other. */
+inline int
+lines_for(const Shape &shape, int axis, int word)
+{
+    const int block = axis == 0 ? 4 * warp_lanes : largest_block;
+    const int sector = 32 / word, wanted = axis == 0 ? shape.groups : sector;
+    const int fitting = block / (shape.warps * warp_lanes);
+
+    if (shape.warps > 1) {
+        return fitting < 1 ? 1 : fitting > sector ? sector : fitting;
+    }
+    return (wanted + shape.groups - 1) / shape.groups * shape.groups;
+}
+
+inline void
+set_lines(LineTiles &t, int lines, int all, int axis, int words, int word)
+{
+    t.lines = lines;
+    t.threads = lines / t.shape.groups * t.shape.warps * warp_lanes;
+    t.blocks = (all + lines - 1) / lines;
+    t.line_bits = 0;
+    while (axis == 1 && 1 << t.line_bits < lines) {
+        t.line_bits++;
+    }
+    t.pitch = t.shape.chunks() * chunk_pitch;
+    while (lines > 1 && t.pitch % 16 != 4) {
+        t.pitch++;
+    }
+    t.plane = lines * t.pitch;
+    t.shared = static_cast<size_t>(words * t.plane * word);
+}
+
+/* `all` lines along `axis` of `rows` rows each, `words` numbers of `word` bytes a row.
+ * Long lines take fewer to a tile where a block has less shared memory than `most`. */
+inline LineTiles
+line_tiles(int rows, int all, int axis, int words, int word, size_t most)
+{
+    const int chunks = (rows + chunk_rows - 1) / chunk_rows;
+    LineTiles t = {};
+
+    t.shape.rows = rows;
+    t.shape.warps = (chunks + warp_lanes - 1) / warp_lanes;
+    t.shape.lanes = t.shape.warps > 1 ? warp_lanes : chunks;
+    t.shape.groups = warp_lanes / t.shape.lanes;
+    t.shape.blocks = 1;
+    t.front = t.shape.chunks() * chunk_rows - rows;
+    set_lines(t, lines_for(t.shape, axis, word), all, axis, words, word);
+    while (t.shared > most && t.lines > t.shape.groups) {
+        set_lines(t, t.lines - t.shape.groups, all, axis, words, word);
+    }
+    return t;
+}
+
+/* What a block may ask for when it starts, beside its WarpExchange. */
+template <typename Number>
+inline size_t
+line_tile_bytes(const ps_cuda_device *device)
+{
+    return static_cast<size_t>(device->shared_bytes) - sizeof(WarpExchange<Number>);
+}
+
+} // namespace pysolvers::join
+
+#endif

@@ -1,0 +1,245 @@
+/* segment.cuh - the algebra of the partition method, one level like the next.
+ *
+ * A segment is a run of neighbouring rows of which all unknowns are eliminated but the
+ * last, y. With y_left the last unknown on its left and x_next the first on its right:
+ *
+ *   x_first = first.g - first.l y_left - first.u y
+ *   a y_left + b y + c x_next = d
+ *
+ * A thread makes a segment of its rows (Chunk), the lanes of a warp one of theirs by
+ * parallel cyclic reduction (Lanes), the warps of a block and the blocks of a cluster
+ * alike; the last level closes the system, and every level hands y_left and y down.
+ * 17 operations and a reciprocal a row; no pivoting: for dominant systems. Wang 1981;
+ * Laszlo, Giles and Appleyard 2016; PCR by Hockney and Jesshope 1981.
+ */
+#ifndef PS_CUDA_LINES_JOIN_SEGMENT_CUH
+#define PS_CUDA_LINES_JOIN_SEGMENT_CUH
+
+#include "device/pivot.cuh"
+
+namespace pysolvers::join {
+
+using namespace device;
+using device::shuffle;
+
+template <typename Number> struct Row {
+    Number lower, diag, upper, rhs;
+};
+
+/* x = g - l y_left - u y */
+template <typename Number> struct Spike {
+    Number g, l, u;
+
+    __device__ __forceinline__ Number at(Number y_left, Number y) const
+    {
+        return g - l * y_left - u * y;
+    }
+    /* Of the row below, from this one eliminated: its pivot, and with that inverted its
+     * x in terms of y_left and the next one. */
+    __device__ __forceinline__ Number pivot_of(const Row<Number> &row) const
+    {
+        return row.diag - row.lower * u;
+    }
+    __device__ __forceinline__ Spike below(const Row<Number> &row, Number inverse) const
+    {
+        return {(row.rhs - row.lower * g) * inverse, -(row.lower * l) * inverse,
+                row.upper * inverse};
+    }
+};
+
+template <typename Number> struct Segment {
+    Spike<Number> first;
+    Number a, b, c, d;
+
+    /* From x_first, the spike above the last row, and that row. */
+    static __device__ __forceinline__ Segment closed(const Spike<Number> &first,
+                                                     const Spike<Number> &above,
+                                                     const Row<Number> &last)
+    {
+        return {first, -(last.lower * above.l), above.pivot_of(last), last.upper,
+                last.rhs - last.lower * above.g};
+    }
+};
+
+/* x of the row before a segment, which is y_left itself, and of its last row. */
+template <typename Number>
+__device__ __forceinline__ Spike<Number>
+left_spike()
+{
+    return {Number(0), Number(-1), Number(0)};
+}
+
+template <typename Number>
+__device__ __forceinline__ Spike<Number>
+own_spike()
+{
+    return {Number(0), Number(0), Number(-1)};
+}
+
+/* A row that copies its left neighbour: what fills up the front of the first segment.
+ * Whole segments of it are neutral, x_first = y = y_left. */
+template <typename Number>
+__device__ __forceinline__ Row<Number>
+copy_row()
+{
+    return {Number(-1), Number(1), Number(0), Number(0)};
+}
+
+/* The rows of a thread: x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1, in
+ * registers. Index them with compile-time constants only. */
+template <typename Number, int ROWS> struct Chunk {
+    Spike<Number> x[ROWS - 1];
+
+    /* Eliminate `rows(i)`, i = 0 .. ROWS-1 in this order, of which row i is row
+     * `start + i` of the system. x_first is that of row `pads`. Pivots are inverted by a
+     * FastReciprocal or a SafeReciprocal. */
+    template <typename Rows, typename Inverter>
+    __device__ __forceinline__ Segment<Number> eliminate(const Rows &rows, int32_t start,
+                                                         int pads, Inverter &inverter)
+    {
+        Spike<Number> above = left_spike<Number>();
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            const Row<Number> row = rows(i);
+
+            above = above.below(row, inverter.invert(above.pivot_of(row), start + i));
+            x[i] = above;
+        }
+        const Row<Number> last = rows(ROWS - 1);
+        return Segment<Number>::closed(first(pads), above, last);
+    }
+
+    /* x_i of all rows, the last first: put(i, x). */
+    template <typename Put>
+    __device__ __forceinline__ void substitute(Number y_left, Number y,
+                                               const Put &put) const
+    {
+        put(ROWS - 1, y);
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            y = x[i].at(y_left, y);
+            put(i, y);
+        }
+    }
+
+  private:
+    __device__ __forceinline__ Spike<Number> first(int pads) const
+    {
+        Spike<Number> s = own_spike<Number>();
+
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            if (i >= pads) {
+                s = {x[i].g - x[i].u * s.g, x[i].l - x[i].u * s.l, -(x[i].u * s.u)};
+            }
+        }
+        return s;
+    }
+};
+
+/* Lanes of a warp with a segment each: unit i of `count` is lane `base` + i `stride`.
+ * Lanes outside any group have i >= count. */
+struct Group {
+    int32_t i, count, base, stride;
+
+    __device__ __forceinline__ int lane_of(int unit) const
+    {
+        return base + unit * stride;
+    }
+    /* The lane `reach` units away, or the own one if nothing is wanted from there. */
+    __device__ __forceinline__ int away(int reach, bool wanted) const
+    {
+        const int own = threadIdx.x % 32;
+        return wanted ? own + reach * stride : own;
+    }
+};
+
+template <typename Number>
+__device__ __forceinline__ Spike<Number>
+shuffle(const Spike<Number> &s, int lane)
+{
+    return {shuffle(all_lanes, s.g, lane), shuffle(all_lanes, s.l, lane),
+            shuffle(all_lanes, s.u, lane)};
+}
+
+/* The units of a group as one; the group's y is that of its last unit. `y` is the own y
+ * in terms of the group's y_left and y. All lanes of the warp come here together. */
+template <typename Number> struct Lanes {
+    Spike<Number> y;
+
+    /* Reduce; `row` is the row of the segment's last unknown. */
+    template <typename Inverter>
+    __device__ __forceinline__ void reduce(const Group &group, const Segment<Number> &s,
+                                           int32_t row, Inverter &inverter)
+    {
+        const int inner = group.count - 1; /* units whose y is eliminated */
+        const bool active = group.i < inner;
+        const Spike<Number> next = shuffle(s.first, group.away(1, active));
+        const Number p =
+            inverter.invert(active ? s.b - s.c * next.l : Number(1), active ? row : 0);
+
+        y = {(s.d - s.c * next.g) * p, s.a * p, -(s.c * next.u) * p};
+        for (int reach = 1; reach < inner; reach *= 2) {
+            step(group, reach, inner, row, inverter);
+        }
+        if (!active) {
+            y = own_spike<Number>();
+        }
+    }
+
+    /* The group as a segment, in all its lanes, from those of its units; `first` is the
+     * unit that has its first row. */
+    __device__ __forceinline__ Segment<Number>
+    whole(const Group &group, const Segment<Number> &s, int first) const
+    {
+        const Spike<Number> front = {s.first.g - s.first.u * y.g,
+                                     s.first.l - s.first.u * y.l, -(s.first.u * y.u)};
+        const int end = group.lane_of(group.count - 1);
+        Spike<Number> left = shuffle(y, group.away(-1, group.i > 0));
+
+        if (group.i == 0) {
+            left = left_spike<Number>();
+        }
+        return {shuffle(front, group.lane_of(first)),
+                shuffle(all_lanes, -(s.a * left.l), end),
+                shuffle(all_lanes, s.b - s.a * left.u, end), shuffle(all_lanes, s.c, end),
+                shuffle(all_lanes, s.d - s.a * left.g, end)};
+    }
+
+  private:
+    /* One step of PCR on rows y + l y_{i-reach} + u y_{i+reach} = g with unit diagonal.
+     * Beyond the group's ends stand y_left and the group's y, never eliminated: so l
+     * and u end as the coefficients of those two. */
+    template <typename Inverter>
+    __device__ __forceinline__ void step(const Group &group, int reach, int inner,
+                                         int32_t row, Inverter &inverter)
+    {
+        const bool has_up = group.i >= reach && group.i < inner;
+        const bool has_down = group.i + reach < inner;
+        const Spike<Number> up = shuffle(y, group.away(-reach, has_up));
+        const Spike<Number> down = shuffle(y, group.away(reach, has_down));
+        const Number alpha = has_up ? y.l : Number(0);
+        const Number gamma = has_down ? y.u : Number(0);
+        const Number p = inverter.invert(Number(1) - alpha * up.u - gamma * down.l, row);
+
+        y = {(y.g - alpha * up.g - gamma * down.g) * p,
+             (has_up ? -(y.l * up.l) : y.l) * p, (has_down ? -(y.u * down.u) : y.u) * p};
+    }
+};
+
+/* y of a whole system from its only segment: y_left is y itself where the system is
+ * periodic and is not there otherwise. */
+template <typename Number>
+__device__ __forceinline__ Number
+close_system(const Segment<Number> &s, bool periodic, int32_t row, BadPivot &bad_pivot)
+{
+    const Number pivot = periodic ? s.a + s.b - s.c * (s.first.l + s.first.u) : s.b;
+
+    bad_pivot.check(pivot, row);
+    return (periodic ? s.d - s.c * s.first.g : s.d) * reciprocal(pivot);
+}
+
+} // namespace pysolvers::join
+
+#endif

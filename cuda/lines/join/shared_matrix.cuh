@@ -1,0 +1,75 @@
+/* shared_matrix.cuh - one matrix that all systems of a batch share, its rows, and the
+ * batch. */
+#ifndef PS_CUDA_LINES_JOIN_SHARED_MATRIX_CUH
+#define PS_CUDA_LINES_JOIN_SHARED_MATRIX_CUH
+
+#include "device/operand.cuh"
+#include "lines/join/segment.cuh"
+
+namespace pysolvers::join {
+
+/* What is known of an eliminated matrix, in front of its words. */
+typedef struct {
+    int32_t bad_pivot; /* row of the first bad pivot, or INT32_MAX */
+    int32_t dominant;  /* in every row */
+    int32_t unused[2]; /* words are aligned */
+} ps_cuda_shared_note;
+
+/* A matrix, or the store that ps_cuda_shared_keep() has filled. */
+template <typename Number> struct SharedMatrix {
+    Input<Number> lower, diag, upper; /* batch strides are not read */
+    bool periodic, transposed, conjugated;
+    const ps_cuda_shared_note *note; /* not null: the store counts */
+};
+
+/* The rows of a matrix or its transpose. Row i of the transpose has what stands in row
+ * i - 1 of upper and in row i + 1 of lower. */
+template <typename Number> struct SharedRows {
+    const Number *lower, *diag, *upper;
+    int64_t lower_step, diag_step, upper_step;
+    int32_t rows, wrap; /* by which a transposed periodic matrix goes round */
+    bool periodic;
+
+    __device__ __forceinline__ SharedRows(const SharedMatrix<Number> &a, int32_t count)
+        : lower(a.transposed ? a.upper.data - a.upper.row : a.lower.data),
+          diag(a.diag.data),
+          upper(a.transposed ? a.lower.data + a.lower.row : a.upper.data),
+          lower_step(a.transposed ? a.upper.row : a.lower.row), diag_step(a.diag.row),
+          upper_step(a.transposed ? a.lower.row : a.upper.row), rows(count),
+          wrap(a.transposed ? count : 0), periodic(a.periodic)
+    {
+    }
+
+    /* Row `at`, if there is one. Nothing branches, so that many are asked for at once. */
+    __device__ __forceinline__ Row<Number> row(int32_t at, bool wanted) const
+    {
+        const bool there = wanted && at < rows;
+        const int64_t before = at == 0 ? wrap : at;
+        const int64_t behind = at == rows - 1 ? at - wrap : at;
+        Row<Number> row = {Number(0), Number(0), Number(0), Number(0)};
+
+        if (there) {
+            row.diag = diag[at * diag_step];
+        }
+        if (there && (periodic || at > 0)) {
+            row.lower = lower[before * lower_step];
+        }
+        if (there && (periodic || at < rows - 1)) {
+            row.upper = upper[behind * upper_step];
+        }
+        return row;
+    }
+};
+
+/* A batch as lines of systems: the axis of `lanes` is walked within a tile. */
+typedef struct {
+    int64_t lanes, lines;
+    int64_t lane_info, line_info;
+    ps_stride rhs, x; /* inner: along lanes; outer: along lines */
+} ps_cuda_shared_batch;
+
+ps_cuda_shared_batch ps_cuda_shared_batch_of(const ps_tridiag *t);
+
+} // namespace pysolvers::join
+
+#endif

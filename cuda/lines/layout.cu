@@ -1,0 +1,339 @@
+/* layout.cu - a strided copy on the device, and NaN where a system is singular.
+ *
+ * The axes of a copy are sorted by the strides of the target and neighbours that lie
+ * one behind the other are joined. If the last axis of the target is also the densest
+ * of the source, one thread copies one element after the other; else tiles of the two
+ * axes go through shared memory, so that both sides move whole memory sectors.
+ */
+#include <cstdlib>
+
+#include "device/operand.cuh"
+#include "runtime/memory.h"
+
+#include "lines/layout.h"
+#include "runtime/engine.h"
+
+namespace pysolvers::lines {
+
+using namespace device;
+using namespace runtime;
+
+static constexpr int threads_a_block = 256, at_once = 4;
+static constexpr int side = 32; /* of a tile */
+static constexpr int tile_threads = 8;
+static constexpr int64_t most_blocks = 1 << 20; /* the rest is looped over */
+
+namespace {
+
+struct Axis {
+    int64_t count, to, from; /* length and strides */
+};
+
+/* The last axis changes fastest. A turned copy has the densest axis of the source
+ * before it. */
+struct Walk {
+    int axes;
+    Axis axis[PS_MAX_AXES];
+    int64_t elements;
+};
+
+} // namespace
+
+static void
+sort_axes(Walk *w)
+{
+    for (int i = 1; i < w->axes; i++) {
+        const Axis a = w->axis[i];
+        int k = i;
+
+        for (; k > 0 && std::abs(w->axis[k - 1].to) < std::abs(a.to); k--) {
+            w->axis[k] = w->axis[k - 1];
+        }
+        w->axis[k] = a;
+    }
+}
+
+static void
+join_axes(Walk *w)
+{
+    int last = 0;
+
+    for (int i = 1; i < w->axes; i++) {
+        const Axis a = w->axis[i];
+        Axis *const before = &w->axis[last];
+
+        if (before->to == a.to * a.count && before->from == a.from * a.count) {
+            *before = {before->count * a.count, a.to, a.from};
+        }
+        else {
+            w->axis[++last] = a;
+        }
+    }
+    w->axes = last + 1;
+}
+
+static Walk
+walk_of(const ps_relayout *r)
+{
+    Walk w = {};
+
+    w.elements = 1;
+    for (int k = 0; k < r->axes; k++) {
+        w.elements *= r->shape[k];
+        if (r->shape[k] != 1) {
+            w.axis[w.axes++] = {r->shape[k], r->to_stride[k], r->from_stride[k]};
+        }
+    }
+    if (w.axes == 0) {
+        w.axis[w.axes++] = {1, 1, 1};
+    }
+    sort_axes(&w);
+    join_axes(&w);
+    return w;
+}
+
+/* Bring the densest axis of the source before the last, if tiles of the two pay. */
+static bool
+turn(Walk *w)
+{
+    const int last = w->axes - 1;
+    int densest = last;
+
+    for (int k = 0; k < last; k++) {
+        if (w->axis[k].from != 0 &&
+            std::abs(w->axis[k].from) < std::abs(w->axis[densest].from)) {
+            densest = k;
+        }
+    }
+    if (densest == last || w->axis[densest].count < side / 4 ||
+        w->axis[last].count < side / 4) {
+        return false;
+    }
+    const Axis a = w->axis[densest];
+    for (int k = densest; k < last - 1; k++) {
+        w->axis[k] = w->axis[k + 1];
+    }
+    w->axis[last - 1] = a;
+    return true;
+}
+
+/* Offsets of element `index` of the first `axes` axes, counted in C order. */
+static __device__ __forceinline__ void
+locate(const Walk &w, int axes, int64_t index, int64_t *to, int64_t *from)
+{
+    *to = *from = 0;
+    for (int k = axes - 1; k >= 0; k--) {
+        const Axis &a = w.axis[k];
+        const int64_t rest = quotient(index, a.count);
+        const int64_t i = index - rest * a.count;
+
+        index = rest;
+        *to += i * a.to;
+        *from += i * a.from;
+    }
+}
+
+/* Several elements a thread are on their way at once. Grid: any number of blocks of
+ * threads_a_block. */
+template <typename Element>
+static __global__ void
+copy_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
+{
+    const int64_t step = int64_t(gridDim.x) * threads_a_block * at_once;
+
+    for (int64_t first = int64_t(blockIdx.x) * threads_a_block * at_once + threadIdx.x;
+         first < w.elements; first += step) {
+        Element value[at_once];
+        int64_t to_at[at_once];
+
+#pragma unroll
+        for (int k = 0; k < at_once; k++) {
+            const int64_t index = first + k * threads_a_block;
+            int64_t from_at;
+
+            if (index < w.elements) {
+                locate(w, w.axes, index, &to_at[k], &from_at);
+                value[k] = from[from_at];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < at_once; k++) {
+            if (first + k * threads_a_block < w.elements) {
+                to[to_at[k]] = value[k];
+            }
+        }
+    }
+}
+
+/* Grid: any number of blocks of side x tile_threads. */
+template <typename Element>
+static __global__ void
+turn_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
+{
+    __shared__ Element tile[side][side + 1];
+    const Axis across = w.axis[w.axes - 2], along = w.axis[w.axes - 1];
+    const int64_t a_tiles = (across.count + side - 1) / side;
+    const int64_t tiles = (along.count + side - 1) / side * a_tiles;
+    const int64_t all = w.elements / (across.count * along.count) * tiles;
+    const int x = threadIdx.x;
+
+    for (int64_t index = blockIdx.x; index < all; index += gridDim.x) {
+        const int64_t others = quotient(index, tiles);
+        const int64_t in_these = index - others * tiles;
+        const int64_t b_tile = quotient(in_these, a_tiles);
+        const int64_t a = (in_these - b_tile * a_tiles) * side, b = b_tile * side;
+        int64_t to_at, from_at;
+
+        locate(w, w.axes - 2, others, &to_at, &from_at);
+#pragma unroll
+        for (int k = 0; k < side; k += tile_threads) {
+            const int y = threadIdx.y + k;
+
+            if (a + x < across.count && b + y < along.count) {
+                tile[y][x] = from[from_at + (a + x) * across.from + (b + y) * along.from];
+            }
+        }
+        __syncthreads(); /* the tile is whole */
+#pragma unroll
+        for (int k = 0; k < side; k += tile_threads) {
+            const int y = threadIdx.y + k;
+
+            if (a + y < across.count && b + x < along.count) {
+                to[to_at + (a + y) * across.to + (b + x) * along.to] = tile[x][y];
+            }
+        }
+        __syncthreads(); /* the tile is read */
+    }
+}
+
+static unsigned
+blocks_for(int64_t count)
+{
+    return static_cast<unsigned>(count < most_blocks ? count : most_blocks);
+}
+
+/* Whether the copy is one of bytes. */
+static bool
+is_plain(const Walk *w)
+{
+    return w->axes == 1 && w->axis[0].to == 1 && w->axis[0].from == 1;
+}
+
+template <typename Element>
+static ps_status
+relayout(const ps_relayout *r, const ps_exec *exec)
+{
+    cudaStream_t const stream = ps_cuda_stream(exec);
+    Element *const to = static_cast<Element *>(r->to);
+    const Element *const from = static_cast<const Element *>(r->from);
+    Walk w = walk_of(r);
+
+    if (w.elements == 0) {
+        return PS_OK;
+    }
+    if (is_plain(&w)) {
+        return ps_cuda_copy(to, from, static_cast<size_t>(w.elements) * sizeof(Element),
+                            exec);
+    }
+    if (turn(&w)) {
+        const unsigned blocks = blocks_for((w.elements - 1) / (side * side) + 1);
+
+        turn_kernel<<<blocks, dim3(side, tile_threads), 0, stream>>>(to, from, w);
+    }
+    else {
+        const unsigned blocks =
+            blocks_for((w.elements - 1) / (threads_a_block * at_once) + 1);
+
+        copy_kernel<<<blocks, threads_a_block, 0, stream>>>(to, from, w);
+    }
+    return ps_cuda_status(cudaGetLastError());
+}
+
+ps_status
+ps_cuda_relayout(const ps_relayout *r, const ps_exec *exec)
+{
+    if (r->axes < 0 || r->axes > PS_MAX_AXES) {
+        return PS_BAD_ARGUMENT;
+    }
+    switch (r->element) {
+    case 4:
+        return relayout<uint32_t>(r, exec);
+    case 8:
+        return relayout<uint2>(r, exec);
+    case 16:
+        return relayout<uint4>(r, exec);
+    default:
+        return PS_BAD_ARGUMENT;
+    }
+}
+
+static __device__ __forceinline__ void
+make_nan(float *x)
+{
+    *x = __int_as_float(0x7fc00000);
+}
+
+static __device__ __forceinline__ void
+make_nan(double *x)
+{
+    *x = __longlong_as_double(0x7ff8000000000000);
+}
+
+template <typename Real>
+static __device__ __forceinline__ void
+make_nan(Complex<Real> *x)
+{
+    make_nan(&x->re);
+    make_nan(&x->im);
+}
+
+/* One warp reads the info of 32 systems and together writes the rows of each that is
+ * singular. Grid: any number of blocks of whole warps. */
+template <typename Number>
+static __global__ void
+fill_nan_kernel(const __grid_constant__ Output<Number> x, const int32_t *info,
+                const __grid_constant__ ps_blank b)
+{
+    const int64_t systems = b.outer * b.inner;
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+    const int lane = threadIdx.x % 32;
+
+    for (int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x - lane;
+         first < systems; first += step) {
+        const int64_t mine = first + lane, j = mine / b.inner, k = mine % b.inner;
+        const bool bad = mine < systems && info[j * b.info_outer + k * b.info_inner] != 0;
+
+        for (unsigned left = __ballot_sync(~0u, bad); left != 0; left &= left - 1) {
+            const int64_t system = first + __ffs(static_cast<int>(left)) - 1;
+            Number *const row = x.system(system / b.inner, system % b.inner);
+
+            for (int64_t i = lane; i < b.rows; i += 32) {
+                make_nan(&row[i * x.row]);
+            }
+        }
+    }
+}
+
+template <typename Number>
+static ps_status
+blank(const ps_blank *b, cudaStream_t stream)
+{
+    const unsigned blocks = blocks_for((b->outer * b->inner - 1) / threads_a_block + 1);
+
+    fill_nan_kernel<<<blocks, threads_a_block, 0, stream>>>(output_of<Number>(b->x),
+                                                            b->info, *b);
+    return ps_cuda_status(cudaGetLastError());
+}
+
+ps_status
+ps_cuda_blank(const ps_blank *b, const ps_exec *exec)
+{
+    if (b->outer == 0 || b->inner == 0) {
+        return PS_OK;
+    }
+    return with_number(b->dtype, [&](auto number) {
+        return blank<decltype(number)>(b, ps_cuda_stream(exec));
+    });
+}
+
+} // namespace pysolvers::lines

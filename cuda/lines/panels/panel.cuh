@@ -1,0 +1,352 @@
+/* panel.cuh - columns through one matrix, a panel of 256 bytes or more side by side at a
+ * time: 2 words an unknown.
+ *
+ * The blocks of a team have a group of rows each, a warp a chunk of them, a lane some
+ * columns. While the chunks of one panel are reduced to two sums each, that before is
+ * substituted, and the next two are on their way: nobody waits for what has just been
+ * told. All blocks of a team are resident together.
+ */
+#ifndef PS_CUDA_LINES_PANELS_PANEL_CUH
+#define PS_CUDA_LINES_PANELS_PANEL_CUH
+
+#include "lines/panels/panel_factor_io.cuh"
+
+namespace pysolvers::panels {
+
+/* Columns side by side. */
+template <typename Number> struct alignas(panel_pack<Number> * sizeof(Number)) PanelPack {
+    static constexpr int count = panel_pack<Number>;
+    Number at[count];
+};
+
+/* The chunk of a warp, of which a lane has a pack of every place. */
+template <typename Number> struct PanelWorker {
+    using Pack = PanelPack<Number>;
+    static constexpr int places = panel_places<Number>;
+    const PanelGroup<Number> &group;
+    int chunk;
+
+    /* Take the right-hand sides of a panel: their sums. */
+    __device__ __forceinline__ void reduce(const Pack *place, Pack (&rhs)[places],
+                                           Pack &first, Pack &d) const
+    {
+        Pack s = {}, t = {};
+
+#pragma unroll
+        for (int i = 0; i < places; i++) {
+            const PanelSums<Number> count = group.count[chunk][i];
+
+            rhs[i] = place[i * 32];
+#pragma unroll
+            for (int k = 0; k < Pack::count; k++) {
+                s.at[k] = s.at[k] + count.first * rhs[i].at[k];
+                t.at[k] = t.at[k] + count.d * rhs[i].at[k];
+            }
+        }
+        first = s;
+        d = t;
+    }
+
+    /* Put x in every place: anew, with y_left known, so that the backward error is that
+     * of Thomas. */
+    __device__ __forceinline__ void substitute(Pack (&g)[places], Pack *place, int pads,
+                                               Pack y_left, Pack y) const
+    {
+#pragma unroll
+        for (int i = 0; i < places - 1; i++) {
+            const PanelRow<Number> r = group.row[chunk][i];
+
+#pragma unroll
+            for (int k = 0; k < Pack::count; k++) {
+                y_left.at[k] = r.p * g[i].at[k] - r.m * y_left.at[k];
+            }
+            g[i] = y_left;
+        }
+        place[(places - 1) * 32] = y;
+#pragma unroll
+        for (int i = places - 2; i >= 0; i--) {
+            const Number u = group.u[chunk][i];
+
+#pragma unroll
+            for (int k = 0; k < Pack::count; k++) {
+                y.at[k] = g[i].at[k] - u * y.at[k];
+            }
+            if (i >= pads) {
+                place[i * 32] = y;
+            }
+        }
+    }
+};
+
+/* The panels of a block, one after the other: a panel comes into a stage, is reduced,
+ * which empties the stage, and waits in registers for what the others tell. Then x goes
+ * out by the stage that has been emptied last. */
+template <typename Number, typename Exchange> struct PanelBlock {
+    using Worker = PanelWorker<Number>;
+    using Pack = PanelPack<Number>;
+    static constexpr int places = panel_places<Number>;
+    static constexpr int stages = panel_stages;
+    static constexpr int stage_words = PANEL_CHUNKS * panel_chunk_words<Number>;
+    const PanelTeams<Number> &t;
+    const PanelBulk<Number> &bulk;
+    const PanelChunk<Number> &chunk;
+    PanelShared<Number> &shared;
+    Number *stage_of_all; /* the first */
+    Arrivals *arrivals;   /* of the stages */
+    Arrivals &received;
+    const TeamPlace &at;
+    int rounds;
+
+    /* Start the copies of a round into a stage. */
+    __device__ __forceinline__ void load(int round, int stage) const
+    {
+        if (!bulk.batch.in_bulk) {
+            if (round < rounds) {
+                chunk.load(panel_of(round), own(stage));
+            }
+            copies_committed();
+        }
+        else if (is_mover() && round < rounds) {
+            bulk.load(panel_of(round), whole(stage), arrivals[stage]);
+        }
+    }
+
+    __device__ __forceinline__ void clear_pads() const
+    {
+        for (int k = 0; k < stages; k++) {
+            chunk.clear(own(k));
+        }
+    }
+
+    __device__ __forceinline__ void solve() const
+    {
+        const Exchange exchange = {t, shared, at, received};
+        const PanelReducer<Number, Exchange> reducer = {exchange, shared};
+        Pack held[places] = {}; /* right-hand sides of the round before */
+        int stage = 0, before = stages - 1, parity = 0;
+
+        for (int round = 0; round <= rounds; round++) {
+            const bool is_last = round == rounds;
+            PanelSums<Number> sums = {};
+            Pack rhs[places] = {};
+
+            if (!is_last) {
+                wait(stage, parity);
+                reduce(round & 1, stage, rhs);
+            }
+            if (round > 0) {
+                reducer.poll(static_cast<uint32_t>(round - 1));
+            }
+            __syncthreads();
+            if (round > 0) {
+                refill(round - 1 + stages, before);
+            }
+            if (!is_last) {
+                exchange.make_room();
+                sums = reducer.sum_up(static_cast<uint32_t>(round));
+                exchange.post_to_memory(static_cast<uint32_t>(round), sums);
+            }
+            if (round > 0) {
+                substitute(round - 1, stage, held);
+            }
+            if (!is_last) {
+                exchange.post_to_cluster(sums);
+            }
+            __syncthreads();
+            if (round > 0) {
+                store(round - 1, stage);
+            }
+            if (!is_last) {
+                reducer.join(static_cast<uint32_t>(round));
+            }
+#pragma unroll
+            for (int i = 0; i < places; i++) {
+                held[i] = rhs[i];
+            }
+            before = stage;
+            stage = stage + 1 < stages ? stage + 1 : 0;
+            parity ^= stage == 0;
+        }
+        stores_read();
+    }
+
+    /* Instead: wait for the copies under way. */
+    __device__ __forceinline__ void give_up() const
+    {
+        for (int k = 0; k < min(rounds, +stages); k++) {
+            wait(k, 0);
+        }
+    }
+
+  private:
+    /* The thread that copies in bulk. */
+    static __device__ __forceinline__ bool is_mover()
+    {
+        return threadIdx.x == PANEL_THREADS - 32;
+    }
+
+    __device__ __forceinline__ int64_t panel_of(int round) const
+    {
+        return at.team + round * t.teams;
+    }
+
+    __device__ __forceinline__ Number *whole(int stage) const
+    {
+        return stage_of_all + stage * stage_words;
+    }
+
+    /* The places of the warp. */
+    __device__ __forceinline__ Number *own(int stage) const
+    {
+        return whole(stage) + at.warp * panel_chunk_words<Number>;
+    }
+
+    __device__ __forceinline__ Pack *place_of(int stage) const
+    {
+        return reinterpret_cast<Pack *>(own(stage)) + at.lane;
+    }
+
+    __device__ __forceinline__ Pack &pack(Number *row) const
+    {
+        return reinterpret_cast<Pack *>(row)[at.lane];
+    }
+
+    __device__ __forceinline__ void wait(int stage, int parity) const
+    {
+        if (bulk.batch.in_bulk) {
+            arrivals[stage].wait(parity);
+        }
+        else {
+            copies_done_but<stages - 2>();
+            __syncwarp();
+        }
+    }
+
+    __device__ __forceinline__ void reduce(int turn, int stage, Pack (&rhs)[places]) const
+    {
+        Pack &first = pack(shared.first[at.warp]), &d = pack(shared.y[turn][at.warp + 1]);
+
+        first = d = Pack();
+        if (chunk.has_rows()) {
+            Worker{shared.group, at.warp}.reduce(place_of(stage), rhs, first, d);
+        }
+    }
+
+    __device__ __forceinline__ void substitute(int round, int stage,
+                                               Pack (&rhs)[places]) const
+    {
+        if (chunk.has_rows()) {
+            Worker{shared.group, at.warp}.substitute(rhs, place_of(stage), chunk.pads,
+                                                     end_of(at.warp, round & 1),
+                                                     end_of(at.warp + 1, round & 1));
+        }
+        if (bulk.batch.in_bulk) {
+            bulk_fence();
+        }
+    }
+
+    /* Take x of a round out of a stage. */
+    __device__ __forceinline__ void store(int round, int stage) const
+    {
+        if (!bulk.batch.in_bulk) {
+            chunk.store(panel_of(round), own(stage));
+        }
+        else if (is_mover()) {
+            bulk.store(panel_of(round), whole(stage));
+        }
+    }
+
+    /* load(), when what was stored has left the stage. */
+    __device__ __forceinline__ void refill(int round, int stage) const
+    {
+        if (is_mover()) {
+            stores_read();
+        }
+        __syncwarp();
+        load(round, stage);
+    }
+
+    /* y at the end of chunk i - 1, for i = 0 before the group. */
+    __device__ __forceinline__ Pack end_of(int i, int turn) const
+    {
+        const PanelSpike<Number> s = shared.spike[i];
+        const Pack left = pack(shared.ends[0]), own = pack(shared.ends[1]);
+        Pack y = pack(shared.y[turn][i]);
+
+#pragma unroll
+        for (int k = 0; k < Pack::count; k++) {
+            y.at[k] = y.at[k] - s.l * left.at[k] - s.u * own.at[k];
+        }
+        return y;
+    }
+};
+
+template <typename Number, typename Exchange>
+__global__ void
+__launch_bounds__(PANEL_THREADS, 1)
+    panel_kernel(const __grid_constant__ PanelTeams<Number> t,
+                 const __grid_constant__ SharedPanels<Number> batch,
+                 const __grid_constant__ SharedMatrix<Number> matrix)
+{
+    using Shared = PanelShared<Number>;
+    using Block = PanelBlock<Number, Exchange>;
+    constexpr int places = panel_places<Number>;
+    extern __shared__ __align__(128) char memory[];
+    __shared__ Arrivals arrivals[Block::stages], received, parts_received;
+    const TeamPlace at(t.groups);
+    const int32_t pads = panel_pads<Number>(at.group, t.groups, t.rows);
+    const int32_t rows = panel_group_rows<Number> - pads;
+    const int32_t end = panel_end<Number>(at.group, t.groups, t.rows);
+    const PanelBulk<Number> bulk = {batch, end - rows, rows, at.group};
+    const PanelChunk<Number> chunk = {batch, end - (PANEL_CHUNKS - at.warp) * places,
+                                      min(max(pads - at.warp * places, 0), places),
+                                      at.lane};
+    Number *const stages = reinterpret_cast<Number *>(memory);
+    Shared &shared =
+        *reinterpret_cast<Shared *>(stages + Block::stages * Block::stage_words);
+    const Block block = {
+        t,
+        bulk,
+        chunk,
+        shared,
+        stages,
+        arrivals,
+        received,
+        at,
+        static_cast<int>((batch.panels - at.team + t.teams - 1) / t.teams)};
+    PanelFactorLoader<Number, Exchange::is_cluster> table = {
+        t, matrix, at, shared, parts_received, {}, {}, true};
+
+    if (threadIdx.x == PANEL_THREADS - 32) {
+        for (int k = 0; k < Block::stages; k++) {
+            arrivals[k].init(1);
+        }
+        received.init(1);
+        parts_received.init(1);
+    }
+    __syncwarp();
+    if (Exchange::is_cluster) {
+        cluster_arrive();
+    }
+    wait_for_last_kernel();
+    table.ask();
+    block.load(0, 0);
+    block.clear_pads();
+    table.wait();
+    for (int k = 1; k < Block::stages; k++) {
+        block.load(k, k);
+    }
+    const PanelNote note = table.take();
+
+    batch.report(note, at, t.teams);
+    if (batch.is_solved(note)) {
+        block.solve();
+    }
+    else {
+        block.give_up();
+    }
+}
+
+} // namespace pysolvers::panels
+
+#endif

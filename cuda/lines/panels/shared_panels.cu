@@ -1,0 +1,321 @@
+/* shared_panels.cu - panels of systems with one matrix, on the host. */
+#include <type_traits>
+
+#include "device/tensor_map.h"
+#include "lines/panels/shared_panels.h"
+
+namespace pysolvers::panels {
+
+static constexpr int least_rows = 257;    /* fewer go through tiles at no loss */
+static constexpr int least_lanes = 16;    /* side by side */
+static constexpr int least_rounds = 4;    /* of a block that pay for a table */
+static constexpr int static_bytes = 128;  /* bytes of a block besides */
+static constexpr int sector = 32;         /* bytes that memory takes at once */
+static constexpr double least_use = 0.95; /* of the multiprocessors */
+
+static int64_t
+quotient_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* The fewest groups that leave few multiprocessors without one; 0 if none do. Clusters
+ * are placed in parts of the device that have 16 multiprocessors or a few more. */
+template <typename Number>
+static int32_t
+groups_of(int64_t rows, const ps_cuda_device *device)
+{
+    const int processors = device->processors;
+
+    if (rows < least_rows || device->capability < 90 ||
+        device->shared_bytes < static_cast<int>(panel_bytes<Number>) + static_bytes) {
+        return 0;
+    }
+    for (int64_t groups = quotient_up(rows, panel_group_rows<Number>);
+         groups <= panel_groups<Number> && groups <= processors; groups++) {
+        const auto count = static_cast<int32_t>(groups);
+        const bool is_full = count <= PANEL_CLUSTER
+                                 ? PANEL_CLUSTER % count == 0
+                                 : processors / count * count >= least_use * processors;
+
+        if (is_full && panel_end<Number>(0, count, static_cast<int32_t>(rows)) > 0) {
+            return count;
+        }
+    }
+    return 0;
+}
+
+/* The parts of a table of `groups` groups at `store`, and its bytes. */
+template <typename Number>
+static size_t
+lay_out(size_t groups, void *store, PanelTable<Number> *t)
+{
+    size_t bytes = 0;
+    const auto part = [&](auto **to, size_t count) {
+        *to = reinterpret_cast<std::remove_reference_t<decltype(*to)>>(
+            static_cast<char *>(store) + bytes);
+        bytes += ps_cuda_padded(count * sizeof **to);
+    };
+
+    part(&t->part, groups);
+    part(&t->note, 1);
+    part(&t->group, groups);
+    part(&t->weight, (groups + 1) * groups);
+    return bytes;
+}
+
+namespace {
+
+/* Boxes of the rows of a batch. */
+struct Box {
+    const ps_cuda_shared_batch &batch;
+    int64_t all, size; /* rows of the batch, bytes of a number */
+    int32_t columns, rows;
+};
+
+} // namespace
+
+/* False where they do not lie so. Words of 4 bytes stand for all numbers. */
+static bool
+map_rows(const Box &box, const void *data, const ps_stride &s, CUtensorMap *map)
+{
+    constexpr int32_t word = 4;
+    const ps_cuda_shared_batch &b = box.batch;
+    const int64_t row = s.row * box.size;
+    const int64_t line = b.lines > 1 ? s.outer * box.size : row * box.all;
+    const ps_cuda_tiles tiles = {
+        data,
+        word,
+        {b.lanes * box.size / word, box.all, b.lines},
+        {row, line},
+        {static_cast<int32_t>(box.columns * box.size / word), box.rows, 1},
+        CU_TENSOR_MAP_L2_PROMOTION_L2_128B};
+
+    return s.inner == 1 && ps_cuda_map_tiles(&tiles, map);
+}
+
+/* call(n), the modules of a dtype by their name. */
+#define PS_MODULES(number, name)                                                        \
+    static ps_status keep_of(const SharedMatrix<number> &matrix,                        \
+                             const PanelTable<number> &table, int32_t rows,             \
+                             int32_t groups, cudaStream_t stream)                       \
+    {                                                                                   \
+        return ps_cuda_panels_keep_##name(matrix, table, rows, groups, stream);         \
+    }                                                                                   \
+    static ps_status launch_of(const PanelTeams<number> &teams,                         \
+                               const SharedPanels<number> &panels,                      \
+                               const SharedMatrix<number> &matrix, cudaStream_t stream) \
+    {                                                                                   \
+        return ps_cuda_panels_launch_##name(teams, panels, matrix, stream);             \
+    }
+PS_CUDA_DTYPES(PS_MODULES)
+#undef PS_MODULES
+
+namespace {
+
+/* A solve: how it is shared out, and what of the workspace it takes. */
+template <typename Number> struct PanelPlan {
+    SharedPanels<Number> panels;
+    PanelTeams<Number> teams; /* but for the addresses */
+    bool in_clusters;
+    size_t mailbox, table; /* bytes; those of clusters need none */
+
+    PanelPlan(const ps_tridiag *t, const ps_cuda_device *device)
+        : panels(), teams(), in_clusters(false), mailbox(0), table(0)
+    {
+        constexpr int columns = panel_columns<Number>;
+        const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
+
+        teams.rows = static_cast<int32_t>(t->rows);
+        teams.groups = groups_of<Number>(t->rows, device);
+        panels.line_panels = quotient_up(b.lanes, columns);
+        panels.panels = panels.line_panels * b.lines;
+        panels.lanes = b.lanes;
+        panels.rhs_line = b.rhs.outer;
+        panels.x_line = b.x.outer;
+        panels.rhs_lane = static_cast<int32_t>(b.rhs.inner);
+        panels.x_lane = static_cast<int32_t>(b.x.inner);
+        panels.rhs_row = b.rhs.row;
+        panels.x_row = b.x.row;
+        panels.line_info = b.line_info;
+        panels.lane_info = b.lane_info;
+        panels.rhs = static_cast<const Number *>(t->rhs.data);
+        panels.x = static_cast<Number *>(t->x.data);
+        panels.info = t->info;
+        teams.periodic = (t->flags & PS_PERIODIC) != 0;
+        teams.teams = teams_of(panels.panels, device->processors / teams.groups);
+        in_clusters = teams.groups <= PANEL_CLUSTER && is_of_sectors();
+        if (!in_clusters) {
+            mailbox = ps_cuda_padded(sizeof(MailboxSlot) * columns * 2 *
+                                     PanelTeams<Number>::words *
+                                     static_cast<size_t>(teams.teams * teams.groups));
+            table = lay_out<Number>(teams.groups, nullptr, &teams.table);
+            teams.table = {};
+        }
+    }
+
+    /* Whether no sector belongs to two panels of x. Clusters drift apart, and the parts
+     * of such a sector are then stored at different times. */
+    bool is_of_sectors() const
+    {
+        const int64_t size = sizeof(Number);
+
+        return panels.x_row * size % sector == 0 &&
+               (panels.panels == panels.line_panels ||
+                panels.x_line * size % sector == 0);
+    }
+
+    /* Clear and make what teams that are no clusters need of the workspace. */
+    ps_status prepare(const SharedMatrix<Number> &matrix, bool is_kept, void *work,
+                      cudaStream_t stream)
+    {
+        const ps_status status =
+            ps_cuda_status(cudaMemsetAsync(work, 0, mailbox, stream));
+
+        teams.mailbox = static_cast<MailboxSlot *>(work);
+        if (status != PS_OK || is_kept) {
+            return status;
+        }
+        (void)lay_out(teams.groups, static_cast<char *>(work) + mailbox, &teams.table);
+        return keep_of(matrix, teams.table, teams.rows, teams.groups, stream);
+    }
+
+    /* Copy in bulk where the rows can be mapped: the first group has a box of its own. */
+    void map(const ps_tridiag *t)
+    {
+        const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
+        const int32_t rows[] = {panel_end<Number>(0, teams.groups, teams.rows),
+                                panel_rows<Number>(teams.groups, teams.rows)};
+
+        panels.in_bulk = true;
+        for (int k = 0; k < 2; k++) {
+            const Box box = {b, t->rows, sizeof(Number), panel_columns<Number>, rows[k]};
+
+            panels.in_bulk = panels.in_bulk &&
+                             map_rows(box, t->rhs.data, b.rhs, &panels.rhs_map[k]) &&
+                             map_rows(box, t->x.data, b.x, &panels.x_map[k]);
+        }
+    }
+
+    /* As few as need no more rounds. */
+    static int64_t teams_of(int64_t panels, int64_t most)
+    {
+        return quotient_up(panels, quotient_up(panels, most));
+    }
+};
+
+} // namespace
+
+static bool
+lies_side_by_side(const ps_stride &s)
+{
+    return s.inner == 1 || s.inner == -1;
+}
+
+template <typename Number>
+static SharedMatrix<Number>
+matrix_of(const ps_tridiag *t, bool transposed)
+{
+    const Systems<Number> s = systems_of<Number>(*t);
+
+    return {s.lower, s.diag, s.upper, s.periodic, transposed, false, nullptr};
+}
+
+bool
+ps_cuda_panels_fit(ps_dtype dtype, int64_t rows, size_t *table)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    int32_t groups = 0;
+
+    *table = 0;
+    (void)with_number(dtype, [&](auto number) {
+        PanelTable<decltype(number)> parts;
+
+        groups = device == nullptr ? 0 : groups_of<decltype(number)>(rows, device);
+        *table = groups > 0 ? lay_out(groups, nullptr, &parts) : 0;
+        return PS_OK;
+    });
+    return groups > 0;
+}
+
+bool
+ps_cuda_panels_take(const ps_tridiag *t, bool is_kept)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
+    bool is_enough = is_kept;
+    size_t table;
+
+    if (b.lanes < least_lanes || !lies_side_by_side(b.rhs) || !lies_side_by_side(b.x) ||
+        !ps_cuda_panels_fit(t->dtype, t->rows, &table)) {
+        return false;
+    }
+    (void)with_number(t->dtype, [&](auto number) {
+        const PanelPlan<decltype(number)> plan(t, device);
+
+        is_enough = is_enough || plan.panels.panels >= least_rounds * plan.teams.teams;
+        return PS_OK;
+    });
+    return is_enough;
+}
+
+size_t
+ps_cuda_panels_work(const ps_tridiag *t, bool is_kept)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    size_t bytes = 0;
+
+    (void)with_number(t->dtype, [&](auto number) {
+        const PanelPlan<decltype(number)> plan(t, device);
+
+        bytes = plan.mailbox + (is_kept ? 0 : plan.table);
+        return PS_OK;
+    });
+    return bytes;
+}
+
+ps_status
+ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
+                    cudaStream_t stream)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    return with_number(t->dtype, [&](auto number) {
+        using Number = decltype(number);
+        const int32_t groups = groups_of<Number>(t->rows, device);
+        PanelTable<Number> parts;
+
+        (void)lay_out(groups, table, &parts);
+        return keep_of(matrix_of<Number>(t, transposed), parts,
+                       static_cast<int32_t>(t->rows), groups, stream);
+    });
+}
+
+ps_status
+ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
+                     uint8_t *marks, void *work, cudaStream_t stream)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    return with_number(t->dtype, [&](auto number) {
+        using Number = decltype(number);
+        const SharedMatrix<Number> matrix = matrix_of<Number>(t, false);
+        PanelPlan<Number> plan(t, device);
+        ps_status status = PS_OK;
+
+        plan.map(t);
+        plan.panels.marks = marks;
+        plan.teams.conjugated = conjugated;
+        if (table != nullptr) {
+            (void)lay_out(plan.teams.groups, const_cast<void *>(table),
+                          &plan.teams.table);
+        }
+        if (!plan.in_clusters) {
+            status = plan.prepare(matrix, table != nullptr, work, stream);
+        }
+        return status == PS_OK ? launch_of(plan.teams, plan.panels, matrix, stream)
+                               : status;
+    });
+}
+
+} // namespace pysolvers::panels

@@ -1,0 +1,151 @@
+/* shared_panels.cuh - the kernels of shared_panels.h for one dtype.
+ */
+#ifndef PS_CUDA_LINES_PANELS_SHARED_PANELS_CUH
+#define PS_CUDA_LINES_PANELS_SHARED_PANELS_CUH
+
+#include "lines/panels/shared_panels.h"
+
+namespace pysolvers::panels {
+
+/* By a block for each group. */
+template <typename Number>
+__global__ void
+__launch_bounds__(panel_group_rows<Number>)
+    panel_factor_kernel(const __grid_constant__ SharedMatrix<Number> matrix,
+                        const __grid_constant__ PanelTable<Number> table, int32_t rows,
+                        int32_t groups)
+{
+    using Group = PanelGroup<Number>;
+    __shared__ __align__(16) char memory[sizeof(Group)];
+    Group &own = *reinterpret_cast<Group *>(memory);
+    __shared__ __align__(16) char room[sizeof(PanelDraft<Number>)];
+    PanelDraft<Number> &draft = *reinterpret_cast<PanelDraft<Number> *>(room);
+    const int group = blockIdx.x;
+    const SharedRows<Number> all(matrix, rows);
+
+    wait_for_last_kernel();
+    let_next_kernel_in();
+    const bool dominant =
+        put_panel_row(panel_row_of<Number>(all, group, groups, rows), own);
+
+    factor_panel_group(dominant, group, groups, rows, own, draft);
+    if (threadIdx.x == 0) {
+        table.part[group] = draft.part;
+        share_group(group, groups, rows, own);
+    }
+    __syncthreads();
+    for (int k = threadIdx.x; k < static_cast<int>(sizeof(Group) / 16);
+         k += panel_group_rows<Number>) {
+        reinterpret_cast<int4 *>(table.group + group)[k] =
+            reinterpret_cast<const int4 *>(memory)[k];
+    }
+}
+
+template <typename Number>
+__global__ void __launch_bounds__(2 * panel_groups<Number>)
+    panel_reduce_kernel(const __grid_constant__ PanelTable<Number> table, int32_t rows,
+                        int32_t groups, bool periodic)
+{
+    using Groups = PanelGroups<Number>;
+    __shared__ __align__(16) char memory[sizeof(Groups)];
+    Groups &all = *reinterpret_cast<Groups *>(memory);
+
+    wait_for_last_kernel();
+    let_next_kernel_in();
+
+    const PanelNote note =
+        reduce_panel_groups(table.part, groups, rows, periodic, all, [] {});
+
+    if (threadIdx.x == 0) {
+        *table.note = note;
+    }
+    for (int k = threadIdx.x; k < (groups + 1) * groups; k += 2 * panel_groups<Number>) {
+        const Number(&weight)[2] = all.weight[k / groups][k % groups];
+
+        table.weight[k] = {weight[0], weight[1]};
+    }
+}
+
+template <typename Number>
+inline ps_status
+panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
+            int32_t rows, int32_t groups, cudaStream_t stream)
+{
+    const ps_status status =
+        launch_closely(panel_factor_kernel<Number>, groups, panel_group_rows<Number>, 0,
+                       stream, matrix, table, rows, groups);
+
+    return status == PS_OK
+               ? launch_closely(panel_reduce_kernel<Number>, 1, 2 * panel_groups<Number>,
+                                0, stream, table, rows, groups, matrix.periodic)
+               : status;
+}
+
+/* As many teams as the device holds clusters, or fewer that need no more rounds. */
+template <typename Number>
+inline ps_status
+panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &panels,
+                       const SharedMatrix<Number> &matrix, cudaStream_t stream)
+{
+    const auto kernel = panel_kernel<Number, PanelCluster<Number>>;
+    const size_t bytes = panel_bytes<Number>;
+    Launch one(teams.groups, PANEL_THREADS, bytes, stream);
+    const cudaLaunchConfig_t config = one.in_clusters(teams.groups).config();
+    int fit = 0;
+    cudaError_t error = allow_shared(kernel);
+
+    if (error == cudaSuccess) {
+        error = cudaFuncSetAttribute(kernel,
+                                     cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    }
+    if (error == cudaSuccess) {
+        error = cudaOccupancyMaxActiveClusters(&fit, kernel, &config);
+    }
+    if (error != cudaSuccess || fit == 0) {
+        return PS_DEVICE_FAILURE;
+    }
+    const int64_t rounds = (panels.panels + fit - 1) / fit;
+
+    teams.teams = (panels.panels + rounds - 1) / rounds;
+    return Launch(teams.teams * teams.groups, PANEL_THREADS, bytes, stream)
+        .in_clusters(teams.groups)
+        .closely()
+        .run(kernel, teams, panels, matrix);
+}
+
+template <typename Number>
+inline ps_status
+panels_launch(const PanelTeams<Number> &teams, const SharedPanels<Number> &panels,
+              const SharedMatrix<Number> &matrix, cudaStream_t stream)
+{
+    const auto kernel = panel_kernel<Number, PanelMemory<Number>>;
+
+    if (teams.mailbox == nullptr) {
+        return panels_launch_clusters(teams, panels, matrix, stream);
+    }
+    return allow_shared(kernel) == cudaSuccess
+               ? Launch(teams.teams * teams.groups, PANEL_THREADS, panel_bytes<Number>,
+                        stream)
+                     .closely()
+                     .together()
+                     .run(kernel, teams, panels, matrix)
+               : PS_DEVICE_FAILURE;
+}
+
+#define PS_CUDA_PANELS_DEFINE(number, name)                                             \
+    ps_status ps_cuda_panels_launch_##name(                                             \
+        const PanelTeams<number> &teams, const SharedPanels<number> &panels,            \
+        const SharedMatrix<number> &matrix, cudaStream_t stream)                        \
+    {                                                                                   \
+        return panels_launch(teams, panels, matrix, stream);                            \
+    }                                                                                   \
+    ps_status ps_cuda_panels_keep_##name(const SharedMatrix<number> &matrix,            \
+                                         const PanelTable<number> &table, int32_t rows, \
+                                         int32_t groups, cudaStream_t stream)           \
+    {                                                                                   \
+        return panels_keep(matrix, table, rows, groups, stream);                        \
+    }
+
+} // namespace pysolvers::panels
+
+#endif

@@ -1,0 +1,20 @@
+/* long.h - systems that no cluster holds, in two passes of the partition method. */
+#ifndef PS_CUDA_LINES_PARTITION_LONG_H
+#define PS_CUDA_LINES_PARTITION_LONG_H
+
+#include "lines/partition/partition.h"
+
+namespace pysolvers::partition {
+
+/* Bytes of workspace for systems cut as `plan` says, the coarse ones included. */
+size_t ps_cuda_long_work(const ps_tridiag *t, const Plan &plan,
+                         const ps_cuda_device *device);
+
+/* Solve; info and marks may be null. */
+cudaError_t ps_cuda_long_solve(const ps_tridiag *t, const Plan &plan,
+                               const ps_cuda_device *device, uint8_t *marks,
+                               const ps_exec *exec, void *work);
+
+} // namespace pysolvers::partition
+
+#endif

@@ -1,0 +1,207 @@
+/* partition.cu - the partition method on the host: PS_PARTITION.
+ *
+ * One pass over memory where a block or a cluster holds a system, two passes elsewhere;
+ * systems along a strided axis go by columns where they can, else all by tiles.
+ * With PS_PIVOT_AUTO the kernels mark the systems that are not dominant and leave them
+ * alone; the pivoted solver, which runs behind, takes what is marked.
+ */
+#include "device/work_queue.cuh"
+#include "lines/columns/column.h"
+#include "lines/methods.h"
+#include "lines/partition/long.h"
+#include "lines/partition/partition.h"
+#include "lines/pivoted/pivoted.h"
+
+namespace pysolvers::partition {
+
+using namespace columns;
+using namespace pivoted;
+
+ps_tridiag
+ps_cuda_merged(const ps_tridiag *t)
+{
+    ps_tridiag m = *t;
+    ps_stride *const strides[] = {&m.lower.stride, &m.diag.stride, &m.upper.stride,
+                                  &m.rhs.stride, &m.x.stride};
+    bool one = true;
+
+    for (ps_stride *s : strides) {
+        if (t->inner == 1) {
+            s->inner = s->outer;
+        }
+        one = one && (t->inner == 1 || t->outer == 1 || s->outer == s->inner * t->inner);
+    }
+    if (one) {
+        m.inner = t->outer * t->inner;
+        m.outer = 1;
+    }
+    return m;
+}
+
+namespace {
+
+/* A batch with its plan. */
+struct Planned {
+    ps_tridiag t;
+    Plan plan;
+    ColumnShape columns;
+    bool by_columns, is_long; /* else by tiles */
+};
+
+} // namespace
+
+static bool
+plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
+{
+    p->t = ps_cuda_merged(t);
+    p->is_long = false;
+    p->by_columns = ps_cuda_column_takes(&p->t, device, &p->columns);
+    if (p->by_columns) {
+        return true;
+    }
+    const Choice c = ps_cuda_choose(&p->t, device);
+    p->is_long = c.warps > 0;
+    return ps_cuda_plan(&p->t, device, c, &p->plan);
+}
+
+static size_t
+work_of(const Planned &p, const ps_cuda_device *device)
+{
+    if (p.by_columns) {
+        return ps_cuda_column_work(&p.t, p.columns, device);
+    }
+    if (p.is_long) {
+        return ps_cuda_long_work(&p.t, p.plan, device);
+    }
+    return p.plan.work_queue ? work_queue_bytes(1) : 0;
+}
+
+size_t
+ps_cuda_partition_work(const ps_tridiag *t, const ps_cuda_device *device)
+{
+    Planned p;
+
+    return plan_of(t, device, &p) ? work_of(p, device) : 0;
+}
+
+template <typename Number>
+static cudaError_t
+solve_at_once(const Planned &p, uint8_t *marks, void *work, cudaStream_t stream)
+{
+    const Job<Number> job = job_of<Number>(p.t, p.plan, marks, work);
+
+    return partition_launch(job, p.plan.shape.blocks > 1 ? TOP_CLUSTER : TOP_BLOCK,
+                            p.plan, stream);
+}
+
+static cudaError_t
+solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
+              const ps_exec *exec, void *work)
+{
+    if (p.by_columns) {
+        return ps_cuda_column_solve(&p.t, p.columns, device, marks, work,
+                                    ps_cuda_stream(exec));
+    }
+    if (p.is_long) {
+        return ps_cuda_long_solve(&p.t, p.plan, device, marks, exec, work);
+    }
+    cudaError_t error = cudaErrorInvalidValue;
+    (void)with_number(p.t.dtype, [&](auto zero) {
+        error = solve_at_once<decltype(zero)>(p, marks, work, ps_cuda_stream(exec));
+        return PS_OK;
+    });
+    return error;
+}
+
+cudaError_t
+ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *device, uint8_t *marks,
+                        const ps_exec *exec, void *work)
+{
+    Planned p;
+
+    return plan_of(t, device, &p) ? solve_planned(p, device, marks, exec, work)
+                                  : cudaErrorInvalidConfiguration;
+}
+
+namespace {
+
+/* The workspace: marks, then what the solve needs, then what the pivoted solve needs. */
+struct Store {
+    size_t solve, pivoted, bytes;
+};
+
+} // namespace
+
+static ps_status
+store_of(const ps_tridiag *t, const ps_options *options, const Planned &p,
+         const ps_cuda_device *device, Store *store)
+{
+    const bool marks = options->pivot == PS_PIVOT_AUTO;
+    size_t pivoted = 0;
+    const ps_status status = marks ? ps_cuda_pivoted_marked_work(t, &pivoted) : PS_OK;
+
+    store->solve = marks ? ps_cuda_padded(static_cast<size_t>(t->outer * t->inner)) : 0;
+    store->pivoted = store->solve + ps_cuda_padded(work_of(p, device));
+    store->bytes = store->pivoted + pivoted;
+    return status;
+}
+
+static ps_status
+work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    Store store = {};
+    Planned p;
+
+    if (device == nullptr || !plan_of(t, device, &p)) {
+        return PS_DEVICE_FAILURE;
+    }
+    const ps_status status = store_of(t, options, p, device, &store);
+    *bytes = store.bytes;
+    return status;
+}
+
+static const char *
+kernel_of(const Planned &p)
+{
+    if (p.by_columns) {
+        return p.columns.blocks > 1 ? "partition columns cluster" : "partition columns";
+    }
+    if (p.is_long) {
+        return "partition two passes";
+    }
+    if (p.plan.shape.blocks > 1) {
+        return "partition cluster";
+    }
+    return p.plan.shape.warps > 1 ? "partition block" : "partition warp";
+}
+
+static ps_status
+solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+      ps_report *report)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    char *const memory = static_cast<char *>(exec->work);
+    Store store = {};
+    Planned p;
+
+    if (device == nullptr || !plan_of(t, device, &p)) {
+        return PS_DEVICE_FAILURE;
+    }
+    ps_status status = store_of(t, options, p, device, &store);
+    if (status != PS_OK) {
+        return status;
+    }
+    uint8_t *const marks =
+        store.solve > 0 ? reinterpret_cast<uint8_t *>(memory) : nullptr;
+    report->kernel = kernel_of(p);
+    status = ps_cuda_status(solve_planned(p, device, marks, exec, memory + store.solve));
+    if (status == PS_OK && marks != nullptr) {
+        status = ps_cuda_pivoted_marked(t, marks, exec, memory + store.pivoted);
+    }
+    return status;
+}
+
+const ps_cuda_method ps_cuda_partition = {work, solve};
+
+} // namespace pysolvers::partition

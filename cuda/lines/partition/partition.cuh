@@ -1,0 +1,179 @@
+/* partition.cuh - the kernels of the partition method, included once a dtype.
+ *
+ * Blocks stay and take tile after tile: wait for the tile, eliminate it into registers,
+ * start the copies of the next tile into the same place, solve what is left through the
+ * levels of levels.cuh, substitute, store. Five words of memory traffic a row, 17
+ * operations and a reciprocal; as a tile is read before any of its x is written, x may
+ * be rhs.
+ */
+#ifndef PS_CUDA_LINES_PARTITION_PARTITION_CUH
+#define PS_CUDA_LINES_PARTITION_PARTITION_CUH
+
+#include "device/work_queue.cuh"
+#include "lines/partition/partition_worker.cuh"
+
+namespace pysolvers::partition {
+
+extern __shared__ int4 partition_memory[];
+
+/* Grid: any number of clusters of shape.blocks blocks. Shared: the arrays of the tile,
+ * then the cluster's meeting place. */
+template <typename Number, Top TOP, bool BY_ROW>
+__global__ void
+__launch_bounds__(Tuning<Number, BY_ROW>::threads)
+    partition_kernel(const __grid_constant__ Job<Number> job)
+{
+    __shared__ TileState state;
+    __shared__ WarpExchange<Number> exchange;
+    __shared__ uint8_t skip[Tuning<Number, BY_ROW>::threads];
+    __shared__ uint32_t shared_ticket;
+    constexpr int ROWS = Tuning<Number, BY_ROW>::rows;
+    using Work = Worker<Number, ROWS, TOP, BY_ROW>;
+    constexpr bool is_cluster = TOP == TOP_CLUSTER;
+    const int32_t blocks = is_cluster ? job.shape.blocks : 1;
+    const int32_t rank = is_cluster ? static_cast<int32_t>(blockIdx.x % blocks) : 0;
+    const int64_t step = gridDim.x / blocks;
+    const bool work_queue = !is_cluster && job.work_queue != nullptr;
+    Work worker(job, partition_memory, state, exchange, skip);
+    const ThreadPlace<ROWS> own(job.shape, rank);
+    uint32_t ticket = 0; /* of thread 0, for the tile behind the next */
+    TileRange range = {};
+
+    worker.tiles.init();
+    __syncthreads();
+    if (is_cluster) {
+        cluster_sync(); /* every block has started: its memory may be written */
+    }
+    for (int64_t tile = blockIdx.x / blocks;; tile += step, worker.round++) {
+        const bool is_there = worker.round >= 0; /* at first there is none but the next */
+        ThreadPlace<ROWS> self = own;
+
+        if (is_there) {
+            if (Work::in_parts) {
+                self.move(job.shape, range.block);
+            }
+            if (self.slot >= range.systems) {
+                self.leave();
+            }
+            worker.tiles.wait(worker.turn());
+            __syncthreads();
+            worker.eliminate(self, range);
+            if (threadIdx.x == 0) {
+                shared_ticket = ticket;
+            }
+            __syncthreads(); /* the tile is in registers */
+            if (work_queue && worker.round > 0) {
+                tile = 2 * step + shared_ticket;
+            }
+        }
+        const bool goes_on = tile < job.tiling.tiles;
+        const TileRange next = worker.range_of(tile, rank);
+
+        if (goes_on) {
+            worker.tiles.load(next, worker.turn() ^ 1);
+        }
+        if (work_queue && is_there && threadIdx.x == 0) {
+            if (worker.round == 0) {
+                wait_for_last_kernel();
+            }
+            ticket = atomicAdd(job.work_queue, 1u);
+        }
+        if (is_there) {
+            worker.finish(self, range);
+        }
+        if (!goes_on) {
+            break;
+        }
+        range = next;
+    }
+    stores_read();
+}
+
+template <typename Number> using PartitionKernel = void (*)(const Job<Number>);
+
+template <typename Number, bool BY_ROW>
+inline PartitionKernel<Number>
+partition_kernel_of(Top top)
+{
+    switch (top) {
+    case TOP_CLUSTER:
+        return partition_kernel<Number, TOP_CLUSTER, BY_ROW>;
+    case TOP_SEGMENT:
+        return partition_kernel<Number, TOP_SEGMENT, BY_ROW>;
+    case TOP_KNOWN:
+        return partition_kernel<Number, TOP_KNOWN, BY_ROW>;
+    default:
+        return partition_kernel<Number, TOP_BLOCK, BY_ROW>;
+    }
+}
+
+template <typename Number>
+inline cudaError_t
+blocks_that_fit(PartitionKernel<Number> kernel, const Plan &plan, int *fit)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr) {
+        return cudaErrorInvalidDevice;
+    }
+    const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+        fit, kernel, plan.threads, plan.shared_bytes);
+    *fit *= device->processors;
+    return error;
+}
+
+/* Launch as many blocks as can be there at once, each with as many tiles as another
+ * unless they claim them. */
+template <typename Number>
+inline cudaError_t
+launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
+{
+    const PartitionKernel<Number> kernel = job.tiling.row_pitch == 1
+                                               ? partition_kernel_of<Number, true>(top)
+                                               : partition_kernel_of<Number, false>(top);
+    const int blocks = top == TOP_CLUSTER ? job.shape.blocks : 1;
+    cudaLaunchConfig_t config = {};
+    cudaLaunchAttribute attribute = {};
+
+    cudaError_t error = allow_shared(kernel);
+    config.blockDim = dim3(plan.threads);
+    config.dynamicSmemBytes = plan.shared_bytes;
+    config.stream = stream;
+    attribute.id = cudaLaunchAttributeClusterDimension;
+    attribute.val.clusterDim = {static_cast<unsigned>(blocks), 1, 1};
+    config.attrs = &attribute;
+    config.numAttrs = blocks > 1 ? 1 : 0;
+
+    int fit = 0;
+    if (error == cudaSuccess && blocks > 8) {
+        error = cudaFuncSetAttribute(kernel,
+                                     cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
+    }
+    if (error == cudaSuccess) {
+        config.gridDim = dim3(blocks);
+        error = blocks > 1 ? cudaOccupancyMaxActiveClusters(&fit, kernel, &config)
+                           : blocks_that_fit(kernel, plan, &fit);
+    }
+    if (error == cudaSuccess && fit == 0) {
+        error = cudaErrorInvalidConfiguration;
+    }
+    if (error != cudaSuccess) {
+        return error;
+    }
+    const int64_t rounds = (job.tiling.tiles + fit - 1) / fit;
+    const int64_t units = (job.tiling.tiles + rounds - 1) / rounds;
+    config.gridDim = dim3(static_cast<unsigned>(units * blocks));
+    if (job.work_queue != nullptr) {
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+        config.numAttrs = ps_cuda_device_get()->capability >= 90 ? 1 : 0;
+        if (clear_work_queue(job.work_queue, 1, stream) != PS_OK) {
+            return cudaErrorLaunchFailure;
+        }
+    }
+    return cudaLaunchKernelEx(&config, kernel, job);
+}
+
+} // namespace pysolvers::partition
+
+#endif

@@ -1,0 +1,130 @@
+/* partition.h - how a batch is shared out over the device, and who solves it.
+ *
+ * partition.cu chooses a plan, partition_<dtype>.cu have the kernels, long.cu takes
+ * systems that need more than one tile.
+ */
+#ifndef PS_CUDA_LINES_PARTITION_PARTITION_H
+#define PS_CUDA_LINES_PARTITION_PARTITION_H
+
+#include <type_traits>
+
+#include "lines/join/levels.cuh"
+#include "lines/partition/tile.cuh"
+#include "runtime/engine.h"
+
+namespace pysolvers::partition {
+
+using namespace join;
+
+/* Rows of a chunk, odd so that neighbouring threads meet different banks, and threads of
+ * a block, at most; both for the registers of the kernels by row and by column. */
+template <typename Number, bool BY_ROW> struct Tuning;
+template <bool BY_ROW> struct Tuning<float, BY_ROW> {
+    static constexpr int rows = 17, threads = 512;
+};
+template <> struct Tuning<double, true> {
+    static constexpr int rows = 11, threads = 384;
+};
+template <> struct Tuning<double, false> {
+    static constexpr int rows = 9, threads = 512;
+};
+template <> struct Tuning<Complex<float>, true> {
+    static constexpr int rows = 11, threads = 384;
+};
+template <> struct Tuning<Complex<float>, false> {
+    static constexpr int rows = 9, threads = 512;
+};
+template <bool BY_ROW> struct Tuning<Complex<double>, BY_ROW> {
+    static constexpr int rows = 5, threads = 384;
+};
+
+/* What ends a block's part of a system: the system is done; the blocks of its cluster
+ * meet; the segment is kept for the coarse system; y is known from the coarse system. */
+enum Top { TOP_BLOCK, TOP_CLUSTER, TOP_SEGMENT, TOP_KNOWN };
+
+/* What a block tells the others of its cluster about a system. */
+template <typename Number> struct Message {
+    using word = std::conditional_t<sizeof(Number) == 4, uint32_t, uint64_t>;
+    Segment<Number> segment;
+    Note note;
+};
+
+/* Arrays over the parts of long systems, part k of system s at s * parts + k. */
+template <typename Number> struct Parts {
+    Segment<Number> *segment;
+    Note *note;
+    const Number *y; /* last unknowns */
+};
+
+/* What a plan is free to choose. */
+struct Choice {
+    bool by_row;     /* copy along the rows, else along the systems */
+    int32_t systems; /* of a tile */
+    int32_t blocks;  /* of a cluster */
+    int32_t warps;   /* of a part of a system; 0: systems are not cut into parts */
+};
+
+struct Plan {
+    Shape shape;
+    Tiling tiling;
+    int32_t threads, shared_bytes; /* of a block; dynamic */
+    int32_t block_rows;            /* of a system, at most */
+    bool work_queue;               /* blocks claim their tiles */
+};
+
+/* The batch of `t` as one axis of systems where the strides allow it. */
+ps_tridiag ps_cuda_merged(const ps_tridiag *t);
+Choice ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device);
+/* The plan that follows from a choice; false if it does not fit the device. */
+bool ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice choice,
+                  Plan *plan);
+
+/* Bytes of workspace, and the solve: info and marks may be null. */
+size_t ps_cuda_partition_work(const ps_tridiag *t, const ps_cuda_device *device);
+cudaError_t ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *device,
+                                    uint8_t *marks, const ps_exec *exec, void *work);
+
+template <typename Number> struct Job {
+    Systems<Number> t;
+    Input<Number> inputs[4]; /* those of t */
+    Shape shape;
+    Tiling tiling;
+    uint8_t *marks;       /* null, or 1 for each system that is not dominant */
+    uint32_t *work_queue; /* null, or counts the tiles that blocks have claimed */
+    Parts<Number> parts;
+};
+
+template <typename Number>
+inline Job<Number>
+job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
+{
+    const Systems<Number> s = systems_of<Number>(t);
+
+    return {s,          {s.lower, s.diag, s.upper, s.rhs},
+            plan.shape, plan.tiling,
+            marks,      plan.work_queue ? static_cast<uint32_t *>(work_queue) : nullptr,
+            {}};
+}
+
+#define PS_DECLARE(number, name)                                                 \
+    cudaError_t ps_cuda_partition_launch_##name(const Job<number> &job, Top top, \
+                                                const Plan &plan, cudaStream_t stream);
+PS_CUDA_DTYPES(PS_DECLARE)
+#undef PS_DECLARE
+
+/* The launcher of a dtype. */
+template <typename Number>
+inline cudaError_t
+partition_launch(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
+{
+#define PS_LAUNCH(number, name)                                                   \
+    if constexpr (number_traits<Number>::dtype == number_traits<number>::dtype) { \
+        return ps_cuda_partition_launch_##name(job, top, plan, stream);           \
+    }
+    PS_CUDA_DTYPES(PS_LAUNCH)
+#undef PS_LAUNCH
+}
+
+} // namespace pysolvers::partition
+
+#endif

@@ -1,0 +1,408 @@
+/* partition_plan.cu - how a batch is shared out: tiles, chunks, warps, clusters.
+ *
+ * Which rows share a chunk, a warp and a block depends on the length, the dtype and the
+ * strides of a system alone, so that its answer does not depend on the batch. Only the
+ * number of systems of a tile follows the batch.
+ */
+#include <algorithm>
+#include <cstdlib>
+#include <numeric>
+
+#include "device/work_queue.cuh"
+#include "lines/partition/partition.h"
+
+namespace pysolvers::partition {
+
+static constexpr int shared_for_statics = 5120; /* of a block, besides the tile */
+static constexpr int shared_of_system = 1024;   /* the driver's part of a block */
+static constexpr int line = 128;  /* bytes of neighbours that memory likes at once */
+static constexpr int sector = 32; /* bytes that are written at once */
+static constexpr int tile_bytes = 16384; /* of an operand, where systems are short */
+
+namespace {
+
+/* Of a number, in bytes; rows of a chunk; numbers in 16 bytes; threads of a block, at
+ * most; bytes that a cluster's blocks send about a system. */
+struct Sizes {
+    int bytes, rows, vector, threads, message;
+};
+
+} // namespace
+
+template <typename Number, bool BY_ROW>
+static Sizes
+sizes()
+{
+    using Tuned = Tuning<Number, BY_ROW>;
+    return {sizeof(Number), Tuned::rows, 16 / sizeof(Number), Tuned::threads,
+            sizeof(Message<Number>)};
+}
+
+static Sizes
+sizes_of(ps_dtype dtype, bool by_row)
+{
+    Sizes size = {};
+
+    (void)with_number(dtype, [&](auto zero) {
+        using Number = decltype(zero);
+        size = by_row ? sizes<Number, true>() : sizes<Number, false>();
+        return PS_OK;
+    });
+    return size;
+}
+
+static int64_t
+divided_up(int64_t a, int64_t b)
+{
+    return (a + b - 1) / b;
+}
+
+/* Whole systems to a warp where they are short. Else, systems that are copied side by
+ * side lie so in the warps, too, as many as 16 bytes hold: their lanes meet in no bank
+ * although rows begin at 16-byte boundaries. */
+static Shape
+shape_of(const ps_tridiag &t, const Choice &c)
+{
+    const Sizes size = sizes_of(t.dtype, c.by_row);
+    const int64_t chunks = divided_up(t.rows, size.rows);
+    const int64_t of_block = divided_up(chunks, c.blocks);
+    const int64_t short_chunks = c.by_row ? 32 : 32 / size.vector;
+    Shape s = {static_cast<int32_t>(t.rows), 32, 1, c.warps, c.blocks, !c.by_row};
+
+    if (c.warps == 0 && c.blocks == 1 && of_block <= short_chunks) {
+        s.warps = 1;
+        s.lanes = static_cast<int32_t>(of_block);
+        s.groups = std::min(32 / s.lanes, c.systems);
+        return s;
+    }
+    s.groups = c.by_row ? 1 : size.vector;
+    s.lanes = 32 / s.groups;
+    if (c.warps > 0) {
+        s.blocks = static_cast<int32_t>(divided_up(chunks, s.lanes * c.warps));
+        return s;
+    }
+    s.warps = static_cast<int32_t>(divided_up(of_block, s.lanes));
+    if (c.blocks > 1) { /* so that all have as many rows; else the pads are in front */
+        s.lanes = static_cast<int32_t>(divided_up(of_block, s.warps));
+    }
+    return s;
+}
+
+/* How many lanes of a warp meet in a bank, at worst, when all read their row i. */
+static int
+conflicts(const Shape &s, const Sizes &size, int64_t row_pitch, int64_t system_pitch)
+{
+    const int banks = 128 / size.bytes;
+    int most = 1;
+
+    for (int phase = 0; phase < s.groups * s.lanes; phase += banks) {
+        const int end = std::min(phase + banks, s.groups * s.lanes);
+        uint8_t used[32] = {};
+
+        for (int lane = phase; lane < end; lane++) {
+            const int chunk = s.side_by_side ? lane / s.groups : lane % s.lanes;
+            const int system = s.side_by_side ? lane % s.groups : lane / s.lanes;
+            const int64_t at = chunk * size.rows * row_pitch + system * system_pitch;
+
+            most = std::max<int>(most, ++used[at % banks]);
+        }
+    }
+    return most;
+}
+
+/* The distance of neighbours, rows or systems, across the contiguous axis: the pitch from
+ * `least` on with the fewest conflicts; one with up to `accepted` of them is fine. */
+static int32_t
+pitch_of(const Shape &s, const Sizes &size, int64_t least, int accepted)
+{
+    const int step = least % size.vector == 0 ? size.vector : 1;
+    int64_t best = least;
+    int fewest = 33;
+
+    for (int k = 0; k < 9 && fewest > accepted; k++) {
+        const int64_t pitch = least + k * step;
+        const int met =
+            s.side_by_side ? conflicts(s, size, pitch, 1) : conflicts(s, size, 1, pitch);
+        if (met < fewest) {
+            fewest = met;
+            best = pitch;
+        }
+    }
+    return static_cast<int32_t>(best);
+}
+
+/* Whether the tiles of an operand are one run in memory, laid out as in shared memory. */
+static bool
+is_run(const ps_tridiag &t, const ps_stride &s, const Tiling &how, bool by_row)
+{
+    const bool next_to_each_other =
+        how.systems == 1 ||
+        (s.inner == t.rows && t.outer == 1 && how.system_pitch == t.rows);
+
+    return by_row && s.row == 1 && next_to_each_other;
+}
+
+/* Whether 16 bytes along the contiguous axis are 16 aligned bytes in both memories. */
+static bool
+goes_by_vectors(const ps_tridiag &t, const void *data, const ps_stride &s,
+                const Tiling &how, bool by_row)
+{
+    const int vector = sizes_of(t.dtype, by_row).vector;
+    const int64_t next = by_row ? s.row : s.inner, across = by_row ? s.inner : s.row;
+    const int64_t count = by_row ? t.rows : t.inner;
+    const int64_t pitch = by_row ? how.system_pitch : how.row_pitch;
+
+    return next == 1 && across % vector == 0 && count % vector == 0 &&
+           pitch % vector == 0 && (t.outer == 1 || s.outer % vector == 0) &&
+           reinterpret_cast<uintptr_t>(data) % 16 == 0;
+}
+
+static void
+set_ways(const ps_tridiag &t, bool by_row, Tiling *how)
+{
+    const void *const data[] = {t.lower.data, t.diag.data, t.upper.data, t.rhs.data,
+                                t.x.data};
+    const ps_stride *const strides[] = {&t.lower.stride, &t.diag.stride, &t.upper.stride,
+                                        &t.rhs.stride, &t.x.stride};
+
+    if ((t.flags & PS_SHORT_LOWER) != 0) {
+        how->shorts |= 1u;
+    }
+    if ((t.flags & PS_SHORT_UPPER) != 0) {
+        how->shorts |= 4u;
+    }
+    for (int q = 0; q < 5; q++) {
+        const uint32_t bit = 1u << q;
+        const bool is_cut = by_row && (how->shorts & bit) != 0;
+
+        if (!is_cut && is_run(t, *strides[q], *how, by_row)) {
+            how->runs |= bit;
+        }
+        else if (!is_cut && goes_by_vectors(t, data[q], *strides[q], *how, by_row)) {
+            how->vectors |= bit;
+            how->dense |= t.outer == 1 && strides[q]->inner == t.rows ? bit : 0;
+        }
+    }
+}
+
+/* log2 of the threads side by side that copy `count` pieces along the contiguous axis,
+ * for each of `across` others. */
+static int32_t
+threads_along(int64_t threads, int64_t count, int64_t across)
+{
+    int32_t log = 0;
+
+    while ((1 << log) < count && (2 << log) <= threads &&
+           (log < 5 || (2 << log) * across <= threads)) {
+        log++;
+    }
+    return log;
+}
+
+bool
+ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *plan)
+{
+    const Sizes size = sizes_of(t->dtype, c.by_row);
+    const Shape s = shape_of(*t, c);
+    const int64_t warps = s.warps * divided_up(c.systems, s.groups);
+    const int64_t rows =
+        std::min<int64_t>(t->rows, static_cast<int64_t>(s.warps) * s.lanes * size.rows);
+    const bool meets = s.warps > 1 || c.blocks > 1, cut = rows < t->rows;
+    Tiling how = {};
+
+    if (warps * 32 > size.threads || (cut && c.by_row && c.systems > 1) ||
+        (meets && (warps * s.groups > 256 / size.bytes ||
+                   s.groups * std::max(s.warps, c.blocks) > 32))) {
+        return false;
+    }
+    how.systems = c.systems;
+    how.tiles = divided_up(t->outer * t->inner, c.systems) * (c.warps > 0 ? s.blocks : 1);
+    how.row_pitch = c.by_row ? 1 : pitch_of(s, size, c.systems, 1);
+    how.system_pitch = c.by_row ? pitch_of(s, size, rows, 4) : 1;
+
+    const int64_t span =
+        (rows - 1) * how.row_pitch + (c.systems - 1) * how.system_pitch + size.vector;
+    const int64_t words = divided_up(span, size.vector) * size.vector;
+    const int64_t exchange = c.blocks > 1 ? 2 * c.systems * c.blocks * size.message : 0;
+    const bool direct = !c.by_row && s.groups * size.bytes >= sector;
+    const int64_t bytes = (direct ? 4 : 5) * words * size.bytes + exchange;
+    const int64_t along = c.by_row ? rows : c.systems;
+    const int64_t across = c.by_row ? c.systems : 1; /* no thread has two systems */
+
+    if (bytes + shared_for_statics > device->shared_bytes) {
+        return false;
+    }
+    how.words = static_cast<int32_t>(words);
+    how.direct = direct;
+    how.fast = threads_along(warps * 32, along, across);
+    how.wide = threads_along(warps * 32, divided_up(along, size.vector), across);
+    how.divisor = static_cast<uint32_t>(
+        divided_up(1 << 20, std::max<int64_t>(1, t->rows / size.vector)));
+    set_ways(*t, c.by_row, &how);
+    *plan = {s,
+             how,
+             static_cast<int32_t>(warps * 32),
+             static_cast<int32_t>(bytes),
+             static_cast<int32_t>(s.warps) * s.lanes * size.rows,
+             false};
+    plan->work_queue =
+        c.blocks == 1 && pays_for_work_queue(how.tiles, 4 * device->processors);
+    return true;
+}
+
+static int
+largest_cluster(const ps_cuda_device *device)
+{
+    const int family = device->capability / 10;
+
+    return device->cluster_blocks > 1 && (family == 9 || family == 10)
+               ? 16
+               : device->cluster_blocks;
+}
+
+static bool
+lies_by_row(const ps_tridiag &t)
+{
+    const ps_stride &s = t.x.stride;
+
+    return t.inner == 1 || (t.rows > 1 && std::abs(s.row) <= std::abs(s.inner));
+}
+
+/* Whether at least `count` blocks of a choice fit a multiprocessor, whose registers hold
+ * one of the largest. */
+static bool
+fits(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c, int count)
+{
+    const int64_t each =
+        device->shared_bytes_processor / count - shared_of_system - shared_for_statics;
+    Plan p;
+
+    return ps_cuda_plan(&t, device, c, &p) && p.shared_bytes <= each &&
+           p.threads * count <= sizes_of(t.dtype, c.by_row).threads;
+}
+
+/* Rows of a system that are on a multiprocessor at once. */
+static int64_t
+rows_at_once(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
+{
+    int count = 0;
+
+    while (count < 32 && fits(t, device, c, count + 1)) {
+        count++;
+    }
+    return count * divided_up(t.rows, c.blocks);
+}
+
+/* Half as many blocks again, if clearly more is there at once: registers may be left. */
+static Choice
+cut_finer(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
+{
+    const Choice finer = {c.by_row, c.systems, c.blocks / 2 * 3, c.warps};
+
+    return c.blocks > 1 && finer.blocks <= largest_cluster(device) &&
+                   8 * rows_at_once(t, device, finer) > 9 * rows_at_once(t, device, c)
+               ? finer
+               : c;
+}
+
+/* The fewest blocks that hold `systems` systems, with two of them or, else, one on a
+ * multiprocessor; parts if no cluster can. */
+static Choice
+cut(const ps_tridiag &t, const ps_cuda_device *device, bool by_row, int32_t systems)
+{
+    const int largest = largest_cluster(device);
+
+    for (int count = 2; count >= 1; count--) {
+        const int most = by_row || count == 1 ? largest : std::min(largest, 8);
+
+        for (int blocks = 1; blocks <= most; blocks *= 2) {
+            const Choice c = {by_row, systems, blocks, 0};
+
+            if (fits(t, device, c, count)) {
+                return by_row ? cut_finer(t, device, c) : c;
+            }
+        }
+    }
+    Choice parts = {by_row, systems, 1, 8};
+    while (parts.warps > 1 && !fits(t, device, parts, 2)) {
+        parts.warps--;
+    }
+    return parts;
+}
+
+/* The largest multiple of `step` systems, up to `wanted`, of which two tiles fit on a
+ * multiprocessor, best where its four schedulers get as many warps each; or what the
+ * choice has. */
+static int32_t
+multiple_of(const ps_tridiag &t, const ps_cuda_device *device, Choice c, int64_t step,
+            int64_t wanted)
+{
+    int32_t best = c.systems;
+    bool even = false;
+
+    for (int64_t n = step; n <= wanted; n += c.by_row ? step : n) {
+        c.systems = static_cast<int32_t>(n);
+        if (!fits(t, device, c, 2)) {
+            break;
+        }
+        const Shape s = shape_of(t, c);
+        const bool is_even = s.warps * divided_up(n, s.groups) % 4 == 0;
+        if (!c.by_row || is_even || !even) {
+            best = c.systems;
+            even = is_even;
+        }
+    }
+    return best;
+}
+
+/* Systems of a tile: enough to fill it where they are short, while every multiprocessor
+ * has four tiles. By row, whole warps of them, that end with a line of memory if a tile
+ * has so many; then half a tile is better, for more tiles fit. */
+static int32_t
+systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
+{
+    const int64_t each = t.outer * t.inner / (4 * device->processors);
+    const int64_t bytes = sizes_of(t.dtype, c.by_row).bytes * t.rows;
+    const int64_t most = tile_bytes / bytes;
+
+    if (!c.by_row) {
+        return multiple_of(t, device, c, c.systems, std::min(most, each));
+    }
+    const int64_t warp = shape_of(t, {true, 32, 1, 0}).groups;
+    const int64_t lines = std::lcm(warp, line / std::gcd<int64_t>(line, bytes));
+
+    if (lines <= std::min(most, each)) {
+        const int64_t usual = std::max((most + 1) / 2, lines);
+        const int32_t best = multiple_of(t, device, c, lines, std::min(usual, each));
+
+        if (best >= lines) {
+            return best;
+        }
+    }
+    const int64_t wanted = std::min(most, each);
+    return multiple_of(t, device, c, std::min(warp, std::max<int64_t>(wanted, 1)),
+                       wanted);
+}
+
+Choice
+ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device)
+{
+    const bool by_row = lies_by_row(*t);
+    const int neighbours = line / sizes_of(t->dtype, by_row).bytes;
+    Choice c = cut(*t, device, by_row, by_row ? 1 : neighbours);
+
+    for (int few = neighbours / 2; !by_row && c.warps > 0 && few >= neighbours / 4;
+         few /= 2) {
+        const Choice narrow = cut(*t, device, false, few);
+        c = narrow.warps > 0 ? c : narrow;
+    }
+    while (c.warps > 0 && c.systems > 1 && !fits(*t, device, c, 1)) {
+        c.systems /= 2;
+    }
+    if (c.blocks == 1 && c.warps == 0) {
+        c.systems = systems_for(*t, device, c);
+    }
+    return c;
+}
+
+} // namespace pysolvers::partition

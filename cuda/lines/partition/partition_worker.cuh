@@ -1,0 +1,300 @@
+/* partition_worker.cuh - what a block of the partition kernels does with a tile.
+ *
+ * It eliminates the tile from shared memory into registers, takes the segments up the
+ * levels to wherever the system is closed, comes back with y_left and y, and substitutes.
+ */
+#ifndef PS_CUDA_LINES_PARTITION_PARTITION_WORKER_CUH
+#define PS_CUDA_LINES_PARTITION_PARTITION_WORKER_CUH
+
+#include "device/cluster.cuh"
+#include "lines/partition/partition.h"
+
+namespace pysolvers::partition {
+
+template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
+    static constexpr bool in_parts = TOP == TOP_SEGMENT || TOP == TOP_KNOWN;
+    const Job<Number> &job;
+    const Shape &shape;
+    Tiles<Number, BY_ROW> tiles;
+    WarpExchange<Number> &exchange;
+    uint8_t *skip;             /* of each slot, whether its x is not stored */
+    Message<Number> *messages; /* of the blocks of a cluster, of two tiles in turn */
+    int round = -1;            /* counts the tiles of the block */
+    Levels<Number, ROWS> levels;
+    Number y_left, y;
+
+    __device__ __forceinline__ Worker(const Job<Number> &j, void *memory,
+                                      TileState &state, WarpExchange<Number> &place,
+                                      uint8_t *not_stored)
+        : job(j), shape(j.shape),
+          tiles{j.t, j.inputs, j.tiling, static_cast<Number *>(memory), state},
+          exchange(place), skip(not_stored),
+          messages(reinterpret_cast<Message<Number> *>(
+              tiles.memory + (j.tiling.direct ? 4 : 5) * j.tiling.words))
+    {
+    }
+
+    __device__ __forceinline__ int turn() const
+    {
+        return round & 1;
+    }
+
+    /* What of the batch tile `tile` holds for block `rank` of a cluster. */
+    __device__ __forceinline__ TileRange range_of(int64_t tile, int32_t rank) const
+    {
+        const int64_t systems = job.t.outer * job.t.inner;
+        const int64_t group = in_parts ? quotient(tile, shape.blocks) : tile;
+        TileRange range;
+
+        range.block = in_parts ? static_cast<int32_t>(tile - group * shape.blocks) : rank;
+        const int32_t chunk = range.block * shape.warps * shape.lanes;
+        const int32_t next = chunk + shape.warps * shape.lanes;
+        range.system = group * job.tiling.systems;
+        range.systems = static_cast<int32_t>(
+            min(systems - range.system, static_cast<int64_t>(job.tiling.systems)));
+        range.begin = max(shape.template start_of<ROWS>(chunk), 0);
+        range.rows = max(shape.template start_of<ROWS>(next), 0) - range.begin;
+        return range;
+    }
+
+    /* Where a row of a slot's system lies in the arrays of a tile. */
+    __device__ __forceinline__ int offset_of(int32_t slot, int32_t row,
+                                             const TileRange &range) const
+    {
+        return slot * tiles.system_pitch() + (row - range.begin) * tiles.row_pitch();
+    }
+
+    /* From shared memory to registers. Warps of which no lane has row 0 or pads need
+     * not ask for them at every row; what idle lanes read there is of no use. */
+    __device__ __forceinline__ void eliminate(const ThreadPlace<ROWS> &self,
+                                              const TileRange &range)
+    {
+        const bool is_plain =
+            __all_sync(all_lanes, self.start > 0 || self.lane >= shape.lanes);
+        const int offset = offset_of(
+            self.slot, is_plain ? max(self.start, range.begin) : self.start, range);
+        const int pitch = tiles.row_pitch();
+        const Number *const lower = tiles.array(0, turn()) + offset;
+        const Number *const diag = tiles.array(1, turn()) + offset;
+        const Number *const upper = tiles.array(2, turn()) + offset;
+        const Number *const rhs = tiles.array(3, turn()) + offset;
+        const bool open = !job.t.periodic;
+        const bool ends = open && self.start + ROWS == shape.rows;
+        bool not_dominant = false;
+
+        const auto inner = [&](int i) {
+            Row<Number> row = {lower[i * pitch], diag[i * pitch], upper[i * pitch],
+                               rhs[i * pitch]};
+            if (i == ROWS - 1 && ends) {
+                row.upper = Number(0);
+            }
+            check_dominance(row, not_dominant);
+            return row;
+        };
+        const auto any = [&](int i) {
+            Row<Number> row = copy_row<Number>();
+
+            if (self.start + i >= 0) {
+                row = {lower[i * pitch], diag[i * pitch], upper[i * pitch],
+                       rhs[i * pitch]};
+            }
+            if (open && self.start + i == 0) {
+                row.lower = Number(0);
+            }
+            if (i == ROWS - 1 && ends) {
+                row.upper = Number(0);
+            }
+            check_dominance(row, not_dominant);
+            return row;
+        };
+        levels.bad_pivot = BadPivot();
+        const bool right = is_plain ? levels.eliminate_fast(self, 0, inner)
+                                    : levels.eliminate_fast(self, self.pads, any);
+        if (!right) {
+            levels.eliminate_safe(self, any);
+        }
+        levels.not_dominant = not_dominant && self.lane < shape.lanes;
+    }
+
+    /* Moduli of complex numbers cost too much to be computed for nothing. */
+    __device__ __forceinline__ void check_dominance(const Row<Number> &row,
+                                                    bool &not_dominant) const
+    {
+        if (!number_traits<Number>::is_complex || job.marks != nullptr) {
+            not_dominant = not_dominant | !is_dominant(row.lower, row.diag, row.upper);
+        }
+    }
+
+    /* x to shared memory, from where the whole tile is stored. */
+    __device__ __forceinline__ void substitute(const ThreadPlace<ROWS> &self,
+                                               const TileRange &range)
+    {
+        Number *const x =
+            tiles.array(4, turn()) + offset_of(self.slot, self.start, range);
+
+        levels.chunk.substitute(y_left, y, [&](int i, Number value) {
+            if (self.start + i >= 0) {
+                x[i * tiles.row_pitch()] = value;
+            }
+        });
+        tiles.written();
+
+        const bool not_dominant = is_not_dominant(self, range);
+        tiles.store(range, turn(), __syncthreads_or(not_dominant) ? skip : nullptr);
+    }
+
+    /* x to memory, where the systems of a warp lie side by side and fill sectors. */
+    __device__ __forceinline__ void substitute_directly(const ThreadPlace<ROWS> &self,
+                                                        const TileRange &range) const
+    {
+        const bool there = self.slot < range.systems && !is_not_dominant(self, range);
+        const int64_t row = job.t.x.row;
+        Number *const x =
+            tiles.at(job.t.x, range.system + (there ? self.slot : 0), self.start);
+
+        levels.chunk.substitute(y_left, y, [&](int i, Number value) {
+            if (there && self.start + i >= 0) {
+                x[i * row] = value;
+            }
+        });
+    }
+
+    __device__ __forceinline__ bool is_not_dominant(const ThreadPlace<ROWS> &self,
+                                                    const TileRange &range) const
+    {
+        return job.marks != nullptr && levels.not_dominant && self.slot < range.systems;
+    }
+
+    /* y of the system and what stands on its left, from its only segment. */
+    __device__ __forceinline__ void close(const Segment<Number> &s)
+    {
+        y = close_system(s, job.t.periodic, shape.rows - 1, levels.bad_pivot);
+        y_left = job.t.periodic ? y : Number(0);
+    }
+
+    /* The same where the segments are those of the blocks of a cluster. */
+    __device__ __forceinline__ void close_cluster(const ThreadPlace<ROWS> &self,
+                                                  const TileRange &range,
+                                                  const Segment<Number> &s)
+    {
+        const Group group = self.units(shape, shape.blocks);
+        const bool there = self.slot < range.systems;
+        const int slot = turn() * job.tiling.systems + (there ? self.slot : 0);
+        Arrivals &others = tiles.state.others[turn()];
+        const int i = min(group.i, shape.blocks - 1);
+        Message<Number> *const place = messages + slot * shape.blocks;
+        Lanes<Number> blocks;
+
+        if (threadIdx.x == 0) {
+            others.expect(range.systems * shape.blocks *
+                          static_cast<uint32_t>(sizeof(Message<Number>)));
+        }
+        if (self.warp == 0 && group.i < shape.blocks && there) {
+            send(place + self.block, {s, {levels.bad_pivot.row, levels.not_dominant}},
+                 others, group.i);
+        }
+        others.wait(round >> 1 & 1);
+
+        const Message<Number> message = place[i];
+        const int32_t next = (i + 1) * shape.warps * shape.lanes;
+        levels.bad_pivot.row = message.note.bad_pivot;
+        levels.not_dominant = message.note.not_dominant != 0;
+        close(levels.reduce_up(blocks, self, group, message.segment,
+                               shape.template start_of<ROWS>(next) - 1,
+                               self.first_block));
+        levels.hand_down(blocks, group, self.block, y_left, y);
+    }
+
+    /* Keep the segment of a part for the coarse system. */
+    __device__ __forceinline__ void keep(const ThreadPlace<ROWS> &self,
+                                         const TileRange &range,
+                                         const Segment<Number> &s) const
+    {
+        if (self.lane == 0 && self.warp == 0 && self.slot < range.systems) {
+            const int64_t at = (range.system + self.slot) * shape.blocks + self.block;
+            job.parts.segment[at] = s;
+            job.parts.note[at] = {levels.bad_pivot.row, levels.not_dominant};
+        }
+    }
+
+    /* y and y_left of a part from the coarse system. */
+    __device__ __forceinline__ void look_up(const ThreadPlace<ROWS> &self,
+                                            const TileRange &range)
+    {
+        const bool there = self.slot < range.systems;
+        const int64_t system = range.system + (there ? self.slot : 0);
+        const Number *const of_parts = job.parts.y + system * shape.blocks;
+        const int32_t left = self.block > 0 ? self.block : shape.blocks;
+
+        y = of_parts[self.block];
+        y_left = self.block > 0 || job.t.periodic ? of_parts[left - 1] : Number(0);
+        levels.not_dominant = there && job.marks != nullptr && job.marks[system] != 0;
+        if (there && self.lane == 0 && self.warp == 0) {
+            skip[self.slot] = levels.not_dominant;
+        }
+    }
+
+    /* Tell the system's info and mark; keep its x back if it is to be pivoted. */
+    __device__ __forceinline__ void report(const ThreadPlace<ROWS> &self,
+                                           const TileRange &range) const
+    {
+        const bool not_dominant = job.marks != nullptr && levels.not_dominant;
+
+        if (self.lane != 0 || self.warp != 0 || self.slot >= range.systems) {
+            return;
+        }
+        const int64_t system = range.system + self.slot;
+        skip[self.slot] = not_dominant;
+        if (TOP == TOP_CLUSTER && self.block != 0) {
+            return;
+        }
+        if (job.t.info != nullptr) {
+            job.t.info[system] =
+                levels.bad_pivot.row == BadPivot::none ? 0 : levels.bad_pivot.row + 1;
+        }
+        if (job.marks != nullptr) {
+            job.marks[system] = not_dominant;
+        }
+    }
+
+    /* From the segment of the block's rows to its y_left and y. */
+    __device__ __forceinline__ void
+    close(const ThreadPlace<ROWS> &self, const TileRange &range, const Segment<Number> &s)
+    {
+        if (TOP == TOP_KNOWN) {
+            look_up(self, range);
+            return;
+        }
+        if (TOP == TOP_CLUSTER) {
+            close_cluster(self, range, s);
+        }
+        else {
+            close(s);
+        }
+        report(self, range);
+    }
+
+    /* The rest for an eliminated tile. */
+    __device__ __forceinline__ void finish(const ThreadPlace<ROWS> &self,
+                                           const TileRange &range)
+    {
+        const Segment<Number> s = levels.reduce_block(shape, self, exchange);
+
+        if (TOP == TOP_SEGMENT) {
+            keep(self, range, s);
+            return;
+        }
+        close(self, range, s);
+        levels.broadcast_down(shape, self, y_left, y);
+        if (!BY_ROW && job.tiling.direct) {
+            substitute_directly(self, range);
+        }
+        else {
+            substitute(self, range);
+        }
+    }
+};
+
+} // namespace pysolvers::partition
+
+#endif

@@ -1,0 +1,404 @@
+/* tile.cuh - tiles of neighbouring systems between global and shared memory.
+ *
+ * A tile is rows begin .. begin + rows - 1 of some neighbouring systems, in shared
+ * memory one array an operand, element (row, system) at row * row_pitch + system *
+ * system_pitch. Copies in are asynchronous where the machine has them (sm_80) and run
+ * along the axis that is contiguous in memory; what lies in memory as one run goes
+ * 16 bytes at a time, placed in shared memory as it is aligned in memory.
+ */
+#ifndef PS_CUDA_LINES_PARTITION_TILE_CUH
+#define PS_CUDA_LINES_PARTITION_TILE_CUH
+
+#include "device/operand.cuh"
+#include "runtime/copy.cuh"
+
+namespace pysolvers::partition {
+
+using namespace device;
+using namespace runtime;
+
+/* How tiles are laid out and copied, chosen by the host. Bit q stands for operand q:
+ * lower, diag, upper, rhs, x. */
+struct Tiling {
+    int64_t tiles;
+    int32_t systems;                 /* of a tile */
+    int32_t row_pitch, system_pitch; /* in shared memory; one of them is 1 */
+    int32_t words;                   /* of an operand's array: a multiple of 16 bytes */
+    int32_t fast, wide; /* log2 of the threads along the contiguous axis, for elements
+                           and for 16 bytes a thread */
+    uint32_t runs;      /* operands of which a tile is one run in memory */
+    uint32_t vectors;   /* those that go 16 bytes at a time along the contiguous axis */
+    uint32_t dense;     /* vectors whose systems follow each other without a gap */
+    uint32_t divisor;   /* 2^20 / vectors of a system, rounded up */
+    bool direct;        /* x goes from registers to memory: there are four arrays */
+    uint32_t shorts;    /* lower without row 0, upper without the last row */
+};
+
+/* What of the batch a tile holds. */
+struct TileRange {
+    int64_t system; /* the first */
+    int32_t block;  /* which part of its systems */
+    int32_t systems, begin, rows;
+};
+
+/* Elements between the last 16-byte boundary and `at`. */
+template <typename Number>
+__device__ __forceinline__ int
+skew_of(const Number *at)
+{
+    constexpr int vector = 16 / sizeof(Number);
+    return static_cast<int>(reinterpret_cast<uintptr_t>(at) / sizeof(Number)) &
+           (vector - 1);
+}
+
+/* A run cut at 16-byte boundaries: `head` elements, vectors, `tail` elements. */
+template <typename Number> struct Run {
+    static constexpr int vector = 16 / sizeof(Number);
+    int head, vectors, tail;
+
+    __device__ __forceinline__ Run(int skew, int count)
+    {
+        head = min((vector - skew) & (vector - 1), count);
+        vectors = (count - head) / vector;
+        tail = count - head - vectors * vector;
+    }
+    __device__ __forceinline__ int last() const
+    {
+        return head + vectors * vector;
+    }
+};
+
+/* Visit the elements of a run outside its vectors, lane `lane` of eight. */
+template <typename Number, typename Visit>
+__device__ __forceinline__ void
+visit_rest(const Run<Number> &run, int lane, const Visit &visit)
+{
+    if (Run<Number>::vector > 1) {
+        if (lane < run.head) {
+            visit(lane);
+        }
+        if (lane >= 4 && lane - 4 < run.tail) {
+            visit(run.last() + lane - 4);
+        }
+    }
+}
+
+/* What the threads of a block share about their tiles. */
+struct TileState {
+    Arrivals arrivals;
+    Arrivals others[2]; /* what the other blocks of a cluster send, for this tile and the
+                           next */
+    int32_t skew[2][8]; /* of the five arrays, of this and of the next tile */
+};
+
+/* The tiles of one kernel. BY_ROW: rows lie next to each other in shared memory. */
+template <typename Number, bool BY_ROW> struct Tiles {
+    static constexpr int vector = 16 / sizeof(Number), inputs_count = 4;
+    static constexpr uint32_t all_operands = 31;
+    const Systems<Number> &t;
+    const Input<Number> *inputs; /* the four of t */
+    const Tiling &how;
+    Number *memory; /* arrays of how.words elements, the last is x's */
+    TileState &state;
+
+    __device__ __forceinline__ int row_pitch() const
+    {
+        return BY_ROW ? 1 : how.row_pitch;
+    }
+    __device__ __forceinline__ int system_pitch() const
+    {
+        return BY_ROW ? how.system_pitch : 1;
+    }
+
+    /* By all threads, before all else; __syncthreads() after it. */
+    __device__ __forceinline__ void init() const
+    {
+        if (threadIdx.x == 0) {
+            state.arrivals.init(inputs_count);
+            state.others[0].init(1);
+            state.others[1].init(1);
+        }
+    }
+
+    /* Operand q of a tile that is there, or whose x is to be stored. */
+    __device__ __forceinline__ Number *array(int q, int turn) const
+    {
+        return memory + q * how.words + state.skew[turn][q];
+    }
+
+    /* Start the copies of a tile's inputs into arrays that nobody reads any more. Tiles
+     * take turns: 0, 1, 0, ... */
+    __device__ __forceinline__ void load(const TileRange &range, int turn) const
+    {
+        if (threadIdx.x < 32) {
+            bulk_fence();
+            load_runs(range, turn);
+        }
+        if (how.vectors == all_operands && how.dense == 0) {
+            load_walking<vector>(range, how.wide);
+        }
+        else if ((how.runs | how.vectors) == 0) {
+            load_walking<1>(range, how.fast);
+        }
+        else {
+            load_mixed(range);
+        }
+    }
+
+    /* The tile is there, but for a __syncthreads(); and so is the place for its x. */
+    __device__ __forceinline__ void wait(int turn) const
+    {
+        copies_done();
+        stores_read();
+        if (has_bulk) {
+            state.arrivals.wait(turn);
+        }
+    }
+
+    /* A thread has written its x: before all meet to store it. */
+    __device__ __forceinline__ void written() const
+    {
+        if (has(how.runs, 4)) {
+            bulk_fence();
+        }
+    }
+
+    /* Store x, but of the systems for which skip is set; skip may be null. */
+    __device__ __forceinline__ void store(const TileRange &range, int turn,
+                                          const uint8_t *skip) const
+    {
+        const Number *const x = array(4, turn);
+
+        if (skip == nullptr && has(how.runs, 4)) {
+            store_run(at(t.x, range.system, range.begin), x, range.systems * range.rows);
+        }
+        else if (BY_ROW && skip == nullptr && has(how.dense, 4)) {
+            Number *const to = at(t.x, range.system, range.begin);
+
+            walk_dense(range, [&](int along, int offset) {
+                *reinterpret_cast<int4 *>(to + along) =
+                    *reinterpret_cast<const int4 *>(x + offset);
+            });
+        }
+        else if (skip == nullptr && has(how.vectors, 4)) {
+            walk<vector>(t.x, range, how.wide, [&](int, int, Number *to, int offset) {
+                *reinterpret_cast<int4 *>(to) =
+                    *reinterpret_cast<const int4 *>(x + offset);
+            });
+        }
+        else {
+            walk<1>(t.x, range, how.fast, [&](int, int s, Number *to, int offset) {
+                if (skip == nullptr || skip[s] == 0) {
+                    *to = x[offset];
+                }
+            });
+        }
+    }
+
+    template <typename Operand>
+    __device__ __forceinline__ auto at(const Operand &operand, int64_t system,
+                                       int32_t row) const -> decltype(operand.data)
+    {
+        int64_t j = 0, k = system;
+
+        if (t.outer > 1) {
+            j = quotient(system, t.inner);
+            k = system - j * t.inner;
+        }
+        return operand.data + j * operand.outer + k * operand.inner + row * operand.row;
+    }
+
+  private:
+    static __device__ __forceinline__ bool has(uint32_t operands, int q)
+    {
+        return (operands >> q & 1u) != 0;
+    }
+
+    /* Lane 8 q + k, the k-th of operand q: what of a tile is one run. */
+    __device__ __forceinline__ void load_runs(const TileRange &range, int turn) const
+    {
+        const int q = threadIdx.x / 8, lane = threadIdx.x % 8;
+        uint32_t bytes = 0;
+        int skew = 0;
+
+        if (has(how.runs, q)) {
+            const Number *const from = at(inputs[q], range.system, range.begin);
+            const Run<Number> run(skew_of(from), range.systems * range.rows);
+            Number *const to = memory + q * how.words + skew_of(from);
+
+            skew = skew_of(from);
+            bytes = run.vectors * 16;
+            if (has_bulk && lane == 0 && bytes > 0) {
+                copy_bulk(to + run.head, from + run.head, bytes, state.arrivals);
+            }
+            visit_rest(run, lane,
+                       [&](int i) { copy_async<sizeof(Number)>(to + i, from + i); });
+        }
+        if (lane == 0) {
+            state.skew[turn][q] = skew;
+            state.arrivals.expect(bytes);
+        }
+        if (threadIdx.x == 1) { /* any thread but the lanes 0 */
+            state.skew[turn][4] =
+                has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
+        }
+    }
+
+    /* The vectors of a run, without bulk copies. */
+    __device__ __forceinline__ void load_run(int q, const TileRange &range) const
+    {
+        const Number *const from = at(inputs[q], range.system, range.begin);
+        const Run<Number> run(skew_of(from), range.systems * range.rows);
+        Number *const to = memory + q * how.words + skew_of(from);
+
+        for (int v = threadIdx.x; v < run.vectors; v += blockDim.x) {
+            const int i = run.head + v * vector;
+            copy_async<16>(to + i, from + i);
+        }
+    }
+
+    __device__ __forceinline__ void store_run(Number *to, const Number *from,
+                                              int count) const
+    {
+        const Run<Number> run(skew_of(to), count);
+
+        if (has_bulk && threadIdx.x == 0 && run.vectors > 0) {
+            store_bulk(to + run.head, from + run.head, run.vectors * 16);
+            commit_stores();
+        }
+        for (int v = threadIdx.x; !has_bulk && v < run.vectors; v += blockDim.x) {
+            const int i = run.head + v * vector;
+            *reinterpret_cast<int4 *>(to + i) = *reinterpret_cast<const int4 *>(from + i);
+        }
+        if (threadIdx.x < 8) {
+            visit_rest(run, threadIdx.x, [&](int i) { to[i] = from[i]; });
+        }
+    }
+
+    /* Row that a short operand does not have. */
+    __device__ __forceinline__ int32_t absent_row(int q) const
+    {
+        return !has(how.shorts, q) ? -1 : q == 0 ? 0 : t.rows - 1;
+    }
+
+    /* Operands that go different ways. */
+    __device__ __forceinline__ void load_mixed(const TileRange &range) const
+    {
+#pragma unroll 1
+        for (int q = 0; q < inputs_count; q++) {
+            Number *const to = memory + q * how.words;
+            const int32_t absent = absent_row(q);
+
+            if (has(how.runs, q)) {
+                if (!has_bulk) {
+                    load_run(q, range);
+                }
+            }
+            else if (BY_ROW && has(how.dense, q)) {
+                const Number *const from = at(inputs[q], range.system, range.begin);
+
+                walk_dense(range, [&](int along, int offset) {
+                    copy_async_cached(to + offset, from + along);
+                });
+            }
+            else {
+                walk<1>(inputs[q], range, how.fast,
+                        [&](int i, int, const Number *from, int offset) {
+                            if (i != absent) {
+                                copy_async_of_line<sizeof(Number)>(to + offset, from);
+                            }
+                        });
+            }
+        }
+    }
+
+    /* All four operands in step, every WIDTH elements along the contiguous axis. */
+    template <int WIDTH>
+    __device__ __forceinline__ void load_walking(const TileRange &range, int fast) const
+    {
+        const int along = (threadIdx.x & ((1 << fast) - 1)) * WIDTH;
+        const int across = threadIdx.x >> fast, step = blockDim.x >> fast;
+        const int row0 = BY_ROW ? along : across;
+        const int row_step = BY_ROW ? WIDTH << fast : step;
+        const int system_step = BY_ROW ? step : range.systems;
+
+#pragma unroll 1
+        for (int s = BY_ROW ? across : along; s < range.systems; s += system_step) {
+            const Number *from[inputs_count];
+            int offset = row0 * row_pitch() + s * system_pitch();
+
+#pragma unroll
+            for (int q = 0; q < inputs_count; q++) {
+                from[q] = at(inputs[q], range.system + s, range.begin + row0);
+            }
+#pragma unroll 1
+            for (int i = row0; i < range.rows; i += row_step) {
+#pragma unroll
+                for (int q = 0; q < inputs_count; q++) {
+                    if (q % 2 == 1 || range.begin + i != absent_row(q)) {
+                        copy_async_of_line<WIDTH * sizeof(Number)>(
+                            memory + q * how.words + offset, from[q]);
+                    }
+                    from[q] += row_step * inputs[q].row;
+                }
+                offset += row_step * row_pitch();
+            }
+        }
+    }
+
+    /* Every 16 bytes of dense systems that are this thread's: visit(offset in memory,
+     * offset in shared memory). */
+    template <typename Visit>
+    __device__ __forceinline__ void walk_dense(const TileRange &range,
+                                               const Visit &visit) const
+    {
+        const uint32_t count = range.systems * t.rows / vector;
+        const int gap = how.system_pitch - t.rows;
+
+#pragma unroll 1
+        for (uint32_t v = threadIdx.x; v < count; v += blockDim.x) {
+            const int system = static_cast<int>(v * how.divisor >> 20);
+            visit(v * vector, v * vector + system * gap);
+        }
+    }
+
+    /* Every WIDTH elements along the contiguous axis that are this thread's:
+     * visit(row, system of the tile, address in memory, offset in shared memory). */
+    template <int WIDTH, typename Operand, typename Visit>
+    __device__ __forceinline__ void walk(const Operand &operand, const TileRange &range,
+                                         int fast, const Visit &visit) const
+    {
+        const int along = (threadIdx.x & ((1 << fast) - 1)) * WIDTH;
+        const int across = threadIdx.x >> fast, step = blockDim.x >> fast;
+
+        if (BY_ROW) {
+#pragma unroll 1
+            for (int s = across; s < range.systems; s += step) {
+                auto address = at(operand, range.system + s, range.begin + along);
+                int offset = along + s * how.system_pitch;
+
+#pragma unroll 1
+                for (int i = along; i < range.rows; i += WIDTH << fast) {
+                    visit(range.begin + i, s, address, offset);
+                    address += (WIDTH << fast) * operand.row;
+                    offset += WIDTH << fast;
+                }
+            }
+        }
+        else if (along < range.systems) {
+            auto address = at(operand, range.system + along, range.begin + across);
+            int offset = along + across * how.row_pitch;
+
+#pragma unroll 1
+            for (int i = across; i < range.rows; i += step) {
+                visit(range.begin + i, along, address, offset);
+                address += step * operand.row;
+                offset += step * how.row_pitch;
+            }
+        }
+    }
+};
+
+} // namespace pysolvers::partition
+
+#endif

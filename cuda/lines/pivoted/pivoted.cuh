@@ -1,0 +1,456 @@
+/* pivoted.cuh - the pivoted solver: one read and one write of memory a system.
+ *
+ * A thread eliminates a chunk of rows with row exchanges and keeps the pivot rows in
+ * their place, the block joins the chunks two by two, and the threads substitute back,
+ * all in shared memory (pivoted_rows.cuh, pivoted_tree.cuh). Several blocks on a
+ * multiprocessor are in different phases of their tiles. Longer systems take the blocks
+ * of a cluster, and still longer ones three passes: tiles to groups, groups to x at the
+ * ends of tiles, tiles to x; 9 words an unknown instead of 5. Every unknown is eliminated
+ * by the largest of all rows that contain it, rows scaled by powers of two: the errors
+ * are those of Gaussian elimination with scaled partial pivoting.
+ *
+ * Stability. A rounding error of a step is at most eps times the entries of the rows of
+ * this step, and the multipliers are at most 1, so that the backward error is a small
+ * multiple of eps as long as the entries stay a small multiple of those of the scaled
+ * matrix. The columns inside of a chunk are a band matrix, and their entries grow to at
+ * most 7 times that (Higham 2002, Theorem 9.11). The columns `left` and `first` of the
+ * carried rows, and the columns of the groups, can double with every row and with every
+ * joint: they do so for rows that are not diagonally dominant and alike over a chunk,
+ * for which a chunk is nearly singular though the system is well conditioned (Wright
+ * 1993 for the same growth in the multiple shooting matrix). So each thread measures
+ * these entries. Rows of different sizes are a second danger: the scaled rows lose
+ * nothing to each other, but an error that is small for a row of a size near 1 is large
+ * for another row.
+ *
+ * A system is doubtful if one of these entries is above 8, if the sizes of its rows
+ * differ by 2^8 or more, if a pivot is lost, or if a number at its ends is not finite.
+ * Its solution is put into its rows before it is stored (pivoted_residual.cuh), after
+ * three passes by a fourth between the last two. A system that misses its rows is not
+ * stored, and solved again in order (pivoted_ordered.cuh) by a thread of the same kernel
+ * once the tiles of the block are done.
+ */
+#ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
+#define PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
+
+#include <climits>
+
+#include "lines/pivoted/pivoted_copies.cuh"
+#include "lines/pivoted/pivoted_ordered.cuh"
+#include "lines/pivoted/pivoted_residual.cuh"
+#include "runtime/launch.cuh"
+
+namespace pysolvers::pivoted {
+
+/* Most rows of a chunk (odd, at most 33, as a row's bit is one of 32), most threads of a
+ * block, and chunks, a power of two, of a tile that is a part of a system. */
+enum { PIVOT_LENGTH = 33, PIVOT_THREADS = 256, PIVOT_PART = 64 };
+
+/* Groups of one tile in the passes over groups; a power of two. */
+enum { PIVOT_GROUPS = 128 };
+
+/* Whether a tile has a marked system that is doubtful. */
+template <typename Number>
+__device__ __forceinline__ bool
+pivot_any_doubtful(const PivotPlan<Number> &a, const PivotSpan &span)
+{
+    bool any = false;
+
+    for (int i = 0; i < span.systems; i++) {
+        any = any || (a.state[span.system + i] != PIVOT_FINE &&
+                      pivot_marked(a, span.system + i));
+    }
+    return any;
+}
+
+/* Whether a tile has a system to solve. No load waits for another. */
+template <typename Number>
+__device__ __forceinline__ bool
+pivot_any_marked(const PivotPlan<Number> &a, const PivotSpan &span)
+{
+    const uint8_t *const marks = a.marks + span.system;
+    const bool in_fours = (reinterpret_cast<uintptr_t>(marks) | span.systems) % 4 == 0;
+    unsigned any = 0;
+
+    if (!a.exchanged && in_fours) {
+#pragma unroll 4
+        for (int i = 0; i < span.systems; i += 4) {
+            any |= *reinterpret_cast<const unsigned *>(marks + i);
+        }
+    }
+    else {
+#pragma unroll 4
+        for (int i = 0; i < span.systems; i++) {
+            any |= a.marks[pivot_number(a, span.system + i)];
+        }
+    }
+    return any != 0;
+}
+
+/* The first tile from `tile` on, in steps of the grid, with a system to solve; all of
+ * the block take part. */
+template <bool whole, typename Number>
+__device__ __forceinline__ int64_t
+pivot_next_tile(const PivotPlan<Number> &a, int64_t tile)
+{
+    __shared__ int found;
+
+    const bool checks = !whole && a.pass == PIVOT_CHECK;
+
+    if (a.marks == nullptr && !checks) {
+        return tile;
+    }
+    const int64_t grid = gridDim.x;
+    for (; tile < a.tiles; tile += grid * blockDim.x) {
+        const int64_t mine = tile + threadIdx.x * grid;
+        bool marked = mine < a.tiles;
+
+        if (marked) {
+            const PivotSpan span = pivot_span<whole>(a, mine);
+            marked = checks ? pivot_any_doubtful(a, span) : pivot_any_marked(a, span);
+        }
+
+        if (threadIdx.x == 0) {
+            found = INT_MAX;
+        }
+        __syncthreads();
+        if (marked) {
+            atomicMin(&found, static_cast<int>(threadIdx.x));
+        }
+        __syncthreads();
+        const int first = found;
+        __syncthreads(); /* read by all before it is reset */
+        if (first != INT_MAX) {
+            return tile + first * grid;
+        }
+    }
+    return tile;
+}
+
+/* Record what became of the systems of a tile: in PIVOT_REDUCE for the passes that
+ * follow, else in info and in `again`; by one warp. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_report(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
+             const int *states)
+{
+    for (int i = threadIdx.x % 32; i < span.systems; i += 32) {
+        const int64_t system = span.system + i;
+        const bool doubtful = states[i] != PIVOT_FINE;
+
+        if (pass == PIVOT_REDUCE) {
+            if (doubtful) {
+                a.state[system] = PIVOT_DOUBTFUL;
+            }
+        }
+        else if (span.segment == 0 && pivot_marked(a, system)) {
+            const int64_t number = pivot_number(a, system);
+
+            if (a.s.info != nullptr && !doubtful) {
+                a.s.info[number] = 0;
+            }
+            if (doubtful || a.marks == nullptr) {
+                a.again[number] = doubtful ? PS_SOLVED_AGAIN : 1;
+            }
+        }
+    }
+}
+
+/* Solve the doubtful systems of this block's tiles in order, one thread a system. All of
+ * the block take part; its shared memory is free. */
+template <bool whole, typename Number>
+__device__ __noinline__ void
+pivot_solve_again(const PivotPlan<Number> &a, unsigned char *memory)
+{
+    __shared__ int taken;
+    const int64_t tiles = (a.tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
+    const int64_t count = tiles * a.tile_systems;
+    Number *const rows = reinterpret_cast<Number *>(memory);
+    const int words = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_WORDS)
+                                   : static_cast<int>(ORDERED_WORDS);
+    const int kept = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_KEPT)
+                                  : static_cast<int>(ORDERED_KEPT);
+    const int threads = a.ordered_threads, thread = threadIdx.x;
+    OrderedPlace<Number> place = {rows + thread,
+                                  rows + words * a.ordered_length * threads + thread,
+                                  threads, threads, a.ordered_length};
+
+    if (thread == 0) {
+        taken = 0;
+    }
+    __syncthreads(); /* `taken` is written, and so is `again` */
+    while (thread < threads) {
+        int64_t system = -1;
+
+        for (int64_t i = 0; system < 0 && (i = atomicAdd(&taken, 1)) < count;) {
+            const int64_t nth = i / a.tile_systems;
+            const PivotSpan span = pivot_span<whole>(a, blockIdx.x + nth * gridDim.x);
+            const int own = static_cast<int>(i - nth * a.tile_systems);
+
+            if (own < span.systems && span.segment == 0 &&
+                a.again[pivot_number(a, span.system + own)] == PS_SOLVED_AGAIN) {
+                system = span.system + own;
+            }
+        }
+        if (system < 0) {
+            break;
+        }
+        if (a.kept != nullptr) {
+            const int segments = (a.s.rows + a.ordered_length - 1) / a.ordered_length;
+
+            place.kept = a.kept + system * segments * kept;
+            place.kept_step = 1;
+        }
+        const PivotIndex at = pivot_index(a, system);
+        const int info = solve_in_order(a.s, at.j, at.k, place);
+
+        if (a.s.info != nullptr) {
+            a.s.info[pivot_number(a, system)] = info;
+        }
+    }
+}
+
+/* Let the last row of a system, at `last` of its last chunk, see no row behind it; make
+ * two rows of one, and of a periodic system of one or two rows one that is not. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_close_rows(const PivotPlan<Number> &a, const PivotChunk<Number> &c, int last)
+{
+    if (a.s.periodic && a.s.rows == 2) {
+        c.upper[0] = c.upper[0] + c.lower[0];
+        c.lower[1] = c.lower[1] + c.upper[1];
+    }
+    if (a.s.rows == 1) {
+        if (a.s.periodic) {
+            c.diag[0] = c.diag[0] + c.lower[0] + c.upper[0];
+        }
+        c.upper[0] = c.lower[1] = c.rhs[1] = Number(0);
+        c.diag[1] = c.diag[0]; /* of the same size as the other row */
+    }
+    c.upper[last] = Number(0);
+}
+
+/* The chunk of a thread. */
+template <typename Number> struct PivotPart {
+    PivotChunk<Number> rows;
+    int count;
+    unsigned fresh; /* the bits of its pivot rows */
+};
+
+/* Eliminate a chunk of a tile and make it a group. */
+template <typename Number>
+__device__ __forceinline__ PivotPart<Number>
+pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
+           const PivotShared<Number> &m, const PivotTree<Number> &t, int system,
+           int chunk, PivotGroup<Number> &group)
+{
+    const int begin = pivot_begin(a, span.chunk + chunk);
+    const int count = pivot_begin(a, span.chunk + chunk + 1) - begin;
+    const PivotShift shift =
+        a.copies == PIVOT_BULK ? m.shift[a.flat ? 0 : system] : PivotShift{};
+    Number *const place = m.rows + system * a.pitch + begin - span.begin;
+    const PivotChunk<Number> c = {place + PIVOT_LOWER * a.plane + shift.of[PIVOT_LOWER],
+                                  place + PIVOT_DIAG * a.plane + shift.of[PIVOT_DIAG],
+                                  place + PIVOT_UPPER * a.plane + shift.of[PIVOT_UPPER],
+                                  place + PIVOT_RHS * a.plane + shift.of[PIVOT_RHS]};
+    const bool open = !a.s.periodic || a.s.rows <= 2;
+    unsigned fresh;
+
+    if (open && begin + count == a.rows) {
+        pivot_close_rows(a, c, count - 1);
+    }
+    if (open && begin == 0) {
+        c.lower[0] = Number(0);
+    }
+    if (eliminate_chunk(c, count, fresh, group)) {
+        t.doubt(system);
+    }
+    return {c, count, fresh};
+}
+
+/* Where the blocks of a cluster meet. */
+template <typename Number>
+__device__ __forceinline__ PivotExchange<Number>
+pivot_exchange(const PivotPlan<Number> &a, const PivotShared<Number> &m)
+{
+    const int ranks = a.segments;
+
+    return {{m.tree + pivot_leaf_place<Number>(a.tile_chunks), ranks, ranks, m.state},
+            m.others,
+            static_cast<int>(blockIdx.x) % ranks,
+            0};
+}
+
+/* Make shared memory ready; all of the block, and of its cluster, take part. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_prepare(const PivotPlan<Number> &a, PivotPass pass, const PivotShared<Number> &m)
+{
+    if (threadIdx.x == 0) {
+        /* Two warps' bulk copies, and their others. */
+        m.arrivals->init(a.copies == PIVOT_PLAIN ? 2 : 128);
+        m.others[0].init(1);
+        m.others[1].init(1);
+    }
+    if (threadIdx.x < 4) {
+        m.in[threadIdx.x] = a.in[threadIdx.x];
+    }
+    for (int i = threadIdx.x; i < a.tile_systems; i += blockDim.x) {
+        m.state[i] = PIVOT_FINE;
+    }
+    __syncthreads(); /* the counters are there */
+    if (pass == PIVOT_EXCHANGE) {
+        cluster_sync(); /* those of the others too */
+    }
+}
+
+/* Grid: any number of blocks, in clusters for PIVOT_EXCHANGE, a tile a block. Block: a
+ * thread a chunk of a tile, in warps that have systems of their own or all the same. The
+ * rows of a tile are fetched as soon as x of the one before is in the place of its right
+ * side: blocks beside this one work meanwhile. */
+template <typename Number, bool whole>
+__global__ void
+__launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
+    pivoted_rows_kernel(const __grid_constant__ PivotPlan<Number> a)
+{
+    extern __shared__ __align__(128) unsigned char memory[];
+    const PivotShared<Number> m(a, memory);
+    const PivotPass pass = whole ? PIVOT_SOLVE : a.pass;
+    const bool alone = a.warp_systems == 0; /* one system, of all warps */
+    const int slot = alone ? 0 : threadIdx.x % 32 / a.tile_chunks;
+    const int system = alone ? 0 : threadIdx.x / 32 * a.warp_systems + slot;
+    const int chunk = alone ? threadIdx.x : threadIdx.x % 32 - slot * a.tile_chunks;
+    PivotTree<Number> t = {m.tree, a.tile_chunks, 0, m.state};
+    PivotExchange<Number> exchange = pivot_exchange(a, m);
+    int64_t tile = static_cast<int64_t>(blockIdx.x) - gridDim.x;
+    bool again = false;    /* this block has met a system to be solved again */
+    bool doubtful = false; /* this tile has one */
+    PivotSpan span = {};
+    PivotPart<Number> part = {};
+    PivotGroup<Number> group = {};
+
+    pivot_prepare(a, pass, m);
+    if (a.marks != nullptr || pass >= PIVOT_FINISH) {
+        wait_for_last_kernel();
+    }
+    for (int round = -1;; round++) {
+        tile = pivot_next_tile<whole>(a, tile + gridDim.x);
+
+        if (round >= 0) {
+            const bool active = system < span.systems && chunk < span.chunks;
+            const int64_t base = span.system * a.segments;
+
+            if (a.in_bulk()) {
+                m.arrivals->wait(round & 1);
+            }
+            else {
+                copies_done();
+                __syncthreads(); /* rows have come */
+            }
+            if (active) {
+                part = pivot_leaf(a, span, m, t, system, chunk, group);
+                if (pass >= PIVOT_FINISH &&
+                    a.state[span.system + system] >=
+                        (pass == PIVOT_FINISH ? PIVOT_MISSED : PIVOT_DOUBTFUL)) {
+                    t.doubt(system);
+                }
+            }
+            t.leaves = span.chunks;
+            exchange.round = round;
+            pivot_tree<Number>(t, system, chunk, active, group,
+                               {pass, span.segment, a.segments,
+                                a.groups + base * PIVOT_GROUP_WORDS, a.ends + 2 * base},
+                               exchange);
+            if (pass != PIVOT_REDUCE && active) {
+                substitute_chunk(part.rows, pivot_path(t, system, chunk), part.count,
+                                 part.fresh);
+            }
+            bulk_fence();
+            /* x is written, the tree is free */
+            doubtful = __syncthreads_or(active && m.state[system] != PIVOT_FINE) != 0;
+            if (doubtful && pass != PIVOT_REDUCE) {
+                doubtful = pivot_judge<whole>(a, memory, span.system, span.segment);
+            }
+            again = again || doubtful;
+            if (threadIdx.x < 32 && pass != PIVOT_CHECK) {
+                pivot_report(a, pass, span, m.state);
+            }
+        }
+        const PivotSpan next = tile < a.tiles ? pivot_span<whole>(a, tile) : PivotSpan{};
+        const bool stores = pass != PIVOT_REDUCE && pass != PIVOT_CHECK;
+        pivot_replace<whole>(a, span, next, round >= 0 && stores, doubtful, m);
+        if (doubtful) {
+            __syncthreads(); /* states are read */
+            for (int i = threadIdx.x; i < a.tile_systems; i += blockDim.x) {
+                m.state[i] = PIVOT_FINE;
+            }
+            __syncthreads();
+            doubtful = false;
+        }
+        if (next.systems == 0) {
+            break;
+        }
+        span = next;
+    }
+    if (again && pass != PIVOT_REDUCE) {
+        pivot_solve_again<whole>(a, memory);
+    }
+}
+
+/* The groups of tiles, `count` a system, as leaves of tiles of PIVOT_GROUPS. */
+template <typename Number> struct PivotLevel {
+    Number *groups, *ends;             /* the leaves */
+    Number *upper_groups, *upper_ends; /* one a tile, unless it is the whole system */
+    int32_t count, tiles;              /* of a system */
+    PivotPass pass;
+    int32_t *state;       /* PivotState of each system */
+    const uint8_t *marks; /* null, or those of the systems in this order */
+};
+
+/* Grid: systems * tiles blocks, fewer than 2^31: a group stands for many rows in memory.
+ * Block: PIVOT_GROUPS threads. */
+template <typename Number>
+__global__ void
+__launch_bounds__(PIVOT_GROUPS)
+    pivoted_groups_kernel(const __grid_constant__ PivotLevel<Number> a)
+{
+    constexpr int words = pivot_leaf_place<Number>(PIVOT_GROUPS);
+    __shared__ __align__(16) unsigned char memory[words * sizeof(Number)];
+    __shared__ int state;
+    const int64_t system = blockIdx.x / a.tiles;
+    const int tile = static_cast<int>(blockIdx.x - system * a.tiles);
+    const int first = tile * PIVOT_GROUPS, leaf = threadIdx.x;
+    const PivotTree<Number> t = {reinterpret_cast<Number *>(memory), PIVOT_GROUPS,
+                                 min(static_cast<int>(PIVOT_GROUPS), a.count - first),
+                                 &state};
+    const int64_t at = system * a.count + first + leaf;
+
+    if (a.marks != nullptr && a.marks[system] == 0) {
+        return;
+    }
+    if (leaf == 0) {
+        state = PIVOT_FINE;
+    }
+    PivotGroup<Number> group = {};
+    if (leaf < t.leaves) {
+        group = *reinterpret_cast<const PivotGroup<Number> *>(a.groups +
+                                                              at * PIVOT_GROUP_WORDS);
+    }
+    __syncthreads(); /* the state is written */
+    const int64_t above = system * a.tiles;
+    pivot_tree<Number>(t, 0, leaf, leaf < t.leaves, group,
+                       {a.pass, tile, a.tiles, a.upper_groups + above * PIVOT_GROUP_WORDS,
+                        a.upper_ends + 2 * above},
+                       {});
+    if (a.pass != PIVOT_REDUCE && leaf < t.leaves) {
+        const PivotAround<Number> x = pivot_path(t, 0, leaf);
+        a.ends[2 * at] = x.first;
+        a.ends[2 * at + 1] = x.last;
+    }
+    if (leaf == 0 && state != PIVOT_FINE) {
+        a.state[system] = PIVOT_DOUBTFUL;
+    }
+}
+
+} // namespace pysolvers::pivoted
+
+#endif

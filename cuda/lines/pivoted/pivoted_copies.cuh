@@ -1,0 +1,356 @@
+/* pivoted_copies.cuh - tiles of rows on their way between memory and the chip.
+ *
+ * Where the rows of a system lie side by side, bulk copies bring them, one an operand if
+ * the systems do so too; otherwise copies of an element each. Many short systems that
+ * begin in the same bank come in units of 16 bytes, which the threads put apart.
+ */
+#ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_COPIES_CUH
+#define PS_CUDA_LINES_PIVOTED_PIVOTED_COPIES_CUH
+
+#include "lines/pivoted/pivoted_tile.cuh"
+#include "runtime/copy.cuh"
+
+namespace pysolvers::pivoted {
+
+/* A thread's first element of a tile; `fast` runs along memory. */
+struct PivotWalk {
+    int fast, slow;
+};
+
+template <typename Number>
+__device__ __forceinline__ PivotWalk
+pivot_walk(const PivotPlan<Number> &a)
+{
+    const int thread = threadIdx.x, slow = thread / a.walk_size;
+
+    return {thread - slow * a.walk_size, slow};
+}
+
+/* Call body(system, row) for the elements of a tile that are this thread's. */
+template <typename Number, typename Body>
+__device__ __forceinline__ void
+pivot_for_each(const PivotPlan<Number> &a, const PivotSpan &span, const Body &body)
+{
+    const int end = a.along_rows ? span.systems : span.rows;
+    PivotWalk walk = pivot_walk(a);
+
+    while (walk.slow < end) {
+        const int system = a.along_rows ? walk.slow : walk.fast;
+        const int row = a.along_rows ? walk.fast : walk.slow;
+
+        if (row < span.rows && system < span.systems) {
+            body(system, row);
+        }
+        walk.fast += a.walk_fast;
+        walk.slow += a.walk_slow;
+        if (walk.fast >= a.walk_size) {
+            walk.fast -= a.walk_size;
+            walk.slow++;
+        }
+    }
+}
+
+/* Begin to copy the rows of a tile element by element, each thread its own. Entries
+ * without meaning are not read, unless they lie among others. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_fetch_elements(const PivotPlan<Number> &a, const PivotSpan &span,
+                     const PivotShared<Number> &m)
+{
+    pivot_for_each(a, span, [&](int system, int row) {
+        const int64_t i = span.begin + row;
+        const PivotIndex at = pivot_index(a, span.system + system);
+        const int place = system * a.pitch + row;
+        const bool inner[4] = {i > 0 || a.s.periodic, true,
+                               i < a.s.rows - 1 || a.s.periodic, true};
+
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            if (i < a.s.rows && inner[w]) {
+                copy_async<sizeof(Number)>(m.rows + w * a.plane + place,
+                                           a.in[w].system(at.j, at.k) + i * a.in[w].row);
+            }
+        }
+    });
+}
+
+/* Store x of the systems that are to be solved, without those that are doubtful if some
+ * are, each thread what it fetches. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_store(const PivotPlan<Number> &a, const PivotSpan &span, bool doubtful,
+            const PivotShared<Number> &m)
+{
+    const Output<Number> &x = a.s.x;
+
+    pivot_for_each(a, span, [&](int system, int row) {
+        const int64_t i = span.begin + row;
+
+        if (i < a.s.rows && !(doubtful && m.state[system] != PIVOT_FINE) &&
+            pivot_marked(a, span.system + system)) {
+            const PivotIndex at = pivot_index(a, span.system + system);
+            const int shift =
+                a.copies == PIVOT_BULK ? m.shift[a.flat ? 0 : system].of[PIVOT_RHS] : 0;
+            const Number *const from =
+                m.rows + PIVOT_RHS * a.plane + system * a.pitch + shift + row;
+            Number *const to = x.system(at.j, at.k) + i * x.row;
+
+            *to = *from;
+        }
+    });
+}
+
+/* Call body(element, place) for the units of 16 bytes of a tile of systems that follow
+ * each other, a power of two of units each: where they begin in memory and in a plane. */
+template <typename Number, typename Body>
+__device__ __forceinline__ void
+pivot_for_units(const PivotPlan<Number> &a, const PivotSpan &span, const Body &body)
+{
+    constexpr int unit = pivot_unit<Number>;
+    const int units = a.rows / unit, systems = blockDim.x / units;
+    const int first = threadIdx.x / units, own = (threadIdx.x - first * units) * unit;
+    int place = first * a.pitch + own;
+    int64_t element = (span.system + first) * a.rows + own;
+
+    for (int i = first; i < span.systems; i += systems) {
+        body(element, place);
+        place += systems * a.pitch;
+        element += systems * a.rows;
+    }
+}
+
+/* Begin to copy the rows of a tile in units, each thread its own. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_fetch_units(const PivotPlan<Number> &a, const PivotSpan &span,
+                  const PivotShared<Number> &m)
+{
+    pivot_for_units(a, span, [&](int64_t element, int place) {
+#pragma unroll
+        for (int w = 0; w < 4; w++) {
+            copy_async<16>(m.rows + w * a.plane + place, a.in[w].data + element);
+        }
+    });
+}
+
+/* Store x of a tile in units, each thread what it fetches. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_store_units(const PivotPlan<Number> &a, const PivotSpan &span,
+                  const PivotShared<Number> &m)
+{
+    pivot_for_units(a, span, [&](int64_t element, int place) {
+        *reinterpret_cast<float4 *>(a.s.x.data + element) =
+            *reinterpret_cast<const float4 *>(m.rows + PIVOT_RHS * a.plane + place);
+    });
+}
+
+/* The part of a system's rows, or of those of all systems of a flat operand, that is
+ * whole 16-byte units: `head` elements before it, `body` in it. */
+struct PivotCut {
+    int head, body;
+};
+
+template <typename Number>
+__device__ __forceinline__ PivotCut
+pivot_cut(int place, int count)
+{
+    constexpr int unit = pivot_unit<Number>;
+    PivotCut cut;
+
+    cut.head = min((unit - place % unit) % unit, count);
+    cut.body = (count - cut.head) / unit * unit;
+    return cut;
+}
+
+/* Call body(element) for those of `count` elements that are not in whole units. */
+template <typename Body>
+__device__ __forceinline__ void
+pivot_for_edges(const PivotCut &cut, int count, const Body &body)
+{
+#pragma unroll 1
+    for (int e = cut.head > 0 ? 0 : cut.body; e < count;
+         e += e + 1 == cut.head ? cut.body + 1 : 1) {
+        body(e);
+    }
+}
+
+/* Begin the bulk copies of COUNT operands of a tile from FIRST on, by one warp: a lane
+ * the rows of a system, or of all systems that lie side by side. */
+template <int FIRST, int COUNT, typename Number>
+__device__ __forceinline__ void
+pivot_fetch_pieces(const PivotPlan<Number> &a, const PivotSpan &span,
+                   const PivotShared<Number> &m)
+{
+    const int copies = a.flat ? 1 : span.systems;
+    unsigned bytes = 0;
+
+    for (int q = threadIdx.x % 32; q < copies * COUNT; q += 32) {
+        const int i = q / COUNT, which = FIRST + q % COUNT;
+        const bool first = span.begin == 0 && (!a.flat || span.system == 0);
+        const bool last = span.begin + span.rows == a.s.rows &&
+                          (!a.flat || span.system + span.systems == a.systems);
+        const int before = !a.s.periodic && which == PIVOT_LOWER && first;
+        const int behind = !a.s.periodic && which == PIVOT_UPPER && last;
+        const int count = (a.flat ? span.systems : 1) * span.rows - before - behind;
+        const PivotIndex at = pivot_index(a, span.system + i);
+        const Number *const from = m.in[which].system(at.j, at.k) + span.begin;
+        const int shift = pivot_shift(from), place = i * a.pitch + shift + before;
+        const PivotCut cut = pivot_cut<Number>(place, count);
+        const auto size = static_cast<unsigned>(cut.body * sizeof(Number));
+        Number *const to = m.rows + which * a.plane + place;
+
+        m.shift[i].of[which] = shift;
+        if (size > 0) {
+            copy_bulk(to + cut.head, from + before + cut.head, size, *m.arrivals);
+            bytes += size;
+        }
+        pivot_for_edges(cut, count, [&](int e) {
+            copy_async<sizeof(Number)>(to + e, from + before + e);
+        });
+    }
+    m.arrivals->expect(bytes);
+    m.arrivals->expect_copies();
+}
+
+/* Begin to store x of a tile in bulk, by one warp. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_store_pieces(const PivotPlan<Number> &a, const PivotSpan &span,
+                   const PivotShared<Number> &m)
+{
+    const int count = (a.flat ? span.systems : 1) * span.rows;
+
+    for (int i = threadIdx.x % 32; i < (a.flat ? 1 : span.systems); i += 32) {
+        const PivotIndex at = pivot_index(a, span.system + i);
+        Number *const to = a.s.x.system(at.j, at.k) + span.begin;
+        const int place = i * a.pitch + pivot_shift(to);
+        const PivotCut cut = pivot_cut<Number>(place, count);
+        const auto size = static_cast<unsigned>(cut.body * sizeof(Number));
+        const Number *const from = m.rows + PIVOT_RHS * a.plane + place;
+
+        if (size > 0) {
+            store_bulk(to + cut.head, from + cut.head, size);
+        }
+        pivot_for_edges(cut, count, [&](int e) { to[e] = from[e]; });
+    }
+}
+
+/* The same for plain copies. */
+template <int FIRST, int COUNT, typename Number>
+__device__ __forceinline__ void
+pivot_fetch_plain(const PivotPlan<Number> &a, const PivotSpan &span,
+                  const PivotShared<Number> &m)
+{
+    const int copies = a.flat ? 1 : span.systems;
+    const int rows = a.flat ? span.systems * a.rows : span.rows;
+    const auto size = static_cast<unsigned>(rows * sizeof(Number));
+
+    if (threadIdx.x % 32 == 0) {
+        m.arrivals->expect(copies * COUNT * size);
+    }
+    for (int q = threadIdx.x % 32; q < copies * COUNT; q += 32) {
+        const int i = q / COUNT, which = FIRST + q % COUNT;
+        copy_bulk(m.rows + which * a.plane + i * a.pitch,
+                  m.in[which].data + (span.system + i) * m.in[which].inner + span.begin,
+                  size, *m.arrivals);
+    }
+}
+
+/* Begin to store x of a tile. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_store_plain(const PivotPlan<Number> &a, const PivotSpan &span,
+                  const PivotShared<Number> &m)
+{
+    const int copies = a.flat ? 1 : span.systems;
+    const int rows = a.flat ? span.systems * a.rows : span.rows;
+    const auto size = static_cast<unsigned>(rows * sizeof(Number));
+
+    for (int i = threadIdx.x % 32; i < copies; i += 32) {
+        store_bulk(a.s.x.data + (span.system + i) * a.s.x.inner + span.begin,
+                   m.rows + PIVOT_RHS * a.plane + i * a.pitch, size);
+    }
+}
+
+template <int FIRST, int COUNT, typename Number>
+__device__ __forceinline__ void
+pivot_fetch_bulk(const PivotPlan<Number> &a, const PivotSpan &span,
+                 const PivotShared<Number> &m)
+{
+    if (a.copies == PIVOT_PLAIN) {
+        pivot_fetch_plain<FIRST, COUNT>(a, span, m);
+    }
+    else {
+        pivot_fetch_pieces<FIRST, COUNT>(a, span, m);
+    }
+}
+
+/* Store x of a tile in bulk, by one warp, and wait until its place is free. */
+template <typename Number>
+__device__ __forceinline__ void
+pivot_store_bulk(const PivotPlan<Number> &a, const PivotSpan &span,
+                 const PivotShared<Number> &m)
+{
+    if (a.copies == PIVOT_PLAIN) {
+        pivot_store_plain(a, span, m);
+    }
+    else {
+        pivot_store_pieces(a, span, m);
+    }
+    commit_stores();
+    stores_read();
+    bulk_fence();
+}
+
+/* Store x of a tile, if `stores`, and fetch the next one, if it has systems, in its
+ * place. All of the block take part; in bulk the first warp fetches all but the right
+ * side. With `doubtful` systems in the tile the others are stored element by element, so
+ * that a right side that x is to replace stays what it is. */
+template <bool whole, typename Number>
+__device__ __forceinline__ void
+pivot_replace(const PivotPlan<Number> &a, const PivotSpan &span, const PivotSpan &next,
+              bool stores, bool doubtful, const PivotShared<Number> &m)
+{
+    const bool more = next.systems > 0, last = threadIdx.x >= blockDim.x - 32;
+    const bool in_bulk = a.bulk_x && !doubtful;
+
+    if (whole && a.copies == PIVOT_UNITS) {
+        if (stores && doubtful) {
+            pivot_store(a, span, doubtful, m);
+            __syncthreads(); /* others fetch what this thread has stored */
+        }
+        else if (stores) {
+            pivot_store_units(a, span, m);
+        }
+        if (more) {
+            pivot_fetch_units(a, next, m);
+        }
+        return;
+    }
+    if (stores && !in_bulk) {
+        pivot_store(a, span, doubtful, m);
+        if (a.in_bulk()) {
+            bulk_fence();
+            __syncthreads(); /* x is read */
+        }
+    }
+    if (more && a.copies == PIVOT_ELEMENTS) {
+        pivot_fetch_elements(a, next, m);
+    }
+    if (more && threadIdx.x < 32 && a.in_bulk()) {
+        pivot_fetch_bulk<PIVOT_LOWER, 3>(a, next, m);
+    }
+    if (last && a.in_bulk()) {
+        if (stores && in_bulk) {
+            pivot_store_bulk(a, span, m);
+        }
+        if (more) {
+            pivot_fetch_bulk<PIVOT_RHS, 1>(a, next, m);
+        }
+    }
+}
+
+} // namespace pysolvers::pivoted
+
+#endif

@@ -1,0 +1,195 @@
+/* pivoted_launch.cuh - the passes of a pivoted solve, launched. */
+#ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_LAUNCH_CUH
+#define PS_CUDA_LINES_PIVOTED_PIVOTED_LAUNCH_CUH
+
+#include "lines/pivoted/pivoted_plan.cuh"
+#include "runtime/launch.cuh"
+
+namespace pysolvers::pivoted {
+
+/* Bytes of the marks of a solve of all systems, which has none from another solver. */
+template <typename Number>
+inline size_t
+pivot_again_bytes(const PivotPlan<Number> &a)
+{
+    return a.marks == nullptr ? ps_cuda_padded(static_cast<size_t>(a.systems)) : 0;
+}
+
+/* Words of the workspace from level to level: groups, then ends. */
+template <typename Number>
+inline size_t
+pivot_level_words(int64_t systems, int64_t count)
+{
+    return static_cast<size_t>(systems * count) * (PIVOT_GROUP_WORDS + 2);
+}
+
+template <typename Number>
+inline size_t
+pivot_plan_bytes(const PivotPlan<Number> &a)
+{
+    if (a.pass != PIVOT_REDUCE) {
+        return pivot_again_bytes(a);
+    }
+    size_t bytes = pivot_again_bytes(a) +
+                   ps_cuda_padded(static_cast<size_t>(a.systems) * sizeof(int32_t)) +
+                   ps_cuda_padded(static_cast<size_t>(a.systems * pivot_kept_words(a)) *
+                                  sizeof(Number));
+    for (int64_t count = a.segments;; count = (count + PIVOT_GROUPS - 1) / PIVOT_GROUPS) {
+        bytes +=
+            ps_cuda_padded(pivot_level_words<Number>(a.systems, count) * sizeof(Number));
+        if (count <= PIVOT_GROUPS) {
+            return bytes;
+        }
+    }
+}
+
+/* What a solve of all systems needs, or of marked ones if that is more. */
+template <typename Number>
+inline ps_status
+pivot_work_bytes(const ps_tridiag *t, size_t *bytes)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    uint8_t some = 1;
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    *bytes = std::max(pivot_plan_bytes(pivot_launch<Number>(t, nullptr, device).plan),
+                      pivot_plan_bytes(pivot_launch<Number>(t, &some, device).plan));
+    return PS_OK;
+}
+
+/* Solve for x at the ends of tiles: up the levels of groups, and down again. */
+template <typename Number>
+inline cudaError_t
+pivot_solve_groups(const PivotPlan<Number> &a, cudaStream_t stream)
+{
+    PivotLevel<Number> levels[5] = {}; /* PIVOT_GROUPS^5 groups are more than 2^31 */
+    Number *place = a.groups;
+    int top = 0;
+
+    for (int count = a.segments;; top++) {
+        PivotLevel<Number> &level = levels[top];
+        level.groups = place;
+        level.ends =
+            a.groups == place ? a.ends : place + a.systems * count * PIVOT_GROUP_WORDS;
+        level.count = count;
+        level.tiles = (count + PIVOT_GROUPS - 1) / PIVOT_GROUPS;
+        level.pass = level.tiles == 1 ? PIVOT_SOLVE : PIVOT_REDUCE;
+        level.state = a.state;
+        level.marks = a.exchanged ? nullptr : a.marks;
+        place +=
+            ps_cuda_padded(pivot_level_words<Number>(a.systems, count) * sizeof(Number)) /
+            sizeof(Number);
+        if (level.tiles == 1) {
+            break;
+        }
+        count = level.tiles;
+        level.upper_groups = place;
+        level.upper_ends = place + a.systems * count * PIVOT_GROUP_WORDS;
+    }
+    for (int i = 0; i <= 2 * top; i++) {
+        PivotLevel<Number> &level = levels[i <= top ? i : 2 * top - i];
+
+        if (i > top) {
+            level.pass = PIVOT_FINISH;
+        }
+        pivoted_groups_kernel<Number>
+            <<<static_cast<unsigned>(a.systems * level.tiles), PIVOT_GROUPS, 0, stream>>>(
+                level);
+    }
+    return cudaGetLastError();
+}
+
+template <typename Number>
+inline cudaError_t
+pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
+               cudaStream_t stream)
+{
+    const auto kernel = launch.plan.segments > 1 ? pivoted_rows_kernel<Number, false>
+                                                 : pivoted_rows_kernel<Number, true>;
+    const int cluster = launch.plan.pass == PIVOT_EXCHANGE ? launch.plan.segments : 1;
+    const bool waits = launch.plan.marks != nullptr || launch.plan.pass >= PIVOT_FINISH;
+    const bool closely = waits && device->capability >= 90;
+    int places = 0;
+    cudaLaunchAttribute attributes[2] = {};
+    cudaLaunchConfig_t config = {};
+
+    attributes[0].id = cudaLaunchAttributeClusterDimension;
+    attributes[0].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
+    attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+    attributes[1].val.programmaticStreamSerializationAllowed = 1;
+    config.gridDim = dim3(static_cast<unsigned>(cluster));
+    config.blockDim = dim3(static_cast<unsigned>(launch.threads));
+    config.dynamicSmemBytes = launch.shared;
+    config.stream = stream;
+    config.attrs = cluster > 1 ? attributes : attributes + 1;
+    config.numAttrs = cluster > 1 ? 1 : 0;
+    cudaError_t error = allow_shared(kernel);
+    if (error == cudaSuccess && cluster > 1) {
+        error = cudaOccupancyMaxActiveClusters(&places, kernel, &config);
+    }
+    else if (error == cudaSuccess) {
+        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+            &places, kernel, launch.threads, launch.shared);
+        places *= device->processors;
+    }
+    if (error != cudaSuccess) {
+        return error;
+    }
+    const int64_t grid = std::min<int64_t>(
+        launch.plan.tiles, static_cast<int64_t>(std::max(places, 1)) * cluster);
+    config.gridDim = dim3(static_cast<unsigned>(grid));
+    config.numAttrs += closely ? 1 : 0;
+    return cudaLaunchKernelEx(&config, kernel, launch.plan);
+}
+
+/* Solve the marked systems, all if marks is null, and then begin the workspace with their
+ * marks. */
+template <typename Number>
+inline ps_status
+pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    cudaStream_t const stream = ps_cuda_stream(exec);
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    PivotLaunch<Number> launch = pivot_launch<Number>(t, marks, device);
+    PivotPlan<Number> &a = launch.plan;
+    char *place = static_cast<char *>(work);
+    if (marks == nullptr) {
+        a.again = static_cast<uint8_t *>(work);
+        place += pivot_again_bytes(a);
+    }
+    if (a.pass != PIVOT_REDUCE) {
+        return ps_cuda_status(pivot_run_rows(launch, device, stream));
+    }
+    const size_t states = static_cast<size_t>(a.systems) * sizeof(int32_t);
+    a.state = reinterpret_cast<int32_t *>(place);
+    place += ps_cuda_padded(states);
+    a.kept = reinterpret_cast<Number *>(place);
+    place += ps_cuda_padded(static_cast<size_t>(a.systems * pivot_kept_words(a)) *
+                            sizeof(Number));
+    a.groups = reinterpret_cast<Number *>(place);
+    a.ends = a.groups + a.systems * a.segments * PIVOT_GROUP_WORDS;
+    cudaError_t error = cudaMemsetAsync(a.state, PIVOT_FINE, states, stream);
+    if (error == cudaSuccess) {
+        error = pivot_run_rows(launch, device, stream);
+    }
+    if (error == cudaSuccess) {
+        error = pivot_solve_groups(a, stream);
+    }
+    for (const PivotPass pass : {PIVOT_CHECK, PIVOT_FINISH}) {
+        if (error == cudaSuccess) {
+            a.pass = pass;
+            error = pivot_run_rows(launch, device, stream);
+        }
+    }
+    return ps_cuda_status(error);
+}
+
+} // namespace pysolvers::pivoted
+
+#endif

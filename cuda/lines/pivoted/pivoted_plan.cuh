@@ -1,0 +1,403 @@
+/* pivoted_plan.cuh - tiles of a pivoted solve, chosen on the host.
+ *
+ * A tile holds whole systems where they fit in the shared memory of a block, at least two
+ * of which a multiprocessor is to hold; else a cluster has a system; else a tile is a
+ * power of two chunks of one system, or of the systems in one memory sector where systems
+ * lie closer than rows.
+ */
+#ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
+#define PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+
+#include "lines/pivoted/pivoted.cuh"
+
+namespace pysolvers::pivoted {
+
+template <typename Number> struct PivotLaunch {
+    PivotPlan<Number> plan;
+    int threads;
+    size_t shared;
+};
+
+/* Make one batch axis of two where the strides allow, else let inner be the closer. */
+template <typename Number>
+inline void
+pivot_order(PivotPlan<Number> &a)
+{
+    Systems<Number> &s = a.s;
+    const auto flat = [&](const auto &o) { return o.outer == o.inner * s.inner; };
+    const auto exchanged = [](auto &o) { std::swap(o.outer, o.inner); };
+    const bool one = s.outer == 1 || s.inner == 1;
+
+    if (!one && flat(s.lower) && flat(s.diag) && flat(s.upper) && flat(s.rhs) &&
+        flat(s.x)) {
+        s.inner *= s.outer;
+        s.outer = 1;
+    }
+    else if (s.outer > 1 &&
+             (s.inner == 1 || std::llabs(s.x.outer) < std::llabs(s.x.inner))) {
+        exchanged(s.lower);
+        exchanged(s.diag);
+        exchanged(s.upper);
+        exchanged(s.rhs);
+        exchanged(s.x);
+        std::swap(s.outer, s.inner);
+        a.exchanged = !one;
+    }
+    a.along_rows = s.inner == 1 || std::llabs(s.x.row) <= std::llabs(s.x.inner);
+}
+
+/* Cut a system into chunks of the same odd length, one a lane of 1, 2, 4, ... lanes:
+ * those that walk their chunks in step do not meet in a bank of shared memory. */
+template <typename Number>
+inline void
+pivot_cut_rows(PivotPlan<Number> &a)
+{
+    constexpr int length = PIVOT_LENGTH;
+    int lanes = 1;
+
+    while (lanes < PIVOT_THREADS && lanes * length < a.rows) {
+        lanes *= 2;
+    }
+    const int chunks = std::max(lanes, (a.rows + length - 1) / length);
+    a.length = std::max((a.rows + chunks - 1) / chunks, 2) | 1;
+    a.chunks = std::max(1, (a.rows + a.length - 2) / a.length);
+}
+
+/* Whether the rows of an operand are side by side, each element at a place of its own
+ * size. */
+template <typename Operand>
+inline bool
+pivot_side_by_side(const Operand &o)
+{
+    return o.row == 1 && reinterpret_cast<uintptr_t>(o.data) % sizeof(*o.data) == 0;
+}
+
+/* Whether an operand begins with a unit of 16 bytes. */
+template <typename Operand>
+inline bool
+pivot_begins_in_units(const Operand &o)
+{
+    return reinterpret_cast<uintptr_t>(o.data) % 16 == 0;
+}
+
+/* Whether the systems of two operands have the same places in units. */
+template <typename One, typename Other>
+inline bool
+pivot_alike(const One &one, const Other &other)
+{
+    constexpr int64_t unit = 16, size = sizeof(*one.data);
+    const uintptr_t apart =
+        reinterpret_cast<uintptr_t>(one.data) - reinterpret_cast<uintptr_t>(other.data);
+
+    return apart % unit == 0 && (one.inner - other.inner) * size % unit == 0 &&
+           (one.outer - other.outer) * size % unit == 0;
+}
+
+/* Whether yes(operand) for all that are read. */
+template <typename Number, typename Yes>
+inline bool
+pivot_all_read(const Systems<Number> &s, const Yes &yes)
+{
+    return yes(s.lower) && yes(s.diag) && yes(s.upper) && yes(s.rhs);
+}
+
+/* Whether all operands do. */
+template <typename Number>
+inline bool
+pivot_begin_in_units(const Systems<Number> &s)
+{
+    return pivot_all_read(s, [](const auto &o) { return pivot_begins_in_units(o); });
+}
+
+/* Choose how tiles travel. Systems that begin in the same bank of shared memory are
+ * copied one by one, to places apart, short ones by all threads. Of a short off-diagonal
+ * the entry without a meaning need not be there: it is not touched. */
+template <typename Number>
+inline void
+pivot_choose_copies(PivotPlan<Number> &a, bool is_short, int capability)
+{
+    const Systems<Number> &s = a.s;
+    const int units = s.rows / pivot_unit<Number>;
+    const bool apart = s.rows * sizeof(Number) % 128 == 0;
+    const auto side_by_side = [](const auto &o) { return pivot_side_by_side(o); };
+    const auto follows = [&](const auto &o) { return o.inner == s.rows; };
+    const bool bulk = capability >= 90 && s.rows > 1 && pivot_all_read(s, side_by_side);
+    const bool tight = bulk && s.outer == 1 && pivot_all_read(s, follows);
+
+    a.copies = bulk ? PIVOT_BULK : PIVOT_ELEMENTS;
+    a.bulk_x = bulk && a.marks == nullptr && side_by_side(s.x) && pivot_alike(s.rhs, s.x);
+    a.flat = tight && !apart && (!a.bulk_x || follows(s.x));
+    if (tight && apart && !is_short && a.bulk_x && follows(s.x) &&
+        pivot_begin_in_units(s) && units <= 32 && (units & (units - 1)) == 0) {
+        a.copies = PIVOT_UNITS;
+        a.bulk_x = false;
+    }
+}
+
+/* Whether all bulk copies of tiles of so many systems are of whole units. */
+template <typename Number>
+inline bool
+pivot_is_plain(const PivotPlan<Number> &a)
+{
+    constexpr int unit = pivot_unit<Number>;
+    const Systems<Number> &s = a.s;
+    const auto in_step = [](const auto &o) { return o.inner % unit == 0; };
+
+    if (a.copies != PIVOT_BULK || !a.bulk_x || s.outer > 1 || !pivot_begin_in_units(s)) {
+        return false;
+    }
+    return a.flat ? a.tile_systems * s.rows % unit == 0 &&
+                        a.systems % a.tile_systems * s.rows % unit == 0
+                  : s.rows % unit == 0 && pivot_all_read(s, in_step);
+}
+
+/* Elements from one system of a tile to the next, of so many chunks and rows. */
+template <typename Number>
+inline int
+pivot_pitch(const PivotPlan<Number> &a, int chunks, int rows)
+{
+    constexpr int unit = pivot_unit<Number>, banks = 128 / sizeof(Number);
+    const int next = (chunks + unit - 1) / unit * unit; /* a chunk begins a bank on */
+
+    if (a.flat || a.copies == PIVOT_ELEMENTS) {
+        return a.flat ? rows : rows | 1;
+    }
+    int pitch = (rows + 2 * unit - 2) / unit * unit;
+    while (a.tile_systems > 1 && pitch % banks != next % banks) {
+        pitch += unit;
+    }
+    return pitch;
+}
+
+/* Fill in what follows from the size of a tile: so many systems, and places for so many
+ * chunks of each. */
+template <typename Number>
+inline void
+pivot_size(PivotLaunch<Number> &launch, int systems, int chunks)
+{
+    constexpr int unit = pivot_unit<Number>, sector = 32 / sizeof(Number);
+    PivotPlan<Number> &a = launch.plan;
+    const int rows = std::min(chunks * a.length + 1, a.rows);
+
+    a.tile_systems = systems;
+    a.tile_chunks = chunks;
+    a.warp_systems = 32 / chunks;
+    a.segments = (a.chunks + chunks - 1) / chunks;
+    a.pitch = pivot_pitch(a, chunks, rows);
+    /* A flat operand may begin anywhere in a unit, and there is a row behind the last;
+     * copies whose sides differ in their place in a sector take longer. */
+    a.plane = (systems * a.pitch + unit + sector - 1) / sector * sector;
+    a.tiles = (a.systems + systems - 1) / systems * a.segments;
+    launch.threads =
+        32 * (a.warp_systems == 0 ? (chunks + 31) / 32
+                                  : (systems + a.warp_systems - 1) / a.warp_systems);
+    a.walk_size = a.along_rows ? rows : systems;
+    a.tree_words = pivot_leaf_place<Number>(systems * chunks);
+    if (a.pass == PIVOT_EXCHANGE) {
+        a.tree_words += 2 * pivot_leaf_place<Number>(a.segments);
+    }
+    launch.shared = (4 * static_cast<size_t>(a.plane) + a.tree_words) * sizeof(Number) +
+                    systems * PivotShared<Number>::system_bytes +
+                    PivotShared<Number>::block_bytes;
+}
+
+/* Blocks of a launch whose shared memory fits on a multiprocessor; 0 if none is possible.
+ */
+template <typename Number>
+inline int
+pivot_blocks(const PivotLaunch<Number> &launch, const ps_cuda_device *device)
+{
+    const auto bytes = static_cast<int64_t>(launch.shared) + 1024;
+
+    return launch.threads > PIVOT_THREADS || bytes > device->shared_bytes
+               ? 0
+               : static_cast<int>(device->shared_bytes_processor / bytes);
+}
+
+/* Tiles of whole systems for so many lanes, of which a sector has `least`: how many a
+ * multiprocessor holds. */
+template <typename Number>
+inline int
+pivot_try_systems(PivotLaunch<Number> &launch, int lanes, int least,
+                  const ps_cuda_device *device)
+{
+    PivotPlan<Number> &a = launch.plan;
+    const int64_t twice = 2 * static_cast<int64_t>(device->processors);
+    const int64_t share = (a.systems + twice - 1) / twice;
+    int chunks = 1; /* a power of two in a warp */
+
+    while (chunks < 32 && chunks < a.chunks) {
+        chunks *= 2;
+    }
+    chunks = std::max(chunks, a.chunks);
+    if (chunks > 32 && least > 1) {
+        return 0;
+    }
+    int64_t systems = std::min<int64_t>(std::max(lanes / chunks, 1), share);
+    systems = std::max<int64_t>(systems / least * least, least);
+    for (systems = std::min(systems, a.systems); systems >= least; systems /= 2) {
+        pivot_size(launch, static_cast<int>(systems), chunks);
+        const int held = pivot_blocks(launch, device) * static_cast<int>(systems);
+        if (held > 0) {
+            return held;
+        }
+    }
+    return 0;
+}
+
+/* The same for a warp or two, whichever holds more; whether they are good for anything. A
+ * multiprocessor with one tile waits for it, where a cluster could have several. */
+template <typename Number>
+inline bool
+pivot_take_systems(PivotLaunch<Number> &launch, int least, const ps_cuda_device *device)
+{
+    const int few = pivot_try_systems(launch, 32, least, device);
+    const int many = pivot_try_systems(launch, 64, least, device);
+    const bool alone = launch.plan.copies == PIVOT_UNITS; /* warps copy for themselves */
+    const bool can_wait = launch.plan.chunks <= PIVOT_PART || device->cluster_blocks == 1;
+
+    if (few > many || (few == many && alone)) {
+        (void)pivot_try_systems(launch, 32, least, device);
+    }
+    return std::max(few, many) > (can_wait ? 0 : 1);
+}
+
+/* Tiles of as many chunks, each for a block of a cluster; whether they fit. */
+template <typename Number>
+inline bool
+pivot_take_cluster(PivotLaunch<Number> &launch, const ps_cuda_device *device)
+{
+    constexpr int chunks = PIVOT_PART;
+    PivotPlan<Number> &a = launch.plan;
+
+    if (a.chunks <= chunks || a.chunks > chunks * device->cluster_blocks) {
+        return false;
+    }
+    a.pass = PIVOT_EXCHANGE;
+    pivot_size(launch, 1, chunks);
+    return pivot_blocks(launch, device) > 0;
+}
+
+/* Tiles of a power of two chunks, solved in three passes. */
+template <typename Number>
+inline void
+pivot_take_parts(PivotLaunch<Number> &launch, int least, const ps_cuda_device *device)
+{
+    PivotPlan<Number> &a = launch.plan;
+    int chunks = least > 1 ? 32 : PIVOT_PART;
+
+    a.pass = PIVOT_REDUCE;
+    for (pivot_size(launch, least, chunks);
+         pivot_blocks(launch, device) < 2 || a.segments == 1;) {
+        chunks /= 2;
+        pivot_size(launch, least, chunks);
+    }
+}
+
+/* Share the copies of a tile among the threads. Element by element they are more work
+ * than the few that have chunks can do in time: others help them. */
+template <typename Number>
+inline void
+pivot_share_copies(PivotLaunch<Number> &launch, const ps_cuda_device *device)
+{
+    PivotPlan<Number> &a = launch.plan;
+
+    if (a.copies == PIVOT_ELEMENTS) {
+        const int blocks = std::max(pivot_blocks(launch, device), 1);
+        const int enough = std::min<int>(512 / blocks / 32 * 32, PIVOT_THREADS);
+        launch.threads = std::max(launch.threads, enough);
+    }
+    a.walk_fast = launch.threads % a.walk_size;
+    a.walk_slow = launch.threads / a.walk_size;
+}
+
+/* Rows of a segment of a solve in order where what is kept of segments lies in the
+ * workspace. */
+enum { PIVOT_ORDERED_LENGTH = 64 };
+
+/* Numbers that are kept of a system in the workspace by a solve in order. */
+template <typename Number>
+inline int64_t
+pivot_kept_words(const PivotPlan<Number> &a)
+{
+    const int kept = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_KEPT)
+                                  : static_cast<int>(ORDERED_KEPT);
+    const int64_t length = PIVOT_ORDERED_LENGTH;
+
+    return (a.s.rows + length - 1) / length * kept;
+}
+
+/* Share the memory of a block among threads that solve in order: pivot rows of a segment
+ * each, and what is kept of all segments. Long segments and many segments both take
+ * memory; the length where both take the same is the best. */
+template <typename Number>
+inline void
+pivot_share_ordered(PivotLaunch<Number> &launch)
+{
+    PivotPlan<Number> &a = launch.plan;
+    const int words = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_WORDS)
+                                   : static_cast<int>(ORDERED_WORDS);
+    const int kept = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_KEPT)
+                                  : static_cast<int>(ORDERED_KEPT);
+    int64_t needed;
+
+    if (a.pass == PIVOT_REDUCE) {
+        a.ordered_length = PIVOT_ORDERED_LENGTH;
+        needed = static_cast<int64_t>(words) * a.ordered_length;
+    }
+    else {
+        const double even = std::sqrt(static_cast<double>(a.s.rows) * kept / words);
+        a.ordered_length = std::min(std::max(static_cast<int>(even) + 1, 16), a.s.rows);
+        needed = static_cast<int64_t>(words) * a.ordered_length +
+                 (a.s.rows + a.ordered_length - 1) / a.ordered_length * kept;
+    }
+    const size_t bytes = static_cast<size_t>(needed) * sizeof(Number);
+    launch.shared = std::max(launch.shared, bytes);
+    a.ordered_threads =
+        static_cast<int>(std::min<size_t>(launch.threads, launch.shared / bytes));
+}
+
+template <typename Number>
+inline PivotLaunch<Number>
+pivot_launch(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
+{
+    constexpr int sector = 32 / sizeof(Number);
+    const bool is_short = (t->flags & (PS_SHORT_LOWER | PS_SHORT_UPPER)) != 0;
+    PivotLaunch<Number> launch = {};
+    PivotPlan<Number> &a = launch.plan;
+
+    a.s = systems_of<Number>(*t);
+    pivot_order(a);
+    a.in[PIVOT_LOWER] = a.s.lower;
+    a.in[PIVOT_DIAG] = a.s.diag;
+    a.in[PIVOT_UPPER] = a.s.upper;
+    a.in[PIVOT_RHS] = a.s.rhs;
+    a.marks = a.again = marks;
+    a.rows = std::max(a.s.rows, 2);
+    a.systems = a.s.outer * a.s.inner;
+    pivot_cut_rows(a);
+    pivot_choose_copies(a, is_short, device->capability);
+
+    const int least =
+        a.along_rows ? 1 : static_cast<int>(std::min<int64_t>(sector, a.systems));
+    if (!pivot_take_systems(launch, least, device)) {
+        a.flat = false;
+        if (least > 1 || !pivot_take_cluster(launch, device)) {
+            pivot_take_parts(launch, least, device);
+        }
+    }
+    if (!is_short && pivot_is_plain(a)) {
+        a.copies = PIVOT_PLAIN;
+    }
+    pivot_share_copies(launch, device);
+    pivot_share_ordered(launch);
+    return launch;
+}
+
+} // namespace pysolvers::pivoted
+
+#endif

@@ -1,0 +1,412 @@
+/* pivoted_rows.cuh - elimination with row exchanges, in place.
+ *
+ * The unknowns inside a chunk of rows occur in its own rows only. They are eliminated
+ * from the first to the last, each by the largest of all rows that still contain it
+ * (three: two carried rows and the next one), which is Gaussian elimination with
+ * partial pivoting in another order of the columns: a chunk whose inside is singular is
+ * as good as any. Two rows stay, in four unknowns: the last one of the chunk before
+ * (left), the first and the last of this one, and the first of the chunk behind (right).
+ * In the manner of Wright (1992) for bordered systems; the mapping on a GPU after
+ * RPTS, Klein and Strzodka (2021). A chunk takes 18 multiply-adds a row.
+ */
+#ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_ROWS_CUH
+#define PS_CUDA_LINES_PIVOTED_PIVOTED_ROWS_CUH
+
+#include <climits>
+
+#include "device/number.cuh"
+
+namespace pysolvers::pivoted {
+
+using namespace device;
+
+template <typename Number> struct PivotRow {
+    Number lower, diag, upper, rhs;
+};
+
+/* A power of two that brings the sum of the entries near 1. Rows of less than can be
+ * inverted stay as they are, so that a bad pivot is seen. */
+__device__ __forceinline__ float
+balance_of(float a, float b, float c)
+{
+    const unsigned top = __float_as_uint(fabsf(a) + fabsf(b) + fabsf(c));
+    const unsigned least = 0x00200000u; /* 2^-128 */
+
+    return __uint_as_float((top <= least ? 127u : 254u - min(top >> 23, 253u)) << 23);
+}
+
+__device__ __forceinline__ double
+balance_of(double a, double b, double c)
+{
+    const int least = 0x00040000; /* 2^-1024 */
+    const int top = __double2hiint(fabs(a) + fabs(b) + fabs(c));
+
+    return __hiloint2double((top <= least ? 1023 : 2046 - min(top >> 20, 2045)) << 20, 0);
+}
+
+template <typename Real>
+__device__ __forceinline__ Real
+balance_of(Complex<Real> a, Complex<Real> b, Complex<Real> c)
+{
+    return balance_of(size_of(a), size_of(b), size_of(c));
+}
+
+template <typename Real>
+__device__ __forceinline__ Real
+times_power(Real a, Real power)
+{
+    return a * power;
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+times_power(Complex<Real> a, Real power)
+{
+    return {a.re * power, a.im * power};
+}
+
+/* The exponent of a power of two. */
+__device__ __forceinline__ int
+exponent_of(float power)
+{
+    return static_cast<int>(__float_as_uint(power) >> 23);
+}
+
+__device__ __forceinline__ int
+exponent_of(double power)
+{
+    return __double2hiint(power) >> 20;
+}
+
+/* The range of exponents by which rows were scaled. */
+struct PivotScales {
+    int least = SHRT_MAX, most = 0;
+
+    template <typename Real> __device__ __forceinline__ void add(Real power)
+    {
+        least = min(least, exponent_of(power));
+        most = max(most, exponent_of(power));
+    }
+};
+
+/* The row scaled: pivots are chosen by what is left of them in proportion to all entries
+ * of their rows, and a system whose rows are of very different sizes loses nothing. A row
+ * with little beside its pivot is the better one of two whose pivots are as large. */
+template <typename Number>
+__device__ __forceinline__ PivotRow<Number>
+balanced(const PivotRow<Number> &row, PivotScales &scales)
+{
+    const real_of<Number> power = balance_of(row.lower, row.diag, row.upper);
+
+    scales.add(power);
+    return {times_power(row.lower, power), times_power(row.diag, power),
+            times_power(row.upper, power), times_power(row.rhs, power)};
+}
+
+/* x of the first and last row of a chunk, or of several, and of the rows around them. */
+template <typename Number> struct alignas(16) PivotAround {
+    Number left, first, last, right;
+};
+
+/* left x[-1] + first x[0] + last x[end-1] + right x[end] = rhs */
+template <typename Number> struct PivotEnds {
+    Number left, first, last, right, rhs;
+};
+
+/* What a chunk, or several, are to the others. `scales` is the range of the exponents by
+ * which their rows were scaled: the largest, and the negative of the smallest. Aligned,
+ * like the joints, to be moved in units of 16 bytes. */
+template <typename Number> struct alignas(16) PivotGroup {
+    PivotEnds<Number> upper, lower;
+    short2 scales;
+};
+
+/* The rows of a chunk in shared memory, and in their places the pivot rows, divided by
+ * their pivots: that of x[k] has its entry of x[first] in `lower`, of x[k+1] in `upper`.
+ * A row of the matrix sees x[k+2] and neither x[left] nor x[first], a carried one the
+ * other way round: `diag` is the entry of x[left], or of x[k+2] in a row of the matrix,
+ * which is told by a bit, the last row's lowest. */
+template <typename Number> struct PivotChunk {
+    Number *lower, *diag, *upper, *rhs;
+
+    __device__ __forceinline__ PivotRow<Number> at(int k) const
+    {
+        return {lower[k], diag[k], upper[k], rhs[k]};
+    }
+    __device__ __forceinline__ void set(int k, const PivotRow<Number> &row) const
+    {
+        lower[k] = row.lower;
+        diag[k] = row.diag;
+        upper[k] = row.upper;
+        rhs[k] = row.rhs;
+    }
+};
+
+/* Whether the solution of a system is that of a stable elimination. Doubtful: the entries
+ * of rows have grown, a pivot was lost or was no number, or the rows are of very
+ * different sizes. Missed: and the solution does not satisfy the rows; the system is to
+ * be solved a second time, in order. */
+enum PivotState { PIVOT_FINE, PIVOT_DOUBTFUL, PIVOT_MISSED };
+
+/* The size of an entry, as a number of single precision that grows with it, and the
+ * largest that one of a balanced row may have, 8. Of a double the upper half serves,
+ * which has the larger exponents of infinities and NaNs. */
+__device__ __forceinline__ float
+growth_of(float x)
+{
+    return fabsf(x);
+}
+
+__device__ __forceinline__ float
+growth_of(double x)
+{
+    return fabsf(__int_as_float(__double2hiint(x)));
+}
+
+/* The larger one, or NaN if there is one. */
+__device__ __forceinline__ float
+larger_growth(float a, float b)
+{
+#if __CUDA_ARCH__ >= 800
+    float larger;
+    asm("max.NaN.f32 %0, %1, %2;" : "=f"(larger) : "f"(a), "f"(b));
+    return larger;
+#else
+    return a > b || isnan(a) ? a : b;
+#endif
+}
+
+template <typename Real>
+__device__ __forceinline__ float
+growth_of(Complex<Real> z)
+{
+    return larger_growth(growth_of(z.re), growth_of(z.im));
+}
+
+template <typename Number>
+__device__ __forceinline__ bool
+has_grown(float growth)
+{
+    constexpr float most = sizeof(real_of<Number>) == 4 ? 8.0f : 2.5f; /* 8 as a double */
+
+    return !(growth <= most);
+}
+
+/* Whether the rows of a system are of too different sizes: by a factor of 2^8 or more. */
+__device__ __forceinline__ bool
+are_uneven(short2 scales)
+{
+    return scales.x + scales.y > 7;
+}
+
+/* Whether a pivot is too small for inverse_of(); NaN is not. Rows are balanced: where the
+ * largest of a column is that small, it is zero but for rounding. */
+template <typename Number>
+__device__ __forceinline__ bool
+is_lost_pivot(Number x)
+{
+    using Real = real_of<Number>;
+    constexpr Real least =
+        sizeof(Real) == 4 ? Real(2.35098870e-38) : Real(4.4501477170144028e-308);
+
+    return size_of(x) < least;
+}
+
+/* As reciprocal(), for pivots that are not lost. */
+template <typename Real>
+__device__ __forceinline__ Real
+inverse_of(Real x)
+{
+    return fast_reciprocal(x);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+inverse_of(Complex<Real> z)
+{
+    return reciprocal_scaled(z, fast_reciprocal(fmax(fabs(z.re), fabs(z.im))));
+}
+
+template <typename Real>
+__device__ __forceinline__ Real
+quotient(Real a, Real b)
+{
+    return a / b;
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+quotient(Complex<Real> a, Complex<Real> b)
+{
+    return a * reciprocal(b);
+}
+
+template <typename Number>
+__device__ __forceinline__ void
+exchange_if(bool yes, Number &a, Number &b)
+{
+    const Number kept = a;
+
+    a = yes ? b : a;
+    b = yes ? kept : b;
+}
+
+template <typename Number>
+__device__ __forceinline__ void
+exchange_if(bool yes, PivotEnds<Number> &a, PivotEnds<Number> &b)
+{
+    exchange_if(yes, a.left, b.left);
+    exchange_if(yes, a.first, b.first);
+    exchange_if(yes, a.last, b.last);
+    exchange_if(yes, a.right, b.right);
+    exchange_if(yes, a.rhs, b.rhs);
+}
+
+/* a - m b */
+template <typename Real>
+__device__ __forceinline__ Real
+less_product(Real a, Real m, Real b)
+{
+    return fma(-m, b, a);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+less_product(Complex<Real> a, Complex<Real> m, Complex<Real> b)
+{
+    return {fma(m.im, b.im, fma(-m.re, b.re, a.re)),
+            fma(-m.im, b.re, fma(-m.re, b.im, a.im))};
+}
+
+template <typename Number>
+__device__ __forceinline__ PivotEnds<Number>
+less_product(const PivotEnds<Number> &a, Number m, const PivotEnds<Number> &b)
+{
+    return {less_product(a.left, m, b.left), less_product(a.first, m, b.first),
+            less_product(a.last, m, b.last), less_product(a.right, m, b.right),
+            less_product(a.rhs, m, b.rhs)};
+}
+
+template <typename Number>
+__device__ __forceinline__ PivotEnds<Number>
+scaled(Number m, const PivotEnds<Number> &a)
+{
+    return {m * a.left, m * a.first, m * a.last, m * a.right, m * a.rhs};
+}
+
+/* Eliminate the unknowns between the first and the last of the `count` >= 2 rows of a
+ * chunk, whose places are taken by pivot rows; `fresh` has the bits of these. Of more
+ * than two rows one behind the last is read, and may hold anything. Returns whether the
+ * group is doubtful. Of q no growth is looked for: left and first of it are at most those
+ * of p one step before. */
+template <typename Number>
+__device__ __forceinline__ bool
+eliminate_chunk(const PivotChunk<Number> &c, int count, unsigned &fresh,
+                PivotGroup<Number> &group)
+{
+    PivotScales scales;
+    const PivotRow<Number> row0 = balanced(c.at(0), scales);
+    const PivotRow<Number> row1 = balanced(c.at(1), scales);
+    PivotRow<Number> ahead = {};
+    /* Of p and q, last and right are the columns k and k+1. */
+    PivotEnds<Number> p = {row0.lower, row0.diag, row0.upper, Number(0), row0.rhs};
+    PivotEnds<Number> q = {Number(0), row1.lower, row1.diag, row1.upper, row1.rhs};
+    /* Where the entries of rows add up to nothing, rounding alone makes the new row's the
+     * larger one, and a row that is carried far gathers errors. */
+    const real_of<Number> more = real_of<Number>(65) / 64;
+    bool lost = false;
+    float growth = 0;
+
+    fresh = 0;
+    if (count > 2) {
+        ahead = c.at(2);
+    }
+#pragma unroll 2
+    for (int k = 1; k < count - 1; k++) {
+        const PivotRow<Number> n = balanced(ahead, scales);
+        ahead = c.at(k + 2);
+        const bool take = size_of(n.lower) >= size_of(p.last) &&
+                          size_of(n.lower) > more * size_of(q.last);
+        exchange_if(size_of(q.last) > size_of(p.last), p, q);
+        Number pivot = p.last, other = n.lower, near = p.right, other_near = n.diag;
+        Number value = p.rhs, other_value = n.rhs;
+        exchange_if(take, pivot, other);
+        exchange_if(take, near, other_near);
+        exchange_if(take, value, other_value);
+        lost = lost || is_lost_pivot(pivot);
+
+        /* Of p and n the pivot row is kept, and the other one gets a multiple of it: p
+         * alone has left and first, n alone has the column k+2. */
+        const Number inverse = inverse_of(pivot), m = -(other * inverse);
+        const Number of_p = take ? Number(0) : inverse, by_p = take ? Number(1) : m;
+        const Number of_n = take ? inverse : Number(0), by_n = take ? m : Number(1);
+        const Number left = of_p * p.left, first = of_p * p.first;
+        const Number right = inverse * near, second = of_n * n.upper;
+        const Number rhs = inverse * value;
+        fresh = 2 * fresh + (take ? 1 : 0);
+        c.set(k, {first, left + second, right, rhs});
+        const PivotEnds<Number> rest = {
+            by_p * p.left, by_p * p.first, less_product(other_near, other, right),
+            by_n * n.upper, less_product(other_value, other, rhs)};
+        p = {less_product(q.left, q.last, left), less_product(q.first, q.last, first),
+             less_product(q.right, q.last, right),
+             less_product(Number(0), q.last, second), less_product(q.rhs, q.last, rhs)};
+        q = rest;
+        growth = larger_growth(growth, growth_of(p.left));
+        growth = larger_growth(growth, growth_of(p.first));
+    }
+    group = {
+        p, q,
+        make_short2(static_cast<short>(scales.most), static_cast<short>(-scales.least))};
+    return lost || has_grown<Number>(growth);
+}
+
+/* x of a row with those of the rows around it, moved if it misses its equation by more
+ * than a few eps of what is in it. */
+template <typename Number>
+__device__ __forceinline__ Number
+corrected(const PivotRow<Number> &row, Number before, Number x, Number behind)
+{
+    constexpr real_of<Number> few =
+        sizeof(real_of<Number>) == 4 ? 4.76837158e-7 : 8.8817841970012523e-16;
+    const Number lower = row.lower * before, upper = row.upper * behind;
+    const Number missed = less_product(row.rhs - lower - upper, row.diag, x);
+    const bool leads = size_of(row.diag) >= size_of(row.lower) &&
+                       size_of(row.diag) >= size_of(row.upper);
+
+    return leads && size_of(missed) > few * (size_of(row.rhs) + size_of(lower) +
+                                             size_of(row.diag * x) + size_of(upper))
+               ? x + quotient(missed, row.diag)
+               : x;
+}
+
+/* The unknowns of a chunk whose surroundings `x` are known take the place of its right
+ * side. The first row has gathered the errors of all, and may be far better satisfied:
+ * where the unknowns in it happen to be small, they are large beside it. */
+template <typename Number>
+__device__ __forceinline__ void
+substitute_chunk(const PivotChunk<Number> &c, const PivotAround<Number> &x, int count,
+                 unsigned fresh)
+{
+    Number near = x.last, far = x.right;
+    PivotRow<Number> ahead = c.at(count - 2);
+
+    c.rhs[count - 1] = x.last;
+#pragma unroll 4
+    for (int k = count - 2; k > 0; k--) {
+        const PivotRow<Number> row = ahead;
+        ahead = c.at(k - 1);
+        Number value = less_product(row.rhs, row.diag, fresh & 1 ? far : x.left);
+        value = less_product(value, row.lower, x.first);
+        value = less_product(value, row.upper, near);
+        c.rhs[k] = value;
+        far = near;
+        near = value;
+        fresh /= 2;
+    }
+    c.rhs[0] = corrected(c.at(0), x.left, x.first, near);
+}
+
+} // namespace pysolvers::pivoted
+
+#endif

@@ -1,0 +1,168 @@
+/* reduction.cuh - rows and systems of cyclic reduction, and one step of it.
+ *
+ * Row i takes in rows i - reach and i + reach so that only couplings at distance
+ * 2 reach stay. Neighbours beyond the ends are absent, so any number of rows will do.
+ * A periodic system is bordered: its last unknown is left out, the rest is solved for
+ * the right-hand side and for the last column (`sides` = 2), and the last row joins
+ * them.
+ */
+#ifndef PS_CUDA_LINES_REDUCTION_REDUCTION_CUH
+#define PS_CUDA_LINES_REDUCTION_REDUCTION_CUH
+
+#include "device/operand.cuh"
+#include "lines/reduction/reduction.h"
+
+namespace pysolvers::reduction {
+
+using namespace device;
+
+template <typename Number, int sides> struct Equation {
+    Number lower, diag, upper, rhs[sides];
+};
+
+/* A batch of systems in memory, without the last row of a periodic one. The systems
+ * (j, k) are numbered j * inner + k, and each falls into `classes` systems of the rows
+ * q, q + classes, ... Row i stands for row (i + 1) * scale - 1 of the caller. */
+template <typename Number, int sides> struct Equations {
+    Input<Number> lower, diag, upper, rhs[sides];
+    Output<Number> x[sides];
+    int64_t systems, inner;
+    int32_t rows, classes, scale;
+    bool given; /* the caller's operands; else arrays of earlier steps */
+    bool read_only;
+    int32_t *info;
+};
+
+/* Lower info[system] to `row` + 1; 0 stands above all. */
+__device__ inline void
+note_bad_row(int32_t *info, int64_t system, int64_t row)
+{
+    if (info != nullptr) {
+        unsigned *const entry = reinterpret_cast<unsigned *>(info) + system;
+        const unsigned mine = static_cast<unsigned>(row) + 1u;
+        unsigned seen = atomicCAS(entry, 0u, mine);
+
+        while (seen > mine) {
+            const unsigned before = atomicCAS(entry, seen, mine);
+
+            if (before == seen) {
+                break;
+            }
+            seen = before;
+        }
+    }
+}
+
+/* One class of one system. A null part (no such system) has no rows. */
+template <typename Number, int sides> struct Part {
+    const Equations<Number, sides> &e;
+    int64_t system, j, k;
+    int32_t first, rows;
+
+    __device__ Part(const Equations<Number, sides> &equations, int64_t task)
+        : e(equations)
+    {
+        system = quotient(task, e.classes);
+        j = quotient(system, e.inner);
+        k = system - j * e.inner;
+        first = static_cast<int32_t>(task - system * e.classes);
+        rows = system < e.systems && first < e.rows ? (e.rows - 1 - first) / e.classes + 1
+                                                    : 0;
+    }
+
+    __device__ __forceinline__ int64_t row_of(int64_t i) const
+    {
+        return i * e.classes + first;
+    }
+
+    __device__ __forceinline__ Number word(const Input<Number> &in, int64_t row) const
+    {
+        return in.system(j, k)[row * in.row];
+    }
+
+    __device__ __forceinline__ Number right_side(int64_t row) const
+    {
+        if constexpr (!number_traits<Number>::is_complex) {
+            if (e.read_only) {
+                return __ldg(e.rhs[0].system(j, k) + row * e.rhs[0].row);
+            }
+        }
+        return word(e.rhs[0], row);
+    }
+
+    __device__ __forceinline__ Equation<Number, sides> load(int64_t i) const
+    {
+        const int64_t row = row_of(i);
+        Equation<Number, sides> r;
+
+        r.diag = word(e.diag, row);
+        r.rhs[0] = right_side(row);
+        if (!e.given) {
+            r.lower = word(e.lower, row);
+            r.upper = word(e.upper, row);
+            if (sides == 2) {
+                r.rhs[sides - 1] = word(e.rhs[sides - 1], row);
+            }
+            return r;
+        }
+        const bool top = row == 0, bottom = row == e.rows - 1;
+        r.lower = top && sides == 1 ? Number(0) : word(e.lower, row);
+        r.upper = bottom && sides == 1 ? Number(0) : word(e.upper, row);
+        if (sides == 2) { /* the ends couple to the last unknown */
+            r.rhs[sides - 1] =
+                (top ? r.lower : Number(0)) + (bottom ? r.upper : Number(0));
+            r.lower = top ? Number(0) : r.lower;
+            r.upper = bottom ? Number(0) : r.upper;
+        }
+        return r;
+    }
+
+    __device__ __forceinline__ void store(int64_t i, int side, Number x) const
+    {
+        e.x[side].system(j, k)[row_of(i) * e.x[side].row] = x;
+    }
+
+    /* 1 / diag of row i, noting a bad one. */
+    __device__ __forceinline__ Number invert(Number diag, int64_t i) const
+    {
+        if (is_bad_pivot(diag)) {
+            note_bad_row(e.info, system, (row_of(i) + 1) * e.scale - 1);
+        }
+        return reciprocal(diag);
+    }
+};
+
+/* Take in the neighbour above or below, whose diagonal has the inverse `inverse`. */
+template <typename Number, int sides>
+__device__ __forceinline__ void
+take_above(Equation<Number, sides> &row, const Equation<Number, sides> &above,
+           Number inverse)
+{
+    const Number m = row.lower * inverse;
+
+    row.lower = -(m * above.lower);
+    row.diag = row.diag - m * above.upper;
+#pragma unroll
+    for (int s = 0; s < sides; s++) {
+        row.rhs[s] = row.rhs[s] - m * above.rhs[s];
+    }
+}
+
+template <typename Number, int sides>
+__device__ __forceinline__ void
+take_below(Equation<Number, sides> &row, const Equation<Number, sides> &below,
+           Number inverse)
+{
+    const Number m = row.upper * inverse;
+
+    row.upper = -(m * below.upper);
+    row.diag = row.diag - m * below.lower;
+#pragma unroll
+    for (int s = 0; s < sides; s++) {
+        row.rhs[s] = row.rhs[s] - m * below.rhs[s];
+    }
+}
+
+} // namespace pysolvers::reduction
+
+#endif

@@ -1,0 +1,166 @@
+/* reduction_global.cuh - reduction of systems too long for shared memory.
+ *
+ * Steps of pcr or levels of cr through the workspace, many blocks a system, until the
+ * systems that are left fit; and the last row of periodic systems.
+ */
+#ifndef PS_CUDA_LINES_REDUCTION_REDUCTION_GLOBAL_CUH
+#define PS_CUDA_LINES_REDUCTION_REDUCTION_GLOBAL_CUH
+
+#include "lines/reduction/reduction.cuh"
+
+namespace pysolvers::reduction {
+
+static constexpr int global_threads = 256;
+
+/* Thread t of the grid as one of `count` things of one of `systems` systems. */
+struct Place {
+    int64_t system, i;
+    bool exists;
+
+    __device__ Place(int64_t systems, int64_t count)
+    {
+        const int64_t t = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+
+        system = quotient(t, count);
+        i = t - system * count;
+        exists = system < systems;
+    }
+};
+
+/* Where `word` of a system of `rows` rows begins in the workspace. */
+template <int sides>
+__host__ __device__ __forceinline__ int64_t
+kept_at(int64_t system, int word, int64_t rows)
+{
+    return (system * (3 + sides) + word) * rows;
+}
+
+/* Rows step-1, 2 step-1, ... take in their neighbours and go to rows 0, 1, ... of `to`:
+ * step 1 for pcr, step 2 and reach 1 for cr. Grid: threads for e.systems * to_rows. */
+template <typename Number, int sides>
+__global__ void
+__launch_bounds__(global_threads)
+    reduce_kernel(const __grid_constant__ Equations<Number, sides> e, Number *to,
+                  int32_t to_rows, int32_t step, int32_t reach)
+{
+    const Place place(e.systems, to_rows);
+
+    if (!place.exists) {
+        return;
+    }
+    const Part<Number, sides> part(e, place.system);
+    const int64_t i = (place.i + 1) * step - 1;
+    Equation<Number, sides> row = part.load(i);
+
+    if (i >= reach) {
+        const Equation<Number, sides> above = part.load(i - reach);
+
+        take_above(row, above, part.invert(above.diag, i - reach));
+    }
+    if (i + reach < e.rows) {
+        const Equation<Number, sides> below = part.load(i + reach);
+
+        take_below(row, below, part.invert(below.diag, i + reach));
+    }
+    to[kept_at<sides>(place.system, 0, to_rows) + place.i] = row.lower;
+    to[kept_at<sides>(place.system, 1, to_rows) + place.i] = row.diag;
+    to[kept_at<sides>(place.system, 2, to_rows) + place.i] = row.upper;
+#pragma unroll
+    for (int s = 0; s < sides; s++) {
+        to[kept_at<sides>(place.system, 3 + s, to_rows) + place.i] = row.rhs[s];
+    }
+}
+
+/* Back one level of cr: rows 1, 3, ... are solved in the rhs of `coarse`. A thread owns
+ * rows 2t and 2t+1, so that x may be rhs. Grid: threads for e.systems * ceil(rows/2). */
+template <typename Number, int sides>
+__global__ void
+__launch_bounds__(global_threads)
+    expand_kernel(const __grid_constant__ Equations<Number, sides> e,
+                  const Number *coarse)
+{
+    const Place place(e.systems, (e.rows + 1) / 2);
+    const int64_t i = 2 * place.i;
+    const bool has_below = i + 1 < e.rows;
+
+    if (!place.exists) {
+        return;
+    }
+    const Part<Number, sides> part(e, place.system);
+    const Equation<Number, sides> row = part.load(i);
+    const Number inverse = part.invert(row.diag, i);
+
+#pragma unroll
+    for (int s = 0; s < sides; s++) {
+        const Number *const solved =
+            coarse + kept_at<sides>(place.system, 3 + s, e.rows / 2) + place.i;
+        Number r = row.rhs[s];
+
+        if (i > 0) {
+            r = r - row.lower * solved[-1];
+        }
+        if (has_below) {
+            r = r - row.upper * solved[0];
+            part.store(i + 1, s, solved[0]);
+        }
+        part.store(i, s, r * inverse);
+    }
+}
+
+/* The last unknown of each periodic system, the others being y - z x_last with y in x
+ * and z in far[system][row]. Grid: threads for all systems. */
+template <typename Number>
+__global__ void
+__launch_bounds__(global_threads)
+    last_row_kernel(const __grid_constant__ Systems<Number> s, const Number *far)
+{
+    const Place place(s.outer * s.inner, 1);
+
+    if (!place.exists) {
+        return;
+    }
+    const int64_t j = quotient(place.system, s.inner), k = place.system - j * s.inner;
+    const int64_t rows = s.rows - 1;
+    const Number lower = s.lower.system(j, k)[rows * s.lower.row];
+    const Number upper = s.upper.system(j, k)[rows * s.upper.row];
+    Number diag = s.diag.system(j, k)[rows * s.diag.row];
+    Number rhs = s.rhs.system(j, k)[rows * s.rhs.row];
+    Number *const x = s.x.system(j, k);
+
+    if (rows == 0) {
+        diag = diag + (lower + upper);
+    }
+    else {
+        const Number *const z = far + place.system * rows;
+
+        diag = diag - upper * z[0] - lower * z[rows - 1];
+        rhs = rhs - upper * x[0] - lower * x[(rows - 1) * s.x.row];
+    }
+    if (is_bad_pivot(diag)) {
+        note_bad_row(s.info, place.system, rows);
+    }
+    x[rows * s.x.row] = rhs * reciprocal(diag);
+}
+
+/* Grid: threads for all rows but the last of all systems. */
+template <typename Number>
+__global__ void
+__launch_bounds__(global_threads)
+    join_kernel(const __grid_constant__ Systems<Number> s, const Number *far)
+{
+    const int64_t rows = s.rows - 1;
+    const Place place(s.outer * s.inner, rows);
+
+    if (!place.exists) {
+        return;
+    }
+    const int64_t j = quotient(place.system, s.inner), k = place.system - j * s.inner;
+    Number *const x = s.x.system(j, k);
+    Number *const mine = x + place.i * s.x.row;
+
+    *mine = *mine - far[place.system * rows + place.i] * x[rows * s.x.row];
+}
+
+} // namespace pysolvers::reduction
+
+#endif

@@ -1,0 +1,209 @@
+/* shared.cu - one matrix for all systems, on the host. */
+#include "device/work_queue.cuh"
+#include "lines/methods.h"
+#include "lines/panels/shared_panels.h"
+#include "lines/pivoted/pivoted.h"
+#include "lines/shared/shared.h"
+
+namespace pysolvers::shared {
+
+using namespace panels;
+using namespace pivoted;
+
+template <typename Number>
+static SharedMatrix<Number>
+matrix_of(const ps_tridiag *t)
+{
+    const Systems<Number> s = systems_of<Number>(*t);
+
+    return {s.lower, s.diag, s.upper, s.periodic, false, false, nullptr};
+}
+
+template <typename Number>
+static ps_status
+launch(const SharedJob<Number> &job, cudaStream_t stream)
+{
+#define PS_LAUNCH(number, name)                                                   \
+    if constexpr (number_traits<Number>::dtype == number_traits<number>::dtype) { \
+        return ps_cuda_shared_launch_##name(job, stream);                         \
+    }
+    PS_CUDA_DTYPES(PS_LAUNCH)
+#undef PS_LAUNCH
+}
+
+template <typename Number>
+static ps_status
+apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks, void *work,
+      const ps_cuda_device *device, cudaStream_t stream)
+{
+    SharedJob<Number> job = {ps_cuda_shared_plan_of(t, device), matrix_of<Number>(t),
+                             t->info, marks, nullptr};
+
+    if (job.ps_cuda_shared_plan::work_queue) {
+        job.work_queue = static_cast<uint32_t *>(work);
+    }
+
+    job.matrix.conjugated = conjugated;
+    job.matrix.note = static_cast<const ps_cuda_shared_note *>(store);
+    return launch(job, stream);
+}
+
+/* Of a store, what is for a block; the table for panels lies behind. */
+static size_t
+block_bytes(const ps_tridiag *t)
+{
+    size_t bytes = 0;
+
+    (void)ps_cuda_shared_block_fits(t->dtype, t->rows, &bytes);
+    return ps_cuda_padded(bytes);
+}
+
+bool
+ps_cuda_shared_fits(ps_dtype dtype, int64_t rows, size_t *store)
+{
+    size_t table;
+
+    if (!ps_cuda_shared_block_fits(dtype, rows, store)) {
+        return false;
+    }
+    if (ps_cuda_panels_fit(dtype, rows, &table)) {
+        *store = ps_cuda_padded(*store) + table;
+    }
+    return true;
+}
+
+static ps_status
+shared_apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks,
+             void *work, cudaStream_t stream)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    if (ps_cuda_panels_take(t, store != nullptr)) {
+        const void *const table = store != nullptr
+                                      ? static_cast<const char *>(store) + block_bytes(t)
+                                      : nullptr;
+
+        return ps_cuda_panels_apply(t, table, conjugated, marks, work, stream);
+    }
+    switch (t->dtype) {
+#define PS_CASE(number, name)          \
+    case number_traits<number>::dtype: \
+        return apply<number>(t, store, conjugated, marks, work, device, stream);
+        PS_CUDA_DTYPES(PS_CASE)
+#undef PS_CASE
+    default:
+        return PS_BAD_ARGUMENT;
+    }
+}
+
+ps_status
+ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store, uint8_t *mark,
+                    cudaStream_t stream)
+{
+    const ps_cuda_shared_shape shape = ps_cuda_shared_team(t->dtype, t->rows);
+    size_t table;
+
+    if (ps_cuda_panels_fit(t->dtype, t->rows, &table)) {
+        const ps_status status = ps_cuda_panels_keep(
+            t, transposed, static_cast<char *>(store) + block_bytes(t), stream);
+
+        if (status != PS_OK) {
+            return status;
+        }
+    }
+    switch (t->dtype) {
+#define PS_CASE(number, name)                                                           \
+    case number_traits<number>::dtype: {                                                \
+        SharedMatrix<number> matrix = matrix_of<number>(t);                             \
+        matrix.transposed = transposed;                                                 \
+        return ps_cuda_shared_keep_##name(matrix, shape, store, t->info, mark, stream); \
+    }
+        PS_CUDA_DTYPES(PS_CASE)
+#undef PS_CASE
+    default:
+        return PS_BAD_ARGUMENT;
+    }
+}
+
+bool
+ps_cuda_shared_takes(const ps_tridiag *t)
+{
+    const ps_input *const matrix[] = {&t->lower, &t->diag, &t->upper};
+    size_t store;
+
+    for (const ps_input *operand : matrix) {
+        if ((t->outer > 1 && operand->stride.outer != 0) ||
+            (t->inner > 1 && operand->stride.inner != 0)) {
+            return false;
+        }
+    }
+    return t->outer * t->inner > 1 && ps_cuda_shared_fits(t->dtype, t->rows, &store);
+}
+
+/* Bytes of what blocks tell each other: of panels, or the claims of a plan. */
+static size_t
+bytes_of_words(const ps_tridiag *t, bool has_store)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr) {
+        return 0;
+    }
+    if (ps_cuda_panels_take(t, has_store)) {
+        return ps_cuda_panels_work(t, has_store);
+    }
+    const ps_cuda_shared_plan plan = ps_cuda_shared_plan_of(t, device);
+    return plan.work_queue ? work_queue_bytes(plan.shape.teams) : 0;
+}
+
+ps_status
+ps_cuda_shared_work(const ps_tridiag *t, bool has_store, ps_pivot pivot, size_t *bytes)
+{
+    ps_status status = PS_OK;
+
+    *bytes = 0;
+    if (pivot == PS_PIVOT_AUTO) {
+        status = ps_cuda_pivoted_marked_work(t, bytes);
+        *bytes += ps_cuda_marks_bytes(t->outer * t->inner);
+    }
+    *bytes += bytes_of_words(t, has_store);
+    return status;
+}
+
+ps_status
+ps_cuda_shared_solve(const ps_tridiag *t, const void *store, bool conjugated,
+                     ps_pivot pivot, const ps_exec *exec)
+{
+    uint8_t *const memory = static_cast<uint8_t *>(exec->work);
+    uint8_t *const marks = pivot == PS_PIVOT_AUTO ? memory : nullptr;
+    uint8_t *const work =
+        marks != nullptr ? memory + ps_cuda_marks_bytes(t->outer * t->inner) : memory;
+    const ps_status status =
+        shared_apply(t, store, conjugated, marks, work, ps_cuda_stream(exec));
+
+    return status == PS_OK && marks != nullptr
+               ? ps_cuda_pivoted_marked(t, marks, exec,
+                                        work + bytes_of_words(t, store != nullptr))
+               : status;
+}
+
+static ps_status
+work(const ps_tridiag *t, const ps_options *options, size_t *bytes)
+{
+    return ps_cuda_shared_work(t, false, options->pivot, bytes);
+}
+
+static ps_status
+solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
+      ps_report *report)
+{
+    report->kernel = "partition shared matrix";
+    return ps_cuda_shared_solve(t, nullptr, false, options->pivot, exec);
+}
+
+const ps_cuda_method ps_cuda_shared = {work, solve};
+
+} // namespace pysolvers::shared

@@ -1,0 +1,311 @@
+/* shared.cuh - the kernels of shared.h for one dtype.
+ *
+ * A block keeps its part of the eliminated matrix in registers and takes one tile of
+ * right-hand sides after the other through them, in place, while the next tiles are on
+ * their way.
+ */
+#ifndef PS_CUDA_LINES_SHARED_SHARED_CUH
+#define PS_CUDA_LINES_SHARED_SHARED_CUH
+
+#include "lines/join/shared_matrix.cuh"
+#include "lines/shared/shared_tile_scheduler.cuh"
+#include "lines/shared/shared_worker.cuh"
+
+namespace pysolvers::shared {
+
+template <typename Number> static constexpr int factor_size = SharedLimits<Number>::words;
+template <typename Number>
+static constexpr int level_size = SharedLimits<Number>::level_words * 32;
+
+/* A store: the note, then word by word one value a chunk, then the level of the warps. */
+template <typename Number>
+__device__ __forceinline__ Number *
+words_of(const ps_cuda_shared_note *note)
+{
+    return reinterpret_cast<Number *>(const_cast<ps_cuda_shared_note *>(note) + 1);
+}
+
+__device__ __forceinline__ int32_t
+info_of(const ps_cuda_shared_note &note)
+{
+    return note.bad_pivot == BadPivot::none ? 0 : note.bad_pivot + 1;
+}
+
+extern __shared__ __align__(128) int4 shared_memory[];
+
+/* One block, one team. Shared: a number a row. */
+template <typename Number>
+__global__ void
+__launch_bounds__(SharedLimits<Number>::threads)
+    shared_keep_kernel(const __grid_constant__ SharedMatrix<Number> matrix,
+                       const __grid_constant__ ps_cuda_shared_shape shape,
+                       ps_cuda_shared_note *store, int32_t *info, uint8_t *mark)
+{
+    static_assert(sizeof(SharedFactor<Number>) == factor_size<Number> * sizeof(Number),
+                  "each() visits every word of a factor");
+    __shared__ SharedExchange<Number> exchange;
+    const SharedThreadPlace self(shape, SharedLimits<Number>::rows);
+    SharedFactor<Number> factor;
+
+    wait_for_last_kernel();
+    Row<Number> last = factor.ask(matrix, self, shape.rows);
+    factor.share(reinterpret_cast<Number *>(shared_memory), self, shape.rows, last);
+    const ps_cuda_shared_note note =
+        factor.make(last, matrix.periodic, shape, self, exchange);
+    if (self.team > 0) {
+        return;
+    }
+    if (self.chunk == 0) {
+        *store = note;
+        if (info != nullptr) {
+            *info = info_of(note);
+        }
+        if (mark != nullptr) {
+            *mark = !note.dominant;
+        }
+    }
+    Number *const words = words_of<Number>(store);
+    Number *word = words + self.chunk;
+    factor.each([&](const Number &value) {
+        *word = value;
+        word += self.chunks;
+    });
+    for (int k = self.chunk; shape.warps > 1 && k < level_size<Number>;
+         k += self.chunks) {
+        words[factor_size<Number> * self.chunks + k] = exchange.level[k];
+    }
+}
+
+/* info and marks of the systems of a tile, by `threads` threads. */
+template <typename Number>
+__device__ __forceinline__ void
+publish(const SharedJob<Number> &job, const SharedTileRange &range,
+        const ps_cuda_shared_note &note, bool solved, int me, int threads)
+{
+    if (job.info == nullptr && job.marks == nullptr) {
+        return;
+    }
+    for (int s = me; s < range.systems; s += threads) {
+        const int64_t at = range.line * job.line_info + (range.first + s) * job.lane_info;
+
+        if (job.info != nullptr && solved) {
+            job.info[at] = info_of(note);
+        }
+        if (job.marks != nullptr) {
+            job.marks[at] = !solved;
+        }
+    }
+}
+
+/* The matrix of a job, or what a store has of it. */
+template <typename Number> struct Asked {
+    Row<Number> last;
+    ps_cuda_shared_note note;
+};
+
+/* Ask for it before tiles are asked for, so that it need not wait behind them. */
+template <typename Number>
+__device__ __forceinline__ Asked<Number>
+ask(const SharedJob<Number> &job, const SharedThreadPlace &self,
+    SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
+{
+    const SharedMatrix<Number> &matrix = job.matrix;
+    const Number *word = words_of<Number>(matrix.note) + self.chunk;
+
+    if (matrix.note == nullptr) {
+        return {factor.ask(matrix, self, job.shape.rows), {}};
+    }
+    factor.each([&](Number &value) {
+        value = *word;
+        word += self.chunks;
+    });
+    word = words_of<Number>(matrix.note) + factor_size<Number> * self.chunks;
+    for (int k = threadIdx.x; job.shape.warps > 1 && k < level_size<Number>;
+         k += blockDim.x) {
+        copy_async<sizeof(Number)>(exchange.level + k, word + k);
+    }
+    return {copy_row<Number>(), *matrix.note};
+}
+
+/* The factor of what was asked for; `buffer` has a number a row. */
+template <typename Number>
+__device__ __forceinline__ ps_cuda_shared_note
+prepare(const SharedJob<Number> &job, const SharedThreadPlace &self, Asked<Number> &asked,
+        Number *buffer, SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
+{
+    const SharedMatrix<Number> &matrix = job.matrix;
+
+    if (matrix.note == nullptr) {
+        factor.share(buffer, self, job.shape.rows, asked.last);
+        return factor.make(asked.last, matrix.periodic, job.shape, self, exchange);
+    }
+    copies_done();
+    if (matrix.conjugated) {
+        factor.each([&](Number &value) { value = conjugate(value); });
+        for (int k = threadIdx.x; job.shape.warps > 1 && k < level_size<Number>;
+             k += blockDim.x) {
+            exchange.level[k] = conjugate(exchange.level[k]);
+        }
+    }
+    __syncthreads();
+    return asked.note;
+}
+
+/* What pads read, and nobody writes: zeros in front of every system of every stage. The
+ * block meets behind. */
+template <typename Number>
+__device__ __forceinline__ void
+clear_fronts(const SharedJob<Number> &job, char *tiles)
+{
+    const ps_cuda_shared_shape &shape = job.shape;
+    const int slots = shape.teams * shape.rounds, fronts = shape.stages * slots;
+
+    for (int k = threadIdx.x; k < fronts * shape.front; k += blockDim.x) {
+        const int system = k / shape.front, stage = system / slots;
+        Number *const tile = reinterpret_cast<Number *>(tiles + stage * shape.tile_bytes);
+
+        tile[(system - stage * slots) * shape.pitch + k % shape.front - shape.front] =
+            Number(0);
+    }
+    __syncthreads();
+}
+
+template <typename Number>
+__global__ void
+__launch_bounds__(SharedLimits<Number>::threads)
+    shared_solve_kernel(const __grid_constant__ SharedJob<Number> job)
+{
+    using Copier = TileCopier<Number>;
+    char *const memory = reinterpret_cast<char *>(shared_memory);
+    __shared__ SharedExchange<Number> exchange;
+    __shared__ TileTickets work_queue;
+    __shared__ Arrivals barriers[Copier::most_warps * Copier::most_stages];
+    const ps_cuda_shared_shape &shape = job.shape;
+    const bool in_bulk = shape.copies == COPY_IN_BULK;
+    const SharedThreadPlace self(shape, SharedLimits<Number>::rows);
+    const Copier copier(job, self,
+                        memory + shape.exchange_bytes + shape.front * sizeof(Number),
+                        barriers);
+    const int ahead = shape.stages > 1 ? shape.stages - 1 : 1;
+    SharedTileScheduler<Number> scheduler(job, self, work_queue, ahead);
+    const auto load_next = [&](int stage) {
+        if (scheduler.is_there(scheduler.next)) {
+            copier.load(range_of(job, scheduler.next), stage);
+        }
+        scheduler.loaded(stage);
+        copies_committed();
+    };
+    SharedFactor<Number> factor;
+
+    scheduler.begin();
+    Asked<Number> asked = ask(job, self, exchange, factor);
+    for (int k = 0; k < ahead && shape.stages > 1; k++) {
+        load_next(k);
+    }
+    const ps_cuda_shared_note note = prepare(
+        job, self, asked,
+        reinterpret_cast<Number *>(copier.tiles + (shape.stages - 1) * shape.tile_bytes),
+        exchange, factor);
+    bulk_fence();
+    clear_fronts(job, copier.tiles);
+    if (shape.stages == 1) {
+        load_next(0);
+    }
+    const bool solved = job.marks == nullptr || note.dominant;
+    scheduler.work_queue = scheduler.work_queue && solved;
+    Load<Number> *const sums = reinterpret_cast<Load<Number> *>(memory);
+    SharedWorker<Number> worker = {
+        shape,
+        self,
+        factor,
+        exchange.level,
+        job.matrix.periodic,
+        sums,
+        reinterpret_cast<Number *>(sums + 2 * shape.rounds * (blockDim.x / 32)),
+        0};
+    int stage = 0, phase = 0;
+
+    while (scheduler.is_there(scheduler.now)) {
+        const int before = stage > 0 ? stage - 1 : ahead;
+        const SharedTileRange range = range_of(job, scheduler.now);
+
+        copier.wait(stage, phase, ahead - 1);
+        if (!in_bulk && shape.stages > 1) {
+            load_next(before);
+        }
+        publish(job, range, note, solved, in_bulk ? self.chunk : threadIdx.x,
+                in_bulk ? self.chunks : blockDim.x);
+        scheduler.publish();
+        if (solved) {
+            worker.solve(
+                reinterpret_cast<Number *>(copier.tiles + stage * shape.tile_bytes),
+                in_bulk ? range.systems : range.systems - self.first);
+        }
+        if (in_bulk && shape.stages > 1) {
+            stores_read();
+            scheduler.ask();
+            load_next(before);
+            scheduler.draw_ticket();
+        }
+        if (solved) {
+            copier.store(range, stage);
+        }
+        if (shape.stages == 1) {
+            stores_read();
+            copier.synchronize(); /* x is stored */
+            load_next(0);
+        }
+        stage++;
+        if (stage == shape.stages) {
+            stage = 0;
+            phase ^= 1;
+        }
+        scheduler.advance(stage);
+    }
+    stores_read();
+}
+
+template <typename Number>
+inline ps_status
+shared_launch(const SharedJob<Number> &job, cudaStream_t stream)
+{
+    void (*const kernel)(const SharedJob<Number>) = shared_solve_kernel<Number>;
+    const cudaError_t error = allow_shared(kernel);
+
+    if (job.work_queue != nullptr &&
+        clear_work_queue(job.work_queue, job.shape.teams, stream) != PS_OK) {
+        return PS_DEVICE_FAILURE;
+    }
+    return error == cudaSuccess ? launch_closely(kernel, job.blocks, job.threads,
+                                                 job.shared_bytes, stream, job)
+                                : PS_DEVICE_FAILURE;
+}
+
+template <typename Number>
+inline ps_status
+shared_keep(const SharedMatrix<Number> &matrix, const ps_cuda_shared_shape &shape,
+            void *store, int32_t *info, uint8_t *mark, cudaStream_t stream)
+{
+    const int chunks = shape.width * shape.warps;
+
+    return launch_closely(shared_keep_kernel<Number>, 1, chunks < 32 ? 32 : chunks,
+                          shape.rows * sizeof(Number), stream, matrix, shape,
+                          static_cast<ps_cuda_shared_note *>(store), info, mark);
+}
+
+#define PS_CUDA_SHARED_DEFINE(number, name)                                    \
+    ps_status ps_cuda_shared_launch_##name(const SharedJob<number> &job,       \
+                                           cudaStream_t stream)                \
+    {                                                                          \
+        return shared_launch(job, stream);                                     \
+    }                                                                          \
+    ps_status ps_cuda_shared_keep_##name(                                      \
+        const SharedMatrix<number> &matrix, const ps_cuda_shared_shape &shape, \
+        void *store, int32_t *info, uint8_t *mark, cudaStream_t stream)        \
+    {                                                                          \
+        return shared_keep(matrix, shape, store, info, mark, stream);          \
+    }
+
+} // namespace pysolvers::shared
+
+#endif

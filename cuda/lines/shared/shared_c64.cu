@@ -1,0 +1,15 @@
+/* shared_c64.cu - shared.cuh and shared_panels.cuh for complex64. */
+#include "lines/panels/shared_panels.cuh"
+#include "lines/shared/shared.cuh"
+
+namespace pysolvers::shared {
+
+PS_CUDA_SHARED_DEFINE(Complex<float>, c64)
+
+} // namespace pysolvers::shared
+
+namespace pysolvers::panels {
+
+PS_CUDA_PANELS_DEFINE(Complex<float>, c64)
+
+} // namespace pysolvers::panels

@@ -1,0 +1,146 @@
+/* shared_copier.cuh - where tiles lie, and how they come and go.
+ *
+ * All threads of a block copy a tile, or each warp what it works on; then warps wait for
+ * each other only where they share a system.
+ */
+#ifndef PS_CUDA_LINES_SHARED_SHARED_COPIER_CUH
+#define PS_CUDA_LINES_SHARED_SHARED_COPIER_CUH
+
+#include "lines/shared/shared_factor.cuh"
+
+namespace pysolvers::shared {
+
+/* Where tile `at` of all lines lies. */
+template <typename Number>
+__device__ __forceinline__ SharedTileRange
+range_of(const SharedJob<Number> &job, int64_t at)
+{
+    const int64_t line = job.lines > 1 ? quotient(at, job.tiles) : 0;
+    const int64_t first = (at - line * job.tiles) * job.slots, left = job.lanes - first;
+
+    return {line, first, left < job.slots ? static_cast<int32_t>(left) : job.slots};
+}
+
+/* Brings tiles and takes them away, each thread in its part. In bulk a team has tiles of
+ * its own. */
+template <typename Number> struct TileCopier {
+    static constexpr int most_warps = 16, most_stages = 5;
+    const SharedJob<Number> &job;
+    char *tiles;
+    Arrivals *barriers; /* in bulk: of this warp, one a stage, most_warps apart */
+    TilePart part;
+
+    __device__ __forceinline__ TileCopier(const SharedJob<Number> &of,
+                                          const SharedThreadPlace &self, char *memory,
+                                          Arrivals *all_barriers)
+        : job(of), tiles(memory), barriers(all_barriers + threadIdx.x / 32)
+    {
+        const ps_cuda_shared_shape &shape = of.shape;
+        const int32_t lane = threadIdx.x % 32, threads = blockDim.x;
+        const int32_t reach = 32 * SharedLimits<Number>::rows;
+        const int32_t begin = shape.rows - (shape.warps - self.warp) * reach;
+
+        part = {0,          shape.teams * shape.rounds,        0,
+                shape.rows, static_cast<int32_t>(threadIdx.x), threads};
+        if (shape.copies != COPY_BY_BLOCK) {
+            part = {self.first, self.count, 0, shape.rows, lane, 32};
+            if (shape.warps > 1) {
+                part.begin = max(begin, 0);
+                part.rows = begin + reach - part.begin;
+            }
+        }
+        if (shape.copies == COPY_IN_BULK && lane == 0) {
+            for (int k = 0; k < shape.stages; k++) {
+                barriers[k * most_warps].init(1);
+            }
+        }
+        __syncwarp();
+    }
+
+    __device__ __forceinline__ void load(const SharedTileRange &range, int stage) const
+    {
+        char *const to = tiles + stage * job.shape.tile_bytes;
+
+        if (job.shape.copies != COPY_IN_BULK) {
+            load_part<Number>(job.rhs, range, part, to);
+            return;
+        }
+        const int32_t count = systems(range);
+        Arrivals &barrier = barriers[stage * most_warps];
+
+        if (part.me == 0) {
+            barrier.expect(max(count, 0) * bytes());
+        }
+        if (part.me < count) {
+            copy_bulk(to + inside(), outside(job.rhs, range), bytes(), barrier);
+        }
+    }
+
+    /* The tile is there for the threads that come here together. */
+    __device__ __forceinline__ void wait(int stage, int phase, int left) const
+    {
+        if (job.shape.copies == COPY_IN_BULK) {
+            barriers[stage * most_warps].wait(phase);
+            return;
+        }
+        wait_for_group(left);
+        synchronize();
+    }
+
+    /* All threads that share a part have come here. */
+    __device__ __forceinline__ void synchronize() const
+    {
+        if (job.shape.copies == COPY_BY_BLOCK) {
+            __syncthreads();
+        }
+        else {
+            __syncwarp();
+        }
+    }
+
+    __device__ __forceinline__ void store(const SharedTileRange &range, int stage) const
+    {
+        char *const from = tiles + stage * job.shape.tile_bytes;
+
+        if (job.shape.copies != COPY_IN_BULK) {
+            synchronize(); /* x is complete */
+            store_part<Number>(job.x, range, part, from);
+            return;
+        }
+        bulk_fence();
+        __syncwarp();
+        if (part.me < systems(range)) {
+            store_bulk(outside(job.x, range), from + inside(), bytes());
+            commit_stores();
+        }
+    }
+
+  private:
+    __device__ __forceinline__ int32_t systems(const SharedTileRange &range) const
+    {
+        return min(range.systems, part.systems);
+    }
+
+    __device__ __forceinline__ unsigned bytes() const
+    {
+        return static_cast<unsigned>(part.rows * sizeof(Number));
+    }
+
+    __device__ __forceinline__ int32_t inside() const
+    {
+        const int32_t at = (part.first + part.me) * job.shape.pitch + part.begin;
+        return static_cast<int32_t>(at * sizeof(Number));
+    }
+
+    __device__ __forceinline__ char *outside(const ps_cuda_route &route,
+                                             const SharedTileRange &range) const
+    {
+        return route.data + range.line * route.line_step +
+               (range.first + part.me) * route.lane_step +
+               part.begin * static_cast<int64_t>(sizeof(Number));
+    }
+};
+
+} // namespace pysolvers::shared
+
+#endif

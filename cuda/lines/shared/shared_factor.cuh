@@ -1,0 +1,291 @@
+/* shared_factor.cuh - one matrix in the registers of a team of threads.
+ *
+ * make() eliminates it, solve() takes a right-hand side through it. Lanes join to warps
+ * through shuffles, warps to the team through shared memory.
+ */
+#ifndef PS_CUDA_LINES_SHARED_SHARED_FACTOR_CUH
+#define PS_CUDA_LINES_SHARED_SHARED_FACTOR_CUH
+
+#include "lines/shared/shared.h"
+#include "lines/shared/shared_levels.cuh"
+
+namespace pysolvers::shared {
+
+/* The place of a thread in its team, and the systems of a tile that are its: slots
+ * first + group, + step, and so on up to first + count; those of a warp or a team are
+ * neighbours. */
+struct SharedThreadPlace {
+    int32_t team, chunk, lane, warp;
+    int32_t first_lane; /* of the warp: the one with row 0, or 0 */
+    int32_t start;      /* row of the chunk's row 0; negative: copies of y_left */
+    int32_t source;     /* the same for reading, of pads among the zeros in front */
+    int32_t chunks;     /* of the team */
+    int32_t first, group, step, count;
+
+    __device__ __forceinline__ SharedThreadPlace(const ps_cuda_shared_shape &shape,
+                                                 int rows)
+    {
+        chunks = shape.width * shape.warps;
+        team = threadIdx.x / chunks;
+        chunk = threadIdx.x % chunks;
+        lane = chunk % shape.width;
+        warp = chunk / shape.width;
+        start = shape.rows - (chunks - chunk) * rows;
+        source = max(start, -rows);
+        first_lane = warp == 0 ? (chunks * rows - shape.rows) / rows : 0;
+        step = shape.warps == 1 ? 32 / shape.width : 1;
+        group = team % step;
+        count = step * shape.rounds;
+        first = team / step * count;
+    }
+};
+
+/* Where the warps of a block meet to eliminate a matrix: [team][warp]. */
+template <typename Number> struct SharedExchange {
+    Frame<Number> frame[16];
+    Number level[SharedLimits<Number>::level_words * 32]; /* [word][warp of a team] */
+    int32_t bad_pivot;
+};
+
+/* A thread's part of an eliminated matrix. What joins the warps of a team is the same
+ * for all of them and stays in shared memory. */
+template <typename Number> struct SharedFactor {
+    using Limits = SharedLimits<Number>;
+    using Level = LevelFactor<Number, Limits::steps>;
+    static constexpr int rows = Limits::rows;
+
+    ChunkFactor<Number, rows> chunk;
+    LevelFactor<Number, 5> lanes;
+    CloseFactor<Number> close;
+
+    /* Ask for a matrix: neighbouring threads of the first team for neighbouring rows. The
+     * last comes back. */
+    __device__ __forceinline__ Row<Number>
+    ask(const SharedMatrix<Number> &matrix, const SharedThreadPlace &self, int32_t count)
+    {
+        const SharedRows<Number> all(matrix, count);
+
+        return chunk.read(
+            [&](int i) { return all.row(i * self.chunks + self.chunk, self.team == 0); });
+    }
+
+    /* Give all threads their own rows instead, by way of `buffer`, of `count` numbers. */
+    __device__ __forceinline__ void share(Number *buffer, const SharedThreadPlace &self,
+                                          int32_t count, Row<Number> &last)
+    {
+        const auto swap = [&](Number(&word)[rows], Number pad) {
+#pragma unroll
+            for (int i = 0; i < rows; i++) {
+                const int at = i * self.chunks + self.chunk;
+
+                if (self.team == 0 && at < count) {
+                    buffer[at] = word[i];
+                }
+            }
+            __syncthreads();
+#pragma unroll
+            for (int i = 0; i < rows; i++) {
+                word[i] = self.start + i >= 0 ? buffer[self.start + i] : pad;
+            }
+            __syncthreads();
+        };
+        chunk.exchange(swap, last);
+    }
+
+    /* Eliminate the own rows. The note is that of the matrix in all threads. */
+    __device__ __forceinline__ ps_cuda_shared_note make(const Row<Number> &last_row,
+                                                        bool periodic,
+                                                        const ps_cuda_shared_shape &shape,
+                                                        const SharedThreadPlace &self,
+                                                        SharedExchange<Number> &exchange)
+    {
+        const bool dominant = chunk.is_dominant(last_row);
+        BadPivot bad_pivot;
+
+        if (threadIdx.x == 0) {
+            exchange.bad_pivot = BadPivot::none;
+        }
+        const Frame<Number> own = chunk.make(last_row, self.start, bad_pivot);
+        Frame<Number> s = lanes.make(own, self.lane, shape.width, shape.width,
+                                     self.start + rows - 1, bad_pivot);
+        const int first = self.first_lane, last = shape.width - 1;
+
+        s.first_l = shuffle(all_lanes, s.first_l, first, shape.width);
+        s.first_u = shuffle(all_lanes, s.first_u, first, shape.width);
+        s.a = shuffle(all_lanes, s.a, last, shape.width);
+        s.b = shuffle(all_lanes, s.b, last, shape.width);
+        s.c = shuffle(all_lanes, s.c, last, shape.width);
+        if (shape.warps > 1) {
+            s = join_warps(s, shape, self, exchange, bad_pivot);
+        }
+        close.make(s, periodic, shape.rows - 1, bad_pivot);
+
+        const int all_dominant = __syncthreads_and(dominant);
+        if (bad_pivot.row != BadPivot::none) {
+            atomicMin(&exchange.bad_pivot, bad_pivot.row);
+        }
+        __syncthreads();
+        return {exchange.bad_pivot, all_dominant, {}};
+    }
+
+    /* Of a system's right-hand side: the load of the thread's warp or group of lanes, and
+     * y in the terms of lanes. */
+    __device__ __forceinline__ Load<Number> reduce(const Number *system, int width,
+                                                   const SharedThreadPlace &self,
+                                                   Number &y) const
+    {
+        Number rhs[rows];
+
+        read(system, self, rhs);
+        return lanes.reduce(chunk.reduce(rhs), width, y);
+    }
+
+    /* Where that is the whole system: y before and at the end of it. */
+    __device__ __forceinline__ void finish(const Load<Number> &s, int width,
+                                           const SharedThreadPlace &self, bool periodic,
+                                           Number &y_left, Number &y_group) const
+    {
+        y_group = close.solve({shuffle(all_lanes, s.first, self.first_lane, width),
+                               shuffle(all_lanes, s.d, width - 1, width)});
+        y_left = periodic ? y_group : Number(0);
+    }
+
+    /* Elsewhere the warps of a team tell each other their loads, */
+    __device__ __forceinline__ void publish(const Load<Number> &s,
+                                            const SharedThreadPlace &self,
+                                            Load<Number> *team) const
+    {
+        if (self.lane == self.first_lane) {
+            team[self.warp].first = s.first;
+        }
+        if (self.lane == 31) {
+            team[self.warp].d = s.d;
+        }
+    }
+
+    /* and find y before and at the end of each warp. `word` is an exchange's level. */
+    __device__ __forceinline__ void join(const Load<Number> *team, int count,
+                                         const Number *word,
+                                         const SharedThreadPlace &self, bool periodic,
+                                         Number &y_left, Number &y_group) const
+    {
+        const int last = count - 1;
+        Load<Number> s = {Number(0), Number(0)};
+        Level level;
+        Number y;
+
+        word += self.lane;
+        level.each([&](Number &value) {
+            value = *word;
+            word += 32;
+        });
+
+        if (self.lane <= last) {
+            s = team[self.lane];
+        }
+        s = level.reduce(s, 32, y);
+
+        const Number end = close.solve(
+            {shuffle(all_lanes, s.first, 0, 32), shuffle(all_lanes, s.d, last, 32)});
+        const Number start = periodic ? end : Number(0);
+
+        y = level.at(y, start, end);
+        y_group = shuffle(all_lanes, y, self.warp, 32);
+        y_left = shuffle(all_lanes, y, max(self.warp - 1, 0), 32);
+        y_left = self.warp > 0 ? y_left : start;
+    }
+
+    /* x in place of the right-hand side. */
+    __device__ __forceinline__ void substitute(Number *system, int width,
+                                               const SharedThreadPlace &self, Number y,
+                                               Number y_left, Number y_group) const
+    {
+        Number x[rows];
+
+        read(system, self, x);
+        y = lanes.at(y, y_left, y_group);
+
+        const Number before = shuffle_up(y, 1, width);
+        chunk.substitute(x, self.lane > 0 ? before : y_left, y);
+        write(system + self.start, self.start, x);
+    }
+
+    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
+    {
+        chunk.each(visit);
+        lanes.each(visit);
+        close.each(visit);
+    }
+
+  private:
+    /* Pads read the zeros in front of the system. */
+    static __device__ __forceinline__ void
+    read(const Number *system, const SharedThreadPlace &self, Number (&rhs)[rows])
+    {
+        system += self.source;
+#pragma unroll
+        for (int i = 0; i < rows; i++) {
+            rhs[i] = system[i];
+        }
+    }
+
+    static __device__ __forceinline__ void write(Number *chunk_rows, int32_t start,
+                                                 const Number (&x)[rows])
+    {
+        if (start >= 0) {
+#pragma unroll
+            for (int i = 0; i < rows; i++) {
+                chunk_rows[i] = x[i];
+            }
+        }
+        else if (start > -rows) {
+#pragma unroll
+            for (int i = 1; i < rows; i++) {
+                if (i >= -start) {
+                    chunk_rows[i] = x[i];
+                }
+            }
+        }
+    }
+
+    __device__ __forceinline__ Frame<Number> join_warps(const Frame<Number> &s,
+                                                        const ps_cuda_shared_shape &shape,
+                                                        const SharedThreadPlace &self,
+                                                        SharedExchange<Number> &exchange,
+                                                        BadPivot &bad_pivot)
+    {
+        const int lane = self.lane, last = shape.warps - 1;
+        const Frame<Number> nobody = {Number(0), Number(0), Number(0), Number(1),
+                                      Number(0)};
+
+        if (lane == 0) {
+            exchange.frame[self.team * shape.warps + self.warp] = s;
+        }
+        __syncthreads();
+
+        const Frame<Number> mine =
+            lane <= last ? exchange.frame[self.team * shape.warps + lane] : nobody;
+        const int32_t row = shape.rows - (last - lane) * 32 * rows - 1;
+        Level level;
+        Frame<Number> all = level.make(mine, lane, shape.warps, 32, row, bad_pivot);
+        Number *word = exchange.level + lane;
+
+        if (threadIdx.x < 32) {
+            level.each([&](const Number &value) {
+                *word = value;
+                word += 32;
+            });
+        }
+
+        all.first_l = shuffle(all_lanes, all.first_l, 0, 32);
+        all.first_u = shuffle(all_lanes, all.first_u, 0, 32);
+        all.a = shuffle(all_lanes, all.a, last, 32);
+        all.b = shuffle(all_lanes, all.b, last, 32);
+        all.c = shuffle(all_lanes, all.c, last, 32);
+        return all;
+    }
+};
+
+} // namespace pysolvers::shared
+
+#endif

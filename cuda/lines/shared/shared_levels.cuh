@@ -1,0 +1,335 @@
+/* shared_levels.cuh - the partition method for a matrix that all systems share.
+ *
+ * What segment.cuh computes for matrix and right-hand side at once, cut in two: `make`
+ * eliminates the matrix and keeps the multipliers, `reduce` and `at` take a right-hand
+ * side through them. A thread holds ROWS rows, a warp joins its lanes by parallel
+ * cyclic reduction, a block its warps: 6 operations a row and 2 a step of the
+ * reduction, no division. Rows are aligned to the end of the system, and copies of
+ * their left neighbour fill up the front. No pivoting: for dominant matrices.
+ */
+#ifndef PS_CUDA_LINES_SHARED_SHARED_LEVELS_CUH
+#define PS_CUDA_LINES_SHARED_SHARED_LEVELS_CUH
+
+#include "lines/join/segment.cuh"
+
+namespace pysolvers::shared {
+
+using namespace device;
+using namespace join;
+
+/* a b, rounded by itself: what is subtracted from it then takes one operation. */
+__device__ __forceinline__ float
+product(float a, float b)
+{
+    return __fmul_rn(a, b);
+}
+
+__device__ __forceinline__ double
+product(double a, double b)
+{
+    return __dmul_rn(a, b);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+product(Complex<Real> a, Complex<Real> b)
+{
+    return a * b;
+}
+
+/* The matrix of a Segment: x_first = .. - first_l y_left - first_u y. */
+template <typename Number> struct Frame {
+    Number first_l, first_u, a, b, c;
+};
+
+/* The right-hand side of a Segment. */
+template <typename Number> struct Load {
+    Number first, d;
+};
+
+/* The rows of a thread: x_i = g_i - l_i y_left - u_i x_{i+1} for all but the last. */
+template <typename Number, int ROWS> struct ChunkFactor {
+    Number m[ROWS], p[ROWS - 1], u[ROWS - 1];
+
+    /* Take in any ROWS rows(i), of which the last comes back. */
+    template <typename Rows> __device__ __forceinline__ Row<Number> read(const Rows &rows)
+    {
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            const Row<Number> row = rows(i);
+
+            m[i] = row.lower;
+            p[i] = row.diag;
+            u[i] = row.upper;
+        }
+        const Row<Number> last = rows(ROWS - 1);
+        m[ROWS - 1] = last.lower;
+        return last;
+    }
+
+    /* swap(words, pad) all of them, one kind after the other, for the own ones. */
+    template <typename Swap>
+    __device__ __forceinline__ void exchange(const Swap &swap, Row<Number> &last)
+    {
+        Number diag[ROWS], upper[ROWS];
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            diag[i] = p[i];
+            upper[i] = u[i];
+        }
+        diag[ROWS - 1] = last.diag;
+        upper[ROWS - 1] = last.upper;
+        swap(m, copy_row<Number>().lower);
+        swap(diag, copy_row<Number>().diag);
+        swap(upper, copy_row<Number>().upper);
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            p[i] = diag[i];
+            u[i] = upper[i];
+        }
+        last = {m[ROWS - 1], diag[ROWS - 1], upper[ROWS - 1], Number(0)};
+    }
+
+    /* Eliminate the own rows, where row i is row `start + i` of the system. */
+    __device__ __forceinline__ Frame<Number> make(const Row<Number> &last, int32_t start,
+                                                  BadPivot &bad_pivot)
+    {
+        Number l(-1), above(0), first_l[ROWS - 1];
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            const Number pivot = p[i] - m[i] * above;
+
+            bad_pivot.check(pivot, start + i);
+            p[i] = reciprocal(pivot);
+            m[i] = m[i] * p[i];
+            u[i] = u[i] * p[i];
+            above = u[i];
+            l = -(m[i] * l);
+            first_l[i] = l;
+        }
+        Frame<Number> s = {Number(0), Number(-1), -(last.lower * l),
+                           last.diag - last.lower * above, last.upper};
+
+        m[ROWS - 1] = last.lower;
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            if (start + i >= 0) {
+                s.first_l = first_l[i] - u[i] * s.first_l;
+                s.first_u = -(u[i] * s.first_u);
+            }
+            else {
+                u[i] = Number(-1); /* hands x_first on; x of a pad is not asked for */
+            }
+        }
+        return s;
+    }
+
+    /* The load of right-hand sides. */
+    __device__ __forceinline__ Load<Number> reduce(const Number (&rhs)[ROWS]) const
+    {
+        Number g[ROWS - 1], s(0);
+
+        forward(rhs, Number(0), g);
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            s = g[i] - u[i] * s;
+        }
+        return {s, rhs[ROWS - 1] - m[ROWS - 1] * g[ROWS - 2]};
+    }
+
+    /* From right-hand sides to x: anew, with y_left known, so that the backward error is
+     * that of Thomas. */
+    __device__ __forceinline__ void substitute(Number (&rhs)[ROWS], Number y_left,
+                                               Number y) const
+    {
+        Number g[ROWS - 1];
+
+        forward(rhs, y_left, g);
+        rhs[ROWS - 1] = y;
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            rhs[i] = g[i] - u[i] * rhs[i + 1];
+        }
+    }
+
+    /* Whether all rows are dominant, before they are eliminated. */
+    __device__ __forceinline__ bool is_dominant(const Row<Number> &last) const
+    {
+        bool all = device::is_dominant(last.lower, last.diag, last.upper);
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            all = all & device::is_dominant(m[i], p[i], u[i]);
+        }
+        return all;
+    }
+
+    /* Take every word to visit(word). */
+    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
+    {
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            visit(m[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            visit(p[i]);
+            visit(u[i]);
+        }
+    }
+
+  private:
+    __device__ __forceinline__ void forward(const Number (&rhs)[ROWS], Number y_left,
+                                            Number (&g)[ROWS - 1]) const
+    {
+        g[0] = product(rhs[0], p[0]) - m[0] * y_left;
+#pragma unroll
+        for (int i = 1; i < ROWS - 1; i++) {
+            g[i] = product(rhs[i], p[i]) - m[i] * g[i - 1];
+        }
+    }
+};
+
+/* Unit i of `count` neighbouring ones, a lane each, of which the last keeps its y: that
+ * of the group. STEPS steps of PCR serve 1 + 2^STEPS units. */
+template <typename Number, int STEPS> struct LevelFactor {
+    Number next;                   /* of the first x of the unit behind */
+    Number up[STEPS], down[STEPS]; /* of the rows that a step adds */
+    Number scale, l, u;            /* y = scale g - l y_left - u y_group */
+    Number left;                   /* in the last row, of the y before it */
+    Number first_u;                /* of the unit's own y in its first x */
+
+    /* The frame of the group: `first` is that of the lane which has its first row, the
+     * rest that of its last lane. `row` is the row of the unit's last unknown. */
+    __device__ __forceinline__ Frame<Number> make(const Frame<Number> &s, int i,
+                                                  int count, int width, int32_t row,
+                                                  BadPivot &bad_pivot)
+    {
+        const int inner = count - 1; /* units whose y is eliminated */
+        const bool active = i < inner;
+        const Number next_l = shuffle_down(s.first_l, 1, width);
+        const Number next_u = shuffle_down(s.first_u, 1, width);
+        Number a = s.a, b = s.b - s.c * next_l, c = -(s.c * next_u);
+
+        next = active ? s.c : Number(0);
+        row = active ? row : BadPivot::none;
+        bad_pivot.check(b, row);
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) {
+            step(k, a, b, c, i, inner, width);
+            bad_pivot.check(b, row);
+        }
+        const Number p = reciprocal(b);
+
+        scale = active ? p : Number(0);
+        l = active ? a * p : Number(0);
+        u = active ? c * p : Number(-1);
+        left = i > 0 ? s.a : Number(0);
+        first_u = s.first_u;
+
+        Number before_l = shuffle_up(l, 1, width), before_u = shuffle_up(u, 1, width);
+        if (i == 0) {
+            before_l = Number(-1);
+            before_u = Number(0);
+        }
+        return {s.first_l - s.first_u * l, -(s.first_u * u), -(s.a * before_l),
+                s.b - s.a * before_u, s.c};
+    }
+
+    /* The load of the group, in the lanes of its frame; y becomes g of the formula. */
+    __device__ __forceinline__ Load<Number> reduce(const Load<Number> &s, int width,
+                                                   Number &y) const
+    {
+        y = s.d - next * shuffle_down(s.first, 1, width);
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) {
+            const Number before = shuffle_up(y, 1 << k, width);
+            const Number behind = shuffle_down(y, 1 << k, width);
+
+            y = y - up[k] * before - down[k] * behind;
+        }
+        y = y * scale;
+        return {s.first - first_u * y, s.d - left * shuffle_up(y, 1, width)};
+    }
+
+    __device__ __forceinline__ Number at(Number y, Number y_left, Number y_group) const
+    {
+        return y - l * y_left - u * y_group;
+    }
+
+    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
+    {
+        visit(next);
+#pragma unroll
+        for (int k = 0; k < STEPS; k++) {
+            visit(up[k]);
+            visit(down[k]);
+        }
+        visit(scale);
+        visit(l);
+        visit(u);
+        visit(left);
+        visit(first_u);
+    }
+
+  private:
+    /* One step of PCR on rows a y_{i-r} + b y_i + c y_{i+r}, r = 2^k. Beyond the ends
+     * stand y_left and the group's y, which stay. */
+    __device__ __forceinline__ void step(int k, Number &a, Number &b, Number &c, int i,
+                                         int inner, int width)
+    {
+        const int reach = 1 << k;
+        const bool active = i < inner, has_up = active && i >= reach;
+        const bool has_down = active && i + reach < inner;
+        const Number p = reciprocal(b);
+        const Number up_p = shuffle_up(p, reach, width);
+        const Number up_a = shuffle_up(a, reach, width);
+        const Number up_c = shuffle_up(c, reach, width);
+        const Number down_p = shuffle_down(p, reach, width);
+        const Number down_a = shuffle_down(a, reach, width);
+        const Number down_c = shuffle_down(c, reach, width);
+
+        up[k] = has_up ? a * up_p : Number(0);
+        down[k] = has_down ? c * down_p : Number(0);
+        if (has_up) {
+            b = b - up[k] * up_c;
+            a = -(up[k] * up_a);
+        }
+        if (has_down) {
+            b = b - down[k] * down_a;
+            c = -(down[k] * down_c);
+        }
+    }
+};
+
+/* The last row of a system: y = p d - first x_first. */
+template <typename Number> struct CloseFactor {
+    Number p, first;
+
+    __device__ __forceinline__ void make(const Frame<Number> &s, bool periodic,
+                                         int32_t row, BadPivot &bad_pivot)
+    {
+        const Number pivot = periodic ? s.a + s.b - s.c * (s.first_l + s.first_u) : s.b;
+
+        bad_pivot.check(pivot, row);
+        p = reciprocal(pivot);
+        first = periodic ? s.c * p : Number(0);
+    }
+
+    __device__ __forceinline__ Number solve(const Load<Number> &s) const
+    {
+        return product(s.d, p) - first * s.first;
+    }
+
+    template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
+    {
+        visit(p);
+        visit(first);
+    }
+};
+
+} // namespace pysolvers::shared
+
+#endif

@@ -1,0 +1,307 @@
+/* shared_plan.cu - how a batch with one matrix is shared out over the device. */
+#include <cstdlib>
+
+#include "device/work_queue.cuh"
+#include "lines/shared/shared.h"
+
+namespace pysolvers::shared {
+
+static constexpr int sector = 32; /* bytes that memory hands out at once */
+static constexpr int line = 128;  /* where systems begin: bulk copies are then faster */
+static constexpr int most_stages = 5;
+static constexpr int usual_threads = 256;
+
+namespace {
+
+/* SharedLimits of a dtype at run time. */
+typedef struct {
+    int element, rows, threads;
+    int words, level_words;
+} limits;
+
+} // namespace
+
+template <typename Number>
+static constexpr limits
+limits_of_number()
+{
+    using Limits = SharedLimits<Number>;
+
+    return {sizeof(Number), Limits::rows, Limits::threads, Limits::words,
+            Limits::level_words};
+}
+
+static limits
+limits_of(ps_dtype dtype)
+{
+    switch (dtype) {
+#define PS_CASE(number, name)          \
+    case number_traits<number>::dtype: \
+        return limits_of_number<number>();
+        PS_CUDA_DTYPES(PS_CASE)
+#undef PS_CASE
+    default:
+        return {};
+    }
+}
+
+static int
+rounded_up(int value, int unit)
+{
+    return (value + unit - 1) / unit * unit;
+}
+
+static ps_cuda_shared_shape
+team_of(const limits &l, int64_t rows)
+{
+    const int chunks = static_cast<int>((rows + l.rows - 1) / l.rows);
+    ps_cuda_shared_shape shape = {};
+
+    shape.rows = static_cast<int32_t>(rows);
+    shape.warps = (chunks + 31) / 32;
+    for (shape.width = 1; shape.width < 32 && shape.width < chunks; shape.width *= 2) {
+    }
+    return shape;
+}
+
+bool
+ps_cuda_shared_block_fits(ps_dtype dtype, int64_t rows, size_t *store)
+{
+    const limits l = limits_of(dtype);
+
+    if (rows > static_cast<int64_t>(l.rows) * l.threads) {
+        return false;
+    }
+    const ps_cuda_shared_shape shape = team_of(l, rows);
+    const size_t chunks = static_cast<size_t>(shape.width) * shape.warps;
+    *store =
+        sizeof(ps_cuda_shared_note) + (chunks * l.words + 32 * l.level_words) * l.element;
+    return true;
+}
+
+ps_cuda_shared_shape
+ps_cuda_shared_team(ps_dtype dtype, int64_t rows)
+{
+    return team_of(limits_of(dtype), rows);
+}
+
+static bool
+is_across(const ps_cuda_shared_batch &b, ps_stride s)
+{
+    return b.lanes > 1 && std::abs(s.inner) < std::abs(s.row);
+}
+
+/* How one operand is walked; the shape has rows and pitch. */
+static ps_cuda_route
+route_of(const ps_cuda_shared_batch &b, const limits &l,
+         const ps_cuda_shared_shape &shape, const void *data, ps_stride s)
+{
+    const int64_t size = l.element;
+    const uintptr_t steps =
+        static_cast<uintptr_t>((b.lanes > 1 ? s.inner : 0) | (b.lines > 1 ? s.outer : 0) |
+                               shape.rows | shape.pitch);
+    ps_cuda_route r = {};
+
+    r.data = static_cast<char *>(const_cast<void *>(data));
+    r.lane_step = s.inner * size;
+    r.line_step = s.outer * size;
+    r.lane_pitch = static_cast<int32_t>(shape.pitch * size);
+    r.across = is_across(b, s);
+    r.unit = !r.across && (s.row == 1 || shape.rows == 1) &&
+                     (reinterpret_cast<uintptr_t>(data) | steps * l.element) % 16 == 0
+                 ? 16
+                 : l.element;
+    r.unit_pitch = r.unit;
+    r.unit_step = r.unit > l.element ? r.unit : s.row * size;
+    return r;
+}
+
+/* Who copies, and how many threads side by side. */
+static void
+share_copies(ps_cuda_shared_shape *shape, const limits &l, const ps_cuda_device &device,
+             ps_cuda_route *rhs, ps_cuda_route *x)
+{
+    const int along = shape->rows * l.element;
+    const bool across = rhs->across || x->across;
+
+    shape->copies =
+        !across || (shape->teams == 1 && shape->warps > 1) ? COPY_BY_WARP : COPY_BY_BLOCK;
+    if (!across && device.capability >= 90 && rhs->unit == 16 && x->unit == 16 &&
+        rhs->unit_step == 16 && x->unit_step == 16 && shape->width == 32) {
+        shape->copies = COPY_IN_BULK;
+    }
+    for (ps_cuda_route *r : {rhs, x}) {
+        const int side = r->across ? shape->teams * shape->rounds : along / r->unit;
+        const int most = r->across ? side : 32;
+
+        while (1 << r->shift < side && 1 << r->shift < most) {
+            r->shift++;
+        }
+    }
+}
+
+/* Elements between the systems of a tile so that neither chunks nor copies meet in a
+ * bank: a group of `lanes` threads shares the banks. */
+static int
+pitch_of(const limits &l, const ps_cuda_shared_shape &shape, bool across)
+{
+    const int lanes = 128 / l.element, vector = 16 / l.element;
+    const int slots = shape.teams * shape.rounds;
+    const int group = across ? (slots < lanes ? lanes / slots : 1)
+                             : (shape.width > vector ? shape.width : vector);
+    const int unit = across && slots >= lanes ? 2 : lanes;
+    const int rest = group % unit;
+    const int least = shape.rows + shape.front;
+
+    if (!across && shape.width * shape.warps >= lanes) {
+        return rounded_up(least, lanes);
+    }
+    return least + ((rest - least) % unit + unit) % unit;
+}
+
+/* Zeros in front of a system, which chunks that begin before row 0 read as their pads. */
+static int
+front_of(const limits &l, const ps_cuda_shared_shape &shape)
+{
+    return rounded_up(l.rows, (shape.width == 32 ? line : 16) / l.element);
+}
+
+namespace {
+
+typedef struct {
+    ps_cuda_shared_shape shape;
+    int threads, resident; /* blocks of a multiprocessor */
+    size_t shared;
+} plan;
+
+} // namespace
+
+/* Lay out tiles of so many rounds of the teams in the shared memory of `resident`
+ * blocks. */
+static bool
+lay_out(plan *p, const limits &l, const ps_cuda_device &device, int rounds, bool across)
+{
+    const int fixed = 2560 + 512 * l.element; /* of a block, for what else it holds */
+    const int share = device.shared_bytes_processor / p->resident;
+    ps_cuda_shared_shape *const shape = &p->shape;
+
+    shape->rounds = rounds;
+    shape->front = front_of(l, *shape);
+    shape->pitch = pitch_of(l, *shape, across);
+    shape->tile_bytes =
+        rounded_up(shape->teams * rounds * shape->pitch * l.element, line);
+    shape->exchange_bytes =
+        shape->warps > 1
+            ? rounded_up(rounds * (p->threads + p->threads / 8) * l.element, line)
+            : 0;
+
+    const int room = (share < device.shared_bytes ? share : device.shared_bytes) - fixed -
+                     shape->exchange_bytes;
+    shape->stages = room > 0 ? room / shape->tile_bytes : 0;
+    if (shape->stages > most_stages) {
+        shape->stages = most_stages;
+    }
+    p->shared =
+        static_cast<size_t>(shape->stages) * shape->tile_bytes + shape->exchange_bytes;
+    return shape->stages > 0;
+}
+
+/* Tiles of whole memory sectors where systems are neighbours in memory. Elsewhere of as
+ * many rounds of the teams, which share what a tile costs, as leave room for others. */
+static void
+choose_tile(plan *p, const limits &l, const ps_cuda_device &device, bool across)
+{
+    const int bytes = p->shape.teams * l.element; /* side by side in a round */
+    int rounds = 1;
+
+    if (across) {
+        while (rounds * bytes < 2 * sector) {
+            rounds *= 2;
+        }
+        while (rounds > 1 && rounds * bytes > sector &&
+               (!lay_out(p, l, device, rounds, true) || p->shape.stages < 3)) {
+            rounds /= 2;
+        }
+        while (rounds > 1 && !lay_out(p, l, device, rounds, true)) {
+            rounds /= 2;
+        }
+    }
+    else {
+        const bool alone = p->resident == 1; /* then more must be under way */
+        const int usual = alone ? 2 : 3, stages = alone ? 3 : 2;
+
+        if (lay_out(p, l, device, usual, false) && p->shape.stages >= stages) {
+            rounds = usual;
+        }
+    }
+    lay_out(p, l, device, rounds, across);
+}
+
+static plan
+plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &device,
+        int64_t rows, bool across)
+{
+    plan p = {};
+
+    p.shape = team_of(l, rows);
+    const int team = p.shape.width * p.shape.warps;
+    const auto take = [&](int threads) {
+        for (p.shape.teams = 1; 2 * p.shape.teams * team <= threads;) {
+            p.shape.teams *= 2;
+        }
+        p.threads = p.shape.teams * team;
+        p.resident = l.threads / p.threads > 1 ? 2 : 1;
+    };
+
+    take(usual_threads);
+    if (!across) {
+        const int64_t processors = device.processors * p.resident;
+
+        while (p.threads % 64 == 0 && p.shape.teams > 1 &&
+               b.lanes * b.lines < processors * p.shape.teams) {
+            p.shape.teams /= 2;
+            p.threads /= 2;
+        }
+    }
+    choose_tile(&p, l, device, across);
+    if (across && p.resident > 1 && p.shape.stages < 3) {
+        take(l.threads);
+        choose_tile(&p, l, device, across);
+    }
+    return p;
+}
+
+ps_cuda_shared_plan
+ps_cuda_shared_plan_of(const ps_tridiag *t, const ps_cuda_device *device)
+{
+    const limits l = limits_of(t->dtype);
+    const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
+    const plan p =
+        plan_of(b, l, *device, t->rows, is_across(b, b.rhs) || is_across(b, b.x));
+    ps_cuda_shared_plan all = {};
+
+    all.shape = p.shape;
+    all.rhs = route_of(b, l, p.shape, t->rhs.data, b.rhs);
+    all.x = route_of(b, l, p.shape, t->x.data, b.x);
+    share_copies(&all.shape, l, *device, &all.rhs, &all.x);
+    all.lines = b.lines;
+    all.lanes = b.lanes;
+    all.line_info = b.line_info;
+    all.lane_info = b.lane_info;
+    all.threads = p.threads;
+    all.shared_bytes = p.shared;
+
+    const bool in_bulk = all.shape.copies == COPY_IN_BULK;
+    const int takers = in_bulk ? p.shape.teams : 1; /* of tiles, in a block */
+    const int64_t most = static_cast<int64_t>(device->processors) * p.resident;
+
+    all.slots = p.shape.rounds * (in_bulk ? 1 : p.shape.teams);
+    all.tiles = (b.lanes + all.slots - 1) / all.slots;
+    const int64_t tiles = all.tiles * all.lines, blocks = (tiles + takers - 1) / takers;
+    all.blocks = blocks < most ? blocks : most;
+    all.work_queue =
+        in_bulk && p.shape.stages > 1 && pays_for_work_queue(tiles, all.blocks * takers);
+    return all;
+}
+
+} // namespace pysolvers::shared

@@ -1,0 +1,108 @@
+/* shared_tile_scheduler.cuh - which tiles a block, or each of its teams, takes one after
+ * the other.
+ *
+ * In equal shares, or from a work queue (work_queue.cuh): the first ones of a team, up to
+ * the one that is loaded while it solves the first, are shared out. A ticket is drawn
+ * when a tile is loaded and used when the next one is.
+ */
+#ifndef PS_CUDA_LINES_SHARED_SHARED_TILE_SCHEDULER_CUH
+#define PS_CUDA_LINES_SHARED_SHARED_TILE_SCHEDULER_CUH
+
+#include "device/work_queue.cuh"
+#include "lines/shared/shared_copier.cuh"
+
+namespace pysolvers::shared {
+
+/* What the teams of a block share about their order. */
+struct TileTickets {
+    uint32_t loaded[5][16];  /* [stage][warp]: the tile */
+    uint32_t tickets[2][16]; /* [turn][team]: of its first thread */
+};
+
+template <typename Number> struct SharedTileScheduler {
+    const SharedJob<Number> &job;
+    const SharedThreadPlace &self;
+    TileTickets &shared;
+    uint32_t takers;             /* of tiles, in a block */
+    uint32_t step, first_ticket; /* tile of ticket 0 */
+    uint32_t now, next;          /* the tile to solve, and the one to load */
+    uint32_t ticket = 0;         /* of the team's first thread */
+    uint32_t turn = 0;           /* counts the tiles solved */
+    bool work_queue;
+
+    __device__ __forceinline__ SharedTileScheduler(const SharedJob<Number> &of,
+                                                   const SharedThreadPlace &own,
+                                                   TileTickets &place, uint32_t ahead)
+        : job(of), self(own), shared(place), work_queue(of.work_queue != nullptr)
+    {
+        const bool by_team = of.shape.copies == COPY_IN_BULK;
+
+        takers = by_team ? of.shape.teams : 1;
+        step = gridDim.x * takers;
+        now = blockIdx.x * takers + (by_team ? own.team : 0);
+        first_ticket = (ahead + 1) * step + own.team;
+        next = now;
+    }
+
+    /* Before memory is read: clear_work_queue() has waited for what was written there. */
+    __device__ __forceinline__ void begin() const
+    {
+        if (!work_queue) {
+            wait_for_last_kernel();
+        }
+        let_next_kernel_in();
+    }
+
+    __device__ __forceinline__ bool is_there(uint32_t tile) const
+    {
+        return tile < job.tiles * job.lines;
+    }
+
+    /* `next` is on its way. The warp meets before it is solved. */
+    __device__ __forceinline__ void loaded(int stage)
+    {
+        if (work_queue && threadIdx.x % 32 == 0) {
+            shared.loaded[stage][threadIdx.x / 32] = next;
+        }
+        next += step;
+    }
+
+    /* Before the team synchronizes: its first thread publishes its ticket. */
+    __device__ __forceinline__ void publish()
+    {
+        if (work_queue && job.shape.warps > 1 && self.chunk == 0) {
+            shared.tickets[turn & 1][self.team] = ticket;
+        }
+    }
+
+    /* After that: all know `next`. */
+    __device__ __forceinline__ void ask()
+    {
+        if (work_queue && turn > 0) {
+            next = first_ticket + takers * (job.shape.warps > 1
+                                                ? shared.tickets[turn & 1][self.team]
+                                                : __shfl_sync(all_lanes, ticket, 0));
+        }
+    }
+
+    __device__ __forceinline__ void draw_ticket()
+    {
+        if (work_queue && self.chunk == 0) {
+            if (turn == 0) {
+                wait_for_last_kernel();
+            }
+            ticket = atomicAdd(job.work_queue + self.team * work_queue_pitch, 1u);
+        }
+    }
+
+    /* On to the tile of stage `stage`. */
+    __device__ __forceinline__ void advance(int stage)
+    {
+        now = work_queue ? shared.loaded[stage][threadIdx.x / 32] : now + step;
+        turn++;
+    }
+};
+
+} // namespace pysolvers::shared
+
+#endif

@@ -1,0 +1,89 @@
+/* shared_worker.cuh - the systems of a tile through one matrix, in place. */
+#ifndef PS_CUDA_LINES_SHARED_SHARED_WORKER_CUH
+#define PS_CUDA_LINES_SHARED_SHARED_WORKER_CUH
+
+#include "lines/shared/shared_factor.cuh"
+
+namespace pysolvers::shared {
+
+/* Solves the systems of tiles. */
+template <typename Number> struct SharedWorker {
+    const ps_cuda_shared_shape &shape;
+    const SharedThreadPlace &self;
+    const SharedFactor<Number> &factor;
+    const Number *level;
+    bool periodic;
+    Load<Number> *exchange; /* [parity][round][warp of the block] */
+    Number *kept;           /* [round][thread] */
+    int parity;
+
+    /* The systems of a tile from the place's first on: so many are there. */
+    __device__ __forceinline__ void solve(Number *tile, int systems)
+    {
+        const int rounds =
+            systems >= self.count ? shape.rounds : (systems + self.step - 1) / self.step;
+
+        tile += (self.first + self.group) * shape.pitch;
+        if (shape.warps == 1) {
+            solve_in_warps(tile, rounds);
+        }
+        else {
+            solve_in_teams(tile, rounds);
+        }
+    }
+
+  private:
+    __device__ __forceinline__ void solve_in_warps(Number *system, int rounds) const
+    {
+        for (int r = 0; r < rounds; r++) {
+            Number y, y_left, y_group;
+            const Load<Number> s = factor.reduce(system, shape.width, self, y);
+
+            factor.finish(s, shape.width, self, periodic, y_left, y_group);
+            factor.substitute(system, shape.width, self, y, y_left, y_group);
+            system += self.step * shape.pitch;
+        }
+    }
+
+    /* One barrier for all rounds. The exchange is used by turns: who writes to it again
+     * has met everybody who reads it now. */
+    __device__ __forceinline__ void solve_in_teams(Number *first, int rounds)
+    {
+        const int block_warps = blockDim.x / 32;
+        Load<Number> *const loads =
+            exchange + parity * shape.rounds * block_warps + self.team * shape.warps;
+        Number *system = first, *keep = kept + threadIdx.x;
+        Load<Number> *team = loads;
+
+        for (int r = 0; r < rounds; r++) {
+            factor.publish(factor.reduce(system, 32, self, *keep), self, team);
+            system += shape.pitch;
+            keep += blockDim.x;
+            team += block_warps;
+        }
+        synchronize_team();
+        system = first;
+        keep = kept + threadIdx.x;
+        team = loads;
+        for (int r = 0; r < rounds; r++) {
+            Number y_left, y_group;
+
+            factor.join(team, shape.warps, level, self, periodic, y_left, y_group);
+            factor.substitute(system, 32, self, *keep, y_left, y_group);
+            system += shape.pitch;
+            keep += blockDim.x;
+            team += block_warps;
+        }
+        parity ^= 1;
+    }
+
+    __device__ __forceinline__ void synchronize_team() const
+    {
+        asm volatile("bar.sync %0, %1;" ::"r"(self.team + 1), "r"(self.chunks)
+                     : "memory");
+    }
+};
+
+} // namespace pysolvers::shared
+
+#endif

@@ -1,9 +1,0 @@
-/* partition_f32.cu - the partition kernels for float32. */
-#include "partition.cuh"
-
-cudaError_t
-ps_cuda_partition_launch_f32(const Job<float> &job, Top top, const Plan &plan,
-                             cudaStream_t stream)
-{
-    return launch_partition(job, top, plan, stream);
-}

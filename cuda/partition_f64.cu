@@ -1,9 +1,0 @@
-/* partition_f64.cu - the partition kernels for float64. */
-#include "partition.cuh"
-
-cudaError_t
-ps_cuda_partition_launch_f64(const Job<double> &job, Top top, const Plan &plan,
-                             cudaStream_t stream)
-{
-    return launch_partition(job, top, plan, stream);
-}

@@ -1,0 +1,78 @@
+/* laplace.cu - red-black SOR on a plate on the GPU.
+ *
+ * PS_LAPLACE_AUTO makes 4 iterations in a pass over the field (relax_blocked_sweep.cuh),
+ * 2 words of memory traffic a cell for all 4, or 8 on a small grid (relax_tile.cuh), and
+ * finds its end on the device; the survey's variants make one colour after the other, and
+ * the host reads their residuals.
+ */
+#include "relaxation/laplace.h"
+
+#include "runtime/backend.h"
+
+namespace pysolvers::relaxation {
+
+namespace {
+
+ps_cuda_field
+field_of(const ps_laplace *l)
+{
+    return {ps_cuda_grid_of(l->nx, l->ny, l->pitch), l->dtype, l->t, &l->stop};
+}
+
+/* use(kernels), prepared, for PS_LAPLACE_AUTO. */
+template <typename Use>
+ps_status
+with_kernels(const ps_laplace *l, Use use)
+{
+    const auto prepared = [](Relaxation &kernels, void *self) {
+        const ps_status ready = kernels.prepare();
+
+        return ready == PS_OK ? (*static_cast<Use *>(self))(kernels) : ready;
+    };
+
+    return l->dtype == PS_F32 ? ps_cuda_laplace_f32(l, prepared, &use)
+                              : ps_cuda_laplace_f64(l, prepared, &use);
+}
+
+} // namespace
+
+ps_status
+ps_cuda_laplace_work(const ps_laplace *l, size_t *bytes)
+{
+    const ps_status status = ps_laplace_check(l);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (l->variant != PS_LAPLACE_AUTO) {
+        *bytes = ps_cuda_laplace_variant_work(l);
+        return PS_OK;
+    }
+    return with_kernels(l, [=](const Relaxation &kernels) {
+        const ps_cuda_field field = field_of(l);
+
+        *bytes = ps_cuda_relax_work(&field, kernels);
+        return PS_OK;
+    });
+}
+
+ps_status
+ps_cuda_laplace_iterate(const ps_laplace *l, int64_t count, const ps_exec *exec,
+                        ps_laplace_report *report)
+{
+    const ps_status status = ps_laplace_check(l);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (l->variant != PS_LAPLACE_AUTO) {
+        return ps_cuda_laplace_variant(l, count, exec, &report->relax);
+    }
+    return with_kernels(l, [=](const Relaxation &kernels) {
+        const ps_cuda_field field = field_of(l);
+
+        return ps_cuda_relax(&field, kernels, count, exec, &report->relax);
+    });
+}
+
+} // namespace pysolvers::relaxation

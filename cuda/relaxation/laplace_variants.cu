@@ -1,0 +1,372 @@
+/* laplace_variants.cu - the plate as in Niemeyer and Sung (2014): a thread a cell, a
+ * kernel a colour, and a look of the host at every measured iteration.
+ *
+ *            fields        lanes            the host reads
+ *   naive      interleaved   across the rows   a number of every cell
+ *   coalesced  interleaved   along the rows    a number of every cell
+ *   split      an array a colour, along rows   a number of every cell
+ *   shared     as split                        a number of every block
+ *   atomic     as split                        one number
+ */
+#include <math.h>
+
+#include "relaxation/laplace.h"
+#include "relaxation/relax_norms.h"
+#include "relaxation/relax_rules.cuh"
+
+namespace pysolvers::relaxation {
+
+using namespace runtime;
+
+namespace {
+
+/* Cells of a tile of threads, which is a block. */
+constexpr int tile_along = 32, tile_across = relax_threads / tile_along;
+constexpr size_t chunk_bytes = size_t(1) << 16; /* read by the host at a time */
+
+template <typename T> struct Plate {
+    T *t;
+    const T *diag, *gain, *source;
+    T ax, ay;
+    ps_cuda_grid grid;
+    unsigned across; /* tiles of a row of them */
+    T *cells;        /* room for a measure a cell, or null */
+    ps_cuda_norms norms;
+};
+
+template <bool INTERLEAVED>
+__device__ __forceinline__ int64_t
+place_of(const ps_cuda_grid &g, int i, int j)
+{
+    return INTERLEAVED ? 2 * j * g.pitch + i
+                       : ((i + j) & 1 ? g.half : 0) + j * g.pitch + i / 2;
+}
+
+template <bool INTERLEAVED>
+__device__ __forceinline__ int64_t
+table_place(const ps_cuda_grid &g, int i, int j)
+{
+    const int row = j == 1 ? 0 : j == g.ny ? 2 : 1;
+
+    return INTERLEAVED ? 2 * row * g.pitch + i : (2 * row + (i & 1)) * g.pitch + i / 2;
+}
+
+template <typename T, bool INTERLEAVED>
+__device__ __forceinline__ Relaxed<T>
+relax_cell(const Plate<T> &s, int i, int j)
+{
+    const ps_cuda_grid &g = s.grid;
+    const int64_t at = place_of<INTERLEAVED>(g, i, j);
+    const int64_t table = table_place<INTERLEAVED>(g, i, j);
+    const T across = plus(s.t[place_of<INTERLEAVED>(g, i - 1, j)],
+                          s.t[place_of<INTERLEAVED>(g, i + 1, j)]);
+    const T along = plus(s.t[place_of<INTERLEAVED>(g, i, j + 1)],
+                         s.t[place_of<INTERLEAVED>(g, i, j - 1)]);
+    const T flow = plus(times(s.ax, across), times(s.ay, along)), own = s.t[at];
+    const T all = s.source != nullptr ? plus(flow, s.source[at]) : flow;
+    const T residual = minus(all, times(s.diag[table], own));
+    const T after = plus(own, times(s.gain[table], residual));
+
+    s.t[at] = after;
+    return {residual, own, after};
+}
+
+/* The cell of a thread: number m of its colour in row j. */
+template <typename T, bool INTERLEAVED, bool ACROSS, int KIND>
+__device__ __forceinline__ void
+relax_colour(const Plate<T> &s, int colour, NormAccumulator<T, KIND> &norm)
+{
+    const int x = threadIdx.x % tile_along, y = threadIdx.x / tile_along;
+    const int column = static_cast<int>(blockIdx.x % s.across);
+    const int row = static_cast<int>(blockIdx.x / s.across);
+    const int m = column * (ACROSS ? tile_across : tile_along) + (ACROSS ? y : x);
+    const int j = row * (ACROSS ? tile_along : tile_across) + (ACROSS ? x : y) + 1;
+    const int i = 2 * m + ((j + colour) & 1);
+
+    if (i < 1 || i > s.grid.nx || j > s.grid.ny) {
+        return;
+    }
+    const Relaxed<T> cell = relax_cell<T, INTERLEAVED>(s, i, j);
+
+    norm.take(cell, s.norms.criterion, true);
+    if (s.cells != nullptr) {
+        s.cells[place_of<INTERLEAVED>(s.grid, i, j)] = measured(cell, s.norms.criterion);
+    }
+}
+
+template <typename T, bool INTERLEAVED, bool ACROSS>
+__global__ void
+__launch_bounds__(relax_threads)
+    cells_kernel(const __grid_constant__ Plate<T> s, int colour)
+{
+    NormAccumulator<T, PS_CUDA_NORM_NONE> none;
+
+    relax_colour<T, INTERLEAVED, ACROSS>(s, colour, none);
+}
+
+/* A number a block, or one in all where a maximum is sought. */
+template <typename T, int KIND, bool ONE>
+__global__ void
+__launch_bounds__(relax_threads)
+    blocks_kernel(const __grid_constant__ Plate<T> s, int colour)
+{
+    const int64_t place = colour * static_cast<int64_t>(gridDim.x) + blockIdx.x;
+    NormAccumulator<T, KIND> norm;
+
+    relax_colour<T, false, false>(s, colour, norm);
+    if (join_block(norm)) {
+        if (ONE) {
+            norm.hand_in(s.norms, 0, place);
+        }
+        else {
+            s.norms.sums[place] = norm.value();
+        }
+    }
+}
+
+/* Tiles of a row of them, and rows of tiles. */
+struct Blocks {
+    int64_t across, rows;
+};
+
+Blocks
+blocks_of(const ps_laplace *l)
+{
+    const bool across = l->variant == PS_LAPLACE_NAIVE;
+    const int64_t x = across ? tile_across : tile_along;
+    const int64_t y = across ? tile_along : tile_across;
+
+    return {(l->nx / 2 + x) / x, (l->ny + y - 1) / y};
+}
+
+bool
+is_by_cell(const ps_laplace *l)
+{
+    return l->variant != PS_LAPLACE_SHARED && l->variant != PS_LAPLACE_ATOMIC;
+}
+
+int64_t
+parts_of(const ps_laplace *l)
+{
+    const Blocks blocks = blocks_of(l);
+
+    return 2 * blocks.across * blocks.rows;
+}
+
+size_t
+cell_bytes(const ps_laplace *l)
+{
+    return static_cast<size_t>(2 * (l->ny + 2) * l->pitch * ps_dtype_size(l->dtype));
+}
+
+/* A call: its workspace is a slot, then a number a cell or a block. */
+template <typename T> class Variant {
+  public:
+    Variant(const ps_laplace *l, const ps_exec *exec)
+        : l_(l), stream_(ps_cuda_stream(exec)), blocks_(blocks_of(l))
+    {
+        char *const base = static_cast<char *>(exec->work);
+
+        plate_.t = static_cast<T *>(l->t);
+        plate_.diag = static_cast<const T *>(l->diag);
+        plate_.gain = static_cast<const T *>(l->gain);
+        plate_.source = static_cast<const T *>(l->source);
+        plate_.ax = static_cast<T>(l->ax);
+        plate_.ay = static_cast<T>(l->ay);
+        plate_.grid = ps_cuda_grid_of(l->nx, l->ny, l->pitch);
+        plate_.across = static_cast<unsigned>(blocks_.across);
+        room_ = base + ps_cuda_padded(sizeof(double));
+        plate_.norms.criterion = l->stop.criterion;
+        plate_.norms.last = 1;
+        plate_.norms.slots = reinterpret_cast<uint64_t *>(base);
+        plate_.norms.sums = reinterpret_cast<double *>(room_);
+        plate_.norms.parts = parts_of(l);
+    }
+
+    /* What lies between the cells counts as 0. */
+    ps_status prepare() const
+    {
+        return is_by_cell(l_)
+                   ? ps_cuda_status(cudaMemsetAsync(room_, 0, cell_bytes(l_), stream_))
+                   : PS_OK;
+    }
+
+    ps_status iterate(bool measures)
+    {
+        plate_.norms.kind = measures ? ps_cuda_norm_of(&l_->stop) : PS_CUDA_NORM_NONE;
+        plate_.cells = measures ? reinterpret_cast<T *>(room_) : nullptr;
+        switch (l_->variant) {
+        case PS_LAPLACE_NAIVE:
+            return launch(cells_kernel<T, true, true>);
+        case PS_LAPLACE_COALESCED:
+            return launch(cells_kernel<T, true, false>);
+        case PS_LAPLACE_SPLIT:
+            return launch(cells_kernel<T, false, false>);
+        case PS_LAPLACE_SHARED:
+            plate_.cells = nullptr;
+            return launch_blocks<false>();
+        default:
+            plate_.cells = nullptr;
+            return launch_blocks<true>();
+        }
+    }
+
+    /* The measure of the last iteration: waits. */
+    ps_status read(double *measure) const
+    {
+        if (l_->variant != PS_LAPLACE_ATOMIC) {
+            return is_by_cell(l_) ? read_all<T>(cell_bytes(l_) / sizeof(T), measure)
+                                  : read_all<double>(parts_of(l_), measure);
+        }
+        const ps_status status = ps_cuda_relax_mean(&plate_.norms, &plate_.grid, stream_);
+
+        return status == PS_OK ? fetch(measure, plate_.norms.slots, sizeof *measure)
+                               : status;
+    }
+
+  private:
+    ps_status launch(void (*kernel)(Plate<T>, int))
+    {
+        const auto blocks = static_cast<unsigned>(blocks_.across * blocks_.rows);
+
+        for (int colour = 0; colour < 2; colour++) {
+            kernel<<<blocks, relax_threads, 0, stream_>>>(plate_, colour);
+        }
+        return ps_cuda_status(cudaPeekAtLastError());
+    }
+
+    template <bool ONE> ps_status launch_blocks()
+    {
+        const ps_status status =
+            ps_cuda_status(cudaMemsetAsync(plate_.norms.slots, 0, 8, stream_));
+
+        return status != PS_OK ? status : with_norm(plate_.norms.kind, [&](auto kind) {
+            return launch(blocks_kernel<T, kind.value, ONE>);
+        });
+    }
+
+    ps_status fetch(void *to, const void *from, size_t bytes) const
+    {
+        const cudaError_t error =
+            cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, stream_);
+
+        return ps_cuda_status(error == cudaSuccess ? cudaStreamSynchronize(stream_)
+                                                   : error);
+    }
+
+    /* The maximum, NaN if there is one, or the root of the mean square of numbers of the
+     * device; parts of a sum are squares already. */
+    template <typename Number> ps_status read_all(size_t count, double *measure) const
+    {
+        constexpr size_t chunk = chunk_bytes / sizeof(Number);
+        const bool sums = l_->stop.norm == PS_NORM_L2, squares = !is_by_cell(l_);
+        const Number *const from = reinterpret_cast<const Number *>(room_);
+        Number number[chunk];
+        double most = 0, sum = 0;
+
+        for (size_t first = 0; first < count; first += chunk) {
+            const size_t length = count - first < chunk ? count - first : chunk;
+            const ps_status status = fetch(number, from + first, length * sizeof(Number));
+
+            if (status != PS_OK) {
+                return status;
+            }
+            for (size_t k = 0; k < length; k++) {
+                const double x = number[k];
+
+                sum += squares ? x : x * x;
+                most = fabs(x) <= most ? most : fabs(x);
+            }
+        }
+        *measure = sums         ? sqrt(sum / (static_cast<double>(l_->nx) * l_->ny))
+                   : isnan(sum) ? sum
+                                : most;
+        return PS_OK;
+    }
+
+    const ps_laplace *const l_;
+    const cudaStream_t stream_;
+    const Blocks blocks_;
+    char *room_;
+    Plate<T> plate_ = {};
+};
+
+/* Note a measure; the history lies on the device. */
+ps_status
+take_measure(const ps_stop *stop, double measure, cudaStream_t stream,
+             ps_relax_report *report)
+{
+    double *const entry = stop->history + report->measures;
+
+    report->measure = measure;
+    report->measures++;
+    if (!(measure > stop->tolerance) || isinf(measure)) {
+        report->end = isfinite(measure) ? PS_END_TOLERANCE : PS_END_NOT_FINITE;
+    }
+    return stop->history == nullptr
+               ? PS_OK
+               : ps_cuda_status(cudaMemcpyAsync(entry, &report->measure, sizeof *entry,
+                                                cudaMemcpyHostToDevice, stream));
+}
+
+template <typename T>
+ps_status
+run(const ps_laplace *l, int64_t count, const ps_exec *exec, ps_relax_report *report)
+{
+    const cudaStream_t stream = ps_cuda_stream(exec);
+    const int64_t every = l->stop.every;
+    Variant<T> variant(l, exec);
+    ps_status status = variant.prepare();
+
+    while (status == PS_OK && report->iterations < count && report->end == PS_END_COUNT) {
+        const int64_t number = report->iterations + 1;
+        const bool measures = every > 0 && (number % every == 0 || number == count);
+        double measure = NAN;
+
+        status = variant.iterate(measures);
+        if (status == PS_OK && measures) {
+            status = variant.read(&measure);
+        }
+        if (status == PS_OK) {
+            report->iterations = number;
+            status = measures ? take_measure(&l->stop, measure, stream, report) : PS_OK;
+        }
+        if (status == PS_OK && exec->poll != nullptr &&
+            exec->poll(exec->poll_self) != 0) {
+            status = PS_INTERRUPTED;
+        }
+    }
+    const ps_status ended = ps_cuda_status(cudaStreamSynchronize(stream));
+
+    return status == PS_OK ? ended : status;
+}
+
+} // namespace
+
+size_t
+ps_cuda_laplace_variant_work(const ps_laplace *l)
+{
+    const size_t parts = static_cast<size_t>(parts_of(l)) * sizeof(double);
+
+    return ps_cuda_padded(sizeof(double)) + (is_by_cell(l) ? cell_bytes(l) : parts);
+}
+
+ps_status
+ps_cuda_laplace_variant(const ps_laplace *l, int64_t count, const ps_exec *exec,
+                        ps_relax_report *report)
+{
+    static const char *const names[] = {"auto",  "naive",  "coalesced",
+                                        "split", "shared", "atomic"};
+
+    if (exec->work_bytes < ps_cuda_laplace_variant_work(l)) {
+        return PS_WORK_TOO_SMALL;
+    }
+    *report = {};
+    report->measure = NAN;
+    report->end = PS_END_COUNT;
+    report->kernel = names[l->variant];
+    return l->dtype == PS_F32 ? run<float>(l, count, exec, report)
+                              : run<double>(l, count, exec, report);
+}
+
+} // namespace pysolvers::relaxation

@@ -1,0 +1,18 @@
+/* lmsor.h - the kernels of LMSOR, a file a dtype. */
+#ifndef PS_CUDA_RELAXATION_LMSOR_H
+#define PS_CUDA_RELAXATION_LMSOR_H
+
+#include "ps_lmsor.h"
+#include "relaxation/relax.h"
+
+namespace pysolvers::relaxation {
+
+/* use(kernels) for the kernels that `l` asks for. */
+typedef ps_status (*ps_cuda_lmsor_use)(Relaxation &kernels, void *self);
+
+ps_status ps_cuda_lmsor_f32(const ps_lmsor *l, ps_cuda_lmsor_use use, void *self);
+ps_status ps_cuda_lmsor_f64(const ps_lmsor *l, ps_cuda_lmsor_use use, void *self);
+
+} // namespace pysolvers::relaxation
+
+#endif

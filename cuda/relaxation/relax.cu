@@ -1,0 +1,310 @@
+/* relax.cu - a call of red-black relaxation: iterations enqueued in groups.
+ *
+ * The device finds the end by itself: every kernel looks at the measures before it, and
+ * does nothing behind one that ends the call. So the host looks only once a group, and
+ * the number of iterations is exact all the same. A pass of several iterations writes
+ * another field than it reads: if the end lies inside it, the field that it has read is
+ * still there, and takes the iterations up to the end one by one, with the same bits.
+ */
+#include "relaxation/relax.cuh"
+
+#include <math.h>
+
+namespace pysolvers::relaxation {
+
+using namespace runtime;
+
+namespace {
+
+constexpr int most_slots = 1024, first_group = 64;
+
+/* The parts of a sum, in an order that depends on their number alone,
+ * become the root of the mean square. A block an iteration. */
+__global__ void
+__launch_bounds__(relax_threads)
+    mean_kernel(const __grid_constant__ ps_cuda_norms norms, double nodes)
+{
+    const double *const part = norms.sums + blockIdx.x * norms.parts;
+    NormAccumulator<double, PS_CUDA_NORM_SUM> all;
+
+    wait_for_last_kernel();
+    if (has_ended(norms)) {
+        return;
+    }
+    for (int64_t k = threadIdx.x; k < norms.parts; k += relax_threads) {
+        all.sum += part[k];
+    }
+    if (join_block(all)) {
+        norms.slots[blockIdx.x] =
+            static_cast<uint64_t>(__double_as_longlong(sqrt(all.sum / nodes)));
+    }
+}
+
+size_t
+field_bytes(const ps_cuda_field *f)
+{
+    return static_cast<size_t>(2 * f->grid.half) *
+           static_cast<size_t>(ps_dtype_size(f->dtype));
+}
+
+bool
+is_end(double measure, double tolerance)
+{
+    return !(measure > tolerance) || isinf(measure);
+}
+
+/* What comes next after `made` iterations. */
+struct Move {
+    int length;   /* iterations: of a pass, or 1 */
+    int measures; /* how many of them are measured, the last ones */
+};
+
+class Run {
+  public:
+    Run(const ps_cuda_field *f, const Relaxation &kernels, int64_t count,
+        const ps_exec *exec, ps_relax_report *report)
+        : f_(f), kernels_(kernels), count_(count), exec_(exec),
+          stream_(ps_cuda_stream(exec)), report_(report), here_(f->u)
+    {
+        char *const base = static_cast<char *>(exec->work);
+        const size_t copy = kernels.block() > 0 ? ps_cuda_padded(field_bytes(f)) : 0;
+
+        there_ = base;
+        slots_ = reinterpret_cast<uint64_t *>(base + copy);
+        sums_ = reinterpret_cast<double *>(slots_ + most_slots);
+    }
+
+    ps_status run()
+    {
+        int64_t size = first_group;
+        ps_status status = prepare();
+
+        while (status == PS_OK && made_ < count_ && report_->end == PS_END_COUNT) {
+            status = make_group(size);
+            if (status == PS_OK && exec_->poll != nullptr &&
+                exec_->poll(exec_->poll_self) != 0) {
+                status = PS_INTERRUPTED;
+            }
+            size = size < largest_group() ? 2 * size : size;
+        }
+        report_->iterations = made_;
+        const ps_status copied = copy_back();
+
+        return status == PS_OK ? copied : status;
+    }
+
+  private:
+    /* A few milliseconds, told by the nodes. */
+    int64_t largest_group() const
+    {
+        const int64_t nodes = int64_t(f_->grid.nx) * f_->grid.ny;
+        const int64_t size = (int64_t(1) << 32) / (nodes + (1 << 20));
+
+        return size < 1 ? 1 : size;
+    }
+
+    /* Both fields hold the boundary. */
+    ps_status prepare()
+    {
+        return kernels_.block() == 0 ? PS_OK : copy(there_, here_, field_bytes(f_));
+    }
+
+    ps_status copy(void *to, const void *from, size_t bytes)
+    {
+        return ps_cuda_status(
+            cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_));
+    }
+
+    Move next(int64_t made) const
+    {
+        const int64_t every = f_->stop->every, block = kernels_.block();
+        int64_t goal = count_;
+
+        if (every > 1) {
+            goal = (made / every + 1) * every;
+            goal = goal < count_ ? goal : count_;
+        }
+        const int length =
+            block > 0 && goal - made >= block ? static_cast<int>(block) : 1;
+
+        return {length, every == 1 ? length : every > 1 && made + length == goal ? 1 : 0};
+    }
+
+    ps_cuda_norms norms_for(const Move &move) const
+    {
+        ps_cuda_norms g = {};
+
+        g.kind = move.measures > 0 ? ps_cuda_norm_of(f_->stop) : PS_CUDA_NORM_NONE;
+        g.criterion = f_->stop->criterion;
+        g.first = move.length - move.measures;
+        g.last = move.length;
+        g.slots = slots_ + measures_;
+        g.sums = sums_;
+        g.parts = kernels_.parts(move.length);
+        g.watch = slots_ + measures_ - watched_;
+        g.watched = watched_;
+        g.tolerance = f_->stop->tolerance;
+        return g;
+    }
+
+    void swap()
+    {
+        void *const kept = here_;
+
+        here_ = there_;
+        there_ = kept;
+    }
+
+    ps_status enqueue(const Move &move)
+    {
+        const ps_cuda_norms g = norms_for(move);
+        const ps_status status = move.length > 1
+                                     ? kernels_.pass(here_, there_, g, stream_)
+                                     : kernels_.iterate(here_, g, stream_);
+
+        return status == PS_OK ? ps_cuda_relax_mean(&g, &f_->grid, stream_) : status;
+    }
+
+    ps_status make_group(int64_t size)
+    {
+        const int64_t begin = made_, goal = made_ + size < count_ ? made_ + size : count_;
+        ps_status status = ps_cuda_status(
+            cudaMemsetAsync(slots_, 0, most_slots * sizeof *slots_, stream_));
+
+        first_here_ = here_;
+        measures_ = watched_ = 0;
+        while (status == PS_OK && made_ < goal &&
+               measures_ + kernels_.block() < most_slots) {
+            const Move move = next(made_);
+
+            status = enqueue(move);
+            made_ += move.length;
+            measures_ += move.measures;
+            watched_ = move.measures > 0 ? move.measures : watched_;
+            if (move.length > 1) {
+                swap();
+            }
+        }
+        return status == PS_OK ? look(begin) : status;
+    }
+
+    /* Wait for a group that began after `begin` iterations, and read its measures. */
+    ps_status look(int64_t begin)
+    {
+        double measures[most_slots];
+        const size_t bytes = static_cast<size_t>(measures_) * sizeof *measures;
+        ps_status status = copy(measures, slots_, bytes);
+        int read = 0;
+
+        if (status == PS_OK) {
+            status = ps_cuda_status(cudaStreamSynchronize(stream_));
+        }
+        while (status == PS_OK && read < measures_ && report_->end == PS_END_COUNT) {
+            const double measure = measures[read++];
+
+            report_->measure = measure;
+            if (is_end(measure, f_->stop->tolerance)) {
+                report_->end = isfinite(measure) ? PS_END_TOLERANCE : PS_END_NOT_FINITE;
+            }
+        }
+        if (status == PS_OK && f_->stop->history != nullptr && read > 0) {
+            status = copy(f_->stop->history + report_->measures, slots_,
+                          static_cast<size_t>(read) * sizeof(double));
+        }
+        report_->measures += read;
+        if (status == PS_OK && report_->end != PS_END_COUNT) {
+            status = go_back(begin);
+        }
+        return status;
+    }
+
+    /* To the iteration of the last measure, which ended the call: nothing was done since
+     * but the rest of its pass. */
+    ps_status go_back(int64_t begin)
+    {
+        const int64_t end = report_->measures * f_->stop->every;
+        const int64_t goal = end < count_ ? end : count_;
+        Move move = next(begin);
+        ps_status status = PS_OK;
+
+        if (here_ != first_here_) {
+            swap();
+        }
+        made_ = begin;
+        while (made_ + move.length <= goal && made_ < goal) {
+            made_ += move.length;
+            if (move.length > 1) {
+                swap();
+            }
+            move = next(made_);
+        }
+        while (status == PS_OK && made_ < goal) {
+            status = kernels_.iterate(here_, ps_cuda_norms{}, stream_);
+            made_ += status == PS_OK;
+        }
+        return status;
+    }
+
+    ps_status copy_back()
+    {
+        ps_status status = here_ == f_->u ? PS_OK : copy(f_->u, here_, field_bytes(f_));
+        const ps_status ended = ps_cuda_status(cudaStreamSynchronize(stream_));
+
+        return status == PS_OK ? ended : status;
+    }
+
+    const ps_cuda_field *f_;
+    const Relaxation &kernels_;
+    const int64_t count_;
+    const ps_exec *exec_;
+    const cudaStream_t stream_;
+    ps_relax_report *report_;
+    void *here_, *there_, *first_here_ = nullptr; /* the field, and room for it */
+    uint64_t *slots_;
+    double *sums_;
+    int64_t made_ = 0;
+    int measures_ = 0, watched_ = 0; /* of this group; those of its last pass */
+};
+
+} // namespace
+
+ps_status
+ps_cuda_relax_mean(const ps_cuda_norms *norms, const ps_cuda_grid *grid,
+                   cudaStream_t stream)
+{
+    const double nodes = static_cast<double>(grid->nx) * grid->ny;
+
+    return norms->kind != PS_CUDA_NORM_SUM
+               ? PS_OK
+               : launch_closely(mean_kernel, norms->last - norms->first, relax_threads, 0,
+                                stream, *norms, nodes);
+}
+
+size_t
+ps_cuda_relax_work(const ps_cuda_field *f, const Relaxation &kernels)
+{
+    const bool sums = f->stop->every > 0 && f->stop->norm == PS_NORM_L2;
+    const int block = kernels.block();
+    const int64_t one = kernels.parts(1),
+                  all = block > 0 ? block * kernels.parts(block) : 0;
+
+    return (block > 0 ? ps_cuda_padded(field_bytes(f)) : 0) +
+           most_slots * sizeof(uint64_t) +
+           (sums ? static_cast<size_t>(one > all ? one : all) * sizeof(double) : 0);
+}
+
+ps_status
+ps_cuda_relax(const ps_cuda_field *f, const Relaxation &kernels, int64_t count,
+              const ps_exec *exec, ps_relax_report *report)
+{
+    if (exec->work_bytes < ps_cuda_relax_work(f, kernels)) {
+        return PS_WORK_TOO_SMALL;
+    }
+    *report = {};
+    report->measure = NAN;
+    report->end = PS_END_COUNT;
+    report->kernel = kernels.kernel();
+    return Run(f, kernels, count, exec, report).run();
+}
+
+} // namespace pysolvers::relaxation

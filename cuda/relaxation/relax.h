@@ -1,0 +1,102 @@
+/* relax.h - red-black relaxation on the GPU: what its kernels are told, and a call of
+ * them run to its end (relax.cu).
+ */
+#ifndef PS_CUDA_RELAXATION_RELAX_H
+#define PS_CUDA_RELAXATION_RELAX_H
+
+#include "ps_stop.h"
+#include "runtime/engine.h"
+
+namespace pysolvers::relaxation {
+
+/* How a kernel measures: the greatest of one criterion, or the sum of any's squares. */
+typedef enum {
+    PS_CUDA_NORM_NONE,
+    PS_CUDA_NORM_RESIDUAL,
+    PS_CUDA_NORM_CHANGE,
+    PS_CUDA_NORM_SOLUTION,
+    PS_CUDA_NORM_SUM
+} ps_cuda_norm;
+
+/* Where a kernel measures, and when it has nothing to do. Its iteration k, first <= k <
+ * last, has the slot k - first: the bits of a double, 0 before. PS_CUDA_NORM_SUM leaves
+ * parts of the sum instead, in sums[(k - first) parts + ...]. A kernel does nothing if
+ * one of the `watched` slots before it holds an end: at most the tolerance, or not
+ * finite. */
+typedef struct {
+    ps_cuda_norm kind;
+    ps_criterion criterion;
+    int first, last;
+    uint64_t *slots;
+    double *sums;
+    int64_t parts;
+    const uint64_t *watch;
+    int watched;
+    double tolerance;
+} ps_cuda_norms;
+
+/* The interior nodes and the layout of a field. */
+typedef struct {
+    int nx, ny;
+    int64_t pitch, half; /* half = (ny + 2) pitch: where the black nodes begin */
+} ps_cuda_grid;
+
+static inline ps_cuda_grid
+ps_cuda_grid_of(int64_t nx, int64_t ny, int64_t pitch)
+{
+    return {static_cast<int>(nx), static_cast<int>(ny), pitch, (ny + 2) * pitch};
+}
+
+/* How the measured iterations of a call are measured. */
+static inline ps_cuda_norm
+ps_cuda_norm_of(const ps_stop *stop)
+{
+    if (stop->every == 0) {
+        return PS_CUDA_NORM_NONE;
+    }
+    return stop->norm == PS_NORM_L2                   ? PS_CUDA_NORM_SUM
+           : stop->criterion == PS_CRITERION_RESIDUAL ? PS_CUDA_NORM_RESIDUAL
+           : stop->criterion == PS_CRITERION_CHANGE   ? PS_CUDA_NORM_CHANGE
+                                                      : PS_CUDA_NORM_SOLUTION;
+}
+
+/* The kernels of a relaxation. */
+class Relaxation {
+  public:
+    /* Once before the others, on the device of the call. */
+    virtual ps_status prepare() = 0;
+    /* One iteration in place. */
+    virtual ps_status iterate(void *u, const ps_cuda_norms &norms,
+                              cudaStream_t stream) const = 0;
+    /* block() iterations of a field, to another; the boundary is in both. */
+    virtual ps_status pass(const void *from, void *to, const ps_cuda_norms &norms,
+                           cudaStream_t stream) const = 0;
+    /* Iterations of a pass; 0 if there are none. */
+    virtual int block() const = 0;
+    /* The parts of a sum over one of `length` iterations made together: 1 or block(). */
+    virtual int64_t parts(int length) const = 0;
+    virtual const char *kernel() const = 0;
+
+  protected:
+    ~Relaxation() = default;
+};
+
+typedef struct {
+    ps_cuda_grid grid;
+    ps_dtype dtype;
+    void *u;
+    const ps_stop *stop;
+} ps_cuda_field;
+
+/* Sums become slots; nothing to do for other kinds of norms. */
+ps_status ps_cuda_relax_mean(const ps_cuda_norms *norms, const ps_cuda_grid *grid,
+                             cudaStream_t stream);
+
+size_t ps_cuda_relax_work(const ps_cuda_field *f, const Relaxation &kernels);
+/* `count` iterations at most, the end of them waited for. */
+ps_status ps_cuda_relax(const ps_cuda_field *f, const Relaxation &kernels, int64_t count,
+                        const ps_exec *exec, ps_relax_report *report);
+
+} // namespace pysolvers::relaxation
+
+#endif

@@ -1,0 +1,72 @@
+/* backend.h - what the files of the CUDA backend give to its table. The device of `exec`
+ * is current when they are called. */
+#ifndef PS_CUDA_RUNTIME_BACKEND_H
+#define PS_CUDA_RUNTIME_BACKEND_H
+
+#include "pysolvers.h"
+
+namespace pysolvers {
+
+/* tridiag.cu */
+ps_status ps_cuda_tridiag_work(const ps_tridiag *t, const ps_options *options,
+                               const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_tridiag_solve(const ps_tridiag *t, const ps_options *options,
+                                const ps_exec *exec, ps_report *report);
+
+/* factor.cu */
+ps_status ps_cuda_factor_store(const ps_factor *f, const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_factor_make_work(const ps_factor *f, const ps_exec *exec,
+                                   size_t *bytes);
+ps_status ps_cuda_factor_make(const ps_factor *f, const ps_tridiag *t,
+                              const ps_exec *exec, ps_report *report);
+ps_status ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b,
+                              const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_factor_solve(const ps_factor *f, const ps_factor_rhs *b,
+                               const ps_exec *exec);
+
+} // namespace pysolvers
+
+namespace pysolvers::flow {
+
+/* cavity.cu */
+ps_status ps_cuda_cavity_work(const ps_cavity *c, const ps_options *options,
+                              const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_cavity_iterate(const ps_cavity *c, int64_t count,
+                                 const ps_options *options, const ps_exec *exec,
+                                 ps_cavity_report *report);
+
+} // namespace pysolvers::flow
+
+namespace pysolvers::transport {
+
+/* gceidd.cu */
+ps_status ps_cuda_gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
+                              ps_gceidd_report *report);
+
+} // namespace pysolvers::transport
+
+namespace pysolvers::heat {
+
+/* heat.cu */
+ps_status ps_cuda_heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec,
+                            ps_heat_report *report);
+
+} // namespace pysolvers::heat
+
+namespace pysolvers::relaxation {
+
+/* lmsor.cu */
+ps_status ps_cuda_lmsor_work(const ps_lmsor *l, size_t *bytes);
+ps_status ps_cuda_lmsor_iterate(const ps_lmsor *l, int64_t count, const ps_exec *exec,
+                                ps_lmsor_report *report);
+
+/* laplace.cu */
+ps_status ps_cuda_laplace_work(const ps_laplace *l, size_t *bytes);
+ps_status ps_cuda_laplace_iterate(const ps_laplace *l, int64_t count, const ps_exec *exec,
+                                  ps_laplace_report *report);
+
+} // namespace pysolvers::relaxation
+
+#endif

@@ -1,0 +1,138 @@
+/* launch.cuh - kernels that follow each other closely on one stream.
+ *
+ * On sm_90 and later the blocks of the next kernel are already in place when the last
+ * kernel ends (programmatic dependent launch). Every kernel launched so calls
+ * wait_for_last_kernel() before it reads or writes memory.
+ */
+#ifndef PS_CUDA_RUNTIME_LAUNCH_CUH
+#define PS_CUDA_RUNTIME_LAUNCH_CUH
+
+#include "runtime/engine.h"
+
+namespace pysolvers::runtime {
+
+/* Threads that a multiprocessor holds, of the architecture compiled for. */
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+constexpr int resident_threads = 1024;
+#elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ % 100 != 0 || __CUDA_ARCH__ >= 1200)
+constexpr int resident_threads = 1536;
+#else
+constexpr int resident_threads = 2048;
+#endif
+
+/* All that kernels before this one have written is there. */
+__device__ __forceinline__ void
+wait_for_last_kernel()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/* The next kernel may take the places that this one leaves. */
+__device__ __forceinline__ void
+let_next_kernel_in()
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+/* Let the blocks of a kernel have all the shared memory there is: the same for every
+ * call, since threads that launch it with different sizes have the setting in common. */
+template <typename Kernel>
+inline cudaError_t
+allow_shared(Kernel kernel)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    cudaFuncAttributes own = {};
+    const cudaError_t error = cudaFuncGetAttributes(&own, kernel);
+
+    if (error != cudaSuccess || device == nullptr) {
+        return cudaErrorInvalidDevice;
+    }
+    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                device->shared_bytes -
+                                    static_cast<int>(own.sharedSizeBytes));
+}
+
+/* How a kernel is launched. */
+class Launch {
+  public:
+    Launch(int64_t blocks, int threads, size_t shared, cudaStream_t stream)
+    {
+        config_.gridDim = dim3(static_cast<unsigned>(blocks));
+        config_.blockDim = dim3(static_cast<unsigned>(threads));
+        config_.dynamicSmemBytes = shared;
+        config_.stream = stream;
+    }
+
+    /* Behind the last kernel, as said above, where the device can do it. */
+    Launch &closely()
+    {
+        if (device_ != nullptr && device_->capability >= 90) {
+            add(cudaLaunchAttributeProgrammaticStreamSerialization)
+                .programmaticStreamSerializationAllowed = 1;
+        }
+        return *this;
+    }
+
+    /* All blocks at once, as they wait for each other. */
+    Launch &together()
+    {
+        add(cudaLaunchAttributeCooperative).cooperative = 1;
+        return *this;
+    }
+
+    /* As so many blocks; from sm_90 on. */
+    Launch &in_clusters(int blocks)
+    {
+        if (device_ != nullptr && device_->capability >= 90) {
+            add(cudaLaunchAttributeClusterDimension).clusterDim = {
+                static_cast<unsigned>(blocks), 1, 1};
+        }
+        return *this;
+    }
+
+    /* Good as long as this lives. */
+    cudaLaunchConfig_t config()
+    {
+        config_.attrs = attributes_;
+        return config_;
+    }
+
+    template <typename... Parameters, typename... Arguments>
+    ps_status run(void (*kernel)(Parameters...), const Arguments &...arguments)
+    {
+        const cudaLaunchConfig_t how = config();
+
+        return device_ == nullptr ? PS_DEVICE_FAILURE
+                                  : ps_cuda_status(cudaLaunchKernelEx(
+                                        &how, kernel, Parameters(arguments)...));
+    }
+
+  private:
+    cudaLaunchAttributeValue &add(cudaLaunchAttributeID id)
+    {
+        cudaLaunchAttribute &attribute = attributes_[config_.numAttrs++];
+
+        attribute.id = id;
+        return attribute.val;
+    }
+
+    const ps_cuda_device *const device_ = ps_cuda_device_get();
+    cudaLaunchAttribute attributes_[3] = {};
+    cudaLaunchConfig_t config_ = {};
+};
+
+template <typename... Parameters, typename... Arguments>
+inline ps_status
+launch_closely(void (*kernel)(Parameters...), int64_t blocks, int threads, size_t shared,
+               cudaStream_t stream, const Arguments &...arguments)
+{
+    return Launch(blocks, threads, shared, stream).closely().run(kernel, arguments...);
+}
+
+} // namespace pysolvers::runtime
+
+#endif

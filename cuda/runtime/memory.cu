@@ -1,0 +1,216 @@
+/* memory.cu - device memory, the order of streams, and waiting.
+ *
+ * Stream-ordered memory comes from one pool a device, which keeps a part of what was
+ * released for the next call.
+ */
+#include "runtime/memory.h"
+
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "runtime/device.h"
+
+namespace pysolvers::runtime {
+
+/* Of a device's memory this part may stay with the pool. */
+static constexpr size_t kept_part = 16;
+
+/* While a wait is younger than this it does not sleep. */
+static constexpr std::chrono::microseconds busy_time{500}, nap{50};
+
+namespace {
+
+/* Lets this thread call what a capture in another stream would forbid. */
+class Relaxed {
+  public:
+    Relaxed()
+    {
+        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+    }
+    ~Relaxed()
+    {
+        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+    }
+    Relaxed(const Relaxed &) = delete;
+    Relaxed &operator=(const Relaxed &) = delete;
+
+  private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
+
+} // namespace
+
+static ps_status
+memory_status(cudaError_t error)
+{
+    return error == cudaErrorMemoryAllocation ? PS_NO_MEMORY : ps_cuda_status(error);
+}
+
+static cudaMemPool_t
+make_pool(int device)
+{
+    const Relaxed relaxed;
+    cudaMemPoolProps wanted = {};
+    cudaMemPool_t pool = nullptr;
+    size_t free = 0, total = 0;
+
+    wanted.allocType = cudaMemAllocationTypePinned;
+    wanted.location.type = cudaMemLocationTypeDevice;
+    wanted.location.id = device;
+    if (cudaMemGetInfo(&free, &total) != cudaSuccess ||
+        cudaMemPoolCreate(&pool, &wanted) != cudaSuccess) {
+        return nullptr;
+    }
+    uint64_t kept = total / kept_part;
+    (void)cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &kept);
+    return pool;
+}
+
+/* The pool of a device; null if it cannot be made now, as on a device that is full. */
+static cudaMemPool_t
+pool_of(int device)
+{
+    static std::mutex lock;
+    static cudaMemPool_t pools[PS_CUDA_MAX_DEVICES];
+    const std::lock_guard<std::mutex> own(lock);
+
+    if (pools[device] == nullptr) {
+        pools[device] = make_pool(device);
+    }
+    return pools[device];
+}
+
+ps_status
+ps_cuda_allocate(size_t bytes, const ps_exec *exec, void **data)
+{
+    *data = nullptr;
+    if (bytes == 0) {
+        return PS_OK;
+    }
+    cudaMemPool_t const pool = pool_of(exec->device);
+    if (pool == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    return memory_status(
+        cudaMallocFromPoolAsync(data, bytes, pool, ps_cuda_stream(exec)));
+}
+
+ps_status
+ps_cuda_release(void *data, const ps_exec *exec)
+{
+    return data == nullptr ? PS_OK
+                           : ps_cuda_status(cudaFreeAsync(data, ps_cuda_stream(exec)));
+}
+
+ps_status
+ps_cuda_reserve(size_t bytes, void **data)
+{
+    *data = nullptr;
+    return bytes == 0 ? PS_OK : memory_status(cudaMalloc(data, bytes));
+}
+
+ps_status
+ps_cuda_discard(void *data)
+{
+    const Relaxed relaxed;
+
+    return ps_cuda_status(cudaFree(data));
+}
+
+/* Ask query() until it is something other than "not ready". */
+template <typename Query>
+static ps_status
+wait_until(Query query, const ps_exec *exec)
+{
+    const auto begin = std::chrono::steady_clock::now();
+
+    for (;;) {
+        const cudaError_t error = query();
+
+        if (error != cudaErrorNotReady) {
+            return ps_cuda_status(error);
+        }
+        (void)cudaGetLastError(); /* which keeps "not ready" too */
+        if (exec->poll != nullptr && exec->poll(exec->poll_self)) {
+            return PS_INTERRUPTED;
+        }
+        if (std::chrono::steady_clock::now() - begin > busy_time) {
+            std::this_thread::sleep_for(nap);
+        }
+    }
+}
+
+ps_status
+ps_cuda_wait(const ps_exec *exec)
+{
+    return wait_until([=] { return cudaStreamQuery(ps_cuda_stream(exec)); }, exec);
+}
+
+ps_status
+ps_cuda_wait_event(void *event, const ps_exec *exec)
+{
+    return wait_until([=] { return cudaEventQuery(static_cast<cudaEvent_t>(event)); },
+                      exec);
+}
+
+ps_status
+ps_cuda_copy(void *to, const void *from, size_t bytes, const ps_exec *exec)
+{
+    return ps_cuda_status(
+        cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, ps_cuda_stream(exec)));
+}
+
+ps_status
+ps_cuda_order(void *first, const ps_exec *exec)
+{
+    cudaEvent_t event;
+    cudaError_t error = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+
+    if (error != cudaSuccess) {
+        return PS_DEVICE_FAILURE;
+    }
+    error = cudaEventRecord(event, static_cast<cudaStream_t>(first));
+    if (error == cudaSuccess) {
+        error = cudaStreamWaitEvent(ps_cuda_stream(exec), event, 0);
+    }
+    (void)cudaEventDestroy(event); /* lives on until it is passed */
+    return ps_cuda_status(error);
+}
+
+ps_status
+ps_cuda_mark(const ps_exec *exec, void **mark)
+{
+    cudaEvent_t event;
+
+    if (cudaEventCreateWithFlags(&event, cudaEventDisableTiming) != cudaSuccess) {
+        return PS_DEVICE_FAILURE;
+    }
+    if (cudaEventRecord(event, ps_cuda_stream(exec)) != cudaSuccess) {
+        (void)cudaEventDestroy(event);
+        return PS_DEVICE_FAILURE;
+    }
+    *mark = event;
+    return PS_OK;
+}
+
+ps_status
+ps_cuda_mark_passed(void *mark, int32_t *passed)
+{
+    const cudaError_t error = cudaEventQuery(static_cast<cudaEvent_t>(mark));
+
+    *passed = error != cudaErrorNotReady;
+    if (*passed) {
+        return ps_cuda_status(error);
+    }
+    (void)cudaGetLastError(); /* which keeps "not ready" too */
+    return PS_OK;
+}
+
+ps_status
+ps_cuda_mark_end(void *mark)
+{
+    return ps_cuda_status(cudaEventDestroy(static_cast<cudaEvent_t>(mark)));
+}
+
+} // namespace pysolvers::runtime

@@ -1,0 +1,361 @@
+/* gceidd.cu - steps of GCEIDD on the GPU.
+ *
+ * A step is a sweep along x and one along y, each from one field into another: u and one
+ * of the workspace take turns, with MU those and its two earlier half levels. Sweeps are
+ * fused (gceidd_strips.cuh, gceidd_lines.cu) where the lines fit, or the paper's
+ * four kernels (gceidd_paper.cu). Steps follow each other on the stream; the first that
+ * grows past the bound is written down on the device, and later kernels do nothing. The
+ * host is never far ahead, so that a call can be interrupted.
+ */
+#include <utility>
+
+#include "runtime/backend.h"
+#include "runtime/events.cuh"
+#include "transport/gceidd.h"
+
+namespace pysolvers::transport {
+
+using namespace runtime;
+
+namespace {
+
+enum { FIELDS = 4, SPARE = 3 };
+
+/* When the device is where: the start, the last step, the parts of its sweeps. */
+enum {
+    MARK_BEGIN,
+    MARK_LAST,
+    MARK_END = MARK_LAST + PS_GCEIDD_AXES * PS_GCEIDD_PART_COUNT,
+    MARK_COUNT
+};
+using Marks = Events<MARK_COUNT>;
+
+/* A call in progress. field[0] is the newest half level, 1 and 2 are those before it,
+ * with MU alone, and SPARE gets the next. */
+struct Run {
+    const ps_gceidd *g;
+    const ps_exec *exec;
+    ps_gceidd_report *report;
+    cudaStream_t stream;
+    void *field[FIELDS];
+    int32_t *grown;
+    void *table[PS_GCEIDD_AXES];
+    void *arrays;
+};
+
+enum Method { BY_STRIPS, BY_LINES, BY_PARTS };
+
+Method
+method_along(const ps_gceidd *g, int axis)
+{
+    if (g->kernels == PS_GCEIDD_KERNELS_PAPER) {
+        return BY_PARTS;
+    }
+    return ps_cuda_gceidd_strips_fit(g, axis)  ? BY_STRIPS
+           : ps_cuda_gceidd_lines_fit(g, axis) ? BY_LINES
+                                               : BY_PARTS;
+}
+
+size_t
+field_bytes(const ps_gceidd *g)
+{
+    const int64_t nodes = (g->cells[PS_GCEIDD_X] + 1) * (g->cells[PS_GCEIDD_Y] + 1);
+
+    return static_cast<size_t>(nodes * ps_dtype_size(g->dtype));
+}
+
+const char *
+kernels_of(const ps_gceidd *g)
+{
+    const Method x = method_along(g, PS_GCEIDD_X), y = method_along(g, PS_GCEIDD_Y);
+
+    if (x != y) {
+        return "mixed";
+    }
+    return x == BY_STRIPS ? "strips fused" : x == BY_LINES ? "partition fused" : "paper";
+}
+
+Run
+start(const ps_gceidd *g, const ps_exec *exec, ps_gceidd_report *report)
+{
+    char *const base = static_cast<char *>(exec->work);
+    const size_t field = ps_cuda_padded(field_bytes(g));
+    Run r = {};
+
+    r.g = g;
+    r.exec = exec;
+    r.report = report;
+    r.stream = ps_cuda_stream(exec);
+    r.field[0] = g->u;
+    r.field[1] = g->older[0];
+    r.field[2] = g->older[1];
+    r.field[SPARE] = base;
+    r.grown = reinterpret_cast<int32_t *>(base + field);
+    r.table[PS_GCEIDD_X] = base + field + ps_cuda_padded(sizeof(int32_t));
+    r.table[PS_GCEIDD_Y] = static_cast<char *>(r.table[PS_GCEIDD_X]) +
+                           ps_cuda_gceidd_table_bytes(g, PS_GCEIDD_X);
+    r.arrays = static_cast<char *>(r.table[PS_GCEIDD_Y]) +
+               ps_cuda_gceidd_table_bytes(g, PS_GCEIDD_Y);
+    return r;
+}
+
+ps_status
+prepare(const ps_gceidd *g, int axis)
+{
+    const Method method = method_along(g, axis);
+
+    return method == BY_STRIPS  ? ps_cuda_gceidd_prepare_strips(g, axis)
+           : method == BY_LINES ? ps_cuda_gceidd_prepare_lines(g, axis)
+                                : PS_OK;
+}
+
+ps_status
+record_part(const Run &r, const Marks *marks, int axis, int part)
+{
+    return marks == nullptr
+               ? PS_OK
+               : marks->record(MARK_LAST + 1 + axis * PS_GCEIDD_PART_COUNT + part,
+                               r.stream);
+}
+
+/* Whether the coefficients of a sweep along `axis` are others in every step. */
+bool
+changes(const ps_gceidd *g, int axis)
+{
+    return g->velocity[axis].step != 0 || g->diffusion[axis].step != 0;
+}
+
+ps_status
+renew_table(const Run &r, const ps_cuda_gceidd_sweep &sweep)
+{
+    const bool is_due = sweep.step == 0 || changes(r.g, sweep.axis);
+
+    return is_due && method_along(r.g, sweep.axis) == BY_STRIPS &&
+                   ps_cuda_gceidd_table_bytes(r.g, sweep.axis) > 0
+               ? ps_cuda_gceidd_tabulate(&sweep, r.table[sweep.axis], r.stream)
+               : PS_OK;
+}
+
+/* A fused sweep is all solve. */
+ps_status
+make_parts(const Run &r, const ps_cuda_gceidd_sweep &sweep, const Marks *marks)
+{
+    const Method method = method_along(r.g, sweep.axis);
+    ps_status status = renew_table(r, sweep);
+
+    for (int part = 0; status == PS_OK && part < PS_GCEIDD_PART_COUNT; part++) {
+        if (method == BY_PARTS) {
+            status = ps_cuda_gceidd_part(&sweep, static_cast<ps_gceidd_part>(part),
+                                         r.arrays, r.stream);
+        }
+        else if (part == PS_GCEIDD_SOLVE) {
+            status = method == BY_STRIPS
+                         ? ps_cuda_gceidd_strips(&sweep, r.table[sweep.axis], r.stream)
+                         : ps_cuda_gceidd_lines(&sweep, r.stream);
+        }
+        status = status == PS_OK ? record_part(r, marks, sweep.axis, part) : status;
+    }
+    return status;
+}
+
+/* After a sweep: what it made is the newest. */
+void
+take_turns(Run &r)
+{
+    std::swap(r.field[0], r.field[SPARE]);
+    if (r.g->scheme == PS_GCEIDD_MU) {
+        std::swap(r.field[1], r.field[SPARE]);
+        std::swap(r.field[2], r.field[SPARE]);
+    }
+}
+
+ps_status
+make_sweep(Run &r, int axis, int64_t step, const Marks *marks)
+{
+    const ps_cuda_gceidd_sweep sweep = {
+        r.g, axis, step, r.field[0], r.field[1], r.field[2], r.field[SPARE], r.grown};
+    const ps_status status = make_parts(r, sweep, marks);
+
+    take_turns(r);
+    return status;
+}
+
+/* `marks` is null except for the last step. */
+ps_status
+make_step(Run &r, int64_t step, const Marks *marks)
+{
+    ps_status status = marks != nullptr ? marks->record(MARK_LAST, r.stream) : PS_OK;
+
+    for (int axis = 0; status == PS_OK && axis < PS_GCEIDD_AXES; axis++) {
+        status = make_sweep(r, axis, step, marks);
+    }
+    return status;
+}
+
+/* Steps of a group of make_in_groups(). */
+int64_t
+group_size(const ps_gceidd *g)
+{
+    const int64_t size = (int64_t(1) << 26) / static_cast<int64_t>(field_bytes(g));
+
+    return size < 1 ? 1 : size > 64 ? 64 : size;
+}
+
+ps_status
+make_steps(Run &r, int64_t count, const Marks &marks)
+{
+    return make_in_groups(
+        count, group_size(r.g), *r.exec, &r.report->steps,
+        [&](int64_t k) { return make_step(r, k, k == count - 1 ? &marks : nullptr); });
+}
+
+ps_status
+copy_field(const Run &r, void *to, const void *from)
+{
+    return ps_cuda_status(
+        cudaMemcpyAsync(to, from, field_bytes(r.g), cudaMemcpyDeviceToDevice, r.stream));
+}
+
+/* The first `steps` steps alone were made: the fields took turns for those. */
+void
+forget_later(Run &r, int64_t steps)
+{
+    const Run first = start(r.g, r.exec, r.report);
+
+    for (int k = 0; k < FIELDS; k++) {
+        r.field[k] = first.field[k];
+    }
+    for (int64_t k = 0; k < steps * PS_GCEIDD_AXES % FIELDS; k++) {
+        take_turns(r);
+    }
+    r.report->steps = steps;
+    r.report->grown = 1;
+}
+
+/* Turns may have left the state elsewhere. */
+ps_status
+copy_back(Run &r)
+{
+    void *const returned[SPARE] = {r.g->u, r.g->older[0], r.g->older[1]};
+    ps_status status = PS_OK;
+
+    for (int k = 0; status == PS_OK && k < SPARE; k++) {
+        if (r.field[k] == returned[k]) {
+            continue;
+        }
+        for (int other = k + 1; status == PS_OK && other < SPARE; other++) {
+            if (r.field[other] == returned[k]) {
+                status = copy_field(r, r.field[SPARE], returned[k]);
+                r.field[other] = r.field[SPARE];
+            }
+        }
+        status = status == PS_OK ? copy_field(r, returned[k], r.field[k]) : status;
+        r.field[SPARE] = r.field[k];
+        r.field[k] = returned[k];
+    }
+    return status;
+}
+
+/* The time of all steps, shared out as the last one was. */
+void
+report_seconds(const Run &r, const Marks &marks)
+{
+    const double last = marks.seconds(MARK_LAST, MARK_END);
+    const double all = marks.seconds(MARK_BEGIN, MARK_END);
+    int from = MARK_LAST;
+
+    for (int axis = 0; axis < PS_GCEIDD_AXES && last > 0; axis++) {
+        for (int part = 0; part < PS_GCEIDD_PART_COUNT; part++, from++) {
+            r.report->seconds[axis][part] = all * marks.seconds(from, from + 1) / last;
+        }
+    }
+}
+
+/* After steps that ended with `status`: whether one grew is read, the fields come home,
+ * and the device is waited for in any case. */
+ps_status
+finish(Run &r, ps_status status, const Marks &marks)
+{
+    const int64_t asked = r.report->steps;
+    int32_t grown = PS_CUDA_NOT_GROWN;
+    ps_status ended = ps_cuda_status(cudaMemcpyAsync(&grown, r.grown, sizeof(grown),
+                                                     cudaMemcpyDeviceToHost, r.stream));
+
+    ended = ended == PS_OK ? ps_cuda_status(cudaStreamSynchronize(r.stream)) : ended;
+    if (ended == PS_OK && grown < asked) {
+        forget_later(r, int64_t(grown) + 1);
+    }
+    if (status == PS_OK && ended == PS_OK && asked > 0) {
+        report_seconds(r, marks);
+    }
+    const ps_status returned = copy_back(r);
+
+    ended = ended == PS_OK ? returned : ended;
+    ended = ended == PS_OK ? ps_cuda_status(cudaStreamSynchronize(r.stream)) : ended;
+    return status == PS_OK || (status == PS_INTERRUPTED && ended != PS_OK) ? ended
+                                                                           : status;
+}
+
+} // namespace
+
+ps_status
+ps_cuda_gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes)
+{
+    ps_status status = ps_gceidd_check(g);
+    (void)exec;
+
+    if (status == PS_OK && !ps_cuda_gceidd_can_be_swept(g)) {
+        status = PS_UNSUPPORTED;
+    }
+    if (status == PS_OK) {
+        *bytes = ps_cuda_padded(field_bytes(g)) + ps_cuda_padded(sizeof(int32_t)) +
+                 ps_cuda_gceidd_table_bytes(g, PS_GCEIDD_X) +
+                 ps_cuda_gceidd_table_bytes(g, PS_GCEIDD_Y);
+        if (method_along(g, PS_GCEIDD_X) == BY_PARTS ||
+            method_along(g, PS_GCEIDD_Y) == BY_PARTS) {
+            *bytes += ps_cuda_gceidd_arrays_bytes(g);
+        }
+    }
+    return status;
+}
+
+ps_status
+ps_cuda_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
+                    ps_gceidd_report *report)
+{
+    const int32_t none = PS_CUDA_NOT_GROWN;
+    size_t bytes = 0;
+    ps_status status = ps_cuda_gceidd_work(g, exec, &bytes);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (count < 0 || count >= PS_CUDA_NOT_GROWN) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (exec->work_bytes < bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    *report = {};
+    report->kernel = kernels_of(g);
+    const Marks marks(cudaEventDefault);
+    Run r = start(g, exec, report);
+
+    for (int axis = 0; status == PS_OK && axis < PS_GCEIDD_AXES; axis++) {
+        status = prepare(g, axis);
+    }
+    if (status != PS_OK) {
+        return status;
+    }
+    status = ps_cuda_status(
+        cudaMemcpyAsync(r.grown, &none, sizeof(none), cudaMemcpyHostToDevice, r.stream));
+    if (status == PS_OK) {
+        status = marks.record(MARK_BEGIN, r.stream);
+    }
+    if (status == PS_OK) {
+        status = make_steps(r, count, marks);
+    }
+    return finish(r, status, marks);
+}
+
+} // namespace pysolvers::transport

@@ -1,0 +1,361 @@
+/* gceidd_paper.cu - a sweep in the four kernels of the paper.
+ *
+ * Predictions go to v; coefficients and right sides a, b, c, d of all other rows to
+ * arrays, with what is known folded into d; a thread a strip solves them by the Thomas
+ * algorithm; the interfaces are corrected. Neighbouring threads have neighbouring lines
+ * along y, where access is coalesced, and neighbouring strips along x, where it is not.
+ * There the strategy 3S has three stages: as many strips as caches can serve are left as
+ * they are; of more, shared memory that nobody uses keeps blocks from residing together
+ * and wearing out the cache; and strips below 32 cells get their right sides and answers
+ * through shared memory. 14 words a node and sweep. Foadaddini et al. 2022.
+ */
+#include "runtime/launch.cuh"
+#include "transport/gceidd_rows.cuh"
+
+namespace pysolvers::transport {
+
+using namespace runtime;
+
+namespace {
+
+constexpr int block_threads = 128, short_strip = 32;
+
+/* Strips a multiprocessor up to which 3S leaves memory as it is, and bytes by which it
+ * throttles: both measured on H200 over grids of 128^2 to 2048^2 cells and 1 to 512
+ * strips, where 3S is nowhere slower than naive. */
+constexpr int64_t few_strips = 512;
+constexpr size_t throttle_bytes = 48 * 1024;
+
+template <typename Real> struct Arrays {
+    Real *a, *b, *c, *d; /* fields */
+};
+
+/* The thread's unit of `count` along a line, and its line. */
+struct UnitPlace {
+    int32_t unit, line;
+    bool is_there;
+
+    template <typename Real>
+    __device__ __forceinline__ UnitPlace(const Sweep<Real> &s, int32_t count)
+    {
+        const int64_t thread =
+            static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+        const bool lines_first = s.along != 1;
+        const int32_t inner = lines_first ? s.lines : count;
+        const int64_t behind = thread / inner;
+        const int32_t fast = static_cast<int32_t>(thread - behind * inner);
+
+        unit = lines_first ? static_cast<int32_t>(behind) : fast;
+        line = lines_first ? fast : static_cast<int32_t>(behind);
+        is_there = behind < (lines_first ? count : s.lines);
+    }
+};
+
+template <typename Real>
+__global__ void
+predict_kernel(const __grid_constant__ Sweep<Real> s)
+{
+    const UnitPlace place(s, s.strips - 1);
+
+    wait_for_last_kernel();
+    if (!place.is_there || !s.is_swept(place.line) || *s.grown < s.step) {
+        return;
+    }
+    const int32_t p = s.interface(place.unit + 1), l = place.line;
+
+    s.v[s.node(p, l)] = prediction(s, Field<Real>{s, l}, p, l);
+}
+
+/* The first interface at or behind node p, the end being one. */
+template <typename Real>
+__device__ __forceinline__ int32_t
+next_interface(const Sweep<Real> &s, int32_t p)
+{
+    const uint64_t over = static_cast<uint64_t>(p) * static_cast<uint64_t>(s.strips);
+    const uint32_t cells = static_cast<uint32_t>(s.cells);
+    const uint64_t k = over + cells < UINT32_MAX
+                           ? (static_cast<uint32_t>(over) + cells - 1) / cells
+                           : (over + cells - 1) / cells;
+
+    return s.interface(static_cast<int32_t>(k));
+}
+
+/* Row p without what is known of its neighbours, which is folded into d. */
+template <typename Real>
+__device__ __forceinline__ void
+make_row(const Sweep<Real> &s, const Arrays<Real> &to, int32_t p, int32_t l)
+{
+    const int32_t n = s.cells;
+    const int64_t at = s.node(p, l);
+    const Flow<Real> before = flow_at(s, p - 1, l), behind = flow_at(s, p, l);
+    const Real q = s.scheme == PS_GCEIDD_CFD ? divergence(s, p, l) : Real(0);
+    Real a = -before.right, c = -behind.left;
+    Real d = right_side(s, Field<Real>{s, l}, p, l);
+
+    if (p == 0) {
+        d = fma(before.right, 2 * s.h * s.low.at(l), d);
+        c += a;
+        a = 0;
+    }
+    else if (p == n) {
+        d = fma(behind.left, 2 * s.h * s.high.at(l), d);
+        a += c;
+        c = 0;
+    }
+    if (p > 1 ? next_interface(s, p - 1) == p - 1 : p == 1 && !s.low.neumann) {
+        d = fma(-a, p > 1 ? s.v[at - s.along] : s.low.at(l), d);
+        a = 0;
+    }
+    if (p < n - 1 ? next_interface(s, p + 1) == p + 1 : p == n - 1 && !s.high.neumann) {
+        d = fma(-c, p < n - 1 ? s.v[at + s.along] : s.high.at(l), d);
+        c = 0;
+    }
+    to.a[at] = a;
+    to.b[at] = 1 + q + behind.right + before.left;
+    to.c[at] = c;
+    to.d[at] = d;
+}
+
+template <typename Real>
+__global__ void
+rows_kernel(const __grid_constant__ Sweep<Real> s,
+            const __grid_constant__ Arrays<Real> to)
+{
+    const UnitPlace place(s, s.cells + 1);
+    const int32_t p = place.unit, l = place.line, n = s.cells;
+
+    wait_for_last_kernel();
+    if (!place.is_there || *s.grown < s.step) {
+        return;
+    }
+    if (!s.is_swept(l)) {
+        s.v[s.node(p, l)] = s.unswept(p, l);
+    }
+    else if ((p == 0 && !s.low.neumann) || (p == n && !s.high.neumann)) {
+        const Real v = p == 0 ? s.low.at(l) : s.high.at(l);
+
+        s.v[s.node(p, l)] = v;
+        report_growth(s, !(fabs(v) <= s.bound));
+    }
+    else if (p == 0 || p == n || next_interface(s, p) != p) {
+        make_row(s, to, p, l);
+    }
+}
+
+/* Rows first to last of a line. */
+template <typename Real> struct Rows {
+    int32_t first, last;
+
+    __device__ __forceinline__ Rows(const Sweep<Real> &s, int32_t strip)
+    {
+        first = strip == 0 && s.low.neumann ? 0 : s.interface(strip) + 1;
+        last = strip == s.strips - 1 && s.high.neumann ? s.cells
+                                                       : s.interface(strip + 1) - 1;
+    }
+};
+
+/* Solve the strip with a, b, c from row 0 on, and d and then V at d, steps apart; true
+ * if some |V| is not at most the bound. */
+template <typename Real>
+__device__ __forceinline__ bool
+solve_rows(const Sweep<Real> &s, const Arrays<Real> &rows, int32_t count, Real *d,
+           Real *v, int64_t d_step)
+{
+    const int64_t step = s.along;
+    Real c = 0, last = 0;
+
+    for (int32_t k = 0; k < count; k++) {
+        const Real a = rows.a[k * step];
+        const Real r = reciprocal(fma(-a, c, rows.b[k * step]));
+
+        c = rows.c[k * step] * r;
+        last = fma(-a, last, d[k * d_step]) * r;
+        rows.c[k * step] = c;
+        d[k * d_step] = last;
+    }
+    bool grown = false;
+
+    for (int32_t k = count - 1; k >= 0; k--) {
+        last = k == count - 1 ? last : fma(-rows.c[k * step], last, d[k * d_step]);
+        v[k * d_step] = last;
+        grown |= !(fabs(last) <= s.bound);
+    }
+    return grown;
+}
+
+template <typename Real>
+__device__ __forceinline__ Arrays<Real>
+from_node(const Arrays<Real> &rows, int64_t at)
+{
+    return {rows.a + at, rows.b + at, rows.c + at, rows.d + at};
+}
+
+template <typename Real>
+__global__ void
+__launch_bounds__(block_threads) thomas_kernel(const __grid_constant__ Sweep<Real> s,
+                                               const __grid_constant__ Arrays<Real> all)
+{
+    const UnitPlace place(s, s.strips);
+
+    wait_for_last_kernel();
+    if (!place.is_there || !s.is_swept(place.line) || *s.grown < s.step) {
+        return;
+    }
+    const Rows<Real> strip(s, place.unit);
+    const int64_t at = s.node(strip.first, place.line);
+    const Arrays<Real> rows = from_node(all, at);
+
+    const bool grown =
+        solve_rows(s, rows, strip.last - strip.first + 1, rows.d, s.v + at, s.along);
+
+    report_growth(s, grown);
+}
+
+/* Along x: d and V of the block's strips through shared memory, at most `longest` cells
+ * each and `pitch` apart. */
+template <typename Real>
+__global__ void
+__launch_bounds__(block_threads)
+    thomas_shared_kernel(const __grid_constant__ Sweep<Real> s,
+                         const __grid_constant__ Arrays<Real> all, int32_t longest,
+                         int32_t pitch)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    Real *const tile = reinterpret_cast<Real *>(shared);
+    const int32_t own = static_cast<int32_t>(threadIdx.x);
+    const int64_t first = static_cast<int64_t>(blockIdx.x) * block_threads;
+    const int32_t line = static_cast<int32_t>(first / s.strips);
+    const int32_t skipped =
+        static_cast<int32_t>(first - static_cast<int64_t>(line) * s.strips);
+
+    /* move(at, inside): neighbouring threads take neighbouring rows */
+    const auto each = [&](const auto &move) {
+        for (int32_t k = own; k < block_threads * longest; k += block_threads) {
+            const int32_t number = k / longest, i = k - number * longest;
+            const int32_t over = (skipped + number) / s.strips, l = line + over;
+            const Rows<Real> strip(s, skipped + number - over * s.strips);
+
+            if (l < s.lines && s.is_swept(l) && i <= strip.last - strip.first) {
+                move(s.node(strip.first + i, l), number * pitch + i);
+            }
+        }
+    };
+    const UnitPlace place(s, s.strips);
+
+    wait_for_last_kernel();
+    if (*s.grown < s.step) {
+        return;
+    }
+    each([&](int64_t at, int32_t inside) { tile[inside] = all.d[at]; });
+    __syncthreads();
+    if (place.is_there && s.is_swept(place.line)) {
+        const Rows<Real> strip(s, place.unit);
+        Real *const d = tile + own * pitch;
+
+        solve_rows(s, from_node(all, s.node(strip.first, place.line)),
+                   strip.last - strip.first + 1, d, d, 1);
+    }
+    __syncthreads();
+    each([&](int64_t at, int32_t inside) { s.v[at] = tile[inside]; });
+}
+
+template <typename Real>
+__global__ void
+correct_kernel(const __grid_constant__ Sweep<Real> s)
+{
+    const UnitPlace place(s, s.strips - 1);
+
+    wait_for_last_kernel();
+    if (!place.is_there || !s.is_swept(place.line) || *s.grown < s.step) {
+        return;
+    }
+    const int64_t step = s.along;
+    Real *const v = s.v + s.node(s.interface(place.unit + 1), place.line);
+
+    *v = correction(v[-step], v[-2 * step], v[step], v[2 * step]);
+    report_growth(s, !(fabs(*v) <= s.bound));
+}
+
+/* `units` threads a line. */
+template <typename Real, typename... Parameters, typename... Arguments>
+ps_status
+launch_units(void (*kernel)(Parameters...), const Sweep<Real> &s, int64_t units,
+             size_t shared, cudaStream_t stream, const Arguments &...arguments)
+{
+    const int64_t blocks = (units * s.lines + block_threads - 1) / block_threads;
+
+    return blocks == 0 ? PS_OK
+                       : launch_closely(kernel, blocks, block_threads, shared, stream, s,
+                                        arguments...);
+}
+
+template <typename Real>
+ps_status
+solve_strips(const Sweep<Real> &s, const ps_cuda_gceidd_sweep *sweep,
+             const Arrays<Real> &rows, cudaStream_t stream)
+{
+    const ps_gceidd *const g = sweep->g;
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int64_t strips = static_cast<int64_t>(s.strips) * s.lines;
+    const int32_t longest = (s.cells + s.strips - 1) / s.strips;
+    const int32_t pitch = (longest + 1) | 1;
+    const size_t tile = static_cast<size_t>(block_threads * pitch) * sizeof(Real);
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    if (sweep->axis == PS_GCEIDD_Y || g->strategy == PS_GCEIDD_STRATEGY_NAIVE ||
+        strips <= few_strips * device->processors) {
+        return launch_units(thomas_kernel<Real>, s, s.strips, 0, stream, rows);
+    }
+    if (longest >= short_strip) {
+        return launch_units(thomas_kernel<Real>, s, s.strips, throttle_bytes, stream,
+                            rows);
+    }
+    return launch_units(thomas_shared_kernel<Real>, s, s.strips, tile, stream, rows,
+                        s.strips > 1 ? longest : longest + 1, pitch);
+}
+
+template <typename Real>
+ps_status
+make_part(const ps_cuda_gceidd_sweep *sweep, int part, void *arrays, cudaStream_t stream)
+{
+    const Sweep<Real> s = sweep_of<Real>(sweep);
+    const size_t field = ps_cuda_gceidd_arrays_bytes(sweep->g) / 4;
+    char *const base = static_cast<char *>(arrays);
+    const Arrays<Real> rows = {reinterpret_cast<Real *>(base),
+                               reinterpret_cast<Real *>(base + field),
+                               reinterpret_cast<Real *>(base + 2 * field),
+                               reinterpret_cast<Real *>(base + 3 * field)};
+
+    switch (part) {
+    case PS_GCEIDD_PREDICT:
+        return launch_units(predict_kernel<Real>, s, s.strips - 1, 0, stream);
+    case PS_GCEIDD_ROWS:
+        return launch_units(rows_kernel<Real>, s, s.cells + 1, 0, stream, rows);
+    case PS_GCEIDD_SOLVE:
+        return solve_strips(s, sweep, rows, stream);
+    default:
+        return launch_units(correct_kernel<Real>, s, s.strips - 1, 0, stream);
+    }
+}
+
+} // namespace
+
+size_t
+ps_cuda_gceidd_arrays_bytes(const ps_gceidd *g)
+{
+    const int64_t nodes = (g->cells[PS_GCEIDD_X] + 1) * (g->cells[PS_GCEIDD_Y] + 1);
+
+    return 4 * ps_cuda_padded(static_cast<size_t>(nodes * ps_dtype_size(g->dtype)));
+}
+
+ps_status
+ps_cuda_gceidd_part(const ps_cuda_gceidd_sweep *sweep, ps_gceidd_part part, void *arrays,
+                    cudaStream_t stream)
+{
+    return sweep->g->dtype == PS_F32 ? make_part<float>(sweep, part, arrays, stream)
+                                     : make_part<double>(sweep, part, arrays, stream);
+}
+
+} // namespace pysolvers::transport

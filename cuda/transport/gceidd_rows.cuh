@@ -1,0 +1,211 @@
+/* gceidd_rows.cuh - the rows and the predictions of a sweep on the device.
+ *
+ * The formulas are those of ps_gceidd.h. What flows to the
+ * right and to the left over the point between nodes p and p+1,
+ *
+ *   right = dt a"/h^2 + dt b'+/h,   left = dt a"/h^2 - dt b'-/h,
+ *
+ * makes the rows: -right[p-1/2] V[p-1] + (1 + right[p+1/2] + left[p-1/2]) V[p]
+ * - left[p+1/2] V[p+1]; with characteristics, both are dt a'/h^2 and q is added.
+ */
+#ifndef PS_CUDA_TRANSPORT_GCEIDD_ROWS_CUH
+#define PS_CUDA_TRANSPORT_GCEIDD_ROWS_CUH
+
+#include "device/number.cuh"
+#include "transport/gceidd_sweep.cuh"
+
+namespace pysolvers::transport {
+
+using namespace device;
+
+template <typename Real> struct Flow {
+    Real right, left;
+};
+
+/* Mean of a table halfway between p and p+1; beyond an end the end's. */
+template <typename Real>
+__device__ __forceinline__ Real
+halfway(const Sweep<Real> &s, const Table<Real> &t, int32_t p, int32_t l)
+{
+    const int32_t before = p < 0 ? 0 : p, behind = p < s.cells ? p + 1 : s.cells;
+
+    return t.along == 0 ? t.at(0, l) : Real(0.5) * (t.at(before, l) + t.at(behind, l));
+}
+
+/* 2 a'^2/(2 a' + h |b'|), 0 where a' is 0 */
+template <typename Real>
+__device__ __forceinline__ Real
+upwind_diffusion(const Sweep<Real> &s, Real a, Real b)
+{
+    const Real twice = 2 * a;
+
+    return !s.modified || a == 0 ? a : a * twice * reciprocal(fma(s.h, fabs(b), twice));
+}
+
+/* Over the point between p and p+1, -1 <= p <= cells. */
+template <typename Real>
+__device__ __forceinline__ Flow<Real>
+flow_at(const Sweep<Real> &s, int32_t p, int32_t l)
+{
+    const Real a = halfway(s, s.diffusion, p, l);
+
+    if (s.scheme == PS_GCEIDD_CFD) {
+        return {s.dt_hh * a, s.dt_hh * a};
+    }
+    const Real b = halfway(s, s.velocity, p, l);
+    const Real diffuse = s.dt_hh * upwind_diffusion(s, a, b);
+
+    return {fma(s.dt_h, fmax(b, Real(0)), diffuse),
+            fma(s.dt_h, fmax(-b, Real(0)), diffuse)};
+}
+
+/* q, which is 0 where the velocity does not change along its line. */
+template <typename Real>
+__device__ __forceinline__ Real
+divergence(const Sweep<Real> &s, int32_t p, int32_t l)
+{
+    if (s.velocity.along == 0) {
+        return Real(0);
+    }
+    return s.dt_h * (halfway(s, s.velocity, p, l) - halfway(s, s.velocity, p - 1, l));
+}
+
+/* dt f/2 */
+template <typename Real>
+__device__ __forceinline__ Real
+source_at(const Sweep<Real> &s, int32_t p, int32_t l)
+{
+    Real sum = 0;
+
+#pragma unroll 1
+    for (int k = 0; k < s.terms; k++) {
+        sum = fma(s.factor[k], s.source[k].at(p, l), sum);
+    }
+    return sum;
+}
+
+/* U on line l, from memory. */
+template <typename Real> struct Field {
+    const Sweep<Real> &s;
+    int32_t l;
+
+    /* Of node p and those behind it. */
+    template <int COUNT>
+    __device__ __forceinline__ void get(int32_t p, Real (&u)[COUNT]) const
+    {
+        const Real *const from = row(p);
+
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
+            u[k] = from[k * step()];
+        }
+    }
+    __device__ __forceinline__ const Real *row(int32_t p) const
+    {
+        return s.u + s.node(p, l);
+    }
+    __device__ __forceinline__ int64_t step() const
+    {
+        return s.along;
+    }
+    /* U, which the sweep has no more use for and the cache need not keep. */
+    static __device__ __forceinline__ Real take(const Real *from)
+    {
+        return __ldcs(from);
+    }
+};
+
+/* U between nodes k and k + 1; `values` is a Field or the like. */
+template <typename Real, typename Values>
+__device__ __forceinline__ Real
+value_between(const Values &values, int32_t k, Real part)
+{
+    Real u[2];
+
+    values.get(k, u);
+    return fma(part, u[1] - u[0], u[0]);
+}
+
+/* U at the foot of the characteristic that ends in node p. */
+template <typename Real, typename Values>
+__device__ __forceinline__ Real
+foot_value(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
+{
+    const Real shift = -s.dt_h * s.velocity.at(p, l), whole = floor(shift);
+    const Real place = static_cast<Real>(p) + whole;
+    const Real cell = fmin(fmax(place, Real(0)), static_cast<Real>(s.cells - 1));
+    const Real beyond = (shift - whole) + (place - cell);
+    const Real part = s.extrapolate ? beyond : fmin(fmax(beyond, Real(0)), Real(1));
+
+    return value_between(values, static_cast<int32_t>(cell), part);
+}
+
+/* P of MU at interface p, of which `here` is U. */
+template <typename Real>
+__device__ __forceinline__ Real
+earlier_prediction(const Sweep<Real> &s, int32_t p, int32_t l, Real here)
+{
+    const int64_t at = s.node(p, l);
+    const bool newest = s.predictor == PS_GCEIDD_PREDICTOR_NEWEST;
+
+    return here + (newest ? here - s.s1[at] : s.s1[at] - s.s2[at]);
+}
+
+/* P at interface p. */
+template <typename Real, typename Values>
+__device__ __forceinline__ Real
+prediction(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
+{
+    Real u[3];
+
+    values.get(p - 1, u);
+    if (s.scheme == PS_GCEIDD_MU) {
+        return earlier_prediction(s, p, l, u[1]);
+    }
+    const Real diffused = halfway(s, s.diffusion, p, l) * (u[2] - u[1]) -
+                          halfway(s, s.diffusion, p - 1, l) * (u[1] - u[0]);
+    const Real foot = foot_value(s, values, p, l);
+
+    return fma(s.dt_hh, diffused,
+               fma(-divergence(s, p, l), foot, foot) + source_at(s, p, l));
+}
+
+/* The right side of node p. */
+template <typename Real, typename Values>
+__device__ __forceinline__ Real
+right_side(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
+{
+    Real u[1];
+
+    if (s.scheme == PS_GCEIDD_CFD) {
+        u[0] = foot_value(s, values, p, l);
+    }
+    else {
+        values.get(p, u);
+    }
+    return s.terms == 0 ? u[0] : u[0] + source_at(s, p, l);
+}
+
+/* The corrected value from V behind and before it, nearest first. */
+template <typename Real>
+__device__ __forceinline__ Real
+correction(Real before, Real before2, Real behind, Real behind2)
+{
+    constexpr Real third = Real(2) / 3, sixth = Real(1) / 6;
+
+    return third * (before + behind) - sixth * (before2 + behind2);
+}
+
+/* Write down that this thread has met some |v| above the bound. */
+template <typename Real>
+__device__ __forceinline__ void
+report_growth(const Sweep<Real> &s, bool grown)
+{
+    if (s.checked && grown) {
+        atomicMin(s.grown, s.step);
+    }
+}
+
+} // namespace pysolvers::transport
+
+#endif

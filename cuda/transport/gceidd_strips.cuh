@@ -1,0 +1,374 @@
+/* gceidd_strips.cuh - short strips, each solved by one thread from its registers.
+ *
+ * A warp has one strip of 32 neighbouring lines, a block `own` strips next to each
+ * other and, for the corrections, the one behind them a second time. A thread predicts
+ * the interface behind its strip, eliminates from there down to the strip's first row,
+ *
+ *   V[end-1-k] = d[k] + c[k] V[end-2-k],
+ *
+ * takes the prediction in front from its neighbour, substitutes upwards and corrects
+ * the interface behind. On lines whose coefficients do not change along them (STEADY)
+ * all strips have the same pivots and feet, which are in a table. 2 words a node.
+ */
+#ifndef PS_CUDA_TRANSPORT_GCEIDD_STRIPS_CUH
+#define PS_CUDA_TRANSPORT_GCEIDD_STRIPS_CUH
+
+#include "device/pivot.cuh"
+#include "runtime/copy.cuh"
+#include "runtime/launch.cuh"
+#include "transport/gceidd_rows.cuh"
+#include "transport/gceidd_strips.h"
+
+namespace pysolvers::transport {
+
+using namespace runtime;
+
+constexpr int warp_lanes = 32, strip_warps = 12;
+
+/* Blocks that share a multiprocessor: so many registers there are, and threads. */
+constexpr int
+strip_blocks(int most, bool steady)
+{
+    const int by_registers = most > 16 ? 1 : (steady ? 3 : 2) - (most > 8 ? 1 : 0);
+    const int by_threads = resident_threads / (strip_warps * warp_lanes);
+
+    return by_registers < by_threads ? by_registers : by_threads;
+}
+
+template <typename Real> using Lanes32 = Real[warp_lanes];
+
+/* What a steady line has in common, a row each of a table; behind them the inverses of
+ * the pivots, from the end of a strip. */
+enum {
+    LINE_RIGHT, /* of its Flow */
+    LINE_LEFT,
+    LINE_DIFFUSION, /* dt a/h^2 */
+    LINE_SHIFT,     /* the foot of node p lies behind node p + shift, */
+    LINE_PART,      /* by a part of h */
+    LINE_INVERSE
+};
+static_assert(LINE_INVERSE + PS_CUDA_GCEIDD_MOST_CELLS - 1 == PS_CUDA_GCEIDD_TABLE_ROWS,
+              "a table has room for the longest strips");
+
+/* The numbers of one line, in shared memory or in the table itself. */
+template <typename Real> struct LineNumbers {
+    const Real *data;
+    int64_t step;
+
+    __device__ __forceinline__ Real at(int32_t row) const
+    {
+        return data[row * step];
+    }
+};
+
+/* What the warps of a block tell each other, in shared memory. */
+template <typename Real> struct StripExchange {
+    Lanes32<Real> *known; /* [warps + 1]: in front of strip k, and behind the last */
+    Lanes32<Real> *first; /* [2 warps]: V of the first two rows of strip k */
+    Lanes32<Real> *line;  /* [LINE_INVERSE + most]: the table, if STEADY; and the rest */
+
+    static __host__ __device__ __forceinline__ int32_t rows(int32_t warps)
+    {
+        return 3 * warps + 1;
+    }
+    __device__ __forceinline__ StripExchange(unsigned char *shared, int32_t warps)
+    {
+        known = reinterpret_cast<Lanes32<Real> *>(shared);
+        first = known + warps + 1;
+        line = first + 2 * warps;
+    }
+};
+
+/* The strip of a thread: rows begin + 1 .. end - 1. */
+struct StripThreadPlace {
+    int32_t warp, lane;
+    int32_t strip, begin, end, rows;
+    bool is_there, is_last, is_owner;
+
+    template <typename Real>
+    __device__ __forceinline__ StripThreadPlace(const Sweep<Real> &s, int32_t first,
+                                                int32_t own)
+    {
+        warp = __shfl_sync(0xffffffffu, static_cast<int32_t>(threadIdx.x) / 32, 0);
+        lane = threadIdx.x % 32;
+        strip = first + warp;
+        is_there = strip < s.strips;
+        strip = is_there ? strip : s.strips - 1;
+        begin = s.interface(strip);
+        end = s.interface(strip + 1);
+        rows = is_there ? end - begin - 1 : 0;
+        is_last = strip == s.strips - 1;
+        is_owner = is_there && warp < own;
+    }
+};
+
+/* V = d + c V_before */
+template <typename Real> struct Link {
+    Real d, c;
+};
+
+/* The node behind the last strip: known, or a row with the derivative beyond. */
+template <typename Real, bool STEADY, typename Values>
+__device__ __forceinline__ Link<Real>
+high_end(const Sweep<Real> &s, const Values &values, int32_t l)
+{
+    const int32_t n = s.cells;
+
+    if (STEADY || !s.high.neumann) {
+        return {s.high.at(l), Real(0)};
+    }
+    const Flow<Real> before = flow_at(s, n - 1, l), beyond = flow_at(s, n, l);
+    const Real q = s.scheme == PS_GCEIDD_CFD ? divergence(s, n, l) : Real(0);
+    const Real p = fast_reciprocal(1 + q + beyond.right + before.left);
+
+    return {fma(beyond.left, 2 * s.h * s.high.at(l), right_side(s, values, n, l)) * p,
+            (before.right + beyond.left) * p};
+}
+
+/* V of node 0 with the derivative beyond, from node 1's link. */
+template <typename Real, typename Values>
+__device__ __forceinline__ Real
+low_end(const Sweep<Real> &s, const Values &values, int32_t l, const Link<Real> &next)
+{
+    const Flow<Real> beyond = flow_at(s, -1, l), behind = flow_at(s, 0, l);
+    const Real q = s.scheme == PS_GCEIDD_CFD ? divergence(s, 0, l) : Real(0);
+    const Real upper = beyond.right + behind.left;
+    const Real p = fma(-upper, next.c, 1 + q + behind.right + beyond.left);
+    const Real right =
+        fma(beyond.right, 2 * s.h * s.low.at(l), right_side(s, values, 0, l));
+
+    return fma(upper, next.d, right) * fast_reciprocal(p);
+}
+
+/* What the predictions on a steady line have in common. */
+template <typename Real> struct LineStep {
+    int32_t shift;
+    Real part, diffusion;
+};
+
+template <typename Real>
+__device__ __forceinline__ LineStep<Real>
+line_step(const LineNumbers<Real> &line)
+{
+    return {static_cast<int32_t>(line.at(LINE_SHIFT)), line.at(LINE_PART),
+            line.at(LINE_DIFFUSION)};
+}
+
+/* P at interface p of a steady line, from U there and beside it. */
+template <typename Real, typename Values>
+__device__ __forceinline__ Real
+steady_prediction(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l,
+                  const Real (&u)[3], const LineStep<Real> &line)
+{
+    if (s.scheme == PS_GCEIDD_MU) {
+        return earlier_prediction(s, p, l, u[1]);
+    }
+    const int32_t k = p + line.shift;
+    const Real up = u[2] - u[1], down = u[1] - u[0], diffused = up - down;
+    const Real foot = line.shift == -1        ? fma(line.part, down, u[0])
+                      : line.shift == 0       ? fma(line.part, up, u[1])
+                      : k >= 0 && k < s.cells ? value_between(values, k, line.part)
+                                              : foot_value(s, values, p, l);
+    const Real moved = s.terms == 0 ? foot : foot + source_at(s, p, l);
+
+    return fma(line.diffusion, diffused, moved);
+}
+
+/* make(k) for the rows of a strip, k < rows <= MOST, or BACK from the last; without
+ * conditions where there are all. */
+template <int MOST, bool BACK = false, typename Make>
+__device__ __forceinline__ void
+each_row(int32_t rows, const Make &make)
+{
+    if (rows == MOST) {
+#pragma unroll
+        for (int k = 0; k < MOST; k++) {
+            make(BACK ? MOST - 1 - k : k);
+        }
+        return;
+    }
+#pragma unroll
+    for (int k = 0; k < MOST; k++) {
+        if ((BACK ? MOST - 1 - k : k) < rows) {
+            make(BACK ? MOST - 1 - k : k);
+        }
+    }
+}
+
+/* `MOST` rows at most. `values` are U: get(p, ...) as of a Field, of any node, and for
+ * those of the own strip row(p), a step() apart, to take(). */
+template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
+    Real d[MOST], c[STEADY ? 1 : MOST];
+    Link<Real> end;  /* of the node behind */
+    Link<Real> next; /* of the row eliminated last */
+
+    template <typename Values>
+    __device__ __forceinline__ void load(const Sweep<Real> &s, const Values &values,
+                                         const StripThreadPlace &self, int32_t l)
+    {
+        const Real *const from = values.row(self.end);
+        const int32_t step = static_cast<int32_t>(values.step());
+
+        each_row<MOST>(self.rows, [&](int k) {
+            d[k] = FEET ? foot_value(s, values, self.end - 1 - k, l)
+                        : values.take(from + static_cast<int64_t>(step) * -(k + 1));
+        });
+#pragma unroll 1
+        for (int t = 0; t < s.terms; t++) {
+#pragma unroll
+            for (int k = 0; k < MOST; k++) {
+                if (k < self.rows) {
+                    d[k] = fma(s.factor[t], s.source[t].at(self.end - 1 - k, l), d[k]);
+                }
+            }
+        }
+    }
+
+    /* Tell what is known behind the strip, and in front of the block's first. All that
+     * both read is asked for before anything waits. */
+    template <typename Values>
+    __device__ __forceinline__ void predict(const Sweep<Real> &s, const Values &values,
+                                            const StripThreadPlace &self, int32_t l,
+                                            const LineNumbers<Real> &numbers,
+                                            const StripExchange<Real> &exchange)
+    {
+        const bool ends = self.is_there && !self.is_last;
+        const bool begins = self.warp == 0 && self.strip > 0;
+        Real behind[3] = {}, front[3] = {};
+
+        if (STEADY && ends) {
+            values.get(self.end - 1, behind);
+        }
+        if (STEADY && begins) {
+            values.get(self.begin - 1, front);
+        }
+        const LineStep<Real> line = STEADY ? line_step(numbers) : LineStep<Real>();
+
+        end = {};
+        if (ends) {
+            end.d = STEADY ? steady_prediction(s, values, self.end, l, behind, line)
+                           : prediction(s, values, self.end, l);
+        }
+        else if (self.is_there) {
+            end = high_end<Real, STEADY>(s, values, l);
+        }
+        if (self.is_there) {
+            exchange.known[self.warp + 1][self.lane] = end.d;
+        }
+        if (begins) {
+            exchange.known[0][self.lane] =
+                STEADY ? steady_prediction(s, values, self.begin, l, front, line)
+                       : prediction(s, values, self.begin, l);
+        }
+        else if (self.warp == 0 && (STEADY || !s.low.neumann)) {
+            exchange.known[0][self.lane] = s.low.at(l);
+        }
+    }
+
+    __device__ __forceinline__ void eliminate(const Sweep<Real> &s,
+                                              const StripThreadPlace &self, int32_t l,
+                                              const StripExchange<Real> &exchange)
+    {
+        next = end;
+        if (STEADY) {
+            const Real left = exchange.line[LINE_LEFT][self.lane];
+            const Real *const inverse = &exchange.line[LINE_INVERSE][self.lane];
+
+#pragma unroll
+            for (int k = 0; k < MOST; k++) {
+                next.d = fma(left, next.d, d[k]) * inverse[k * warp_lanes];
+                d[k] = next.d;
+            }
+            return;
+        }
+        Flow<Real> behind = flow_at(s, self.end - 1, l);
+
+#pragma unroll
+        for (int k = 0; k < MOST; k++) {
+            if (k < self.rows) {
+                next = link(s, self.end - 1 - k, l, behind, d[k]);
+                c[STEADY ? 0 : k] = next.c;
+                d[k] = next.d;
+            }
+        }
+    }
+
+    /* V into d. */
+    __device__ __forceinline__ void substitute(const StripThreadPlace &self, Real front,
+                                               const StripExchange<Real> &exchange)
+    {
+        const Real right = STEADY ? exchange.line[LINE_RIGHT][self.lane] : Real(0);
+        const Real *const inverse = &exchange.line[LINE_INVERSE][self.lane];
+        Real *const first = &exchange.first[2 * self.warp][self.lane];
+        Real v = front;
+
+        each_row<MOST, true>(self.rows, [&](int k) {
+            v = fma(STEADY ? right * inverse[k * warp_lanes] : c[STEADY ? 0 : k], v,
+                    d[k]);
+            d[k] = v;
+            if (k >= self.rows - 2) {
+                first[(self.rows - 1 - k) * warp_lanes] = v;
+            }
+        });
+    }
+
+    /* V of the node behind. */
+    __device__ __forceinline__ Real close(const StripThreadPlace &self,
+                                          const StripExchange<Real> &exchange) const
+    {
+        return self.is_last
+                   ? fma(end.c, d[0], end.d)
+                   : correction(d[0], d[1], exchange.first[2 * self.warp + 2][self.lane],
+                                exchange.first[2 * self.warp + 3][self.lane]);
+    }
+
+  private:
+    /* Of row p; `behind` moves on to the point before it. */
+    __device__ __forceinline__ Link<Real> link(const Sweep<Real> &s, int32_t p, int32_t l,
+                                               Flow<Real> &behind, Real right) const
+    {
+        const Flow<Real> before = flow_at(s, p - 1, l);
+        const Real q = FEET ? divergence(s, p, l) : Real(0);
+        const Real pivot = fma(-behind.left, next.c, 1 + q + behind.right + before.left);
+        const Real r = fast_reciprocal(pivot);
+        const Link<Real> own = {fma(behind.left, next.d, right) * r, before.right * r};
+
+        behind = before;
+        return own;
+    }
+};
+
+/* From an eliminated strip and predictions that all warps know to V in strip.d, all but
+ * the corrections. Returns V in front. */
+template <typename Real, int MOST, bool STEADY, bool FEET, typename Values>
+__device__ __forceinline__ Real
+solve_strip(Strip<Real, MOST, STEADY, FEET> &strip, const Sweep<Real> &s,
+            const StripThreadPlace &self, int32_t l, const Values &values,
+            const StripExchange<Real> &exchange)
+{
+    const bool open = !STEADY && self.strip == 0 && s.low.neumann;
+    const Real front =
+        open ? low_end(s, values, l, strip.next) : exchange.known[self.warp][self.lane];
+
+    strip.substitute(self, front, exchange);
+    return front;
+}
+
+/* Start to copy the numbers of the lanes' lines l to `to`. */
+template <typename Real, int MOST>
+__device__ __forceinline__ void
+fetch_table(const Real *table, int32_t lines, int32_t l, Lanes32<Real> *to)
+{
+    const int32_t warps = static_cast<int32_t>(blockDim.x) / warp_lanes;
+
+#pragma unroll 1
+    for (int32_t k = static_cast<int32_t>(threadIdx.x) / warp_lanes;
+         k < LINE_INVERSE + MOST; k += warps) {
+        copy_async<sizeof(Real)>(&to[k][threadIdx.x % warp_lanes],
+                                 table + static_cast<int64_t>(k) * lines + l);
+    }
+}
+
+} // namespace pysolvers::transport
+
+#endif
