@@ -1,22 +1,22 @@
-# Each target is what a person would type. It runs in a virtual environment of its own, set up on
-# the first use; later uses build nothing that is up to date.
+# The targets below are meant for direct use. They run in a virtual environment, which the first
+# use creates; later uses build only what is out of date.
 #
 #   make demo        solve the lid-driven cavity and compare with published tables, into results/
-#   make test        the default tests           make test-all   the slow ones too
-#   make test-asan   C and unit tests under the address and undefined-behaviour sanitizers
-#   make lint        every check of style; long and complex functions are warnings
-#   make format      mend what can be mended
-#   make bench       measure this machine, write its record, renew the table of the README
-#   make cuda        compile the CUDA backend for one architecture, without a GPU; installs nothing
-#   make test-gpu    the tests of the CUDA backend, a failure without a GPU
-#   make bench-gpu   measure the GPU; JSON=FILE keeps the figures
-#   make record-gpu  both, into the record of the GPU, and the tables and pictures made from it
-#   make docs        docs/_build/html            make build      sdist and wheel, into dist/
-#   make clean       remove everything made
+#   make test        run the default tests       make test-all   also the slow tests
+#   make test-asan   run C and unit tests under the address and undefined-behaviour sanitizers
+#   make lint        run all style checks; long and complex functions are warnings
+#   make format      correct the style where a tool can
+#   make bench       measure this machine, write its record, update the table of the README
+#   make cuda        compile the CUDA backend for one architecture; needs no GPU, installs nothing
+#   make test-gpu    run the tests of the CUDA backend; without a GPU they fail
+#   make bench-gpu   measure the GPU; JSON=FILE writes the values to a file
+#   make record-gpu  test and measure the GPU, write its record, update the tables and figures
+#   make docs        write docs/_build/html      make build      write sdist and wheel to dist/
+#   make clean       remove all generated files
 #
-# On a machine with a Python of its own that has CuPy, PyTorch, JAX and pytest, GPU_PYTHON=python3 uses
-# that one for the three targets of the GPU and makes no environment. What is built here is for the
-# GPU of this machine; `make build` builds for all.
+# If an installed Python has CuPy, PyTorch, JAX and pytest, GPU_PYTHON=python3 uses that Python for
+# the three GPU targets and creates no environment. The CUDA backend is compiled for the GPU of this
+# machine only; `make build` compiles it for all architectures.
 
 export PYSOLVERS_CUDA_ARCH ?= native
 
@@ -35,7 +35,7 @@ GPU_PYTHON := $(BIN)/python
 GPU_READY := $(PACKAGE) $(VENV)/gpu.stamp
 endif
 
-# What needs a device; the other tests need modules that a machine lent for its GPU may not have.
+# The tests that need a device. The other tests need modules that a GPU machine may not have.
 GPU_TESTS := tests/gpu tests/unit tests/physics
 
 .PHONY: demo test test-all test-asan cuda test-gpu lint format bench bench-gpu record-gpu docs build clean
@@ -51,7 +51,7 @@ test: $(PACKAGE) $(VENV)/test.stamp
 test-all: $(PACKAGE) $(VENV)/test.stamp
 	$(BIN)/pytest -m ""
 
-# libstdc++ is there from the start, or the sanitizer stops at the first exception of a C++ module.
+# Preload libstdc++: without it the sanitizer stops at the first exception of a C++ module.
 test-asan: $(ASAN)/package.stamp
 	PYSOLVERS_SANITIZE=address,undefined $(ASAN)/bin/pytest tests/c --timeout 1800
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libstdc++.so)" \
@@ -101,8 +101,8 @@ clean:
 	find pysolvers -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# Stamps: `venv` is a fresh environment, `package` the package installed there, built from SOURCES, and
-# `gpu-package` the same for GPU_PYTHON; any other is the dependency group of that name.
+# Stamps: `venv` is a new environment, `package` the package built from SOURCES and installed there,
+# `gpu-package` the same for GPU_PYTHON. Every other stamp is the dependency group of that name.
 
 $(VENV)/venv.stamp $(ASAN)/venv.stamp: %/venv.stamp:
 	@$(PYTHON) -c 'import sys; found = sys.version.split()[0]; sys.version_info >= (3, 11) or sys.exit( \

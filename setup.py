@@ -1,24 +1,25 @@
-"""Build the C extensions; everything else stands in pyproject.toml.
+"""Build the C extensions; all other settings are in pyproject.toml.
 
-Object files are kept in build/objects, each with the command that made it and its list of
-included files, and are made again only when one of these changes.
+Each instruction set and dtype is one translation unit; the units are compiled in parallel.
+Object files are kept in build/objects, each with its compiler command and the list of its
+included files. An object file is compiled again only if one of these changes.
 
 Environment
 -----------
 PYSOLVERS_SANITIZE : comma-separated list, for example ``address,undefined``
     Build with these sanitizers, at -O1 and with debugging symbols.
 PYSOLVERS_WERROR : 1
-    Turn on the warnings that the code keeps clean, and make them errors.
+    Enable compiler warnings and treat them as errors.
 PYSOLVERS_CUDA : auto, 0 or 1
-    Whether to build the CUDA backend. Unset and auto build it where nvcc is found and a GPU
-    is visible; 1 builds it without a GPU, and makes the absence of nvcc an error.
+    Whether to build the CUDA backend. auto, the default, builds it if nvcc is found and a GPU
+    is visible; 1 builds it also without a GPU, and stops with an error if nvcc is missing.
 PYSOLVERS_OPTIMIZE : for example ``-O1``
-    Optimisation flag of the C files instead of the default; for development.
+    Optimisation flag of the C files instead of -O2; for development.
 PYSOLVERS_CUDA_ARCH : for example ``90``, ``80;90`` or ``native``
-    Build for these compute capabilities only, or for the GPU of this machine (90 if there
-    is none). Otherwise all of `ARCHITECTURES` that nvcc knows.
+    Compile for these compute capabilities only; native means the GPUs of this machine (90 if
+    there is none). The default is all of `ARCHITECTURES` that nvcc supports.
 NVCC, CUDA_HOME, CUDA_PATH
-    Where nvcc is, if not on PATH and not installed by pip.
+    Location of nvcc, if it is neither on PATH nor installed by pip.
 """
 
 import os
@@ -56,19 +57,19 @@ CUDA_FLAGS = [
 ]
 CUDA_WARNINGS = ["-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Wshadow,-Werror"]
 
-# Compute capabilities that are built for, times ten.
+# Compute capabilities of the default build, times ten.
 ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
 
-# Last word of the name of a file of csrc/cpu/isa -> its flags, and the macro that says that
-# the instruction set is built. No FMA: every instruction set gives the same bits.
+# Last word of the name of a file in csrc/cpu/isa -> its compiler flags, and the macro that is
+# defined if the instruction set is compiled. No FMA: every instruction set gives the same bits.
 INSTRUCTION_SETS = {
     "avx2": (["-mavx2"], "PS_HAVE_AVX2"),
     "avx512": (["-mavx512f", "-mavx512dq", "-mavx512vl"], "PS_HAVE_AVX512"),
 }
 
-# Arrays of vectors stay in registers only where the short loops over them are unrolled whole,
-# which GCC does at -O3, or at -O2 with -fpeel-loops in 40 % of the compile time and two thirds of
-# the code. Clang does it at -O2 and does not know the flag.
+# Arrays of vectors stay in registers only if the short loops over them are unrolled completely.
+# GCC does this at -O3, and at -O2 with -fpeel-loops, which takes 40 % of the compile time of -O3
+# and gives two thirds of its code size. Clang does it at -O2 and does not accept the flag.
 UNROLL = "-fpeel-loops"
 
 ISA_PROBE = """
@@ -81,19 +82,19 @@ ANY = "int main(void) { return 0; }"
 
 
 def sources(*folders):
-    """All C files of the folders below csrc."""
+    """Return all C files of the folders below csrc."""
     return sorted(chain.from_iterable(glob(f"csrc/{folder}/**/*.c") for folder in folders))
 
 
 def instruction_set(source):
-    """The instruction set that a file is for, or None."""
+    """Return the instruction set of a file, or None."""
     path = Path(source)
     word = path.stem.split("_")[-1]
     return word if path.parent.name == "isa" and word in INSTRUCTION_SETS else None
 
 
 def headers():
-    """All files below csrc that the C files include."""
+    """Return all files below csrc that the C files include."""
     return sorted([*glob("csrc/**/*.h"), *glob("csrc/**/*.inc")])
 
 
@@ -103,7 +104,7 @@ def glob(pattern):
 
 
 def extensions():
-    """One extension for each backend, all of the same binding source."""
+    """Return one extension per backend; all use the same binding source."""
     wanted = os.environ.get("PYSOLVERS_CUDA", "auto")
     if wanted not in {"auto", "0", "1"}:
         raise SystemExit(f"PYSOLVERS_CUDA must be auto, 0 or 1, not {wanted}")
@@ -132,13 +133,13 @@ def extension(name, files, *folders):
 
 
 def abi_version():
-    """The number of the contract between the package and its extensions."""
+    """Return the version number of the contract between the package and its extensions."""
     text = Path(__file__).with_name("pysolvers").joinpath("_runtime", "backends.py").read_text()
     return re.search(r"^ABI_VERSION = (\d+)$", text, re.MULTILINE)[1]
 
 
 def find_nvcc():
-    """Path of nvcc, or None."""
+    """Return the path of nvcc, or None."""
     if nvcc := os.environ.get("NVCC"):
         return shutil.which(nvcc)
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
@@ -151,7 +152,7 @@ def find_nvcc():
 
 
 def cuda_targets(nvcc):
-    """Flags of nvcc for the architectures to build for, the newest as PTX too."""
+    """Return the nvcc flags of the selected architectures; the newest is also compiled to PTX."""
     offered = {int(number) for number in re.findall(r"sm_(\d+)\b", output(nvcc, "--list-gpu-code"))}
     asked = os.environ.get("PYSOLVERS_CUDA_ARCH", "")
     if asked == "native":
@@ -167,7 +168,7 @@ def cuda_targets(nvcc):
 
 
 def native_architectures():
-    """Compute capabilities of the GPUs of this machine, times ten."""
+    """Return the compute capabilities of the GPUs of this machine, times ten."""
     try:
         listed = output("nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader")
     except (OSError, subprocess.SubprocessError):
@@ -180,7 +181,7 @@ def output(*command):
 
 
 def optimisation():
-    """Compiler flags, and linker flags, that the environment asks for."""
+    """Return the compiler and linker flags that the environment variables select."""
     if sanitize := os.environ.get("PYSOLVERS_SANITIZE"):
         flag = f"-fsanitize={sanitize}"
         return ["-O1", "-g", "-fno-omit-frame-pointer", flag], [flag]
@@ -227,12 +228,12 @@ class BuildExtensions(build_ext):
         )
 
     def foreign(self):
-        """Flags that find the headers of Python and NumPy."""
+        """Return the include flags for the headers of Python and NumPy."""
         folders = [numpy.get_include(), *map(sysconfig.get_path, ("include", "platinclude"))]
         return [f"-isystem{path}" for path in folders]
 
     def flags(self, macros, folders):
-        """Flags of every C file, and of the linker."""
+        """Return the flags of all C files, and the flags of the linker."""
         optimise, link = optimisation()
         flags = [*optimise, *COMMON_FLAGS, *(f"-I{folder}" for folder in folders)]
         flags += [f"-D{name}={value}" for name, value in macros]
@@ -243,7 +244,7 @@ class BuildExtensions(build_ext):
         return [*flags, "-pthread"], [*link, "-pthread"]
 
     def isa_flags(self):
-        """Flags of the instruction sets that can be built for here, and their macros."""
+        """Return the flags and the macros of the instruction sets that the compiler supports."""
         known = {
             name: (flags, macro)
             for name, (flags, macro) in INSTRUCTION_SETS.items()
@@ -253,7 +254,7 @@ class BuildExtensions(build_ext):
         return own_flags, [(macro, "1") for _, macro in known.values()]
 
     def accepts(self, code, flags):
-        """Whether the compiler takes `code` with `flags`."""
+        """Return whether the compiler accepts `code` with `flags`."""
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder, "probe.c")
             source.write_text(code)
@@ -265,10 +266,10 @@ class BuildExtensions(build_ext):
 
 
 class ObjectCache:
-    """Object files in build/objects, made again only when their command or inputs change."""
+    """Object files in build/objects, compiled again only if their command or inputs change."""
 
     def __init__(self, name, force):
-        # Not in build_temp, which pip makes anew for each build.
+        # Not in build_temp: pip creates a new build_temp for each build.
         self.folder = Path("build", "objects", name)
         self.force = force
 
@@ -285,10 +286,11 @@ class ObjectCache:
         return sorted(sources, key=lambda source: (-seconds(source), source))
 
     def make(self, source, command, foreign=()):
-        """Return the object file of `source`, reused or made by `command`.
+        """Return the object file of `source`; compile it with `command` if it is out of date.
 
-        `foreign` are flags for headers outside this project. Their folders may have another
-        name in each build, so the versions of Python and NumPy stand for them.
+        `foreign` are include flags for headers outside this project. The folder names can differ
+        from build to build, so the recorded command contains the versions of Python and NumPy
+        instead of these flags.
         """
         target = self.target(source)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -308,7 +310,7 @@ class ObjectCache:
 
 
 class Cuda:
-    """The commands of nvcc that compile a file and link the module."""
+    """The nvcc commands that compile a file and link the module."""
 
     def __init__(self, ext):
         self.nvcc = find_nvcc()
@@ -318,7 +320,7 @@ class Cuda:
             self.command += CUDA_WARNINGS
 
     def link(self, objects, target, link_flags):
-        """Link with the CUDA runtime in the file; the driver is found when it is needed."""
+        """Link the CUDA runtime statically; the driver is loaded at run time."""
         target.parent.mkdir(parents=True, exist_ok=True)
         home = Path(self.nvcc).resolve().parents[1]
         places = [f"-L{folder}" for folder in home.glob("lib*") if folder.is_dir()]
@@ -328,13 +330,13 @@ class Cuda:
 
 
 def sanitizers(flag):
-    """Split -fsanitize=a,b, since nvcc would take the comma for its own; drop other flags."""
+    """Split -fsanitize=a,b, because nvcc splits its arguments at commas; drop other flags."""
     name, _, values = flag.partition("=")
     return [f"{name}={value}" for value in values.split(",") if name == "-fsanitize"]
 
 
 def run(command):
-    """Run a compiler and return its CPU seconds; if it fails, stop with its messages."""
+    """Run a compiler and return its CPU seconds; if it fails, print its messages and stop."""
     try:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -355,7 +357,7 @@ def run(command):
 
 
 def is_newer(target, inputs):
-    """Whether `target` and all inputs exist and no input is younger."""
+    """Return whether `target` and all inputs exist and no input is newer than `target`."""
     if not all(map(os.path.exists, [target, *inputs])):
         return False
     return all(Path(path).stat().st_mtime <= target.stat().st_mtime for path in inputs)

@@ -1,4 +1,4 @@
-"""What the sides of a domain prescribe."""
+"""Boundary conditions: `Dirichlet`, `Neumann` and `Robin`."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,12 +8,13 @@ __all__ = ["Boundary", "Dirichlet", "Neumann", "Robin"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Dirichlet:
-    """The solution itself is given on a side.
+    """The value of the solution is given on a side.
 
     Parameters
     ----------
     value : number, array or callable, default: 0
-        The solution there. What an array or a function may be, the solver says.
+        Value of the solution. The docstring of each solver states the shape of arrays and the
+        arguments of functions.
     """
 
     value: Any = 0.0
@@ -26,8 +27,8 @@ class Neumann:
     Parameters
     ----------
     flux : number, array or callable, default: 0
-        For heat :math:`k\,\partial T/\partial n`, the inflow: positive warms. For convection
-        and diffusion :math:`\partial u/\partial n`.
+        For heat conduction the inflow :math:`k\,\partial T/\partial n`: a positive flux heats
+        the domain. For convection and diffusion :math:`\partial u/\partial n`.
     """
 
     flux: Any = 0.0
@@ -35,14 +36,15 @@ class Neumann:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Robin:
-    r"""Exchange with an ambient: :math:`k\,\partial T/\partial n = h (T_\infty - T)`.
+    r"""Exchange with the surroundings: :math:`k\,\partial T/\partial n = h (T_\infty - T)`.
 
     Parameters
     ----------
     coefficient : float
         The coefficient h, at least 0.
     ambient : number, array or callable, default: 0
-        :math:`T_\infty`. What an array or a function may be, the solver says.
+        Ambient value :math:`T_\infty`. The docstring of each solver states the shape of arrays
+        and the arguments of functions.
     """
 
     coefficient: float

@@ -1,4 +1,4 @@
-"""Checks of single numbers that the solvers' settings share; messages name rule and value."""
+"""Checks of single settings of the solvers; the messages name the rule and the value."""
 
 import operator
 from math import isfinite
@@ -24,7 +24,7 @@ def require(condition: bool, rule: str, value: object) -> None:
 
 
 def require_number(name: str, value: float) -> None:
-    """Raise TypeError unless `value` is a real number; it may be infinite or NaN."""
+    """Raise TypeError unless `value` is a real number; infinity and NaN are accepted."""
     try:
         if isinstance(value, bool | np.bool_ | str):
             raise TypeError
@@ -32,7 +32,9 @@ def require_number(name: str, value: float) -> None:
     except TypeError:
         raise TypeError(f"{name} must be a number, got {type(value).__name__}") from None
     except OverflowError:
-        raise ValueError(f"{name} must be at most {float_info.max:g}, got an integer") from None
+        raise ValueError(
+            f"{name} must be at most {float_info.max:g}, got a larger integer"
+        ) from None
 
 
 def require_finite(name: str, value: float) -> None:
@@ -42,7 +44,7 @@ def require_finite(name: str, value: float) -> None:
 
 
 def require_flag(name: str, value: object, choices: str = "a bool") -> None:
-    """Raise TypeError unless `value` is True or False: a text that says no is true, too."""
+    """Raise TypeError unless `value` is True or False: Python treats the text "no" as true."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be {choices}, got {type(value).__name__}")
 
@@ -54,7 +56,7 @@ def require_callable(name: str, value: object) -> None:
 
 
 def integer(name: str, value: object, choices: str = "an int") -> int:
-    """Return an integer, or raise TypeError; a bool is none."""
+    """Return an integer, or raise TypeError; a bool is not accepted."""
     try:
         if not isinstance(value, bool | np.bool_):
             return operator.index(value)  # type: ignore[arg-type]

@@ -26,7 +26,7 @@ from .cases import wei2013 as wei2013_case
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
 _Paper = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]
-# Name of a paper -> what it is about, what adds the options, what repeats its experiments.
+# Name of a paper -> its subject, the function that adds the options, the function that runs it.
 _PAPERS: dict[str, _Paper] = {
     "gceidd2022": (
         "Foadaddini et al. 2022: GCEIDD",
@@ -66,23 +66,24 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return _say("interrupted", INTERRUPTED)
     except BrokenPipeError:
-        # The reader has seen enough. Keep the interpreter from flushing into the closed pipe.
+        # The reader closed the pipe. Prevent the interpreter from flushing into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except (PysolversError, OSError) as error:
         return _say(error, FAILED)
-    except ValueError as error:  # what the package raises for an argument out of its range
+    except ValueError as error:  # raised for an argument out of its range
         return _say(error, USAGE)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m pysolvers", description="Batched tridiagonal solves and flow solvers."
+        prog="python -m pysolvers",
+        description="Batched tridiagonal solves, and solvers on structured grids.",
     )
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    info = commands.add_parser("info", help="tell versions, backends and the machine")
+    info = commands.add_parser("info", help="print versions, backends and the machine")
     info.add_argument("--json", action="store_true", help="print one JSON object")
     info.set_defaults(run=run_info)
 
@@ -94,10 +95,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     bench = commands.add_parser("bench", help="measure the speed on this machine")
     name = bench.add_subparsers(metavar="NAME", required=True)
-    tridiagonal = name.add_parser("tridiagonal", help="solve_tridiagonal and its peers")
+    tridiagonal = name.add_parser("tridiagonal", help="solve_tridiagonal and other CPU packages")
     bench_tridiagonal.add_tridiagonal_arguments(tridiagonal)
     tridiagonal.set_defaults(run=bench_tridiagonal.run_tridiagonal)
-    gpu = name.add_parser("gpu", help="solve_tridiagonal on a GPU and its peers")
+    gpu = name.add_parser("gpu", help="solve_tridiagonal and other GPU packages")
     bench_gpu.add_gpu_arguments(gpu)
     gpu.set_defaults(run=bench_gpu.run_gpu)
 
@@ -111,14 +112,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def run_info(args: argparse.Namespace) -> int:
-    """Print what ``python -m pysolvers info`` tells. Return the exit code."""
+    """Print the output of ``python -m pysolvers info``. Return the exit code."""
     found = collect_info()
     if args.json:
         print(json.dumps(found, indent=1))
         return OK
     lines = {name: text or "not installed" for name, text in found["versions"].items()}
     for name, backend in found["backends"].items():
-        lines[f"backend {name}"] = backend["description"] or f"none: {backend['reason']}"
+        lines[f"backend {name}"] = backend["description"] or f"not available: {backend['reason']}"
     lines["threads"] = found["threads"] or "none"
     lines["processor"] = f"{found['machine']['cpu']}, {found['machine']['cpus']} usable"
     for name, text in lines.items():
@@ -129,7 +130,7 @@ def run_info(args: argparse.Namespace) -> int:
 def collect_info() -> dict[str, Any]:
     """Return versions, backends, default number of threads of the CPU, and machine.
 
-    A backend that cannot be used has no description but the reason why.
+    For a backend that is not available, the description is None and the reason is given.
     """
     backends = {}
     for name in _backends.names():

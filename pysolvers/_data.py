@@ -1,4 +1,4 @@
-"""Data of a problem, given as numbers, arrays or functions, as arrays over nodes."""
+"""Data of a problem, given as numbers, arrays or functions, evaluated at the nodes."""
 
 import inspect
 from collections.abc import Callable
@@ -13,15 +13,15 @@ Array = NDArray[np.float64]
 
 
 def dependence(name: str, value: Any, axes: str = "xy") -> str:
-    """Return what a value depends on: time, place, both or, if it is no function, nothing.
+    """Return the variables of a value: time, coordinates, both, or none for a non-function.
 
     Parameters
     ----------
     name : str
         For messages.
     value : object
-        A function of time, of the place or of both in this order, told by the number of
-        arguments that it needs; or anything else.
+        A function of (t), of the coordinates, or of the coordinates and t. The number of its
+        required arguments decides which; their names are not used. Or any other object.
     axes : str, default: 'xy'
         Names of the coordinates.
 
@@ -33,7 +33,7 @@ def dependence(name: str, value: Any, axes: str = "xy") -> str:
     Raises
     ------
     TypeError
-        If a function takes another number of arguments.
+        If a function has another number of required arguments.
     """
     if not callable(value):
         return ""
@@ -49,31 +49,33 @@ def _needed_arguments(name: str, function: Callable[..., Any]) -> int:
     try:
         parameters = inspect.signature(function).parameters.values()
     except ValueError:
-        raise TypeError(f"{name}: the arguments of {function!r} cannot be told") from None
+        raise TypeError(
+            f"{name}: the arguments of {function!r} cannot be determined: wrap it in a lambda"
+        ) from None
     return sum(p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
 
 
 class NodeData:
-    """One quantity at the nodes of a grid, or of a side of it.
+    """One quantity at the nodes of a grid, or of one side of a grid.
 
     Parameters
     ----------
     name : str
         For messages.
     value : number, array or callable
-        What broadcasts to the nodes; or a function of time, place, or place and time.
+        A number, an array that broadcasts to the nodes, or a function as in `dependence`.
     *places : ndarray of float
         Coordinates of the nodes along x, y and so on, which broadcast to the shape of the
         nodes.
     least : float, optional
-        Values below it are refused.
+        Smallest value that is accepted.
     """
 
     def __init__(self, name: str, value: Any, *places: Array, least: float = -np.inf) -> None:
         self.name, self._least = name, least
         axes = "xyz"[: len(places)]
         depends = dependence(name, value, axes)
-        #: Whether it changes with time.
+        #: Whether the quantity depends on time.
         self.varies = "t" in depends
         self._call: Callable[[float], Any] = {
             "": lambda t: value,
@@ -82,7 +84,7 @@ class NodeData:
             axes + "t": lambda t: value(*places, t),
         }[depends]
         self._nodes = np.broadcast_shapes(*(place.shape for place in places))
-        #: Shape of the values: 1 along an axis over which they are the same.
+        #: Shape of the values; 1 along an axis along which they are constant.
         self.shape = (
             self._nodes if depends == axes + "t" else self._shaped(self._call(0.0), 0.0).shape
         )

@@ -1,4 +1,4 @@
-"""Exceptions and warnings of the package, and the two places that raise them."""
+"""Exceptions and warnings of the package, and the functions that create their messages."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ __all__ = [
 
 
 class PysolversError(Exception):
-    """Base of the errors that a computation, not an argument, causes."""
+    """Base class of errors that the computation, not an argument, causes."""
 
 
 class BackendError(PysolversError, RuntimeError):
@@ -28,14 +28,14 @@ class ConvergenceError(PysolversError):
     Parameters
     ----------
     message : str
-        Operation, rule and values.
+        The operation, the rule and the values.
     result : object, optional
-        What the iteration had when it ended, with its history.
+        The state at the end of the iteration, with its history.
 
     Attributes
     ----------
     result : object
-        The same.
+        The argument `result`.
     """
 
     def __init__(self, message: str, result: object = None) -> None:
@@ -48,20 +48,20 @@ class ConvergenceError(PysolversError):
 
 
 class SingularSystemError(PysolversError, np.linalg.LinAlgError):
-    """At least one system met a zero pivot; the other systems are solved.
+    """At least one system has a zero pivot; the other systems are solved.
 
     Parameters
     ----------
     systems : ndarray of int, shape (K, ndim - 1)
-        Batch indices of the failed systems, in ascending order.
+        Batch indices of the singular systems, in ascending order.
     rows : ndarray of int, shape (K,)
-        Row of the first pivot of each of them that is zero or, without row exchanges,
-        whose reciprocal overflows.
+        For each singular system, the row of the first pivot that is zero or, without row
+        exchanges, whose reciprocal overflows.
 
     Attributes
     ----------
     systems, rows : ndarray of int
-        The same.
+        The arguments.
     """
 
     def __init__(self, systems: NDArray[np.intp], rows: NDArray[np.intp]) -> None:
@@ -74,14 +74,14 @@ class SingularSystemError(PysolversError, np.linalg.LinAlgError):
 
 
 class SingularSystemWarning(RuntimeWarning):
-    """What `SingularSystemError` says, as a warning."""
+    """Warning with the message of `SingularSystemError`."""
 
 
 def singular_text(systems: NDArray[np.intp], rows: NDArray[np.intp]) -> str:
-    """Say how many systems met a zero pivot, and where the first of them did."""
+    """Return the number of singular systems, and index and row of the first zero pivot."""
     row = f"row {int(rows[0])}"
     if systems.shape[1] == 0:
-        return f"the system met a zero pivot in {row}"
+        return f"a zero pivot in the system, {row}"
     first = tuple(map(int, systems[0]))
     count = "1 system" if len(rows) == 1 else f"{len(rows)} systems, the first"
     return f"a zero pivot in {count} at batch index {first}, {row}"
@@ -91,23 +91,23 @@ _VALUE_ERRORS = {"PS_BAD_ARGUMENT", "PS_BAD_LAYOUT"}
 
 
 def raise_for_status(status: int, table: Mapping[int, tuple[str, str]], operation: str) -> None:
-    """Raise the exception that a status other than success stands for.
+    """Raise the exception for a status other than success.
 
     Parameters
     ----------
     status : int
-        What the backend returned.
+        The status that the backend returned.
     table : mapping
         ``STATUS`` of the backend: code to name and text.
     operation : str
-        What was asked, for the message.
+        The operation, for the message.
 
     Raises
     ------
     ValueError
         For a bad argument or layout.
     BackendError
-        For everything else.
+        For every other status.
     """
     name, text = table[status]
     if name == "PS_OK":

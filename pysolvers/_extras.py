@@ -1,4 +1,4 @@
-"""Modules that come with an extra of the package, imported when they are first needed."""
+"""Modules of the optional extras of the package, imported at their first use."""
 
 from importlib import import_module
 from typing import Any
@@ -7,7 +7,7 @@ __all__ = ["extra_module"]
 
 
 def extra_module(name: str, extra: str) -> Any:
-    """Return a module, or raise ModuleNotFoundError with what installs it."""
+    """Return a module, or raise ModuleNotFoundError with the command that installs it."""
     package = name.partition(".")[0]
     try:
         return import_module(name)

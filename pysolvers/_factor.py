@@ -1,4 +1,4 @@
-"""Factors of batched tridiagonal matrices, to solve with them often."""
+"""Factors of batched tridiagonal matrices, for repeated solves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,17 +33,17 @@ _NAMES = ("lower", "diag", "upper")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Factors:
-    """What one factorisation made; replaced as a whole."""
+    """The result of one factorisation; `refactor` replaces the whole object."""
 
-    core: Any  # the backend's Factor; None if there is nothing to solve
+    core: Any  # the backend's Factor; None for an empty batch
     plan: Plan
     info: SolveInfo
-    singular: Singular | None  # None if nobody waited to learn it
-    failed: Array | None  # the same on the device, if its solves are to give NaN
+    singular: Singular | None  # None if the call did not wait for it
+    failed: Array | None  # info per system on the device, if solves are to write NaN
 
 
 class _Call(NamedTuple):
-    """What all parts of one solve share."""
+    """Arguments that all parts of one solve share."""
 
     factors: _Factors
     place: Place
@@ -54,26 +54,26 @@ class _Call(NamedTuple):
 class TridiagonalFactor:
     r"""Factors of a batch of tridiagonal matrices.
 
-    Made by `pysolvers.factor_tridiagonal`. Any number of threads may solve with one factor at
-    once, also while another refactors: each solve uses either the old or the new
-    matrices.
+    `pysolvers.factor_tridiagonal` creates it. Any number of threads can solve with one factor
+    at the same time, also while another thread calls `refactor`: each solve uses either the
+    old or the new matrices.
 
     Attributes
     ----------
     shape : tuple of int
         Broadcast shape of the diagonals, n entries along `axis`.
     axis : int
-        Axis of the matrices in `shape`, counted from its end: negative.
+        Axis of the matrices in `shape`, a negative number.
     dtype : dtype
-        Of the factors, right-hand sides and solutions.
+        Dtype of the factors, right-hand sides and solutions.
     rows : int
-        n.
+        Number of rows n of each matrix.
     pivot : bool or None
-        As given.
+        The argument of `factor_tridiagonal`.
     periodic : bool
-        As given.
+        The argument of `factor_tridiagonal`.
     info : SolveInfo
-        What the factorisation did.
+        Method, threads and counts of the last factorisation.
     nbytes : int
         Size of the factors in bytes.
     """
@@ -105,12 +105,15 @@ class TridiagonalFactor:
 
         operands, self.dtype, copied = place.operands(named)
         if not any(array.ndim for array in operands):
-            raise ValueError("lower, diag and upper are all 0-d: the number of rows is unknown")
+            raise ValueError(
+                "lower, diag and upper are all 0-d, so the number of rows is unknown: "
+                "pass at least one array"
+            )
         arrays = dict(zip(_NAMES, operands, strict=True))
         shape = resolve_shape(arrays, axis, leader="diag", periodic=self.periodic)
         if shape.rows > self._backend.MAX_ROWS:
             limit = self._backend.MAX_ROWS
-            raise ValueError(f"a matrix may have at most {limit} rows, got {shape.rows}")
+            raise ValueError(f"a matrix can have at most {limit} rows, got {shape.rows}")
         self.shape = shape.full
         self.axis = shape.axis - len(shape.full)
         self.rows = shape.rows
@@ -118,7 +121,7 @@ class TridiagonalFactor:
 
     @property
     def info(self) -> SolveInfo:
-        """What the last factorisation did."""
+        """Method, threads and counts of the last factorisation."""
         return self._factors.info
 
     @property
@@ -129,8 +132,8 @@ class TridiagonalFactor:
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
-            "a TridiagonalFactor lies in memory of its backend and cannot be pickled or "
-            "copied: keep the diagonals, and factor them again"
+            "a TridiagonalFactor is stored in memory of its backend and cannot be pickled or "
+            "copied: keep the diagonals and factor them again"
         )
 
     def __repr__(self) -> str:
@@ -153,14 +156,14 @@ class TridiagonalFactor:
         Parameters
         ----------
         rhs : array_like, shape (..., n, ...)
-            Right-hand sides, as NumPy array or on the device of the factor; n of them
-            along the axis of the matrices, which is counted from the end. The shape of
-            the other axes of the factor must broadcast to the shape of those of `rhs`.
+            Right-hand sides: a NumPy array, or an array on the device of the factor, with
+            n entries along the axis of the matrices, which is counted from the end. The
+            other axes of the factor must broadcast to those of `rhs`.
         trans : {'N', 'T', 'H'}
             Whether to solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
         out : array, optional
-            Result array of the factor's dtype and the shape of `rhs`, on its side. It
-            may be `rhs` itself and may not overlap it otherwise.
+            Array for the result, with the dtype of the factor and the shape of `rhs`, on
+            the device of `rhs`. It can be `rhs` itself, but must not overlap it otherwise.
         threads : int, optional
             Number of host threads; by default as in `solve_tridiagonal`.
         stream : int or object, optional
@@ -169,24 +172,26 @@ class TridiagonalFactor:
         Returns
         -------
         array, shape of `rhs`
-            The solutions; `out` if it was given. Those of singular matrices are NaN if
-            the factor was made with ``on_singular='nan'``, else unspecified.
+            The solutions; `out` if it was given. Solutions with singular matrices are NaN
+            if the factor was created with ``on_singular='nan'``, otherwise unspecified.
 
         Raises
         ------
         TypeError
-            If `rhs` has not the dtype of the factor; integers are converted.
+            If the dtype of `rhs` is not that of the factor; integers are converted.
         ValueError
-            If shapes do not fit, `trans` is unknown or `out` cannot hold the result.
+            If shapes do not broadcast, `trans` is unknown or `out` cannot hold the result.
 
         Notes
         -----
-        `rhs` and `out` are copied once if their batch axes do not merge as those of the
-        matrices did. A factor whose own axes did not merge to one is solved for each
-        index of the axes over which it is shared, one after the other.
+        `rhs` and `out` are copied once if their batch axes do not merge in the same way as
+        the batch axes of the matrices. If the batch axes of the matrices do not merge to
+        one axis, the systems of each index of the axes over which the matrices are shared
+        are solved one after the other.
 
-        On a device nothing waits for the solutions of an `rhs` that lies there. With
-        `out`, a solve can be captured in a CUDA graph; the factor must then outlive it.
+        If `rhs` is on a device, the call does not wait for the solutions. With `out`, a
+        solve can be captured in a CUDA graph; the factor must then exist as long as the
+        graph is used.
         """
         code = check_choice("trans", trans, self._backend.TRANS)
         count = check_threads(threads)
@@ -213,7 +218,8 @@ class TridiagonalFactor:
     ) -> None:
         """Factor other matrices of the same shape and dtype, with the same options.
 
-        The old factors stay if this raises, and serve the solves that are under way.
+        If this raises an error, the old factors are kept. Solves that have already begun use
+        the old factors.
 
         Parameters
         ----------
@@ -225,9 +231,9 @@ class TridiagonalFactor:
         Raises
         ------
         TypeError
-            If their dtype is not the dtype of the factor.
+            If the dtype of the diagonals is not that of the factor.
         ValueError
-            If they do not broadcast to its shape.
+            If the diagonals do not broadcast to the shape of the factor.
         SingularSystemError
             If a matrix is singular and `on_singular` was ``'raise'``.
         """
@@ -238,11 +244,11 @@ class TridiagonalFactor:
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "factor": token}
         shape = resolve_shape(arrays, self.axis, leader="factor", periodic=self.periodic)
         if shape.full != self.shape:
-            raise ValueError(f"need matrices of shape {self.shape}, got {shape.full}")
+            raise ValueError(f"the matrices must have the shape {self.shape}, got {shape.full}")
         self._factors = self._factor(place, operands, shape, copied, stacklevel=2)
 
     def _token(self) -> Array:
-        """Return an array that stands for the factor's dtype."""
+        """Return an array with the dtype of the factor, for the checks of dtypes."""
         return np.empty((1,), self.dtype)
 
     def _factor(
@@ -257,7 +263,7 @@ class TridiagonalFactor:
         if all(shape.full):
             operands = place.move(*operands)
         views = [shape.batch_first(array) for array in operands]
-        # The batch axes merge as far as those of a C-contiguous right-hand side do.
+        # The batch axes merge as those of a C-contiguous right-hand side.
         guide = list(contiguous_strides(shape.full, self.dtype.itemsize))
         del guide[shape.axis]
         strides = [*(batch_strides(view) for view in views), guide]
@@ -322,7 +328,7 @@ class TridiagonalFactor:
             call.place.restore(x, views[1], plan.outer + plan.inner)
 
     def _solve_own(self, call: _Call, batch: tuple[int, ...], views: tuple[Array, Array]) -> None:
-        """Solve with a batch of matrices, perhaps shared over more axes of rhs."""
+        """Solve with a batch of matrices, which further axes of rhs can share."""
         own = call.factors.plan
         first = len(batch) - len(own.batch)
         outer = [first + axis for axis in own.outer]

@@ -1,4 +1,4 @@
-"""Checks of the options that the solvers share, and what a solve tells of itself."""
+"""Checks of the options that the solvers share, and the report of a solve, `SolveInfo`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,26 +31,26 @@ _MAX_VARIANT = 2**15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SolveInfo:
-    """What a solve did, and with what.
+    """Method, resources and counts of one solve or factorisation.
 
     Attributes
     ----------
     method : str
-        The algorithm; ``"auto"`` only if there was nothing to solve.
+        The algorithm that was used; ``"auto"`` only for an empty batch.
     pivoted : int or None
         Number of systems solved with row exchanges; None if the device has not counted
         them.
     repeated : int or None
-        Number of systems solved a second time, in order, since entries had grown in the
-        first elimination and its solution missed the rows; None if the device has not
-        counted them. Always 0 on the CPU, whose eliminations with row exchanges bound the
-        growth.
+        Number of systems solved a second time, in order, because entries had grown in the
+        first elimination and the residual of its solution was not small. None if the device
+        has not counted them. Always 0 on the CPU, where eliminations with row exchanges
+        bound the growth of entries.
     systems : int
         Number of systems.
     rows : int
         Length of each system.
     dtype : dtype
-        Of operands and result.
+        Dtype of operands and result.
     backend : str
         ``"cpu"`` or ``"cuda"``.
     device : int
@@ -60,18 +60,18 @@ class SolveInfo:
     threads : int
         Host threads used.
     copied : tuple of str
-        Names of the operands that could not be used in place: their dtype, alignment
-        or byte order was another, their batch axes do not merge to two, or, on the way
-        to a device, they have gaps or negative strides.
+        Names of the operands that were copied, because they have another dtype, alignment
+        or byte order, because their batch axes do not merge to two, or, before a copy to a
+        device, because they have gaps or negative strides.
     singular : ndarray of int, shape (K, ndim - 1), or None
-        Batch indices of the systems that met a zero pivot, in ascending order. None if
-        nothing waited for it: for GPU arrays with `on_singular` ``'nan'`` or
+        Batch indices of the singular systems, in ascending order. None if the call did
+        not wait for the result: for GPU arrays with `on_singular` ``'nan'`` or
         ``'ignore'``.
     singular_rows : ndarray of int, shape (K,), or None
-        Row of the first zero pivot of each of them.
+        Row of the first zero pivot of each singular system.
     seconds : dict of str to float, or None
-        For NumPy arrays on a device, the time of the ``"copy"`` there and back and of
-        ``"solve"``. None elsewhere.
+        For NumPy arrays and a device, the times of ``"copy"`` (to the device and back) and
+        of ``"solve"``. Otherwise None.
     """
 
     method: str
@@ -91,7 +91,7 @@ class SolveInfo:
 
 
 def check_choice(name: str, value: object, table: Mapping[str, int]) -> int:
-    """Return the code of a text option, or raise naming the choices."""
+    """Return the code of a text option, or raise an error that lists the choices."""
     if not isinstance(value, str):
         raise TypeError(f"{name} must be a str, got {type(value).__name__}")
     if value not in table:
@@ -100,19 +100,19 @@ def check_choice(name: str, value: object, table: Mapping[str, int]) -> int:
 
 
 def check_policy(value: str) -> str:
-    """Return `on_singular` if it is one of the four, or raise."""
+    """Return `on_singular` if it is one of the four policies, or raise an error."""
     check_choice("on_singular", value, dict.fromkeys(_POLICIES, 0))
     return value
 
 
 def check_variant(variant: int, backend: str) -> int:
-    """Return the variant of a method, or raise; the CPU has one form of each method."""
+    """Return the variant of a method, or raise; the CPU has one variant of each method."""
     number = integer("variant", variant)
     if not 0 <= number <= _MAX_VARIANT:
         raise ValueError(f"variant must be in 0 .. {_MAX_VARIANT}, got {number}")
     if backend == "cpu" and number:
         raise ValueError(
-            f"variant must be 0 on the CPU, which has one form of each method, got {number}"
+            f"variant must be 0 on the CPU, which has one variant of each method, got {number}"
         )
     return number
 
@@ -128,7 +128,7 @@ def check_threads(threads: int | None) -> int:
 
 
 def pivot_code(pivot: bool | None, pivots: Mapping[str, int], method: str = "auto") -> int:
-    """Return the backend's code of `pivot`, or raise where the method contradicts."""
+    """Return the backend's code of `pivot`, or raise if `method` contradicts it."""
     if pivot is not None:
         require_flag("pivot", pivot, "a bool or None")
     if method == "pivoted" and pivot is not None and not pivot:
@@ -143,7 +143,7 @@ def pivot_code(pivot: bool | None, pivots: Mapping[str, int], method: str = "aut
 
 
 def shape_flags(backend: ModuleType, shape: Shape, periodic: bool) -> int:
-    """Return the flags of the contract for lower, diag, upper of a shape."""
+    """Return the flags of the C interface for the lengths of lower and upper."""
     short_lower, _, short_upper = shape.short[:3]
     flags = backend.PERIODIC if periodic else 0
     flags |= backend.SHORT_LOWER if short_lower else 0

@@ -1,4 +1,4 @@
-"""Progress bars: on a terminal that has tqdm, silent everywhere else."""
+"""Progress bars on a terminal, if tqdm is installed; otherwise no output."""
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -23,7 +23,7 @@ def _bar(items: Sequence[T], label: str) -> Iterable[T]:
 class IterationBar:
     """A bar on stderr; nothing without a terminal or tqdm, unless it is `wanted`.
 
-    It counts iterations, and tells one `quantity` of the last.
+    It shows the number of iterations, and the `quantity` after the last iteration.
     """
 
     def __init__(self, wanted: bool | None, label: str, quantity: str = "residual") -> None:
@@ -44,7 +44,7 @@ class IterationBar:
             self._bar.close()
 
     def update(self, count: int, value: float) -> None:
-        """Show so many more iterations and the quantity after them."""
+        """Add `count` iterations and show the quantity after them."""
         if self._bar is not None:
             self._bar.set_postfix({self._quantity: f"{value:.1e}"}, refresh=False)
             self._bar.update(count)

@@ -1,4 +1,4 @@
-"""Batched tridiagonal systems: solve them, or factor their matrices to solve often."""
+"""Batched tridiagonal systems: solve them, or factor their matrices for repeated solves."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple, overload
@@ -33,7 +33,7 @@ _RHS, _X = 3, 4
 
 
 class _Options(NamedTuple):
-    """Checked options, by their codes."""
+    """Checked options, as codes of the backend."""
 
     method: int
     pivot: int
@@ -108,13 +108,12 @@ def solve_tridiagonal(
     ----------
     lower, diag, upper : array_like, shape broadcastable with `rhs`
         The three diagonals: NumPy arrays, or arrays on a CUDA device; see Notes.
-        ``lower[0]`` and ``upper[n - 1]`` have no influence, also if they are NaN,
-        unless `periodic`. `lower` and `upper` may leave them out and have n - 1
-        entries along `axis`. A matrix that is shared over a batch axis is never copied
-        out.
+        Unless `periodic`, ``lower[0]`` and ``upper[n - 1]`` are ignored, also if they
+        are NaN; `lower` and `upper` can omit them and have n - 1 entries along
+        `axis`. A matrix that broadcasts over a batch axis is never expanded in memory.
     rhs : array_like, shape (..., n, ...)
-        Right-hand sides; at least one axis. K of them for one matrix are one more
-        batch axis, over which the matrix broadcasts.
+        Right-hand sides; at least one axis. Several right-hand sides for one matrix
+        form a batch axis over which the matrix broadcasts.
     axis : int, default: -1
         Axis of the systems in the broadcast shape of the operands.
     method : {'auto', 'thomas', 'cr', 'pcr', 'cr-pcr', 'pcr-thomas', 'partition', 'pivoted'}
@@ -122,46 +121,48 @@ def solve_tridiagonal(
     periodic : bool, default: False
         Whether ``lower[0]`` couples to ``x[n - 1]`` and ``upper[n - 1]`` to ``x[0]``.
     pivot : bool, optional
-        Whether to exchange rows. By default ``'auto'`` does so for the systems that
-        are not diagonally dominant. True needs method ``'auto'`` or ``'pivoted'``.
+        Whether to exchange rows. By default ``'auto'`` exchanges rows in the systems
+        that are not diagonally dominant. True needs method ``'auto'`` or ``'pivoted'``.
     out : array, optional
-        Result array of the result's dtype and shape, on the side of the operands. It
-        may be `rhs` itself and may overlap nothing else.
+        Array for the result, with the dtype and shape of the result, on the device of
+        the operands. It can be `rhs` itself; it must not overlap any other operand.
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
-        What to do about a system with a pivot that is zero or, without row
-        exchanges, whose reciprocal overflows: raise after all systems are solved, warn,
-        write NaN, nothing. But for NaN, the contents of such a system of the result are
-        unspecified.
+        Reaction to a singular system, that is, to a pivot that is zero or, without
+        row exchanges, whose reciprocal overflows: raise an error after all systems are
+        solved, issue a warning, set the solution to NaN, or do nothing. Except with
+        ``'nan'``, the solution of a singular system is unspecified.
     device : str, optional
-        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default where the arrays are.
+        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the device of the arrays.
     stream : int or object, optional
-        Stream of the device to work on: its address, or an object with
+        Stream of the device on which the work is enqueued: its address, or an object with
         ``__cuda_stream__()``, ``ptr`` or ``cuda_stream``. By default the current stream
         of the library of `rhs`. None on the CPU.
     threads : int, optional
-        Number of host threads; by default the environment variable
-        ``PYSOLVERS_NUM_THREADS``, or all cores. The result does not depend on it.
+        Number of host threads. The default is the number of processors that the
+        process can use, or ``PYSOLVERS_NUM_THREADS`` if that is smaller. The result has
+        the same bits for any number.
     variant : int, default: 0
-        Which form of the method, where the backend has more than one: for ``'pcr'`` on
-        a device, 1 to 4 are the mappings C1 to C4 of [5]_. 0 leaves the choice to it, and is the
-        only one on the CPU.
+        Variant of the method: for ``'pcr'`` on a device, 1 to 4 select the mappings C1
+        to C4 of [5]_. With 0 the backend chooses; the CPU accepts only 0.
     return_info : bool, default: False
-        Whether to return what was done beside the result.
+        Whether to return a `SolveInfo` as well.
 
     Returns
     -------
     x : array, shape of the broadcast operands
-        The solutions; `out` if it was given. An array of the library of `rhs`.
+        The solutions: `out` if it was given, otherwise a new array. For operands on a
+        device it is an array of the library of `rhs`.
     info : SolveInfo
         Only if `return_info`.
 
     Raises
     ------
     TypeError
-        If operands are not all of one dtype among float32, float64, complex64 and
-        complex128. Scalars follow the arrays; integer arrays are converted where NumPy
-        promotes them to the dtype of the others, and alone become float64; on a device
-        they are refused. If NumPy arrays stand beside arrays on a device.
+        If the operands do not all have the same dtype, which must be float32, float64,
+        complex64 or complex128. Scalars are converted to the dtype of the arrays.
+        Integer arrays are converted if NumPy promotes them to the dtype of the other
+        arrays, and to float64 if there are no others; on a device they are an error.
+        If a call mixes NumPy arrays and arrays on a device.
     ValueError
         If an option is unknown, two options contradict, shapes do not broadcast,
         `out` cannot hold the result, or arrays are on two devices.
@@ -177,30 +178,40 @@ def solve_tridiagonal(
 
     Notes
     -----
-    Any axis and any strides, negative ones too, are used without a copy as long as the
-    batch axes merge to two, for all operands alike. Otherwise the operand that prevents
-    it is copied once; `info` names it.
+    The systems can lie along any axis, with any strides, also negative ones. Operands
+    are not copied if the batch axes of all operands merge to at most two axes.
+    Otherwise the operand that prevents this is copied once; ``info.copied`` names it.
 
-    ``'thomas'`` eliminates downwards and substitutes upwards, about 8 n operations a
-    system ([1]_, ch. 9). ``'cr'``, ``'pcr'``, ``'cr-pcr'`` and ``'pcr-thomas'`` are
-    cyclic reduction, its parallel form and their hybrids ([2]_, [3]_), ``'partition'``
-    cuts each system into blocks ([4]_). They exchange no rows, and are stable for
-    diagonally dominant systems. ``'pivoted'`` is elimination with partial pivoting.
-    The answer to a system depends on this system and the method alone: not on its
-    neighbours or the number of threads; on the CPU not on the batch size and the strides
-    either. On a device, neighbouring systems and a matrix shared by the batch have
-    kernels of their own, for a few systems and for many, whose answers differ by rounding.
+    ``'thomas'`` is Gaussian elimination without row exchanges, about 8 n operations
+    per system ([1]_, ch. 9). ``'cr'``, ``'pcr'``, ``'cr-pcr'`` and ``'pcr-thomas'`` are
+    cyclic reduction, parallel cyclic reduction and their hybrids ([2]_, [3]_).
+    ``'partition'`` divides each system into chunks ([4]_). These methods exchange no
+    rows, and are stable for diagonally dominant systems.
+
+    ``'pivoted'`` is Gaussian elimination with partial pivoting. Entries grow by a factor
+    of at most 2. Periodic systems, and the spans of long systems, are eliminated in a
+    folded order of the unknowns, from the middle row outwards, in which entries grow by
+    a factor of at most 7 ([1]_, Theorem 9.11). A device joins chunks of rows, where
+    entries can grow more. It measures the growth, checks the residual of the systems
+    concerned, and solves a system a second time, in order, if its residual is not small;
+    ``info.repeated`` is the number of these systems.
+
+    The solution of a system does not depend on the other systems or on the number of
+    threads. On the CPU its bits do not depend on the batch size or the strides either. A
+    device uses different kernels for contiguous and strided systems, for a matrix that
+    all systems share, and for few and many systems; their results differ by rounding
+    errors.
 
     Arrays on a CUDA device are those of CuPy, PyTorch, JAX, Numba or any library with
     DLPack or ``__cuda_array_interface__``; they need the package cuda-core. They are
-    used where they lie: the work is put on the stream and the call returns. With
-    `on_singular` ``'raise'`` or ``'warn'`` it waits to learn of bad systems; with
-    ``'nan'`` or ``'ignore'`` nothing waits, and with `out` as well the call can be
-    captured in a CUDA graph. As with every work on a stream, operands must not be
-    freed or changed, nor the result be read, on another stream without waiting for
-    this one. JAX, whose arrays are immutable and whose streams are its own, is an
-    exception: its results may be used at once, and its operands are kept as long as
-    needed. NumPy arrays with a `device` are copied there and the result back.
+    not copied: the call enqueues the work on the stream. With `on_singular` ``'raise'``
+    or ``'warn'`` the call waits for the result in order to report singular systems.
+    With ``'nan'`` or ``'ignore'`` the call returns without waiting; if `out` is given
+    too, the call can be captured in a CUDA graph. Another stream must wait for this
+    stream before it reads the result, or changes or frees the operands. JAX arrays are
+    an exception: the result can be used at once, and the operands are kept as long as
+    they are needed. With a `device`, NumPy arrays are copied to this device and the
+    result is copied back.
 
     References
     ----------
@@ -287,37 +298,39 @@ def factor_tridiagonal(
     stream: object = None,
     threads: int | None = None,
 ) -> TridiagonalFactor:
-    r"""Factor a batch of tridiagonal matrices, to solve with them often.
+    r"""Factor a batch of tridiagonal matrices for repeated solves.
 
     Row i of each matrix is :math:`l_i, d_i, u_i` in columns i - 1, i and i + 1.
 
     Parameters
     ----------
     lower, diag, upper : array_like, shapes that broadcast
-        The three diagonals. ``lower[0]`` and ``upper[n - 1]`` have no influence, unless
-        `periodic`. `lower` and `upper` may leave them out and have n - 1 entries along
-        `axis`, where `diag` has n.
+        The three diagonals. Unless `periodic`, ``lower[0]`` and ``upper[n - 1]`` are
+        ignored, and `lower` and `upper` can omit them: they then have n - 1 entries
+        along `axis`, where `diag` has n.
     axis : int, default: -1
         Axis of the matrices in the broadcast shape.
     pivot : bool, optional
-        Whether to exchange rows; by default for the matrices that are not diagonally
-        dominant.
+        Whether to exchange rows. By default rows are exchanged in the matrices that are
+        not diagonally dominant.
     periodic : bool, default: False
-        Whether ``lower[0]`` stands in column n - 1 and ``upper[n - 1]`` in column 0.
+        Whether ``lower[0]`` is the entry of row 0 in column n - 1, and ``upper[n - 1]``
+        the entry of row n - 1 in column 0.
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
-        What to do about a matrix with a pivot that is zero or, without row
-        exchanges, whose reciprocal overflows. With ``'nan'`` each solve gives NaN for it.
+        Reaction to a singular matrix, that is, to a pivot that is zero or, without row
+        exchanges, whose reciprocal overflows. With ``'nan'``, solves with this matrix
+        return NaN.
     device : str, optional
-        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default where the arrays are.
+        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the device of the arrays.
     stream : int or object, optional
-        Stream of the device to factor on; as in `solve_tridiagonal`.
+        Stream of the device on which the work is enqueued; as in `solve_tridiagonal`.
     threads : int, optional
-        Number of host threads to factor with; by default as in `solve_tridiagonal`.
+        Number of host threads of the factorisation; by default as in `solve_tridiagonal`.
 
     Returns
     -------
     TridiagonalFactor
-        With methods ``solve`` and ``refactor``.
+        An object with the methods ``solve`` and ``refactor``.
 
     Raises
     ------
@@ -332,15 +345,16 @@ def factor_tridiagonal(
 
     See Also
     --------
-    solve_tridiagonal : Solve once.
+    solve_tridiagonal : Solve without keeping the factors.
 
     Notes
     -----
-    The factors are those of Gaussian elimination, with partial pivoting where rows are
-    exchanged ([1]_, ch. 9). A solve reads them once; those of a matrix that the whole
-    batch shares stay in cache, and a solve then moves two words an unknown. On a CPU
-    matrices of 131072 rows or more, with no rows to exchange, are factored in chunks, so
-    that all threads solve one system: ``info.method`` is ``'partition'`` then.
+    The factors are those of Gaussian elimination, with partial pivoting for matrices in
+    which rows are exchanged ([1]_, ch. 9). A solve reads the factors once. The factors
+    of a matrix that the whole batch shares stay in the cache, and a solve then moves two
+    words per unknown. On the CPU, matrices with 131072 rows or more and without row
+    exchanges are factored in chunks, so that all threads work on one system;
+    ``info.method`` is then ``'partition'``.
 
     References
     ----------
@@ -376,7 +390,7 @@ def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows:
     named = dict(zip(_NAMES, operands, strict=False))
     shape = resolve_shape(named, axis, leader="rhs", periodic=periodic)
     if shape.rows > max_rows:
-        raise ValueError(f"a system may have at most {max_rows} rows, got {shape.rows}")
+        raise ValueError(f"a system can have at most {max_rows} rows, got {shape.rows}")
     return shape
 
 
@@ -388,7 +402,7 @@ def _run(
     plan: Plan,
     return_info: bool,
 ) -> tuple[dict[str, Any], NDArray[np.int32] | None]:
-    """Solve on the backend; return its report and, if asked for, which systems failed."""
+    """Solve on the backend; return its report and, if requested, the info of each system."""
     backend = place.backend
     rows = views[_X].shape[-1]
     lines = place.lines(plan, views, rows)

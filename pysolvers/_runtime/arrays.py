@@ -192,7 +192,7 @@ def resolve_shape(
     axis : int
         Axis of the systems in the broadcast shape.
     leader : str
-        The operand beside which ``lower`` and ``upper`` may have one row less.
+        The operand with all rows; ``lower`` and ``upper`` can have one row fewer.
     periodic : bool
         Whether short off-diagonals are refused.
 
@@ -317,7 +317,7 @@ def _is_same(a: Array, b: Array) -> bool:
 
 
 def _overlap(a: Array, b: Array) -> bool:
-    """Whether two arrays share an element; also if that is too hard to tell."""
+    """Return whether two arrays share an element; True if this cannot be decided quickly."""
     if not np.may_share_memory(a, b):
         return False
     try:

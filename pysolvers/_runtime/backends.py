@@ -1,7 +1,7 @@
-"""The backends by name: which exist here, which do not and why, and their modules.
+"""The backends by name: their modules, or the reasons why they are not available.
 
-A backend is an extension module built from the contract in ``pysolvers.h``. It is
-imported when it is first asked for.
+A backend is an extension module that implements the interface ``pysolvers.h``. It is
+imported at its first use.
 """
 
 import importlib
@@ -22,13 +22,13 @@ ABI_VERSION = 4
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all backends, present or not."""
+    """Return the names of all backends, also of those that are not available."""
     return tuple(_MODULES)
 
 
 @cache
 def _load(name: str) -> ModuleType | str:
-    """Return the module of a backend, or the reason why there is none."""
+    """Return the module of a backend, or the reason why it is not available."""
     if name == "cpu":
         check_environment()
     module_name = _MODULES[name]
@@ -49,13 +49,13 @@ def _load(name: str) -> ModuleType | str:
 
 
 def unavailable_reason(name: str) -> str | None:
-    """Say why a backend cannot be used; None if it can."""
+    """Return why a backend is not available, or None if it is."""
     loaded = _load(name)
     return loaded if isinstance(loaded, str) else _device_reason(loaded)
 
 
 def _device_reason(module: ModuleType) -> str | None:
-    """Say why the device of a backend cannot be used now; None if it can or has none."""
+    """Return why the device of a backend is not available, or None."""
     unavailable = getattr(module, "unavailable", None)
     return unavailable() if unavailable is not None else None
 
@@ -76,7 +76,7 @@ def require(name: str) -> ModuleType:
     Raises
     ------
     BackendError
-        If it is not there or does not fit; the message says why.
+        If the backend is not available; the message gives the reason.
     """
     loaded = _load(name)
     reason = loaded if isinstance(loaded, str) else _device_reason(loaded)
@@ -105,7 +105,7 @@ def parse_device(device: str | None) -> tuple[str, int]:
     TypeError
         If `device` is neither text nor None.
     ValueError
-        If it names no backend, or a number where there is none.
+        If `device` names no backend, or gives a number for the CPU.
     """
     if device is None:
         return "cpu", 0

@@ -395,7 +395,7 @@ class _Staged(_Device):
         return x
 
     def _account(self, part: str) -> None:
-        """Add the time since the last call to a part, if times were asked for."""
+        """Add the time since the last call to a part, if times are measured."""
         if self.seconds is not None:
             self.wait()
             now = perf_counter()
@@ -432,9 +432,9 @@ def find_place(
     Raises
     ------
     TypeError
-        If arrays of the host stand beside arrays on a device.
+        If the call mixes arrays of the host and arrays on a device.
     ValueError
-        If arrays are on two devices, or not on the one asked for.
+        If arrays are on two devices, or not on the requested device.
     BackendError
         If the backend or the device is missing.
     """

@@ -1,4 +1,4 @@
-"""The systems of a batch that met a zero pivot, and what is done about them."""
+"""The singular systems of a batch, and the reaction to them."""
 
 import warnings
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ __all__ = ["Singular", "find_singular"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Singular:
-    """Systems that met a zero pivot: batch indices (K, axes) and rows (K,)."""
+    """Systems with a zero pivot: batch indices (K, axes) and rows (K,)."""
 
     systems: NDArray[np.intp]
     rows: NDArray[np.intp]
 
     def report(self, policy: str, *, stacklevel: int) -> None:
-        """Raise or warn, if there is such a system and the policy wants it."""
+        """Raise or warn, if there is such a system and the policy requires it."""
         if not len(self.rows):
             return
         if policy == "raise":
@@ -34,8 +34,8 @@ class Singular:
     def fill_nan(self, x: NDArray[Any], batch: Sequence[int]) -> None:
         """Write NaN to these systems of x, whose last axis runs along the systems.
 
-        `batch` is the shape of the batch in which they were found. Along its axes of
-        length 1, x may be longer, and it may have more axes in front.
+        `batch` is the shape of the batch of `systems`. x can be longer along axes of `batch`
+        of length 1, and can have additional leading axes.
         """
         if not len(self.rows):
             return
@@ -47,7 +47,7 @@ class Singular:
 
 
 def find_singular(info: NDArray[np.int32], plan: Plan) -> Singular:
-    """Find the failed systems of a batch in what the backend wrote to `info`."""
+    """Return the singular systems of a batch from the `info` array of the backend."""
     if not info.any():
         return Singular(np.zeros((0, len(plan.batch)), np.intp), np.zeros(0, np.intp))
     failed = np.flatnonzero(info)

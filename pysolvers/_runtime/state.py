@@ -25,7 +25,7 @@ _CACHE_LINE = 64  # bytes that the start of a field on the host is a multiple of
 class State:
     """Named fields of fixed shapes and dtypes, zero at first.
 
-    The host's copy of a field is brought up to date when it is asked for, so that fields
+    The host's copy of a field is updated when it is read, so that fields
     stay on the device between calls.
     """
 
@@ -33,7 +33,7 @@ class State:
     arguments: tuple[int, ...] = ()
 
     def operand(self, name: str, *, changes: bool = True) -> Array:
-        """Return a field for the backend, which may change it unless told otherwise."""
+        """Return a field for the backend, which can change it unless `changes` is False."""
         raise NotImplementedError
 
     def get(self, name: str) -> Array:

@@ -1,4 +1,4 @@
-"""Steps in time, which the solvers of time-dependent problems share."""
+"""Time stepping, shared by the solvers of time-dependent problems."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -16,11 +16,11 @@ Result = TypeVar("Result")
 
 
 class Stepper(ABC, Generic[Result]):
-    """A solution that goes on in time by steps of one length."""
+    """A solution that advances in time by steps of constant length."""
 
     def __init__(self) -> None:
         self._count = Counter()
-        self._examined = 0  # the steps after which the solution was last found to be in bounds
+        self._examined = 0  # number of steps at the last check of the bounds
 
     @property
     def time(self) -> float:
@@ -29,34 +29,34 @@ class Stepper(ABC, Generic[Result]):
 
     @property
     def steps(self) -> int:
-        """Steps made since time 0."""
+        """Number of steps since time 0."""
         return self._count.value
 
     def step(self, count: int = 1) -> Self:
-        """Make steps; any split into calls gives the same bits.
+        """Make `count` steps; several calls give the same bits as one call.
 
         Parameters
         ----------
         count : int, default: 1
-            How many; at least 0.
+            Number of steps; at least 0.
 
         Returns
         -------
         self
-            For chaining.
+            This object.
 
         Raises
         ------
         ConvergenceError
-            If the solution is not finite, or past the bound of a solver that has one. The
-            solver keeps the state after that step, and the error has it as its ``result``.
+            If the solution is not finite, or exceeds the bound of the solver. The solver keeps
+            the state after this step; the attribute ``result`` of the error contains it.
         ValueError
             If data that change with time are not finite at a later time. The solver keeps
-            the state before.
+            the state before the step.
         """
         end = self.steps + index("count", count, 0)
         while self.steps < end:
-            if self._examined != self.steps:  # an interrupt took what the last call reported
+            if self._examined != self.steps:  # an interrupt came before the last check
                 self._examine(self._is_in_bounds())
             self._examine(self._advance(end))
         return self
@@ -74,19 +74,20 @@ class Stepper(ABC, Generic[Result]):
         Parameters
         ----------
         until : float
-            The time: the last step is the first that ends there, to rounding, or later.
+            The end time. Steps are not shortened: the last step is the first step that ends at
+            this time (up to rounding) or later.
         callback : callable, optional
-            Called with this object every `interval` steps; a true answer ends the run.
+            Called with this object every `interval` steps; a true return value ends the run.
         interval : int, default: 20
-            Steps between two calls of `callback`.
+            Number of steps between two calls of `callback`.
         progress : bool, optional
-            Whether to show a progress bar on stderr; by default if that is a terminal and tqdm
-            is installed.
+            Whether to show a progress bar on stderr. By default it is shown if stderr is a
+            terminal and tqdm is installed.
 
         Returns
         -------
         result
-            The state then, as `result` tells it.
+            The final state, as returned by `result`.
 
         Raises
         ------
@@ -110,7 +111,7 @@ class Stepper(ABC, Generic[Result]):
 
     @abstractmethod
     def result(self, stop_reason: str = "running") -> Result:
-        """Return the state now as a result of its own."""
+        """Return a copy of the current state as a result."""
 
     @property
     @abstractmethod
@@ -120,7 +121,7 @@ class Stepper(ABC, Generic[Result]):
     @property
     @abstractmethod
     def _most_steps(self) -> int:
-        """Steps that one call of the backend can make."""
+        """Largest number of steps in one call of the backend."""
 
     @abstractmethod
     def _advance(self, end: int) -> bool:
@@ -131,14 +132,14 @@ class Stepper(ABC, Generic[Result]):
 
     @abstractmethod
     def _is_in_bounds(self) -> bool:
-        """Return whether the solution now is in bounds."""
+        """Return whether the current solution is in bounds."""
 
     @abstractmethod
     def _out_of_bounds(self) -> ConvergenceError:
         """Return the error of a solution that is not in bounds."""
 
     def _examine(self, is_in_bounds: bool) -> None:
-        """Take note that the solution was examined, and raise if it is not in bounds."""
+        """Record that the solution was checked, and raise if it is not in bounds."""
         self._examined = self.steps
         if not is_in_bounds:
             raise self._out_of_bounds()

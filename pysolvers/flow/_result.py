@@ -1,4 +1,4 @@
-"""What a solution of the lid-driven cavity tells."""
+"""Result of the lid-driven cavity."""
 
 import os
 from collections.abc import Mapping
@@ -24,17 +24,17 @@ _KIND = "pysolvers cavity result"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CavityHistory:
-    """Residuals in the course of an iteration, all arrays of one length.
+    """Residuals during an iteration, as arrays of equal length.
 
     Parameters
     ----------
     iteration : ndarray of int
-        Iterations made.
+        Numbers of the iterations after which the residuals were measured.
     psi, omega : ndarray of float
-        Root mean square residuals of both equations, as `CavityResult.residual` has them.
+        Root mean square residuals of both equations, in the units of `CavityResult.residual`.
     step : ndarray of float
-        Pseudo-time step that led there, in units of side over lid speed; NaN for line
-        Jacobi.
+        Pseudo-time step of these iterations, in units of side divided by lid speed; NaN for
+        line Jacobi.
     """
 
     iteration: NDArray[np.int64]
@@ -50,9 +50,10 @@ class Vortex:
     Parameters
     ----------
     x, y : float
-        Place, in units of the side.
+        Coordinates, in units of the side.
     psi, omega : float
-        Streamfunction (lid speed times side) and vorticity (lid speed over side) there.
+        Streamfunction at the centre, in units of lid speed times side, and vorticity, in units
+        of lid speed divided by side.
     """
 
     x: float
@@ -71,7 +72,7 @@ class CavityResult(Shown):
     Parameters
     ----------
     psi, omega : ndarray of float, shape (n, n)
-        Streamfunction and vorticity. The corners of `omega` have no meaning.
+        Streamfunction and vorticity. The corners of `omega` are not defined.
     reynolds : float
         Lid speed times side over kinematic viscosity.
     lid_velocity : float
@@ -79,21 +80,21 @@ class CavityResult(Shown):
     wall, method, line_method : str
         Wall formula, iteration, and algorithm of its tridiagonal lines.
     iterations : int
-        Iterations from rest to this state.
+        Number of iterations since the start from rest.
     residual : float
         The larger of the root mean square residuals of both equations over the interior
-        nodes, in units of lid speed over side (psi) and its square (omega).
+        nodes, in units of lid speed divided by side (psi) and of its square (omega).
     stop_reason : {'converged', 'max_iterations', 'diverged', 'callback', 'running'}
-        Why the iteration ended.
+        Reason of the end of the iteration.
     history : CavityHistory
         Residuals every 20 iterations.
     seconds : dict of str to float
-        Time spent in the stages of the iterations: omega, psi, walls, residual. On a
-        device the last iteration of every 20 is measured, and stands for all.
+        Time of each stage of the iterations: omega, psi, walls, residual. On a device
+        the time of 20 iterations is divided among the stages in the ratio of the last one.
     backend, kernel : str
         Backend and instruction set of the lines.
     threads : int
-        Threads used.
+        Number of host threads.
     """
 
     psi: NDArray[np.float64]
@@ -124,12 +125,12 @@ class CavityResult(Shown):
 
     @cached_property
     def x(self) -> NDArray[np.float64]:
-        """Places of the nodes along x, from 0 to 1: shape (n,)."""
+        """Coordinates of the nodes along x, from 0 to 1: shape (n,)."""
         return np.linspace(0.0, 1.0, self.n)
 
     @property
     def y(self) -> NDArray[np.float64]:
-        """Places of the nodes along y, from 0 to 1: shape (n,)."""
+        """Coordinates of the nodes along y, from 0 to 1: shape (n,)."""
         return self.x
 
     @cached_property
@@ -152,12 +153,12 @@ class CavityResult(Shown):
         Parameters
         ----------
         y : array_like, optional
-            Places in [0, 1], by cubic interpolation; the nodes by default.
+            Coordinates in [0, 1], for cubic interpolation; by default the nodes.
 
         Returns
         -------
         u : ndarray of float
-            One value a place.
+            One value per coordinate.
         """
         line = _fields.middle(self.u, 1)
         return line if y is None else _fields.interpolate(line, y)
@@ -168,12 +169,12 @@ class CavityResult(Shown):
         Parameters
         ----------
         x : array_like, optional
-            Places in [0, 1], by cubic interpolation; the nodes by default.
+            Coordinates in [0, 1], for cubic interpolation; by default the nodes.
 
         Returns
         -------
         v : ndarray of float
-            One value a place.
+            One value per coordinate.
         """
         line = _fields.middle(self.v, 0)
         return line if x is None else _fields.interpolate(line, x)
@@ -184,13 +185,13 @@ class CavityResult(Shown):
         Parameters
         ----------
         refine : bool, default: True
-            Fit a quadratic to the nine nodes around the extreme node; otherwise take
-            that node as it is.
+            Fit a quadratic polynomial to the nine nodes around the node of the extremum;
+            otherwise return this node.
 
         Returns
         -------
         vortex : Vortex
-            Place, psi and omega.
+            Coordinates, psi and omega.
         """
         j, i = np.unravel_index(np.argmax(np.abs(self.psi)), self.psi.shape)
         inside = 0 < j < self.n - 1 and 0 < i < self.n - 1
@@ -241,19 +242,19 @@ class CavityResult(Shown):
         Returns
         -------
         figure : matplotlib.figure.Figure
-            The figure; matplotlib comes with the extra ``plot``.
+            The figure. The extra ``plot`` installs matplotlib.
         """
         from ..plots.cavity import plot_cavity
 
         return plot_cavity(self, tables)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file of exactly this name, whole or not at all.
+        """Write the result to an npz file.
 
         Parameters
         ----------
         path : path-like
-            The file.
+            The file; its name is not changed. It is written completely or not at all.
         """
         facts = {name: getattr(self, name) for name in _FACTS}
         history = {f"history_{k}": v for k, v in asdict(self.history).items()}
@@ -271,13 +272,13 @@ class CavityResult(Shown):
         Returns
         -------
         result : CavityResult
-            The same, bit for bit.
+            The saved result, with the same bits.
 
         Raises
         ------
         ValueError
-            If the file holds something else, is damaged or was edited; the message names the
-            file and what is wrong.
+            If the file is not such a result, is damaged or was changed; the message names the
+            file and the error.
         """
         saved = read_npz(path, _KIND)
         facts = saved.header(_FACTS)
@@ -316,7 +317,7 @@ class CavityResult(Shown):
         return "Lid-driven cavity", facts
 
 
-# What the header of a file holds, and the checks of it.
+# The entries of the header of a file, and their checks.
 _FACTS = {
     "reynolds": positive,
     "lid_velocity": number(),

@@ -39,62 +39,65 @@ class LidDrivenCavity:
         u = \psi_y,\ v = -\psi_x
 
     on the unit square with :math:`\psi = 0` on all walls, by central differences on n x n
-    nodes. The side is the unit of length; everything is nondimensional for
-    ``lid_velocity=1``, and :math:`\nu` is lid speed over Reynolds number.
+    nodes. The unit of length is the side of the cavity, and :math:`\nu` is the lid speed divided
+    by the Reynolds number; with ``lid_velocity=1`` all quantities are nondimensional.
 
     Parameters
     ----------
     re : float, default: 1000
-        Reynolds number, lid speed times side over kinematic viscosity; positive.
+        Reynolds number: lid speed times side divided by kinematic viscosity; positive.
     n : int, default: 129
-        Nodes along each side, walls included; at least 5.
+        Number of nodes along each side, with the walls; at least 5.
     lid_velocity : float, default: 1
-        Velocity of the lid at y = 1 along x; not 0.
+        Velocity along x of the lid, which is the side y = 1; not 0.
     wall : {'jensen', 'woods', 'thom'}, default: 'jensen'
-        Formula of the vorticity on the walls: second, second, first order.
+        Formula of the vorticity on the walls, of order 2, 2 and 1.
     method : {'adi', 'line-jacobi'}, default: 'adi'
         Iteration; see Notes.
     line_method : {'auto', 'thomas', 'cr', 'pcr', 'cr-pcr', 'pcr-thomas', 'partition', 'pivoted'}
-        Algorithm of the tridiagonal lines. ``'auto'`` takes Thomas on the CPU and
-        ``'partition'``, which is for devices only, on a device: in one pass that computes
-        the rows as it needs them. The others solve rows that were stored before.
+        Algorithm for the tridiagonal lines. ``'auto'`` selects ``'thomas'`` on the CPU and
+        ``'partition'`` on a device; both compute the rows during the elimination.
+        ``'partition'`` is available on devices only. The other methods read rows that a
+        separate pass has stored.
     direction : {'alternate', 'x', 'y'}, default: 'alternate'
-        Lines of line Jacobi: along x and y in turn, or along one axis only.
+        Direction of the lines of ``'line-jacobi'``: along x and y alternately, or along one
+        axis only.
     psi : {'adi', 'fast'}, default: 'adi'
-        How ``'adi'`` treats the Poisson equation in each iteration: by `psi_sweeps`
-        Peaceman-Rachford double sweeps, or exactly, by a sine transform, on the CPU only.
+        Solver of the Poisson equation in each iteration of ``'adi'``: `psi_sweeps`
+        Peaceman-Rachford double sweeps, or an exact solve by a sine transform (CPU only).
     psi_sweeps : int, default: 4
-        Number of double sweeps and of their parameters; at least 1.
+        Number of double sweeps per iteration, and of their parameters; at least 1.
     step : float, optional
-        Pseudo-time step in units of side over lid speed, kept as it is. By default the
-        step follows the residual.
+        Constant pseudo-time step in units of side divided by lid speed. By default the
+        step depends on the residual.
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ... The fields stay on the
-        device between calls, and come to the host when they are asked for.
+        device between calls; the properties copy them to the host.
     threads : int, optional
-        Threads; by default one on small grids and the backend's choice on others. The
-        result has the same bits for any number.
+        Number of host threads. By default one on small grids; on others the backend
+        chooses. The result has the same bits for any number.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter has the wrong type or is out of its range; the message names rule
-        and value.
+        If a parameter has the wrong type or is out of range; the message names the rule
+        and the value.
     BackendError
         If the device is not available.
 
     See Also
     --------
-    pysolvers.solve_tridiagonal : The batched solver of one set of lines.
+    pysolvers.solve_tridiagonal : Solve a batch of tridiagonal systems.
 
     Notes
     -----
-    ``'adi'``: each iteration is a factored step in pseudo time for the vorticity, one
-    sweep along x and one along y, then Peaceman-Rachford sweeps for the streamfunction,
-    then relaxed walls. The step is cut where the vorticity is steep, so that the corners
-    do not limit the rest. ``'line-jacobi'`` solves all lines from old values of their
-    neighbours [1]_; it needs many more iterations and diverges for large cell Reynolds
-    numbers. Both have the same solution. Tables to compare with: [2]_, [3]_.
+    An iteration of ``'adi'`` makes a factored pseudo-time step of the vorticity (one sweep
+    along x, one along y), then Peaceman-Rachford sweeps for the streamfunction, then an
+    under-relaxed update of the vorticity on the walls. The step is reduced locally where
+    the gradient of the vorticity is large, so that the corners do not limit the step of the
+    other nodes. ``'line-jacobi'`` solves each line with the old values of its neighbouring
+    lines [1]_; it needs many more iterations and diverges for large cell Reynolds numbers.
+    Both methods converge to the same solution. [2]_ and [3]_ contain reference values.
 
     References
     ----------
@@ -160,40 +163,40 @@ class LidDrivenCavity:
 
     @property
     def psi(self) -> Array:
-        """Streamfunction now: shape (n, n), a read-only view."""
+        """Current streamfunction: shape (n, n), a read-only view."""
         return read_only(self._fields.values()[0])
 
     @property
     def omega(self) -> Array:
-        """Vorticity now: shape (n, n), a read-only view.
+        """Current vorticity: shape (n, n), a read-only view.
 
-        The corners have no meaning.
+        The values in the corners are not defined and not used.
         """
         return read_only(self._fields.values()[1])
 
     @property
     def u(self) -> Array:
-        """Velocity along x now: shape (n, n), a new array."""
+        """Current velocity along x: shape (n, n), a new array."""
         return _fields.velocity(self.psi, self._settings.lid_velocity)[0]
 
     @property
     def v(self) -> Array:
-        """Velocity along y now: shape (n, n), a new array."""
+        """Current velocity along y: shape (n, n), a new array."""
         return _fields.velocity(self.psi, self._settings.lid_velocity)[1]
 
     @property
     def iterations(self) -> int:
-        """Iterations from rest to this state."""
+        """Number of iterations since the start from rest."""
         return self._count.value
 
     @property
     def residual(self) -> float:
-        """Residual as in `CavityResult`, when it was measured last; infinite at first."""
+        """Residual of the last measurement, as in `CavityResult`; infinite before the first."""
         return max(self._residuals)
 
     @property
     def step(self) -> float:
-        """Pseudo-time step in units of side over lid speed; NaN for line Jacobi."""
+        """Pseudo-time step in units of side divided by lid speed; NaN for line Jacobi."""
         return nan if self._settings.method == "line-jacobi" else self._control.step
 
     def __repr__(self) -> str:
@@ -204,23 +207,23 @@ class LidDrivenCavity:
         )
 
     def iterate(self, count: int) -> "LidDrivenCavity":
-        """Make iterations; any split into calls gives the same bits.
+        """Make `count` iterations; several calls give the same bits as one call.
 
         Parameters
         ----------
         count : int
-            How many; at least 0.
+            Number of iterations; at least 0.
 
         Returns
         -------
         self : LidDrivenCavity
-            For chaining.
+            This object.
 
         Raises
         ------
         ConvergenceError
-            If the iteration diverges and no smaller step saves it. The state is then the
-            best one so far.
+            If the iteration diverges with every step that was tried. The state is then the one
+            with the smallest residual so far.
         """
         end = self.iterations + index("count", count, 0)
         while self.iterations < end or self._is_undecided:
@@ -240,28 +243,28 @@ class LidDrivenCavity:
         Parameters
         ----------
         tol : float, default: 1e-7
-            Bound of `residual`; positive.
+            Upper bound of `residual`; positive.
         max_iterations : int, default: 200000
-            Iterations of this call at most.
+            Largest number of iterations of this call.
         callback : callable, optional
-            Called with this object every 20 iterations; a true answer ends the iteration.
+            Called with this object every 20 iterations; a true return value ends the iteration.
         progress : bool, optional
-            Whether to show a progress bar on stderr; by default if that is a terminal
-            and tqdm is installed.
+            Whether to show a progress bar on stderr. By default it is shown if stderr is a
+            terminal and tqdm is installed.
 
         Returns
         -------
         result : CavityResult
-            The converged state, or that at which `callback` ended it.
+            The converged state, or the state at which `callback` ended the iteration.
 
         Raises
         ------
         TypeError, ValueError
-            If `tol` is not a positive number, `max_iterations` no integer of at least 1 or
-            `callback` no function.
+            If `tol` is not a positive number, `max_iterations` is not an integer of at least 1,
+            or `callback` is not a function.
         ConvergenceError
-            If the tolerance was not reached, or the iteration diverged. Its ``result``
-            holds the state so far, which is finite, and the history.
+            If the tolerance was not reached, or the iteration diverged. The attribute
+            ``result`` contains the last finite state and the history.
         """
         require_finite("tol", tol)
         require(tol > 0, "tol must be positive", tol)
@@ -284,12 +287,12 @@ class LidDrivenCavity:
         return self.result("converged")
 
     def result(self, stop_reason: str = "running") -> CavityResult:
-        """Return the state now as a result of its own.
+        """Return a copy of the current state as a result.
 
         Parameters
         ----------
         stop_reason : str, default: 'running'
-            What the result says of the end of the iteration.
+            Reason of the end of the iteration, for the result.
 
         Returns
         -------
@@ -317,12 +320,12 @@ class LidDrivenCavity:
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole state, so that `load` goes on with the same bits.
+        """Write the state to a file, from which `load` continues with the same bits.
 
         Parameters
         ----------
         path : path-like
-            An npz file of exactly this name, written whole or not at all.
+            The npz file; its name is not changed. It is written completely or not at all.
         """
         facts = {
             "settings": self._settings.facts(),
@@ -352,13 +355,13 @@ class LidDrivenCavity:
         Returns
         -------
         cavity : LidDrivenCavity
-            Where the saved one was.
+            A solver in the saved state.
 
         Raises
         ------
         ValueError
-            If the file holds something else, is damaged or was edited; the message names the
-            file and what is wrong.
+            If the file is not a state of `LidDrivenCavity`, is damaged or was changed; the
+            message names the file and the error.
         """
         facts, arrays, history = read_state(path, _KIND)
         cavity = cls(**facts["settings"])
@@ -373,15 +376,15 @@ class LidDrivenCavity:
 
     @property
     def _is_undecided(self) -> bool:
-        """Whether the decision on the step is due that belongs to this iteration."""
+        """Whether the decision on the step after this iteration has not been made yet."""
         decided = self._history[-1][0] if self._history else 0
         return self.iterations % INTERVAL == 0 and self.iterations > decided
 
     def _advance(self, end: int) -> None:
-        """Go to the next decision on the step, or to iteration `end` if that is nearer.
+        """Iterate to the next decision on the step, or to iteration `end` if it comes first.
 
-        An interrupt can come between the iterations and the decision, or within the decision.
-        The next call makes the decision then.
+        If an interrupt occurs between the iterations and the decision, or during the decision,
+        the next call makes the decision.
         """
         made = self.iterations
         if not self._is_undecided:
@@ -390,10 +393,10 @@ class LidDrivenCavity:
             self._decide()
 
     def _decide(self) -> None:
-        """Decide on the step and the state; an interrupted decision can be repeated."""
+        """Decide on the step and the state. An interrupted decision can be repeated."""
         if self._measured != self.iterations:
             self._call(1, "residual", counts=False)
-        # NaN is a residual, too, and max() may drop it.
+        # np.max() returns NaN if a residual is NaN; max() may not.
         residual = float(np.max(self._residuals))
         control, row = replace(self._control), (self.iterations, *self._residuals, self.step)
         verdict = control.judge(residual)
@@ -405,7 +408,7 @@ class LidDrivenCavity:
             self._fields.go_back()
             now = best
         known = len(self._history)
-        # One statement without a call, within which no signal handler runs.
+        # One statement without a call: no signal handler runs within it.
         self._control, self._residuals, self._best_residuals, self._history[known:] = (
             control,
             now,
@@ -429,7 +432,7 @@ class LidDrivenCavity:
             kept, made = (psi.copy(), omega.copy()), self.iterations
             try:
                 self._make_with_exact_psi(("residual",) if k == count - 1 else ())
-            except BaseException:  # an interrupt, too, leaves whole iterations only
+            except BaseException:  # also after an interrupt, keep complete iterations only
                 psi[:], omega[:] = kept
                 self._count = Counter(made)
                 raise
@@ -447,7 +450,7 @@ class LidDrivenCavity:
         self._call(1, "walls", *last)
 
     def _call(self, count: int, *stages: str, counts: bool = True) -> None:
-        """Let the backend make these stages of `count` iterations."""
+        """Run these stages of `count` iterations on the backend."""
         s = self._settings
         backend = s.backend
         first = self.iterations

@@ -1,4 +1,4 @@
-"""What a solution of heat conduction tells."""
+"""Result of a heat conduction solver."""
 
 import os
 from collections.abc import Mapping
@@ -23,32 +23,32 @@ _KIND = "pysolvers heat result"
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class HeatResult(Shown):
-    """A temperature field, and how it was reached.
+    """A temperature field, with scheme, steps and times.
 
     Parameters
     ----------
     u : ndarray, shape (ny, nx) or (nz, ny, nx)
         Temperature at the nodes, x along the last axis.
     spacing : tuple of float
-        Distance of the nodes along each axis of `u`.
+        Distance between the nodes along each axis of `u`.
     time : float
-        When.
+        Time of the state.
     dt : float
         Time step.
     steps : int
-        Steps since time 0.
+        Number of steps since time 0.
     scheme : str
         As in `HeatADI`.
     stop_reason : {'reached', 'callback', 'diverged', 'running'}
-        Why the last run ended.
+        Reason of the end of the last run.
     seconds : dict of str to float
-        Time spent in the stages of the steps. On a device only if `HeatADI` was asked to
-        measure it; large fields of three axes are stepped in two stages there, *x* with the
-        right side, *z*, and half of the work along y in each.
+        Time of each stage of the steps; on a device only with ``timed=True``. For large fields
+        in three dimensions, a device merges the stages into two: *x* contains the right-hand
+        side, *z* the rest, and each contains half of the work along y.
     backend, kernel : str
         Backend, and its instruction set or kernels.
     threads : int
-        Host threads used.
+        Number of host threads.
     """
 
     u: NDArray[Any]
@@ -65,22 +65,22 @@ class HeatResult(Shown):
 
     @property
     def x(self) -> NDArray[np.float64]:
-        """Places of the nodes along x: shape (nx,)."""
+        """Coordinates of the nodes along x: shape (nx,)."""
         return self._line(-1)
 
     @property
     def y(self) -> NDArray[np.float64]:
-        """Places of the nodes along y: shape (ny,)."""
+        """Coordinates of the nodes along y: shape (ny,)."""
         return self._line(-2)
 
     @property
     def z(self) -> NDArray[np.float64]:
-        """Places of the nodes along z: shape (nz,).
+        """Coordinates of the nodes along z: shape (nz,).
 
         Raises
         ------
         AttributeError
-            With two axes.
+            If the field has two axes.
         """
         if self.u.ndim < 3:
             raise AttributeError("a field of two axes has no z")
@@ -90,12 +90,12 @@ class HeatResult(Shown):
         return np.arange(self.u.shape[axis], dtype=np.float64) * self.spacing[axis]
 
     def plot(self) -> "Figure":
-        """Draw isotherms; of three axes, on the middle plane across z.
+        """Draw isotherms; in three dimensions, of the middle plane z = const.
 
         Returns
         -------
         figure : matplotlib.figure.Figure
-            The figure; matplotlib comes with the extra ``plot``.
+            The figure. The extra ``plot`` installs matplotlib.
         """
         from ..plots.heat import plot_heat
 
@@ -107,7 +107,7 @@ class HeatResult(Shown):
         Returns
         -------
         array : xarray.DataArray
-            Dimensions ``y, x`` or ``z, y, x``; xarray comes with the extra ``io``.
+            Dimensions ``y, x`` or ``z, y, x``; the extra ``io`` installs xarray.
         """
         xarray: Any = extra_module("xarray", "io")
         names = ("z", "y", "x")[-self.u.ndim :]
@@ -120,12 +120,12 @@ class HeatResult(Shown):
         )
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file of exactly this name, whole or not at all.
+        """Write the result to an npz file.
 
         Parameters
         ----------
         path : path-like
-            The file.
+            The file; its name is not changed. It is written completely or not at all.
         """
         write_npz(path, _KIND, {name: getattr(self, name) for name in _FACTS}, {"u": self.u})
 
@@ -141,13 +141,13 @@ class HeatResult(Shown):
         Returns
         -------
         result : HeatResult
-            The same, bit for bit.
+            The saved result, with the same bits.
 
         Raises
         ------
         ValueError
-            If the file holds something else, is damaged or was edited; the message names the
-            file and what is wrong.
+            If the file is not such a result, is damaged or was changed; the message names the
+            file and the error.
         """
         saved = read_npz(path, _KIND)
         facts = saved.header(_FACTS)
@@ -167,7 +167,7 @@ class HeatResult(Shown):
         return "Heat conduction", facts
 
 
-# What the header of a file holds, and the checks of it.
+# The entries of the header of a file, and their checks.
 _FACTS = {
     "spacing": sequence(positive),
     "time": number(),

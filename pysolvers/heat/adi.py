@@ -71,52 +71,63 @@ class HeatADI(Stepper[HeatResult]):
     Parameters
     ----------
     shape : (ny, nx) or (nz, ny, nx)
-        Nodes along each axis, and the shape of the solution: x is the last axis. At least 3,
-        or 2 between two sides that are fluxes.
+        Number of nodes along each axis, and the shape of the solution; x is the last axis.
+        At least 3 along each axis, or 2 between two Neumann or Robin sides.
     spacing : float or tuple of float
-        Distance of the nodes: for all axes, or for each axis in the order of `shape`.
+        Distance between the nodes: one number for all axes, or one for each axis in the
+        order of `shape`.
     dt : float
         Time step; positive.
     diffusivity : float, tuple of float or ndarray, default: 1
-        Conductivity k, positive: a number, one for each axis in the order of `shape`, or
-        values at the nodes, between which the flux takes the harmonic mean.
+        Conductivity k, positive: a number, one number for each axis in the order of `shape`,
+        or an array of values at the nodes. The flux between two nodes uses the harmonic mean
+        of their values.
     scheme : {'peaceman-rachford', 'douglas-gunn', 'wei2013'}, optional
-        By default Peaceman and Rachford with two axes and Douglas and Gunn with three; see
-        Notes. ``'wei2013'`` is **no time integrator**: it is there to be reproduced.
+        By default Peaceman and Rachford in two dimensions and Douglas and Gunn in three; see
+        Notes. ``'wei2013'`` is **not a consistent time integrator**; it serves to reproduce
+        the measurements of [3]_.
     boundary : Dirichlet, Neumann, Robin, 'periodic' or mapping, optional
-        T = 0 on all sides by default. For all sides, or by side ``"x-"``, ``"x+"``, ``"y-"``,
-        ... or axis ``"x"``, ``"y"``, ``"z"``: `Dirichlet`, T; `Neumann`, the inflow
-        :math:`k\,\partial T/\partial n`; `Robin`, its coefficient and the ambient; or
-        ``"periodic"``, on both sides of an axis, where the node after the last is the first.
-        A value is a number, an array over the nodes of the side, with the axes of `shape` that
-        are left, or a function of (t), of (x, y[, z]) or of (x, y[, z], t) that takes arrays.
-        Where two `Dirichlet` sides meet, the later axis of x, y, z has the say.
+        Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
+        ``"y-"``, ... for one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. The
+        default is T = 0. `Dirichlet` gives T; `Neumann` the inflow
+        :math:`k\,\partial T/\partial n`; `Robin` the coefficient and the ambient
+        temperature. ``"periodic"`` applies to both sides of an axis: the node after the last
+        node is the first node. A value is a number, an array over the nodes of the side (the
+        shape of the solution without the axis of the side), or a function of (t), of
+        (x, y[, z]) or of (x, y[, z], t) that accepts arrays. Nodes that belong to two
+        `Dirichlet` sides have the value of the side of the later axis in the order x, y, z.
     source : number, ndarray or callable, optional
-        Heat source q: an array has the shape of the solution; functions are as for the sides.
+        Heat source q: a number, an array of the shape of the solution, or a function with the
+        arguments of the functions of `boundary`.
     initial : number, ndarray or callable, default: 0
-        T at time 0; a function is one of (x, y[, z]).
+        T at time 0: a number, an array of the shape of the solution, or a function of
+        (x, y[, z]).
     dtype : float64 or float32, default: float64
-        Of the solution.
+        Dtype of the solution.
     kernels : {'fused', 'wei2013'}, default: 'fused'
-        On a device: sweeps that read one word a node and write one, or the kernels of [3]_.
+        Kernels on a device: sweeps that read and write one word per node, or the kernels
+        of [3]_.
     mapping : {'C1', 'C2', 'C3', 'C4'}, default: 'C1'
-        Of the paper's kernels: how threads meet the rows of parallel cyclic reduction.
+        For ``kernels='wei2013'``: mapping of the rows of parallel cyclic reduction to threads.
     memory : {'baseline', 'texture', 'transpose'}, default: 'baseline'
-        Of the paper's kernels: how sweeps along y meet the memory.
+        For ``kernels='wei2013'``: memory access of the sweeps along y.
     block : int, optional
-        Of the paper's kernels: threads a block, 32 to 512.
+        For ``kernels='wei2013'``: threads per block, 32 to 512.
     timed : bool, default: False
-        Whether to measure the stages of the steps on a device, which makes them wait.
+        Whether to measure the time of each stage on a device. The host then waits for the
+        device, which takes longer.
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ... The solution stays on the
-        device between calls, and comes to the host when it is asked for.
+        device between calls; `u` copies it to the host.
     threads : int, optional
-        Threads; by default the backend's choice. The result has the same bits for any number.
+        Number of host threads; the backend chooses the default. The result has the same bits
+        for any number.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter is of the wrong kind or out of range; the message names rule and value.
+        If a parameter has the wrong type or is out of range; the message names the rule and
+        the value.
     BackendError
         If the device is not available.
 
@@ -128,18 +139,21 @@ class HeatADI(Stepper[HeatResult]):
     .. math:: A_x T^* = B_y T^n + \tfrac{dt}{2} q, \qquad
         A_y T^{n+1} = B_x T^* + \tfrac{dt}{2} q
 
-    and Douglas and Gunn [2]_, in differences,
+    and Douglas and Gunn [2]_ solve for differences,
     :math:`A_x D_1 = dt\,(\nabla \cdot k \nabla T^n + q), A_y D_2 = D_1, A_z D_3 = D_2,
-    T^{n+1} = T^n + D_3`; q is that of the middle of the step. In two dimensions and without
-    rounding both are the same. Dirichlet and Neumann values that change with time are taken
-    to the intermediate levels by the formulas of the scheme, which keeps the second order.
-    Neither damps the shortest waves when :math:`k\,dt/h^2` is large: rough initial values ring.
+    T^{n+1} = T^n + D_3`. The source q is evaluated in the middle of the step. In two
+    dimensions both schemes give the same solution up to rounding errors. The boundary values
+    of the intermediate fields follow from the formulas of the scheme, so that the order is
+    two also if the boundary values change with time. Neither scheme damps the shortest waves
+    if :math:`k\,dt/h^2` is large: initial values that are not smooth, or do not agree with
+    the boundary values, then cause oscillations and values outside the range of the data.
+    Use :math:`k\,dt/h^2` of at most about 10 for such data.
 
-    The scheme of [3]_ takes :math:`1 + 2 r_x + 2 r_y` on the diagonal of both sub-steps,
-    :math:`r = k\,dt/h^2`. A step of it advances smooth fields by :math:`2/(1 + 2 r)` of the time
-    it should (r of one axis, equal ones): at the published r = 100 by 0.0099. It is one pass of
-    line Jacobi on an implicit step. It, and the kernels, take Dirichlet sides and k that do not
-    change with time or place and no source.
+    The scheme of [3]_ has :math:`1 + 2 r_x + 2 r_y` on the diagonal of both sub-steps, with
+    :math:`r = k\,dt/h^2`. It is one line Jacobi iteration for an implicit Euler step. For
+    :math:`r_x = r_y = r`, one step advances a smooth field by :math:`2/(1 + 2 r)` of dt; at
+    the published r = 100 by 0.0099 dt. This scheme and the kernels of [3]_ need constant k,
+    Dirichlet values that do not change with time, and no source.
 
     References
     ----------
@@ -207,7 +221,7 @@ class HeatADI(Stepper[HeatResult]):
         places = grid.places(range(grid.axes))
         self._source = None if source is None else NodeData("source", source, *places)
         if "t" in dependence("initial", initial, settings.axes):
-            raise TypeError("initial must be a number, an array or a function of the place")
+            raise TypeError("initial must be a number, an array or a function of the coordinates")
         self._check_paper()
         self._state = HeatState(settings, grid, self._sides, self._source)
         start = NodeData("initial", initial, *places).at(0.0)
@@ -217,12 +231,12 @@ class HeatADI(Stepper[HeatResult]):
 
     @property
     def u(self) -> NDArray[Any]:
-        """Temperature now: a read-only view."""
+        """Temperature at the current time: a read-only view."""
         return read_only(self._state.t)
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Time spent in the stages of the steps so far, as `HeatResult` tells it."""
+        """Time spent in each stage of the steps so far, as in `HeatResult`."""
         return dict(self._seconds)
 
     def __repr__(self) -> str:
@@ -233,17 +247,17 @@ class HeatADI(Stepper[HeatResult]):
         )
 
     def result(self, stop_reason: str = "running") -> HeatResult:
-        """Return the state now as a result of its own.
+        """Return a copy of the current state as a result.
 
         Parameters
         ----------
         stop_reason : str, default: 'running'
-            What the result says of the end of the run.
+            Reason of the end of the run, for the result.
 
         Returns
         -------
         result : HeatResult
-            A copy of the solution, and how it was reached.
+            A copy of the solution, with scheme, steps and times.
         """
         s = self._settings
         return HeatResult(
@@ -261,13 +275,13 @@ class HeatADI(Stepper[HeatResult]):
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole state, so that `load` goes on with the same bits.
+        """Write the state to a file, from which `load` continues with the same bits.
 
         Parameters
         ----------
         path : path-like
-            An npz file of exactly this name, written whole or not at all. Diffusivity, sides
-            and source, which may hold functions, are not in it.
+            The npz file; its name is not changed. It is written completely or not at all. It
+            does not contain diffusivity, boundary and source, which can be functions.
         """
         facts = {
             "settings": self._settings.facts(),
@@ -296,26 +310,27 @@ class HeatADI(Stepper[HeatResult]):
         path : path-like
             The file.
         diffusivity : float, tuple of float or ndarray, default: 1
-            The same as before.
+            As in the solver that was saved.
         boundary : Dirichlet, Neumann, Robin, 'periodic' or mapping, optional
-            The same as before.
+            As in the solver that was saved.
         source : number, ndarray or callable, optional
-            The same as before.
+            As in the solver that was saved.
         device : str, optional
-            As in `HeatADI`; another one goes on with the same numbers, not the same bits.
+            As in `HeatADI`. On another device than before, later steps differ by rounding
+            errors.
         threads : int, optional
             As in `HeatADI`.
 
         Returns
         -------
         solver : HeatADI
-            Where the saved one was.
+            A solver in the saved state.
 
         Raises
         ------
         ValueError
-            If the file holds something else, is damaged or was edited, or holds the state of
-            another problem; the message names the file and what is wrong.
+            If the file is not a state of `HeatADI`, is damaged or was changed, or contains the
+            state of another problem; the message names the file and the error.
         """
         saved = read_npz(path, _KIND)
         facts = saved.header(_HEADER)
@@ -359,7 +374,7 @@ class HeatADI(Stepper[HeatResult]):
         return self._state.most_steps
 
     def _problem(self) -> dict[str, Any]:
-        """Return what tells one problem from another, but for functions and arrays."""
+        """Return the facts that identify the problem, without functions and arrays."""
         return {
             "diffusivity": [list(self._grid.ratio), self._grid.k is not None],
             "boundary": [[name, s.kind, s.exchange] for name, s in self._sides.items()],
@@ -383,7 +398,7 @@ class HeatADI(Stepper[HeatResult]):
                 side.kind,
             )
         require(self._grid.k is None, "'wei2013' needs a diffusivity that is a number", "an array")
-        require(self._source is None, "'wei2013' takes no source", "one")
+        require(self._source is None, "'wei2013' allows no source: source must be None", "a source")
 
     def _advance(self, end: int) -> bool:
         s, state, first = self._settings, self._state, self.steps
@@ -414,7 +429,7 @@ class HeatADI(Stepper[HeatResult]):
 def _conductivity(
     diffusivity: Any, settings: HeatSettings
 ) -> tuple[tuple[float, ...], NDArray[np.float64] | None]:
-    """Return a factor for each axis, and values at the nodes or None."""
+    """Return one factor per axis, and the values at the nodes or None."""
     axes = len(settings.shape)
     if not isinstance(diffusivity, np.ndarray) or diffusivity.ndim == 0:
         return per_axis("diffusivity", diffusivity, axes), None

@@ -1,4 +1,4 @@
-"""Figures that no window knows."""
+"""Figures that are independent of pyplot and of windows."""
 
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,6 @@ __all__ = ["new_figure"]
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Return an empty figure, so many inches wide and high."""
+    """Return an empty figure; width and height are in inches."""
     figure = extra_module("matplotlib.figure", "plot").Figure
     return figure(figsize=(width, height), layout="constrained")

@@ -20,7 +20,7 @@ class Curves:
     Parameters
     ----------
     title, x, y : str
-        Title, and what the axes tell.
+        Title, and labels of the axes.
     lines : dict of str to (list of float, list of float)
         Points by name of the method; what diverged is left out.
     """
@@ -41,7 +41,7 @@ class Curves:
 def plot_curves(
     plots: Sequence[Curves], *, log: tuple[bool, bool] = (False, False), columns: int = 2
 ) -> "Figure":
-    """Draw curves, one plot beside the other.
+    """Draw curves, one plot next to the other.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What all red-black relaxations share: iterations, stop test, history, state."""
+"""Base class of the red-black relaxations: iterations, stop test, history, state."""
 
 import os
 from abc import ABC, abstractmethod
@@ -39,25 +39,25 @@ _HEADER = {
 
 
 class Relaxation(ABC):
-    """Iterations of a red-black relaxation; any split into calls gives the same bits.
+    """Iterations of a red-black relaxation; several calls give the same bits as one call.
 
     Parameters
     ----------
     grid : ColourGrid
-        Where the nodes lie.
+        Storage order of the nodes.
     dtype : dtype
-        Of the fields.
+        Dtype of the fields.
     device : str or None
         As in `solve_tridiagonal`.
     threads : int or None
-        Threads; None leaves them to the backend.
+        Number of host threads; with None the backend chooses.
     fields : mapping of str to (shape, dtype)
-        Operands of the backend beside ``u`` and ``history``.
+        Operands of the backend in addition to ``u`` and ``history``.
     """
 
-    _NAME: str  # of the class, for messages
-    _KIND: str  # of its files
-    _NORM: str  # by default
+    _NAME: str  # name of the class, for messages
+    _KIND: str  # kind of its files
+    _NORM: str  # default norm
     _SETTINGS: ClassVar[Mapping[str, Check]]  # checks of the settings in the header of its files
 
     def __init__(
@@ -84,7 +84,7 @@ class Relaxation(ABC):
 
     @abstractmethod
     def _call(self, count: int, stop: Stop, made: NDArray[np.int64]) -> tuple[int, Any]:
-        """Let the backend iterate; return status and report."""
+        """Iterate on the backend; return status and report."""
 
     @abstractmethod
     def _describe(self) -> dict[str, Any]:
@@ -92,35 +92,35 @@ class Relaxation(ABC):
 
     @abstractmethod
     def _facts(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what makes this object again: facts and arrays."""
+        """Return facts and arrays from which this object can be created again."""
 
     @classmethod
     @abstractmethod
     def _again(
         cls, facts: dict[str, Any], saved: SavedFile
     ) -> tuple[Self, dict[str, NDArray[Any]]]:
-        """Make an object from its facts and arrays; return all arrays of the file, too."""
+        """Create an object from its facts and arrays; return it and all arrays of the file."""
 
     @property
     def _backend(self) -> Any:
         return backends.require(backends.parse_device(self._device)[0])
 
     def _scale(self, criterion: str, norm: str) -> float:
-        """Return what the measures of the backend are multiplied by."""
+        """Return the factor by which the values measured by the backend are multiplied."""
         del criterion, norm
         return 1.0
 
     @property
     def iterations(self) -> int:
-        """Iterations from the start to this state."""
+        """Number of iterations since the start."""
         return self._count.value
 
     @property
     def residual(self) -> float:
-        """The last measure; infinite at first.
+        """Last measured value; infinite before the first measurement.
 
-        By the criterion and norm of the last `solve`: by default the norm of the residuals
-        that the nodes met just before they were relaxed.
+        It is measured by the criterion and norm of the last `solve`. By default it is the norm
+        of the residuals of the nodes immediately before their relaxation.
         """
         return self._measures[-1][1] if self._measures else inf
 
@@ -133,22 +133,22 @@ class Relaxation(ABC):
         return f"{self._NAME}: {self.iterations} iterations, residual {self.residual:.1e}"
 
     def iterate(self, count: int) -> Self:
-        """Make iterations; any split into calls gives the same bits.
+        """Make `count` iterations; several calls give the same bits as one call.
 
         Parameters
         ----------
         count : int
-            How many; at least 0.
+            Number of iterations; at least 0.
 
         Returns
         -------
         self : object
-            For chaining.
+            This object.
 
         Raises
         ------
         ConvergenceError
-            If the iteration diverged. The state stays as it is.
+            If the iteration diverged. The state is not reset.
         """
         count = index("count", count, 0)
         if count and self._advance(count, every=count, tolerance=-1.0) == "not finite":
@@ -166,45 +166,45 @@ class Relaxation(ABC):
         check_every: int = 1,
         progress: bool | None = None,
     ) -> RelaxationResult:
-        """Iterate until what is measured is at most `tol`.
+        """Iterate until the measured value is at most `tol`.
 
-        The stop test runs with the iterations, on a device too, so that their number is
-        exact.
+        The stop test is evaluated during the iterations, also on a device, so that the
+        iteration stops at the first measured iteration that satisfies it.
 
         Parameters
         ----------
         tol : float, default: 1e-8
-            Bound of the measure; not negative.
+            Upper bound of the measured value; not negative.
         norm : {'max', 'l2'}, optional
-            Largest absolute value or root mean square over the nodes; by default what the
-            class says.
+            Largest absolute value or root mean square over the nodes; the default depends on
+            the class.
         criterion : {'residual', 'change', 'solution'}, default: 'residual'
-            What is measured at a node: the residual that it meets just before it is
-            relaxed, its change in the iteration, or its new value.
+            Value measured at each node: its residual immediately before its relaxation, its
+            change in the iteration, or its new value.
         max_iterations : int, default: 100000
-            Iterations of this call at most.
+            Largest number of iterations of this call.
         callback : callable, optional
-            Called with this object after each measured iteration; a true answer ends the
-            iteration.
+            Called with this object after each measured iteration; a true return value ends
+            the iteration.
         check_every : int, default: 1
-            Iterations from one measured iteration to the next; the last one of a call is
-            measured, too.
+            Number of iterations between two measurements. The last iteration of a call is
+            always measured.
         progress : bool, optional
-            Whether to show a progress bar on stderr; by default if that is a terminal
-            and tqdm is installed.
+            Whether to show a progress bar on stderr. By default it is shown if stderr is a
+            terminal and tqdm is installed.
 
         Returns
         -------
         result : RelaxationResult
-            The converged state, or that at which `callback` ended it.
+            The converged state, or the state at which `callback` ended the iteration.
 
         Raises
         ------
         TypeError, ValueError
             If an argument is out of its range.
         ConvergenceError
-            If the tolerance was not reached, or the iteration diverged. The state stays
-            as it is; ``result`` of the error holds a copy, and the history.
+            If the tolerance was not reached, or the iteration diverged. The state is not
+            reset; the attribute ``result`` of the error contains a copy and the history.
         """
         require_finite("tol", tol)
         require(tol >= 0, "tol must not be negative", tol)
@@ -232,12 +232,12 @@ class Relaxation(ABC):
         )
 
     def result(self, stop_reason: str = "running") -> RelaxationResult:
-        """Return the state now as a result of its own.
+        """Return a copy of the current state as a result.
 
         Parameters
         ----------
         stop_reason : str, default: 'running'
-            What the result says of the end of the iteration.
+            Reason of the end of the iteration, for the result.
 
         Returns
         -------
@@ -261,12 +261,12 @@ class Relaxation(ABC):
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole state, so that `load` goes on with the same bits.
+        """Write the state to a file, from which `load` continues with the same bits.
 
         Parameters
         ----------
         path : path-like
-            An npz file of exactly this name, written whole or not at all.
+            The npz file; its name is not changed. It is written completely or not at all.
         """
         facts, arrays = self._facts()
         state = {
@@ -292,13 +292,13 @@ class Relaxation(ABC):
         Returns
         -------
         solver : object
-            Where the saved one was.
+            A solver in the saved state.
 
         Raises
         ------
         ValueError
-            If the file holds something else, is damaged or was edited; the message names the
-            file and what is wrong.
+            If the file is not a state of this class, is damaged or was changed; the message
+            names the file and the error.
         """
         saved = read_npz(path, cls._KIND)
         facts = saved.header({"settings": record(cls._SETTINGS), **_HEADER})
@@ -319,7 +319,7 @@ class Relaxation(ABC):
         return self
 
     def _measure_by(self, criterion: str, norm: str | None) -> None:
-        """Choose what is measured; a history of other measures ends."""
+        """Set criterion and norm; a change clears the history."""
         norm = self._NORM if norm is None else norm
         check_choice("criterion", criterion, self._backend.CRITERIA)
         check_choice("norm", norm, self._backend.NORMS)
@@ -328,7 +328,7 @@ class Relaxation(ABC):
         self._criterion, self._norm = criterion, norm
 
     def _advance(self, count: int, every: int, tolerance: float) -> str:
-        """Iterate until the stop test ends it; return why the backend did."""
+        """Iterate until the stop test is satisfied; return the backend's reason for the end."""
         codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
         scale = self._scale(self._criterion, self._norm)
         stop = (*codes, every, tolerance / scale, self._state.operand("history"))
@@ -336,7 +336,7 @@ class Relaxation(ABC):
         try:
             status, report = self._call(count, stop, self._count.begin())
         finally:
-            # An interrupt takes the report, but not the measures.
+            # After an interrupt there is no report, but the measured values are valid.
             made = self.iterations - before
             measured = made // every + (made == count and made % every != 0)
             values = self._state.get("history")[:measured].tolist()
@@ -349,7 +349,7 @@ class Relaxation(ABC):
         return str(report["end"])
 
     def _diverged(self) -> ConvergenceError:
-        text = f"{self!r} did not converge: it grew to {self.residual:.1e}"
+        text = f"{self!r} did not converge: the measured value grew to {self.residual:.1e}"
         return ConvergenceError(text, self.result("diverged"))
 
 
@@ -385,13 +385,13 @@ def field_arrays(
     saved : SavedFile
         The file.
     shape : tuple of int
-        (ny, nx), the nodes or cells inside the frame.
+        (ny, nx), the nodes or cells inside the boundary.
     dtype : str
-        Of the solution.
+        Dtype of the solution.
     inside : sequence of str
         Members that broadcast to `shape`.
     framed : sequence of str
-        Members with the shape of the nodes and the frame.
+        Members with the shape of the nodes, boundary included.
     **others : tuple of int
         Shapes of further members.
     """

@@ -1,4 +1,4 @@
-"""What a red-black relaxation tells."""
+"""Result of a red-black relaxation."""
 
 import os
 from collections.abc import Mapping
@@ -22,14 +22,14 @@ _KIND = "pysolvers relaxation result"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RelaxationHistory:
-    """Measures in the course of an iteration, arrays of one length.
+    """Values measured during an iteration, as arrays of equal length.
 
     Parameters
     ----------
     iteration : ndarray of int
-        Iterations made.
+        Numbers of the measured iterations, counted from 1.
     measure : ndarray of float
-        What was measured in the last of them, by the criterion and norm of the result.
+        Values measured in these iterations, by criterion and norm of the result.
     """
 
     iteration: NDArray[np.int64]
@@ -45,35 +45,35 @@ class RelaxationResult(Shown):
     u : ndarray of float, shape (len(y), len(x))
         Solution, y along the first axis: ``u[j, i]`` lies at ``(x[i], y[j])``.
     x, y : ndarray of float
-        Places of the nodes, with the boundary, or of the centres of cells.
+        Coordinates of the nodes, boundary included, or of the centres of the cells.
     title : str
-        What was solved.
+        Title of the problem.
     relaxation : str
         Relaxation parameters.
     method : str
-        Kernel or variant that was asked for.
+        Kernel or variant that was requested.
     iterations : int
-        Iterations from the start to this state.
+        Number of iterations since the start.
     residual : float
-        The last measure, by `criterion` and `norm`.
+        Last measured value, by `criterion` and `norm`.
     criterion : {'residual', 'change', 'solution'}
-        What is measured at a node: the residual that it meets just before it is relaxed,
-        its change in the iteration, or its value.
+        Value measured at each node: its residual immediately before its relaxation, its
+        change in the iteration, or its new value.
     norm : {'max', 'l2'}
         Largest absolute value, or root mean square.
     stop_reason : {'converged', 'max_iterations', 'diverged', 'callback', 'running'}
-        Why the iteration ended.
+        Reason of the end of the iteration.
     history : RelaxationHistory
-        What was measured.
+        The measured values.
     seconds : dict of str to float
-        Time spent: ``set-up`` (coefficients, parameters, their way to the device) and
+        Times of ``set-up`` (coefficients, parameters, copies to the device) and of
         ``iterations``.
     unknowns : int
-        Nodes that are relaxed.
+        Number of nodes that are relaxed.
     backend, kernel : str
         Backend, and instruction set or kernel.
     threads : int
-        Threads used; 0 on a device.
+        Number of host threads; 0 on a device.
     """
 
     u: NDArray[Any]
@@ -101,7 +101,7 @@ class RelaxationResult(Shown):
 
     @property
     def updates_per_second(self) -> float:
-        """Nodes relaxed per second of the iterations; NaN before the first."""
+        """Number of nodes relaxed per second; NaN before the first iteration."""
         seconds = self.seconds["iterations"]
         return self.unknowns * self.iterations / seconds if seconds else float("nan")
 
@@ -111,19 +111,19 @@ class RelaxationResult(Shown):
         Returns
         -------
         figure : matplotlib.figure.Figure
-            The figure; matplotlib comes with the extra ``plot``.
+            The figure. The extra ``plot`` installs matplotlib.
         """
         from ..plots.relaxation import plot_relaxation
 
         return plot_relaxation(self)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file of exactly this name, whole or not at all.
+        """Write the result to an npz file.
 
         Parameters
         ----------
         path : path-like
-            The file.
+            The file; its name is not changed. It is written completely or not at all.
         """
         facts = {name: getattr(self, name) for name in _FACTS}
         arrays = {
@@ -147,13 +147,13 @@ class RelaxationResult(Shown):
         Returns
         -------
         result : RelaxationResult
-            The same, bit for bit.
+            The saved result, with the same bits.
 
         Raises
         ------
         ValueError
-            If the file holds something else, is damaged or was edited; the message names the
-            file and what is wrong.
+            If the file is not such a result, is damaged or was changed; the message names the
+            file and the error.
         """
         saved = read_npz(path, _KIND)
         facts = saved.header(_FACTS)
@@ -186,13 +186,13 @@ class RelaxationResult(Shown):
             "relaxation": f"{self.relaxation}, {self.method}",
             "iterations": f"{self.iterations} ({self.stop_reason})",
             f"{self.criterion} ({self.norm})": f"{self.residual:.2e}",
-            "time": f"{self.seconds['iterations']:.3g} s, {speed:.4g} million updates a second",
+            "time": f"{self.seconds['iterations']:.3g} s, {speed:.4g} million updates/s",
             "backend": f"{self.backend}, {self.kernel}, {self.threads} threads",
         }
         return self.title, facts
 
 
-# What the header of a file holds, and the checks of it.
+# The entries of the header of a file, and their checks.
 _FACTS = {
     "title": text(),
     "relaxation": text(),

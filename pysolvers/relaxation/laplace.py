@@ -30,7 +30,7 @@ Sides = Mapping[str, Boundary | ArrayLike]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Wall:
-    """-S_P and S_u of the cells at a side, both over the coefficient a between cells."""
+    """-S_P and S_u of the cells at a side, both divided by the coefficient a between cells."""
 
     exchange: float
     heat: Array
@@ -43,65 +43,69 @@ class RedBlackSOR(Relaxation):
         a_P T_P = a_W T_W + a_E T_E + a_S T_S + a_N T_N + S_u,
 
     with :math:`a_W = a_E = k\, \Delta y / \Delta x`, :math:`a_S = a_N = k\, \Delta x / \Delta y`
-    between cells, and :math:`a_P = \sum a - S_P`. A wall lies half a cell from its cells: it
-    has no coefficient and adds to :math:`S_u` and :math:`-S_P`; in a corner both walls do.
+    between cells, and :math:`a_P = \sum a - S_P`. A wall is half a cell from the centres of
+    its cells. It adds to :math:`S_u` and :math:`-S_P` of these cells, which have no
+    coefficient towards the wall. In a corner cell the contributions of both walls add up.
 
     Parameters
     ----------
     shape : tuple of int
-        (ny, nx), the cells along y and x; each at least 1.
+        (ny, nx), the number of cells along y and x; each at least 1.
     extent : tuple of float, default: (1, 1)
         Lengths of the plate along x and y.
     conductivity : float, default: 1
         Conductivity k of the plate; positive.
     boundary : mapping, optional
-        Of the sides ``'x-'``, ``'x+'``, ``'y-'`` and ``'y+'``: `Dirichlet`, `Neumann` or
-        `Robin`, or a number, array or callable that stands for the Dirichlet side. Arrays
-        have one value a cell along the side, callables take the places of its cells.
-        Sides that are left out have T = 0. At least one side must not be `Neumann`.
+        Mapping with the keys ``'x-'``, ``'x+'``, ``'y-'`` and ``'y+'``. A value is
+        `Dirichlet`, `Neumann` or `Robin`, or a number, array or function, which is a
+        Dirichlet value. Arrays have one entry per cell along the side; functions have the
+        coordinates of these cells along the side as argument. Sides without a value have
+        T = 0. At least one side must not be `Neumann`.
     source : number, array_like or callable, default: 0
-        Heat q of a unit of area: something that broadcasts to `shape`, or a function of x
-        of shape (1, nx) and y of shape (ny, 1) that returns such a thing.
+        Heat source q per area: a number, an array that broadcasts to `shape`, or a function
+        of x and y that returns one; x has the shape (1, nx) and y the shape (ny, 1).
     omega : float or 'optimal', default: 'optimal'
-        Relaxation parameter between 0 and 2. The optimal one is
-        :math:`2 / (1 + \sqrt{1 - \rho^2})` with the spectral radius of the Jacobi iteration,
-        :math:`2 / (1 + \sin(\pi / N))` for N x N cells and Dirichlet sides.
+        Relaxation parameter between 0 and 2. The optimal value is
+        :math:`2 / (1 + \sqrt{1 - \rho^2})`, where :math:`\rho` is the spectral radius of the
+        Jacobi iteration; for N x N cells and Dirichlet sides it is
+        :math:`2 / (1 + \sin(\pi / N))`.
     variant : {'auto', 'naive', 'coalesced', 'split', 'shared', 'atomic'}
         ``'auto'``, the default, makes several iterations in one pass over memory. The
-        others are the steps of [1]_: one array for both colours on one thread (CPU) or with
-        threads across the rows (GPU), ``'naive'``; with threads along the rows,
-        ``'coalesced'``; one array a colour, ``'split'``; and residuals reduced to one number
-        a block, ``'shared'``, or in all, ``'atomic'``. The CPU has ``'auto'``, ``'naive'``
-        and ``'split'``. All give the same bits.
+        others are the variants of [1]_. ``'naive'`` stores both colours in one array; it
+        uses one thread on the CPU, and neighbouring threads in different rows on a GPU.
+        ``'coalesced'`` has neighbouring threads within a row. ``'split'`` stores one array
+        per colour. ``'shared'`` also reduces the residuals to one number per block,
+        ``'atomic'`` to one number in total. The CPU has ``'auto'``, ``'naive'`` and
+        ``'split'``. All variants give the same bits.
     dtype : dtype, default: float64
-        Of the field: float32 or float64.
+        Dtype of the field: float32 or float64.
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ...
     threads : int, optional
-        Threads; by default the backend's choice. The result has the same bits for any
-        number.
+        Number of host threads; the backend chooses the default. The result has the same
+        bits for any number.
     initial : number, array_like or callable, optional
-        Temperature to start from, as `source`; 0 by default.
+        Initial temperature, in the forms of `source`; 0 by default.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter has the wrong type or is out of its range; the message names rule
-        and value.
+        If a parameter has the wrong type or is out of range; the message names the rule
+        and the value.
     BackendError
-        If the device is not available, or has no such variant.
+        If the device is not available, or does not have the variant.
 
     See Also
     --------
-    solve_laplace : The same in one call.
-    LMSOR : Convection and diffusion on nodes.
+    solve_laplace : Create a solver and solve in one call.
+    LMSOR : Red-black relaxation for convection and diffusion on nodes.
 
     Notes
     -----
-    `solve` compares the residuals :math:`r = S_u + \sum a T - a_P T_P` with the right-hand
-    side, :math:`\|r\| / \|S_u\|`, in the l2 norm by default; with a right-hand side of 0 it
-    takes :math:`\|r\|` itself. The change of an iteration is not scaled: with a fixed
-    `omega` on a fine grid it is small long before the residual is.
+    With the residual :math:`r = S_u + \sum a T - a_P T_P`, `solve` measures
+    :math:`\|r\| / \|S_u\|`, by default in the l2 norm, or :math:`\|r\|` if
+    :math:`S_u = 0`. The criterion ``'change'`` is not scaled: with a fixed `omega` on a fine
+    grid, the change per iteration is small long before the residual is small.
 
     References
     ----------
@@ -172,17 +176,17 @@ class RedBlackSOR(Relaxation):
 
     @property
     def u(self) -> NDArray[Any]:
-        """Temperature of the cells now: shape (ny, nx), a new array."""
+        """Current temperature of the cells: shape (ny, nx), a new array."""
         return self._grid.unpack(self._state.get("u"))[1:-1, 1:-1].copy()
 
     @property
     def x(self) -> Array:
-        """Centres of the cells along x: shape (nx,)."""
+        """Coordinates of the cell centres along x: shape (nx,)."""
         return self._x.copy()
 
     @property
     def y(self) -> Array:
-        """Centres of the cells along y: shape (ny,)."""
+        """Coordinates of the cell centres along y: shape (ny,)."""
         return self._y.copy()
 
     @property
@@ -205,7 +209,7 @@ class RedBlackSOR(Relaxation):
             walls[side] = _wall(side, given, along, step / self._conductivity)
         if not any(wall.exchange for wall in walls.values()):
             raise ValueError(
-                "boundary must fix the temperature at one side at least, got Neumann on all"
+                "boundary must fix the temperature at one side at least, got Neumann on all sides"
             )
         return walls
 
@@ -241,7 +245,7 @@ class RedBlackSOR(Relaxation):
         self._state.set(name, table)
 
     def _right_hand_side(self, t: Array, volume: float) -> dict[str, float]:
-        """Return norms of S_u, which the ghosts and the source hold; 1 if it is 0."""
+        """Return the norms of S_u, from ghost cells and source; 1 for a norm of 0."""
         (ax, ay), b = self._a, np.zeros(self._shape)
         b += volume * self._source
         b[:, 0] += ax * t[1:-1, 0]
@@ -340,33 +344,33 @@ def solve_laplace(
     Parameters
     ----------
     shape : tuple of int
-        (ny, nx), the cells along y and x.
+        (ny, nx), the number of cells along y and x.
     tol : float, default: 1e-8
-        Bound of :math:`\|r\|_2 / \|S_u\|_2`, the residual over the right-hand side.
+        Upper bound of :math:`\|r\|_2 / \|S_u\|_2`, the residual divided by the right-hand side.
     max_iterations : int, default: 100000
-        Iterations at most.
+        Largest number of iterations.
     check_every : int, default: 1
-        Iterations between two looks at the residual.
+        Number of iterations between two measurements of the residual.
     **options
-        Sides, source and all else that `RedBlackSOR` takes.
+        All other parameters of `RedBlackSOR`, for example ``boundary`` and ``source``.
 
     Returns
     -------
     result : RelaxationResult
-        Temperatures of the cells, iterations and history.
+        Temperatures of the cells, number of iterations and history.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter has the wrong type or is out of its range.
+        If a parameter has the wrong type or is out of range.
     BackendError
-        If the device is not available, or has no such variant.
+        If the device is not available, or does not have the variant.
     ConvergenceError
-        If the tolerance was not reached; its ``result`` holds the state so far.
+        If the tolerance was not reached; the attribute ``result`` contains the last state.
 
     See Also
     --------
-    RedBlackSOR : The same step by step, with the parameters in full.
+    RedBlackSOR : The solver, with all parameters.
 
     Examples
     --------
@@ -382,13 +386,13 @@ def solve_laplace(
 def optimal_omega(
     shape: tuple[int, int], a: tuple[float, float], walls: "Mapping[str, _Wall]"
 ) -> float:
-    r"""Return the best parameter for a rectangle.
+    r"""Return the optimal relaxation parameter of a rectangle.
 
     .. math:: \omega = \frac{2}{1 + \sqrt{1 - \rho^2}}, \qquad
         \rho = \frac{a_x \cos \theta_x + a_y \cos \theta_y}{a_x + a_y},
 
-    :math:`\theta = \pi / n` along an axis of n cells with two sides of given temperature,
-    half of it with one, 0 with none.
+    where :math:`\theta = \pi / n` along an axis of n cells with two sides of given
+    temperature, :math:`\pi / (2 n)` with one, and 0 with none.
     """
     ny, nx = shape
     angles = []
@@ -404,7 +408,7 @@ def _centres(n: int, step: float) -> Array:
 
 
 def _neighbours(n: int, low: float, high: float) -> Array:
-    """Return a_P of a line of n cells, over a: 2, but for the walls at its ends."""
+    """Return a_P / a of a line of n cells: 2, except at the walls at its ends."""
     count = np.full(n, 2.0)
     count[0] += low - 1
     count[-1] += high - 1
@@ -412,7 +416,7 @@ def _neighbours(n: int, low: float, high: float) -> Array:
 
 
 def _wall(side: str, given: Any, places: Array, resistance: float) -> _Wall:
-    """Return what a side means; `resistance` is that of a whole cell, step over k."""
+    """Return the terms of a side; `resistance` is that of a whole cell, step / k."""
     if isinstance(given, _Wall):
         return given
     if isinstance(given, Neumann):
@@ -428,7 +432,7 @@ def _wall(side: str, given: Any, places: Array, resistance: float) -> _Wall:
 
 
 def _along(side: str, values: Any, places: Array) -> Array:
-    """Return one finite value a cell along a side."""
+    """Return one finite value per cell along a side."""
     line = values(places) if callable(values) else values
     found = checked_values(f"boundary {side!r}", line, (1, len(places)))
     return np.broadcast_to(found, (1, len(places)))[0]

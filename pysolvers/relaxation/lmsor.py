@@ -24,14 +24,14 @@ _STORED = ("omega", "west", "east", "north", "south", "skew_x", "skew_y", "sourc
 
 
 class LMSOR(Relaxation):
-    r"""Red-black relaxation of convection and diffusion with parameters of each node.
+    r"""Red-black relaxation of convection and diffusion with local relaxation parameters.
 
-    A node relaxes towards its local Jacobi value,
+    Each node is relaxed towards its Jacobi value,
 
     .. math:: J u = l\, u_W + r\, u_E + t\, u_N + b\, u_S - \frac{h^2 k^2}{D} s, \qquad
         u \leftarrow u + \omega\, (J u - u),
 
-    red nodes (i + j even) with :math:`\omega_1`, then black ones with :math:`\omega_2`,
+    red nodes (i + j even) with :math:`\omega_1`, then black nodes with :math:`\omega_2`,
     where :math:`D = 2 (h^2 + k^2)` and
 
     .. math:: l, r = \frac{k^2}{D} \left(1 \pm \frac{h f}{2}\right), \qquad
@@ -42,44 +42,46 @@ class LMSOR(Relaxation):
     problem : SteadyConvectionDiffusion
         The equation.
     relaxation : {'lmsor', 'lsor', 'lmsor-2012'} or float, default: 'lmsor'
-        Local parameters of two colours [1]_ or of one, or a constant between 0 and 2,
-        classical SOR. ``'lmsor-2012'`` has the slip that is in the published counts of
-        [2]_ at nodes whose eigenvalues are real: it lacks the squares under the root.
+        ``'lmsor'`` uses local parameters for each of the two colours [1]_, ``'lsor'`` the
+        same local parameters for both colours. A number between 0 and 2 is the constant
+        parameter of classical SOR. ``'lmsor-2012'`` omits the squares under the root at
+        nodes with real eigenvalues; this error reproduces the iteration counts of [2]_.
     kernel : {'auto', 1, 2, 3, 'serial'}, default: 'auto'
-        1, 2 and 3 are those of [2]_: they keep all coefficients, or the skew parts and
-        the parameters, or compute both from tables of f(x) and g(y). ``'auto'`` makes
-        several iterations in one pass over memory. ``'serial'``, on the CPU only, is the
-        straightforward one-thread code. All give the same bits.
+        1, 2 and 3 are the kernels of [2]_: kernel 1 stores all coefficients, kernel 2 the
+        skew parts of the coefficients and the parameters, and kernel 3 computes both from
+        tables of f(x) and g(y). ``'auto'`` makes several iterations in one pass over
+        memory. ``'serial'`` (CPU only) uses one array and one thread. All kernels give the
+        same bits.
     dtype : dtype, default: float64
-        Of the field: float32 or float64.
+        Dtype of the field: float32 or float64.
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ... The field stays on the
-        device between calls, and comes to the host when it is asked for.
+        device between calls; `u` copies it to the host.
     threads : int, optional
-        Threads; by default the backend's choice. The result has the same bits for any
-        number.
+        Number of host threads; the backend chooses the default. The result has the same
+        bits for any number.
     initial : number, array_like or callable, optional
-        Values of u at the interior nodes to start from, as
-        `SteadyConvectionDiffusion.start` takes them; 0 by default.
+        Initial values of u at the interior nodes, in the forms of the argument of
+        `SteadyConvectionDiffusion.start`; 0 by default.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter has the wrong type or is out of its range; the message names rule
-        and value.
+        If a parameter has the wrong type or is out of range; the message names the rule
+        and the value.
     BackendError
         If the device is not available.
 
     See Also
     --------
-    RedBlackSOR : The finite-volume plate.
+    RedBlackSOR : Steady heat conduction in a plate, by finite volumes.
 
     Notes
     -----
-    The residual of a node is :math:`J u - u`, in units of u; times
-    :math:`D / (h^2 k^2)` it is that of the differential equation. `solve` measures its
-    largest absolute value by default. With the eigenvalues
-    :math:`\mu` of [1]_ the parameters of a node with :math:`l r \ge 0, t b \ge 0` are
+    The residual of a node is :math:`J u - u`, in units of u; multiplied by
+    :math:`D / (h^2 k^2)` it is the residual of the differential equation. By default `solve`
+    measures its largest absolute value. With the eigenvalues :math:`\mu` of [1]_, the
+    parameters of a node with :math:`l r \ge 0` and :math:`t b \ge 0` are
 
     .. math:: \omega_{1,2} = \frac{2}{1 \mp \mu_{max} \mu_{min}
         + \sqrt{(1 - \mu_{max}^2)(1 - \mu_{min}^2)}} .

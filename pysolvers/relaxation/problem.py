@@ -19,33 +19,34 @@ class SteadyConvectionDiffusion:
 
     .. math:: u_{xx} + u_{yy} - f(x, y)\, u_x - g(x, y)\, u_y = s(x, y)
 
-    on a rectangle, by central differences. Node (i, j) lies at ``(x[i], y[j])``; arrays
-    have y along the first axis.
+    on a rectangle, by central differences. Node (i, j) is at ``(x[i], y[j])``; the
+    first axis of arrays is y. The solution oscillates if the cell Péclet numbers, h abs(f) and
+    k abs(g) with the spacings h and k, exceed 2.
 
     Parameters
     ----------
     f, g : number, array_like or callable
-        Convection along x and y: something that broadcasts to `shape`, or a function of x
-        of shape (1, nx) and y of shape (ny, 1) that returns such a thing.
+        Convection along x and y: a number, an array that broadcasts to `shape`, or a function
+        of x and y that returns one; x has the shape (1, nx) and y the shape (ny, 1).
     shape : tuple of int
-        (ny, nx), the interior nodes along y and x; each at least 1.
+        (ny, nx), the number of interior nodes along y and x; each at least 1.
     extent : tuple of float, default: (1, 1)
         Lengths of the rectangle along x and y.
     source : number, array_like or callable, default: 0
-        The right-hand side s, as `f`.
+        The right-hand side s, in the forms of `f`.
     boundary : number, array_like or callable, default: 0
-        Values of u on the boundary: something that broadcasts to (ny + 2, nx + 2), of which the
-        frame alone is read, or a function of x and y that returns it.
+        Values of u on the boundary: a number, an array that broadcasts to (ny + 2, nx + 2), of
+        which only the boundary nodes are read, or a function of x and y that returns one.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter has the wrong type or shape, is out of its range, or has values that
-        are not finite; the message names rule and value.
+        If a parameter has the wrong type or shape, is out of range, or has values that are
+        not finite; the message names the rule and the value.
 
     See Also
     --------
-    LMSOR : Solves it.
+    LMSOR : The solver.
 
     Examples
     --------
@@ -77,13 +78,13 @@ class SteadyConvectionDiffusion:
 
     @property
     def spacing(self) -> tuple[float, float]:
-        """Distances h and k of the nodes along x and y."""
+        """Spacings h and k of the nodes along x and y."""
         ny, nx = self.shape
         return self.extent[0] / (nx + 1), self.extent[1] / (ny + 1)
 
     @property
     def separable(self) -> bool:
-        """Whether f depends on x alone and g on y alone."""
+        """Whether f depends on x only and g on y only."""
         return self.f.shape[0] == 1 and self.g.shape[1] == 1
 
     def start(self, inside: Values | None = None) -> Array:
@@ -92,8 +93,8 @@ class SteadyConvectionDiffusion:
         Parameters
         ----------
         inside : number, array_like or callable, optional
-            As `source`, or an array of shape (ny + 2, nx + 2) of which the interior is
-            read; 0 by default.
+            In the forms of `source`, or an array of shape (ny + 2, nx + 2), of which only the
+            interior nodes are read; 0 by default.
 
         Returns
         -------
@@ -171,6 +172,6 @@ def checked_values(name: str, values: Any, shape: tuple[int, int]) -> Array:
 
 
 def _squeeze(values: Array, axis: int) -> Array:
-    """Drop an axis along which nothing changes, to the length 1."""
+    """Reduce an axis along which the values are constant to length 1."""
     first = values.take([0], axis)
     return first if (values == first).all() else values

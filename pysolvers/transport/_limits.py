@@ -1,4 +1,4 @@
-"""Steps at which the schemes were found stable and of use."""
+"""Time steps at which the schemes were stable in measurements."""
 
 from dataclasses import dataclass
 from math import inf
@@ -10,29 +10,31 @@ from .problem import ConvectionDiffusion, GridData
 
 __all__ = ["SuggestedStep", "courant", "diffusion_number", "suggest_dt"]
 
-# Largest Courant number at which the errors stay those of the method: CP, and CFD with clamped
-# feet, are stable to 8 and more; extrapolated feet overshoot the inflow value from 2 on; MU
-# overshoots at discontinuities from 2 on, and distorts pulses soon after.
+# Largest Courant numbers. CP, and CFD with clamped feet, are stable up to 8 and more; with
+# extrapolated feet the solution exceeds the inflow value from 2 on; MU overshoots at
+# discontinuities from 2 on, and distorts pulses at slightly larger numbers.
 _COURANT = {"cp": 8.0, "cfd": 8.0, "mu": 1.0}
 _COURANT_EXTRAPOLATED = 2.0
 
-# The prediction at an interface takes the diffusion explicitly: pulses stayed stable to 3.8 or
-# 5.1 and were lost at 5.1 or 7.7.
+# The prediction at an interface treats diffusion explicitly. In measurements pulses were stable
+# up to 3.8 or 5.1, and unstable from 5.1 or 7.7 on.
 _DIFFUSION = 3.8
 
 
 @dataclass(frozen=True, slots=True)
 class SuggestedStep:
-    """A time step for GCEIDD, and the limits that it keeps.
+    """A time step for GCEIDD, and the stability limits that it satisfies.
 
     Parameters
     ----------
     dt : float
-        The largest step that keeps both; infinite if nothing moves and nothing is explicit.
+        The largest step that satisfies both limits; infinite if the velocity is zero and no
+        diffusion is treated explicitly.
     courant : float
         Limit of abs(b) dt/h, the larger of both axes.
     diffusion_number : float
-        Limit of a dt/h^2, the larger of both axes; infinite if no diffusion is explicit.
+        Limit of a dt/h^2, the larger of both axes; infinite if no diffusion is treated
+        explicitly.
     """
 
     dt: float
@@ -49,36 +51,40 @@ def suggest_dt(
     foot: str = "clamp",
     time: float = 0.0,
 ) -> SuggestedStep:
-    """Return the largest time step within the limits that were found for a scheme.
+    """Return the largest time step within the measured stability limits of a scheme.
 
-    They come from the test problems of Foadaddini et al. (2022), not from theory: a bound of
-    the Courant number by accuracy or, where feet are extrapolated, by growth at inflow
-    sides; and of the diffusion number where interfaces are predicted explicitly.
+    **The step is a stability limit, not a recommendation.** GCEIDD is of first order in time and
+    diffusive: at the suggested step a pulse can lose most of its height. For an accurate solution
+    start with a Courant number of at most 0.5 to 1, halve the step, and compare.
+
+    The limits were measured with the test problems of Foadaddini et al. (2022); they do not
+    follow from theory. The Courant number is limited for all schemes, and more strictly with
+    extrapolated feet; the diffusion number is limited if interfaces are predicted explicitly.
 
     Parameters
     ----------
     problem : ConvectionDiffusion
-        What is to be solved.
+        The problem.
     shape : int or (nx, ny)
-        Cells along each axis.
+        Number of cells along each axis.
     scheme : {'cp', 'cfd', 'mu'}, default: 'cp'
         As in `GCEIDD`.
     strips : int or (int, int), default: 1
-        As in `GCEIDD`; nothing is explicit without interfaces.
+        As in `GCEIDD`; with one strip there are no interfaces and nothing is explicit.
     foot : {'clamp', 'extrapolate'}, default: 'clamp'
         As in `GCEIDD`.
     time : float, default: 0
-        When to look at velocity and diffusion.
+        Time at which velocity and diffusion are evaluated.
 
     Returns
     -------
     step : SuggestedStep
-        The step, and the limits that it keeps.
+        The step, and the limits that it satisfies.
 
     Raises
     ------
     ValueError
-        If a parameter is out of its range.
+        If a parameter is out of range.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a solution of convection and diffusion tells."""
+"""Result of a convection-diffusion solver."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -25,20 +25,20 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class TransportResult(Shown):
-    """State of a problem of convection and diffusion, and how it was reached.
+    """State of a convection-diffusion problem, with scheme, steps and times.
 
     Parameters
     ----------
     u : ndarray, shape (ny + 1, nx + 1)
         The solution: ``u[j, i]`` lies at ``(x[i], y[j])``.
     x, y : ndarray of float, shapes (nx + 1,) and (ny + 1,)
-        Places of the nodes along each axis.
+        Coordinates of the nodes along each axis.
     time : float
-        When.
+        Time of the state.
     dt : float
         Time step.
     steps : int
-        Steps since time 0.
+        Number of steps since time 0.
     scheme, upwind, predictor, foot : str
         The method, as in `GCEIDD`.
     strips : (int, int)
@@ -48,14 +48,14 @@ class TransportResult(Shown):
     diffusion_number : float
         Largest a dt/h^2 of both axes.
     stop_reason : {'reached', 'callback', 'grown', 'running'}
-        Why the last run ended.
+        Reason of the end of the last run.
     seconds : dict of str to float
-        Time spent in the parts of both sweeps. On a device the last step of every call is
-        measured, and stands for all.
+        Time of each part of both sweeps. On a device the time of each call of the
+        backend is divided among the parts in the ratio measured in its last step.
     backend, kernel : str
         Backend, and its instruction set or kernels.
     threads : int
-        Host threads used.
+        Number of host threads.
     """
 
     u: NDArray[Any]
@@ -78,7 +78,7 @@ class TransportResult(Shown):
     threads: int
 
     def errors(self, exact: Callable[[Array, Array, float], Any]) -> tuple[float, float]:
-        """Return the error against a known solution.
+        """Return the errors with respect to an exact solution.
 
         Parameters
         ----------
@@ -102,8 +102,8 @@ class TransportResult(Shown):
         Returns
         -------
         u : xarray.DataArray
-            Dimensions y and x, and what was done as attributes; xarray comes with the extra
-            ``io``.
+            Dimensions y and x, with the settings as attributes; the extra ``io`` installs
+            xarray.
         """
         xarray: Any = extra_module("xarray", "io")
         attributes = {name: getattr(self, name) for name in _FACTS if name != "seconds"}
@@ -116,19 +116,19 @@ class TransportResult(Shown):
         Returns
         -------
         figure : matplotlib.figure.Figure
-            The figure; matplotlib comes with the extra ``plot``.
+            The figure. The extra ``plot`` installs matplotlib.
         """
         from ..plots.transport import plot_transport
 
         return plot_transport(self)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file of exactly this name, whole or not at all.
+        """Write the result to an npz file.
 
         Parameters
         ----------
         path : path-like
-            The file.
+            The file; its name is not changed. It is written completely or not at all.
         """
         facts = {name: getattr(self, name) for name in _FACTS}
         write_npz(path, _KIND, facts, {"u": self.u, "x": self.x, "y": self.y})
@@ -145,13 +145,13 @@ class TransportResult(Shown):
         Returns
         -------
         result : TransportResult
-            The same, bit for bit.
+            The saved result, with the same bits.
 
         Raises
         ------
         ValueError
-            If the file holds something else, is damaged or was edited; the message names the
-            file and what is wrong.
+            If the file is not such a result, is damaged or was changed; the message names the
+            file and the error.
         """
         saved = read_npz(path, _KIND)
         facts = saved.header(_FACTS)
@@ -179,7 +179,7 @@ class TransportResult(Shown):
         return "Convection and diffusion", facts
 
 
-# What the header of a file holds, and the checks of it.
+# The entries of the header of a file, and their checks.
 _FACTS = {
     "time": number(),
     "dt": positive,

@@ -1,4 +1,4 @@
-"""GCEIDD: convection and diffusion in strips that are solved on their own."""
+"""GCEIDD: convection and diffusion in strips that are solved independently."""
 
 import os
 from typing import Any
@@ -51,70 +51,79 @@ _HEADER = {
 class GCEIDD(Stepper[TransportResult]):
     r"""Convection and diffusion by corrected explicit-implicit domain decomposition.
 
-    A step is a sweep along x and a sweep along y, each of first order in time. A sweep cuts
-    its lines into strips, predicts the values at the interfaces, solves the strips, which are
-    tridiagonal systems of their own, and corrects the interfaces by
+    A step is a sweep along x and a sweep along y, each of first order in time. A sweep divides
+    each line into strips, predicts the values at the interfaces, solves one tridiagonal system
+    per strip, and corrects the interfaces by
 
     .. math:: V_i = \tfrac23 (V_{i+1} + V_{i-1}) - \tfrac16 (V_{i+2} + V_{i-2}).
 
-    With one strip along each axis it is the classic method of fractional steps.
+    With one strip along each axis it is the classical method of fractional steps.
 
     Parameters
     ----------
     problem : ConvectionDiffusion
         Equation, domain, sides and initial values.
     shape : int or (nx, ny)
-        Cells along each axis; the solution has the shape (ny + 1, nx + 1).
+        Number of cells along each axis, x first; the solution has the shape (ny + 1, nx + 1).
     dt : float
         Time step; positive. See `suggest_dt`.
     scheme : {'cp', 'cfd', 'mu'}, default: 'cp'
-        ``'cp'`` predicts by an explicit step from the foot of the characteristic and solves by
-        upwind differences; ``'cfd'`` takes characteristics in both; ``'mu'`` extrapolates from
-        earlier half levels and solves by upwind differences.
+        ``'cp'`` predicts by an explicit step from the foot of the characteristic and solves
+        with upwind differences; ``'cfd'`` uses characteristics in the prediction and in the
+        solve; ``'mu'`` predicts by extrapolation from earlier half levels and solves with
+        upwind differences.
     strips : int or (int, int), default: 1
-        Strips along each axis. Interface k lies at node k n // strips of n cells, so that
-        strips differ by a cell where the number does not divide n. At least 3 cells each.
+        Number of strips along each axis. On n cells, interface k is at node k n // strips, so
+        that the sizes of strips differ by at most one cell. Each strip needs at least 3 cells.
     upwind : {'modified', 'plain'}, default: 'modified'
-        Whether upwind differences take :math:`a / (1 + h|b|/(2a))`, which removes most of their
-        own diffusion, or a itself.
+        Diffusion coefficient of the upwind differences: :math:`a / (1 + h|b|/(2a))`, which
+        compensates most of their numerical diffusion, or a.
     predictor : {'newest', 'printed'}, default: 'newest'
-        Of ``'mu'``, from the half levels :math:`S_0 = U, S_1, S_2`: :math:`2 S_0 - S_1` or, as
-        printed in [1]_, :math:`S_0 + S_1 - S_2`.
+        Prediction of ``'mu'`` from the half levels :math:`S_0 = U, S_1, S_2`:
+        :math:`2 S_0 - S_1` or, as printed in [1]_, :math:`S_0 + S_1 - S_2`.
     foot : {'clamp', 'extrapolate'}, default: 'clamp'
-        Feet of characteristics beyond a side: the value on the side, or linear extrapolation
-        from its two nodes, which grows without bound for Courant numbers above 2 to 4.
+        Value at a foot of a characteristic outside the domain: the value on the side, or linear
+        extrapolation from the two nodes next to the side, which is unstable for Courant numbers
+        above a limit of 2 to 4.
     kernels : {'fused', 'paper'}, default: 'fused'
-        On a device: one kernel a sweep, or the four of [1]_.
+        Kernels on a device: one kernel per sweep, or the four kernels of [1]_.
     strategy : {'3s', 'naive'}, default: '3s'
-        Of the paper's kernels: how solves along x use shared memory.
+        For ``kernels='paper'``: use of shared memory in the solves along x.
     dtype : float64 or float32, default: float64
-        Of the solution.
+        Dtype of the solution.
     bound : float, optional
-        A step after which some abs(u) is larger, or NaN, ends with ConvergenceError; by
-        default 1e12 times the largest of 1, the initial and the first boundary values.
+        Limit of abs(u): if abs(u) exceeds it after a step, or is NaN, the step raises
+        ConvergenceError. By default 1e12 times the largest of 1 and the magnitudes of the
+        initial values and the first boundary values.
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ... The solution stays on the device
-        between calls, and comes to the host when it is asked for.
+        between calls; `u` copies it to the host.
     threads : int, optional
-        Threads; by default the backend's choice. The result has the same bits for any number.
+        Number of host threads; the backend chooses the default. The result has the same bits
+        for any number.
 
     Raises
     ------
     TypeError, ValueError
-        If a parameter or the data of the problem on this grid are of the wrong kind or out of
-        range; the message names rule and value.
+        If a parameter, or the data of the problem on this grid, have the wrong type or are out
+        of range; the message names the rule and the value.
     BackendError
         If the device is not available.
 
     See Also
     --------
     ConvectionDiffusion : The problem.
+    suggest_dt : Time steps that were stable in measurements.
 
     Notes
     -----
-    Sources and boundary values are those at the end of the step, half of the source in each
-    sweep. Functions of time are called for up to 64 steps ahead, so that many steps are made in
-    one call of the backend.
+    Source and boundary values are evaluated at the end of the step; each sweep uses half of the
+    source. Functions of time are evaluated for up to 64 steps ahead, so that one call of the
+    backend makes many steps.
+
+    The scheme is of first order in time, and upwind differences and the interpolation at the feet
+    are diffusive. A stable step is not necessarily accurate: compare with a smaller `dt` and a
+    finer grid.
 
     References
     ----------
@@ -184,17 +193,17 @@ class GCEIDD(Stepper[TransportResult]):
 
     @property
     def u(self) -> NDArray[Any]:
-        """Solution now: shape (ny + 1, nx + 1), a read-only view."""
+        """Solution at the current time: shape (ny + 1, nx + 1), a read-only view."""
         return read_only(self._state.u)
 
     @property
     def courant(self) -> float:
-        """Courant number now: abs(b) dt/h, the larger of both axes."""
+        """Courant number at the current time: abs(b) dt/h, the larger of both axes."""
         return courant(self._data, self._settings.dt, self.time)
 
     @property
     def diffusion_number(self) -> float:
-        """Diffusion number now: a dt/h^2, the larger of both axes."""
+        """Diffusion number at the current time: a dt/h^2, the larger of both axes."""
         return diffusion_number(self._data, self._settings.dt, self.time)
 
     def __repr__(self) -> str:
@@ -205,17 +214,17 @@ class GCEIDD(Stepper[TransportResult]):
         )
 
     def result(self, stop_reason: str = "running") -> TransportResult:
-        """Return the state now as a result of its own.
+        """Return a copy of the current state as a result.
 
         Parameters
         ----------
         stop_reason : str, default: 'running'
-            What the result says of the end of the run.
+            Reason of the end of the run, for the result.
 
         Returns
         -------
         result : TransportResult
-            A copy of the solution, and how it was reached.
+            A copy of the solution, with scheme, steps and times.
         """
         s = self._settings
         return TransportResult(
@@ -240,13 +249,13 @@ class GCEIDD(Stepper[TransportResult]):
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the whole state, so that `load` goes on with the same bits.
+        """Write the state to a file, from which `load` continues with the same bits.
 
         Parameters
         ----------
         path : path-like
-            An npz file of exactly this name, written whole or not at all. The problem, which
-            may hold functions, is not in it.
+            The npz file; its name is not changed. It is written completely or not at all. It
+            does not contain the problem, which can contain functions.
         """
         facts = {
             "settings": self._settings.facts() | {"bound": self._bound},
@@ -266,18 +275,18 @@ class GCEIDD(Stepper[TransportResult]):
         path : path-like
             The file.
         problem : ConvectionDiffusion
-            The same problem as before.
+            The problem of the solver that was saved.
 
         Returns
         -------
         solver : GCEIDD
-            Where the saved one was.
+            A solver in the saved state.
 
         Raises
         ------
         ValueError
-            If the file holds something else, is damaged or was edited, or the problem has another
-            extent; the message names the file and what is wrong.
+            If the file is not a state of `GCEIDD`, is damaged or was changed, or the problem has
+            another extent; the message names the file and the error.
         """
         saved = read_npz(path, _KIND)
         facts = saved.header(_HEADER)

@@ -1,4 +1,4 @@
-"""What convects and diffuses: equation, domain, sides and initial values."""
+"""Problem of convection and diffusion: equation, domain, sides and initial values."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -28,9 +28,10 @@ class ConvectionDiffusion:
     .. math:: u_t = (a_x u_x - b_x u)_x + (a_y u_y - b_y u)_y + f(x, y, t)
 
     Velocity, diffusion, source and initial values are numbers, arrays that broadcast to the
-    nodes, shape (ny + 1, nx + 1) with x along the last axis, or functions of (x, y), of
-    (x, y, t) or of (t). Functions of x and y are called once, with x of shape (1, nx + 1)
-    and y of shape (ny + 1, 1): what depends on one of them only stays a short table.
+    shape of the nodes, (ny + 1, nx + 1) with x along the last axis, or functions of (x, y), of
+    (x, y, t) or of (t). Functions of x and y are called with x of shape (1, nx + 1) and y of
+    shape (ny + 1, 1). Values that depend on x only, or on y only, are stored as a table of one
+    axis.
 
     Parameters
     ----------
@@ -41,22 +42,24 @@ class ConvectionDiffusion:
     extent : ((x0, x1), (y0, y1)), default: the unit square
         The rectangle.
     source : number, array, function or sequence of (factor, field), optional
-        The source f. Up to two pairs stand for the sum of `factor` times `field`: a field that does
-        not depend on time and a number or function of t, which costs nothing at all.
+        The source f. A sequence of up to two pairs is the sum of factor times field. A field must
+        not depend on time; a factor is a number or a function of t. This form avoids the
+        evaluation of the field in each step.
     boundary : Boundary or mapping of str to Boundary, default: Dirichlet(0)
-        For all sides, or by side ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``, or ``"x"`` and
-        ``"y"`` for both ends: `Dirichlet`, the value of u, or `Neumann`, the outward normal
-        derivative of u. Each a number, an array along the side, or a function of (t),
-        (x, y) or (x, y, t), called with the nodes of the side. Where two Dirichlet sides
-        meet, the side across x has the corner.
+        Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
+        ``"y-"``, ``"y+"`` for one side or ``"x"``, ``"y"`` for both sides of an axis.
+        `Dirichlet` gives the value of u, `Neumann` the outward normal derivative of u: a
+        number, an array along the side, or a function of (t), (x, y) or (x, y, t) that is
+        called with the nodes of the side. A corner node of two Dirichlet sides has the value
+        of the side ``"x-"`` or ``"x+"``.
     initial : number, array or function, default: 0
         Values at time 0; a function of (x, y).
 
     Raises
     ------
     TypeError, ValueError
-        If something is missing or of the wrong kind. What depends on the grid is checked by
-        the solver.
+        If an argument is missing or has the wrong type. Data that depend on the grid are
+        checked by the solver.
 
     See Also
     --------
@@ -103,7 +106,7 @@ class ConvectionDiffusion:
         return dict(self._boundary)
 
     def nodes(self, cells: tuple[int, int]) -> tuple[Array, Array]:
-        """Return the places of the nodes of a grid.
+        """Return the coordinates of the nodes of a grid.
 
         Parameters
         ----------
@@ -129,7 +132,7 @@ class ConvectionDiffusion:
         Returns
         -------
         data : GridData
-            What a solver takes.
+            The data in the form that a solver needs.
         """
         return GridData(self, cells)
 
@@ -169,7 +172,7 @@ class GridData:
 
     @property
     def spacing(self) -> tuple[float, float]:
-        """Distance of the nodes along x and y."""
+        """Spacing of the nodes along x and y."""
         (x0, x1), (y0, y1) = self.extent
         return (x1 - x0) / self.cells[0], (y1 - y0) / self.cells[1]
 
@@ -203,7 +206,11 @@ def _checked_extent(
     except (TypeError, ValueError):
         raise ValueError(f"extent must be ((x0, x1), (y0, y1)), got {extent!r}") from None
     for low, high in found:
-        require(isfinite(low) and isfinite(high) and low < high, "extent must grow", extent)
+        require(
+            isfinite(low) and isfinite(high) and low < high,
+            "extent must have x0 < x1 and y0 < y1, all finite",
+            extent,
+        )
     return found
 
 

@@ -585,7 +585,7 @@ GOOD = {"velocity": (1.0, 0.5), "diffusion": 0.01}
             ValueError,
             "diffusion along y must be at least",
         ),
-        ({"extent": ((0, 1), (1, 1))}, ValueError, "extent must grow"),
+        ({"extent": ((0, 1), (1, 1))}, ValueError, "extent must have x0 < x1"),
         ({"extent": (0, 1)}, ValueError, "extent must be"),
         ({"source": np.inf}, ValueError, "source must be finite"),
         ({"source": [(1, 2), (3, 4), (5, 6)]}, ValueError, "source must have at most 2 pairs"),

@@ -48,7 +48,7 @@ def test_message_of_a_single_failure_counts_one():
 def test_message_without_a_batch_has_no_index():
     error = pysolvers.SingularSystemError(np.zeros((1, 0), np.intp), np.array([3]))
 
-    assert str(error) == "the system met a zero pivot in row 3"
+    assert str(error) == "a zero pivot in the system, row 3"
 
 
 def test_errors_survive_pickling():
