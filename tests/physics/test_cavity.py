@@ -115,6 +115,16 @@ def test_threads_do_not_change_a_bit(method, n):
         assert_same_bits(LidDrivenCavity(100, n, method=method, threads=threads).iterate(45), alone)
 
 
+@pytest.mark.parametrize("n", [255, 256, 257, 258, 313, 314, 315, 362, 363, 364, 724, 725, 726])
+def test_default_number_of_threads_changes_no_bit(n):
+    """It depends on the number of unknowns: 32768 a thread; a sweep has fewer than the grid."""
+    default = LidDrivenCavity(100, n).iterate(1)
+    single = LidDrivenCavity(100, n, threads=1).iterate(1)
+
+    np.testing.assert_array_equal(default.psi, single.psi)
+    np.testing.assert_array_equal(default.omega, single.omega)
+
+
 @pytest.mark.parametrize(
     "options",
     [

@@ -63,6 +63,16 @@ rows_bytes(const ps_cavity *c)
     return padded((size_t)(2 * c->nodes) * sizeof(double));
 }
 
+/* Threads of the iterations and of their sweeps, whose workspace depends on the number. */
+static ps_exec
+with_threads(const ps_cavity *c, const ps_exec *exec)
+{
+    ps_exec same = *exec;
+
+    same.threads = ps_thread_count_for(exec, c->nodes * c->nodes);
+    return same;
+}
+
 ps_status
 ps_cavity_work(const ps_cavity *c, const ps_options *options, const ps_exec *exec,
                size_t *bytes)
@@ -73,12 +83,14 @@ ps_cavity_work(const ps_cavity *c, const ps_options *options, const ps_exec *exe
     if (status != PS_OK) {
         return status;
     }
+    const ps_exec sweeps = with_threads(c, exec);
+
     for (int axis = 0; status == PS_OK && axis < 2; axis++) {
         ps_sweep sweep = ps_sweep_along(axis, c->nodes, c->viscosity);
         const ps_lines lines = ps_sweep_lines(&sweep);
         size_t needed = 0;
 
-        status = ps_lines_work(&lines, options, exec, &needed);
+        status = ps_lines_work(&lines, options, &sweeps, &needed);
         lines_bytes = needed > lines_bytes ? needed : lines_bytes;
     }
     *bytes = 2 * field_bytes(c) + rows_bytes(c) + lines_bytes;
@@ -95,12 +107,11 @@ carve(const ps_cavity *c, const ps_exec *exec)
         .other = (double *)(base + field_bytes(c)),
         .step = (double *)(base + field_bytes(c)),
         .rows = (double *)(base + 2 * field_bytes(c)),
-        .exec = *exec,
+        .exec = with_threads(c, exec),
     };
 
     w.exec.work = base + used;
     w.exec.work_bytes = exec->work_bytes - used;
-    w.exec.threads = ps_thread_count_for(exec, c->nodes * c->nodes);
     w.exec.poll = NULL; /* asked between iterations only: no half-made state */
     return w;
 }
