@@ -14,20 +14,28 @@
  * multiple of eps as long as the entries stay a small multiple of those of the scaled
  * matrix. The columns inside of a chunk are a band matrix, and their entries grow to at
  * most 7 times that (Higham 2002, Theorem 9.11). The columns `left` and `first` of the
- * carried rows, and the columns of the groups, can double with every row and with every
- * joint: they do so for rows that are not diagonally dominant and alike over a chunk,
- * for which a chunk is nearly singular though the system is well conditioned (Wright
- * 1993 for the same growth in the multiple shooting matrix). So each thread measures
- * these entries. Rows of different sizes are a second danger: the scaled rows lose
- * nothing to each other, but an error that is small for a row of a size near 1 is large
- * for another row.
+ * carried rows can double with every row: they do so for rows that are not diagonally
+ * dominant and alike over a chunk, for which a chunk is nearly singular though the system
+ * is well conditioned (Wright 1993 for the same growth in the multiple shooting matrix).
+ * So each thread measures these entries, and eliminates a chunk in which they exceed 8
+ * times those of the matrix once more, from the middle row outwards (pivoted_folded.cuh),
+ * where no column takes part in more than four steps.
  *
- * A system is doubtful if one of these entries is above 8, if the sizes of its rows
- * differ by 2^8 or more, if a pivot is lost, or if a number at its ends is not finite.
- * Its solution is put into its rows before it is stored (pivoted_residual.cuh), after
- * three passes by a fourth between the last two. A system that misses its rows is not
- * stored, and solved again in order (pivoted_ordered.cuh) by a thread of the same kernel
- * once the tiles of the block are done.
+ * The columns of the groups can grow with every joint, which each thread measures too,
+ * and two more dangers remain. Rows of different sizes: the scaled rows lose nothing to
+ * each other, but an error that is small for a row of a size near 1 is large for another
+ * row. Solutions that vary over many orders of magnitude: joints contain unknowns of
+ * distant rows, and an error that is small for the large unknowns is large for the rows
+ * of the small ones, which elimination in order, whose steps contain neighbours only,
+ * satisfies to a few eps.
+ *
+ * A system is doubtful if an entry of a group is above 8, if the sizes of its rows differ
+ * by 2^8 or more, if x at the ends of a chunk or a tile is smaller than x around it by
+ * 2^20 or more, if a pivot is lost, or if a number at its ends is not finite. Its
+ * solution is put into its rows before it is stored (pivoted_residual.cuh), after three
+ * passes by a fourth between the last two. A system that misses its rows is not stored,
+ * and solved again in order (pivoted_ordered.cuh) by a thread of the same kernel once the
+ * tiles of the block are done.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
@@ -35,6 +43,7 @@
 #include <climits>
 
 #include "lines/pivoted/pivoted_copies.cuh"
+#include "lines/pivoted/pivoted_folded.cuh"
 #include "lines/pivoted/pivoted_ordered.cuh"
 #include "lines/pivoted/pivoted_residual.cuh"
 #include "runtime/launch.cuh"
@@ -234,7 +243,48 @@ template <typename Number> struct PivotPart {
     PivotChunk<Number> rows;
     int count;
     unsigned fresh; /* the bits of its pivot rows */
+    bool folded;    /* eliminated from the middle row outwards */
 };
+
+/* What becomes of a chunk that is eliminated once more. */
+template <typename Number> struct PivotFolded {
+    PivotGroup<Number> group;
+    unsigned fresh;
+    bool lost; /* a pivot */
+};
+
+/* Eliminate a chunk of a tile once more, from the middle row outwards, with the rows from
+ * memory; `begin` is the first one. Out of line, as it is rare and has registers of its
+ * own, and by value: what a call takes by reference has no register. */
+template <typename Number>
+__device__ __noinline__ PivotFolded<Number>
+pivot_fold(const PivotPlan<Number> &a, int64_t system, PivotChunk<Number> c, int begin,
+           int count)
+{
+    const PivotIndex at = pivot_index(a, system);
+    PivotScales scales;
+    PivotFolded<Number> folded;
+
+    folded.lost = eliminate_folded(
+        c, count,
+        [&](int k) {
+            const int64_t i = begin + k;
+            Number entry[4];
+
+#pragma unroll
+            for (int w = 0; w < 4; w++) {
+                const bool inner = a.s.periodic || (w == PIVOT_LOWER   ? i > 0
+                                                    : w == PIVOT_UPPER ? i < a.s.rows - 1
+                                                                       : true);
+                entry[w] =
+                    inner ? a.in[w].system(at.j, at.k)[i * a.in[w].row] : Number(0);
+            }
+            return balanced(PivotRow<Number>{entry[0], entry[1], entry[2], entry[3]},
+                            scales);
+        },
+        folded.fresh, folded.group);
+    return folded;
+}
 
 /* Eliminate a chunk of a tile and make it a group. */
 template <typename Number>
@@ -254,6 +304,7 @@ pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
                                   place + PIVOT_RHS * a.plane + shift.of[PIVOT_RHS]};
     const bool open = !a.s.periodic || a.s.rows <= 2;
     unsigned fresh;
+    bool folded = false;
 
     if (open && begin + count == a.rows) {
         pivot_close_rows(a, c, count - 1);
@@ -261,10 +312,19 @@ pivot_leaf(const PivotPlan<Number> &a, const PivotSpan &span,
     if (open && begin == 0) {
         c.lower[0] = Number(0);
     }
-    if (eliminate_chunk(c, count, fresh, group)) {
-        t.doubt(system);
+    if (eliminate_chunk(c, count, fresh, group) && count > 2) {
+        const PivotFolded<Number> other =
+            pivot_fold(a, span.system + system, c, begin, count);
+
+        folded = true;
+        if (other.lost) {
+            t.doubt(system);
+        }
+        group.upper = other.group.upper;
+        group.lower = other.group.lower;
+        fresh = other.fresh;
     }
-    return {c, count, fresh};
+    return {c, count, fresh, folded};
 }
 
 /* Where the blocks of a cluster meet. */
@@ -361,8 +421,14 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
                                 a.groups + base * PIVOT_GROUP_WORDS, a.ends + 2 * base},
                                exchange);
             if (pass != PIVOT_REDUCE && active) {
-                substitute_chunk(part.rows, pivot_path(t, system, chunk), part.count,
-                                 part.fresh);
+                const PivotAround<Number> x = pivot_path<whole>(t, system, chunk);
+
+                if (part.folded) {
+                    substitute_folded(part.rows, x, part.count, part.fresh);
+                }
+                else {
+                    substitute_chunk(part.rows, x, part.count, part.fresh);
+                }
             }
             bulk_fence();
             /* x is written, the tree is free */
@@ -442,10 +508,11 @@ __launch_bounds__(PIVOT_GROUPS)
                         a.upper_ends + 2 * above},
                        {});
     if (a.pass != PIVOT_REDUCE && leaf < t.leaves) {
-        const PivotAround<Number> x = pivot_path(t, 0, leaf);
+        const PivotAround<Number> x = pivot_path<true>(t, 0, leaf);
         a.ends[2 * at] = x.first;
         a.ends[2 * at + 1] = x.last;
     }
+    __syncthreads(); /* the state is written */
     if (leaf == 0 && state != PIVOT_FINE) {
         a.state[system] = PIVOT_DOUBTFUL;
     }

@@ -24,11 +24,14 @@
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_ORDERED_CUH
 
 #include "device/operand.cuh"
-#include "lines/pivoted/pivoted_rows.cuh"
+#include "lines/pivoted/pivoted_folded.cuh"
+#include "runtime/copy.cuh"
 
 namespace pysolvers::pivoted {
 
 using device::quotient;
+using runtime::copies_done;
+using runtime::copy_async;
 
 /* Words of a pivot row, and of what is kept of a segment. */
 enum {
@@ -88,6 +91,20 @@ is_zero(Number a)
     return size_of(a) == 0;
 }
 
+/* a / b. The seed and its Newton steps serve all numbers that are neither tiny nor huge.
+ */
+template <typename Number>
+__device__ __forceinline__ Number
+ratio(Number a, Number b)
+{
+    using Real = real_of<Number>;
+    constexpr Real least =
+        sizeof(Real) == 4 ? Real(2.1684043449710089e-19) : Real(1.4916681462400413e-154);
+    const Real size = size_of(b);
+
+    return size > least && size * least < 1 ? a * inverse_of(b) : quotient(a, b);
+}
+
 /* The order 0, 1, ..., n-1. Carried is a row with entries in two columns. */
 template <typename Number> struct OrderedInOrder {
     static constexpr int words = ORDERED_WORDS, kept = ORDERED_KEPT;
@@ -119,14 +136,12 @@ template <typename Number> struct OrderedInOrder {
     {
         return position;
     }
-    /* Eliminate column `position`, whose pivot row takes the place of row `position` + 1,
-     * which is not there in the last step. Returns whether the pivot is zero. */
-    __device__ __forceinline__ bool eliminate(Number *row, int step, int position, int n)
+    /* Eliminate column `position`; `below` is the row behind it, zero in the last step.
+     * The pivot row is written to `row`. Returns whether the pivot is zero. */
+    __device__ __forceinline__ bool eliminate(const PivotRow<Number> &below, Number *row,
+                                              int step, int position, int n)
     {
         const bool more = position < n - 1;
-        const PivotRow<Number> below =
-            more ? PivotRow<Number>{row[0], row[step], row[2 * step], row[3 * step]}
-                 : PivotRow<Number>{};
         const bool take = size_of(below.lower) > size_of(at);
         const Number pivot = take ? below.lower : at;
         const Number second = take ? below.diag : next;
@@ -138,7 +153,7 @@ template <typename Number> struct OrderedInOrder {
         row[2 * step] = third;
         row[3 * step] = value;
         if (more && !is_zero(below.lower)) {
-            const Number m = quotient(take ? at : below.lower, pivot);
+            const Number m = ratio(take ? at : below.lower, pivot);
 
             at = less_product(take ? next : below.diag, m, second);
             next = take ? -(m * third) : below.upper;
@@ -151,13 +166,13 @@ template <typename Number> struct OrderedInOrder {
         }
         return is_zero(pivot);
     }
-    /* x of a pivot row; x[0] and on are those of the next columns. */
-    static __device__ __forceinline__ Number substitute(const Number *row, int step,
+    /* x of a pivot row of `words` words; x[0] and on are those of the next columns. */
+    static __device__ __forceinline__ Number substitute(const Number (&row)[words],
                                                         const Number (&x)[4])
     {
-        const Number value = less_product(row[3 * step], row[step], x[0]);
+        const Number value = less_product(row[3], row[2], x[1]);
 
-        return quotient(less_product(value, row[2 * step], x[1]), row[0]);
+        return ratio(less_product(value, row[1], x[0]), row[0]);
     }
 };
 
@@ -166,10 +181,7 @@ template <typename Number> struct OrderedFolded {
     static constexpr int words = ORDERED_FOLDED_WORDS, kept = ORDERED_FOLDED_KEPT;
     static constexpr int ahead = 2;
     static constexpr bool periodic = true;
-    struct Carried {
-        Number at[4], rhs;
-    };
-    Carried a, b;
+    FoldedRows<Number> rows;
 
     static __device__ __forceinline__ int position_of(int row, int n)
     {
@@ -202,17 +214,17 @@ template <typename Number> struct OrderedFolded {
     {
         Number at[5];
 
-        spread(s.at(0, true), 0, s.rows, at, a.rhs);
-        a.at[0] = at[2];
-        a.at[1] = at[3];
-        a.at[2] = at[4];
-        a.at[3] = Number(0);
-        b = {};
+        spread(s.at(0, true), 0, s.rows, at, rows.a.rhs);
+        rows.a.at[0] = at[2];
+        rows.a.at[1] = at[3];
+        rows.a.at[2] = at[4];
+        rows.a.at[3] = Number(0);
+        rows.b = {};
         if (s.rows > 1) {
-            spread(s.at(s.rows - 1, true), 1, s.rows, at, b.rhs);
+            spread(s.at(s.rows - 1, true), 1, s.rows, at, rows.b.rhs);
 #pragma unroll
             for (int w = 0; w < 4; w++) {
-                b.at[w] = at[w + 1];
+                rows.b.at[w] = at[w + 1];
             }
         }
     }
@@ -220,74 +232,89 @@ template <typename Number> struct OrderedFolded {
     {
 #pragma unroll
         for (int w = 0; w < 4; w++) {
-            to[w * step] = a.at[w];
-            to[(w + 5) * step] = b.at[w];
+            to[w * step] = rows.a.at[w];
+            to[(w + 5) * step] = rows.b.at[w];
         }
-        to[4 * step] = a.rhs;
-        to[9 * step] = b.rhs;
+        to[4 * step] = rows.a.rhs;
+        to[9 * step] = rows.b.rhs;
     }
     __device__ __forceinline__ void restore(const Number *from, int step)
     {
 #pragma unroll
         for (int w = 0; w < 4; w++) {
-            a.at[w] = from[w * step];
-            b.at[w] = from[(w + 5) * step];
+            rows.a.at[w] = from[w * step];
+            rows.b.at[w] = from[(w + 5) * step];
         }
-        a.rhs = from[4 * step];
-        b.rhs = from[9 * step];
+        rows.a.rhs = from[4 * step];
+        rows.b.rhs = from[9 * step];
     }
-    __device__ __forceinline__ bool eliminate(Number *row, int step, int position, int n)
+    __device__ __forceinline__ bool eliminate(const PivotRow<Number> &below, Number *row,
+                                              int step, int position, int n)
     {
         Number c[5] = {};
         Number c_rhs = Number(0);
 
         if (position + 2 < n) {
-            spread({row[0], row[step], row[2 * step], row[3 * step]}, position + 2, n, c,
-                   c_rhs);
+            spread(below, position + 2, n, c, c_rhs);
         }
-        /* The largest of three to a. */
-        const bool second = size_of(b.at[0]) > size_of(a.at[0]);
-        const bool third = size_of(c[0]) > size_of(second ? b.at[0] : a.at[0]);
-#pragma unroll
-        for (int w = 0; w < 4; w++) {
-            exchange_if(second, a.at[w], b.at[w]);
-            exchange_if(third, a.at[w], c[w]);
-        }
-        exchange_if(second, a.rhs, b.rhs);
-        exchange_if(third, a.rhs, c_rhs);
-        Number last = Number(0); /* the pivot row's fifth entry */
-        exchange_if(third, last, c[4]);
+        const FoldedPivot<Number> pivot = folded_step(rows, c, c_rhs);
 
-        const Number pivot = a.at[0];
-        const Number of_b = quotient(b.at[0], pivot), of_c = quotient(c[0], pivot);
-        const Number right[4] = {a.at[1], a.at[2], a.at[3], last};
-        const Carried one = b;
-        const Number value = a.rhs;
 #pragma unroll
         for (int w = 0; w < 4; w++) {
-            row[w * step] = right[w];
-            a.at[w] = less_product(w < 3 ? one.at[w + 1 < 4 ? w + 1 : 3] : Number(0),
-                                   of_b, right[w]);
-            b.at[w] = less_product(c[w + 1], of_c, right[w]);
+            row[w * step] = pivot.right[w];
         }
-        row[4 * step] = pivot;
-        row[5 * step] = value;
-        a.rhs = less_product(one.rhs, of_b, value);
-        b.rhs = less_product(c_rhs, of_c, value);
-        return is_zero(pivot);
+        row[4 * step] = pivot.pivot;
+        row[5 * step] = pivot.rhs;
+        return is_zero(pivot.pivot);
     }
-    static __device__ __forceinline__ Number substitute(const Number *row, int step,
+    static __device__ __forceinline__ Number substitute(const Number (&row)[words],
                                                         const Number (&x)[4])
     {
-        Number value = row[5 * step];
+        Number value = row[5];
 
 #pragma unroll
         for (int w = 3; w >= 0; w--) {
-            value = less_product(value, row[w * step], x[w]);
+            value = less_product(value, row[w], x[w]);
         }
-        return quotient(value, row[4 * step]);
+        return ratio(value, row[4]);
     }
 };
+
+/* Begin to copy an entry to shared memory, or write a zero if it has no meaning. */
+template <typename Number>
+__device__ __forceinline__ void
+ordered_fetch(Number *to, const Number *from, bool has_meaning)
+{
+    if (has_meaning) {
+        copy_async<sizeof(Number)>(to, from);
+    }
+    else {
+        *to = Number(0);
+    }
+}
+
+/* Row i of a segment in shared memory, or zeros if there is none. */
+template <typename Number>
+__device__ __forceinline__ PivotRow<Number>
+ordered_row(const OrderedPlace<Number> &place, int i, int words, bool is_there)
+{
+    const Number *const row = place.rows + i * words * place.step;
+
+    return is_there ? PivotRow<Number>{row[0], row[place.step], row[2 * place.step],
+                                       row[3 * place.step]}
+                    : PivotRow<Number>{};
+}
+
+/* Pivot row i of a segment. */
+template <typename Order, typename Number>
+__device__ __forceinline__ void
+ordered_pivot_row(const OrderedPlace<Number> &place, int i, Number (&row)[Order::words])
+{
+#pragma unroll
+    for (int w = 0; w < Order::words; w++) {
+        row[w] = place.rows[(i * Order::words + w) * place.step];
+    }
+}
 
 /* Read the rows of the segment that begins at position `begin` and eliminate its columns.
  * Returns 0, or 1 + the row of the first zero pivot. */
@@ -299,21 +326,29 @@ ordered_segment(const OrderedSystem<Number> &s, const OrderedPlace<Number> &plac
     const int n = s.rows, step = place.step, last = min(end, n - Order::ahead);
     int bad = 0;
 
-#pragma unroll 2
+    /* All rows of the segment are on their way at once. */
+#pragma unroll 1
     for (int p = begin; p < last; p++) {
         Number *const to = place.rows + (p - begin) * Order::words * step;
-        const PivotRow<Number> row =
-            s.at(Order::row_of(p + Order::ahead, n), Order::periodic);
+        const int i = Order::row_of(p + Order::ahead, n);
 
-        to[0] = row.lower;
-        to[step] = row.diag;
-        to[2 * step] = row.upper;
-        to[3 * step] = row.rhs;
+        ordered_fetch(to, s.lower + i * s.lower_row, i > 0 || Order::periodic);
+        ordered_fetch(to + step, s.diag + i * s.diag_row, true);
+        ordered_fetch(to + 2 * step, s.upper + i * s.upper_row,
+                      i < n - 1 || Order::periodic);
+        ordered_fetch(to + 3 * step, s.rhs + i * s.rhs_row, true);
     }
+    copies_done();
+    /* The next row is read before the pivot row is written: the steps wait for each
+     * other, and need not wait for memory too. */
+    PivotRow<Number> next = ordered_row(place, 0, Order::words, begin < last);
 #pragma unroll 1
     for (int p = begin; p < end; p++) {
-        const bool is_bad =
-            order.eliminate(place.rows + (p - begin) * Order::words * step, step, p, n);
+        const PivotRow<Number> below = next;
+        Number *const to = place.rows + (p - begin) * Order::words * step;
+
+        next = ordered_row(place, p + 1 - begin, Order::words, p + 1 < last);
+        const bool is_bad = order.eliminate(below, to, step, p, n);
 
         bad = is_bad && bad == 0 ? 1 + Order::row_of(p, n) : bad;
     }
@@ -348,10 +383,17 @@ ordered_solve(const OrderedSystem<Number> &s, const OrderedPlace<Number> &place)
                           place.kept_step);
             (void)ordered_segment(s, place, order, begin, end);
         }
+        Number row[Order::words], above[Order::words];
+
+        ordered_pivot_row<Order>(place, end - 1 - begin, above);
 #pragma unroll 1
         for (int p = end - 1; p >= begin; p--) {
-            const Number value = Order::substitute(
-                place.rows + (p - begin) * Order::words * place.step, place.step, x);
+#pragma unroll
+            for (int w = 0; w < Order::words; w++) {
+                row[w] = above[w];
+            }
+            ordered_pivot_row<Order>(place, max(p - 1, begin) - begin, above);
+            const Number value = Order::substitute(row, x);
 
             if (p + Order::ahead < n) {
                 s.x[Order::row_of(p + Order::ahead, n) * s.x_row] = x[Order::ahead - 1];

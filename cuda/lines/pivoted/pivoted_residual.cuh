@@ -7,12 +7,14 @@
  *     r_i = b_i - l_i x_{i-1} - d_i x_i - u_i x_{i+1}
  *     w_i = |b_i| + |l_i x_{i-1}| + |d_i x_i| + |u_i x_{i+1}|
  *
- * A system with |r_i| <= 16 eps w_i in all its rows, 12 of complex numbers, is solved: x
- * is the exact solution of a system whose entries differ from those of the matrix and of
- * the right side by about 16 eps of themselves at most (Oettli and Prager 1964). Of a
- * long random system some rows have small terms beside rows with larger ones, and
- * elimination in order misses them as far. So from 2048 rows on |r_i| <= 16 eps times the
- * largest of w_{i-4} .. w_{i+4} is enough for rows with |r_i| <= n / 128 eps w_i.
+ * A row with |r_i| <= 16 eps w_i, 12 of complex numbers, is satisfied: x is the exact
+ * solution of a system whose entries differ from those of the matrix and of the right
+ * side by about 16 eps of themselves at most (Oettli and Prager 1964). Of random systems
+ * some rows have small terms beside rows with larger ones, and elimination in order
+ * misses them as far. So a row is satisfied as well if |r_i| is at most 16 eps times
+ * the largest of w_{i-4} .. w_{i+4}, of a system that takes three passes of the w of its
+ * tile, and at most 128 eps w_i, from 16384 rows on n / 128 eps w_i. A system all of
+ * whose rows are satisfied is solved.
  * Only the other systems are solved a second time. 4 words and 16 operations an unknown,
  * for tiles with doubtful systems.
  */
@@ -78,36 +80,33 @@ pivot_residual(const PivotPlan<Number> &a, const PivotSpan &span, unsigned char 
  * not. */
 template <typename Number>
 __device__ __forceinline__ bool
-pivot_is_satisfied(const PivotPlan<Number> &a, const PivotSpan &span,
+pivot_is_satisfied(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
                    unsigned char *memory, int system, int row)
 {
     using Real = real_of<Number>;
     constexpr Real eps =
         sizeof(Real) == 4 ? Real(1.1920928955078125e-07) : Real(2.220446049250313e-16);
     constexpr Real most = (number_traits<Number>::is_complex ? 12 : 16) * eps;
-    const Real long_most = eps / 128 * static_cast<Real>(a.s.rows);
-    Real missed = 0, all = 0;
+    const Real most_of_row = eps * fmax(Real(128), static_cast<Real>(a.s.rows) / 128);
+    const int reach = pass == PIVOT_CHECK ? span.rows : 4;
+    const PivotResidual<Number> own = pivot_residual(a, span, memory, system, row);
+    bool satisfied = own.missed <= most * own.all;
 
-    /* The row, and where that is not enough those around it. */
+    if (!(own.all - own.all == 0) || !(own.missed <= most_of_row * own.all)) {
+        return false;
+    }
+    /* The rows before it, the nearest first, and those behind it. */
 #pragma unroll 1
-    for (int k = row, end = row + 1, first = 1; k < end; k++) {
-        const PivotResidual<Number> r = pivot_residual(a, span, memory, system, k);
+    for (int k = 2; !satisfied && k <= 2 * reach + 1; k++) {
+        const int other = k % 2 == 0 ? row - k / 2 : row + k / 2;
 
-        all = fmax(all, r.all);
-        if (!(r.all - r.all == 0)) {
-            return false;
-        }
-        if (first) {
-            missed = r.missed;
-            if (missed <= most * all || !(missed <= long_most * all)) {
-                break;
-            }
-            k = max(row - 4, 0) - 1;
-            end = min(row + 5, span.rows);
-            first = 0;
+        if (other >= 0 && other < min(span.rows, a.s.rows - span.begin)) {
+            const auto all = pivot_residual(a, span, memory, system, other).all;
+
+            satisfied = own.missed <= most * all && all - all == 0;
         }
     }
-    return missed <= most * all;
+    return satisfied;
 }
 
 /* Whether `yes` in any block of the cluster; all threads of all of them take part. */
@@ -155,7 +154,7 @@ pivot_judge(const PivotPlan<Number> &a, unsigned char *memory, int64_t system,
             for (int row = threadIdx.x;
                  judged && m.state[i] == PIVOT_DOUBTFUL && row < rows;
                  row += blockDim.x) {
-                if (!pivot_is_satisfied(a, span, memory, i, row)) {
+                if (!pivot_is_satisfied(a, pass, span, memory, i, row)) {
                     m.state[i] = PIVOT_MISSED;
                 }
             }

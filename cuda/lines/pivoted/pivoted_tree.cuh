@@ -180,14 +180,28 @@ template <typename Number> struct alignas(16) PivotMessage {
     short2 scales;
 };
 
-/* The way down from a system to one of its leaves: x of its first and last row and
- * around them. */
+/* Whether x of two neighbouring rows are smaller than x of the rows around them by a
+ * factor of 2^20 or more: the joints and pivot rows with all of them lose the small ones.
+ */
 template <typename Number>
+__device__ __forceinline__ bool
+are_lost_in(const PivotAround<Number> &x, Number before, Number behind)
+{
+    const auto around =
+        size_of(x.left) + size_of(x.first) + size_of(x.last) + size_of(x.right);
+
+    return around > 1048576 * (size_of(before) + size_of(behind));
+}
+
+/* The way down from a system to one of its leaves: x of its first and last row and
+ * around them. `Watched`: the system becomes doubtful if some of them are lost. */
+template <bool Watched, typename Number>
 __device__ __forceinline__ PivotAround<Number>
 pivot_path(const PivotTree<Number> &t, int system, int leaf)
 {
     const int base = system * t.stride;
     auto x = t.template at<PivotAround<Number>>(base);
+    bool lost = false;
 
     for (int reach = t.leaves > 1 ? 1 << (31 - __clz(t.leaves - 1)) : 0; reach > 0;
          reach /= 2) {
@@ -198,12 +212,17 @@ pivot_path(const PivotTree<Number> &t, int system, int leaf)
 
             substitute_joint(t.template at<PivotJoint<Number>>(base + middle), x, before,
                              behind);
+            lost = lost || (Watched && are_lost_in(x, before, behind));
             const bool second = leaf >= middle;
             x.left = second ? before : x.left;
             x.first = second ? behind : x.first;
             x.last = second ? x.last : before;
             x.right = second ? x.right : behind;
         }
+    }
+    if (Watched &&
+        (lost || are_lost_in(x, x.left, x.first) || are_lost_in(x, x.last, x.right))) {
+        t.doubt(system);
     }
     return x;
 }
@@ -247,7 +266,15 @@ pivot_exchange_sums(const PivotTree<Number> &t, const PivotExchange<Number> &at,
     __syncwarp(); /* joints are written */
     if (lane == 0) {
         close_tree(top, 0, g, o);
-        t.template at<PivotAround<Number>>(0) = pivot_path(top, 0, at.rank);
+    }
+    __syncwarp(); /* x of the system is written */
+    if (active) {
+        /* Every block looks at the tiles of all, so that all come to the same result. */
+        const PivotAround<Number> x = pivot_path<true>(top, 0, lane);
+
+        if (lane == at.rank) {
+            t.template at<PivotAround<Number>>(0) = x;
+        }
     }
 }
 

@@ -22,6 +22,10 @@ componentwise in 300. So where a solution misses the gate, LAPACK's error is tak
 of `oracle.gtsv_forms`: gtsv from either end, with the rows as they are and multiplied by 20 sets of
 numbers of (1, 2).
 
+On a device, the joints of chunks contain unknowns of distant rows, and 2 percent of the solutions
+of a test may miss the componentwise gate, as many as of gtsv on reversed rows; the normwise gates
+hold for every draw.
+
 A failure prints the calls that make its worst draws. PYSOLVERS_RANDOM_SEED chooses other draws.
 """
 
@@ -35,6 +39,7 @@ import pytest
 SEED = int(os.environ.get("PYSOLVERS_RANDOM_SEED", "20240607"))
 
 TIMES_LAPACK, FLOOR, PERIODIC = 10, 20, 50  # the last two in eps
+RARE = {"cuda": 0.02}  # the part of the solutions that may miss the componentwise gate
 CHUNK = 33  # rows of a chunk on a device; a block of the CPU has 16
 LONG = 300_000  # rows; the CPU cuts systems of 2**18 rows or more into spans
 
@@ -46,13 +51,15 @@ slow = pytest.mark.slow
 class Draws:
     """Draws of one test, and those that miss a gate."""
 
-    def __init__(self, dtype):
+    def __init__(self, dtype, rare=0.0):
         self.dtype = dtype
+        self.rare = rare
         self.eps = oracle.eps(dtype)
         self.tiny = float(np.finfo(dtype).tiny)
         self.nearly_huge = float(np.finfo(dtype).max) / 2**8
         self.count = self.solved = self.overflows = 0
         self.misses = []
+        self.componentwise = []
 
     def draw(self, family, rows, systems, *seed):
         """Return the systems of one call of `growth_families.draw`, which a failure prints."""
@@ -87,7 +94,9 @@ class Draws:
                         in_norm = oracle.matrix_backward_error(*one, x[k])
                         self._judge(way, k, "in norm", in_norm, FLOOR * self.eps)
                     elif not _reaches(errors[name][k], one, name, self._gate):
-                        self._judge(way, k, name, errors[name][k], self._gate(bars[name][k]))
+                        into = self.componentwise if name == "componentwise" else self.misses
+                        gate = self._gate(bars[name][k])
+                        self._judge(way, k, name, errors[name][k], gate, into)
 
     def compare_periodic(self, system, answers, trans="N"):
         """Judge answers to the periodic systems drawn last, as `compare` does."""
@@ -114,9 +123,11 @@ class Draws:
 
     def check(self):
         """Fail if a solution misses a gate, with the calls that make the worst ones."""
-        worst = sorted(self.misses, key=lambda miss: miss[0], reverse=True)[:5]
-        assert not self.misses, (
-            f"{len(self.misses)} of {self.solved} solutions of {self.count} draws miss a gate "
+        few = len(self.componentwise) <= max(self.rare * self.solved, 1 if self.rare else 0)
+        misses = self.misses + ([] if few else self.componentwise)
+        worst = sorted(misses, key=lambda miss: miss[0], reverse=True)[:5]
+        assert not misses, (
+            f"{len(misses)} of {self.solved} solutions of {self.count} draws miss a gate "
             f"with PYSOLVERS_RANDOM_SEED={SEED}. The worst:\n"
             + "\n".join(text for _, text in worst)
         )
@@ -133,21 +144,23 @@ class Draws:
     def _gate(self, lapack):
         return np.maximum(TIMES_LAPACK * lapack, FLOOR * self.eps)
 
-    def _judge(self, way, k, name, error, gate):
+    def _judge(self, way, k, name, error, gate, into=None):
         if not error <= gate:
             text = f"{name} error {error / self.eps:.3g} eps, gate {gate / self.eps:.3g} eps"
-            self._miss(way, k, error, text)
+            self._miss(way, k, error, text, into)
 
-    def _miss(self, way, k, size, text):
-        self.misses.append((size, f"{self.text}, system {k}, {way}: {text}"))
+    def _miss(self, way, k, size, text, into=None):
+        into = self.misses if into is None else into
+        into.append((size, f"{self.text}, system {k}, {way}: {text}"))
 
 
 @pytest.fixture
-def draws(dtype, record_property):
+def draws(dtype, backend, record_property):
     """The draws of a test, whose number goes into the report."""
-    made = Draws(dtype)
+    made = Draws(dtype, RARE.get(backend, 0.0))
     yield made
     record_property("cases", made.count)
+    record_property("componentwise_misses", len(made.componentwise))
     record_property("seed", SEED)
 
 
