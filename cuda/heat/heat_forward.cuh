@@ -1,10 +1,11 @@
-/* heat_forward.cuh - the first half of a step in three dimensions: 2 words a node.
+/* heat_forward.cuh - the first half of a step in three dimensions: 2 words per node.
  *
- * The right side q + the sum of (level - K t), its solution along x, and of the lines
- * along y the elimination of heat_two_sided.h. A block has HEAT_PLANES planes of nodes,
- * one a warp, and goes along y: a warp solves its line along x and keeps u of the line
- * before. The lines of t, of a plane more on each side as well, come in bulk ahead of
- * them, and stay on chip as long as a neighbour needs them.
+ * Computes the right-hand side q + the sum of (level - K t), its solution along x, and
+ * the elimination along y of heat_two_sided.h. A block processes HEAT_PLANES planes of
+ * nodes, one per warp, and advances along y. A warp solves its line along x and keeps u
+ * of the previous line. The lines of t, including one plane more on each side, are
+ * loaded by bulk copies in advance and stay in shared memory as long as a neighbour
+ * reads them.
  */
 #ifndef PS_CUDA_HEAT_HEAT_FORWARD_CUH
 #define PS_CUDA_HEAT_HEAT_FORWARD_CUH
@@ -19,17 +20,17 @@ namespace pysolvers::heat {
 
 enum { HEAT_PLANES = 8, HEAT_PLANES_THREADS = 32 * (HEAT_PLANES + 1), HEAT_RING = 4 };
 
-/* `end` are the values at the ends of x, node j + k nodes[1]; `side` those of y, node i +
- * k nodes[0]. */
+/* `end` are the values at the ends of x, with node j + k nodes[1]; `side` those at the
+ * ends of y, with node i + k nodes[0]. */
 template <typename Real> struct HeatForward {
     HeatStencil<Real> stencil;
     HeatValues<Real> end[2], side[2];
     const TwoSidedFactor<Real> *two_sided;
-    int64_t tiles; /* of planes */
-    int32_t pitch; /* elements from line to line on chip */
+    int64_t tiles; /* tiles of planes */
+    int32_t pitch; /* elements between lines in shared memory */
 };
 
-/* Elements before the nodes of a line on chip: where its chunk has places before them. */
+/* Elements before the nodes of a line in shared memory: the pads of its first chunk. */
 template <int ROWS>
 __host__ __device__ constexpr int
 heat_lead()
@@ -37,7 +38,8 @@ heat_lead()
     return (ROWS + 1 + 3) / 4 * 4;
 }
 
-/* Node i of an axis, or what stands for it beyond the ends: the node inside a flux. */
+/* Node i of an axis; beyond an end, the node that replaces it: for a flux the node
+ * inside. */
 template <typename Real>
 __device__ __forceinline__ int64_t
 node_for(const HeatAxis<Real> &a, int64_t i)
@@ -51,8 +53,9 @@ node_for(const HeatAxis<Real> &a, int64_t i)
     return i;
 }
 
-/* The terms of the nodes from here[0] on; before, after: the same in the lines on both
- * sides of y, `plane_stride` the distance to those on both sides of z. */
+/* The sum of the terms of the nodes from here[0] on. `before` and `after` are the same
+ * nodes in the adjacent lines along y, `plane_stride` is the distance to the adjacent
+ * lines along z. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
 take_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
@@ -73,9 +76,8 @@ take_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
     }
 }
 
-/* The ring of lines of a block, line after line along y; line 0 is the one before the
- * first that has unknowns. One warp brings them, the others tell it when they are done.
- */
+/* The ring of lines of a block, line after line along y; line 0 precedes the first line
+ * with unknowns. One warp loads the lines, the others release them. */
 template <typename Real, int ROWS> struct HeatRing {
     const HeatForward<Real> &f;
     Real *lines;
@@ -84,7 +86,7 @@ template <typename Real, int ROWS> struct HeatRing {
     int64_t first_plane; /* first plane */
     int planes;
 
-    /* Line m of plane `first_plane` + p - 1: its node 0. */
+    /* Node 0 of line m in plane `first_plane` + p - 1. */
     __device__ __forceinline__ Real *line(int m, int p) const
     {
         return lines + (m % HEAT_RING * (HEAT_PLANES + 2) + p) * f.pitch +
@@ -96,9 +98,9 @@ template <typename Real, int ROWS> struct HeatRing {
         full[m % HEAT_RING].wait(m / HEAT_RING & 1);
     }
 
-    /* A named barrier for each place: the warps that read a line arrive when they are
-     * done with it, the one that brings waits for them before the line that takes its
-     * place. */
+    /* Each place of the ring has a named barrier: the warps that read a line arrive
+     * after they have read it, and the loading warp waits for them before it loads the
+     * line that replaces it. */
     __device__ __forceinline__ void release(int m) const
     {
         __syncwarp();
@@ -119,7 +121,7 @@ template <typename Real, int ROWS> struct HeatRing {
         }
     }
 
-    /* Of a warp without a plane. */
+    /* Release a line, by a warp without a plane. */
     __device__ __forceinline__ void pass() const
     {
         for (int n = 0; n < half_rows.count; n++) {
@@ -128,8 +130,8 @@ template <typename Real, int ROWS> struct HeatRing {
         }
     }
 
-    /* By all lanes of the warp that brings them. Beyond the ends of a line it has what
-     * stands for the nodes there, element by element. */
+    /* Load line m, by all lanes of the loading warp. Beyond the ends of a line it
+     * stores the replacements of the nodes, element by element. */
     __device__ __forceinline__ void bring(int m, int lane) const
     {
         const HeatStencil<Real> &s = f.stencil;
@@ -168,8 +170,8 @@ is_on_flux(const HeatAxis<Real> &a, int end, int64_t i)
     return a.kind[end] == PS_HEAT_FLUX && i == (end == 0 ? 0 : a.nodes - 1);
 }
 
-/* What the source and the sides of kind flux add to the right sides of a chunk in line t.
- * Its first place is node `node` of x, those from `pads` on are unknowns. */
+/* Add the source and the sides with fluxes to the right-hand sides of a chunk in line
+ * t. Its first place is node `node` of x; the places from `pads` on are unknowns. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
 add_given(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const Real *t,
@@ -190,7 +192,8 @@ add_given(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const 
         sum[ROWS - 1] += x.level[1].at(k * ny + j) - x.exchange[1] * t[nx - 1];
     }
 #pragma unroll 1
-    for (int given = 0; given < 5; given++) { /* two sides of y, of z, and the source */
+    /* two sides of y, two of z, and the source */
+    for (int given = 0; given < 5; given++) {
         const int axis = 1 + given / 2 % 2, end = given % 2;
         const HeatAxis<Real> &a = s.axis[axis];
         const bool is_source = given == 4;
@@ -211,7 +214,8 @@ add_given(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const 
     }
 }
 
-/* A line along x in a warp: call(i, x) for all places of a chunk, the last first. */
+/* Solve a line along x in a warp: call(i, x) for all places of a chunk, from the last
+ * to the first. */
 template <typename Real, int ROWS, typename Put>
 __device__ __forceinline__ void
 solve_in_warp(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
@@ -229,7 +233,7 @@ solve_in_warp(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
     chunk.template substitute<true>(in, put);
 }
 
-/* A warp's plane, line after line. `node` is its chunk's first place. */
+/* The plane of a warp, line after line. `node` is the first place of its chunk. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
 go_along(const HeatForward<Real> &f, const HeatLine<Real> &line,
@@ -296,7 +300,7 @@ go_along(const HeatForward<Real> &f, const HeatLine<Real> &line,
     }
 }
 
-/* The last warp of a block brings the lines. */
+/* The kernel. The last warp of a block loads the lines. */
 template <typename Real, int ROWS>
 __global__ void
 __launch_bounds__(HEAT_PLANES_THREADS, 1)
@@ -312,7 +316,8 @@ __launch_bounds__(HEAT_PLANES_THREADS, 1)
     const int planes = static_cast<int>(min(z.end - first_plane, int64_t{HEAT_PLANES}));
 
     if (threadIdx.x < HEAT_RING) {
-        full[threadIdx.x].init(33); /* the lanes of a warp, and the bytes in bulk */
+        /* the lanes of a warp, and the arrival of the bulk copy */
+        full[threadIdx.x].init(33);
     }
     __syncthreads();
     wait_for_last_kernel();

@@ -7,7 +7,7 @@
 
 namespace pysolvers::heat {
 
-/* A term (level - K t) of an axis, as ps_heat.h has it. */
+/* The term (level - K t) of an axis, see ps_heat.h. */
 template <typename Real> struct HeatAxis {
     bool is_taken;
     int64_t nodes, pitch, begin, end;
@@ -17,17 +17,18 @@ template <typename Real> struct HeatAxis {
     HeatValues<Real> level[2];
 };
 
-/* w = own t + added + factor times the terms that are taken. */
+/* w = own t + added + factor times the sum of the terms with is_taken. */
 template <typename Real> struct HeatStencil {
     const Real *t, *k;
     Real *w;
     HeatValues<Real> added;
     Real own, factor;
     HeatAxis<Real> axis[PS_HEAT_AXES];
-    int64_t tiles; /* blocks a row of nodes */
+    int64_t tiles; /* blocks per row of nodes */
 };
 
-/* The stencil of `taken` axes, bit by bit, with the levels of step s. */
+/* The stencil with the terms of the axes in the bit set `taken`, and the levels of step
+ * s. */
 template <typename Real>
 inline HeatStencil<Real>
 heat_stencil_of(const ps_heat *h, unsigned taken, int64_t s)

@@ -1,4 +1,4 @@
-/* heat_team_launch.cuh - sweeps shared out to teams of blocks, for one dtype.
+/* heat_team_launch.cuh - launches of sweeps by teams of blocks, for one dtype.
  */
 #ifndef PS_CUDA_HEAT_HEAT_TEAM_LAUNCH_CUH
 #define PS_CUDA_HEAT_HEAT_TEAM_LAUNCH_CUH
@@ -9,9 +9,10 @@
 
 namespace pysolvers::heat {
 
-static constexpr int heat_table_threads = 64; /* one a group, or more */
-static constexpr int heat_least_rounds = 6;   /* of a team that pay for it */
-static constexpr int heat_panel_bytes = 256;  /* of a panel */
+static constexpr int heat_table_threads = 64; /* at least one per group */
+/* fewest rounds of a team for which the sweep is faster */
+static constexpr int heat_least_rounds = 6;
+static constexpr int heat_panel_bytes = 256; /* width of a panel */
 static constexpr int heat_group_rows = HEAT_TEAM_PLACES * HEAT_TEAM_CHUNKS;
 
 template <typename Real>
@@ -22,7 +23,7 @@ heat_team_shared()
            heat_panel_bytes * heat_group_rows * HEAT_TEAM_STAGES;
 }
 
-/* call(kernel) of a sink. */
+/* call(kernel) with the kernel of a sink. */
 template <typename Real, typename Call>
 static ps_status
 with_panels_kernel(ps_cuda_heat_sink sink, const Call &call)
@@ -37,7 +38,8 @@ with_panels_kernel(ps_cuda_heat_sink sink, const Call &call)
     }
 }
 
-/* The chunks that leave a block the fewest rows over all rounds. */
+/* The number of rows per chunk with which the blocks have the fewest rows in all
+ * rounds. */
 template <typename Real>
 static void
 heat_share_out(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
@@ -64,7 +66,7 @@ heat_share_out(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
     }
 }
 
-/* The tiles of half a group's rows. */
+/* The tiles of half the rows of a group. */
 template <typename Real>
 static bool
 heat_make_map(const HeatColumns<Real> &s, const HeatTeams<Real> &t, CUtensorMap *map)
@@ -81,8 +83,8 @@ heat_make_map(const HeatColumns<Real> &s, const HeatTeams<Real> &t, CUtensorMap 
     return ps_cuda_map_tiles(&tiles, map);
 }
 
-/* Groups on either side whose weights are above the cube of the rounding, and so count.
- */
+/* The number of groups on either side whose weights exceed the cube of the rounding
+ * error and are therefore added. */
 template <typename Real>
 static int32_t
 heat_reach(const ps_cuda_heat_line &l, const HeatTeams<Real> &t)
@@ -90,7 +92,7 @@ heat_reach(const ps_cuda_heat_line &l, const HeatTeams<Real> &t)
     const double least = sizeof(Real) == 4 ? 0x1p-69 : 0x1p-156;
     const double rows = log(least) / log1p(-l.p);
     const double groups =
-        2 + rows / (t.chunk_rows * HEAT_TEAM_CHUNKS); /* the last one may be small */
+        2 + rows / (t.chunk_rows * HEAT_TEAM_CHUNKS); /* the last group may be small */
 
     return groups < t.groups ? static_cast<int32_t>(groups) : t.groups;
 }
