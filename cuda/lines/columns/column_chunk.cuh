@@ -1,4 +1,5 @@
-/* column_chunk.cuh - the rows of a thread, eliminated: in registers and shared memory. */
+/* column_chunk.cuh - the eliminated rows of a thread, in registers and shared memory.
+ */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_CHUNK_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_CHUNK_CUH
 
@@ -8,14 +9,14 @@ namespace pysolvers::columns {
 
 using namespace join;
 
-/* A Chunk of which the g wait in shared memory, so that a thread can have more rows:
+/* A Chunk whose numbers g are in shared memory, so that a thread can have more rows:
  * x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1. */
 template <typename Number, int ROWS> struct ColumnChunk {
     static constexpr int words = (ROWS - 1) * 32; /* of a warp */
     Number l[ROWS - 1], u[ROWS - 1];
-    Number *const g; /* g_i at 32 i */
+    Number *const g; /* g_i at index 32 i */
 
-    /* As Chunk's. */
+    /* Like that of Chunk. */
     template <typename Rows, typename Inverter>
     __device__ __forceinline__ Segment<Number> eliminate(const Rows &rows, int32_t start,
                                                          int pads, Inverter &inverter)
@@ -38,7 +39,7 @@ template <typename Number, int ROWS> struct ColumnChunk {
         return Segment<Number>::closed(first, above, rows(ROWS - 1));
     }
 
-    /* x_i of all rows, the last first: put(i, x). */
+    /* x_i of all rows, from the last to the first: put(i, x). */
     template <typename Put>
     __device__ __forceinline__ void substitute(Number y_left, Number y,
                                                const Put &put) const

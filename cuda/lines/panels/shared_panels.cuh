@@ -7,7 +7,7 @@
 
 namespace pysolvers::panels {
 
-/* By a block for each group. */
+/* Eliminate the matrix: one block per group. */
 template <typename Number>
 __global__ void
 __launch_bounds__(panel_group_rows<Number>)
@@ -81,7 +81,7 @@ panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
                : status;
 }
 
-/* As many teams as the device holds clusters, or fewer that need no more rounds. */
+/* As many teams as clusters fit the device, or fewer if they need no more rounds. */
 template <typename Number>
 inline ps_status
 panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &panels,

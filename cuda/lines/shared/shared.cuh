@@ -1,8 +1,8 @@
 /* shared.cuh - the kernels of shared.h for one dtype.
  *
- * A block keeps its part of the eliminated matrix in registers and takes one tile of
- * right-hand sides after the other through them, in place, while the next tiles are on
- * their way.
+ * A block keeps the eliminated matrix in registers, distributed over its threads, and
+ * solves one tile of right-hand sides after the other, in place, while the next tiles
+ * are copied.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_CUH
@@ -17,7 +17,8 @@ template <typename Number> static constexpr int factor_size = SharedLimits<Numbe
 template <typename Number>
 static constexpr int level_size = SharedLimits<Number>::level_words * 32;
 
-/* A store: the note, then word by word one value a chunk, then the level of the warps. */
+/* The layout of a store: the note, then word by word one value per chunk, then the
+ * words of the level of the warps. */
 template <typename Number>
 __device__ __forceinline__ Number *
 words_of(const ps_cuda_shared_note *note)
@@ -33,7 +34,7 @@ info_of(const ps_cuda_shared_note &note)
 
 extern __shared__ __align__(128) int4 shared_memory[];
 
-/* One block, one team. Shared: a number a row. */
+/* One block, one team. Shared memory: one number per row. */
 template <typename Number>
 __global__ void
 __launch_bounds__(SharedLimits<Number>::threads)
@@ -76,7 +77,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
     }
 }
 
-/* info and marks of the systems of a tile, by `threads` threads. */
+/* Write info and marks of the systems of a tile, by `threads` threads. */
 template <typename Number>
 __device__ __forceinline__ void
 publish(const SharedJob<Number> &job, const SharedTileRange &range,
@@ -97,13 +98,14 @@ publish(const SharedJob<Number> &job, const SharedTileRange &range,
     }
 }
 
-/* The matrix of a job, or what a store has of it. */
+/* The matrix of a job while it is being loaded, or its part of a store. */
 template <typename Number> struct Asked {
     Row<Number> last;
     ps_cuda_shared_note note;
 };
 
-/* Ask for it before tiles are asked for, so that it need not wait behind them. */
+/* Start the loads of the matrix before those of the tiles, because they would be queued
+ * behind them. */
 template <typename Number>
 __device__ __forceinline__ Asked<Number>
 ask(const SharedJob<Number> &job, const SharedThreadPlace &self,
@@ -127,7 +129,7 @@ ask(const SharedJob<Number> &job, const SharedThreadPlace &self,
     return {copy_row<Number>(), *matrix.note};
 }
 
-/* The factor of what was asked for; `buffer` has a number a row. */
+/* The factor from the loaded matrix or store; `buffer` has one number per row. */
 template <typename Number>
 __device__ __forceinline__ ps_cuda_shared_note
 prepare(const SharedJob<Number> &job, const SharedThreadPlace &self, Asked<Number> &asked,
@@ -151,8 +153,8 @@ prepare(const SharedJob<Number> &job, const SharedThreadPlace &self, Asked<Numbe
     return asked.note;
 }
 
-/* What pads read, and nobody writes: zeros in front of every system of every stage. The
- * block meets behind. */
+/* Write zeros before every system of every stage, which pads read. Ends with a barrier
+ * of the block. */
 template <typename Number>
 __device__ __forceinline__ void
 clear_fronts(const SharedJob<Number> &job, char *tiles)
