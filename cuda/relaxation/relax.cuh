@@ -1,8 +1,9 @@
-/* relax.cuh - what the kernels of red-black relaxation share: the layout of a field,
- * arithmetic in the order of the contract, measures and the end.
+/* relax.cuh - the common part of the kernels of red-black relaxation: the layout of a
+ * field, arithmetic in the order of the contract, norms and the end of the iteration.
  *
- * Node (i, j) of colour c = (i + j) % 2 lies at [(c (ny+2) + j) pitch + i/2]. Operations
- * are rounded one by one, so that every kernel gives the same bits.
+ * Node (i, j) of colour c = (i + j) % 2 lies at [(c (ny+2) + j) pitch + i/2].
+ * Operations are rounded one by one, without fused operations, so that every kernel
+ * gives the same bits.
  */
 #ifndef PS_CUDA_RELAXATION_RELAX_CUH
 #define PS_CUDA_RELAXATION_RELAX_CUH
@@ -15,10 +16,10 @@
 
 namespace pysolvers::relaxation {
 
-static constexpr int warp_lanes = 32, relax_threads = 256; /* of a block */
+static constexpr int warp_lanes = 32, relax_threads = 256; /* threads of a block */
 static constexpr unsigned full_warp = 0xffffffffu;
 
-/* Two neighbours of one colour in a row, and four in float: 16 bytes at most. */
+/* Two neighbours of one colour in a row, or four in float: at most 16 bytes. */
 template <typename T, int N> struct alignas(N * sizeof(T)) Pack {
     T v[N];
 };
@@ -60,7 +61,7 @@ minus(float a, float b)
     return __fsub_rn(a, b);
 }
 
-/* |x| as an integer: greater ones are greater, and NaN is the greatest. */
+/* |x| as an integer with the same order; NaN is greater than all numbers. */
 __device__ __forceinline__ uint64_t
 magnitude(double x)
 {
@@ -86,7 +87,7 @@ as_double(uint32_t magnitude)
         __double_as_longlong(static_cast<double>(__uint_as_float(magnitude))));
 }
 
-/* A node that is relaxed: its residual, its value before and after. */
+/* A relaxed node: its residual, its value before and after. */
 template <typename T> struct Relaxed {
     T residual, before, after;
 };
@@ -100,8 +101,8 @@ measured(const Relaxed<T> &r, ps_criterion criterion)
                                               : r.after;
 }
 
-/* The measure of many nodes: their greatest magnitude or their sum of squares. hand_in()
- * leaves it in the slot, or as the part `place` of its sum. */
+/* The norm of many nodes: their greatest magnitude or their sum of squares. commit()
+ * combines it with the slot, or stores it as part `place` of the sum. */
 template <typename T, int KIND> struct NormAccumulator {
     decltype(magnitude(T(0))) most = 0;
 
@@ -171,7 +172,7 @@ template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_SUM> {
     }
 };
 
-/* That of the lane that differs in the bits of `step`. */
+/* The accumulator of the lane whose index differs in the bits of `step`. */
 template <typename T, int KIND>
 __device__ __forceinline__ NormAccumulator<T, KIND>
 across(const NormAccumulator<T, KIND> &norm, int step)
@@ -193,7 +194,7 @@ across(const NormAccumulator<T, PS_CUDA_NORM_NONE> &, int)
     return {};
 }
 
-/* Of a whole warp, in all lanes. */
+/* The sum over a warp, in all lanes. */
 template <typename T, int KIND>
 __device__ __forceinline__ void
 join_lanes(NormAccumulator<T, KIND> &norm)
@@ -204,7 +205,8 @@ join_lanes(NormAccumulator<T, KIND> &norm)
     }
 }
 
-/* Of a whole block, in the one thread for which it is true; all threads call it. */
+/* The sum over a block, in the thread for which the function returns true. All threads
+ * call it. */
 template <typename T, int KIND>
 __device__ __forceinline__ bool
 join_block(NormAccumulator<T, KIND> &norm)
@@ -228,8 +230,8 @@ join_block(NormAccumulator<T, KIND> &norm)
     return threadIdx.x == 0;
 }
 
-/* Whether an earlier kernel has met the end. What follows it does nothing, and hands the
- * news on. */
+/* Whether the norms before this kernel end the iteration. Such a kernel does nothing,
+ * except that it writes norms that also end the kernels after it. */
 __device__ __forceinline__ bool
 has_ended(const ps_cuda_norms &norms)
 {

@@ -1,4 +1,4 @@
-/* relax_norms.h - the kinds of norms as constants. */
+/* relax_norms.h - the kinds of norms as compile-time constants. */
 #ifndef PS_CUDA_RELAXATION_RELAX_NORMS_H
 #define PS_CUDA_RELAXATION_RELAX_NORMS_H
 
@@ -8,7 +8,7 @@
 
 namespace pysolvers::relaxation {
 
-/* act(kind) for the kind of norm, a constant. */
+/* act(kind), where kind is a compile-time constant. */
 template <typename Act>
 inline ps_status
 with_norm(ps_cuda_norm kind, const Act &act)

@@ -1,10 +1,10 @@
-/* relax_rules.cuh - what a rule is: how a node is relaxed.
+/* relax_rules.cuh - the interface of a rule, which relaxes a node.
  *
- * A rule reads `fields` values at each node. field[0] is the weight where masks_field,
- * and the rule makes it up, instead of reading it, where computes_weight. column(p,
- * parity) and line(j) are what it knows of a column, i = 2 p + parity, and of a row, also
- * of those around the interior. relax() is the arithmetic of the contract, operation by
- * operation.
+ * A rule reads `fields` values at each node. With masks_field, field[0] is the weight;
+ * with computes_weight the rule computes the weight instead of reading it. column(p,
+ * parity) and line(j) are the numbers of a column i = 2 p + parity and of a row,
+ * including those around the interior. relax() is the arithmetic of the contract,
+ * operation by operation.
  */
 #ifndef PS_CUDA_RELAXATION_RELAX_RULES_CUH
 #define PS_CUDA_RELAXATION_RELAX_RULES_CUH

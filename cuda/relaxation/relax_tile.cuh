@@ -1,11 +1,12 @@
-/* relax_tile.cuh - K whole iterations of a tile that stays in registers: small grids.
+/* relax_tile.cuh - K iterations of a tile in registers, for small grids.
  *
- * A lane holds a column of nodes of both colours, a warp tile_rows rows of them, a block
- * warps on top of each other. Neighbours come from the next lane and, at the ends of a
- * warp's rows, through shared memory: one barrier a half-sweep. A block owns what lies
- * 2 K nodes inside its tile; the frame around that is relaxed by its neighbours too. It
- * pays where all tiles run at once: then the latency of a half-sweep is what counts, and
- * a blocked sweep, with its rows one after the other, would be longer.
+ * A lane has a column of nodes of both colours, a warp tile_rows rows of them, a block
+ * several warps on top of each other. Neighbours come from the next lane and, at the
+ * ends of the rows of a warp, from shared memory: one barrier per half-sweep. A block
+ * owns the nodes at least 2 K nodes inside its tile; the neighbouring blocks relax the
+ * frame around them as well. The method is faster if all tiles run at the same time:
+ * the time is then the latency of the half-sweeps, which is longer in a blocked sweep,
+ * where rows follow each other.
  */
 #ifndef PS_CUDA_RELAXATION_RELAX_TILE_CUH
 #define PS_CUDA_RELAXATION_RELAX_TILE_CUH
@@ -18,7 +19,7 @@ using namespace runtime;
 
 static constexpr int tile_rows = 8, tile_most_warps = 10;
 
-/* Tiles side by side and on top of each other, the warps of each. */
+/* Tiles along x and y, and the warps of a tile. */
 struct TileShape {
     int strips, parts, warps;
 };
@@ -40,8 +41,8 @@ tile_own_rows(int warps)
     return warps * tile_rows - 4 * K;
 }
 
-/* What the warps of a block tell each other: the first and the last row of each, with a
- * place before and behind; the rows' lines; the norms of all threads. */
+/* The shared memory of a block: the first and the last row of each warp, with a place
+ * before and after them; the lines of the rows; the norms of all threads. */
 template <typename Rule, int K, int KIND> struct TileBoard {
     using T = typename Rule::value;
     T edge[2][tile_most_warps + 2][2][warp_lanes];
@@ -58,7 +59,7 @@ template <typename Rule, int K, int KIND> struct Tile {
     T u[tile_rows][2], field[fields > 0 ? fields : 1][tile_rows][2];
     typename Rule::Column column[2];
     bool counts[2]; /* columns that this block owns, by parity */
-    unsigned owned; /* and rows, a bit each */
+    unsigned owned; /* rows that this block owns, one bit each */
 
     __device__ __forceinline__ bool has_inside(int r, int parity) const
     {
@@ -107,7 +108,7 @@ template <typename Rule, int K, int KIND> struct Tile {
         }
     }
 
-    /* Show the ends of a colour's rows to the neighbours. */
+    /* Write the first and last rows of a colour to shared memory for the neighbours. */
     __device__ __forceinline__ void show(int colour)
     {
         board.edge[colour][warp + 1][0][lane] = u[0][colour];
@@ -160,7 +161,7 @@ template <typename Rule, int K, int KIND> struct Tile {
         }
     }
 
-    /* The norms of an iteration's threads, a warp an iteration. */
+    /* Reduce the norms of the threads, one warp per iteration. */
     __device__ __forceinline__ void hand_in()
     {
         for (int k = m.norms.first + warp; k < K; k += m.shape.warps) {
@@ -229,7 +230,8 @@ __launch_bounds__(tile_most_warps *warp_lanes)
     tile.hand_in();
 }
 
-/* With as few warps as let all tiles run at once, or none: then warps is 0. */
+/* The tiles with the fewest warps such that all tiles can be resident; parts is 0 if
+ * there are none. */
 template <int K>
 inline TileShape
 tile_shape(const ps_cuda_grid &grid, int most_tiles)
