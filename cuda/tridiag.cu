@@ -31,7 +31,7 @@ implementation_of(const ps_tridiag *t, ps_method method)
     case PS_THOMAS:
         return &ps_cuda_thomas;
     case PS_PARTITION:
-        return ps_cuda_shared_takes(t) ? &ps_cuda_shared : &ps_cuda_partition;
+        return ps_cuda_shared_accepts(t) ? &ps_cuda_shared : &ps_cuda_partition;
     case PS_PIVOTED:
         return &ps_cuda_pivoted;
     default:

@@ -49,9 +49,9 @@ namespace pysolvers::shared {
 
 using namespace lines;
 
-/* PS_PARTITION with 2 words per unknown, for batches that ps_cuda_shared_takes():
+/* PS_PARTITION with 2 words per unknown, for batches that ps_cuda_shared_accepts():
  * several systems with one matrix, whose rows fit a block. */
-bool ps_cuda_shared_takes(const ps_tridiag *t);
+bool ps_cuda_shared_accepts(const ps_tridiag *t);
 
 extern const ps_cuda_method ps_cuda_shared;
 

@@ -106,11 +106,11 @@ static bool
 shape_of(int64_t rows, const ps_cuda_device *device, ColumnShape *shape)
 {
     constexpr int32_t bytes = sizeof(Number);
-    constexpr int32_t likes = bytes < 16 ? 2 * line : line;
+    constexpr int32_t preferred = bytes < 16 ? 2 * line : line;
 
     for (int32_t width = 5; (bytes << width) >= least; width--) {
         if (cut<Number>(rows, width, device, shape) &&
-            (shape->blocks == 1 || (bytes << width) <= likes)) {
+            (shape->blocks == 1 || (bytes << width) <= preferred)) {
             return true;
         }
     }
@@ -126,8 +126,8 @@ lies_by_column(const ps_stride &s)
 }
 
 bool
-ps_cuda_column_takes(const ps_tridiag *t, const ps_cuda_device *device,
-                     ColumnShape *shape)
+ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                       ColumnShape *shape)
 {
     bool fits = false;
 
@@ -146,7 +146,7 @@ ps_cuda_column_takes(const ps_tridiag *t, const ps_cuda_device *device,
 /* Whether every row begins at a multiple of `bytes` bytes and the systems can be copied
  * by 16 bytes. */
 static bool
-goes_by(int64_t bytes, const ps_tridiag &t, const ps_input &in)
+is_aligned_to(int64_t bytes, const ps_tridiag &t, const ps_input &in)
 {
     const int64_t size = ps_dtype_size(t.dtype), count = bytes / size;
     const ps_stride &s = in.stride;
@@ -165,8 +165,8 @@ access_of(const ps_tridiag &t)
     bool by_sectors = true, by_halves = true;
 
     for (const ps_input *in : inputs) {
-        by_sectors = by_sectors && goes_by(32, t, *in);
-        by_halves = by_halves && goes_by(16, t, *in);
+        by_sectors = by_sectors && is_aligned_to(32, t, *in);
+        by_halves = by_halves && is_aligned_to(16, t, *in);
     }
     if (!by_halves) {
         return ColumnAccess::elements;

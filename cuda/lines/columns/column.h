@@ -59,8 +59,8 @@ template <typename Number> struct ColumnJob {
 /* Whether the systems of `t`, whose batch axes are merged, are suitable for column
  * kernels, and a block or a cluster of the device can hold one. `shape` depends on the
  * number of rows and the dtype only. */
-bool ps_cuda_column_takes(const ps_tridiag *t, const ps_cuda_device *device,
-                          ColumnShape *shape);
+bool ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                            ColumnShape *shape);
 
 /* Bytes of workspace, and the solve by PS_PARTITION of an accepted batch; marks may be
  * null. */

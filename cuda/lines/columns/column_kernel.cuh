@@ -69,7 +69,7 @@ __launch_bounds__(column_threads<Number, ROWS>(), 1)
         Row<Number> batch[Stage::batch];
         const auto rows = [&](int i, bool has_lower, bool has_upper) {
             if (i % Stage::batch == 0) {
-                stage.take(i / Stage::batch, batch);
+                stage.read(i / Stage::batch, batch);
             }
             const Row<Number> &row = batch[i % Stage::batch];
             return Row<Number>{has_lower ? row.lower : Number(0), row.diag,

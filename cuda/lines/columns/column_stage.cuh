@@ -51,7 +51,7 @@ struct ColumnStage {
 #pragma unroll
         for (int b = 0; b < Ring::slots; b++) {
             if (b % batches == 0) {
-                aim(scheduler.at(b / batches), 0);
+                set_sources(scheduler.at(b / batches), 0);
             }
             load(b % batches, ring + b * Ring::batch_words);
         }
@@ -59,7 +59,7 @@ struct ColumnStage {
 
     /* Read batch b of the tile, and start the copies of the batch that replaces it.
      * Called by whole warps, for b = 0, 1, ... in this order, tile after tile. */
-    __device__ __forceinline__ void take(int b, Row<Number> (&row)[batch])
+    __device__ __forceinline__ void read(int b, Row<Number> (&row)[batch])
     {
         const int ahead = b + Ring::slots;
         Number *const place = ring + slot * Ring::batch_words;
@@ -74,7 +74,7 @@ struct ColumnStage {
         }
         __syncwarp();
         if (b == 0 || ahead % batches == 0) {
-            aim(scheduler.at(ahead / batches), ahead % batches * batch);
+            set_sources(scheduler.at(ahead / batches), ahead % batches * batch);
         }
         load(ahead % batches, place);
         slot = slot + 1 < Ring::slots ? slot + 1 : 0;
@@ -116,7 +116,7 @@ struct ColumnStage {
     }
 
     /* Set the sources to row `row` of the chunks of a tile. */
-    __device__ __forceinline__ void aim(int64_t tile, int row)
+    __device__ __forceinline__ void set_sources(int64_t tile, int row)
     {
         const int32_t width = job.shape.width;
 

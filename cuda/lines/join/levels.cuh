@@ -111,7 +111,7 @@ template <int ROWS> struct ThreadPlace {
     }
 
     /* The place of a system that does not exist: pads only. */
-    __device__ __forceinline__ void leave()
+    __device__ __forceinline__ void clear()
     {
         start = -ROWS;
         pads = 0;
@@ -232,7 +232,7 @@ template <typename Number, int ROWS> struct Levels {
                                                    Number &y_left, Number &y) const
     {
         if (shape.warps > 1) {
-            hand_down(warps, self.units(shape, shape.warps), self.warp, y_left, y);
+            select_unit(warps, self.units(shape, shape.warps), self.warp, y_left, y);
         }
         const Number last = lanes.y.at(y_left, y);
         const Number before =
@@ -242,17 +242,17 @@ template <typename Number, int ROWS> struct Levels {
         y = last;
     }
 
-    /* From y_left and y of all units to those of unit `me`. */
-    static __device__ __forceinline__ void hand_down(const Lanes<Number> &level,
-                                                     const Group &group, int me,
-                                                     Number &y_left, Number &y)
+    /* From y_left and y of all units to those of unit `index`. */
+    static __device__ __forceinline__ void select_unit(const Lanes<Number> &level,
+                                                       const Group &group, int index,
+                                                       Number &y_left, Number &y)
     {
         const Number last = level.y.at(y_left, y);
         const Number before =
-            shuffle(all_lanes, last, group.lane_of(me > 0 ? me - 1 : 0));
+            shuffle(all_lanes, last, group.lane_of(index > 0 ? index - 1 : 0));
 
-        y = shuffle(all_lanes, last, group.lane_of(me));
-        y_left = me > 0 ? before : y_left;
+        y = shuffle(all_lanes, last, group.lane_of(index));
+        y_left = index > 0 ? before : y_left;
     }
 
   private:

@@ -107,7 +107,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
             }
             copies_committed();
         }
-        else if (is_mover() && round < rounds) {
+        else if (is_copier() && round < rounds) {
             bulk.load(panel_of(round), whole(stage), arrivals[stage]);
         }
     }
@@ -123,7 +123,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
     {
         const Exchange exchange = {t, shared, at, received};
         const PanelReducer<Number, Exchange> reducer = {exchange, shared};
-        Pack held[places] = {}; /* right-hand sides of the previous round */
+        Pack previous[places] = {}; /* right-hand sides of the previous round */
         int stage = 0, before = stages - 1, parity = 0;
 
         for (int round = 0; round <= rounds; round++) {
@@ -143,12 +143,12 @@ template <typename Number, typename Exchange> struct PanelBlock {
                 refill(round - 1 + stages, before);
             }
             if (!is_last) {
-                exchange.make_room();
+                exchange.release_buffer();
                 sums = reducer.sum_up(static_cast<uint32_t>(round));
                 exchange.post_to_memory(static_cast<uint32_t>(round), sums);
             }
             if (round > 0) {
-                substitute(round - 1, stage, held);
+                substitute(round - 1, stage, previous);
             }
             if (!is_last) {
                 exchange.post_to_cluster(sums);
@@ -162,7 +162,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
             }
 #pragma unroll
             for (int i = 0; i < places; i++) {
-                held[i] = rhs[i];
+                previous[i] = rhs[i];
             }
             before = stage;
             stage = stage + 1 < stages ? stage + 1 : 0;
@@ -172,7 +172,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
     }
 
     /* If nothing is solved: wait for the copies in flight. */
-    __device__ __forceinline__ void give_up() const
+    __device__ __forceinline__ void wait_for_copies() const
     {
         for (int k = 0; k < min(rounds, +stages); k++) {
             wait(k, 0);
@@ -181,7 +181,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
 
   private:
     /* The thread that starts bulk copies. */
-    static __device__ __forceinline__ bool is_mover()
+    static __device__ __forceinline__ bool is_copier()
     {
         return threadIdx.x == PANEL_THREADS - 32;
     }
@@ -252,7 +252,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
         if (!bulk.batch.in_bulk) {
             chunk.store(panel_of(round), own(stage));
         }
-        else if (is_mover()) {
+        else if (is_copier()) {
             bulk.store(panel_of(round), whole(stage));
         }
     }
@@ -260,7 +260,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
     /* load(), after the stores from the stage have read it. */
     __device__ __forceinline__ void refill(int round, int stage) const
     {
-        if (is_mover()) {
+        if (is_copier()) {
             stores_read();
         }
         __syncwarp();
@@ -330,21 +330,21 @@ __launch_bounds__(PANEL_THREADS, 1)
         cluster_arrive();
     }
     wait_for_last_kernel();
-    table.ask();
+    table.request();
     block.load(0, 0);
     block.clear_pads();
     table.wait();
     for (int k = 1; k < Block::stages; k++) {
         block.load(k, k);
     }
-    const PanelNote note = table.take();
+    const PanelNote note = table.finish();
 
     batch.report(note, at, t.teams);
     if (batch.is_solved(note)) {
         block.solve();
     }
     else {
-        block.give_up();
+        block.wait_for_copies();
     }
 }
 

@@ -58,10 +58,10 @@ template <typename Number> struct PanelShared {
     alignas(16) PanelSums<Number> mailbox[PANEL_CLUSTER][panel_columns<Number>];
 
     /* A temporary object in the memory of the columns, before the first panel. */
-    template <typename Draft> __device__ __forceinline__ Draft &draft()
+    template <typename Scratch> __device__ __forceinline__ Scratch &scratch()
     {
-        static_assert(sizeof(Draft) <= sizeof first + sizeof y, "no place");
-        return reinterpret_cast<Draft &>(first);
+        static_assert(sizeof(Scratch) <= sizeof first + sizeof y, "no place");
+        return reinterpret_cast<Scratch &>(first);
     }
 
     /* The parts of the matrix that the groups send before they send sums. */
@@ -121,7 +121,7 @@ template <typename Number> struct PanelCluster {
     const int column = at.warp * columns + at.lane % columns;
 
     /* Called by all threads when the block has read the sums. */
-    __device__ __forceinline__ void make_room() const
+    __device__ __forceinline__ void release_buffer() const
     {
         if (threadIdx.x == 0) {
             received.expect(t.groups * static_cast<int>(sizeof shared.mailbox[0]));
@@ -171,7 +171,7 @@ template <typename Number> struct PanelMemory {
     const int part = at.lane / columns;
     const int column = at.warp * columns + at.lane % columns;
 
-    __device__ __forceinline__ void make_room() const
+    __device__ __forceinline__ void release_buffer() const
     {
     }
 

@@ -120,7 +120,7 @@ share_units(const PanelUnit<Number> *unit, PanelShare<Number> *share, int first,
 }
 
 /* Temporary memory of a block while it eliminates a group. */
-template <typename Number> struct PanelDraft {
+template <typename Number> struct PanelScratch {
     static constexpr int places = panel_places<Number>;
     PanelFrame<Number> frame[PANEL_CHUNKS];
     PanelPart<Number> part; /* the result */
@@ -201,12 +201,12 @@ put_panel_row(const Row<Number> &row, PanelGroup<Number> &own)
 }
 
 /* Called by a block when all rows of a group are stored: computes the multipliers, and
- * in `draft` the part of the group for reduce_panel_groups(). share_group() must
+ * in `scratch` the part of the group for reduce_panel_groups(). share_group() must
  * follow. */
 template <typename Number>
 __device__ __forceinline__ void
 factor_panel_group(bool dominant, int group, int32_t groups, int32_t count,
-                   PanelGroup<Number> &own, PanelDraft<Number> &draft)
+                   PanelGroup<Number> &own, PanelScratch<Number> &scratch)
 {
     constexpr int places = panel_places<Number>, all = panel_group_rows<Number>;
     const int thread = threadIdx.x;
@@ -216,29 +216,29 @@ factor_panel_group(bool dominant, int group, int32_t groups, int32_t count,
     BadPivot bad_pivot;
 
     if (thread == 0) {
-        draft.bad_pivot = BadPivot::none;
+        scratch.bad_pivot = BadPivot::none;
     }
     __syncthreads();
     if (thread < PANEL_CHUNKS) {
-        draft.frame[thread] = draft.join_rows(own, thread, start_of(thread),
-                                              pads - thread * places, bad_pivot);
+        scratch.frame[thread] = scratch.join_rows(own, thread, start_of(thread),
+                                                  pads - thread * places, bad_pivot);
     }
     __syncthreads();
     if (thread == 0) {
-        draft.part.frame = join_units(
-            draft.frame, own.unit, own.share, pads / places, PANEL_CHUNKS,
+        scratch.part.frame = join_units(
+            scratch.frame, own.unit, own.share, pads / places, PANEL_CHUNKS,
             [&](int c) { return start_of(c + 1) - 1; }, bad_pivot);
     }
     else if (thread >= 32 && thread < 32 + PANEL_CHUNKS) {
-        draft.count_rows(own, thread - 32);
+        scratch.count_rows(own, thread - 32);
     }
     if (bad_pivot.row != BadPivot::none) {
-        atomicMin(&draft.bad_pivot, bad_pivot.row);
+        atomicMin(&scratch.bad_pivot, bad_pivot.row);
     }
     const bool all_dominant = __syncthreads_and(dominant);
 
     if (thread == 0) {
-        draft.part.note = {draft.bad_pivot, all_dominant, {0, 0}};
+        scratch.part.note = {scratch.bad_pivot, all_dominant, {0, 0}};
     }
     __syncthreads();
 }

@@ -32,7 +32,7 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
     }
 
     /* Start the loads. */
-    __device__ __forceinline__ void ask()
+    __device__ __forceinline__ void request()
     {
         if (is_made()) {
             row = panel_row_of<Number>(SharedRows<Number>(matrix, t.rows), at.group,
@@ -60,7 +60,7 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
 
     /* Compute the multipliers, or complete those of the table; returns the note of the
      * matrix. Called by all threads. */
-    __device__ __forceinline__ PanelNote take()
+    __device__ __forceinline__ PanelNote finish()
     {
         if (is_made()) {
             make();
@@ -85,16 +85,16 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
   private:
     __device__ __forceinline__ void make()
     {
-        PanelDraft<Number> &draft = shared.template draft<PanelDraft<Number>>();
-        PanelGroups<Number> &all = shared.template draft<PanelGroups<Number>>();
+        PanelScratch<Number> &scratch = shared.template scratch<PanelScratch<Number>>();
+        PanelGroups<Number> &all = shared.template scratch<PanelGroups<Number>>();
 
-        factor_panel_group(dominant, at.group, t.groups, t.rows, shared.group, draft);
+        factor_panel_group(dominant, at.group, t.groups, t.rows, shared.group, scratch);
         cluster_wait();
         if (threadIdx.x == 0) {
-            parts_received.expect(t.groups * static_cast<int>(sizeof draft.part));
+            parts_received.expect(t.groups * static_cast<int>(sizeof scratch.part));
         }
         if (threadIdx.x < t.groups) {
-            send(shared.parts() + at.group, draft.part, parts_received, threadIdx.x);
+            send(shared.parts() + at.group, scratch.part, parts_received, threadIdx.x);
         }
         parts_received.wait(0);
         __syncthreads();

@@ -25,13 +25,13 @@ template <typename Number, typename Exchange> struct PanelReducer {
      * column. */
     __device__ __forceinline__ PanelSums<Number> sum_up(uint32_t round) const
     {
-        return together(sum_up_own(round & 1));
+        return sum_over_parts(sum_up_own(round & 1));
     }
 
     /* y before the group and at its end, from the sums of all groups. */
     __device__ __forceinline__ void poll(uint32_t round) const
     {
-        const PanelSums<Number> all = together(exchange.poll(round));
+        const PanelSums<Number> all = sum_over_parts(exchange.poll(round));
 
         if (exchange.part == 0) {
             shared.ends[0][exchange.column] = all.first;
@@ -69,7 +69,8 @@ template <typename Number, typename Exchange> struct PanelReducer {
 
   private:
     /* The sum over the parts of a column, the same in all its lanes. */
-    static __device__ __forceinline__ PanelSums<Number> together(PanelSums<Number> s)
+    static __device__ __forceinline__ PanelSums<Number>
+    sum_over_parts(PanelSums<Number> s)
     {
 #pragma unroll
         for (int reach = columns; reach < 32; reach *= 2) {

@@ -1,22 +1,65 @@
 /* panel_table.cuh - the multipliers of one matrix, eliminated for panels of columns.
  *
- * Rows are divided into groups of PANEL_CHUNKS chunks of equally many places. Places
- * without a row, at the begin of a group, get rows that copy their left neighbour. The
- * elimination of segment.cuh is separated into a part for the matrix, whose multipliers
- * are stored here for the rows of a chunk, the chunks of a group and the groups of the
- * system, and a part for a right-hand side, which needs 5 operations per row and no
- * division. No pivoting: stable for diagonally dominant matrices.
+ * A system is divided into groups of rows, one per block; a group into PANEL_CHUNKS
+ * chunks, one per warp; a chunk into places. Groups are aligned to their ends: if a
+ * group has fewer rows than places, the first places get rows that copy their left
+ * neighbour. The elimination of segment.cuh is separated into a part for the matrix,
+ * whose multipliers are stored here for the rows of a chunk, the chunks of a group and
+ * the groups of the system, and a part for a right-hand side, which needs 5 operations
+ * per row and no division. No pivoting: stable for diagonally dominant matrices.
  */
 #ifndef PS_CUDA_LINES_PANELS_PANEL_TABLE_CUH
 #define PS_CUDA_LINES_PANELS_PANEL_TABLE_CUH
 
+#include <cstdint>
 #include <type_traits>
 
 #include "lines/join/segment.cuh"
-#include "lines/panels/panel_shape.cuh"
 #include "runtime/launch.cuh"
 
 namespace pysolvers::panels {
+
+enum {
+    PANEL_CHUNKS = 16, /* per group */
+    PANEL_CLUSTER = 16 /* largest number of groups of a cluster */
+};
+
+/* Places of a chunk, and of a group. */
+template <typename Number>
+static constexpr int panel_places = sizeof(Number) < 16 ? 16 : 7;
+template <typename Number>
+static constexpr int panel_group_rows = PANEL_CHUNKS * panel_places<Number>;
+
+/* The largest number of groups of a system. */
+template <typename Number>
+static constexpr int panel_groups = sizeof(Number) == 4 ? 33 : 22;
+
+/* Rows of a group: whole chunks, except that the first group has the remaining rows. */
+template <typename Number>
+__host__ __device__ __forceinline__ int32_t
+panel_rows(int32_t groups, int32_t rows)
+{
+    const int32_t step = groups * panel_places<Number>;
+
+    return (rows + step - 1) / step * panel_places<Number>;
+}
+
+/* The row after a group. */
+template <typename Number>
+__host__ __device__ __forceinline__ int32_t
+panel_end(int32_t group, int32_t groups, int32_t rows)
+{
+    return rows - (groups - 1 - group) * panel_rows<Number>(groups, rows);
+}
+
+/* Places of a group without a row. */
+template <typename Number>
+__device__ __forceinline__ int32_t
+panel_pads(int32_t group, int32_t groups, int32_t rows)
+{
+    return panel_group_rows<Number> -
+           min(panel_rows<Number>(groups, rows), panel_end<Number>(group, groups, rows));
+}
 
 /* Alignment with which two numbers are loaded at once. */
 template <typename Number>

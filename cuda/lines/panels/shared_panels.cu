@@ -246,7 +246,7 @@ ps_cuda_panels_fit(ps_dtype dtype, int64_t rows, size_t *table)
 }
 
 bool
-ps_cuda_panels_take(const ps_tridiag *t, bool is_kept)
+ps_cuda_panels_accept(const ps_tridiag *t, bool is_kept)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
     const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);

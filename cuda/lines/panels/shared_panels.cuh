@@ -18,8 +18,8 @@ __launch_bounds__(panel_group_rows<Number>)
     using Group = PanelGroup<Number>;
     __shared__ __align__(16) char memory[sizeof(Group)];
     Group &own = *reinterpret_cast<Group *>(memory);
-    __shared__ __align__(16) char room[sizeof(PanelDraft<Number>)];
-    PanelDraft<Number> &draft = *reinterpret_cast<PanelDraft<Number> *>(room);
+    __shared__ __align__(16) char room[sizeof(PanelScratch<Number>)];
+    PanelScratch<Number> &scratch = *reinterpret_cast<PanelScratch<Number> *>(room);
     const int group = blockIdx.x;
     const SharedRows<Number> all(matrix, rows);
 
@@ -28,9 +28,9 @@ __launch_bounds__(panel_group_rows<Number>)
     const bool dominant =
         put_panel_row(panel_row_of<Number>(all, group, groups, rows), own);
 
-    factor_panel_group(dominant, group, groups, rows, own, draft);
+    factor_panel_group(dominant, group, groups, rows, own, scratch);
     if (threadIdx.x == 0) {
-        table.part[group] = draft.part;
+        table.part[group] = scratch.part;
         share_group(group, groups, rows, own);
     }
     __syncthreads();

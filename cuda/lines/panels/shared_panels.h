@@ -33,7 +33,7 @@ bool ps_cuda_panels_fit(ps_dtype dtype, int64_t rows, size_t *table);
 
 /* Whether the layout of the systems of `t` is suitable for panels; and if no table is
  * kept, whether there are enough systems for the cost of a table. */
-bool ps_cuda_panels_take(const ps_tridiag *t, bool is_kept);
+bool ps_cuda_panels_accept(const ps_tridiag *t, bool is_kept);
 
 /* Bytes of workspace of a solve. */
 size_t ps_cuda_panels_work(const ps_tridiag *t, bool is_kept);

@@ -56,7 +56,7 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 {
     p->t = ps_cuda_merged(t);
     p->is_long = false;
-    p->by_columns = ps_cuda_column_takes(&p->t, device, &p->columns);
+    p->by_columns = ps_cuda_column_accepts(&p->t, device, &p->columns);
     if (p->by_columns) {
         return true;
     }

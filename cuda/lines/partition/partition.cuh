@@ -55,7 +55,7 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
                 self.move(job.shape, range.block);
             }
             if (self.slot >= range.systems) {
-                self.leave();
+                self.clear();
             }
             worker.tiles.wait(worker.turn());
             __syncthreads();
@@ -68,10 +68,10 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
                 tile = 2 * step + shared_ticket;
             }
         }
-        const bool goes_on = tile < job.tiling.tiles;
+        const bool has_next = tile < job.tiling.tiles;
         const TileRange next = worker.range_of(tile, rank);
 
-        if (goes_on) {
+        if (has_next) {
             worker.tiles.load(next, worker.turn() ^ 1);
         }
         if (work_queue && is_there && threadIdx.x == 0) {
@@ -83,7 +83,7 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
         if (is_there) {
             worker.finish(self, range);
         }
-        if (!goes_on) {
+        if (!has_next) {
             break;
         }
         range = next;

@@ -124,10 +124,10 @@ pitch_of(const Shape &s, const Sizes &size, int64_t least, int accepted)
 
     for (int k = 0; k < 9 && fewest > accepted; k++) {
         const int64_t pitch = least + k * step;
-        const int met =
+        const int found =
             s.side_by_side ? conflicts(s, size, pitch, 1) : conflicts(s, size, 1, pitch);
-        if (met < fewest) {
-            fewest = met;
+        if (found < fewest) {
+            fewest = found;
             best = pitch;
         }
     }
@@ -149,8 +149,8 @@ is_run(const ps_tridiag &t, const ps_stride &s, const Tiling &how, bool by_row)
 /* Whether elements can be copied by 16 bytes along the contiguous axis, aligned in both
  * memories. */
 static bool
-goes_by_vectors(const ps_tridiag &t, const void *data, const ps_stride &s,
-                const Tiling &how, bool by_row)
+allows_vectors(const ps_tridiag &t, const void *data, const ps_stride &s,
+               const Tiling &how, bool by_row)
 {
     const int vector = sizes_of(t.dtype, by_row).vector;
     const int64_t next = by_row ? s.row : s.inner, across = by_row ? s.inner : s.row;
@@ -163,7 +163,7 @@ goes_by_vectors(const ps_tridiag &t, const void *data, const ps_stride &s,
 }
 
 static void
-set_ways(const ps_tridiag &t, bool by_row, Tiling *how)
+set_copies(const ps_tridiag &t, bool by_row, Tiling *how)
 {
     const void *const data[] = {t.lower.data, t.diag.data, t.upper.data, t.rhs.data,
                                 t.x.data};
@@ -183,7 +183,7 @@ set_ways(const ps_tridiag &t, bool by_row, Tiling *how)
         if (!is_cut && is_run(t, *strides[q], *how, by_row)) {
             how->runs |= bit;
         }
-        else if (!is_cut && goes_by_vectors(t, data[q], *strides[q], *how, by_row)) {
+        else if (!is_cut && allows_vectors(t, data[q], *strides[q], *how, by_row)) {
             how->vectors |= bit;
             how->dense |= t.outer == 1 && strides[q]->inner == t.rows ? bit : 0;
         }
@@ -212,12 +212,12 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     const int64_t warps = s.warps * divided_up(c.systems, s.groups);
     const int64_t rows =
         std::min<int64_t>(t->rows, static_cast<int64_t>(s.warps) * s.lanes * size.rows);
-    const bool meets = s.warps > 1 || c.blocks > 1, cut = rows < t->rows;
+    const bool exchanges = s.warps > 1 || c.blocks > 1, cut = rows < t->rows;
     Tiling how = {};
 
     if (warps * 32 > size.threads || (cut && c.by_row && c.systems > 1) ||
-        (meets && (warps * s.groups > 256 / size.bytes ||
-                   s.groups * std::max(s.warps, c.blocks) > 32))) {
+        (exchanges && (warps * s.groups > 256 / size.bytes ||
+                       s.groups * std::max(s.warps, c.blocks) > 32))) {
         return false;
     }
     how.systems = c.systems;
@@ -243,7 +243,7 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     how.wide = threads_along(warps * 32, divided_up(along, size.vector), across);
     how.divisor = static_cast<uint32_t>(
         divided_up(1 << 20, std::max<int64_t>(1, t->rows / size.vector)));
-    set_ways(*t, c.by_row, &how);
+    set_copies(*t, c.by_row, &how);
     *plan = {s,
              how,
              static_cast<int32_t>(warps * 32),

@@ -205,7 +205,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         close(levels.reduce_up(blocks, self, group, message.segment,
                                shape.template start_of<ROWS>(next) - 1,
                                self.first_block));
-        levels.hand_down(blocks, group, self.block, y_left, y);
+        levels.select_unit(blocks, group, self.block, y_left, y);
     }
 
     /* Store the segment of a part for the coarse system. */
@@ -221,8 +221,8 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
     }
 
     /* Read y and y_left of a part from the coarse solution. */
-    __device__ __forceinline__ void look_up(const ThreadPlace<ROWS> &self,
-                                            const TileRange &range)
+    __device__ __forceinline__ void load_boundary(const ThreadPlace<ROWS> &self,
+                                                  const TileRange &range)
     {
         const bool there = self.slot < range.systems;
         const int64_t system = range.system + (there ? self.slot : 0);
@@ -266,7 +266,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
     close(const ThreadPlace<ROWS> &self, const TileRange &range, const Segment<Number> &s)
     {
         if (TOP == TOP_KNOWN) {
-            look_up(self, range);
+            load_boundary(self, range);
             return;
         }
         if (TOP == TOP_CLUSTER) {

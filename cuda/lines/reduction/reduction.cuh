@@ -35,7 +35,7 @@ template <typename Number, int sides> struct Equations {
 
 /* Lower info[system] to `row` + 1; 0 counts as larger than all rows. */
 __device__ inline void
-note_bad_row(int32_t *info, int64_t system, int64_t row)
+record_bad_row(int32_t *info, int64_t system, int64_t row)
 {
     if (info != nullptr) {
         unsigned *const entry = reinterpret_cast<unsigned *>(info) + system;
@@ -126,7 +126,7 @@ template <typename Number, int sides> struct Part {
     __device__ __forceinline__ Number invert(Number diag, int64_t i) const
     {
         if (is_bad_pivot(diag)) {
-            note_bad_row(e.info, system, (row_of(i) + 1) * e.scale - 1);
+            record_bad_row(e.info, system, (row_of(i) + 1) * e.scale - 1);
         }
         return reciprocal(diag);
     }
@@ -135,8 +135,8 @@ template <typename Number, int sides> struct Part {
 /* Eliminate the neighbour above, or below, whose diagonal has the inverse `inverse`. */
 template <typename Number, int sides>
 __device__ __forceinline__ void
-take_above(Equation<Number, sides> &row, const Equation<Number, sides> &above,
-           Number inverse)
+eliminate_above(Equation<Number, sides> &row, const Equation<Number, sides> &above,
+                Number inverse)
 {
     const Number m = row.lower * inverse;
 
@@ -150,8 +150,8 @@ take_above(Equation<Number, sides> &row, const Equation<Number, sides> &above,
 
 template <typename Number, int sides>
 __device__ __forceinline__ void
-take_below(Equation<Number, sides> &row, const Equation<Number, sides> &below,
-           Number inverse)
+eliminate_below(Equation<Number, sides> &row, const Equation<Number, sides> &below,
+                Number inverse)
 {
     const Number m = row.upper * inverse;
 

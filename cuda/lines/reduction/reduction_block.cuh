@@ -85,11 +85,11 @@ cr_down(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int 
             Equation<Number, sides> row = rows.get(i);
             const Equation<Number, sides> above = rows.get(i - step);
 
-            take_above(row, above, part.invert(above.diag, i - step));
+            eliminate_above(row, above, part.invert(above.diag, i - step));
             if (i + step < count) {
                 const Equation<Number, sides> below = rows.get(i + step);
 
-                take_below(row, below, part.invert(below.diag, i + step));
+                eliminate_below(row, below, part.invert(below.diag, i + step));
             }
             rows.put(i, row);
         }
@@ -184,8 +184,8 @@ template <typename Number, int sides> struct Live {
                 const Equation<Number, sides> below =
                     shared.get(existing(index(r) + reach));
 
-                take_above(own[r], above, above.diag);
-                take_below(own[r], below, below.diag);
+                eliminate_above(own[r], above, above.diag);
+                eliminate_below(own[r], below, below.diag);
             }
             __syncthreads(); /* all rows of this step are read */
         }

@@ -56,12 +56,12 @@ __launch_bounds__(global_threads)
     if (i >= reach) {
         const Equation<Number, sides> above = part.load(i - reach);
 
-        take_above(row, above, part.invert(above.diag, i - reach));
+        eliminate_above(row, above, part.invert(above.diag, i - reach));
     }
     if (i + reach < e.rows) {
         const Equation<Number, sides> below = part.load(i + reach);
 
-        take_below(row, below, part.invert(below.diag, i + reach));
+        eliminate_below(row, below, part.invert(below.diag, i + reach));
     }
     to[kept_at<sides>(place.system, 0, to_rows) + place.i] = row.lower;
     to[kept_at<sides>(place.system, 1, to_rows) + place.i] = row.diag;
@@ -139,7 +139,7 @@ __launch_bounds__(global_threads)
         rhs = rhs - upper * x[0] - lower * x[(rows - 1) * s.x.row];
     }
     if (is_bad_pivot(diag)) {
-        note_bad_row(s.info, place.system, rows);
+        record_bad_row(s.info, place.system, rows);
     }
     x[rows * s.x.row] = rhs * reciprocal(diag);
 }

@@ -25,7 +25,7 @@ template <typename Number, int sides> struct Reduction {
     Number *next;
 
     /* Memory for the rows of every system after global step `step`. */
-    Number *take(const Batch &e, int step)
+    Number *reserve(const Batch &e, int step)
     {
         Number *const part = next;
 
@@ -78,7 +78,7 @@ template <typename Number, int sides> struct Reduction {
 
         for (int step = 0; step < plan.global; step++) {
             if (step < 2) {
-                parts[step] = take(e, 1);
+                parts[step] = reserve(e, 1);
             }
             Number *const to = parts[step % 2];
 
@@ -98,7 +98,7 @@ template <typename Number, int sides> struct Reduction {
             return on_chip(e);
         }
         const int32_t rows = e.rows / 2;
-        Number *const part = take(e, level + 1);
+        Number *const part = reserve(e, level + 1);
         Batch coarse = kept(e, part, rows);
 
         coarse.scale = 2 * e.scale;

@@ -82,7 +82,7 @@ shared_apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *m
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    if (ps_cuda_panels_take(t, store != nullptr)) {
+    if (ps_cuda_panels_accept(t, store != nullptr)) {
         const void *const table = store != nullptr
                                       ? static_cast<const char *>(store) + block_bytes(t)
                                       : nullptr;
@@ -130,7 +130,7 @@ ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store, uint8_t *
 }
 
 bool
-ps_cuda_shared_takes(const ps_tridiag *t)
+ps_cuda_shared_accepts(const ps_tridiag *t)
 {
     const ps_input *const matrix[] = {&t->lower, &t->diag, &t->upper};
     size_t store;
@@ -153,7 +153,7 @@ bytes_of_words(const ps_tridiag *t, bool has_store)
     if (device == nullptr) {
         return 0;
     }
-    if (ps_cuda_panels_take(t, has_store)) {
+    if (ps_cuda_panels_accept(t, has_store)) {
         return ps_cuda_panels_work(t, has_store);
     }
     const ps_cuda_shared_plan plan = ps_cuda_shared_plan_of(t, device);

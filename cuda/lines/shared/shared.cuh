@@ -49,7 +49,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
     SharedFactor<Number> factor;
 
     wait_for_last_kernel();
-    Row<Number> last = factor.ask(matrix, self, shape.rows);
+    Row<Number> last = factor.request(matrix, self, shape.rows);
     factor.share(reinterpret_cast<Number *>(shared_memory), self, shape.rows, last);
     const ps_cuda_shared_note note =
         factor.make(last, matrix.periodic, shape, self, exchange);
@@ -81,12 +81,12 @@ __launch_bounds__(SharedLimits<Number>::threads)
 template <typename Number>
 __device__ __forceinline__ void
 publish(const SharedJob<Number> &job, const SharedTileRange &range,
-        const ps_cuda_shared_note &note, bool solved, int me, int threads)
+        const ps_cuda_shared_note &note, bool solved, int thread, int threads)
 {
     if (job.info == nullptr && job.marks == nullptr) {
         return;
     }
-    for (int s = me; s < range.systems; s += threads) {
+    for (int s = thread; s < range.systems; s += threads) {
         const int64_t at = range.line * job.line_info + (range.first + s) * job.lane_info;
 
         if (job.info != nullptr && solved) {
@@ -99,7 +99,7 @@ publish(const SharedJob<Number> &job, const SharedTileRange &range,
 }
 
 /* The matrix of a job while it is being loaded, or its part of a store. */
-template <typename Number> struct Asked {
+template <typename Number> struct RequestedMatrix {
     Row<Number> last;
     ps_cuda_shared_note note;
 };
@@ -107,15 +107,15 @@ template <typename Number> struct Asked {
 /* Start the loads of the matrix before those of the tiles, because they would be queued
  * behind them. */
 template <typename Number>
-__device__ __forceinline__ Asked<Number>
-ask(const SharedJob<Number> &job, const SharedThreadPlace &self,
-    SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
+__device__ __forceinline__ RequestedMatrix<Number>
+request(const SharedJob<Number> &job, const SharedThreadPlace &self,
+        SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
 {
     const SharedMatrix<Number> &matrix = job.matrix;
     const Number *word = words_of<Number>(matrix.note) + self.chunk;
 
     if (matrix.note == nullptr) {
-        return {factor.ask(matrix, self, job.shape.rows), {}};
+        return {factor.request(matrix, self, job.shape.rows), {}};
     }
     factor.each([&](Number &value) {
         value = *word;
@@ -132,14 +132,15 @@ ask(const SharedJob<Number> &job, const SharedThreadPlace &self,
 /* The factor from the loaded matrix or store; `buffer` has one number per row. */
 template <typename Number>
 __device__ __forceinline__ ps_cuda_shared_note
-prepare(const SharedJob<Number> &job, const SharedThreadPlace &self, Asked<Number> &asked,
-        Number *buffer, SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
+prepare(const SharedJob<Number> &job, const SharedThreadPlace &self,
+        RequestedMatrix<Number> &requested, Number *buffer,
+        SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
 {
     const SharedMatrix<Number> &matrix = job.matrix;
 
     if (matrix.note == nullptr) {
-        factor.share(buffer, self, job.shape.rows, asked.last);
-        return factor.make(asked.last, matrix.periodic, job.shape, self, exchange);
+        factor.share(buffer, self, job.shape.rows, requested.last);
+        return factor.make(requested.last, matrix.periodic, job.shape, self, exchange);
     }
     copies_done();
     if (matrix.conjugated) {
@@ -150,7 +151,7 @@ prepare(const SharedJob<Number> &job, const SharedThreadPlace &self, Asked<Numbe
         }
     }
     __syncthreads();
-    return asked.note;
+    return requested.note;
 }
 
 /* Write zeros before every system of every stage, which pads read. Ends with a barrier
@@ -200,12 +201,12 @@ __launch_bounds__(SharedLimits<Number>::threads)
     SharedFactor<Number> factor;
 
     scheduler.begin();
-    Asked<Number> asked = ask(job, self, exchange, factor);
+    RequestedMatrix<Number> requested = request(job, self, exchange, factor);
     for (int k = 0; k < ahead && shape.stages > 1; k++) {
         load_next(k);
     }
     const ps_cuda_shared_note note = prepare(
-        job, self, asked,
+        job, self, requested,
         reinterpret_cast<Number *>(copier.tiles + (shape.stages - 1) * shape.tile_bytes),
         exchange, factor);
     bulk_fence();
@@ -245,7 +246,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
         }
         if (in_bulk && shape.stages > 1) {
             stores_read();
-            scheduler.ask();
+            scheduler.read_ticket();
             load_next(before);
             scheduler.draw_ticket();
         }

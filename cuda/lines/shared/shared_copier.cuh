@@ -69,10 +69,10 @@ template <typename Number> struct TileCopier {
         const int32_t count = systems(range);
         Arrivals &barrier = barriers[stage * most_warps];
 
-        if (part.me == 0) {
+        if (part.thread == 0) {
             barrier.expect(max(count, 0) * bytes());
         }
-        if (part.me < count) {
+        if (part.thread < count) {
             copy_bulk(to + inside(), outside(job.rhs, range), bytes(), barrier);
         }
     }
@@ -110,7 +110,7 @@ template <typename Number> struct TileCopier {
         }
         bulk_fence();
         __syncwarp();
-        if (part.me < systems(range)) {
+        if (part.thread < systems(range)) {
             store_bulk(outside(job.x, range), from + inside(), bytes());
             commit_stores();
         }
@@ -129,7 +129,7 @@ template <typename Number> struct TileCopier {
 
     __device__ __forceinline__ int32_t inside() const
     {
-        const int32_t at = (part.first + part.me) * job.shape.pitch + part.begin;
+        const int32_t at = (part.first + part.thread) * job.shape.pitch + part.begin;
         return static_cast<int32_t>(at * sizeof(Number));
     }
 
@@ -137,7 +137,7 @@ template <typename Number> struct TileCopier {
                                              const SharedTileRange &range) const
     {
         return route.data + range.line * route.line_step +
-               (range.first + part.me) * route.lane_step +
+               (range.first + part.thread) * route.lane_step +
                part.begin * static_cast<int64_t>(sizeof(Number));
     }
 };

@@ -63,8 +63,9 @@ template <typename Number> struct SharedFactor {
 
     /* Start the loads of a matrix: neighbouring threads of the first team load
      * neighbouring rows. Returns the last row of the thread. */
-    __device__ __forceinline__ Row<Number>
-    ask(const SharedMatrix<Number> &matrix, const SharedThreadPlace &self, int32_t count)
+    __device__ __forceinline__ Row<Number> request(const SharedMatrix<Number> &matrix,
+                                                   const SharedThreadPlace &self,
+                                                   int32_t count)
     {
         const SharedRows<Number> all(matrix, count);
 
@@ -261,19 +262,19 @@ template <typename Number> struct SharedFactor {
                                                         BadPivot &bad_pivot)
     {
         const int lane = self.lane, last = shape.warps - 1;
-        const Frame<Number> nobody = {Number(0), Number(0), Number(0), Number(1),
-                                      Number(0)};
+        const Frame<Number> neutral = {Number(0), Number(0), Number(0), Number(1),
+                                       Number(0)};
 
         if (lane == 0) {
             exchange.frame[self.team * shape.warps + self.warp] = s;
         }
         __syncthreads();
 
-        const Frame<Number> mine =
-            lane <= last ? exchange.frame[self.team * shape.warps + lane] : nobody;
+        const Frame<Number> own_frame =
+            lane <= last ? exchange.frame[self.team * shape.warps + lane] : neutral;
         const int32_t row = shape.rows - (last - lane) * 32 * rows - 1;
         Level level;
-        Frame<Number> all = level.make(mine, lane, shape.warps, 32, row, bad_pivot);
+        Frame<Number> all = level.make(own_frame, lane, shape.warps, 32, row, bad_pivot);
         Number *word = exchange.level + lane;
 
         if (threadIdx.x < 32) {

@@ -247,7 +247,7 @@ plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &de
 
     p.shape = team_of(l, rows);
     const int team = p.shape.width * p.shape.warps;
-    const auto take = [&](int threads) {
+    const auto set_teams = [&](int threads) {
         for (p.shape.teams = 1; 2 * p.shape.teams * team <= threads;) {
             p.shape.teams *= 2;
         }
@@ -255,7 +255,7 @@ plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &de
         p.resident = l.threads / p.threads > 1 ? 2 : 1;
     };
 
-    take(usual_threads);
+    set_teams(usual_threads);
     if (!across) {
         const int64_t processors = device.processors * p.resident;
 
@@ -267,7 +267,7 @@ plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &de
     }
     choose_tile(&p, l, device, across);
     if (across && p.resident > 1 && p.shape.stages < 3) {
-        take(l.threads);
+        set_teams(l.threads);
         choose_tile(&p, l, device, across);
     }
     return p;

@@ -35,7 +35,7 @@ struct SharedTileRange {
 
 /* Rows of neighbouring systems of a tile, and the threads that copy them. */
 struct TilePart {
-    int32_t first, systems, begin, rows, me, threads;
+    int32_t first, systems, begin, rows, thread, threads;
 };
 
 /* The number of units that a call of Move copies. */
@@ -50,7 +50,7 @@ walk(const ps_cuda_route &route, const SharedTileRange &range, const TilePart &p
 {
     constexpr int elements = sizeof(Unit) / sizeof(Number);
     const int32_t wide = 1 << route.shift;
-    const int32_t side = part.me & (wide - 1), behind = part.me >> route.shift;
+    const int32_t side = part.thread & (wide - 1), behind = part.thread >> route.shift;
     const int32_t high = part.threads >> route.shift;
     const int32_t unit = route.across ? behind : side;
     const int32_t skip = route.across ? high : wide;

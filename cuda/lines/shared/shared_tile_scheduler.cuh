@@ -79,7 +79,7 @@ template <typename Number> struct SharedTileScheduler {
     }
 
     /* After the barrier: all threads compute `next`. */
-    __device__ __forceinline__ void ask()
+    __device__ __forceinline__ void read_ticket()
     {
         if (work_queue && turn > 0) {
             next = first_ticket + takers * (job.shape.warps > 1
