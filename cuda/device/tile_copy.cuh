@@ -31,8 +31,8 @@ using namespace runtime;
         return 0;                              \
     }
 #endif
-PS_POLICY(first_to_leave, "evict_first")
-PS_POLICY(last_to_leave, "evict_last")
+PS_POLICY(evict_first_policy, "evict_first")
+PS_POLICY(evict_last_policy, "evict_last")
 #undef PS_POLICY
 
 /* Load the tile that begins at (i, j, k). The barrier counts the bytes of a whole tile;
@@ -91,12 +91,12 @@ store_tile(const CUtensorMap &map, int i, int j, int k, const void *shared,
 
 /* store_bulk() with the policy that its lines are evicted last. */
 __device__ __forceinline__ void
-store_bulk_to_stay(void *global, const void *shared, uint32_t bytes)
+store_bulk_evict_last(void *global, const void *shared, uint32_t bytes)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint "
                  "[%0], [%1], %2, %3;" ::"l"(global),
-                 "r"(shared_address(shared)), "r"(bytes), "l"(last_to_leave())
+                 "r"(shared_address(shared)), "r"(bytes), "l"(evict_last_policy())
                  : "memory");
 #endif
 }

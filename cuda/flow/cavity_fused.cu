@@ -49,10 +49,10 @@ gather(const Source &source, const LineTiles &t, int first, double *shared)
                     source.node(p, word[k]);
                 }
                 if (at == 1) {
-                    source.take_wall(p, -1, word[k]);
+                    source.apply_wall(p, -1, word[k]);
                 }
                 if (at == last - 1) {
-                    source.take_wall(p, 1, word[k]);
+                    source.apply_wall(p, 1, word[k]);
                 }
             }
 #pragma unroll
@@ -108,7 +108,7 @@ solve(const Source &source, const LineTiles &t, int first, double *shared)
     double y_left = 0, y;
 
     if (line == 0 || line >= t.nodes - 1) {
-        self.leave();
+        self.clear();
     }
     for (int i = 0; i < -self.start && !idle; i++) {
         for (int k = 0; k < Source::words; k++) {

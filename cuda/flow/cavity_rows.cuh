@@ -3,7 +3,7 @@
  * A source computes the row of an interior node in two steps. `node` computes a few
  * numbers (`words`) from the fields, by threads in the order of memory; `row` makes the
  * row from these numbers, by threads in the order of the lines. Numbers that are all 0
- * give a row with right-hand side 0. `wall` is the unknown on a wall; `take_wall` moves
+ * give a row with right-hand side 0. `wall` is the unknown on a wall; `apply_wall` moves
  * the wall value before the first or after the last row of a line to the right-hand
  * side, words[0]. `result` is the value that the sweep stores for the solution x.
  * `along` and `across` are the offsets to the next node of a line and to the next line.
@@ -71,7 +71,7 @@ struct OmegaFirst : OmegaStep {
         return 0;
     }
 
-    __device__ __forceinline__ void take_wall(int64_t, int, double *) const
+    __device__ __forceinline__ void apply_wall(int64_t, int, double *) const
     {
     }
 
@@ -105,7 +105,7 @@ struct OmegaSecond : OmegaStep {
         return 0;
     }
 
-    __device__ __forceinline__ void take_wall(int64_t, int, double *) const
+    __device__ __forceinline__ void apply_wall(int64_t, int, double *) const
     {
     }
 
@@ -141,7 +141,7 @@ struct Psi {
         return 0;
     }
 
-    __device__ __forceinline__ void take_wall(int64_t, int, double *) const
+    __device__ __forceinline__ void apply_wall(int64_t, int, double *) const
     {
     }
 
@@ -178,7 +178,7 @@ struct JacobiOmega {
         return omega[p];
     }
 
-    __device__ __forceinline__ void take_wall(int64_t p, int side, double *word) const
+    __device__ __forceinline__ void apply_wall(int64_t p, int side, double *word) const
     {
         word[0] += (1 - side * word[1]) * omega[p + side * along];
     }

@@ -46,10 +46,10 @@ __launch_bounds__(block_threads)
         }
         source.node(p, word);
         if (at == 1) {
-            source.take_wall(p, -1, word);
+            source.apply_wall(p, -1, word);
         }
         if (at == last - 1) {
-            source.take_wall(p, 1, word);
+            source.apply_wall(p, 1, word);
         }
         const Row<double> row = source.row(word);
         out.lower[p] = row.lower;

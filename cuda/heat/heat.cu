@@ -168,10 +168,10 @@ make_steps(HeatRun<Real> &run, int64_t count, ps_heat_report *report)
     bool last = false;
 
     for (int64_t s = 0; status == PS_OK && s < count && !last; s++) {
-        const bool is_asked = s % group == 0 && run.exec.poll != nullptr &&
-                              run.exec.poll(run.exec.poll_self) != 0;
+        const bool is_interrupted = s % group == 0 && run.exec.poll != nullptr &&
+                                    run.exec.poll(run.exec.poll_self) != 0;
 
-        last = is_asked || s == count - 1;
+        last = is_interrupted || s == count - 1;
         if (last) {
             status = run.clock.begin_last();
         }

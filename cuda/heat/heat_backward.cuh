@@ -31,13 +31,13 @@ template <typename Real> struct HeatBackward {
 };
 
 /* The place of a thread: chunk `number` of its block, whose first place is row `start`,
- * in column `place` of the block, which is `column` of the fields. `own` and `met` are
+ * in column `place` of the block, which is `column` of the fields. `own` and `joined` are
  * the columns of the boundary values for the thread, and for its warp when it joins the
  * chunks. */
 template <typename Real> struct HeatThreadPlace {
     int place, number, block, start, pads;
     unsigned half;
-    int64_t tile, column, own, met;
+    int64_t tile, column, own, joined;
     bool is_inside;
 
     __device__ __forceinline__ HeatThreadPlace(const HeatLine<Real> &line,
@@ -52,7 +52,7 @@ template <typename Real> struct HeatThreadPlace {
         tile = (cluster - half * s.tiles) * HEAT_WIDTH;
         column = tile + place;
         own = min(column, s.end - 1);
-        met = min(tile + threadIdx.x / 32, s.end - 1);
+        joined = min(tile + threadIdx.x / 32, s.end - 1);
         is_inside = column >= s.begin && column < s.end;
         pads = min(max(-start, 0), static_cast<int>(HEAT_SIDE_ROWS));
     }
@@ -61,13 +61,14 @@ template <typename Real> struct HeatThreadPlace {
 /* The boundary values of a step along y: at the ends of z, for the column of the thread
  * and that of the warp in the exchange, and at the end of y. */
 template <typename Real> struct HeatNext {
-    Real own[2], met[2];
+    Real own[2], joined[2];
     TwoSidedRow<Real> factor_row;
 
     __device__ __forceinline__ HeatNext(const HeatBackward<Real> &s,
                                         const HeatThreadPlace<Real> &self, int j)
         : own{s.side[0].at(self.own + j * s.pitch), s.side[1].at(self.own + j * s.pitch)},
-          met{s.side[0].at(self.met + j * s.pitch), s.side[1].at(self.met + j * s.pitch)},
+          joined{s.side[0].at(self.joined + j * s.pitch),
+                 s.side[1].at(self.joined + j * s.pitch)},
           factor_row(s.two_sided->factor_row[j])
     {
     }
@@ -116,20 +117,20 @@ template <typename Real> struct HeatBatch {
     }
 
     /* Load row n, if it exists, by all lanes. */
-    __device__ __forceinline__ void bring(int n) const
+    __device__ __forceinline__ void load(int n) const
     {
         if (n < half_rows.count) {
             Real *const place = keep + n % HEAT_AHEAD * 2 * stage + to;
             const int64_t at = from + row(n) * s.pitch;
 
-            bring_rows(place, s.w + at);
-            bring_rows(place + stage, s.t + at);
+            load_rows(place, s.w + at);
+            load_rows(place + stage, s.t + at);
         }
         copies_committed();
     }
 
   private:
-    __device__ __forceinline__ void bring_rows(Real *place, const Real *field) const
+    __device__ __forceinline__ void load_rows(Real *place, const Real *field) const
     {
         const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
 
@@ -203,7 +204,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, 1)
     const int rows = batch.half_rows.count;
 
     for (int n = 0; n < HEAT_AHEAD - 1; n++) {
-        batch.bring(n);
+        batch.load(n);
     }
     start_in_middle(s, self.half, from, pads, x);
     HeatNext<Real> next(s, self, batch.row(0));
@@ -215,7 +216,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, 1)
 
         shared.expect(line.groups, n);
         __syncwarp();
-        batch.bring(n + HEAT_AHEAD - 1);
+        batch.load(n + HEAT_AHEAD - 1);
         next = HeatNext<Real>(s, self, batch.row(min(n + 1, rows - 1)));
         copies_done_but<HEAT_AHEAD - 1>();
         __syncwarp();
@@ -229,7 +230,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, 1)
             is_edge ? chunk.template eliminate<true>(rhs, now.own)
                     : chunk.template eliminate<false>(rhs, now.own);
         __syncthreads();
-        shared.join_chunks(line, share, self.block, n, now.met);
+        shared.join_chunks(line, share, self.block, n, now.joined);
         __syncthreads();
         const HeatPair<Real> in = shared.from_outside(chunk, self.number, self.place);
 

@@ -33,7 +33,7 @@ reach_of(const HeatAxis<Real> &a, int64_t i)
     const Real r = a.ratio;
     Reach<Real> reach = {-a.pitch, a.pitch, r, r, Real(0), -1};
 
-    if (!a.is_taken) {
+    if (!a.is_included) {
         return {0, 0, Real(0), Real(0), Real(0), -1};
     }
     if (i == 0) {

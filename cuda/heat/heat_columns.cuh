@@ -126,9 +126,9 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
     shared.begun(line.groups);
     for (int round = 0; tile < last; tile += step, round++) {
         const int stage = round % HEAT_COLUMN_STAGES;
-        const HeatColumnTile<Real> mine(s, tile, place), met(s, tile, thread / 32);
-        const Real end[2] = {s.end[0].at(mine.node), s.end[1].at(mine.node)};
-        const Real met_end[2] = {s.end[0].at(met.node), s.end[1].at(met.node)};
+        const HeatColumnTile<Real> own(s, tile, place), joined(s, tile, thread / 32);
+        const Real end[2] = {s.end[0].at(own.node), s.end[1].at(own.node)};
+        const Real joined_end[2] = {s.end[0].at(joined.node), s.end[1].at(joined.node)};
         Real *const kept = keep + stage * words;
 
         shared.expect(line.groups, round);
@@ -147,11 +147,11 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
             load_column<ROWS>(s, s.t, tile, start, kept);
         }
         __syncthreads();
-        shared.join_chunks(line, share, block, round, met_end);
+        shared.join_chunks(line, share, block, round, joined_end);
         __syncthreads();
         const HeatPair<Real> in = shared.from_outside(chunk, number, place);
-        const int64_t from = mine.plane * s.plane + start * s.pitch + mine.column;
-        const int pads = mine.is_inside(s) ? chunk.pads : ROWS;
+        const int64_t from = own.plane * s.plane + start * s.pitch + own.column;
+        const int pads = own.is_inside(s) ? chunk.pads : ROWS;
 
         if (SINK == HEAT_ADD) {
             copies_done();

@@ -58,8 +58,8 @@ node_for(const HeatAxis<Real> &a, int64_t i)
  * lines along z. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
-take_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
-           const Real *after, int plane_stride, Real (&sum)[ROWS])
+sum_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
+          const Real *after, int plane_stride, Real (&sum)[ROWS])
 {
     const Real rx = s.axis[0].ratio, ry = s.axis[1].ratio, rz = s.axis[2].ratio;
     Real left = here[-1], own = here[0];
@@ -132,7 +132,7 @@ template <typename Real, int ROWS> struct HeatRing {
 
     /* Load line m, by all lanes of the loading warp. Beyond the ends of a line it
      * stores the replacements of the nodes, element by element. */
-    __device__ __forceinline__ void bring(int m, int lane) const
+    __device__ __forceinline__ void load(int m, int lane) const
     {
         const HeatStencil<Real> &s = f.stencil;
         const HeatAxis<Real> &x = s.axis[0];
@@ -174,8 +174,8 @@ is_on_flux(const HeatAxis<Real> &a, int end, int64_t i)
  * t. Its first place is node `node` of x; the places from `pads` on are unknowns. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
-add_given(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const Real *t,
-          int64_t node, int64_t j, int64_t k, Real (&sum)[ROWS])
+add_sources(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const Real *t,
+            int64_t node, int64_t j, int64_t k, Real (&sum)[ROWS])
 {
     const HeatAxis<Real> &x = s.axis[0];
     const int64_t nx = x.nodes, ny = s.axis[1].nodes;
@@ -193,10 +193,10 @@ add_given(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const 
     }
 #pragma unroll 1
     /* two sides of y, two of z, and the source */
-    for (int given = 0; given < 5; given++) {
-        const int axis = 1 + given / 2 % 2, end = given % 2;
+    for (int source = 0; source < 5; source++) {
+        const int axis = 1 + source / 2 % 2, end = source % 2;
         const HeatAxis<Real> &a = s.axis[axis];
-        const bool is_source = given == 4;
+        const bool is_source = source == 4;
         const HeatValues<Real> values = is_source ? s.added : a.level[end];
         const Real exchange = is_source ? Real(0) : a.exchange[end];
         const int64_t line = is_source ? k * ny + j : axis == 1 ? k : j;
@@ -236,17 +236,18 @@ solve_in_warp(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
 /* The plane of a warp, line after line. `node` is the first place of its chunk. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
-go_along(const HeatForward<Real> &f, const HeatLine<Real> &line,
-         const HeatRing<Real, ROWS> &ring, unsigned half, int warp, int lane)
+sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
+            const HeatRing<Real, ROWS> &ring, unsigned half, int warp, int lane)
 {
     const HeatStencil<Real> &s = f.stencil;
     const TwoSidedFactor<Real> &two_sided = *f.two_sided;
     const int64_t nx = s.axis[0].nodes, ny = s.axis[1].nodes, k = ring.first_plane + warp;
     const int start = lane * ROWS - line.pads;
     const int node = static_cast<int>(s.axis[0].begin) + max(start, -ROWS);
-    const bool is_given = s.added.data != nullptr || s.axis[0].kind[0] == PS_HEAT_FLUX ||
-                          s.axis[0].kind[1] == PS_HEAT_FLUX ||
-                          is_on_flux(s.axis[2], 0, k) || is_on_flux(s.axis[2], 1, k);
+    const bool has_sources = s.added.data != nullptr ||
+                             s.axis[0].kind[0] == PS_HEAT_FLUX ||
+                             s.axis[0].kind[1] == PS_HEAT_FLUX ||
+                             is_on_flux(s.axis[2], 0, k) || is_on_flux(s.axis[2], 1, k);
     const HeatShare<Real> share(*line.table, lane, 0);
     HeatChunk<Real, ROWS> chunk = {line, min(max(-start, 0), ROWS),
                                    lane == line.first_chunk, lane == HEAT_CHUNKS - 1};
@@ -271,11 +272,11 @@ go_along(const HeatForward<Real> &f, const HeatLine<Real> &line,
             two_sided
                 .factor_row[ring.half_rows.row(min(n + 1, ring.half_rows.count - 1))];
         ring.wait(n + 2);
-        take_terms(s, t + node, ring.line(n, warp + 1) + node,
-                   ring.line(n + 2, warp + 1) + node, f.pitch, sum);
+        sum_terms(s, t + node, ring.line(n, warp + 1) + node,
+                  ring.line(n + 2, warp + 1) + node, f.pitch, sum);
         ring.release(n);
-        if (is_given || n == 0) {
-            add_given(s, chunk, t, node, j, k, sum);
+        if (has_sources || n == 0) {
+            add_sources(s, chunk, t, node, j, k, sum);
         }
         if (lane == 0) {
             stores_read();
@@ -327,12 +328,12 @@ __launch_bounds__(HEAT_PLANES_THREADS, 1)
 
     if (warp == HEAT_PLANES) {
         for (int m = 0; m < ring.half_rows.count + 2; m++) {
-            ring.bring(m, lane);
+            ring.load(m, lane);
         }
         let_next_kernel_in();
     }
     else if (warp < planes) {
-        go_along(f, line, ring, half, warp, lane);
+        sweep_plane(f, line, ring, half, warp, lane);
     }
     else {
         ring.pass();

@@ -86,7 +86,7 @@ template <typename Real, int SINK> struct HeatBlock {
     }
 
     /* By the copy warp: all rounds. */
-    __device__ __forceinline__ void move(const CUtensorMap &map) const
+    __device__ __forceinline__ void copy_rounds(const CUtensorMap &map) const
     {
         for (int round = 0; round < rounds; round++) {
             store(map, round, 0);
@@ -100,7 +100,7 @@ template <typename Real, int SINK> struct HeatBlock {
     }
 
     /* By a solver: all rounds. */
-    __device__ __forceinline__ void work() const
+    __device__ __forceinline__ void solve_rounds() const
     {
         const HeatCut group(t.rows, t.chunk_rows, at.group);
         const int first = group.chunk(at.warp), next = group.chunk(at.warp + 1);
@@ -109,10 +109,10 @@ template <typename Real, int SINK> struct HeatBlock {
         const int start = next - HEAT_TEAM_PLACES; /* row of the first place */
 
         if (solver.is_plain()) {
-            work_at<true>(solver, start, group.first);
+            solve_chunk<true>(solver, start, group.first);
         }
         else {
-            work_at<false>(solver, start, group.first);
+            solve_chunk<false>(solver, start, group.first);
         }
     }
 
@@ -160,7 +160,7 @@ template <typename Real, int SINK> struct HeatBlock {
         rows.expect(half_rows() * 32 * static_cast<uint32_t>(sizeof(Lane)));
         with_half(round, half, [&](int i, int j, int k) {
             copy_tile(stage(round) + half * half_rows() * 32, map, i, j, k, rows,
-                      first_to_leave());
+                      evict_first_policy());
         });
     }
 
@@ -168,12 +168,12 @@ template <typename Real, int SINK> struct HeatBlock {
                                           int half) const
     {
         /* The next sweep along x finds the last columns in the L2 cache. */
-        const bool stays = SINK == HEAT_EXTRAPOLATE && round >= rounds - t.kept;
+        const bool keeps_in_cache = SINK == HEAT_EXTRAPOLATE && round >= rounds - t.kept;
 
         shared.done[stage_of(round)][half].wait(phase_of(round));
         with_half(round, half, [&](int i, int j, int k) {
             store_tile(map, i, j, k, stage(round) + half * half_rows() * 32,
-                       stays ? last_to_leave() : first_to_leave());
+                       keeps_in_cache ? evict_last_policy() : evict_first_policy());
         });
         commit_stores();
     }
@@ -187,8 +187,8 @@ template <typename Real, int SINK> struct HeatBlock {
     }
 
     template <bool PLAIN>
-    __device__ __forceinline__ void work_at(const HeatChunkSolver<Real> &solver,
-                                            int start, int first) const
+    __device__ __forceinline__ void solve_chunk(const HeatChunkSolver<Real> &solver,
+                                                int start, int first) const
     {
         const int place = (start - first) * 32 + at.lane;
         const int half = at.warp / (HEAT_TEAM_CHUNKS / 2);
@@ -269,28 +269,28 @@ __launch_bounds__(HEAT_TEAM_THREADS, 1)
     const HeatBlock<Real, SINK> block = {
         t,  s,     shared, reinterpret_cast<HeatLane<Real> *>(tiles + sizeof(Shared)),
         at, rounds};
-    const bool is_mover = at.warp == HEAT_MOVER && at.lane == 0;
+    const bool is_copier = at.warp == HEAT_COPY_WARP && at.lane == 0;
 
-    if (is_mover) {
+    if (is_copier) {
         shared.init();
     }
     wait_for_last_kernel();
-    if (is_mover) {
+    if (is_copier) {
         block.begin(map);
     }
-    shared.take(*t.table, at.group, t.groups);
+    shared.load_table(*t.table, at.group, t.groups);
     __syncthreads();
     let_next_kernel_in();
     if (at.warp < HEAT_TEAM_CHUNKS) {
-        block.work();
+        block.solve_rounds();
     }
-    else if (at.warp < HEAT_MOVER) {
+    else if (at.warp < HEAT_COPY_WARP) {
         const HeatReducer<Real> reducer = {t, s, shared, at};
 
-        reducer.carry(rounds);
+        reducer.run(rounds);
     }
-    else if (is_mover) {
-        block.move(map);
+    else if (is_copier) {
+        block.copy_rounds(map);
     }
 }
 

@@ -59,7 +59,7 @@ template <typename Real> struct HeatSpan {
         }
     }
 
-    __device__ __forceinline__ void store(int lane, bool stays) const
+    __device__ __forceinline__ void store(int lane, bool keeps_in_cache) const
     {
         if (!has_bulk) {
             for (int i = lane; i < rows; i += 32) {
@@ -70,8 +70,8 @@ template <typename Real> struct HeatSpan {
         if (lane == 0 && body > 0) {
             const int bytes = body * static_cast<int>(sizeof(Real));
 
-            if (stays) {
-                store_bulk_to_stay(memory + head, chip + head, bytes);
+            if (keeps_in_cache) {
+                store_bulk_evict_last(memory + head, chip + head, bytes);
             }
             else {
                 store_bulk(memory + head, chip + head, bytes);
@@ -203,7 +203,7 @@ __launch_bounds__(THREADS, BLOCKS)
             shared.total[group] = whole;
         }
         __syncthreads();
-        const bool stays = cursor.j >= s.lines[0] - s.kept;
+        const bool keeps_in_cache = cursor.j >= s.lines[0] - s.kept;
         cursor.advance();
         if (is_copier && cursor.is_there()) {
             const int next = (round + 1) % HEAT_STAGES;
@@ -235,7 +235,7 @@ __launch_bounds__(THREADS, BLOCKS)
         bulk_fence();
         __syncthreads();
         if (is_copier) {
-            span.store(lane, stays);
+            span.store(lane, keeps_in_cache);
         }
     }
     if (is_copier && lane == 0) {

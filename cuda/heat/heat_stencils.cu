@@ -70,13 +70,13 @@ __launch_bounds__(block_threads)
     }
     Real sum = Real(0);
 
-    if (s.axis[0].is_taken) {
+    if (s.axis[0].is_included) {
         sum += term(s, s.axis[0], p, i, k * ny + j);
     }
-    if (s.axis[1].is_taken) {
+    if (s.axis[1].is_included) {
         sum += term(s, s.axis[1], p, j, k * nx + i);
     }
-    if (s.axis[2].is_taken) {
+    if (s.axis[2].is_included) {
         sum += term(s, s.axis[2], p, k, j * nx + i);
     }
     s.w[p] = s.own * s.t[p] + s.added.at(p) + s.factor * sum;

@@ -108,7 +108,7 @@ is_by_teams(const ps_heat *h, int axis, const ps_cuda_device *device)
 {
     return axis > 0 && h->k == nullptr &&
            !(h->scheme == PS_HEAT_DOUGLAS_GUNN && axis == h->axes - 1) &&
-           heat_teams_take(columns_of<Real>(h, axis), device);
+           heat_teams_accept(columns_of<Real>(h, axis), device);
 }
 
 /* Bytes of the plan of an axis, of any kind. */

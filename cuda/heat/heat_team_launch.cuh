@@ -42,7 +42,7 @@ with_panels_kernel(ps_cuda_heat_sink sink, const Call &call)
  * rounds. */
 template <typename Real>
 static void
-heat_share_out(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
+heat_divide_rows(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
 {
     constexpr int64_t width = HeatTeamShared<Real>::width;
     const int64_t most = processors < HEAT_TEAM_GROUPS ? processors : HEAT_TEAM_GROUPS;
@@ -99,7 +99,7 @@ heat_reach(const ps_cuda_heat_line &l, const HeatTeams<Real> &t)
 
 template <typename Real>
 bool
-heat_teams_take(const HeatColumns<Real> &s, const ps_cuda_device *device)
+heat_teams_accept(const HeatColumns<Real> &s, const ps_cuda_device *device)
 {
     HeatTeams<Real> t = {};
 
@@ -109,7 +109,7 @@ heat_teams_take(const HeatColumns<Real> &s, const ps_cuda_device *device)
         s.rows > int64_t{heat_group_rows} * HEAT_TEAM_GROUPS) {
         return false;
     }
-    heat_share_out(s, device->processors, &t);
+    heat_divide_rows(s, device->processors, &t);
     return t.groups > 0 && t.panels >= heat_least_rounds * t.teams;
 }
 
@@ -141,7 +141,7 @@ heat_plan_teams(const HeatColumns<Real> &s, const HeatMatrix &m, void *work,
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    heat_share_out(s, device->processors, &t);
+    heat_divide_rows(s, device->processors, &t);
     t.q = static_cast<Real>(l.q);
     t.p = static_cast<Real>(l.p);
     for (int k = 0; k < 2; k++) {
@@ -187,8 +187,8 @@ heat_sweep_teams(const HeatColumns<Real> &s, const HeatTeamPlan<Real> &plan,
 }
 
 #define PS_INSTANTIATE_TEAMS(real)                                                    \
-    template bool heat_teams_take<real>(const HeatColumns<real> &,                    \
-                                        const ps_cuda_device *);                      \
+    template bool heat_teams_accept<real>(const HeatColumns<real> &,                  \
+                                          const ps_cuda_device *);                    \
     template size_t heat_team_bytes<real>(const ps_cuda_device *);                    \
     template ps_status heat_plan_teams(const HeatColumns<real> &, const HeatMatrix &, \
                                        void *, cudaStream_t, HeatTeamPlan<real> *);   \

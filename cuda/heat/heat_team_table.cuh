@@ -19,14 +19,14 @@ struct HeatReach {
     const ps_cuda_heat_line &l;
 
     /* q / (1 + q) (q^a - q^(a + rows)) */
-    __device__ __forceinline__ double fall(double a, double rows) const
+    __device__ __forceinline__ double response(double a, double rows) const
     {
         return l.q / (1 + l.q) * pow(l.q, a) * -expm1(rows * log1p(-l.p));
     }
     /* Weight of u after row e_h in x of row e. */
     __device__ __forceinline__ double back(double e, double e_h) const
     {
-        return fall(fabs(e - e_h), 2 * (static_cast<double>(l.rows) - fmax(e, e_h)));
+        return response(fabs(e - e_h), 2 * (static_cast<double>(l.rows) - fmax(e, e_h)));
     }
     /* Weights of U and Y in the boundary values of rows s to e. */
     __device__ __forceinline__ void close(double s, double e, double first, double behind,
@@ -41,7 +41,7 @@ struct HeatReach {
     __device__ __forceinline__ HeatUnit<Real> unit(int row, int next, int first) const
     {
         return {static_cast<Real>(pow(l.q, next - row)),
-                static_cast<Real>(fall(0, 2 * (next - row))),
+                static_cast<Real>(response(0, 2 * (next - row))),
                 static_cast<Real>(pow(l.q, row - first)), Real(0)};
     }
 };

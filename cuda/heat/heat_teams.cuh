@@ -25,8 +25,8 @@ enum {
     HEAT_TEAM_STAGES = 3,
     HEAT_TEAM_PLACES = 16, /* rows of a chunk, at most */
     HEAT_REDUCERS = 4,
-    HEAT_MOVER = HEAT_TEAM_CHUNKS + HEAT_REDUCERS,
-    HEAT_TEAM_THREADS = 32 * (HEAT_MOVER + 1)
+    HEAT_COPY_WARP = HEAT_TEAM_CHUNKS + HEAT_REDUCERS,
+    HEAT_TEAM_THREADS = 32 * (HEAT_COPY_WARP + 1)
 };
 
 /* The columns of a lane in a row. */
@@ -108,8 +108,8 @@ template <typename Real> struct alignas(128) HeatTeamShared {
     }
 
     /* Load the part of the table for the group of the block. */
-    __device__ __forceinline__ void take(const HeatTeamTable<Real> &table, int group,
-                                         int groups)
+    __device__ __forceinline__ void load_table(const HeatTeamTable<Real> &table,
+                                               int group, int groups)
     {
         const int thread = threadIdx.x;
 
@@ -147,14 +147,14 @@ template <typename Real> struct HeatReducer {
     const int column = (at.warp - HEAT_TEAM_CHUNKS) * columns + at.lane % columns;
 
     /* All rounds. */
-    __device__ __forceinline__ void carry(int rounds) const
+    __device__ __forceinline__ void run(int rounds) const
     {
         for (int round = 0; round < rounds; round++) {
             shared.reduced[Shared::turn(round)].wait(Shared::phase(round));
             if (t.groups > 1) {
                 post(round, sum_of<parts>(shared.part, Sums(*this, round).part));
             }
-            hand_down(round);
+            distribute(round);
         }
     }
 
@@ -187,12 +187,12 @@ template <typename Real> struct HeatReducer {
     };
 
     /* Replace the sums of the chunks of this part by their boundary values. */
-    __device__ __forceinline__ void hand_down(int round) const
+    __device__ __forceinline__ void distribute(int round) const
     {
         Pair in = from_ends(round);
 
         if (t.groups > 1) {
-            const Pair others = together(poll(round));
+            const Pair others = sum_over_parts(poll(round));
 
             in = {in.u + others.u, in.x + others.x};
         }
@@ -201,8 +201,8 @@ template <typename Real> struct HeatReducer {
         if (t.groups == 1) {
             in = weigh(shared.weight[0], sum_of<parts>(shared.part, own.part), in);
         }
-        in = share_out<parts>(shared.part, own.part, in, part);
-        share_out<own_chunks>(shared.chunk + part * own_chunks, own.chunk, in, 0);
+        in = distribute_units<parts>(shared.part, own.part, in, part);
+        distribute_units<own_chunks>(shared.chunk + part * own_chunks, own.chunk, in, 0);
 #pragma unroll
         for (int i = 0; i < own_chunks; i++) {
             sums(round)[i][column] = own.chunk[i];
@@ -228,9 +228,9 @@ template <typename Real> struct HeatReducer {
     /* Replace the sums of COUNT units by their boundary values, if `in` are those of
      * all of them; returns the boundary values of unit `which`. */
     template <int COUNT>
-    static __device__ __forceinline__ Pair share_out(const HeatUnit<Real> *unit,
-                                                     Pair (&of)[COUNT], Pair in,
-                                                     int which)
+    static __device__ __forceinline__ Pair distribute_units(const HeatUnit<Real> *unit,
+                                                            Pair (&of)[COUNT], Pair in,
+                                                            int which)
     {
         Pair own = in;
 
@@ -272,7 +272,7 @@ template <typename Real> struct HeatReducer {
     }
 
     /* The sum over the parts of a column, the same in all its lanes. */
-    static __device__ __forceinline__ Pair together(Pair sum)
+    static __device__ __forceinline__ Pair sum_over_parts(Pair sum)
     {
 #pragma unroll
         for (int reach = columns; reach < 32; reach *= 2) {

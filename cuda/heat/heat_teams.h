@@ -75,7 +75,7 @@ template <typename Real> struct HeatTeamPlan {
 
 /* Whether teams can process columns like `s` with its w, for every sink but HEAT_ADD. */
 template <typename Real>
-bool heat_teams_take(const HeatColumns<Real> &s, const ps_cuda_device *device);
+bool heat_teams_accept(const HeatColumns<Real> &s, const ps_cuda_device *device);
 
 /* Bytes of a plan, aligned to 256. */
 template <typename Real> size_t heat_team_bytes(const ps_cuda_device *device);

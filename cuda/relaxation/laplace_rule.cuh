@@ -4,7 +4,7 @@
 #ifndef PS_CUDA_RELAXATION_LAPLACE_RULE_CUH
 #define PS_CUDA_RELAXATION_LAPLACE_RULE_CUH
 
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 

@@ -11,8 +11,7 @@
 #include <math.h>
 
 #include "relaxation/laplace.h"
-#include "relaxation/relax_norms.h"
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 
@@ -88,7 +87,7 @@ relax_colour(const Plate<T> &s, int colour, NormAccumulator<T, KIND> &norm)
     }
     const Relaxed<T> cell = relax_cell<T, INTERLEAVED>(s, i, j);
 
-    norm.take(cell, s.norms.criterion, true);
+    norm.add(cell, s.norms.criterion, true);
     if (s.cells != nullptr) {
         s.cells[place_of<INTERLEAVED>(s.grid, i, j)] = measured(cell, s.norms.criterion);
     }
@@ -116,7 +115,7 @@ __launch_bounds__(relax_threads)
     relax_colour<T, false, false>(s, colour, norm);
     if (join_block(norm)) {
         if (ONE) {
-            norm.hand_in(s.norms, 0, place);
+            norm.commit(s.norms, 0, place);
         }
         else {
             s.norms.sums[place] = norm.value();
@@ -293,8 +292,8 @@ template <typename T> class Variant {
 
 /* Record a norm; the history is in device memory. */
 ps_status
-take_measure(const ps_stop *stop, double measure, cudaStream_t stream,
-             ps_relax_report *report)
+record_norm(const ps_stop *stop, double measure, cudaStream_t stream,
+            ps_relax_report *report)
 {
     double *const entry = stop->history + report->measures;
 
@@ -329,7 +328,7 @@ run(const ps_laplace *l, int64_t count, const ps_exec *exec, ps_relax_report *re
         }
         if (status == PS_OK) {
             report->iterations = number;
-            status = measures ? take_measure(&l->stop, measure, stream, report) : PS_OK;
+            status = measures ? record_norm(&l->stop, measure, stream, report) : PS_OK;
         }
         if (status == PS_OK && exec->poll != nullptr &&
             exec->poll(exec->poll_self) != 0) {

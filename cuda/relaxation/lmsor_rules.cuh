@@ -5,7 +5,7 @@
 #include <climits>
 
 #include "ps_lmsor.h"
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 

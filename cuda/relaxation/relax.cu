@@ -186,11 +186,11 @@ class Run {
                 swap();
             }
         }
-        return status == PS_OK ? look(begin) : status;
+        return status == PS_OK ? read_norms(begin) : status;
     }
 
     /* Wait for a group that began after `begin` iterations, and read its norms. */
-    ps_status look(int64_t begin)
+    ps_status read_norms(int64_t begin)
     {
         double measures[most_slots];
         const size_t bytes = static_cast<size_t>(measures_) * sizeof *measures;
@@ -214,14 +214,14 @@ class Run {
         }
         report_->measures += read;
         if (status == PS_OK && report_->end != PS_END_COUNT) {
-            status = go_back(begin);
+            status = restore(begin);
         }
         return status;
     }
 
     /* Restore the state of the iteration whose norm ended the call. After it, only the
      * rest of its pass was computed. */
-    ps_status go_back(int64_t begin)
+    ps_status restore(int64_t begin)
     {
         const int64_t end = report_->measures * f_->stop->every;
         const int64_t goal = end < count_ ? end : count_;

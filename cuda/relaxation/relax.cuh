@@ -10,6 +10,7 @@
 
 #include <cfloat>
 #include <cstdint>
+#include <type_traits>
 
 #include "relaxation/relax.h"
 #include "runtime/launch.cuh"
@@ -101,12 +102,23 @@ measured(const Relaxed<T> &r, ps_criterion criterion)
                                               : r.after;
 }
 
+/* The neighbours of a node.
+ *
+ * A rule relaxes a node. It reads `fields` values at each node. With masks_field,
+ * field[0] is the weight; with computes_weight the rule computes the weight instead of
+ * reading it. column(p, parity) and line(j) are the numbers of a column i = 2 p + parity
+ * and of a row, including those around the interior. relax() is the arithmetic of the
+ * contract, operation by operation. */
+template <typename T> struct Around {
+    T west, east, north, south;
+};
+
 /* The norm of many nodes: their greatest magnitude or their sum of squares. commit()
  * combines it with the slot, or stores it as part `place` of the sum. */
 template <typename T, int KIND> struct NormAccumulator {
     decltype(magnitude(T(0))) most = 0;
 
-    __device__ __forceinline__ void take(const Relaxed<T> &r, ps_criterion, bool counts)
+    __device__ __forceinline__ void add(const Relaxed<T> &r, ps_criterion, bool counts)
     {
         const auto own =
             magnitude(KIND == PS_CUDA_NORM_RESIDUAL ? r.residual
@@ -123,8 +135,8 @@ template <typename T, int KIND> struct NormAccumulator {
     {
         most = other.most > most ? other.most : most;
     }
-    __device__ __forceinline__ void hand_in(const ps_cuda_norms &norms, int slot,
-                                            int64_t) const
+    __device__ __forceinline__ void commit(const ps_cuda_norms &norms, int slot,
+                                           int64_t) const
     {
         atomicMax(reinterpret_cast<unsigned long long *>(norms.slots + slot),
                   static_cast<unsigned long long>(as_double(most)));
@@ -132,7 +144,7 @@ template <typename T, int KIND> struct NormAccumulator {
 };
 
 template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_NONE> {
-    __device__ __forceinline__ void take(const Relaxed<T> &, ps_criterion, bool)
+    __device__ __forceinline__ void add(const Relaxed<T> &, ps_criterion, bool)
     {
     }
     __device__ __forceinline__ double value() const
@@ -142,7 +154,7 @@ template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_NONE> {
     __device__ __forceinline__ void join(const NormAccumulator &)
     {
     }
-    __device__ __forceinline__ void hand_in(const ps_cuda_norms &, int, int64_t) const
+    __device__ __forceinline__ void commit(const ps_cuda_norms &, int, int64_t) const
     {
     }
 };
@@ -150,8 +162,8 @@ template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_NONE> {
 template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_SUM> {
     double sum = 0;
 
-    __device__ __forceinline__ void take(const Relaxed<T> &r, ps_criterion criterion,
-                                         bool counts)
+    __device__ __forceinline__ void add(const Relaxed<T> &r, ps_criterion criterion,
+                                        bool counts)
     {
         const double x = measured(r, criterion);
 
@@ -165,8 +177,8 @@ template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_SUM> {
     {
         sum += other.sum;
     }
-    __device__ __forceinline__ void hand_in(const ps_cuda_norms &norms, int slot,
-                                            int64_t place) const
+    __device__ __forceinline__ void commit(const ps_cuda_norms &norms, int slot,
+                                           int64_t place) const
     {
         norms.sums[slot * norms.parts + place] = sum;
     }
@@ -249,6 +261,25 @@ has_ended(const ps_cuda_norms &norms)
         }
     }
     return ended;
+}
+
+/* act(kind), where kind is a compile-time constant. */
+template <typename Act>
+inline ps_status
+with_norm(ps_cuda_norm kind, const Act &act)
+{
+    switch (kind) {
+    case PS_CUDA_NORM_RESIDUAL:
+        return act(std::integral_constant<int, PS_CUDA_NORM_RESIDUAL>());
+    case PS_CUDA_NORM_CHANGE:
+        return act(std::integral_constant<int, PS_CUDA_NORM_CHANGE>());
+    case PS_CUDA_NORM_SOLUTION:
+        return act(std::integral_constant<int, PS_CUDA_NORM_SOLUTION>());
+    case PS_CUDA_NORM_SUM:
+        return act(std::integral_constant<int, PS_CUDA_NORM_SUM>());
+    default:
+        return act(std::integral_constant<int, PS_CUDA_NORM_NONE>());
+    }
 }
 
 } // namespace pysolvers::relaxation

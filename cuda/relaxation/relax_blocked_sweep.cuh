@@ -13,7 +13,7 @@
 #ifndef PS_CUDA_RELAXATION_RELAX_BLOCKED_SWEEP_CUH
 #define PS_CUDA_RELAXATION_RELAX_BLOCKED_SWEEP_CUH
 
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 #include "runtime/copy.cuh"
 
 namespace pysolvers::relaxation {
@@ -210,9 +210,8 @@ template <typename Rule, int K, int KIND> struct BlockedSweeper {
                 m.rule.relax(column[a][parity], line, f, s % 2,
                              {west, east, above.v[a], below.v[a]}, own.v[a]);
 
-            norm[s / 2].take(node, m.norms.criterion,
-                             static_cast<unsigned>(j - delay - first) <
-                                 counts[a][parity]);
+            norm[s / 2].add(node, m.norms.criterion,
+                            static_cast<unsigned>(j - delay - first) < counts[a][parity]);
             after.v[a] = node.after;
         }
         return after;
@@ -324,7 +323,7 @@ blocked_sweep_kernel(const __grid_constant__ BlockedSweep<Rule> m)
     for (int k = 0; k < K; k++) {
         join_lanes(w.norm[k]);
         if (lane == 0 && k >= m.norms.first) {
-            w.norm[k].hand_in(m.norms, k - m.norms.first, number);
+            w.norm[k].commit(m.norms, k - m.norms.first, number);
         }
     }
 }

@@ -2,8 +2,8 @@
 #ifndef PS_CUDA_RELAXATION_RELAX_KERNELS_CUH
 #define PS_CUDA_RELAXATION_RELAX_KERNELS_CUH
 
+#include "relaxation/relax.cuh"
 #include "relaxation/relax_blocked_sweep.cuh"
-#include "relaxation/relax_norms.h"
 #include "relaxation/relax_plain.cuh"
 #include "relaxation/relax_tile.cuh"
 

@@ -8,7 +8,7 @@
 #ifndef PS_CUDA_RELAXATION_RELAX_PLAIN_CUH
 #define PS_CUDA_RELAXATION_RELAX_PLAIN_CUH
 
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 
@@ -127,7 +127,7 @@ template <typename Rule, int ROWS, int WIDE> struct PlainTile {
                 const Relaxed<T> node = s.rule.relax(column[k % 2][a], lines[k], f,
                                                      colour, around(k, a), own[k].v[a]);
 
-                norm.take(node, s.norms.criterion, is_inside(k, a));
+                norm.add(node, s.norms.criterion, is_inside(k, a));
                 own[k].v[a] = node.after;
             }
         }
@@ -207,7 +207,7 @@ __launch_bounds__(relax_threads, PlainShape<Rule>::blocks)
         tile.write();
     }
     if (join_block(norm)) {
-        norm.hand_in(s.norms, 0, colour * static_cast<int64_t>(gridDim.x) + blockIdx.x);
+        norm.commit(s.norms, 0, colour * static_cast<int64_t>(gridDim.x) + blockIdx.x);
     }
 }
 

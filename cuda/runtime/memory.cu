@@ -16,8 +16,9 @@ namespace pysolvers::runtime {
 /* The pool keeps at most 1 / kept_part of the memory of the device. */
 static constexpr size_t kept_part = 16;
 
-/* A wait polls without sleeping for `busy_time`, then sleeps for `nap` between polls. */
-static constexpr std::chrono::microseconds busy_time{500}, nap{50};
+/* A wait polls without sleeping for `spin_time`, then sleeps for `sleep_time` between
+ * polls. */
+static constexpr std::chrono::microseconds spin_time{500}, sleep_time{50};
 
 namespace {
 
@@ -138,8 +139,8 @@ wait_until(Query query, const ps_exec *exec)
         if (exec->poll != nullptr && exec->poll(exec->poll_self)) {
             return PS_INTERRUPTED;
         }
-        if (std::chrono::steady_clock::now() - begin > busy_time) {
-            std::this_thread::sleep_for(nap);
+        if (std::chrono::steady_clock::now() - begin > spin_time) {
+            std::this_thread::sleep_for(sleep_time);
         }
     }
 }

@@ -25,8 +25,8 @@ static constexpr size_t team_least = size_t(16) << 20;
 static constexpr unsigned most_members = 4;
 
 /* A helper yields so many times before it sleeps. */
-static constexpr int patience = 2000;
-static constexpr std::chrono::microseconds nap{50};
+static constexpr int spin_limit = 2000;
+static constexpr std::chrono::microseconds sleep_time{50};
 
 namespace {
 
@@ -89,12 +89,12 @@ class Team {
             int64_t now;
 
             for (int idle = 0; (now = turn_.load(std::memory_order_acquire)) < turn;
-                 idle += idle < patience) {
-                if (idle < patience) {
+                 idle += idle < spin_limit) {
+                if (idle < spin_limit) {
                     std::this_thread::yield();
                 }
                 else {
-                    std::this_thread::sleep_for(nap);
+                    std::this_thread::sleep_for(sleep_time);
                 }
             }
             if (now == last_turn) {
@@ -126,7 +126,7 @@ class Team {
 /* Two buffers of pinned host memory. A buffer may be filled again when its event has
  * been passed. */
 struct Staging {
-    std::atomic_flag is_taken = ATOMIC_FLAG_INIT;
+    std::atomic_flag is_in_use = ATOMIC_FLAG_INIT;
     bool is_made;
     char *piece[2];
     cudaEvent_t event[2];
@@ -155,27 +155,27 @@ make_staging(Staging *s)
 /* Acquire the buffers of the current device; null if another thread, or a caller
  * further up in this thread, uses them, or if they cannot be made. */
 static Staging *
-take_staging(int device)
+acquire_staging(int device)
 {
     static Staging all[PS_CUDA_MAX_DEVICES];
     Staging *const s = &all[device];
 
-    if (s->is_taken.test_and_set(std::memory_order_acquire)) {
+    if (s->is_in_use.test_and_set(std::memory_order_acquire)) {
         return nullptr;
     }
     s->is_made = s->is_made || make_staging(s);
     if (!s->is_made) {
         (void)cudaGetLastError();
-        s->is_taken.clear(std::memory_order_release);
+        s->is_in_use.clear(std::memory_order_release);
         return nullptr;
     }
     return s;
 }
 
 static void
-give_staging(Staging *s)
+release_staging(Staging *s)
 {
-    s->is_taken.clear(std::memory_order_release);
+    s->is_in_use.clear(std::memory_order_release);
 }
 
 static ps_status
@@ -230,17 +230,17 @@ static ps_status
 download_staged(char *to, const char *from, size_t bytes, const Staging *s,
                 const ps_exec *exec)
 {
-    const auto ask = [=](size_t at, int k) {
+    const auto enqueue_piece = [=](size_t at, int k) {
         const ps_status free = at < bytes ? wait_for_piece(s, k, exec) : PS_OK;
 
         return at < bytes && free == PS_OK
                    ? enqueue(s->piece[k], from + at, piece_at(at, bytes), s, k, exec)
                    : free;
     };
-    ps_status status = ask(0, 0);
+    ps_status status = enqueue_piece(0, 0);
 
     if (status == PS_OK) {
-        status = ask(piece_bytes, 1);
+        status = enqueue_piece(piece_bytes, 1);
     }
     if (status == PS_OK) {
         /* waits for all earlier work of the stream as well */
@@ -252,7 +252,7 @@ download_staged(char *to, const char *from, size_t bytes, const Staging *s,
         status = wait_for_piece(s, k, exec);
         if (status == PS_OK) {
             team.copy(to + at, s->piece[k], piece_at(at, bytes));
-            status = ask(at + 2 * piece_bytes, k);
+            status = enqueue_piece(at + 2 * piece_bytes, k);
         }
     }
     return status;
@@ -307,27 +307,27 @@ ps_cuda_upload(void *to, const void *from, size_t bytes, const ps_exec *exec)
     if (bytes <= PS_SMALL_BYTES) {
         return upload_small(to, from, bytes, exec);
     }
-    Staging *const s = take_staging(exec->device);
+    Staging *const s = acquire_staging(exec->device);
     if (s == nullptr) {
         return copy_plainly(to, from, bytes, exec);
     }
     const ps_status status = upload_staged(
         static_cast<char *>(to), static_cast<const char *>(from), bytes, s, exec);
-    give_staging(s);
+    release_staging(s);
     return status;
 }
 
 ps_status
 ps_cuda_download(void *to, const void *from, size_t bytes, const ps_exec *exec)
 {
-    Staging *const s = bytes == 0 ? nullptr : take_staging(exec->device);
+    Staging *const s = bytes == 0 ? nullptr : acquire_staging(exec->device);
 
     if (s == nullptr) {
         return copy_plainly(to, from, bytes, exec);
     }
     const ps_status status = download_staged(
         static_cast<char *>(to), static_cast<const char *>(from), bytes, s, exec);
-    give_staging(s);
+    release_staging(s);
     return status;
 }
 

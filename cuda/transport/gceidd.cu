@@ -161,7 +161,7 @@ make_parts(const Run &r, const ps_cuda_gceidd_sweep &sweep, const Marks *marks)
 
 /* After a sweep: its result becomes the newest half level. */
 void
-take_turns(Run &r)
+rotate_fields(Run &r)
 {
     std::swap(r.field[0], r.field[SPARE]);
     if (r.g->scheme == PS_GCEIDD_MU) {
@@ -177,7 +177,7 @@ make_sweep(Run &r, int axis, int64_t step, const Marks *marks)
         r.g, axis, step, r.field[0], r.field[1], r.field[2], r.field[SPARE], r.grown};
     const ps_status status = make_parts(r, sweep, marks);
 
-    take_turns(r);
+    rotate_fields(r);
     return status;
 }
 
@@ -219,7 +219,7 @@ copy_field(const Run &r, void *to, const void *from)
 
 /* Only the first `steps` steps were made: assign the fields accordingly. */
 void
-forget_later(Run &r, int64_t steps)
+keep_first_steps(Run &r, int64_t steps)
 {
     const Run first = start(r.g, r.exec, r.report);
 
@@ -227,7 +227,7 @@ forget_later(Run &r, int64_t steps)
         r.field[k] = first.field[k];
     }
     for (int64_t k = 0; k < steps * PS_GCEIDD_AXES % FIELDS; k++) {
-        take_turns(r);
+        rotate_fields(r);
     }
     r.report->steps = steps;
     r.report->grown = 1;
@@ -284,7 +284,7 @@ finish(Run &r, ps_status status, const Marks &marks)
 
     ended = ended == PS_OK ? ps_cuda_status(cudaStreamSynchronize(r.stream)) : ended;
     if (ended == PS_OK && grown < asked) {
-        forget_later(r, int64_t(grown) + 1);
+        keep_first_steps(r, int64_t(grown) + 1);
     }
     if (status == PS_OK && ended == PS_OK && asked > 0) {
         report_seconds(r, marks);

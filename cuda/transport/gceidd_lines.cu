@@ -161,7 +161,7 @@ solve(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
     Real y_left = 0, y;
 
     if (idle) {
-        self.leave();
+        self.clear();
     }
     ChunkRows<Real> rows = {s, t, self.start + t.begin, l, word, {}, 0, 0};
 

@@ -110,7 +110,7 @@ template <typename Real> struct Field {
         return s.along;
     }
     /* Load U for the last time in this sweep; the cache need not keep it. */
-    static __device__ __forceinline__ Real take(const Real *from)
+    static __device__ __forceinline__ Real load_once(const Real *from)
     {
         return __ldcs(from);
     }

@@ -202,7 +202,7 @@ each_row(int32_t rows, const Make &make)
 }
 
 /* At most MOST rows. `values` provides U: get(p, ...) for any node, as in Field;
- * row(p), with distance step(), and take() for the rows of the own strip. */
+ * row(p), with distance step(), and load_once() for the rows of the own strip. */
 template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     Real d[MOST], c[STEADY ? 1 : MOST];
     Link<Real> end;  /* of the node after the strip */
@@ -217,7 +217,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
 
         each_row<MOST>(self.rows, [&](int k) {
             d[k] = FEET ? foot_value(s, values, self.end - 1 - k, l)
-                        : values.take(from + static_cast<int64_t>(step) * -(k + 1));
+                        : values.load_once(from + static_cast<int64_t>(step) * -(k + 1));
         });
 #pragma unroll 1
         for (int t = 0; t < s.terms; t++) {

@@ -115,7 +115,7 @@ template <typename Real> struct TileLine {
     {
         return 1;
     }
-    static __device__ __forceinline__ Real take(const Real *from)
+    static __device__ __forceinline__ Real load_once(const Real *from)
     {
         return *from;
     }
