@@ -88,7 +88,7 @@ template <typename Number> struct TileCopier {
         synchronize();
     }
 
-    /* All threads that share a part have come here. */
+    /* Barrier of all threads that share a part. */
     __device__ __forceinline__ void synchronize() const
     {
         if (job.shape.copies == COPY_BY_BLOCK) {
