@@ -26,7 +26,7 @@ def table(record: dict[str, Any]) -> Iterator[str]:
 
 
 def misses(entry: dict[str, Any]) -> bool:
-    """Tell whether a case of a record stays below one of its bars."""
+    """Return whether a case of a record misses one of its targets."""
     if entry["bar"] is not None and entry["fraction"] < entry["bar"]:
         return True
     if entry["peer_bar"] is None or "lapack" not in entry["peers"]:

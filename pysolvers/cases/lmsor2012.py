@@ -1,4 +1,4 @@
-"""``python -m pysolvers reproduce lmsor2012``: counts and speeds beside the published ones."""
+"""``python -m pysolvers reproduce lmsor2012``: comparison with published counts and speeds."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
@@ -70,7 +70,7 @@ def _bandwidth(device: str, *, quick: bool) -> float:
 
 
 def _seconds(size: int, kernel: str, device: str, *, quick: bool) -> float:
-    """Return the seconds of an iteration, about a quarter of a second of them measured."""
+    """Return the seconds of an iteration, measured over about a quarter of a second."""
     solver = solver_of(_PROBLEM, _REYNOLDS, size, kernel=kernel, device=device)
     wanted = 4 if quick else max(16, int((1e8 if device == "cpu" else 4e9) / size**2))
     return iteration_seconds(solver, min(wanted, 4096))
@@ -179,7 +179,7 @@ def _peer_table(size: int, device: str) -> Table:
     for name, measure in _PEERS.items():
         try:
             rows.append((name, 1e6 * measure(n)))
-        except Exception as error:  # a peer that fails must not take the others with it
+        except Exception as error:  # the other peers run even if one fails
             text = str(error).splitlines() or [type(error).__name__]
             rows.append((f"{name}: {text[0][:60]}", None))
     note = "Peers relax Poisson's five points with one parameter, which is less work."
