@@ -64,7 +64,7 @@ class GpuCase(Batch):
 
     @staticmethod
     def inner(systems: int) -> int:
-        """Return the length of the axis after a middle one: the power of two nearest to the root."""
+        """Return the length of the axis after a middle one: a power of two near the root."""
         return 2 ** round(math.log2(systems) / 2)
 
     @property
