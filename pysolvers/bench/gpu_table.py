@@ -26,7 +26,7 @@ def table(record: dict[str, Any]) -> Iterator[str]:
     yield from map(_line, record["cases"])
     yield ""
     barred = [entry for entry in record["cases"] if has_bar(entry)]
-    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a bar miss it (marked !)"
+    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a target miss it (marked !)"
     slow = [entry for entry in record["cases"] if slow_against_peer(entry)]
     told = [entry for entry in record["cases"] if entry["peers"]]
     yield f"{len(slow)} of {len(told)} cases with a peer are below their bar against it (marked ~)"

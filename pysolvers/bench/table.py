@@ -22,7 +22,7 @@ def table(record: dict[str, Any]) -> Iterator[str]:
     yield from map(_line, entries)
     yield ""
     barred = [entry for entry in entries if entry["bar"] is not None]
-    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a bar miss it (marked !)"
+    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a target miss it (marked !)"
 
 
 def misses(entry: dict[str, Any]) -> bool:

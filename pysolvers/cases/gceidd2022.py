@@ -152,7 +152,7 @@ def _gains(paper: dict[tuple[int, int], StepTime], grids: Sequence[int]) -> Tabl
             published = PUBLISHED_GAINS[n][k] if n in PUBLISHED_GAINS else None
             cells += [times[1] / times[best], best, published]
         rows.append(tuple(cells))
-    return Table("Largest gain of strips over none, the paper's kernels", columns, rows)
+    return Table("Largest speedup by strips, kernels of the paper", columns, rows)
 
 
 def _parts(paper: dict[tuple[int, int], StepTime], grids: Sequence[int]) -> Table:
@@ -222,7 +222,7 @@ def _against(
         "with matrices in arrays. Published: CR-PCR 19.7 (128²) down to 4.2 times (1024²) slower "
         "than the paper's kernels."
     )
-    return Table("Against whole lines", columns, rows, (note,))
+    return Table("Comparison with solves of whole lines", columns, rows, (note,))
 
 
 def _whole_lines(grids: Sequence[int]) -> dict[int, dict[str, tuple[float, float]]]:

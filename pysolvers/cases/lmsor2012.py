@@ -85,7 +85,7 @@ def _count_table(counts: Sequence[Count], device: str) -> Table:
         rows.append((str(c.problem), c.reynolds, c.size, c.relaxation, c.published, found))
     note = (
         "Until max |u| is at most 1e-6, tested after each iteration. Published for problem 2 at "
-        "Re = 10 are counts with a slip in the parameters of real nodes, lmsor-2012."
+        "Re = 10 are counts with an error in the parameters of real nodes, lmsor-2012."
     )
     return Table("Iterations", columns, rows, (note,))
 
@@ -164,7 +164,7 @@ def _reynolds_table(counts: Sequence[Count], device: str) -> Table:
         spent, core = solver.seconds, made * serial[c.size]
         times = (spent["set-up"], spent["iterations"], core, core / spent["iterations"])
         rows.append((str(c.problem), c.reynolds, c.size, made, *times))
-    note = "One core: the straightforward code, the time of a few iterations times their number."
+    note = "One core: kernel serial, time of a few iterations, scaled to their number."
     return Table("Whole solves over Re", columns, rows, (note,))
 
 

@@ -219,7 +219,7 @@ def _fused_table(
         rows.append((name, dtype, scheme, 1e6 * step, words, floor / step, bar, gain))
     where = "all cores" if device == "cpu" else "the GPU"
     note = f"The floor is that of the copy bandwidth, {bandwidth / 1e9:.0f} GB/s."
-    return Table(f"Our own steps, {where}", columns, rows, (note,))
+    return Table(f"Steps of this package, {where}", columns, rows, (note,))
 
 
 def _peer_table(nodes: int) -> Table:
