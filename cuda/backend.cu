@@ -1,4 +1,5 @@
-/* backend.cu - CUDA as a backend: its table. Each entry runs on the device of its call.
+/* backend.cu - the table of functions of the CUDA backend. Each entry makes the device
+ * of its call current and passes the call on.
  */
 #include "lines/layout.h"
 #include "runtime/backend.h"
@@ -203,7 +204,7 @@ mark(const ps_exec *exec, void **mark)
 static ps_status
 mark_passed(void *mark, const ps_exec *exec, int32_t *passed)
 {
-    *passed = 1; /* also when it cannot be told */
+    *passed = 1; /* also if the state of the event cannot be queried */
     return on_device(exec, [=] { return ps_cuda_mark_passed(mark, passed); });
 }
 

@@ -1,11 +1,12 @@
-/* factor.cu - factors kept in a store, and solved for many right-hand sides.
+/* factor.cu - factors that are kept in a store and solved for many right-hand sides.
  *
- * A store has the diagonals, one system behind the other, for complex numbers their
- * conjugates too, and for one matrix alone, which all right-hand sides share, its
- * eliminated form and that of its transpose (shared.h): then a solve moves 2 words an
- * unknown. A batch of matrices is solved from its diagonals by the engine, 5 words an
- * unknown, which is the least for it. The transpose reads the diagonals shifted by one
- * row; what wraps around in a periodic matrix is stored twice.
+ * A store contains the diagonals, system after system; for complex numbers also their
+ * conjugates; and for a single matrix, which all right-hand sides share, the eliminated
+ * matrix and the eliminated transpose (shared.h). A solve with a single matrix moves 2
+ * words per unknown. A batch of matrices is solved from its diagonals by the line
+ * algorithms: 5 words per unknown, which is the minimum for reading three diagonals and
+ * the right-hand side and writing x. The transpose reads the diagonals shifted by one
+ * row; the corner entries of a periodic matrix are stored twice for it.
  */
 #include "lines/layout.h"
 #include "lines/methods.h"
@@ -25,13 +26,14 @@ using namespace shared;
 
 namespace {
 
-/* The arrays of a store: elements a system, and bytes from the begin of the store. */
+/* The arrays of a store: elements per system, and offsets in bytes. */
 typedef struct {
     int64_t element, systems;
-    int64_t side_pitch; /* of lower and upper; diag has f->rows */
+    int64_t side_pitch; /* pitch of lower and upper; that of diag is f->rows */
     size_t lower, diag, upper;
-    size_t conjugates; /* bytes from an array to its conjugate; 0: is itself */
-    size_t kept[2];    /* eliminated: the matrix and its transpose */
+    size_t conjugates; /* offset in bytes from an array to its conjugate; 0 for real
+                          numbers */
+    size_t kept[2]; /* offsets of the eliminated matrix and of the eliminated transpose */
     bool is_kept;
     size_t bytes;
 } layout;
@@ -70,8 +72,8 @@ layout_of(const ps_factor *f)
     return l;
 }
 
-/* The matrices of a store as operands: no right-hand side, no x, no info. A step of 0
- * takes the first matrix for the whole axis. */
+/* The matrices of a store as operands, without right-hand side, x and info. A step of 0
+ * uses the first matrix for the whole axis. */
 static ps_tridiag
 matrices_of(const ps_factor *f, ps_trans trans, int64_t outer_step, int64_t inner_step)
 {
@@ -83,7 +85,8 @@ matrices_of(const ps_factor *f, ps_trans trans, int64_t outer_step, int64_t inne
                             inner_step * l.side_pitch};
     const ps_stride middle = {1, outer_step * f->inner * f->rows, inner_step * f->rows};
     const char *lower = store + l.lower;
-    const char *upper = store + l.upper + periodic * l.element; /* [-1] wraps around */
+    /* element -1 holds the corner entry */
+    const char *upper = store + l.upper + periodic * l.element;
     ps_tridiag t = {};
 
     t.dtype = f->dtype;
@@ -124,12 +127,12 @@ ps_cuda_factor_store(const ps_factor *f, const ps_exec *, size_t *bytes)
 
 namespace {
 
-/* The workspace of a factorisation, which solves once for zeros where only a solve can
- * tell which matrices are singular: a zero, the mark of a matrix alone, x, and what the
- * solver needs. */
+/* The workspace of a factorisation. If only a solve can find the singular matrices, the
+ * factorisation solves once for the right-hand side 0: the parts are a zero, the mark
+ * of a single matrix, x, and the workspace of the solver. */
 typedef struct {
     size_t mark, x, solver, bytes;
-    ps_tridiag t; /* but for the addresses of rhs, x and info */
+    ps_tridiag t; /* without the addresses of rhs, x and info */
 } trial;
 
 } // namespace
@@ -174,7 +177,8 @@ ps_cuda_factor_make_work(const ps_factor *f, const ps_exec *, size_t *bytes)
     return status;
 }
 
-/* Copy rows `first` .. of an operand to `to`, where its systems lie `pitch` apart. */
+/* Copy rows from `first` on of an operand to `to`, where the pitch of the systems is
+ * `pitch`. */
 static ps_status
 copy_rows(const ps_tridiag *t, const ps_input &from, int64_t first, int64_t rows,
           void *to, int64_t pitch, const ps_exec *exec)
@@ -198,8 +202,8 @@ copy_rows(const ps_tridiag *t, const ps_input &from, int64_t first, int64_t rows
     return ps_cuda_relayout(&r, exec);
 }
 
-/* Copy the diagonals of `t`. Of short ones, the entry that has no meaning stays what it
- * was. */
+/* Copy the diagonals of `t`. An entry that a short diagonal does not have is left as it
+ * is. */
 static ps_status
 copy_matrices(const ps_factor *f, const layout &l, const ps_tridiag *t,
               const ps_exec *exec)
@@ -254,7 +258,7 @@ conjugate_store(const ps_factor *f, const layout &l, cudaStream_t stream)
     return ps_cuda_status(cudaGetLastError());
 }
 
-/* Eliminate a matrix alone, and its transpose. */
+/* Eliminate a single matrix and its transpose. */
 static ps_status
 keep_matrix(const ps_factor *f, const layout &l, const trial &r, const ps_exec *exec)
 {
@@ -276,7 +280,7 @@ keep_matrix(const ps_factor *f, const layout &l, const trial &r, const ps_exec *
     return status;
 }
 
-/* Solve for zeros: info tells which matrices are singular. */
+/* Solve for the right-hand side 0: info shows which matrices are singular. */
 static ps_status
 try_matrices(const ps_factor *f, const trial &r, const ps_exec *exec, ps_report *report)
 {
@@ -373,7 +377,7 @@ ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *,
     return ps_cuda_shared_work(&t, true, f->pivot, bytes);
 }
 
-/* Solve with a matrix alone. */
+/* Solve with a single matrix. */
 static ps_status
 solve_kept(const ps_factor *f, const ps_factor_rhs *b, const ps_tridiag &t,
            const ps_exec *exec)

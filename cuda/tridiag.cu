@@ -1,4 +1,4 @@
-/* tridiag.cu - which method a batch of systems takes. */
+/* tridiag.cu - the choice of the method for a batch of systems. */
 #include "lines/methods.h"
 #include "runtime/backend.h"
 #include "runtime/engine.h"
@@ -11,10 +11,10 @@ using namespace pivoted;
 using namespace reduction;
 using namespace shared;
 
-/* One thread a system is no faster than one pass over the chip at any number of systems:
- * with 2^25 unknowns it takes 1 to 5 times as long up to 32 rows (but for some lengths
- * of complex numbers along a strided axis), and longer or fewer systems leave it most of
- * the device. So it is never chosen. */
+/* The method `thomas` is never chosen by PS_AUTO. With 2^25 unknowns it takes 1 to 5
+ * times as long as one pass of the partition method up to 32 rows (except for some
+ * lengths of complex numbers along a strided axis); with longer or fewer systems most
+ * of the device is idle. */
 static ps_method
 method_of(const ps_options *options)
 {
@@ -31,7 +31,7 @@ implementation_of(const ps_tridiag *t, ps_method method)
     case PS_THOMAS:
         return &ps_cuda_thomas;
     case PS_PARTITION:
-        return ps_cuda_shared_takes(t) ? &ps_cuda_shared : &ps_cuda_partition;
+        return ps_cuda_shared_accepts(t) ? &ps_cuda_shared : &ps_cuda_partition;
     case PS_PIVOTED:
         return &ps_cuda_pivoted;
     default:
@@ -41,7 +41,7 @@ implementation_of(const ps_tridiag *t, ps_method method)
 
 namespace {
 
-/* What a legal call comes down to; the method is concrete and the pivot its own. */
+/* What a call is reduced to: a concrete method and its own choice of pivoting. */
 struct Plan {
     ps_options options;
     const ps_cuda_method *method;
@@ -78,7 +78,8 @@ ps_cuda_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_ex
     return p.method->work(t, &p.options, bytes);
 }
 
-/* Systems solved with row exchanges, as far as the host can tell. */
+/* The number of systems that are solved with row exchanges, as far as the host knows
+ * it. */
 static int64_t
 pivoted_of(const ps_tridiag *t, ps_pivot pivot)
 {

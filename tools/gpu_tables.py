@@ -38,12 +38,12 @@ _PROFILE = {
 }
 _PARTS = {
     "own": "A matrix for each system",
-    "checked": "The same, with the look for dominance that is the default",
+    "checked": "The same, with the default test for dominance",
     "strided": "Strided axes",
     "shared": "One matrix for the batch",
     "pivoted": "Row exchanges",
     "periodic": "Periodic systems",
-    "cached": "Batches in the cache, back to back in a graph",
+    "cached": "Batches in the cache, repeated in a graph",
     "papers": "The methods of the papers",
 }
 
@@ -71,7 +71,7 @@ def everything(record: Record) -> Iterator[str]:
     """Yield the tables of docs/records.md: every case but those of the crossover."""
     cases = record["bench"]["cases"]
     missed = sum(map(misses, filter(has_bar, cases)))
-    yield f"{_machine(record)} {missed} of {sum(map(has_bar, cases))} cases with a bar miss it."
+    yield f"{_machine(record)} {missed} of {sum(map(has_bar, cases))} cases with a target miss it."
     for part, title in _PARTS.items():
         entries = [entry for entry in cases if entry["part"] == part]
         if entries:

@@ -1,4 +1,4 @@
-/* backend.c - the CPU as a backend: its table. */
+/* backend.c - the table of functions of the CPU backend. */
 #include "flow/cavity.h"
 #include "heat/heat.h"
 #include "lines/factor/factor.h"

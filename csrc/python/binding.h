@@ -1,8 +1,8 @@
-/* binding.h - the functions and the types that module.c puts into the extension.
+/* binding.h - the functions and the types that module.c adds to the extension.
  *
- * An operand is an ndarray over memory of the backend: of a device's, only address,
- * shape, strides and dtype are read. device and stream (0, or the address of a stream)
- * have a meaning for a device only.
+ * An operand is an ndarray in the memory of the backend. If that is device memory, only
+ * address, shape, strides and dtype are read. device and stream (0, or the address of a
+ * stream) are used by device backends only.
  */
 #ifndef PS_PYTHON_BINDING_H
 #define PS_PYTHON_BINDING_H

@@ -1,4 +1,6 @@
-/* buffer.c - the types Buffer, memory of a device, and Mark, a place in a stream. */
+/* buffer.c - the types Buffer, a block of device memory, and Mark, an event in a
+ * stream.
+ */
 #include "call.h"
 #include "memory.h"
 
@@ -67,7 +69,7 @@ buffer_device(PyObject *self, void *Py_UNUSED(closure))
 typedef struct {
     PyObject ob_base;
     ps_exec exec;
-    void *mark; /* null until it is made */
+    void *mark; /* null until it is recorded */
 } mark_object;
 
 static PyObject *

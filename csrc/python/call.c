@@ -9,9 +9,10 @@ enum { ALIGNMENT = 64, LARGE_PAGE = 1 << 21 };
 
 static const double seconds_between_polls = 0.1;
 
-/* Fresh memory of many megabytes costs more in faults of small pages than in use. */
+/* Request huge pages: for many megabytes of new memory, the page faults of small pages
+ * cost more time than the solve. */
 static void
-ask_for_large_pages(const block *b)
+request_large_pages(const block *b)
 {
 #if defined(__linux__) && defined(MADV_HUGEPAGE)
     const uintptr_t begin = (uintptr_t)b->data + LARGE_PAGE - 1, mask = LARGE_PAGE - 1;
@@ -36,7 +37,7 @@ allocate_on_host(block *b)
         return -1;
     }
     b->data = (char *)b->raw + (ALIGNMENT - (uintptr_t)b->raw % ALIGNMENT);
-    ask_for_large_pages(b);
+    request_large_pages(b);
     return 0;
 }
 
@@ -114,7 +115,7 @@ exec_begin(ps_exec *exec, int device, unsigned long long stream)
     return 0;
 }
 
-/* Whether this thread is the one that runs signal handlers; -1 with an exception. */
+/* Whether this thread runs the signal handlers; -1 with an exception. */
 static int
 is_main_thread(void)
 {
@@ -137,16 +138,16 @@ is_main_thread(void)
 static int
 run_signal_handlers(call *c)
 {
-    if (c->signals_are_ours < 0) {
-        c->signals_are_ours = is_main_thread();
+    if (c->handles_signals < 0) {
+        c->handles_signals = is_main_thread();
     }
     if (PyErr_Occurred()) {
         return 1;
     }
-    return c->signals_are_ours && PyErr_CheckSignals() < 0;
+    return c->handles_signals && PyErr_CheckSignals() < 0;
 }
 
-/* Distance of two times: a clock that is set back only delays one poll. */
+/* Difference of two times. If the clock is set back, only one poll is delayed. */
 static int
 is_due(const struct timespec *before, const struct timespec *now)
 {
@@ -162,7 +163,7 @@ poll_signals(void *self)
     call *const c = self;
     struct timespec now;
 
-    if (c->signals_are_ours == 0 || timespec_get(&now, TIME_UTC) != TIME_UTC ||
+    if (c->handles_signals == 0 || timespec_get(&now, TIME_UTC) != TIME_UTC ||
         !is_due(&c->polled, &now)) {
         return 0;
     }
@@ -176,7 +177,7 @@ poll_signals(void *self)
 int
 call_begin(call *c, int threads, int device, unsigned long long stream)
 {
-    *c = (call){.signals_are_ours = -1};
+    *c = (call){.handles_signals = -1};
     if (exec_begin(&c->exec, device, stream) < 0) {
         return -1;
     }
@@ -222,7 +223,7 @@ call_leave(call *c)
     return PyErr_Occurred() ? -1 : 0;
 }
 
-/* Replace *count, where it is not known yet, by the number of marks that are at least
+/* If *count is not known yet, replace it by the number of marks that are at least
  * `least`. */
 static ps_status
 count_marks(const call *c, int64_t systems, const uint8_t *marks, uint8_t least,

@@ -8,12 +8,13 @@
 
 #include "pysolvers.h"
 
-/* How long a block is needed: by what its stream holds when it is freed, or by
- * anybody, also after that stream has ended. The same on the host. */
+/* The lifetime of a block: until the work of its stream at the time of block_free() is
+ * complete, or independent of streams, so that it may be used after its stream has been
+ * destroyed. Host memory makes no difference. */
 typedef enum { FOR_STREAM, FOR_LONG } lifetime;
 
-/* Memory of the backend, aligned to 64 bytes. `raw` is what the allocator gave, null
- * if nothing. */
+/* Memory of the backend, aligned to 64 bytes. `raw` is the address that the allocator
+ * returned; null if nothing is allocated. */
 typedef struct {
     void *raw, *data;
     size_t bytes;
@@ -22,39 +23,41 @@ typedef struct {
     void *stream;
 } block;
 
-/* 0, or -1 with MemoryError or, if a device fails, RuntimeError. With the GIL held. */
+/* 0, or -1 with MemoryError, or with RuntimeError if a device fails. The caller holds
+ * the GIL. */
 int block_allocate(size_t bytes, lifetime life, const ps_exec *exec, block *b);
-/* Free what there is. Without an exception; may wait, with the GIL released. */
+/* Free the memory of a block, if there is any. Sets no exception; may wait, with the
+ * GIL released. */
 void block_free(block *b);
 
 /* Set the device and the stream of *exec: 0, or -1 with an exception that states why they
  * cannot be used. */
 int exec_begin(ps_exec *exec, int device, unsigned long long stream);
 
-/* A call in progress. Between call_enter() and call_leave() the GIL is free and
+/* A call in progress. Between call_enter() and call_leave() the GIL is released and
  * exec.poll checks for signals periodically. Must not be moved or copied. */
 typedef struct {
     ps_exec exec;
     block work;
     PyThreadState *thread_state; /* null while the GIL is held */
     struct timespec polled;
-    int signals_are_ours; /* unknown (-1) until the first poll */
+    int handles_signals; /* -1 (unknown) until the first poll */
 } call;
 
-/* Prepare a call with this many threads (0: the default), on this device and stream,
- * which the host ignores, and, from call_work(), with this much workspace; 0, or -1 with
- * an exception. Ends with call_end(). */
+/* Prepare a call with this number of threads (0: the default) on this device and
+ * stream, which host backends ignore, and, with call_work(), with this size of
+ * workspace; 0, or -1 with an exception. call_end() must follow. */
 int call_begin(call *c, int threads, int device, unsigned long long stream);
 int call_work(call *c, size_t bytes);
 void call_end(call *c);
 
 void call_enter(call *c);
-/* -1 if a signal handler raised, else 0. */
+/* -1 if a signal handler raised an exception, otherwise 0. */
 int call_leave(call *c);
 
-/* Count the systems that were solved with row exchanges, and those solved a second time,
- * of `systems`, where only the device knows them: waits for the stream. Between
- * call_enter() and call_leave(). */
+/* Count the systems, of `systems`, that were solved with row exchanges and those that
+ * were solved a second time, if the numbers are known on the device only: waits for the
+ * stream. Called between call_enter() and call_leave(). */
 ps_status call_count_pivoted(const call *c, int64_t systems, ps_report *report);
 
 /* {name: seconds}, a new reference, or null with an exception. */

@@ -13,8 +13,8 @@ static const char *const directions[] = {PS_DIRECTION_LIST(PS_TEXT_)};
 static const char *const stages[] = {PS_STAGE_LIST(PS_TEXT_)};
 #undef PS_TEXT_
 
-/* Point *data at a square field of float64 in C order that may be written, its side
- * *nodes unless that is set already; 0, or -1 with an exception. */
+/* Set *data to a square field of float64, writeable and in C order. Its side is *nodes,
+ * or is stored there if *nodes is 0; 0, or -1 with an exception. */
 static int
 borrow_field(PyObject *object, const char *name, int64_t *nodes, double **data)
 {

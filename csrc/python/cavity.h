@@ -1,4 +1,4 @@
-/* cavity.h - what module.c puts into the extension for the lid-driven cavity. */
+/* cavity.h - the functions and constants of the extension for the lid-driven cavity. */
 #ifndef PS_PYTHON_CAVITY_H
 #define PS_PYTHON_CAVITY_H
 

@@ -1,4 +1,4 @@
-/* codes.c - add_codes(): a list of the contract as a dict of the extension. */
+/* codes.c - add_codes(): a list of the contract as a dictionary of the extension. */
 #include "codes.h"
 
 int

@@ -1,4 +1,4 @@
-/* codes.h - the lists of the contract as dicts of the extension. */
+/* codes.h - the lists of the contract as dictionaries of the extension. */
 #ifndef PS_PYTHON_CODES_H
 #define PS_PYTHON_CODES_H
 

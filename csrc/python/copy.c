@@ -1,4 +1,4 @@
-/* copy.c - copy(): an array into another, for measurements of bandwidth. */
+/* copy.c - copy(): copy an array to another one, for measurements of bandwidth. */
 #include "binding.h"
 #include "call.h"
 #include "operand.h"

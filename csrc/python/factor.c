@@ -1,8 +1,8 @@
 /* factor.c - the type Factor: the factors of a batch of matrices.
  *
- * A Factor never changes after factor_make() has returned it, so that any number of
- * threads may solve with it at once and no lock is needed, with or without the GIL.
- * To factor other matrices is to make another Factor.
+ * A Factor does not change after factor_make() has returned it. Any number of threads
+ * may therefore solve with it at the same time without a lock, with or without the GIL.
+ * Other matrices require another Factor.
  */
 #include "binding.h"
 #include "call.h"
@@ -11,7 +11,8 @@
 typedef struct {
     PyObject ob_base;
     ps_factor factor;
-    block store; /* any stream may use it, also one that ends before this object */
+    /* any stream may use it, also one that is destroyed before this object */
+    block store;
 } factor_object;
 
 static void
@@ -30,7 +31,7 @@ factor_nbytes(PyObject *self, void *Py_UNUSED(closure))
     return PyLong_FromSize_t(((factor_object *)self)->store.bytes);
 }
 
-/* Give the object its store, for the matrices that `factor` describes. */
+/* Allocate the store of the object, for the matrices that `factor` describes. */
 static int
 allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
 {
@@ -50,8 +51,8 @@ allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
     return 0;
 }
 
-/* Factor the matrices of `t`; if `count`, wait for the number with row exchanges; -1 with
- * an exception. */
+/* Factor the matrices of `t`; if `count` is set, wait for the number of matrices with
+ * row exchanges; -1 with an exception. */
 static int
 make(factor_object *self, const ps_tridiag *t, int count, call *c, ps_status *status,
      ps_report *report)

@@ -59,7 +59,7 @@ borrow_fields(const arguments *in, ps_gceidd *g, operand *like)
     return 0;
 }
 
-/* Borrow numbers of the shape and dtype of `like`. */
+/* Borrow an array of the shape and dtype of `like`. */
 static int
 borrow_data(PyObject *object, const char *name, const operand *like, ps_gceidd_data *data)
 {
@@ -122,7 +122,7 @@ borrow_source(PyObject *source, const operand *like, ps_gceidd *g)
     return 0;
 }
 
-/* Borrow everything that `count` steps read. */
+/* Borrow all arrays that `count` steps read. */
 static int
 borrow_data_of_steps(const arguments *in, int64_t count, operand like, ps_gceidd *g)
 {

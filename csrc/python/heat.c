@@ -14,7 +14,7 @@ static const char *const memories[] = {PS_HEAT_MEMORY_LIST(PS_TEXT_)};
 static const char *const stages[] = {PS_HEAT_STAGE_LIST(PS_TEXT_)};
 #undef PS_TEXT_
 
-/* Sizes, dtype and data of t. */
+/* Read sizes, dtype and data of t. */
 static int
 borrow_t(PyObject *object, ps_heat *h, int *type)
 {
@@ -46,7 +46,7 @@ node_count(const ps_heat *h)
     return h->nodes[0] * h->nodes[1] * h->nodes[2];
 }
 
-/* Point *data at a field, or at nothing for None. */
+/* Set *data to a field, or to null for None. */
 static int
 borrow_field(PyObject *object, const char *name, const ps_heat *h, int type, int writes,
              void **data)
@@ -66,10 +66,10 @@ borrow_field(PyObject *object, const char *name, const ps_heat *h, int type, int
     return 0;
 }
 
-/* An array that tables point into. */
+/* The array to which the offsets of tables refer. */
 typedef struct {
     char *data;
-    int64_t size; /* values */
+    int64_t size; /* number of values */
     int64_t element;
 } pool;
 
@@ -88,7 +88,8 @@ borrow_pool(PyObject *object, const char *name, int type, pool *p)
     return 0;
 }
 
-/* Values at `start` of the pool for levels 0 .. levels-1 and nodes 0 .. nodes-1. */
+/* Make a table of the values from `start` of the pool on, for levels 0 .. levels-1 and
+ * nodes 0 .. nodes-1. */
 static int
 point_table(const pool *p, const char *name, int64_t start, int64_t levels, int64_t nodes,
             ps_heat_table *table)

@@ -1,4 +1,4 @@
-/* heat.h - what module.c puts into the extension for heat conduction. */
+/* heat.h - the functions and constants of the extension for heat conduction. */
 #ifndef PS_PYTHON_HEAT_H
 #define PS_PYTHON_HEAT_H
 
@@ -8,10 +8,10 @@
  *           tables, source, (level_step, node_step), k, t, w, largest, count, threads,
  *           made, device=0, stream=0)
  *     -> (status, report or None)
- * A field has the axes of t, x last, and its dtype; ratios are those of x, y and z.
- * sides: for each axis from x on its lower and upper one, as (kind, exchange, (start,
- * level_step, node_step) of the levels, and of the sweeps), where start is a place in the
- * array tables, -1 for zeros. */
+ *   A field has the axes of t, x last, and its dtype; ratios are those of x, y and z.
+ *   sides: for each axis, from x on, the lower and the upper side, each as (kind,
+ * exchange, (start, level_step, node_step) of the levels, the same of the sweeps), where
+ * start is an index of the array tables, -1 for zeros. */
 PyObject *heat_step(PyObject *module, PyObject *args);
 
 /* Set module.HEAT_SCHEMES, HEAT_SIDES, HEAT_KERNELS, HEAT_MEMORY and HEAT_STAGES =

@@ -1,4 +1,4 @@
-/* memory.c - copies, order and waiting on a device with memory of its own. */
+/* memory.c - copies, order and waiting on a device with separate memory. */
 #include "memory.h"
 
 #include "call.h"
@@ -11,7 +11,7 @@ finish(call *c, ps_status status)
     return call_leave(c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
-/* Point *data at an array that is one block of memory; 0, or -1 with an exception. */
+/* Set *data to an array that is contiguous; 0, or -1 with an exception. */
 static int
 borrow_host(PyObject *object, int writeable, void **data, size_t *bytes)
 {

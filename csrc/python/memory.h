@@ -4,18 +4,18 @@
 
 #include "numpy_api.h"
 
-/* Add the types and functions below; 0, or -1 with an exception. All functions but the
- * last two take device=0, stream=0 behind what is shown, and return a status.
+/* Add the types and functions below; 0, or -1 with an exception. All functions except
+ * the last two have the additional arguments device=0, stream=0 after those shown, and
+ * return a status.
  *
  *   Buffer(nbytes, device=0, stream=0, lasting=False)   .address .nbytes .device
  *   Mark(device=0, stream=0)                            .passed
  *   upload(address, host)        download(host, address)      relayout(to, source)
  *   fill_nan(x, info)            order(first, second, device=0)             wait()
- *   device_count() -> int        unavailable() -> str or None
- */
+ *   device_count() -> int        unavailable() -> str or None */
 int memory_add(PyObject *module);
 
-/* The part of buffer.c: the types. */
+/* Add the types, which are in buffer.c. */
 int buffer_add(PyObject *module);
 
 #endif

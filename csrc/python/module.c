@@ -1,8 +1,8 @@
-/* module.c - the extension: its functions, its constants and its start.
+/* module.c - the extension: its functions, its constants and its initialization.
  *
- * The build gives the module's name as PS_MODULE_NAME, so that one source serves
- * every backend, and the number of the contract as PS_ABI_VERSION. Meaning (dtype rules,
- * axes, exceptions) belongs to Python.
+ * The build passes the name of the module as PS_MODULE_NAME, so that one source serves
+ * every backend, and the number of the contract as PS_ABI_VERSION. The rules for dtypes
+ * and axes and the exceptions are in Python.
  */
 #define PS_IMPORT_NUMPY
 #include "numpy_api.h"

@@ -1,5 +1,7 @@
 /* numpy_api.h - Python and NumPy for every file of the binding. module.c defines
- * PS_IMPORT_NUMPY and fills the table of NumPy's functions; the others use it. */
+ * PS_IMPORT_NUMPY and fills the table of functions of NumPy; the other files use this
+ * table.
+ */
 #ifndef PS_PYTHON_NUMPY_API_H
 #define PS_PYTHON_NUMPY_API_H
 
@@ -14,7 +16,7 @@
 #endif
 #include <numpy/arrayobject.h>
 
-/* The module's name, and that of a type in it, as texts. */
+/* The name of the module, and the name of a type in it, as texts. */
 #define PS_TEXT_OF_(name) #name
 #define PS_TEXT_OF(name) PS_TEXT_OF_(name)
 #define PS_QUALIFIED(type) "pysolvers." PS_TEXT_OF(PS_MODULE_NAME) "." type

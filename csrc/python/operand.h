@@ -1,5 +1,7 @@
-/* operand.h - NumPy arrays as operands of the contract. The binding guards the
- * memory: what passes here can be read, or written, as its struct says. */
+/* operand.h - NumPy arrays as operands of the contract. The binding protects the
+ * memory: an array that these functions accept can be read, or written, as its struct
+ * describes.
+ */
 #ifndef PS_PYTHON_OPERAND_H
 #define PS_PYTHON_OPERAND_H
 
@@ -27,14 +29,14 @@ int operand_match(const operand *op, const operand *like, int64_t rows);
 int operand_matrix(uint32_t flags, PyObject *lower, PyObject *diag, PyObject *upper,
                    ps_tridiag *t);
 
-/* The array, all of it in one block: of a NumPy type, in C order, aligned and in native
- * bytes, and to be written if `writes`; null with an exception. Borrowed. */
+/* The array, contiguous, of a NumPy type, in C order, aligned and in native byte order,
+ * and writeable if `writes` is set; null with an exception. Borrowed. */
 PyArrayObject *operand_block(PyObject *object, const char *name, int type, int writes);
 
-/* Point *info at a writeable array of `systems` int32, or at nothing for None. */
+/* Set *info to a writeable array of `systems` int32, or to null for None. */
 int operand_info(PyObject *array, int64_t systems, int32_t **info);
 
-/* Point *made to the only element of a writeable int64 array of the host; it receives the
+/* Set *made to the only element of a writeable int64 array of the host; it receives the
  * number of iterations or steps completed, also if the call is interrupted. */
 int operand_made(PyObject *array, int64_t **made);
 

@@ -18,7 +18,7 @@ static const char *const norms[] = {PS_NORM_LIST(PS_TEXT_)};
 static const char *const ends[] = {PS_END_LIST(PS_TEXT_)};
 #undef PS_TEXT_
 
-/* An array of `count` elements of a NumPy type in one block. */
+/* A contiguous array of `count` elements of a NumPy type. */
 typedef struct {
     const char *name;
     int type;
@@ -26,7 +26,7 @@ typedef struct {
     int writeable;
 } expected;
 
-/* Point *data at such an array; 0, or -1 with an exception. */
+/* Set *data to such an array; 0, or -1 with an exception. */
 static int
 borrow(PyObject *object, const expected *e, void *data)
 {
@@ -112,7 +112,7 @@ relax_report(ps_status status, const ps_relax_report *r)
                          (int)r->threads, "kernel", r->kernel ? r->kernel : "");
 }
 
-/* Between call_begin() and here; ends the call. */
+/* The last part of both functions, after call_begin(); ends the call. */
 static PyObject *
 finish(call *in, ps_status status, const ps_relax_report *report, int64_t *made)
 {

@@ -1,15 +1,16 @@
-/* relax.h - what module.c puts into the extension for red-black relaxation. */
+/* relax.h - the functions and constants of the extension for red-black relaxation. */
 #ifndef PS_PYTHON_RELAX_H
 #define PS_PYTHON_RELAX_H
 
 #include "numpy_api.h"
 
 /* lmsor_iterate(kernel, relaxation, omega, nx, ny, pitch, cx, cy, u, fields, tables,
- *               stop, count, threads, made, device=0, stream=0)
+ *                stop, count, threads, made, device=0, stream=0)
  *     -> (status, report or None)
- * fields: omega, west, east, north, south, skew_x, skew_y, source, each an array like u
- * or None; tables: x and y, or None twice; stop: criterion, norm, every, tolerance and
- * history (an array or None); made: one int64, the iterations also when interrupted. */
+ *   fields: omega, west, east, north, south, skew_x, skew_y, source, each an array like u
+ *   or None; tables: x and y, or None twice; stop: criterion, norm, every, tolerance and
+ *   history (an array or None); made: one int64, the number of iterations, also if the
+ * call is interrupted. */
 PyObject *lmsor_iterate(PyObject *module, PyObject *args);
 
 /* laplace_iterate(variant, nx, ny, pitch, ax, ay, t, diag, gain, source, stop, count,

@@ -1,8 +1,11 @@
-/* cluster.cuh - the blocks of a cluster: their barrier, and words sent to one another.
+/* cluster.cuh - thread block clusters: rank, barrier, and messages through distributed
+ * shared memory.
  *
- * From sm_90 on. Elsewhere a cluster is one block, and nothing here is ever reached. What
- * is sent counts itself at the receiver's Arrivals: so nobody waits for more than he
- * needs, and no fence holds up the copies in flight, as a cluster barrier's would.
+ * Clusters exist from sm_90 on. On other architectures a cluster is one block, and the
+ * functions below that send or read are never called. The bytes of a message are
+ * counted by a transaction barrier (Arrivals) of the receiver. The receiver therefore
+ * waits for these bytes only, and needs no cluster barrier, whose fence would also wait
+ * for the copies in flight.
  */
 #ifndef PS_CUDA_DEVICE_CLUSTER_CUH
 #define PS_CUDA_DEVICE_CLUSTER_CUH
@@ -13,7 +16,7 @@ namespace pysolvers::device {
 
 using namespace runtime;
 
-/* Which block of its cluster this is, and which cluster of the grid. */
+/* The rank of this block in its cluster. */
 __device__ __forceinline__ unsigned
 rank_in_cluster()
 {
@@ -34,7 +37,8 @@ cluster_of_grid()
     return cluster;
 }
 
-/* All threads of all blocks meet; what they wrote before is visible after. */
+/* Barrier of all threads of all blocks of a cluster; memory written before it is
+ * visible after it. */
 __device__ __forceinline__ void
 cluster_sync()
 {
@@ -45,7 +49,8 @@ cluster_sync()
 #endif
 }
 
-/* The same in two steps, by all threads: what is there between them is not waited for. */
+/* The same barrier in two parts, each called by all threads. A thread does not wait
+ * between the parts. */
 __device__ __forceinline__ void
 cluster_arrive()
 {
@@ -54,7 +59,8 @@ cluster_arrive()
 #endif
 }
 
-/* The first step, by threads that have read what others overwrite behind the second. */
+/* The first part without a release of memory: for threads that have only read what
+ * other threads overwrite after the second part. */
 __device__ __forceinline__ void
 cluster_arrive_read()
 {
@@ -71,7 +77,7 @@ cluster_wait()
 #endif
 }
 
-/* Where `shared`, of this block, lies in block `rank`. */
+/* The address in block `rank` that corresponds to `shared` in this block. */
 __device__ __forceinline__ unsigned
 address_in_block(const void *shared, unsigned rank)
 {
@@ -82,7 +88,8 @@ address_in_block(const void *shared, unsigned rank)
     return address;
 }
 
-/* What `*shared` is in block `rank`; cluster_sync() before and after. */
+/* The value of `*shared` in block `rank`; the caller needs a cluster_sync() before and
+ * after. */
 __device__ __forceinline__ int
 read_from_block(const int *shared, unsigned rank)
 {
@@ -129,8 +136,8 @@ send_word(unsigned to, uint4 words, unsigned arrivals)
 #endif
 }
 
-/* Send `message` to the place of `*to` in block `rank`: sizeof(Message) bytes. Each word
- * travels alone: the wider, the sooner all are there. */
+/* Send `message`, sizeof(Message) bytes, to the address of `*to` in block `rank`. Each
+ * word is one store; wide words need fewer of them. */
 template <typename Message>
 __device__ __forceinline__ void
 send(const Message *to, const Message &message, const Arrivals &arrivals, unsigned rank)

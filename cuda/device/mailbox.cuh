@@ -1,8 +1,8 @@
 /* mailbox.cuh - messages between blocks through global memory.
  *
- * A slot holds a word and the number of its round, stored and loaded as one atomic word
- * of 128 bits: a reader that sees the number of the round has the word, and no fence is
- * needed.
+ * A slot holds a word and the number of its round. Both are stored and loaded as one
+ * atomic access of 128 bits, so that a reader that finds the expected number also has
+ * the word. No fence is needed.
  */
 #ifndef PS_CUDA_DEVICE_MAILBOX_CUH
 #define PS_CUDA_DEVICE_MAILBOX_CUH
@@ -15,7 +15,8 @@ struct alignas(16) MailboxSlot {
     uint64_t word, round;
 };
 
-/* Where a thread is: teams are `groups` blocks each, one behind the other in the grid. */
+/* The place of a thread. A team has `groups` blocks, which follow each other in the
+ * grid. */
 struct TeamPlace {
     int64_t team;
     int group, warp, lane;

@@ -1,8 +1,9 @@
 /* number.cuh - the four dtypes of the contract as C++ types.
  *
- * float, double and Complex of each. A reciprocal costs one seed instruction and one
- * Newton step, cubic for double, and is exact to an ulp. `fast_reciprocal` needs a
- * normal number with a normal reciprocal; `reciprocal` scales what is none.
+ * The types are float, double and Complex of each. A reciprocal is one seed instruction
+ * and one Newton step (a step of third order for double), with an error of at most one
+ * ulp. `fast_reciprocal` requires a normal number whose reciprocal is normal;
+ * `reciprocal` scales other numbers first.
  */
 #ifndef PS_CUDA_DEVICE_NUMBER_CUH
 #define PS_CUDA_DEVICE_NUMBER_CUH
@@ -13,7 +14,7 @@
 
 namespace pysolvers::device {
 
-/* The four types, each with the ending of its modules. */
+/* X(type, suffix of its modules) for the four types. */
 #define PS_CUDA_DTYPES(X)  \
     X(float, f32)          \
     X(double, f64)         \
@@ -58,7 +59,7 @@ operator*(Complex<Real> a, Complex<Real> b)
     return {a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re};
 }
 
-/* What a number is made of, and its code in the contract. */
+/* The real type of a number, its dtype in the contract, and whether it is complex. */
 template <typename Number> struct number_traits;
 template <> struct number_traits<float> {
     using real = float;
@@ -105,7 +106,7 @@ is_normal(double x)
     return fabs(x) >= 2.2250738585072014e-308 && fabs(x) <= 1.7976931348623157e+308;
 }
 
-/* 1 / x from its seed. */
+/* 1 / x from the seed of the hardware. */
 __device__ __forceinline__ float
 refined(float x, float seed)
 {
@@ -126,7 +127,8 @@ fast_reciprocal(Real x)
     return refined(x, seed_of_reciprocal(x));
 }
 
-/* Of what has no normal reciprocal; out of line, as it is rare and long. */
+/* The reciprocal of a number that has no normal reciprocal. Not inlined, because it is
+ * rare and long. */
 template <typename Real>
 __device__ __noinline__ Real
 scaled_reciprocal(Real x)
@@ -136,7 +138,7 @@ scaled_reciprocal(Real x)
     const Real near = x * factor, seed = seed_of_reciprocal(near);
 
     if (!is_normal(seed)) {
-        return seed; /* of 0, infinity or NaN */
+        return seed; /* 0, infinity or NaN */
     }
     return refined(near, seed) * factor;
 }
@@ -150,7 +152,7 @@ reciprocal(Real x)
     return is_normal(seed) ? refined(x, seed) : scaled_reciprocal(x);
 }
 
-/* With a scale that brings |z| near 1: no overflow and no underflow between. */
+/* 1 / z, scaled so that |z| is near 1: no intermediate overflow or underflow. */
 template <typename Real>
 __device__ __forceinline__ Complex<Real>
 reciprocal_scaled(Complex<Real> z, Real scale)
@@ -168,7 +170,8 @@ reciprocal(Complex<Real> z)
     return reciprocal_scaled(z, reciprocal(fmax(fabs(z.re), fabs(z.im))));
 }
 
-/* |x|, and |re| + |im|: the size by which LAPACK chooses a pivot. */
+/* |x| for real numbers, |re| + |im| for complex ones: the measure by which LAPACK
+ * selects a pivot. */
 template <typename Real>
 __device__ __forceinline__ Real
 size_of(Real x)
@@ -202,7 +205,7 @@ modulus(Real x)
     return fabs(x);
 }
 
-/* |diag| >= |lower| + |upper|; false for NaN. */
+/* Whether |diag| >= |lower| + |upper|; false for NaN. */
 template <typename Number>
 __device__ __forceinline__ bool
 is_dominant(Number lower, Number diag, Number upper)
@@ -224,7 +227,7 @@ conjugate(Complex<Real> z)
     return {z.re, -z.im};
 }
 
-/* Whether a pivot is zero or so small that its reciprocal overflows; NaN is not. */
+/* Whether a pivot is zero or so small that its reciprocal overflows; false for NaN. */
 template <typename Real>
 __device__ __forceinline__ bool
 is_bad_pivot(Real x)
@@ -243,8 +246,8 @@ is_bad_pivot(Complex<Real> z)
 
 static constexpr unsigned all_lanes = 0xffffffffu;
 
-/* Shuffles of any number within groups of `width` neighbouring lanes. The lanes of `mask`
- * take part. */
+/* Shuffles of a number of any type within groups of `width` neighbouring lanes. The
+ * lanes of `mask` take part. */
 template <typename Real>
 __device__ __forceinline__ Real
 shuffle(unsigned mask, Real x, int lane, int width = 32)
@@ -259,7 +262,8 @@ shuffle(unsigned mask, Complex<Real> z, int lane, int width = 32)
     return {__shfl_sync(mask, z.re, lane, width), __shfl_sync(mask, z.im, lane, width)};
 }
 
-/* From `delta` lanes before and behind; a lane without a partner keeps its own. */
+/* The value of the lane `delta` below or above; a lane without such a lane gets its own
+ * value. */
 template <typename Real>
 __device__ __forceinline__ Real
 shuffle_up(Real x, int delta, int width)

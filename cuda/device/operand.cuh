@@ -1,8 +1,9 @@
-/* operand.cuh - the operands of the contract as kernels see them.
+/* operand.cuh - the operands of the contract as the kernels use them.
  *
- * Element i of system (j, k) lies at data[i*row + j*outer + k*inner]; a short lower
- * diagonal is shifted here, once, so that the formula holds for all. Kernels take a
- * Systems by value as a __grid_constant__ parameter.
+ * Element i of system (j, k) lies at data[i*row + j*outer + k*inner]. The pointer of a
+ * lower diagonal that is stored without row 0 is shifted here, so that the formula
+ * holds for every operand. Kernels take Systems by value as a __grid_constant__
+ * parameter.
  */
 #ifndef PS_CUDA_DEVICE_OPERAND_CUH
 #define PS_CUDA_DEVICE_OPERAND_CUH
@@ -11,7 +12,7 @@
 
 namespace pysolvers::device {
 
-/* call(n), n being of the type that `dtype` stands for. */
+/* call(n), where n has the type of `dtype`. */
 template <typename Call>
 inline ps_status
 with_number(ps_dtype dtype, const Call &call)
@@ -30,7 +31,8 @@ with_number(ps_dtype dtype, const Call &call)
     }
 }
 
-/* a / b for a >= 0, b > 0: mostly both are short, and the division too. */
+/* a / b for a >= 0, b > 0. A division of 32 bits replaces that of 64 bits if both
+ * numbers are small. */
 __device__ __forceinline__ int64_t
 quotient(int64_t a, int64_t b)
 {
@@ -64,7 +66,7 @@ template <typename Number> struct Systems {
     int64_t outer, inner;
     int32_t rows;
     bool periodic;
-    int32_t *info; /* null, or one entry a system */
+    int32_t *info; /* null, or one entry per system */
 };
 
 template <typename Number>

@@ -1,9 +1,10 @@
 /* pivot.cuh - reciprocals of pivots, fast or safe.
  *
- * FastReciprocal inverts without a branch, which is exact to an ulp where all pivots lie
- * in a wide middle range, and records whether they do. SafeReciprocal takes any pivot and
- * records the first bad one. An elimination for which in_safe_range() is false is
- * repeated with SafeReciprocal; for pivots in the range both give the same bits.
+ * FastReciprocal inverts without a branch. The result is exact to an ulp if the pivot
+ * lies in a wide range around 1; the object records whether all pivots did.
+ * SafeReciprocal inverts any pivot and records the first bad one. If in_safe_range() is
+ * false after an elimination, the elimination is repeated with SafeReciprocal. Both
+ * give the same bits for pivots in the range.
  */
 #ifndef PS_CUDA_DEVICE_PIVOT_CUH
 #define PS_CUDA_DEVICE_PIVOT_CUH
@@ -12,7 +13,7 @@
 
 namespace pysolvers::device {
 
-/* Row of the first bad pivot of a thread. */
+/* The row of the first bad pivot of a thread. */
 struct BadPivot {
     static constexpr int32_t none = INT32_MAX;
     int32_t row = none;
@@ -26,9 +27,9 @@ struct BadPivot {
     }
 };
 
-/* A key that grows with the size of a pivot, and the range of keys in which
- * FastReciprocal is exact: 2^-100 .. 2^100 and 2^-1000 .. 2^1000, half of it where
- * squares are taken. */
+/* An integer key that increases with the magnitude of a pivot, and the range of keys in
+ * which FastReciprocal is exact: 2^-100 .. 2^100 for float, 2^-1000 .. 2^1000 for
+ * double, half of the exponents for complex numbers, which are squared. */
 template <typename Number> struct PivotKey;
 template <> struct PivotKey<float> {
     using type = float;
@@ -39,7 +40,8 @@ template <> struct PivotKey<float> {
     }
 };
 template <> struct PivotKey<double> {
-    using type = int32_t; /* the upper half: exponents compare like integers */
+    /* the upper half of the bits: exponents compare like integers */
+    using type = int32_t;
     static constexpr int32_t least = (1023 - 1000) << 20, most = (1023 + 1000) << 20;
     static __device__ __forceinline__ int32_t of(double x)
     {

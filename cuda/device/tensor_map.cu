@@ -1,14 +1,15 @@
-/* tensor_map.cu - maps of tiles by the driver, which is not linked: its entry is asked
- * for by name.
+/* tensor_map.cu - tensor maps made by the driver. The driver is not linked; its entry
+ * point is looked up by name.
  */
 #include "device/tensor_map.h"
 
 namespace pysolvers::device {
 
 static constexpr int axes = 3;
-static constexpr int64_t farthest = INT64_C(1) << 40; /* pitch of a map, in bytes */
+/* largest pitch of a map, in bytes */
+static constexpr int64_t farthest = INT64_C(1) << 40;
 
-/* The driver's maker of maps; null where it has none. */
+/* The function of the driver that encodes maps; null if the driver has none. */
 static decltype(&cuTensorMapEncodeTiled)
 map_maker()
 {

@@ -1,5 +1,5 @@
-/* tensor_map.h - how an array of three axes lies in memory and how large its tiles are,
- * as the copy engine is told. From sm_90 on; tile_copy.cuh has the copies.
+/* tensor_map.h - the description of an array of three axes and of its tiles for bulk
+ * copies (tile_copy.cuh), from sm_90 on.
  */
 #ifndef PS_CUDA_DEVICE_TENSOR_MAP_H
 #define PS_CUDA_DEVICE_TENSOR_MAP_H
@@ -10,20 +10,20 @@
 
 namespace pysolvers::device {
 
-/* Elements {i, row, plane} from `data` on, those of a row next to each other; at most 256
- * of a tile along an axis. Lines of the second-level cache come by `promotion` at once.
- */
+/* An array of elements {i, row, plane}, from `data` on. The elements of a row are
+ * contiguous; a tile has at most 256 elements along an axis. `promotion` is the
+ * granularity of reads into the L2 cache. */
 typedef struct {
     const void *data;
-    int32_t element;  /* bytes: 4 or 8 */
-    int64_t size[3];  /* elements of an axis */
-    int64_t pitch[2]; /* bytes from row to row, and from plane to plane */
+    int32_t element;  /* 4 or 8 bytes */
+    int64_t size[3];  /* elements per axis */
+    int64_t pitch[2]; /* bytes between rows, and between planes */
     int32_t tile[3];
     CUtensorMapL2promotion promotion;
 } ps_cuda_tiles;
 
-/* False where the array cannot be mapped: its data and its pitches are multiples of 16
- * bytes, pitches positive and less than 2^40, sizes less than 2^31. */
+/* False if the array cannot be mapped. Data and pitches must be multiples of 16 bytes,
+ * pitches positive and less than 2^40, sizes less than 2^31. */
 bool ps_cuda_map_tiles(const ps_cuda_tiles *tiles, CUtensorMap *map);
 
 } // namespace pysolvers::device

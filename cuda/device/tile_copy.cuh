@@ -1,7 +1,8 @@
-/* tile_copy.cuh - tiles of arrays of three axes, brought and stored by the copy engine.
+/* tile_copy.cuh - copies of tiles of three-dimensional arrays by tensor maps.
  *
- * A tensor map tells it how the array lies in memory and how large a tile is: one thread
- * starts a whole one, that no warp's own accesses wait behind. From sm_90 on.
+ * A tensor map describes the layout of the array and the size of a tile (tensor_map.h).
+ * One thread starts the copy of a whole tile, which the copy engine performs; loads and
+ * stores of the warps are not queued behind it. From sm_90 on.
  */
 #ifndef PS_CUDA_DEVICE_TILE_COPY_CUH
 #define PS_CUDA_DEVICE_TILE_COPY_CUH
@@ -14,8 +15,7 @@ namespace pysolvers::device {
 
 using namespace runtime;
 
-/* What becomes of lines in the second-level cache: they are the first, or the last, to
- * leave it. */
+/* Policies of the L2 cache: the lines of a copy are evicted first, or last. */
 #if __CUDA_ARCH__ >= 900
 #define PS_POLICY(name, priority)                                                    \
     __device__ __forceinline__ uint64_t name()                                       \
@@ -31,12 +31,12 @@ using namespace runtime;
         return 0;                              \
     }
 #endif
-PS_POLICY(first_to_leave, "evict_first")
-PS_POLICY(last_to_leave, "evict_last")
+PS_POLICY(evict_first_policy, "evict_first")
+PS_POLICY(evict_last_policy, "evict_last")
 #undef PS_POLICY
 
-/* The tile that begins at (i, j, k). The bytes of a whole one count: what lies outside of
- * the array is zeros. */
+/* Load the tile that begins at (i, j, k). The barrier counts the bytes of a whole tile;
+ * elements outside of the array become 0. */
 __device__ __forceinline__ void
 copy_tile(void *shared, const CUtensorMap &map, int i, int j, int k, Arrivals &arrivals)
 {
@@ -64,7 +64,8 @@ copy_tile(void *shared, const CUtensorMap &map, int i, int j, int k, Arrivals &a
 #endif
 }
 
-/* The same way back, as store_bulk(); what lies outside is not stored. */
+/* Store a tile, asynchronously like store_bulk(); elements outside of the array are not
+ * stored. */
 __device__ __forceinline__ void
 store_tile(const CUtensorMap &map, int i, int j, int k, const void *shared)
 {
@@ -88,19 +89,19 @@ store_tile(const CUtensorMap &map, int i, int j, int k, const void *shared,
 #endif
 }
 
-/* store_bulk() of what is to be the last to leave. */
+/* store_bulk() with the policy that its lines are evicted last. */
 __device__ __forceinline__ void
-store_bulk_to_stay(void *global, const void *shared, uint32_t bytes)
+store_bulk_evict_last(void *global, const void *shared, uint32_t bytes)
 {
 #if __CUDA_ARCH__ >= 900
     asm volatile("cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint "
                  "[%0], [%1], %2, %3;" ::"l"(global),
-                 "r"(shared_address(shared)), "r"(bytes), "l"(last_to_leave())
+                 "r"(shared_address(shared)), "r"(bytes), "l"(evict_last_policy())
                  : "memory");
 #endif
 }
 
-/* stores_read() of all tiles that were committed but the last COUNT. */
+/* stores_read() for all committed tiles but the last COUNT. */
 template <int COUNT>
 __device__ __forceinline__ void
 stores_read_but()

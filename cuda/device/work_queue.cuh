@@ -1,9 +1,9 @@
 /* work_queue.cuh - tiles that blocks take from an atomic counter.
  *
- * Some multiprocessors are nearer to the memory than others: with equal shares 20 % of
- * them end at 80 % of the time. Where there are many tiles, the first ones are therefore
- * shared out equally, and blocks draw the others from an atomic counter in the workspace.
- * The value that a block draws is its ticket.
+ * Multiprocessors differ in their distance to the memory: with equal shares, 20 % of
+ * them finish after 80 % of the time. If there are many tiles, the first ones are
+ * therefore distributed equally, and blocks draw the others from an atomic counter in
+ * the workspace. The value that a block draws is its ticket.
  */
 #ifndef PS_CUDA_DEVICE_WORK_QUEUE_CUH
 #define PS_CUDA_DEVICE_WORK_QUEUE_CUH
@@ -14,14 +14,15 @@ namespace pysolvers::device {
 
 using namespace runtime;
 
-/* Whether a work queue pays for so many tiles and so many blocks that take them. */
+/* Whether a work queue saves time for `pieces` tiles and `takers` blocks that draw
+ * them. */
 inline bool
 pays_for_work_queue(int64_t pieces, int64_t takers)
 {
     return pieces >= 16 * takers && pieces <= INT32_MAX;
 }
 
-/* Elements from one counter to the next: each has cache lines of its own. */
+/* Elements between two counters, so that each has cache lines of its own. */
 static constexpr int work_queue_pitch = 64;
 
 inline size_t
@@ -38,9 +39,10 @@ clear_work_queue_kernel(uint32_t *work_queue)
     work_queue[threadIdx.x * work_queue_pitch] = 0;
 }
 
-/* Before a kernel that draws tickets, which is launched closely: memory that was written
- * before the call is complete when it starts, but it calls wait_for_last_kernel() before
- * it draws its first ticket. */
+/* Clear the counters before a kernel that draws tickets and is launched with
+ * programmatic dependent launch. Memory that was written before the call is complete
+ * when that kernel starts, but the kernel must call wait_for_last_kernel() before it
+ * draws its first ticket. */
 inline ps_status
 clear_work_queue(uint32_t *work_queue, int counters, cudaStream_t stream)
 {

@@ -1,10 +1,10 @@
 /* cavity.cu - iterations of the steady lid-driven cavity on the GPU.
  *
- * Iterations follow each other on the stream (cavity_stages.cu) and no field leaves the
- * device. PS_AUTO and PS_PARTITION solve the lines in fused sweeps, one kernel each
- * (cavity_fused.cu), on grids up to 4098 nodes a side; other methods, and larger grids,
- * take the rows from arrays (cavity_unfused.cu). The host is never far ahead, so that a
- * call can be interrupted.
+ * Iterations follow each other on the stream (cavity_stages.cu), and no field leaves
+ * the device. PS_AUTO and PS_PARTITION solve the lines in fused sweeps of one kernel
+ * each (cavity_fused.cu), on grids of up to 4098 nodes per side. Other methods and
+ * larger grids write the rows to arrays (cavity_unfused.cu). The host is at most two
+ * groups of iterations ahead of the device, so that a call can be interrupted.
  */
 #include <math.h>
 
@@ -18,7 +18,7 @@ using namespace runtime;
 
 namespace {
 
-/* When the device is where: the start, the stages of the last iteration, the end. */
+/* Events: the start, the stages of the last iteration, the end, the residuals. */
 enum { MARK_BEGIN, MARK_LAST, MARK_END = MARK_LAST + 3, MARK_RESIDUAL, MARK_COUNT };
 using Marks = Events<MARK_COUNT>;
 
@@ -66,7 +66,7 @@ start(const ps_cavity *c, const ps_options *options, const ps_exec *exec,
     return r;
 }
 
-/* `marks` is null except for the last iteration. */
+/* Enqueue an iteration. `marks` is null except for the last one. */
 ps_status
 make_iteration(CavityRun &r, const Marks *marks)
 {
@@ -100,7 +100,8 @@ make_iterations(CavityRun &r, int64_t count, const Marks &marks)
         [&](int64_t k) { return make_iteration(r, k == count - 1 ? &marks : nullptr); });
 }
 
-/* Sweeps may have left the state in the workspace. */
+/* Copy the state back to the fields of the caller if the sweeps left it in the
+ * workspace. */
 ps_status
 copy_back(const CavityRun &r)
 {
@@ -118,7 +119,8 @@ copy_back(const CavityRun &r)
     return ps_cuda_status(error);
 }
 
-/* The time of all iterations, shared out as the last one was. */
+/* Distribute the time of all iterations over the stages in the proportions of the last
+ * iteration. */
 void
 report_seconds(const CavityRun &r, const Marks &marks)
 {
@@ -144,8 +146,8 @@ measure_residuals(CavityRun &r, double *sums)
                                                 cudaMemcpyDeviceToHost, r.stream));
 }
 
-/* The residuals, if asked for, of a call whose iterations ended with `status`; then the
- * fields come home, and the device is waited for in any case. */
+/* After iterations that ended with `status`: compute the residuals if they are
+ * requested, copy the fields to the host, and wait for the device in any case. */
 ps_status
 finish(CavityRun &r, ps_status status, const Marks &marks)
 {

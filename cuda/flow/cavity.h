@@ -11,7 +11,7 @@
 namespace pysolvers::flow {
 
 /* The rows of a half-sweep. The first three are those of the ADI scheme; line Jacobi
- * takes PS_SWEEP_PSI with shift 2 for psi. */
+ * uses PS_SWEEP_PSI with shift 2 for psi. */
 typedef enum {
     PS_SWEEP_OMEGA_FIRST,
     PS_SWEEP_OMEGA_SECOND,
@@ -20,9 +20,9 @@ typedef enum {
     PS_SWEEP_COUNT
 } ps_cuda_sweep_rows;
 
-/* All lines along one axis (0: x, 1: y), each from values that the sweep does not
- * change; `x` is none of the inputs. It gets all nodes: psi on the walls is 0, omega
- * stays as it is there. */
+/* A half-sweep solves all lines along one axis (0: x, 1: y). It reads only values that
+ * it does not change: `x` is none of the inputs. All nodes of `x` are written: psi is 0
+ * on the walls, omega keeps its values there. */
 typedef struct {
     ps_cuda_sweep_rows rows;
     int axis;
@@ -32,8 +32,8 @@ typedef struct {
     double *x;
 } ps_cuda_sweep;
 
-/* omega_w += weight (formula - omega_w) on the walls of c, corners apart; weight is 1
- * for line Jacobi. */
+/* omega_w += weight (formula - omega_w) on the walls of c without the corners; weight
+ * is 1 for line Jacobi. */
 typedef struct {
     const ps_cavity *c;
     const double *psi;
@@ -42,20 +42,21 @@ typedef struct {
 
 ps_status ps_cuda_cavity_walls(const ps_cuda_walls *w, cudaStream_t stream);
 
-/* Fused: rows are computed on chip by the partition method and stored nowhere. `also`
- * is null, or walls to be relaxed beside a sweep that neither reads nor writes them. */
+/* Fused: the rows are computed in shared memory, solved by the partition method, and
+ * not stored. `also` is null, or walls that additional blocks of the kernel relax; the
+ * sweep neither reads nor writes them. */
 int ps_cuda_fused_fits(int64_t nodes);
-ps_status ps_cuda_fused_prepare(void); /* once a call, before the sweeps */
+ps_status ps_cuda_fused_prepare(void); /* once per call, before the sweeps */
 ps_status ps_cuda_fused_solve(const ps_cuda_sweep *s, const ps_cuda_walls *also,
                               cudaStream_t stream);
 
-/* Unfused: rows go to exec->work, and a method of the line engine solves them. */
+/* Unfused: the rows are written to exec->work and solved by a direct method. */
 ps_status ps_cuda_unfused_work(int64_t nodes, const ps_options *options, size_t *bytes);
 ps_status ps_cuda_unfused_solve(const ps_cuda_sweep *s, const ps_options *options,
                                 const ps_exec *exec, ps_report *report);
 
-/* Sums over the interior nodes of the squared residuals of psi and omega, to sums[0] and
- * sums[1]. `rows` is scratch of 2 * nodes values. */
+/* Sums of the squared residuals of psi and omega over the interior nodes, to sums[0]
+ * and sums[1]. `rows` is scratch memory of 2 * nodes values. */
 ps_status ps_cuda_cavity_residuals(const ps_cavity *c, const double *psi,
                                    const double *omega, double *rows, double *sums,
                                    cudaStream_t stream);

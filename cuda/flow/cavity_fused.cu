@@ -1,9 +1,10 @@
 /* cavity_fused.cu - a half-sweep of the cavity in one kernel.
  *
- * A block takes a tile of neighbouring lines (line_tiles.cuh). It computes the words of
- * their rows in the order of memory into shared memory, solves the lines by the partition
- * method (segment.cuh), and stores the answers in the order of memory again: each input
- * field is read once and x written once, plus the halo of a tile.
+ * A block solves a tile of neighbouring lines (line_tiles.cuh). It reads the fields in
+ * the order of memory and stores the numbers of which the rows are made in shared
+ * memory, solves the lines by the partition method (segment.cuh), and writes the
+ * solution in the order of memory. Each input field is read once, with the halo of the
+ * tile, and x is written once.
  */
 #include "flow/cavity_rows.cuh"
 #include "flow/cavity_walls.cuh"
@@ -48,10 +49,10 @@ gather(const Source &source, const LineTiles &t, int first, double *shared)
                     source.node(p, word[k]);
                 }
                 if (at == 1) {
-                    source.take_wall(p, -1, word[k]);
+                    source.apply_wall(p, -1, word[k]);
                 }
                 if (at == last - 1) {
-                    source.take_wall(p, 1, word[k]);
+                    source.apply_wall(p, 1, word[k]);
                 }
             }
 #pragma unroll
@@ -92,7 +93,7 @@ scatter(const Source &source, const LineTiles &t, int first, const double *share
     }
 }
 
-/* Places in front of row 0 hold x = 0, which is what y_left is there. */
+/* Solve the lines of a tile. Pads before row 0 hold x = 0, the value of y_left there. */
 template <typename Source>
 __device__ __forceinline__ void
 solve(const Source &source, const LineTiles &t, int first, double *shared)
@@ -107,7 +108,7 @@ solve(const Source &source, const LineTiles &t, int first, double *shared)
     double y_left = 0, y;
 
     if (line == 0 || line >= t.nodes - 1) {
-        self.leave();
+        self.clear();
     }
     for (int i = 0; i < -self.start && !idle; i++) {
         for (int k = 0; k < Source::words; k++) {
@@ -140,7 +141,8 @@ solve(const Source &source, const LineTiles &t, int first, double *shared)
     });
 }
 
-/* Blocks beyond the tiles relax the walls, of fields that no tile reads there. */
+/* Sweep over a tile. Blocks beyond the tiles relax the walls of fields that no tile
+ * reads there. */
 template <int AXIS, typename Source>
 __global__ void
 __launch_bounds__(largest_block)
@@ -177,8 +179,8 @@ tiles_for(int nodes, int axis, int words, const ps_cuda_device *device)
 
 constexpr int most_words = 3;
 
-/* All sweeps ask for the same share of the L1 memory, so that no multiprocessor has to
- * be set up anew between two of them. */
+/* All sweeps request the same split of the L1 cache, so that a multiprocessor need not
+ * be reconfigured between two of them. */
 template <int AXIS, typename Source>
 cudaError_t
 set_up_sweep()

@@ -1,12 +1,12 @@
-/* cavity_rows.cuh - row sources of the cavity's half-sweeps.
+/* cavity_rows.cuh - the rows of the half-sweeps of the cavity.
  *
- * A source turns an interior node into the words from which its row can be made
- * (`node`), in an order of threads that suits memory, and the words into the row
- * (`row`), in an order that suits the lines; words of 0 make a row with the right-hand
- * side 0. `wall` is the unknown on a wall, `take_wall` moves that before the first or
- * after the last row of a line to its right-hand side, words[0]. `result` is what the
- * sweep stores for the answer x. Offsets to the next node of a line and to the next
- * line are `along` and `across`.
+ * A source computes the row of an interior node in two steps. `node` computes a few
+ * numbers (`words`) from the fields, by threads in the order of memory; `row` makes the
+ * row from these numbers, by threads in the order of the lines. Numbers that are all 0
+ * give a row with right-hand side 0. `wall` is the unknown on a wall; `apply_wall` moves
+ * the wall value before the first or after the last row of a line to the right-hand
+ * side, words[0]. `result` is the value that the sweep stores for the solution x.
+ * `along` and `across` are the offsets to the next node of a line and to the next line.
  */
 #ifndef PS_CUDA_FLOW_CAVITY_ROWS_CUH
 #define PS_CUDA_FLOW_CAVITY_ROWS_CUH
@@ -18,9 +18,9 @@ namespace pysolvers::flow {
 
 using namespace join;
 
-/* What the two omega sweeps of the ADI scheme share: an implicit step of
- * 1 + dt (a delta - nu delta2), a the speed along the lines. The velocities stay as they
- * are during a step, so dt is cut where omega is steep. */
+/* The common part of the two omega sweeps of the ADI scheme: an implicit step with the
+ * operator 1 + dt (a delta - nu delta2), where a is the velocity along the lines. The
+ * velocities are constant during a step, so dt is reduced where omega is steep. */
 struct OmegaStep {
     const double *psi, *omega;
     double step, diffusivity, swirl; /* dt, nu/h^2, +-1/(4 h^2) */
@@ -71,7 +71,7 @@ struct OmegaFirst : OmegaStep {
         return 0;
     }
 
-    __device__ __forceinline__ void take_wall(int64_t, int, double *) const
+    __device__ __forceinline__ void apply_wall(int64_t, int, double *) const
     {
     }
 
@@ -105,7 +105,7 @@ struct OmegaSecond : OmegaStep {
         return 0;
     }
 
-    __device__ __forceinline__ void take_wall(int64_t, int, double *) const
+    __device__ __forceinline__ void apply_wall(int64_t, int, double *) const
     {
     }
 
@@ -115,8 +115,8 @@ struct OmegaSecond : OmegaStep {
     }
 };
 
-/* (A + r) p* = (r - B) p + h^2 omega, A and B the operators 2 -1 -1 along and across the
- * lines, p in half; line Jacobi for r = 2. */
+/* (A + r) p* = (r - B) p + h^2 omega, where A and B are the operators 2 -1 -1 along and
+ * across the lines and p is in `half`; r = 2 gives line Jacobi. */
 struct Psi {
     static constexpr int words = 1;
     const double *half, *omega;
@@ -141,7 +141,7 @@ struct Psi {
         return 0;
     }
 
-    __device__ __forceinline__ void take_wall(int64_t, int, double *) const
+    __device__ __forceinline__ void apply_wall(int64_t, int, double *) const
     {
     }
 
@@ -151,8 +151,8 @@ struct Psi {
     }
 };
 
-/* Line Jacobi for omega: the five-point equations with the neighbours across from the
- * old omega. */
+/* Line Jacobi for omega: the five-point equations, with the old omega at the neighbours
+ * across the line. */
 struct JacobiOmega {
     static constexpr int words = 2;
     const double *psi, *omega;
@@ -178,7 +178,7 @@ struct JacobiOmega {
         return omega[p];
     }
 
-    __device__ __forceinline__ void take_wall(int64_t p, int side, double *word) const
+    __device__ __forceinline__ void apply_wall(int64_t p, int side, double *word) const
     {
         word[0] += (1 - side * word[1]) * omega[p + side * along];
     }
@@ -189,7 +189,7 @@ struct JacobiOmega {
     }
 };
 
-/* make(source) for the source of `s`. */
+/* make(source), where `source` belongs to the kind of sweep of `s`. */
 template <typename Make>
 inline ps_status
 with_source(const ps_cuda_sweep &s, const Make &make)

@@ -6,28 +6,28 @@
 
 namespace pysolvers::flow {
 
-/* The workspace, carved, and where psi and omega are now: sweeps swap them with the
- * fields of the workspace. */
+/* The parts of the workspace, and the fields that currently hold psi and omega: a sweep
+ * exchanges one of them with a field of the workspace. */
 struct CavityRun {
     const ps_cavity *c;
     const ps_options *options;
     ps_cavity_report *report;
     bool fused;
-    ps_exec exec; /* with what the unfused sweeps may use */
+    ps_exec exec; /* its workspace is what the unfused sweeps may use */
     cudaStream_t stream;
     double *psi, *omega, *half, *other;
     double *sums, *rows;
-    bool walls_wait; /* for the next sweep of line Jacobi for psi, which does not need
-                        them and relaxes them beside its lines */
+    bool walls_wait; /* the walls are to be relaxed by the next sweep of line Jacobi for
+                        psi, which does not read them */
 };
 
 /* Stage k = 0, 1, 2 of an iteration. */
 ps_stage ps_cuda_stage_at(const CavityRun &r, int k);
 
-/* Enqueue a stage, if it is among those of the call. */
+/* Enqueue a stage if the call includes it. */
 ps_status ps_cuda_make_stage(CavityRun &r, ps_stage stage);
 
-/* Relax the walls if they wait. */
+/* Relax the walls if they are still to be relaxed. */
 ps_status ps_cuda_relax_walls(CavityRun &r);
 
 } // namespace pysolvers::flow

@@ -1,7 +1,8 @@
-/* cavity_stages.cu - the stages of an iteration of the cavity, as sweeps.
+/* cavity_stages.cu - the stages of an iteration of the cavity as sweeps.
  *
- * The schemes, their formulas and their stability are those of csrc/cpu/cavity.c: adi
- * makes 2 + 2 K half-sweeps an iteration, line Jacobi 2.
+ * The schemes, their formulas and their stability are described in
+ * csrc/cpu/flow/cavity.c. An iteration has 2 + 2 K half-sweeps with adi and 2 with line
+ * Jacobi.
  */
 #include <math.h>
 
@@ -54,8 +55,8 @@ step_omega(CavityRun &r)
     return status == PS_OK ? make_sweep(r, second) : status;
 }
 
-/* Parameter k of `count`: geometric between the extreme eigenvalues of 2 -1 -1 on
- * the interior nodes of a line. */
+/* Parameter k of `count`: geometric sequence between the extreme eigenvalues of the
+ * operator 2 -1 -1 on the interior nodes of a line. */
 double
 peaceman_rachford_shift(int64_t nodes, int k, int count)
 {

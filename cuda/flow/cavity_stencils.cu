@@ -1,6 +1,6 @@
 /* cavity_stencils.cu - wall vorticity and residuals of the cavity.
  *
- * Sums are made in an order that depends on the number of nodes alone: a block a row of
+ * The order of summation depends on the number of nodes only: one block per row of
  * nodes, then one block over the rows.
  */
 #include "flow/cavity.h"
@@ -22,7 +22,7 @@ __launch_bounds__(block_threads) walls_kernel(const __grid_constant__ Walls wall
     relax_walls(walls, blockIdx.x);
 }
 
-/* Two sums over the block, in thread 0. */
+/* Sums of two values over the block, in thread 0. */
 __device__ __forceinline__ double2
 block_sum(double2 s)
 {

@@ -1,8 +1,8 @@
 /* cavity_unfused.cu - a half-sweep of the cavity through arrays of rows.
  *
- * The rows of all lines are written to four fields of the workspace, solved there by a
- * method of the line engine, and the answers stored: 9 to 12 words a node. So do the
- * papers, and so any method can be measured.
+ * The rows of all lines are written to four fields of the workspace and solved there by
+ * a direct method, then the solution is stored: 9 to 12 words of memory traffic per
+ * node. The papers proceed in this way, and any method can be measured so.
  */
 #include <type_traits>
 
@@ -26,7 +26,7 @@ struct Diagonals {
     double *lower, *diag, *upper, *rhs;
 };
 
-/* A block a row of nodes along x. Wall nodes of x get their values here. */
+/* One block per row of nodes along x. The wall nodes of x get their values here. */
 template <typename Source>
 __global__ void
 __launch_bounds__(block_threads)
@@ -46,10 +46,10 @@ __launch_bounds__(block_threads)
         }
         source.node(p, word);
         if (at == 1) {
-            source.take_wall(p, -1, word);
+            source.apply_wall(p, -1, word);
         }
         if (at == last - 1) {
-            source.take_wall(p, 1, word);
+            source.apply_wall(p, 1, word);
         }
         const Row<double> row = source.row(word);
         out.lower[p] = row.lower;

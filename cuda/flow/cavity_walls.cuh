@@ -1,8 +1,8 @@
 /* cavity_walls.cuh - wall vorticity of the cavity, as blocks of any kernel.
  *
- * omega_w += weight (formula - omega_w), corners apart; the formulas stand in
- * ps_cavity.h. A wall node reads omega at itself and one node inside and psi one and
- * two nodes inside, so all can be done at once.
+ * omega_w += weight (formula - omega_w), without the corners; the formulas are in
+ * ps_cavity.h. A wall node reads omega at itself and at the node next to it, and psi at
+ * the two nodes next to it. All wall nodes can therefore be computed in parallel.
  */
 #ifndef PS_CUDA_FLOW_CAVITY_WALLS_CUH
 #define PS_CUDA_FLOW_CAVITY_WALLS_CUH
@@ -31,7 +31,7 @@ walls_of(const ps_cavity *c, const double *psi, double *omega)
     return {c->wall, c->nodes, h, c->lid, weight, psi, omega};
 }
 
-/* Blocks of this many threads that do all walls. */
+/* The number of blocks that relax all walls. */
 inline int64_t
 wall_blocks(const Walls &s, int threads)
 {

@@ -1,10 +1,10 @@
 /* heat.cu - time steps of heat conduction on the GPU.
  *
- * Steps follow each other on the stream; sweeps along lines of one constant matrix read
- * and write one word a node (heat_sweeps.h), others go through arrays (heat_varied.h).
- * Peaceman-Rachford moves 4 words a step, Douglas-Gunn 7 in 2-D, and in 3-D 5 where
- * the steps are those of heat_volume.h, or 9. Nothing waits, unless the stages are to be
- * timed.
+ * Steps follow each other on the stream. Sweeps along lines of one constant matrix read
+ * and write one word per node (heat_sweeps.h); others use arrays of rows
+ * (heat_varied.h). A step moves 4 words per node with Peaceman-Rachford, and with
+ * Douglas-Gunn 7 in 2-D and 9 in 3-D, or 5 in 3-D with the kernels of heat_volume.h.
+ * The host does not wait, except to time the stages.
  */
 #include "heat/heat_paper.h"
 #include "heat/heat_volume.h"
@@ -14,7 +14,7 @@ namespace pysolvers::heat {
 
 namespace {
 
-/* Steps between two looks at exec->poll. */
+/* Steps between two calls of exec->poll. */
 int64_t
 group_size(const ps_heat *h)
 {
@@ -45,7 +45,8 @@ step_peaceman_rachford(HeatRun<Real> &run, int64_t s, bool last)
                            : status;
 }
 
-/* Its two kernels: along x, and with half of the work along y each, along z. */
+/* A step of heat_volume.h: one kernel along x and the first half of the lines along y,
+ * one for the second half and along z. */
 template <typename Real>
 ps_status
 step_volume(HeatRun<Real> &run, int64_t s, bool last)
@@ -89,7 +90,8 @@ step_douglas_gunn(HeatRun<Real> &run, int64_t s, bool last)
                            : status;
 }
 
-/* T* is in w, whose boundary nodes have been set, and T in t. */
+/* A step of wei2013: two sweeps. T* is in w, whose boundary nodes have been set, and T
+ * in t. */
 template <typename Real>
 ps_status
 step_wei(HeatRun<Real> &run, int64_t s, bool last)
@@ -128,7 +130,7 @@ make_step(HeatRun<Real> &run, int64_t s, bool last)
     }
 }
 
-/* What is done before the first step. */
+/* Work before the first step. */
 template <typename Real>
 ps_status
 prepare(HeatRun<Real> &run)
@@ -156,7 +158,7 @@ prepare(HeatRun<Real> &run)
     return status == PS_OK ? run.clock.made(PS_HEAT_STAGE_RHS, true) : status;
 }
 
-/* `count` steps, or fewer when interrupted: the step that is the last knows it. */
+/* `count` steps, or fewer when interrupted; `last` is true in the last one. */
 template <typename Real>
 ps_status
 make_steps(HeatRun<Real> &run, int64_t count, ps_heat_report *report)
@@ -166,10 +168,10 @@ make_steps(HeatRun<Real> &run, int64_t count, ps_heat_report *report)
     bool last = false;
 
     for (int64_t s = 0; status == PS_OK && s < count && !last; s++) {
-        const bool is_asked = s % group == 0 && run.exec.poll != nullptr &&
-                              run.exec.poll(run.exec.poll_self) != 0;
+        const bool is_interrupted = s % group == 0 && run.exec.poll != nullptr &&
+                                    run.exec.poll(run.exec.poll_self) != 0;
 
-        last = is_asked || s == count - 1;
+        last = is_interrupted || s == count - 1;
         if (last) {
             status = run.clock.begin_last();
         }

@@ -1,10 +1,11 @@
-/* heat_backward.cuh - the second half of a step in three dimensions: 3 words a node.
+/* heat_backward.cuh - the second half of a step in three dimensions: 3 words per node.
  *
- * Lines along y are solved from the middle row outwards, as heat_two_sided.h has it, and
- * each row of nodes in a plane of x and z is the right side of the lines along z, whose
- * solution is added to t. A cluster has HEAT_WIDTH columns of nodes along z, side by
- * side, and goes along y; a thread has a chunk of a column. The next rows are on their
- * way to shared memory, while the chunks of a column meet, and then the blocks.
+ * The lines along y are solved from the middle row outwards (heat_two_sided.h). Each
+ * row of nodes in a plane of x and z that this gives is the right-hand side of lines
+ * along z, whose solution is added to t. A cluster processes HEAT_WIDTH neighbouring
+ * columns along z and advances along y; a thread has a chunk of a column. The next rows
+ * are copied to shared memory while the chunks of a column, and then the blocks,
+ * exchange their sums.
  */
 #ifndef PS_CUDA_HEAT_HEAT_BACKWARD_CUH
 #define PS_CUDA_HEAT_HEAT_BACKWARD_CUH
@@ -18,9 +19,9 @@ namespace pysolvers::heat {
 
 enum { HEAT_SIDE_ROWS = 8, HEAT_AHEAD = 3 };
 
-/* Node (i, j, k) of the unknowns lies at w[k plane + j pitch + i] for x of begin <= i <
- * end, and so in t, i being less than `nodes` in all; node i + j pitch of the values at
- * the ends of z. */
+/* Node (i, j, k) of the unknowns lies at w[k plane + j pitch + i] for begin <= i < end
+ * along x, and at the same index of t; i is less than `nodes`. The values at the ends
+ * of z have node i + j pitch. */
 template <typename Real> struct HeatBackward {
     const Real *w;
     Real *t;
@@ -29,13 +30,14 @@ template <typename Real> struct HeatBackward {
     const TwoSidedFactor<Real> *two_sided;
 };
 
-/* Where a thread is: chunk `number` of its block, whose first place is row `start`, in
- * column `place` of the block; its columns of the values at the ends, and `met`, that of
- * its warp when the chunks meet. */
+/* The place of a thread: chunk `number` of its block, whose first place is row `start`,
+ * in column `place` of the block, which is `column` of the fields. `own` and `joined` are
+ * the columns of the boundary values for the thread, and for its warp when it joins the
+ * chunks. */
 template <typename Real> struct HeatThreadPlace {
     int place, number, block, start, pads;
     unsigned half;
-    int64_t tile, column, own, met;
+    int64_t tile, column, own, joined;
     bool is_inside;
 
     __device__ __forceinline__ HeatThreadPlace(const HeatLine<Real> &line,
@@ -50,38 +52,40 @@ template <typename Real> struct HeatThreadPlace {
         tile = (cluster - half * s.tiles) * HEAT_WIDTH;
         column = tile + place;
         own = min(column, s.end - 1);
-        met = min(tile + threadIdx.x / 32, s.end - 1);
+        joined = min(tile + threadIdx.x / 32, s.end - 1);
         is_inside = column >= s.begin && column < s.end;
         pads = min(max(-start, 0), static_cast<int>(HEAT_SIDE_ROWS));
     }
 };
 
-/* What a step along y takes: the values at the ends of z, of the thread's column and of
- * the warp's, and of y. */
+/* The boundary values of a step along y: at the ends of z, for the column of the thread
+ * and that of the warp in the exchange, and at the end of y. */
 template <typename Real> struct HeatNext {
-    Real own[2], met[2];
+    Real own[2], joined[2];
     TwoSidedRow<Real> factor_row;
 
     __device__ __forceinline__ HeatNext(const HeatBackward<Real> &s,
                                         const HeatThreadPlace<Real> &self, int j)
         : own{s.side[0].at(self.own + j * s.pitch), s.side[1].at(self.own + j * s.pitch)},
-          met{s.side[0].at(self.met + j * s.pitch), s.side[1].at(self.met + j * s.pitch)},
+          joined{s.side[0].at(self.joined + j * s.pitch),
+                 s.side[1].at(self.joined + j * s.pitch)},
           factor_row(s.two_sided->factor_row[j])
     {
     }
 };
 
-/* How the rows of the chunks of a warp come: 16 bytes a lane, `passes` times. */
+/* The copy of the rows of the chunks of a warp: 16 bytes per lane, `passes` times. */
 template <typename Real> struct HeatBatch {
     static constexpr int words = 16 / sizeof(Real), pieces = HEAT_WIDTH / words;
     static constexpr int chunks = 32 / HEAT_WIDTH, rows = 32 / pieces / chunks;
     static constexpr int passes = HEAT_SIDE_ROWS / rows;
-    static constexpr int stage = HEAT_SIDE_ROWS * HEAT_COLUMN_THREADS; /* of a field */
+    /* elements of a field in a stage */
+    static constexpr int stage = HEAT_SIDE_ROWS * HEAT_COLUMN_THREADS;
     const HeatBackward<Real> &s;
     HalfRows half_rows;
     Real *keep;
-    int64_t from; /* of the lane's first row in the fields */
-    int to, pads; /* of it on chip; rows of the chunk that hold none */
+    int64_t from; /* index in the fields of the first row that the lane copies */
+    int to, pads; /* its index in shared memory; rows of the chunk that do not exist */
 
     __device__ __forceinline__ HeatBatch(const HeatBackward<Real> &of,
                                          const HalfRows &along,
@@ -106,27 +110,27 @@ template <typename Real> struct HeatBatch {
         return half_rows.row(half_rows.count - 1 - n);
     }
 
-    /* w of the thread's chunk in row n, and `stage` words further t. */
+    /* w of the chunk of the thread in row n; t is `stage` words behind. */
     __device__ __forceinline__ const Real *chunk(int n) const
     {
         return keep + n % HEAT_AHEAD * 2 * stage + threadIdx.x;
     }
 
-    /* Row n, if there is one, by all lanes. */
-    __device__ __forceinline__ void bring(int n) const
+    /* Load row n, if it exists, by all lanes. */
+    __device__ __forceinline__ void load(int n) const
     {
         if (n < half_rows.count) {
             Real *const place = keep + n % HEAT_AHEAD * 2 * stage + to;
             const int64_t at = from + row(n) * s.pitch;
 
-            bring_rows(place, s.w + at);
-            bring_rows(place + stage, s.t + at);
+            load_rows(place, s.w + at);
+            load_rows(place + stage, s.t + at);
         }
         copies_committed();
     }
 
   private:
-    __device__ __forceinline__ void bring_rows(Real *place, const Real *field) const
+    __device__ __forceinline__ void load_rows(Real *place, const Real *field) const
     {
         const uint32_t plane = static_cast<uint32_t>(s.plane * sizeof(Real));
 
@@ -140,7 +144,7 @@ template <typename Real> struct HeatBatch {
     }
 };
 
-/* The solution along z is added to t, from `pads` on; kept is what t was. */
+/* Add the solution along z to t, from row `pads` of the chunk on; `kept` is the old t. */
 template <bool EDGE, typename Real, int ROWS>
 __device__ __forceinline__ void
 add_chunk(HeatChunk<Real, ROWS> &chunk, const HeatPair<Real> &in, const Real *kept,
@@ -153,7 +157,7 @@ add_chunk(HeatChunk<Real, ROWS> &chunk, const HeatPair<Real> &in, const Real *ke
     });
 }
 
-/* x of the other half's middle row, of the thread's chunk. */
+/* x of the middle row of the other half, for the chunk of the thread. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
 start_in_middle(const HeatBackward<Real> &s, unsigned half, int64_t from, int pads,
@@ -200,7 +204,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, 1)
     const int rows = batch.half_rows.count;
 
     for (int n = 0; n < HEAT_AHEAD - 1; n++) {
-        batch.bring(n);
+        batch.load(n);
     }
     start_in_middle(s, self.half, from, pads, x);
     HeatNext<Real> next(s, self, batch.row(0));
@@ -212,7 +216,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, 1)
 
         shared.expect(line.groups, n);
         __syncwarp();
-        batch.bring(n + HEAT_AHEAD - 1);
+        batch.load(n + HEAT_AHEAD - 1);
         next = HeatNext<Real>(s, self, batch.row(min(n + 1, rows - 1)));
         copies_done_but<HEAT_AHEAD - 1>();
         __syncwarp();
@@ -226,7 +230,7 @@ __launch_bounds__(HEAT_COLUMN_THREADS, 1)
             is_edge ? chunk.template eliminate<true>(rhs, now.own)
                     : chunk.template eliminate<false>(rhs, now.own);
         __syncthreads();
-        shared.join_chunks(line, share, self.block, n, now.met);
+        shared.join_chunks(line, share, self.block, n, now.joined);
         __syncthreads();
         const HeatPair<Real> in = shared.from_outside(chunk, self.number, self.place);
 

@@ -1,8 +1,9 @@
-/* heat_change.cu - the right side of Douglas and Gunn, q + the sum of (level - K t),
- * where k is one number: 2 words a node.
+/* heat_change.cu - the right-hand side of Douglas and Gunn, q + the sum of (level - K
+ * t) over the axes, for constant k: 2 words per node.
  *
- * A thread goes from plane to plane and keeps what it has met; its neighbours in a plane
- * are those of other threads of the block, so that the first-level cache has them.
+ * A thread advances from plane to plane and keeps the values of t along its way in
+ * registers. Its neighbours in a plane are loaded by other threads of the block, so
+ * that the L1 cache contains them.
  */
 #include "heat/heat_stencil.cuh"
 #include "runtime/launch.cuh"
@@ -15,15 +16,15 @@ constexpr int block_width = 64, block_lines = 8, block_planes = 32;
 constexpr int block_threads = block_width * block_lines;
 constexpr int blocks = resident_threads < 3 * block_threads ? 2 : 3;
 
-/* What a node takes of an axis: from neighbours so many elements away, and from the side
- * that it lies on, if `end` is one. */
+/* The contribution of an axis to a node: the distances of the neighbours in elements,
+ * and the side on which the node lies, if `end` is one. */
 template <typename Real> struct Reach {
     int64_t before, after;
     Real weight_before, weight_after, exchange;
     int end;
 };
 
-/* Of node i of the axis. */
+/* The same for node i of the axis. */
 template <typename Real>
 __device__ __forceinline__ Reach<Real>
 reach_of(const HeatAxis<Real> &a, int64_t i)
@@ -32,7 +33,7 @@ reach_of(const HeatAxis<Real> &a, int64_t i)
     const Real r = a.ratio;
     Reach<Real> reach = {-a.pitch, a.pitch, r, r, Real(0), -1};
 
-    if (!a.is_taken) {
+    if (!a.is_included) {
         return {0, 0, Real(0), Real(0), Real(0), -1};
     }
     if (i == 0) {
@@ -48,7 +49,8 @@ reach_of(const HeatAxis<Real> &a, int64_t i)
     return reach;
 }
 
-/* The term of an axis at a node whose t is `here`, node `other` of its sides. */
+/* The term of an axis at a node with the value `here`, which is node `other` of its
+ * sides. */
 template <typename Real>
 __device__ __forceinline__ Real
 term(const HeatAxis<Real> &a, const Reach<Real> &reach, Real here, Real before,
@@ -61,12 +63,12 @@ term(const HeatAxis<Real> &a, const Reach<Real> &reach, Real here, Real before,
                          : sum + (a.level[reach.end].at(other) - reach.exchange * here);
 }
 
-/* The place of a thread, and the planes it goes through. */
+/* The place of a thread, and the planes that it processes. */
 struct BlockedSweep {
     int64_t i, j, first, end;
 };
 
-/* INNER: nodes i, j lie on no side. */
+/* INNER: node i, j lies on no side. */
 template <bool INNER, typename Real>
 __device__ __forceinline__ void
 make_change(const HeatStencil<Real> &s, const BlockedSweep &m)

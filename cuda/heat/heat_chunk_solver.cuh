@@ -1,8 +1,8 @@
-/* heat_chunk_solver.cuh - the recurrences of heat_line.h on a chunk that waits in shared
- * memory.
+/* heat_chunk_solver.cuh - the recurrences of heat_line.h on a chunk in shared memory.
  *
- * A chunk is eliminated twice: for its two sums, and again, with what comes in, for x.
- * So nothing but the rows stays on chip while sums are joined. 8 operations a row.
+ * A chunk is processed twice: for its two sums, and again, with its boundary values,
+ * for x. Only the rows stay in shared memory while the sums of the chunks are joined. 8
+ * operations per row.
  */
 #ifndef PS_CUDA_HEAT_HEAT_CHUNK_SOLVER_CUH
 #define PS_CUDA_HEAT_HEAT_CHUNK_SOLVER_CUH
@@ -11,8 +11,9 @@
 
 namespace pysolvers::heat {
 
-/* What a chunk is eliminated with: its rows are the last of HEAT_TEAM_PLACES places. A
- * PLAIN chunk has a row in each, and not the first or the last of the line. */
+/* The constants of a chunk, whose rows are the last of HEAT_TEAM_PLACES places. A PLAIN
+ * chunk has a row in each place and does not contain the first or the last row of the
+ * line. */
 template <typename Real> struct HeatChunkSolver {
     using Lane = HeatLane<Real>;
     static constexpr int count = Lane::count, places = HEAT_TEAM_PLACES;
@@ -25,7 +26,7 @@ template <typename Real> struct HeatChunkSolver {
         return pads == 0 && !has_first && !has_last;
     }
 
-    /* The chunk's sums with nothing coming in. */
+    /* The sums of the chunk with boundary values 0. */
     template <bool PLAIN>
     __device__ __forceinline__ HeatLanePairs<Real> reduce(const Lane *place,
                                                           const Lane end[2]) const
@@ -50,7 +51,7 @@ template <typename Real> struct HeatChunkSolver {
         return sums;
     }
 
-    /* x of all rows, the last first: put(i, x). */
+    /* x of all rows, from the last to the first: put(i, x). */
     template <bool PLAIN, typename Put>
     __device__ __forceinline__ void substitute(const Lane *place, const Lane end[2],
                                                const HeatLanePairs<Real> &in,
@@ -82,7 +83,7 @@ template <typename Real> struct HeatChunkSolver {
                                               Lane above, Lane (&u)[places]) const
     {
 #pragma unroll
-        for (int i = 0; i < places; i++) { /* all are read before one is used */
+        for (int i = 0; i < places; i++) { /* all rows are read before one is used */
             u[i] = {};
             if (PLAIN || i >= pads) {
                 u[i] = place[i * 32];
@@ -106,7 +107,8 @@ template <typename Real> struct HeatChunkSolver {
         }
     }
 
-    /* Of the row that ends the line the right side with the value there. */
+    /* The right-hand side of a row, with the boundary value if the row is the last of
+     * the line. */
     __device__ __forceinline__ Lane at_end(Lane b, const Lane &value, int end,
                                            bool is_end) const
     {

@@ -1,4 +1,4 @@
-/* heat_clock.cuh - how long the stages of a call of the heat solver took.
+/* heat_clock.cuh - the durations of the stages of a call of the heat solver.
  */
 #ifndef PS_CUDA_HEAT_HEAT_CLOCK_CUH
 #define PS_CUDA_HEAT_HEAT_CLOCK_CUH
@@ -12,8 +12,8 @@ namespace pysolvers::heat {
 
 using namespace runtime;
 
-/* Marks in the stream: of what is done once, and of the last step, whose shares stand
- * for those of all. Without `timed` nothing is recorded. */
+/* Events in the stream: of the work before the steps, and of the last step, whose
+ * proportions are used for all steps. Nothing is recorded unless `timed` is set. */
 class HeatClock {
   public:
     HeatClock(bool timed, cudaStream_t stream) : stream_(stream)
@@ -23,7 +23,7 @@ class HeatClock {
         }
     }
 
-    /* The call, its steps and the last of them begin; and they end. */
+    /* The begin of the call, of its steps and of the last step; and their end. */
     ps_status begin()
     {
         return record(PS_HEAT_STAGE_END);
@@ -43,13 +43,13 @@ class HeatClock {
         end_ = count_ - 1;
     }
 
-    /* `stage` has been enqueued. Of steps, only the last one is `is_timed`. */
+    /* `stage` has been enqueued. Of the steps, only the last one has `is_timed`. */
     ps_status made(ps_heat_stage stage, bool is_timed)
     {
         return is_timed ? record(stage) : PS_OK;
     }
 
-    /* Once the device has passed all marks. */
+    /* After the device has passed all events. */
     void write(double seconds[PS_HEAT_STAGE_COUNT]) const
     {
         const double all = between(steps_, end_), last = between(last_, end_);

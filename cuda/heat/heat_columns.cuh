@@ -1,9 +1,10 @@
 /* heat_columns.cuh - a sweep along y or z.
  *
- * A thread has a chunk of a column, 16 threads side by side one row of 16 columns. The
- * chunk waits in shared memory, each thread's in words of its own, and the next one is on
- * its way there, while registers hold u; what a solution is to be added to comes to the
- * same words while chunks meet, as heat_exchange.cuh has it.
+ * A thread has a chunk of a column, and 16 neighbouring threads have one row of 16
+ * columns. The chunk is in shared memory, in words that only its thread uses. The next
+ * chunk is copied there while registers hold u. The values to which a solution is added
+ * are copied to the same words while the chunks exchange their sums
+ * (heat_exchange.cuh).
  */
 #ifndef PS_CUDA_HEAT_HEAT_COLUMNS_CUH
 #define PS_CUDA_HEAT_HEAT_COLUMNS_CUH
@@ -16,9 +17,9 @@ namespace pysolvers::heat {
 
 enum { HEAT_COLUMN_STAGES = 2 };
 
-/* The block's part of a column, in what order it takes them. */
+/* The part of a column that the block has, tile after tile. */
 template <typename Real> struct HeatColumnTile {
-    int64_t plane, column, node; /* node of the sides, in the plane */
+    int64_t plane, column, node; /* `node`: index of the values on the sides */
 
     __device__ __forceinline__ HeatColumnTile(const HeatColumns<Real> &s, int64_t tile,
                                               int place)
@@ -38,8 +39,8 @@ template <typename Real> struct HeatColumnTile {
     }
 };
 
-/* Bring the chunk of a tile of `field` to words of this thread's own; `start` is its
- * first place. */
+/* Load the chunk of a tile of `field` to the words of this thread; `start` is the row
+ * of its first place. */
 template <int ROWS, typename Real>
 __device__ __forceinline__ void
 load_column(const HeatColumns<Real> &s, const Real *field, int64_t tile, int start,
@@ -67,8 +68,8 @@ load_column(const HeatColumns<Real> &s, const Real *field, int64_t tile, int sta
     }
 }
 
-/* x to where it belongs; `keep` has w, or t if x is added to it. EDGE: not all places of
- * the chunk are nodes with an unknown, those from `pads` on are. */
+/* Store x; `keep` contains w, or t if x is added to it. EDGE: only the places from
+ * `pads` on are nodes with an unknown. */
 template <bool EDGE, int SINK, typename Real, int ROWS>
 __device__ __forceinline__ void
 substitute_column(const HeatColumns<Real> &s, HeatChunk<Real, ROWS> &chunk,
@@ -125,9 +126,9 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
     shared.begun(line.groups);
     for (int round = 0; tile < last; tile += step, round++) {
         const int stage = round % HEAT_COLUMN_STAGES;
-        const HeatColumnTile<Real> mine(s, tile, place), met(s, tile, thread / 32);
-        const Real end[2] = {s.end[0].at(mine.node), s.end[1].at(mine.node)};
-        const Real met_end[2] = {s.end[0].at(met.node), s.end[1].at(met.node)};
+        const HeatColumnTile<Real> own(s, tile, place), joined(s, tile, thread / 32);
+        const Real end[2] = {s.end[0].at(own.node), s.end[1].at(own.node)};
+        const Real joined_end[2] = {s.end[0].at(joined.node), s.end[1].at(joined.node)};
         Real *const kept = keep + stage * words;
 
         shared.expect(line.groups, round);
@@ -146,11 +147,11 @@ __launch_bounds__(HEAT_COLUMN_THREADS, ROWS * sizeof(Real) > 64 ? 1 : 2)
             load_column<ROWS>(s, s.t, tile, start, kept);
         }
         __syncthreads();
-        shared.join_chunks(line, share, block, round, met_end);
+        shared.join_chunks(line, share, block, round, joined_end);
         __syncthreads();
         const HeatPair<Real> in = shared.from_outside(chunk, number, place);
-        const int64_t from = mine.plane * s.plane + start * s.pitch + mine.column;
-        const int pads = mine.is_inside(s) ? chunk.pads : ROWS;
+        const int64_t from = own.plane * s.plane + start * s.pitch + own.column;
+        const int pads = own.is_inside(s) ? chunk.pads : ROWS;
 
         if (SINK == HEAT_ADD) {
             copies_done();

@@ -1,10 +1,11 @@
-/* heat_exchange.cuh - how the chunks of columns side by side meet in a block, and the
- * blocks of a cluster.
+/* heat_exchange.cuh - the exchange of sums between the chunks of neighbouring columns
+ * in a block, and between the blocks of a cluster.
  *
- * The 32 chunks of a column meet in a warp, by way of shared memory, and the blocks send
- * each other the sums of theirs. Double-buffered by round, so that writers never wait
- * for readers: a block that is a round ahead has received the sums of all others, which
- * have read the round before by then.
+ * The 32 chunks of a column are joined by one warp, which reads their sums from shared
+ * memory; the blocks of a cluster send the sums of their groups to each other. Buffers
+ * alternate by round, so that writers need not wait for readers: a block that is one
+ * round ahead has received the sums of all other blocks, which have read the previous
+ * round by then.
  */
 #ifndef PS_CUDA_HEAT_HEAT_EXCHANGE_CUH
 #define PS_CUDA_HEAT_HEAT_EXCHANGE_CUH
@@ -18,7 +19,8 @@ namespace pysolvers::heat {
 
 using namespace runtime;
 
-/* Columns of a block, and its threads, one a chunk; blocks of a cluster, at most. */
+/* Columns of a block; its threads, one per chunk; the largest number of blocks of a
+ * cluster. */
 enum {
     HEAT_WIDTH = 16,
     HEAT_COLUMN_THREADS = HEAT_CHUNKS * HEAT_WIDTH,
@@ -30,15 +32,15 @@ template <typename Real> struct HeatMessage {
     HeatPair<Real> pair;
 };
 
-/* In shared memory. Of a round: expect(), then every thread sets the sums of its chunk,
- * a barrier, join_chunks(), a barrier, and from_outside(). */
+/* In shared memory. The order of a round: expect(), every thread sets the sums of its
+ * chunk, a barrier, join_chunks(), a barrier, from_outside(). */
 template <typename Real> struct HeatExchange {
     HeatPair<Real> chunk[HEAT_CHUNKS][HEAT_WIDTH + 1];
     HeatMessage<Real> total[2][HEAT_CLUSTER][HEAT_WIDTH];
     Real first[HEAT_WIDTH];
     Arrivals arrivals[2];
 
-    /* By all threads; begun() before the first round. */
+    /* Called by all threads; begun() before the first round. */
     __device__ __forceinline__ void begin(int groups)
     {
         if (groups > 1) {
@@ -64,8 +66,8 @@ template <typename Real> struct HeatExchange {
         }
     }
 
-    /* What comes into each chunk takes the place of its sums. Warp w has column w, end[]
-     * are the values of the sides there. */
+    /* Replace the sums of each chunk by its boundary values. Warp w processes column w;
+     * end[] are the values of the sides there. */
     __device__ __forceinline__ void join_chunks(const HeatLine<Real> &line,
                                                 const HeatShare<Real> &share, int block,
                                                 int round, const Real end[2])
@@ -92,7 +94,7 @@ template <typename Real> struct HeatExchange {
         }
     }
 
-    /* What comes into chunk `number` of a column. */
+    /* The boundary values of chunk `number` of a column. */
     template <int ROWS>
     __device__ __forceinline__ HeatPair<Real>
     from_outside(const HeatChunk<Real, ROWS> &own, int number, int column) const

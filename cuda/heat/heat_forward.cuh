@@ -1,10 +1,11 @@
-/* heat_forward.cuh - the first half of a step in three dimensions: 2 words a node.
+/* heat_forward.cuh - the first half of a step in three dimensions: 2 words per node.
  *
- * The right side q + the sum of (level - K t), its solution along x, and of the lines
- * along y the elimination of heat_two_sided.h. A block has HEAT_PLANES planes of nodes,
- * one a warp, and goes along y: a warp solves its line along x and keeps u of the line
- * before. The lines of t, of a plane more on each side as well, come in bulk ahead of
- * them, and stay on chip as long as a neighbour needs them.
+ * Computes the right-hand side q + the sum of (level - K t), its solution along x, and
+ * the elimination along y of heat_two_sided.h. A block processes HEAT_PLANES planes of
+ * nodes, one per warp, and advances along y. A warp solves its line along x and keeps u
+ * of the previous line. The lines of t, including one plane more on each side, are
+ * loaded by bulk copies in advance and stay in shared memory as long as a neighbour
+ * reads them.
  */
 #ifndef PS_CUDA_HEAT_HEAT_FORWARD_CUH
 #define PS_CUDA_HEAT_HEAT_FORWARD_CUH
@@ -19,17 +20,17 @@ namespace pysolvers::heat {
 
 enum { HEAT_PLANES = 8, HEAT_PLANES_THREADS = 32 * (HEAT_PLANES + 1), HEAT_RING = 4 };
 
-/* `end` are the values at the ends of x, node j + k nodes[1]; `side` those of y, node i +
- * k nodes[0]. */
+/* `end` are the values at the ends of x, with node j + k nodes[1]; `side` those at the
+ * ends of y, with node i + k nodes[0]. */
 template <typename Real> struct HeatForward {
     HeatStencil<Real> stencil;
     HeatValues<Real> end[2], side[2];
     const TwoSidedFactor<Real> *two_sided;
-    int64_t tiles; /* of planes */
-    int32_t pitch; /* elements from line to line on chip */
+    int64_t tiles; /* tiles of planes */
+    int32_t pitch; /* elements between lines in shared memory */
 };
 
-/* Elements before the nodes of a line on chip: where its chunk has places before them. */
+/* Elements before the nodes of a line in shared memory: the pads of its first chunk. */
 template <int ROWS>
 __host__ __device__ constexpr int
 heat_lead()
@@ -37,7 +38,8 @@ heat_lead()
     return (ROWS + 1 + 3) / 4 * 4;
 }
 
-/* Node i of an axis, or what stands for it beyond the ends: the node inside a flux. */
+/* Node i of an axis; beyond an end, the node that replaces it: for a flux the node
+ * inside. */
 template <typename Real>
 __device__ __forceinline__ int64_t
 node_for(const HeatAxis<Real> &a, int64_t i)
@@ -51,12 +53,13 @@ node_for(const HeatAxis<Real> &a, int64_t i)
     return i;
 }
 
-/* The terms of the nodes from here[0] on; before, after: the same in the lines on both
- * sides of y, `plane_stride` the distance to those on both sides of z. */
+/* The sum of the terms of the nodes from here[0] on. `before` and `after` are the same
+ * nodes in the adjacent lines along y, `plane_stride` is the distance to the adjacent
+ * lines along z. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
-take_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
-           const Real *after, int plane_stride, Real (&sum)[ROWS])
+sum_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
+          const Real *after, int plane_stride, Real (&sum)[ROWS])
 {
     const Real rx = s.axis[0].ratio, ry = s.axis[1].ratio, rz = s.axis[2].ratio;
     Real left = here[-1], own = here[0];
@@ -73,9 +76,8 @@ take_terms(const HeatStencil<Real> &s, const Real *here, const Real *before,
     }
 }
 
-/* The ring of lines of a block, line after line along y; line 0 is the one before the
- * first that has unknowns. One warp brings them, the others tell it when they are done.
- */
+/* The ring of lines of a block, line after line along y; line 0 precedes the first line
+ * with unknowns. One warp loads the lines, the others release them. */
 template <typename Real, int ROWS> struct HeatRing {
     const HeatForward<Real> &f;
     Real *lines;
@@ -84,7 +86,7 @@ template <typename Real, int ROWS> struct HeatRing {
     int64_t first_plane; /* first plane */
     int planes;
 
-    /* Line m of plane `first_plane` + p - 1: its node 0. */
+    /* Node 0 of line m in plane `first_plane` + p - 1. */
     __device__ __forceinline__ Real *line(int m, int p) const
     {
         return lines + (m % HEAT_RING * (HEAT_PLANES + 2) + p) * f.pitch +
@@ -96,9 +98,9 @@ template <typename Real, int ROWS> struct HeatRing {
         full[m % HEAT_RING].wait(m / HEAT_RING & 1);
     }
 
-    /* A named barrier for each place: the warps that read a line arrive when they are
-     * done with it, the one that brings waits for them before the line that takes its
-     * place. */
+    /* Each place of the ring has a named barrier: the warps that read a line arrive
+     * after they have read it, and the loading warp waits for them before it loads the
+     * line that replaces it. */
     __device__ __forceinline__ void release(int m) const
     {
         __syncwarp();
@@ -119,7 +121,7 @@ template <typename Real, int ROWS> struct HeatRing {
         }
     }
 
-    /* Of a warp without a plane. */
+    /* Release a line, by a warp without a plane. */
     __device__ __forceinline__ void pass() const
     {
         for (int n = 0; n < half_rows.count; n++) {
@@ -128,9 +130,9 @@ template <typename Real, int ROWS> struct HeatRing {
         }
     }
 
-    /* By all lanes of the warp that brings them. Beyond the ends of a line it has what
-     * stands for the nodes there, element by element. */
-    __device__ __forceinline__ void bring(int m, int lane) const
+    /* Load line m, by all lanes of the loading warp. Beyond the ends of a line it
+     * stores the replacements of the nodes, element by element. */
+    __device__ __forceinline__ void load(int m, int lane) const
     {
         const HeatStencil<Real> &s = f.stencil;
         const HeatAxis<Real> &x = s.axis[0];
@@ -168,12 +170,12 @@ is_on_flux(const HeatAxis<Real> &a, int end, int64_t i)
     return a.kind[end] == PS_HEAT_FLUX && i == (end == 0 ? 0 : a.nodes - 1);
 }
 
-/* What the source and the sides of kind flux add to the right sides of a chunk in line t.
- * Its first place is node `node` of x, those from `pads` on are unknowns. */
+/* Add the source and the sides with fluxes to the right-hand sides of a chunk in line
+ * t. Its first place is node `node` of x; the places from `pads` on are unknowns. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
-add_given(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const Real *t,
-          int64_t node, int64_t j, int64_t k, Real (&sum)[ROWS])
+add_sources(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const Real *t,
+            int64_t node, int64_t j, int64_t k, Real (&sum)[ROWS])
 {
     const HeatAxis<Real> &x = s.axis[0];
     const int64_t nx = x.nodes, ny = s.axis[1].nodes;
@@ -190,10 +192,11 @@ add_given(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const 
         sum[ROWS - 1] += x.level[1].at(k * ny + j) - x.exchange[1] * t[nx - 1];
     }
 #pragma unroll 1
-    for (int given = 0; given < 5; given++) { /* two sides of y, of z, and the source */
-        const int axis = 1 + given / 2 % 2, end = given % 2;
+    /* two sides of y, two of z, and the source */
+    for (int source = 0; source < 5; source++) {
+        const int axis = 1 + source / 2 % 2, end = source % 2;
         const HeatAxis<Real> &a = s.axis[axis];
-        const bool is_source = given == 4;
+        const bool is_source = source == 4;
         const HeatValues<Real> values = is_source ? s.added : a.level[end];
         const Real exchange = is_source ? Real(0) : a.exchange[end];
         const int64_t line = is_source ? k * ny + j : axis == 1 ? k : j;
@@ -211,7 +214,8 @@ add_given(const HeatStencil<Real> &s, const HeatChunk<Real, ROWS> &chunk, const 
     }
 }
 
-/* A line along x in a warp: call(i, x) for all places of a chunk, the last first. */
+/* Solve a line along x in a warp: call(i, x) for all places of a chunk, from the last
+ * to the first. */
 template <typename Real, int ROWS, typename Put>
 __device__ __forceinline__ void
 solve_in_warp(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
@@ -229,20 +233,21 @@ solve_in_warp(HeatChunk<Real, ROWS> &chunk, const HeatShare<Real> &share,
     chunk.template substitute<true>(in, put);
 }
 
-/* A warp's plane, line after line. `node` is its chunk's first place. */
+/* The plane of a warp, line after line. `node` is the first place of its chunk. */
 template <typename Real, int ROWS>
 __device__ __forceinline__ void
-go_along(const HeatForward<Real> &f, const HeatLine<Real> &line,
-         const HeatRing<Real, ROWS> &ring, unsigned half, int warp, int lane)
+sweep_plane(const HeatForward<Real> &f, const HeatLine<Real> &line,
+            const HeatRing<Real, ROWS> &ring, unsigned half, int warp, int lane)
 {
     const HeatStencil<Real> &s = f.stencil;
     const TwoSidedFactor<Real> &two_sided = *f.two_sided;
     const int64_t nx = s.axis[0].nodes, ny = s.axis[1].nodes, k = ring.first_plane + warp;
     const int start = lane * ROWS - line.pads;
     const int node = static_cast<int>(s.axis[0].begin) + max(start, -ROWS);
-    const bool is_given = s.added.data != nullptr || s.axis[0].kind[0] == PS_HEAT_FLUX ||
-                          s.axis[0].kind[1] == PS_HEAT_FLUX ||
-                          is_on_flux(s.axis[2], 0, k) || is_on_flux(s.axis[2], 1, k);
+    const bool has_sources = s.added.data != nullptr ||
+                             s.axis[0].kind[0] == PS_HEAT_FLUX ||
+                             s.axis[0].kind[1] == PS_HEAT_FLUX ||
+                             is_on_flux(s.axis[2], 0, k) || is_on_flux(s.axis[2], 1, k);
     const HeatShare<Real> share(*line.table, lane, 0);
     HeatChunk<Real, ROWS> chunk = {line, min(max(-start, 0), ROWS),
                                    lane == line.first_chunk, lane == HEAT_CHUNKS - 1};
@@ -267,11 +272,11 @@ go_along(const HeatForward<Real> &f, const HeatLine<Real> &line,
             two_sided
                 .factor_row[ring.half_rows.row(min(n + 1, ring.half_rows.count - 1))];
         ring.wait(n + 2);
-        take_terms(s, t + node, ring.line(n, warp + 1) + node,
-                   ring.line(n + 2, warp + 1) + node, f.pitch, sum);
+        sum_terms(s, t + node, ring.line(n, warp + 1) + node,
+                  ring.line(n + 2, warp + 1) + node, f.pitch, sum);
         ring.release(n);
-        if (is_given || n == 0) {
-            add_given(s, chunk, t, node, j, k, sum);
+        if (has_sources || n == 0) {
+            add_sources(s, chunk, t, node, j, k, sum);
         }
         if (lane == 0) {
             stores_read();
@@ -296,7 +301,7 @@ go_along(const HeatForward<Real> &f, const HeatLine<Real> &line,
     }
 }
 
-/* The last warp of a block brings the lines. */
+/* The kernel. The last warp of a block loads the lines. */
 template <typename Real, int ROWS>
 __global__ void
 __launch_bounds__(HEAT_PLANES_THREADS, 1)
@@ -312,7 +317,8 @@ __launch_bounds__(HEAT_PLANES_THREADS, 1)
     const int planes = static_cast<int>(min(z.end - first_plane, int64_t{HEAT_PLANES}));
 
     if (threadIdx.x < HEAT_RING) {
-        full[threadIdx.x].init(33); /* the lanes of a warp, and the bytes in bulk */
+        /* the lanes of a warp, and the arrival of the bulk copy */
+        full[threadIdx.x].init(33);
     }
     __syncthreads();
     wait_for_last_kernel();
@@ -322,12 +328,12 @@ __launch_bounds__(HEAT_PLANES_THREADS, 1)
 
     if (warp == HEAT_PLANES) {
         for (int m = 0; m < ring.half_rows.count + 2; m++) {
-            ring.bring(m, lane);
+            ring.load(m, lane);
         }
         let_next_kernel_in();
     }
     else if (warp < planes) {
-        go_along(f, line, ring, half, warp, lane);
+        sweep_plane(f, line, ring, half, warp, lane);
     }
     else {
         ring.pass();

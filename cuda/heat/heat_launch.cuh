@@ -9,7 +9,7 @@
 
 namespace pysolvers::heat {
 
-/* Elements of shared memory for a line on its way. */
+/* Elements of shared memory for a line that is being copied. */
 template <typename Real>
 static int
 heat_buffer(const ps_cuda_heat_line &l)
@@ -20,8 +20,8 @@ heat_buffer(const ps_cuda_heat_line &l)
     return static_cast<int>((count + per_copy - 1) / per_copy * per_copy);
 }
 
-/* Rows of a chunk: odd along x, where its threads meet in shared memory. Blocks of the
- * kernel along x that a multiprocessor holds. */
+/* Rows of a chunk: odd along x, so that its threads use different banks. Blocks of the
+ * kernel along x that fit a multiprocessor. */
 template <typename Real> struct HeatTuning {
     static constexpr int rows = sizeof(Real) == 4 ? 33 : 17;
     static constexpr int few_rows = sizeof(Real) == 4 ? 17 : 9;
@@ -61,7 +61,7 @@ with_rows_kernel(const HeatPlan<Real> &plan, const Call &call)
     return call(heat_rows_kernel<Real, Tuning::rows, Tuning::most_threads, 1>);
 }
 
-/* Rows of a chunk along x: few where the block is small enough with them. */
+/* Rows of a chunk along x: the smaller number if the block is small enough with it. */
 template <typename Real>
 static int
 heat_row_chunk(int64_t rows)
@@ -147,8 +147,9 @@ with_column_sink(const HeatPlan<Real> &plan, const Call &call)
                : call(heat_columns_kernel<Real, Tuning::few_columns, SINK>);
 }
 
-/* Rows of a chunk along y or z: few for lines of one small block, and some for those of a
- * small cluster, which are not enough for the device otherwise. */
+/* Rows of a chunk along y or z: the smallest number for lines of one small block, the
+ * middle one for lines of a small cluster, of which there are too few for the device
+ * otherwise. */
 template <typename Real>
 static int
 heat_column_chunk(int64_t rows, const ps_cuda_device *device)
@@ -194,7 +195,7 @@ heat_columns_fit(int64_t rows, const ps_cuda_device *device)
                static_cast<size_t>(device->shared_bytes);
 }
 
-/* Blocks in clusters of plan.line.groups. */
+/* Launch blocks in clusters of plan.line.groups. */
 template <typename Real>
 static Launch
 heat_clusters(const HeatPlan<Real> &plan, cudaStream_t stream)

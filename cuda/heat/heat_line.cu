@@ -6,7 +6,8 @@
 
 namespace pysolvers::heat {
 
-/* U and Y for x_0 and u_last with U = Y = 0, m rows:
+/* U and Y as linear functions of x_0 and u_last, which are computed with U = Y = 0, for
+ * m rows:
  *
  *   x_0 = x + s U + t Y,   u_last = u + t U,   t = q^m,  s = q (1 - t^2) / (1 + q)
  *   p U = (theta_0 - q) x_0 + take_0 value_0,   x_last = p u_last + q Y,
@@ -15,7 +16,7 @@ static void
 close_line(ps_cuda_heat_line *l, const ps_cuda_heat_end end[2], bool periodic, double m)
 {
     const double q = l->q, p = l->p, t = pow(q, m), s = q * (1 - t * t) / (1 + q);
-    const double by_a = p * p / q; /* 1/a of the q that is used */
+    const double by_a = p * p / q; /* 1/a for the rounded q */
     const double lead = end[0].theta + end[0].theta_by_a * by_a - q;
     const double theta = end[1].theta + end[1].theta_by_a * by_a;
     const double a = p - lead * s, b = -lead * t, c = -theta * p * t, d = 1 - theta * q;

@@ -1,8 +1,9 @@
 /* heat_line.cuh - the recurrences of heat_line.h on a chunk, a group and a line.
  *
- * A chunk gives two sums with nothing coming in: u of its last row and x of its first. A
- * warp scans those of 32 chunks, the groups of a line are added up one after the other,
- * and what comes into a chunk is handed down. 7 operations a row.
+ * A chunk with boundary values 0 gives two sums: u of its last row and x of its first.
+ * A warp scans the sums of 32 chunks; the sums of the groups of a line are added one
+ * after the other; the boundary values are then passed back to the groups and chunks. 7
+ * operations per row.
  */
 #ifndef PS_CUDA_HEAT_HEAT_LINE_CUH
 #define PS_CUDA_HEAT_HEAT_LINE_CUH
@@ -14,13 +15,13 @@ namespace pysolvers::heat {
 
 using namespace device;
 
-/* u of the last row and x of the first of a chunk or group; or u and x that come into
- * it. */
+/* The sums of a chunk or group: u of its last row and x of its first row. Or its
+ * boundary values: u of the row before it and x of the row after it. */
 template <typename Real> struct alignas(2 * sizeof(Real)) HeatPair {
     Real u, x;
 };
 
-/* Row i of a column, `pitch` bytes apart: one instruction. */
+/* Row i of a column whose pitch is in bytes: one instruction. */
 template <typename Real>
 __device__ __forceinline__ Real *
 row_at(Real *first, int i, uint32_t pitch)
@@ -30,15 +31,15 @@ row_at(Real *first, int i, uint32_t pitch)
                                         static_cast<uint32_t>(i));
 }
 
-/* The rows of a thread, in registers. An EDGE chunk may hold the first row of the line,
- * and `pads` places before it, up to ROWS, that hold none. */
+/* The rows of a thread, in registers. An EDGE chunk may contain the first row of the
+ * line, and `pads` places before it, at most ROWS, that are no rows. */
 template <typename Real, int ROWS> struct HeatChunk {
     const HeatLine<Real> &line;
     int pads;
     bool has_first, has_last;
     Real u[ROWS];
 
-    /* b(i) is right side i, end[] the values of the sides. */
+    /* b(i) is the right-hand side of row i; end[] are the values of the sides. */
     template <bool EDGE, typename Rhs>
     __device__ __forceinline__ HeatPair<Real> eliminate(const Rhs &b, const Real end[2])
     {
@@ -69,7 +70,8 @@ template <typename Real, int ROWS> struct HeatChunk {
         return {above, line.p * below};
     }
 
-    /* x of all places, the last first: put(i, x). That of a pad has no meaning. */
+    /* x of all places, from the last to the first: put(i, x). The x of a pad is
+     * undefined. */
     template <bool EDGE, typename Put>
     __device__ __forceinline__ void substitute(const HeatPair<Real> &in, const Put &put)
     {
@@ -94,13 +96,14 @@ template <typename Real, int ROWS> struct HeatChunk {
     }
 };
 
-/* The chunks of a group, one a lane. */
+/* The chunks of a group, one per lane. */
 template <typename Real> struct HeatGroup {
     const HeatLine<Real> &line;
     int lane, group;
-    HeatPair<Real> in; /* of the own chunk, with nothing coming into the group */
+    /* boundary values of the chunk of this lane if those of the group are 0 */
+    HeatPair<Real> in;
 
-    /* The group as a whole. All lanes come here together. */
+    /* Returns the sums of the group. Called by all lanes together. */
     __device__ __forceinline__ HeatPair<Real> scan(HeatPair<Real> own)
     {
         const Real x = own.x;
@@ -129,13 +132,13 @@ template <typename Real> struct HeatGroup {
     }
 };
 
-/* What comes into a group, and U. */
+/* The boundary values of a group, and U. */
 template <typename Real> struct HeatInflow {
     HeatPair<Real> group;
     Real first;
 };
 
-/* What a lane has of the table, and its group. */
+/* The constants of a lane: those of its chunk and of its group. */
 template <typename Real> struct HeatShare {
     Real u, x, both, group_u, group_x, group_both;
 
@@ -146,7 +149,8 @@ template <typename Real> struct HeatShare {
     {
     }
 
-    /* What comes into the chunk of the lane: `from` into its group, `in` from within. */
+    /* The boundary values of the chunk of the lane: `from` are those of its group, `in`
+     * comes from within the group. */
     __device__ __forceinline__ HeatPair<Real> into_chunk(const HeatPair<Real> &in,
                                                          const HeatPair<Real> &from) const
     {
@@ -154,7 +158,7 @@ template <typename Real> struct HeatShare {
     }
 };
 
-/* From total(g) of all groups and the values of the ends. */
+/* Boundary values from total(g) of all groups and the values of the ends. */
 template <typename Real, typename Total>
 __device__ __forceinline__ HeatInflow<Real>
 heat_inflow(const HeatLine<Real> &line, const HeatShare<Real> &share, int group,
@@ -186,7 +190,7 @@ heat_inflow(const HeatLine<Real> &line, const HeatShare<Real> &share, int group,
     return {own, first};
 }
 
-/* The same of a line that is one group, from its total. */
+/* The same for a line that is one group. */
 template <typename Real>
 __device__ __forceinline__ HeatInflow<Real>
 heat_inflow_alone(const HeatLine<Real> &line, const HeatShare<Real> &share,

@@ -1,11 +1,12 @@
 /* heat_panels.cuh - a sweep along y or z by teams of blocks.
  *
- * The blocks of a team have a group of rows each, of one panel of columns, 256 bytes
- * wide, after the other. The mover has the copy engine bring and store whole tiles, so
- * that the other warps' own accesses do not wait behind them. A solver has a chunk of the
- * rows, a lane 8 bytes of each; while workers reduce the chunks of one panel to two sums,
- * reducers find what comes into those of the panel before from what the other blocks tell
- * through memory. All blocks are resident together.
+ * A panel is a set of neighbouring columns, 256 bytes wide. Each block of a team has a
+ * group of rows, and processes one panel after the other. The copy warp loads and
+ * stores whole tiles by bulk copies, so that memory accesses of the other warps are not
+ * queued behind them. A solver warp has a chunk of the rows, a lane 8 bytes of each
+ * row. While the solvers reduce the chunks of one panel to two sums each, the reducer
+ * warps compute the boundary values of the chunks of the previous panel from the sums
+ * that the other blocks have posted to global memory. All blocks are resident together.
  */
 #ifndef PS_CUDA_HEAT_HEAT_PANELS_CUH
 #define PS_CUDA_HEAT_HEAT_PANELS_CUH
@@ -17,7 +18,7 @@ namespace pysolvers::heat {
 /* The columns of a lane in a panel. */
 template <typename Real> struct HeatPanel {
     static constexpr int count = HeatLane<Real>::count;
-    int64_t from, node; /* of the first one: in a row, and of the sides */
+    int64_t from, node; /* first column: its index in a row, and its node on the sides */
     bool is_there[count], is_inside[count];
 
     __device__ __forceinline__ HeatPanel(const HeatTeams<Real> &t,
@@ -52,11 +53,12 @@ template <typename Real> struct HeatPanel {
     }
 };
 
-/* The panels of a block, one after the other. A stage has the group's rows. */
+/* The panels of a block, one after the other. A stage contains the rows of the group. */
 template <typename Real, int SINK> struct HeatBlock {
     using Lane = HeatLane<Real>;
     using Shared = HeatTeamShared<Real>;
-    static constexpr int tile = HEAT_TEAM_PLACES * HEAT_TEAM_CHUNKS * 32; /* in lanes */
+    /* lanes of a tile */
+    static constexpr int tile = HEAT_TEAM_PLACES * HEAT_TEAM_CHUNKS * 32;
     const HeatTeams<Real> &t;
     const HeatColumns<Real> &s;
     Shared &shared;
@@ -74,7 +76,7 @@ template <typename Real, int SINK> struct HeatBlock {
         return round / HEAT_TEAM_STAGES & 1;
     }
 
-    /* By the mover: start the copies of the first rounds. */
+    /* By the copy warp: start the copies of the first rounds. */
     __device__ __forceinline__ void begin(const CUtensorMap &map) const
     {
         for (int round = 0; round < HEAT_TEAM_STAGES; round++) {
@@ -83,8 +85,8 @@ template <typename Real, int SINK> struct HeatBlock {
         }
     }
 
-    /* By the mover: all rounds. */
-    __device__ __forceinline__ void move(const CUtensorMap &map) const
+    /* By the copy warp: all rounds. */
+    __device__ __forceinline__ void copy_rounds(const CUtensorMap &map) const
     {
         for (int round = 0; round < rounds; round++) {
             store(map, round, 0);
@@ -98,7 +100,7 @@ template <typename Real, int SINK> struct HeatBlock {
     }
 
     /* By a solver: all rounds. */
-    __device__ __forceinline__ void work() const
+    __device__ __forceinline__ void solve_rounds() const
     {
         const HeatCut group(t.rows, t.chunk_rows, at.group);
         const int first = group.chunk(at.warp), next = group.chunk(at.warp + 1);
@@ -107,10 +109,10 @@ template <typename Real, int SINK> struct HeatBlock {
         const int start = next - HEAT_TEAM_PLACES; /* row of the first place */
 
         if (solver.is_plain()) {
-            work_at<true>(solver, start, group.first);
+            solve_chunk<true>(solver, start, group.first);
         }
         else {
-            work_at<false>(solver, start, group.first);
+            solve_chunk<false>(solver, start, group.first);
         }
     }
 
@@ -131,7 +133,7 @@ template <typename Real, int SINK> struct HeatBlock {
             &shared.sums[Shared::turn(round)][at.warp][at.lane * Lane::count]);
     }
 
-    /* call(i, j, k) with the place of half a tile. */
+    /* call(i, j, k) with the origin of half a tile. */
     template <typename Call>
     __device__ __forceinline__ void with_half(int round, int half, const Call &call) const
     {
@@ -158,20 +160,20 @@ template <typename Real, int SINK> struct HeatBlock {
         rows.expect(half_rows() * 32 * static_cast<uint32_t>(sizeof(Lane)));
         with_half(round, half, [&](int i, int j, int k) {
             copy_tile(stage(round) + half * half_rows() * 32, map, i, j, k, rows,
-                      first_to_leave());
+                      evict_first_policy());
         });
     }
 
     __device__ __forceinline__ void store(const CUtensorMap &map, int round,
                                           int half) const
     {
-        /* The next sweep along x finds the last columns in the cache. */
-        const bool stays = SINK == HEAT_EXTRAPOLATE && round >= rounds - t.kept;
+        /* The next sweep along x finds the last columns in the L2 cache. */
+        const bool keeps_in_cache = SINK == HEAT_EXTRAPOLATE && round >= rounds - t.kept;
 
         shared.done[stage_of(round)][half].wait(phase_of(round));
         with_half(round, half, [&](int i, int j, int k) {
             store_tile(map, i, j, k, stage(round) + half * half_rows() * 32,
-                       stays ? last_to_leave() : first_to_leave());
+                       keeps_in_cache ? evict_last_policy() : evict_first_policy());
         });
         commit_stores();
     }
@@ -185,8 +187,8 @@ template <typename Real, int SINK> struct HeatBlock {
     }
 
     template <bool PLAIN>
-    __device__ __forceinline__ void work_at(const HeatChunkSolver<Real> &solver,
-                                            int start, int first) const
+    __device__ __forceinline__ void solve_chunk(const HeatChunkSolver<Real> &solver,
+                                                int start, int first) const
     {
         const int place = (start - first) * 32 + at.lane;
         const int half = at.warp / (HEAT_TEAM_CHUNKS / 2);
@@ -219,7 +221,7 @@ template <typename Real, int SINK> struct HeatBlock {
         shared.reduced[Shared::turn(round)].arrive();
     }
 
-    /* Into the stage; `start` is the row of the first place. */
+    /* Store x in the stage; `start` is the row of the first place. */
     template <bool PLAIN>
     __device__ __forceinline__ void substitute(const HeatChunkSolver<Real> &solver,
                                                int round, int start, int place) const
@@ -267,28 +269,28 @@ __launch_bounds__(HEAT_TEAM_THREADS, 1)
     const HeatBlock<Real, SINK> block = {
         t,  s,     shared, reinterpret_cast<HeatLane<Real> *>(tiles + sizeof(Shared)),
         at, rounds};
-    const bool is_mover = at.warp == HEAT_MOVER && at.lane == 0;
+    const bool is_copier = at.warp == HEAT_COPY_WARP && at.lane == 0;
 
-    if (is_mover) {
+    if (is_copier) {
         shared.init();
     }
     wait_for_last_kernel();
-    if (is_mover) {
+    if (is_copier) {
         block.begin(map);
     }
-    shared.take(*t.table, at.group, t.groups);
+    shared.load_table(*t.table, at.group, t.groups);
     __syncthreads();
     let_next_kernel_in();
     if (at.warp < HEAT_TEAM_CHUNKS) {
-        block.work();
+        block.solve_rounds();
     }
-    else if (at.warp < HEAT_MOVER) {
+    else if (at.warp < HEAT_COPY_WARP) {
         const HeatReducer<Real> reducer = {t, s, shared, at};
 
-        reducer.carry(rounds);
+        reducer.run(rounds);
     }
-    else if (is_mover) {
-        block.move(map);
+    else if (is_copier) {
+        block.copy_rounds(map);
     }
 }
 

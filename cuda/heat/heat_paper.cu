@@ -1,9 +1,10 @@
-/* heat_paper.cu - alternating directions as Wei et al. (2013) run them, unfused.
+/* heat_paper.cu - alternating directions in unfused kernels, as in Wei et al. (2013).
  *
- * A sub-step writes its right sides d, solves the lines by PCR and writes T: 4 words a
- * node along x, and along y whatever a column costs. The matrix is three numbers. Along y
- * the lines are read as they lie (baseline), through the read-only cache (texture), or d
- * is transposed, solved along x, and T transposed back.
+ * A substep writes the right-hand sides d, solves the lines by PCR and writes T: 4
+ * words per node along x; along y the traffic depends on the access to columns. The
+ * matrix is three numbers. Along y the lines are read with their stride (baseline),
+ * through the read-only cache (texture), or d is transposed, solved along x, and T
+ * transposed back.
  */
 #include "heat/heat_paper.h"
 #include "lines/methods.h"
@@ -18,7 +19,7 @@ namespace {
 
 constexpr int tile = 32, tile_rows = 8;
 
-/* to[j, i] = from[i, j]; `from` has rows of `across` nodes. */
+/* to[j, i] = from[i, j]; a row of `from` has `across` nodes. */
 template <typename Real>
 __global__ void
 __launch_bounds__(tile *tile_rows)
@@ -54,7 +55,8 @@ transpose(const Real *from, Real *to, int64_t across, int64_t along, cudaStream_
                           from, to, across, along);
 }
 
-/* lower, diag, upper of the lines along either axis, and T on the walls of d. */
+/* lower, diag and upper of the lines along either axis, and T at the boundary nodes of
+ * d. */
 template <typename Real>
 __global__ void
 matrix_kernel(Real *matrix, Real x, Real y)
@@ -68,8 +70,7 @@ matrix_kernel(Real *matrix, Real x, Real y)
 
 enum { MATRIX_BYTES = 256 };
 
-/* What the paper's kernels have in the workspace: the matrices, d, and two fields
- * transposed. */
+/* The parts of the workspace: the matrices, d, and two transposed fields. */
 template <typename Real> struct Fields {
     Real *matrix, *d, *turned[2];
     ps_exec rest;
@@ -123,7 +124,8 @@ lines_of(const ps_heat *h, int axis, bool is_turned, const void *matrix, const v
     return t;
 }
 
-/* The wall nodes of a line are known: its end rows get a times them. */
+/* The boundary nodes of a line are known: a times their value is added to the end rows.
+ */
 template <typename Real> struct Walls {
     const Real *t;
     Real *d;
@@ -185,7 +187,7 @@ coupling(const ps_heat *h, int axis)
                                         : h->ratio[axis] / 2;
 }
 
-/* Solve for T: d to t, both as they lie. */
+/* Solve for T, from d to t, with the layout of the fields. */
 template <typename Real>
 ps_status
 solve(HeatRun<Real> &run, const Fields<Real> &f, int axis, bool last)

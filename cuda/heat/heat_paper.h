@@ -1,7 +1,7 @@
 /* heat_paper.h - the kernels of Wei, Jang, Zhang and Jia (ICCS 2013).
  *
- * Right sides and solutions go through memory, PCR solves one line a block (C1, C3) or
- * several blocks a line (C2, C4).
+ * Right-hand sides and solutions are stored in memory. PCR solves a line with one block
+ * (C1, C3) or with several blocks (C2, C4).
  */
 #ifndef PS_CUDA_HEAT_HEAT_PAPER_H
 #define PS_CUDA_HEAT_HEAT_PAPER_H
@@ -14,7 +14,7 @@ ps_status heat_paper_work(const ps_heat *h, size_t *bytes);
 const char *heat_paper_kernel(const ps_heat *h);
 template <typename Real> ps_status heat_paper_prepare(HeatRun<Real> &run);
 
-/* One step of t; w is not used. `last`: it is told how long the stages take. */
+/* One step of t; w is not used. `last`: the stages of this step are timed. */
 template <typename Real> ps_status heat_paper_step(HeatRun<Real> &run, bool last);
 
 } // namespace pysolvers::heat

@@ -1,9 +1,9 @@
 /* heat_rows.cuh - a sweep along x.
  *
- * A block takes one line after the other. The next line comes in bulk while one is
- * solved in shared memory, and a solved one leaves in bulk; words that are not 16-byte
- * aligned go one by one. A chunk has an odd number of rows: its threads meet different
- * banks.
+ * A block solves one line after the other in shared memory. The next line is loaded by
+ * a bulk copy while one is solved, and a solved line is stored by a bulk copy; elements
+ * outside of 16-byte boundaries are copied one by one. A chunk has an odd number of
+ * rows, so that its threads use different banks.
  */
 #ifndef PS_CUDA_HEAT_HEAT_ROWS_CUH
 #define PS_CUDA_HEAT_HEAT_ROWS_CUH
@@ -17,12 +17,13 @@ namespace pysolvers::heat {
 
 enum { HEAT_STAGES = 2 };
 
-/* Where a line lies, in memory and on chip. */
+/* The location of a line in global and in shared memory. */
 template <typename Real> struct HeatSpan {
     static constexpr int per_copy = 16 / sizeof(Real);
     Real *memory;
-    Real *chip;           /* of the first row */
-    int rows, head, body; /* rows that go one by one, and then in bulk */
+    Real *chip; /* of the first row */
+    /* `head` rows are copied one by one, then `body` rows in bulk */
+    int rows, head, body;
 
     __device__ __forceinline__ HeatSpan(Real *from, Real *buffer, int pads, int64_t count)
         : memory(from), rows(static_cast<int>(count))
@@ -58,7 +59,7 @@ template <typename Real> struct HeatSpan {
         }
     }
 
-    __device__ __forceinline__ void store(int lane, bool stays) const
+    __device__ __forceinline__ void store(int lane, bool keeps_in_cache) const
     {
         if (!has_bulk) {
             for (int i = lane; i < rows; i += 32) {
@@ -69,8 +70,8 @@ template <typename Real> struct HeatSpan {
         if (lane == 0 && body > 0) {
             const int bytes = body * static_cast<int>(sizeof(Real));
 
-            if (stays) {
-                store_bulk_to_stay(memory + head, chip + head, bytes);
+            if (keeps_in_cache) {
+                store_bulk_evict_last(memory + head, chip + head, bytes);
             }
             else {
                 store_bulk(memory + head, chip + head, bytes);
@@ -85,13 +86,13 @@ template <typename Real> struct HeatSpan {
     }
 };
 
-/* All that a block shares but the lines themselves. */
+/* The shared memory of a block besides the lines. */
 template <typename Real> struct HeatRowsShared {
     Arrivals arrivals[HEAT_STAGES];
     HeatPair<Real> total[HEAT_MOST_GROUPS];
 };
 
-/* A chunk of a line on chip. */
+/* Solve a chunk of a line in shared memory. */
 template <bool EDGE, typename Real, int ROWS>
 __device__ __forceinline__ HeatPair<Real>
 eliminate_row_chunk(HeatChunk<Real, ROWS> &chunk, const Real *w, const Real *added,
@@ -150,7 +151,7 @@ template <typename Real> struct HeatCursor {
     }
 };
 
-/* The last warp of a block copies: the first one has the edge of the line. */
+/* The last warp of a block copies, because the first one has the edge of the line. */
 template <typename Real, int ROWS, int THREADS, int BLOCKS>
 __global__ void
 __launch_bounds__(THREADS, BLOCKS)
@@ -202,7 +203,7 @@ __launch_bounds__(THREADS, BLOCKS)
             shared.total[group] = whole;
         }
         __syncthreads();
-        const bool stays = cursor.j >= s.lines[0] - s.kept;
+        const bool keeps_in_cache = cursor.j >= s.lines[0] - s.kept;
         cursor.advance();
         if (is_copier && cursor.is_there()) {
             const int next = (round + 1) % HEAT_STAGES;
@@ -234,7 +235,7 @@ __launch_bounds__(THREADS, BLOCKS)
         bulk_fence();
         __syncthreads();
         if (is_copier) {
-            span.store(lane, stays);
+            span.store(lane, keeps_in_cache);
         }
     }
     if (is_copier && lane == 0) {

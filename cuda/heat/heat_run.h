@@ -11,8 +11,8 @@ namespace pysolvers::heat {
 
 template <typename Real> struct TwoSidedFactor;
 
-/* What is the same for all steps of heat_volume.h: the lines along x and z, what there is
- * of those along y, and on chip a line along x with its chunks. */
+/* The constants of all steps of heat_volume.h: the lines along x and z, the factor of
+ * those along y, and the layout in shared memory of a line along x with its chunks. */
 template <typename Real> struct HeatVolume {
     HeatLine<Real> line[2];
     TwoSidedFactor<Real> *two_sided;
@@ -20,12 +20,13 @@ template <typename Real> struct HeatVolume {
     size_t shared;
 };
 
-/* Sweeps of a call, planned: on chip, or through arrays in exec. Real is float or
- * double. */
+/* The sweeps of a call with their plans: in shared memory, or through arrays in exec.
+ * Real is float or double. */
 template <typename Real> struct HeatRun {
     const ps_heat *h;
     cudaStream_t stream;
-    ps_exec exec; /* with what sweeps through arrays, or the paper's kernels, may use */
+    ps_exec exec; /* with the workspace for sweeps through arrays, or for the kernels of
+                     the paper */
     HeatClock clock;
     bool is_volume = false; /* steps as in heat_volume.h, without the sweeps below */
     HeatVolume<Real> volume = {};
@@ -37,23 +38,24 @@ template <typename Real> struct HeatRun {
     HeatTeamPlan<Real> teams[PS_HEAT_AXES] = {};
 };
 
-/* Whether the lines along an axis are solved on chip. */
+/* Whether the lines along an axis are solved in shared memory. */
 bool heat_is_on_chip(const ps_heat *h, int axis, const ps_cuda_device *device);
 
-/* 2 a of the matrices along an axis, dt / spacing^2 but for wei2013, the rows of which
- * are divided by 1 + 2 r of the other axis. */
+/* 2 a of the matrices along an axis: dt / spacing^2, except for wei2013, whose rows are
+ * divided by 1 + 2 r of the other axis. */
 double heat_ratio(const ps_heat *h, int axis);
 
 /* The matrix of the sweeps along an axis. */
 HeatMatrix heat_matrix(const ps_heat *h, int axis);
 
-/* Bytes of workspace of all plans and of the sweeps through arrays. */
+/* Bytes of workspace for all plans and for the sweeps through arrays. */
 ps_status heat_sweeps_work(const ps_heat *h, size_t *bytes);
 
-/* Make the plans of `run`, whose h, stream and exec are set; exec becomes the rest. */
+/* Make the plans of `run`, whose h, stream and exec are set; exec->work is advanced
+ * behind them. */
 template <typename Real> ps_status heat_plan(HeatRun<Real> *run);
 
-/* The sweep of step s along an axis: from w, and to w or t. */
+/* The sweep of step s along an axis: from w to w or t. */
 template <typename Real>
 ps_status heat_sweep(const HeatRun<Real> &run, int axis, int64_t s, Real *w,
                      ps_cuda_heat_sink sink);

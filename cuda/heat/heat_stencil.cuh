@@ -7,9 +7,9 @@
 
 namespace pysolvers::heat {
 
-/* A term (level - K t) of an axis, as ps_heat.h has it. */
+/* The term (level - K t) of an axis, see ps_heat.h. */
 template <typename Real> struct HeatAxis {
-    bool is_taken;
+    bool is_included;
     int64_t nodes, pitch, begin, end;
     Real ratio;
     ps_heat_side_kind kind[2];
@@ -17,20 +17,21 @@ template <typename Real> struct HeatAxis {
     HeatValues<Real> level[2];
 };
 
-/* w = own t + added + factor times the terms that are taken. */
+/* w = own t + added + factor times the sum of the terms with is_included. */
 template <typename Real> struct HeatStencil {
     const Real *t, *k;
     Real *w;
     HeatValues<Real> added;
     Real own, factor;
     HeatAxis<Real> axis[PS_HEAT_AXES];
-    int64_t tiles; /* blocks a row of nodes */
+    int64_t tiles; /* blocks per row of nodes */
 };
 
-/* The stencil of `taken` axes, bit by bit, with the levels of step s. */
+/* The stencil with the terms of the axes in the bit set `included`, and the levels of
+ * step s. */
 template <typename Real>
 inline HeatStencil<Real>
-heat_stencil_of(const ps_heat *h, unsigned taken, int64_t s)
+heat_stencil_of(const ps_heat *h, unsigned included, int64_t s)
 {
     HeatStencil<Real> stencil = {};
 
@@ -41,7 +42,7 @@ heat_stencil_of(const ps_heat *h, unsigned taken, int64_t s)
         HeatAxis<Real> &a = stencil.axis[axis];
         const HeatRange range = heat_unknowns(h, axis);
 
-        a.is_taken = (taken >> axis & 1) != 0;
+        a.is_included = (included >> axis & 1) != 0;
         a.nodes = axis < h->axes ? h->nodes[axis] : 1;
         a.pitch = heat_pitch(h, axis);
         a.begin = range.begin;

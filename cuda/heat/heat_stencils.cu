@@ -1,5 +1,5 @@
-/* heat_stencils.cu - right sides, boundary nodes and the largest value of the heat
- * solver: one thread a node.
+/* heat_stencils.cu - right-hand sides, boundary nodes and the largest value of the heat
+ * solver: one thread per node.
  */
 #include "heat/heat_stencil.cuh"
 #include "runtime/launch.cuh"
@@ -18,7 +18,8 @@ face_value(const Real *k, int64_t p, int64_t q)
     return k == nullptr ? Real(1) : 2 * k[p] * k[q] / (k[p] + k[q]);
 }
 
-/* The term of node p, number i along the axis and `other` of the nodes of its sides. */
+/* The term of an axis at node p, which has index i along the axis and index `other` on
+ * its sides. */
 template <typename Real>
 __device__ __forceinline__ Real
 term(const HeatStencil<Real> &s, const HeatAxis<Real> &a, int64_t p, int64_t i,
@@ -69,13 +70,13 @@ __launch_bounds__(block_threads)
     }
     Real sum = Real(0);
 
-    if (s.axis[0].is_taken) {
+    if (s.axis[0].is_included) {
         sum += term(s, s.axis[0], p, i, k * ny + j);
     }
-    if (s.axis[1].is_taken) {
+    if (s.axis[1].is_included) {
         sum += term(s, s.axis[1], p, j, k * nx + i);
     }
-    if (s.axis[2].is_taken) {
+    if (s.axis[2].is_included) {
         sum += term(s, s.axis[2], p, k, j * nx + i);
     }
     s.w[p] = s.own * s.t[p] + s.added.at(p) + s.factor * sum;
@@ -120,7 +121,8 @@ __launch_bounds__(block_threads) sides_kernel(const __grid_constant__ Sides<Real
     }
 }
 
-/* Magnitudes are ordered as their bits are, and NaN is above all. */
+/* The bits of magnitudes have the order of the magnitudes; NaN is greater than all
+ * numbers. */
 template <typename Real>
 __global__ void
 __launch_bounds__(block_threads)

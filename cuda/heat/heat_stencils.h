@@ -1,4 +1,4 @@
-/* heat_stencils.h - what the heat solver does node by node.
+/* heat_stencils.h - the parts of the heat solver that compute one node per thread.
  *
  * Everything enqueues on a stream; Real is float or double.
  */
@@ -19,7 +19,7 @@ struct HeatRange {
     }
 };
 
-/* All nodes but those of value sides; node 0 of an axis that is not there. */
+/* All nodes except those of sides with values; node 0 of an axis that does not exist. */
 HeatRange heat_unknowns(const ps_heat *h, int axis);
 
 /* Elements between neighbours. */
@@ -31,14 +31,14 @@ heat_nodes(const ps_heat *h)
     return h->nodes[0] * h->nodes[1] * h->nodes[2];
 }
 
-/* Of a workspace, for a field. */
+/* Bytes of a field in a workspace. */
 inline size_t
 heat_field_bytes(const ps_heat *h)
 {
     return ps_cuda_padded(static_cast<size_t>(heat_nodes(h) * ps_dtype_size(h->dtype)));
 }
 
-/* Values of a table at `level`, from node p on. */
+/* The values of a table at `level`, from node p on. */
 template <typename Real>
 inline HeatValues<Real>
 heat_values(const ps_heat_table &table, int64_t level, int64_t p)
@@ -51,7 +51,7 @@ heat_values(const ps_heat_table &table, int64_t level, int64_t p)
     return {data + level * table.level_step + p * table.node_step, table.node_step};
 }
 
-/* Of the unknowns: w = t + (level - K t) / 2 along `axis`, at level 0. */
+/* For the unknowns: w = t + (level - K t) / 2 along `axis`, at level 0. */
 template <typename Real>
 ps_status heat_make_half(const ps_heat *h, int axis, const Real *t, Real *w,
                          cudaStream_t stream);
@@ -60,7 +60,7 @@ ps_status heat_make_half(const ps_heat *h, int axis, const Real *t, Real *w,
 template <typename Real>
 ps_status heat_make_change(const ps_heat *h, int64_t s, cudaStream_t stream);
 
-/* The same where k varies. */
+/* The same for variable k. */
 template <typename Real>
 ps_status heat_make_change_varied(const ps_heat *h, int64_t s, cudaStream_t stream);
 
@@ -69,12 +69,13 @@ template <typename Real>
 ps_status heat_make_neighbours(const ps_heat *h, int axis, const Real *t, Real *w,
                                cudaStream_t stream);
 
-/* t on the value sides after `steps` steps; `changing`: where it changes only. */
+/* Set t on the sides with values after `steps` steps; `changing`: only where the value
+ * changes. */
 template <typename Real>
 ps_status heat_set_sides(const ps_heat *h, int64_t steps, bool changing,
                          cudaStream_t stream);
 
-/* *h->largest, if it is asked for. */
+/* Compute *h->largest if it is requested. */
 template <typename Real>
 ps_status heat_find_largest(const ps_heat *h, cudaStream_t stream);
 

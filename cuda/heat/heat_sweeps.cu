@@ -1,4 +1,4 @@
-/* heat_sweeps.cu - the sweeps of the heat solver along one axis or another, as lines.
+/* heat_sweeps.cu - the sweeps of the heat solver along an axis.
  */
 #include "heat/heat_run.h"
 #include "heat/heat_varied.h"
@@ -33,7 +33,7 @@ rows_of(const ps_heat *h)
     return s;
 }
 
-/* Of y in each plane; of z the columns of all planes at once. */
+/* The columns along y in each plane; along z the columns of all planes at once. */
 template <typename Real>
 HeatColumns<Real>
 columns_of(const ps_heat *h, int axis)
@@ -101,17 +101,17 @@ sweep_columns(const HeatRun<Real> &run, int axis, int64_t s, ps_cuda_heat_sink s
                               : heat_sweep_columns(columns, run.plan[axis], run.stream);
 }
 
-/* The last sweep of Douglas-Gunn adds to t. */
+/* The last sweep of Douglas-Gunn adds the solution to t. */
 template <typename Real>
 bool
 is_by_teams(const ps_heat *h, int axis, const ps_cuda_device *device)
 {
     return axis > 0 && h->k == nullptr &&
            !(h->scheme == PS_HEAT_DOUGLAS_GUNN && axis == h->axes - 1) &&
-           heat_teams_take(columns_of<Real>(h, axis), device);
+           heat_teams_accept(columns_of<Real>(h, axis), device);
 }
 
-/* Bytes of the plan of an axis, whichever. */
+/* Bytes of the plan of an axis, of any kind. */
 size_t
 plan_bytes(const ps_heat *h, const ps_cuda_device *device)
 {
@@ -168,7 +168,8 @@ heat_is_on_chip(const ps_heat *h, int axis, const ps_cuda_device *device)
     const int64_t rows = heat_unknowns(h, axis).count();
     const bool single = h->dtype == PS_F32;
 
-    if (h->k != nullptr || heat_pitch(h, axis) > UINT32_MAX / 8) { /* in bytes 32 bits */
+    /* offsets in bytes have 32 bits */
+    if (h->k != nullptr || heat_pitch(h, axis) > UINT32_MAX / 8) {
         return false;
     }
     if (axis == 0) {

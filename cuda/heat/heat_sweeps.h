@@ -1,8 +1,8 @@
-/* heat_sweeps.h - sweeps along lines of one constant matrix: 2 words a node.
+/* heat_sweeps.h - sweeps along lines of one constant matrix: 2 words per node.
  *
- * heat_rows.cuh has lines along x, heat_columns.cuh those along y and z that heat_teams.h
- * does not take; one module a dtype, heat_f32.cu and heat_f64.cu. Real is float or
- * double.
+ * heat_rows.cuh solves lines along x, heat_columns.cuh those along y and z that
+ * heat_teams.h does not accept. There is one module per dtype, heat_f32.cu and
+ * heat_f64.cu. Real is float or double.
  */
 #ifndef PS_CUDA_HEAT_HEAT_SWEEPS_H
 #define PS_CUDA_HEAT_HEAT_SWEEPS_H
@@ -14,7 +14,7 @@ namespace pysolvers::heat {
 
 using namespace runtime;
 
-/* Values of a table at one level: node p at data[p * step]; null are zeros. */
+/* The values of a table at one level: node p at data[p * step]; null stands for zeros. */
 template <typename Real> struct HeatValues {
     const Real *data;
     int64_t step;
@@ -25,7 +25,7 @@ template <typename Real> struct HeatValues {
     }
 };
 
-/* What becomes of the solution. */
+/* The use of the solution. */
 typedef enum {
     HEAT_EXTRAPOLATE,      /* w = 2 x - w */
     HEAT_EXTRAPOLATE_BOTH, /* and t = x */
@@ -35,8 +35,8 @@ typedef enum {
 
 /* Lines along x: line (j, k), 0 <= j < lines[0], 0 <= k < lines[1], has its first
  * unknown at w + j pitch[0] + k pitch[1] and node j + k side of the ends. `added` is
- * added to w before, node by node from where w begins; HEAT_EXTRAPOLATE or HEAT_PLAIN.
- * The last `kept` lines j stay in the second-level cache for the next sweep. */
+ * added to w before the solve, node by node from the begin of w; with HEAT_EXTRAPOLATE
+ * or HEAT_PLAIN. The last `kept` lines j stay in the L2 cache for the next sweep. */
 template <typename Real> struct HeatRows {
     Real *w;
     int64_t kept;
@@ -45,10 +45,10 @@ template <typename Real> struct HeatRows {
     ps_cuda_heat_sink sink;
 };
 
-/* Lines along y or z: in each of `planes`, `plane` apart in memory, the columns c0 <= c <
- * c1, side by side; row i of column c at w[i pitch + c], and so in t. Columns are `width`
- * to a row of nodes, of which those from inner[0] to inner[1] have an unknown. Column c
- * of plane k has node c + k side of the ends. */
+/* Lines along y or z: in each of `planes` planes, whose distance in memory is `plane`,
+ * the neighbouring columns c0 <= c < c1. Row i of column c lies at w[i pitch + c], and
+ * likewise in t. A row of nodes has `width` columns, of which those from inner[0] to
+ * inner[1] have an unknown. Column c of plane k has node c + k side of the ends. */
 template <typename Real> struct HeatColumns {
     Real *w, *t;
     int64_t rows, pitch, planes, plane, c0, c1, width, inner[2], side;
@@ -56,31 +56,32 @@ template <typename Real> struct HeatColumns {
     ps_cuda_heat_sink sink;
 };
 
-/* What is the same for all sweeps along an axis. */
+/* The constants of all sweeps along an axis. */
 template <typename Real> struct HeatPlan {
     HeatLine<Real> line;
-    int64_t blocks, clusters; /* of the grid; that are resident together */
+    /* blocks of the grid, and clusters that are resident together */
+    int64_t blocks, clusters;
     int32_t chunk, threads, buffer;
     size_t shared;
 };
 
-/* Bytes that a plan needs, aligned to 256. */
+/* Bytes of a plan, aligned to 256. */
 template <typename Real> size_t heat_table_bytes();
 
-/* Whether lines of `rows` rows fit. */
+/* Whether the kernel can solve lines of `rows` rows. */
 template <typename Real> bool heat_rows_fit(int64_t rows, const ps_cuda_device *device);
 template <typename Real>
 bool heat_columns_fit(int64_t rows, const ps_cuda_device *device);
 
-/* Matrix and ends of the lines along an axis. */
+/* Matrix and end conditions of the lines along an axis. */
 struct HeatMatrix {
     double a;
     ps_cuda_heat_end end[2];
     bool is_periodic;
 };
 
-/* Plan the sweeps like `s`, whose lines have the matrix `m`; `table` is device memory
- * that lives as long as the plan. */
+/* Plan sweeps like `s`, whose lines have the matrix `m`; `table` is device memory that
+ * exists as long as the plan. */
 template <typename Real>
 ps_status heat_plan_rows(const HeatRows<Real> &s, const HeatMatrix &m, void *table,
                          cudaStream_t stream, HeatPlan<Real> *plan);

@@ -1,4 +1,4 @@
-/* heat_table.cuh - the constants of a line as the kernels of the sweeps take them.
+/* heat_table.cuh - the constants of a line as parameters of the kernels of the sweeps.
  */
 #ifndef PS_CUDA_HEAT_HEAT_TABLE_CUH
 #define PS_CUDA_HEAT_HEAT_TABLE_CUH
@@ -10,7 +10,7 @@ namespace pysolvers::heat {
 
 using namespace runtime;
 
-/* x at row J after U, in the front of a run of m rows: (q^J - q^(2m - J)) q / (1 + q). */
+/* x of row J due to U at the begin of m rows: (q^J - q^(2m - J)) q / (1 + q). */
 __device__ __forceinline__ double
 heat_response(double q, double row, double rows)
 {
@@ -79,8 +79,8 @@ heat_line_for(const ps_cuda_heat_line &l, const void *table)
     return line;
 }
 
-/* The line in the precision of the fields; `table` is device memory that lives as long as
- * it does. */
+/* The line in the precision of the fields; `table` is device memory that exists as long
+ * as the result. */
 template <typename Real>
 static ps_status
 heat_make_line(const ps_cuda_heat_line &l, void *table, cudaStream_t stream,

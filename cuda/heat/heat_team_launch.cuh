@@ -1,4 +1,4 @@
-/* heat_team_launch.cuh - sweeps shared out to teams of blocks, for one dtype.
+/* heat_team_launch.cuh - launches of sweeps by teams of blocks, for one dtype.
  */
 #ifndef PS_CUDA_HEAT_HEAT_TEAM_LAUNCH_CUH
 #define PS_CUDA_HEAT_HEAT_TEAM_LAUNCH_CUH
@@ -9,9 +9,10 @@
 
 namespace pysolvers::heat {
 
-static constexpr int heat_table_threads = 64; /* one a group, or more */
-static constexpr int heat_least_rounds = 6;   /* of a team that pay for it */
-static constexpr int heat_panel_bytes = 256;  /* of a panel */
+static constexpr int heat_table_threads = 64; /* at least one per group */
+/* fewest rounds of a team for which the sweep is faster */
+static constexpr int heat_least_rounds = 6;
+static constexpr int heat_panel_bytes = 256; /* width of a panel */
 static constexpr int heat_group_rows = HEAT_TEAM_PLACES * HEAT_TEAM_CHUNKS;
 
 template <typename Real>
@@ -22,7 +23,7 @@ heat_team_shared()
            heat_panel_bytes * heat_group_rows * HEAT_TEAM_STAGES;
 }
 
-/* call(kernel) of a sink. */
+/* call(kernel) with the kernel of a sink. */
 template <typename Real, typename Call>
 static ps_status
 with_panels_kernel(ps_cuda_heat_sink sink, const Call &call)
@@ -37,10 +38,11 @@ with_panels_kernel(ps_cuda_heat_sink sink, const Call &call)
     }
 }
 
-/* The chunks that leave a block the fewest rows over all rounds. */
+/* The number of rows per chunk with which the blocks have the fewest rows in all
+ * rounds. */
 template <typename Real>
 static void
-heat_share_out(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
+heat_divide_rows(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
 {
     constexpr int64_t width = HeatTeamShared<Real>::width;
     const int64_t most = processors < HEAT_TEAM_GROUPS ? processors : HEAT_TEAM_GROUPS;
@@ -64,7 +66,7 @@ heat_share_out(const HeatColumns<Real> &s, int processors, HeatTeams<Real> *t)
     }
 }
 
-/* The tiles of half a group's rows. */
+/* The tiles of half the rows of a group. */
 template <typename Real>
 static bool
 heat_make_map(const HeatColumns<Real> &s, const HeatTeams<Real> &t, CUtensorMap *map)
@@ -81,8 +83,8 @@ heat_make_map(const HeatColumns<Real> &s, const HeatTeams<Real> &t, CUtensorMap 
     return ps_cuda_map_tiles(&tiles, map);
 }
 
-/* Groups on either side whose weights are above the cube of the rounding, and so count.
- */
+/* The number of groups on either side whose weights exceed the cube of the rounding
+ * error and are therefore added. */
 template <typename Real>
 static int32_t
 heat_reach(const ps_cuda_heat_line &l, const HeatTeams<Real> &t)
@@ -90,14 +92,14 @@ heat_reach(const ps_cuda_heat_line &l, const HeatTeams<Real> &t)
     const double least = sizeof(Real) == 4 ? 0x1p-69 : 0x1p-156;
     const double rows = log(least) / log1p(-l.p);
     const double groups =
-        2 + rows / (t.chunk_rows * HEAT_TEAM_CHUNKS); /* the last one may be small */
+        2 + rows / (t.chunk_rows * HEAT_TEAM_CHUNKS); /* the last group may be small */
 
     return groups < t.groups ? static_cast<int32_t>(groups) : t.groups;
 }
 
 template <typename Real>
 bool
-heat_teams_take(const HeatColumns<Real> &s, const ps_cuda_device *device)
+heat_teams_accept(const HeatColumns<Real> &s, const ps_cuda_device *device)
 {
     HeatTeams<Real> t = {};
 
@@ -107,7 +109,7 @@ heat_teams_take(const HeatColumns<Real> &s, const ps_cuda_device *device)
         s.rows > int64_t{heat_group_rows} * HEAT_TEAM_GROUPS) {
         return false;
     }
-    heat_share_out(s, device->processors, &t);
+    heat_divide_rows(s, device->processors, &t);
     return t.groups > 0 && t.panels >= heat_least_rounds * t.teams;
 }
 
@@ -139,7 +141,7 @@ heat_plan_teams(const HeatColumns<Real> &s, const HeatMatrix &m, void *work,
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    heat_share_out(s, device->processors, &t);
+    heat_divide_rows(s, device->processors, &t);
     t.q = static_cast<Real>(l.q);
     t.p = static_cast<Real>(l.p);
     for (int k = 0; k < 2; k++) {
@@ -185,8 +187,8 @@ heat_sweep_teams(const HeatColumns<Real> &s, const HeatTeamPlan<Real> &plan,
 }
 
 #define PS_INSTANTIATE_TEAMS(real)                                                    \
-    template bool heat_teams_take<real>(const HeatColumns<real> &,                    \
-                                        const ps_cuda_device *);                      \
+    template bool heat_teams_accept<real>(const HeatColumns<real> &,                  \
+                                          const ps_cuda_device *);                    \
     template size_t heat_team_bytes<real>(const ps_cuda_device *);                    \
     template ps_status heat_plan_teams(const HeatColumns<real> &, const HeatMatrix &, \
                                        void *, cudaStream_t, HeatTeamPlan<real> *);   \

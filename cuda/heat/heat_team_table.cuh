@@ -1,8 +1,9 @@
-/* heat_team_table.cuh - the table of heat_teams.cuh, made on the device.
+/* heat_team_table.cuh - the weights of heat_teams.cuh, computed on the device.
  *
- * Of a line of n rows, the sums u_h, x_h of a group that has rows s_h to e_h: u before
- * row s is the sum of q^(s - e_h) u_h over the groups before it, x of row e that of
- * q^(s_h - e) x_h over the groups behind, and u_h comes back from there as
+ * Let a line have n rows, and its groups rows s_h to e_h with the sums u_h and x_h.
+ * Then u before row s is the sum of q^(s - e_h) u_h over the groups before it, and x of
+ * row e is the sum of q^(s_h - e) x_h over the groups after it. u_h also contributes to
+ * x of row e, with the weight
  *
  *   (q^|e - e_h| - q^(2n - e - e_h)) q / (1 + q)
  */
@@ -13,38 +14,39 @@
 
 namespace pysolvers::heat {
 
-/* What comes from one place of a line to another. */
+/* The weight of one place of a line in another. */
 struct HeatReach {
     const ps_cuda_heat_line &l;
 
     /* q / (1 + q) (q^a - q^(a + rows)) */
-    __device__ __forceinline__ double fall(double a, double rows) const
+    __device__ __forceinline__ double response(double a, double rows) const
     {
         return l.q / (1 + l.q) * pow(l.q, a) * -expm1(rows * log1p(-l.p));
     }
-    /* u that leaves row e_h to x of row e. */
+    /* Weight of u after row e_h in x of row e. */
     __device__ __forceinline__ double back(double e, double e_h) const
     {
-        return fall(fabs(e - e_h), 2 * (static_cast<double>(l.rows) - fmax(e, e_h)));
+        return response(fabs(e - e_h), 2 * (static_cast<double>(l.rows) - fmax(e, e_h)));
     }
-    /* What U and Y count in what comes into rows s to e. */
+    /* Weights of U and Y in the boundary values of rows s to e. */
     __device__ __forceinline__ void close(double s, double e, double first, double behind,
                                           double &u, double &x) const
     {
         u += pow(l.q, s) * first;
         x += pow(l.q, static_cast<double>(l.rows) - e) * behind + back(e, 0) * first;
     }
-    /* Rows from `row` to `next` of what begins with row `first`. */
+    /* The constants of rows `row` to `next` within a unit that begins with row `first`.
+     */
     template <typename Real>
     __device__ __forceinline__ HeatUnit<Real> unit(int row, int next, int first) const
     {
         return {static_cast<Real>(pow(l.q, next - row)),
-                static_cast<Real>(fall(0, 2 * (next - row))),
+                static_cast<Real>(response(0, 2 * (next - row))),
                 static_cast<Real>(pow(l.q, row - first)), Real(0)};
     }
 };
 
-/* A block a group, HEAT_TEAM_GROUPS threads or more. */
+/* One block per group, with at least HEAT_TEAM_GROUPS threads. */
 template <typename Real>
 __global__ void
 heat_team_table_kernel(ps_cuda_heat_line l, int32_t chunk_rows,

@@ -1,8 +1,10 @@
-/* heat_teams.cuh - how the chunks of a panel of columns and the blocks of a team meet.
+/* heat_teams.cuh - the reduction of the chunks of a panel of columns and of the blocks
+ * of a team.
  *
- * Every block tells the two sums of its group of rows, and weighs those of all to find
- * what comes into it: no block waits for what another has to work out first. All weights
- * are positive. Sums carry the number of their round, so that no fence is needed.
+ * Every block posts the two sums of its group of rows and computes its boundary values
+ * as a weighted sum of those of all groups: no block waits for a result that another
+ * block computes from received data. All weights are positive. A sum is stored with the
+ * number of its round, so that no fence is needed.
  */
 #ifndef PS_CUDA_HEAT_HEAT_TEAMS_CUH
 #define PS_CUDA_HEAT_HEAT_TEAMS_CUH
@@ -18,16 +20,16 @@
 
 namespace pysolvers::heat {
 
-/* The warps of a block: a solver a chunk, then reducers, then the mover. */
+/* The warps of a block: one solver per chunk, then the reducers, then the copy warp. */
 enum {
     HEAT_TEAM_STAGES = 3,
     HEAT_TEAM_PLACES = 16, /* rows of a chunk, at most */
     HEAT_REDUCERS = 4,
-    HEAT_MOVER = HEAT_TEAM_CHUNKS + HEAT_REDUCERS,
-    HEAT_TEAM_THREADS = 32 * (HEAT_MOVER + 1)
+    HEAT_COPY_WARP = HEAT_TEAM_CHUNKS + HEAT_REDUCERS,
+    HEAT_TEAM_THREADS = 32 * (HEAT_COPY_WARP + 1)
 };
 
-/* What a lane has of a row. */
+/* The columns of a lane in a row. */
 template <typename Real> struct alignas(8) HeatLane {
     static constexpr int count = 8 / sizeof(Real);
     Real of[count];
@@ -37,13 +39,13 @@ template <typename Real> struct alignas(8) HeatLane {
 template <typename Real>
 static constexpr int heat_parts = HEAT_REDUCERS / HeatLane<Real>::count;
 
-/* The pairs of a lane's columns. */
+/* The pairs of the columns of a lane. */
 template <typename Real> struct alignas(16) HeatLanePairs {
     HeatPair<Real> of[HeatLane<Real>::count];
 };
 
-/* Rows first <= i < end of a group, the chunks of which have `chunk_rows` each as long as
- * there are some. */
+/* Rows first <= i < end of a group. Its chunks have `chunk_rows` rows each, the last
+ * ones fewer or none. */
 struct HeatCut {
     int32_t first, end, chunk_rows;
 
@@ -59,7 +61,7 @@ struct HeatCut {
     }
 };
 
-/* What comes in from a group with these sums, and `more`. */
+/* `more` plus the contribution of a group with these sums to the boundary values. */
 template <typename Real>
 __device__ __forceinline__ HeatPair<Real>
 weigh(const HeatWeights<Real> &w, const HeatPair<Real> &sums, const HeatPair<Real> &more)
@@ -68,17 +70,18 @@ weigh(const HeatWeights<Real> &w, const HeatPair<Real> &sums, const HeatPair<Rea
             fma(w.xu, sums.u, fma(w.xx, sums.x, more.x))};
 }
 
-/* What a block keeps in shared memory beside the rows. */
+/* The shared memory of a block besides the rows. */
 template <typename Real> struct alignas(128) HeatTeamShared {
     static constexpr int width = 32 * HeatLane<Real>::count;
     static constexpr int parts = heat_parts<Real>;
     static constexpr int turns = 2;
-    HeatPair<Real> sums[turns][HEAT_TEAM_CHUNKS][width]; /* and then what comes in */
+    /* the sums of the chunks, replaced by their boundary values */
+    HeatPair<Real> sums[turns][HEAT_TEAM_CHUNKS][width];
     HeatWeights<Real> weight[HEAT_TEAM_GROUPS], end[2];
     HeatUnit<Real> chunk[HEAT_TEAM_CHUNKS], part[parts];
-    Arrivals rows[HEAT_TEAM_STAGES][2];     /* of half a stage are there */
-    Arrivals done[HEAT_TEAM_STAGES][2];     /* and may leave */
-    Arrivals reduced[turns], joined[turns]; /* sums are there; and what comes in */
+    Arrivals rows[HEAT_TEAM_STAGES][2];     /* half a stage has been loaded */
+    Arrivals done[HEAT_TEAM_STAGES][2];     /* half a stage may be stored */
+    Arrivals reduced[turns], joined[turns]; /* sums, or boundary values, are available */
 
     static __device__ __forceinline__ int turn(int round)
     {
@@ -104,9 +107,9 @@ template <typename Real> struct alignas(128) HeatTeamShared {
         }
     }
 
-    /* The table of the block's group. */
-    __device__ __forceinline__ void take(const HeatTeamTable<Real> &table, int group,
-                                         int groups)
+    /* Load the part of the table for the group of the block. */
+    __device__ __forceinline__ void load_table(const HeatTeamTable<Real> &table,
+                                               int group, int groups)
     {
         const int thread = threadIdx.x;
 
@@ -125,8 +128,9 @@ template <typename Real> struct alignas(128) HeatTeamShared {
     }
 };
 
-/* Joins the chunks of a panel: a reducer has some of its columns, and lanes that are
- * `columns` apart share one, each for a part of its chunks and for some of the groups. */
+/* Joins the chunks of a panel. A reducer has some of its columns; lanes whose distance
+ * is a multiple of `columns` share a column, and each has a part of its chunks and of
+ * the groups. */
 template <typename Real> struct HeatReducer {
     using Shared = HeatTeamShared<Real>;
     using Pair = HeatPair<Real>;
@@ -134,7 +138,7 @@ template <typename Real> struct HeatReducer {
     static constexpr int words = sizeof(Pair) / sizeof(uint64_t);
     static constexpr int columns = width / HEAT_REDUCERS; /* of a warp */
     static constexpr int own_chunks = HEAT_TEAM_CHUNKS / parts;
-    static constexpr int at_once = 4 / words; /* groups that are heard */
+    static constexpr int at_once = 4 / words; /* groups that are polled at once */
     const HeatTeams<Real> &t;
     const HeatColumns<Real> &s;
     Shared &shared;
@@ -143,14 +147,14 @@ template <typename Real> struct HeatReducer {
     const int column = (at.warp - HEAT_TEAM_CHUNKS) * columns + at.lane % columns;
 
     /* All rounds. */
-    __device__ __forceinline__ void carry(int rounds) const
+    __device__ __forceinline__ void run(int rounds) const
     {
         for (int round = 0; round < rounds; round++) {
             shared.reduced[Shared::turn(round)].wait(Shared::phase(round));
             if (t.groups > 1) {
                 post(round, sum_of<parts>(shared.part, Sums(*this, round).part));
             }
-            hand_down(round);
+            distribute(round);
         }
     }
 
@@ -160,7 +164,7 @@ template <typename Real> struct HeatReducer {
         return shared.sums[Shared::turn(round)] + part * own_chunks;
     }
 
-    /* The sums of the part's chunks, and of all parts. */
+    /* The sums of the chunks of the part of this lane, and of all parts. */
     struct Sums {
         Pair chunk[own_chunks], part[parts];
 
@@ -182,13 +186,13 @@ template <typename Real> struct HeatReducer {
         }
     };
 
-    /* What comes into the part's chunks takes the place of their sums. */
-    __device__ __forceinline__ void hand_down(int round) const
+    /* Replace the sums of the chunks of this part by their boundary values. */
+    __device__ __forceinline__ void distribute(int round) const
     {
         Pair in = from_ends(round);
 
         if (t.groups > 1) {
-            const Pair others = together(poll(round));
+            const Pair others = sum_over_parts(poll(round));
 
             in = {in.u + others.u, in.x + others.x};
         }
@@ -197,8 +201,8 @@ template <typename Real> struct HeatReducer {
         if (t.groups == 1) {
             in = weigh(shared.weight[0], sum_of<parts>(shared.part, own.part), in);
         }
-        in = share_out<parts>(shared.part, own.part, in, part);
-        share_out<own_chunks>(shared.chunk + part * own_chunks, own.chunk, in, 0);
+        in = distribute_units<parts>(shared.part, own.part, in, part);
+        distribute_units<own_chunks>(shared.chunk + part * own_chunks, own.chunk, in, 0);
 #pragma unroll
         for (int i = 0; i < own_chunks; i++) {
             sums(round)[i][column] = own.chunk[i];
@@ -206,7 +210,7 @@ template <typename Real> struct HeatReducer {
         shared.joined[Shared::turn(round)].arrive();
     }
 
-    /* The sums of COUNT units as one. */
+    /* The sums of COUNT units as one unit. */
     template <int COUNT>
     static __device__ __forceinline__ Pair sum_of(const HeatUnit<Real> *unit,
                                                   const Pair (&of)[COUNT])
@@ -221,12 +225,12 @@ template <typename Real> struct HeatReducer {
         return all;
     }
 
-    /* What comes into the units of what `in` comes into takes the place of their sums;
-     * returns that of one. */
+    /* Replace the sums of COUNT units by their boundary values, if `in` are those of
+     * all of them; returns the boundary values of unit `which`. */
     template <int COUNT>
-    static __device__ __forceinline__ Pair share_out(const HeatUnit<Real> *unit,
-                                                     Pair (&of)[COUNT], Pair in,
-                                                     int which)
+    static __device__ __forceinline__ Pair distribute_units(const HeatUnit<Real> *unit,
+                                                            Pair (&of)[COUNT], Pair in,
+                                                            int which)
     {
         Pair own = in;
 
@@ -250,7 +254,8 @@ template <typename Real> struct HeatReducer {
         return own;
     }
 
-    /* What comes into the block's group from the values of the ends. */
+    /* The contribution of the values of the ends to the boundary values of the group of
+     * the block. */
     __device__ __forceinline__ Pair from_ends(int round) const
     {
         const int64_t panel = at.team + round * t.teams;
@@ -266,8 +271,8 @@ template <typename Real> struct HeatReducer {
         return in;
     }
 
-    /* The sum of the parts of a column, the same in all its lanes. */
-    static __device__ __forceinline__ Pair together(Pair sum)
+    /* The sum over the parts of a column, the same in all its lanes. */
+    static __device__ __forceinline__ Pair sum_over_parts(Pair sum)
     {
 #pragma unroll
         for (int reach = columns; reach < 32; reach *= 2) {
@@ -295,7 +300,7 @@ template <typename Real> struct HeatReducer {
         }
     }
 
-    /* What the groups around the own one tell, weighed: some of them a lane. */
+    /* The weighted sum over the neighbouring groups that belong to this lane. */
     __device__ __forceinline__ Pair poll(int round) const
     {
         const int count = min(2 * t.reach + 1, t.groups);
@@ -308,8 +313,9 @@ template <typename Real> struct HeatReducer {
         return all;
     }
 
-    /* Of groups `first`, first + parts, ... modulo their number, `count` at most in all;
-     * all asked for at once, and again what is not told yet. */
+    /* The same for groups `first`, first + parts, ..., modulo their number, at most
+     * `count`. All are requested at once; those without the number of the round are
+     * requested again. */
     __device__ __forceinline__ Pair poll_some(int round, int first, int count,
                                               Pair all) const
     {

@@ -1,16 +1,18 @@
-/* heat_two_sided.h - lines along y from both ends to the middle, and back.
+/* heat_two_sided.h - lines along y, eliminated from both ends to the middle.
  *
- * Of a line of rows -a x_{j-1} + (1 + 2a) x_j - a x_{j+1} = b_j the first half is
- * eliminated downwards, the other one upwards:
+ * A line has rows -a x_{j-1} + (1 + 2a) x_j - a x_{j+1} = b_j. Its first half is
+ * eliminated for increasing j, the second for decreasing j:
  *
  *   u_j = before u_{j-1} + rhs b_j,   x_j = next x_{j+1} + own u_j
  *
- * and so with j-1 and j+1 exchanged. With g = own, and g' that of the row before,
+ * in the second half with j-1 and j+1 exchanged. With g = own, and g' that of the
+ * previous row,
  *
  *   rhs = 1 / (1 + a g'),  before = 1 - rhs,  next = a / (1 + a + a g'),  g = 1 - next
  *
- * where both sums are exactly 1 in floating point as well: a constant stays one. The
- * middle rows come from their u in both halves.
+ * Both sums, rhs + before and own + next, are exactly 1 in floating point as well, so
+ * that a constant solution stays constant. The middle rows follow from u of both
+ * halves.
  */
 #ifndef PS_CUDA_HEAT_HEAT_TWO_SIDED_H
 #define PS_CUDA_HEAT_HEAT_TWO_SIDED_H
@@ -25,16 +27,17 @@ template <typename Real> struct TwoSidedRow {
     Real before, rhs, next, own;
 };
 
-/* Rows 0 .. half-1 and half .. rows-1. Before the first row of a half, u is the value of
- * the side. Half k begins its way back with x of the other's middle row, which is
- * middle[k][0] times u of row half-1 and middle[k][1] times u of row half. */
+/* Rows 0 .. half-1 and half .. rows-1. Before the first row of a half, u is the value
+ * of the side. Back substitution of half k begins with x of the middle row of the other
+ * half, which is middle[k][0] times u of row half-1 plus middle[k][1] times u of row
+ * half. */
 template <typename Real> struct TwoSidedFactor {
     int32_t rows, half;
     Real middle[2][2];
     TwoSidedRow<Real> factor_row[1]; /* of all rows */
 };
 
-/* The rows of a half from its end to the middle: `count` of them, from `first` on. */
+/* The rows of a half from its end to the middle: `count` rows, from `first` on. */
 struct HalfRows {
     int count, first, step;
 

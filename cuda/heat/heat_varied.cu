@@ -12,7 +12,7 @@ namespace {
 
 constexpr int block_threads = 256;
 
-/* The unknowns, and rows of the lines along one axis. */
+/* The unknowns, and the rows of the lines along one axis. */
 template <typename Real> struct Rows {
     const Real *k;
     Real *w, *t;
@@ -30,7 +30,8 @@ template <typename Real> struct Rows {
 };
 
 struct Place {
-    int64_t node, along, side; /* number along the axis, and of the node on its sides */
+    /* index along the axis, and index of the node on its sides */
+    int64_t node, along, side;
     bool is_there;
 };
 
@@ -108,7 +109,7 @@ __launch_bounds__(block_threads) rows_kernel(const __grid_constant__ Rows<Real> 
     r.rhs[p] = rhs;
 }
 
-/* The solution has taken the place of the right side. */
+/* The solution has replaced the right-hand side. */
 template <typename Real>
 __global__ void
 __launch_bounds__(block_threads) sink_kernel(const __grid_constant__ Rows<Real> r)
@@ -132,7 +133,7 @@ __launch_bounds__(block_threads) sink_kernel(const __grid_constant__ Rows<Real> 
     }
 }
 
-/* The lines along an axis, of arrays that begin at `base`, one after the other. */
+/* The lines along an axis, in arrays of rows from `base` on. */
 ps_tridiag
 lines_of(const ps_heat *h, int axis, void *base)
 {

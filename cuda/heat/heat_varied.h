@@ -1,8 +1,8 @@
-/* heat_varied.h - sweeps with a row of its own for each unknown, through arrays.
+/* heat_varied.h - sweeps with separate coefficients for each unknown, through arrays.
  *
  * The rows of all lines are written to the workspace, solved there by the partition
- * method, and the answers stored: 10 to 13 words a node. For conductivities that vary,
- * and for lines that do not fit the kernels of heat_sweeps.h.
+ * method, and the solution is stored: 10 to 13 words per node. For variable
+ * conductivities, and for lines that are too long for the kernels of heat_sweeps.h.
  */
 #ifndef PS_CUDA_HEAT_HEAT_VARIED_H
 #define PS_CUDA_HEAT_HEAT_VARIED_H
@@ -14,7 +14,7 @@ namespace pysolvers::heat {
 /* Bytes of workspace for sweeps along all axes. */
 ps_status heat_varied_work(const ps_heat *h, size_t *bytes);
 
-/* The sweep of step s along an axis; `sink` is what becomes of w and t. */
+/* The sweep of step s along an axis; `sink` is the use of the solution. */
 template <typename Real>
 ps_status heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
                             const ps_exec *exec);

@@ -10,12 +10,12 @@ namespace pysolvers::heat {
 
 namespace {
 
-/* Rows of a chunk along x: some, or most. */
+/* Rows of a chunk along x: the smaller and the larger number. */
 template <typename Real> struct Chunks {
     static constexpr int some = 17, most = sizeof(Real) == 4 ? 33 : 17;
 };
 
-/* Two numbers whose sum is 1, and is so in floating point. */
+/* Two numbers whose sum is 1, also in floating point. */
 template <typename Real>
 __device__ void
 set_shares(double x, double y, Real *of_x, Real *of_y)
@@ -30,7 +30,7 @@ set_shares(double x, double y, Real *of_x, Real *of_y)
     }
 }
 
-/* By two threads, one a half. */
+/* By two threads, one per half. */
 template <typename Real>
 __global__ void
 two_sided_kernel(double a, ps_cuda_heat_end lower, ps_cuda_heat_end upper, int rows,
@@ -104,7 +104,7 @@ groups_of(int64_t rows)
     return (rows + group - 1) / group;
 }
 
-/* Parts of a field, both halves of them. */
+/* Parts of a field, in both halves. */
 int64_t
 parts_of(int64_t nodes, int width)
 {
@@ -164,7 +164,8 @@ heat_is_volume(const ps_heat *h, const ps_cuda_device *device)
     }
     const int64_t z = heat_unknowns(h, 2).count();
 
-    /* below two thirds of the multiprocessors the sweeps one by one are faster */
+    /* with blocks for less than two thirds of the multiprocessors, separate sweeps are
+     * faster */
     return 3 * parts_of(h->nodes[0], HEAT_WIDTH) * groups_of(z) >=
                2 * device->processors &&
            3 * parts_of(z, HEAT_PLANES) >= 2 * device->processors &&

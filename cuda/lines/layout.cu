@@ -1,9 +1,11 @@
-/* layout.cu - a strided copy on the device, and NaN where a system is singular.
+/* layout.cu - strided copies on the device, and NaN for the solutions of singular
+ * systems.
  *
- * The axes of a copy are sorted by the strides of the target and neighbours that lie
- * one behind the other are joined. If the last axis of the target is also the densest
- * of the source, one thread copies one element after the other; else tiles of the two
- * axes go through shared memory, so that both sides move whole memory sectors.
+ * The axes of a copy are sorted by the strides of the target, and axes that are
+ * contiguous with each other are merged. If the last axis of the target is also the
+ * densest axis of the source, each thread copies elements along it; otherwise tiles of
+ * the two axes are transposed in shared memory, so that reads and writes use whole
+ * memory sectors.
  */
 #include <cstdlib>
 
@@ -21,7 +23,7 @@ using namespace runtime;
 static constexpr int threads_a_block = 256, at_once = 4;
 static constexpr int side = 32; /* of a tile */
 static constexpr int tile_threads = 8;
-static constexpr int64_t most_blocks = 1 << 20; /* the rest is looped over */
+static constexpr int64_t most_blocks = 1 << 20; /* a loop processes the rest */
 
 namespace {
 
@@ -29,8 +31,8 @@ struct Axis {
     int64_t count, to, from; /* length and strides */
 };
 
-/* The last axis changes fastest. A turned copy has the densest axis of the source
- * before it. */
+/* The last axis changes fastest. In a transposing copy the axis before it is the
+ * densest one of the source. */
 struct Walk {
     int axes;
     Axis axis[PS_MAX_AXES];
@@ -92,7 +94,8 @@ walk_of(const ps_relayout *r)
     return w;
 }
 
-/* Bring the densest axis of the source before the last, if tiles of the two pay. */
+/* Move the densest axis of the source to the place before the last one, if tiles of the
+ * two axes are faster. */
 static bool
 turn(Walk *w)
 {
@@ -117,7 +120,7 @@ turn(Walk *w)
     return true;
 }
 
-/* Offsets of element `index` of the first `axes` axes, counted in C order. */
+/* Offsets of element `index` of the first `axes` axes, in C order. */
 static __device__ __forceinline__ void
 locate(const Walk &w, int axes, int64_t index, int64_t *to, int64_t *from)
 {
@@ -133,8 +136,8 @@ locate(const Walk &w, int axes, int64_t index, int64_t *to, int64_t *from)
     }
 }
 
-/* Several elements a thread are on their way at once. Grid: any number of blocks of
- * threads_a_block. */
+/* Each thread has several elements in flight. Grid: any number of blocks of
+ * threads_a_block threads. */
 template <typename Element>
 static __global__ void
 copy_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
@@ -165,7 +168,7 @@ copy_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
     }
 }
 
-/* Grid: any number of blocks of side x tile_threads. */
+/* Grid: any number of blocks of side x tile_threads threads. */
 template <typename Element>
 static __global__ void
 turn_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
@@ -193,7 +196,7 @@ turn_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
                 tile[y][x] = from[from_at + (a + x) * across.from + (b + y) * along.from];
             }
         }
-        __syncthreads(); /* the tile is whole */
+        __syncthreads(); /* the tile is complete */
 #pragma unroll
         for (int k = 0; k < side; k += tile_threads) {
             const int y = threadIdx.y + k;
@@ -202,7 +205,7 @@ turn_kernel(Element *to, const Element *from, const __grid_constant__ Walk w)
                 to[to_at + (a + y) * across.to + (b + x) * along.to] = tile[x][y];
             }
         }
-        __syncthreads(); /* the tile is read */
+        __syncthreads(); /* the tile has been read */
     }
 }
 
@@ -212,7 +215,7 @@ blocks_for(int64_t count)
     return static_cast<unsigned>(count < most_blocks ? count : most_blocks);
 }
 
-/* Whether the copy is one of bytes. */
+/* Whether the copy is one contiguous range of bytes. */
 static bool
 is_plain(const Walk *w)
 {
@@ -287,8 +290,8 @@ make_nan(Complex<Real> *x)
     make_nan(&x->im);
 }
 
-/* One warp reads the info of 32 systems and together writes the rows of each that is
- * singular. Grid: any number of blocks of whole warps. */
+/* A warp reads the info of 32 systems, and all its lanes write the rows of each
+ * singular one. Grid: any number of blocks of whole warps. */
 template <typename Number>
 static __global__ void
 fill_nan_kernel(const __grid_constant__ Output<Number> x, const int32_t *info,

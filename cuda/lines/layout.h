@@ -1,4 +1,4 @@
-/* layout.h - arrays in another order, and arrays filled with NaN (layout.cu). */
+/* layout.h - strided copies, and arrays filled with NaN (layout.cu). */
 #ifndef PS_CUDA_LINES_LAYOUT_H
 #define PS_CUDA_LINES_LAYOUT_H
 
@@ -6,7 +6,6 @@
 
 namespace pysolvers::lines {
 
-/* layout.cu */
 ps_status ps_cuda_relayout(const ps_relayout *r, const ps_exec *exec);
 
 ps_status ps_cuda_blank(const ps_blank *b, const ps_exec *exec);

@@ -1,4 +1,4 @@
-/* methods.h - the direct methods: what the files of each give to tridiag.cu. */
+/* methods.h - the direct methods: the functions that tridiag.cu calls. */
 #ifndef PS_CUDA_LINES_METHODS_H
 #define PS_CUDA_LINES_METHODS_H
 
@@ -6,9 +6,9 @@
 
 namespace pysolvers::lines {
 
-/* One way to solve. `work` gives the bytes of exec->work that `solve` needs. Both take
- * what ps_tridiag_check() has accepted, with at least one system, and a concrete
- * method. `solve` sets report->kernel; it writes t->info if that is not null. */
+/* A method. `work` returns the bytes of exec->work that `solve` needs. Both require a
+ * problem that ps_tridiag_check() has accepted, at least one system, and a concrete
+ * method. `solve` sets report->kernel, and writes t->info if it is not null. */
 typedef struct {
     ps_status (*work)(const ps_tridiag *t, const ps_options *options, size_t *bytes);
     ps_status (*solve)(const ps_tridiag *t, const ps_options *options,
@@ -31,8 +31,9 @@ namespace pysolvers::partition {
 
 using namespace lines;
 
-extern const ps_cuda_method ps_cuda_partition; /* PS_PARTITION; PS_PIVOT_AUTO pivots
-                                                  the systems that are not dominant */
+/* PS_PARTITION; with PS_PIVOT_AUTO, systems that are not dominant are solved with
+ * pivoting */
+extern const ps_cuda_method ps_cuda_partition;
 
 } // namespace pysolvers::partition
 
@@ -48,9 +49,9 @@ namespace pysolvers::shared {
 
 using namespace lines;
 
-/* PS_PARTITION with 2 words an unknown, for the batches that ps_cuda_shared_takes():
- * several systems with one matrix, which fits a block. */
-bool ps_cuda_shared_takes(const ps_tridiag *t);
+/* PS_PARTITION with 2 words per unknown, for batches that ps_cuda_shared_accepts():
+ * several systems with one matrix, whose rows fit a block. */
+bool ps_cuda_shared_accepts(const ps_tridiag *t);
 
 extern const ps_cuda_method ps_cuda_shared;
 

@@ -1,15 +1,16 @@
-/* thomas.cu - one thread solves one system: the parallel Thomas approach.
+/* thomas.cu - the Thomas algorithm, one thread per system.
  *
  *   p_i = diag_i - lower_i c_{i-1},    c_i = upper_i / p_i
  *   y_i = (rhs_i - lower_i y_{i-1}) / p_i,    x_i = y_i - c_i x_{i+1}
  *
- * 8 operations and one reciprocal a row; 9 words, since c and y go through memory: c
- * by way of the workspace, y by way of x. Neighbouring threads take neighbours on the
- * batch axis of smaller stride: coalesced where that axis is the fastest (Souri et al.
- * 2020). No pivoting: for dominant and for symmetric positive definite matrices.
+ * 8 operations and one reciprocal per row. 9 words per row, because c and y are stored
+ * in memory: c in the workspace, y in x. Neighbouring threads solve neighbouring
+ * systems on the batch axis of smaller stride; accesses are coalesced if that stride is
+ * 1 (Souri et al. 2020). No pivoting: stable for diagonally dominant and for symmetric
+ * positive definite matrices.
  *
- * Periodic: the last unknown is condensed. Row i keeps z_i, its entry in the column of
- * that unknown, and the last row is eliminated along with the others.
+ * Periodic: the last unknown is condensed. Row i stores z_i, its entry in the column of
+ * that unknown, and the last row is eliminated together with the others.
  */
 #include <cstdlib>
 
@@ -24,7 +25,7 @@ using namespace runtime;
 
 static constexpr int max_threads = 256;
 
-/* Rows that are on their way from memory while as many are worked on. */
+/* Rows that are loaded while as many rows are processed. */
 template <typename Number>
 static constexpr int rows_ahead = 64 / static_cast<int>(sizeof(Number));
 
@@ -44,7 +45,7 @@ template <typename Number> struct Eliminated {
     Number c, y, z;
 };
 
-/* One system, and its index in the workspace. */
+/* A system, and its index in the workspace. */
 template <typename Number> struct Line {
     const Number *lower, *diag, *upper, *rhs;
     Number *x;
@@ -72,10 +73,11 @@ template <typename Number> struct Line {
     }
 };
 
-/* The row above, the last row of a periodic system, and the first bad pivot. */
+/* The previous row, the last row of a periodic system, and the first bad pivot. */
 template <typename Number> struct Sweep {
     Number c, y, z;
-    Number left, diag, rhs; /* last row: entry in the next column, pivot, right side */
+    /* last row: entry in the next column, pivot, right-hand side */
+    Number left, diag, rhs;
     int32_t info;
 
     __device__ __forceinline__ Number invert(Number pivot, int64_t i)
@@ -104,7 +106,7 @@ template <typename Number> struct Sweep {
 
 } // namespace
 
-/* Eliminate rows 0 .. end-1 and leave c, z in the workspace and y in x. */
+/* Eliminate rows 0 .. end-1: c and z are stored in the workspace, y in x. */
 template <typename Number, bool periodic>
 __device__ __forceinline__ Sweep<Number>
 sweep_down(const Systems<Number> &s, const Kept<Number> &kept, const Line<Number> &line)
@@ -115,7 +117,7 @@ sweep_down(const Systems<Number> &s, const Kept<Number> &kept, const Line<Number
     ThomasRow<Number> rows[depth], next[depth], last = {0, 0, 0, 0};
     const auto fetch = [&](ThomasRow<Number>(&to)[depth], int64_t first) {
 #pragma unroll
-        for (int k = 0; k < depth; k++) { /* beyond the end: the last one again */
+        for (int k = 0; k < depth; k++) { /* beyond the end: the last row again */
             to[k] = line.load(s, first + k < end ? first + k : end - 1, periodic);
         }
     };
@@ -161,7 +163,7 @@ sweep_down(const Systems<Number> &s, const Kept<Number> &kept, const Line<Number
     return sweep;
 }
 
-/* x_i = y_i - c_i x_{i+1} - z_i far, from row end-1 up. */
+/* x_i = y_i - c_i x_{i+1} - z_i far, for decreasing i from end-1 on. */
 template <typename Number, bool periodic>
 __device__ __forceinline__ void
 sweep_up(const Systems<Number> &s, const Kept<Number> &kept, const Line<Number> &line,
@@ -173,7 +175,7 @@ sweep_up(const Systems<Number> &s, const Kept<Number> &kept, const Line<Number> 
     Number x = 0;
     const auto fetch = [&](Eliminated<Number>(&to)[depth], int64_t first) {
 #pragma unroll
-        for (int k = 0; k < depth; k++) { /* beyond the first row: that one again */
+        for (int k = 0; k < depth; k++) { /* beyond the first row: the first row again */
             const int64_t i = first > k ? first - k : 0;
 
             to[k].c = kept.c[i * systems + line.index];
@@ -254,7 +256,7 @@ swap_to_fastest(Systems<Number> &s)
     return true;
 }
 
-/* Small blocks where there are few systems, so that all processors take part. */
+/* Small blocks if there are few systems, so that all multiprocessors are used. */
 static unsigned
 threads_for(int64_t systems, int processors)
 {

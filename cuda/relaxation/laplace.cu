@@ -1,9 +1,10 @@
-/* laplace.cu - red-black SOR on a plate on the GPU.
+/* laplace.cu - red-black SOR for the plate on the GPU.
  *
- * PS_LAPLACE_AUTO makes 4 iterations in a pass over the field (relax_blocked_sweep.cuh),
- * 2 words of memory traffic a cell for all 4, or 8 on a small grid (relax_tile.cuh), and
- * finds its end on the device; the survey's variants make one colour after the other, and
- * the host reads their residuals.
+ * PS_LAPLACE_AUTO makes 4 iterations in one pass over the field
+ * (relax_blocked_sweep.cuh), with 2 words of memory traffic per cell for all 4, or 8
+ * iterations on a small grid (relax_tile.cuh). The device decides when the iteration
+ * ends. The variants of the survey relax one colour per kernel, and the host reads
+ * their residuals.
  */
 #include "relaxation/laplace.h"
 
@@ -19,7 +20,7 @@ field_of(const ps_laplace *l)
     return {ps_cuda_grid_of(l->nx, l->ny, l->pitch), l->dtype, l->t, &l->stop};
 }
 
-/* use(kernels), prepared, for PS_LAPLACE_AUTO. */
+/* use(kernels), after prepare(), for PS_LAPLACE_AUTO. */
 template <typename Use>
 ps_status
 with_kernels(const ps_laplace *l, Use use)

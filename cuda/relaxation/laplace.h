@@ -1,5 +1,6 @@
-/* laplace.h - the kernels of the plate: those of several iterations, a file a dtype, and
- * the survey's variants. */
+/* laplace.h - the kernels for the plate: those of several iterations per pass, in one
+ * file per dtype, and the variants of the survey.
+ */
 #ifndef PS_CUDA_RELAXATION_LAPLACE_H
 #define PS_CUDA_RELAXATION_LAPLACE_H
 
@@ -8,13 +9,13 @@
 
 namespace pysolvers::relaxation {
 
-/* use(kernels) for the kernels of PS_LAPLACE_AUTO. */
+/* Calls use(kernels) with the kernels of PS_LAPLACE_AUTO. */
 typedef ps_status (*ps_cuda_laplace_use)(Relaxation &kernels, void *self);
 
 ps_status ps_cuda_laplace_f32(const ps_laplace *l, ps_cuda_laplace_use use, void *self);
 ps_status ps_cuda_laplace_f64(const ps_laplace *l, ps_cuda_laplace_use use, void *self);
 
-/* The other variants, whose residuals the host reads. */
+/* The other variants; the host reads their residuals. */
 size_t ps_cuda_laplace_variant_work(const ps_laplace *l);
 ps_status ps_cuda_laplace_variant(const ps_laplace *l, int64_t count, const ps_exec *exec,
                                   ps_relax_report *report);

@@ -1,4 +1,4 @@
-/* laplace_f32.cu - the kernels of the plate in float. */
+/* laplace_f32.cu - the kernels for the plate in float. */
 #include "relaxation/laplace_kernels.cuh"
 
 namespace pysolvers::relaxation {

@@ -1,4 +1,4 @@
-/* laplace_f64.cu - the kernels of the plate in double. */
+/* laplace_f64.cu - the kernels for the plate in double. */
 #include "relaxation/laplace_kernels.cuh"
 
 namespace pysolvers::relaxation {

@@ -1,4 +1,4 @@
-/* laplace_kernels.cuh - several iterations of the plate in a pass, in one dtype. */
+/* laplace_kernels.cuh - several iterations for the plate in one pass, for one dtype. */
 #ifndef PS_CUDA_RELAXATION_LAPLACE_KERNELS_CUH
 #define PS_CUDA_RELAXATION_LAPLACE_KERNELS_CUH
 

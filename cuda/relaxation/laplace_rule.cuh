@@ -1,22 +1,23 @@
-/* laplace_rule.cuh - how a cell of the plate is relaxed: the arithmetic of ps_laplace.h.
+/* laplace_rule.cuh - the relaxation of a cell of the plate: the arithmetic of
+ * ps_laplace.h.
  */
 #ifndef PS_CUDA_RELAXATION_LAPLACE_RULE_CUH
 #define PS_CUDA_RELAXATION_LAPLACE_RULE_CUH
 
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 
 template <typename T, bool SOURCE> struct PlateRule {
     using value = T;
-    /* Of the rows between the first and the last. */
+    /* For the rows between the first and the last. */
     struct Column {
         T diag, gain;
-        int64_t at; /* in a row of the tables */
+        int64_t at; /* index in a row of the tables */
         bool inside;
     };
     struct Line {
-        int row; /* of the tables; -1 beside the plate */
+        int row; /* of the tables; -1 outside of the plate */
     };
     static constexpr int fields = SOURCE;
     static constexpr bool masks_field = false, computes_weight = false;

@@ -1,18 +1,17 @@
-/* laplace_variants.cu - the plate as in Niemeyer and Sung (2014): a thread a cell, a
- * kernel a colour, and a look of the host at every measured iteration.
+/* laplace_variants.cu - the plate as in Niemeyer and Sung (2014): one thread per cell,
+ * one kernel per colour. The host reads the residual after every measured iteration.
  *
  *            fields        lanes            the host reads
- *   naive      interleaved   across the rows   a number of every cell
- *   coalesced  interleaved   along the rows    a number of every cell
- *   split      an array a colour, along rows   a number of every cell
- *   shared     as split                        a number of every block
+ *   naive      interleaved   across the rows   one number per cell
+ *   coalesced  interleaved   along the rows    one number per cell
+ *   split      one array per colour, along rows   one number per cell
+ *   shared     as split                        one number per block
  *   atomic     as split                        one number
  */
 #include <math.h>
 
 #include "relaxation/laplace.h"
-#include "relaxation/relax_norms.h"
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 
@@ -22,15 +21,15 @@ namespace {
 
 /* Cells of a tile of threads, which is a block. */
 constexpr int tile_along = 32, tile_across = relax_threads / tile_along;
-constexpr size_t chunk_bytes = size_t(1) << 16; /* read by the host at a time */
+constexpr size_t chunk_bytes = size_t(1) << 16; /* bytes that the host reads at a time */
 
 template <typename T> struct Plate {
     T *t;
     const T *diag, *gain, *source;
     T ax, ay;
     ps_cuda_grid grid;
-    unsigned across; /* tiles of a row of them */
-    T *cells;        /* room for a measure a cell, or null */
+    unsigned across; /* tiles in a row of tiles */
+    T *cells;        /* memory for one residual per cell, or null */
     ps_cuda_norms norms;
 };
 
@@ -88,7 +87,7 @@ relax_colour(const Plate<T> &s, int colour, NormAccumulator<T, KIND> &norm)
     }
     const Relaxed<T> cell = relax_cell<T, INTERLEAVED>(s, i, j);
 
-    norm.take(cell, s.norms.criterion, true);
+    norm.add(cell, s.norms.criterion, true);
     if (s.cells != nullptr) {
         s.cells[place_of<INTERLEAVED>(s.grid, i, j)] = measured(cell, s.norms.criterion);
     }
@@ -104,7 +103,7 @@ __launch_bounds__(relax_threads)
     relax_colour<T, INTERLEAVED, ACROSS>(s, colour, none);
 }
 
-/* A number a block, or one in all where a maximum is sought. */
+/* Reduce to one number per block, or to one number in all if the norm is a maximum. */
 template <typename T, int KIND, bool ONE>
 __global__ void
 __launch_bounds__(relax_threads)
@@ -116,7 +115,7 @@ __launch_bounds__(relax_threads)
     relax_colour<T, false, false>(s, colour, norm);
     if (join_block(norm)) {
         if (ONE) {
-            norm.hand_in(s.norms, 0, place);
+            norm.commit(s.norms, 0, place);
         }
         else {
             s.norms.sums[place] = norm.value();
@@ -124,7 +123,7 @@ __launch_bounds__(relax_threads)
     }
 }
 
-/* Tiles of a row of them, and rows of tiles. */
+/* Tiles in a row of tiles, and rows of tiles. */
 struct Blocks {
     int64_t across, rows;
 };
@@ -159,7 +158,7 @@ cell_bytes(const ps_laplace *l)
     return static_cast<size_t>(2 * (l->ny + 2) * l->pitch * ps_dtype_size(l->dtype));
 }
 
-/* A call: its workspace is a slot, then a number a cell or a block. */
+/* A call. Its workspace is one slot, then one number per cell or block. */
 template <typename T> class Variant {
   public:
     Variant(const ps_laplace *l, const ps_exec *exec)
@@ -183,7 +182,7 @@ template <typename T> class Variant {
         plate_.norms.parts = parts_of(l);
     }
 
-    /* What lies between the cells counts as 0. */
+    /* Set the unused places between the cells to 0. */
     ps_status prepare() const
     {
         return is_by_cell(l_)
@@ -211,7 +210,7 @@ template <typename T> class Variant {
         }
     }
 
-    /* The measure of the last iteration: waits. */
+    /* Wait for the norm of the last iteration and read it. */
     ps_status read(double *measure) const
     {
         if (l_->variant != PS_LAPLACE_ATOMIC) {
@@ -254,8 +253,8 @@ template <typename T> class Variant {
                                                    : error);
     }
 
-    /* The maximum, NaN if there is one, or the root of the mean square of numbers of the
-     * device; parts of a sum are squares already. */
+    /* The maximum, NaN if one number is NaN, or the root mean square of numbers on the
+     * device; parts of a sum are squared already. */
     template <typename Number> ps_status read_all(size_t count, double *measure) const
     {
         constexpr size_t chunk = chunk_bytes / sizeof(Number);
@@ -291,10 +290,10 @@ template <typename T> class Variant {
     Plate<T> plate_ = {};
 };
 
-/* Note a measure; the history lies on the device. */
+/* Record a norm; the history is in device memory. */
 ps_status
-take_measure(const ps_stop *stop, double measure, cudaStream_t stream,
-             ps_relax_report *report)
+record_norm(const ps_stop *stop, double measure, cudaStream_t stream,
+            ps_relax_report *report)
 {
     double *const entry = stop->history + report->measures;
 
@@ -329,7 +328,7 @@ run(const ps_laplace *l, int64_t count, const ps_exec *exec, ps_relax_report *re
         }
         if (status == PS_OK) {
             report->iterations = number;
-            status = measures ? take_measure(&l->stop, measure, stream, report) : PS_OK;
+            status = measures ? record_norm(&l->stop, measure, stream, report) : PS_OK;
         }
         if (status == PS_OK && exec->poll != nullptr &&
             exec->poll(exec->poll_self) != 0) {

@@ -1,10 +1,11 @@
 /* lmsor.cu - LMSOR on the GPU.
  *
- * Kernels 1, 2 and 3 relax a colour each (relax_plain.cuh): 8, 6 and 3 words of memory
- * traffic a node and iteration. PS_LMSOR_AUTO makes several iterations in a pass over the
- * field: 4 in a blocked sweep (relax_blocked_sweep.cuh), with 3 words a node for all of
- * them if the coefficients come from tables and 5 if not, or 8 on a small grid
- * (relax_tile.cuh). All measure as they go.
+ * Kernels 1, 2 and 3 relax one colour each (relax_plain.cuh): 8, 6 and 3 words of
+ * memory traffic per node and iteration. PS_LMSOR_AUTO makes several iterations in one
+ * pass over the field: 4 in a blocked sweep (relax_blocked_sweep.cuh), with 3 words per
+ * node for all of them if the coefficients come from tables and 5 otherwise, or 8
+ * iterations on a small grid (relax_tile.cuh). All kernels compute the norms in the
+ * same pass.
  */
 #include "relaxation/lmsor.h"
 
@@ -20,7 +21,7 @@ field_of(const ps_lmsor *l)
     return {ps_cuda_grid_of(l->nx, l->ny, l->pitch), l->dtype, l->u, &l->stop};
 }
 
-/* use(kernels), prepared, for the kernels that `l` asks for. */
+/* use(kernels), after prepare(), for the kernels that `l` selects. */
 template <typename Use>
 ps_status
 with_kernels(const ps_lmsor *l, Use use)

@@ -1,4 +1,4 @@
-/* lmsor.h - the kernels of LMSOR, a file a dtype. */
+/* lmsor.h - the kernels of LMSOR, in one file per dtype. */
 #ifndef PS_CUDA_RELAXATION_LMSOR_H
 #define PS_CUDA_RELAXATION_LMSOR_H
 
@@ -7,7 +7,7 @@
 
 namespace pysolvers::relaxation {
 
-/* use(kernels) for the kernels that `l` asks for. */
+/* Calls use(kernels) with the kernels that `l` selects. */
 typedef ps_status (*ps_cuda_lmsor_use)(Relaxation &kernels, void *self);
 
 ps_status ps_cuda_lmsor_f32(const ps_lmsor *l, ps_cuda_lmsor_use use, void *self);

@@ -1,4 +1,4 @@
-/* lmsor_kernels.cuh - which kernels a ps_lmsor asks for, in one dtype. */
+/* lmsor_kernels.cuh - the choice of kernels for a ps_lmsor, for one dtype. */
 #ifndef PS_CUDA_RELAXATION_LMSOR_KERNELS_CUH
 #define PS_CUDA_RELAXATION_LMSOR_KERNELS_CUH
 

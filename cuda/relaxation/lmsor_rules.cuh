@@ -1,17 +1,17 @@
-/* lmsor_rules.cuh - the rules of LMSOR: the arithmetic of ps_lmsor.h. */
+/* lmsor_rules.cuh - the relaxation rules of LMSOR: the arithmetic of ps_lmsor.h. */
 #ifndef PS_CUDA_RELAXATION_LMSOR_RULES_CUH
 #define PS_CUDA_RELAXATION_LMSOR_RULES_CUH
 
 #include <climits>
 
 #include "ps_lmsor.h"
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 
 struct Nothing {};
 
-/* What all LMSOR rules do. A field more is the source. */
+/* The common part of all LMSOR rules. With SOURCE there is one field more. */
 template <typename T, int FIELDS, bool SOURCE> struct LmsorRule {
     using value = T;
     using Column = Nothing;
@@ -112,13 +112,13 @@ template <typename T, bool SOURCE> struct LmsorTabled : LmsorRule<T, 1, SOURCE> 
     }
 };
 
-/* What omega is made of, along one axis. */
+/* The numbers from which omega is computed, along one axis. */
 struct Extremes {
     double mu_max, mu_min;
     int sign; /* of l r */
 };
 
-/* Whether x lies in the middle of the range of positive numbers. */
+/* Whether x is in the middle of the range of positive numbers. */
 __device__ __forceinline__ bool
 is_in_range(double x)
 {
@@ -135,8 +135,9 @@ struct OmegaParts {
     {
         return times(2, __drcp_rn(plus(d, __dsqrt_rn(square))));
     }
-    /* The same without a branch, if `in_range` stays true: seeds, and Newton steps whose
-     * last ones round as the exact operations do. */
+    /* The same without a branch, if `in_range` stays true: approximations of the
+     * hardware, and Newton steps of which the last ones round like the exact
+     * operations. */
     __device__ __forceinline__ double fast_omega(bool &in_range) const
     {
         double seed;
@@ -164,11 +165,11 @@ flipped(double x, int sign)
     return __hiloint2double(__double2hiint(x) ^ (sign & INT_MIN), __double2loint(x));
 }
 
-/* Where no sign is against the other. LSOR is LMSOR with mu_min = 0. */
+/* For products of equal sign along both axes. LSOR is LMSOR with mu_min = 0. */
 __device__ __forceinline__ OmegaParts
 omega_parts(const Extremes &x, const Extremes &y, int colour)
 {
-    const int real = ~(x.sign | y.sign); /* its highest bit */
+    const int real = ~(x.sign | y.sign); /* the highest bit is set if both are real */
     const double most = plus(x.mu_max, y.mu_max), least = plus(x.mu_min, y.mu_min);
 
     return {plus(1, flipped(times(most, least), colour - 1)),
@@ -176,7 +177,7 @@ omega_parts(const Extremes &x, const Extremes &y, int colour)
                   plus(1, times(flipped(least, real), least)))};
 }
 
-/* The same at a real node with the slip of 2012: no squares. */
+/* The same at a real node in the version of 2012, which has no squares. */
 __device__ __forceinline__ OmegaParts
 omega_parts_2012(const Extremes &x, const Extremes &y, int colour)
 {
@@ -185,8 +186,8 @@ omega_parts_2012(const Extremes &x, const Extremes &y, int colour)
     return {omega_parts(x, y, colour).d, times(minus(1, most), minus(1, least))};
 }
 
-/* Where they are: `real` and `imaginary` are mu_max of the positive product and of the
- * negative one. */
+/* For products of different signs: `real` and `imaginary` are mu_max of the positive
+ * and of the negative product. */
 __device__ __forceinline__ OmegaParts
 omega_parts_mixed(double real, double imaginary, double gain)
 {
@@ -239,12 +240,12 @@ template <typename T, bool SOURCE> struct LmsorComputed : LmsorRule<T, 1, SOURCE
                          tables.along_y(PS_TABLE_SIGN, j)),
                 tables.along_y(PS_TABLE_GAIN, j)};
     }
-    /* Whether fast_weight() may be right at all. */
+    /* Whether fast_weight() can be correct. */
     __device__ __forceinline__ bool is_usual() const
     {
         return relaxation == PS_RELAXATION_LMSOR || relaxation == PS_RELAXATION_LSOR;
     }
-    /* omega, if `usual` stays true; else weight() knows it. */
+    /* omega, if `usual` stays true; otherwise weight() must be called. */
     __device__ __forceinline__ T fast_weight(const Column &c, const Line &l, int colour,
                                              bool &usual) const
     {

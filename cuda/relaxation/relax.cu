@@ -1,10 +1,11 @@
 /* relax.cu - a call of red-black relaxation: iterations enqueued in groups.
  *
- * The device finds the end by itself: every kernel looks at the measures before it, and
- * does nothing behind one that ends the call. So the host looks only once a group, and
- * the number of iterations is exact all the same. A pass of several iterations writes
- * another field than it reads: if the end lies inside it, the field that it has read is
- * still there, and takes the iterations up to the end one by one, with the same bits.
+ * The device decides when the iteration ends: every kernel reads the norms before it
+ * and does nothing after one that ends the call. The host therefore reads the norms
+ * only once per group, and the number of iterations is exact nevertheless. A pass of
+ * several iterations writes another field than it reads. If the end lies within the
+ * pass, the field that was read is unchanged, and the iterations up to the end are
+ * repeated one by one from it, with the same bits.
  */
 #include "relaxation/relax.cuh"
 
@@ -18,8 +19,8 @@ namespace {
 
 constexpr int most_slots = 1024, first_group = 64;
 
-/* The parts of a sum, in an order that depends on their number alone,
- * become the root of the mean square. A block an iteration. */
+/* The root mean square from the parts of a sum, added in an order that depends on their
+ * number only. One block per iteration. */
 __global__ void
 __launch_bounds__(relax_threads)
     mean_kernel(const __grid_constant__ ps_cuda_norms norms, double nodes)
@@ -53,10 +54,10 @@ is_end(double measure, double tolerance)
     return !(measure > tolerance) || isinf(measure);
 }
 
-/* What comes next after `made` iterations. */
+/* What is enqueued after `made` iterations. */
 struct Move {
-    int length;   /* iterations: of a pass, or 1 */
-    int measures; /* how many of them are measured, the last ones */
+    int length;   /* iterations: those of a pass, or 1 */
+    int measures; /* number of measured iterations, the last ones of `length` */
 };
 
 class Run {
@@ -94,7 +95,7 @@ class Run {
     }
 
   private:
-    /* A few milliseconds, told by the nodes. */
+    /* Iterations that take a few milliseconds, estimated from the number of nodes. */
     int64_t largest_group() const
     {
         const int64_t nodes = int64_t(f_->grid.nx) * f_->grid.ny;
@@ -103,7 +104,7 @@ class Run {
         return size < 1 ? 1 : size;
     }
 
-    /* Both fields hold the boundary. */
+    /* Set the boundary in both fields. */
     ps_status prepare()
     {
         return kernels_.block() == 0 ? PS_OK : copy(there_, here_, field_bytes(f_));
@@ -185,11 +186,11 @@ class Run {
                 swap();
             }
         }
-        return status == PS_OK ? look(begin) : status;
+        return status == PS_OK ? read_norms(begin) : status;
     }
 
-    /* Wait for a group that began after `begin` iterations, and read its measures. */
-    ps_status look(int64_t begin)
+    /* Wait for a group that began after `begin` iterations, and read its norms. */
+    ps_status read_norms(int64_t begin)
     {
         double measures[most_slots];
         const size_t bytes = static_cast<size_t>(measures_) * sizeof *measures;
@@ -213,14 +214,14 @@ class Run {
         }
         report_->measures += read;
         if (status == PS_OK && report_->end != PS_END_COUNT) {
-            status = go_back(begin);
+            status = restore(begin);
         }
         return status;
     }
 
-    /* To the iteration of the last measure, which ended the call: nothing was done since
-     * but the rest of its pass. */
-    ps_status go_back(int64_t begin)
+    /* Restore the state of the iteration whose norm ended the call. After it, only the
+     * rest of its pass was computed. */
+    ps_status restore(int64_t begin)
     {
         const int64_t end = report_->measures * f_->stop->every;
         const int64_t goal = end < count_ ? end : count_;
@@ -259,7 +260,8 @@ class Run {
     const ps_exec *exec_;
     const cudaStream_t stream_;
     ps_relax_report *report_;
-    void *here_, *there_, *first_here_ = nullptr; /* the field, and room for it */
+    /* the current field, the other one, and the current one at the begin of a group */
+    void *here_, *there_, *first_here_ = nullptr;
     uint64_t *slots_;
     double *sums_;
     int64_t made_ = 0;

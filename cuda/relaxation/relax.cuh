@@ -1,24 +1,26 @@
-/* relax.cuh - what the kernels of red-black relaxation share: the layout of a field,
- * arithmetic in the order of the contract, measures and the end.
+/* relax.cuh - the common part of the kernels of red-black relaxation: the layout of a
+ * field, arithmetic in the order of the contract, norms and the end of the iteration.
  *
- * Node (i, j) of colour c = (i + j) % 2 lies at [(c (ny+2) + j) pitch + i/2]. Operations
- * are rounded one by one, so that every kernel gives the same bits.
+ * Node (i, j) of colour c = (i + j) % 2 lies at [(c (ny+2) + j) pitch + i/2].
+ * Operations are rounded one by one, without fused operations, so that every kernel
+ * gives the same bits.
  */
 #ifndef PS_CUDA_RELAXATION_RELAX_CUH
 #define PS_CUDA_RELAXATION_RELAX_CUH
 
 #include <cfloat>
 #include <cstdint>
+#include <type_traits>
 
 #include "relaxation/relax.h"
 #include "runtime/launch.cuh"
 
 namespace pysolvers::relaxation {
 
-static constexpr int warp_lanes = 32, relax_threads = 256; /* of a block */
+static constexpr int warp_lanes = 32, relax_threads = 256; /* threads of a block */
 static constexpr unsigned full_warp = 0xffffffffu;
 
-/* Two neighbours of one colour in a row, and four in float: 16 bytes at most. */
+/* Two neighbours of one colour in a row, or four in float: at most 16 bytes. */
 template <typename T, int N> struct alignas(N * sizeof(T)) Pack {
     T v[N];
 };
@@ -60,7 +62,7 @@ minus(float a, float b)
     return __fsub_rn(a, b);
 }
 
-/* |x| as an integer: greater ones are greater, and NaN is the greatest. */
+/* |x| as an integer with the same order; NaN is greater than all numbers. */
 __device__ __forceinline__ uint64_t
 magnitude(double x)
 {
@@ -86,7 +88,7 @@ as_double(uint32_t magnitude)
         __double_as_longlong(static_cast<double>(__uint_as_float(magnitude))));
 }
 
-/* A node that is relaxed: its residual, its value before and after. */
+/* A relaxed node: its residual, its value before and after. */
 template <typename T> struct Relaxed {
     T residual, before, after;
 };
@@ -100,12 +102,23 @@ measured(const Relaxed<T> &r, ps_criterion criterion)
                                               : r.after;
 }
 
-/* The measure of many nodes: their greatest magnitude or their sum of squares. hand_in()
- * leaves it in the slot, or as the part `place` of its sum. */
+/* The neighbours of a node.
+ *
+ * A rule relaxes a node. It reads `fields` values at each node. With masks_field,
+ * field[0] is the weight; with computes_weight the rule computes the weight instead of
+ * reading it. column(p, parity) and line(j) are the numbers of a column i = 2 p + parity
+ * and of a row, including those around the interior. relax() is the arithmetic of the
+ * contract, operation by operation. */
+template <typename T> struct Around {
+    T west, east, north, south;
+};
+
+/* The norm of many nodes: their greatest magnitude or their sum of squares. commit()
+ * combines it with the slot, or stores it as part `place` of the sum. */
 template <typename T, int KIND> struct NormAccumulator {
     decltype(magnitude(T(0))) most = 0;
 
-    __device__ __forceinline__ void take(const Relaxed<T> &r, ps_criterion, bool counts)
+    __device__ __forceinline__ void add(const Relaxed<T> &r, ps_criterion, bool counts)
     {
         const auto own =
             magnitude(KIND == PS_CUDA_NORM_RESIDUAL ? r.residual
@@ -122,8 +135,8 @@ template <typename T, int KIND> struct NormAccumulator {
     {
         most = other.most > most ? other.most : most;
     }
-    __device__ __forceinline__ void hand_in(const ps_cuda_norms &norms, int slot,
-                                            int64_t) const
+    __device__ __forceinline__ void commit(const ps_cuda_norms &norms, int slot,
+                                           int64_t) const
     {
         atomicMax(reinterpret_cast<unsigned long long *>(norms.slots + slot),
                   static_cast<unsigned long long>(as_double(most)));
@@ -131,7 +144,7 @@ template <typename T, int KIND> struct NormAccumulator {
 };
 
 template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_NONE> {
-    __device__ __forceinline__ void take(const Relaxed<T> &, ps_criterion, bool)
+    __device__ __forceinline__ void add(const Relaxed<T> &, ps_criterion, bool)
     {
     }
     __device__ __forceinline__ double value() const
@@ -141,7 +154,7 @@ template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_NONE> {
     __device__ __forceinline__ void join(const NormAccumulator &)
     {
     }
-    __device__ __forceinline__ void hand_in(const ps_cuda_norms &, int, int64_t) const
+    __device__ __forceinline__ void commit(const ps_cuda_norms &, int, int64_t) const
     {
     }
 };
@@ -149,8 +162,8 @@ template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_NONE> {
 template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_SUM> {
     double sum = 0;
 
-    __device__ __forceinline__ void take(const Relaxed<T> &r, ps_criterion criterion,
-                                         bool counts)
+    __device__ __forceinline__ void add(const Relaxed<T> &r, ps_criterion criterion,
+                                        bool counts)
     {
         const double x = measured(r, criterion);
 
@@ -164,14 +177,14 @@ template <typename T> struct NormAccumulator<T, PS_CUDA_NORM_SUM> {
     {
         sum += other.sum;
     }
-    __device__ __forceinline__ void hand_in(const ps_cuda_norms &norms, int slot,
-                                            int64_t place) const
+    __device__ __forceinline__ void commit(const ps_cuda_norms &norms, int slot,
+                                           int64_t place) const
     {
         norms.sums[slot * norms.parts + place] = sum;
     }
 };
 
-/* That of the lane that differs in the bits of `step`. */
+/* The accumulator of the lane whose index differs in the bits of `step`. */
 template <typename T, int KIND>
 __device__ __forceinline__ NormAccumulator<T, KIND>
 across(const NormAccumulator<T, KIND> &norm, int step)
@@ -193,7 +206,7 @@ across(const NormAccumulator<T, PS_CUDA_NORM_NONE> &, int)
     return {};
 }
 
-/* Of a whole warp, in all lanes. */
+/* The sum over a warp, in all lanes. */
 template <typename T, int KIND>
 __device__ __forceinline__ void
 join_lanes(NormAccumulator<T, KIND> &norm)
@@ -204,7 +217,8 @@ join_lanes(NormAccumulator<T, KIND> &norm)
     }
 }
 
-/* Of a whole block, in the one thread for which it is true; all threads call it. */
+/* The sum over a block, in the thread for which the function returns true. All threads
+ * call it. */
 template <typename T, int KIND>
 __device__ __forceinline__ bool
 join_block(NormAccumulator<T, KIND> &norm)
@@ -228,8 +242,8 @@ join_block(NormAccumulator<T, KIND> &norm)
     return threadIdx.x == 0;
 }
 
-/* Whether an earlier kernel has met the end. What follows it does nothing, and hands the
- * news on. */
+/* Whether the norms before this kernel end the iteration. Such a kernel does nothing,
+ * except that it writes norms that also end the kernels after it. */
 __device__ __forceinline__ bool
 has_ended(const ps_cuda_norms &norms)
 {
@@ -247,6 +261,25 @@ has_ended(const ps_cuda_norms &norms)
         }
     }
     return ended;
+}
+
+/* act(kind), where kind is a compile-time constant. */
+template <typename Act>
+inline ps_status
+with_norm(ps_cuda_norm kind, const Act &act)
+{
+    switch (kind) {
+    case PS_CUDA_NORM_RESIDUAL:
+        return act(std::integral_constant<int, PS_CUDA_NORM_RESIDUAL>());
+    case PS_CUDA_NORM_CHANGE:
+        return act(std::integral_constant<int, PS_CUDA_NORM_CHANGE>());
+    case PS_CUDA_NORM_SOLUTION:
+        return act(std::integral_constant<int, PS_CUDA_NORM_SOLUTION>());
+    case PS_CUDA_NORM_SUM:
+        return act(std::integral_constant<int, PS_CUDA_NORM_SUM>());
+    default:
+        return act(std::integral_constant<int, PS_CUDA_NORM_NONE>());
+    }
 }
 
 } // namespace pysolvers::relaxation

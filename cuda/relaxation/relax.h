@@ -1,5 +1,5 @@
-/* relax.h - red-black relaxation on the GPU: what its kernels are told, and a call of
- * them run to its end (relax.cu).
+/* relax.h - red-black relaxation on the GPU: the parameters of its kernels, and the
+ * execution of a call (relax.cu).
  */
 #ifndef PS_CUDA_RELAXATION_RELAX_H
 #define PS_CUDA_RELAXATION_RELAX_H
@@ -9,7 +9,8 @@
 
 namespace pysolvers::relaxation {
 
-/* How a kernel measures: the greatest of one criterion, or the sum of any's squares. */
+/* The norm that a kernel computes: the maximum of one criterion, or the sum of squares
+ * of any. */
 typedef enum {
     PS_CUDA_NORM_NONE,
     PS_CUDA_NORM_RESIDUAL,
@@ -18,11 +19,11 @@ typedef enum {
     PS_CUDA_NORM_SUM
 } ps_cuda_norm;
 
-/* Where a kernel measures, and when it has nothing to do. Its iteration k, first <= k <
- * last, has the slot k - first: the bits of a double, 0 before. PS_CUDA_NORM_SUM leaves
- * parts of the sum instead, in sums[(k - first) parts + ...]. A kernel does nothing if
- * one of the `watched` slots before it holds an end: at most the tolerance, or not
- * finite. */
+/* The iterations that a kernel measures, and the norms for which it does nothing.
+ * Iteration k, first <= k < last, has slot k - first, which contains the bits of a
+ * double, initially 0. With PS_CUDA_NORM_SUM the parts of the sum are stored instead,
+ * in sums[(k - first) parts + ...]. A kernel does nothing if one of the `watched` slots
+ * before it ends the iteration: if it is at most the tolerance, or not finite. */
 typedef struct {
     ps_cuda_norm kind;
     ps_criterion criterion;
@@ -38,7 +39,7 @@ typedef struct {
 /* The interior nodes and the layout of a field. */
 typedef struct {
     int nx, ny;
-    int64_t pitch, half; /* half = (ny + 2) pitch: where the black nodes begin */
+    int64_t pitch, half; /* half = (ny + 2) pitch: index of the first black node */
 } ps_cuda_grid;
 
 static inline ps_cuda_grid
@@ -47,7 +48,7 @@ ps_cuda_grid_of(int64_t nx, int64_t ny, int64_t pitch)
     return {static_cast<int>(nx), static_cast<int>(ny), pitch, (ny + 2) * pitch};
 }
 
-/* How the measured iterations of a call are measured. */
+/* The norm of the measured iterations of a call. */
 static inline ps_cuda_norm
 ps_cuda_norm_of(const ps_stop *stop)
 {
@@ -63,17 +64,18 @@ ps_cuda_norm_of(const ps_stop *stop)
 /* The kernels of a relaxation. */
 class Relaxation {
   public:
-    /* Once before the others, on the device of the call. */
+    /* Called once before the others, on the device of the call. */
     virtual ps_status prepare() = 0;
     /* One iteration in place. */
     virtual ps_status iterate(void *u, const ps_cuda_norms &norms,
                               cudaStream_t stream) const = 0;
-    /* block() iterations of a field, to another; the boundary is in both. */
+    /* block() iterations from one field to another; both contain the boundary. */
     virtual ps_status pass(const void *from, void *to, const ps_cuda_norms &norms,
                            cudaStream_t stream) const = 0;
-    /* Iterations of a pass; 0 if there are none. */
+    /* Iterations of a pass; 0 if there are no passes. */
     virtual int block() const = 0;
-    /* The parts of a sum over one of `length` iterations made together: 1 or block(). */
+    /* The parts of a sum of one of `length` iterations made together: length is 1 or
+     * block(). */
     virtual int64_t parts(int length) const = 0;
     virtual const char *kernel() const = 0;
 
@@ -88,12 +90,12 @@ typedef struct {
     const ps_stop *stop;
 } ps_cuda_field;
 
-/* Sums become slots; nothing to do for other kinds of norms. */
+/* Store the norms of sums in the slots; other kinds of norms need no work. */
 ps_status ps_cuda_relax_mean(const ps_cuda_norms *norms, const ps_cuda_grid *grid,
                              cudaStream_t stream);
 
 size_t ps_cuda_relax_work(const ps_cuda_field *f, const Relaxation &kernels);
-/* `count` iterations at most, the end of them waited for. */
+/* Execute at most `count` iterations and wait for their end. */
 ps_status ps_cuda_relax(const ps_cuda_field *f, const Relaxation &kernels, int64_t count,
                         const ps_exec *exec, ps_relax_report *report);
 

@@ -1,31 +1,32 @@
-/* relax_blocked_sweep.cuh - K whole iterations in one pass over the field.
+/* relax_blocked_sweep.cuh - K iterations in one pass over the field.
  *
- * A warp sweeps up a strip of the field, two nodes of each colour a lane and row. While
- * row j comes in, half-sweep s (0 <= s < 2 K; even ones red) relaxes row j - delay(s):
- * what it reads there are results of half-sweep s - 1 of this step and some before, all
- * in registers, and one neighbour of the next lane. So a word of the field is read and
- * written once in K iterations, and no warp waits for another. The price is a frame of
- * 2 K nodes around the nodes that a warp owns, relaxed by its neighbours too. Rows come
- * in by asynchronous copies, several steps ahead, each lane its own words; weights are 0
- * outside the interior, so that a boundary value stays what it is.
+ * A warp advances along a strip of the field, row by row, with two nodes of each colour
+ * per lane and row. When row j has been loaded, half-sweep s (0 <= s < 2 K; even ones
+ * relax red nodes) relaxes row j - delay(s). It reads results of half-sweep s - 1 of
+ * this step and of earlier steps, all in registers, and one neighbour from the next
+ * lane. A word of the field is thus read and written once in K iterations, and no warp
+ * waits for another one. The cost is a frame of 2 K nodes around the nodes that a warp
+ * owns; the neighbouring warps relax these nodes as well. Rows are loaded by
+ * asynchronous copies several steps in advance, each lane its own words. Weights are 0
+ * outside of the interior, so that boundary values do not change.
  */
 #ifndef PS_CUDA_RELAXATION_RELAX_BLOCKED_SWEEP_CUH
 #define PS_CUDA_RELAXATION_RELAX_BLOCKED_SWEEP_CUH
 
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 #include "runtime/copy.cuh"
 
 namespace pysolvers::relaxation {
 
 using namespace runtime;
 
-static constexpr int blocked_ahead = 4; /* rows on their way */
+static constexpr int blocked_ahead = 4; /* rows that are being loaded */
 static constexpr int blocked_chain =
-    2; /* half-sweeps of a step that wait for each other */
-static constexpr int blocked_phases = 4; /* rows of a half-sweep's results */
+    2; /* half-sweeps of a step that depend on each other */
+static constexpr int blocked_phases = 4; /* rows of the results of a half-sweep */
 
-/* Rows that half-sweep s is behind half-sweep s - 1, which for s = 0 is the row that
- * comes in, and behind half-sweep 0. */
+/* The number of rows by which half-sweep s is behind half-sweep s - 1, or for s = 0
+ * behind the loaded row; and by which it is behind half-sweep 0. */
 static __host__ __device__ constexpr int
 half_sweep_lag(int s)
 {
@@ -38,10 +39,10 @@ half_sweep_delay(int s)
     return s + s / blocked_chain;
 }
 
-/* The warps of a pass: strips of columns, parts of an even number of rows. */
+/* The warps of a pass: strips of columns, and parts with an even number of rows. */
 struct BlockedShape {
     int strips, parts, rows;
-    int warps; /* of a block */
+    int warps; /* per block */
 };
 
 template <typename Rule> struct BlockedSweep {
@@ -54,8 +55,8 @@ template <typename Rule> struct BlockedSweep {
     ps_cuda_norms norms;
 };
 
-/* The words of a strip on chip: rows j to j + ahead of the field, rows j - delay to
- * j + ahead of what the rule reads, and the rule's lines. */
+/* The words of a strip in shared memory: rows j to j + ahead of the field, rows j -
+ * delay to j + ahead of the fields of the rule, and the lines of the rule. */
 template <typename Rule, int K> struct Strip {
     using T = typename Rule::value;
     using Line = typename Rule::Line;
@@ -63,7 +64,7 @@ template <typename Rule, int K> struct Strip {
     static constexpr int u_rows = blocked_ahead + 1, rows = delay + 1 + blocked_ahead;
     static constexpr int pairs = (2 * u_rows + 2 * rows * fields) * warp_lanes;
 
-    /* Steps of a part, and lines that they ask for. */
+    /* Steps of a part. */
     static __host__ __device__ constexpr int steps(int part_rows)
     {
         return (part_rows + 2 * K + delay + blocked_phases - 1) / blocked_phases *
@@ -81,15 +82,15 @@ template <typename Rule, int K, int KIND> struct BlockedSweeper {
     using Shape = Strip<Rule, K>;
     static constexpr int fields = Rule::fields, sweeps = 2 * K;
     const BlockedSweep<Rule> &m;
-    Pair<T> *u, *field; /* of this lane; rows are a warp's width apart */
+    Pair<T> *u, *field; /* for this lane; the pitch is the width of a warp */
     const typename Rule::Line *lines;
-    int p, first, end; /* the lane's column; rows that the warp owns */
+    int p, first, end; /* the column of the lane; the rows that the warp owns */
     int u_slot, slot;  /* of row j */
-    int64_t next;      /* where the row to fetch begins */
+    int64_t next;      /* offset of the next row to load */
     bool has_words, at_edge, owns;
     Pair<T> result[sweeps][blocked_phases]; /* of half-sweeps -1 to 2 K - 2, by phase */
-    typename Rule::Column column[2][2];     /* by place and parity */
-    unsigned counts[2][2];                  /* rows of this warp, or 0, likewise */
+    typename Rule::Column column[2][2];     /* by place in the pair and parity */
+    unsigned counts[2][2]; /* number of rows whose norm this warp adds, or 0; likewise */
     NormAccumulator<T, KIND> norm[K];
 
     /* `slot`, between -rows and rows - 1, modulo rows. */
@@ -132,7 +133,7 @@ template <typename Rule, int K, int KIND> struct BlockedSweeper {
         next += g.pitch;
     }
 
-    /* Weights of the nodes on and beyond the sides of the grid are 0. */
+    /* Set the weights of the nodes on and outside of the boundary to 0. */
     __device__ __forceinline__ void mask(int row, int to)
     {
 #pragma unroll
@@ -169,7 +170,7 @@ template <typename Rule, int K, int KIND> struct BlockedSweeper {
         }
     }
 
-    /* What half-sweep s - 1 has made `age` steps ago. */
+    /* The result of half-sweep s - 1 from `age` steps ago. */
     template <int PHASE>
     __device__ __forceinline__ const Pair<T> &made(int s, int age) const
     {
@@ -209,9 +210,8 @@ template <typename Rule, int K, int KIND> struct BlockedSweeper {
                 m.rule.relax(column[a][parity], line, f, s % 2,
                              {west, east, above.v[a], below.v[a]}, own.v[a]);
 
-            norm[s / 2].take(node, m.norms.criterion,
-                             static_cast<unsigned>(j - delay - first) <
-                                 counts[a][parity]);
+            norm[s / 2].add(node, m.norms.criterion,
+                            static_cast<unsigned>(j - delay - first) < counts[a][parity]);
             after.v[a] = node.after;
         }
         return after;
@@ -323,7 +323,7 @@ blocked_sweep_kernel(const __grid_constant__ BlockedSweep<Rule> m)
     for (int k = 0; k < K; k++) {
         join_lanes(w.norm[k]);
         if (lane == 0 && k >= m.norms.first) {
-            w.norm[k].hand_in(m.norms, k - m.norms.first, number);
+            w.norm[k].commit(m.norms, k - m.norms.first, number);
         }
     }
 }
@@ -350,7 +350,7 @@ blocked_parts(const ps_cuda_grid &grid, int rows, int warps)
     return {(grid.nx / 2 + own) / own, grid.ny / rows + 1, rows, warps};
 }
 
-/* As many parts as there is room for on the device at once; no warps if there is none. */
+/* As many parts as can be resident on the device; 0 warps if none can. */
 template <typename Rule, int K, int KIND>
 inline cudaError_t
 shape_blocked_sweep(const ps_cuda_grid &grid, const ps_cuda_device *device,
@@ -364,7 +364,7 @@ shape_blocked_sweep(const ps_cuda_grid &grid, const ps_cuda_device *device,
     cudaError_t error = cudaSuccess;
     int rows = 2;
 
-    /* The room depends on the rows, a little. */
+    /* the number of resident blocks depends weakly on the number of rows */
     for (int round = 0; error == cudaSuccess && warps > 0 && round < 2; round++) {
         int blocks = 0;
 

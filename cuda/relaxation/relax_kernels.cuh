@@ -2,8 +2,8 @@
 #ifndef PS_CUDA_RELAXATION_RELAX_KERNELS_CUH
 #define PS_CUDA_RELAXATION_RELAX_KERNELS_CUH
 
+#include "relaxation/relax.cuh"
 #include "relaxation/relax_blocked_sweep.cuh"
-#include "relaxation/relax_norms.h"
 #include "relaxation/relax_plain.cuh"
 #include "relaxation/relax_tile.cuh"
 
@@ -58,8 +58,8 @@ template <typename Rule> class PlainKernels : public Relaxation {
     const char *const name_;
 };
 
-/* Several iterations in a pass, and what is left of them as above: 8 where all tiles of
- * the grid find room on the device at once, else 4, if a blocked sweep finds room. */
+/* Several iterations per pass, and the remaining ones as above: 8 if all tiles of the
+ * grid can be resident on the device, otherwise 4 if a blocked sweep can be. */
 template <typename Rule> class BlockKernels final : public PlainKernels<Rule> {
   public:
     using typename PlainKernels<Rule>::value;

@@ -1,13 +1,14 @@
-/* relax_plain.cuh - one colour relaxed by one kernel, as in Cotronis et al.
+/* relax_plain.cuh - one colour relaxed per kernel, as in Cotronis et al.
  *
- * A thread takes a pack of neighbours in some rows: the rows of the other colour are read
- * once, the one node beside the pack comes from the cache. The black kernel takes the
- * rows from the other end, where the red one has just been, out of the cache.
+ * A thread relaxes a pack of neighbours in some rows: the rows of the other colour are
+ * read once, the one node next to the pack comes from the cache. The black kernel
+ * processes the rows in reverse order, so that the rows that the red kernel has
+ * processed last are still in the cache.
  */
 #ifndef PS_CUDA_RELAXATION_RELAX_PLAIN_CUH
 #define PS_CUDA_RELAXATION_RELAX_PLAIN_CUH
 
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 
@@ -21,15 +22,15 @@ template <typename Rule> struct Plain {
     ps_cuda_norms norms;
 };
 
-/* A thread's nodes of one colour in ROWS rows from row j0 on, j0 + colour even: in row
- * j0 + k those with i = 2 p + k % 2. */
+/* The nodes of a thread of one colour, in ROWS rows from row j0 on, j0 + colour even:
+ * in row j0 + k the nodes i = 2 p + k % 2. */
 template <typename Rule, int ROWS, int WIDE> struct PlainTile {
     using T = typename Rule::value;
     using Nodes = Pack<T, WIDE>;
     using Column = typename Rule::Column;
     using Line = typename Rule::Line;
     const Plain<Rule> &s;
-    const int p, seen, j0, colour; /* nodes beyond the last are not seen */
+    const int p, seen, j0, colour; /* seen: p, restricted to existing nodes */
     Nodes other[ROWS + 2], own[ROWS], field[ROWS][Rule::fields > 0 ? Rule::fields : 1];
     T side[ROWS];
 
@@ -126,7 +127,7 @@ template <typename Rule, int ROWS, int WIDE> struct PlainTile {
                 const Relaxed<T> node = s.rule.relax(column[k % 2][a], lines[k], f,
                                                      colour, around(k, a), own[k].v[a]);
 
-                norm.take(node, s.norms.criterion, is_inside(k, a));
+                norm.add(node, s.norms.criterion, is_inside(k, a));
                 own[k].v[a] = node.after;
             }
         }
@@ -155,13 +156,13 @@ template <typename Rule, int ROWS, int WIDE> struct PlainTile {
     }
 };
 
-/* How the rows of a thread are taken: ROWS at a time, SPAN times. Where weights are
- * computed, registers are short, and what is known of a column serves longer. */
+/* The number of rows of a thread: SPAN times ROWS rows. If weights are computed, fewer
+ * registers are available, and the numbers of a column are reused for more rows. */
 template <typename Rule> struct PlainShape {
     static constexpr bool computes = Rule::computes_weight;
     static constexpr int rows = computes ? 2 : 4, span = computes ? 6 : 1;
     static constexpr int wide = computes ? 1 : 16 / sizeof(typename Rule::value);
-    static constexpr int blocks = computes ? 4 : 1; /* on a processor, at least */
+    static constexpr int blocks = computes ? 4 : 1; /* least number per multiprocessor */
 };
 
 template <typename Rule, int KIND>
@@ -206,7 +207,7 @@ __launch_bounds__(relax_threads, PlainShape<Rule>::blocks)
         tile.write();
     }
     if (join_block(norm)) {
-        norm.hand_in(s.norms, 0, colour * static_cast<int64_t>(gridDim.x) + blockIdx.x);
+        norm.commit(s.norms, 0, colour * static_cast<int64_t>(gridDim.x) + blockIdx.x);
     }
 }
 
@@ -230,7 +231,7 @@ plain_blocks(const ps_cuda_grid &grid)
     return int64_t(plain_chunks<Rule>(grid)) * (grid.ny / all + 1);
 }
 
-/* The colours in turn. */
+/* Both colours, one after the other. */
 template <int KIND, typename Rule>
 inline ps_status
 launch_plain(const Plain<Rule> &s, cudaStream_t stream)

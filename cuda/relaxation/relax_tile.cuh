@@ -1,16 +1,17 @@
-/* relax_tile.cuh - K whole iterations of a tile that stays in registers: small grids.
+/* relax_tile.cuh - K iterations of a tile in registers, for small grids.
  *
- * A lane holds a column of nodes of both colours, a warp tile_rows rows of them, a block
- * warps on top of each other. Neighbours come from the next lane and, at the ends of a
- * warp's rows, through shared memory: one barrier a half-sweep. A block owns what lies
- * 2 K nodes inside its tile; the frame around that is relaxed by its neighbours too. It
- * pays where all tiles run at once: then the latency of a half-sweep is what counts, and
- * a blocked sweep, with its rows one after the other, would be longer.
+ * A lane has a column of nodes of both colours, a warp tile_rows rows of them, a block
+ * several warps on top of each other. Neighbours come from the next lane and, at the
+ * ends of the rows of a warp, from shared memory: one barrier per half-sweep. A block
+ * owns the nodes at least 2 K nodes inside its tile; the neighbouring blocks relax the
+ * frame around them as well. The method is faster if all tiles run at the same time:
+ * the time is then the latency of the half-sweeps, which is longer in a blocked sweep,
+ * where rows follow each other.
  */
 #ifndef PS_CUDA_RELAXATION_RELAX_TILE_CUH
 #define PS_CUDA_RELAXATION_RELAX_TILE_CUH
 
-#include "relaxation/relax_rules.cuh"
+#include "relaxation/relax.cuh"
 
 namespace pysolvers::relaxation {
 
@@ -18,7 +19,7 @@ using namespace runtime;
 
 static constexpr int tile_rows = 8, tile_most_warps = 10;
 
-/* Tiles side by side and on top of each other, the warps of each. */
+/* Tiles along x and y, and the warps of a tile. */
 struct TileShape {
     int strips, parts, warps;
 };
@@ -40,9 +41,9 @@ tile_own_rows(int warps)
     return warps * tile_rows - 4 * K;
 }
 
-/* What the warps of a block tell each other: the first and the last row of each, with a
- * place before and behind; the rows' lines; the norms of all threads. */
-template <typename Rule, int K, int KIND> struct TileBoard {
+/* The shared memory of a block: the first and the last row of each warp, with a place
+ * before and after them; the lines of the rows; the norms of all threads. */
+template <typename Rule, int K, int KIND> struct TileExchange {
     using T = typename Rule::value;
     T edge[2][tile_most_warps + 2][2][warp_lanes];
     typename Rule::Line line[tile_most_warps * tile_rows];
@@ -53,12 +54,12 @@ template <typename Rule, int K, int KIND> struct Tile {
     using T = typename Rule::value;
     static constexpr int fields = Rule::fields;
     const Tiles<Rule> &m;
-    TileBoard<Rule, K, KIND> &board;
+    TileExchange<Rule, K, KIND> &exchange;
     int lane, warp, p, j0;
     T u[tile_rows][2], field[fields > 0 ? fields : 1][tile_rows][2];
     typename Rule::Column column[2];
     bool counts[2]; /* columns that this block owns, by parity */
-    unsigned owned; /* and rows, a bit each */
+    unsigned owned; /* rows that this block owns, one bit each */
 
     __device__ __forceinline__ bool has_inside(int r, int parity) const
     {
@@ -107,11 +108,11 @@ template <typename Rule, int K, int KIND> struct Tile {
         }
     }
 
-    /* Show the ends of a colour's rows to the neighbours. */
-    __device__ __forceinline__ void show(int colour)
+    /* Write the first and last rows of a colour to shared memory for the neighbours. */
+    __device__ __forceinline__ void publish_edges(int colour)
     {
-        board.edge[colour][warp + 1][0][lane] = u[0][colour];
-        board.edge[colour][warp + 1][1][lane] = u[tile_rows - 1][colour];
+        exchange.edge[colour][warp + 1][0][lane] = u[0][colour];
+        exchange.edge[colour][warp + 1][1][lane] = u[tile_rows - 1][colour];
         __syncthreads();
     }
 
@@ -119,8 +120,8 @@ template <typename Rule, int K, int KIND> struct Tile {
     __device__ __forceinline__ void relax(NormAccumulator<T, KIND> &norm)
     {
         constexpr int other = 1 - COLOUR;
-        const T before = board.edge[other][warp][1][lane];
-        const T behind = board.edge[other][warp + 2][0][lane];
+        const T before = exchange.edge[other][warp][1][lane];
+        const T behind = exchange.edge[other][warp + 2][0][lane];
 
 #pragma unroll
         for (int r = 0; r < tile_rows; r++) {
@@ -139,39 +140,39 @@ template <typename Rule, int K, int KIND> struct Tile {
                 f[n] = field[n][r][COLOUR];
             }
             const Relaxed<T> node =
-                m.rule.relax(column[parity], board.line[warp * tile_rows + r], f, COLOUR,
-                             around, u[r][COLOUR]);
+                m.rule.relax(column[parity], exchange.line[warp * tile_rows + r], f,
+                             COLOUR, around, u[r][COLOUR]);
 
-            norm.take(node, m.norms.criterion, counts[parity] && (owned >> r & 1) != 0);
+            norm.add(node, m.norms.criterion, counts[parity] && (owned >> r & 1) != 0);
             u[r][COLOUR] = node.after;
         }
-        show(COLOUR);
+        publish_edges(COLOUR);
     }
 
     __device__ __forceinline__ void iterate()
     {
-        show(1);
+        publish_edges(1);
         for (int k = 0; k < K; k++) {
             NormAccumulator<T, KIND> norm;
 
             relax<0>(norm);
             relax<1>(norm);
-            board.norm[k][warp * warp_lanes + lane] = norm;
+            exchange.norm[k][warp * warp_lanes + lane] = norm;
         }
     }
 
-    /* The norms of an iteration's threads, a warp an iteration. */
-    __device__ __forceinline__ void hand_in()
+    /* Reduce the norms of the threads, one warp per iteration. */
+    __device__ __forceinline__ void commit()
     {
         for (int k = m.norms.first + warp; k < K; k += m.shape.warps) {
-            NormAccumulator<T, KIND> all = board.norm[k][lane];
+            NormAccumulator<T, KIND> all = exchange.norm[k][lane];
 
             for (int other = 1; other < m.shape.warps; other++) {
-                all.join(board.norm[k][other * warp_lanes + lane]);
+                all.join(exchange.norm[k][other * warp_lanes + lane]);
             }
             join_lanes(all);
             if (lane == 0) {
-                all.hand_in(m.norms, k - m.norms.first, blockIdx.x);
+                all.commit(m.norms, k - m.norms.first, blockIdx.x);
             }
         }
     }
@@ -183,7 +184,7 @@ __launch_bounds__(tile_most_warps *warp_lanes)
     tile_kernel(const __grid_constant__ Tiles<Rule> m)
 {
     constexpr int own_columns = warp_lanes - 2 * K;
-    __shared__ TileBoard<Rule, K, KIND> board;
+    __shared__ TileExchange<Rule, K, KIND> exchange;
     const int lane = threadIdx.x % warp_lanes, warp = threadIdx.x / warp_lanes;
     const int strip = static_cast<int>(blockIdx.x) % m.shape.strips;
     const int part = static_cast<int>(blockIdx.x) / m.shape.strips;
@@ -197,7 +198,7 @@ __launch_bounds__(tile_most_warps *warp_lanes)
     }
     let_next_kernel_in();
 
-    Tile<Rule, K, KIND> tile = {m, board, lane, warp, p, j0};
+    Tile<Rule, K, KIND> tile = {m, exchange, lane, warp, p, j0};
     tile.read();
     tile.owned = 0;
     for (int r = 0; r < tile_rows; r++) {
@@ -215,21 +216,22 @@ __launch_bounds__(tile_most_warps *warp_lanes)
             lane >= K && lane < warp_lanes - K && i >= 1 && i <= m.grid.nx;
     }
     for (int k = threadIdx.x; k < m.shape.warps * tile_rows; k += blockDim.x) {
-        board.line[k] = m.rule.line(max(0, min(start + k, m.grid.ny + 1)));
+        exchange.line[k] = m.rule.line(max(0, min(start + k, m.grid.ny + 1)));
     }
     for (int k = threadIdx.x; k < 4 * warp_lanes; k += blockDim.x) {
         const int last = k / warp_lanes / 2;
 
-        board.edge[k / warp_lanes % 2][last ? m.shape.warps + 1 : 0][1 - last]
-                  [k % warp_lanes] = 0;
+        exchange.edge[k / warp_lanes % 2][last ? m.shape.warps + 1 : 0][1 - last]
+                     [k % warp_lanes] = 0;
     }
     tile.iterate();
     tile.write();
     __syncthreads();
-    tile.hand_in();
+    tile.commit();
 }
 
-/* With as few warps as let all tiles run at once, or none: then warps is 0. */
+/* The tiles with the fewest warps such that all tiles can be resident; parts is 0 if
+ * there are none. */
 template <int K>
 inline TileShape
 tile_shape(const ps_cuda_grid &grid, int most_tiles)

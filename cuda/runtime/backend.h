@@ -1,5 +1,6 @@
-/* backend.h - what the files of the CUDA backend give to its table. The device of `exec`
- * is current when they are called. */
+/* backend.h - the functions of the CUDA backend that its table contains. The device of
+ * `exec` is current when they are called.
+ */
 #ifndef PS_CUDA_RUNTIME_BACKEND_H
 #define PS_CUDA_RUNTIME_BACKEND_H
 

@@ -1,8 +1,9 @@
 /* copy.cuh - asynchronous copies between global and shared memory.
  *
- * Element by element or 16 bytes a thread from sm_80 on; in bulk by the copy engine from
- * sm_90 on, where one thread starts what may be many kilobytes. Elsewhere the first are
- * plain copies, and the second do not exist: has_bulk is false.
+ * From sm_80 on, each thread copies elements or 16 bytes. From sm_90 on, one thread can
+ * also start a bulk copy of many kilobytes, which the copy engine performs. On older
+ * architectures the former are synchronous copies and the latter do not exist: has_bulk
+ * is false.
  */
 #ifndef PS_CUDA_RUNTIME_COPY_CUH
 #define PS_CUDA_RUNTIME_COPY_CUH
@@ -14,7 +15,8 @@
 
 namespace pysolvers::runtime {
 
-#if __CUDA_ARCH__ >= 900 /* device code asks; the host does not know */
+/* for device code only: the host pass does not know the architecture */
+#if __CUDA_ARCH__ >= 900
 static constexpr bool has_bulk = true;
 #else
 static constexpr bool has_bulk = false;
@@ -55,8 +57,8 @@ copy_async(void *shared, const void *global)
 #endif
 }
 
-/* The same of what lies in a line of memory whose rest is wanted soon as well, by this
- * block or by another: the cache then asks the memory for all of it at once. */
+/* copy_async() of bytes from a cache line whose other bytes are needed soon as well, by
+ * this block or another one: the cache then loads the whole line at once. */
 template <int BYTES>
 __device__ __forceinline__ void
 copy_async_of_line(void *shared, const void *global)
@@ -79,8 +81,8 @@ copy_async_of_line(void *shared, const void *global)
 #endif
 }
 
-/* 16 bytes by way of the first-level cache: a sector of 32 bytes comes once even where
- * the two sides differ in their place in it. */
+/* Copy 16 bytes through the L1 cache, so that a sector of 32 bytes is loaded once even
+ * if source and target differ in their alignment to sectors. */
 __device__ __forceinline__ void
 copy_async_cached(void *shared, const void *global)
 {
@@ -94,7 +96,7 @@ copy_async_cached(void *shared, const void *global)
 #endif
 }
 
-/* 8 or 16 bytes, or zeros. */
+/* Copy 8 or 16 bytes, or write zeros. */
 template <int BYTES>
 __device__ __forceinline__ void
 copy_async_or_clear(void *shared, const void *global, bool copies)
@@ -129,7 +131,7 @@ copies_done()
 #endif
 }
 
-/* All copies that this thread has started so far, since the last time, are a group. */
+/* Make a group of the copies that this thread has started since its last group. */
 __device__ __forceinline__ void
 copies_committed()
 {
@@ -148,11 +150,12 @@ copies_done_but()
 #endif
 }
 
-/* Where bulk copies to shared memory are counted, phase after phase. */
+/* A transaction barrier (mbarrier) in shared memory. It counts threads and the bytes of
+ * copies, phase after phase. */
 struct Arrivals {
     uint64_t state;
 
-    /* By one thread; __syncthreads() before any use. */
+    /* Called by one thread; __syncthreads() before any other call. */
     __device__ __forceinline__ void init(int threads)
     {
 #if __CUDA_ARCH__ >= 900
@@ -162,7 +165,8 @@ struct Arrivals {
                      : "memory");
 #endif
     }
-    /* Of each phase by as many threads as init said. */
+    /* Arrive at the current phase; each phase needs as many arrivals as init() was
+     * given. */
     __device__ __forceinline__ void arrive()
     {
 #if __CUDA_ARCH__ >= 900
@@ -171,7 +175,7 @@ struct Arrivals {
                      : "memory");
 #endif
     }
-    /* The same: `bytes` more are to come. */
+    /* Arrive, and let the phase also wait for `bytes` more bytes. */
     __device__ __forceinline__ void expect(uint32_t bytes)
     {
 #if __CUDA_ARCH__ >= 900
@@ -181,8 +185,8 @@ struct Arrivals {
                      : "memory");
 #endif
     }
-    /* The same by a thread without a transfer in bulk, when all the other copies that it
-     * has started are there. */
+    /* Arrive, by a thread that started no bulk copy, when all its other copies are
+     * complete. */
     __device__ __forceinline__ void expect_copies()
     {
 #if __CUDA_ARCH__ >= 900
@@ -191,7 +195,7 @@ struct Arrivals {
                      : "memory");
 #endif
     }
-    /* Wait for the end of a phase; the phases' parities are 0, 1, 0, ... */
+    /* Wait for the end of a phase; the parities of the phases are 0, 1, 0, and so on. */
     __device__ __forceinline__ void wait(int parity)
     {
 #if __CUDA_ARCH__ >= 900
@@ -205,7 +209,7 @@ struct Arrivals {
     }
 };
 
-/* Copy 16-byte aligned bytes, a multiple of 16, by one thread. */
+/* Copy to shared memory, by one thread. Addresses and size are multiples of 16 bytes. */
 __device__ __forceinline__ void
 copy_bulk(void *shared, const void *global, uint32_t bytes, Arrivals &arrivals)
 {
@@ -217,7 +221,8 @@ copy_bulk(void *shared, const void *global, uint32_t bytes, Arrivals &arrivals)
 #endif
 }
 
-/* The same way back; bulk_fence() by the writers of `shared` and a barrier before. */
+/* Copy to global memory, by one thread. The threads that wrote `shared` call
+ * bulk_fence(), and a barrier follows, before this call. */
 __device__ __forceinline__ void
 store_bulk(void *global, const void *shared, uint32_t bytes)
 {
@@ -229,7 +234,7 @@ store_bulk(void *global, const void *shared, uint32_t bytes)
 #endif
 }
 
-/* Before bulk copies touch shared memory that threads have read or written. */
+/* Order reads and writes of shared memory by threads before later bulk copies. */
 __device__ __forceinline__ void
 bulk_fence()
 {
@@ -238,7 +243,7 @@ bulk_fence()
 #endif
 }
 
-/* End of this thread's bulk stores of a tile. */
+/* Make a group of the bulk stores that this thread has started since its last group. */
 __device__ __forceinline__ void
 commit_stores()
 {
@@ -247,7 +252,8 @@ commit_stores()
 #endif
 }
 
-/* The shared memory that this thread's bulk stores read may be written again. */
+/* Wait until the bulk stores of this thread have read shared memory, which may then be
+ * overwritten. */
 __device__ __forceinline__ void
 stores_read()
 {
@@ -256,7 +262,7 @@ stores_read()
 #endif
 }
 
-/* This thread's bulk stores are in memory. */
+/* Wait until the bulk stores of this thread are complete in global memory. */
 __device__ __forceinline__ void
 stores_written()
 {

@@ -1,8 +1,8 @@
-/* device.cu - which devices there are and what they are like, asked once a process.
+/* device.cu - the devices and their properties, queried once per process.
  *
- * Loading the module asks nothing. A forked child can use CUDA only if nobody has used
- * it before the fork: the first process to ask is remembered, and the locks below are
- * never taken in another.
+ * Loading the module queries nothing. A forked process can use CUDA only if its parent
+ * did not use it before the fork. The first process that queries is therefore recorded,
+ * and the locks below are never taken in another process.
  */
 #include "runtime/device.h"
 
@@ -16,10 +16,10 @@ namespace pysolvers::runtime {
 
 static constexpr int least_capability = 75;
 
-static std::atomic<pid_t> owner{0}; /* the process that has asked first */
+static std::atomic<pid_t> owner{0}; /* the process that queried first */
 static std::atomic<bool> is_probed{false};
 
-/* Written once, before is_probed. */
+/* Written once, before is_probed becomes true. */
 static int32_t device_count;
 static char reason[192];
 

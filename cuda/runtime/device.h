@@ -1,4 +1,4 @@
-/* device.h - which devices there are, and one of them made current. */
+/* device.h - the devices, and the scope in which one of them is current. */
 #ifndef PS_CUDA_RUNTIME_DEVICE_H
 #define PS_CUDA_RUNTIME_DEVICE_H
 
@@ -6,7 +6,7 @@
 
 namespace pysolvers::runtime {
 
-/* Ordinals at and above this are refused. */
+/* The largest number of devices; higher ordinals are refused. */
 enum { PS_CUDA_MAX_DEVICES = 64 };
 
 /* The entries of the backend table. */
@@ -14,8 +14,8 @@ const char *ps_cuda_unavailable(void);
 int32_t ps_cuda_devices(void);
 const char *ps_cuda_describe(void);
 
-/* The device of a call is current while this lives; then the caller's is again. An
- * error that an earlier call left behind is forgotten. */
+/* Makes the device of a call current, and the previous device on destruction. An error
+ * that an earlier call left in the runtime is cleared. */
 class DeviceScope {
   public:
     explicit DeviceScope(const ps_exec *exec);
@@ -23,7 +23,7 @@ class DeviceScope {
     DeviceScope(const DeviceScope &) = delete;
     DeviceScope &operator=(const DeviceScope &) = delete;
 
-    /* Whether the device is there and current. */
+    /* Whether the device exists and is current. */
     bool is_set() const
     {
         return is_set_;
@@ -34,8 +34,8 @@ class DeviceScope {
     bool is_set_ = false, is_other_ = false;
 };
 
-/* Run call() -> ps_status on the device of `exec`. What fails leaves no error behind
- * for the next call. */
+/* Run call() -> ps_status on the device of `exec`. An error is cleared, so that the
+ * next call does not report it. */
 template <typename Call>
 static inline ps_status
 on_device(const ps_exec *exec, Call call)

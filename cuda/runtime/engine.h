@@ -1,7 +1,8 @@
-/* engine.h - what the files of the CUDA backend offer each other on the host.
+/* engine.h - properties of the device and helpers of the host that all files of the
+ * backend use.
  *
- * Nothing here waits, allocates or prints: every call enqueues on exec->stream of the
- * current device (backend.cu has set it) and returns.
+ * These functions do not wait, allocate or print. They use the current device, which
+ * backend.cu has set.
  */
 #ifndef PS_CUDA_RUNTIME_ENGINE_H
 #define PS_CUDA_RUNTIME_ENGINE_H
@@ -12,16 +13,16 @@
 
 namespace pysolvers::runtime {
 
-/* Device properties that choose kernels; read once a process and device. */
+/* The properties by which kernels are chosen; read once per process and device. */
 typedef struct {
     int capability; /* 10 * major + minor */
     int processors;
-    int shared_bytes;           /* of a block, opted in */
+    int shared_bytes;           /* of a block, with the opt-in */
     int shared_bytes_processor; /* of a multiprocessor */
-    int cluster_blocks;         /* largest portable cluster; 1 where there is none */
+    int cluster_blocks;         /* largest portable cluster; 1 if there are no clusters */
 } ps_cuda_device;
 
-/* The current device's properties; null if the runtime fails. */
+/* The properties of the current device; null if the runtime fails. */
 const ps_cuda_device *ps_cuda_device_get(void);
 
 /* The last launch error as a status. */

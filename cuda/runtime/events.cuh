@@ -1,4 +1,4 @@
-/* events.cuh - CUDA events that live as long as a call. */
+/* events.cuh - CUDA events that exist for the duration of a call. */
 #ifndef PS_CUDA_RUNTIME_EVENTS_CUH
 #define PS_CUDA_RUNTIME_EVENTS_CUH
 
@@ -8,7 +8,7 @@ namespace pysolvers::runtime {
 
 template <int COUNT> class Events {
   public:
-    /* cudaEventDefault, or cudaEventDisableTiming where `seconds` is not asked. */
+    /* `flags`: cudaEventDefault, or cudaEventDisableTiming if seconds() is not called. */
     explicit Events(unsigned flags)
     {
         for (int k = 0; k < COUNT && error_ == cudaSuccess; k++) {
@@ -37,7 +37,7 @@ template <int COUNT> class Events {
         return ps_cuda_status(cudaEventSynchronize(events_[k]));
     }
 
-    /* Between two events that have been recorded and waited for. */
+    /* Seconds between two events that have been recorded and waited for. */
     double seconds(int from, int to) const
     {
         float milliseconds = 0;
@@ -53,9 +53,9 @@ template <int COUNT> class Events {
     cudaError_t error_ = cudaSuccess;
 };
 
-/* Enqueue step after step by make(k), and count them in *made. The host asks exec.poll
- * after each group of `size` steps, some milliseconds at most, and is never more than two
- * groups ahead of the device: so a call can be interrupted. */
+/* Enqueue steps by make(k), and count them in *made. After each group of `size` steps,
+ * which takes some milliseconds at most, the host calls exec.poll. The host is at most
+ * two groups ahead of the device, so that a call can be interrupted. */
 template <typename Make>
 inline ps_status
 make_in_groups(int64_t count, int64_t size, const ps_exec &exec, int64_t *made,

@@ -1,8 +1,9 @@
-/* launch.cuh - kernels that follow each other closely on one stream.
+/* launch.cuh - kernel launches with programmatic dependent launch, clusters and
+ * cooperative grids.
  *
- * On sm_90 and later the blocks of the next kernel are already in place when the last
- * kernel ends (programmatic dependent launch). Every kernel launched so calls
- * wait_for_last_kernel() before it reads or writes memory.
+ * On sm_90 and later, the blocks of a kernel may be resident before the previous kernel
+ * of the stream ends (programmatic dependent launch). A kernel launched so calls
+ * wait_for_last_kernel() before it reads or writes global memory.
  */
 #ifndef PS_CUDA_RUNTIME_LAUNCH_CUH
 #define PS_CUDA_RUNTIME_LAUNCH_CUH
@@ -11,7 +12,7 @@
 
 namespace pysolvers::runtime {
 
-/* Threads that a multiprocessor holds, of the architecture compiled for. */
+/* Threads that a multiprocessor holds, for the architecture of this compilation. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
 constexpr int resident_threads = 1024;
 #elif defined(__CUDA_ARCH__) && (__CUDA_ARCH__ % 100 != 0 || __CUDA_ARCH__ >= 1200)
@@ -20,7 +21,7 @@ constexpr int resident_threads = 1536;
 constexpr int resident_threads = 2048;
 #endif
 
-/* All that kernels before this one have written is there. */
+/* Wait until the memory written by all earlier kernels of the stream is visible. */
 __device__ __forceinline__ void
 wait_for_last_kernel()
 {
@@ -29,7 +30,7 @@ wait_for_last_kernel()
 #endif
 }
 
-/* The next kernel may take the places that this one leaves. */
+/* Allow the blocks of the next kernel to become resident when blocks of this one end. */
 __device__ __forceinline__ void
 let_next_kernel_in()
 {
@@ -38,8 +39,9 @@ let_next_kernel_in()
 #endif
 }
 
-/* Let the blocks of a kernel have all the shared memory there is: the same for every
- * call, since threads that launch it with different sizes have the setting in common. */
+/* Raise the limit of dynamic shared memory of a kernel to the maximum. The value is the
+ * same for every call, because the attribute is shared by threads that launch the
+ * kernel with different sizes. */
 template <typename Kernel>
 inline cudaError_t
 allow_shared(Kernel kernel)
@@ -56,7 +58,7 @@ allow_shared(Kernel kernel)
                                     static_cast<int>(own.sharedSizeBytes));
 }
 
-/* How a kernel is launched. */
+/* The configuration of a launch. */
 class Launch {
   public:
     Launch(int64_t blocks, int threads, size_t shared, cudaStream_t stream)
@@ -67,7 +69,7 @@ class Launch {
         config_.stream = stream;
     }
 
-    /* Behind the last kernel, as said above, where the device can do it. */
+    /* With programmatic dependent launch, if the device has it. */
     Launch &closely()
     {
         if (device_ != nullptr && device_->capability >= 90) {
@@ -77,14 +79,14 @@ class Launch {
         return *this;
     }
 
-    /* All blocks at once, as they wait for each other. */
+    /* Cooperative: all blocks are resident at once, because they wait for each other. */
     Launch &together()
     {
         add(cudaLaunchAttributeCooperative).cooperative = 1;
         return *this;
     }
 
-    /* As so many blocks; from sm_90 on. */
+    /* In clusters of `blocks` blocks; from sm_90 on. */
     Launch &in_clusters(int blocks)
     {
         if (device_ != nullptr && device_->capability >= 90) {
@@ -94,7 +96,7 @@ class Launch {
         return *this;
     }
 
-    /* Good as long as this lives. */
+    /* Valid as long as this object. */
     cudaLaunchConfig_t config()
     {
         config_.attrs = attributes_;

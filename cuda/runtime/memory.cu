@@ -1,7 +1,7 @@
 /* memory.cu - device memory, the order of streams, and waiting.
  *
- * Stream-ordered memory comes from one pool a device, which keeps a part of what was
- * released for the next call.
+ * Stream-ordered memory comes from one pool per device. The pool keeps a part of the
+ * memory that was released for later calls.
  */
 #include "runtime/memory.h"
 
@@ -13,15 +13,17 @@
 
 namespace pysolvers::runtime {
 
-/* Of a device's memory this part may stay with the pool. */
+/* The pool keeps at most 1 / kept_part of the memory of the device. */
 static constexpr size_t kept_part = 16;
 
-/* While a wait is younger than this it does not sleep. */
-static constexpr std::chrono::microseconds busy_time{500}, nap{50};
+/* A wait polls without sleeping for `spin_time`, then sleeps for `sleep_time` between
+ * polls. */
+static constexpr std::chrono::microseconds spin_time{500}, sleep_time{50};
 
 namespace {
 
-/* Lets this thread call what a capture in another stream would forbid. */
+/* Sets the capture mode of this thread to relaxed, so that calls are allowed which a
+ * capture in another stream would forbid. */
 class Relaxed {
   public:
     Relaxed()
@@ -67,7 +69,8 @@ make_pool(int device)
     return pool;
 }
 
-/* The pool of a device; null if it cannot be made now, as on a device that is full. */
+/* The pool of a device; null if it cannot be made, for example because the device
+ * memory is full. */
 static cudaMemPool_t
 pool_of(int device)
 {
@@ -118,7 +121,7 @@ ps_cuda_discard(void *data)
     return ps_cuda_status(cudaFree(data));
 }
 
-/* Ask query() until it is something other than "not ready". */
+/* Poll query() until its result is not cudaErrorNotReady. */
 template <typename Query>
 static ps_status
 wait_until(Query query, const ps_exec *exec)
@@ -131,12 +134,13 @@ wait_until(Query query, const ps_exec *exec)
         if (error != cudaErrorNotReady) {
             return ps_cuda_status(error);
         }
-        (void)cudaGetLastError(); /* which keeps "not ready" too */
+        (void)cudaGetLastError(); /* clears cudaErrorNotReady, which the runtime keeps as
+                                     well */
         if (exec->poll != nullptr && exec->poll(exec->poll_self)) {
             return PS_INTERRUPTED;
         }
-        if (std::chrono::steady_clock::now() - begin > busy_time) {
-            std::this_thread::sleep_for(nap);
+        if (std::chrono::steady_clock::now() - begin > spin_time) {
+            std::this_thread::sleep_for(sleep_time);
         }
     }
 }
@@ -174,7 +178,7 @@ ps_cuda_order(void *first, const ps_exec *exec)
     if (error == cudaSuccess) {
         error = cudaStreamWaitEvent(ps_cuda_stream(exec), event, 0);
     }
-    (void)cudaEventDestroy(event); /* lives on until it is passed */
+    (void)cudaEventDestroy(event); /* the event exists until it has been passed */
     return ps_cuda_status(error);
 }
 
@@ -203,7 +207,8 @@ ps_cuda_mark_passed(void *mark, int32_t *passed)
     if (*passed) {
         return ps_cuda_status(error);
     }
-    (void)cudaGetLastError(); /* which keeps "not ready" too */
+    (void)cudaGetLastError(); /* clears cudaErrorNotReady, which the runtime keeps as well
+                               */
     return PS_OK;
 }
 

@@ -1,5 +1,6 @@
-/* memory.h - memory, streams and copies of the CUDA backend: entries of its table, to be
- * called with the device of `exec` current. Their rules stand in pysolvers.h. */
+/* memory.h - memory, streams and copies of the CUDA backend: entries of its table,
+ * called with the device of `exec` current. The rules are in pysolvers.h.
+ */
 #ifndef PS_CUDA_RUNTIME_MEMORY_H
 #define PS_CUDA_RUNTIME_MEMORY_H
 

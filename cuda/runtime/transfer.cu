@@ -1,8 +1,9 @@
 /* transfer.cu - copies between the memories of host and device.
  *
- * They go through two pinned pieces a device, one of them filled or emptied while the
- * other is on its way. One thread cannot copy as fast as the bus, so large copies have
- * helpers. A thread that finds the pieces taken copies without them.
+ * A copy goes through two pinned buffers per device: the host fills or empties one of
+ * them while the other is transferred. One host thread copies more slowly than the bus,
+ * so large copies use helper threads. A thread that finds the buffers in use copies
+ * without them.
  */
 #include "runtime/memory.h"
 
@@ -19,17 +20,18 @@ namespace pysolvers::runtime {
 
 static constexpr size_t piece_bytes = size_t(8) << 20;
 
-/* From so many bytes on, so many threads copy. */
+/* Size from which helper threads copy, and the number of threads. */
 static constexpr size_t team_least = size_t(16) << 20;
 static constexpr unsigned most_members = 4;
 
-/* A helper yields so many times before it takes naps. */
-static constexpr int patience = 2000;
-static constexpr std::chrono::microseconds nap{50};
+/* A helper yields so many times before it sleeps. */
+static constexpr int spin_limit = 2000;
+static constexpr std::chrono::microseconds sleep_time{50};
 
 namespace {
 
-/* Threads that copy memory together with the one that made them. They end with it. */
+/* Threads that copy memory together with the thread that made them. They end with the
+ * object. */
 class Team {
   public:
     explicit Team(size_t bytes)
@@ -75,7 +77,7 @@ class Team {
         try {
             helper_[helpers_] = std::thread(&Team::help, this, helpers_ + 1);
         } catch (const std::exception &) {
-            return false; /* the others do it */
+            return false; /* the other threads copy the rest */
         }
         helpers_++;
         return true;
@@ -87,12 +89,12 @@ class Team {
             int64_t now;
 
             for (int idle = 0; (now = turn_.load(std::memory_order_acquire)) < turn;
-                 idle += idle < patience) {
-                if (idle < patience) {
+                 idle += idle < spin_limit) {
+                if (idle < spin_limit) {
                     std::this_thread::yield();
                 }
                 else {
-                    std::this_thread::sleep_for(nap);
+                    std::this_thread::sleep_for(sleep_time);
                 }
             }
             if (now == last_turn) {
@@ -121,9 +123,10 @@ class Team {
     std::atomic<unsigned> is_done_{0};
 };
 
-/* Pinned host memory. An event is passed when its piece may be filled again. */
+/* Two buffers of pinned host memory. A buffer may be filled again when its event has
+ * been passed. */
 struct Staging {
-    std::atomic_flag is_taken = ATOMIC_FLAG_INIT;
+    std::atomic_flag is_in_use = ATOMIC_FLAG_INIT;
     bool is_made;
     char *piece[2];
     cudaEvent_t event[2];
@@ -149,30 +152,30 @@ make_staging(Staging *s)
     return true;
 }
 
-/* Take the pieces of the current device; null if they are taken, by another thread or
- * further up in this one, or cannot be made. */
+/* Acquire the buffers of the current device; null if another thread, or a caller
+ * further up in this thread, uses them, or if they cannot be made. */
 static Staging *
-take_staging(int device)
+acquire_staging(int device)
 {
     static Staging all[PS_CUDA_MAX_DEVICES];
     Staging *const s = &all[device];
 
-    if (s->is_taken.test_and_set(std::memory_order_acquire)) {
+    if (s->is_in_use.test_and_set(std::memory_order_acquire)) {
         return nullptr;
     }
     s->is_made = s->is_made || make_staging(s);
     if (!s->is_made) {
         (void)cudaGetLastError();
-        s->is_taken.clear(std::memory_order_release);
+        s->is_in_use.clear(std::memory_order_release);
         return nullptr;
     }
     return s;
 }
 
 static void
-give_staging(Staging *s)
+release_staging(Staging *s)
 {
-    s->is_taken.clear(std::memory_order_release);
+    s->is_in_use.clear(std::memory_order_release);
 }
 
 static ps_status
@@ -181,7 +184,7 @@ wait_for_piece(const Staging *s, int k, const ps_exec *exec)
     return ps_cuda_wait_event(s->event[k], exec);
 }
 
-/* Enqueue a copy between a piece and the device, and the event behind it. */
+/* Enqueue a copy between a buffer and the device, and the event after it. */
 static ps_status
 enqueue(void *to, const void *from, size_t bytes, const Staging *s, int k,
         const ps_exec *exec)
@@ -221,25 +224,27 @@ upload_staged(char *to, const char *from, size_t bytes, const Staging *s,
     return status;
 }
 
-/* One piece is on its way while the one before is copied out. */
+/* Download: the next piece is transferred while the previous one is copied out of its
+ * buffer. */
 static ps_status
 download_staged(char *to, const char *from, size_t bytes, const Staging *s,
                 const ps_exec *exec)
 {
-    const auto ask = [=](size_t at, int k) {
+    const auto enqueue_piece = [=](size_t at, int k) {
         const ps_status free = at < bytes ? wait_for_piece(s, k, exec) : PS_OK;
 
         return at < bytes && free == PS_OK
                    ? enqueue(s->piece[k], from + at, piece_at(at, bytes), s, k, exec)
                    : free;
     };
-    ps_status status = ask(0, 0);
+    ps_status status = enqueue_piece(0, 0);
 
     if (status == PS_OK) {
-        status = ask(piece_bytes, 1);
+        status = enqueue_piece(piece_bytes, 1);
     }
     if (status == PS_OK) {
-        status = wait_for_piece(s, 0, exec); /* and for all that the stream held */
+        /* waits for all earlier work of the stream as well */
+        status = wait_for_piece(s, 0, exec);
     }
     Team team(bytes);
     int k = 0;
@@ -247,7 +252,7 @@ download_staged(char *to, const char *from, size_t bytes, const Staging *s,
         status = wait_for_piece(s, k, exec);
         if (status == PS_OK) {
             team.copy(to + at, s->piece[k], piece_at(at, bytes));
-            status = ask(at + 2 * piece_bytes, k);
+            status = enqueue_piece(at + 2 * piece_bytes, k);
         }
     }
     return status;
@@ -280,11 +285,12 @@ upload_small(void *to, const void *from, size_t bytes, const ps_exec *exec)
     return ps_cuda_status(cudaGetLastError());
 }
 
-/* Without pinned memory. The host may have pinned its own, so the copy is waited for. */
+/* Copy without the pinned buffers. The memory of the caller may be pinned, so the
+ * function waits for the copy. */
 static ps_status
 copy_plainly(void *to, const void *from, size_t bytes, const ps_exec *exec)
 {
-    ps_status status = ps_cuda_wait(exec); /* where it can be interrupted */
+    ps_status status = ps_cuda_wait(exec); /* here the wait can be interrupted */
 
     if (status == PS_OK) {
         status = ps_cuda_copy(to, from, bytes, exec);
@@ -301,27 +307,27 @@ ps_cuda_upload(void *to, const void *from, size_t bytes, const ps_exec *exec)
     if (bytes <= PS_SMALL_BYTES) {
         return upload_small(to, from, bytes, exec);
     }
-    Staging *const s = take_staging(exec->device);
+    Staging *const s = acquire_staging(exec->device);
     if (s == nullptr) {
         return copy_plainly(to, from, bytes, exec);
     }
     const ps_status status = upload_staged(
         static_cast<char *>(to), static_cast<const char *>(from), bytes, s, exec);
-    give_staging(s);
+    release_staging(s);
     return status;
 }
 
 ps_status
 ps_cuda_download(void *to, const void *from, size_t bytes, const ps_exec *exec)
 {
-    Staging *const s = bytes == 0 ? nullptr : take_staging(exec->device);
+    Staging *const s = bytes == 0 ? nullptr : acquire_staging(exec->device);
 
     if (s == nullptr) {
         return copy_plainly(to, from, bytes, exec);
     }
     const ps_status status = download_staged(
         static_cast<char *>(to), static_cast<const char *>(from), bytes, s, exec);
-    give_staging(s);
+    release_staging(s);
     return status;
 }
 

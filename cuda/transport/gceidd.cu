@@ -1,11 +1,12 @@
 /* gceidd.cu - steps of GCEIDD on the GPU.
  *
- * A step is a sweep along x and one along y, each from one field into another: u and one
- * of the workspace take turns, with MU those and its two earlier half levels. Sweeps are
- * fused (gceidd_strips.cuh, gceidd_lines.cu) where the lines fit, or the paper's
- * four kernels (gceidd_paper.cu). Steps follow each other on the stream; the first that
- * grows past the bound is written down on the device, and later kernels do nothing. The
- * host is never far ahead, so that a call can be interrupted.
+ * A step is a sweep along x and one along y, each from one field to another: u and a
+ * field of the workspace alternate; with MU also the two earlier half levels. Sweeps
+ * are fused (gceidd_strips.cuh, gceidd_lines.cu) if the lines fit, otherwise they
+ * consist of the four kernels of the paper (gceidd_paper.cu). Steps follow each other
+ * on the stream. The first step whose result exceeds the bound is recorded on the
+ * device, and later kernels do nothing. The host is at most two groups of steps ahead
+ * of the device, so that a call can be interrupted.
  */
 #include <utility>
 
@@ -21,7 +22,7 @@ namespace {
 
 enum { FIELDS = 4, SPARE = 3 };
 
-/* When the device is where: the start, the last step, the parts of its sweeps. */
+/* Events: the start, the last step, the parts of its sweeps, the end. */
 enum {
     MARK_BEGIN,
     MARK_LAST,
@@ -30,8 +31,8 @@ enum {
 };
 using Marks = Events<MARK_COUNT>;
 
-/* A call in progress. field[0] is the newest half level, 1 and 2 are those before it,
- * with MU alone, and SPARE gets the next. */
+/* A call in progress. field[0] is the newest half level; with MU, 1 and 2 are those
+ * before it; SPARE receives the next one. */
 struct Run {
     const ps_gceidd *g;
     const ps_exec *exec;
@@ -118,7 +119,7 @@ record_part(const Run &r, const Marks *marks, int axis, int part)
                                r.stream);
 }
 
-/* Whether the coefficients of a sweep along `axis` are others in every step. */
+/* Whether the coefficients of a sweep along `axis` change in every step. */
 bool
 changes(const ps_gceidd *g, int axis)
 {
@@ -136,7 +137,7 @@ renew_table(const Run &r, const ps_cuda_gceidd_sweep &sweep)
                : PS_OK;
 }
 
-/* A fused sweep is all solve. */
+/* A fused sweep is counted as the part "solve". */
 ps_status
 make_parts(const Run &r, const ps_cuda_gceidd_sweep &sweep, const Marks *marks)
 {
@@ -158,9 +159,9 @@ make_parts(const Run &r, const ps_cuda_gceidd_sweep &sweep, const Marks *marks)
     return status;
 }
 
-/* After a sweep: what it made is the newest. */
+/* After a sweep: its result becomes the newest half level. */
 void
-take_turns(Run &r)
+rotate_fields(Run &r)
 {
     std::swap(r.field[0], r.field[SPARE]);
     if (r.g->scheme == PS_GCEIDD_MU) {
@@ -176,11 +177,11 @@ make_sweep(Run &r, int axis, int64_t step, const Marks *marks)
         r.g, axis, step, r.field[0], r.field[1], r.field[2], r.field[SPARE], r.grown};
     const ps_status status = make_parts(r, sweep, marks);
 
-    take_turns(r);
+    rotate_fields(r);
     return status;
 }
 
-/* `marks` is null except for the last step. */
+/* Enqueue a step. `marks` is null except for the last one. */
 ps_status
 make_step(Run &r, int64_t step, const Marks *marks)
 {
@@ -216,9 +217,9 @@ copy_field(const Run &r, void *to, const void *from)
         cudaMemcpyAsync(to, from, field_bytes(r.g), cudaMemcpyDeviceToDevice, r.stream));
 }
 
-/* The first `steps` steps alone were made: the fields took turns for those. */
+/* Only the first `steps` steps were made: assign the fields accordingly. */
 void
-forget_later(Run &r, int64_t steps)
+keep_first_steps(Run &r, int64_t steps)
 {
     const Run first = start(r.g, r.exec, r.report);
 
@@ -226,13 +227,13 @@ forget_later(Run &r, int64_t steps)
         r.field[k] = first.field[k];
     }
     for (int64_t k = 0; k < steps * PS_GCEIDD_AXES % FIELDS; k++) {
-        take_turns(r);
+        rotate_fields(r);
     }
     r.report->steps = steps;
     r.report->grown = 1;
 }
 
-/* Turns may have left the state elsewhere. */
+/* Copy the state to the fields of the caller. */
 ps_status
 copy_back(Run &r)
 {
@@ -256,7 +257,7 @@ copy_back(Run &r)
     return status;
 }
 
-/* The time of all steps, shared out as the last one was. */
+/* Distribute the time of all steps in the proportions of the last step. */
 void
 report_seconds(const Run &r, const Marks &marks)
 {
@@ -271,8 +272,8 @@ report_seconds(const Run &r, const Marks &marks)
     }
 }
 
-/* After steps that ended with `status`: whether one grew is read, the fields come home,
- * and the device is waited for in any case. */
+/* After steps that ended with `status`: read whether one has grown, copy the fields to
+ * the host, and wait for the device in any case. */
 ps_status
 finish(Run &r, ps_status status, const Marks &marks)
 {
@@ -283,7 +284,7 @@ finish(Run &r, ps_status status, const Marks &marks)
 
     ended = ended == PS_OK ? ps_cuda_status(cudaStreamSynchronize(r.stream)) : ended;
     if (ended == PS_OK && grown < asked) {
-        forget_later(r, int64_t(grown) + 1);
+        keep_first_steps(r, int64_t(grown) + 1);
     }
     if (status == PS_OK && ended == PS_OK && asked > 0) {
         report_seconds(r, marks);

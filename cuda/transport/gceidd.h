@@ -1,7 +1,7 @@
-/* gceidd.h - GCEIDD of the CUDA backend: one sweep, and the kernels that make it.
+/* gceidd.h - GCEIDD of the CUDA backend: one sweep, and the kernels that perform it.
  *
  * Everything enqueues on a stream. A sweep reads u and writes v, which are different
- * fields; it does nothing once `grown` holds a step before its own.
+ * fields. It does nothing if `grown` contains an earlier step.
  */
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_H
 #define PS_CUDA_TRANSPORT_GCEIDD_H
@@ -13,41 +13,44 @@ namespace pysolvers::transport {
 
 typedef struct {
     const ps_gceidd *g;
-    int axis;                /* PS_GCEIDD_X or PS_GCEIDD_Y, whose lines are solved */
-    int64_t step;            /* of the call */
-    const void *u, *s1, *s2; /* s1 and s2: half levels before u, of MU */
+    int axis;                /* PS_GCEIDD_X or PS_GCEIDD_Y: the axis of the lines */
+    int64_t step;            /* number of the step in the call */
+    const void *u, *s1, *s2; /* s1 and s2: half levels before u, for MU */
     void *v;
-    int32_t *grown; /* on the device: the first step that grew, or PS_CUDA_NOT_GROWN */
+    /* on the device: the first step that has grown, or PS_CUDA_NOT_GROWN */
+    int32_t *grown;
 } ps_cuda_gceidd_sweep;
 
 enum { PS_CUDA_NOT_GROWN = INT32_MAX };
 
-/* x/strips is the upper half of x (2^64/strips, rounded up) for x < strips^2 as long as
+/* x / strips is the upper half of x (2^64 / strips, rounded up) for x < strips^2 if
  * strips^3 < 2^64. */
 enum { PS_CUDA_GCEIDD_MOST_STRIPS = 1 << 21 };
 
-/* Kernels count in 32 bits: whether strips and strides of tables allow it. */
+/* Whether the numbers of strips and the strides of tables fit 32 bits, which the
+ * kernels require. */
 bool ps_cuda_gceidd_can_be_swept(const ps_gceidd *g);
 
-/* Strips of up to 32 cells in one kernel, a strip a thread. `table` keeps what all strips
- * of a line have in common, if it has bytes at all: to be made before the first sweep
- * along the axis, and again when velocity or diffusion change. */
+/* Strips of up to 32 cells in one kernel, one strip per thread. `table`, if it has any
+ * bytes, contains the numbers that all strips of a line have in common. It is to be
+ * computed before the first sweep along the axis, and again when velocity or diffusion
+ * change. */
 bool ps_cuda_gceidd_strips_fit(const ps_gceidd *g, int axis);
 size_t ps_cuda_gceidd_table_bytes(const ps_gceidd *g, int axis);
-ps_status ps_cuda_gceidd_prepare_strips(const ps_gceidd *g, int axis); /* once a call */
+ps_status ps_cuda_gceidd_prepare_strips(const ps_gceidd *g, int axis); /* once per call */
 ps_status ps_cuda_gceidd_tabulate(const ps_cuda_gceidd_sweep *sweep, void *table,
                                   cudaStream_t stream);
 ps_status ps_cuda_gceidd_strips(const ps_cuda_gceidd_sweep *sweep, const void *table,
                                 cudaStream_t stream);
 
-/* Lines of up to about 4096 rows in one kernel by the partition method, whose strips may
- * have any length. */
+/* Lines of up to about 4096 rows in one kernel by the partition method, with strips of
+ * any length. */
 bool ps_cuda_gceidd_lines_fit(const ps_gceidd *g, int axis);
-ps_status ps_cuda_gceidd_prepare_lines(const ps_gceidd *g, int axis); /* once a call */
+ps_status ps_cuda_gceidd_prepare_lines(const ps_gceidd *g, int axis); /* once per call */
 ps_status ps_cuda_gceidd_lines(const ps_cuda_gceidd_sweep *sweep, cudaStream_t stream);
 
-/* Four kernels, for strips of any length: prediction, rows into arrays, solution,
- * correction. `arrays` has ps_cuda_gceidd_arrays_bytes(). */
+/* Four kernels for strips of any length: prediction, rows into arrays, solution,
+ * correction. `arrays` has ps_cuda_gceidd_arrays_bytes() bytes. */
 size_t ps_cuda_gceidd_arrays_bytes(const ps_gceidd *g);
 ps_status ps_cuda_gceidd_part(const ps_cuda_gceidd_sweep *sweep, ps_gceidd_part part,
                               void *arrays, cudaStream_t stream);

@@ -1,9 +1,9 @@
 /* gceidd_lines.cu - a sweep of GCEIDD in one kernel for strips of any length.
  *
- * A block takes a tile of lines (line_tiles.cuh) of right sides and predictions into
- * shared memory and solves each line as one system by the partition method, in which
- * the rows of the interfaces say what was predicted; corrects there; and stores. The
- * coefficients of a row are computed where it is eliminated.
+ * A block loads a tile of lines (line_tiles.cuh), computes right-hand sides and
+ * predictions in shared memory, and solves each line as one system by the partition
+ * method, in which the row of an interface is V = prediction. It then corrects the
+ * interfaces and stores. The coefficients of a row are computed when it is eliminated.
  */
 #include "lines/join/line_tiles.cuh"
 #include "runtime/launch.cuh"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int batch = 4;
 
-/* Right sides, all nodes between the ends and those on Neumann sides. */
+/* Right-hand sides of all nodes between the ends and of those on Neumann sides. */
 template <typename Real, int AXIS>
 __device__ __forceinline__ void
 gather(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
@@ -52,7 +52,7 @@ gather(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
     }
 }
 
-/* One thread a line and interface, the ends counted: what is known there. */
+/* One thread per line and interface, including the ends: the known value there. */
 template <typename Real>
 __device__ __forceinline__ void
 store_known(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
@@ -85,15 +85,15 @@ store_known(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane
     }
 }
 
-/* Rows of a chunk from node `first` on, of line l, in this order: what is at an interface
- * says V = right side. */
+/* Rows of a chunk from node `first` on, of line l, in this order. At an interface the
+ * row is V = right-hand side. */
 template <typename Real> struct ChunkRows {
     const Sweep<Real> &s;
     const LineTiles &t;
     int32_t first, l;
     const Real *right;
     Flow<Real> before;
-    int32_t k, interface; /* the next one, which may be the end */
+    int32_t k, interface; /* the next interface, which may be the end */
 
     __device__ __forceinline__ void begin()
     {
@@ -161,7 +161,7 @@ solve(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
     Real y_left = 0, y;
 
     if (idle) {
-        self.leave();
+        self.clear();
     }
     ChunkRows<Real> rows = {s, t, self.start + t.begin, l, word, {}, 0, 0};
 

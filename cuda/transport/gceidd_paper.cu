@@ -1,13 +1,15 @@
 /* gceidd_paper.cu - a sweep in the four kernels of the paper.
  *
- * Predictions go to v; coefficients and right sides a, b, c, d of all other rows to
- * arrays, with what is known folded into d; a thread a strip solves them by the Thomas
- * algorithm; the interfaces are corrected. Neighbouring threads have neighbouring lines
- * along y, where access is coalesced, and neighbouring strips along x, where it is not.
- * There the strategy 3S has three stages: as many strips as caches can serve are left as
- * they are; of more, shared memory that nobody uses keeps blocks from residing together
- * and wearing out the cache; and strips below 32 cells get their right sides and answers
- * through shared memory. 14 words a node and sweep. Foadaddini et al. 2022.
+ * The predictions are written to v. The coefficients and right-hand sides a, b, c, d of
+ * all other rows are written to arrays, with the terms of known neighbours added to d.
+ * One thread per strip solves them by the Thomas algorithm. Then the interfaces are
+ * corrected. Neighbouring threads have neighbouring lines along y, where accesses are
+ * coalesced, and neighbouring strips along x, where they are not. For that case the
+ * strategy 3S has three stages: up to a number of strips that the caches can serve,
+ * nothing is changed; with more strips, unused shared memory is allocated to limit the
+ * number of resident blocks and thereby the demand for cache; strips of less than 32
+ * cells exchange right-hand sides and solutions through shared memory. 14 words per
+ * node and sweep. Foadaddini et al. 2022.
  */
 #include "runtime/launch.cuh"
 #include "transport/gceidd_rows.cuh"
@@ -20,9 +22,9 @@ namespace {
 
 constexpr int block_threads = 128, short_strip = 32;
 
-/* Strips a multiprocessor up to which 3S leaves memory as it is, and bytes by which it
- * throttles: both measured on H200 over grids of 128^2 to 2048^2 cells and 1 to 512
- * strips, where 3S is nowhere slower than naive. */
+/* Strips per multiprocessor up to which 3S changes nothing, and bytes of shared memory
+ * by which it limits the resident blocks. Both were measured on an H200 over grids of
+ * 128^2 to 2048^2 cells and 1 to 512 strips, where 3S is never slower than naive. */
 constexpr int64_t few_strips = 512;
 constexpr size_t throttle_bytes = 48 * 1024;
 
@@ -30,7 +32,7 @@ template <typename Real> struct Arrays {
     Real *a, *b, *c, *d; /* fields */
 };
 
-/* The thread's unit of `count` along a line, and its line. */
+/* The unit of a thread, one of `count` along a line, and its line. */
 struct UnitPlace {
     int32_t unit, line;
     bool is_there;
@@ -66,7 +68,7 @@ predict_kernel(const __grid_constant__ Sweep<Real> s)
     s.v[s.node(p, l)] = prediction(s, Field<Real>{s, l}, p, l);
 }
 
-/* The first interface at or behind node p, the end being one. */
+/* The first interface at or after node p; the end counts as one. */
 template <typename Real>
 __device__ __forceinline__ int32_t
 next_interface(const Sweep<Real> &s, int32_t p)
@@ -80,7 +82,7 @@ next_interface(const Sweep<Real> &s, int32_t p)
     return s.interface(static_cast<int32_t>(k));
 }
 
-/* Row p without what is known of its neighbours, which is folded into d. */
+/* Row p; the terms of known neighbours are added to d. */
 template <typename Real>
 __device__ __forceinline__ void
 make_row(const Sweep<Real> &s, const Arrays<Real> &to, int32_t p, int32_t l)
@@ -154,8 +156,8 @@ template <typename Real> struct Rows {
     }
 };
 
-/* Solve the strip with a, b, c from row 0 on, and d and then V at d, steps apart; true
- * if some |V| is not at most the bound. */
+/* Solve the strip with a, b, c from row 0 on and d at d, in place; distances are
+ * `step`. Returns true if some |V| is not at most the bound. */
 template <typename Real>
 __device__ __forceinline__ bool
 solve_rows(const Sweep<Real> &s, const Arrays<Real> &rows, int32_t count, Real *d,
@@ -211,8 +213,8 @@ __launch_bounds__(block_threads) thomas_kernel(const __grid_constant__ Sweep<Rea
     report_growth(s, grown);
 }
 
-/* Along x: d and V of the block's strips through shared memory, at most `longest` cells
- * each and `pitch` apart. */
+/* Along x: d and V of the strips of a block in shared memory, at most `longest` cells
+ * each, with pitch `pitch`. */
 template <typename Real>
 __global__ void
 __launch_bounds__(block_threads)
@@ -228,7 +230,7 @@ __launch_bounds__(block_threads)
     const int32_t skipped =
         static_cast<int32_t>(first - static_cast<int64_t>(line) * s.strips);
 
-    /* move(at, inside): neighbouring threads take neighbouring rows */
+    /* move(at, inside): neighbouring threads move neighbouring rows */
     const auto each = [&](const auto &move) {
         for (int32_t k = own; k < block_threads * longest; k += block_threads) {
             const int32_t number = k / longest, i = k - number * longest;
@@ -276,7 +278,7 @@ correct_kernel(const __grid_constant__ Sweep<Real> s)
     report_growth(s, !(fabs(*v) <= s.bound));
 }
 
-/* `units` threads a line. */
+/* One thread for each of `units` units per line. */
 template <typename Real, typename... Parameters, typename... Arguments>
 ps_status
 launch_units(void (*kernel)(Parameters...), const Sweep<Real> &s, int64_t units,

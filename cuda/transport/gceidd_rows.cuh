@@ -1,12 +1,13 @@
 /* gceidd_rows.cuh - the rows and the predictions of a sweep on the device.
  *
- * The formulas are those of ps_gceidd.h. What flows to the
- * right and to the left over the point between nodes p and p+1,
+ * The formulas are those of ps_gceidd.h. The flows to the right and to the left over
+ * the point between nodes p and p+1 are
  *
- *   right = dt a"/h^2 + dt b'+/h,   left = dt a"/h^2 - dt b'-/h,
+ *   right = dt a"/h^2 + dt b'+/h,   left = dt a"/h^2 - dt b'-/h.
  *
- * makes the rows: -right[p-1/2] V[p-1] + (1 + right[p+1/2] + left[p-1/2]) V[p]
- * - left[p+1/2] V[p+1]; with characteristics, both are dt a'/h^2 and q is added.
+ * The rows are -right[p-1/2] V[p-1] + (1 + right[p+1/2] + left[p-1/2]) V[p] -
+ * left[p+1/2] V[p+1]; with characteristics, both flows are dt a'/h^2 and q is added to
+ * the diagonal.
  */
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_ROWS_CUH
 #define PS_CUDA_TRANSPORT_GCEIDD_ROWS_CUH
@@ -22,7 +23,7 @@ template <typename Real> struct Flow {
     Real right, left;
 };
 
-/* Mean of a table halfway between p and p+1; beyond an end the end's. */
+/* Mean of a table halfway between p and p+1; beyond an end, the value at the end. */
 template <typename Real>
 __device__ __forceinline__ Real
 halfway(const Sweep<Real> &s, const Table<Real> &t, int32_t p, int32_t l)
@@ -42,7 +43,7 @@ upwind_diffusion(const Sweep<Real> &s, Real a, Real b)
     return !s.modified || a == 0 ? a : a * twice * reciprocal(fma(s.h, fabs(b), twice));
 }
 
-/* Over the point between p and p+1, -1 <= p <= cells. */
+/* The flows over the point between p and p+1, -1 <= p <= cells. */
 template <typename Real>
 __device__ __forceinline__ Flow<Real>
 flow_at(const Sweep<Real> &s, int32_t p, int32_t l)
@@ -59,7 +60,7 @@ flow_at(const Sweep<Real> &s, int32_t p, int32_t l)
             fma(s.dt_h, fmax(-b, Real(0)), diffuse)};
 }
 
-/* q, which is 0 where the velocity does not change along its line. */
+/* q; it is 0 if the velocity is constant along its line. */
 template <typename Real>
 __device__ __forceinline__ Real
 divergence(const Sweep<Real> &s, int32_t p, int32_t l)
@@ -84,12 +85,12 @@ source_at(const Sweep<Real> &s, int32_t p, int32_t l)
     return sum;
 }
 
-/* U on line l, from memory. */
+/* U on line l, in global memory. */
 template <typename Real> struct Field {
     const Sweep<Real> &s;
     int32_t l;
 
-    /* Of node p and those behind it. */
+    /* U at node p and the nodes after it. */
     template <int COUNT>
     __device__ __forceinline__ void get(int32_t p, Real (&u)[COUNT]) const
     {
@@ -108,14 +109,14 @@ template <typename Real> struct Field {
     {
         return s.along;
     }
-    /* U, which the sweep has no more use for and the cache need not keep. */
-    static __device__ __forceinline__ Real take(const Real *from)
+    /* Load U for the last time in this sweep; the cache need not keep it. */
+    static __device__ __forceinline__ Real load_once(const Real *from)
     {
         return __ldcs(from);
     }
 };
 
-/* U between nodes k and k + 1; `values` is a Field or the like. */
+/* U between nodes k and k + 1; `values` is a Field or has the same functions. */
 template <typename Real, typename Values>
 __device__ __forceinline__ Real
 value_between(const Values &values, int32_t k, Real part)
@@ -140,7 +141,7 @@ foot_value(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
     return value_between(values, static_cast<int32_t>(cell), part);
 }
 
-/* P of MU at interface p, of which `here` is U. */
+/* The prediction of MU at interface p, where U is `here`. */
 template <typename Real>
 __device__ __forceinline__ Real
 earlier_prediction(const Sweep<Real> &s, int32_t p, int32_t l, Real here)
@@ -151,7 +152,7 @@ earlier_prediction(const Sweep<Real> &s, int32_t p, int32_t l, Real here)
     return here + (newest ? here - s.s1[at] : s.s1[at] - s.s2[at]);
 }
 
-/* P at interface p. */
+/* The prediction at interface p. */
 template <typename Real, typename Values>
 __device__ __forceinline__ Real
 prediction(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
@@ -170,7 +171,7 @@ prediction(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
                fma(-divergence(s, p, l), foot, foot) + source_at(s, p, l));
 }
 
-/* The right side of node p. */
+/* The right-hand side of node p. */
 template <typename Real, typename Values>
 __device__ __forceinline__ Real
 right_side(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
@@ -186,7 +187,7 @@ right_side(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
     return s.terms == 0 ? u[0] : u[0] + source_at(s, p, l);
 }
 
-/* The corrected value from V behind and before it, nearest first. */
+/* The corrected value from V after and before the interface, nearest first. */
 template <typename Real>
 __device__ __forceinline__ Real
 correction(Real before, Real before2, Real behind, Real behind2)
@@ -196,7 +197,7 @@ correction(Real before, Real before2, Real behind, Real behind2)
     return third * (before + behind) - sixth * (before2 + behind2);
 }
 
-/* Write down that this thread has met some |v| above the bound. */
+/* Record the step if some |v| of this thread exceeds the bound. */
 template <typename Real>
 __device__ __forceinline__ void
 report_growth(const Sweep<Real> &s, bool grown)

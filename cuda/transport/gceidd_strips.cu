@@ -1,5 +1,6 @@
-/* gceidd_strips.cu - which sweeps kernels can make, which have a strip a thread, and
- * their dtype. */
+/* gceidd_strips.cu - the conditions for kernels with one strip per thread, and the
+ * choice of their dtype.
+ */
 #include "transport/gceidd_strips.h"
 
 namespace pysolvers::transport {

@@ -1,14 +1,16 @@
-/* gceidd_strips.cuh - short strips, each solved by one thread from its registers.
+/* gceidd_strips.cuh - short strips, each solved by one thread in registers.
  *
- * A warp has one strip of 32 neighbouring lines, a block `own` strips next to each
- * other and, for the corrections, the one behind them a second time. A thread predicts
- * the interface behind its strip, eliminates from there down to the strip's first row,
+ * A warp has one strip of 32 neighbouring lines. A block has `own` neighbouring strips
+ * and, for the corrections, also the strip after them, which the next block computes as
+ * well. A thread predicts the value at the interface after its strip and eliminates
+ * from there to the first row of the strip,
  *
- *   V[end-1-k] = d[k] + c[k] V[end-2-k],
+ *   V[end-1-k] = d[k] + c[k] V[end-2-k].
  *
- * takes the prediction in front from its neighbour, substitutes upwards and corrects
- * the interface behind. On lines whose coefficients do not change along them (STEADY)
- * all strips have the same pivots and feet, which are in a table. 2 words a node.
+ * It reads the prediction at the interface before the strip from its neighbour,
+ * substitutes for increasing row numbers and corrects the interface after the strip. On
+ * lines with constant coefficients (STEADY) all strips have the same pivots and feet,
+ * which are stored in a table. 2 words per node.
  */
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_STRIPS_CUH
 #define PS_CUDA_TRANSPORT_GCEIDD_STRIPS_CUH
@@ -25,7 +27,7 @@ using namespace runtime;
 
 constexpr int warp_lanes = 32, strip_warps = 12;
 
-/* Blocks that share a multiprocessor: so many registers there are, and threads. */
+/* Blocks per multiprocessor, limited by registers and threads. */
 constexpr int
 strip_blocks(int most, bool steady)
 {
@@ -37,20 +39,20 @@ strip_blocks(int most, bool steady)
 
 template <typename Real> using Lanes32 = Real[warp_lanes];
 
-/* What a steady line has in common, a row each of a table; behind them the inverses of
- * the pivots, from the end of a strip. */
+/* The rows of the table of a steady line; they are followed by the inverses of the
+ * pivots, from the end of a strip on. */
 enum {
-    LINE_RIGHT, /* of its Flow */
+    LINE_RIGHT, /* flow to the right */
     LINE_LEFT,
     LINE_DIFFUSION, /* dt a/h^2 */
-    LINE_SHIFT,     /* the foot of node p lies behind node p + shift, */
-    LINE_PART,      /* by a part of h */
+    LINE_SHIFT,     /* the foot of node p lies after node p + shift, */
+    LINE_PART,      /* by this fraction of h */
     LINE_INVERSE
 };
 static_assert(LINE_INVERSE + PS_CUDA_GCEIDD_MOST_CELLS - 1 == PS_CUDA_GCEIDD_TABLE_ROWS,
               "a table has room for the longest strips");
 
-/* The numbers of one line, in shared memory or in the table itself. */
+/* The numbers of one line, in shared memory or in the table. */
 template <typename Real> struct LineNumbers {
     const Real *data;
     int64_t step;
@@ -61,11 +63,13 @@ template <typename Real> struct LineNumbers {
     }
 };
 
-/* What the warps of a block tell each other, in shared memory. */
+/* The exchange of the warps of a block, in shared memory. */
 template <typename Real> struct StripExchange {
-    Lanes32<Real> *known; /* [warps + 1]: in front of strip k, and behind the last */
+    /* [warps + 1]: value before strip k, and after the last strip */
+    Lanes32<Real> *known;
     Lanes32<Real> *first; /* [2 warps]: V of the first two rows of strip k */
-    Lanes32<Real> *line;  /* [LINE_INVERSE + most]: the table, if STEADY; and the rest */
+    /* [LINE_INVERSE + most]: the table, if STEADY; other data follow */
+    Lanes32<Real> *line;
 
     static __host__ __device__ __forceinline__ int32_t rows(int32_t warps)
     {
@@ -107,7 +111,8 @@ template <typename Real> struct Link {
     Real d, c;
 };
 
-/* The node behind the last strip: known, or a row with the derivative beyond. */
+/* The node after the last strip: its value is known, or it has a row with the
+ * derivative at the end. */
 template <typename Real, bool STEADY, typename Values>
 __device__ __forceinline__ Link<Real>
 high_end(const Sweep<Real> &s, const Values &values, int32_t l)
@@ -125,7 +130,7 @@ high_end(const Sweep<Real> &s, const Values &values, int32_t l)
             (before.right + beyond.left) * p};
 }
 
-/* V of node 0 with the derivative beyond, from node 1's link. */
+/* V of node 0 with a given derivative, from the link of node 1. */
 template <typename Real, typename Values>
 __device__ __forceinline__ Real
 low_end(const Sweep<Real> &s, const Values &values, int32_t l, const Link<Real> &next)
@@ -140,7 +145,7 @@ low_end(const Sweep<Real> &s, const Values &values, int32_t l, const Link<Real> 
     return fma(upper, next.d, right) * fast_reciprocal(p);
 }
 
-/* What the predictions on a steady line have in common. */
+/* The constants of the predictions on a steady line. */
 template <typename Real> struct LineStep {
     int32_t shift;
     Real part, diffusion;
@@ -154,7 +159,8 @@ line_step(const LineNumbers<Real> &line)
             line.at(LINE_DIFFUSION)};
 }
 
-/* P at interface p of a steady line, from U there and beside it. */
+/* The prediction at interface p of a steady line, from U there and at the adjacent
+ * nodes. */
 template <typename Real, typename Values>
 __device__ __forceinline__ Real
 steady_prediction(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l,
@@ -174,8 +180,8 @@ steady_prediction(const Sweep<Real> &s, const Values &values, int32_t p, int32_t
     return fma(line.diffusion, diffused, moved);
 }
 
-/* make(k) for the rows of a strip, k < rows <= MOST, or BACK from the last; without
- * conditions where there are all. */
+/* make(k) for the rows of a strip, k < rows <= MOST, with BACK in reverse order;
+ * without tests if rows == MOST. */
 template <int MOST, bool BACK = false, typename Make>
 __device__ __forceinline__ void
 each_row(int32_t rows, const Make &make)
@@ -195,12 +201,12 @@ each_row(int32_t rows, const Make &make)
     }
 }
 
-/* `MOST` rows at most. `values` are U: get(p, ...) as of a Field, of any node, and for
- * those of the own strip row(p), a step() apart, to take(). */
+/* At most MOST rows. `values` provides U: get(p, ...) for any node, as in Field;
+ * row(p), with distance step(), and load_once() for the rows of the own strip. */
 template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     Real d[MOST], c[STEADY ? 1 : MOST];
-    Link<Real> end;  /* of the node behind */
-    Link<Real> next; /* of the row eliminated last */
+    Link<Real> end;  /* of the node after the strip */
+    Link<Real> next; /* of the row that was eliminated last */
 
     template <typename Values>
     __device__ __forceinline__ void load(const Sweep<Real> &s, const Values &values,
@@ -211,7 +217,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
 
         each_row<MOST>(self.rows, [&](int k) {
             d[k] = FEET ? foot_value(s, values, self.end - 1 - k, l)
-                        : values.take(from + static_cast<int64_t>(step) * -(k + 1));
+                        : values.load_once(from + static_cast<int64_t>(step) * -(k + 1));
         });
 #pragma unroll 1
         for (int t = 0; t < s.terms; t++) {
@@ -224,8 +230,9 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
         }
     }
 
-    /* Tell what is known behind the strip, and in front of the block's first. All that
-     * both read is asked for before anything waits. */
+    /* Compute and publish the value after the strip, and for the first strip of the
+     * block also that before it. The loads of both are issued before one of them is
+     * used. */
     template <typename Values>
     __device__ __forceinline__ void predict(const Sweep<Real> &s, const Values &values,
                                             const StripThreadPlace &self, int32_t l,
@@ -293,7 +300,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
         }
     }
 
-    /* V into d. */
+    /* V replaces d. */
     __device__ __forceinline__ void substitute(const StripThreadPlace &self, Real front,
                                                const StripExchange<Real> &exchange)
     {
@@ -312,7 +319,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
         });
     }
 
-    /* V of the node behind. */
+    /* V of the node after the strip. */
     __device__ __forceinline__ Real close(const StripThreadPlace &self,
                                           const StripExchange<Real> &exchange) const
     {
@@ -323,7 +330,7 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     }
 
   private:
-    /* Of row p; `behind` moves on to the point before it. */
+    /* The link of row p; `behind` becomes the flow between p - 1 and p. */
     __device__ __forceinline__ Link<Real> link(const Sweep<Real> &s, int32_t p, int32_t l,
                                                Flow<Real> &behind, Real right) const
     {
@@ -338,8 +345,8 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     }
 };
 
-/* From an eliminated strip and predictions that all warps know to V in strip.d, all but
- * the corrections. Returns V in front. */
+/* From an eliminated strip, when all warps have published their predictions, to V in
+ * strip.d without the corrections. Returns V before the strip. */
 template <typename Real, int MOST, bool STEADY, bool FEET, typename Values>
 __device__ __forceinline__ Real
 solve_strip(Strip<Real, MOST, STEADY, FEET> &strip, const Sweep<Real> &s,
@@ -354,7 +361,7 @@ solve_strip(Strip<Real, MOST, STEADY, FEET> &strip, const Sweep<Real> &s,
     return front;
 }
 
-/* Start to copy the numbers of the lanes' lines l to `to`. */
+/* Start the copies of the numbers of the lines l of the lanes to `to`. */
 template <typename Real, int MOST>
 __device__ __forceinline__ void
 fetch_table(const Real *table, int32_t lines, int32_t l, Lanes32<Real> *to)

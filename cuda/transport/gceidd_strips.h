@@ -1,4 +1,4 @@
-/* gceidd_strips.h - sweeps with a strip a thread, of either dtype. */
+/* gceidd_strips.h - sweeps with one strip per thread, for both dtypes. */
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_STRIPS_H
 #define PS_CUDA_TRANSPORT_GCEIDD_STRIPS_H
 
@@ -6,7 +6,8 @@
 
 namespace pysolvers::transport {
 
-/* Cells of the longest strip; the most that a thread takes; rows of a table at most. */
+/* Cells of the longest strip; the most that a thread can solve; the largest number of
+ * rows of a table. */
 int64_t ps_cuda_gceidd_longest(const ps_gceidd *g, int axis);
 enum { PS_CUDA_GCEIDD_MOST_CELLS = 32, PS_CUDA_GCEIDD_TABLE_ROWS = 36 };
 

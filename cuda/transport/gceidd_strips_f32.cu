@@ -1,4 +1,4 @@
-/* gceidd_strips_f32.cu - short strips of float. */
+/* gceidd_strips_f32.cu - short strips in float. */
 #include "transport/gceidd_strips_launch.cuh"
 
 namespace pysolvers::transport {

@@ -1,4 +1,4 @@
-/* gceidd_strips_f64.cu - short strips of double. */
+/* gceidd_strips_f64.cu - short strips in double. */
 #include "transport/gceidd_strips_launch.cuh"
 
 namespace pysolvers::transport {

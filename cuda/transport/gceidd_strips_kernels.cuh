@@ -1,4 +1,6 @@
-/* gceidd_strips_kernels.cuh - sweeps with a strip a thread (gceidd_strips.cuh). */
+/* gceidd_strips_kernels.cuh - the kernels of sweeps with one strip per thread
+ * (gceidd_strips.cuh).
+ */
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_STRIPS_KERNELS_CUH
 #define PS_CUDA_TRANSPORT_GCEIDD_STRIPS_KERNELS_CUH
 
@@ -7,14 +9,14 @@
 
 namespace pysolvers::transport {
 
-/* Which tile a block has: `own` strips of 32 lines. */
+/* The division into tiles: `own` strips of 32 lines for each block. */
 struct StripTiles {
-    int32_t groups, parts; /* of 32 lines, of `own` strips */
-    uint64_t per_row;      /* 2^64 / the one that runs faster, rounded up */
+    int32_t groups, parts; /* groups of 32 lines, and parts of `own` strips */
+    uint64_t per_row;      /* 2^64 divided by the count that changes faster, rounded up */
     int32_t own;
     int32_t pitch; /* of a line in shared memory; odd */
 
-    /* The place of tile `number` in rows of `count` tiles. */
+    /* The place of tile `number` if a row has `count` tiles. */
     __device__ __forceinline__ void place(int32_t number, int32_t count, int32_t &row,
                                           int32_t &at) const
     {
@@ -25,8 +27,9 @@ struct StripTiles {
     }
 };
 
-/* Lines side by side in memory: straight from there into registers. Blocks begin at the
- * end, where the sweep along x has ended, which the cache may still hold. */
+/* Neighbouring lines are contiguous in memory: loads go directly to registers. Blocks
+ * begin at the end, where the sweep along x has ended, because the cache may still
+ * contain it. */
 template <typename Real, int MOST, bool STEADY, bool FEET>
 __global__ void
 __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
@@ -85,7 +88,8 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
     report_growth(s, grown);
 }
 
-/* U of a line on chip, own[p - low] for node p; beyond the tile in memory. */
+/* U of a line in shared memory, own[p - low] for node p; outside of the tile in global
+ * memory. */
 template <typename Real> struct TileLine {
     const Sweep<Real> &s;
     Real *own;
@@ -111,17 +115,17 @@ template <typename Real> struct TileLine {
     {
         return 1;
     }
-    static __device__ __forceinline__ Real take(const Real *from)
+    static __device__ __forceinline__ Real load_once(const Real *from)
     {
         return *from;
     }
 };
 
-/* A tile of lines along memory: it begins behind the interface in front, and ends with
- * the interface behind the last strip. */
+/* A tile of lines along the contiguous axis: it begins after the interface before its
+ * first strip and ends with the interface after its last strip. */
 struct StripTileRange {
     int32_t first_line, lines, first_strip;
-    int32_t low, high, last; /* nodes; `last` is the last that is stored */
+    int32_t low, high, last; /* nodes; `last` is the last one that is stored */
 
     template <typename Real>
     __device__ __forceinline__ StripTileRange(const Sweep<Real> &s, const StripTiles &t,
@@ -139,8 +143,8 @@ struct StripTileRange {
         last = s.interface(min(first_strip + t.own, s.strips));
     }
 
-    /* move(inside, outside) for all elements from `low` to `end` of all lines, in a tile
-     * and in a field; neighbouring lanes have neighbouring nodes. */
+    /* move(inside, outside) for all elements from `low` to `end` of all lines, in a
+     * tile and in a field; neighbouring lanes have neighbouring nodes. */
     template <typename Real, typename Outside, typename Move>
     __device__ __forceinline__ void each(const Sweep<Real> &s, const StripTiles &t,
                                          int32_t end, Real *tile, Outside *field,
@@ -176,7 +180,8 @@ struct StripTileRange {
     }
 };
 
-/* Start to copy a tile, and the table of its lines in front of it, to `to`. */
+/* Start the copies of a tile, and of the table of its lines, which precedes it, to
+ * `to`. */
 template <typename Real, int MOST, bool STEADY>
 __device__ __forceinline__ void
 fetch_tile(const Sweep<Real> &s, const StripTiles &t, const Real *table,
@@ -195,8 +200,8 @@ fetch_tile(const Sweep<Real> &s, const StripTiles &t, const Real *table,
     });
 }
 
-/* Solve the strips of a tile in place. fetch() starts what may wait until warps do no
- * longer wait for each other. */
+/* Solve the strips of a tile in place. fetch() starts the copies that need not begin
+ * before the warps have finished their exchange. */
 template <typename Real, int MOST, bool STEADY, bool FEET, typename Fetch>
 __device__ __forceinline__ void
 solve_tile(const Sweep<Real> &s, const StripTiles &t, const StripTileRange &range,
@@ -230,8 +235,8 @@ solve_tile(const Sweep<Real> &s, const StripTiles &t, const StripTileRange &rang
     }
 }
 
-/* Lines one after the other: tiles through shared memory, transposed there. A block takes
- * every gridDim.x-th tile and has the next one on its way while it solves one. */
+/* Lines are contiguous in memory: tiles are transposed in shared memory. A block solves
+ * every gridDim.x-th tile and loads the next one at the same time. */
 template <typename Real, int MOST, bool STEADY, bool FEET>
 __global__ void
 __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))

@@ -1,4 +1,6 @@
-/* gceidd_strips_launch.cuh - which kernel of gceidd_strips_kernels.cuh a sweep takes. */
+/* gceidd_strips_launch.cuh - the choice of a kernel of gceidd_strips_kernels.cuh for a
+ * sweep.
+ */
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_STRIPS_LAUNCH_CUH
 #define PS_CUDA_TRANSPORT_GCEIDD_STRIPS_LAUNCH_CUH
 
@@ -33,7 +35,7 @@ strip_kernel_of(const ps_gceidd *g, int axis)
                : strip_kernel_of<Real, MOST, false>(axis, feet);
 }
 
-/* Rows of the longest strip that the kernel of an axis takes. */
+/* Rows of the longest strip that the kernel of an axis can solve. */
 inline int32_t
 strip_rows(const ps_gceidd *g, int axis)
 {
@@ -56,7 +58,7 @@ strip_kernel(const ps_gceidd *g, int axis)
     }
 }
 
-/* A block that has all strips of its lines owns them all. */
+/* The division into tiles. A block with all strips of its lines owns all of them. */
 inline StripTiles
 strip_tiles(const ps_gceidd *g, int axis, int32_t warps)
 {
@@ -72,7 +74,8 @@ strip_tiles(const ps_gceidd *g, int axis, int32_t warps)
     return t;
 }
 
-/* Of what a block has once, and of its buffers: two along x, with tiles. */
+/* Shared memory of a block: the common part and its buffers, which are two tiles along
+ * x. */
 template <typename Real>
 inline int
 strip_shared_bytes(const ps_gceidd *g, int axis, int32_t warps)
@@ -86,7 +89,7 @@ strip_shared_bytes(const ps_gceidd *g, int axis, int32_t warps)
     return rows * warp_lanes * static_cast<int>(sizeof(Real));
 }
 
-/* Of a block: no more than there are strips, and fewer where shared memory is short. */
+/* Warps of a block: at most the number of strips, and fewer if shared memory is small. */
 template <typename Real>
 inline int32_t
 strip_block_warps(const ps_gceidd *g, int axis, const ps_cuda_device *device)
@@ -100,13 +103,13 @@ strip_block_warps(const ps_gceidd *g, int axis, const ps_cuda_device *device)
     return warps;
 }
 
-/* All tiles at once along y; along x as many as multiprocessors hold, one after the
- * other. */
+/* Blocks: along y one per tile; along x as many as the multiprocessors hold, which
+ * process the tiles one after the other. */
 inline int64_t
 strip_grid(const ps_gceidd *g, int axis, const StripTiles &t, int shared,
            const ps_cuda_device *device)
 {
-    constexpr int system_bytes = 1024; /* of a block's shared memory */
+    constexpr int system_bytes = 1024; /* of the shared memory of a block */
     const int by_registers =
         strip_blocks(strip_rows(g, axis), ps_cuda_gceidd_is_steady(g, axis));
     const int by_memory = device->shared_bytes_processor / (shared + system_bytes);

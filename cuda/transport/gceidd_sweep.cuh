@@ -1,7 +1,7 @@
-/* gceidd_sweep.cuh - a sweep along lines as kernels see it.
+/* gceidd_sweep.cuh - the parameters of a sweep along lines for the kernels.
  *
- * Node p of line l lies at p*along + l*across of the fields, and so, with strides of
- * their own, do the coefficients.
+ * Node p of line l lies at p*along + l*across of the fields; the coefficients have
+ * their own strides.
  */
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_SWEEP_CUH
 #define PS_CUDA_TRANSPORT_GCEIDD_SWEEP_CUH
@@ -10,7 +10,7 @@
 
 namespace pysolvers::transport {
 
-/* Strides fit 32 bits, so that an address is one or two multiply-adds. */
+/* Strides have 32 bits, so that an address is one or two multiply-adds. */
 __device__ __forceinline__ int64_t
 place_of(int32_t p, int32_t along, int32_t l, int32_t across)
 {
@@ -41,27 +41,29 @@ template <typename Real> struct Side {
 
 template <typename Real> struct Sweep {
     int32_t cells, strips;
-    int32_t length, rest;       /* cells / strips and what remains */
-    uint64_t per_strip;         /* 2^64 / strips, rounded up */
-    int32_t lines, first, last; /* first to last are swept, of lines 0 .. lines - 1 */
+    int32_t length, rest; /* cells / strips and the remainder */
+    uint64_t per_strip;   /* 2^64 / strips, rounded up */
+    /* lines first to last of lines 0 .. lines - 1 are swept */
+    int32_t lines, first, last;
     int32_t along, across;
     const Real *u, *s1, *s2; /* s1 and s2 are read by MU */
     Real *v;
     Table<Real> velocity, diffusion, source[PS_GCEIDD_TERMS];
     Real factor[PS_GCEIDD_TERMS]; /* with dt/2 */
     int32_t terms;
-    Side<Real> low, high;             /* the ends of the lines */
-    Side<Real> low_flank, high_flank; /* of an unswept line; data null: it is kept */
-    Real h, dt_h, dt_hh;              /* dt/h, dt/h^2 */
+    Side<Real> low, high;             /* at the ends of the lines */
+    Side<Real> low_flank, high_flank; /* for lines that are not swept; if data is null,
+                                         they keep their values */
+    Real h, dt_h, dt_hh;              /* dt_h = dt/h, dt_hh = dt/h^2 */
     ps_gceidd_scheme scheme;
     ps_gceidd_predictor predictor;
     bool modified, extrapolate;
-    bool checked; /* |v| against `bound` */
+    bool checked; /* whether |v| is compared with `bound` */
     Real bound;
-    int32_t step, *grown; /* the first step that grew, or INT32_MAX */
+    int32_t step, *grown; /* the first step that has grown, or INT32_MAX */
 
-    /* Node of interface k, the whole part of k cells / strips; 0 and strips are the
-     * ends. */
+    /* Node of interface k, the integer part of k cells / strips; interfaces 0 and
+     * strips are the ends. */
     __device__ __forceinline__ int32_t interface(int32_t k) const
     {
         const uint64_t over = static_cast<uint64_t>(k) * static_cast<uint64_t>(rest);
@@ -74,7 +76,7 @@ template <typename Real> struct Sweep {
     {
         return place_of(p, along, l, across);
     }
-    /* What node p of an unswept line gets. */
+    /* The value at node p of a line that is not swept. */
     __device__ __forceinline__ Real unswept(int32_t p, int32_t l) const
     {
         const Side<Real> &side = l == 0 ? low_flank : high_flank;
@@ -87,7 +89,7 @@ template <typename Real> struct Sweep {
     }
 };
 
-/* 2^64 / count, rounded up; 0 for one. */
+/* 2^64 / count, rounded up; 0 for count = 1. */
 inline uint64_t
 per_one(int32_t count)
 {
@@ -105,7 +107,7 @@ table_of(const ps_gceidd_data &data, int axis, int64_t step)
             static_cast<int32_t>(along), static_cast<int32_t>(across)};
 }
 
-/* Of a side that lies across lines along `axis`: its numbers run along the other. */
+/* A side that lies across lines along `axis`; its numbers follow the other axis. */
 template <typename Real>
 inline Side<Real>
 side_across(const ps_gceidd_edge &edge, int axis, int64_t step)
@@ -131,7 +133,8 @@ set_grid(Sweep<Real> &s, const ps_gceidd *g, int axis)
     s.across = axis == PS_GCEIDD_X ? row : 1;
 }
 
-/* The sweep along x keeps the lines on Dirichlet sides, that along y renews them. */
+/* The sweep along x keeps the lines on Dirichlet sides, the sweep along y sets them
+ * anew. */
 template <typename Real>
 inline void
 set_sides(Sweep<Real> &s, const ps_gceidd *g, int axis, int64_t step)

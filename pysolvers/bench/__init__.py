@@ -1,1 +1,1 @@
-"""Benchmarks of the command line, and what they measure with."""
+"""Benchmarks of the command line, and their common parts."""

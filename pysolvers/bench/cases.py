@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 AXES = {"last": -1, "first": 0, "middle": 1}
 MATRICES = ("own", "shared", "periodic", "pivoted")
 
-# The loops of peers solve about this many unknowns, scaled to the batch. The sample lies in cache,
-# which favours the peer.
+# The loops of peers solve about this many unknowns; their time is scaled to the batch. The sample
+# fits the cache, which favours the peer.
 SAMPLE = 2**18
 
 
@@ -23,7 +23,7 @@ class Batch:
     Parameters
     ----------
     matrix : str
-        What matrices the systems have.
+        Kind of the matrices of the systems.
     axis : {'last', 'first', 'middle'}
         The axis of the systems: contiguous, slowest, or between two others.
     dtype : str
@@ -45,17 +45,17 @@ class Batch:
 
     @property
     def is_shared(self) -> bool:
-        """bool: whether one matrix serves all systems."""
+        """bool: whether all systems share one matrix."""
         return self.matrix in ("shared", "factor")
 
     @property
     def words(self) -> float:
-        """float: fewest words moved for an unknown."""
+        """float: smallest number of words moved per unknown."""
         return 2 + 3 / self.systems if self.is_shared else 5.0
 
     @staticmethod
     def inner(systems: int) -> int:
-        """Return the length of the axis behind a middle one: a power of two near the root."""
+        """Return the length of the axis after a middle one: a power of two near the square root."""
         return 2 ** math.ceil(math.log2(systems) / 2)
 
     def shape(self, systems: int | None = None) -> tuple[int, ...]:
@@ -78,13 +78,14 @@ class Batch:
 class Case(Batch):
     """A batch on the CPU.
 
-    `matrix` is ``'own'``, ``'shared'``, ``'periodic'`` or ``'pivoted'``: a matrix for each
-    system, one for all, one with corners for each, one for each that is not diagonally dominant.
+    `matrix` is ``'own'`` (a matrix for each system), ``'shared'`` (one matrix for all systems),
+    ``'periodic'`` (a periodic matrix for each system) or ``'pivoted'`` (a matrix for each system,
+    not diagonally dominant).
     """
 
     @property
     def bar(self) -> float | None:
-        """float or None: fraction of the floor that the package holds itself to."""
+        """float or None: target of the package, as a fraction of the floor."""
         if self.dtype != "float64" or self.matrix == "periodic":
             return None
         if self.systems == 1:
@@ -95,7 +96,7 @@ class Case(Batch):
 
     @property
     def peer_bar(self) -> float | None:
-        """float or None: times faster than the loop of LAPACK calls it has to be."""
+        """float or None: target of the package, as speedup over the loop of LAPACK calls."""
         if (self.matrix, self.axis, self.dtype) != ("own", "last", "float64"):
             return None
         return {64: 10.0, 512: 6.0, 4096: 4.0}.get(self.rows)
@@ -111,7 +112,7 @@ class Buffers:
     size : int
         Number of unknowns of the largest case.
     arrays : module, default: numpy
-        The library of the arrays, NumPy or CuPy.
+        The array library, NumPy or CuPy.
     """
 
     def __init__(self, dtype: str, size: int, arrays: Any = np) -> None:
@@ -150,7 +151,7 @@ class Buffers:
 
 
 def cases(dtype: str, rows: tuple[int, ...], unknowns: int, one_system: int) -> Iterator[Case]:
-    """Yield the cases of one dtype: `unknowns` in all for each of `rows`, and one long system."""
+    """Yield the cases of one dtype: `unknowns` unknowns for each of `rows`, and one long system."""
     for matrix in MATRICES:
         for axis in AXES:
             for n in rows:

@@ -1,4 +1,4 @@
-"""The copy bandwidth of the machine, by which the benchmarks measure."""
+"""The copy bandwidth of the machine, the reference of the benchmarks."""
 
 import time
 from typing import Any
@@ -10,12 +10,12 @@ from .._runtime import backends
 
 
 class Copier:
-    """Copies one buffer into another, past the caches, over `threads` threads.
+    """Copies one buffer to another with `threads` threads and non-temporal stores.
 
     Parameters
     ----------
     backend : module
-        The extension whose copy is taken.
+        The extension that provides the copy.
     source, target : ndarray
         Contiguous buffers of one length, larger than the caches.
     threads : int
@@ -27,7 +27,7 @@ class Copier:
         self._source, self._target = (a.reshape(1, 1, -1) for a in (source, target))
         self.samples: list[float] = []
         self.bandwidth()
-        self.samples.clear()  # the first copy touched fresh pages
+        self.samples.clear()  # the first copy also allocated memory pages
 
     def bandwidth(self) -> float:
         """Copy once and return (bytes read + bytes written) / second."""
@@ -41,7 +41,7 @@ class Copier:
 
 
 def cpu_bandwidth(words: int) -> float:
-    """Return the bytes a second, read and written, of a copy on all cores."""
+    """Return the bytes read and written per second by a copy on all cores."""
     backend = backends.require("cpu")
     copier = Copier(backend, np.ones(words), np.ones(words), backend.default_threads())
     return float(np.median([copier.bandwidth() for _ in range(7)]))

@@ -1,10 +1,10 @@
-"""``python -m pysolvers bench gpu``: speed on a GPU as a fraction of what its memory allows.
+"""``python -m pysolvers bench gpu``: speed on a GPU as a fraction of its memory bandwidth.
 
-As in `bench tridiagonal`, a case of `words` words an unknown has the floor in which a copy on the
-device moves as many bytes, and its fraction is the median over the runs of floor / time, each with
-the copies before and after it. Times are those of the device's own events. The copies pass through
-the cache, so the operands of a run are not in it. Batches that fit in the cache are also solved
-back to back in a graph; their times are in seconds.
+As in `bench tridiagonal`, the floor of a case of `words` words per unknown is the time in which a
+copy on the device moves as many bytes. The fraction is the median over the runs of floor / time;
+the floor of each run is that of the copies before and after it. Times are measured by events on the
+device. The copies replace the contents of the cache, so that it contains no operands of a run.
+Batches that fit the cache are also solved repeatedly in a graph; their times are in seconds.
 """
 
 import argparse
@@ -31,7 +31,7 @@ from .gpu_table import WRONG, table
 from .tridiagonal import source_hash
 
 RUNS, LEAST_RUNS, QUICK_RUNS = 15, 3, 2
-# Seconds of the device that the runs of one case, or of one peer of it, may take.
+# Device time in seconds that the runs of one case, or of one of its peers, may take.
 BUDGET = 0.25
 
 
@@ -43,7 +43,7 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dic
     only : iterable of str, default: all of them
         Names of the parts.
     quick : bool, default: False
-        Small sizes and few runs: shows that the benchmark runs, and nothing about speed.
+        Small sizes and few runs: tests the benchmark; the times are meaningless.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dic
     Raises
     ------
     BackendError
-        If there is no GPU that can be used, or no CuPy.
+        If no GPU can be used, or CuPy is missing.
     """
     backends.require("cuda")
     try:
@@ -103,14 +103,14 @@ def measure(case: GpuCase, buffers: Buffers, clock: Clock, *, quick: bool) -> di
         solve()
         entry |= told | {"error": _rounded(backward_error(case, system))}
         entry |= _timed(case, solve, clock, quick=quick)
-    except Exception as error:  # a case that fails must not take the others with it
+    except Exception as error:  # the other cases run even if one fails
         text = str(error).splitlines() or [""]
         return entry | {"failure": f"{type(error).__name__}: {text[0]}", "peers": {}}
     return entry | measure_peers(case, system, clock, quick=quick)
 
 
 def solver(case: GpuCase, system: list[Any]) -> tuple[Callable[[], object], dict[str, Any]]:
-    """Return a function that enqueues one solve, and what was told of the first."""
+    """Return a function that enqueues one solve, and the information about the first solve."""
     *operands, x = system
     axis = case.axis_number
     if case.matrix == "factor":
@@ -134,8 +134,8 @@ def solver(case: GpuCase, system: list[Any]) -> tuple[Callable[[], object], dict
 def backward_error(case: GpuCase, system: list[Any]) -> float:
     """Return the largest backward error in eps.
 
-    Of each row; where rows are exchanged, of the largest row of its system, because row by row
-    partial pivoting promises nothing.
+    It is relative to each row. If rows are exchanged, it is relative to the largest row of the
+    system, because partial pivoting has no bound for the error relative to each row.
     """
     cupy = require_cupy()
     axis = case.axis_number
@@ -150,7 +150,7 @@ def backward_error(case: GpuCase, system: list[Any]) -> float:
     scale = cupy.abs(below) + cupy.abs(middle) + cupy.abs(above) + cupy.abs(rhs)
     if case.matrix == "pivoted":
         scale = scale.max(axis=-1, keepdims=True)
-    # A row of zeros is solved by anything; NaN stays NaN.
+    # Every x solves a row of zeros; NaN remains NaN.
     scale[scale == 0] = 1
     return float((residual / scale).max()) / float(np.finfo(case.dtype).eps)
 
@@ -170,7 +170,7 @@ def _timed(
 
 
 def _runs(once: float, *, quick: bool) -> int:
-    """Return how often to run what takes `once` seconds."""
+    """Return the number of runs of work that takes `once` seconds."""
     return QUICK_RUNS if quick else max(LEAST_RUNS, min(RUNS, int(BUDGET / once)))
 
 
@@ -181,9 +181,9 @@ def measure_peers(case: GpuCase, system: list[Any], clock: Clock, *, quick: bool
     for name in case.peers:
         try:
             seconds[name] = _peer_seconds(name, case, system, clock, quick=quick)
-        except Exception as error:  # out of memory, too: CuPy raises that of its own
+        except Exception as error:  # includes the error of CuPy for exhausted memory
             refused[name] = str(error)
-        # Each peer asks for scratch of another size.
+        # Each peer needs workspace of another size.
         require_cupy().get_default_memory_pool().free_all_blocks()
     return {"peers": seconds, "refused": refused}
 

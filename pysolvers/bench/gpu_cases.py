@@ -12,14 +12,14 @@ EVERY_ROWS = (32, 64, 100, 128, 256, 500, 512, 1000, 1022, 1024, 2048, 3000, 409
 LONG_ROWS = (8192, 16384, 65536, 2**20)
 SOME_ROWS = (64, 100, 256, 500, 512, 1000, 1022, 2048, 3000, 4096)
 CACHED = (1022, 512)
-# Length of the systems whose number decides between one thread a system and `partition`.
+# Length of the systems for the comparison of one thread per system with `partition`.
 CROSSOVER_ROWS = 512
 
-# What a quick run measures of a part.
+# The cases of a part that a quick run measures.
 QUICK_ROWS, QUICK_UNKNOWNS = (100, 512), 2**16
 
-# Matrices, axes, most rows, then the fraction of the floor in float32 and float64. The first line
-# that holds a case is its bar; systems of fewer than 32 rows have none.
+# Matrices, axes, largest number of rows, then the fraction of the floor in float32 and float64. The
+# first line that applies to a case is its target; systems of fewer than 32 rows have none.
 _LEAST_ROWS = 32
 _BARS = (
     (("own", "checked"), ("last",), 2048, 0.95, 0.90),
@@ -33,9 +33,9 @@ _BARS = (
     (("periodic",), ("last",), 4096, 0.90, 0.85),
 )
 _ONE_SYSTEM_BAR = 0.52
-# Rows of a square batch that stays in the cache -> seconds in float32 and float64.
+# Rows of a square batch that fits the cache -> target in seconds, in float32 and float64.
 _CACHED_BARS = {1022: (15e-6, 20e-6), 512: (6e-6, 8e-6)}
-# Times faster than the best peer, wherever one runs.
+# Target of the speedup over the best peer, if a peer runs.
 PEER_BAR = 4.0
 
 
@@ -48,8 +48,8 @@ class GpuCase(Batch):
     part : str
         The part of the benchmark.
     matrix : {'own', 'checked', 'shared', 'factor', 'periodic', 'pivoted'}
-        A matrix for each system; the same, looked at for dominance; one for all; one for all,
-        factored before; one with corners for each; one for each that is not dominant.
+        A matrix for each system; the same, with a test for dominance; one matrix for all; one for
+        all, factored before; a periodic matrix for each; a matrix for each, not dominant.
     axis, dtype, rows, systems
         As in `Batch`.
     method : str
@@ -64,12 +64,12 @@ class GpuCase(Batch):
 
     @staticmethod
     def inner(systems: int) -> int:
-        """Return the length of the axis behind a middle one: the power of two nearest the root."""
+        """Return the length of the axis after a middle one: a power of two near the root."""
         return 2 ** round(math.log2(systems) / 2)
 
     @property
     def bar(self) -> float | None:
-        """float or None: fraction of the floor that the package holds itself to."""
+        """float or None: target of the package, as a fraction of the floor."""
         if self.method != "auto" or self.part in ("cached", "crossover"):
             return None
         if self.systems == 1:
@@ -81,7 +81,7 @@ class GpuCase(Batch):
 
     @property
     def time_bar(self) -> float | None:
-        """float or None: seconds that a batch in the cache may take."""
+        """float or None: target for a batch in the cache, in seconds."""
         if self.part != "cached" or self.axis != "last" or self.rows != self.systems:
             return None
         bars = _CACHED_BARS.get(self.rows)
@@ -89,7 +89,7 @@ class GpuCase(Batch):
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """tuple of str: the peers that solve the same systems in the same layout."""
+        """tuple of str: the other packages that solve the same systems in the same layout."""
         if self.matrix != "own" or self.method != "auto" or self.part == "crossover":
             return ()
         if self.axis == "last":

@@ -1,18 +1,19 @@
-"""Operands on the device, and the time that it takes, told by its own events."""
+"""Operands on the device, and times measured by its events."""
 
 from collections.abc import Callable
 from importlib import import_module
 from statistics import median
 from typing import Any
 
-# Solves of one batch in the cache that make one graph, and replays of it.
+# Solves of one batch in the cache in one graph, and replays of the graph.
 IN_GRAPH, REPLAYS = 20, 15
-# Bytes of the copy: many times the cache, and long enough for the host to be ahead of the device.
+# Bytes of the copy: many times the size of the cache, and so long that the host stays ahead of the
+# device.
 COPY_BYTES = 2**30
 
 
 def require_cupy() -> Any:
-    """Return CuPy, or raise ImportError with what to do."""
+    """Return CuPy, or raise ImportError with the command that installs it."""
     try:
         return import_module("cupy")
     except ImportError as error:
@@ -20,15 +21,15 @@ def require_cupy() -> Any:
 
 
 class Clock:
-    """Times work on the current stream, each time after a copy that has emptied the cache.
+    """Times work on the current stream, after a copy that replaces the contents of the cache.
 
-    The copies tell the bandwidth of the moment, and let the host enqueue the work while the device
-    is still busy with them, so that no time of the host is counted.
+    The copies measure the current bandwidth. The host enqueues the work while the device still
+    executes the copies, so that no host time is counted.
 
     Parameters
     ----------
     copy_bytes : int
-        Bytes read by a copy; as many are written.
+        Bytes read by a copy; the same number is written.
     """
 
     def __init__(self, copy_bytes: int = COPY_BYTES) -> None:
@@ -51,18 +52,19 @@ class Clock:
         Parameters
         ----------
         work : callable
-            Enqueues on the current stream.
+            Enqueues the work on the current stream.
         size : float
-            Bytes that it has to move.
+            Bytes that the work has to move.
         runs : int
-            How often.
+            Number of runs.
         before : callable, optional
-            Enqueued before the copy of each run, and not timed.
+            Enqueued before the copy of each run; not timed.
 
         Returns
         -------
         list of (float, float)
-            For each run, seconds in which the copies around it move `size` bytes, and seconds.
+            For each run, the seconds in which the copies around it move `size` bytes, and the
+            seconds of the work.
         """
         cupy = self._cupy
         marks = [[cupy.cuda.Event() for _ in range(3)] for _ in range(runs + 1)]
@@ -88,7 +90,7 @@ class Clock:
         ]
 
     def in_cache(self, work: Callable[[], object]) -> float:
-        """Return the seconds of `work`, enqueued back to back in one graph."""
+        """Return the seconds of `work`, repeated in one graph."""
         stream = self._cupy.cuda.get_current_stream()
         stream.begin_capture()
         try:
@@ -99,7 +101,7 @@ class Clock:
         return self._replayed(lambda: graph.launch(stream), IN_GRAPH)
 
     def back_to_back(self, work: Callable[[], object]) -> float:
-        """Return the seconds of `work`, enqueued many times, operands in the cache."""
+        """Return the seconds of `work`, enqueued many times, with operands in the cache."""
 
         def several() -> None:
             for _ in range(IN_GRAPH):
@@ -121,13 +123,13 @@ class Clock:
         return median(times)
 
     def once(self, work: Callable[[], object]) -> float:
-        """Return the seconds of `work` once, by which the number of runs is chosen."""
+        """Return the seconds of one run of `work`, from which the number of runs follows."""
         ((_, seconds),) = self.floors_and_times(work, 0.0, 1)
         return seconds
 
 
 def device_bandwidth() -> float:
-    """Return the bytes a second, read and written, of a copy of 1 GiB on the device."""
+    """Return the bytes read and written per second by a copy of 1 GiB on the device."""
     runs = Clock().floors_and_times(_nothing, 1.0, 5)
     return 1.0 / median(floor for floor, _ in runs)
 

@@ -1,7 +1,8 @@
-"""The peers of the benchmark on a GPU: cuSPARSE by its C interface, JAX by its own.
+"""The peers of the benchmark on a GPU: cuSPARSE by its C interface, JAX by its Python interface.
 
-A peer is made for one batch and gives a function that enqueues one solve, and one that puts back
-what a solve overwrites. None of them exchanges rows, checks for singular systems or takes strides.
+A peer is made for one batch. It provides a function that enqueues one solve, and one that restores
+the operands that a solve overwrites. No peer exchanges rows, checks for singular systems or accepts
+strides.
 """
 
 import ctypes
@@ -18,25 +19,25 @@ from .gpu_cases import GpuCase
 from .gpu_device import require_cupy
 
 CUSPARSE_STRIDED, JAX = "cusparse strided", "jax"
-# Timed rounds of calls back to back where the host holds the clock.
+# Timed rounds of consecutive calls, for times measured on the host.
 ROUNDS = 5
 _LETTERS = {"float32": "S", "float64": "D"}
 
 
 class PeerError(Exception):
-    """A peer refuses a batch; the text says why."""
+    """A peer cannot solve a batch; the text gives the reason."""
 
 
 @dataclass(frozen=True)
 class Peer:
-    """A peer ready to solve one batch.
+    """A peer, prepared for one batch.
 
     Parameters
     ----------
     solve : callable
         Enqueues one solve on the current stream.
     restore : callable or None
-        Enqueues the copies that put back what a solve overwrites.
+        Enqueues the copies that restore the operands that a solve overwrites.
     """
 
     solve: Callable[[], object]
@@ -49,18 +50,19 @@ def cusparse(name: str, case: GpuCase, system: list[Any]) -> Peer:
     Parameters
     ----------
     name : str
-        ``cusparse strided``, or ``cusparse interleaved K`` with K the number of its algorithm.
+        ``cusparse strided``, or ``cusparse interleaved K``, where K is the number of the algorithm.
     case : GpuCase
-        Its systems lie along the last axis for the strided call, along the first for the other.
+        Its systems lie along the last axis for the strided function, along the first for the
+        interleaved one.
     system : list of cupy.ndarray
-        lower, diag, upper and rhs, which stay as they are, and x.
+        lower, diag, upper and rhs, which are not changed, and x.
     """
     cupy = require_cupy()
     library = _Cusparse.shared()
     library.set_stream(cupy.cuda.get_current_stream().ptr)
     *inputs, x = system
     strided = name == CUSPARSE_STRIDED
-    # The strided call overwrites the right-hand side, the interleaved one the matrix besides.
+    # The strided function overwrites the right-hand side, the interleaved one also the matrix.
     own = [*inputs[:3], x] if strided else [*(a.copy() for a in inputs[:3]), x]
     pointers = [ctypes.c_void_p(a.data.ptr) for a in own]
     rows, systems = ctypes.c_int(case.rows), ctypes.c_int(case.systems)
@@ -97,14 +99,14 @@ class _Cusparse:
     @staticmethod
     @functools.cache
     def shared() -> "_Cusparse":
-        """Return the one instance of the process."""
+        """Return the only instance of the process."""
         try:
             return _Cusparse()
         except Exception as error:
             raise PeerError(f"cuSPARSE cannot be loaded: {error}") from error
 
     def call(self, name: str, *arguments: Any) -> None:
-        """Call a function of the library with the handle, or raise."""
+        """Call a function of the library with the handle; raise if it fails."""
         self._check(name, getattr(self._library, name)(self._handle, *arguments))
 
     def set_stream(self, stream: int) -> None:
@@ -120,27 +122,27 @@ class _Cusparse:
 def jax_seconds(case: GpuCase, system: list[Any], budget: float) -> float:
     """Return the seconds of JAX's ``tridiagonal_solve``, compiled, for one batch.
 
-    JAX keeps its stream to itself, so this is the time of the host over calls back to back, of
-    which only the last is waited for.
+    JAX does not expose its stream. The time is therefore measured on the host, over consecutive
+    calls, of which only the last is waited for.
 
     Parameters
     ----------
     case : GpuCase
         Its systems lie along the last axis.
     system : list of cupy.ndarray
-        lower, diag, upper, rhs and x; x is not touched.
+        lower, diag, upper, rhs and x; x is not used.
     budget : float
-        Seconds that the calls may take in all; at least one is made in each round.
+        Seconds that all calls together may take; each round has at least one call.
     """
     jax = _jax()
     require_cupy().cuda.get_current_stream().synchronize()
     try:
         lower, diag, upper, rhs = (jax.dlpack.from_dlpack(a) for a in system[:4])
-        # What lies beyond the ends has to be there, and is not looked at.
+        # The elements beyond the ends must exist but are not used.
         solve = jax.jit(
             lambda dl, d, du, b: jax.lax.linalg.tridiagonal_solve(dl, d, du, b[..., None])[..., 0]
         )
-        _seconds(solve, (lower, diag, upper, rhs), 1)  # compiles
+        _seconds(solve, (lower, diag, upper, rhs), 1)  # compilation
         once = _seconds(solve, (lower, diag, upper, rhs), 1)
         count = max(1, min(20, int(budget / ROUNDS / once)))
         return median(_seconds(solve, (lower, diag, upper, rhs), count) for _ in range(ROUNDS))
@@ -158,7 +160,7 @@ def _seconds(solve: Callable[..., Any], operands: tuple[Any, ...], count: int) -
 
 @functools.cache
 def _jax() -> Any:
-    """Return JAX, on the GPU, taking memory as it needs it."""
+    """Return JAX on the GPU, without preallocation of memory."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     try:
         jax = import_module("jax")

@@ -1,11 +1,11 @@
-"""The table of a record of the benchmark on a GPU, and what its entries say."""
+"""The table of a record of the benchmark on a GPU, and the evaluation of its entries."""
 
 from collections.abc import Iterator
 from typing import Any
 
 Entry = dict[str, Any]
 
-# More eps of backward error than a working method leaves behind.
+# A larger backward error, in eps, means that the method is wrong.
 WRONG = 1e4
 
 _WEI = {1: "C1", 2: "C2", 3: "C3", 4: "C4"}
@@ -26,19 +26,19 @@ def table(record: dict[str, Any]) -> Iterator[str]:
     yield from map(_line, record["cases"])
     yield ""
     barred = [entry for entry in record["cases"] if has_bar(entry)]
-    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a bar miss it (marked !)"
+    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a target miss it (marked !)"
     slow = [entry for entry in record["cases"] if slow_against_peer(entry)]
     told = [entry for entry in record["cases"] if entry["peers"]]
     yield f"{len(slow)} of {len(told)} cases with a peer are below their bar against it (marked ~)"
 
 
 def has_bar(entry: Entry) -> bool:
-    """Tell whether a case of a record has a bar to meet."""
+    """Return whether a case of a record has a target."""
     return entry["bar"] is not None or entry["time_bar"] is not None
 
 
 def misses(entry: Entry) -> bool:
-    """Tell whether a case of a record is wrong, failed or slower than its bar."""
+    """Return whether a case of a record is wrong, failed or slower than its target."""
     if "failure" in entry or not entry["error"] < WRONG:
         return True
     if entry["time_bar"] is not None:
@@ -55,19 +55,19 @@ def best_peer(entry: Entry) -> tuple[str, float] | None:
 
 
 def slow_against_peer(entry: Entry) -> bool:
-    """Tell whether a case does not beat its best peer as often as its bar asks."""
+    """Return whether the speedup of a case over its best peer is below the target."""
     best = best_peer(entry)
     return best is not None and entry["peer_bar"] is not None and best[1] < entry["peer_bar"]
 
 
 def method_name(entry: Entry) -> str:
-    """Return the method that a case was solved by, with the mapping of Wei et al. 2013."""
+    """Return the method by which a case was solved, with the mapping of Wei et al. 2013."""
     name = str(entry.get("used", entry["method"]))
     return f"{name} {_WEI[entry['variant']]}" if entry["variant"] else name
 
 
 def bar_text(entry: Entry) -> str:
-    """Return the bar of a case as text; empty if there is none."""
+    """Return the target of a case as text; empty if there is none."""
     if entry["time_bar"] is not None:
         return f"{1e6 * entry['time_bar']:.0f} us"
     return "" if entry["bar"] is None else f"{entry['bar']:.0%}"

@@ -1,4 +1,4 @@
-"""What the machine is: the facts that `info` prints and every record of a benchmark keeps."""
+"""The properties of the machine that `info` prints and that records of benchmarks contain."""
 
 import os
 import platform
@@ -10,7 +10,7 @@ from pathlib import Path
 _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
-# Distributions that a record of a GPU names: what provides arrays, peers and lookups.
+# Distributions that a record of a GPU lists: they provide arrays, peers and libraries.
 GPU_PACKAGES = (
     "numpy",
     "cupy-cuda12x",
@@ -25,7 +25,7 @@ _GPU_FACTS = {"name": "name", "driver": "driver_version", "memory": "memory.tota
 
 
 def cpu_model() -> str:
-    """Return the name of the processor, as the system tells it."""
+    """Return the name of the processor, as the system reports it."""
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -42,13 +42,13 @@ def cpu_count() -> int:
 
 
 def last_level_cache(default: int = 2**25) -> int:
-    """Return the size of the largest cache in bytes, or `default` where the system does not say."""
+    """Return the size of the largest cache in bytes, or `default` if it is not reported."""
     sizes = [path.read_text().strip() for path in _CACHES.glob("index*/size")]
     return max((int(size[:-1]) * _UNITS[size[-1]] for size in sizes), default=default)
 
 
 def load() -> float | None:
-    """Return how many processes have wanted to run over the last minute; None if unknown."""
+    """Return the mean number of runnable processes over the last minute; None if unknown."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
@@ -74,7 +74,7 @@ def machine() -> dict[str, str | int]:
 
 
 def gpu() -> dict[str, str] | None:
-    """Return name, driver and memory of the first GPU; None where no tool tells of one."""
+    """Return name, driver and memory of the first GPU; None if no tool reports one."""
     query = ",".join(_GPU_FACTS.values())
     line = _first_line("nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader")
     if line is None:
@@ -83,7 +83,7 @@ def gpu() -> dict[str, str] | None:
 
 
 def nvcc() -> str | None:
-    """Return the version of the CUDA compiler on the path; None where there is none."""
+    """Return the version of the CUDA compiler on the path; None if there is none."""
     text = _output("nvcc", "--version") or ""
     found = re.search(r"release [\d.]+, V([\d.]+)", text)
     return found[1] if found else None

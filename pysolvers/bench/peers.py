@@ -1,7 +1,8 @@
-"""The peers of the benchmark: how a Python user solves a batch without this package.
+"""The peers of the benchmark: ways to solve a batch in Python without this package.
 
 Each peer solves `systems` systems of contiguous rows, shape (systems, rows), and returns the
-solutions. SciPy and LAPACK take one system a call, NumPy all of them a row at a time.
+solutions. SciPy and LAPACK solve one system per call; NumPy computes one row of all systems at a
+time.
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ Peer = Callable[[NDArray, NDArray, NDArray, NDArray], NDArray]
 
 
 def has_scipy() -> bool:
-    """Tell whether the loops of SciPy and of the LAPACK that it brings can run."""
+    """Return whether SciPy, which also contains LAPACK, is installed."""
     try:
         import_module("scipy.linalg")
     except ImportError:
@@ -23,7 +24,7 @@ def has_scipy() -> bool:
 
 
 def scipy_loop(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> NDArray:
-    """Solve by ``scipy.linalg.solve_banded``, one system a call."""
+    """Solve by ``scipy.linalg.solve_banded``, one system per call."""
     from scipy.linalg import solve_banded
 
     x = np.empty_like(rhs)
@@ -35,7 +36,7 @@ def scipy_loop(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> N
 
 
 def lapack_loop(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> NDArray:
-    """Solve by LAPACK's ``gtsv``, one system a call."""
+    """Solve by LAPACK's ``gtsv``, one system per call."""
     from scipy.linalg import get_lapack_funcs
 
     (gtsv,) = get_lapack_funcs(("gtsv",), (rhs,))
@@ -46,10 +47,10 @@ def lapack_loop(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> 
 
 
 def numpy_thomas(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> NDArray:
-    """Solve by Thomas elimination, one row of all systems a step.
+    """Solve by Thomas elimination, one row of all systems at a time.
 
-    The operands are views of shape (systems, rows) of arrays that hold the systems side by side,
-    which is the layout that suits NumPy.
+    The operands are views of shape (systems, rows) of arrays in which neighbouring systems are
+    contiguous, the fastest layout for NumPy.
     """
     c, x = np.empty_like(rhs), np.empty_like(rhs)
     c[:, 0] = upper[:, 0] / diag[:, 0]

@@ -22,11 +22,11 @@ def table(record: dict[str, Any]) -> Iterator[str]:
     yield from map(_line, entries)
     yield ""
     barred = [entry for entry in entries if entry["bar"] is not None]
-    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a bar miss it (marked !)"
+    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a target miss it (marked !)"
 
 
 def misses(entry: dict[str, Any]) -> bool:
-    """Tell whether a case of a record stays below one of its bars."""
+    """Return whether a case of a record misses one of its targets."""
     if entry["bar"] is not None and entry["fraction"] < entry["bar"]:
         return True
     if entry["peer_bar"] is None or "lapack" not in entry["peers"]:

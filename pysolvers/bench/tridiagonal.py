@@ -1,13 +1,14 @@
-"""``python -m pysolvers bench tridiagonal``: speed as a fraction of what the memory allows.
+"""``python -m pysolvers bench tridiagonal``: speed as a fraction of the memory bandwidth.
 
-A case moves at least `words` words an unknown between memory and processor: 5 with a matrix for
-each system (lower, diag, upper and rhs read, x written), 2 where all systems share one matrix that
-stays in cache. Its floor is the time in which a plain copy moves as many bytes:
+A case moves at least `words` words per unknown between memory and processor: 5 with a matrix for
+each system (lower, diag, upper and rhs are read, x is written), 2 if all systems share one matrix,
+which stays in the cache. The floor is the time in which a plain copy moves as many bytes:
 
     floor = words * itemsize * unknowns / bandwidth,    bandwidth = (bytes read + written) / time
 
-Copies run before and after each solve, because the bandwidth of a shared machine drifts: the
-fraction is the median over the runs of floor / time, each with its own two copies.
+Copies run before and after each solve, because the bandwidth of a shared machine changes with time:
+the fraction is the median over the runs of floor / time; the floor of each run is that of its two
+copies.
 """
 
 import argparse
@@ -37,13 +38,13 @@ ROWS = (16, 64, 512, 4096, 65536, 2**22)
 ONE_SYSTEM = 2**24
 RUNS = 7
 QUICK_ROWS, QUICK_UNKNOWNS, QUICK_RUNS = (16, 512), 2**16, 3
-# NumPy's elimination row by row needs many systems to be of use: no more rows than this.
+# NumPy's elimination row by row is efficient for many systems only: largest number of rows.
 NUMPY_ROWS = 65536
 
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """What was measured for one case; times are ns for one unknown."""
+    """The measurements of one case; times are in ns per unknown."""
 
     case: Case
     method: str
@@ -54,7 +55,7 @@ class Result:
 
 
 def measure(case: Case, buffers: Buffers, copier: Copier, runs: int, threads: int) -> Result:
-    """Time `case` between copies, and its peers where there are any."""
+    """Time `case` between copies, and its peers if there are any."""
     *system, x = buffers.system(case)
     words = case.words * case.unknowns * x.itemsize
 
@@ -88,7 +89,7 @@ def measure(case: Case, buffers: Buffers, copier: Copier, runs: int, threads: in
 
 
 def measure_peers(case: Case, buffers: Buffers, runs: int) -> dict[str, float]:
-    """Return the time of each peer in ns for one unknown; nothing where a peer is of no use."""
+    """Return the time of each peer in ns per unknown, without the peers that do not apply."""
     if (case.matrix, case.axis) != ("own", "last"):
         return {}
     loops = {"scipy": peers.scipy_loop, "lapack": peers.lapack_loop} if peers.has_scipy() else {}
@@ -115,7 +116,7 @@ def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dic
     Parameters
     ----------
     quick : bool, default: False
-        Small sizes and few runs: shows that the benchmark runs, and nothing about speed.
+        Small sizes and few runs: tests the benchmark; the times are meaningless.
     threads : int, optional
         Number of threads of the solver and of the copies; default: that of the backend.
 
@@ -123,8 +124,8 @@ def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dic
     -------
     dict
         Machine, versions, hash of the sources, load before the first case, copy bandwidth in
-        bytes/s, and for each case its times in ns for one unknown, the fraction of the floor and
-        the bars.
+        bytes/s, and for each case its times in ns per unknown, the fraction of the floor and the
+        targets.
     """
     cpu = backends.require("cpu")
     threads = cpu.default_threads() if threads is None else threads
@@ -155,22 +156,22 @@ def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dic
 
 
 def _unknowns(dtype: str) -> int:
-    """Return 2**22 to 2**24: enough for each array to be twice the largest cache."""
+    """Return 2**22 to 2**24, so that each array is twice as large as the largest cache."""
     wanted = 2 * machine.last_level_cache() / np.dtype(dtype).itemsize
     return 2 ** min(24, max(22, math.ceil(math.log2(wanted))))
 
 
 def source_hash(name: str = "source_hash") -> str | None:
-    """Return the hash of the C and CUDA sources, None away from the source tree.
+    """Return the hash of the C and CUDA sources; None outside of the source tree.
 
-    `name` is the function of tools/source_hash.py: "device_hash" leaves out csrc/cpu.
+    `name` is the function of tools/source_hash.py; "device_hash" omits csrc/cpu.
     """
     tool = Path(__file__).parents[2] / "tools" / "source_hash.py"
     return runpy.run_path(str(tool))[name]() if tool.exists() else None
 
 
 def _entry(result: Result) -> dict[str, Any]:
-    """Return `result` for the record, with what is derived from it."""
+    """Return `result` as an entry of the record, with derived numbers."""
     case = result.case
     return {
         **asdict(case),
@@ -192,7 +193,7 @@ def add_tridiagonal_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _threads(text: str) -> int:
-    """Return the number of threads that `text` gives."""
+    """Return the number of threads in `text`."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"must be an integer of at least 1, got {text}")
     return int(text)

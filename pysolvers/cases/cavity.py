@@ -79,7 +79,7 @@ def published_profiles(reynolds: float) -> dict[str, dict[str, Any]]:
 def report(
     result: CavityResult, elapsed: float, tables: dict[str, dict[str, Any]]
 ) -> Iterator[str]:
-    """Yield the lines that compare a result with what was published."""
+    """Yield the lines that compare a result with published values."""
     yield (
         f"Lid-driven cavity, Re = {result.reynolds:g}, {result.n} x {result.n} nodes, "
         f"{result.wall} walls, {result.method}"
@@ -101,7 +101,7 @@ def report(
 
 
 def speed_table(args: argparse.Namespace) -> Iterator[str]:
-    """Yield the lines that tell the time of an iteration with each line method."""
+    """Yield the lines with the time of an iteration for each line method."""
     times = {name: _time_of_iteration(args, name) for name in progress(_LINE_METHODS, "timing")}
     nodes = (args.n - 2) ** 2
     yield f"Time of one iteration of {args.method} by line method (best of {_REPEATS}):"
@@ -116,7 +116,7 @@ def speed_table(args: argparse.Namespace) -> Iterator[str]:
 def write_files(
     result: CavityResult, tables: dict[str, dict[str, Any]], folder: Path, *, plot: bool
 ) -> None:
-    """Write the result, and the picture if it is wanted, and name the files on stderr."""
+    """Write the result, and the figure if requested, and print the file names on stderr."""
     stem = folder / f"cavity_re{result.reynolds:g}_n{result.n}"
     archive = stem.with_name(stem.name + ".npz")
     result.save(archive)

@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 
 TITLE = "Foadaddini et al. 2022: GCEIDD for convection-dominated diffusion"
 SPEED_GRIDS = (128, 256, 512, 1024)
-# The paper's largest gains of strips over none, on its Quadro K2200: solves along y and x, step.
+# Largest speedups of strips in the paper (Quadro K2200): solves along y and along x, whole step.
 PUBLISHED_GAINS = {
     128: (16.4, 10.9, 3.0),
     256: (10.6, 6.7, 2.5),
     512: (5.8, 4.9, 1.8),
     1024: (3.5, 4.7, 1.5),
 }
-# Strips on each grid where the paper compares with CR-PCR: 19.7 down to 4.2 times faster.
+# Strips on each grid for which the paper compares with CR-PCR; its speedups are 19.7 to 4.2.
 PUBLISHED_AGAINST = {128: 32, 256: 64, 512: 128, 1024: 256}
 _EXAMPLES = ("1, D 0.005", "1, D 0.05", "2, D 0.005", "2, D 0.01")
 _BAR_FRACTION, _BAR_MICROSECONDS = 0.75, 15.0
@@ -152,7 +152,7 @@ def _gains(paper: dict[tuple[int, int], StepTime], grids: Sequence[int]) -> Tabl
             published = PUBLISHED_GAINS[n][k] if n in PUBLISHED_GAINS else None
             cells += [times[1] / times[best], best, published]
         rows.append(tuple(cells))
-    return Table("Largest gain of strips over none, the paper's kernels", columns, rows)
+    return Table("Largest speedup by strips, kernels of the paper", columns, rows)
 
 
 def _parts(paper: dict[tuple[int, int], StepTime], grids: Sequence[int]) -> Table:
@@ -222,7 +222,7 @@ def _against(
         "with matrices in arrays. Published: CR-PCR 19.7 (128²) down to 4.2 times (1024²) slower "
         "than the paper's kernels."
     )
-    return Table("Against whole lines", columns, rows, (note,))
+    return Table("Comparison with solves of whole lines", columns, rows, (note,))
 
 
 def _whole_lines(grids: Sequence[int]) -> dict[int, dict[str, tuple[float, float]]]:

@@ -1,11 +1,11 @@
 """Speed of GCEIDD on the device as Foadaddini et al. (2022) measured it: example 2, CP.
 
-Its sides are kept at 0 here: what is measured is the device, not the host that computes values
-which change with time.
+The values on the sides are 0 here, so that the times are those of the device, without the host
+computing values that change with time.
 
-The step without decomposition by another tridiagonal solver is put together: the time of the
-paper's kernels that make the rows, without strips, and that of one solve along each axis with
-matrices in arrays, which cuSPARSE takes strided along x and interleaved along y.
+The time of a step without decomposition, with another tridiagonal solver, is a sum: the time of the
+paper's kernels that compute the rows, without strips, and that of one solve along each axis with
+matrices in arrays; cuSPARSE solves strided along x and interleaved along y.
 """
 
 from collections.abc import Iterable
@@ -35,11 +35,11 @@ class StepTime:
     Parameters
     ----------
     cells, strips : int
-        Along each axis.
+        Numbers along each axis.
     kernels, strategy : str
         As in `GCEIDD`.
     step : float
-        Seconds of a step, among many in one call.
+        Seconds of a step, in a call of many steps.
     parts : dict of str to float
         Seconds of the parts of a step, ``"x solve"`` and so on.
     """
@@ -52,7 +52,7 @@ class StepTime:
     parts: dict[str, float] = field(default_factory=dict)
 
     def share(self, *names: str) -> float:
-        """Return the share of parts, both axes, in the step."""
+        """Return the fraction of the step that parts take, over both axes."""
         wanted = [value for name, value in self.parts.items() if name.split()[1] in names]
         return sum(wanted) / max(sum(self.parts.values()), 1e-30)
 
@@ -96,8 +96,8 @@ def strip_counts(cells: int, counts: Iterable[int] = STRIPS) -> list[int]:
 def solve_seconds(cells: int, clock: Clock) -> dict[str, tuple[float, float]]:
     """Return the seconds of a solve along x and along y by solvers of whole lines.
 
-    By name: the package's own CR-PCR and ``auto``, and cuSPARSE. The clock captures graphs, so
-    that the current stream must not be the default one.
+    By name: CR-PCR and ``auto`` of the package, and cuSPARSE. The clock captures graphs, so the
+    current stream must not be the default stream.
     """
     cupy = require_cupy()
     random = cupy.random.default_rng(1)
@@ -132,7 +132,7 @@ def _own(system: list[Any], axis: int, method: str, clock: Clock) -> float:
     solve()
     try:
         return clock.in_cache(solve)
-    except (PysolversError, RuntimeError):  # what cannot be captured
+    except (PysolversError, RuntimeError):  # the call cannot be captured
         return clock.back_to_back(solve)
 
 

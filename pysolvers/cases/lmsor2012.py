@@ -1,4 +1,4 @@
-"""``python -m pysolvers reproduce lmsor2012``: counts and speeds beside the published ones."""
+"""``python -m pysolvers reproduce lmsor2012``: comparison with published counts and speeds."""
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
@@ -70,7 +70,7 @@ def _bandwidth(device: str, *, quick: bool) -> float:
 
 
 def _seconds(size: int, kernel: str, device: str, *, quick: bool) -> float:
-    """Return the seconds of an iteration, about a quarter of a second of them measured."""
+    """Return the seconds of an iteration, measured over about a quarter of a second."""
     solver = solver_of(_PROBLEM, _REYNOLDS, size, kernel=kernel, device=device)
     wanted = 4 if quick else max(16, int((1e8 if device == "cpu" else 4e9) / size**2))
     return iteration_seconds(solver, min(wanted, 4096))
@@ -85,7 +85,7 @@ def _count_table(counts: Sequence[Count], device: str) -> Table:
         rows.append((str(c.problem), c.reynolds, c.size, c.relaxation, c.published, found))
     note = (
         "Until max |u| is at most 1e-6, tested after each iteration. Published for problem 2 at "
-        "Re = 10 are counts with a slip in the parameters of real nodes, lmsor-2012."
+        "Re = 10 are counts with an error in the parameters of real nodes, lmsor-2012."
     )
     return Table("Iterations", columns, rows, (note,))
 
@@ -164,7 +164,7 @@ def _reynolds_table(counts: Sequence[Count], device: str) -> Table:
         spent, core = solver.seconds, made * serial[c.size]
         times = (spent["set-up"], spent["iterations"], core, core / spent["iterations"])
         rows.append((str(c.problem), c.reynolds, c.size, made, *times))
-    note = "One core: the straightforward code, the time of a few iterations times their number."
+    note = "One core: kernel serial, time of a few iterations, scaled to their number."
     return Table("Whole solves over Re", columns, rows, (note,))
 
 
@@ -179,7 +179,7 @@ def _peer_table(size: int, device: str) -> Table:
     for name, measure in _PEERS.items():
         try:
             rows.append((name, 1e6 * measure(n)))
-        except Exception as error:  # a peer that fails must not take the others with it
+        except Exception as error:  # the other peers run even if one fails
             text = str(error).splitlines() or [type(error).__name__]
             rows.append((f"{name}: {text[0][:60]}", None))
     note = "Peers relax Poisson's five points with one parameter, which is less work."

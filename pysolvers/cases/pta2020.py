@@ -1,4 +1,4 @@
-"""``python -m pysolvers reproduce pta2020``: measured times beside the published ones."""
+"""``python -m pysolvers reproduce pta2020``: measured times, compared with the published ones."""
 
 import argparse
 import json
@@ -13,7 +13,7 @@ from ..bench import machine
 from ..papers import souri_timings
 from ..papers.pta2020 import GRIDS, ITERATIONS, RUNS, Experiment, Run, run_experiment
 
-# What the package asks of itself: 1000 iterations on 1024^2 nodes on an H200.
+# Target of the package: seconds of 1000 iterations on 1024^2 nodes on an H200.
 _BAR_GRID, _BAR_SECONDS = 1024, 0.06
 
 
@@ -38,7 +38,7 @@ def run_pta2020(args: argparse.Namespace) -> int:
 
 
 def report(experiment: Experiment) -> Iterator[str]:
-    """Yield the lines that set the measured times beside the published ones."""
+    """Yield the lines that set the measured times, compared with the published ones."""
     gpu = machine.gpu()
     yield f"Souri et al. 2020: the cavity, {experiment.iterations} iterations of line Jacobi"
     yield f"here: {machine.cpu_model()}; {gpu['name'] if gpu else 'no GPU'}"

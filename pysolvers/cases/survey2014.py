@@ -24,8 +24,8 @@ from .tables import Column, Table, add_report_arguments, report
 TITLE = "Niemeyer and Sung 2014: red-black SOR for Laplace's equation on a plate"
 GRIDS = (128, 256, 512, 1024, 2048, 4096, 8192)
 DTYPES = ("float64", "float32")
-# The survey's omega, and its largest ratios by dtype: its naive code over its best on the GPU,
-# the best over one core and over six.
+# omega of the survey, and its largest speedups by dtype: its best GPU code over its naive GPU code,
+# over one core and over six cores.
 _OMEGA = 1.85
 PUBLISHED = {"float64": (19.0, 10.0, 4.6), "float32": (16.0, None, 4.6)}
 _WORDS = 2
@@ -38,13 +38,13 @@ class Variant:
     Parameters
     ----------
     name : str
-        Its head.
+        Its heading.
     device : {'cpu', 'cuda'}
-        Where.
+        The device.
     variant : str
         As in `RedBlackSOR`.
     threads : int or None
-        Of the CPU.
+        Number of threads on the CPU.
     """
 
     name: str
@@ -64,7 +64,8 @@ VARIANTS = (
     Variant("atomic", "cuda", "atomic"),
     Variant("auto", "cuda", "auto"),
 )
-# Cells relaxed in a measurement: naive, coalesced and split send each cell's residual to the host.
+# Cells relaxed in a measurement; naive, coalesced and split copy the residual of each cell to the
+# host.
 _CELLS = {(v.device, v.variant): 2e7 if v.device == "cpu" else 4e9 for v in VARIANTS}
 _CELLS |= {("cuda", name): 2e8 for name in ("naive", "coalesced", "split")}
 _GPU = tuple(v.name for v in VARIANTS if v.device == "cuda")
@@ -99,7 +100,7 @@ def run_survey2014(args: argparse.Namespace) -> int:
 
 
 def seconds(variant: Variant, cells: int, dtype: str, *, quick: bool = False) -> float:
-    """Return the seconds of an iteration whose residual is measured."""
+    """Return the seconds of an iteration in which the residual is measured."""
     plate = RedBlackSOR(
         (cells, cells),
         boundary={"y+": 1.0},
@@ -113,7 +114,7 @@ def seconds(variant: Variant, cells: int, dtype: str, *, quick: bool = False) ->
     count = min(1000, max(2 if quick else 3, int(most / cells**2)))
     for iterations in (min(count, 8), count):
         before = plate.seconds["iterations"]
-        with suppress(ConvergenceError):  # the tolerance is never reached
+        with suppress(ConvergenceError):  # a tolerance that is never reached
             plate.solve(0.0, max_iterations=iterations)
     return (plate.seconds["iterations"] - before) / count
 
@@ -135,7 +136,7 @@ def _accuracy_table(grids: Sequence[int]) -> Table:
 
 
 def _exact(x: Any, y: Any) -> Any:
-    """Return the series of the temperature; y below the hot side."""
+    """Return the series of the temperature; y is the distance from the hot side."""
     n = np.arange(1, 200, 2)[:, None, None] * np.pi
     decay = np.exp(n * (y - 1)) * -np.expm1(-2 * n * y) / -np.expm1(-2 * n)
     return np.sum(4 / n * np.sin(n * x) * decay, axis=0)

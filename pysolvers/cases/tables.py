@@ -1,4 +1,4 @@
-"""What the commands that repeat a paper share: tables, their JSON file and their pictures."""
+"""Common parts of the commands that repeat a paper: tables, their JSON file and their figures."""
 
 import argparse
 import json
@@ -24,16 +24,16 @@ class Column:
     Parameters
     ----------
     name : str
-        Its head.
+        Its heading.
     form : str, default: ''
-        How its numbers are written, as `format` takes it; texts are written as they are.
+        Format specification of its numbers, as for `format`; texts are written unchanged.
     """
 
     name: str
     form: str = ""
 
     def text(self, cell: Cell) -> str:
-        """Return a cell as it is shown: nothing for None."""
+        """Return the text of a cell; empty for None."""
         if cell is None:
             return ""
         return cell if isinstance(cell, str) else format(cell, self.form)
@@ -46,13 +46,13 @@ class Table:
     Parameters
     ----------
     title : str
-        What it shows.
+        Title of the table.
     columns : sequence of Column
         Its columns.
     rows : sequence of sequence of str, int, float or None
-        One cell a column.
+        One cell per column.
     notes : sequence of str
-        What has to be known to read it.
+        Remarks that explain the table.
     """
 
     title: str
@@ -61,7 +61,7 @@ class Table:
     notes: Sequence[str] = ()
 
     def lines(self) -> Iterator[str]:
-        """Yield the lines of the table as a terminal shows it."""
+        """Yield the lines of the table for a terminal."""
         cells = [[column.name for column in self.columns]]
         cells += [
             [column.text(cell) for column, cell in zip(self.columns, row, strict=True)]
@@ -77,7 +77,7 @@ class Table:
 
 
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add where a report goes to the parser of a command."""
+    """Add the options for the output of a report to the parser of a command."""
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
     parser.add_argument("--no-plot", action="store_true", help="write no picture")
 
@@ -91,22 +91,22 @@ def report(
     facts: Mapping[str, Any] | None = None,
     pictures: Mapping[str, Callable[[], "Figure"]] | None = None,
 ) -> None:
-    """Print tables and write them to ``NAME.json``, and pictures beside it.
+    """Print tables, and write them to ``NAME.json`` and figures to the same folder.
 
     Parameters
     ----------
     args : Namespace
-        With what `add_report_arguments` added.
+        With the options of `add_report_arguments`.
     name : str
-        Of the files.
+        Name of the files.
     title : str
         The paper.
     tables : sequence of Table
-        What was found.
+        The results.
     facts : mapping, optional
-        What else the file tells, for JSON.
+        Further entries of the JSON file.
     pictures : mapping of str to callable, optional
-        What draws each picture; its file has the name behind that of the paper.
+        Functions that draw the figures, by the suffix of the file name.
     """
     gpu = machine.gpu()
     print(title)
@@ -131,7 +131,7 @@ def report(
 
 
 def _plain(table: Table) -> dict[str, Any]:
-    """Return a table for JSON, which has no number that is not finite: such a cell is a text."""
+    """Return a table for JSON; a number that is not finite becomes text."""
     rows = [
         [str(c) if isinstance(c, float) and not isfinite(c) else c for c in row]
         for row in table.rows

@@ -1,4 +1,4 @@
-"""``python -m pysolvers reproduce wei2013``: ADI on a GPU, measured beside published speeds."""
+"""``python -m pysolvers reproduce wei2013``: ADI on a GPU, compared with published speeds."""
 
 import argparse
 import os
@@ -30,7 +30,7 @@ TITLE = "Wei et al. 2013: ADI by parallel cyclic reduction on a GPU"
 _QUICK_GRIDS = (32, 64)
 _BLOCK_GRID = 2048
 _PARTS_GRID = 4096
-# Nodes, dtype and scheme of our own steps; words a node; bar.
+# Nodes, dtype and scheme of steps of the package; words per node; target.
 _FUSED = (
     ((1024, 1024), "float32", "peaceman-rachford", 4, "12 µs"),
     ((2048, 2048), "float32", "peaceman-rachford", 4, ""),
@@ -219,25 +219,25 @@ def _fused_table(
         rows.append((name, dtype, scheme, 1e6 * step, words, floor / step, bar, gain))
     where = "all cores" if device == "cpu" else "the GPU"
     note = f"The floor is that of the copy bandwidth, {bandwidth / 1e9:.0f} GB/s."
-    return Table(f"Our own steps, {where}", columns, rows, (note,))
+    return Table(f"Steps of this package, {where}", columns, rows, (note,))
 
 
 def _peer_table(nodes: int) -> Table:
-    """Return the times of an ADI step on JAX's tridiagonal solver, and of ours."""
+    """Return the times of an ADI step with the tridiagonal solver of JAX and with this package."""
     columns = (Column("step"), Column(f"µs at {nodes}², float32", ".1f"))
     ours = heated_plate(nodes, scheme="peaceman-rachford", device="cuda")
     rows: list[tuple[Any, ...]] = [("fused", 1e6 * step_seconds(ours, 20).step)]
     del ours
     try:
         rows.append(("JAX, tridiagonal_solve", 1e6 * _jax_seconds(nodes)))
-    except Exception as error:  # a peer that fails must not take the others with it
+    except Exception as error:  # the other peers run even if one fails
         text = str(error).splitlines() or [type(error).__name__]
         rows.append((f"JAX: {text[0][:60]}", None))
     return Table("Peers on the GPU", columns, rows)
 
 
 def _jax_seconds(nodes: int, runs: int = 5) -> float:
-    """Return the seconds of a Peaceman-Rachford step, r = 100, made with JAX."""
+    """Return the seconds of a Peaceman-Rachford step, r = 100, with JAX."""
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
     import jax
     import jax.numpy as jnp
@@ -267,7 +267,7 @@ def _jax_seconds(nodes: int, runs: int = 5) -> float:
 
 
 def _scipy_table(nodes: int) -> Table:
-    """Return the times of an ADI step by SciPy on one core, and of ours."""
+    """Return the times of an ADI step with SciPy on one core and with this package."""
     columns = (Column("step"), Column(f"ms at {nodes}², float64", ".2f"))
     options: dict[str, Any] = {"scheme": "peaceman-rachford", "dtype": np.float64}
     times = {
@@ -283,7 +283,7 @@ def _scipy_table(nodes: int) -> Table:
 
 
 def _scipy_seconds(nodes: int, runs: int = 3) -> float:
-    """Return the seconds of a Peaceman-Rachford step, r = 100, by SciPy's banded solver."""
+    """Return the seconds of a Peaceman-Rachford step, r = 100, with the banded solver of SciPy."""
     from scipy.linalg import solve_banded
 
     half = 50.0

@@ -1,4 +1,4 @@
-"""Published results to compare with."""
+"""Published results and the experiments of papers."""
 
 from .reference import (
     PrimaryVortex,

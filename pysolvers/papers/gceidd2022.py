@@ -1,10 +1,11 @@
 """The four problems of Foadaddini, Zolfaghari, Mahmoodi Darian and Saadatfar (2022).
 
 A new GPU-based corrected explicit-implicit domain decomposition scheme for convection-dominated
-diffusion problems, Computers & Mathematics with Applications 123, 184-203. What the paper does
-not state, or misprints, is as its tables and figures need it: see the page on GCEIDD.
+diffusion problems, Computers & Mathematics with Applications 123, 184-203. Settings that
+the paper does not state, or misprints, are those that reproduce its tables and figures: see the
+page on GCEIDD.
 
-With `late`, sources and boundary values are those of so much later: the paper's tables were made
+`late` is added to the time of sources and boundary values: the tables of the paper were computed
 with values one step late.
 """
 
@@ -54,10 +55,10 @@ def decaying_bump(diffusion: float = 0.005, *, late: float = 0.0) -> ConvectionD
     Parameters
     ----------
     diffusion : float, default: 0.005
-        Diffusion along both axes. Table 1 prints 0.001 and was made with 0.005; Table 2 has
-        0.05, the figures 0.001.
+        Diffusion along both axes. Table 1 states 0.001 but was computed with 0.005; Table 2 has
+        0.05, the figures have 0.001.
     late : float, default: 0
-        How much later the source is taken.
+        Time that is added to that of the source.
 
     Returns
     -------
@@ -88,7 +89,7 @@ def decaying_bump_exact(x: Any, y: Any, t: float) -> Any:
     Parameters
     ----------
     x, y : array_like
-        Places.
+        Coordinates.
     t : float
         Time.
 
@@ -101,17 +102,17 @@ def decaying_bump_exact(x: Any, y: Any, t: float) -> Any:
 
 
 def rotating_pulse(diffusion: float = 0.005, *, late: float = 0.0) -> ConvectionDiffusion:
-    """Return example 2, a pulse that turns around the origin and spreads.
+    """Return example 2, a pulse that rotates around the origin and spreads.
 
-    Velocity (-4 y, 4 x) on the unit square, so that the pulse leaves through x = 0 and comes
-    back through y = 0: the values on the sides are those of the solution.
+    Velocity (-4 y, 4 x) on the unit square: the pulse leaves through x = 0 and re-enters through
+    y = 0. The values on the sides are those of the solution.
 
     Parameters
     ----------
     diffusion : float, default: 0.005
         Diffusion along both axes: 0.005 in Table 3 and the figures, 0.01 in Table 4.
     late : float, default: 0
-        How much later the values on the sides are taken.
+        Time that is added to that of the values on the sides.
 
     Returns
     -------
@@ -133,7 +134,7 @@ def rotating_pulse_exact(x: Any, y: Any, t: float, diffusion: float = 0.005) -> 
     Parameters
     ----------
     x, y : array_like
-        Places.
+        Coordinates.
     t : float
         Time; pi/2 is one turn.
     diffusion : float, default: 0.005
@@ -154,8 +155,8 @@ def rotating_pulse_exact(x: Any, y: Any, t: float, diffusion: float = 0.005) -> 
 def entering_fronts(diffusion: float = 0.001) -> ConvectionDiffusion:
     """Return example 3, fronts without a known solution.
 
-    Velocity (1, 1) on the unit square; u is 1 on x = 0 and y = 0 and, at first, where both x
-    and y are at most 0.2, and 0 elsewhere. Nothing diffuses through the other sides.
+    Velocity (1, 1) on the unit square; u is 1 on x = 0 and y = 0. Initially u is 1 where both x
+    and y are at most 0.2, and 0 elsewhere. The normal derivative on the other sides is 0.
 
     Parameters
     ----------
@@ -178,11 +179,12 @@ def entering_fronts(diffusion: float = 0.001) -> ConvectionDiffusion:
 
 
 def heated_channel(speed: float = 250.0, *, diffusion: float = 2e-5) -> ConvectionDiffusion:
-    """Return example 4, a channel whose walls are heated along a part.
+    """Return example 4, a channel with walls that are partly heated.
 
     Temperature in a channel of 0.25 by 0.05, in which the fluid moves towards smaller x with
-    the profile ``speed * y * (0.05 - y)``; 25 at first and at the inlet x = 0.25, free at the
-    outlet. Its normal derivative on the walls is 5e4 where 0.15 <= x <= 0.2, 0 elsewhere.
+    the profile ``speed * y * (0.05 - y)``. The temperature is 25 initially and at the inlet
+    x = 0.25; its normal derivative is 0 at the outlet, and on the walls 5e4 where
+    0.15 <= x <= 0.2, otherwise 0.
 
     Parameters
     ----------
@@ -227,8 +229,8 @@ def published_errors(table: int) -> dict[tuple[str, str], tuple[float, ...]]:
     Returns
     -------
     errors : dict
-        By scheme, ``"cfd"``, ``"cp"`` or ``"mu"``, and norm, ``"linf"`` or ``"l2"``: one a grid
-        of `GRIDS`.
+        By scheme, ``"cfd"``, ``"cp"`` or ``"mu"``, and norm, ``"linf"`` or ``"l2"``: one number for
+        each grid of `GRIDS`.
     """
     _check_table(table)
     text = (files("pysolvers") / "data" / "foadaddini2022_errors.csv").read_text(encoding="utf-8")
@@ -243,28 +245,29 @@ def published_errors(table: int) -> dict[tuple[str, str], tuple[float, ...]]:
 def table_errors(
     table: int, nodes: int, *, late: bool = True, diffusion: float | None = None, **options: Any
 ) -> tuple[float, float]:
-    """Return what we find for an entry of a table.
+    """Return the errors of this package for an entry of a table.
 
     Parameters
     ----------
     table : {1, 2, 3, 4}
         As in `published_errors`.
     nodes : int
-        Nodes a side.
+        Nodes per side.
     late : bool, default: True
-        Whether to do what the tables seem to come from: that many inner nodes, sources and
-        values on sides one step late, the square of the l2 norm a mean over two more nodes a
-        side, and the end at the exact time. Otherwise that many cells and everything in time.
+        Whether to use the settings with which the tables were apparently computed: `nodes` inner
+        nodes, sources and values on sides one step late, the square of the l2 norm as a mean over
+        two more nodes per side, and the end at the exact time. Otherwise `nodes` cells and all
+        values at their times.
     diffusion : float, optional
-        By default that which the table was made with; Table 1 prints 0.001.
+        Default: that with which the table was computed; Table 1 states 0.001.
     **options
-        Of `GCEIDD`: scheme, predictor and so on. By default plain upwind differences,
+        Options of `GCEIDD`: scheme, predictor and so on. Default: plain upwind differences,
         extrapolated feet and 8 strips.
 
     Returns
     -------
     linf, l2 : float
-        Largest error, and its mean square's root.
+        Largest error, and root mean square of the error.
     """
     _check_table(table)
     if diffusion is None:

@@ -1,7 +1,7 @@
 """The numerical experiments of Foadaddini, Zolfaghari, Mahmoodi Darian and Saadatfar (2022).
 
 Tables 1 to 4 and the curves of Figures 7 to 16. Settings that the paper does not state, or
-misprints, are those found for its tables: see the page on GCEIDD.
+misprints, are those that reproduce its tables: see the page on GCEIDD.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -55,12 +55,12 @@ Progress = Callable[[Sequence[Any]], Iterable[Any]]
 
 @dataclass(frozen=True, slots=True)
 class TableEntry:
-    """An error of a table, as published and as found here.
+    """An error of a table: the published value and those of this package.
 
     Parameters
     ----------
     table, nodes : int
-        Number of the table, and nodes a side.
+        Number of the table, and nodes per side.
     method : str
         One of `METHODS`.
     norm : {'linf', 'l2'}
@@ -68,9 +68,10 @@ class TableEntry:
     published : float
         The paper's number, one for both predictors of MU.
     printed : float
-        With what the paper prints: modified upwind differences, and Table 1 with diffusion 0.001.
+        With the settings that the paper states: modified upwind differences, and Table 1 with
+        diffusion 0.001.
     found : float
-        With the settings found for the tables.
+        With the settings that reproduce the tables.
     """
 
     table: int
@@ -94,13 +95,13 @@ def table_entries(
     Parameters
     ----------
     table : {1, 2, 3, 4}
-        Which one.
+        Number of the table.
     grids : iterable of int, default: all of the paper
-        Nodes a side.
+        Nodes per side.
     device : str, optional
         As in `GCEIDD`.
     progress : callable, optional
-        Yields what it is given, and shows how far that is.
+        Yields the items of its argument and displays the progress.
 
     Returns
     -------
@@ -128,7 +129,7 @@ def table_entries(
 
 
 def _errors(table: int, nodes: int, device: str | None, **options: Any) -> tuple[float, float]:
-    """Return the errors of an entry, infinite where it diverges."""
+    """Return the errors of an entry, infinite if the computation diverges."""
     try:
         return table_errors(table, nodes, device=device, **options)
     except ConvergenceError:
@@ -147,7 +148,7 @@ def _example(number: int) -> _Example:
 
 
 def _l2(number: int, cells: int, courant: float, name: str, strips: int, device: Any) -> float:
-    """Return the l2 error of an example, infinite where it diverges."""
+    """Return the l2 error of an example, infinite if the computation diverges."""
     problem, exact, end = _example(number)
     speed = 1.0 if number == 1 else 4.0
     dt = courant / cells / speed
@@ -173,11 +174,11 @@ def strip_curves(
     Parameters
     ----------
     number : {1, 2}
-        Of the example.
+        Number of the example.
     strips : iterable of int
-        Strips a side.
+        Strips per side.
     cells : int, default: 256
-        Cells a side.
+        Cells per side.
     courant : float, default: 1
         Courant number.
     device : str, optional
@@ -209,11 +210,11 @@ def courant_curves(
     Parameters
     ----------
     number : {1, 2}
-        Of the example.
+        Number of the example.
     courant : iterable of float
         Courant numbers.
     cells, strips : int
-        Cells and strips a side.
+        Cells and strips per side.
     device : str, optional
         As in `GCEIDD`.
 
@@ -238,9 +239,9 @@ def front_curves(
     Parameters
     ----------
     courant : float
-        Courant number; 48 times it is a whole number of steps at 256 cells.
+        Courant number such that 48 / courant is an integer.
     cells, strips : int
-        Cells and strips a side.
+        Cells and strips per side.
     device : str, optional
         As in `GCEIDD`.
 
@@ -278,7 +279,7 @@ def channel_curves(
     courant : float, default: 1
         Courant number of the largest velocity.
     speed : float, default: 250
-        Curvature of the velocity's profile.
+        Curvature of the velocity profile.
     device : str, optional
         As in `GCEIDD`.
 

@@ -1,9 +1,9 @@
 """The experiments of Cotronis, Konstantinidis, Louka and Missirlis (2012): LMSOR on a GPU.
 
 Parallel SOR for solving the convection diffusion equation using GPUs with CUDA, Euro-Par 2012: a
-GTX 480 and a Tesla C2050 against one core of an Opteron 6180. Its size sqrt(N) counts the
-boundary. Which of the paper's numbers need a slip in the formula of the parameters is told with
-them: see the page on LMSOR.
+GTX 480 and a Tesla C2050 against one core of an Opteron 6180. Its size sqrt(N) includes the
+boundary. Some numbers of the paper follow only from a version of the parameter formula with an
+error; they are marked: see the page on LMSOR.
 """
 
 from collections.abc import Mapping
@@ -30,20 +30,20 @@ SIZES = (402, 1002, 2002, 4002)
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Iterations that a problem takes.
+    """The number of iterations for a problem.
 
     Parameters
     ----------
     problem : {1, 2, 3}
         Number of the problem.
     reynolds : float
-        Its factor Re.
+        The factor Re.
     size : int
-        Nodes a side, boundary included.
+        Nodes per side, including the boundary.
     published : int or None
-        The paper's number.
+        The number in the paper.
     relaxation : str, default: 'lmsor'
-        With which it is found; ``'lmsor-2012'`` has the slip.
+        The formula that gives this number; ``'lmsor-2012'`` is the version with the error.
     """
 
     problem: int
@@ -82,23 +82,23 @@ PUBLISHED_ELEMENTS: Mapping[str, tuple[float, float]] = {
 
 
 def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR:
-    """Return a problem of the paper, ready to iterate.
+    """Return the solver of a problem of the paper.
 
     Parameters
     ----------
     problem : {1, 2, 3}
-        f = Re (2x - 10)^3, Re (2x - 10) or 1e4 Re, and g the same of y.
+        f = Re (2x - 10)^3, Re (2x - 10) or 1e4 Re, and g is the same function of y.
     reynolds : float
         Re.
     size : int
-        Nodes a side, boundary included.
+        Nodes per side, including the boundary.
     **options
-        Of `LMSOR`.
+        Options of `LMSOR`.
 
     Returns
     -------
     solver : LMSOR
-        At the paper's start u = x y (1 - x) (1 - y).
+        With the initial values u = x y (1 - x) (1 - y) of the paper.
 
     Raises
     ------
@@ -120,19 +120,19 @@ def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR
 
 
 def count_iterations(count: Count, **options: Any) -> int:
-    """Return how many iterations it takes until max abs(u) is at most 1e-6.
+    """Return the number of iterations until max abs(u) is at most 1e-6.
 
     Parameters
     ----------
     count : Count
-        What is counted.
+        The problem.
     **options
-        Of `LMSOR`.
+        Options of `LMSOR`.
 
     Returns
     -------
     iterations : int
-        Their number.
+        Number of iterations.
     """
     solver = solver_of(
         count.problem, count.reynolds, count.size, relaxation=count.relaxation, **options
@@ -141,24 +141,24 @@ def count_iterations(count: Count, **options: Any) -> int:
 
 
 def iteration_seconds(solver: LMSOR, iterations: int, warm_up: int = 8) -> float:
-    """Return the seconds of an iteration with the stop test of the paper in each.
+    """Return the seconds of an iteration, each with the stop test of the paper.
 
     Parameters
     ----------
     solver : LMSOR
-        It is advanced.
+        The solver, which is advanced.
     iterations : int
-        How many are measured.
+        Number of measured iterations.
     warm_up : int, default: 8
-        How many are made before.
+        Number of iterations before the measurement.
 
     Returns
     -------
     seconds : float
-        Of one.
+        Time of one iteration.
     """
     for count in (warm_up, iterations):
         before = solver.seconds["iterations"]
-        with suppress(ConvergenceError):  # the tolerance is never reached
+        with suppress(ConvergenceError):  # a tolerance that is never reached
             solver.solve(0.0, criterion="solution", max_iterations=count)
     return (solver.seconds["iterations"] - before) / iterations

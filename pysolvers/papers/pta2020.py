@@ -1,13 +1,14 @@
-"""The timing experiment of Souri, Akbarzadeh and Mahmoodi Darian (2020), repeated.
+"""The timing experiment of Souri, Akbarzadeh and Mahmoodi Darian (2020).
 
 The steady cavity by line Jacobi, exactly 1000 iterations on grids of 64^2 to 1024^2 nodes: Thomas
-elimination on one core of the CPU against cyclic reduction, its parallel form and one thread a
-line on the GPU. A line along y has its rows a grid line apart, so that neighbouring threads read
-neighbouring words: coalesced.
+elimination on one core of the CPU is compared with cyclic reduction, parallel cyclic reduction and
+one thread per line on the GPU. If lines run along y, neighbouring threads read neighbouring words,
+so that access is coalesced.
 
-Re = 1000 where the lines alternate. Along one direction only, which the comparison of coalesced and
-uncoalesced access needs, the iteration diverges at Re = 1000 on grids of up to 256^2 nodes. These
-runs are at Re = 100: an iteration does the same work at any Reynolds number.
+Re = 1000 if the direction of the lines alternates. The comparison of coalesced and uncoalesced
+access needs lines along one direction only; then the iteration diverges at Re = 1000 on grids of up
+to 256^2 nodes. These runs are at Re = 100; the work of an iteration is the same at any Reynolds
+number.
 """
 
 from collections.abc import Callable, Iterable
@@ -34,9 +35,9 @@ class Run:
     name : str
         Its name in the table.
     device : str
-        ``"cpu"``, one core of it, or ``"cuda"``.
+        ``"cpu"`` (one core) or ``"cuda"``.
     line_method : str
-        Algorithm of the lines.
+        Algorithm that solves the lines.
     direction : {'x', 'y', 'alternate'}
         Direction of the lines.
     published : str or None
@@ -51,7 +52,7 @@ class Run:
 
     @property
     def reynolds(self) -> float:
-        """float: Reynolds number at which the iteration stays finite."""
+        """float: Reynolds number with which the iteration does not diverge."""
         return 1000.0 if self.direction == "alternate" else 100.0
 
 
@@ -67,7 +68,7 @@ RUNS = (
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Experiment:
-    """What the experiment measured.
+    """The results of the experiment.
 
     Parameters
     ----------
@@ -76,9 +77,9 @@ class Experiment:
     grids : tuple of int
         Nodes along a side.
     seconds : dict of str to dict of int to float
-        Time by name of the run and grid, of those that ran.
+        Time by name of the run and grid, for runs that were possible.
     reasons : dict of str to str
-        Why a run is missing, by its name.
+        Reason why a run is missing, by its name.
     """
 
     iterations: int
@@ -99,7 +100,7 @@ class Experiment:
         Returns
         -------
         ratios : dict of int to float
-            For the grids of which both times are known.
+            For the grids on which both times are known.
         """
         times, others = self.seconds.get(name, {}), self.seconds.get(over, {})
         return {n: others[n] / time for n, time in times.items() if n in others}
@@ -120,17 +121,17 @@ def run_experiment(
     iterations : int, default: 1000
         Iterations of each run.
     progress : callable, optional
-        Yields what it is given, and shows how far that is.
+        Yields the items of its argument and displays the progress.
 
     Returns
     -------
     experiment : Experiment
-        Without the runs that cannot be made here: it says why.
+        Runs that are not possible on this machine are missing; `reasons` explains why.
 
     Raises
     ------
     ValueError
-        If there is no iteration, or a grid is too small for the cavity.
+        If `iterations` is less than 1, or a grid is too small for the cavity.
     """
     iterations = index("iterations", iterations, 1)
     grids = tuple(grids)
@@ -148,7 +149,7 @@ def run_experiment(
 
 
 def _seconds(run: Run, n: int, iterations: int) -> float:
-    """Return the time of one run, after another that loads what has to be loaded."""
+    """Return the time of one run, after a first run that loads the kernels."""
     _cavity(run, n).iterate(min(iterations, _WARM_UP))
     cavity = _cavity(run, n)
     start = perf_counter()

@@ -34,9 +34,9 @@ class PrimaryVortex:
     source : str
         Authors and year.
     x, y : float
-        Place.
+        Coordinates.
     psi, omega : float or None
-        Streamfunction and vorticity there, where they are known here.
+        Streamfunction and vorticity at the centre, if they were published.
     """
 
     source: str
@@ -65,9 +65,9 @@ class SouriTiming:
     Parameters
     ----------
     least_speedup, largest_speedup : float
-        Over Thomas elimination on one core: the range over the grids of 64^2 to 1024^2.
+        Range of the speedups over Thomas elimination on one core, for grids of 64^2 to 1024^2.
     seconds : float or None
-        Time on `nodes` x `nodes` nodes, where it is known here.
+        Time on `nodes` x `nodes` nodes, if it was published.
     nodes : int
         Nodes along a side.
     """
@@ -94,8 +94,8 @@ def souri_timings() -> dict[str, SouriTiming]:
     Returns
     -------
     timings : dict of str to SouriTiming
-        ``thomas`` on one core; ``cr``, ``pcr`` and ``pta``, one thread a line with coalesced
-        access, on the GPU.
+        ``thomas`` on one core; ``cr``, ``pcr`` and ``pta`` (one thread per line with coalesced
+        access) on the GPU.
     """
     return dict(_SOURI)
 
@@ -112,7 +112,7 @@ def primary_vortices(reynolds: float) -> tuple[PrimaryVortex, ...]:
     -------
     vortices : tuple of PrimaryVortex
         Ghia, Ghia and Shin (1982) for 100, 400 and 1000; Botella and Peyret (1998) for
-        1000, whose lid moves the other way: x is mirrored.
+        1000, whose lid moves in the opposite direction: x is mirrored.
     """
     return _VORTICES.get(int(reynolds), ()) if reynolds == int(reynolds) else ()
 
@@ -139,7 +139,7 @@ def ghia_profiles(reynolds: float) -> Columns:
     Returns
     -------
     columns : dict of str to ndarray
-        u on x = 1/2 at the places ``y``, v on y = 1/2 at the places ``x``; NaN for the
+        u on x = 1/2 at the coordinates ``y``, v on y = 1/2 at the coordinates ``x``; NaN for the
         one misprint.
 
     Raises
@@ -163,7 +163,7 @@ def ghia_lid_vorticity(reynolds: float) -> Columns:
     Returns
     -------
     columns : dict of str to ndarray
-        ``omega`` at the places ``x``, in units of lid speed over side.
+        ``omega`` at the coordinates ``x``, in units of lid speed over side.
 
     Raises
     ------
@@ -180,8 +180,8 @@ def botella_peyret_profiles() -> Columns:
     Returns
     -------
     columns : dict of str to ndarray
-        u on x = 1/2 at the places ``y``, v on y = 1/2 at the places ``x``, the places in
-        ascending order.
+        u on x = 1/2 at the coordinates ``y``, v on y = 1/2 at the coordinates ``x``, in ascending
+        order.
     """
     u, v = _read("botella1998_re1000_u"), _read("botella1998_re1000_v")
     rows, columns = np.argsort(u["y"]), np.argsort(v["x"])

@@ -1,7 +1,7 @@
 """The experiments of Wei, Jang, Zhang and Jia (2013): ADI by parallel cyclic reduction on a GPU.
 
 Parallelizing alternating direction implicit solver on GPUs, Procedia Computer Science 18 (ICCS
-2013), 389-398: GTX 680 against one core of an i7-3770K, single precision, 100 steps.
+2013), 389-398: GTX 680 compared with one core of an i7-3770K, single precision, 100 steps.
 """
 
 from collections.abc import Mapping
@@ -67,12 +67,12 @@ _SPACING = _STEP = 0.01
 
 @dataclass(frozen=True, slots=True)
 class StepTime:
-    """Time of a step, and of its parts where they were measured.
+    """Time of a step, and of its parts if they were measured.
 
     Parameters
     ----------
     step : float
-        Seconds, among many in one call.
+        Seconds of a step, in a call of many steps.
     parts : dict of str to float
         Seconds by stage.
     """
@@ -82,19 +82,19 @@ class StepTime:
 
 
 def heated_plate(nodes: int | tuple[int, ...], **options: Any) -> HeatADI:
-    """Return the plate of the experiments: one hot side, the others cold.
+    """Return the solver of the plate of the experiments, with one hot and three cold sides.
 
     Parameters
     ----------
     nodes : int or tuple of int
-        Nodes a side, or along each axis.
+        Nodes per side, or along each axis.
     **options
-        Of `HeatADI`; by default single precision and the paper's scheme.
+        Options of `HeatADI`; default: single precision and the scheme of the paper.
 
     Returns
     -------
     solver : HeatADI
-        At time 0.
+        The solver at time 0.
     """
     shape = (nodes, nodes) if isinstance(nodes, int) else nodes
     cold = dict.fromkeys(("x-", "x+", "y-"), Dirichlet(0.0))
@@ -111,16 +111,16 @@ def step_seconds(solver: HeatADI, steps: int, warm_up: int = 2) -> StepTime:
     Parameters
     ----------
     solver : HeatADI
-        It is advanced.
+        The solver, which is advanced.
     steps : int
-        How many are measured.
+        Number of measured steps.
     warm_up : int, default: 2
-        How many are made before.
+        Number of steps before the measurement.
 
     Returns
     -------
     time : StepTime
-        Of one step.
+        Time of one step.
     """
     solver.step(warm_up)
     before = solver.seconds
@@ -136,16 +136,16 @@ def relative_difference(nodes: int, steps: int = 100, **options: Any) -> float:
     Parameters
     ----------
     nodes : int
-        Nodes a side.
+        Nodes per side.
     steps : int, default: 100
-        Steps from time 0.
+        Number of steps from time 0.
     **options
-        Of the solver on the device.
+        Options of the solver on the device.
 
     Returns
     -------
     difference : float
-        Of ``device="cuda"`` and the CPU, over the norm of the CPU's.
+        Norm of the difference of ``device="cuda"`` and the CPU, over that of the CPU.
     """
     there = heated_plate(nodes, device="cuda", **options).step(steps).u.astype(float)
     same = {name: options[name] for name in ("scheme", "dtype") if name in options}
@@ -154,18 +154,18 @@ def relative_difference(nodes: int, steps: int = 100, **options: Any) -> float:
 
 
 def advance_of_a_mode(scheme: str, r: float, *, nodes: int = 65, steps: int = 10) -> float:
-    """Return the time that a scheme advances the first sine mode by, over the time it should.
+    """Return the time by which a scheme advances the first sine mode, over the correct time.
 
     Parameters
     ----------
     scheme : str
         As in `HeatADI`.
     r : float
-        dt over the square of the spacing.
+        dt divided by the square of the spacing.
     nodes : int, default: 65
-        Nodes a side of the unit square.
+        Nodes per side of the unit square.
     steps : int, default: 10
-        How many.
+        Number of steps.
 
     Returns
     -------

@@ -17,8 +17,8 @@ __all__ = ["plot_cavity", "plot_profiles", "plot_residuals", "plot_streamlines",
 
 Tables = Mapping[str, Mapping[str, Any]] | None
 
-# Levels of psi as a share of its extreme value: even steps in the main vortex; the corner
-# eddies turn the other way and are four to seven orders weaker.
+# Levels of psi as fractions of its extreme value: equal steps in the main vortex; the corner eddies
+# rotate in the opposite direction and are weaker by four to seven orders of magnitude.
 _MAIN = np.linspace(0.05, 0.95, 10)
 _CORNER = -(10.0 ** np.arange(-7.0, -1.0))
 
@@ -34,14 +34,14 @@ def plot_cavity(result: "CavityResult", tables: Tables = None) -> "Figure":
     Parameters
     ----------
     result : CavityResult
-        What to draw.
+        The result.
     tables : mapping, optional
-        Published profiles: name to columns ``y`` and ``u``, ``x`` and ``v``.
+        Published profiles by name, with the columns ``y`` and ``u``, ``x`` and ``v``.
 
     Returns
     -------
     figure : matplotlib.figure.Figure
-        A figure of its own, known to no window.
+        A new figure, independent of pyplot.
     """
     figure = new_figure(10, 9)
     axes = figure.subplots(2, 2)
@@ -62,9 +62,9 @@ def plot_streamlines(axes: "Axes", result: "CavityResult") -> None:
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where to draw.
+        The axes.
     result : CavityResult
-        What to draw.
+        The result.
     """
     vortex = result.primary_vortex()
     share = result.psi / vortex.psi
@@ -85,9 +85,9 @@ def plot_vorticity(axes: "Axes", result: "CavityResult") -> None:
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where to draw.
+        The axes.
     result : CavityResult
-        What to draw.
+        The result.
     """
     omega = result.omega / abs(result.lid_velocity)
     lines = axes.contour(
@@ -109,9 +109,9 @@ def plot_profiles(axes: "Axes", result: "CavityResult", tables: Tables = None) -
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where to draw.
+        The axes.
     result : CavityResult
-        What to draw.
+        The result.
     tables : mapping, optional
         As in `plot_cavity`.
     """
@@ -133,9 +133,9 @@ def plot_residuals(axes: "Axes", result: "CavityResult") -> None:
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where to draw.
+        The axes.
     result : CavityResult
-        What to draw.
+        The result.
     """
     history = result.history
     axes.semilogy(history.iteration, history.omega, "C0", label="vorticity equation")

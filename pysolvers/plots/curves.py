@@ -1,4 +1,4 @@
-"""Figures of curves side by side."""
+"""Figures of curves in neighbouring plots."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ __all__ = ["Curves", "plot_curves"]
 
 @dataclass(frozen=True, slots=True)
 class Curves:
-    """What one figure shows.
+    """The curves of one plot.
 
     Parameters
     ----------
     title, x, y : str
         Title, and labels of the axes.
     lines : dict of str to (list of float, list of float)
-        Points by name of the method; what diverged is left out.
+        Points by name of the method; diverged results are omitted.
     """
 
     title: str
@@ -31,7 +31,7 @@ class Curves:
     lines: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
 
     def add(self, name: str, x: float, y: float) -> None:
-        """Append a point unless it is not finite."""
+        """Append a point if it is finite."""
         if isfinite(y):
             line = self.lines.setdefault(name, ([], []))
             line[0].append(float(x))
@@ -41,12 +41,12 @@ class Curves:
 def plot_curves(
     plots: Sequence[Curves], *, log: tuple[bool, bool] = (False, False), columns: int = 2
 ) -> "Figure":
-    """Draw curves, one plot next to the other.
+    """Draw curves in neighbouring plots.
 
     Parameters
     ----------
     plots : sequence of Curves
-        What they show.
+        The curves of each plot.
     log : (bool, bool), default: (False, False)
         Whether the axes are logarithmic, that of x to base 2.
     columns : int, default: 2
@@ -55,7 +55,7 @@ def plot_curves(
     Returns
     -------
     figure : matplotlib.figure.Figure
-        A figure of its own, known to no window.
+        A new figure, independent of pyplot.
     """
     rows = -(-len(plots) // columns)
     width = min(columns, len(plots))

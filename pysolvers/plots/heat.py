@@ -14,17 +14,17 @@ __all__ = ["plot_heat", "plot_isotherms"]
 
 
 def plot_heat(result: "HeatResult") -> "Figure":
-    """Draw isotherms on a figure of their own.
+    """Draw isotherms on a new figure.
 
     Parameters
     ----------
     result : HeatResult
-        What to draw; of three axes, the middle plane across z.
+        The result; with three axes, the middle plane across z is drawn.
 
     Returns
     -------
     figure : matplotlib.figure.Figure
-        A figure of its own, known to no window.
+        A new figure, independent of pyplot.
     """
     figure = new_figure(6, 5)
     plot_isotherms(figure.subplots(), result)
@@ -38,9 +38,9 @@ def plot_isotherms(axes: "Axes", result: "HeatResult") -> None:
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where to draw.
+        The axes.
     result : HeatResult
-        What to draw; of three axes, the middle plane across z.
+        The result; with three axes, the middle plane across z is drawn.
     """
     plane = result.u if result.u.ndim == 2 else result.u[result.u.shape[0] // 2]
     drawn = axes.contourf(result.x, result.y, plane, levels=20, cmap="inferno")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_measures", "plot_relaxation", "plot_solution"]
 
-_PIXELS = 400  # a side at most: more nodes than that are not seen
+_PIXELS = 400  # largest number of nodes per side that is drawn; more are not visible
 
 
 def plot_relaxation(result: "RelaxationResult") -> "Figure":
@@ -23,12 +23,12 @@ def plot_relaxation(result: "RelaxationResult") -> "Figure":
     Parameters
     ----------
     result : RelaxationResult
-        What to draw.
+        The result.
 
     Returns
     -------
     figure : matplotlib.figure.Figure
-        A figure of its own, known to no window.
+        A new figure, independent of pyplot.
     """
     figure = new_figure(10, 4.5)
     left, right = figure.subplots(1, 2)
@@ -44,9 +44,9 @@ def plot_solution(axes: "Axes", result: "RelaxationResult") -> None:
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where to draw.
+        The axes.
     result : RelaxationResult
-        What to draw.
+        The result.
     """
     step_y, step_x = (-(-n // _PIXELS) for n in result.u.shape)
     x, y = result.x[::step_x], result.y[::step_y]
@@ -57,14 +57,14 @@ def plot_solution(axes: "Axes", result: "RelaxationResult") -> None:
 
 
 def plot_measures(axes: "Axes", result: "RelaxationResult") -> None:
-    """Draw what was measured over the iterations.
+    """Draw the measured norms over the iterations.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where to draw.
+        The axes.
     result : RelaxationResult
-        What to draw.
+        The result.
     """
     axes.semilogy(result.history.iteration, result.history.measure)
     axes.set(xlabel="iterations", ylabel=f"{result.criterion} ({result.norm} norm)")

@@ -1,4 +1,4 @@
-"""Figures of the time that methods take, as published and as measured."""
+"""Figures of published and measured times of methods."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -24,14 +24,14 @@ def plot_speedups(
     seconds, speedups : mapping of str to mapping of int to float
         Values by name of the run and nodes along a side.
     published : mapping of str to (float, float)
-        The least and the largest published speedup of a run.
+        The smallest and the largest published speedup of a run.
     title : str
         Title of the figure.
 
     Returns
     -------
     figure : matplotlib.figure.Figure
-        A figure of its own, known to no window.
+        A new figure, independent of pyplot.
     """
     figure = new_figure(10, 4.5)
     left, right = figure.subplots(1, 2)

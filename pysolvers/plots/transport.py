@@ -21,12 +21,12 @@ def plot_transport(result: "TransportResult") -> "Figure":
     Parameters
     ----------
     result : TransportResult
-        What to draw.
+        The result.
 
     Returns
     -------
     figure : matplotlib.figure.Figure
-        A figure of its own, known to no window.
+        A new figure, independent of pyplot.
     """
     figure = new_figure(10, 4.4)
     left, right = figure.subplots(1, 2)
@@ -46,9 +46,9 @@ def plot_field(axes: "Axes", result: "TransportResult") -> None:
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where.
+        The axes.
     result : TransportResult
-        What.
+        The result.
     """
     colours = axes.pcolormesh(result.x, result.y, result.u, shading="gouraud", cmap="viridis")
     axes.figure.colorbar(colours, ax=axes, label="u")
@@ -61,9 +61,9 @@ def plot_profiles(axes: "Axes", result: "TransportResult") -> None:
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Where.
+        The axes.
     result : TransportResult
-        What.
+        The result.
     """
     j, i = np.unravel_index(int(np.argmax(result.u)), result.u.shape)
     axes.plot(result.x, result.u[j], label=f"along x, y = {result.y[j]:.3g}")

@@ -1,18 +1,19 @@
-/* cavity.c - iterations of the steady lid-driven cavity on the line engine.
+/* cavity.c - iterations of the steady lid-driven cavity, with the line solvers.
  *
- * adi: one step of pseudo time for omega, factored backward Euler in delta form,
+ * adi: one step of pseudo time for omega by factored backward Euler in delta form,
  *   (1 + dt (u delta_x - nu delta_xx)) D* = dt (nu lap omega - u . grad omega)
  *   (1 + dt (v delta_y - nu delta_yy)) D  = D*,             omega += D,
- * dt cut at nodes where omega is steep (cavity_stencils.c). Then K double sweeps of
- * Peaceman and Rachford (1955) for -lap psi = omega, with the parameters
- * r_k = b (a/b)^((2k+1)/(2K)), a and b the extreme eigenvalues of 2 -1 -1; then the
- * walls, omega_w += (formula - omega_w) / (1 + 2 sqrt(dt nu)/h). 2 + 2 K half-sweeps an
- * iteration, 4 to 6 words a node each. Stable for steps of convective size; the caller
- * chooses them.
+ * where dt is reduced at nodes where omega is steep (cavity_stencils.c). Then K double
+ * sweeps of Peaceman and Rachford (1955) for -lap psi = omega, with the parameters r_k
+ * = b (a/b)^((2k+1)/(2K)), where a and b are the extreme eigenvalues of the operator 2
+ * -1 -1. Then the walls, omega_w += (formula - omega_w) / (1 + 2 sqrt(dt nu)/h). An
+ * iteration has 2 + 2 K half-sweeps of 4 to 6 words per node each. Stable for steps of
+ * the order of the convective time scale; the caller chooses the step.
  *
- * line-jacobi: psi, then omega, along lines that take their neighbours from the old
- * field; then the wall formula as it is (Souri, Akbarzadeh and Mahmoodi Darian 2020).
- * 2 half-sweeps an iteration; stable for moderate cell Reynolds numbers only.
+ * line-jacobi: psi, then omega, along lines whose neighbours across have old values;
+ * then the wall formula without relaxation (Souri, Akbarzadeh and Mahmoodi Darian
+ * 2020). An iteration has 2 half-sweeps. Stable for moderate cell Reynolds numbers
+ * only.
  */
 #include "flow/cavity.h"
 
@@ -28,15 +29,15 @@ enum { ALIGNMENT = 64 };
 
 static const double pi = 3.14159265358979323846;
 
-/* The workspace, carved. half and other (or step) are fields; rows holds two sums a
- * row. */
+/* The parts of the workspace. half and other (or step) are fields; rows contains two sums
+ * per row. */
 typedef struct {
     double *half, *other, *step, *rows;
-    ps_exec exec; /* for the line engine, with the rest of the workspace */
+    ps_exec exec; /* for the line solvers, with the rest of the workspace */
 } workspace;
 
-/* A call in progress. psi and omega are where the state is now: line Jacobi swaps
- * them with the fields of the workspace. */
+/* A call in progress. psi and omega are the fields with the current state: line Jacobi
+ * exchanges them with fields of the workspace. */
 typedef struct {
     const ps_cavity *c;
     const ps_options *options;
@@ -98,7 +99,7 @@ ps_cavity_work(const ps_cavity *c, const ps_options *options, const ps_exec *exe
 }
 
 static workspace
-carve(const ps_cavity *c, const ps_exec *exec)
+lay_out(const ps_cavity *c, const ps_exec *exec)
 {
     char *const base = exec->work;
     const size_t used = 2 * field_bytes(c) + rows_bytes(c);
@@ -112,7 +113,8 @@ carve(const ps_cavity *c, const ps_exec *exec)
 
     w.exec.work = base + used;
     w.exec.work_bytes = exec->work_bytes - used;
-    w.exec.poll = NULL; /* asked between iterations only: no half-made state */
+    /* called between iterations only, so that the state is complete */
+    w.exec.poll = NULL;
     return w;
 }
 
@@ -154,8 +156,8 @@ step_omega(run *r)
     return status == PS_OK ? make_sweep(r, &second) : status;
 }
 
-/* Parameter k of `count`: geometric between the extreme eigenvalues of 2 -1 -1 on
- * the interior nodes of a line. */
+/* Parameter k of `count`: geometric sequence between the extreme eigenvalues of the
+ * operator 2 -1 -1 on the interior nodes of a line. */
 static double
 peaceman_rachford_shift(int64_t nodes, int k, int count)
 {
@@ -297,7 +299,7 @@ make_iteration(run *r)
     return status == PS_OK ? make_stage(r, PS_STAGE_WALLS, relax_walls) : status;
 }
 
-/* Line Jacobi may have left the state in the workspace. */
+/* Copy the state to the fields of the caller if line Jacobi left it in the workspace. */
 static void
 bring_home(const run *r)
 {
@@ -325,7 +327,7 @@ ps_cavity_iterate(const ps_cavity *c, int64_t count, const ps_options *options,
         return PS_WORK_TOO_SMALL;
     }
     *report = (ps_cavity_report){.psi_residual = NAN, .omega_residual = NAN};
-    run r = {c, options, carve(c, exec), c->psi, c->omega, report};
+    run r = {c, options, lay_out(c, exec), c->psi, c->omega, report};
     clear_walls(r.work.half, c->nodes);
     while (status == PS_OK && report->iterations < count) {
         status = make_iteration(&r);

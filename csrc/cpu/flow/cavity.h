@@ -8,9 +8,9 @@
 ps_status ps_cavity_work(const ps_cavity *c, const ps_options *options,
                          const ps_exec *exec, size_t *bytes);
 
-/* Make `count` iterations. exec->poll is asked between iterations: an interrupted
- * call leaves the state after the report's number of whole iterations. The same
- * bits for any number of threads. */
+/* Run `count` iterations. exec->poll is called between iterations: after an
+ * interruption, the fields contain the state after the number of complete iterations in
+ * the report. The result has the same bits for any number of threads. */
 ps_status ps_cavity_iterate(const ps_cavity *c, int64_t count, const ps_options *options,
                             const ps_exec *exec, ps_cavity_report *report);
 

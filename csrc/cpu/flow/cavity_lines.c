@@ -1,9 +1,9 @@
-/* cavity_lines.c - row sources and row sinks of the cavity's half-sweeps.
+/* cavity_lines.c - row sources and row sinks of the half-sweeps of the cavity.
  *
- * No coefficient is stored: every row is computed from the stencil when the
- * engine asks for it. Nodes that follow each other along x are neighbours in
- * memory, so a rows function always runs along x: over the rows of one line when
- * lines run along x, over the lanes of one row when they run along y.
+ * No coefficient is stored: every row is computed from the stencil when the line solver
+ * requests it. Neighbours along x are contiguous in memory, so a function of rows
+ * always runs along x: over the rows of one line if the lines run along x, over the
+ * lanes of one row if they run along y.
  */
 #include "flow/cavity_lines.h"
 
@@ -27,8 +27,8 @@ node_at(const ps_sweep *s, int64_t line, int64_t row)
     return (line + 1) * s->across + (row + 1) * s->along;
 }
 
-/* The first and the last row have no neighbour among the unknowns: its value
- * stands on the wall and moves to the right-hand side. */
+/* The first and the last row have no unknown on one side: the value on the wall is
+ * moved to the right-hand side. */
 static void
 take_walls(const ps_sweep *s, int64_t p, int64_t row, double *const *at)
 {

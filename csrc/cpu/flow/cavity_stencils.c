@@ -1,7 +1,7 @@
 /* cavity_stencils.c - local steps, wall vorticity and residuals of the cavity.
  *
- * Everything here is explicit: one pass over the field or its walls, in which no
- * node sees a new value of another.
+ * All these computations are explicit: one pass over the field or its walls, in which a
+ * node does not read new values of other nodes.
  */
 #include "flow/cavity_stencils.h"
 
@@ -15,9 +15,9 @@ typedef struct {
     double *out; /* the local steps, or the sums of rows */
 } pass;
 
-/* Velocities stay as they are during a step, so that their reaction to a change of
- * omega is explicit. Its rate is about h |grad omega|: where that is fast, below the
- * lid and above all in its corners, the step is cut to it. */
+/* The velocities are constant during a step, so their reaction to a change of omega is
+ * explicit. Its rate is about h |grad omega|, which is large below the lid and especially
+ * in its corners. The local step is dt / (1 + dt rate). */
 static void
 row_steps(void *self, int64_t begin, int64_t end, int thread)
 {
@@ -60,8 +60,9 @@ wall_formula(ps_wall wall, double h, double speed, double psi1, double psi2,
     }
 }
 
-/* A change of omega on a wall diffuses sqrt(dt nu) deep within a step and comes back
- * through psi as -2 sqrt(dt nu)/h times itself: the weight that undoes this. */
+/* A change of omega on a wall diffuses over the distance sqrt(dt nu) within a step and
+ * acts back on the wall through psi with the factor -2 sqrt(dt nu)/h. The weight
+ * compensates for this. */
 static double
 wall_weight(const ps_cavity *c, double h)
 {
@@ -69,8 +70,8 @@ wall_weight(const ps_cavity *c, double h)
                                       : 1;
 }
 
-/* One wall: its corner at offset `corner`, its next node `along`, the node inside
- * `inward` further. */
+/* One wall: `corner` is the offset of its corner, `along` that to its next node,
+ * `inward` that to the interior node. */
 static void
 relax_wall(const pass *p, int64_t corner, int64_t along, int64_t inward, double speed)
 {

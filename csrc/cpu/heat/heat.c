@@ -27,9 +27,9 @@ typedef struct {
     size_t scratch; /* bytes a thread */
     char *work;
     ps_heat_report *report;
-    int planes;   /* two sweeps of each plane: those along x and y */
-    int axis;     /* of the sweep at hand */
-    double *tops; /* largest value of each thread */
+    int planes;     /* two sweeps of each plane: those along x and y */
+    int axis;       /* of the current sweep */
+    double *maxima; /* largest value of each thread */
 } run;
 
 static const ps_heat_isa *
@@ -128,12 +128,12 @@ ps_heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes)
 }
 
 static void
-carve(run *r, const ps_exec *exec)
+lay_out(run *r, const ps_exec *exec)
 {
     char *at = exec->work;
 
     r->threads = ps_thread_count_for(exec, nodes_of(r->h));
-    r->tops = (double *)at;
+    r->maxima = (double *)at;
     at += tops_bytes(r->threads);
     for (int axis = 0; axis < r->h->axes; axis++) {
         ps_heat_sweep *const s = &r->sweep[axis];
@@ -267,12 +267,13 @@ thread_largest(void *self, int64_t begin, int64_t end, int thread)
     const double largest = r->kernels->largest(
         t + (size_t)(begin * ps_dtype_size(r->h->dtype)), end - begin);
 
-    if (!(largest <= r->tops[thread]) && !isnan(r->tops[thread])) { /* NaN, too */
-        r->tops[thread] = largest;
+    if (!(largest <= r->maxima[thread]) &&
+        !isnan(r->maxima[thread])) { /* also true for NaN */
+        r->maxima[thread] = largest;
     }
 }
 
-/* Boundary nodes and the largest value. */
+/* Set the boundary nodes of t and find the largest value. */
 static void
 finish(run *r)
 {
@@ -281,12 +282,12 @@ finish(run *r)
 
     put_sides(h, r->report->steps);
     if (h->largest != NULL) {
-        memset(r->tops, 0, (size_t)r->threads * sizeof(double));
+        memset(r->maxima, 0, (size_t)r->threads * sizeof(double));
         ps_parallel_for(r->threads, nodes_of(h), thread_largest, r);
         *h->largest = 0;
         for (int k = 0; k < r->threads; k++) {
-            if (!(r->tops[k] <= *h->largest)) { /* NaN, too */
-                *h->largest = r->tops[k];
+            if (!(r->maxima[k] <= *h->largest)) { /* also true for NaN */
+                *h->largest = r->maxima[k];
             }
             if (isnan(*h->largest)) {
                 break;
@@ -296,7 +297,7 @@ finish(run *r)
     r->report->seconds[PS_HEAT_STAGE_END] += now() - start;
 }
 
-/* One step; the last of a Peaceman-Rachford call stores t besides w. */
+/* One step; the last one of a Peaceman-Rachford call stores t in addition to w. */
 static void
 make_step(run *r, int last)
 {
@@ -337,7 +338,7 @@ ps_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec, ps_heat_repor
         return PS_WORK_TOO_SMALL;
     }
     plan(&r, h);
-    carve(&r, exec);
+    lay_out(&r, exec);
     *report = (ps_heat_report){.threads = r.threads, .kernel = ps_isa_get()->name};
     r.report = report;
     r.planes = h->axes == PS_HEAT_AXES && h->nodes[2] >= 4 * r.threads;

@@ -7,8 +7,8 @@
 /* Workspace of ps_heat_step. */
 ps_status ps_heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes);
 
-/* Make `count` steps. exec->poll is asked once a step: an interrupted call ends with a
- * whole step. The same bits for any number of threads. */
+/* Make `count` steps. exec->poll is called once per step: an interrupted call ends
+ * after a complete step. The result has the same bits for any number of threads. */
 ps_status ps_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec,
                        ps_heat_report *report);
 

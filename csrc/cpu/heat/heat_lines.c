@@ -5,7 +5,7 @@
 
 enum { ALIGNMENT = 64 };
 
-/* The unknowns along an axis: nodes *first up to the answer. */
+/* The unknowns along an axis: nodes *first up to, but without, the returned node. */
 static int64_t
 unknowns_along(const ps_heat *h, int axis, int64_t *first)
 {
@@ -14,7 +14,7 @@ unknowns_along(const ps_heat *h, int axis, int64_t *first)
            (axis < h->axes && h->side[axis][1].kind == PS_HEAT_VALUE ? 1 : 0);
 }
 
-/* Values from an aligned address to node i of the first row of w. */
+/* Number of values from an aligned address to node i of the first row of w. */
 static int64_t
 misplaced(const ps_heat *h, int64_t i)
 {
@@ -60,7 +60,7 @@ ps_heat_bands(const ps_heat_sweep *s)
     return (s->outer_end - s->outer_first) * ps_heat_run_bands(s);
 }
 
-/* lower and upper with the sign turned, and the sum of the row: all are positive or 0. */
+/* The negative off-diagonals, and the sum of the row: all are positive or 0. */
 typedef struct {
     double lower, upper, sum;
 } row;
@@ -97,7 +97,7 @@ put(const ps_heat_sweep *s, void *tables, int table, int64_t i, double value)
 }
 
 /* Two words, of which the first and the sum are given. The larger one is rounded first,
- * so that the sum stays in the dtype, too. */
+ * so that the sum is also exact in the dtype. */
 static void
 put_pair(const ps_heat_sweep *s, void *tables, int first, int64_t i, double a, double sum)
 {
@@ -109,9 +109,10 @@ put_pair(const ps_heat_sweep *s, void *tables, int first, int64_t i, double a, d
     put(s, tables, first + 1, i, a >= sum - a ? sum - rounded : rounded);
 }
 
-/* Thomas' algorithm in double, without differences: the pivot of a row is its upper, its
- * sum and the share of its lower that the row above leaves. A periodic line keeps its
- * last row and column apart, as thomas.inc does. */
+/* The Thomas algorithm in double, without subtractions: the pivot of a row is the sum
+ * of its upper, its row sum, and the part of its lower that remains after elimination
+ * of the previous row. The last row and column of a periodic line are condensed as in
+ * thomas.inc. */
 void
 ps_heat_make_tables(const ps_heat_sweep *s, void *tables)
 {

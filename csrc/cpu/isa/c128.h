@@ -5,7 +5,7 @@
 #define PS_REAL double
 #define PS_INT int64_t /* of the same size */
 #define PS_LARGEST DBL_MAX
-#define PS_TINY (4 * DBL_MIN) /* reciprocals of what is larger do not overflow */
+#define PS_TINY (4 * DBL_MIN) /* reciprocals of larger numbers do not overflow */
 #define PS_EPSILON DBL_EPSILON
 #define PS_SMALL_SQUARE 1e-150
 #define PS_SQRT sqrt

@@ -1,8 +1,8 @@
-/* vector.h - names for the few vector instructions that C does not have.
+/* vector.h - names for the few vector instructions that C cannot express.
  *
- * Included by the ISA files only, with PS_VECTOR_BYTES set. All arithmetic is
- * written with the vector types of GCC and Clang; here are non-temporal stores
- * and the transposition of a square of elements held in registers.
+ * Included by the ISA files only, with PS_VECTOR_BYTES defined. All arithmetic is
+ * written with the vector types of GCC and Clang; this file contains non-temporal
+ * stores and the transposition of a square of elements in registers.
  */
 #ifndef PS_CPU_ISA_VECTOR_H
 #define PS_CPU_ISA_VECTOR_H
@@ -30,7 +30,7 @@ ps_stream_fence(void)
 #endif
 }
 
-/* Store one vector past the caches; `to` is aligned to PS_VECTOR_BYTES. */
+/* Store one vector without a copy in the caches; `to` is aligned to PS_VECTOR_BYTES. */
 static inline void
 ps_stream(void *to, const void *from)
 {
@@ -96,9 +96,8 @@ ps_transpose_f64(ps_vec_f64 v[8])
     }
 }
 
-/* The square of elements at from[i] + offset, transposed. Halves of rows i and
- * i + 4 are joined on their way from memory, which saves a third of the
- * exchanges. */
+/* Transpose the square of elements at from[i] + offset. Halves of rows i and i + 4 are
+ * combined when they are loaded, which saves a third of the exchanges. */
 static inline void
 ps_load_square_f64(const double *const *from, int64_t offset, ps_vec_f64 to[8])
 {

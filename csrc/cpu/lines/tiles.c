@@ -163,7 +163,7 @@ typedef struct {
 enum { ROWS_BETWEEN_POLLS = 1 << 19 };
 
 static void
-run_blocks(void *self, ps_claims *claims, int thread)
+run_blocks(void *self, ps_blocks *blocks, int thread)
 {
     team *const all = self;
     const ps_tiles *const tiles = all->tiles;
@@ -174,7 +174,7 @@ run_blocks(void *self, ps_claims *claims, int thread)
     long long pivoted = 0;
     int64_t begin, end, done = 0;
 
-    while (!atomic_load(&all->stop) && ps_claim(claims, &begin, &end)) {
+    while (!atomic_load(&all->stop) && ps_next_block(blocks, &begin, &end)) {
         if (tiles->prepare != NULL && done == 0) {
             tiles->prepare(tiles->self, tiles->job, work);
         }

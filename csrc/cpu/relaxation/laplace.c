@@ -1,7 +1,8 @@
-/* laplace.c - red-black SOR on finite volumes: what a row needs, for each variant.
+/* laplace.c - red-black SOR on finite volumes: the parameters of a row, for each
+ * variant.
  *
- * A word of a cell is the field's alone: 3 in an iteration of two half-sweeps, 2 in a
- * pass of several iterations.
+ * Memory traffic is that of the field alone: 3 words per cell in an iteration of two
+ * half-sweeps, 2 in a pass of several iterations.
  */
 #include "relaxation/lmsor.h"
 #include "relaxation/relax.h"

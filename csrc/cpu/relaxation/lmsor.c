@@ -1,7 +1,7 @@
-/* lmsor.c - LMSOR, LSOR and SOR: what a row needs, for each kernel.
+/* lmsor.c - LMSOR, LSOR and SOR: the parameters of a row, for each kernel.
  *
- * Words of a node and iteration that go through memory: 8 in kernel 1, 6 in kernel 2, 3
- * in kernel 3; auto reads 2 or 4 and writes 1 in a pass of several iterations.
+ * Memory traffic per node and iteration: 8 words in kernel 1, 6 in kernel 2, 3 in
+ * kernel 3; auto reads 2 or 4 words and writes 1 in a pass of several iterations.
  */
 #include "relaxation/lmsor.h"
 
@@ -10,14 +10,14 @@
 #include "runtime/isa.h"
 #include "runtime/workspace.h"
 
-/* What describes the rows: skew is that of x_table in the dtype of the fields, in two
- * rows by the parity of i. */
+/* The data of the rows: skew is the row skew of x_table in the dtype of the fields, as
+ * two rows by the parity of i. */
 typedef struct {
     const ps_lmsor *l;
     void *skew;
 } problem;
 
-/* The row that begins `offset` bytes into a field. */
+/* The row at `offset` bytes in a field. */
 static const void *
 field_row(const void *field, size_t offset)
 {
@@ -88,7 +88,7 @@ describe_tables(const void *self, int colour, int64_t j, size_t offset, void *sc
         (const char *)p->skew + row->parity * l->pitch * (l->dtype == PS_F32 ? 4 : 8);
 }
 
-/* Kernel 3: omega of the row goes to the scratch. */
+/* Kernel 3: compute omega of the row in scratch memory. */
 static void
 describe_computed(const void *self, int colour, int64_t j, size_t offset, void *scratch,
                   ps_relax_row *row)

@@ -1,15 +1,18 @@
-/* relax.c - iterations of a red-black relaxation: plain, or several in one pass.
+/* relax.c - iterations of a red-black relaxation: one half-sweep after the other, or
+ * several iterations in one pass.
  *
- * plain: one half-sweep after the other, rows shared by the threads.
+ * plain: one half-sweep after the other; the threads share the rows.
  *
- * blocked: K iterations, 2 K half-sweeps, in one pass over memory (time skewing: Wolf and
- * Lam 1991, Wonnacott 2000). The rows are cut into bands, up to four a thread. First the
- * threads make, of half-sweep s, the rows of each band that are s away from its cuts;
- * then, for each cut, the 2 s rows around it. Within either, columns are cut into tiles
- * that move one chunk to the left with each half-sweep, and a tile is made along fronts
- * j + s, so that its rows stay in the cache until they have had all half-sweeps. No row
- * is made twice. Half-sweeps 0 and 1 read from one field and write to the other: when an
- * iteration within a pass ends the call, the pass is made again, that far.
+ * blocked: K iterations, 2 K half-sweeps, in one pass over memory (time skewing: Wolf
+ * and Lam 1991, Wonnacott 2000). The rows are divided into bands, up to four per
+ * thread. First, of half-sweep s, the rows of each band whose distance from its
+ * boundaries is at least s are computed; then, for each boundary between two bands, the
+ * 2 s rows around it. In both parts the columns are divided into tiles that move one
+ * chunk to the left with each half-sweep. A tile is computed along fronts of constant j
+ * + s, so that its rows stay in the cache until all half-sweeps have processed them. No
+ * row is computed twice. Half-sweeps 0 and 1 read from one field and write to the
+ * other: if an iteration within a pass ends the call, the pass is repeated up to this
+ * iteration.
  */
 #include "relaxation/relax.h"
 
@@ -21,7 +24,7 @@
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
 
-/* Iterations of a pass at most; bytes that the rows of a tile may take. */
+/* Largest number of iterations of a pass; bytes that the rows of a tile may use. */
 enum { MOST_ITERATIONS = 8, TILE_BYTES = 1 << 22 };
 
 /* Rows low + s low_step <= j < high + s high_step of half-sweep s. */
@@ -32,16 +35,16 @@ typedef struct {
 typedef struct {
     const ps_relax *r;
     char *from, *to;
-    size_t row_bytes, plane_bytes; /* plane: from a red row to the black one */
+    size_t row_bytes, plane_bytes; /* plane_bytes: from a red row to the black one */
     int64_t chunk;                 /* elements */
     int threads;
-    int64_t block;  /* iterations of a pass at most */
-    int64_t sweeps; /* half-sweeps of this one */
-    int64_t tile;   /* chunks of a tile */
+    int64_t block;  /* largest number of iterations of a pass */
+    int64_t sweeps; /* half-sweeps of the current pass */
+    int64_t tile;   /* chunks per tile */
     int64_t bands;
     char *slots, *scratch;
-    size_t slots_bytes, scratch_bytes; /* of one thread */
-    int64_t sweep;                     /* of a plain pass, the one being made */
+    size_t slots_bytes, scratch_bytes; /* per thread */
+    int64_t sweep;                     /* of a plain pass: the current half-sweep */
 } pass;
 
 static size_t
@@ -56,8 +59,8 @@ field_bytes(const ps_relax *r)
     return (size_t)(2 * (r->ny + 2) * r->pitch) * element_bytes(r);
 }
 
-/* Several bands a thread, so that one that is not scheduled holds few rows, but none so
- * narrow that a pass would make fewer iterations. */
+/* Several bands per thread, so that a thread that is not scheduled delays few rows; but
+ * bands are wide enough that the number of iterations of a pass is not reduced. */
 static int64_t
 band_count(const ps_relax *r, int threads)
 {
@@ -67,7 +70,7 @@ band_count(const ps_relax *r, int threads)
     return threads == 1 || wished < threads ? threads : wished;
 }
 
-/* How the work is cut; pointers are left null. */
+/* The division of the work; pointers are null. */
 static pass
 plan(const ps_relax *r, const ps_exec *exec)
 {
@@ -115,7 +118,7 @@ slot_of(const pass *p, int64_t s, int64_t j, int thread)
     return p->slots + PS_CHUNK_BYTES * index;
 }
 
-/* The chunks begin <= v < end of half-sweep s of row j. */
+/* Relax the chunks begin <= v < end of half-sweep s of row j. */
 static void
 make_row(const pass *p, int64_t s, int64_t j, int64_t begin, int64_t end, int thread)
 {
@@ -169,7 +172,7 @@ make_region(const pass *p, region g, int thread)
     }
 }
 
-/* The rows of each band that need no row of another. */
+/* The rows of each band that depend on no row of another band. */
 static void
 make_bands(void *self, int64_t begin, int64_t end, int thread)
 {
@@ -183,7 +186,7 @@ make_bands(void *self, int64_t begin, int64_t end, int thread)
     }
 }
 
-/* The rows around the lower cut of band k + 1. */
+/* The rows around the lower boundary of band k + 1. */
 static void
 make_cuts(void *self, int64_t begin, int64_t end, int thread)
 {
@@ -231,7 +234,7 @@ slot_value(const pass *p, const char *slot, int k)
                                  : ((const double *)slot)[k];
 }
 
-/* The measure of iteration t of the pass: lane by lane, then over the lanes. */
+/* The norm of iteration t of the pass: first per lane, then over the lanes. */
 static double
 measure_of(const pass *p, int64_t t)
 {
@@ -256,7 +259,8 @@ measure_of(const pass *p, int64_t t)
     return is_max ? all : sqrt(all / ((double)p->r->nx * (double)p->r->ny));
 }
 
-/* Look at the iterations of a pass: how many of them are to be kept. */
+/* Read the norms of the iterations of a pass; returns the number of iterations to be
+ * kept. */
 static int64_t
 judge(const pass *p, int64_t made, int64_t count, ps_relax_report *report)
 {
@@ -287,7 +291,8 @@ judge(const pass *p, int64_t made, int64_t count, ps_relax_report *report)
     return made;
 }
 
-/* Copy what a pass does not write: the rows of the boundary, the ends of the others. */
+/* Copy the values that a pass does not write: the boundary rows and the ends of the
+ * other rows. */
 static void
 copy_frame(const pass *p, char *to, const char *from)
 {

@@ -1,8 +1,8 @@
 /* relax.h - red-black relaxation over the rows of a grid, for any five-point formula.
  *
  * A half-sweep relaxes one colour. Half-sweep s of row j reads the other colour of the
- * rows j-1, j and j+1 after half-sweep s-1 and before s+1, so that rows may go ahead of
- * others without a change of one bit. See relax.c.
+ * rows j-1, j and j+1 after half-sweep s-1 and before half-sweep s+1. The order of the
+ * rows is otherwise arbitrary and does not change a bit of the result. See relax.c.
  */
 #ifndef PS_CPU_RELAX_H
 #define PS_CPU_RELAX_H
@@ -13,8 +13,8 @@ enum { PS_CHUNK_BYTES = 64 };
 
 typedef enum { PS_MEASURE_NONE, PS_MEASURE_MAX, PS_MEASURE_SQUARES } ps_measure;
 
-/* One colour of a row. Pointers are those of element 0 of a row; the element of node i is
- * i/2, of one colour and parity (i % 2), or i where colours are interleaved. */
+/* One colour of a row. Pointers are those of element 0 of a row. Node i is element i/2
+ * of its colour and parity (i % 2), or element i if the colours are interleaved. */
 typedef struct {
     const void *own, *other, *north, *south;
     void *to;
@@ -25,13 +25,14 @@ typedef struct {
     int parity;
     ps_criterion criterion;
     ps_measure measure;
-    void *slot; /* 64 bytes that add up what is measured; null: nothing is */
+    void *slot; /* 64 bytes in which the measured quantity is accumulated; null: nothing
+                   is measured */
 } ps_relax_row;
 
 /* Relax the chunks begin <= v < end, of 64 bytes each, of a row. */
 typedef void (*ps_relax_function)(const ps_relax_row *row, int64_t begin, int64_t end);
 
-/* What the row functions of an instruction set take:
+/* The coefficients that the row functions of an instruction set read:
  *   full      coefficient: west, east, north, south
  *   skew      coefficient: skew_x, skew_y
  *   tables    coefficient: skew_x; skew_y
@@ -44,7 +45,8 @@ typedef enum {
     PS_ROW_KINDS
 } ps_row_kind;
 
-/* Columns of 1-D tables for the elements of a row, the values of the row, its colour. */
+/* Tables along x for the elements of a row, the table values of the row, and its
+ * colour. */
 typedef struct {
     const double *mu_max, *mu_min, *sign, *gain;
     double row_mu_max, row_mu_min, row_sign, row_gain;
@@ -58,12 +60,13 @@ typedef struct {
     void (*omega)(const ps_omega_row *row, void *to);
 } ps_relax_kernels;
 
-/* The kernels for a dtype, PS_F32 or PS_F64, that this processor runs. */
+/* The fastest kernels for a dtype, PS_F32 or PS_F64, that this processor supports. */
 const ps_relax_kernels *ps_relax_kernels_get(ps_dtype dtype);
 
-/* A relaxation. describe() fills what row j needs beside `own` to `to`, `first`, `last`,
- * `parity` and what is measured; the row begins `offset` bytes into a field. It may write
- * `scratch`, a row that stays with it. */
+/* A relaxation. describe() sets the members that row j needs in addition to `own` to
+ * `to`, `first`, `last`, `parity` and the measured quantity; the row is at `offset`
+ * bytes in a field. It may write `scratch`, the memory of one row, which is not changed
+ * while the row is in use. */
 typedef struct {
     ps_dtype dtype;
     int64_t nx, ny, pitch;
@@ -74,12 +77,12 @@ typedef struct {
     void (*describe)(const void *self, int colour, int64_t j, size_t offset,
                      void *scratch, ps_relax_row *row);
     const void *self;
-    int interleaved; /* colours in one array; on one thread */
-    int blocked;     /* several iterations a pass over memory */
-    int row_words;   /* words of a node that are read in a row, the field's included */
+    int interleaved; /* both colours in one array; one thread */
+    int blocked;     /* several iterations per pass over memory */
+    int row_words;   /* words per node that are read in a row, including the field */
 } ps_relax;
 
-/* Bytes of work that a call needs, and the call. */
+/* Bytes of workspace of a call, and the call. */
 size_t ps_relax_work(const ps_relax *r, const ps_exec *exec);
 ps_status ps_relax_iterate(const ps_relax *r, int64_t count, const ps_exec *exec,
                            ps_relax_report *report);

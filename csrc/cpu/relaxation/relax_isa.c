@@ -1,4 +1,5 @@
-/* relax_isa.c - which relaxation of rows this processor runs. */
+/* relax_isa.c - the choice of the row functions of the relaxation for this processor.
+ */
 #include "relaxation/relax_isa.h"
 #include "runtime/isa.h"
 

@@ -1,4 +1,4 @@
-/* relax_serial.c - the straightforward relaxation that the papers compare with. */
+/* relax_serial.c - the single-threaded relaxation with which the papers compare. */
 #include "relaxation/relax_serial.h"
 
 #include <math.h>

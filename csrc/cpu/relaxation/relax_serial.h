@@ -4,7 +4,7 @@
 
 #include "relaxation/relax.h"
 
-/* Take coefficients as the kinds skew and volumes do, and whole rows only. */
+/* They read the coefficients of the kinds skew and volumes, and relax whole rows only. */
 ps_relax_function ps_relax_serial_skew(ps_dtype dtype);
 ps_relax_function ps_relax_serial_volumes(ps_dtype dtype);
 

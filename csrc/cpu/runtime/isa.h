@@ -1,4 +1,4 @@
-/* isa.h - the instruction sets of this build, and the one that is used. */
+/* isa.h - the instruction sets of this build, and the selected one. */
 #ifndef PS_CPU_ISA_H
 #define PS_CPU_ISA_H
 

@@ -55,7 +55,7 @@ enum {
 /* Least number of unknowns per thread. Default: 50 to 100 microseconds of work, several
  * times the time to wake a worker (benchmarks/threads.py). The smaller limit holds if the
  * caller sets the number of threads. */
-enum { UNKNOWNS_A_THREAD = 32768, UNKNOWNS_IF_ASKED = 8192 };
+enum { UNKNOWNS_PER_THREAD = 32768, UNKNOWNS_IF_REQUESTED = 8192 };
 
 /* LONG_LOOP (ns): longest loop that judge() compares with one thread; the scheduler lets
  * the calling thread run for about this time without interruption. REPAYMENT (factor):
@@ -69,12 +69,12 @@ typedef struct {
     atomic_int sleepers; /* threads that wait for `changed` */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    ps_claims claims;     /* of the loop that is offered */
+    ps_blocks blocks;     /* of the loop that is offered */
     _Atomic int64_t next; /* first iteration of the worker's share that is not taken */
 } worker;
 
 typedef struct ps_loop {
-    void (*body)(void *self, ps_claims *claims, int thread);
+    void (*body)(void *self, ps_blocks *blocks, int thread);
     void *self;
     int64_t count, block;
     int team;                     /* threads */
@@ -127,8 +127,8 @@ int
 ps_thread_count_for(const ps_exec *exec, int64_t unknowns)
 {
     const int threads = ps_thread_count(exec);
-    const int64_t worth = exec->threads > 0 ? unknowns / UNKNOWNS_IF_ASKED + 1
-                                            : unknowns / UNKNOWNS_A_THREAD;
+    const int64_t worth = exec->threads > 0 ? unknowns / UNKNOWNS_IF_REQUESTED + 1
+                                            : unknowns / UNKNOWNS_PER_THREAD;
 
     return worth < 1 ? 1 : worth < threads ? (int)worth : threads;
 }
@@ -196,10 +196,10 @@ work(void *self)
 
         wait_for(w, OFFERED);
         if (atomic_compare_exchange_strong(&w->state, &state, RUNNING)) {
-            loop *const l = w->claims.loop;
+            loop *const l = w->blocks.loop;
 
             wake_next(l, 2);
-            l->body(l->self, &w->claims, w->claims.thread);
+            l->body(l->self, &w->blocks, w->blocks.thread);
             atomic_exchange(&w->state, HELD); /* a full barrier: non-temporal stores */
             wake(w);
         }
@@ -304,7 +304,7 @@ offer(loop *l)
     for (int k = 1; k < l->team; k++) {
         worker *const w = l->workers[k - 1];
 
-        w->claims = (ps_claims){l, k, k, 0};
+        w->blocks = (ps_blocks){l, k, k, 0};
         atomic_store(&w->state, OFFERED);
     }
     wake_next(l, WAKES);
@@ -328,12 +328,12 @@ finish(loop *l)
 }
 
 int
-ps_claim(ps_claims *claims, int64_t *begin, int64_t *end)
+ps_next_block(ps_blocks *blocks, int64_t *begin, int64_t *end)
 {
-    loop *const l = claims->loop;
+    loop *const l = blocks->loop;
 
     for (;;) {
-        const int share = claims->share;
+        const int share = blocks->share;
         _Atomic int64_t *const next =
             share == 0 ? &l->next : &l->workers[share - 1]->next;
         const int64_t last = share_begin(l, share + 1);
@@ -342,15 +342,15 @@ ps_claim(ps_claims *claims, int64_t *begin, int64_t *end)
             *begin = atomic_fetch_add(next, l->block);
             if (*begin < last) {
                 *end = *begin + l->block < last ? *begin + l->block : last;
-                claims->taken += *end - *begin;
+                blocks->taken += *end - *begin;
                 return 1;
             }
         }
         const int other = (share + 1) % l->team;
-        if (other == claims->thread) {
+        if (other == blocks->thread) {
             return 0;
         }
-        claims->share = other;
+        blocks->share = other;
     }
 }
 
@@ -369,7 +369,7 @@ now(clockid_t clock)
  * percent. Loops estimated above LONG_LOOP are not judged, because one thread would not
  * keep a processor for that time either. */
 static void
-judge(const ps_claims *own, int64_t spent, int64_t begin)
+judge(const ps_blocks *own, int64_t spent, int64_t begin)
 {
     const int64_t end = now(CLOCK_MONOTONIC);
     const double share = (double)own->taken / (double)own->loop->count;
@@ -385,10 +385,10 @@ judge(const ps_claims *own, int64_t spent, int64_t begin)
 
 void
 ps_parallel(int threads, int64_t count,
-            void (*body)(void *self, ps_claims *claims, int thread), void *self)
+            void (*body)(void *self, ps_blocks *blocks, int thread), void *self)
 {
     loop l;
-    ps_claims own = {&l, 0, 0, 0};
+    ps_blocks own = {&l, 0, 0, 0};
 
     l.body = body;
     l.self = self;
@@ -423,12 +423,12 @@ typedef struct {
 } each_block;
 
 static void
-run_blocks(void *self, ps_claims *claims, int thread)
+run_blocks(void *self, ps_blocks *blocks, int thread)
 {
     const each_block *const each = self;
     int64_t begin, end;
 
-    while (ps_claim(claims, &begin, &end)) {
+    while (ps_next_block(blocks, &begin, &end)) {
         each->body(each->self, begin, end, thread);
     }
 }

@@ -35,19 +35,19 @@ typedef struct {
     int thread;    /* index of the thread */
     int share;     /* share from which the thread takes blocks */
     int64_t taken; /* iterations taken by the thread so far */
-} ps_claims;
+} ps_blocks;
 
 /* Take the next block [*begin, *end); 0 when none is left. */
-int ps_claim(ps_claims *claims, int64_t *begin, int64_t *end);
+int ps_next_block(ps_blocks *blocks, int64_t *begin, int64_t *end);
 
-/* Run body(self, claims, thread) on up to `threads` threads, which take blocks of
- * [0, count) from ps_claim() until none is left. `thread` is less than `threads` and
+/* Run body(self, blocks, thread) on up to `threads` threads, which take blocks of
+ * [0, count) from ps_next_block() until none is left. `thread` is less than `threads` and
  * differs between the threads. The calling thread is thread 0. The calling thread waits
  * only for threads that are inside body, and completes the loop alone if no other thread
  * starts. With one thread the only block is [0, count). After loops in which a team was
  * slower than one thread, because the processors were busy, one thread is used. */
 void ps_parallel(int threads, int64_t count,
-                 void (*body)(void *self, ps_claims *claims, int thread), void *self);
+                 void (*body)(void *self, ps_blocks *blocks, int thread), void *self);
 
 /* As ps_parallel(), with one call body(self, begin, end, thread) per block. */
 void ps_parallel_for(int threads, int64_t count,

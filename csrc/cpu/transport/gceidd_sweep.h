@@ -4,10 +4,10 @@
 
 #include "ps_gceidd.h"
 
-/* Lines that are swept together: SIMD lanes for any instruction set. */
+/* Lines that are swept together: the number of lanes, for any instruction set. */
 enum { PS_GCEIDD_LANES = 8 };
 
-/* Arrays of (nodes + 1) * PS_GCEIDD_LANES numbers that a thread needs. */
+/* Arrays of (nodes + 1) * PS_GCEIDD_LANES values per thread. */
 enum { PS_GCEIDD_ARRAYS = 8 };
 
 /* A sweep along `axis` in step `step` of a call. `to` may be `from`: all nodes of a line
@@ -18,7 +18,7 @@ typedef struct {
     int64_t step;
     const void *from, *older[PS_GCEIDD_OLDER];
     void *to;
-    char *scratch; /* scratch_bytes a thread */
+    char *scratch; /* scratch_bytes per thread */
     size_t scratch_bytes;
     int32_t *grown; /* per thread: set to 1 if |u| <= bound fails at a node */
 } ps_gceidd_sweep;

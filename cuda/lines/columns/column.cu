@@ -1,4 +1,4 @@
-/* column.cu - batches along a strided axis, on the host. */
+/* column.cu - the choice of shape and kernel for batches along a strided axis. */
 #include <algorithm>
 #include <cstdlib>
 
@@ -7,10 +7,10 @@
 
 namespace pysolvers::columns {
 
-static constexpr int line = 128;           /* bytes, of memory */
-static constexpr int least = 64;           /* of neighbours at least */
+static constexpr int line = 128;           /* bytes of a line of memory */
+static constexpr int least = 64;           /* fewest bytes of neighbouring systems */
 static constexpr int most_blocks = 8;      /* of a cluster */
-static constexpr int statics_bytes = 1024; /* shared memory of a block besides */
+static constexpr int statics_bytes = 1024; /* static shared memory of a block */
 
 static int32_t
 divided_up(int64_t a, int64_t b)
@@ -29,15 +29,15 @@ log_of(int32_t count)
     return log;
 }
 
-/* Warps that have a chunk of 1 << width systems each. */
+/* Warps that hold a system in chunks, 1 << width systems side by side. */
 static int32_t
 warps_of(int64_t rows, int32_t chunk, int32_t width)
 {
     return divided_up(divided_up(rows, chunk), 32 >> width);
 }
 
-/* Blocks of as many warps at most, a power of two, as clusters of other sizes leave more
- * multiprocessors empty. */
+/* The fewest blocks of at most ColumnTuning::threads threads, rounded up to a power of
+ * two, because clusters of other sizes leave more multiprocessors empty. */
 template <typename Number>
 static int32_t
 blocks_of(int64_t rows, int32_t chunk, int32_t width)
@@ -46,9 +46,9 @@ blocks_of(int64_t rows, int32_t chunk, int32_t width)
                                   ColumnTuning<Number>::threads / 32));
 }
 
-/* Rows of a chunk. Where a block is as wide as a warp and holds systems whole, several
- * share a multiprocessor: so that fewest are missing from the first chunk. Elsewhere so
- * that the fewest blocks have the most warps. */
+/* Rows of a chunk. If a block is as wide as a warp and holds whole systems, several
+ * blocks share a multiprocessor, and the chunk is chosen so that the first one has the
+ * fewest pads. Otherwise it is chosen for the fewest blocks with the most warps. */
 template <typename Number>
 static int32_t
 chunk_of(int64_t rows, int32_t width)
@@ -73,7 +73,8 @@ chunk_of(int64_t rows, int32_t width)
     return best;
 }
 
-/* The shape with as few blocks as hold 1 << width systems; false if there is none. */
+/* The shape with the fewest blocks that hold 1 << width systems; false if there is
+ * none. */
 template <typename Number>
 static bool
 cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shape)
@@ -97,26 +98,27 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
                static_cast<size_t>(device->shared_bytes);
 }
 
-/* A block as wide as a warp if it holds systems whole; else two lines of neighbours, the
- * fewer of which lie in a sector with others', or one of wide numbers; else as many as a
- * cluster holds. */
+/* The width: that of a warp if such a block holds whole systems. Otherwise two lines of
+ * memory of neighbouring systems (one for complex128), because fewer sectors are then
+ * shared by two tiles. Otherwise as many systems as a cluster can hold. */
 template <typename Number>
 static bool
 shape_of(int64_t rows, const ps_cuda_device *device, ColumnShape *shape)
 {
     constexpr int32_t bytes = sizeof(Number);
-    constexpr int32_t likes = bytes < 16 ? 2 * line : line;
+    constexpr int32_t preferred = bytes < 16 ? 2 * line : line;
 
     for (int32_t width = 5; (bytes << width) >= least; width--) {
         if (cut<Number>(rows, width, device, shape) &&
-            (shape->blocks == 1 || (bytes << width) <= likes)) {
+            (shape->blocks == 1 || (bytes << width) <= preferred)) {
             return true;
         }
     }
     return false;
 }
 
-/* Whether systems lie closer to each other than rows, if at all. */
+/* Whether neighbouring systems are closer to each other in memory than neighbouring
+ * rows. */
 static bool
 lies_by_column(const ps_stride &s)
 {
@@ -124,8 +126,8 @@ lies_by_column(const ps_stride &s)
 }
 
 bool
-ps_cuda_column_takes(const ps_tridiag *t, const ps_cuda_device *device,
-                     ColumnShape *shape)
+ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                       ColumnShape *shape)
 {
     bool fits = false;
 
@@ -141,9 +143,10 @@ ps_cuda_column_takes(const ps_tridiag *t, const ps_cuda_device *device,
     return fits;
 }
 
-/* Whether every row begins at a multiple of so many bytes, and systems come by 16. */
+/* Whether every row begins at a multiple of `bytes` bytes and the systems can be copied
+ * by 16 bytes. */
 static bool
-goes_by(int64_t bytes, const ps_tridiag &t, const ps_input &in)
+is_aligned_to(int64_t bytes, const ps_tridiag &t, const ps_input &in)
 {
     const int64_t size = ps_dtype_size(t.dtype), count = bytes / size;
     const ps_stride &s = in.stride;
@@ -153,7 +156,8 @@ goes_by(int64_t bytes, const ps_tridiag &t, const ps_input &in)
            reinterpret_cast<uintptr_t>(in.data) % bytes == 0;
 }
 
-/* Halves of sectors by a way of their own in float32 only: it is no faster elsewhere. */
+/* Halves of sectors have a separate path in float32 only: it is no faster for other
+ * types. */
 static ColumnAccess
 access_of(const ps_tridiag &t)
 {
@@ -161,8 +165,8 @@ access_of(const ps_tridiag &t)
     bool by_sectors = true, by_halves = true;
 
     for (const ps_input *in : inputs) {
-        by_sectors = by_sectors && goes_by(32, t, *in);
-        by_halves = by_halves && goes_by(16, t, *in);
+        by_sectors = by_sectors && is_aligned_to(32, t, *in);
+        by_halves = by_halves && is_aligned_to(16, t, *in);
     }
     if (!by_halves) {
         return ColumnAccess::elements;
@@ -177,8 +181,9 @@ tiles_of(const ps_tridiag &t, const ColumnShape &shape)
     return (t.outer * t.inner + width - 1) / width;
 }
 
-/* Whether tiles are claimed: where there are many for each multiprocessor, and the next
- * one is enough to know. Single blocks of float32 were no faster with it. */
+/* Whether tiles are drawn from a work queue: if there are many for each multiprocessor,
+ * and only one tile in advance must be known. For single blocks of float32 it was no
+ * faster. */
 static bool
 uses_work_queue(const ps_tridiag &t, const ColumnShape &shape,
                 const ps_cuda_device *device)

@@ -1,32 +1,35 @@
-/* column.cuh - systems along a strided axis, a chunk of rows in the registers of a
- * thread.
+/* column.cuh - the partition method for systems along a strided axis, a chunk of rows
+ * in the registers of a thread.
  *
  * Neighbouring threads have neighbouring systems, so that a warp reads whole lines of
- * memory; each holds a chunk of consecutive rows of one system. Chunks meet as in
- * levels.cuh: those of a warp through shuffles, the warps of a block through shared
- * memory, where lanes change their places so that the segments of one system lie in one
- * warp, and the blocks of a cluster through messages. How a kernel uses it, every thread
- * taking every step:
+ * memory. Each thread eliminates a chunk of consecutive rows of one system. The chunks
+ * are joined by the formulas of segment.cuh: those of a warp through shuffles; the
+ * warps of a block through shared memory, where the segments are redistributed so that
+ * those of one system lie in one warp; the blocks of a cluster through messages. 17
+ * operations and one reciprocal per row; no pivoting, for diagonally dominant systems
+ * (Wang 1981; Laszlo, Giles and Appleyard 2016). A kernel uses it as follows; every
+ * thread executes every step:
  *
- *   const ColumnThreadPlace<ROWS> self(shape, rank);       which rows of which system
- *   Column<Number, ROWS, IS_CLUSTER> column(shape, self, periodic, meeting, kept, sent);
- *   column.begin();                                 and started() before it meets first
- *   column.eliminate(inner, rows, again, watches);  rows(i) -> Row of row self.start + i
- *   column.join_chunks(bytes, tell);                       report(system of the block,
- * Note) column.substitute(put);                         put(i, x) of row self.start + i
+ *   const ColumnThreadPlace<ROWS> self(shape, rank);       the rows and the system of the
+ * thread Column<Number, ROWS, IS_CLUSTER> column(shape, self, periodic, memory, kept,
+ * arrivals); column.begin();                                 and started() before the
+ * first exchange column.eliminate(inner, rows, again, watches);  rows(i) -> Row of row
+ * self.start + i column.join_chunks(bytes, report);              report(system of the
+ * block, Note) column.substitute(put);                         put(i, x) of row
+ * self.start + i
  *
- * rows is called by whole warps for i = 0 .. ROWS - 1 in this order; what it says of
- * i < self.pads is not used. Where a pivot needs care, single lanes call again, as rows
- * but for self.pads <= i only; and put is called for those. inner may be rows, or what is
- * cheaper where self.pads is 0, so that only i = 0 and i = ROWS - 1 can be ends of the
- * system. lower of row 0 and upper of the last row must be 0 unless the system is
- * periodic. Systems that are not there may have any rows; put is called for them, too.
+ * rows is called by whole warps for i = 0 .. ROWS - 1 in this order; its result is not
+ * used for i < self.pads. If a pivot is outside the range of the fast reciprocal,
+ * single lanes call again, which is like rows but called for self.pads <= i only; put
+ * is called for the same i. inner may be rows, or a function that is cheaper because
+ * self.pads is 0, so that only i = 0 and i = ROWS - 1 can be ends of the system. lower
+ * of row 0 and upper of the last row must be 0 unless the system is periodic. Systems
+ * beyond the batch may have any rows; put is called for them as well.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_CUH
 
 #include "device/cluster.cuh"
-#include "lines/columns/column_chunk.cuh"
 #include "lines/columns/column_shape.cuh"
 #include "lines/columns/column_spans.cuh"
 
@@ -34,17 +37,61 @@ namespace pysolvers::columns {
 
 using namespace runtime;
 
+/* A Chunk whose numbers g are in shared memory, so that a thread can have more rows:
+ * x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1. */
+template <typename Number, int ROWS> struct ColumnChunk {
+    static constexpr int words = (ROWS - 1) * 32; /* of a warp */
+    Number l[ROWS - 1], u[ROWS - 1];
+    Number *const g; /* g_i at index 32 i */
+
+    /* Like that of Chunk. */
+    template <typename Rows, typename Inverter>
+    __device__ __forceinline__ Segment<Number> eliminate(const Rows &rows, int32_t start,
+                                                         int pads, Inverter &inverter)
+    {
+        Spike<Number> above = left_spike<Number>(), first = own_spike<Number>();
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            const Row<Number> row = rows(i);
+
+            above = above.below(row, inverter.invert(above.pivot_of(row), start + i));
+            g[32 * i] = above.g;
+            l[i] = above.l;
+            u[i] = above.u;
+            if (i >= pads) {
+                first = {first.g - first.u * above.g, first.l - first.u * above.l,
+                         -(first.u * above.u)};
+            }
+        }
+        return Segment<Number>::closed(first, above, rows(ROWS - 1));
+    }
+
+    /* x_i of all rows, from the last to the first: put(i, x). */
+    template <typename Put>
+    __device__ __forceinline__ void substitute(Number y_left, Number y,
+                                               const Put &put) const
+    {
+        put(ROWS - 1, y);
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            y = Spike<Number>{g[32 * i], l[i], u[i]}.at(y_left, y);
+            put(i, y);
+        }
+    }
+};
+
 template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     const ColumnShape &shape;
     const ColumnThreadPlace<ROWS> &self;
     const bool periodic;
     const ColumnExchange<Number> exchange;
-    Arrivals *arrivals; /* of the cluster's messages, of two rounds in turn */
-    int32_t round = 0;  /* counts the exchanges */
+    Arrivals *arrivals; /* of the messages of the cluster, alternating by round */
+    int32_t round = 0;  /* number of exchanges */
     ColumnChunk<Number, ROWS> chunk;
     Segment<Number> own;
     Lanes<Number> parts;
-    Note note; /* of the own rows, then of the system */
+    Note note; /* of the rows of this thread, then of the system */
     Number y_left, y;
 
     __device__ __forceinline__ Column(const ColumnShape &s,
@@ -56,7 +103,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     {
     }
 
-    /* Before all else; started() before the first exchange. */
+    /* Called first; started() is called before the first exchange. */
     __device__ __forceinline__ void begin() const
     {
         if (IS_CLUSTER) {
@@ -75,8 +122,8 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         }
     }
 
-    /* inner(i) is asked for by warps that have no pads, any(i) by the others. With
-     * `watches`, the note tells whether all rows are dominant. */
+    /* Warps without pads call inner(i), the others any(i). With `watches`, the note
+     * shows whether all rows are dominant. */
     template <typename Inner, typename Any, typename Again>
     __device__ __forceinline__ void eliminate(const Inner &inner, const Any &any,
                                               const Again &again, bool watches)
@@ -99,8 +146,9 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         note.bad_pivot = bad_pivot.row;
     }
 
-    /* From the own segment to y_left and y; report(system, note) for each system of the
-     * block, by the first block of a cluster. `bytes` more than its messages come. */
+    /* Compute y_left and y of the chunk from its segment; report(system, note) is
+     * called for each system of the block, by the first block of a cluster. `bytes` is
+     * the number of bytes that arrive in addition to the messages. */
     template <typename Report>
     __device__ __forceinline__ void join_chunks(uint32_t bytes, const Report &report)
     {
@@ -162,8 +210,8 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     }
 
   private:
-    /* Whether the warp goes the way without pads. Where the code of both ways is more
-     * than the instruction cache holds, all warps go the same, or there is only one. */
+    /* Whether the warp uses the path without pads. If the code of both paths exceeds
+     * the instruction cache, all warps use the same path, or only one path exists. */
     __device__ __forceinline__ bool has_no_pads() const
     {
         if (number_traits<Number>::is_complex && ROWS > 8) {
@@ -171,7 +219,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         }
         return __all_sync(all_lanes, self.pads == 0);
     }
-    /* Whether row 0 of the system is here. */
+    /* Whether this block has row 0 of the system. */
     __device__ __forceinline__ bool has_first_block() const
     {
         return self.block == shape.first_block;
@@ -181,14 +229,14 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         return has_first_block() && self.warp == shape.first_warp;
     }
 
-    /* Whether all pivots were such that this was right. */
+    /* Returns whether all pivots were in the range of the fast reciprocal. */
     template <typename Rows>
     __device__ __forceinline__ bool eliminate_fast(int pads, const Rows &rows,
                                                    bool watches)
     {
         FastReciprocal<Number> fast_inverter;
         bool not_dominant = false;
-        const auto look = [&](int i) {
+        const auto checked_rows = [&](int i) {
             const Row<Number> row = rows(i);
 
             if (watches) {
@@ -197,13 +245,13 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
             }
             return row;
         };
-        own = chunk.eliminate(look, self.start, pads, fast_inverter);
+        own = chunk.eliminate(checked_rows, self.start, pads, fast_inverter);
         note.not_dominant = not_dominant;
         return fast_inverter.in_safe_range();
     }
 
-    /* A level up: reduce(inverter) -> Segment, quickly or with care; then the note of
-     * all lanes of the group. */
+    /* One level up: reduce(inverter) -> Segment; then combine the notes of the lanes of
+     * the group. */
     template <typename Reduce>
     __device__ __forceinline__ Segment<Number> reduce_up(const Group &group,
                                                          const Reduce &reduce)
@@ -217,7 +265,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         return s;
     }
 
-    /* The note of all lanes of a group. */
+    /* Combine the notes of all lanes of a group. */
     __device__ __forceinline__ void gather(const Group &group)
     {
         if (__any_sync(all_lanes,
@@ -244,13 +292,13 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         note.bad_pivot = bad_pivot.row;
     }
 
-    /* Row of the last unknown of unit u, of units of so many chunks. */
+    /* Row of the last unknown of unit `unit`, for units of `chunks` chunks. */
     __device__ __forceinline__ int32_t last_row_of(int32_t unit, int32_t chunks) const
     {
         return shape.template start_of<ROWS>((unit + 1) * chunks) - 1;
     }
 
-    /* The warps' segments of a system: four a lane. */
+    /* Join the segments of the warps of a system, four per lane. */
     template <typename Report>
     __device__ __forceinline__ void join_warps(const Report &report)
     {
@@ -299,7 +347,8 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
         }
     }
 
-    /* The blocks' segments of a system, two a lane; leaves the block's y_left and y. */
+    /* Join the segments of the blocks of a system, two per lane; computes y_left and y
+     * of this block. */
     __device__ __forceinline__ void join_blocks(const Segment<Number> &s, int32_t lane,
                                                 int32_t base, int32_t column, bool there)
     {

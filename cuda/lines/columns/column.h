@@ -1,6 +1,6 @@
-/* column.h - batches along a strided axis: who takes them, and cut how.
+/* column.h - batches along a strided axis: conditions, shape, and kernels.
  *
- * column.cu chooses, column_<dtype>.cu have the kernels.
+ * column.cu chooses the shape, column_<dtype>.cu contain the kernels.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_H
 #define PS_CUDA_LINES_COLUMNS_COLUMN_H
@@ -11,9 +11,9 @@
 
 namespace pysolvers::columns {
 
-/* Rows of a chunk at most, or of one that is a system alone; those of shorter chunks, the
- * last of which clusters have as well; and threads of a block at most: for the
- * registers. */
+/* The largest number of rows of a chunk; of a chunk that is a whole system; shorter
+ * chunks, of which clusters use the last one only; and the largest number of threads of
+ * a block. Limited by the registers. */
 template <typename Number> struct ColumnTuning {
     static constexpr int rows = 32, alone = 32, threads = sizeof(Number) == 4 ? 512 : 256;
     static constexpr int shorter[] = {16, 20, 24};
@@ -27,7 +27,8 @@ template <> struct ColumnTuning<Complex<double>> {
     static constexpr int shorter[] = {4, 4, 8};
 };
 
-/* With shorter chunks than clusters have, the registers do for more of them. */
+/* The largest number of threads of a block with chunks of ROWS rows: chunks shorter than
+ * those of clusters leave registers for more threads. */
 template <typename Number, int ROWS>
 static constexpr int
 column_threads()
@@ -40,28 +41,29 @@ column_threads()
     return ROWS < Tuned::shorter[2] && sizeof(Number) < 16 ? 512 : Tuned::threads;
 }
 
-/* How rows come: 16 bytes at a time, where all begin with a sector of 32 bytes, or some
- * in the middle of one; or element by element. */
+/* How rows are copied: by 16 bytes if all rows begin at a sector of 32 bytes (sectors),
+ * or at half a sector (halves); or element by element. */
 enum class ColumnAccess { sectors, halves, elements };
 
 template <typename Number> struct ColumnJob {
     Systems<Number> t;
     Input<Number> inputs[4]; /* those of t */
-    int32_t absent[4];       /* the row that each does not have, or -1 */
+    int32_t absent[4];       /* the row that each operand does not have, or -1 */
     ColumnAccess access;
     ColumnShape shape;
     int64_t tiles;        /* of 1 << shape.width systems */
     uint8_t *marks;       /* null, or 1 for each system that is not dominant */
-    uint32_t *work_queue; /* null, or counts the tiles that were claimed */
+    uint32_t *work_queue; /* null, or the number of tiles that were drawn */
 };
 
-/* Whether the systems of `t`, of which the batch axes are merged, lie so that columns
- * are the way to take them, and a block or a cluster of the device can hold one; then
- * cut as `shape` says, which depends on rows and dtype alone. */
-bool ps_cuda_column_takes(const ps_tridiag *t, const ps_cuda_device *device,
-                          ColumnShape *shape);
+/* Whether the systems of `t`, whose batch axes are merged, are suitable for column
+ * kernels, and a block or a cluster of the device can hold one. `shape` depends on the
+ * number of rows and the dtype only. */
+bool ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
+                            ColumnShape *shape);
 
-/* Bytes of workspace, and PS_PARTITION for a batch that was taken; marks may be null. */
+/* Bytes of workspace, and the solve by PS_PARTITION of an accepted batch; marks may be
+ * null. */
 size_t ps_cuda_column_work(const ps_tridiag *t, const ColumnShape &shape,
                            const ps_cuda_device *device);
 cudaError_t ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
@@ -74,10 +76,11 @@ cudaError_t ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
 PS_CUDA_DTYPES(PS_DECLARE)
 #undef PS_DECLARE
 
-/* The ring of a warp: batches of rows, of a row the four operands, of an operand an
- * element a lane. Two batches under way are enough, and more disturb the order in which
- * memory is read, but where blocks wait for each other; three, where there is room, and
- * the first-level cache, by way of which halves of sectors come, needs none. */
+/* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of
+ * an operand one element per lane. Two batches in flight are enough, and more of them
+ * disturb the order in which memory is read, except in clusters, whose blocks wait for
+ * each other; three are used if there is room. Copies of halves of sectors use the L1
+ * cache and need no larger ring. */
 template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS> struct ColumnRing {
     static constexpr int batch = 4; /* rows */
     static constexpr int slots = IS_CLUSTER && ACCESS == ColumnAccess::sectors &&
@@ -88,8 +91,8 @@ template <typename Number, bool IS_CLUSTER, ColumnAccess ACCESS> struct ColumnRi
     static constexpr int words = slots * batch_words;
 };
 
-/* Words of shared memory of a warp: its ring, and of its chunks what registers do not
- * hold. */
+/* Words of shared memory of a warp: its ring, and the part of its chunks that is not in
+ * registers. */
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
 static constexpr int column_words =
     ColumnRing<Number, IS_CLUSTER, ACCESS>::words + ColumnChunk<Number, ROWS>::words;

@@ -1,10 +1,11 @@
-/* column_kernel.cuh - the partition method along a strided axis, included once a dtype.
+/* column_kernel.cuh - the kernel of the partition method along a strided axis,
+ * instantiated per dtype.
  *
- * Blocks, or clusters, stay and take tile after tile of neighbouring systems. A warp
- * copies its own rows to its own part of shared memory and eliminates them; what it has
- * read makes room for its next tile, which arrives while the warps meet, substitute and
- * store. Five words of memory traffic a row; as a tile is read before any of its x is
- * written, x may be rhs.
+ * Blocks, or clusters, are resident and process one tile of neighbouring systems after
+ * the other. A warp copies its rows to its part of shared memory and eliminates them.
+ * The rows that it has read are replaced by rows of its next tile, which are copied
+ * while the chunks are joined, substituted and stored. Five words of memory traffic per
+ * row. A tile is read before any of its x is written, so that x may be rhs.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_KERNEL_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_KERNEL_CUH
@@ -13,10 +14,11 @@
 
 namespace pysolvers::columns {
 
-/* Where a source and its copy differ in their place in 32 bytes, all comes twice. */
+/* Aligned like a line of memory: if source and target of a copy differ in their
+ * alignment to 32 bytes, each sector is transferred twice. */
 extern __shared__ __align__(128) int4 column_memory[];
 
-/* A row as it stands in memory. */
+/* A row as it is stored in memory. */
 template <typename Number>
 __device__ __forceinline__ Row<Number>
 row_in_memory(const Systems<Number> &t, int64_t system, int32_t row)
@@ -29,8 +31,8 @@ row_in_memory(const Systems<Number> &t, int64_t system, int32_t row)
             *place.at(t.rhs, row)};
 }
 
-/* Grid: any number of clusters of shape.blocks blocks. Shared: the warps' rings, then
- * what a Column needs. */
+/* Grid: any number of clusters of shape.blocks blocks. Shared memory: the rings of the
+ * warps, then the ColumnExchange. */
 template <typename Number, int ROWS, bool IS_CLUSTER, ColumnAccess ACCESS>
 __global__ void
 __launch_bounds__(column_threads<Number, ROWS>(), 1)
@@ -67,7 +69,7 @@ __launch_bounds__(column_threads<Number, ROWS>(), 1)
         Row<Number> batch[Stage::batch];
         const auto rows = [&](int i, bool has_lower, bool has_upper) {
             if (i % Stage::batch == 0) {
-                stage.take(i / Stage::batch, batch);
+                stage.read(i / Stage::batch, batch);
             }
             const Row<Number> &row = batch[i % Stage::batch];
             return Row<Number>{has_lower ? row.lower : Number(0), row.diag,

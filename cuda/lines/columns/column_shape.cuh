@@ -1,5 +1,5 @@
-/* column_shape.cuh - who holds which rows of systems along a strided axis, and where they
- * meet.
+/* column_shape.cuh - the distribution of the rows of systems along a strided axis over
+ * threads, and the buffers of their exchange.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_SHAPE_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_SHAPE_CUH
@@ -11,19 +11,19 @@ namespace pysolvers::columns {
 using namespace device;
 using namespace join;
 
-/* How systems are shared out, chosen by the host. Blocks have `1 << width` systems,
- * warps 32 >> width chunks of each: width is at most 5. */
+/* The distribution of systems, chosen by the host. A block has `1 << width` systems, a
+ * warp 32 >> width chunks of each: width is at most 5. */
 struct ColumnShape {
     int32_t rows;  /* of a system */
     int32_t chunk; /* rows of a chunk */
     int32_t width;
-    int32_t warps;  /* of a block */
-    int32_t lanes;  /* log2 of the lanes that a system has in an exchange, each for up to
-                       four warps or two blocks; 1 << (width + lanes) threads meet */
-    int32_t blocks; /* of a cluster */
-    int32_t first_part, first_warp, first_block; /* who has row 0: set_first() */
+    int32_t warps;  /* per block */
+    int32_t lanes;  /* log2 of the lanes of a system in an exchange, each for up to four
+                       warps or two blocks; 1 << (width + lanes) threads take part */
+    int32_t blocks; /* per cluster */
+    int32_t first_part, first_warp, first_block; /* the place of row 0: set_first() */
 
-    /* When all else is set. */
+    /* To be called when all other fields are set. */
     void set_first()
     {
         const int32_t first = chunks() - (rows + chunk - 1) / chunk;
@@ -40,7 +40,7 @@ struct ColumnShape {
     {
         return parts() * warps * blocks;
     }
-    /* Row at which chunk k begins; negative for the pads in front of row 0. */
+    /* First row of chunk k; negative for the pads before row 0. */
     template <int ROWS>
     __host__ __device__ __forceinline__ int32_t start_of(int32_t k) const
     {
@@ -51,8 +51,8 @@ struct ColumnShape {
 /* The place of a thread: system `column` of the block, chunk `part` of warp `warp`. */
 template <int ROWS> struct ColumnThreadPlace {
     int32_t column, part, warp, block;
-    int32_t start; /* row of the chunk's row 0; negative: pads */
-    int32_t pads;  /* rows of the chunk that are not there, at its front */
+    int32_t start; /* first row of the chunk; negative if it begins with pads */
+    int32_t pads;  /* number of pads at the begin of the chunk */
 
     __device__ __forceinline__ ColumnThreadPlace(const ColumnShape &shape, int32_t rank)
     {
@@ -69,7 +69,8 @@ template <int ROWS> struct ColumnThreadPlace {
     }
 };
 
-/* What a block tells the others of its cluster about a system. */
+/* The segment of a block for a system, as it is sent to the other blocks of the
+ * cluster. */
 template <typename Number> struct alignas(16) ColumnMessage {
     using word = uint4;
     Segment<Number> segment;
@@ -86,13 +87,14 @@ template <typename Number> struct alignas(16) ColumnMessage {
     }
 };
 
-/* Where the warps of a block meet: messages [turn][system][block of the cluster];
- * segments, one array a field, and unknowns, each [warp][system]; notes likewise; a
- * mark a system. */
+/* The exchange of the warps of a block in shared memory: messages [turn][system][block
+ * of the cluster]; segments, one array per field, and unknowns, each [warp][system];
+ * notes likewise; one mark per system. */
 template <typename Number> struct ColumnExchange {
     static constexpr int fields = 7;
     ColumnMessage<Number> *messages;
-    Number *field, *y; /* y has one more row: what stands on the left of the block */
+    /* y has one row more: the unknown before the first row of the block */
+    Number *field, *y;
     Note *note;
     uint8_t *not_dominant;
     int32_t pitch, entries;

@@ -1,7 +1,8 @@
-/* column_spans.cuh - a level of the partition method in which a lane takes several units.
+/* column_spans.cuh - a level of the partition method in which a lane processes several
+ * units.
  *
- * With few units it saves most of the steps of parallel cyclic reduction, and most of the
- * lanes.
+ * With few units, this saves most of the steps of parallel cyclic reduction and most of
+ * the lanes.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_SPANS_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_SPANS_CUH
@@ -13,17 +14,17 @@ namespace pysolvers::columns {
 using namespace device;
 using namespace join;
 
-/* Neighbouring units of which each lane of a group takes SPAN, the last lane the last
- * ones: in a lane one after the other, then lane by lane. */
+/* Neighbouring units, SPAN for each lane of a group, the last units in the last lane.
+ * Within a lane they are joined one after the other, then lane by lane. */
 template <typename Number, int SPAN> struct Spans {
     Chunk<Number, SPAN> chunk;
     Lanes<Number> lanes;
 
-    /* Of `count` units in all, of which the first `hidden` are only there to be
-     * copies. */
+    /* The place of a lane for `count` units, of which the first `hidden` ones consist
+     * of pads. */
     struct Place {
         Group group;
-        int32_t spare, pads; /* slots that the group, or the lane, has in front */
+        int32_t spare, pads; /* empty slots at the begin of the group, and of the lane */
 
         __device__ __forceinline__ Place(int32_t count, int32_t hidden, int32_t lane,
                                          int32_t base)
@@ -35,7 +36,7 @@ template <typename Number, int SPAN> struct Spans {
             front = spare + hidden;
             pads = min(max(front - SPAN * min(lane, groups - 1), 0), SPAN);
         }
-        /* The unit that slot j of the lane holds; negative: none. */
+        /* The unit in slot j of the lane; negative if there is none. */
         __device__ __forceinline__ int32_t unit(int j) const
         {
             return SPAN * min(group.i, group.count - 1) + j - spare;
@@ -53,7 +54,7 @@ template <typename Number, int SPAN> struct Spans {
         int32_t front;
     };
 
-    /* Reduce; get(u) is the segment of unit u, row(u) that of its last unknown.
+    /* Reduce; get(u) is the segment of unit u, row(u) the row of its last unknown.
      * Returns the segment of all units in all lanes. */
     template <typename Get, typename RowOf, typename Inverter>
     __device__ __forceinline__ Segment<Number>
@@ -62,7 +63,7 @@ template <typename Number, int SPAN> struct Spans {
         Segment<Number> unit[SPAN];
 
 #pragma unroll
-        for (int j = 0; j < SPAN; j++) { /* all are read before one is used */
+        for (int j = 0; j < SPAN; j++) { /* all segments are read before one is used */
             unit[j] = get(max(place.unit(j), 0));
         }
         Spike<Number> front = own_spike<Number>();
@@ -98,7 +99,7 @@ template <typename Number, int SPAN> struct Spans {
         return lanes.whole(place.group, s, place.first_lane());
     }
 
-    /* From y_left and y of all to those of the units: put(u, y). */
+    /* From y_left and y of all units to those of each unit: put(u, y). */
     template <typename Put>
     __device__ __forceinline__ void substitute(const Place &place, Number y_left,
                                                Number y, const Put &put) const

@@ -1,10 +1,10 @@
-/* column_stage.cuh - rows of columns on their way from memory to registers.
+/* column_stage.cuh - copies of rows from global memory to registers through a ring in
+ * shared memory.
  *
- * Each warp has a ring of shared memory for a few batches of rows of its chunks, and no
- * sooner has it read a batch than the copies start of the one that takes its place: so
- * memory is busy while rows are eliminated, while warps meet, and while they store.
- * Neighbouring lanes bring each other's rows, 16 bytes a lane, where rows are aligned;
- * else each lane its own.
+ * Each warp has a ring for a few batches of rows of its chunks. After it has read a
+ * batch, it starts the copies of the batch that replaces it. Memory is therefore busy
+ * while rows are eliminated, joined and stored. If rows are aligned, a lane copies 16
+ * bytes, also for neighbouring lanes; otherwise each lane copies its own elements.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_STAGE_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_STAGE_CUH
@@ -13,7 +13,7 @@
 
 namespace pysolvers::columns {
 
-/* A system's place on the two batch axes. */
+/* The indices of a system on the two batch axes. */
 struct ColumnPlace {
     int64_t outer, inner;
 
@@ -51,15 +51,15 @@ struct ColumnStage {
 #pragma unroll
         for (int b = 0; b < Ring::slots; b++) {
             if (b % batches == 0) {
-                aim(scheduler.at(b / batches), 0);
+                set_sources(scheduler.at(b / batches), 0);
             }
             load(b % batches, ring + b * Ring::batch_words);
         }
     }
 
-    /* Batch b of the tile, row by row; the next one moves in. By whole warps, b = 0, 1,
-     * ... in this order, tile after tile. */
-    __device__ __forceinline__ void take(int b, Row<Number> (&row)[batch])
+    /* Read batch b of the tile, and start the copies of the batch that replaces it.
+     * Called by whole warps, for b = 0, 1, ... in this order, tile after tile. */
+    __device__ __forceinline__ void read(int b, Row<Number> (&row)[batch])
     {
         const int ahead = b + Ring::slots;
         Number *const place = ring + slot * Ring::batch_words;
@@ -74,7 +74,7 @@ struct ColumnStage {
         }
         __syncwarp();
         if (b == 0 || ahead % batches == 0) {
-            aim(scheduler.at(ahead / batches), ahead % batches * batch);
+            set_sources(scheduler.at(ahead / batches), ahead % batches * batch);
         }
         load(ahead % batches, place);
         slot = slot + 1 < Ring::slots ? slot + 1 : 0;
@@ -84,16 +84,17 @@ struct ColumnStage {
     static constexpr bool by_vectors = ACCESS != ColumnAccess::elements;
     static constexpr int bytes = by_vectors ? 16 : sizeof(Number);
     static constexpr int copies =
-        by_vectors ? sizeof(Number) / 4 : 4; /* of a lane a row */
+        by_vectors ? sizeof(Number) / 4 : 4; /* copies of a lane per row */
     const ColumnJob<Number> &job;
     const ColumnThreadPlace<ROWS> &self;
     const ColumnTileScheduler<IS_CLUSTER> &scheduler;
     Number *const ring;
     int32_t slot = 0;
-    const Number *from[copies]; /* rows of the tile aimed at for this lane */
-    uint32_t wanted[copies];    /* bit i: row i is there */
+    /* sources of this lane in the tile that is being loaded */
+    const Number *from[copies];
+    uint32_t wanted[copies]; /* bit i: row i exists */
 
-    /* The operand of copy k, and the first of the lanes that it is for. */
+    /* The operand of copy k, and the first of the lanes whose elements it copies. */
     static __device__ __forceinline__ int32_t operand_of(int k)
     {
         return by_vectors ? threadIdx.x % 32 / 8 : k;
@@ -114,8 +115,8 @@ struct ColumnStage {
         return absent >= 0 && absent < ROWS ? all & ~(1u << absent) : all;
     }
 
-    /* To row `row` of the chunks of a tile, if there is one. */
-    __device__ __forceinline__ void aim(int64_t tile, int row)
+    /* Set the sources to row `row` of the chunks of a tile. */
+    __device__ __forceinline__ void set_sources(int64_t tile, int row)
     {
         const int32_t width = job.shape.width;
 
@@ -130,7 +131,8 @@ struct ColumnStage {
         }
     }
 
-    /* Start the copies of batch b of the tile aimed at; the aim moves on. */
+    /* Start the copies of batch b of the tile that is being loaded, and advance the
+     * sources. */
     __device__ __forceinline__ void load(int b, Number *place)
     {
 #pragma unroll

@@ -1,9 +1,10 @@
-/* column_tile_scheduler.cuh - in which order blocks and clusters take tiles of columns.
+/* column_tile_scheduler.cuh - the order in which blocks and clusters process tiles of
+ * columns.
  *
- * In equal shares, or from a work queue (work_queue.cuh), except the first two: then
- * tiles side by side are read at about the same time, and what lies in a line of memory
- * with the neighbours comes from the cache. A ticket is drawn a tile ahead, and published
- * in the next exchange of the block or the cluster.
+ * Either in equal shares, or, except for the first two tiles, from a work queue
+ * (work_queue.cuh). With the queue, neighbouring tiles are read at about the same time,
+ * so that sectors which they share come from the cache. A ticket is drawn one tile in
+ * advance and published in the next exchange of the block or the cluster.
  */
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_TILE_SCHEDULER_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_TILE_SCHEDULER_CUH
@@ -16,8 +17,8 @@ namespace pysolvers::columns {
 
 template <bool IS_CLUSTER> struct ColumnTileScheduler {
     uint32_t *const work_queue; /* null: equal shares */
-    uint32_t *const tickets;    /* of the block, in two turns */
-    const bool draws_tickets;   /* whether this thread does, for its block or cluster */
+    uint32_t *const tickets;    /* of the block, alternating */
+    const bool draws_tickets;   /* whether this thread draws, for its block or cluster */
     const int64_t step;
     int64_t tile, next;
     uint32_t ticket = 0;
@@ -32,7 +33,8 @@ template <bool IS_CLUSTER> struct ColumnTileScheduler {
     {
     }
 
-    /* Before memory is read: clear_work_queue() has waited for what was written. */
+    /* Before memory is read: earlier writes are complete, because clear_work_queue()
+     * has waited for them. */
     __device__ __forceinline__ void begin() const
     {
         if (work_queue != nullptr) {
@@ -40,7 +42,8 @@ template <bool IS_CLUSTER> struct ColumnTileScheduler {
         }
     }
 
-    /* The tile that is `ahead` behind this one; with a work queue, at most one. */
+    /* The tile `ahead` tiles after the current one; with a work queue, ahead is at most
+     * one. */
     __device__ __forceinline__ int64_t at(int ahead) const
     {
         return ahead == 0 ? tile : next + (ahead - 1) * step;
@@ -53,7 +56,7 @@ template <bool IS_CLUSTER> struct ColumnTileScheduler {
         }
     }
 
-    /* Bytes that each block of a cluster gets with the messages of an exchange. */
+    /* Bytes that each block of a cluster receives with the messages of an exchange. */
     __device__ __forceinline__ uint32_t bytes() const
     {
         return IS_CLUSTER && work_queue != nullptr ? sizeof ticket : 0;
@@ -80,7 +83,7 @@ template <bool IS_CLUSTER> struct ColumnTileScheduler {
     /* After an exchange, by all threads. */
     __device__ __forceinline__ void advance()
     {
-        __syncwarp(); /* a block may be one warp, which has not met */
+        __syncwarp(); /* a block of one warp has passed no barrier */
         tile = next;
         next = work_queue != nullptr ? 2 * step + tickets[turn] : next + step;
         turn ^= 1;

@@ -1,20 +1,22 @@
-/* levels.cuh - one system on chip: chunks of lanes, lanes of warps, warps of a block.
+/* levels.cuh - the partition method for systems in registers: chunks of a lane, lanes
+ * of a warp, warps of a block.
  *
- * How a kernel solves the systems of its block, every thread taking every step:
+ * The formulas, their cost and their stability are in segment.cuh. A kernel solves the
+ * systems of its block as follows; every thread executes every step:
  *
- *   const ThreadPlace<ROWS> self(shape, block);        who holds which rows
+ *   const ThreadPlace<ROWS> self(shape, block);        the rows of the thread
  *   Levels<Number, ROWS> levels;
  *   levels.eliminate(self, rows);               rows(i) -> Row of row self.start + i
  *   Segment<Number> s = levels.reduce_block(shape, self, shared);
  *   y = close_system(s, periodic, shape.rows - 1, levels.bad_pivot);
  *   y_left = periodic ? y : 0;
- *   levels.broadcast_down(shape, self, y_left, y);     now the thread's own
+ *   levels.broadcast_down(shape, self, y_left, y);     now those of the thread
  *   levels.chunk.substitute(y_left, y, put);    put(i, x) of row self.start + i
  *
- * Rows are aligned to the end of the system. Where self.start + i < 0, rows(i) must be
- * copy_row() and put must do nothing. lower of row 0 and upper of the last row must be 0
- * unless the system is periodic. Between eliminate and substitute nothing is asked of
- * rows or put, so that what rows reads from may be overwritten after a barrier.
+ * Rows are aligned to the end of the system. If self.start + i < 0, rows(i) must be
+ * copy_row() and put must do nothing. lower of row 0 and upper of the last row must be
+ * 0 unless the system is periodic. Between eliminate and substitute, rows and put are
+ * not called, so that the source of rows may be overwritten after a barrier.
  */
 #ifndef PS_CUDA_LINES_JOIN_LEVELS_CUH
 #define PS_CUDA_LINES_JOIN_LEVELS_CUH
@@ -23,24 +25,25 @@
 
 namespace pysolvers::join {
 
-/* How a system is shared out, chosen by the host: lanes * warps * blocks chunks, at
- * least as many as the rows need. A block holds several systems, `groups` of them in each
- * of its warps: one behind the other, lanes 0, 1, ... for the first, or side by side,
- * lanes 0, groups, 2 groups, ... for the first. More than one behind the other is only
- * possible with warps = blocks = 1; side by side, warps and blocks <= 32 / groups. */
+/* The distribution of a system, chosen by the host: lanes * warps * blocks chunks, at
+ * least as many as the rows need. A block has several systems, `groups` of them in each
+ * of its warps: either one after the other, lanes 0, 1, ... for the first one, or side
+ * by side, lanes 0, groups, 2 groups, ... for the first one. Several systems one after
+ * the other require warps = blocks = 1; side by side, warps and blocks are at most 32 /
+ * groups. */
 struct Shape {
     int32_t rows;   /* of a system */
-    int32_t lanes;  /* of a warp, with a chunk each; groups * lanes <= 32 */
-    int32_t groups; /* systems a warp */
-    int32_t warps;  /* a system has in a block */
-    int32_t blocks; /* a system has in its cluster; or tiles, of a long system */
+    int32_t lanes;  /* of a warp, with one chunk each; groups * lanes <= 32 */
+    int32_t groups; /* systems per warp */
+    int32_t warps;  /* per system in a block */
+    int32_t blocks; /* per system in its cluster; or tiles of a long system */
     bool side_by_side = false;
 
     __host__ __device__ __forceinline__ int32_t chunks() const
     {
         return lanes * warps * blocks;
     }
-    /* Row at which chunk k begins; negative for the pads in front. */
+    /* First row of chunk k; negative for the pads before row 0. */
     template <int ROWS> __host__ __device__ __forceinline__ int32_t start_of(int k) const
     {
         const uint32_t behind = static_cast<uint32_t>(chunks() - k) * ROWS;
@@ -54,19 +57,19 @@ struct Shape {
     }
 };
 
-/* The place of a thread. Idle threads, which have no system, hold pads only. */
+/* The place of a thread. Idle threads, which have no system, have pads only. */
 template <int ROWS> struct ThreadPlace {
-    int32_t slot;  /* which system of the block */
+    int32_t slot;  /* system of the block */
     int32_t lane;  /* of the group; shape.lanes if idle */
     int32_t warp;  /* of the system, in this block */
     int32_t block; /* of the system */
-    int32_t start; /* row of the chunk's row 0; negative: pads */
-    int32_t pads;  /* in front of row 0 of the system, in the chunk that has it; else 0 */
-    int32_t first_lane, first_warp, first_block; /* who has row 0, in its own unit;
-                                                    0 in units without it */
+    int32_t start; /* first row of the chunk; negative if it begins with pads */
+    int32_t pads;  /* before row 0 of the system, in the chunk that contains it; else 0 */
+    int32_t first_lane, first_warp, first_block; /* the place of row 0, in the unit that
+                                                    contains it; 0 in other units */
     Group group;        /* the lanes of the system in this warp */
-    int32_t unit, side; /* the lane as one of units(), and its system in the warp */
-    unsigned members;   /* the lanes that may know something about the system */
+    int32_t unit, side; /* the index of the lane in units(), and its system in the warp */
+    unsigned members;   /* the lanes whose notes belong to the system */
 
     __device__ __forceinline__ ThreadPlace(const Shape &shape, int32_t in_block)
     {
@@ -88,7 +91,7 @@ template <int ROWS> struct ThreadPlace {
         move(shape, in_block);
     }
 
-    /* To another block of the same systems. */
+    /* Move to another block of the same systems. */
     __device__ __forceinline__ void move(const Shape &shape, int32_t to)
     {
         const int32_t chunk = (to * shape.warps + warp) * shape.lanes + lane;
@@ -100,14 +103,15 @@ template <int ROWS> struct ThreadPlace {
         pads = start <= 0 && start > -ROWS ? -start : 0;
     }
 
-    /* `count` warps or blocks of the system, one a lane. */
+    /* The warps or blocks of the system as units, one per lane; `count` is their
+     * number. */
     __device__ __forceinline__ Group units(const Shape &shape, int32_t count) const
     {
         return {unit, count, side, shape.groups};
     }
 
-    /* No row at all: the place of a system that is not there. */
-    __device__ __forceinline__ void leave()
+    /* The place of a system that does not exist: pads only. */
+    __device__ __forceinline__ void clear()
     {
         start = -ROWS;
         pads = 0;
@@ -116,7 +120,7 @@ template <int ROWS> struct ThreadPlace {
   private:
     int32_t front_lane, front_warp; /* of the chunk with row 0 */
 
-    /* Find the thread's group; returns which system of the warp it is. */
+    /* Set the group of the thread; returns the index of its system in the warp. */
     __device__ __forceinline__ int32_t join(const Shape &shape, int32_t own)
     {
         int32_t which;
@@ -141,13 +145,14 @@ template <int ROWS> struct ThreadPlace {
     }
 };
 
-/* What a unit tells besides its segment. */
+/* Flags of a unit, which are reduced together with its segment. */
 struct Note {
     int32_t bad_pivot;    /* row of its first bad pivot */
-    int32_t not_dominant; /* whether any of its rows is not dominant */
+    int32_t not_dominant; /* whether a row is not dominant */
 };
 
-/* Where the warps of a block of up to 512 threads meet: one entry a warp and system. */
+/* The exchange of the warps of a block of up to 512 threads: one entry per warp and
+ * system. */
 template <typename Number> struct WarpExchange {
     static constexpr int entries = 256 / sizeof(Number);
     Segment<Number> segment[entries];
@@ -170,7 +175,7 @@ template <typename Number, int ROWS> struct Levels {
         }
     }
 
-    /* Whether all pivots were such that this was right. */
+    /* Returns whether all pivots were in the range of the fast reciprocal. */
     template <typename Rows>
     __device__ __forceinline__ bool eliminate_fast(const ThreadPlace<ROWS> &self,
                                                    int pads, const Rows &rows)
@@ -190,8 +195,9 @@ template <typename Number, int ROWS> struct Levels {
         own = chunk.eliminate(rows, self.start, self.pads, safe_inverter);
     }
 
-    /* The segment of the system's rows in this block, in all its lanes; so are bad_pivot
-     * and not_dominant. Contains a __syncthreads() if shape.warps > 1. */
+    /* The segment of the rows of the system in this block, in all its lanes; bad_pivot
+     * and not_dominant are reduced likewise. Contains a __syncthreads() if shape.warps
+     * > 1. */
     __device__ __forceinline__ Segment<Number> reduce_block(const Shape &shape,
                                                             const ThreadPlace<ROWS> &self,
                                                             WarpExchange<Number> &shared)
@@ -202,9 +208,9 @@ template <typename Number, int ROWS> struct Levels {
         return shape.warps > 1 ? join_warps(shape, self, shared, s) : s;
     }
 
-    /* One level up: the segment of a group from those of its units, and its bad_pivot and
-     * not_dominant. `row` is the row of the unit's last unknown, `first` the unit with
-     * the first row of all. */
+    /* One level up: the segment of a group from those of its units, with bad_pivot and
+     * not_dominant. `row` is the row of the last unknown of the unit, `first` the unit
+     * that contains the first row of all. */
     __device__ __forceinline__ Segment<Number>
     reduce_up(Lanes<Number> &level, const ThreadPlace<ROWS> &self, const Group &group,
               const Segment<Number> &unit, int32_t row, int32_t first)
@@ -220,13 +226,13 @@ template <typename Number, int ROWS> struct Levels {
         return level.whole(group, unit, first);
     }
 
-    /* From the block's y_left and y to the thread's. */
+    /* From y_left and y of the block to those of the thread. */
     __device__ __forceinline__ void broadcast_down(const Shape &shape,
                                                    const ThreadPlace<ROWS> &self,
                                                    Number &y_left, Number &y) const
     {
         if (shape.warps > 1) {
-            hand_down(warps, self.units(shape, shape.warps), self.warp, y_left, y);
+            select_unit(warps, self.units(shape, shape.warps), self.warp, y_left, y);
         }
         const Number last = lanes.y.at(y_left, y);
         const Number before =
@@ -236,21 +242,21 @@ template <typename Number, int ROWS> struct Levels {
         y = last;
     }
 
-    /* From the y_left and y of units to those of unit `me`. */
-    static __device__ __forceinline__ void hand_down(const Lanes<Number> &level,
-                                                     const Group &group, int me,
-                                                     Number &y_left, Number &y)
+    /* From y_left and y of all units to those of unit `index`. */
+    static __device__ __forceinline__ void select_unit(const Lanes<Number> &level,
+                                                       const Group &group, int index,
+                                                       Number &y_left, Number &y)
     {
         const Number last = level.y.at(y_left, y);
         const Number before =
-            shuffle(all_lanes, last, group.lane_of(me > 0 ? me - 1 : 0));
+            shuffle(all_lanes, last, group.lane_of(index > 0 ? index - 1 : 0));
 
-        y = shuffle(all_lanes, last, group.lane_of(me));
-        y_left = me > 0 ? before : y_left;
+        y = shuffle(all_lanes, last, group.lane_of(index));
+        y_left = index > 0 ? before : y_left;
     }
 
   private:
-    /* bad_pivot and not_dominant of all members. */
+    /* Combine bad_pivot and not_dominant of all members. */
     __device__ __forceinline__ void gather(unsigned members)
     {
         not_dominant = (__ballot_sync(all_lanes, not_dominant) & members) != 0;

@@ -1,10 +1,10 @@
-/* line_tiles.cuh - tiles of whole neighbouring lines in shared memory, for the partition
- * method.
+/* line_tiles.cuh - tiles of whole neighbouring lines in shared memory, for the
+ * partition method.
  *
- * A block takes some lines of a field, in the order of memory, into planes of shared
- * memory, solves them there, a chunk of 8 rows a thread (levels.cuh), and gives the
- * answers back in the order of memory. The pitch of 9 words a chunk keeps shared memory
- * free of bank conflicts.
+ * A block reads some lines of a field in the order of memory, stores their numbers in
+ * planes of shared memory, solves the lines there with a chunk of 8 rows per thread
+ * (levels.cuh), and writes the solution in the order of memory. The pitch of a chunk is
+ * 9 words, which avoids bank conflicts.
  */
 #ifndef PS_CUDA_LINES_JOIN_LINE_TILES_CUH
 #define PS_CUDA_LINES_JOIN_LINE_TILES_CUH
@@ -19,20 +19,21 @@ using namespace runtime;
 constexpr int chunk_rows = 8, chunk_pitch = 9, warp_lanes = 32;
 constexpr int largest_block = 512;
 
-/* Lines first, first + 1, ... of a field are the tile `blockIdx.x`; a line has a system
- * of shape.rows rows from node `begin` on. */
+/* Tile `blockIdx.x` consists of lines first, first + 1, ... of a field; a line has a
+ * system of shape.rows rows from node `begin` on. */
 struct LineTiles {
     Shape shape;
     int nodes, begin;
     int lines, threads, blocks;
-    int line_bits; /* along y: 2^line_bits threads side by side take the lines */
-    int front;     /* empty rows before the first: lines are aligned to their ends */
+    int line_bits; /* along y: 2^line_bits neighbouring threads process neighbouring lines
+                    */
+    int front;     /* pads before the first row: lines are aligned to their ends */
     int pitch, plane;
     size_t shared;
 };
 
-/* The nodes of a thread in the order of memory: of the lines `line` to `end` of the
- * tile every `step`th node from `node` on. */
+/* The nodes of a thread in the order of memory: in the lines `line` to `end` of the
+ * tile, every `step`th node from `node` on. */
 template <int AXIS> struct Walk {
     int line, end, node, step;
 
@@ -63,8 +64,8 @@ slot_of(const LineTiles &t, int line, int node)
     return line * t.pitch + place + place / chunk_rows;
 }
 
-/* Whole memory sectors of lines along y; lines along x want small blocks, which overlap
- * each other. */
+/* Lines of a tile: whole memory sectors along y; along x few lines, because small
+ * blocks overlap their copies and computations better. */
 inline int
 lines_for(const Shape &shape, int axis, int word)
 {
@@ -96,8 +97,9 @@ set_lines(LineTiles &t, int lines, int all, int axis, int words, int word)
     t.shared = static_cast<size_t>(words * t.plane * word);
 }
 
-/* `all` lines along `axis` of `rows` rows each, `words` numbers of `word` bytes a row.
- * Long lines take fewer to a tile where a block has less shared memory than `most`. */
+/* The tiles of `all` lines along `axis` of `rows` rows each, with `words` numbers of
+ * `word` bytes per row. A tile of long lines has fewer lines if a block has less shared
+ * memory than `most`. */
 inline LineTiles
 line_tiles(int rows, int all, int axis, int words, int word, size_t most)
 {
@@ -117,7 +119,7 @@ line_tiles(int rows, int all, int axis, int words, int word, size_t most)
     return t;
 }
 
-/* What a block may ask for when it starts, beside its WarpExchange. */
+/* Dynamic shared memory that a block may use besides its WarpExchange. */
 template <typename Number>
 inline size_t
 line_tile_bytes(const ps_cuda_device *device)

@@ -1,16 +1,19 @@
-/* segment.cuh - the algebra of the partition method, one level like the next.
+/* segment.cuh - the algebra of the partition method, the same for every level.
  *
- * A segment is a run of neighbouring rows of which all unknowns are eliminated but the
- * last, y. With y_left the last unknown on its left and x_next the first on its right:
+ * A segment is a run of neighbouring rows of which all unknowns but the last one, y,
+ * have been eliminated. Let y_left be the last unknown before it and x_next the first
+ * unknown after it. Then
  *
  *   x_first = first.g - first.l y_left - first.u y
  *   a y_left + b y + c x_next = d
  *
- * A thread makes a segment of its rows (Chunk), the lanes of a warp one of theirs by
- * parallel cyclic reduction (Lanes), the warps of a block and the blocks of a cluster
- * alike; the last level closes the system, and every level hands y_left and y down.
- * 17 operations and a reciprocal a row; no pivoting: for dominant systems. Wang 1981;
- * Laszlo, Giles and Appleyard 2016; PCR by Hockney and Jesshope 1981.
+ * A thread makes a segment of its rows (Chunk). The lanes of a warp join their segments
+ * to one by parallel cyclic reduction (Lanes); so do the warps of a block and the
+ * blocks of a cluster. The last level solves for y of the system (close_system), and
+ * every level computes y_left and y of its units. A row costs 17 operations and one
+ * reciprocal: 8 for elimination, 5 for x_first, 4 for substitution. No pivoting: stable
+ * for diagonally dominant systems. Wang 1981; Laszlo, Giles and Appleyard 2016; PCR:
+ * Hockney and Jesshope 1981.
  */
 #ifndef PS_CUDA_LINES_JOIN_SEGMENT_CUH
 #define PS_CUDA_LINES_JOIN_SEGMENT_CUH
@@ -34,8 +37,8 @@ template <typename Number> struct Spike {
     {
         return g - l * y_left - u * y;
     }
-    /* Of the row below, from this one eliminated: its pivot, and with that inverted its
-     * x in terms of y_left and the next one. */
+    /* The pivot of the next row, and, from the inverse of that pivot, x of the next row
+     * in terms of y_left and the unknown after it. */
     __device__ __forceinline__ Number pivot_of(const Row<Number> &row) const
     {
         return row.diag - row.lower * u;
@@ -51,7 +54,8 @@ template <typename Number> struct Segment {
     Spike<Number> first;
     Number a, b, c, d;
 
-    /* From x_first, the spike above the last row, and that row. */
+    /* The segment from x_first, the spike of the row above the last one, and the last
+     * row. */
     static __device__ __forceinline__ Segment closed(const Spike<Number> &first,
                                                      const Spike<Number> &above,
                                                      const Row<Number> &last)
@@ -61,7 +65,7 @@ template <typename Number> struct Segment {
     }
 };
 
-/* x of the row before a segment, which is y_left itself, and of its last row. */
+/* The spike of y_left, the unknown before a segment, and that of its last unknown, y. */
 template <typename Number>
 __device__ __forceinline__ Spike<Number>
 left_spike()
@@ -76,8 +80,8 @@ own_spike()
     return {Number(0), Number(0), Number(-1)};
 }
 
-/* A row that copies its left neighbour: what fills up the front of the first segment.
- * Whole segments of it are neutral, x_first = y = y_left. */
+/* A row that copies its left neighbour, x_i = x_{i-1}, used for pads at the begin of
+ * the first segment. A segment of such rows has x_first = y = y_left. */
 template <typename Number>
 __device__ __forceinline__ Row<Number>
 copy_row()
@@ -85,13 +89,13 @@ copy_row()
     return {Number(-1), Number(1), Number(0), Number(0)};
 }
 
-/* The rows of a thread: x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1, in
- * registers. Index them with compile-time constants only. */
+/* The rows of a thread, in registers: x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS
+ * - 1. Indices must be compile-time constants. */
 template <typename Number, int ROWS> struct Chunk {
     Spike<Number> x[ROWS - 1];
 
-    /* Eliminate `rows(i)`, i = 0 .. ROWS-1 in this order, of which row i is row
-     * `start + i` of the system. x_first is that of row `pads`. Pivots are inverted by a
+    /* Eliminate `rows(i)`, i = 0 .. ROWS-1 in this order; row i is row `start + i` of
+     * the system. x_first is that of row `pads`. Pivots are inverted by a
      * FastReciprocal or a SafeReciprocal. */
     template <typename Rows, typename Inverter>
     __device__ __forceinline__ Segment<Number> eliminate(const Rows &rows, int32_t start,
@@ -110,7 +114,7 @@ template <typename Number, int ROWS> struct Chunk {
         return Segment<Number>::closed(first(pads), above, last);
     }
 
-    /* x_i of all rows, the last first: put(i, x). */
+    /* x_i of all rows, from the last to the first: put(i, x). */
     template <typename Put>
     __device__ __forceinline__ void substitute(Number y_left, Number y,
                                                const Put &put) const
@@ -139,7 +143,7 @@ template <typename Number, int ROWS> struct Chunk {
 };
 
 /* Lanes of a warp with a segment each: unit i of `count` is lane `base` + i `stride`.
- * Lanes outside any group have i >= count. */
+ * Lanes outside of any group have i >= count. */
 struct Group {
     int32_t i, count, base, stride;
 
@@ -147,7 +151,7 @@ struct Group {
     {
         return base + unit * stride;
     }
-    /* The lane `reach` units away, or the own one if nothing is wanted from there. */
+    /* The lane `reach` units away if `wanted`, otherwise the own lane. */
     __device__ __forceinline__ int away(int reach, bool wanted) const
     {
         const int own = threadIdx.x % 32;
@@ -163,12 +167,12 @@ shuffle(const Spike<Number> &s, int lane)
             shuffle(all_lanes, s.u, lane)};
 }
 
-/* The units of a group as one; the group's y is that of its last unit. `y` is the own y
- * in terms of the group's y_left and y. All lanes of the warp come here together. */
+/* Joins the units of a group; y of the group is that of its last unit. `y` expresses y
+ * of this unit by y_left and y of the group. Called by all lanes of the warp together. */
 template <typename Number> struct Lanes {
     Spike<Number> y;
 
-    /* Reduce; `row` is the row of the segment's last unknown. */
+    /* Reduce; `row` is the row of the last unknown of the segment. */
     template <typename Inverter>
     __device__ __forceinline__ void reduce(const Group &group, const Segment<Number> &s,
                                            int32_t row, Inverter &inverter)
@@ -188,8 +192,8 @@ template <typename Number> struct Lanes {
         }
     }
 
-    /* The group as a segment, in all its lanes, from those of its units; `first` is the
-     * unit that has its first row. */
+    /* The segment of the group, in all its lanes; `first` is the unit that contains its
+     * first row. */
     __device__ __forceinline__ Segment<Number>
     whole(const Group &group, const Segment<Number> &s, int first) const
     {
@@ -209,8 +213,8 @@ template <typename Number> struct Lanes {
 
   private:
     /* One step of PCR on rows y + l y_{i-reach} + u y_{i+reach} = g with unit diagonal.
-     * Beyond the group's ends stand y_left and the group's y, never eliminated: so l
-     * and u end as the coefficients of those two. */
+     * y_left and y of the group, beyond its ends, are never eliminated: after the last
+     * step, l and u are their coefficients. */
     template <typename Inverter>
     __device__ __forceinline__ void step(const Group &group, int reach, int inner,
                                          int32_t row, Inverter &inverter)
@@ -228,8 +232,8 @@ template <typename Number> struct Lanes {
     }
 };
 
-/* y of a whole system from its only segment: y_left is y itself where the system is
- * periodic and is not there otherwise. */
+/* y of a whole system from its only segment. y_left is y itself if the system is
+ * periodic, and does not exist otherwise. */
 template <typename Number>
 __device__ __forceinline__ Number
 close_system(const Segment<Number> &s, bool periodic, int32_t row, BadPivot &bad_pivot)

@@ -1,4 +1,5 @@
-/* shared_matrix.cu - which batch axis is walked within a tile of systems with one matrix.
+/* shared_matrix.cu - the choice of the batch axis that runs within a tile of systems
+ * with one matrix.
  */
 #include <cstdlib>
 

@@ -1,5 +1,6 @@
-/* shared_matrix.cuh - one matrix that all systems of a batch share, its rows, and the
- * batch. */
+/* shared_matrix.cuh - the matrix that all systems of a batch share, its rows, and the
+ * batch.
+ */
 #ifndef PS_CUDA_LINES_JOIN_SHARED_MATRIX_CUH
 #define PS_CUDA_LINES_JOIN_SHARED_MATRIX_CUH
 
@@ -8,26 +9,26 @@
 
 namespace pysolvers::join {
 
-/* What is known of an eliminated matrix, in front of its words. */
+/* The header of a stored eliminated matrix. */
 typedef struct {
     int32_t bad_pivot; /* row of the first bad pivot, or INT32_MAX */
-    int32_t dominant;  /* in every row */
-    int32_t unused[2]; /* words are aligned */
+    int32_t dominant;  /* whether every row is dominant */
+    int32_t unused[2]; /* padding: the words after it are aligned */
 } ps_cuda_shared_note;
 
-/* A matrix, or the store that ps_cuda_shared_keep() has filled. */
+/* A matrix, or a store that ps_cuda_shared_keep() has filled. */
 template <typename Number> struct SharedMatrix {
     Input<Number> lower, diag, upper; /* batch strides are not read */
     bool periodic, transposed, conjugated;
-    const ps_cuda_shared_note *note; /* not null: the store counts */
+    const ps_cuda_shared_note *note; /* if not null, the store is used */
 };
 
-/* The rows of a matrix or its transpose. Row i of the transpose has what stands in row
- * i - 1 of upper and in row i + 1 of lower. */
+/* The rows of a matrix or of its transpose. Row i of the transpose consists of element
+ * i - 1 of upper, element i of diag and element i + 1 of lower. */
 template <typename Number> struct SharedRows {
     const Number *lower, *diag, *upper;
     int64_t lower_step, diag_step, upper_step;
-    int32_t rows, wrap; /* by which a transposed periodic matrix goes round */
+    int32_t rows, wrap; /* wrap: rows if transposed, else 0; for the corner entries */
     bool periodic;
 
     __device__ __forceinline__ SharedRows(const SharedMatrix<Number> &a, int32_t count)
@@ -40,7 +41,8 @@ template <typename Number> struct SharedRows {
     {
     }
 
-    /* Row `at`, if there is one. Nothing branches, so that many are asked for at once. */
+    /* Row `at` if it exists. The function does not branch, so that many loads can be in
+     * flight. */
     __device__ __forceinline__ Row<Number> row(int32_t at, bool wanted) const
     {
         const bool there = wanted && at < rows;
@@ -61,7 +63,7 @@ template <typename Number> struct SharedRows {
     }
 };
 
-/* A batch as lines of systems: the axis of `lanes` is walked within a tile. */
+/* A batch as lines of systems: the axis `lanes` runs within a tile. */
 typedef struct {
     int64_t lanes, lines;
     int64_t lane_info, line_info;

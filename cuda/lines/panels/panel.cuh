@@ -1,10 +1,11 @@
-/* panel.cuh - columns through one matrix, a panel of 256 bytes or more side by side at a
- * time: 2 words an unknown.
+/* panel.cuh - solves with one matrix for panels of neighbouring columns: 2 words per
+ * unknown.
  *
- * The blocks of a team have a group of rows each, a warp a chunk of them, a lane some
- * columns. While the chunks of one panel are reduced to two sums each, that before is
- * substituted, and the next two are on their way: nobody waits for what has just been
- * told. All blocks of a team are resident together.
+ * A panel is at least 256 bytes wide. Each block of a team has a group of rows, a warp
+ * a chunk of them, a lane some columns. While the chunks of one panel are reduced to
+ * two sums each, the previous panel is substituted and the next two are copied, so that
+ * no warp waits for sums that have just been sent. All blocks of a team are resident
+ * together. The multipliers of the matrix are those of panel_table.cuh.
  */
 #ifndef PS_CUDA_LINES_PANELS_PANEL_CUH
 #define PS_CUDA_LINES_PANELS_PANEL_CUH
@@ -13,20 +14,20 @@
 
 namespace pysolvers::panels {
 
-/* Columns side by side. */
+/* Neighbouring columns of a lane. */
 template <typename Number> struct alignas(panel_pack<Number> * sizeof(Number)) PanelPack {
     static constexpr int count = panel_pack<Number>;
     Number at[count];
 };
 
-/* The chunk of a warp, of which a lane has a pack of every place. */
+/* The chunk of a warp; each lane has a pack of every place. */
 template <typename Number> struct PanelWorker {
     using Pack = PanelPack<Number>;
     static constexpr int places = panel_places<Number>;
     const PanelGroup<Number> &group;
     int chunk;
 
-    /* Take the right-hand sides of a panel: their sums. */
+    /* Load the right-hand sides of a panel and compute their two sums. */
     __device__ __forceinline__ void reduce(const Pack *place, Pack (&rhs)[places],
                                            Pack &first, Pack &d) const
     {
@@ -47,8 +48,8 @@ template <typename Number> struct PanelWorker {
         d = t;
     }
 
-    /* Put x in every place: anew, with y_left known, so that the backward error is that
-     * of Thomas. */
+    /* Write x to every place. The chunk is eliminated again with y_left known, so that
+     * the backward error is that of the Thomas algorithm. */
     __device__ __forceinline__ void substitute(Pack (&g)[places], Pack *place, int pads,
                                                Pack y_left, Pack y) const
     {
@@ -78,9 +79,9 @@ template <typename Number> struct PanelWorker {
     }
 };
 
-/* The panels of a block, one after the other: a panel comes into a stage, is reduced,
- * which empties the stage, and waits in registers for what the others tell. Then x goes
- * out by the stage that has been emptied last. */
+/* The panels of a block, one after the other. A panel is copied to a stage and reduced;
+ * its right-hand sides then stay in registers until the sums of the other blocks have
+ * arrived. x is stored through the stage that was read last. */
 template <typename Number, typename Exchange> struct PanelBlock {
     using Worker = PanelWorker<Number>;
     using Pack = PanelPack<Number>;
@@ -91,13 +92,13 @@ template <typename Number, typename Exchange> struct PanelBlock {
     const PanelBulk<Number> &bulk;
     const PanelChunk<Number> &chunk;
     PanelShared<Number> &shared;
-    Number *stage_of_all; /* the first */
+    Number *stage_of_all; /* the first stage */
     Arrivals *arrivals;   /* of the stages */
     Arrivals &received;
     const TeamPlace &at;
     int rounds;
 
-    /* Start the copies of a round into a stage. */
+    /* Start the copies of a round to a stage. */
     __device__ __forceinline__ void load(int round, int stage) const
     {
         if (!bulk.batch.in_bulk) {
@@ -106,7 +107,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
             }
             copies_committed();
         }
-        else if (is_mover() && round < rounds) {
+        else if (is_copier() && round < rounds) {
             bulk.load(panel_of(round), whole(stage), arrivals[stage]);
         }
     }
@@ -122,7 +123,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
     {
         const Exchange exchange = {t, shared, at, received};
         const PanelReducer<Number, Exchange> reducer = {exchange, shared};
-        Pack held[places] = {}; /* right-hand sides of the round before */
+        Pack previous[places] = {}; /* right-hand sides of the previous round */
         int stage = 0, before = stages - 1, parity = 0;
 
         for (int round = 0; round <= rounds; round++) {
@@ -142,12 +143,12 @@ template <typename Number, typename Exchange> struct PanelBlock {
                 refill(round - 1 + stages, before);
             }
             if (!is_last) {
-                exchange.make_room();
+                exchange.release_buffer();
                 sums = reducer.sum_up(static_cast<uint32_t>(round));
                 exchange.post_to_memory(static_cast<uint32_t>(round), sums);
             }
             if (round > 0) {
-                substitute(round - 1, stage, held);
+                substitute(round - 1, stage, previous);
             }
             if (!is_last) {
                 exchange.post_to_cluster(sums);
@@ -161,7 +162,7 @@ template <typename Number, typename Exchange> struct PanelBlock {
             }
 #pragma unroll
             for (int i = 0; i < places; i++) {
-                held[i] = rhs[i];
+                previous[i] = rhs[i];
             }
             before = stage;
             stage = stage + 1 < stages ? stage + 1 : 0;
@@ -170,8 +171,8 @@ template <typename Number, typename Exchange> struct PanelBlock {
         stores_read();
     }
 
-    /* Instead: wait for the copies under way. */
-    __device__ __forceinline__ void give_up() const
+    /* If nothing is solved: wait for the copies in flight. */
+    __device__ __forceinline__ void wait_for_copies() const
     {
         for (int k = 0; k < min(rounds, +stages); k++) {
             wait(k, 0);
@@ -179,8 +180,8 @@ template <typename Number, typename Exchange> struct PanelBlock {
     }
 
   private:
-    /* The thread that copies in bulk. */
-    static __device__ __forceinline__ bool is_mover()
+    /* The thread that starts bulk copies. */
+    static __device__ __forceinline__ bool is_copier()
     {
         return threadIdx.x == PANEL_THREADS - 32;
     }
@@ -245,28 +246,28 @@ template <typename Number, typename Exchange> struct PanelBlock {
         }
     }
 
-    /* Take x of a round out of a stage. */
+    /* Store x of a round from a stage. */
     __device__ __forceinline__ void store(int round, int stage) const
     {
         if (!bulk.batch.in_bulk) {
             chunk.store(panel_of(round), own(stage));
         }
-        else if (is_mover()) {
+        else if (is_copier()) {
             bulk.store(panel_of(round), whole(stage));
         }
     }
 
-    /* load(), when what was stored has left the stage. */
+    /* load(), after the stores from the stage have read it. */
     __device__ __forceinline__ void refill(int round, int stage) const
     {
-        if (is_mover()) {
+        if (is_copier()) {
             stores_read();
         }
         __syncwarp();
         load(round, stage);
     }
 
-    /* y at the end of chunk i - 1, for i = 0 before the group. */
+    /* y at the end of chunk i - 1; for i = 0, before the group. */
     __device__ __forceinline__ Pack end_of(int i, int turn) const
     {
         const PanelSpike<Number> s = shared.spike[i];
@@ -329,21 +330,21 @@ __launch_bounds__(PANEL_THREADS, 1)
         cluster_arrive();
     }
     wait_for_last_kernel();
-    table.ask();
+    table.request();
     block.load(0, 0);
     block.clear_pads();
     table.wait();
     for (int k = 1; k < Block::stages; k++) {
         block.load(k, k);
     }
-    const PanelNote note = table.take();
+    const PanelNote note = table.finish();
 
     batch.report(note, at, t.teams);
     if (batch.is_solved(note)) {
         block.solve();
     }
     else {
-        block.give_up();
+        block.wait_for_copies();
     }
 }
 

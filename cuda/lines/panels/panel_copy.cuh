@@ -1,7 +1,7 @@
-/* panel_copy.cuh - rows of panels between global and shared memory.
+/* panel_copy.cuh - copies of the rows of panels between global and shared memory.
  *
- * In bulk one thread brings the rows of a group and takes them away, by tensor maps.
- * Where rows do not lie at 16 bytes, each warp copies its chunk element by element.
+ * If the rows can be described by tensor maps, one thread starts bulk copies of the
+ * rows of a group. Otherwise each warp copies its chunk element by element.
  */
 #ifndef PS_CUDA_LINES_PANELS_PANEL_COPY_CUH
 #define PS_CUDA_LINES_PANELS_PANEL_COPY_CUH
@@ -18,33 +18,34 @@ using namespace runtime;
 
 enum { PANEL_THREADS = 32 * PANEL_CHUNKS };
 
-/* Columns side by side in a lane, 8 bytes of them where they are short; systems of a
- * panel, numbers of a chunk of it. */
+/* Neighbouring columns per lane, 8 bytes of them for short types; systems of a panel;
+ * numbers of a chunk of a panel. */
 template <typename Number> static constexpr int panel_pack = sizeof(Number) < 8 ? 2 : 1;
 template <typename Number> static constexpr int panel_columns = 32 * panel_pack<Number>;
 static constexpr int panel_stages = 3;
 template <typename Number>
 static constexpr int panel_chunk_words = panel_places<Number> * panel_columns<Number>;
 
-/* What of the batch a panel holds. */
+/* The systems of a panel. */
 struct PanelRange {
     int64_t line, first; /* the line, and the first system in it */
     int columns;
 };
 
-/* Systems side by side, in lines of so many; steps in elements. */
+/* A batch of neighbouring systems in lines of `lanes` systems; steps in elements. */
 template <typename Number> struct SharedPanels {
     CUtensorMap rhs_map[2], x_map[2]; /* {words of a line, rows, lines} if in_bulk: tiles
                                          of the first group, and of the others */
     const Number *rhs;
     Number *x;
-    int64_t panels, line_panels, lanes; /* of a line */
-    int64_t rhs_line, x_line;           /* from line to line */
+    /* panels of the batch and of a line; systems of a line */
+    int64_t panels, line_panels, lanes;
+    int64_t rhs_line, x_line; /* distance of lines */
     int64_t rhs_row, x_row;
     int32_t rhs_lane, x_lane;
     bool in_bulk;
     int64_t line_info, lane_info;
-    int32_t *info;  /* null, or an entry a system */
+    int32_t *info;  /* null, or one entry per system */
     uint8_t *marks; /* as in SharedJob */
 
     __device__ __forceinline__ PanelRange range_of(int64_t panel) const
@@ -62,7 +63,7 @@ template <typename Number> struct SharedPanels {
         return marks == nullptr || note.dominant;
     }
 
-    /* Tell info and marks of the panels of a team, by the block of its first group. */
+    /* Write info and marks for the panels of a team, by the block of its first group. */
     __device__ __forceinline__ void report(const PanelNote &note, const TeamPlace &at,
                                            int64_t teams) const
     {
@@ -93,10 +94,10 @@ template <typename Number> struct SharedPanels {
     }
 };
 
-/* The rows of a group in bulk, by one thread. */
+/* Bulk copies of the rows of a group, by one thread. */
 template <typename Number> struct PanelBulk {
     const SharedPanels<Number> &batch;
-    int32_t start, rows; /* the first row, and how many */
+    int32_t start, rows; /* the first row, and the number of rows */
     int group;
 
     __device__ __forceinline__ void load(int64_t panel, Number *stage,
@@ -109,7 +110,7 @@ template <typename Number> struct PanelBulk {
                   static_cast<int>(range.line), arrivals);
     }
 
-    /* stores_read() before the stage is overwritten. */
+    /* Call stores_read() before the stage is overwritten. */
     __device__ __forceinline__ void store(int64_t panel, Number *stage) const
     {
         const PanelRange range = batch.range_of(panel);
@@ -131,8 +132,8 @@ template <typename Number> struct PanelBulk {
     }
 };
 
-/* The chunk of a warp: place 0 is row `start`, and the first `pads` have no row. Element
- * by element where nobody copies in bulk. */
+/* The chunk of a warp: place 0 is row `start`, and the first `pads` places have no row.
+ * Copies element by element if there are no bulk copies. */
 template <typename Number> struct PanelChunk {
     static constexpr int columns = panel_columns<Number>, places = panel_places<Number>;
     const SharedPanels<Number> &batch;
@@ -144,7 +145,7 @@ template <typename Number> struct PanelChunk {
         return pads < places;
     }
 
-    /* What pads read, and nobody writes. */
+    /* Write zeros to the pads, which are read but not loaded. */
     __device__ __forceinline__ void clear(Number *to) const
     {
         for (int k = lane; k < pads * columns; k += 32) {

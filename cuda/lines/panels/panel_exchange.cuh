@@ -1,9 +1,9 @@
-/* panel_exchange.cuh - what a block keeps of its panels, and how the blocks of a team
- * tell each other the sums of their groups.
+/* panel_exchange.cuh - the shared memory of a block for its panels, and the exchange of
+ * the sums of groups between the blocks of a team.
  *
- * Blocks of a cluster send them into each other's shared memory: by way of memory, where
- * all waits behind the copies, a word takes about as long as a panel. Teams of more
- * blocks than a cluster has go that way.
+ * The blocks of a cluster send their sums to the shared memory of each other. Through
+ * global memory, where accesses are queued behind the copies, a word takes about as
+ * long as a panel; this path is used for teams of more blocks than a cluster can have.
  */
 #ifndef PS_CUDA_LINES_PANELS_PANEL_EXCHANGE_CUH
 #define PS_CUDA_LINES_PANELS_PANEL_EXCHANGE_CUH
@@ -16,16 +16,16 @@
 
 namespace pysolvers::panels {
 
-/* How panels are shared out: round after round one to a team. */
+/* The distribution of panels: in each round, one panel per team. */
 template <typename Number> struct PanelTeams {
     static constexpr int words = sizeof(PanelSums<Number>) / sizeof(uint64_t);
-    static constexpr int columns = panel_columns<Number> / PANEL_CHUNKS; /* of a warp */
+    static constexpr int columns = panel_columns<Number> / PANEL_CHUNKS; /* per warp */
     PanelTable<Number> table;
     int32_t rows, groups;
     bool periodic, conjugated;
     int64_t teams;
-    MailboxSlot *mailbox; /* null for clusters, or [teams][round & 1][warp][groups][words]
-                       [columns], zeros before */
+    MailboxSlot *mailbox; /* null for clusters; otherwise [teams][round &
+                             1][warp][groups][words][columns], initially zeros */
 
     __device__ __forceinline__ MailboxSlot *message(const TeamPlace &at, uint32_t round,
                                                     int group) const
@@ -36,31 +36,35 @@ template <typename Number> struct PanelTeams {
     }
 };
 
-/* What y before a group and at its end count in y of a chunk. */
+/* The coefficients of y before a group, and of y at its end, in y of a chunk. */
 template <typename Number> struct alignas(panel_alignment<Number>) PanelSpike {
     Number l, u;
 };
 
-/* What a block keeps in shared memory beside the rows. The pitch of what a column has
- * keeps the lanes of a PanelReducer in banks of their own. */
+/* The shared memory of a block besides the rows. The pitch of the data of a column
+ * avoids bank conflicts of the lanes of a PanelReducer. */
 template <typename Number> struct PanelShared {
     static constexpr int pitch = panel_columns<Number> + 16 / sizeof(Number);
     PanelGroup<Number> group;
-    PanelSpike<Number> spike[PANEL_CHUNKS + 1]; /* of the row before, of the chunks */
-    PanelSums<Number> weight[2][panel_groups<Number>]; /* in both ends */
-    alignas(16) Number first[PANEL_CHUNKS + 1][pitch]; /* of chunks; the last are 0 */
-    alignas(16) Number y[2][PANEL_CHUNKS + 1][pitch];  /* of the chunk before; d before */
-    alignas(16) Number ends[2][pitch]; /* y before the group, at its end */
+    /* of the unknown before the group, then of the chunks */
+    PanelSpike<Number> spike[PANEL_CHUNKS + 1];
+    /* of the sums of each group in y before and at the end of this group */
+    PanelSums<Number> weight[2][panel_groups<Number>];
+    /* first sum of each chunk; the last row is 0 */
+    alignas(16) Number first[PANEL_CHUNKS + 1][pitch];
+    /* y before each chunk; during the reduction d */
+    alignas(16) Number y[2][PANEL_CHUNKS + 1][pitch];
+    alignas(16) Number ends[2][pitch]; /* y before the group, and at its end */
     alignas(16) PanelSums<Number> mailbox[PANEL_CLUSTER][panel_columns<Number>];
 
-    /* What takes the places of columns until there are some. */
-    template <typename Draft> __device__ __forceinline__ Draft &draft()
+    /* A temporary object in the memory of the columns, before the first panel. */
+    template <typename Scratch> __device__ __forceinline__ Scratch &scratch()
     {
-        static_assert(sizeof(Draft) <= sizeof first + sizeof y, "no place");
-        return reinterpret_cast<Draft &>(first);
+        static_assert(sizeof(Scratch) <= sizeof first + sizeof y, "no place");
+        return reinterpret_cast<Scratch &>(first);
     }
 
-    /* What groups tell of the matrix, before they tell of columns. */
+    /* The parts of the matrix that the groups send before they send sums. */
     __device__ __forceinline__ PanelPart<Number> *parts()
     {
         static_assert(PANEL_CLUSTER * sizeof(PanelPart<Number>) <= sizeof mailbox,
@@ -69,8 +73,9 @@ template <typename Number> struct PanelShared {
     }
 };
 
-/* How the lanes of a warp that share a column share out what the groups tell of it: word
- * k of every so many groups from `first` on is a lane's, as lanes ask memory for them. */
+/* The distribution of the sums of a column over the lanes that share the column, in the
+ * order of coalesced loads: a lane has word k of the groups first, first + groups, and
+ * so on. */
 template <typename Number> struct PanelLanes {
     static constexpr int columns = PanelTeams<Number>::columns;
     static constexpr int words = PanelTeams<Number>::words;
@@ -83,7 +88,7 @@ template <typename Number> struct PanelLanes {
     {
     }
 
-    /* Add what the word, of what group g tells, counts in the ends. */
+    /* Add the contribution of one word of the sums of group g to y at both ends. */
     __device__ __forceinline__ void weigh(int g, uint64_t word,
                                           PanelSums<Number> &all) const
     {
@@ -101,9 +106,10 @@ template <typename Number> struct PanelLanes {
     }
 };
 
-/* In a cluster. A warp has some columns, and lanes that are `columns` apart share one,
- * each to tell some of the groups. There is room for one panel: all have read what was
- * told of one before the next is. */
+/* The exchange in a cluster. A warp has some columns; lanes whose distance is a
+ * multiple of `columns` share a column, and each sends its sums to some of the groups.
+ * There is one buffer: the sums of a panel have been read by all blocks before the next
+ * ones are sent. */
 template <typename Number> struct PanelCluster {
     static constexpr bool is_cluster = true;
     static constexpr int columns = PanelTeams<Number>::columns, parts = 32 / columns;
@@ -114,8 +120,8 @@ template <typename Number> struct PanelCluster {
     const int part = at.lane / columns;
     const int column = at.warp * columns + at.lane % columns;
 
-    /* Of all threads, when the block has read what was told. */
-    __device__ __forceinline__ void make_room() const
+    /* Called by all threads when the block has read the sums. */
+    __device__ __forceinline__ void release_buffer() const
     {
         if (threadIdx.x == 0) {
             received.expect(t.groups * static_cast<int>(sizeof shared.mailbox[0]));
@@ -136,7 +142,7 @@ template <typename Number> struct PanelCluster {
         }
     }
 
-    /* What a lane's words count in the ends of its group. */
+    /* The contribution of the words of this lane to y at both ends of its group. */
     __device__ __forceinline__ PanelSums<Number> poll(uint32_t round) const
     {
         const PanelLanes<Number> lanes(shared, at.lane);
@@ -153,7 +159,7 @@ template <typename Number> struct PanelCluster {
     }
 };
 
-/* The same by way of memory. */
+/* The exchange through global memory. */
 template <typename Number> struct PanelMemory {
     static constexpr bool is_cluster = false;
     static constexpr int columns = PanelTeams<Number>::columns, parts = 32 / columns;
@@ -161,11 +167,11 @@ template <typename Number> struct PanelMemory {
     const PanelTeams<Number> &t;
     PanelShared<Number> &shared;
     const TeamPlace &at;
-    Arrivals &received; /* of nothing */
+    Arrivals &received; /* not used */
     const int part = at.lane / columns;
     const int column = at.warp * columns + at.lane % columns;
 
-    __device__ __forceinline__ void make_room() const
+    __device__ __forceinline__ void release_buffer() const
     {
     }
 
@@ -188,7 +194,7 @@ template <typename Number> struct PanelMemory {
     {
     }
 
-    /* All is asked for at once, a word a lane, in the order of memory. */
+    /* All words are requested at once, one word per lane, in the order of memory. */
     __device__ __forceinline__ PanelSums<Number> poll(uint32_t round) const
     {
         constexpr int step = PanelLanes<Number>::groups;

@@ -1,8 +1,9 @@
 /* panel_factor.cuh - the elimination of a matrix for panels of columns.
  *
- * A block eliminates the rows of a group, chunk by chunk, and joins the chunks; then the
- * groups are joined in the same way. The joins are chains of divisions of one thread:
- * what they do not need is left to others.
+ * A block eliminates the rows of a group, chunk by chunk, and joins the chunks to one
+ * unit; the groups are joined in the same way. The joins are sequences of dependent
+ * divisions in one thread; everything that does not depend on them is computed by other
+ * threads.
  */
 #ifndef PS_CUDA_LINES_PANELS_PANEL_FACTOR_CUH
 #define PS_CUDA_LINES_PANELS_PANEL_FACTOR_CUH
@@ -14,11 +15,11 @@ namespace pysolvers::panels {
 using namespace device;
 using namespace join;
 
-/* The rows or units of a group, one after the other. */
+/* The elimination of the rows or units of a group, one after the other. */
 template <typename Number> struct PanelElimination {
     Number above = Number(0), l = Number(-1), first_l = Number(0), first_u = Number(-1);
 
-    /* v counts g in x_first. */
+    /* v is the coefficient of g in x_first. */
     __device__ __forceinline__ void inner(const Row<Number> &row, int32_t at,
                                           BadPivot &bad_pivot, PanelRow<Number> &r,
                                           Number &u, Number &v)
@@ -35,7 +36,7 @@ template <typename Number> struct PanelElimination {
         above = u;
     }
 
-    /* What came so far was in front of x_first. */
+    /* All rows so far are pads before x_first. */
     __device__ __forceinline__ void begin(Number &v)
     {
         first_l = Number(0);
@@ -50,9 +51,9 @@ template <typename Number> struct PanelElimination {
     }
 };
 
-/* From the last row or unit to the first: counts of right-hand sides in the sums. */
+/* The weights of right-hand sides in the sums, from the last row or unit to the first. */
 template <typename Number> struct PanelCounts {
-    Number m, first = Number(0), d = Number(1); /* m: of the row behind */
+    Number m, first = Number(0), d = Number(1); /* m: of the next row */
 
     __device__ __forceinline__ PanelSums<Number> next(const PanelRow<Number> &r, Number v)
     {
@@ -63,8 +64,8 @@ template <typename Number> struct PanelCounts {
     }
 };
 
-/* Units with the frames frame[0 .. count-1] as one, of which unit `first` has the first
- * row; end(i) is the row of unit i's y. */
+/* Join units with the matrices frame[0 .. count-1] to one. Unit `first` contains the
+ * first row; end(i) is the row of y of unit i. */
 template <typename Number, typename End>
 __device__ __forceinline__ PanelFrame<Number>
 join_units(const PanelFrame<Number> *frame, PanelUnit<Number> *unit,
@@ -89,7 +90,7 @@ join_units(const PanelFrame<Number> *frame, PanelUnit<Number> *unit,
         unit[i] = {r.m, r.p, own.c, u};
         share[i].first.first = -(first_u * v);
         own = next;
-        next = coming; /* was asked for before the division */
+        next = coming; /* loaded before the division */
     }
     const PanelFrame<Number> all = e.last({own.a, own.b, own.c, Number(0)});
 
@@ -98,7 +99,7 @@ join_units(const PanelFrame<Number> *frame, PanelUnit<Number> *unit,
             all.c};
 }
 
-/* Then what the sums of each count in those of all. */
+/* The weights of the sums of each unit in those of the whole; after join_units(). */
 template <typename Number>
 __device__ __forceinline__ void
 share_units(const PanelUnit<Number> *unit, PanelShare<Number> *share, int first,
@@ -118,21 +119,22 @@ share_units(const PanelUnit<Number> *unit, PanelShare<Number> *share, int first,
     share[first].first.first = Number(1);
 }
 
-/* What a block needs while it makes a group. */
-template <typename Number> struct PanelDraft {
+/* Temporary memory of a block while it eliminates a group. */
+template <typename Number> struct PanelScratch {
     static constexpr int places = panel_places<Number>;
     PanelFrame<Number> frame[PANEL_CHUNKS];
-    PanelPart<Number> part; /* what comes of it */
+    PanelPart<Number> part; /* the result */
     int32_t bad_pivot;
 
-    /* Chunk c, whose first place is row `start`; the first `pads` have no row. */
+    /* Eliminate chunk c, whose first place is row `start`; the first `pads` places have
+     * no row. */
     static __device__ __forceinline__ PanelFrame<Number>
     join_rows(PanelGroup<Number> &own, int c, int32_t start, int pads,
               BadPivot &bad_pivots)
     {
         constexpr int last = places - 1;
         PanelElimination<Number> e;
-        Row<Number> rows[last]; /* all asked for at once */
+        Row<Number> rows[last]; /* loaded together */
 
 #pragma unroll
         for (int k = 0; k < last; k++) {
@@ -154,7 +156,7 @@ template <typename Number> struct PanelDraft {
         return e.last(end);
     }
 
-    /* Then what its right-hand sides count in its sums. */
+    /* The weights of the right-hand sides of chunk c in its sums; after join_rows(). */
     static __device__ __forceinline__ void count_rows(PanelGroup<Number> &own, int c)
     {
         constexpr int last = places - 1;
@@ -167,8 +169,8 @@ template <typename Number> struct PanelDraft {
     }
 };
 
-/* A row of the matrix for each of the first threads of a block: that of a group's place.
- */
+/* The row of the matrix for a place of the group, in each of the first threads of a
+ * block. */
 template <typename Number, typename Rows>
 __device__ __forceinline__ Row<Number>
 panel_row_of(const Rows &rows, int group, int32_t groups, int32_t count)
@@ -182,7 +184,7 @@ panel_row_of(const Rows &rows, int group, int32_t groups, int32_t count)
                : rows.row(end - panel_group_rows<Number> + thread, true);
 }
 
-/* Put it in its place. False if it is not dominant. */
+/* Store the row in its place; returns false if it is not dominant. */
 template <typename Number>
 __device__ __forceinline__ bool
 put_panel_row(const Row<Number> &row, PanelGroup<Number> &own)
@@ -198,12 +200,13 @@ put_panel_row(const Row<Number> &row, PanelGroup<Number> &own)
     return is_dominant(row.lower, row.diag, row.upper);
 }
 
-/* By a block, when all rows of a group are there: its multipliers, and in the draft its
- * part for who joins the groups. share_group() is left to do. */
+/* Called by a block when all rows of a group are stored: computes the multipliers, and
+ * in `scratch` the part of the group for reduce_panel_groups(). share_group() must
+ * follow. */
 template <typename Number>
 __device__ __forceinline__ void
 factor_panel_group(bool dominant, int group, int32_t groups, int32_t count,
-                   PanelGroup<Number> &own, PanelDraft<Number> &draft)
+                   PanelGroup<Number> &own, PanelScratch<Number> &scratch)
 {
     constexpr int places = panel_places<Number>, all = panel_group_rows<Number>;
     const int thread = threadIdx.x;
@@ -213,34 +216,34 @@ factor_panel_group(bool dominant, int group, int32_t groups, int32_t count,
     BadPivot bad_pivot;
 
     if (thread == 0) {
-        draft.bad_pivot = BadPivot::none;
+        scratch.bad_pivot = BadPivot::none;
     }
     __syncthreads();
     if (thread < PANEL_CHUNKS) {
-        draft.frame[thread] = draft.join_rows(own, thread, start_of(thread),
-                                              pads - thread * places, bad_pivot);
+        scratch.frame[thread] = scratch.join_rows(own, thread, start_of(thread),
+                                                  pads - thread * places, bad_pivot);
     }
     __syncthreads();
     if (thread == 0) {
-        draft.part.frame = join_units(
-            draft.frame, own.unit, own.share, pads / places, PANEL_CHUNKS,
+        scratch.part.frame = join_units(
+            scratch.frame, own.unit, own.share, pads / places, PANEL_CHUNKS,
             [&](int c) { return start_of(c + 1) - 1; }, bad_pivot);
     }
     else if (thread >= 32 && thread < 32 + PANEL_CHUNKS) {
-        draft.count_rows(own, thread - 32);
+        scratch.count_rows(own, thread - 32);
     }
     if (bad_pivot.row != BadPivot::none) {
-        atomicMin(&draft.bad_pivot, bad_pivot.row);
+        atomicMin(&scratch.bad_pivot, bad_pivot.row);
     }
     const bool all_dominant = __syncthreads_and(dominant);
 
     if (thread == 0) {
-        draft.part.note = {draft.bad_pivot, all_dominant, {0, 0}};
+        scratch.part.note = {scratch.bad_pivot, all_dominant, {0, 0}};
     }
     __syncthreads();
 }
 
-/* By one thread. */
+/* Called by one thread. */
 template <typename Number>
 __device__ __forceinline__ void
 share_group(int group, int32_t groups, int32_t count, PanelGroup<Number> &own)
@@ -250,7 +253,7 @@ share_group(int group, int32_t groups, int32_t count, PanelGroup<Number> &own)
     share_units(own.unit, own.share, pads / panel_places<Number>, PANEL_CHUNKS);
 }
 
-/* The groups of a system as one unit. */
+/* The groups of a system, joined to one unit. */
 template <typename Number> struct PanelGroups {
     static constexpr int most = panel_groups<Number>;
     PanelFrame<Number> frame[most];
@@ -260,8 +263,8 @@ template <typename Number> struct PanelGroups {
     Number weight[most + 1][most][2];
     int32_t bad_pivot;
 
-    /* y before and in all groups, where nothing is on the right but 1 in one sum of one
-     * group: weight[g * step], g = 0 .. count. */
+    /* y before the first group and at the end of every group for right-hand sides that
+     * are 0 except that one sum of one group is 1: weight[g * step], g = 0 .. count. */
     __device__ __forceinline__ void weigh(int group, PanelSums<Number> sums, int count,
                                           bool periodic, Number *to, int step) const
     {
@@ -288,8 +291,9 @@ template <typename Number> struct PanelGroups {
     }
 };
 
-/* Then by a block of 2 panel_groups<Number> threads or more: their weights in all.weight,
- * and the note of the matrix. meanwhile() is for other threads than the first. */
+/* Join the groups, by a block of at least 2 panel_groups<Number> threads: their weights
+ * in all.weight, and the note of the matrix. meanwhile() is executed by all threads;
+ * its work should avoid the first thread. */
 template <typename Number, typename Meanwhile>
 __device__ __forceinline__ PanelNote
 reduce_panel_groups(const PanelPart<Number> *parts, int32_t groups, int32_t count,

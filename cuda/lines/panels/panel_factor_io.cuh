@@ -1,9 +1,10 @@
-/* panel_factor_io.cuh - how a block comes by the multipliers of its group of rows.
+/* panel_factor_io.cuh - the multipliers of the group of rows of a block: loaded, or
+ * computed.
  *
- * From a table in memory, or from the matrix: then each block eliminates its group, tells
- * the others of its team what is left of it, and joins what all tell. Both while the
- * first panels are on their way; what is needed from memory is asked for before them, as
- * it would wait behind.
+ * They are loaded from a table in memory, or computed from the matrix: then each block
+ * eliminates its group, sends the reduced matrix of its group to the other blocks of
+ * its team, and joins those of all groups. Both overlap the copies of the first panels.
+ * The loads are started before these copies, because they would be queued behind them.
  */
 #ifndef PS_CUDA_LINES_PANELS_PANEL_FACTOR_IO_CUH
 #define PS_CUDA_LINES_PANELS_PANEL_FACTOR_IO_CUH
@@ -14,13 +15,13 @@
 
 namespace pysolvers::panels {
 
-/* Of a block. */
+/* The multipliers for one block. */
 template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
     const PanelTeams<Number> &t;
-    const SharedMatrix<Number> &matrix; /* if there is no table */
+    const SharedMatrix<Number> &matrix; /* used if there is no table */
     const TeamPlace &at;
     PanelShared<Number> &shared;
-    Arrivals &parts_received; /* of the parts of the matrix */
+    Arrivals &parts_received; /* receives the parts of the matrix */
     Row<Number> row;
     PanelNote note;
     bool dominant;
@@ -30,8 +31,8 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
         return IN_CLUSTER && t.table.note == nullptr;
     }
 
-    /* Ask memory for all that is needed. */
-    __device__ __forceinline__ void ask()
+    /* Start the loads. */
+    __device__ __forceinline__ void request()
     {
         if (is_made()) {
             row = panel_row_of<Number>(SharedRows<Number>(matrix, t.rows), at.group,
@@ -45,7 +46,7 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
         }
     }
 
-    /* All is there. All threads meet. */
+    /* Wait for the loads. Called by all threads. */
     __device__ __forceinline__ void wait()
     {
         if (is_made()) {
@@ -57,8 +58,9 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
         __syncthreads();
     }
 
-    /* Then have it, and the note of the matrix. All threads meet. */
-    __device__ __forceinline__ PanelNote take()
+    /* Compute the multipliers, or complete those of the table; returns the note of the
+     * matrix. Called by all threads. */
+    __device__ __forceinline__ PanelNote finish()
     {
         if (is_made()) {
             make();
@@ -83,16 +85,16 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
   private:
     __device__ __forceinline__ void make()
     {
-        PanelDraft<Number> &draft = shared.template draft<PanelDraft<Number>>();
-        PanelGroups<Number> &all = shared.template draft<PanelGroups<Number>>();
+        PanelScratch<Number> &scratch = shared.template scratch<PanelScratch<Number>>();
+        PanelGroups<Number> &all = shared.template scratch<PanelGroups<Number>>();
 
-        factor_panel_group(dominant, at.group, t.groups, t.rows, shared.group, draft);
+        factor_panel_group(dominant, at.group, t.groups, t.rows, shared.group, scratch);
         cluster_wait();
         if (threadIdx.x == 0) {
-            parts_received.expect(t.groups * static_cast<int>(sizeof draft.part));
+            parts_received.expect(t.groups * static_cast<int>(sizeof scratch.part));
         }
         if (threadIdx.x < t.groups) {
-            send(shared.parts() + at.group, draft.part, parts_received, threadIdx.x);
+            send(shared.parts() + at.group, scratch.part, parts_received, threadIdx.x);
         }
         parts_received.wait(0);
         __syncthreads();
@@ -111,7 +113,8 @@ template <typename Number, bool IN_CLUSTER> struct PanelFactorLoader {
         }
     }
 
-    /* A piece a thread, as large as all parts of a table are aligned. */
+    /* Copy by pieces of 8 or 16 bytes, according to the alignment of the parts of a
+     * table. */
     template <typename Part>
     static __device__ __forceinline__ void copy(Part *to, const Part *from, int count)
     {

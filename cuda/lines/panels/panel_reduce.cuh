@@ -14,23 +14,24 @@ namespace pysolvers::panels {
 
 using namespace join;
 
-/* Joins the chunks of a panel, for the columns of a lane's exchange. */
+/* Joins the chunks of a panel, for the columns that the exchange assigns to a lane. */
 template <typename Number, typename Exchange> struct PanelReducer {
     static constexpr int columns = Exchange::columns, parts = Exchange::parts;
     static constexpr int own_chunks = PANEL_CHUNKS / parts;
     const Exchange &exchange;
     PanelShared<Number> &shared;
 
-    /* Once the chunks are reduced: the sums of the group, in all lanes of a column. */
+    /* After the chunks have been reduced: the sums of the group, in all lanes of a
+     * column. */
     __device__ __forceinline__ PanelSums<Number> sum_up(uint32_t round) const
     {
-        return together(sum_up_own(round & 1));
+        return sum_over_parts(sum_up_own(round & 1));
     }
 
-    /* The ends of the group, from what all groups tell. */
+    /* y before the group and at its end, from the sums of all groups. */
     __device__ __forceinline__ void poll(uint32_t round) const
     {
-        const PanelSums<Number> all = together(exchange.poll(round));
+        const PanelSums<Number> all = sum_over_parts(exchange.poll(round));
 
         if (exchange.part == 0) {
             shared.ends[0][exchange.column] = all.first;
@@ -38,8 +39,8 @@ template <typename Number, typename Exchange> struct PanelReducer {
         }
     }
 
-    /* y of the chunks, but for what the ends count in them, by the first warps, a column
-     * a lane, when all have told. */
+    /* y of the chunks without the contribution of the ends of the group, by the first
+     * warps, one column per lane; after all lanes have computed their sums. */
     __device__ __forceinline__ void join(uint32_t round) const
     {
         constexpr int pitch = PanelShared<Number>::pitch;
@@ -67,8 +68,9 @@ template <typename Number, typename Exchange> struct PanelReducer {
     }
 
   private:
-    /* The sum of the parts of a column, the same in all its lanes. */
-    static __device__ __forceinline__ PanelSums<Number> together(PanelSums<Number> s)
+    /* The sum over the parts of a column, the same in all its lanes. */
+    static __device__ __forceinline__ PanelSums<Number>
+    sum_over_parts(PanelSums<Number> s)
     {
 #pragma unroll
         for (int reach = columns; reach < 32; reach *= 2) {
@@ -80,8 +82,8 @@ template <typename Number, typename Exchange> struct PanelReducer {
         return s;
     }
 
-    /* The lane's chunks: their part of the group's sums, and c in the place of d.
-     */
+    /* The contribution of the chunks of this lane to the sums of the group; replaces d
+     * of each chunk by c. */
     __device__ __forceinline__ PanelSums<Number> sum_up_own(int turn) const
     {
         PanelSums<Number> all = {Number(0), Number(0)};

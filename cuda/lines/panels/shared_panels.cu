@@ -1,4 +1,6 @@
-/* shared_panels.cu - panels of systems with one matrix, on the host. */
+/* shared_panels.cu - the choice of shape and the launches for panels of systems with
+ * one matrix.
+ */
 #include <type_traits>
 
 #include "device/tensor_map.h"
@@ -6,12 +8,14 @@
 
 namespace pysolvers::panels {
 
-static constexpr int least_rows = 257;    /* fewer go through tiles at no loss */
-static constexpr int least_lanes = 16;    /* side by side */
-static constexpr int least_rounds = 4;    /* of a block that pay for a table */
-static constexpr int static_bytes = 128;  /* bytes of a block besides */
-static constexpr int sector = 32;         /* bytes that memory takes at once */
-static constexpr double least_use = 0.95; /* of the multiprocessors */
+/* with fewer rows, tiles (shared.cuh) are as fast */
+static constexpr int least_rows = 257;
+static constexpr int least_lanes = 16; /* neighbouring systems */
+static constexpr int least_rounds = 4; /* rounds of a block for which a table is faster */
+static constexpr int static_bytes = 128; /* static shared memory of a block */
+static constexpr int sector = 32;        /* bytes of a memory transaction */
+/* smallest used fraction of the multiprocessors */
+static constexpr double least_use = 0.95;
 
 static int64_t
 quotient_up(int64_t a, int64_t b)
@@ -19,8 +23,9 @@ quotient_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* The fewest groups that leave few multiprocessors without one; 0 if none do. Clusters
- * are placed in parts of the device that have 16 multiprocessors or a few more. */
+/* The smallest number of groups that leaves few multiprocessors unused; 0 if there is
+ * none. Clusters are placed in parts of the device that have 16 multiprocessors or a
+ * few more. */
 template <typename Number>
 static int32_t
 groups_of(int64_t rows, const ps_cuda_device *device)
@@ -45,7 +50,7 @@ groups_of(int64_t rows, const ps_cuda_device *device)
     return 0;
 }
 
-/* The parts of a table of `groups` groups at `store`, and its bytes. */
+/* The parts of a table of `groups` groups at `store`; returns its bytes. */
 template <typename Number>
 static size_t
 lay_out(size_t groups, void *store, PanelTable<Number> *t)
@@ -66,7 +71,7 @@ lay_out(size_t groups, void *store, PanelTable<Number> *t)
 
 namespace {
 
-/* Boxes of the rows of a batch. */
+/* The rows of a batch for a tensor map. */
 struct Box {
     const ps_cuda_shared_batch &batch;
     int64_t all, size; /* rows of the batch, bytes of a number */
@@ -75,7 +80,8 @@ struct Box {
 
 } // namespace
 
-/* False where they do not lie so. Words of 4 bytes stand for all numbers. */
+/* Make a tensor map; false if the layout does not allow it. Words of 4 bytes represent
+ * all types. */
 static bool
 map_rows(const Box &box, const void *data, const ps_stride &s, CUtensorMap *map)
 {
@@ -94,7 +100,7 @@ map_rows(const Box &box, const void *data, const ps_stride &s, CUtensorMap *map)
     return s.inner == 1 && ps_cuda_map_tiles(&tiles, map);
 }
 
-/* call(n), the modules of a dtype by their name. */
+/* call(n), and the functions of a dtype by their names. */
 #define PS_MODULES(number, name)                                                        \
     static ps_status keep_of(const SharedMatrix<number> &matrix,                        \
                              const PanelTable<number> &table, int32_t rows,             \
@@ -113,12 +119,12 @@ PS_CUDA_DTYPES(PS_MODULES)
 
 namespace {
 
-/* A solve: how it is shared out, and what of the workspace it takes. */
+/* A solve: the distribution of panels and the parts of the workspace. */
 template <typename Number> struct PanelPlan {
     SharedPanels<Number> panels;
-    PanelTeams<Number> teams; /* but for the addresses */
+    PanelTeams<Number> teams; /* without the addresses */
     bool in_clusters;
-    size_t mailbox, table; /* bytes; those of clusters need none */
+    size_t mailbox, table; /* bytes; clusters need none */
 
     PanelPlan(const ps_tridiag *t, const ps_cuda_device *device)
         : panels(), teams(), in_clusters(false), mailbox(0), table(0)
@@ -154,8 +160,8 @@ template <typename Number> struct PanelPlan {
         }
     }
 
-    /* Whether no sector belongs to two panels of x. Clusters drift apart, and the parts
-     * of such a sector are then stored at different times. */
+    /* Whether no memory sector belongs to two panels of x. Clusters do not run in step,
+     * so the parts of such a sector are stored at different times. */
     bool is_of_sectors() const
     {
         const int64_t size = sizeof(Number);
@@ -165,7 +171,7 @@ template <typename Number> struct PanelPlan {
                 panels.x_line * size % sector == 0);
     }
 
-    /* Clear and make what teams that are no clusters need of the workspace. */
+    /* Clear and compute the workspace of teams that are not clusters. */
     ps_status prepare(const SharedMatrix<Number> &matrix, bool is_kept, void *work,
                       cudaStream_t stream)
     {
@@ -180,7 +186,8 @@ template <typename Number> struct PanelPlan {
         return keep_of(matrix, teams.table, teams.rows, teams.groups, stream);
     }
 
-    /* Copy in bulk where the rows can be mapped: the first group has a box of its own. */
+    /* Use bulk copies if the rows can be mapped. The first group has tiles of its own
+     * size. */
     void map(const ps_tridiag *t)
     {
         const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);
@@ -197,7 +204,7 @@ template <typename Number> struct PanelPlan {
         }
     }
 
-    /* As few as need no more rounds. */
+    /* The smallest number of teams that needs no more rounds than `most` teams. */
     static int64_t teams_of(int64_t panels, int64_t most)
     {
         return quotient_up(panels, quotient_up(panels, most));
@@ -239,7 +246,7 @@ ps_cuda_panels_fit(ps_dtype dtype, int64_t rows, size_t *table)
 }
 
 bool
-ps_cuda_panels_take(const ps_tridiag *t, bool is_kept)
+ps_cuda_panels_accept(const ps_tridiag *t, bool is_kept)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
     const ps_cuda_shared_batch b = ps_cuda_shared_batch_of(t);

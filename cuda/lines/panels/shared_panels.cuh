@@ -7,7 +7,7 @@
 
 namespace pysolvers::panels {
 
-/* By a block for each group. */
+/* Eliminate the matrix: one block per group. */
 template <typename Number>
 __global__ void
 __launch_bounds__(panel_group_rows<Number>)
@@ -18,8 +18,8 @@ __launch_bounds__(panel_group_rows<Number>)
     using Group = PanelGroup<Number>;
     __shared__ __align__(16) char memory[sizeof(Group)];
     Group &own = *reinterpret_cast<Group *>(memory);
-    __shared__ __align__(16) char room[sizeof(PanelDraft<Number>)];
-    PanelDraft<Number> &draft = *reinterpret_cast<PanelDraft<Number> *>(room);
+    __shared__ __align__(16) char room[sizeof(PanelScratch<Number>)];
+    PanelScratch<Number> &scratch = *reinterpret_cast<PanelScratch<Number> *>(room);
     const int group = blockIdx.x;
     const SharedRows<Number> all(matrix, rows);
 
@@ -28,9 +28,9 @@ __launch_bounds__(panel_group_rows<Number>)
     const bool dominant =
         put_panel_row(panel_row_of<Number>(all, group, groups, rows), own);
 
-    factor_panel_group(dominant, group, groups, rows, own, draft);
+    factor_panel_group(dominant, group, groups, rows, own, scratch);
     if (threadIdx.x == 0) {
-        table.part[group] = draft.part;
+        table.part[group] = scratch.part;
         share_group(group, groups, rows, own);
     }
     __syncthreads();
@@ -81,7 +81,7 @@ panels_keep(const SharedMatrix<Number> &matrix, const PanelTable<Number> &table,
                : status;
 }
 
-/* As many teams as the device holds clusters, or fewer that need no more rounds. */
+/* As many teams as clusters fit the device, or fewer if they need no more rounds. */
 template <typename Number>
 inline ps_status
 panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &panels,

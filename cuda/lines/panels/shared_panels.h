@@ -1,6 +1,7 @@
-/* shared_panels.h - one matrix for systems along a strided axis: panels of neighbours.
+/* shared_panels.h - one matrix for systems along a strided axis, solved in panels of
+ * neighbouring systems.
  *
- * shared_panels.cu chooses a shape and launches, shared_<dtype>.cu have the kernels.
+ * shared_panels.cu chooses a shape and launches; shared_<dtype>.cu contain the kernels.
  */
 #ifndef PS_CUDA_LINES_PANELS_SHARED_PANELS_H
 #define PS_CUDA_LINES_PANELS_SHARED_PANELS_H
@@ -26,13 +27,13 @@ static constexpr size_t panel_bytes =
 PS_CUDA_DTYPES(PS_DECLARE)
 #undef PS_DECLARE
 
-/* Whether the device has panels for systems of so many rows; then `table` gets the bytes
- * of the table of their matrix. */
+/* Whether the device can solve systems of `rows` rows in panels; then `table` gets the
+ * bytes of the table of their matrix. */
 bool ps_cuda_panels_fit(ps_dtype dtype, int64_t rows, size_t *table);
 
-/* Whether the systems of `t`, one matrix for all, lie as panels want it, and are enough
- * to pay for a table of the matrix if none is kept. */
-bool ps_cuda_panels_take(const ps_tridiag *t, bool is_kept);
+/* Whether the layout of the systems of `t` is suitable for panels; and if no table is
+ * kept, whether there are enough systems for the cost of a table. */
+bool ps_cuda_panels_accept(const ps_tridiag *t, bool is_kept);
 
 /* Bytes of workspace of a solve. */
 size_t ps_cuda_panels_work(const ps_tridiag *t, bool is_kept);
@@ -41,8 +42,8 @@ size_t ps_cuda_panels_work(const ps_tridiag *t, bool is_kept);
 ps_status ps_cuda_panels_keep(const ps_tridiag *t, bool transposed, void *table,
                               cudaStream_t stream);
 
-/* Solve for the right-hand sides of `t` with a table, or null, then conjugated if asked
- * for; marks as in SharedJob. */
+/* Solve for the right-hand sides of `t` with a table, or without one if it is null; the
+ * matrix is conjugated if `conjugated` is set; marks as in SharedJob. */
 ps_status ps_cuda_panels_apply(const ps_tridiag *t, const void *table, bool conjugated,
                                uint8_t *marks, void *work, cudaStream_t stream);
 

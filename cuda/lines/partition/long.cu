@@ -1,12 +1,14 @@
-/* long.cu - long systems in two passes over memory, nine words a row.
+/* long.cu - long systems in two passes over memory: 9 words per row.
  *
- * Pass one makes a segment of each part of a system. With y_k the last unknown of part
- * k, and x_next = g - l y_k - u y_{k+1} the first of part k + 1, the segments are
+ * The first pass makes a segment of each part of a system (segment.cuh). Let y_k be the
+ * last unknown of part k, and x_next = g - l y_k - u y_{k+1} the first of part k + 1.
+ * The segments are
  *
- *   a_k y_{k-1} + (b_k - c_k l_{k+1}) y_k - c_k u_{k+1} y_{k+1} = d_k - c_k g_{k+1}
+ *   a_k y_{k-1} + (b_k - c_k l_{k+1}) y_k - c_k u_{k+1} y_{k+1} = d_k - c_k g_{k+1},
  *
- * a tridiagonal system some thousand times shorter, periodic if the long one is, solved
- * by the same engine. Pass two reads the rows again and substitutes. Wang 1981.
+ * a tridiagonal system that is some thousand times shorter, and periodic if the long
+ * one is. It is solved by the same method. The second pass reads the rows again and
+ * substitutes. No pivoting: stable for diagonally dominant systems. Wang 1981.
  */
 #include "device/work_queue.cuh"
 #include "lines/partition/long.h"
@@ -15,7 +17,7 @@ namespace pysolvers::partition {
 
 namespace {
 
-/* One row of the coarse systems each, part k of system s at s * parts + k. */
+/* The rows of the coarse systems, one per part: part k of system s at s * parts + k. */
 template <typename Number> struct CoarseRows {
     Number *lower, *diag, *upper, *rhs;
 };
@@ -45,8 +47,8 @@ __launch_bounds__(threads)
     }
 }
 
-/* One block a system: its info and its mark, from those of its parts and of its coarse
- * system, whose row k is the last row of part k. */
+/* One block per system: its info and its mark, from those of its parts and of its
+ * coarse system, whose row k is the last row of part k. */
 static __global__ void
 __launch_bounds__(threads)
     collect_info_kernel(const Note *__restrict__ note,
@@ -88,7 +90,7 @@ __launch_bounds__(threads)
 
 namespace {
 
-/* The parts of a workspace, laid out one behind the other. */
+/* The parts of a workspace, one after the other. */
 struct Store {
     size_t segment, note, lower, diag, upper, rhs, y, info, work_queue, coarse, bytes;
 };

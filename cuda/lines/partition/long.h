@@ -1,4 +1,6 @@
-/* long.h - systems that no cluster holds, in two passes of the partition method. */
+/* long.h - systems that are too long for a cluster, in two passes of the partition
+ * method.
+ */
 #ifndef PS_CUDA_LINES_PARTITION_LONG_H
 #define PS_CUDA_LINES_PARTITION_LONG_H
 
@@ -6,7 +8,7 @@
 
 namespace pysolvers::partition {
 
-/* Bytes of workspace for systems cut as `plan` says, the coarse ones included. */
+/* Bytes of workspace for systems divided as in `plan`, including the coarse systems. */
 size_t ps_cuda_long_work(const ps_tridiag *t, const Plan &plan,
                          const ps_cuda_device *device);
 

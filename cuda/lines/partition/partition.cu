@@ -1,9 +1,10 @@
 /* partition.cu - the partition method on the host: PS_PARTITION.
  *
- * One pass over memory where a block or a cluster holds a system, two passes elsewhere;
- * systems along a strided axis go by columns where they can, else all by tiles.
- * With PS_PIVOT_AUTO the kernels mark the systems that are not dominant and leave them
- * alone; the pivoted solver, which runs behind, takes what is marked.
+ * Systems that fit a block or a cluster need one pass over memory, longer ones two.
+ * Systems along a strided axis use the column kernels if possible, all others tiles.
+ * With PS_PIVOT_AUTO, the kernels mark the systems that are not dominant and do not
+ * store their solution; the pivoted solver, which runs after them, solves the marked
+ * ones.
  */
 #include "device/work_queue.cuh"
 #include "lines/columns/column.h"
@@ -45,7 +46,7 @@ struct Planned {
     ps_tridiag t;
     Plan plan;
     ColumnShape columns;
-    bool by_columns, is_long; /* else by tiles */
+    bool by_columns, is_long; /* otherwise by tiles */
 };
 
 } // namespace
@@ -55,7 +56,7 @@ plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 {
     p->t = ps_cuda_merged(t);
     p->is_long = false;
-    p->by_columns = ps_cuda_column_takes(&p->t, device, &p->columns);
+    p->by_columns = ps_cuda_column_accepts(&p->t, device, &p->columns);
     if (p->by_columns) {
         return true;
     }
@@ -125,7 +126,7 @@ ps_cuda_partition_solve(const ps_tridiag *t, const ps_cuda_device *device, uint8
 
 namespace {
 
-/* The workspace: marks, then what the solve needs, then what the pivoted solve needs. */
+/* The workspace: the marks, the part for the solve, the part for the pivoted solve. */
 struct Store {
     size_t solve, pivoted, bytes;
 };

@@ -1,10 +1,11 @@
-/* partition.cuh - the kernels of the partition method, included once a dtype.
+/* partition.cuh - the kernels of the partition method, instantiated per dtype.
  *
- * Blocks stay and take tile after tile: wait for the tile, eliminate it into registers,
- * start the copies of the next tile into the same place, solve what is left through the
- * levels of levels.cuh, substitute, store. Five words of memory traffic a row, 17
- * operations and a reciprocal; as a tile is read before any of its x is written, x may
- * be rhs.
+ * A block processes one tile after the other: it waits for the copies of the tile,
+ * eliminates the rows into registers, starts the copies of the next tile into the same
+ * memory, joins the chunks (levels.cuh), substitutes and stores. Five words of memory
+ * traffic, 17 operations and one reciprocal per row. A tile is read before any of its x
+ * is written, so that x may be rhs. No pivoting: stable for diagonally dominant
+ * systems. Wang 1981; Laszlo, Giles and Appleyard 2016.
  */
 #ifndef PS_CUDA_LINES_PARTITION_PARTITION_CUH
 #define PS_CUDA_LINES_PARTITION_PARTITION_CUH
@@ -16,8 +17,8 @@ namespace pysolvers::partition {
 
 extern __shared__ int4 partition_memory[];
 
-/* Grid: any number of clusters of shape.blocks blocks. Shared: the arrays of the tile,
- * then the cluster's meeting place. */
+/* Grid: any number of clusters of shape.blocks blocks. Shared memory: the arrays of the
+ * tile, then the messages of the cluster. */
 template <typename Number, Top TOP, bool BY_ROW>
 __global__ void
 __launch_bounds__(Tuning<Number, BY_ROW>::threads)
@@ -36,16 +37,17 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     const bool work_queue = !is_cluster && job.work_queue != nullptr;
     Work worker(job, partition_memory, state, exchange, skip);
     const ThreadPlace<ROWS> own(job.shape, rank);
-    uint32_t ticket = 0; /* of thread 0, for the tile behind the next */
+    uint32_t ticket = 0; /* of thread 0, for the tile after the next one */
     TileRange range = {};
 
     worker.tiles.init();
     __syncthreads();
     if (is_cluster) {
-        cluster_sync(); /* every block has started: its memory may be written */
+        cluster_sync(); /* every block has started, so that its memory may be written */
     }
     for (int64_t tile = blockIdx.x / blocks;; tile += step, worker.round++) {
-        const bool is_there = worker.round >= 0; /* at first there is none but the next */
+        /* in the first iteration there is only a next tile */
+        const bool is_there = worker.round >= 0;
         ThreadPlace<ROWS> self = own;
 
         if (is_there) {
@@ -53,7 +55,7 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
                 self.move(job.shape, range.block);
             }
             if (self.slot >= range.systems) {
-                self.leave();
+                self.clear();
             }
             worker.tiles.wait(worker.turn());
             __syncthreads();
@@ -66,10 +68,10 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
                 tile = 2 * step + shared_ticket;
             }
         }
-        const bool goes_on = tile < job.tiling.tiles;
+        const bool has_next = tile < job.tiling.tiles;
         const TileRange next = worker.range_of(tile, rank);
 
-        if (goes_on) {
+        if (has_next) {
             worker.tiles.load(next, worker.turn() ^ 1);
         }
         if (work_queue && is_there && threadIdx.x == 0) {
@@ -81,7 +83,7 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
         if (is_there) {
             worker.finish(self, range);
         }
-        if (!goes_on) {
+        if (!has_next) {
             break;
         }
         range = next;
@@ -122,8 +124,8 @@ blocks_that_fit(PartitionKernel<Number> kernel, const Plan &plan, int *fit)
     return error;
 }
 
-/* Launch as many blocks as can be there at once, each with as many tiles as another
- * unless they claim them. */
+/* Launch as many blocks as can be resident, each with equally many tiles unless there
+ * is a work queue. */
 template <typename Number>
 inline cudaError_t
 launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)

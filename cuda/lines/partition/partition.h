@@ -1,6 +1,7 @@
-/* partition.h - how a batch is shared out over the device, and who solves it.
+/* partition.h - plans of the partition method: the distribution of a batch over the
+ * device.
  *
- * partition.cu chooses a plan, partition_<dtype>.cu have the kernels, long.cu takes
+ * partition.cu chooses a plan, partition_<dtype>.cu contain the kernels, long.cu solves
  * systems that need more than one tile.
  */
 #ifndef PS_CUDA_LINES_PARTITION_PARTITION_H
@@ -16,8 +17,9 @@ namespace pysolvers::partition {
 
 using namespace join;
 
-/* Rows of a chunk, odd so that neighbouring threads meet different banks, and threads of
- * a block, at most; both for the registers of the kernels by row and by column. */
+/* The largest number of rows of a chunk, odd so that neighbouring threads use different
+ * banks, and of threads of a block; limited by the registers of the kernels by row and
+ * by column. */
 template <typename Number, bool BY_ROW> struct Tuning;
 template <bool BY_ROW> struct Tuning<float, BY_ROW> {
     static constexpr int rows = 17, threads = 512;
@@ -38,11 +40,13 @@ template <bool BY_ROW> struct Tuning<Complex<double>, BY_ROW> {
     static constexpr int rows = 5, threads = 384;
 };
 
-/* What ends a block's part of a system: the system is done; the blocks of its cluster
- * meet; the segment is kept for the coarse system; y is known from the coarse system. */
+/* The last level of a block: its segment is a whole system; the segments of a cluster
+ * are joined; the segment is stored for the coarse system; or y is known from the
+ * coarse system. */
 enum Top { TOP_BLOCK, TOP_CLUSTER, TOP_SEGMENT, TOP_KNOWN };
 
-/* What a block tells the others of its cluster about a system. */
+/* The segment of a block for a system, as it is sent to the other blocks of the
+ * cluster. */
 template <typename Number> struct Message {
     using word = std::conditional_t<sizeof(Number) == 4, uint32_t, uint64_t>;
     Segment<Number> segment;
@@ -53,26 +57,26 @@ template <typename Number> struct Message {
 template <typename Number> struct Parts {
     Segment<Number> *segment;
     Note *note;
-    const Number *y; /* last unknowns */
+    const Number *y; /* the last unknown of each part */
 };
 
-/* What a plan is free to choose. */
+/* The free parameters of a plan. */
 struct Choice {
-    bool by_row;     /* copy along the rows, else along the systems */
-    int32_t systems; /* of a tile */
-    int32_t blocks;  /* of a cluster */
-    int32_t warps;   /* of a part of a system; 0: systems are not cut into parts */
+    bool by_row;     /* copy along the rows, otherwise along the systems */
+    int32_t systems; /* per tile */
+    int32_t blocks;  /* per cluster */
+    int32_t warps;   /* per part of a system; 0: systems are not divided into parts */
 };
 
 struct Plan {
     Shape shape;
     Tiling tiling;
-    int32_t threads, shared_bytes; /* of a block; dynamic */
-    int32_t block_rows;            /* of a system, at most */
-    bool work_queue;               /* blocks claim their tiles */
+    int32_t threads, shared_bytes; /* of a block; dynamic shared memory */
+    int32_t block_rows;            /* largest number of rows of a system in a block */
+    bool work_queue;               /* blocks draw their tiles from a counter */
 };
 
-/* The batch of `t` as one axis of systems where the strides allow it. */
+/* The batch of `t` with one axis of systems if the strides allow it. */
 ps_tridiag ps_cuda_merged(const ps_tridiag *t);
 Choice ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device);
 /* The plan that follows from a choice; false if it does not fit the device. */
@@ -90,7 +94,7 @@ template <typename Number> struct Job {
     Shape shape;
     Tiling tiling;
     uint8_t *marks;       /* null, or 1 for each system that is not dominant */
-    uint32_t *work_queue; /* null, or counts the tiles that blocks have claimed */
+    uint32_t *work_queue; /* null, or the number of tiles that blocks have drawn */
     Parts<Number> parts;
 };
 
@@ -112,7 +116,7 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
 PS_CUDA_DTYPES(PS_DECLARE)
 #undef PS_DECLARE
 
-/* The launcher of a dtype. */
+/* The function that launches the kernels of a dtype. */
 template <typename Number>
 inline cudaError_t
 partition_launch(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)

@@ -1,8 +1,8 @@
-/* partition_plan.cu - how a batch is shared out: tiles, chunks, warps, clusters.
+/* partition_plan.cu - the distribution of a batch: tiles, chunks, warps, clusters.
  *
- * Which rows share a chunk, a warp and a block depends on the length, the dtype and the
- * strides of a system alone, so that its answer does not depend on the batch. Only the
- * number of systems of a tile follows the batch.
+ * The distribution of the rows of a system over chunks, warps and blocks depends on the
+ * length, the dtype and the strides of the system only, so that the solution does not
+ * depend on the batch. Only the number of systems of a tile depends on the batch.
  */
 #include <algorithm>
 #include <cstdlib>
@@ -14,15 +14,15 @@
 namespace pysolvers::partition {
 
 static constexpr int shared_for_statics = 5120; /* of a block, besides the tile */
-static constexpr int shared_of_system = 1024;   /* the driver's part of a block */
-static constexpr int line = 128;  /* bytes of neighbours that memory likes at once */
-static constexpr int sector = 32; /* bytes that are written at once */
-static constexpr int tile_bytes = 16384; /* of an operand, where systems are short */
+static constexpr int shared_of_system = 1024;   /* reserved by the driver per block */
+static constexpr int line = 128;  /* bytes of neighbours for efficient memory access */
+static constexpr int sector = 32; /* bytes of a memory transaction */
+static constexpr int tile_bytes = 16384; /* of an operand, if systems are short */
 
 namespace {
 
-/* Of a number, in bytes; rows of a chunk; numbers in 16 bytes; threads of a block, at
- * most; bytes that a cluster's blocks send about a system. */
+/* Bytes of a number; rows of a chunk; numbers in 16 bytes; the largest number of
+ * threads of a block; bytes of the message of a block about a system. */
 struct Sizes {
     int bytes, rows, vector, threads, message;
 };
@@ -57,9 +57,9 @@ divided_up(int64_t a, int64_t b)
     return (a + b - 1) / b;
 }
 
-/* Whole systems to a warp where they are short. Else, systems that are copied side by
- * side lie so in the warps, too, as many as 16 bytes hold: their lanes meet in no bank
- * although rows begin at 16-byte boundaries. */
+/* Short systems: whole systems per warp. Otherwise systems that are copied side by side
+ * also lie side by side in the warps, as many as 16 bytes hold: their lanes have no
+ * bank conflicts although rows begin at 16-byte boundaries. */
 static Shape
 shape_of(const ps_tridiag &t, const Choice &c)
 {
@@ -82,13 +82,15 @@ shape_of(const ps_tridiag &t, const Choice &c)
         return s;
     }
     s.warps = static_cast<int32_t>(divided_up(of_block, s.lanes));
-    if (c.blocks > 1) { /* so that all have as many rows; else the pads are in front */
+    if (c.blocks > 1) { /* all blocks get equally many rows; otherwise the pads are in the
+                           first one */
         s.lanes = static_cast<int32_t>(divided_up(of_block, s.warps));
     }
     return s;
 }
 
-/* How many lanes of a warp meet in a bank, at worst, when all read their row i. */
+/* The largest number of lanes of a warp that access the same bank when every lane reads
+ * its row i. */
 static int
 conflicts(const Shape &s, const Sizes &size, int64_t row_pitch, int64_t system_pitch)
 {
@@ -110,8 +112,9 @@ conflicts(const Shape &s, const Sizes &size, int64_t row_pitch, int64_t system_p
     return most;
 }
 
-/* The distance of neighbours, rows or systems, across the contiguous axis: the pitch from
- * `least` on with the fewest conflicts; one with up to `accepted` of them is fine. */
+/* The distance of neighbours, rows or systems, across the contiguous axis: the pitch
+ * from `least` on with the fewest bank conflicts; the search ends at a pitch with at
+ * most `accepted` of them. */
 static int32_t
 pitch_of(const Shape &s, const Sizes &size, int64_t least, int accepted)
 {
@@ -121,17 +124,18 @@ pitch_of(const Shape &s, const Sizes &size, int64_t least, int accepted)
 
     for (int k = 0; k < 9 && fewest > accepted; k++) {
         const int64_t pitch = least + k * step;
-        const int met =
+        const int found =
             s.side_by_side ? conflicts(s, size, pitch, 1) : conflicts(s, size, 1, pitch);
-        if (met < fewest) {
-            fewest = met;
+        if (found < fewest) {
+            fewest = found;
             best = pitch;
         }
     }
     return static_cast<int32_t>(best);
 }
 
-/* Whether the tiles of an operand are one run in memory, laid out as in shared memory. */
+/* Whether the tiles of an operand are contiguous in memory, with the layout of shared
+ * memory. */
 static bool
 is_run(const ps_tridiag &t, const ps_stride &s, const Tiling &how, bool by_row)
 {
@@ -142,10 +146,11 @@ is_run(const ps_tridiag &t, const ps_stride &s, const Tiling &how, bool by_row)
     return by_row && s.row == 1 && next_to_each_other;
 }
 
-/* Whether 16 bytes along the contiguous axis are 16 aligned bytes in both memories. */
+/* Whether elements can be copied by 16 bytes along the contiguous axis, aligned in both
+ * memories. */
 static bool
-goes_by_vectors(const ps_tridiag &t, const void *data, const ps_stride &s,
-                const Tiling &how, bool by_row)
+allows_vectors(const ps_tridiag &t, const void *data, const ps_stride &s,
+               const Tiling &how, bool by_row)
 {
     const int vector = sizes_of(t.dtype, by_row).vector;
     const int64_t next = by_row ? s.row : s.inner, across = by_row ? s.inner : s.row;
@@ -158,7 +163,7 @@ goes_by_vectors(const ps_tridiag &t, const void *data, const ps_stride &s,
 }
 
 static void
-set_ways(const ps_tridiag &t, bool by_row, Tiling *how)
+set_copies(const ps_tridiag &t, bool by_row, Tiling *how)
 {
     const void *const data[] = {t.lower.data, t.diag.data, t.upper.data, t.rhs.data,
                                 t.x.data};
@@ -178,14 +183,14 @@ set_ways(const ps_tridiag &t, bool by_row, Tiling *how)
         if (!is_cut && is_run(t, *strides[q], *how, by_row)) {
             how->runs |= bit;
         }
-        else if (!is_cut && goes_by_vectors(t, data[q], *strides[q], *how, by_row)) {
+        else if (!is_cut && allows_vectors(t, data[q], *strides[q], *how, by_row)) {
             how->vectors |= bit;
             how->dense |= t.outer == 1 && strides[q]->inner == t.rows ? bit : 0;
         }
     }
 }
 
-/* log2 of the threads side by side that copy `count` pieces along the contiguous axis,
+/* log2 of the neighbouring threads that copy `count` pieces along the contiguous axis,
  * for each of `across` others. */
 static int32_t
 threads_along(int64_t threads, int64_t count, int64_t across)
@@ -207,12 +212,12 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     const int64_t warps = s.warps * divided_up(c.systems, s.groups);
     const int64_t rows =
         std::min<int64_t>(t->rows, static_cast<int64_t>(s.warps) * s.lanes * size.rows);
-    const bool meets = s.warps > 1 || c.blocks > 1, cut = rows < t->rows;
+    const bool exchanges = s.warps > 1 || c.blocks > 1, cut = rows < t->rows;
     Tiling how = {};
 
     if (warps * 32 > size.threads || (cut && c.by_row && c.systems > 1) ||
-        (meets && (warps * s.groups > 256 / size.bytes ||
-                   s.groups * std::max(s.warps, c.blocks) > 32))) {
+        (exchanges && (warps * s.groups > 256 / size.bytes ||
+                       s.groups * std::max(s.warps, c.blocks) > 32))) {
         return false;
     }
     how.systems = c.systems;
@@ -238,7 +243,7 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     how.wide = threads_along(warps * 32, divided_up(along, size.vector), across);
     how.divisor = static_cast<uint32_t>(
         divided_up(1 << 20, std::max<int64_t>(1, t->rows / size.vector)));
-    set_ways(*t, c.by_row, &how);
+    set_copies(*t, c.by_row, &how);
     *plan = {s,
              how,
              static_cast<int32_t>(warps * 32),
@@ -268,8 +273,8 @@ lies_by_row(const ps_tridiag &t)
     return t.inner == 1 || (t.rows > 1 && std::abs(s.row) <= std::abs(s.inner));
 }
 
-/* Whether at least `count` blocks of a choice fit a multiprocessor, whose registers hold
- * one of the largest. */
+/* Whether at least `count` blocks of a choice fit a multiprocessor, whose registers
+ * suffice for one block of the largest size. */
 static bool
 fits(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c, int count)
 {
@@ -281,7 +286,7 @@ fits(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c, int cou
            p.threads * count <= sizes_of(t.dtype, c.by_row).threads;
 }
 
-/* Rows of a system that are on a multiprocessor at once. */
+/* Rows of a system that are on a multiprocessor at the same time. */
 static int64_t
 rows_at_once(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 {
@@ -293,7 +298,8 @@ rows_at_once(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
     return count * divided_up(t.rows, c.blocks);
 }
 
-/* Half as many blocks again, if clearly more is there at once: registers may be left. */
+/* Half as many blocks again, if then clearly more rows are resident: registers may have
+ * been unused. */
 static Choice
 cut_finer(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 {
@@ -305,8 +311,8 @@ cut_finer(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
                : c;
 }
 
-/* The fewest blocks that hold `systems` systems, with two of them or, else, one on a
- * multiprocessor; parts if no cluster can. */
+/* The fewest blocks that hold `systems` systems, such that two of them, or else one,
+ * fit a multiprocessor; parts of systems if no cluster can hold them. */
 static Choice
 cut(const ps_tridiag &t, const ps_cuda_device *device, bool by_row, int32_t systems)
 {
@@ -330,9 +336,9 @@ cut(const ps_tridiag &t, const ps_cuda_device *device, bool by_row, int32_t syst
     return parts;
 }
 
-/* The largest multiple of `step` systems, up to `wanted`, of which two tiles fit on a
- * multiprocessor, best where its four schedulers get as many warps each; or what the
- * choice has. */
+/* The largest multiple of `step` systems, at most `wanted`, such that two tiles fit a
+ * multiprocessor; if possible one that gives its four schedulers equally many warps.
+ * Without such a multiple, the systems of the choice. */
 static int32_t
 multiple_of(const ps_tridiag &t, const ps_cuda_device *device, Choice c, int64_t step,
             int64_t wanted)
@@ -355,9 +361,10 @@ multiple_of(const ps_tridiag &t, const ps_cuda_device *device, Choice c, int64_t
     return best;
 }
 
-/* Systems of a tile: enough to fill it where they are short, while every multiprocessor
- * has four tiles. By row, whole warps of them, that end with a line of memory if a tile
- * has so many; then half a tile is better, for more tiles fit. */
+/* Systems of a tile: enough to fill it if they are short, as long as every
+ * multiprocessor has four tiles. By row: whole warps of systems that end with a line of
+ * memory, if a tile has so many; then half a tile is faster, because more tiles are
+ * resident. */
 static int32_t
 systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
 {

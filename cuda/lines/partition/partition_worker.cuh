@@ -1,7 +1,9 @@
-/* partition_worker.cuh - what a block of the partition kernels does with a tile.
+/* partition_worker.cuh - the computations of a block of the partition kernels on one
+ * tile.
  *
- * It eliminates the tile from shared memory into registers, takes the segments up the
- * levels to wherever the system is closed, comes back with y_left and y, and substitutes.
+ * The block eliminates the tile from shared memory into registers, joins the segments
+ * up to the level that closes the system, computes y_left and y of every chunk, and
+ * substitutes.
  */
 #ifndef PS_CUDA_LINES_PARTITION_PARTITION_WORKER_CUH
 #define PS_CUDA_LINES_PARTITION_PARTITION_WORKER_CUH
@@ -17,9 +19,9 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
     const Shape &shape;
     Tiles<Number, BY_ROW> tiles;
     WarpExchange<Number> &exchange;
-    uint8_t *skip;             /* of each slot, whether its x is not stored */
-    Message<Number> *messages; /* of the blocks of a cluster, of two tiles in turn */
-    int round = -1;            /* counts the tiles of the block */
+    uint8_t *skip;             /* for each slot, whether its x is not stored */
+    Message<Number> *messages; /* of the blocks of a cluster, alternating by tile */
+    int round = -1;            /* number of tiles of the block, minus one */
     Levels<Number, ROWS> levels;
     Number y_left, y;
 
@@ -39,7 +41,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         return round & 1;
     }
 
-    /* What of the batch tile `tile` holds for block `rank` of a cluster. */
+    /* The systems of tile `tile` for block `rank` of a cluster. */
     __device__ __forceinline__ TileRange range_of(int64_t tile, int32_t rank) const
     {
         const int64_t systems = job.t.outer * job.t.inner;
@@ -57,15 +59,15 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         return range;
     }
 
-    /* Where a row of a slot's system lies in the arrays of a tile. */
+    /* The index of a row of the system in a slot, in the arrays of a tile. */
     __device__ __forceinline__ int offset_of(int32_t slot, int32_t row,
                                              const TileRange &range) const
     {
         return slot * tiles.system_pitch() + (row - range.begin) * tiles.row_pitch();
     }
 
-    /* From shared memory to registers. Warps of which no lane has row 0 or pads need
-     * not ask for them at every row; what idle lanes read there is of no use. */
+    /* From shared memory to registers. Warps without row 0 and without pads do not test
+     * for them in every row; the values that idle lanes read there are not used. */
     __device__ __forceinline__ void eliminate(const ThreadPlace<ROWS> &self,
                                               const TileRange &range)
     {
@@ -116,7 +118,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         levels.not_dominant = not_dominant && self.lane < shape.lanes;
     }
 
-    /* Moduli of complex numbers cost too much to be computed for nothing. */
+    /* Moduli of complex numbers are expensive, so they are computed only if needed. */
     __device__ __forceinline__ void check_dominance(const Row<Number> &row,
                                                     bool &not_dominant) const
     {
@@ -125,7 +127,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         }
     }
 
-    /* x to shared memory, from where the whole tile is stored. */
+    /* Write x to shared memory, from where the whole tile is stored. */
     __device__ __forceinline__ void substitute(const ThreadPlace<ROWS> &self,
                                                const TileRange &range)
     {
@@ -143,7 +145,8 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         tiles.store(range, turn(), __syncthreads_or(not_dominant) ? skip : nullptr);
     }
 
-    /* x to memory, where the systems of a warp lie side by side and fill sectors. */
+    /* Store x in global memory directly: the systems of a warp lie side by side and
+     * fill sectors. */
     __device__ __forceinline__ void substitute_directly(const ThreadPlace<ROWS> &self,
                                                         const TileRange &range) const
     {
@@ -165,14 +168,14 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         return job.marks != nullptr && levels.not_dominant && self.slot < range.systems;
     }
 
-    /* y of the system and what stands on its left, from its only segment. */
+    /* y of the system, and y_left, from its only segment. */
     __device__ __forceinline__ void close(const Segment<Number> &s)
     {
         y = close_system(s, job.t.periodic, shape.rows - 1, levels.bad_pivot);
         y_left = job.t.periodic ? y : Number(0);
     }
 
-    /* The same where the segments are those of the blocks of a cluster. */
+    /* The same from the segments of the blocks of a cluster. */
     __device__ __forceinline__ void close_cluster(const ThreadPlace<ROWS> &self,
                                                   const TileRange &range,
                                                   const Segment<Number> &s)
@@ -202,10 +205,10 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         close(levels.reduce_up(blocks, self, group, message.segment,
                                shape.template start_of<ROWS>(next) - 1,
                                self.first_block));
-        levels.hand_down(blocks, group, self.block, y_left, y);
+        levels.select_unit(blocks, group, self.block, y_left, y);
     }
 
-    /* Keep the segment of a part for the coarse system. */
+    /* Store the segment of a part for the coarse system. */
     __device__ __forceinline__ void keep(const ThreadPlace<ROWS> &self,
                                          const TileRange &range,
                                          const Segment<Number> &s) const
@@ -217,9 +220,9 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         }
     }
 
-    /* y and y_left of a part from the coarse system. */
-    __device__ __forceinline__ void look_up(const ThreadPlace<ROWS> &self,
-                                            const TileRange &range)
+    /* Read y and y_left of a part from the coarse solution. */
+    __device__ __forceinline__ void load_boundary(const ThreadPlace<ROWS> &self,
+                                                  const TileRange &range)
     {
         const bool there = self.slot < range.systems;
         const int64_t system = range.system + (there ? self.slot : 0);
@@ -234,7 +237,8 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         }
     }
 
-    /* Tell the system's info and mark; keep its x back if it is to be pivoted. */
+    /* Write info and mark of the system; its x is not stored if it is to be solved with
+     * pivoting. */
     __device__ __forceinline__ void report(const ThreadPlace<ROWS> &self,
                                            const TileRange &range) const
     {
@@ -257,12 +261,12 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         }
     }
 
-    /* From the segment of the block's rows to its y_left and y. */
+    /* From the segment of the rows of the block to its y_left and y. */
     __device__ __forceinline__ void
     close(const ThreadPlace<ROWS> &self, const TileRange &range, const Segment<Number> &s)
     {
         if (TOP == TOP_KNOWN) {
-            look_up(self, range);
+            load_boundary(self, range);
             return;
         }
         if (TOP == TOP_CLUSTER) {
@@ -274,7 +278,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         report(self, range);
     }
 
-    /* The rest for an eliminated tile. */
+    /* The steps after the elimination of a tile. */
     __device__ __forceinline__ void finish(const ThreadPlace<ROWS> &self,
                                            const TileRange &range)
     {

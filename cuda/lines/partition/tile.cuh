@@ -1,10 +1,10 @@
 /* tile.cuh - tiles of neighbouring systems between global and shared memory.
  *
- * A tile is rows begin .. begin + rows - 1 of some neighbouring systems, in shared
- * memory one array an operand, element (row, system) at row * row_pitch + system *
- * system_pitch. Copies in are asynchronous where the machine has them (sm_80) and run
- * along the axis that is contiguous in memory; what lies in memory as one run goes
- * 16 bytes at a time, placed in shared memory as it is aligned in memory.
+ * A tile consists of rows begin .. begin + rows - 1 of some neighbouring systems. It is
+ * stored in shared memory as one array per operand, with element (row, system) at row *
+ * row_pitch + system * system_pitch. Loads are asynchronous on sm_80 and later and run
+ * along the contiguous axis. Tiles that are contiguous in memory are copied by 16
+ * bytes, with the alignment of global memory.
  */
 #ifndef PS_CUDA_LINES_PARTITION_TILE_CUH
 #define PS_CUDA_LINES_PARTITION_TILE_CUH
@@ -17,27 +17,27 @@ namespace pysolvers::partition {
 using namespace device;
 using namespace runtime;
 
-/* How tiles are laid out and copied, chosen by the host. Bit q stands for operand q:
+/* The layout and the copies of tiles, chosen by the host. Bit q stands for operand q:
  * lower, diag, upper, rhs, x. */
 struct Tiling {
     int64_t tiles;
-    int32_t systems;                 /* of a tile */
+    int32_t systems;                 /* per tile */
     int32_t row_pitch, system_pitch; /* in shared memory; one of them is 1 */
-    int32_t words;                   /* of an operand's array: a multiple of 16 bytes */
-    int32_t fast, wide; /* log2 of the threads along the contiguous axis, for elements
-                           and for 16 bytes a thread */
-    uint32_t runs;      /* operands of which a tile is one run in memory */
-    uint32_t vectors;   /* those that go 16 bytes at a time along the contiguous axis */
-    uint32_t dense;     /* vectors whose systems follow each other without a gap */
-    uint32_t divisor;   /* 2^20 / vectors of a system, rounded up */
-    bool direct;        /* x goes from registers to memory: there are four arrays */
-    uint32_t shorts;    /* lower without row 0, upper without the last row */
+    int32_t words;      /* size of the array of an operand: a multiple of 16 bytes */
+    int32_t fast, wide; /* log2 of the threads along the contiguous axis, for elements and
+                           for 16 bytes per thread */
+    uint32_t runs;      /* operands whose tiles are contiguous in memory */
+    uint32_t vectors; /* operands that are copied by 16 bytes along the contiguous axis */
+    uint32_t dense;   /* vectors whose systems follow each other without gaps */
+    uint32_t divisor; /* 2^20 / vectors of a system, rounded up */
+    bool direct;      /* x is stored from registers: there are four arrays */
+    uint32_t shorts;  /* lower without row 0, upper without the last row */
 };
 
-/* What of the batch a tile holds. */
+/* The part of the batch that a tile contains. */
 struct TileRange {
-    int64_t system; /* the first */
-    int32_t block;  /* which part of its systems */
+    int64_t system; /* the first one */
+    int32_t block;  /* index of the part of the systems */
     int32_t systems, begin, rows;
 };
 
@@ -51,7 +51,8 @@ skew_of(const Number *at)
            (vector - 1);
 }
 
-/* A run cut at 16-byte boundaries: `head` elements, vectors, `tail` elements. */
+/* A contiguous range, divided at 16-byte boundaries: `head` elements, vectors, `tail`
+ * elements. */
 template <typename Number> struct Run {
     static constexpr int vector = 16 / sizeof(Number);
     int head, vectors, tail;
@@ -68,7 +69,8 @@ template <typename Number> struct Run {
     }
 };
 
-/* Visit the elements of a run outside its vectors, lane `lane` of eight. */
+/* visit(i) for the elements of a range outside of its vectors, by lane `lane` of eight.
+ */
 template <typename Number, typename Visit>
 __device__ __forceinline__ void
 visit_rest(const Run<Number> &run, int lane, const Visit &visit)
@@ -83,22 +85,22 @@ visit_rest(const Run<Number> &run, int lane, const Visit &visit)
     }
 }
 
-/* What the threads of a block share about their tiles. */
+/* Data about the tiles that the threads of a block share. */
 struct TileState {
     Arrivals arrivals;
-    Arrivals others[2]; /* what the other blocks of a cluster send, for this tile and the
-                           next */
-    int32_t skew[2][8]; /* of the five arrays, of this and of the next tile */
+    Arrivals others[2]; /* for the messages of the other blocks of a cluster, for this
+                           tile and the next one */
+    int32_t skew[2][8]; /* offsets of the five arrays, of this tile and the next one */
 };
 
-/* The tiles of one kernel. BY_ROW: rows lie next to each other in shared memory. */
+/* The tiles of a kernel. BY_ROW: rows are contiguous in shared memory. */
 template <typename Number, bool BY_ROW> struct Tiles {
     static constexpr int vector = 16 / sizeof(Number), inputs_count = 4;
     static constexpr uint32_t all_operands = 31;
     const Systems<Number> &t;
     const Input<Number> *inputs; /* the four of t */
     const Tiling &how;
-    Number *memory; /* arrays of how.words elements, the last is x's */
+    Number *memory; /* arrays of how.words elements; the last one is that of x */
     TileState &state;
 
     __device__ __forceinline__ int row_pitch() const
@@ -110,7 +112,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
         return BY_ROW ? how.system_pitch : 1;
     }
 
-    /* By all threads, before all else; __syncthreads() after it. */
+    /* Called first, by all threads; __syncthreads() must follow. */
     __device__ __forceinline__ void init() const
     {
         if (threadIdx.x == 0) {
@@ -120,14 +122,14 @@ template <typename Number, bool BY_ROW> struct Tiles {
         }
     }
 
-    /* Operand q of a tile that is there, or whose x is to be stored. */
+    /* Operand q of the current tile, or the array for x. */
     __device__ __forceinline__ Number *array(int q, int turn) const
     {
         return memory + q * how.words + state.skew[turn][q];
     }
 
-    /* Start the copies of a tile's inputs into arrays that nobody reads any more. Tiles
-     * take turns: 0, 1, 0, ... */
+    /* Start the loads of the inputs of a tile; its arrays are no longer read. `turn`
+     * alternates between 0 and 1. */
     __device__ __forceinline__ void load(const TileRange &range, int turn) const
     {
         if (threadIdx.x < 32) {
@@ -145,7 +147,8 @@ template <typename Number, bool BY_ROW> struct Tiles {
         }
     }
 
-    /* The tile is there, but for a __syncthreads(); and so is the place for its x. */
+    /* Wait until the tile is loaded and its array for x is free; a __syncthreads() must
+     * follow. */
     __device__ __forceinline__ void wait(int turn) const
     {
         copies_done();
@@ -155,7 +158,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
         }
     }
 
-    /* A thread has written its x: before all meet to store it. */
+    /* This thread has written its x; called before the barrier that precedes store(). */
     __device__ __forceinline__ void written() const
     {
         if (has(how.runs, 4)) {
@@ -163,7 +166,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
         }
     }
 
-    /* Store x, but of the systems for which skip is set; skip may be null. */
+    /* Store x, except for systems with skip set; skip may be null. */
     __device__ __forceinline__ void store(const TileRange &range, int turn,
                                           const uint8_t *skip) const
     {
@@ -214,7 +217,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
         return (operands >> q & 1u) != 0;
     }
 
-    /* Lane 8 q + k, the k-th of operand q: what of a tile is one run. */
+    /* Copy the contiguous operands: lane 8 q + k is the k-th of operand q. */
     __device__ __forceinline__ void load_runs(const TileRange &range, int turn) const
     {
         const int q = threadIdx.x / 8, lane = threadIdx.x % 8;
@@ -238,13 +241,13 @@ template <typename Number, bool BY_ROW> struct Tiles {
             state.skew[turn][q] = skew;
             state.arrivals.expect(bytes);
         }
-        if (threadIdx.x == 1) { /* any thread but the lanes 0 */
+        if (threadIdx.x == 1) { /* any thread that is not lane 0 of eight */
             state.skew[turn][4] =
                 has(how.runs, 4) ? skew_of(at(t.x, range.system, range.begin)) : 0;
         }
     }
 
-    /* The vectors of a run, without bulk copies. */
+    /* The vectors of a range, without bulk copies. */
     __device__ __forceinline__ void load_run(int q, const TileRange &range) const
     {
         const Number *const from = at(inputs[q], range.system, range.begin);
@@ -275,13 +278,13 @@ template <typename Number, bool BY_ROW> struct Tiles {
         }
     }
 
-    /* Row that a short operand does not have. */
+    /* The row that a short operand does not have. */
     __device__ __forceinline__ int32_t absent_row(int q) const
     {
         return !has(how.shorts, q) ? -1 : q == 0 ? 0 : t.rows - 1;
     }
 
-    /* Operands that go different ways. */
+    /* Operands with different kinds of copies. */
     __device__ __forceinline__ void load_mixed(const TileRange &range) const
     {
 #pragma unroll 1
@@ -312,7 +315,7 @@ template <typename Number, bool BY_ROW> struct Tiles {
         }
     }
 
-    /* All four operands in step, every WIDTH elements along the contiguous axis. */
+    /* All four operands together, by WIDTH elements along the contiguous axis. */
     template <int WIDTH>
     __device__ __forceinline__ void load_walking(const TileRange &range, int fast) const
     {
@@ -346,8 +349,8 @@ template <typename Number, bool BY_ROW> struct Tiles {
         }
     }
 
-    /* Every 16 bytes of dense systems that are this thread's: visit(offset in memory,
-     * offset in shared memory). */
+    /* The vectors of dense systems that this thread copies: visit(offset in global
+     * memory, offset in shared memory). */
     template <typename Visit>
     __device__ __forceinline__ void walk_dense(const TileRange &range,
                                                const Visit &visit) const
@@ -362,8 +365,9 @@ template <typename Number, bool BY_ROW> struct Tiles {
         }
     }
 
-    /* Every WIDTH elements along the contiguous axis that are this thread's:
-     * visit(row, system of the tile, address in memory, offset in shared memory). */
+    /* The groups of WIDTH elements along the contiguous axis that this thread copies:
+     * visit(row, system of the tile, address in global memory, offset in shared
+     * memory). */
     template <int WIDTH, typename Operand, typename Visit>
     __device__ __forceinline__ void walk(const Operand &operand, const TileRange &range,
                                          int fast, const Visit &visit) const

@@ -1,12 +1,12 @@
-/* reduction.cu - which kernels of cyclic reduction a batch takes.
+/* reduction.cu - the choice of kernels of cyclic reduction for a batch.
  *
- * One block a system, several short systems a block, where rows and shared memory
- * allow; longer systems are first reduced through the workspace by many blocks. Variants
- * of pcr are the mappings of Wei et al. (2013): C1 one block a system, five shared
- * arrays; C2 several blocks, five arrays; C3 one block, four arrays, the solution
- * straight to memory; C4 several blocks, four arrays. C1 and C3 become C2 and C4 where
- * a block cannot hold the system. The variant of cr-pcr is the number of rows at which
- * cr ends, that of pcr-thomas the number of steps of pcr in a block.
+ * Systems that fit the shared memory of a block are solved there, several short systems
+ * per block. Longer systems are first reduced through the workspace by many blocks. The
+ * variants of pcr are the mappings of Wei et al. (2013): C1 one block per system, five
+ * shared arrays; C2 several blocks, five arrays; C3 one block, four arrays, the
+ * solution is stored directly; C4 several blocks, four arrays. C1 and C3 become C2 and
+ * C4 if a block cannot hold the system. The variant of cr-pcr is the number of rows at
+ * which cr ends; that of pcr-thomas is the number of steps of pcr in a block.
  */
 #include "lines/methods.h"
 #include "lines/reduction/reduction.h"
@@ -17,10 +17,10 @@ using namespace runtime;
 
 static constexpr int32_t most_pcr_rows = 1024;
 static constexpr int32_t most_steps = 31, least_steps = 5, thomas_rows = 32;
-static constexpr int64_t split_rows = 512; /* of a block's system under C2 and C4 */
+static constexpr int64_t split_rows = 512; /* rows per block of a system with C2 and C4 */
 static constexpr int32_t least_threads = 128, cr_rows_a_thread = 8;
-static constexpr int32_t plain_shared_bytes = 48 * 1024; /* without opting in */
-static constexpr int32_t reserved_shared_bytes = 1024;   /* of a block, at most */
+static constexpr int32_t plain_shared_bytes = 48 * 1024; /* without the opt-in */
+static constexpr int32_t reserved_shared_bytes = 1024;   /* upper bound, per block */
 
 static const ps_cuda_reduction_type *
 type_of(ps_dtype dtype)
@@ -45,7 +45,7 @@ mapping_of(const ps_options *options)
     return options->variant % PS_CUDA_PCR_WARPS;
 }
 
-/* Threads of a block of pcr, as asked for; or 0. */
+/* Threads of a block of pcr if the variant requests them, or 0. */
 static int32_t
 threads_of(const ps_options *options)
 {
@@ -87,7 +87,7 @@ smaller(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* Rows at which cr ends and pcr begins; by default three levels of cr. */
+/* Rows at which cr ends and pcr begins; three levels of cr by default. */
 static int32_t
 pcr_rows_of(const ps_options *options, int32_t rows)
 {
@@ -102,7 +102,8 @@ pcr_rows_of(const ps_options *options, int32_t rows)
     }
 }
 
-/* Steps of pcr before Thomas: as many as leave a warp of systems and few rows each. */
+/* Steps of pcr before Thomas: so many that a warp of systems with few rows each is
+ * left. */
 static int32_t
 steps_of(const ps_options *options, int32_t rows)
 {
@@ -120,8 +121,8 @@ steps_of(const ps_options *options, int32_t rows)
     return steps;
 }
 
-/* Threads of a system: one for the rows of pcr that its registers hold, and for 8 rows
- * of cr; whole warps, or one thread a row. */
+/* Threads of a system: one for each group of rows of pcr in registers, or for 8 rows of
+ * cr; whole warps, or one thread per row. */
 static int32_t
 lanes_of(const ps_cuda_on_chip *p, const ps_cuda_reduction_type *type)
 {
@@ -175,7 +176,7 @@ plan_on_chip(ps_cuda_on_chip *p, const ps_options *options, int64_t rows, int32_
            shared_bytes(p, type) <= static_cast<size_t>(limit);
 }
 
-/* Plan what `global` steps leave; false if more of them are needed. */
+/* Plan the systems after `global` steps; false if more steps are needed. */
 static bool
 part_fits(ps_cuda_reduction_plan *plan, const ps_options *options,
           const ps_cuda_reduction_type *type, int32_t limit)
@@ -192,8 +193,9 @@ part_fits(ps_cuda_reduction_plan *plan, const ps_options *options,
     return plan_on_chip(&plan->on_chip, options, rows, plan->sides, type, limit);
 }
 
-/* Shared memory a block may have. Levels of cr leave most threads idle, so that a block
- * alone on a processor is slower than another level through memory. */
+/* Shared memory that a block may use. Levels of cr leave most threads idle, so a
+ * multiprocessor with a single block is slower than one level more through global
+ * memory. */
 static int32_t
 shared_limit_of(const ps_cuda_device *device, bool by_cr)
 {

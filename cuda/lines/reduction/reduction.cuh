@@ -1,10 +1,10 @@
 /* reduction.cuh - rows and systems of cyclic reduction, and one step of it.
  *
- * Row i takes in rows i - reach and i + reach so that only couplings at distance
- * 2 reach stay. Neighbours beyond the ends are absent, so any number of rows will do.
- * A periodic system is bordered: its last unknown is left out, the rest is solved for
- * the right-hand side and for the last column (`sides` = 2), and the last row joins
- * them.
+ * A step eliminates rows i - reach and i + reach from row i, so that only couplings at
+ * distance 2 reach remain. Neighbours beyond the ends are absent, so that the number of
+ * rows is arbitrary. A periodic system is bordered: without its last unknown it is
+ * solved for the right-hand side and for the last column (`sides` = 2), and the last
+ * row combines the two solutions.
  */
 #ifndef PS_CUDA_LINES_REDUCTION_REDUCTION_CUH
 #define PS_CUDA_LINES_REDUCTION_REDUCTION_CUH
@@ -20,22 +20,22 @@ template <typename Number, int sides> struct Equation {
     Number lower, diag, upper, rhs[sides];
 };
 
-/* A batch of systems in memory, without the last row of a periodic one. The systems
- * (j, k) are numbered j * inner + k, and each falls into `classes` systems of the rows
- * q, q + classes, ... Row i stands for row (i + 1) * scale - 1 of the caller. */
+/* A batch of systems in memory, without the last row of periodic ones. System (j, k)
+ * has number j * inner + k. Each is divided into `classes` systems with the rows q, q +
+ * classes, and so on. Row i is row (i + 1) * scale - 1 of the caller. */
 template <typename Number, int sides> struct Equations {
     Input<Number> lower, diag, upper, rhs[sides];
     Output<Number> x[sides];
     int64_t systems, inner;
     int32_t rows, classes, scale;
-    bool given; /* the caller's operands; else arrays of earlier steps */
+    bool given; /* operands of the caller; otherwise arrays of earlier steps */
     bool read_only;
     int32_t *info;
 };
 
-/* Lower info[system] to `row` + 1; 0 stands above all. */
+/* Lower info[system] to `row` + 1; 0 counts as larger than all rows. */
 __device__ inline void
-note_bad_row(int32_t *info, int64_t system, int64_t row)
+record_bad_row(int32_t *info, int64_t system, int64_t row)
 {
     if (info != nullptr) {
         unsigned *const entry = reinterpret_cast<unsigned *>(info) + system;
@@ -53,7 +53,7 @@ note_bad_row(int32_t *info, int64_t system, int64_t row)
     }
 }
 
-/* One class of one system. A null part (no such system) has no rows. */
+/* One class of one system. A part without a system has no rows. */
 template <typename Number, int sides> struct Part {
     const Equations<Number, sides> &e;
     int64_t system, j, k;
@@ -108,7 +108,7 @@ template <typename Number, int sides> struct Part {
         const bool top = row == 0, bottom = row == e.rows - 1;
         r.lower = top && sides == 1 ? Number(0) : word(e.lower, row);
         r.upper = bottom && sides == 1 ? Number(0) : word(e.upper, row);
-        if (sides == 2) { /* the ends couple to the last unknown */
+        if (sides == 2) { /* the ends are coupled to the last unknown */
             r.rhs[sides - 1] =
                 (top ? r.lower : Number(0)) + (bottom ? r.upper : Number(0));
             r.lower = top ? Number(0) : r.lower;
@@ -122,21 +122,21 @@ template <typename Number, int sides> struct Part {
         e.x[side].system(j, k)[row_of(i) * e.x[side].row] = x;
     }
 
-    /* 1 / diag of row i, noting a bad one. */
+    /* 1 / diag of row i; a bad pivot is recorded. */
     __device__ __forceinline__ Number invert(Number diag, int64_t i) const
     {
         if (is_bad_pivot(diag)) {
-            note_bad_row(e.info, system, (row_of(i) + 1) * e.scale - 1);
+            record_bad_row(e.info, system, (row_of(i) + 1) * e.scale - 1);
         }
         return reciprocal(diag);
     }
 };
 
-/* Take in the neighbour above or below, whose diagonal has the inverse `inverse`. */
+/* Eliminate the neighbour above, or below, whose diagonal has the inverse `inverse`. */
 template <typename Number, int sides>
 __device__ __forceinline__ void
-take_above(Equation<Number, sides> &row, const Equation<Number, sides> &above,
-           Number inverse)
+eliminate_above(Equation<Number, sides> &row, const Equation<Number, sides> &above,
+                Number inverse)
 {
     const Number m = row.lower * inverse;
 
@@ -150,8 +150,8 @@ take_above(Equation<Number, sides> &row, const Equation<Number, sides> &above,
 
 template <typename Number, int sides>
 __device__ __forceinline__ void
-take_below(Equation<Number, sides> &row, const Equation<Number, sides> &below,
-           Number inverse)
+eliminate_below(Equation<Number, sides> &row, const Equation<Number, sides> &below,
+                Number inverse)
 {
     const Number m = row.upper * inverse;
 

@@ -1,16 +1,16 @@
 /* reduction_block.cuh - systems in shared memory: cr, pcr, cr-pcr and pcr-thomas.
  *
- * cr          rows 2s-1, 4s-1, ... take in their neighbours at distance s = 1, 2, 4,
- *             ...; half as many rows are live each time. Back level by level. 17
- *             operations a row (Hockney 1965).
- * pcr         every row takes in both neighbours, ceil(log2 rows) times; 12 operations
- *             a row and step (Hockney and Jesshope 1981).
- * cr-pcr      cr, then pcr on the live rows (Zhang, Cohen and Owens 2010).
- * pcr-thomas  some steps of pcr, then one thread for each of the interleaved systems
- *             that are left (Sakharnykh 2009; Kim et al. 2011).
+ *   cr          rows 2s-1, 4s-1, ... eliminate their neighbours at distance s = 1, 2, 4,
+ *               ...; the number of live rows is halved each time. Back substitution level
+ *               by level. 17 operations per row (Hockney 1965).
+ *   pcr         every row eliminates both neighbours, ceil(log2 rows) times; 12
+ * operations per row and step (Hockney and Jesshope 1981). cr-pcr      cr, then pcr on
+ * the live rows (Zhang, Cohen and Owens 2010). pcr-thomas  some steps of pcr, then one
+ * thread for each of the remaining interleaved systems (Sakharnykh 2009; Kim et al.
+ * 2011).
  *
- * All are one sequence: levels of cr, steps of pcr, Thomas, back. No pivoting: for
- * dominant systems.
+ * All are one sequence: levels of cr, steps of pcr, Thomas, back substitution. Memory
+ * traffic is 5 words per row. No pivoting: stable for diagonally dominant systems.
  */
 #ifndef PS_CUDA_LINES_REDUCTION_REDUCTION_BLOCK_CUH
 #define PS_CUDA_LINES_REDUCTION_REDUCTION_BLOCK_CUH
@@ -26,7 +26,7 @@ static constexpr int block_threads = number_traits<Number>::is_complex ? 512 : 1
 template <typename Number>
 static constexpr int rows_a_thread = 32 / static_cast<int>(sizeof(Number));
 
-/* Rows in shared memory, one array a word. */
+/* Rows in shared memory, one array per coefficient. */
 template <typename Number, int sides> struct Arrays {
     Number *base;
     int32_t rows;
@@ -73,7 +73,7 @@ template <typename Number, int sides> struct Arrays {
     }
 };
 
-/* Levels of cr: row 2 step - 1, 4 step - 1, ... of all rows at each. */
+/* Levels of cr: at each level the rows 2 step - 1, 4 step - 1, ... of all rows. */
 template <typename Number, int sides>
 __device__ __forceinline__ void
 cr_down(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int levels)
@@ -85,11 +85,11 @@ cr_down(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int 
             Equation<Number, sides> row = rows.get(i);
             const Equation<Number, sides> above = rows.get(i - step);
 
-            take_above(row, above, part.invert(above.diag, i - step));
+            eliminate_above(row, above, part.invert(above.diag, i - step));
             if (i + step < count) {
                 const Equation<Number, sides> below = rows.get(i + step);
 
-                take_below(row, below, part.invert(below.diag, i + step));
+                eliminate_below(row, below, part.invert(below.diag, i + step));
             }
             rows.put(i, row);
         }
@@ -97,7 +97,7 @@ cr_down(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int 
     }
 }
 
-/* Back from the live rows, whose solution stands in their rhs. */
+/* Back substitution from the live rows, whose solution is in their rhs. */
 template <typename Number, int sides>
 __device__ __forceinline__ void
 cr_up(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int levels)
@@ -126,13 +126,13 @@ cr_up(const Part<Number, sides> &part, const Arrays<Number, sides> &rows, int le
     }
 }
 
-/* The live rows of pcr: row r of lane l is l + r * lanes, in own[r] and, for the others
- * to see, in `shared`, its diagonal there as the inverse. Rows beyond the last are
- * those of the identity. */
+/* The live rows of pcr: row r of lane l is l + r * lanes. It is kept in own[r] and, for
+ * other threads, in `shared`, there with the inverse of its diagonal. Rows beyond the
+ * last one are those of the identity. */
 template <typename Number, int sides> struct Live {
     static constexpr int depth = rows_a_thread<Number>;
     const Part<Number, sides> &part;
-    Arrays<Number, sides> shared; /* of the longest system, whose rows they are */
+    Arrays<Number, sides> shared; /* of the longest system */
     int32_t count, levels;
     Equation<Number, sides> own[depth];
 
@@ -142,14 +142,13 @@ template <typename Number, int sides> struct Live {
     }
 
     /* Whether any thread of the grid has a row r: uniform, so that a short system does
-     * not pay for the rows of a long one. */
+     * not process the rows of a long one. */
     __device__ __forceinline__ bool live_at(int r) const
     {
         return r * static_cast<int>(blockDim.x) < shared.rows;
     }
 
-    /* The row nearest to i: in place of an absent neighbour any will do, for the
-     * coupling to it is 0. */
+    /* The row nearest to i. It replaces an absent neighbour, whose coupling is 0. */
     __device__ __forceinline__ int existing(int i) const
     {
         return max(min(i, count - 1), 0);
@@ -161,8 +160,8 @@ template <typename Number, int sides> struct Live {
         return ((i + 1) << levels) - 1;
     }
 
-    /* Steps of pcr while rows of the longest system are coupled; returns the distance
-     * of couplings then. */
+    /* Steps of pcr as long as rows of the longest system are coupled; returns the
+     * distance of the remaining couplings. */
     __device__ __forceinline__ int reduce(int steps)
     {
         int reach = 1;
@@ -185,15 +184,15 @@ template <typename Number, int sides> struct Live {
                 const Equation<Number, sides> below =
                     shared.get(existing(index(r) + reach));
 
-                take_above(own[r], above, above.diag);
-                take_below(own[r], below, below.diag);
+                eliminate_above(own[r], above, above.diag);
+                eliminate_below(own[r], below, below.diag);
             }
             __syncthreads(); /* all rows of this step are read */
         }
         return reach;
     }
 
-    /* Uncoupled rows: the solution into own[r].rhs. */
+    /* For uncoupled rows: write the solution to own[r].rhs. */
     __device__ __forceinline__ void divide()
     {
 #pragma unroll
@@ -235,7 +234,7 @@ template <typename Number, int sides> struct Live {
         }
     }
 
-    /* Rows coupled at distance `reach`: one thread for each system of them. */
+    /* For rows coupled at distance `reach`: one thread for each system of them. */
     __device__ __forceinline__ void solve_split(int reach)
     {
 #pragma unroll
@@ -248,7 +247,7 @@ template <typename Number, int sides> struct Live {
         for (int first = threadIdx.x; first < reach; first += blockDim.x) {
             thomas(first, reach);
         }
-        __syncthreads(); /* and they read the solution */
+        __syncthreads(); /* the other threads read the solution */
 #pragma unroll
         for (int r = 0; r < depth && live_at(r); r++) {
 #pragma unroll
@@ -262,8 +261,9 @@ template <typename Number, int sides> struct Live {
 };
 
 /* Grid: blocks for e.systems * e.classes systems. Block: p.lanes by p.systems threads.
- * Shared: p.pitch numbers a system. All reads of a system come before its first write,
- * so that x may be rhs, and rows of an earlier step its own solution. */
+ * Shared memory: p.pitch numbers per system. All reads of a system precede its first
+ * write, so that x may be rhs, and rows of an earlier step may be overwritten by the
+ * solution. */
 template <typename Number, int sides>
 __global__ void
 __launch_bounds__(block_threads<Number>)
@@ -285,7 +285,7 @@ __launch_bounds__(block_threads<Number>)
         for (int i = threadIdx.x; i < part.rows; i += blockDim.x) {
             all.put(i, part.load(i));
         }
-        __syncthreads(); /* a row takes in its neighbours */
+        __syncthreads(); /* a row reads its neighbours */
         cr_down(part, all, p.levels);
     }
 #pragma unroll

@@ -1,7 +1,7 @@
-/* reduction_global.cuh - reduction of systems too long for shared memory.
+/* reduction_global.cuh - reduction of systems that are too long for shared memory.
  *
- * Steps of pcr or levels of cr through the workspace, many blocks a system, until the
- * systems that are left fit; and the last row of periodic systems.
+ * Steps of pcr or levels of cr through the workspace, with many blocks per system,
+ * until the remaining systems fit; and the last row of periodic systems.
  */
 #ifndef PS_CUDA_LINES_REDUCTION_REDUCTION_GLOBAL_CUH
 #define PS_CUDA_LINES_REDUCTION_REDUCTION_GLOBAL_CUH
@@ -12,7 +12,7 @@ namespace pysolvers::reduction {
 
 static constexpr int global_threads = 256;
 
-/* Thread t of the grid as one of `count` things of one of `systems` systems. */
+/* Thread t of the grid as one of `count` items of one of `systems` systems. */
 struct Place {
     int64_t system, i;
     bool exists;
@@ -27,7 +27,7 @@ struct Place {
     }
 };
 
-/* Where `word` of a system of `rows` rows begins in the workspace. */
+/* Offset of array `word` of a system of `rows` rows in the workspace. */
 template <int sides>
 __host__ __device__ __forceinline__ int64_t
 kept_at(int64_t system, int word, int64_t rows)
@@ -35,8 +35,9 @@ kept_at(int64_t system, int word, int64_t rows)
     return (system * (3 + sides) + word) * rows;
 }
 
-/* Rows step-1, 2 step-1, ... take in their neighbours and go to rows 0, 1, ... of `to`:
- * step 1 for pcr, step 2 and reach 1 for cr. Grid: threads for e.systems * to_rows. */
+/* Rows step-1, 2 step-1, ... eliminate their neighbours and are written to rows 0, 1,
+ * ... of `to`: step 1 for pcr, step 2 and reach 1 for cr. Grid: threads for e.systems *
+ * to_rows. */
 template <typename Number, int sides>
 __global__ void
 __launch_bounds__(global_threads)
@@ -55,12 +56,12 @@ __launch_bounds__(global_threads)
     if (i >= reach) {
         const Equation<Number, sides> above = part.load(i - reach);
 
-        take_above(row, above, part.invert(above.diag, i - reach));
+        eliminate_above(row, above, part.invert(above.diag, i - reach));
     }
     if (i + reach < e.rows) {
         const Equation<Number, sides> below = part.load(i + reach);
 
-        take_below(row, below, part.invert(below.diag, i + reach));
+        eliminate_below(row, below, part.invert(below.diag, i + reach));
     }
     to[kept_at<sides>(place.system, 0, to_rows) + place.i] = row.lower;
     to[kept_at<sides>(place.system, 1, to_rows) + place.i] = row.diag;
@@ -71,8 +72,9 @@ __launch_bounds__(global_threads)
     }
 }
 
-/* Back one level of cr: rows 1, 3, ... are solved in the rhs of `coarse`. A thread owns
- * rows 2t and 2t+1, so that x may be rhs. Grid: threads for e.systems * ceil(rows/2). */
+/* Back substitution of one level of cr: rows 1, 3, ... are solved in the rhs of
+ * `coarse`. A thread has rows 2t and 2t+1, so that x may be rhs. Grid: threads for
+ * e.systems * ceil(rows/2). */
 template <typename Number, int sides>
 __global__ void
 __launch_bounds__(global_threads)
@@ -107,8 +109,8 @@ __launch_bounds__(global_threads)
     }
 }
 
-/* The last unknown of each periodic system, the others being y - z x_last with y in x
- * and z in far[system][row]. Grid: threads for all systems. */
+/* The last unknown of each periodic system. The other unknowns are y - z x_last with y
+ * in x and z in far[system][row]. Grid: threads for all systems. */
 template <typename Number>
 __global__ void
 __launch_bounds__(global_threads)
@@ -137,12 +139,12 @@ __launch_bounds__(global_threads)
         rhs = rhs - upper * x[0] - lower * x[(rows - 1) * s.x.row];
     }
     if (is_bad_pivot(diag)) {
-        note_bad_row(s.info, place.system, rows);
+        record_bad_row(s.info, place.system, rows);
     }
     x[rows * s.x.row] = rhs * reciprocal(diag);
 }
 
-/* Grid: threads for all rows but the last of all systems. */
+/* The other unknowns. Grid: threads for all rows but the last of all systems. */
 template <typename Number>
 __global__ void
 __launch_bounds__(global_threads)

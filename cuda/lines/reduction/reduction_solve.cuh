@@ -16,7 +16,7 @@ blocks_for(int64_t threads)
     return static_cast<unsigned>((threads + global_threads - 1) / global_threads);
 }
 
-/* Carries out a plan for systems with `sides` right-hand sides; `next` is what is left
+/* Executes a plan for systems with `sides` right-hand sides; `next` is the unused part
  * of the workspace. */
 template <typename Number, int sides> struct Reduction {
     using Batch = Equations<Number, sides>;
@@ -24,8 +24,8 @@ template <typename Number, int sides> struct Reduction {
     cudaStream_t stream;
     Number *next;
 
-    /* Room for the rows of every system after global step `step`. */
-    Number *take(const Batch &e, int step)
+    /* Memory for the rows of every system after global step `step`. */
+    Number *reserve(const Batch &e, int step)
     {
         Number *const part = next;
 
@@ -33,7 +33,7 @@ template <typename Number, int sides> struct Reduction {
         return part;
     }
 
-    /* The rows that reduce() has left; the caller sets x, and scale or classes. */
+    /* The rows after reduce(); the caller sets x, and scale or classes. */
     static Batch kept(const Batch &e, const Number *part, int32_t rows)
     {
         const int64_t pitch = (3 + sides) * static_cast<int64_t>(rows);
@@ -70,14 +70,15 @@ template <typename Number, int sides> struct Reduction {
         return cudaGetLastError();
     }
 
-    /* Steps of pcr between two parts of the workspace, then all classes on chip. */
+    /* Steps of pcr between two parts of the workspace, then all classes in shared
+     * memory. */
     cudaError_t pcr(Batch e)
     {
         Number *parts[2];
 
         for (int step = 0; step < plan.global; step++) {
             if (step < 2) {
-                parts[step] = take(e, 1);
+                parts[step] = reserve(e, 1);
             }
             Number *const to = parts[step % 2];
 
@@ -90,14 +91,14 @@ template <typename Number, int sides> struct Reduction {
         return on_chip(e);
     }
 
-    /* The levels of cr from `level` on, and back. */
+    /* The levels of cr from `level` on, and the back substitution. */
     cudaError_t cr(const Batch &e, int level)
     {
         if (level == plan.global) {
             return on_chip(e);
         }
         const int32_t rows = e.rows / 2;
-        Number *const part = take(e, level + 1);
+        Number *const part = reserve(e, level + 1);
         Batch coarse = kept(e, part, rows);
 
         coarse.scale = 2 * e.scale;
@@ -150,7 +151,7 @@ equations_of(const Systems<Number> &s, const ps_cuda_reduction_plan &plan, Numbe
     return e;
 }
 
-/* y into x, z into the workspace, and then the last rows. */
+/* y is written to x, z to the workspace, then the last rows are solved. */
 template <typename Number>
 static cudaError_t
 solve_periodic(const Systems<Number> &s, const ps_cuda_reduction_plan &plan, Number *work,

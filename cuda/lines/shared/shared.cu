@@ -1,4 +1,4 @@
-/* shared.cu - one matrix for all systems, on the host. */
+/* shared.cu - one matrix for all systems: choice and launch. */
 #include "device/work_queue.cuh"
 #include "lines/methods.h"
 #include "lines/panels/shared_panels.h"
@@ -48,7 +48,8 @@ apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *marks, v
     return launch(job, stream);
 }
 
-/* Of a store, what is for a block; the table for panels lies behind. */
+/* Bytes of the part of a store that the tile kernels use; the table for panels follows.
+ */
 static size_t
 block_bytes(const ps_tridiag *t)
 {
@@ -81,7 +82,7 @@ shared_apply(const ps_tridiag *t, const void *store, bool conjugated, uint8_t *m
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    if (ps_cuda_panels_take(t, store != nullptr)) {
+    if (ps_cuda_panels_accept(t, store != nullptr)) {
         const void *const table = store != nullptr
                                       ? static_cast<const char *>(store) + block_bytes(t)
                                       : nullptr;
@@ -129,7 +130,7 @@ ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store, uint8_t *
 }
 
 bool
-ps_cuda_shared_takes(const ps_tridiag *t)
+ps_cuda_shared_accepts(const ps_tridiag *t)
 {
     const ps_input *const matrix[] = {&t->lower, &t->diag, &t->upper};
     size_t store;
@@ -143,7 +144,7 @@ ps_cuda_shared_takes(const ps_tridiag *t)
     return t->outer * t->inner > 1 && ps_cuda_shared_fits(t->dtype, t->rows, &store);
 }
 
-/* Bytes of what blocks tell each other: of panels, or the claims of a plan. */
+/* Bytes of the exchange between blocks: for panels, or the counters of a plan. */
 static size_t
 bytes_of_words(const ps_tridiag *t, bool has_store)
 {
@@ -152,7 +153,7 @@ bytes_of_words(const ps_tridiag *t, bool has_store)
     if (device == nullptr) {
         return 0;
     }
-    if (ps_cuda_panels_take(t, has_store)) {
+    if (ps_cuda_panels_accept(t, has_store)) {
         return ps_cuda_panels_work(t, has_store);
     }
     const ps_cuda_shared_plan plan = ps_cuda_shared_plan_of(t, device);

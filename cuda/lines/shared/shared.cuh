@@ -1,8 +1,8 @@
 /* shared.cuh - the kernels of shared.h for one dtype.
  *
- * A block keeps its part of the eliminated matrix in registers and takes one tile of
- * right-hand sides after the other through them, in place, while the next tiles are on
- * their way.
+ * A block keeps the eliminated matrix in registers, distributed over its threads, and
+ * solves one tile of right-hand sides after the other, in place, while the next tiles
+ * are copied.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_CUH
@@ -17,7 +17,8 @@ template <typename Number> static constexpr int factor_size = SharedLimits<Numbe
 template <typename Number>
 static constexpr int level_size = SharedLimits<Number>::level_words * 32;
 
-/* A store: the note, then word by word one value a chunk, then the level of the warps. */
+/* The layout of a store: the note, then word by word one value per chunk, then the
+ * words of the level of the warps. */
 template <typename Number>
 __device__ __forceinline__ Number *
 words_of(const ps_cuda_shared_note *note)
@@ -33,7 +34,7 @@ info_of(const ps_cuda_shared_note &note)
 
 extern __shared__ __align__(128) int4 shared_memory[];
 
-/* One block, one team. Shared: a number a row. */
+/* One block, one team. Shared memory: one number per row. */
 template <typename Number>
 __global__ void
 __launch_bounds__(SharedLimits<Number>::threads)
@@ -48,7 +49,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
     SharedFactor<Number> factor;
 
     wait_for_last_kernel();
-    Row<Number> last = factor.ask(matrix, self, shape.rows);
+    Row<Number> last = factor.request(matrix, self, shape.rows);
     factor.share(reinterpret_cast<Number *>(shared_memory), self, shape.rows, last);
     const ps_cuda_shared_note note =
         factor.make(last, matrix.periodic, shape, self, exchange);
@@ -76,16 +77,16 @@ __launch_bounds__(SharedLimits<Number>::threads)
     }
 }
 
-/* info and marks of the systems of a tile, by `threads` threads. */
+/* Write info and marks of the systems of a tile, by `threads` threads. */
 template <typename Number>
 __device__ __forceinline__ void
 publish(const SharedJob<Number> &job, const SharedTileRange &range,
-        const ps_cuda_shared_note &note, bool solved, int me, int threads)
+        const ps_cuda_shared_note &note, bool solved, int thread, int threads)
 {
     if (job.info == nullptr && job.marks == nullptr) {
         return;
     }
-    for (int s = me; s < range.systems; s += threads) {
+    for (int s = thread; s < range.systems; s += threads) {
         const int64_t at = range.line * job.line_info + (range.first + s) * job.lane_info;
 
         if (job.info != nullptr && solved) {
@@ -97,23 +98,24 @@ publish(const SharedJob<Number> &job, const SharedTileRange &range,
     }
 }
 
-/* The matrix of a job, or what a store has of it. */
-template <typename Number> struct Asked {
+/* The matrix of a job while it is being loaded, or its part of a store. */
+template <typename Number> struct RequestedMatrix {
     Row<Number> last;
     ps_cuda_shared_note note;
 };
 
-/* Ask for it before tiles are asked for, so that it need not wait behind them. */
+/* Start the loads of the matrix before those of the tiles, because they would be queued
+ * behind them. */
 template <typename Number>
-__device__ __forceinline__ Asked<Number>
-ask(const SharedJob<Number> &job, const SharedThreadPlace &self,
-    SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
+__device__ __forceinline__ RequestedMatrix<Number>
+request(const SharedJob<Number> &job, const SharedThreadPlace &self,
+        SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
 {
     const SharedMatrix<Number> &matrix = job.matrix;
     const Number *word = words_of<Number>(matrix.note) + self.chunk;
 
     if (matrix.note == nullptr) {
-        return {factor.ask(matrix, self, job.shape.rows), {}};
+        return {factor.request(matrix, self, job.shape.rows), {}};
     }
     factor.each([&](Number &value) {
         value = *word;
@@ -127,17 +129,18 @@ ask(const SharedJob<Number> &job, const SharedThreadPlace &self,
     return {copy_row<Number>(), *matrix.note};
 }
 
-/* The factor of what was asked for; `buffer` has a number a row. */
+/* The factor from the loaded matrix or store; `buffer` has one number per row. */
 template <typename Number>
 __device__ __forceinline__ ps_cuda_shared_note
-prepare(const SharedJob<Number> &job, const SharedThreadPlace &self, Asked<Number> &asked,
-        Number *buffer, SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
+prepare(const SharedJob<Number> &job, const SharedThreadPlace &self,
+        RequestedMatrix<Number> &requested, Number *buffer,
+        SharedExchange<Number> &exchange, SharedFactor<Number> &factor)
 {
     const SharedMatrix<Number> &matrix = job.matrix;
 
     if (matrix.note == nullptr) {
-        factor.share(buffer, self, job.shape.rows, asked.last);
-        return factor.make(asked.last, matrix.periodic, job.shape, self, exchange);
+        factor.share(buffer, self, job.shape.rows, requested.last);
+        return factor.make(requested.last, matrix.periodic, job.shape, self, exchange);
     }
     copies_done();
     if (matrix.conjugated) {
@@ -148,11 +151,11 @@ prepare(const SharedJob<Number> &job, const SharedThreadPlace &self, Asked<Numbe
         }
     }
     __syncthreads();
-    return asked.note;
+    return requested.note;
 }
 
-/* What pads read, and nobody writes: zeros in front of every system of every stage. The
- * block meets behind. */
+/* Write zeros before every system of every stage, which pads read. Ends with a barrier
+ * of the block. */
 template <typename Number>
 __device__ __forceinline__ void
 clear_fronts(const SharedJob<Number> &job, char *tiles)
@@ -198,12 +201,12 @@ __launch_bounds__(SharedLimits<Number>::threads)
     SharedFactor<Number> factor;
 
     scheduler.begin();
-    Asked<Number> asked = ask(job, self, exchange, factor);
+    RequestedMatrix<Number> requested = request(job, self, exchange, factor);
     for (int k = 0; k < ahead && shape.stages > 1; k++) {
         load_next(k);
     }
     const ps_cuda_shared_note note = prepare(
-        job, self, asked,
+        job, self, requested,
         reinterpret_cast<Number *>(copier.tiles + (shape.stages - 1) * shape.tile_bytes),
         exchange, factor);
     bulk_fence();
@@ -243,7 +246,7 @@ __launch_bounds__(SharedLimits<Number>::threads)
         }
         if (in_bulk && shape.stages > 1) {
             stores_read();
-            scheduler.ask();
+            scheduler.read_ticket();
             load_next(before);
             scheduler.draw_ticket();
         }

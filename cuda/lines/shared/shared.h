@@ -1,9 +1,9 @@
-/* shared.h - solves with one matrix for all systems: 2 words an unknown.
+/* shared.h - solves with one matrix for all systems: 2 words per unknown.
  *
- * shared_plan.cu chooses a plan, shared_<dtype>.cu have the kernels. The matrix is
- * eliminated by every block for itself, in the shadow of its first loads, or once by
- * ps_cuda_shared_keep() into a store. Systems along a strided axis go through
- * shared_panels.h where that pays.
+ * shared_plan.cu chooses a plan, shared_<dtype>.cu contain the kernels. The matrix is
+ * eliminated by every block for itself, while its first tiles are loaded, or once by
+ * ps_cuda_shared_keep() into a store. Systems along a strided axis use shared_panels.h
+ * if that is faster.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_H
 #define PS_CUDA_LINES_SHARED_SHARED_H
@@ -18,42 +18,44 @@ namespace pysolvers::shared {
 using namespace device;
 using namespace join;
 
-/* What a thread holds: rows, odd so that neighbours meet different banks; how many
- * threads a block may have; 2^steps + 1 warps share a system at most. */
+/* Rows of a thread, odd so that neighbours use different banks; the largest number of
+ * threads of a block; a system has at most 2^steps + 1 warps. */
 template <typename Number> struct SharedLimits {
     static constexpr int rows = sizeof(Number) == 16 ? 9 : 17;
     static constexpr int threads = sizeof(Number) == 4 ? 512 : 256;
     static constexpr int steps = sizeof(Number) == 4 ? 4 : 3;
-    static constexpr int words = (3 * rows - 2) + (6 + 2 * 5) + 2; /* of a thread */
-    static constexpr int level_words = 6 + 2 * steps; /* of a lane, for the warps */
+    static constexpr int words = (3 * rows - 2) + (6 + 2 * 5) + 2; /* per thread */
+    /* of a lane, for the level of the warps */
+    static constexpr int level_words = 6 + 2 * steps;
 };
 
-/* Who copies: the block all of a tile; each warp the rows it works on; or one lane of
- * each warp, in bulk, what the warp works on. */
+/* The threads that copy: the block copies the whole tile; each warp copies the rows on
+ * which it works; or one lane of each warp copies them in bulk. */
 typedef enum { COPY_BY_BLOCK, COPY_BY_WARP, COPY_IN_BULK } ps_cuda_shared_copies;
 
-/* How systems are shared out. A team solves a system: `warps` warps, or `width` lanes of
- * one, each with a chunk of the rows. */
+/* The distribution of systems. A team solves a system. It consists of `warps` warps, or
+ * of `width` lanes of one warp; each thread has a chunk of the rows. */
 typedef struct {
     int32_t rows, width, warps;
-    int32_t teams;  /* of a block */
+    int32_t teams;  /* per block */
     int32_t rounds; /* systems of a tile that a team solves one after the other */
     int32_t pitch;  /* elements between the systems of a tile */
-    int32_t front;  /* of which are zeros, in front of a system */
-    int32_t stages; /* tiles in shared memory */
+    int32_t front;  /* zeros before each system, included in the pitch */
+    int32_t stages; /* number of tiles in shared memory */
     int32_t tile_bytes, exchange_bytes;
     ps_cuda_shared_copies copies;
 } ps_cuda_shared_shape;
 
-/* The same, the lines cut into tiles, and the blocks that take them. */
+/* The shape, the division of lines into tiles, and the blocks that process them. */
 typedef struct {
     ps_cuda_shared_shape shape;
     ps_cuda_route rhs, x;
-    int64_t lines, lanes;         /* lines of so many systems */
-    int64_t tiles;                /* of a line */
-    int32_t slots;                /* systems of a tile */
-    bool work_queue;              /* teams claim their tiles; else they are shared out */
-    int64_t line_info, lane_info; /* index of a system: steps along lines and lanes */
+    int64_t lines, lanes; /* lines of `lanes` systems */
+    int64_t tiles;        /* per line */
+    int32_t slots;        /* systems per tile */
+    bool work_queue; /* teams draw their tiles from a counter; otherwise equal shares */
+    /* index of a system in info: steps along lines and lanes */
+    int64_t line_info, lane_info;
     int64_t blocks;
     int threads;
     size_t shared_bytes;
@@ -61,10 +63,10 @@ typedef struct {
 
 template <typename Number> struct SharedJob : ps_cuda_shared_plan {
     SharedMatrix<Number> matrix;
-    int32_t *info;  /* null, or an entry a system */
-    uint8_t *marks; /* null, or 1 for each system if the matrix is not dominant, and then
+    int32_t *info;  /* null, or one entry per system */
+    uint8_t *marks; /* null, or 1 for each system if the matrix is not dominant; then
                        nothing is solved */
-    uint32_t *work_queue; /* counts the tiles that were claimed; null where none are */
+    uint32_t *work_queue; /* number of tiles that were drawn; null without a work queue */
 };
 
 #define PS_DECLARE(number, name)                                               \
@@ -76,25 +78,26 @@ template <typename Number> struct SharedJob : ps_cuda_shared_plan {
 PS_CUDA_DTYPES(PS_DECLARE)
 #undef PS_DECLARE
 
-/* shared_plan.cu: whether one block can hold a system of so many rows, and the bytes of
+/* shared_plan.cu: whether one block can hold a system of `rows` rows, and the bytes of
  * its eliminated matrix; the team for it; a batch, and a plan for it. */
 bool ps_cuda_shared_block_fits(ps_dtype dtype, int64_t rows, size_t *store);
 ps_cuda_shared_shape ps_cuda_shared_team(ps_dtype dtype, int64_t rows);
 ps_cuda_shared_plan ps_cuda_shared_plan_of(const ps_tridiag *t,
                                            const ps_cuda_device *device);
 
-/* Whether one block can hold a system of so many rows; then `store` gets the bytes of the
- * eliminated matrix: for blocks, and behind for panels. */
+/* Whether one block can hold a system of `rows` rows; then `store` gets the bytes of
+ * the eliminated matrix: for tiles, followed by those for panels. */
 bool ps_cuda_shared_fits(ps_dtype dtype, int64_t rows, size_t *store);
 
-/* Eliminate the matrix of `t`, or its transpose, into `store`. Tell *t->info, and in
- * *mark whether it is not dominant; both may be null. */
+/* Eliminate the matrix of `t`, or its transpose, into `store`. Writes *t->info, and in
+ * *mark whether the matrix is not dominant; both may be null. */
 ps_status ps_cuda_shared_keep(const ps_tridiag *t, bool transposed, void *store,
                               uint8_t *mark, cudaStream_t stream);
 
 /* Solve for the right-hand sides of `t` with its matrix, or with a store if that is not
- * null, then conjugated if asked for. With PS_PIVOT_AUTO rows are exchanged where the
- * matrix is not dominant; the marks of that begin the workspace. */
+ * null; the matrix is conjugated if `conjugated` is set. With PS_PIVOT_AUTO a matrix
+ * that is not dominant is solved with row exchanges; its marks are at the begin of the
+ * workspace. */
 ps_status ps_cuda_shared_work(const ps_tridiag *t, bool has_store, ps_pivot pivot,
                               size_t *bytes);
 ps_status ps_cuda_shared_solve(const ps_tridiag *t, const void *store, bool conjugated,

@@ -1,7 +1,7 @@
-/* shared_copier.cuh - where tiles lie, and how they come and go.
+/* shared_copier.cuh - the locations of tiles and their copies.
  *
- * All threads of a block copy a tile, or each warp what it works on; then warps wait for
- * each other only where they share a system.
+ * Either all threads of a block copy a tile, or each warp copies the rows on which it
+ * works. In the second case warps wait for each other only if they share a system.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_COPIER_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_COPIER_CUH
@@ -10,7 +10,7 @@
 
 namespace pysolvers::shared {
 
-/* Where tile `at` of all lines lies. */
+/* The location of tile `at` of all lines. */
 template <typename Number>
 __device__ __forceinline__ SharedTileRange
 range_of(const SharedJob<Number> &job, int64_t at)
@@ -21,13 +21,14 @@ range_of(const SharedJob<Number> &job, int64_t at)
     return {line, first, left < job.slots ? static_cast<int32_t>(left) : job.slots};
 }
 
-/* Brings tiles and takes them away, each thread in its part. In bulk a team has tiles of
- * its own. */
+/* Loads and stores tiles; each thread copies its part. With bulk copies, a team has its
+ * own tiles. */
 template <typename Number> struct TileCopier {
     static constexpr int most_warps = 16, most_stages = 5;
     const SharedJob<Number> &job;
     char *tiles;
-    Arrivals *barriers; /* in bulk: of this warp, one a stage, most_warps apart */
+    /* for bulk copies: of this warp, one per stage, most_warps apart */
+    Arrivals *barriers;
     TilePart part;
 
     __device__ __forceinline__ TileCopier(const SharedJob<Number> &of,
@@ -68,15 +69,15 @@ template <typename Number> struct TileCopier {
         const int32_t count = systems(range);
         Arrivals &barrier = barriers[stage * most_warps];
 
-        if (part.me == 0) {
+        if (part.thread == 0) {
             barrier.expect(max(count, 0) * bytes());
         }
-        if (part.me < count) {
+        if (part.thread < count) {
             copy_bulk(to + inside(), outside(job.rhs, range), bytes(), barrier);
         }
     }
 
-    /* The tile is there for the threads that come here together. */
+    /* Wait until the tile is loaded; called together by the threads that share a part. */
     __device__ __forceinline__ void wait(int stage, int phase, int left) const
     {
         if (job.shape.copies == COPY_IN_BULK) {
@@ -87,7 +88,7 @@ template <typename Number> struct TileCopier {
         synchronize();
     }
 
-    /* All threads that share a part have come here. */
+    /* Barrier of all threads that share a part. */
     __device__ __forceinline__ void synchronize() const
     {
         if (job.shape.copies == COPY_BY_BLOCK) {
@@ -109,7 +110,7 @@ template <typename Number> struct TileCopier {
         }
         bulk_fence();
         __syncwarp();
-        if (part.me < systems(range)) {
+        if (part.thread < systems(range)) {
             store_bulk(outside(job.x, range), from + inside(), bytes());
             commit_stores();
         }
@@ -128,7 +129,7 @@ template <typename Number> struct TileCopier {
 
     __device__ __forceinline__ int32_t inside() const
     {
-        const int32_t at = (part.first + part.me) * job.shape.pitch + part.begin;
+        const int32_t at = (part.first + part.thread) * job.shape.pitch + part.begin;
         return static_cast<int32_t>(at * sizeof(Number));
     }
 
@@ -136,7 +137,7 @@ template <typename Number> struct TileCopier {
                                              const SharedTileRange &range) const
     {
         return route.data + range.line * route.line_step +
-               (range.first + part.me) * route.lane_step +
+               (range.first + part.thread) * route.lane_step +
                part.begin * static_cast<int64_t>(sizeof(Number));
     }
 };

@@ -1,7 +1,8 @@
 /* shared_factor.cuh - one matrix in the registers of a team of threads.
  *
- * make() eliminates it, solve() takes a right-hand side through it. Lanes join to warps
- * through shuffles, warps to the team through shared memory.
+ * make() eliminates the matrix, solve() applies the multipliers to a right-hand side.
+ * The lanes of a warp are joined through shuffles, the warps of a team through shared
+ * memory. Formulas and cost: shared_levels.cuh.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_FACTOR_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_FACTOR_CUH
@@ -11,15 +12,16 @@
 
 namespace pysolvers::shared {
 
-/* The place of a thread in its team, and the systems of a tile that are its: slots
- * first + group, + step, and so on up to first + count; those of a warp or a team are
- * neighbours. */
+/* The place of a thread in its team, and the systems of a tile that it solves: slots
+ * first + group, + step, and so on up to first + count. The slots of a warp or a team
+ * are neighbours. */
 struct SharedThreadPlace {
     int32_t team, chunk, lane, warp;
-    int32_t first_lane; /* of the warp: the one with row 0, or 0 */
-    int32_t start;      /* row of the chunk's row 0; negative: copies of y_left */
-    int32_t source;     /* the same for reading, of pads among the zeros in front */
-    int32_t chunks;     /* of the team */
+    int32_t first_lane; /* of the warp: the lane with row 0, or 0 */
+    int32_t start;      /* first row of the chunk; negative if it begins with pads */
+    int32_t source; /* first row to read; for a chunk of pads, a place in the zeros before
+                       the system */
+    int32_t chunks; /* of the team */
     int32_t first, group, step, count;
 
     __device__ __forceinline__ SharedThreadPlace(const ps_cuda_shared_shape &shape,
@@ -40,15 +42,16 @@ struct SharedThreadPlace {
     }
 };
 
-/* Where the warps of a block meet to eliminate a matrix: [team][warp]. */
+/* The exchange of the warps of a block during the elimination of a matrix:
+ * [team][warp]. */
 template <typename Number> struct SharedExchange {
     Frame<Number> frame[16];
     Number level[SharedLimits<Number>::level_words * 32]; /* [word][warp of a team] */
     int32_t bad_pivot;
 };
 
-/* A thread's part of an eliminated matrix. What joins the warps of a team is the same
- * for all of them and stays in shared memory. */
+/* The part of an eliminated matrix that belongs to a thread. The multipliers that join
+ * the warps of a team are the same for all of them and stay in shared memory. */
 template <typename Number> struct SharedFactor {
     using Limits = SharedLimits<Number>;
     using Level = LevelFactor<Number, Limits::steps>;
@@ -58,10 +61,11 @@ template <typename Number> struct SharedFactor {
     LevelFactor<Number, 5> lanes;
     CloseFactor<Number> close;
 
-    /* Ask for a matrix: neighbouring threads of the first team for neighbouring rows. The
-     * last comes back. */
-    __device__ __forceinline__ Row<Number>
-    ask(const SharedMatrix<Number> &matrix, const SharedThreadPlace &self, int32_t count)
+    /* Start the loads of a matrix: neighbouring threads of the first team load
+     * neighbouring rows. Returns the last row of the thread. */
+    __device__ __forceinline__ Row<Number> request(const SharedMatrix<Number> &matrix,
+                                                   const SharedThreadPlace &self,
+                                                   int32_t count)
     {
         const SharedRows<Number> all(matrix, count);
 
@@ -69,7 +73,8 @@ template <typename Number> struct SharedFactor {
             [&](int i) { return all.row(i * self.chunks + self.chunk, self.team == 0); });
     }
 
-    /* Give all threads their own rows instead, by way of `buffer`, of `count` numbers. */
+    /* Redistribute the rows so that each thread has its own, through `buffer` of
+     * `count` numbers. */
     __device__ __forceinline__ void share(Number *buffer, const SharedThreadPlace &self,
                                           int32_t count, Row<Number> &last)
     {
@@ -92,7 +97,8 @@ template <typename Number> struct SharedFactor {
         chunk.exchange(swap, last);
     }
 
-    /* Eliminate the own rows. The note is that of the matrix in all threads. */
+    /* Eliminate the rows of this thread. The note is that of the matrix, in all
+     * threads. */
     __device__ __forceinline__ ps_cuda_shared_note make(const Row<Number> &last_row,
                                                         bool periodic,
                                                         const ps_cuda_shared_shape &shape,
@@ -128,8 +134,8 @@ template <typename Number> struct SharedFactor {
         return {exchange.bad_pivot, all_dominant, {}};
     }
 
-    /* Of a system's right-hand side: the load of the thread's warp or group of lanes, and
-     * y in the terms of lanes. */
+    /* For a right-hand side: the load of the warp or the group of lanes of this thread;
+     * y is expressed in the unknowns of the lanes. */
     __device__ __forceinline__ Load<Number> reduce(const Number *system, int width,
                                                    const SharedThreadPlace &self,
                                                    Number &y) const
@@ -140,7 +146,7 @@ template <typename Number> struct SharedFactor {
         return lanes.reduce(chunk.reduce(rhs), width, y);
     }
 
-    /* Where that is the whole system: y before and at the end of it. */
+    /* If that is the whole system: y before and at the end of it. */
     __device__ __forceinline__ void finish(const Load<Number> &s, int width,
                                            const SharedThreadPlace &self, bool periodic,
                                            Number &y_left, Number &y_group) const
@@ -150,7 +156,7 @@ template <typename Number> struct SharedFactor {
         y_left = periodic ? y_group : Number(0);
     }
 
-    /* Elsewhere the warps of a team tell each other their loads, */
+    /* Otherwise the warps of a team publish their loads. */
     __device__ __forceinline__ void publish(const Load<Number> &s,
                                             const SharedThreadPlace &self,
                                             Load<Number> *team) const
@@ -163,7 +169,8 @@ template <typename Number> struct SharedFactor {
         }
     }
 
-    /* and find y before and at the end of each warp. `word` is an exchange's level. */
+    /* Then compute y before and at the end of each warp. `word` is the level of an
+     * exchange. */
     __device__ __forceinline__ void join(const Load<Number> *team, int count,
                                          const Number *word,
                                          const SharedThreadPlace &self, bool periodic,
@@ -195,7 +202,7 @@ template <typename Number> struct SharedFactor {
         y_left = self.warp > 0 ? y_left : start;
     }
 
-    /* x in place of the right-hand side. */
+    /* Replace the right-hand side by x. */
     __device__ __forceinline__ void substitute(Number *system, int width,
                                                const SharedThreadPlace &self, Number y,
                                                Number y_left, Number y_group) const
@@ -218,7 +225,7 @@ template <typename Number> struct SharedFactor {
     }
 
   private:
-    /* Pads read the zeros in front of the system. */
+    /* Pads read the zeros before the system. */
     static __device__ __forceinline__ void
     read(const Number *system, const SharedThreadPlace &self, Number (&rhs)[rows])
     {
@@ -255,19 +262,19 @@ template <typename Number> struct SharedFactor {
                                                         BadPivot &bad_pivot)
     {
         const int lane = self.lane, last = shape.warps - 1;
-        const Frame<Number> nobody = {Number(0), Number(0), Number(0), Number(1),
-                                      Number(0)};
+        const Frame<Number> neutral = {Number(0), Number(0), Number(0), Number(1),
+                                       Number(0)};
 
         if (lane == 0) {
             exchange.frame[self.team * shape.warps + self.warp] = s;
         }
         __syncthreads();
 
-        const Frame<Number> mine =
-            lane <= last ? exchange.frame[self.team * shape.warps + lane] : nobody;
+        const Frame<Number> own_frame =
+            lane <= last ? exchange.frame[self.team * shape.warps + lane] : neutral;
         const int32_t row = shape.rows - (last - lane) * 32 * rows - 1;
         Level level;
-        Frame<Number> all = level.make(mine, lane, shape.warps, 32, row, bad_pivot);
+        Frame<Number> all = level.make(own_frame, lane, shape.warps, 32, row, bad_pivot);
         Number *word = exchange.level + lane;
 
         if (threadIdx.x < 32) {

@@ -1,11 +1,12 @@
 /* shared_levels.cuh - the partition method for a matrix that all systems share.
  *
- * What segment.cuh computes for matrix and right-hand side at once, cut in two: `make`
- * eliminates the matrix and keeps the multipliers, `reduce` and `at` take a right-hand
- * side through them. A thread holds ROWS rows, a warp joins its lanes by parallel
- * cyclic reduction, a block its warps: 6 operations a row and 2 a step of the
- * reduction, no division. Rows are aligned to the end of the system, and copies of
- * their left neighbour fill up the front. No pivoting: for dominant matrices.
+ * The elimination of segment.cuh is separated into two parts: `make` eliminates the
+ * matrix and stores the multipliers; `reduce` and `at` apply them to a right-hand side.
+ * A thread has ROWS rows; a warp joins its lanes by parallel cyclic reduction, a block
+ * its warps. A right-hand side costs 6 operations per row and 2 per step of the
+ * reduction, and no division. Rows are aligned to the end of the system; rows that copy
+ * their left neighbour are added at its begin. No pivoting: stable for diagonally
+ * dominant matrices.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_LEVELS_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_LEVELS_CUH
@@ -17,7 +18,7 @@ namespace pysolvers::shared {
 using namespace device;
 using namespace join;
 
-/* a b, rounded by itself: what is subtracted from it then takes one operation. */
+/* a b, rounded separately, so that a subtraction from it is one fused operation. */
 __device__ __forceinline__ float
 product(float a, float b)
 {
@@ -51,7 +52,7 @@ template <typename Number> struct Load {
 template <typename Number, int ROWS> struct ChunkFactor {
     Number m[ROWS], p[ROWS - 1], u[ROWS - 1];
 
-    /* Take in any ROWS rows(i), of which the last comes back. */
+    /* Read ROWS rows(i); returns the last one. */
     template <typename Rows> __device__ __forceinline__ Row<Number> read(const Rows &rows)
     {
 #pragma unroll
@@ -67,7 +68,8 @@ template <typename Number, int ROWS> struct ChunkFactor {
         return last;
     }
 
-    /* swap(words, pad) all of them, one kind after the other, for the own ones. */
+    /* swap(words, pad) for each coefficient, to exchange the rows that were read for
+     * those of the thread. */
     template <typename Swap>
     __device__ __forceinline__ void exchange(const Swap &swap, Row<Number> &last)
     {
@@ -91,7 +93,7 @@ template <typename Number, int ROWS> struct ChunkFactor {
         last = {m[ROWS - 1], diag[ROWS - 1], upper[ROWS - 1], Number(0)};
     }
 
-    /* Eliminate the own rows, where row i is row `start + i` of the system. */
+    /* Eliminate the rows of the thread; row i is row `start + i` of the system. */
     __device__ __forceinline__ Frame<Number> make(const Row<Number> &last, int32_t start,
                                                   BadPivot &bad_pivot)
     {
@@ -120,13 +122,13 @@ template <typename Number, int ROWS> struct ChunkFactor {
                 s.first_u = -(u[i] * s.first_u);
             }
             else {
-                u[i] = Number(-1); /* hands x_first on; x of a pad is not asked for */
+                u[i] = Number(-1); /* passes x_first on; x of a pad is not used */
             }
         }
         return s;
     }
 
-    /* The load of right-hand sides. */
+    /* The load of a right-hand side. */
     __device__ __forceinline__ Load<Number> reduce(const Number (&rhs)[ROWS]) const
     {
         Number g[ROWS - 1], s(0);
@@ -139,8 +141,8 @@ template <typename Number, int ROWS> struct ChunkFactor {
         return {s, rhs[ROWS - 1] - m[ROWS - 1] * g[ROWS - 2]};
     }
 
-    /* From right-hand sides to x: anew, with y_left known, so that the backward error is
-     * that of Thomas. */
+    /* Replace right-hand sides by x. The chunk is eliminated again with y_left known,
+     * so that the backward error is that of the Thomas algorithm. */
     __device__ __forceinline__ void substitute(Number (&rhs)[ROWS], Number y_left,
                                                Number y) const
     {
@@ -154,7 +156,7 @@ template <typename Number, int ROWS> struct ChunkFactor {
         }
     }
 
-    /* Whether all rows are dominant, before they are eliminated. */
+    /* Whether all rows are dominant; called before they are eliminated. */
     __device__ __forceinline__ bool is_dominant(const Row<Number> &last) const
     {
         bool all = device::is_dominant(last.lower, last.diag, last.upper);
@@ -166,7 +168,7 @@ template <typename Number, int ROWS> struct ChunkFactor {
         return all;
     }
 
-    /* Take every word to visit(word). */
+    /* visit(word) for every word of the factor. */
     template <typename Visit> __device__ __forceinline__ void each(const Visit &visit)
     {
 #pragma unroll
@@ -192,17 +194,17 @@ template <typename Number, int ROWS> struct ChunkFactor {
     }
 };
 
-/* Unit i of `count` neighbouring ones, a lane each, of which the last keeps its y: that
- * of the group. STEPS steps of PCR serve 1 + 2^STEPS units. */
+/* Unit i of `count` neighbouring units, one per lane. The last unit keeps its y, which
+ * is that of the group. STEPS steps of PCR suffice for 1 + 2^STEPS units. */
 template <typename Number, int STEPS> struct LevelFactor {
-    Number next;                   /* of the first x of the unit behind */
+    Number next;                   /* coefficient of the first x of the next unit */
     Number up[STEPS], down[STEPS]; /* of the rows that a step adds */
     Number scale, l, u;            /* y = scale g - l y_left - u y_group */
-    Number left;                   /* in the last row, of the y before it */
-    Number first_u;                /* of the unit's own y in its first x */
+    Number left;    /* in the last row, the coefficient of the y before it */
+    Number first_u; /* coefficient of y of the unit in its first x */
 
-    /* The frame of the group: `first` is that of the lane which has its first row, the
-     * rest that of its last lane. `row` is the row of the unit's last unknown. */
+    /* The matrix of the group: `first` is that of the lane with its first row, the rest
+     * that of its last lane. `row` is the row of the last unknown of the unit. */
     __device__ __forceinline__ Frame<Number> make(const Frame<Number> &s, int i,
                                                   int count, int width, int32_t row,
                                                   BadPivot &bad_pivot)
@@ -238,7 +240,8 @@ template <typename Number, int STEPS> struct LevelFactor {
                 s.b - s.a * before_u, s.c};
     }
 
-    /* The load of the group, in the lanes of its frame; y becomes g of the formula. */
+    /* The load of the group, in the same lanes as the matrix; y becomes g of the
+     * formula. */
     __device__ __forceinline__ Load<Number> reduce(const Load<Number> &s, int width,
                                                    Number &y) const
     {
@@ -275,8 +278,8 @@ template <typename Number, int STEPS> struct LevelFactor {
     }
 
   private:
-    /* One step of PCR on rows a y_{i-r} + b y_i + c y_{i+r}, r = 2^k. Beyond the ends
-     * stand y_left and the group's y, which stay. */
+    /* One step of PCR on rows a y_{i-r} + b y_i + c y_{i+r}, r = 2^k. y_left and y of
+     * the group, beyond the ends, are not eliminated. */
     __device__ __forceinline__ void step(int k, Number &a, Number &b, Number &c, int i,
                                          int inner, int width)
     {

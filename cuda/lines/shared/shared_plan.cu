@@ -1,4 +1,4 @@
-/* shared_plan.cu - how a batch with one matrix is shared out over the device. */
+/* shared_plan.cu - the distribution of a batch with one matrix over the device. */
 #include <cstdlib>
 
 #include "device/work_queue.cuh"
@@ -6,8 +6,9 @@
 
 namespace pysolvers::shared {
 
-static constexpr int sector = 32; /* bytes that memory hands out at once */
-static constexpr int line = 128;  /* where systems begin: bulk copies are then faster */
+static constexpr int sector = 32; /* bytes of a memory transaction */
+/* alignment of systems with which bulk copies are faster */
+static constexpr int line = 128;
 static constexpr int most_stages = 5;
 static constexpr int usual_threads = 256;
 
@@ -91,7 +92,7 @@ is_across(const ps_cuda_shared_batch &b, ps_stride s)
     return b.lanes > 1 && std::abs(s.inner) < std::abs(s.row);
 }
 
-/* How one operand is walked; the shape has rows and pitch. */
+/* How the copies traverse one operand; the shape has rows and pitch. */
 static ps_cuda_route
 route_of(const ps_cuda_shared_batch &b, const limits &l,
          const ps_cuda_shared_shape &shape, const void *data, ps_stride s)
@@ -116,7 +117,7 @@ route_of(const ps_cuda_shared_batch &b, const limits &l,
     return r;
 }
 
-/* Who copies, and how many threads side by side. */
+/* Choose the threads that copy, and the number of neighbouring threads along a line. */
 static void
 share_copies(ps_cuda_shared_shape *shape, const limits &l, const ps_cuda_device &device,
              ps_cuda_route *rhs, ps_cuda_route *x)
@@ -140,8 +141,8 @@ share_copies(ps_cuda_shared_shape *shape, const limits &l, const ps_cuda_device 
     }
 }
 
-/* Elements between the systems of a tile so that neither chunks nor copies meet in a
- * bank: a group of `lanes` threads shares the banks. */
+/* Elements between the systems of a tile so that neither chunks nor copies have bank
+ * conflicts; `lanes` threads access memory together. */
 static int
 pitch_of(const limits &l, const ps_cuda_shared_shape &shape, bool across)
 {
@@ -159,7 +160,7 @@ pitch_of(const limits &l, const ps_cuda_shared_shape &shape, bool across)
     return least + ((rest - least) % unit + unit) % unit;
 }
 
-/* Zeros in front of a system, which chunks that begin before row 0 read as their pads. */
+/* Zeros before a system, which chunks that begin before row 0 read as their pads. */
 static int
 front_of(const limits &l, const ps_cuda_shared_shape &shape)
 {
@@ -170,18 +171,18 @@ namespace {
 
 typedef struct {
     ps_cuda_shared_shape shape;
-    int threads, resident; /* blocks of a multiprocessor */
+    int threads, resident; /* blocks per multiprocessor */
     size_t shared;
 } plan;
 
 } // namespace
 
-/* Lay out tiles of so many rounds of the teams in the shared memory of `resident`
+/* Lay out tiles of `rounds` rounds of the teams in the shared memory of `resident`
  * blocks. */
 static bool
 lay_out(plan *p, const limits &l, const ps_cuda_device &device, int rounds, bool across)
 {
-    const int fixed = 2560 + 512 * l.element; /* of a block, for what else it holds */
+    const int fixed = 2560 + 512 * l.element; /* bytes of a block besides the tiles */
     const int share = device.shared_bytes_processor / p->resident;
     ps_cuda_shared_shape *const shape = &p->shape;
 
@@ -206,12 +207,13 @@ lay_out(plan *p, const limits &l, const ps_cuda_device &device, int rounds, bool
     return shape->stages > 0;
 }
 
-/* Tiles of whole memory sectors where systems are neighbours in memory. Elsewhere of as
- * many rounds of the teams, which share what a tile costs, as leave room for others. */
+/* Tiles of whole memory sectors if systems are neighbours in memory. Otherwise tiles of
+ * so many rounds of the teams, which share the overhead of a tile, that other blocks
+ * still fit. */
 static void
 choose_tile(plan *p, const limits &l, const ps_cuda_device &device, bool across)
 {
-    const int bytes = p->shape.teams * l.element; /* side by side in a round */
+    const int bytes = p->shape.teams * l.element; /* neighbouring systems in a round */
     int rounds = 1;
 
     if (across) {
@@ -227,7 +229,7 @@ choose_tile(plan *p, const limits &l, const ps_cuda_device &device, bool across)
         }
     }
     else {
-        const bool alone = p->resident == 1; /* then more must be under way */
+        const bool alone = p->resident == 1; /* then more copies must be in flight */
         const int usual = alone ? 2 : 3, stages = alone ? 3 : 2;
 
         if (lay_out(p, l, device, usual, false) && p->shape.stages >= stages) {
@@ -245,7 +247,7 @@ plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &de
 
     p.shape = team_of(l, rows);
     const int team = p.shape.width * p.shape.warps;
-    const auto take = [&](int threads) {
+    const auto set_teams = [&](int threads) {
         for (p.shape.teams = 1; 2 * p.shape.teams * team <= threads;) {
             p.shape.teams *= 2;
         }
@@ -253,7 +255,7 @@ plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &de
         p.resident = l.threads / p.threads > 1 ? 2 : 1;
     };
 
-    take(usual_threads);
+    set_teams(usual_threads);
     if (!across) {
         const int64_t processors = device.processors * p.resident;
 
@@ -265,7 +267,7 @@ plan_of(const ps_cuda_shared_batch &b, const limits &l, const ps_cuda_device &de
     }
     choose_tile(&p, l, device, across);
     if (across && p.resident > 1 && p.shape.stages < 3) {
-        take(l.threads);
+        set_teams(l.threads);
         choose_tile(&p, l, device, across);
     }
     return p;
@@ -292,7 +294,8 @@ ps_cuda_shared_plan_of(const ps_tridiag *t, const ps_cuda_device *device)
     all.shared_bytes = p.shared;
 
     const bool in_bulk = all.shape.copies == COPY_IN_BULK;
-    const int takers = in_bulk ? p.shape.teams : 1; /* of tiles, in a block */
+    /* threads or teams of a block that draw tiles */
+    const int takers = in_bulk ? p.shape.teams : 1;
     const int64_t most = static_cast<int64_t>(device->processors) * p.resident;
 
     all.slots = p.shape.rounds * (in_bulk ? 1 : p.shape.teams);

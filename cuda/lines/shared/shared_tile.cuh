@@ -1,9 +1,9 @@
-/* shared_tile.cuh - tiles of right-hand sides and solutions between global and shared
- * memory.
+/* shared_tile.cuh - copies of tiles of right-hand sides and solutions between global
+ * and shared memory.
  *
- * A tile is some neighbouring systems, one after the other in shared memory whatever
- * the layout outside. Whoever copies takes units of 16 bytes where everything is
- * aligned, else elements.
+ * A tile contains some neighbouring systems, one after the other in shared memory for
+ * every layout of global memory. Copies use units of 16 bytes if everything is aligned,
+ * otherwise elements.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_TILE_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_TILE_CUH
@@ -14,18 +14,20 @@ namespace pysolvers::shared {
 
 using namespace runtime;
 
-/* How one operand is walked. Steps are bytes outside, pitches bytes in the tile. */
+/* How copies traverse one operand. Steps are bytes in global memory, pitches bytes in
+ * the tile. */
 typedef struct {
     char *data;
-    int64_t lane_step, line_step; /* next system of a line of systems; next line */
-    int64_t unit_step;            /* next unit of a system */
+    /* to the next system of a line of systems; to the next line */
+    int64_t lane_step, line_step;
+    int64_t unit_step; /* to the next unit of a system */
     int32_t lane_pitch, unit_pitch;
     int32_t unit;   /* bytes: 16, or an element */
-    int32_t across; /* neighbouring threads take neighbouring systems, else units */
-    int32_t shift;  /* log2 of the number of threads side by side */
+    int32_t across; /* neighbouring threads copy neighbouring systems, otherwise units */
+    int32_t shift;  /* log2 of the number of neighbouring threads along this axis */
 } ps_cuda_route;
 
-/* What of the batch a tile holds: lines of systems are cut into tiles. */
+/* The part of the batch that a tile contains: lines of systems are divided into tiles. */
 struct SharedTileRange {
     int64_t line, first; /* the line, and the first system in it */
     int32_t systems;
@@ -33,14 +35,14 @@ struct SharedTileRange {
 
 /* Rows of neighbouring systems of a tile, and the threads that copy them. */
 struct TilePart {
-    int32_t first, systems, begin, rows, me, threads;
+    int32_t first, systems, begin, rows, thread, threads;
 };
 
-/* How many units a Move takes at once. */
+/* The number of units that a call of Move copies. */
 template <int COUNT> struct Count {};
 
-/* move(outside, inside, step, pitch, Count) for the units of a part that this thread
- * has: four at a time, then one by one. */
+/* move(outside, inside, step, pitch, Count) for the units of a part that belong to this
+ * thread: four at a time, then one by one. */
 template <typename Unit, typename Number, typename Move>
 __device__ __forceinline__ void
 walk(const ps_cuda_route &route, const SharedTileRange &range, const TilePart &part,
@@ -48,7 +50,7 @@ walk(const ps_cuda_route &route, const SharedTileRange &range, const TilePart &p
 {
     constexpr int elements = sizeof(Unit) / sizeof(Number);
     const int32_t wide = 1 << route.shift;
-    const int32_t side = part.me & (wide - 1), behind = part.me >> route.shift;
+    const int32_t side = part.thread & (wide - 1), behind = part.thread >> route.shift;
     const int32_t high = part.threads >> route.shift;
     const int32_t unit = route.across ? behind : side;
     const int32_t skip = route.across ? high : wide;
@@ -110,7 +112,7 @@ template <typename Unit> struct StoreUnits {
     }
 };
 
-/* Start the copies of a part's right-hand sides. */
+/* Start the loads of the right-hand sides of a part. */
 template <typename Number>
 __device__ __forceinline__ void
 load_part(const ps_cuda_route &route, const SharedTileRange &range, const TilePart &part,
@@ -124,7 +126,7 @@ load_part(const ps_cuda_route &route, const SharedTileRange &range, const TilePa
     }
 }
 
-/* Store a part's solutions. */
+/* Store the solutions of a part. */
 template <typename Number>
 __device__ __forceinline__ void
 store_part(const ps_cuda_route &route, const SharedTileRange &range, const TilePart &part,
@@ -138,7 +140,7 @@ store_part(const ps_cuda_route &route, const SharedTileRange &range, const TileP
     }
 }
 
-/* Wait until at most `left` groups of copies are under way. */
+/* Wait until at most `left` groups of copies are in flight. */
 __device__ __forceinline__ void
 wait_for_group(int left)
 {

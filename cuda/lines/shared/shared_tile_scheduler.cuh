@@ -1,9 +1,10 @@
-/* shared_tile_scheduler.cuh - which tiles a block, or each of its teams, takes one after
- * the other.
+/* shared_tile_scheduler.cuh - the order in which a block, or each of its teams,
+ * processes tiles.
  *
- * In equal shares, or from a work queue (work_queue.cuh): the first ones of a team, up to
- * the one that is loaded while it solves the first, are shared out. A ticket is drawn
- * when a tile is loaded and used when the next one is.
+ * Either in equal shares, or from a work queue (work_queue.cuh). With the queue, the
+ * first tiles of a team, up to the one that is loaded while it solves the first, are
+ * assigned in equal shares. A ticket is drawn when a tile is loaded and used when the
+ * next one is.
  */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_TILE_SCHEDULER_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_TILE_SCHEDULER_CUH
@@ -13,21 +14,21 @@
 
 namespace pysolvers::shared {
 
-/* What the teams of a block share about their order. */
+/* The tickets that the teams of a block share. */
 struct TileTickets {
     uint32_t loaded[5][16];  /* [stage][warp]: the tile */
-    uint32_t tickets[2][16]; /* [turn][team]: of its first thread */
+    uint32_t tickets[2][16]; /* [turn][team]: drawn by its first thread */
 };
 
 template <typename Number> struct SharedTileScheduler {
     const SharedJob<Number> &job;
     const SharedThreadPlace &self;
     TileTickets &shared;
-    uint32_t takers;             /* of tiles, in a block */
+    uint32_t takers;             /* blocks or teams of a block that process tiles */
     uint32_t step, first_ticket; /* tile of ticket 0 */
-    uint32_t now, next;          /* the tile to solve, and the one to load */
-    uint32_t ticket = 0;         /* of the team's first thread */
-    uint32_t turn = 0;           /* counts the tiles solved */
+    uint32_t now, next;          /* the tile to solve, and the tile to load */
+    uint32_t ticket = 0;         /* of the first thread of the team */
+    uint32_t turn = 0;           /* number of tiles solved */
     bool work_queue;
 
     __device__ __forceinline__ SharedTileScheduler(const SharedJob<Number> &of,
@@ -44,7 +45,8 @@ template <typename Number> struct SharedTileScheduler {
         next = now;
     }
 
-    /* Before memory is read: clear_work_queue() has waited for what was written there. */
+    /* Before memory is read: earlier writes are complete, because clear_work_queue()
+     * has waited for them. */
     __device__ __forceinline__ void begin() const
     {
         if (!work_queue) {
@@ -58,7 +60,8 @@ template <typename Number> struct SharedTileScheduler {
         return tile < job.tiles * job.lines;
     }
 
-    /* `next` is on its way. The warp meets before it is solved. */
+    /* The copies of `next` have been started. A barrier of the warp follows before it
+     * is solved. */
     __device__ __forceinline__ void loaded(int stage)
     {
         if (work_queue && threadIdx.x % 32 == 0) {
@@ -67,7 +70,7 @@ template <typename Number> struct SharedTileScheduler {
         next += step;
     }
 
-    /* Before the team synchronizes: its first thread publishes its ticket. */
+    /* Before the barrier of the team: its first thread publishes its ticket. */
     __device__ __forceinline__ void publish()
     {
         if (work_queue && job.shape.warps > 1 && self.chunk == 0) {
@@ -75,8 +78,8 @@ template <typename Number> struct SharedTileScheduler {
         }
     }
 
-    /* After that: all know `next`. */
-    __device__ __forceinline__ void ask()
+    /* After the barrier: all threads compute `next`. */
+    __device__ __forceinline__ void read_ticket()
     {
         if (work_queue && turn > 0) {
             next = first_ticket + takers * (job.shape.warps > 1
@@ -95,7 +98,7 @@ template <typename Number> struct SharedTileScheduler {
         }
     }
 
-    /* On to the tile of stage `stage`. */
+    /* Advance to the tile of stage `stage`. */
     __device__ __forceinline__ void advance(int stage)
     {
         now = work_queue ? shared.loaded[stage][threadIdx.x / 32] : now + step;

@@ -1,4 +1,5 @@
-/* shared_worker.cuh - the systems of a tile through one matrix, in place. */
+/* shared_worker.cuh - the solution of the systems of a tile with one matrix, in place.
+ */
 #ifndef PS_CUDA_LINES_SHARED_SHARED_WORKER_CUH
 #define PS_CUDA_LINES_SHARED_SHARED_WORKER_CUH
 
@@ -17,7 +18,7 @@ template <typename Number> struct SharedWorker {
     Number *kept;           /* [round][thread] */
     int parity;
 
-    /* The systems of a tile from the place's first on: so many are there. */
+    /* Solve the `systems` systems of the tile from the first one of this place on. */
     __device__ __forceinline__ void solve(Number *tile, int systems)
     {
         const int rounds =
@@ -45,8 +46,8 @@ template <typename Number> struct SharedWorker {
         }
     }
 
-    /* One barrier for all rounds. The exchange is used by turns: who writes to it again
-     * has met everybody who reads it now. */
+    /* One barrier for all rounds. The buffers of the exchange alternate: a thread that
+     * writes to one has passed a barrier with all threads that have read it. */
     __device__ __forceinline__ void solve_in_teams(Number *first, int rounds)
     {
         const int block_warps = blockDim.x / 32;
