@@ -12,11 +12,18 @@ ROOT = Path(__file__).resolve().parents[1]
 
 
 def times(module: str) -> list[tuple[float, str]]:
-    """Return CPU seconds and path of the translation units of a module, slowest first."""
+    """Return CPU seconds and path of the translation units of a module, slowest first.
+
+    Records of files that no longer exist are left out.
+    """
     folder = ROOT / "build" / "objects" / module
-    records = folder.rglob("*.seconds")
+    units = {r: r.relative_to(folder).with_suffix("") for r in folder.rglob("*.seconds")}
     return sorted(
-        ((float(r.read_text()), r.relative_to(folder).with_suffix("").as_posix()) for r in records),
+        (
+            (float(record.read_text()), unit.as_posix())
+            for record, unit in units.items()
+            if any((ROOT / unit).with_suffix(end).exists() for end in (".c", ".cu"))
+        ),
         reverse=True,
     )
 

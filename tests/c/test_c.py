@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import runpy
 import shutil
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
@@ -54,17 +55,9 @@ def library_sources():
 
 def objects_of_the_build():
     """The object files of the build, or nothing where one is missing or out of date."""
-    found = []
-    for source, _ in library_sources():
-        target = OBJECTS / source.relative_to(CSRC).with_suffix(".o")
-        depends = target.with_suffix(".d")
-        if not target.exists() or not depends.exists():
-            return []
-        inputs = depends.read_text().replace("\\\n", " ").split()[1:]
-        if any(os.path.getmtime(ROOT / path) > target.stat().st_mtime for path in inputs):
-            return []
-        found.append(target)
-    return found
+    is_current = runpy.run_path(str(ROOT / "tools" / "object_files.py"))["is_current"]
+    found = [OBJECTS / s.relative_to(CSRC).with_suffix(".o") for s, _ in library_sources()]
+    return found if all(is_current(target, ROOT) for target in found) else []
 
 
 @pytest.fixture(scope="session")

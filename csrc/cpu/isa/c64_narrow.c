@@ -2,5 +2,6 @@
  * one element of 8 bytes a vector. */
 #define PS_ISA narrow
 #define PS_VECTOR_BYTES 8
+#define PS_WHOLE_SYSTEMS
 
 #include "isa/c64.h"

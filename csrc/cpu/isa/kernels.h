@@ -17,5 +17,6 @@
 #define PS_CAT(a, b) PS_CAT_(a, b)
 #define PS_FN(name) PS_CAT(name##_, PS_TAG)
 #define PS_INLINE static inline __attribute__((always_inline))
+#define PS_SEPARATE static __attribute__((noinline))
 
 #include "isa/engine.inc"

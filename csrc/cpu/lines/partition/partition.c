@@ -97,12 +97,6 @@ solve_set(const ps_partition_task *d, int64_t set, char *work, int64_t *pivoted)
     return status;
 }
 
-int64_t
-ps_partition_side(const ps_tridiag *t)
-{
-    return t->x.stride.inner == 1 && t->x.stride.row != 1 && t->inner > 1 ? t->inner : 1;
-}
-
 /* Whether the systems along inner are long and share a matrix. */
 static int
 is_shared(const ps_tridiag *t)
@@ -135,15 +129,6 @@ set_work(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads)
     const size_t one = ps_partition_bytes(t, 1, pivot, threads);
 
     return all > one ? all : one;
-}
-
-ps_tridiag
-ps_partition_in_line(const ps_tridiag *t)
-{
-    ps_job job;
-
-    ps_job_init(&job, t, 1);
-    return job.t;
 }
 
 size_t

@@ -3,6 +3,7 @@
 #define PS_CPU_PARTITION_H
 
 #include "lines/kernels.h"
+#include "lines/partition/layout.h"
 
 /* A reduced system of at least this many rows is divided into chunks recursively. */
 enum { PS_MANY_CHUNKS = 512 };
@@ -17,14 +18,6 @@ typedef struct {
     int stream;   /* store x with non-temporal stores */
     int shared;   /* the systems along inner have one matrix */
 } ps_partition_task;
-
-/* The batch with its systems along inner: a batch with inner == 1 is returned with its
- * outer axis as inner axis, as in ps_job_init(). */
-ps_tridiag ps_partition_in_line(const ps_tridiag *t);
-
-/* Number of systems that are solved together: all systems along inner if they are
- * adjacent in memory, otherwise 1. */
-int64_t ps_partition_side(const ps_tridiag *t);
 
 /* Workspace in bytes for `side` systems of t and `threads` threads. */
 size_t ps_partition_bytes(const ps_tridiag *t, int64_t side, ps_pivot pivot, int threads);

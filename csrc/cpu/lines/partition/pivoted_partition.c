@@ -1,5 +1,6 @@
 /* pivoted_partition.c - long systems with row exchanges: the passes over their spans. */
-#include "lines/partition/partition.h"
+#include "lines/kernels.h"
+#include "lines/partition/layout.h"
 #include "lines/partition/pivoted_partition.h"
 #include "runtime/isa.h"
 #include "runtime/workspace.h"
