@@ -187,23 +187,78 @@ def gtsv_forms(lower, diag, upper, rhs, *, scalings=2):
         yield gtsv(*(v[::-1].copy() for v in (c, b, a, r)))[::-1]
 
 
-def condition(lower, diag, upper, *, periodic=False):
-    """Return an estimate of the condition number of one matrix in the 1-norm.
+def folded_order(rows):
+    """Return the rows of a periodic matrix in the order 0, rows - 1, 1, rows - 2, ...
 
-    It rests on SuperLU in double precision, whose column ordering keeps the pivots of a periodic
-    matrix from growing as those of elimination in order do. Infinite where a pivot is zero. Entries
-    that add up, those of periodic matrices of one or two rows, count by their moduli in the norm.
+    With rows and columns in this order, or in the reversed one, the matrix is a band of two sub-
+    and two superdiagonals.
+    """
+    order = np.empty(rows, int)
+    order[0::2] = np.arange((rows + 1) // 2)
+    order[1::2] = np.arange(rows - 1, (rows - 1) // 2, -1)
+    return order
+
+
+def periodic_forms(lower, diag, upper, rhs, *, scalings=5):
+    """Yield LAPACK's solutions of one periodic system by gbtrf, as `gtsv_forms` does.
+
+    In the folded order from either end, with the rows as they are and multiplied by numbers of
+    (1, 2). A form with a zero pivot is left out.
     """
     rows = len(diag)
     at = np.arange(rows)
+    rng = np.random.default_rng(rows)
+    for scale in (np.ones(rows), *rng.uniform(1, 2, (scalings, rows))):
+        a, b, c, r = (np.asarray(scale * v, diag.dtype) for v in (lower, diag, upper, rhs))
+        for order in (folded_order(rows), folded_order(rows)[::-1]):
+            position = np.argsort(order)
+            band = np.zeros((7, rows), diag.dtype)  # two rows of fill-in above the five diagonals
+            for values, j in ((a, at - 1), (b, at), (c, at + 1)):
+                column = position[j % rows]
+                np.add.at(band, (4 + position - column, column), values)
+            (routine,) = get_lapack_funcs(("gbsv",), (band, r))
+            *_, x, info = routine(2, 2, band, r[order, None])
+            if not info:
+                yield x[position, 0]
+
+
+def periodic_gate(lower, diag, upper, rhs, *, times):
+    """Return a normwise backward error that elimination of one periodic system may have.
+
+    A row that is no pivot for k steps takes k roundings. Where the coefficients are constant and a
+    characteristic root is 1 or -1, these rows do not decay and the roundings have one sign: n
+    roundings of n rows, if the matrix is singular to working precision; else `times` the largest
+    error of `periodic_forms`.
+    """
+    unit = eps(diag.dtype)
+    if condition(lower, diag, upper, periodic=True) >= 0.1 / unit:
+        return len(diag) * unit
+    system = lower, diag, upper, rhs
+    bars = (backward_errors(*system, x, periodic=True)[0] for x in periodic_forms(*system))
+    return times * max((float(bar) for bar in bars if np.isfinite(bar)), default=0.0)
+
+
+def condition(lower, diag, upper, *, periodic=False):
+    """Return an estimate of the condition number of one matrix in the 1-norm.
+
+    It rests on SuperLU in double precision, with partial pivoting in the order of
+    `folded_order`: a band, whose pivots grow by a factor of 7 at most. Orderings that reduce
+    fill-in have no such bound: with them the estimate for a periodic matrix of condition 1e9700
+    was 6e11. Infinite where a pivot is zero. Entries that add up, those of periodic matrices of
+    one or two rows, count by their moduli in the norm.
+    """
+    rows = len(diag)
+    at = np.arange(rows)
+    position = np.argsort(folded_order(rows)) if periodic else at
     entries = [(at, at, diag), (at, (at - 1) % rows, lower), (at, (at + 1) % rows, upper)]
     if not periodic:
         entries[1:] = [tuple(a[1:] for a in entries[1]), tuple(a[:-1] for a in entries[2])]
     i, j, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+    i, j = position[i], position[j]
     wide = np.result_type(values, np.float64)
     matrix = sparse.csc_array((values.astype(wide), (i, j)), shape=(rows, rows))
     try:
-        factors = sparse_linalg.splu(matrix)
+        factors = sparse_linalg.splu(matrix, permc_spec="NATURAL")
     except RuntimeError:
         return np.inf
     inverse = sparse_linalg.LinearOperator(

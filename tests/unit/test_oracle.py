@@ -147,6 +147,29 @@ def test_condition_is_that_of_the_dense_matrix(rng, dtype, rows, periodic):
     assert exact / 3 <= oracle.condition(*matrix, periodic=periodic) <= 1.001 * exact
 
 
+def test_condition_of_a_periodic_matrix_whose_rows_differ_in_size():
+    """Its condition number is above 1e9700; SuperLU with ordered columns gives 6e11."""
+    lower, diag, upper, _ = (
+        a[0] for a in growth_families.draw("scaled", "complex128", 3413, 8, [641750787])
+    )
+    lower = np.full_like(diag, lower[0])
+
+    assert oracle.condition(lower, diag, upper, periodic=True) > 1e16
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 40, 41])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_band_elimination_solves_periodic_systems(rng, dtype, rows):
+    lower, diag, upper, rhs = oracle.dominant(rng, (rows,), dtype)
+    exact = oracle.solve(lower, diag * 4, upper, rhs, periodic=True)
+    forms = list(oracle.periodic_forms(lower, diag * 4, upper, rhs))
+
+    assert len(forms) == 12
+    assert sorted(oracle.folded_order(rows)) == list(range(rows))
+    for x in forms:
+        assert oracle.forward_error(x, exact) <= 10 * oracle.eps(dtype)
+
+
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize("rows", [1, 2, 3, 40])
 def test_backward_errors_see_one_wrong_digit(rng, rows, dtype):
