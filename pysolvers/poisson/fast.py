@@ -416,7 +416,7 @@ def _edges(
         for name, (low, high) in _checked_extent(extent, names).items():
             intervals = counts[name] - 1
             require(intervals > 0, f"shape must have at least 2 nodes along {name}", shape)
-            edges = np.linspace(low, high, counts[name]).astype(np.float64)
+            edges: Any = np.linspace(low, high, counts[name])
             found[name] = edges, (high - low) / intervals
         return found
     for name, step in zip(names, _per_axis(spacing, names), strict=True):
@@ -425,7 +425,8 @@ def _edges(
             continue
         require_finite(f"spacing along {name}", step)
         require(step > 0, f"spacing along {name} must be positive", step)
-        found[name] = np.arange(counts[name]) * float(step), float(step)
+        places: Any = np.arange(counts[name]) * float(step)
+        found[name] = places, float(step)
     return found
 
 
