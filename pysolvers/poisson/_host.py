@@ -8,8 +8,8 @@ where T transforms all axes but x, and lambda[k] is the sum of the eigenvalues a
 (Hockney 1965). The matrices are strictly diagonally dominant, but for lambda = 0 between Neumann or
 periodic sides, so that elimination without row exchanges is stable.
 
-Words moved per unknown in two dimensions: 2 for each transform, 2 and 5 words of factors for the
-lines; 11 in all, and 13 if a side has values other than zero. Operations: 5 log2(n) for the two
+Words moved per unknown in two dimensions: 2 for each transform, 2 and 3 words of factors for the
+lines; 9 in all, and 11 if a side has values other than zero. Operations: 5 log2(n) for the two
 transforms and 5 for the lines.
 """
 
