@@ -11,6 +11,7 @@ from ._errors import (
 from ._version import __version__
 from .flow import LidDrivenCavity
 from .heat import HeatADI
+from .poisson import FastPoisson
 from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
 from .transport import GCEIDD, ConvectionDiffusion
 from .tridiagonal import SolveInfo, TridiagonalFactor, factor_tridiagonal, solve_tridiagonal
@@ -22,6 +23,7 @@ __all__ = [
     "ConvectionDiffusion",
     "ConvergenceError",
     "Dirichlet",
+    "FastPoisson",
     "HeatADI",
     "LidDrivenCavity",
     "Neumann",

@@ -74,7 +74,7 @@ class SingularSystemError(PysolversError, np.linalg.LinAlgError):
 
 
 class SingularSystemWarning(RuntimeWarning):
-    """Warning with the message of `SingularSystemError`."""
+    """A system is singular, or has no solution; with the message of the solver."""
 
 
 def singular_text(systems: NDArray[np.intp], rows: NDArray[np.intp]) -> str:

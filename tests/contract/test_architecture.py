@@ -62,6 +62,7 @@ PYTHON_LEVELS = [
     ("_options",),
     ("_factor",),
     ("tridiagonal",),
+    ("poisson",),
     SOLVERS,
     ("plots",),
     ("papers",),

@@ -10,6 +10,7 @@ import pytest
 import pysolvers
 import pysolvers.flow
 import pysolvers.heat
+import pysolvers.poisson
 import pysolvers.relaxation
 import pysolvers.transport
 
@@ -17,6 +18,7 @@ MODULES = (
     pysolvers,
     pysolvers.flow,
     pysolvers.heat,
+    pysolvers.poisson,
     pysolvers.relaxation,
     pysolvers.transport,
 )

@@ -12,6 +12,7 @@ import pytest
 import pysolvers
 import pysolvers.flow
 import pysolvers.heat
+import pysolvers.poisson
 import pysolvers.relaxation
 import pysolvers.transport
 from pysolvers._cli import build_parser
@@ -134,7 +135,13 @@ def test_every_method_is_documented():
 def test_every_public_name_is_in_the_reference():
     reference = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
 
-    solvers = (pysolvers.flow, pysolvers.heat, pysolvers.relaxation, pysolvers.transport)
+    solvers = (
+        pysolvers.flow,
+        pysolvers.heat,
+        pysolvers.poisson,
+        pysolvers.relaxation,
+        pysolvers.transport,
+    )
     for module in (pysolvers, *solvers):
         for name in module.__all__:
             if not name.startswith("__"):

@@ -1,0 +1,206 @@
+r"""The second difference along one axis: its rows, and its transform where it is uniform.
+
+Row i of the unknowns along an axis is the balance of fluxes over a control volume,
+
+    ( (u[i+1] - u[i]) / d[i+1] - (u[i] - u[i-1]) / d[i] ) / v[i],
+
+with v the lengths of the control volumes and d the distances between neighbours. On nodes the
+volumes end midway between the nodes, and half a volume belongs to a Neumann side; on cells the
+volumes are the cells, and a Dirichlet side lies half a cell away. On a uniform grid these rows are
+the three-point formula with the ghost value 2 b - u[0] (Dirichlet, cells), u[1] + 2 h g (Neumann,
+nodes) or u[0] + h g (Neumann, cells), where b is the value and g the outward derivative. The rows
+are of second order on uniform grids, and on stretched grids x = x(s) with smooth x(s).
+
+The eigenvectors of uniform rows are sines, cosines or complex exponentials (Swarztrauber 1977),
+with the eigenvalues -(2/h sin(theta/2))^2. With N intervals between the sides (nodes) or N cells:
+
+    sides                   theta_k               nodes    cells
+    Dirichlet, Dirichlet    k pi / N, k >= 1      DST-I    DST-II
+    Dirichlet, Neumann      (k + 1/2) pi / N      DST-III  DST-IV
+    Neumann, Dirichlet      (k + 1/2) pi / N      DCT-III  DCT-IV
+    Neumann, Neumann        k pi / N, k >= 0      DCT-I    DCT-II
+    periodic                2 k pi / N            FFT      FFT
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import require
+
+__all__ = ["DIRICHLET", "NEUMANN", "PERIODIC", "Axis"]
+
+Array = NDArray[np.float64]
+
+DIRICHLET, NEUMANN, PERIODIC = "Dirichlet", "Neumann", "periodic"
+
+# Transform by the kinds of the two ends: function, type on nodes, type on cells.
+_TRANSFORMS = {
+    (DIRICHLET, DIRICHLET): ("dst", 1, 2),
+    (DIRICHLET, NEUMANN): ("dst", 3, 4),
+    (NEUMANN, DIRICHLET): ("dct", 3, 4),
+    (NEUMANN, NEUMANN): ("dct", 1, 2),
+    (PERIODIC, PERIODIC): ("fft", 0, 0),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Axis:
+    """One axis of a grid.
+
+    Parameters
+    ----------
+    name : str
+        ``"x"``, ``"y"`` or ``"z"``.
+    size : int
+        Length of this axis of the solution.
+    on_nodes : bool
+        Whether the values lie on nodes, the ends among them, or in cells.
+    ends : (str, str)
+        Kinds of the sides at the lower and the upper end.
+    edges : ndarray of float
+        Nodes, or faces of the cells, in ascending order; ``size + 1`` of them for cells and for
+        periodic nodes, where the last one is the image of the first.
+    step : float or None
+        Distance of the edges if it is constant, otherwise None.
+    """
+
+    name: str
+    size: int
+    on_nodes: bool
+    ends: tuple[str, str]
+    edges: Array
+    step: float | None
+
+    def __post_init__(self) -> None:
+        least = 1
+        if self.on_nodes:
+            least = 3 if self.ends == (DIRICHLET, DIRICHLET) else 2
+        elif self.is_periodic:
+            least = 2
+        require(
+            (self.ends[0] == PERIODIC) == (self.ends[1] == PERIODIC),
+            f"boundary: both sides along {self.name} must be periodic, or none; got",
+            self.ends,
+        )
+        kind = "nodes" if self.on_nodes else "cells"
+        ends = " and ".join(dict.fromkeys(self.ends))
+        require(
+            self.size >= least,
+            f"shape must have at least {least} {kind} along {self.name} between {ends} sides",
+            self.size,
+        )
+
+    @property
+    def is_periodic(self) -> bool:
+        """Whether the axis is periodic."""
+        return self.ends[0] == PERIODIC
+
+    @property
+    def has_null_vector(self) -> bool:
+        """Whether the rows annihilate constants."""
+        return DIRICHLET not in self.ends
+
+    @cached_property
+    def places(self) -> Array:
+        """Coordinates of the values."""
+        if self.on_nodes:
+            return self.edges[: self.size]
+        return (self.edges[1:] + self.edges[:-1]) / 2
+
+    @property
+    def unknowns(self) -> slice:
+        """The values that are unknown: all but the nodes on Dirichlet sides."""
+        start, stop = (int(self.on_nodes and end == DIRICHLET) for end in self.ends)
+        return slice(start, self.size - stop)
+
+    @property
+    def count(self) -> int:
+        """Number of unknowns along the axis."""
+        return self.unknowns.stop - self.unknowns.start
+
+    @property
+    def intervals(self) -> int:
+        """Number of intervals between the nodes, or of cells."""
+        return len(self.edges) - 1
+
+    @cached_property
+    def _steps(self) -> Array:
+        """Distances of the edges; exactly equal on a uniform axis."""
+        return np.diff(self.edges) if self.step is None else np.full(self.intervals, self.step)
+
+    @cached_property
+    def volumes(self) -> Array:
+        """Lengths of the control volumes of the unknowns."""
+        steps = self._steps
+        if not self.on_nodes:
+            return steps
+        if self.is_periodic:
+            return (steps + np.roll(steps, 1)) / 2
+        padded = np.concatenate([[0.0], steps, [0.0]])
+        return ((padded[1:] + padded[:-1]) / 2)[self.unknowns]
+
+    @cached_property
+    def _couplings(self) -> Array:
+        """1 / distance from each unknown to its neighbours, ends included; 0 at Neumann sides."""
+        steps = self._steps
+        if self.is_periodic:
+            gaps = steps if self.on_nodes else (steps + np.roll(steps, -1)) / 2
+            return 1 / np.concatenate([gaps[-1:], gaps])
+        if self.on_nodes:
+            inner = 1 / steps
+            ends = [np.zeros(int(end == NEUMANN)) for end in self.ends]
+        else:
+            inner = 2 / (steps[1:] + steps[:-1])
+            near = steps[0], steps[-1]
+            ends = [
+                np.array([2 / step if end == DIRICHLET else 0.0])
+                for end, step in zip(self.ends, near, strict=True)
+            ]
+        return np.concatenate([ends[0], inner, ends[1]])
+
+    @property
+    def rows(self) -> tuple[Array, Array, Array]:
+        """Lower, main and upper diagonal; lower[0] and upper[-1] couple to the sides."""
+        lower = self._couplings[:-1] / self.volumes
+        upper = self._couplings[1:] / self.volumes
+        return lower, -(lower + upper), upper
+
+    def side_factor(self, end: int) -> float:
+        """Return the factor of the value or the outward derivative of a side in its row.
+
+        Parameters
+        ----------
+        end : {0, 1}
+            The lower or the upper end.
+        """
+        volume = self.volumes[-end]
+        coupling = self._couplings[-end]
+        return float((coupling if self.ends[end] == DIRICHLET else 1.0) / volume)
+
+    @property
+    def transform(self) -> tuple[str, int]:
+        """Function of the transform, ``"dst"``, ``"dct"`` or ``"fft"``, and its type."""
+        function, nodes, cells = _TRANSFORMS[self.ends]
+        return function, nodes if self.on_nodes else cells
+
+    def eigenvalues(self, count: int | None = None) -> Array:
+        """Return the eigenvalues of the rows in the order of the transform.
+
+        Parameters
+        ----------
+        count : int, optional
+            Only so many; all by default.
+        """
+        function, _ = self.transform
+        modes = np.arange(self.count if count is None else count, dtype=float)
+        if function == "fft":
+            modes *= 2
+        elif self.ends[0] != self.ends[1]:
+            modes += 0.5
+        elif function == "dst":
+            modes += 1
+        assert self.step is not None, "only uniform axes have a transform"
+        return -((2 / self.step * np.sin(np.pi / 2 * modes / self.intervals)) ** 2)

@@ -1,0 +1,214 @@
+r"""The solution on the CPU: transforms by SciPy, lines by the factored matrices.
+
+With f the right side less the contributions of the sides, and A the rows along x,
+
+    f^ = T f,    (A + lambda[k]) u^[k] = f^[k] for each combination k of waves,    u = inverse T u^
+
+where T transforms all axes but x, and lambda[k] is the sum of the eigenvalues along these axes
+(Hockney 1965). The matrices are strictly diagonally dominant, but for lambda = 0 between Neumann or
+periodic sides, so that elimination without row exchanges is stable.
+
+Words moved per unknown in two dimensions: 2 for each transform, 2 and 3 words of factors for the
+lines; 9 in all, and 11 if a side has values other than zero. Operations: 5 log2(n) for the two
+transforms and 5 for the lines.
+"""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._extras import extra_module
+from .._runtime import backends
+from ..tridiagonal import factor_tridiagonal
+from ._axes import Axis
+from ._columns import transform_columns
+
+__all__ = ["HostPoisson"]
+
+Array = NDArray[Any]
+
+_SERIAL_BELOW = 1 << 16  # unknowns: below, starting threads costs more than they save
+
+
+class HostPoisson:
+    """Transforms and factors for one grid.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        In the order of the array: x last.
+    dtype : dtype
+        Of the solution.
+    threads : int
+        0 leaves the choice to the backend.
+    """
+
+    def __init__(self, axes: Sequence[Axis], dtype: np.dtype, threads: int) -> None:
+        self._fft = extra_module("scipy.fft", "poisson")
+        self._axes, self._dtype = tuple(axes), dtype
+        self._real = np.empty(0, dtype).real.dtype
+        self._shape = tuple(axis.count for axis in axes)
+        backend = backends.require("cpu")
+        most = threads or backend.default_threads()
+        self.threads = 1 if not threads and prod(self._shape) < _SERIAL_BELOW else most
+        cosines = [k for k, axis in enumerate(axes[:-1]) if not axis.is_periodic]
+        waves = [k for k, axis in enumerate(axes[:-1]) if axis.is_periodic]
+        # The axis of a real transform to half the waves comes first among the periodic ones.
+        self._order = [*cosines, *reversed(waves)]
+        self._half = waves[-1] if waves and dtype.kind == "f" else None
+        self._is_complex = bool(waves) or dtype.kind == "c"
+        self.is_singular = all(axis.has_null_vector for axis in axes)
+        self._factor = self._factored()
+        self._spare: list[tuple[Array, Array]] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the factors in bytes."""
+        return self._factor.nbytes
+
+    def solve(self, f: Array, sides: Mapping[tuple[int, int], Array], result: Array) -> float:
+        """Solve, and write the unknowns to `result`.
+
+        Parameters
+        ----------
+        f : ndarray
+            Right side; broadcasts to the shape of the solution.
+        sides : mapping of (axis, end) to ndarray
+            What each side adds to the rows of the unknowns next to it.
+        result : ndarray
+            The solution. Values on Dirichlet nodes are not written.
+
+        Returns
+        -------
+        defect : float
+            In a singular case the mean that was subtracted from the right side, divided by the
+            root mean square of the right side; otherwise 0.
+        """
+        inner = tuple(axis.unknowns for axis in self._axes)
+        source = np.broadcast_to(f, result.shape)[inner]
+        work, field = self._take()
+        if sides or not self._order or source.dtype != self._dtype:
+            work[...] = source
+            source = work
+            for (axis, end), values in sides.items():
+                work[(slice(None),) * axis + (-end,)] += values
+        scale = _root_mean_square(source) if self.is_singular else 0.0
+        defect = 0.0
+        self._forward(source, work, field)
+        if self.is_singular:
+            defect = self._subtract_mean(field)
+        lines = field.view(self._real).reshape(*field.shape, 2) if self._is_complex else field
+        self._factor.solve(lines, out=lines, threads=self.threads)
+        if self.is_singular:
+            self._subtract_mean(field)
+        self._backward(field, work, result[inner])
+        self._spare.append((work, field))
+        return defect / scale if defect else 0.0
+
+    def _factored(self) -> Any:
+        """Factor one matrix for each combination of waves."""
+        *others, last = self._axes
+        lower, diag, upper = last.rows
+        ndim = len(self._axes)
+        for k, axis in enumerate(others):
+            count = axis.count // 2 + 1 if k == self._half else None
+            waves = axis.eigenvalues(count)
+            diag = diag + waves.reshape((-1,) + (1,) * (ndim - 1 - k))
+        diag = np.array(diag)
+        if self.is_singular:
+            # The first matrix A has the null vector 1 and the left null vector v of the volumes.
+            # If v b = 0, the solution of (A + s e e^T) x = b, e = (1, 0, ...), s != 0, has
+            # x[0] = 0 and satisfies A x = b.
+            first = (0,) * ndim
+            diag[first] += diag[first] or -1.0
+        operands = [np.asarray(a, self._real) for a in (lower, diag, upper)]
+        if self._is_complex:  # real and imaginary part are two right sides of one matrix
+            operands = [a[..., None] for a in operands]
+        return factor_tridiagonal(
+            *operands,
+            axis=-2 if self._is_complex else -1,
+            periodic=last.is_periodic,
+            pivot=False,
+            threads=self.threads,
+        )
+
+    def _take(self) -> tuple[Array, Array]:
+        """Return work arrays for values and for waves; calls in several threads get their own.
+
+        They are one array, unless real values have complex waves.
+        """
+        try:
+            return self._spare.pop()
+        except IndexError:
+            work = np.empty(self._shape, self._dtype)
+        if self._half is None:
+            return work, work
+        shape = list(self._shape)
+        shape[self._half] = shape[self._half] // 2 + 1
+        return work, np.empty(shape, np.result_type(self._dtype, np.complex64))
+
+    def _forward(self, source: Array, work: Array, field: Array) -> None:
+        """Transform `source` to the waves in `field`; changes `work`, which can be `source`."""
+        wave = False
+        for k in self._order:
+            wave = wave or k == self._half
+            target = field if wave else work
+            self._along(k, source, target, backward=False)
+            source = target
+
+    def _backward(self, field: Array, work: Array, result: Array) -> None:
+        """Transform the waves in `field` to `result`; changes `field` and `work`."""
+        source = field
+        for k in reversed(self._order):
+            target = work if source is work or k == self._half else field
+            if k == self._order[0]:
+                target = result
+            self._along(k, source, target, backward=True)
+            source = target
+        if not self._order:
+            result[...] = field
+
+    def _along(self, k: int, source: Array, target: Array, *, backward: bool) -> None:
+        """Transform along an axis."""
+        name, kind = self._axes[k].transform
+        prefix = "i" if backward else ""
+        options: dict[str, Any] = {"axis": 0, "overwrite_x": True}
+        if kind:
+            options["type"] = kind
+        elif k != self._half:
+            name = "fft"
+        else:
+            name = "rfft"
+            if backward:
+                options["n"] = self._axes[k].count
+        transform = partial(getattr(self._fft, prefix + name), **options)
+        transform_columns(transform, source, target, k, source.dtype, self.threads)
+
+    def _subtract_mean(self, field: Array) -> float:
+        """Make the mean of a transformed field zero; return the magnitude of the old mean."""
+        volumes = self._axes[-1].volumes
+        first = (0,) * (len(self._axes) - 1)
+        total = volumes @ field[first] / volumes.sum()
+        field[first] -= total
+        return float(abs(total)) / self._gain
+
+    @property
+    def _gain(self) -> float:
+        """What the transforms make of the constant 1."""
+        gain = 1.0
+        for axis in self._axes[:-1]:
+            name, _ = axis.transform
+            gain *= axis.intervals if name == "fft" else 2 * axis.intervals
+        return gain
+
+
+def _root_mean_square(a: Array) -> float:
+    axes = list(range(a.ndim))
+    total = np.einsum(a.real, axes, a.real, axes, [])
+    if a.dtype.kind == "c":
+        total = total + np.einsum(a.imag, axes, a.imag, axes, [])
+    return sqrt(float(total) / a.size)

@@ -1,0 +1,478 @@
+"""The Poisson equation on a rectangle or a box, solved directly by transforms and lines."""
+
+import warnings
+from collections.abc import Mapping, Sequence
+from math import isfinite, sqrt
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import index, require, require_finite
+from .._errors import BackendError, SingularSystemWarning
+from .._options import check_choice, check_threads
+from .._runtime.arrays import DTYPES, check_out
+from .._runtime.backends import parse_device
+from .._runtime.state import read_only
+from ._axes import DIRICHLET, NEUMANN, Axis
+from ._host import HostPoisson
+from ._sides import condition_value, kind_of_condition, sides_of, values_at
+
+__all__ = ["FastPoisson"]
+
+Array = NDArray[Any]
+
+_NAMES = "xyz"
+_GRIDS = {"nodes": 0, "cells": 1}
+_ON_INCOMPATIBLE = {"warn": 0, "raise": 1, "ignore": 2}
+
+
+class FastPoisson:
+    r"""Direct solver of the Poisson equation on an interval, a rectangle or a box.
+
+    .. math:: u_{xx} + u_{yy} + u_{zz} = f
+
+    by central differences of second order, with Dirichlet, Neumann and periodic sides in any
+    combination. Sine, cosine or Fourier transforms along all axes but x leave one tridiagonal
+    system along x for each combination of waves. Its matrices are factored when the solver is
+    created. The grid can be stretched along x.
+
+    Parameters
+    ----------
+    shape : int, (ny, nx) or (nz, ny, nx)
+        Shape of the solution; x is the last axis.
+    spacing : float, (hx, hy) or (hx, hy, hz), optional
+        Distance between the nodes, or size of the cells: one number for all axes, or one for each
+        axis in the order x, y, z. The grid then begins at 0. Instead of a number, the entry of x
+        can be an ascending array of coordinates: of the nodes, or of the faces of the cells.
+        Periodic nodes need one coordinate more, that of the image of the first node.
+    boundary : Dirichlet, Neumann, 'periodic', number, array, callable or mapping
+        Condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``, ``"y-"``, ... for
+        one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. Each side must be given.
+        `Dirichlet` gives u, `Neumann` the derivative :math:`\partial u/\partial n` along the
+        outward normal. A number, an array or a function is a Dirichlet condition. A value is a
+        number, an array that broadcasts to the side (the shape of the solution without the axis
+        of the side), or a function of coordinates; see Notes. ``"periodic"`` applies to both
+        sides of an axis.
+    extent : ((x0, x1), (y0, y1)) or ((x0, x1), (y0, y1), (z0, z1)), optional
+        Instead of `spacing`: ends of the domain along each axis.
+    grid : {'nodes', 'cells'}, default: 'nodes'
+        Where the values lie: on nodes, including those on the boundary, or in the centres of
+        cells, half a cell away from the boundary. On periodic axes the node or cell after the
+        last is the first.
+    dtype : dtype, default: float64
+        Dtype of the solution: float32, float64, complex64 or complex128.
+    on_incompatible : {'warn', 'raise', 'ignore'}, default: 'warn'
+        Reaction to a right side that has no solution because all sides are Neumann or periodic;
+        see Notes.
+    device : str, optional
+        ``'cpu'``, the default.
+    threads : int, optional
+        Number of host threads; the backend chooses the default. The result has the same bits for
+        any number.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Shape of the solution.
+    grid : str
+        The parameter.
+    dtype : dtype
+        Dtype of the solution.
+    is_singular : bool
+        Whether all sides are Neumann or periodic.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range; the message names the rule and
+        the value.
+    ModuleNotFoundError
+        If SciPy is not installed; it is the extra ``poisson`` of the package.
+
+    Notes
+    -----
+    At the nodes of a Dirichlet side the solution has the given value, and f is not used. Nodes
+    that belong to two Dirichlet sides have the value of the side of the later axis in the order
+    x, y, z; no equation contains them. A node that belongs to a Dirichlet and to a Neumann side
+    has the Dirichlet value.
+
+    The parameters of a function must be among x, y and z, in any order. It is called with arrays
+    that broadcast.
+
+    If all sides are Neumann or periodic, the solution is determined up to a constant. The solver
+    returns the one with mean zero: the sum of u times the volume of its cell is zero, where a
+    node on a Neumann side has half a cell. A solution exists only if the integral of f is the sum
+    of the outward derivatives over the sides. The solver subtracts the mean of the difference
+    from f. If this changes f by more than the square root of the rounding unit, relative to the
+    root mean square of f (with the derivatives on the sides counted as part of f in the cells
+    next to them), a `SingularSystemWarning` or an error states the mean.
+
+    The rounding errors of the solution are those of a system with the condition
+    number of the Laplacian, about :math:`n^2` for n nodes along the longest axis: in float32, a
+    smooth solution on 1000 nodes has an error of up to a few percent. The residual is small.
+
+    References
+    ----------
+    .. [1] R. W. Hockney, "A fast direct solution of Poisson's equation using Fourier analysis",
+       J. ACM 12 (1965) 95-113.
+    .. [2] P. N. Swarztrauber, "The methods of cyclic reduction, Fourier analysis and the FACR
+       algorithm for the discrete solution of Poisson's equation on a rectangle", SIAM Review 19
+       (1977) 490-501.
+    .. [3] U. Schumann and R. A. Sweet, "Fast Fourier transforms for direct solution of Poisson's
+       equation with staggered boundary conditions", J. Comput. Phys. 75 (1988) 123-137.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import FastPoisson, Neumann
+    >>> solver = FastPoisson((33, 65), 1 / 32, boundary={"x-": 1.0, "x+": 0.0, "y": Neumann()})
+    >>> u = solver.solve(0.0)
+    >>> bool(np.allclose(u, 1 - solver.x / 2))
+    True
+    """
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        spacing: Any = None,
+        *,
+        boundary: Any,
+        extent: Sequence[Sequence[float]] | None = None,
+        grid: Literal["nodes", "cells"] = "nodes",
+        dtype: Any = np.float64,
+        on_incompatible: Literal["warn", "raise", "ignore"] = "warn",
+        device: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        check_choice("grid", grid, _GRIDS)
+        check_choice("on_incompatible", on_incompatible, _ON_INCOMPATIBLE)
+        place, _ = parse_device(device)
+        if place != "cpu":
+            raise BackendError(
+                f"FastPoisson runs on the CPU only, got device={device!r}: "
+                "leave device out, and pass NumPy arrays"
+            )
+        self.shape = _checked_shape(shape)
+        self.grid = grid
+        self.dtype = _checked_dtype(dtype)
+        self._on_incompatible = on_incompatible
+        names = _NAMES[: len(self.shape)]
+        conditions = sides_of(boundary, names)
+        kinds = {side: kind_of_condition(side, given) for side, given in conditions.items()}
+        edges = _edges(self.shape, spacing, extent, grid, kinds)
+        # Axes in the order of the array: x last.
+        self._axes = [
+            Axis(name, size, grid == "nodes", (kinds[name + "-"], kinds[name + "+"]), *edges[name])
+            for name, size in zip(reversed(names), self.shape, strict=True)
+        ]
+        self._values = {
+            side: self._side_values(side, condition)
+            for side, condition in conditions.items()
+            if kinds[side] in (DIRICHLET, NEUMANN)
+        }
+        self._host = HostPoisson(self._axes, self.dtype, check_threads(threads))
+        self.is_singular = self._host.is_singular
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """Coordinates along x of the nodes or of the centres of the cells."""
+        return self._coordinates("x")
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Coordinates along y; an error in one dimension."""
+        return self._coordinates("y")
+
+    @property
+    def z(self) -> NDArray[np.float64]:
+        """Coordinates along z; an error in one and two dimensions."""
+        return self._coordinates("z")
+
+    @property
+    def boundary(self) -> dict[str, str]:
+        """Kind of each side: ``'Dirichlet'``, ``'Neumann'`` or ``'periodic'``."""
+        return {
+            axis.name + sign: end
+            for axis in reversed(self._axes)
+            for sign, end in zip("-+", axis.ends, strict=True)
+        }
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the factors in bytes."""
+        return self._host.nbytes
+
+    def __repr__(self) -> str:
+        kinds = ", ".join(f"{side}: {kind}" for side, kind in self.boundary.items())
+        return f"<FastPoisson shape={self.shape} grid={self.grid} dtype={self.dtype} {kinds}>"
+
+    def solve(
+        self,
+        f: Any,
+        *,
+        boundary: Mapping[str, Any] | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """Solve for one right side.
+
+        Several threads can solve with one solver at the same time.
+
+        Parameters
+        ----------
+        f : number, array_like or callable
+            Right side, as an array that broadcasts to `shape` or as a function of coordinates.
+            It is converted to the dtype of the solver and not changed.
+        boundary : mapping, optional
+            New conditions of some sides for this call, with the keys of the parameter `boundary`
+            of the solver. The kind of each side must be the same as in the solver. The other
+            sides keep the values given to the solver.
+        out : ndarray, optional
+            Array for the solution, of the shape and dtype of the solver. It can be `f`.
+
+        Returns
+        -------
+        u : ndarray
+            The solution; `out` if it was given.
+
+        Raises
+        ------
+        TypeError
+            If values are not numbers, or complex in a real solver, or the kind of a side changes.
+        ValueError
+            If values do not broadcast to their place or `out` cannot hold the solution; with
+            ``on_incompatible='raise'``, if there is no solution.
+        """
+        right = values_at("f", f, self._places(), self.shape, self.dtype)
+        values = self._values if boundary is None else self._values | self._changed(boundary)
+        if out is None:
+            result = np.empty(self.shape, self.dtype)
+        else:
+            result = check_out(out, self.shape, self.dtype, {})
+        defect = self._host.solve(right, self._additions(values), result)
+        self._write_sides(values, result)
+        if defect > sqrt(np.finfo(self.dtype).eps):
+            self._report(defect)
+        return result
+
+    def apply(self, u: ArrayLike, *, boundary: Mapping[str, Any] | None = None) -> Array:
+        """Return the discrete Laplacian of a field.
+
+        Parameters
+        ----------
+        u : array_like, shape of the solver
+            The field. Values on nodes of Dirichlet sides are not read: those of the sides are
+            used.
+        boundary : mapping, optional
+            As in `solve`.
+
+        Returns
+        -------
+        laplacian : ndarray
+            The left side of the equations that `solve` solves, the values of the sides included;
+            zero on nodes of Dirichlet sides, which have no equation.
+        """
+        given = np.asarray(values_at("u", u, self._places(), self.shape, self.dtype), self.dtype)
+        values = self._values if boundary is None else self._values | self._changed(boundary)
+        inner = tuple(axis.unknowns for axis in self._axes)
+        field = np.broadcast_to(given, self.shape)[inner]
+        total = np.zeros(field.shape, self.dtype)
+        for k, axis in enumerate(self._axes):
+            lower, diag, upper = (
+                a.astype(total.real.dtype).reshape((-1,) + (1,) * (len(self._axes) - 1 - k))
+                for a in axis.rows
+            )
+            total += diag * field
+            before, after = np.roll(field, 1, k), np.roll(field, -1, k)
+            if not axis.is_periodic:
+                before[_at(k, 0)] = 0
+                after[_at(k, -1)] = 0
+            total += lower * before + upper * after
+        for (k, end), addition in self._additions(values).items():
+            total[_at(k, -end)] -= addition
+        result = np.zeros(self.shape, self.dtype)
+        result[inner] = total
+        return result
+
+    def _coordinates(self, name: str) -> NDArray[np.float64]:
+        axis = next((axis for axis in self._axes if axis.name == name), None)
+        if axis is None:
+            raise AttributeError(f"a solver of shape {self.shape} has no axis {name}")
+        return read_only(axis.places)
+
+    def _places(self, without: str = "") -> dict[str, Array]:
+        """Return coordinates by name that broadcast to the shape without one axis."""
+        kept = [axis for axis in self._axes if axis.name != without]
+        return {
+            axis.name: axis.places.reshape((-1,) + (1,) * (len(kept) - 1 - k))
+            for k, axis in enumerate(kept)
+        }
+
+    def _side_values(self, side: str, condition: Any) -> Array:
+        """Return what a condition prescribes on a side, in the dtype of the solver."""
+        axis = next(axis for axis in self._axes if axis.name == side[0])
+        kept = [other for other in self._axes if other is not axis]
+        places = self._places(without=side[0])
+        places[side[0]] = axis.edges[0 if side[1] == "-" else -1]
+        shape = tuple(other.size for other in kept)
+        given = condition_value(condition)
+        values = values_at(f"boundary {side}", given, places, shape, self.dtype)
+        return np.array(values, self.dtype)
+
+    def _changed(self, boundary: Mapping[str, Any]) -> dict[str, Array]:
+        """Return the values of the sides that a call gives."""
+        if not isinstance(boundary, Mapping):
+            raise TypeError(
+                "boundary of solve must be a mapping of sides to conditions, for example "
+                f"{{'x-': 1.0}}, got {type(boundary).__name__}"
+            )
+        kinds, found = self.boundary, {}
+        for side, condition in sides_of(
+            boundary, _NAMES[: len(self.shape)], complete=False
+        ).items():
+            kind = kind_of_condition(side, condition)
+            if kind != kinds[side]:
+                raise TypeError(
+                    f"boundary {side} is {kinds[side]} in this solver, but {condition!r} is "
+                    f"{kind}: create another FastPoisson"
+                )
+            if side in self._values:
+                found[side] = self._side_values(side, condition)
+        return found
+
+    def _additions(self, values: Mapping[str, Array]) -> dict[tuple[int, int], Array]:
+        """Return what the sides add to the right side of the unknowns next to them."""
+        found = {}
+        for k, axis in enumerate(self._axes):
+            kept = [other for other in self._axes if other is not axis]
+            for end, sign in enumerate("-+"):
+                given = values.get(axis.name + sign)
+                if given is None or not given.any():
+                    continue
+                whole = np.broadcast_to(given, [other.size for other in kept])
+                part = whole[tuple(other.unknowns for other in kept)]
+                found[k, end] = part * np.asarray(-axis.side_factor(end)).astype(part.real.dtype)
+        return found
+
+    def _write_sides(self, values: Mapping[str, Array], result: Array) -> None:
+        """Write the values of Dirichlet sides to their nodes, in the order x, y, z."""
+        if self.grid != "nodes":
+            return
+        for k, axis in reversed(list(enumerate(self._axes))):
+            for end, sign in enumerate("-+"):
+                if axis.ends[end] == DIRICHLET:
+                    result[_at(k, -end)] = values[axis.name + sign]
+
+    def _report(self, defect: float) -> None:
+        """Report a right side without a solution."""
+        if self._on_incompatible == "ignore":
+            return
+        text = (
+            "FastPoisson.solve: all sides are Neumann or periodic, so that the integral of f must "
+            "be that of the outward derivatives on the sides, but f minus the derivatives has a "
+            f"mean of {defect:.3g} times its root mean square"
+        )
+        if self._on_incompatible == "raise":
+            raise ValueError(f"{text}: subtract the mean, or pass on_incompatible='ignore'")
+        text += "; the mean was subtracted (on_incompatible='ignore' omits this warning)"
+        warnings.warn(text, SingularSystemWarning, stacklevel=3)
+
+
+def _at(axis: int, place: int) -> tuple[Any, ...]:
+    """Return the index of one layer along an axis."""
+    return (slice(None),) * axis + (place,)
+
+
+def _checked_shape(shape: Any) -> tuple[int, ...]:
+    if not isinstance(shape, tuple | list):
+        return (index("shape", shape, 1),)
+    require(1 <= len(shape) <= 3, "shape must have 1, 2 or 3 axes", tuple(shape))
+    return tuple(index("shape", size, 1) for size in shape)
+
+
+def _checked_dtype(dtype: Any) -> np.dtype:
+    kind = np.dtype(dtype)
+    if kind.num not in DTYPES:
+        raise TypeError(f"dtype must be float32, float64, complex64 or complex128, got {kind}")
+    return DTYPES[kind.num]
+
+
+def _edges(
+    shape: tuple[int, ...], spacing: Any, extent: Any, grid: str, kinds: Mapping[str, str]
+) -> dict[str, tuple[NDArray[np.float64], float | None]]:
+    """Return nodes or faces along each axis, and their distance if it is constant."""
+    if (spacing is None) == (extent is None):
+        raise TypeError(
+            "FastPoisson needs either spacing or extent, got "
+            + ("neither" if spacing is None else "both")
+        )
+    names = _NAMES[: len(shape)]
+    counts = {
+        name: size + int(grid == "cells" or kinds[name + "-"] == "periodic")
+        for name, size in zip(names, reversed(shape), strict=True)
+    }
+    found: dict[str, tuple[NDArray[np.float64], float | None]] = {}
+    if extent is not None:
+        for name, (low, high) in _checked_extent(extent, names).items():
+            intervals = counts[name] - 1
+            require(intervals > 0, f"shape must have at least 2 nodes along {name}", shape)
+            edges: Any = np.linspace(low, high, counts[name])
+            found[name] = edges, (high - low) / intervals
+        return found
+    for name, step in zip(names, _per_axis(spacing, names), strict=True):
+        if np.ndim(step):
+            found[name] = _coordinates(name, step, counts[name], grid)
+            continue
+        require_finite(f"spacing along {name}", step)
+        require(step > 0, f"spacing along {name} must be positive", step)
+        places: Any = np.arange(counts[name]) * float(step)
+        found[name] = places, float(step)
+    return found
+
+
+def _per_axis(spacing: Any, names: str) -> list[Any]:
+    is_array = isinstance(spacing, np.ndarray)
+    if not isinstance(spacing, tuple | list) and not (is_array and spacing.ndim):
+        return [spacing] * len(names)
+    if is_array and len(names) == 1:
+        return [spacing]
+    require(
+        len(spacing) == len(names),
+        f"spacing must be a number, or a tuple with an entry for each of {', '.join(names)}",
+        spacing,
+    )
+    return list(spacing)
+
+
+def _coordinates(name: str, given: Any, count: int, grid: str) -> tuple[NDArray[np.float64], None]:
+    """Return checked coordinates along the axis of the lines."""
+    what = "nodes" if grid == "nodes" else "faces of the cells"
+    require(
+        name == "x",
+        "spacing can be an array of coordinates along x only, the axis of the tridiagonal systems; "
+        "swap the axes, or give a number along",
+        name,
+    )
+    edges = np.array(given, np.float64)
+    require(
+        edges.shape == (count,),
+        f"spacing along x must have the coordinates of {count} {what}, shape ({count},)",
+        edges.shape,
+    )
+    require(bool(np.isfinite(edges).all()), "spacing along x must be finite", edges)
+    require(bool((np.diff(edges) > 0).all()), "spacing along x must be ascending", edges)
+    return edges, None
+
+
+def _checked_extent(extent: Any, names: str) -> dict[str, tuple[float, float]]:
+    try:
+        pairs = [(float(low), float(high)) for low, high in extent]
+    except (TypeError, ValueError):
+        pairs = []
+    require(
+        len(pairs) == len(names)
+        and all(isfinite(low) and isfinite(high) and low < high for low, high in pairs),
+        f"extent must be a pair (low, high) with low < high for each of {', '.join(names)}",
+        extent,
+    )
+    return dict(zip(names, pairs, strict=True))
