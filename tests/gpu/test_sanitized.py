@@ -4,6 +4,7 @@ NumPy arrays go in, so that no other library's kernels are looked at.
 """
 
 import availability
+import growth_families
 import numpy as np
 import oracle
 import pytest
@@ -76,6 +77,31 @@ def test_tiles_of_pivoted_systems(rng, dtype, rows):
     x = pysolvers.solve_tridiagonal(*operands, method="pivoted", device="cuda")
 
     check(operands, x, 1)
+
+
+@pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("rows", [100, 512, 4200, 9000])
+def test_systems_whose_entries_grow(rng, rows, dtype, axis, periodic):
+    """Chunks eliminated again, residuals of doubtful systems, and second solves in order."""
+    for family in ("advection", "scaled", "changed row"):
+        operands = growth_families.draw(family, dtype, rows, 12, [7])
+        if not axis:
+            operands = [np.ascontiguousarray(a.T) for a in operands]
+
+        x, info = pysolvers.solve_tridiagonal(
+            *operands,
+            axis=axis,
+            pivot=True,
+            periodic=periodic,
+            device="cuda",
+            on_singular="ignore",
+            return_info=True,
+        )
+
+        assert x.shape == operands[3].shape
+        assert info.pivoted == 12
 
 
 @pytest.mark.parametrize("variant", [1, 2, 3, 4])
