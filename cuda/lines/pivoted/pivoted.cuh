@@ -30,12 +30,12 @@
  * satisfies to a few eps.
  *
  * A system is doubtful if an entry of a group is above 8, if the sizes of its rows differ
- * by 2^8 or more, if x at the ends of a chunk or a tile is smaller than x around it by
- * 2^20 or more, if a pivot is lost, or if a number at its ends is not finite. Its
- * solution is put into its rows before it is stored (pivoted_residual.cuh), after three
- * passes by a fourth between the last two. A system that misses its rows is not stored,
- * and solved again in order (pivoted_ordered.cuh) by a thread of the same kernel once the
- * tiles of the block are done.
+ * by 2^8 or more, if x at the ends of chunks or tiles varies by 2^20 or more, if a pivot
+ * is lost, or if a number at its ends is not finite. Its solution is put into its rows
+ * before it is stored (pivoted_residual.cuh), after three passes by a fourth between the
+ * last two. A system that misses its rows is not stored, and solved again in order
+ * (pivoted_ordered.cuh) by a thread of the same kernel once the tiles of the block are
+ * done.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
@@ -398,6 +398,7 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
         if (round >= 0) {
             const bool active = system < span.systems && chunk < span.chunks;
             const int64_t base = span.system * a.segments;
+            bool is_wide = false; /* the range of x */
 
             if (a.in_bulk()) {
                 m.arrivals->wait(round & 1);
@@ -421,7 +422,8 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
                                 a.groups + base * PIVOT_GROUP_WORDS, a.ends + 2 * base},
                                exchange);
             if (pass != PIVOT_REDUCE && active) {
-                const PivotAround<Number> x = pivot_path<whole>(t, system, chunk);
+                const PivotAround<Number> x =
+                    pivot_path(t, system, chunk, whole ? &is_wide : nullptr);
 
                 if (part.folded) {
                     substitute_folded(part.rows, x, part.count, part.fresh);
@@ -432,8 +434,13 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
             }
             bulk_fence();
             /* x is written, the tree is free */
-            doubtful = __syncthreads_or(active && m.state[system] != PIVOT_FINE) != 0;
+            doubtful = __syncthreads_or(active &&
+                                        (is_wide || m.state[system] != PIVOT_FINE)) != 0;
             if (doubtful && pass != PIVOT_REDUCE) {
+                if (is_wide) {
+                    t.doubt(system);
+                }
+                __syncthreads(); /* states are written */
                 doubtful = pivot_judge<whole>(a, memory, span.system, span.segment);
             }
             again = again || doubtful;
@@ -508,7 +515,12 @@ __launch_bounds__(PIVOT_GROUPS)
                         a.upper_ends + 2 * above},
                        {});
     if (a.pass != PIVOT_REDUCE && leaf < t.leaves) {
-        const PivotAround<Number> x = pivot_path<true>(t, 0, leaf);
+        bool is_wide;
+        const PivotAround<Number> x = pivot_path(t, 0, leaf, &is_wide);
+
+        if (is_wide) {
+            t.doubt(0);
+        }
         a.ends[2 * at] = x.first;
         a.ends[2 * at + 1] = x.last;
     }

@@ -147,24 +147,31 @@ pivot_judge(const PivotPlan<Number> &a, unsigned char *memory, int64_t system,
     if (pass != PIVOT_FINISH) {
 #pragma unroll 1
         for (int i = 0; i < span.systems; i++) {
-            const bool judged = pivot_marked(a, span.system + i);
             const int rows = min(span.rows, a.s.rows - span.begin);
+            bool misses = false;
 
+            if (m.state[i] != PIVOT_DOUBTFUL || !pivot_marked(a, span.system + i)) {
+                continue;
+            }
 #pragma unroll 1
-            for (int row = threadIdx.x;
-                 judged && m.state[i] == PIVOT_DOUBTFUL && row < rows;
-                 row += blockDim.x) {
-                if (!pivot_is_satisfied(a, pass, span, memory, i, row)) {
-                    m.state[i] = PIVOT_MISSED;
-                }
+            for (int row = threadIdx.x; !misses && row < rows; row += blockDim.x) {
+                misses = !pivot_is_satisfied(a, pass, span, memory, i, row);
+            }
+            misses = __syncthreads_or(misses) != 0; /* the state is read by all */
+            if (misses && threadIdx.x == 0) {
+                m.state[i] = PIVOT_MISSED;
             }
         }
         bulk_fence();
         __syncthreads(); /* states are written */
     }
-    if (pass == PIVOT_EXCHANGE &&
-        pivot_any_block(m.state[0] == PIVOT_MISSED, a.segments)) {
-        m.state[0] = PIVOT_MISSED;
+    if (pass == PIVOT_EXCHANGE) {
+        const bool any = pivot_any_block(m.state[0] == PIVOT_MISSED, a.segments);
+
+        if (any && threadIdx.x == 0) {
+            m.state[0] = PIVOT_MISSED;
+        }
+        __syncthreads(); /* the state is written */
     }
     for (int i = threadIdx.x; i < span.systems; i += blockDim.x) {
         const int64_t system = span.system + i;

@@ -180,29 +180,42 @@ template <typename Number> struct alignas(16) PivotMessage {
     short2 scales;
 };
 
-/* Whether x of two neighbouring rows are smaller than x of the rows around them by a
- * factor of 2^20 or more: the joints and pivot rows with all of them lose the small ones.
- */
-template <typename Number>
-__device__ __forceinline__ bool
-are_lost_in(const PivotAround<Number> &x, Number before, Number behind)
-{
-    const auto around =
-        size_of(x.left) + size_of(x.first) + size_of(x.last) + size_of(x.right);
+/* The range of the sizes of x on the way to a leaf, of the larger one of two neighbours
+ * each. */
+struct PivotRange {
+    float least, most;
 
-    return around > 1048576 * (size_of(before) + size_of(behind));
-}
+    template <typename Number>
+    __device__ __forceinline__ void add(Number before, Number behind)
+    {
+        const float size = fmaxf(growth_of(before), growth_of(behind));
+
+        least = fminf(least, size);
+        most = fmaxf(most, size);
+    }
+    /* Whether the least is smaller than the most by a factor of 2^20 or more: joints and
+     * pivot rows with both of them lose the small one. */
+    template <typename Number> __device__ __forceinline__ bool is_wide() const
+    {
+        constexpr int binade = sizeof(real_of<Number>) == 4 ? 1 << 23 : 1 << 20;
+
+        return __float_as_int(most) - __float_as_int(least) > 20 * binade;
+    }
+};
 
 /* The way down from a system to one of its leaves: x of its first and last row and
- * around them. `Watched`: the system becomes doubtful if some of them are lost. */
-template <bool Watched, typename Number>
+ * around them; `is_wide`, if not null, whether x on this way has a wide range. */
+template <typename Number>
 __device__ __forceinline__ PivotAround<Number>
-pivot_path(const PivotTree<Number> &t, int system, int leaf)
+pivot_path(const PivotTree<Number> &t, int system, int leaf, bool *is_wide)
 {
     const int base = system * t.stride;
     auto x = t.template at<PivotAround<Number>>(base);
-    bool lost = false;
+    PivotRange range = {};
 
+    if (is_wide != nullptr) {
+        range.least = range.most = fmaxf(growth_of(x.first), growth_of(x.last));
+    }
     for (int reach = t.leaves > 1 ? 1 << (31 - __clz(t.leaves - 1)) : 0; reach > 0;
          reach /= 2) {
         const int middle = (leaf & -2 * reach) + reach;
@@ -212,7 +225,9 @@ pivot_path(const PivotTree<Number> &t, int system, int leaf)
 
             substitute_joint(t.template at<PivotJoint<Number>>(base + middle), x, before,
                              behind);
-            lost = lost || (Watched && are_lost_in(x, before, behind));
+            if (is_wide != nullptr) {
+                range.add(before, behind);
+            }
             const bool second = leaf >= middle;
             x.left = second ? before : x.left;
             x.first = second ? behind : x.first;
@@ -220,9 +235,8 @@ pivot_path(const PivotTree<Number> &t, int system, int leaf)
             x.right = second ? x.right : behind;
         }
     }
-    if (Watched &&
-        (lost || are_lost_in(x, x.left, x.first) || are_lost_in(x, x.last, x.right))) {
-        t.doubt(system);
+    if (is_wide != nullptr) {
+        *is_wide = range.is_wide<Number>();
     }
     return x;
 }
@@ -270,8 +284,12 @@ pivot_exchange_sums(const PivotTree<Number> &t, const PivotExchange<Number> &at,
     __syncwarp(); /* x of the system is written */
     if (active) {
         /* Every block looks at the tiles of all, so that all come to the same result. */
-        const PivotAround<Number> x = pivot_path<true>(top, 0, lane);
+        bool is_wide;
+        const PivotAround<Number> x = pivot_path(top, 0, lane, &is_wide);
 
+        if (is_wide) {
+            t.doubt(0);
+        }
         if (lane == at.rank) {
             t.template at<PivotAround<Number>>(0) = x;
         }
