@@ -266,6 +266,7 @@ pivot_exchange_sums(const PivotTree<Number> &t, const PivotExchange<Number> &at,
         send(&top.template at<Message>(at.rank), message, arrivals, lane);
     }
     arrivals.wait(at.round >> 1 & 1);
+    __syncwarp(); /* the state is read */
     if (active) {
         const Message &message = top.template at<Message>(lane);
         g = {message.upper, message.lower, message.scales};
