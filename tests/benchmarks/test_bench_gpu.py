@@ -146,7 +146,7 @@ def test_table_marks_what_misses(record):
     (first, *_) = (line for line in lines if "float32" in line)
     assert "50%" in first
     assert "!" in first
-    assert any(line.startswith("1 of ") and "bar miss" in line for line in lines)
+    assert any(line.startswith("1 of ") and "target miss" in line for line in lines)
 
 
 def test_without_a_gpu_the_benchmark_says_why(capsys):
