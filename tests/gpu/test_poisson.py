@@ -48,7 +48,7 @@ def condition(solver):
 
 def near(actual, expected, solver):
     """Require equality but for rounding errors times the condition number."""
-    most = 10 * np.finfo(expected.dtype).eps * condition(solver) * np.abs(expected).max()
+    most = 2 * np.finfo(expected.dtype).eps * condition(solver) * np.abs(expected).max()
     np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
 
 
