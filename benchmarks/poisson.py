@@ -31,7 +31,7 @@ from pysolvers._runtime import backends
 from pysolvers.bench import machine
 
 ROOT = Path(__file__).resolve().parents[1]
-SIZES = ((512, 512), (1024, 1024), (2048, 2048), (64, 64, 64), (256, 256, 256))
+SIZES = ((512, 512), (1024, 1024), (2048, 2048), (128, 128, 128), (256, 256, 256))
 BARS = {(2048, 2048): {"splu": 10.0, "pyamg": 5.0}}
 
 # Unknowns above which the factors of the sparse LU do not fit into 16 GB: they grow as n log n in
