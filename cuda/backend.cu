@@ -13,6 +13,7 @@ using namespace heat;
 using namespace lines;
 using namespace relaxation;
 using namespace runtime;
+using namespace transforms;
 using namespace transport;
 
 static ps_status
@@ -184,6 +185,30 @@ blank(const ps_blank *b, const ps_exec *exec)
 }
 
 static ps_status
+accumulate(const ps_relayout *r, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_accumulate(r, exec); });
+}
+
+static ps_status
+transform_load(const ps_transform *t, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_transform_load(t, exec); });
+}
+
+static ps_status
+transform_store(const ps_transform *t, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_transform_store(t, exec); });
+}
+
+static ps_status
+centre(const ps_centre *c, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_centre(c, exec); });
+}
+
+static ps_status
 wait(const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_wait(exec); });
@@ -253,6 +278,10 @@ make_table()
     b.download = download;
     b.relayout = relayout;
     b.blank = blank;
+    b.accumulate = accumulate;
+    b.transform_load = transform_load;
+    b.transform_store = transform_store;
+    b.centre = centre;
     b.wait = wait;
     b.order = order;
     b.mark = mark;

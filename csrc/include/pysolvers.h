@@ -208,6 +208,8 @@ typedef struct ps_heat ps_heat;
 typedef struct ps_heat_report ps_heat_report;
 typedef struct ps_gceidd ps_gceidd;
 typedef struct ps_gceidd_report ps_gceidd_report;
+typedef struct ps_transform ps_transform;
+typedef struct ps_centre ps_centre;
 
 /* Rules for every entry:
  *   - no static state, no printing, no exit; no allocation except in the memory entries
@@ -285,6 +287,14 @@ typedef struct {
     ps_status (*download)(void *to, const void *from, size_t bytes, const ps_exec *exec);
     ps_status (*relayout)(const ps_relayout *r, const ps_exec *exec);
     ps_status (*blank)(const ps_blank *b, const ps_exec *exec);
+    /* to += from, as relayout() copies; elements of 4 or 8 bytes are float or double. */
+    ps_status (*accumulate)(const ps_relayout *r, const ps_exec *exec);
+
+    /* The steps of a transform before and after the one of a library, and the mean of a
+     * line: ps_transform.h. */
+    ps_status (*transform_load)(const ps_transform *t, const ps_exec *exec);
+    ps_status (*transform_store)(const ps_transform *t, const ps_exec *exec);
+    ps_status (*centre)(const ps_centre *c, const ps_exec *exec);
 
     /* Wait for exec->stream; PS_INTERRUPTED if exec->poll returns non-zero. */
     ps_status (*wait)(const ps_exec *exec);

@@ -136,8 +136,9 @@ relayout_of(PyArrayObject *to, PyArrayObject *from, ps_relayout *r)
                : read_layout(from, "source", r, r->from_stride);
 }
 
+/* Call an entry that takes two arrays of one shape. */
 static PyObject *
-relayout(PyObject *Py_UNUSED(module), PyObject *args)
+between(PyObject *args, ps_status (*entry)(const ps_relayout *, const ps_exec *))
 {
     unsigned long long stream = 0;
     int device = 0;
@@ -145,14 +146,26 @@ relayout(PyObject *Py_UNUSED(module), PyObject *args)
     ps_relayout r;
     call c;
 
-    if (!PyArg_ParseTuple(args, "O!O!|iK:relayout", &PyArray_Type, &to, &PyArray_Type,
-                          &from, &device, &stream) ||
+    if (!PyArg_ParseTuple(args, "O!O!|iK", &PyArray_Type, &to, &PyArray_Type, &from,
+                          &device, &stream) ||
         relayout_of((PyArrayObject *)to, (PyArrayObject *)from, &r) < 0 ||
         call_begin(&c, 0, device, stream) < 0) {
         return NULL;
     }
     call_enter(&c);
-    return finish(&c, ps_backend_get()->relayout(&r, &c.exec));
+    return finish(&c, entry(&r, &c.exec));
+}
+
+static PyObject *
+relayout(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return between(args, ps_backend_get()->relayout);
+}
+
+static PyObject *
+accumulate(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return between(args, ps_backend_get()->accumulate);
 }
 
 /* Fill b->info and its strides; 0, or -1 with an exception. */
@@ -250,6 +263,9 @@ PyDoc_STRVAR(download_doc,
              "Fill an array from the device; waits.");
 PyDoc_STRVAR(relayout_doc, "relayout($module, to, source, device=0, stream=0, /)\n--\n\n"
                            "Copy one device array into another of its shape.");
+PyDoc_STRVAR(accumulate_doc,
+             "accumulate($module, to, source, device=0, stream=0, /)\n--\n\n"
+             "Add a device array of reals to another one of its shape.");
 PyDoc_STRVAR(fill_nan_doc, "fill_nan($module, x, info, device=0, stream=0, /)\n--\n\n"
                            "Make x NaN in every system whose info is not 0.");
 PyDoc_STRVAR(order_doc, "order($module, first, second, device=0, /)\n--\n\n"
@@ -265,6 +281,7 @@ static PyMethodDef methods[] = {
     {"upload", upload, METH_VARARGS, upload_doc},
     {"download", download, METH_VARARGS, download_doc},
     {"relayout", relayout, METH_VARARGS, relayout_doc},
+    {"accumulate", accumulate, METH_VARARGS, accumulate_doc},
     {"fill_nan", fill_nan, METH_VARARGS, fill_nan_doc},
     {"order", order, METH_VARARGS, order_doc},
     {"wait", wait, METH_VARARGS, wait_doc},

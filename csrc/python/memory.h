@@ -11,6 +11,7 @@
  *   Buffer(nbytes, device=0, stream=0, lasting=False)   .address .nbytes .device
  *   Mark(device=0, stream=0)                            .passed
  *   upload(address, host)        download(host, address)      relayout(to, source)
+ *   accumulate(to, source)
  *   fill_nan(x, info)            order(first, second, device=0)             wait()
  *   device_count() -> int        unavailable() -> str or None */
 int memory_add(PyObject *module);

@@ -15,6 +15,7 @@
 #include "memory.h"
 #include "pysolvers.h"
 #include "relax.h"
+#include "transform.h"
 
 /* Set module.STATUS = {code: (name, text), ...}. */
 static int
@@ -93,7 +94,8 @@ module_exec(PyObject *module)
         PyModule_AddObjectRef(module, "Factor", state->factor_type) < 0) {
         return -1;
     }
-    if (ps_backend_get()->memory == PS_DEVICE && memory_add(module) < 0) {
+    if (ps_backend_get()->memory == PS_DEVICE &&
+        (memory_add(module) < 0 || transform_add(module) < 0)) {
         return -1;
     }
     return add_constants(module);

@@ -4,7 +4,7 @@
 #ifndef PS_CUDA_RUNTIME_BACKEND_H
 #define PS_CUDA_RUNTIME_BACKEND_H
 
-#include "pysolvers.h"
+#include "ps_transform.h"
 
 namespace pysolvers {
 
@@ -69,5 +69,17 @@ ps_status ps_cuda_laplace_iterate(const ps_laplace *l, int64_t count, const ps_e
                                   ps_laplace_report *report);
 
 } // namespace pysolvers::relaxation
+
+namespace pysolvers::transforms {
+
+/* transform.cu */
+ps_status ps_cuda_transform_load(const ps_transform *t, const ps_exec *exec);
+ps_status ps_cuda_transform_store(const ps_transform *t, const ps_exec *exec);
+
+/* field.cu */
+ps_status ps_cuda_accumulate(const ps_relayout *r, const ps_exec *exec);
+ps_status ps_cuda_centre(const ps_centre *c, const ps_exec *exec);
+
+} // namespace pysolvers::transforms
 
 #endif

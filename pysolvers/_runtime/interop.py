@@ -21,7 +21,7 @@ from .lines import contiguous_strides
 from .shadows import packed_strides, shadow
 from .streams import LEGACY, Stream, as_stream
 
-__all__ = ["Library", "hold", "kind_of", "library_of", "locate", "view"]
+__all__ = ["Library", "device_class", "hold", "kind_of", "library_of", "locate", "view"]
 
 Array = NDArray[Any]
 
@@ -214,7 +214,7 @@ def _memory_view() -> Any:
 
 
 @cache
-def _device() -> Any:
+def device_class() -> Any:
     """Return the class whose instance without arguments is the current device."""
     return _of_cuda_core("", "Device")
 
@@ -222,7 +222,7 @@ def _device() -> Any:
 @contextmanager
 def _current_device_kept() -> Iterator[None]:
     """Undo that JAX leaves the device of the last array current."""
-    before = _device()()
+    before = device_class()()
     try:
         yield
     finally:

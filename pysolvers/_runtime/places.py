@@ -246,7 +246,7 @@ class _Device(Place):
         self._call(self.backend.relayout, target, source)
         return target
 
-    def _upload(self, array: Array) -> Array:
+    def upload(self, array: Array) -> Array:
         """Copy an array of the host to the device, its axes in the same order."""
         own = _without_repeats(array)
         block = np.ascontiguousarray(_in_memory_order(own)) if own.ndim else own
@@ -321,7 +321,7 @@ class _DeviceArrays(_Device):
         return check_out(view("out", out, self.stream), shape, dtype, self._shadows)
 
     def move(self, *operands: Array) -> list[Array]:
-        return [a if a.ndim or is_shadow(a) else self._upload(a) for a in operands]
+        return [a if a.ndim or is_shadow(a) else self.upload(a) for a in operands]
 
     def settle(self) -> None:
         if not all(library.ordered for library in self._libraries):
@@ -369,7 +369,7 @@ class _Staged(_Device):
 
     def move(self, *operands: Array) -> list[Array]:
         self._started = perf_counter()
-        moved = [self._upload(array) if array.size else array for array in operands]
+        moved = [self.upload(array) if array.size else array for array in operands]
         self._account("copy")
         return moved
 

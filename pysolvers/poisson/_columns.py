@@ -10,10 +10,10 @@ Panels are the unit of work of threads. Their limits do not depend on the number
 panel does not depend on the others, so that the result has the same bits for any number.
 """
 
+from _thread import start_new_thread
 from collections import deque
 from collections.abc import Callable, Iterator
-from math import prod
-from threading import Thread
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -50,48 +50,64 @@ def transform_columns(
     threads : int
         Number of threads, the calling one included.
     """
-    size, columns = source.shape[axis], source.shape[-1]
-    width = min(columns, max(_LEAST, _PANEL // (size * dtype.itemsize)))
-    panels = deque(_panels(source.shape, axis, width))
+    size = source.shape[axis]
+    panels = deque(_panels(source.shape, axis, _PANEL // (size * dtype.itemsize)))
+    columns = max(number for number, _ in panels)
     errors: list[BaseException] = []
+    begun: list[Lock] = []  # one of each helper that took a panel, released at its end
 
     def work() -> None:
-        block = np.empty((size, width + _PADDING), dtype)
+        block = np.empty((size, columns + _PADDING), dtype)
         while panels:
             try:
-                place = panels.popleft()
+                number, place = panels.popleft()
             except IndexError:  # another thread took the last one
                 return
-            values = source[place]
-            panel = block[:, : values.shape[1]]
-            panel[...] = values
-            target[place] = transform(panel)
+            values = _columns_first(source[place], axis)
+            panel = block[:, :number]
+            np.copyto(panel.reshape(values.shape), values, casting="unsafe")
+            result = transform(panel)
+            to = _columns_first(target[place], axis)
+            to[...] = result.reshape(to.shape)
 
     def help_work() -> None:
+        done = Lock()
+        done.acquire()
+        begun.append(done)
         try:
             work()
         except BaseException as error:
             errors.append(error)
+        finally:
+            done.release()
 
-    helpers = [Thread(target=help_work) for _ in range(min(threads, len(panels)) - 1)]
+    for _ in range(min(threads, len(panels)) - 1):
+        start_new_thread(help_work, ())
     try:
-        for helper in helpers:
-            helper.start()
         work()
     finally:
         panels.clear()
-        for helper in helpers:
-            if helper.ident is not None:
-                helper.join()
+        # A helper that has not begun finds no panel, and nobody waits for it.
+        for done in list(begun):
+            done.acquire()
     if errors:
         raise errors[0]
 
 
-def _panels(shape: tuple[int, ...], axis: int, width: int) -> Iterator[tuple[Any, ...]]:
-    """Yield the indices of all panels; each selects an array of two axes, `axis` first."""
+def _columns_first(panel: Array, axis: int) -> Array:
+    """Move the axis of the columns to the front."""
+    return panel if axis == 0 else panel.swapaxes(0, 1)
+
+
+def _panels(shape: tuple[int, ...], axis: int, most: int) -> Iterator[tuple[int, tuple[Any, ...]]]:
+    """Yield number of columns and index of all panels, of at most about `most` columns."""
+    width = min(shape[-1], max(_LEAST, most))
+    depth = max(1, most // width)
     others = shape[:axis] + shape[axis + 1 : -1]
-    for number in range(prod(others)):
-        place: list[Any] = [int(k) for k in np.unravel_index(number, others)] if others else []
-        place.insert(axis, slice(None))
-        for start in range(0, shape[-1], width):
-            yield (*place, slice(start, start + width))
+    for j in range(0, others[0] if others else 1, depth):
+        layers = min(depth, others[0] - j) if others else 1
+        for k in range(0, shape[-1], width):
+            place = [slice(None), slice(k, k + width)]
+            if others:
+                place.insert(1 - axis, slice(j, j + depth))
+            yield layers * min(width, shape[-1] - k), tuple(place)

@@ -11,7 +11,7 @@ from .._boundary import Dirichlet, Neumann, Robin
 from .._checks import require
 from ._axes import DIRICHLET, NEUMANN, PERIODIC
 
-__all__ = ["condition_value", "kind_of_condition", "sides_of", "values_at"]
+__all__ = ["broadcasts", "condition_value", "kind_of_condition", "sides_of", "values_at"]
 
 Array = NDArray[Any]
 
@@ -132,13 +132,17 @@ def values_at(
             f"{name} is {array.dtype}, but the solver is {dtype}: "
             "create FastPoisson with dtype=np.complex128"
         )
-    try:
-        fits = np.broadcast_shapes(array.shape, tuple(shape)) == tuple(shape)
-    except ValueError:
-        fits = False
-    if not fits:
+    if not broadcasts(array.shape, shape):
         raise ValueError(f"{name} must broadcast to shape {tuple(shape)}, got shape {array.shape}")
     return array
+
+
+def broadcasts(own: Sequence[int], shape: Sequence[int]) -> bool:
+    """Return whether an array of shape `own` broadcasts to `shape`."""
+    try:
+        return np.broadcast_shapes(tuple(own), tuple(shape)) == tuple(shape)
+    except ValueError:
+        return False
 
 
 def _call(name: str, function: Callable[..., Any], places: Mapping[str, Array]) -> Any:

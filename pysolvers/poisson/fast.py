@@ -9,12 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import index, require, require_finite
-from .._errors import BackendError, SingularSystemWarning
+from .._errors import SingularSystemWarning
 from .._options import check_choice, check_threads
 from .._runtime.arrays import DTYPES, check_out
 from .._runtime.backends import parse_device
+from .._runtime.interop import kind_of, locate
 from .._runtime.state import read_only
 from ._axes import DIRICHLET, NEUMANN, Axis
+from ._device import DevicePoisson
 from ._host import HostPoisson
 from ._sides import condition_value, kind_of_condition, sides_of, values_at
 
@@ -66,7 +68,9 @@ class FastPoisson:
         Reaction to a right side that has no solution because all sides are Neumann or periodic;
         see Notes.
     device : str, optional
-        ``'cpu'``, the default.
+        ``'cpu'``, the default, ``'cuda'`` or ``'cuda:N'``. A solver on a device takes arrays of
+        CuPy, PyTorch, JAX and other libraries on this device, and copies NumPy arrays to the
+        device and back. It needs cuFFT, which is in the extra ``cuda``.
     threads : int, optional
         Number of host threads; the backend chooses the default. The result has the same bits for
         any number.
@@ -88,7 +92,10 @@ class FastPoisson:
         If a parameter has the wrong type or is out of range; the message names the rule and
         the value.
     ModuleNotFoundError
-        If SciPy is not installed; it is the extra ``poisson`` of the package.
+        If SciPy is not installed; it is the extra ``poisson`` of the package. A device does not
+        need it.
+    BackendError
+        If the device or cuFFT is not available.
 
     Notes
     -----
@@ -106,7 +113,12 @@ class FastPoisson:
     of the outward derivatives over the sides. The solver subtracts the mean of the difference
     from f. If this changes f by more than the square root of the rounding unit, relative to the
     root mean square of f (with the derivatives on the sides counted as part of f in the cells
-    next to them), a `SingularSystemWarning` or an error states the mean.
+    next to them), a `SingularSystemWarning` or an error states the mean. On a device the mean is
+    subtracted without a report, because the call does not wait for the device.
+
+    On a device the call enqueues the work on the stream and returns. With `out`, a solve can be
+    captured in a CUDA graph if `boundary` is not given; the solver must then exist as long as the
+    graph is used. SciPy's and cuFFT's transforms differ by rounding errors.
 
     The rounding errors of the solution are those of a system with the condition
     number of the Laplacian, about :math:`n^2` for n nodes along the longest axis: in float32, a
@@ -148,11 +160,6 @@ class FastPoisson:
         check_choice("grid", grid, _GRIDS)
         check_choice("on_incompatible", on_incompatible, _ON_INCOMPATIBLE)
         place, _ = parse_device(device)
-        if place != "cpu":
-            raise BackendError(
-                f"FastPoisson runs on the CPU only, got device={device!r}: "
-                "leave device out, and pass NumPy arrays"
-            )
         self.shape = _checked_shape(shape)
         self.grid = grid
         self.dtype = _checked_dtype(dtype)
@@ -171,8 +178,16 @@ class FastPoisson:
             for side, condition in conditions.items()
             if kinds[side] in (DIRICHLET, NEUMANN)
         }
-        self._host = HostPoisson(self._axes, self.dtype, check_threads(threads))
-        self.is_singular = self._host.is_singular
+        count = check_threads(threads)
+        self._host: HostPoisson | None = None
+        self._device: DevicePoisson | None = None
+        if place == "cpu":
+            self._host = HostPoisson(self._axes, self.dtype, count)
+        else:
+            self._device = DevicePoisson(self._axes, self.dtype, str(device))
+            self._kept_additions = self._device.kept(self._additions(self._values))
+            self._kept_values = self._device.kept(self._node_values(self._values))
+        self.is_singular = all(axis.has_null_vector for axis in self._axes)
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -200,8 +215,10 @@ class FastPoisson:
 
     @property
     def nbytes(self) -> int:
-        """Size of the factors in bytes."""
-        return self._host.nbytes
+        """Size of the matrices of all waves, as they are stored, in bytes."""
+        engine = self._host or self._device
+        assert engine is not None
+        return engine.nbytes
 
     def __repr__(self) -> str:
         kinds = ", ".join(f"{side}: {kind}" for side, kind in self.boundary.items())
@@ -212,8 +229,9 @@ class FastPoisson:
         f: Any,
         *,
         boundary: Mapping[str, Any] | None = None,
-        out: Array | None = None,
-    ) -> Array:
+        out: Any = None,
+        stream: object = None,
+    ) -> Any:
         """Solve for one right side.
 
         Several threads can solve with one solver at the same time.
@@ -222,18 +240,22 @@ class FastPoisson:
         ----------
         f : number, array_like or callable
             Right side, as an array that broadcasts to `shape` or as a function of coordinates.
-            It is converted to the dtype of the solver and not changed.
+            It is not changed. NumPy arrays are converted to the dtype of the solver. A solver on
+            a device also takes arrays on this device, of its own dtype.
         boundary : mapping, optional
             New conditions of some sides for this call, with the keys of the parameter `boundary`
             of the solver. The kind of each side must be the same as in the solver. The other
             sides keep the values given to the solver.
-        out : ndarray, optional
+        out : array, optional
             Array for the solution, of the shape and dtype of the solver. It can be `f`.
+        stream : int or object, optional
+            Stream of the device on which the work is enqueued; as in `solve_tridiagonal`.
 
         Returns
         -------
-        u : ndarray
-            The solution; `out` if it was given.
+        u : array
+            The solution; `out` if it was given. For `f` on a device an array of its library,
+            otherwise a NumPy array.
 
         Raises
         ------
@@ -243,8 +265,19 @@ class FastPoisson:
             If values do not broadcast to their place or `out` cannot hold the solution; with
             ``on_incompatible='raise'``, if there is no solution.
         """
+        changed = {} if boundary is None else self._changed(boundary)
+        if self._device is not None:
+            return self._solve_on_device(self._device, f, changed, out, stream)
+        if stream is not None:
+            raise ValueError(f"stream must be None on the CPU, got {stream!r}")
+        if locate(f) is not None:
+            raise TypeError(
+                f"f is a {kind_of(f)} on a device, but the solver is on the CPU: "
+                "create FastPoisson with device='cuda'"
+            )
+        assert self._host is not None
         right = values_at("f", f, self._places(), self.shape, self.dtype)
-        values = self._values if boundary is None else self._values | self._changed(boundary)
+        values = self._values | changed
         if out is None:
             result = np.empty(self.shape, self.dtype)
         else:
@@ -356,12 +389,39 @@ class FastPoisson:
 
     def _write_sides(self, values: Mapping[str, Array], result: Array) -> None:
         """Write the values of Dirichlet sides to their nodes, in the order x, y, z."""
+        for (k, end), given in self._node_values(values).items():
+            result[_at(k, -end)] = given
+
+    def _node_values(self, values: Mapping[str, Array]) -> dict[tuple[int, int], Array]:
+        """Return the values of the Dirichlet nodes in the order x, y, z."""
         if self.grid != "nodes":
-            return
-        for k, axis in reversed(list(enumerate(self._axes))):
-            for end, sign in enumerate("-+"):
-                if axis.ends[end] == DIRICHLET:
-                    result[_at(k, -end)] = values[axis.name + sign]
+            return {}
+        return {
+            (k, end): values[axis.name + sign]
+            for k, axis in reversed(list(enumerate(self._axes)))
+            for end, sign in enumerate("-+")
+            if axis.ends[end] == DIRICHLET
+        }
+
+    def _solve_on_device(
+        self, engine: DevicePoisson, f: Any, changed: dict[str, Array], out: Any, stream: object
+    ) -> Any:
+        if locate(f) is None:
+            right = values_at("f", f, self._places(), self.shape, self.dtype)
+            f = np.asarray(right, self.dtype)
+        additions, values = self._kept_additions, self._kept_values
+        if changed:
+            new = {
+                (k, end)
+                for k, axis in enumerate(self._axes)
+                for end, sign in enumerate("-+")
+                if axis.name + sign in changed
+            }
+            additions = {key: a for key, a in additions.items() if key not in new}
+            additions |= self._additions(changed)
+            given = self._node_values(self._values | changed)
+            values = {key: given[key] if key in new else a for key, a in values.items()}
+        return engine.solve(f, additions, values, self.shape, out, stream)
 
     def _report(self, defect: float) -> None:
         """Report a right side without a solution."""

@@ -45,7 +45,7 @@ C_LEVELS = {
         ("cuda/runtime",),
         ("cuda/device",),
         ("cuda/lines",),
-        tuple(f"cuda/{name}" for name in SOLVERS),
+        (*(f"cuda/{name}" for name in SOLVERS), "cuda/transforms"),
         ("cuda",),
     ],
 }

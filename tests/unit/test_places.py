@@ -405,7 +405,7 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(places, "hold", lambda mark, arrays: held.append(sorted(arrays)))
-    monkeypatch.setattr(interop, "_device", lambda: Device)
+    monkeypatch.setattr(interop, "device_class", lambda: Device)
     monkeypatch.setattr(Array, "dtype", np.dtype("f8"), raising=False)
     operands = dominant(rng, (4, 6))
     arrays = [Array(fake, operand) for operand in operands]

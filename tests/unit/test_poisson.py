@@ -434,7 +434,7 @@ class TestMessages:
             ({"boundary": {"x": 0, "y": 0, "x-": 1}}, ValueError, r"given once.*\['x-'\]"),
             ({"boundary": {"x": 0, "y": 0, "z": 1}}, ValueError, r"the sides are x-, x\+.*'z'"),
             ({"boundary": Robin(1.0)}, TypeError, "must be Dirichlet, Neumann or 'periodic'"),
-            ({"boundary": "peroidic"}, ValueError, "must be 'periodic', got 'peroidic'"),
+            ({"boundary": "cyclic"}, ValueError, "must be 'periodic', got 'cyclic'"),
             ({"boundary": {"x-": 0, "x+": "periodic", "y": 0}}, ValueError, "both sides along x"),
             ({"boundary": lambda t: t}, TypeError, "among y, x, got t|among x, y, got t"),
             ({"boundary": {"x": np.ones(3), "y": 0}}, ValueError, r"boundary x-.*\(8,\).*\(3,\)"),

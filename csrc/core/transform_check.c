@@ -1,0 +1,66 @@
+/* transform_check.c - lengths and checks of transforms, for all backends. */
+#include <math.h>
+
+#include "ps_transform.h"
+
+ps_transform_shape
+ps_transform_shape_of(ps_transform_kind kind, int64_t size)
+{
+    const int64_t half = size / 2 + 1;
+    ps_transform_shape s = {
+        .form = PS_REAL_TO_COMPLEX, .in = size, .out = size, .length = size};
+
+    switch (kind) {
+    case PS_DCT1:
+        s.length = 2 * (size - 1);
+        break;
+    case PS_DST1:
+        s.length = 2 * (size + 1);
+        break;
+    case PS_DCT3:
+    case PS_DST3:
+        s.form = PS_COMPLEX_TO_REAL;
+        break;
+    case PS_DCT4:
+    case PS_DST4:
+        s.form = PS_COMPLEX;
+        s.length = size % 2 == 0 ? size / 2 : 2 * size;
+        break;
+    case PS_RFFT:
+        s.out = 2 * half;
+        break;
+    case PS_IRFFT:
+        s.form = PS_COMPLEX_TO_REAL;
+        s.in = 2 * half;
+        break;
+    default: /* PS_DCT2, PS_DST2: as initialised */
+        break;
+    }
+    s.pitch = s.form == PS_COMPLEX ? 2 * s.length : 2 * (s.length / 2 + 1);
+    return s;
+}
+
+ps_status
+ps_transform_check(const ps_transform *t)
+{
+    if (t == NULL || (t->dtype != PS_F32 && t->dtype != PS_F64) ||
+        (unsigned)t->kind >= PS_TRANSFORM_COUNT || t->outer < 0 || t->inner < 0 ||
+        t->size < (t->kind == PS_DCT1 ? 2 : 1) || t->size > INT32_MAX / 8 ||
+        !isfinite(t->scale)) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (t->outer == 0 || t->inner == 0) {
+        return PS_OK;
+    }
+    return t->field.data == NULL || t->lines == NULL ? PS_BAD_ARGUMENT : PS_OK;
+}
+
+ps_status
+ps_centre_check(const ps_centre *c)
+{
+    if (c == NULL || (c->dtype != PS_F32 && c->dtype != PS_F64) || c->size < 0) {
+        return PS_BAD_ARGUMENT;
+    }
+    return c->size > 0 && (c->data == NULL || c->weights == NULL) ? PS_BAD_ARGUMENT
+                                                                  : PS_OK;
+}

@@ -1,0 +1,94 @@
+/* ps_transform.h - sine, cosine and real Fourier transforms around one transform of a
+ * library, which takes lines that are contiguous.
+ *
+ * A transform along one axis of a field is three steps:
+ *
+ *   load     values of the field, combined and transposed, to the lines
+ *   library  one transform of `length` per line: real to complex, complex to real, or
+ *            complex to complex forward, in place, without scaling
+ *   store    numbers of the lines, combined and transposed, to the field, times `scale`
+ *
+ * With x the `in` values before and y the `out` values after, scale 1:
+ *
+ *   dct1    y[k] = x[0] + (-1)^k x[n-1] + 2 sum_{0<j<n-1} x[j] cos(pi j k/(n-1))
+ *   dct2    y[k] = 2 sum_j x[j] cos(pi k (2j+1)/(2n))
+ *   dct3    y[k] = x[0] + 2 sum_{j>0} x[j] cos(pi j (2k+1)/(2n))
+ *   dct4    y[k] = 2 sum_j x[j] cos(pi (2j+1)(2k+1)/(4n))
+ *   dst1    y[k] = 2 sum_j x[j] sin(pi (j+1)(k+1)/(n+1))
+ *   dst2    y[k] = 2 sum_j x[j] sin(pi (k+1)(2j+1)/(2n))
+ *   dst3    y[k] = (-1)^k x[n-1] + 2 sum_{j<n-1} x[j] sin(pi (j+1)(2k+1)/(2n))
+ *   dst4    y[k] = 2 sum_j x[j] sin(pi (2j+1)(2k+1)/(4n))
+ *   rfft    y[2k] + i y[2k+1] = sum_j x[j] exp(-2 pi i j k/n), 0 <= k <= n/2
+ *   irfft   y[j] = sum over all k of X[k] exp(2 pi i j k/n), X[k] = x[2k] + i x[2k+1]
+ *           for 0 <= k <= n/2 and X[n-k] the conjugate of X[k]
+ */
+#ifndef PS_TRANSFORM_H
+#define PS_TRANSFORM_H
+
+#include "pysolvers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define PS_TRANSFORM_LIST(X) \
+    X(PS_DCT1, "dct1")       \
+    X(PS_DCT2, "dct2")       \
+    X(PS_DCT3, "dct3")       \
+    X(PS_DCT4, "dct4")       \
+    X(PS_DST1, "dst1")       \
+    X(PS_DST2, "dst2")       \
+    X(PS_DST3, "dst3")       \
+    X(PS_DST4, "dst4")       \
+    X(PS_RFFT, "rfft")       \
+    X(PS_IRFFT, "irfft")
+
+#define PS_NAME_(name, text) name,
+typedef enum { PS_TRANSFORM_LIST(PS_NAME_) PS_TRANSFORM_COUNT } ps_transform_kind;
+#undef PS_NAME_
+
+/* The transform of the library. */
+typedef enum { PS_REAL_TO_COMPLEX, PS_COMPLEX_TO_REAL, PS_COMPLEX } ps_transform_form;
+
+/* The lines of a transform. Numbers before and after are real or complex as in `form`. */
+typedef struct {
+    ps_transform_form form;
+    int64_t in, out; /* values of the field before and after */
+    int64_t length;  /* of the transform of the library */
+    int64_t pitch;   /* reals from one line to the next: room for both sides */
+} ps_transform_shape;
+
+/* Values of the field: value t of column (j, k) at
+ * field.data[t*row + j*outer + k*inner]; line number j*inner + k begins at
+ * lines[(j*inner + k) * pitch]. load() reads the field and writes the lines, store()
+ * reads the lines and writes the field. They do not overlap. */
+struct ps_transform {
+    ps_dtype dtype; /* PS_F32 or PS_F64 */
+    ps_transform_kind kind;
+    int64_t size; /* n */
+    int64_t outer, inner;
+    ps_output field;
+    void *lines; /* aligned to a complex number */
+    double scale;
+};
+
+/* Subtract the mean with weights from a line of reals:
+ * data[i*stride] -= sum_i w[i] data[i*stride] / sum_i w[i]. */
+struct ps_centre {
+    ps_dtype dtype; /* PS_F32 or PS_F64 */
+    int64_t size, stride;
+    void *data;
+    const double *weights;
+};
+
+/* The shape of the lines; `kind` and n are legal. */
+ps_transform_shape ps_transform_shape_of(ps_transform_kind kind, int64_t size);
+
+/* Check all that the structs alone determine, for all backends. */
+ps_status ps_transform_check(const ps_transform *t);
+ps_status ps_centre_check(const ps_centre *c);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

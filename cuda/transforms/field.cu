@@ -1,0 +1,125 @@
+/* field.cu - values added to a part of a field, and a line without its mean.
+ *
+ * Both move one layer of a field or less: they are written for latency.
+ */
+#include "device/operand.cuh"
+#include "runtime/backend.h"
+#include "runtime/engine.h"
+
+namespace pysolvers::transforms {
+
+using namespace device;
+using namespace runtime;
+
+static constexpr int threads_a_block = 256;
+static constexpr int64_t most_blocks = 1 << 16; /* the rest is looped over */
+
+/* to += from. Grid: any number of blocks. */
+template <typename Real>
+static __global__ void
+add_kernel(const __grid_constant__ ps_relayout r, int64_t elements)
+{
+    const int64_t step = int64_t(gridDim.x) * blockDim.x;
+
+    for (int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; first < elements;
+         first += step) {
+        int64_t index = first, to = 0, from = 0;
+
+        for (int k = r.axes - 1; k >= 0; k--) {
+            const int64_t rest = quotient(index, r.shape[k]);
+            const int64_t i = index - rest * r.shape[k];
+
+            index = rest;
+            to += i * r.to_stride[k];
+            from += i * r.from_stride[k];
+        }
+        static_cast<Real *>(r.to)[to] += static_cast<const Real *>(r.from)[from];
+    }
+}
+
+ps_status
+ps_cuda_accumulate(const ps_relayout *r, const ps_exec *exec)
+{
+    cudaStream_t const stream = ps_cuda_stream(exec);
+    int64_t elements = 1;
+
+    if (r->axes < 0 || r->axes > PS_MAX_AXES || (r->element != 4 && r->element != 8)) {
+        return PS_BAD_ARGUMENT;
+    }
+    for (int k = 0; k < r->axes; k++) {
+        elements *= r->shape[k];
+    }
+    if (elements == 0) {
+        return PS_OK;
+    }
+    const int64_t count = (elements - 1) / threads_a_block + 1;
+    const unsigned blocks =
+        static_cast<unsigned>(count < most_blocks ? count : most_blocks);
+
+    if (r->element == 4) {
+        add_kernel<float><<<blocks, threads_a_block, 0, stream>>>(*r, elements);
+    }
+    else {
+        add_kernel<double><<<blocks, threads_a_block, 0, stream>>>(*r, elements);
+    }
+    return ps_cuda_status(cudaGetLastError());
+}
+
+/* Sum over a block of threads_a_block threads; every thread receives it. */
+static __device__ double
+block_sum(double value)
+{
+    __shared__ double sums[threads_a_block];
+    const int x = threadIdx.x;
+
+    sums[x] = value;
+    __syncthreads();
+    for (int reach = threads_a_block / 2; reach > 0; reach /= 2) {
+        if (x < reach) {
+            sums[x] += sums[x + reach];
+        }
+        __syncthreads();
+    }
+    const double total = sums[0];
+    __syncthreads(); /* `sums` can be written again */
+    return total;
+}
+
+/* Grid: one block of threads_a_block threads. */
+template <typename Real>
+static __global__ void
+centre_kernel(const __grid_constant__ ps_centre c)
+{
+    Real *const data = static_cast<Real *>(c.data);
+    double moment = 0, weight = 0;
+
+    for (int64_t i = threadIdx.x; i < c.size; i += threads_a_block) {
+        moment += c.weights[i] * static_cast<double>(data[i * c.stride]);
+        weight += c.weights[i];
+    }
+    const double mean = block_sum(moment) / block_sum(weight);
+
+    for (int64_t i = threadIdx.x; i < c.size; i += threads_a_block) {
+        data[i * c.stride] -= static_cast<Real>(mean);
+    }
+}
+
+ps_status
+ps_cuda_centre(const ps_centre *c, const ps_exec *exec)
+{
+    cudaStream_t const stream = ps_cuda_stream(exec);
+    const ps_status status = ps_centre_check(c);
+
+    if (status != PS_OK || c->size == 0) {
+        return status;
+    }
+    if (c->dtype == PS_F32) {
+        centre_kernel<float><<<1, threads_a_block, 0, stream>>>(*c);
+    }
+    else {
+        centre_kernel<double><<<1, threads_a_block, 0, stream>>>(*c);
+    }
+    return ps_cuda_status(cudaGetLastError());
+}
+
+} // namespace pysolvers::transforms

@@ -1,0 +1,143 @@
+"""cuFFT: plans of batched transforms of lines that are contiguous, in place.
+
+The library is loaded when the first plan is made, from the package nvidia-cufft, a CUDA toolkit or
+the system, in the order of cuda-pathfinder.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib import import_module
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from .._errors import BackendError
+from .interop import device_class
+from .streams import Stream
+
+__all__ = ["COMPLEX", "COMPLEX_TO_REAL", "REAL_TO_COMPLEX", "CufftPlan"]
+
+# Forms of a transform, as in ps_transform.h.
+REAL_TO_COMPLEX, COMPLEX_TO_REAL, COMPLEX = range(3)
+
+# cufftType and function by form, for float32 and float64.
+_CALLS = {
+    "float32": [(0x2A, "cufftExecR2C"), (0x2C, "cufftExecC2R"), (0x29, "cufftExecC2C")],
+    "float64": [(0x6A, "cufftExecD2Z"), (0x6C, "cufftExecZ2D"), (0x69, "cufftExecZ2Z")],
+}
+_FORWARD = -1
+
+
+class CufftPlan:
+    """A plan for a number of lines; several threads can execute it.
+
+    Parameters
+    ----------
+    form : int
+        REAL_TO_COMPLEX, COMPLEX_TO_REAL or COMPLEX.
+    length : int
+        Length of the transform.
+    pitch : int
+        Reals from one line to the next.
+    lines : int
+        Number of lines.
+    dtype : dtype
+        Of the reals.
+    ordinal : int
+        Number of the device.
+
+    Raises
+    ------
+    BackendError
+        If cuFFT is missing or has no plan.
+    """
+
+    def __init__(
+        self, form: int, length: int, pitch: int, lines: int, dtype: np.dtype, ordinal: int
+    ) -> None:
+        self._library = _library()
+        self._ordinal, self._form = ordinal, form
+        self._lock = Lock()
+        kind, self._execute = _CALLS[dtype.name][form]
+        plan, size = ctypes.c_int(), ctypes.c_size_t()
+        count = ctypes.c_longlong * 1
+        # Distances of a side in its own numbers, real or complex.
+        before = pitch if form == REAL_TO_COMPLEX else pitch // 2
+        after = pitch if form == COMPLEX_TO_REAL else pitch // 2
+        with _current(ordinal):
+            self._call("cufftCreate", ctypes.byref(plan))
+            self._plan = plan
+            self._call("cufftSetAutoAllocation", plan, ctypes.c_int(0))
+            self._call(
+                "cufftMakePlanMany64",
+                plan,
+                ctypes.c_int(1),
+                count(length),
+                count(before),
+                ctypes.c_longlong(1),
+                ctypes.c_longlong(before),
+                count(after),
+                ctypes.c_longlong(1),
+                ctypes.c_longlong(after),
+                ctypes.c_int(kind),
+                ctypes.c_longlong(lines),
+                ctypes.byref(size),
+            )
+        #: Bytes of the work area.
+        self.work_bytes = size.value
+
+    def execute(self, lines: int, work: int, stream: Stream) -> None:
+        """Enqueue the transform of all lines.
+
+        Parameters
+        ----------
+        lines : int
+            Address of the first line.
+        work : int
+            Address of `work_bytes` bytes.
+        stream : Stream
+            Where to enqueue.
+        """
+        data = ctypes.c_void_p(lines)
+        direction = [ctypes.c_int(_FORWARD)] if self._form == COMPLEX else []
+        with self._lock, _current(self._ordinal):
+            self._call("cufftSetStream", self._plan, ctypes.c_void_p(stream.address))
+            self._call("cufftSetWorkArea", self._plan, ctypes.c_void_p(work))
+            self._call(self._execute, self._plan, data, data, *direction)
+
+    def __del__(self) -> None:
+        plan = getattr(self, "_plan", None)
+        if plan is not None:
+            self._library.cufftDestroy(plan)
+
+    def _call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self._library, name)(*arguments)
+        if status:
+            raise BackendError(f"{name} of cuFFT failed with status {status}")
+
+
+@cache
+def _library() -> Any:
+    """Return the shared library."""
+    try:
+        found = import_module("cuda.pathfinder").load_nvidia_dynamic_lib("cufft")
+        return ctypes.CDLL(found.abs_path)
+    except Exception as error:
+        raise BackendError(
+            f"transforms on a device need cuFFT (pip install 'pysolvers[cuda]'): {error}"
+        ) from error
+
+
+@contextmanager
+def _current(ordinal: int) -> Iterator[None]:
+    """Make a device current for this thread; restore the one before."""
+    kind = device_class()
+    before = kind()
+    kind(ordinal).set_current()
+    try:
+        yield
+    finally:
+        before.set_current()

@@ -1,0 +1,402 @@
+r"""The solution on a CUDA device: the algorithm of `_host`, with cuFFT.
+
+All numbers are reals on the device. A complex field is one of reals with a last axis of length 2.
+The waves of a periodic axis are pairs of reals, cosine and sine part, which have the same
+eigenvalue, so that the lines are real in every case.
+
+One buffer holds the field. Its shape is that of the waves, with 2 (n // 2 + 1) reals along a
+periodic axis; before its transform an axis uses the first n of them. A transform runs over panels
+of columns: the columns of a panel are combined and transposed to lines (`transform_load`), cuFFT
+transforms the lines, and they are combined and transposed back (`transform_store`). The lines of a
+panel fit into the cache of the device, so that a transform moves 2 words per value in memory.
+
+Words moved per unknown in two dimensions: 2 for each transform and 3 for the lines; 7 in all, and
+6 if all rows along x have the same diagonal.
+"""
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import raise_for_status
+from .._runtime.cufft import CufftPlan
+from .._runtime.lines import contiguous_strides
+from .._runtime.places import find_place
+from .._runtime.shadows import address_of, is_shadow, shadow
+from .._runtime.streams import PER_THREAD
+from ._axes import Axis
+from ._sides import broadcasts
+
+__all__ = ["DevicePoisson"]
+
+Array = NDArray[Any]
+Additions = Mapping[tuple[int, int], Array]
+
+# Bytes of the lines of a panel. The cache of an H100 has 50 MB.
+_PANEL = 24 << 20
+
+_INVERSE = {
+    "dct1": "dct1",
+    "dct2": "dct3",
+    "dct3": "dct2",
+    "dct4": "dct4",
+    "dst1": "dst1",
+    "dst2": "dst3",
+    "dst3": "dst2",
+    "dst4": "dst4",
+    "rfft": "irfft",
+}
+
+
+class _Transform:
+    """A transform along one axis of the field, in panels.
+
+    Parameters
+    ----------
+    backend : module
+        The extension of the device.
+    kind : str
+        A name of ``backend.TRANSFORMS``.
+    size : int
+        Number of values.
+    outer, inner : int
+        Lengths of the axis before the last one (1 in two dimensions) and of the last one.
+    dtype : dtype
+        float32 or float64.
+    ordinal : int
+        Number of the device.
+    scale : float
+        Factor of the result.
+    """
+
+    def __init__(
+        self,
+        backend: Any,
+        kind: str,
+        size: int,
+        outer: int,
+        inner: int,
+        dtype: np.dtype,
+        ordinal: int,
+        scale: float,
+    ) -> None:
+        self._backend, self._scale = backend, scale
+        self._arguments = backend.TRANSFORMS[kind], size
+        form, self.before, self.after, length, pitch = backend.transform_shape(*self._arguments)
+        line = pitch * dtype.itemsize
+        if inner * line <= _PANEL:
+            self._outer, self._inner = min(outer, max(1, _PANEL // (inner * line))), inner
+        else:
+            panels = -(-inner * line // _PANEL)
+            self._outer, self._inner = 1, -(-inner // panels)
+        lines = self._outer * self._inner
+        self.line_bytes = lines * line
+        self._plan = CufftPlan(form, length, pitch, lines, dtype, ordinal)
+        self.work_bytes = self._plan.work_bytes
+
+    def run(self, source: Array, target: Array, lines: int, work: int, place: Any) -> None:
+        """Transform columns (outer, inner, values) of `source` to those of `target`."""
+        outer, inner, _ = source.shape
+        for j in range(0, outer, self._outer):
+            for k in range(0, inner, self._inner):
+                panel = np.s_[j : j + self._outer, k : k + self._inner]
+                self._step(self._backend.transform_load, source[panel], lines, place)
+                self._plan.execute(lines, work, place.stream)
+                self._step(self._backend.transform_store, target[panel], lines, place)
+
+    def _step(self, function: Any, field: Array, lines: int, place: Any) -> None:
+        status = function(
+            *self._arguments, field, lines, self.line_bytes, self._scale, *place.arguments
+        )
+        raise_for_status(status, self._backend.STATUS, "FastPoisson.solve")
+
+
+class DevicePoisson:
+    """Transforms and matrices for one grid.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        In the order of the array: x last.
+    dtype : dtype
+        Of the solution.
+    device : str
+        ``'cuda'`` or ``'cuda:N'``.
+
+    Raises
+    ------
+    BackendError
+        If the device or cuFFT is missing.
+    """
+
+    def __init__(self, axes: Sequence[Axis], dtype: np.dtype, device: str) -> None:
+        place: Any = find_place(device, None, {}, leader="rhs")
+        self._backend = place.backend
+        self._device = f"cuda:{place.ordinal}"
+        self._axes, self._dtype = tuple(axes), dtype
+        self._real = np.empty(0, dtype).real.dtype
+        self._parts = 2 if dtype.kind == "c" else 1
+        self.is_singular = all(axis.has_null_vector for axis in axes)
+        self._own: list[Any] = []  # buffers of the matrices
+        self._counts = [axis.count for axis in axes]
+        self._waves = list(self._counts)
+        self._forward: dict[int, _Transform] = {}
+        self._backward: dict[int, _Transform] = {}
+        for k in range(len(axes) - 1):
+            self._plan(k, place)
+        self._lower, self._diag, self._upper = self._matrices(place)
+        self._volumes = self._kept(axes[-1].volumes, place)
+        status = self._backend.wait(place.ordinal, PER_THREAD.address)
+        raise_for_status(status, self._backend.STATUS, "FastPoisson")
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the matrices in bytes."""
+        return sum(buffer.nbytes for buffer in self._own)
+
+    def kept(self, arrays: Mapping[Any, Array]) -> dict[Any, Array]:
+        """Return copies on the device that last as long as this object."""
+        place: Any = find_place(self._device, None, {}, leader="rhs")
+        return {key: self._kept(array, place) for key, array in arrays.items()}
+
+    def solve(
+        self,
+        f: Any,
+        additions: Additions,
+        values: Mapping[tuple[int, int], Array],
+        shape: tuple[int, ...],
+        out: Any,
+        stream: object,
+    ) -> Any:
+        """Return the solution, as an array of the library of `f`.
+
+        Parameters
+        ----------
+        f : array
+            Right side: on the device, or a NumPy array of the dtype of the solver.
+        additions : mapping of (axis, end) to ndarray
+            What the sides add to the rows next to them, on the host or as returned by `kept`.
+        values : mapping of (axis, end) to ndarray
+            Values of the Dirichlet nodes, in the order in which they are written.
+        shape : tuple of int
+            Shape of the solution.
+        out : array or None
+            For the solution.
+        stream : object
+            As in `solve_tridiagonal`.
+        """
+        named = {"rhs": f}  # the name of the operand that `out` can be
+        place: Any = find_place(self._device, stream, named, out, leader="rhs")
+        token = np.empty((1,), self._dtype)
+        (right,), _, _ = place.operands(named, {"the solver": token})
+        if not broadcasts(right.shape, shape):
+            raise ValueError(f"f must broadcast to shape {shape}, got shape {right.shape}")
+        result = place.result(out, named, right, shape, self._dtype)
+        (right,) = place.move(right)
+        target = place.target(result)
+        inner = tuple(axis.unknowns for axis in self._axes)
+        self._run(place, np.broadcast_to(right, shape)[inner], additions, target[inner])
+        for (k, end), given in values.items():
+            layer = _layer(target, k, end)
+            source = np.broadcast_to(self._there(given, place), layer.shape)
+            self._call(place, self._backend.relayout, layer, source)
+        return place.finish(result)
+
+    def _run(self, place: Any, f: Array, additions: Additions, result: Array) -> None:
+        buffer = self._buffer(place, prod(self._waves) * self._parts * self._real.itemsize)
+        shape = (*self._waves, *([2] if self._parts == 2 else []))
+        field = _packed(buffer, shape, self._real)
+        source, target = self._reals(f), self._reals(result)
+        is_copied = bool(additions) or not self._forward or not self._is_dense(source)
+        if is_copied:
+            part = field[_block(self._counts)]
+            self._call(place, self._backend.relayout, part, source)
+            source = part
+            for (k, end), values in additions.items():
+                layer = _layer(source, k, end)
+                there = self._reals(self._there(values, place))
+                given = np.broadcast_to(there, layer.shape)
+                self._call(place, self._backend.accumulate, layer, given)
+        every = [*self._forward.values(), *self._backward.values()]
+        lines = self._buffer(place, max((t.line_bytes for t in every), default=0))
+        work = self._buffer(place, max((t.work_bytes for t in every), default=0))
+        sizes = list(self._counts)
+        for k, transform in self._forward.items():
+            before = source if source is not field else field[_block(sizes)]
+            sizes[k] = transform.after
+            transform.run(
+                self._columns(before, k),
+                self._columns(field[_block(sizes)], k),
+                lines.address,
+                work.address,
+                place,
+            )
+            source = field
+        self._centre(place, field)
+        self._solve_lines(place, field)
+        self._centre(place, field)
+        is_direct = self._is_dense(target)
+        for k, transform in reversed(self._backward.items()):
+            before = field[_block(sizes)]
+            sizes[k] = transform.after
+            is_last = k == min(self._backward) and is_direct
+            after = target if is_last else field[_block(sizes)]
+            transform.run(
+                self._columns(before, k),
+                self._columns(after, k),
+                lines.address,
+                work.address,
+                place,
+            )
+        if not (is_direct and self._backward):
+            self._call(place, self._backend.relayout, target, field[_block(self._counts)])
+
+    def _plan(self, k: int, place: Any) -> None:
+        """Plan the transforms along an axis."""
+        axis = self._axes[k]
+        name, kind = axis.transform
+        forward = f"{name}{kind}" if kind else "rfft"
+        gain = axis.intervals * (2 if kind else 1)
+        others = [size for j, size in enumerate(self._waves[:-1]) if j != k]
+        columns = (prod(others), self._counts[-1] * self._parts)
+        options = self._real, place.ordinal
+        self._forward[k] = _Transform(
+            self._backend, forward, axis.count, *columns, *options, scale=1.0
+        )
+        self._backward[k] = _Transform(
+            self._backend, _INVERSE[forward], axis.count, *columns, *options, scale=1 / gain
+        )
+        self._waves[k] = self._forward[k].after
+
+    def _matrices(self, place: Any) -> tuple[Array, Array, Array]:
+        """Return the diagonals on the device, with the shape (waves, parts, rows)."""
+        lower, diag, upper = self._axes[-1].rows
+        waves: Array = np.zeros(())
+        for k, axis in enumerate(self._axes[:-1]):
+            own = axis.eigenvalues(axis.count if self._counts[k] == self._waves[k] else None)
+            if axis.is_periodic:  # two reals for each wave
+                own = np.repeat(axis.eigenvalues(axis.count // 2 + 1), 2)
+            waves = waves[..., None] + own
+        waves = waves.reshape(-1, 1)
+        full = waves + (diag[:1] if (diag == diag[0]).all() and not self.is_singular else diag)
+        if self.is_singular:
+            # As on the host. The sine part of wave 0 is zero, and its matrix is the same.
+            null = waves[:, 0] == 0
+            full[null, 0] += full[null, 0]
+            full[null & (full[:, 0] == 0), 0] = -1.0
+        rows = self._axes[-1].count
+        shape = (len(waves), self._parts, rows)
+        found = []
+        for values in (lower[None], full, upper[None]):
+            there = self._kept(np.asarray(values, self._real), place)
+            found.append(np.broadcast_to(there[:, None, :], shape))
+        return found[0], found[1], found[2]
+
+    def _solve_lines(self, place: Any, field: Array) -> None:
+        rows = self._axes[-1].count
+        reals = self._real.itemsize
+        strides = (rows * self._parts * reals, reals, self._parts * reals)
+        shape = self._diag.shape
+        lines = shadow(address_of(field), shape, strides, self._real, field)
+        diagonals = [self._lower, self._diag, self._upper]
+        if self._parts == 1:  # the waves are the inner axis: they follow each other in memory
+            lines, *diagonals = (a.transpose(1, 0, 2) for a in (lines, *diagonals))
+        backend = self._backend
+        status, _ = backend.tridiag_solve(
+            backend.METHODS["auto"],
+            backend.PIVOTS["never"],
+            backend.PERIODIC if self._axes[-1].is_periodic else 0,
+            *diagonals,
+            lines,
+            lines,
+            None,
+            0,
+            0,
+            *place.arguments,
+            0,
+        )
+        raise_for_status(status, backend.STATUS, "FastPoisson.solve")
+
+    def _centre(self, place: Any, field: Array) -> None:
+        """In a singular case make the mean of wave 0 zero."""
+        if not self.is_singular:
+            return
+        line = field[(0,) * (len(self._axes) - 1)].reshape(-1, self._parts)
+        for part in range(self._parts):
+            own = line[None, :, part][None]
+            self._call(place, self._backend.centre, own, address_of(self._volumes))
+
+    def _columns(self, array: Array, k: int) -> Array:
+        """View reals as columns (outer, inner, values) along axis k."""
+        if self._parts == 2:
+            *axes, rows, parts = array.shape
+            strides = (*array.strides[:-2], array.strides[-1])
+            array = shadow(address_of(array), (*axes, rows * parts), strides, self._real, array)
+        if array.ndim == 2:
+            array = array[None]
+            k += 1
+        return array.transpose(1 - k, 2, k)
+
+    def _reals(self, array: Array) -> Array:
+        """View an array of the dtype of the solver as reals, with a last axis of the parts."""
+        if self._parts == 1:
+            return array
+        size = self._real.itemsize
+        readonly = not array.flags.writeable
+        return shadow(
+            address_of(array),
+            (*array.shape, 2),
+            (*array.strides, size),
+            self._real,
+            array,
+            readonly=readonly,
+        )
+
+    def _is_dense(self, reals: Array) -> bool:
+        """Whether neighbours along x are neighbours in memory."""
+        rows = reals.strides[-self._parts] if reals.shape[-self._parts] > 1 else None
+        return rows in (None, self._parts * self._real.itemsize)
+
+    def _kept(self, array: Array, place: Any) -> Array:
+        """Copy an array to memory of the device that lasts."""
+        block = np.array(array, order="C")
+        stream = PER_THREAD.address
+        buffer = self._backend.Buffer(max(block.nbytes, 1), place.ordinal, stream, True)
+        status = self._backend.upload(buffer.address, block, place.ordinal, stream)
+        raise_for_status(status, self._backend.STATUS, "FastPoisson")
+        status = self._backend.wait(place.ordinal, stream)
+        raise_for_status(status, self._backend.STATUS, "FastPoisson")
+        self._own.append(buffer)
+        return _packed(buffer, block.shape, block.dtype)
+
+    def _there(self, array: Array, place: Any) -> Array:
+        """Return an array on the device, copied if it is on the host."""
+        return array if is_shadow(array) else place.upload(np.array(array, order="C"))
+
+    def _buffer(self, place: Any, nbytes: int) -> Any:
+        """Allocate in the order of the stream."""
+        return self._backend.Buffer(max(nbytes, 1), *place.arguments, False)
+
+    def _call(self, place: Any, function: Any, *operands: Any) -> None:
+        status = function(*operands, *place.arguments)
+        raise_for_status(status, self._backend.STATUS, "FastPoisson.solve")
+
+
+def _packed(buffer: Any, shape: Sequence[int], dtype: np.dtype) -> Array:
+    """Return a C-contiguous array at the beginning of a buffer."""
+    strides = contiguous_strides(shape, dtype.itemsize)
+    return shadow(buffer.address, shape, strides, dtype, buffer)
+
+
+def _block(sizes: Sequence[int]) -> tuple[slice, ...]:
+    """Return the index of the first entries along each axis."""
+    return tuple(slice(size) for size in sizes)
+
+
+def _layer(array: Array, axis: int, end: int) -> Array:
+    """View the first (end 0) or the last layer along an axis; in one dimension a 0-d array."""
+    place = slice(0, 1) if end == 0 else slice(array.shape[axis] - 1, None)
+    return array[(slice(None),) * axis + (place,)].squeeze(axis)

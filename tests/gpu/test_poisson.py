@@ -1,0 +1,192 @@
+"""FastPoisson on a GPU has the solutions of the CPU, with every transform and array library."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import gpu_libraries
+import numpy as np
+import pytest
+
+from pysolvers import Dirichlet, FastPoisson, Neumann
+from pysolvers.poisson import _device
+
+PAIRS = ("DD", "DN", "ND", "NN", "PP")
+CONDITIONS = {"D": Dirichlet, "N": Neumann}
+
+
+def solvers(rng, shape, ends, *, grid="nodes", dtype="float64", x=None):
+    """Return the same solver on the CPU and on the GPU, with random values on its sides."""
+    boundary = {}
+    for axis, pair in enumerate(ends):
+        name = "xyz"[len(shape) - 1 - axis]
+        side = shape[:axis] + shape[axis + 1 :]
+        for letter, sign in zip(pair, "-+", strict=True):
+            values = rng.uniform(-1, 1, side).astype(dtype)
+            boundary[name + sign] = "periodic" if pair == "PP" else CONDITIONS[letter](values)
+    spacing = [0.3 + 0.1 * k for k in range(len(shape))]
+    if x is not None:
+        spacing[0] = x
+    options = {"boundary": boundary, "grid": grid, "dtype": dtype, "on_incompatible": "ignore"}
+    return [FastPoisson(shape, tuple(spacing), device=d, **options) for d in ("cpu", "cuda")]
+
+
+def right_side(rng, shape, dtype="float64"):
+    f = rng.uniform(-1, 1, shape)
+    return (f * (1 + 2j) if np.dtype(dtype).kind == "c" else f).astype(dtype)
+
+
+def condition(solver):
+    """Return an upper bound of the condition number, from the spacing and the lengths."""
+    norm, least = 0.0, []
+    for axis in solver._axes:
+        norm += 4 / np.diff(axis.edges).min() ** 2
+        length = axis.edges[-1] - axis.edges[0]
+        quarters = {0: 2, 1: 1, 2: 2}[axis.ends.count("Dirichlet")]  # quarters of a wave
+        if solver.is_singular or not axis.has_null_vector:
+            least.append((np.pi / 2 * quarters / length) ** 2)
+    return norm / (min(least) if solver.is_singular else sum(least))
+
+
+def near(actual, expected, solver):
+    """Require equality but for rounding errors times the condition number."""
+    most = 2 * np.finfo(expected.dtype).eps * condition(solver) * np.abs(expected).max()
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
+@pytest.mark.parametrize("x", PAIRS)
+@pytest.mark.parametrize("y", PAIRS)
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_rectangle_is_that_of_the_cpu(rng, grid, y, x, dtype):
+    for shape in ((9, 7), (34, 65), (33, 40)):
+        here, there = solvers(rng, shape, [y, x], grid=grid, dtype=dtype)
+        f = right_side(rng, shape, dtype)
+
+        near(there.solve(f), here.solve(f), here)
+
+
+@pytest.mark.parametrize("panel", [1000, 1 << 24])
+@pytest.mark.parametrize("y", PAIRS)
+@pytest.mark.parametrize("z", PAIRS)
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_box_is_that_of_the_cpu(monkeypatch, rng, grid, z, y, panel):
+    monkeypatch.setattr(_device, "_PANEL", panel)
+    for shape in ((6, 7, 9), (16, 12, 33)):
+        for x in ("DN", "PP"):
+            here, there = solvers(rng, shape, [z, y, x], grid=grid)
+            f = right_side(rng, shape)
+
+            near(there.solve(f), here.solve(f), here)
+
+
+@pytest.mark.parametrize("x", PAIRS)
+def test_interval_is_that_of_the_cpu(rng, x):
+    here, there = solvers(rng, (100,), [x])
+    f = right_side(rng, (100,))
+
+    near(there.solve(f), here.solve(f), here)
+
+
+@pytest.mark.parametrize("y", PAIRS)
+def test_stretched_rectangle_is_that_of_the_cpu(rng, y):
+    here, there = solvers(rng, (30, 40), [y, "ND"], x=np.cumsum(rng.uniform(0.1, 1, 40)))
+    f = right_side(rng, (30, 40))
+
+    near(there.solve(f), here.solve(f), here)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pair", PAIRS)
+@pytest.mark.parametrize(
+    ("grid", "shape"),
+    [
+        ("cells", (2048, 2048)),
+        ("nodes", (2049, 1025)),
+        ("cells", (1023, 700)),
+        ("cells", (128, 96, 256)),
+        ("nodes", (65, 130, 129)),
+    ],
+)
+def test_residual_is_of_the_size_of_rounding_errors(rng, grid, shape, pair, dtype):
+    _, there = solvers(rng, shape, [pair] * (len(shape) - 1) + ["DN"], grid=grid, dtype=dtype)
+    f = right_side(rng, shape, dtype)
+
+    u = there.solve(f)
+
+    residual = there.apply(u) - f
+    inner = tuple(axis.unknowns for axis in there._axes)
+    norm = sum(4 / (0.3 + 0.1 * k) ** 2 for k in range(len(shape)))
+    scale = norm * np.abs(u).max() + np.abs(f).max()
+    assert np.abs(residual[inner]).max() < 10 * np.finfo(dtype).eps * scale
+
+
+def test_arrays_of_a_library_stay_on_the_device(library, rng):
+    here, there = solvers(rng, (40, 50), ["DN", "DD"])
+    f = right_side(rng, (40, 50))
+    expected = here.solve(f)
+    array = library.array(f)
+
+    u = there.solve(array)
+
+    assert library.is_kind(u)
+    near(library.get(u), expected, here)
+    np.testing.assert_array_equal(library.get(array), f)
+
+
+def test_result_goes_to_out(mutable, rng):
+    here, there = solvers(rng, (40, 50), ["PP", "DD"])
+    f = right_side(rng, (40, 50))
+    array, out = mutable.array(f), mutable.array(np.zeros((40, 50)))
+
+    assert there.solve(array, out=out) is out
+    near(mutable.get(out), here.solve(f), here)
+    there.solve(array, out=array)
+    near(mutable.get(array), here.solve(f), here)
+
+
+def test_current_stream_is_used_and_not_waited_for(streaming, rng):
+    here, there = solvers(rng, (40, 50), ["DD", "DD"])
+    f = right_side(rng, (40, 50))
+    value, array = streaming.array(f), streaming.array(np.zeros((40, 50)))
+    out = streaming.array(np.zeros((40, 50)))
+    there.solve(value, out=out)  # what is done once
+    stream = streaming.stream()
+
+    with streaming.current(stream), gpu_libraries.delayed(streaming.address(stream)):
+        streaming.assign(array, value)
+        there.solve(array, out=out)
+        returned_early = not streaming.is_done(stream)
+        twice = out + out
+
+    stream.synchronize()
+    near(streaming.get(twice), 2 * here.solve(f), here)
+    assert returned_early
+
+
+@pytest.mark.parametrize("pair", ["DD", "NN", "PP"])
+def test_solve_is_captured_in_a_graph(rng, pair):
+    cupy = pytest.importorskip("cupy")
+    here, there = solvers(rng, (40, 50), [pair, pair])
+    array, out = cupy.zeros((40, 50)), cupy.zeros((40, 50))
+    there.solve(array, out=out)
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        there.solve(array, out=out)
+        graph = stream.end_capture()
+
+    for _ in range(3):
+        f = right_side(rng, (40, 50))
+        array[...] = cupy.asarray(f)
+        cupy.cuda.Device().synchronize()
+        graph.launch(stream)
+        stream.synchronize()
+        near(out.get(), here.solve(f), here)
+
+
+def test_several_threads_solve_at_once(rng):
+    here, there = solvers(rng, (100, 80), ["NN", "DD"])
+    many = [right_side(rng, (100, 80)) for _ in range(20)]
+
+    with ThreadPoolExecutor(max_workers=4) as pool:
+        for u, f in zip(pool.map(there.solve, many), many, strict=True):
+            near(u, here.solve(f), here)

@@ -1,0 +1,267 @@
+"""FastPoisson on a device made of host memory: panels, buffers, sides and arrays of a library.
+
+The transforms of this device are those of SciPy: `transform_load` copies the values to the lines,
+the plan of cuFFT does nothing, and `transform_store` transforms them. What the kernels compute is
+tested in test_transform_elements.py and, with cuFFT, in tests/gpu.
+"""
+
+import fake_device
+import numpy as np
+import pytest
+import scipy.fft
+
+from pysolvers import Dirichlet, FastPoisson, Neumann
+from pysolvers._runtime import backends, interop
+from pysolvers.poisson import _device
+
+KINDS = ("dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4", "rfft", "irfft")
+
+
+class Device(fake_device.Device):
+    """A device with the entries of transforms."""
+
+    SIZE = 1 << 27
+    TRANSFORMS = dict(zip(KINDS, range(len(KINDS)), strict=True))  # noqa: RUF012
+
+    def transform_shape(self, kind, size):
+        pairs = 2 * (size // 2 + 1)
+        before = pairs if KINDS[kind] == "irfft" else size
+        after = pairs if KINDS[kind] == "rfft" else size
+        return 0, before, after, size, pairs
+
+    def transform_load(self, kind, size, field, lines, nbytes, scale, ordinal, stream):
+        self.calls.append(("load", field.shape))
+        with self.open():
+            there = self._lines(field, lines, nbytes, size)
+            there[...] = np.nan
+            there[..., : field.shape[-1]] = field
+        return 0
+
+    def transform_store(self, kind, size, field, lines, nbytes, scale, ordinal, stream):
+        name = KINDS[kind]
+        with self.open():
+            values = self._lines(field, lines, nbytes, size)
+            if name == "rfft":
+                waves = scipy.fft.rfft(values[..., :size])
+                result = np.stack([waves.real, waves.imag], -1).reshape(field.shape)
+            elif name == "irfft":
+                waves = values[..., ::2] + 1j * values[..., 1::2]
+                result = scipy.fft.irfft(waves, size) * size
+            else:
+                result = getattr(scipy.fft, name[:3])(values[..., :size], int(name[3]))
+            field[...] = result * scale
+        return 0
+
+    def _lines(self, field, lines, nbytes, size):
+        shape = (*field.shape[:2], 2 * (size // 2 + 1))
+        need = int(np.prod(shape)) * field.itemsize
+        assert need <= nbytes
+        return fake_device._as_host(lines, need).view(field.dtype).reshape(shape)
+
+    def accumulate(self, to, source, ordinal, stream):
+        with self.open():
+            to += source
+        return 0
+
+    def centre(self, line, weights, ordinal, stream):
+        assert line.shape[:2] == (1, 1)
+        with self.open():
+            own = fake_device._as_host(weights, line.size * 8).view(np.float64)
+            line -= np.average(line, axis=2, weights=own)[..., None].astype(line.dtype)
+        return 0
+
+
+class Plan:
+    """A plan that leaves its lines as they are."""
+
+    work_bytes = 512
+
+    def __init__(self, *_arguments):
+        pass
+
+    def execute(self, lines, work, stream):
+        assert lines
+        assert work
+
+
+@pytest.fixture
+def device(monkeypatch):
+    fake = Device()
+    load = backends._load
+    monkeypatch.setattr(backends, "_load", lambda name: fake if name == "cuda" else load(name))
+    monkeypatch.setattr(interop, "_memory_view", lambda: fake_device.View)
+    monkeypatch.setattr(
+        interop.Library,
+        "empty",
+        lambda self, like, view, shape, ordinal: fake.array(np.zeros(shape, view.dtype)),
+    )
+    monkeypatch.setattr(_device, "CufftPlan", Plan)
+    return fake
+
+
+def sides(pair, rng, shape, axis, dtype):
+    """Return the conditions of the two sides of an axis, with random values."""
+    if pair == "PP":
+        return "periodic"
+    kinds = {"D": Dirichlet, "N": Neumann}
+    side = shape[:axis] + shape[axis + 1 :]
+    values = rng.uniform(-1, 1, (2, *side)).astype(dtype)
+    if np.dtype(dtype).kind == "c":
+        values = values * (1 + 2j)
+    return [kinds[letter](value) for letter, value in zip(pair, values, strict=True)]
+
+
+def boundary_of(rng, shape, ends, dtype=np.float64):
+    boundary = {}
+    for axis, pair in enumerate(ends):
+        name = "xyz"[len(shape) - 1 - axis]
+        found = sides(pair, rng, shape, axis, dtype)
+        if pair == "PP":
+            boundary[name] = found
+        else:
+            boundary[name + "-"], boundary[name + "+"] = found
+    return boundary
+
+
+def pair_of_solvers(shape, boundary, **options):
+    """Return the same solver on the CPU and on the device."""
+    given = {"boundary": boundary, "on_incompatible": "ignore"} | options
+    spacing = tuple(0.3 + 0.1 * k for k in range(len(shape)))
+    return [FastPoisson(shape, spacing, device=d, **given) for d in ("cpu", "cuda")]
+
+
+def near(actual, expected):
+    most = 200 * np.finfo(expected.dtype).eps * np.abs(expected).max()
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
+
+
+PAIRS = ("DD", "DN", "ND", "NN", "PP")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex128"])
+@pytest.mark.parametrize("x", PAIRS)
+@pytest.mark.parametrize("y", PAIRS)
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_rectangle_is_that_of_the_cpu(device, rng, grid, y, x, dtype):
+    shape = (9, 7)
+    boundary = boundary_of(rng, shape, [y, x], dtype)
+    here, there = pair_of_solvers(shape, boundary, grid=grid, dtype=dtype)
+    f = rng.uniform(-1, 1, shape).astype(dtype)
+
+    near(there.solve(f), here.solve(f))
+
+
+@pytest.mark.parametrize("dtype", ["float64", "complex128"])
+@pytest.mark.parametrize("panel", [1, 700, 2000, 1 << 24])
+@pytest.mark.parametrize(
+    "ends", [("DN", "PP", "DD"), ("PP", "NN", "NN"), ("PP", "PP", "PP"), ("DD", "DD", "ND")]
+)
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_box_in_any_panels_is_that_of_the_cpu(monkeypatch, device, rng, grid, ends, panel, dtype):
+    monkeypatch.setattr(_device, "_PANEL", panel)
+    shape = (6, 5, 9)
+    boundary = boundary_of(rng, shape, ends, dtype)
+    here, there = pair_of_solvers(shape, boundary, grid=grid, dtype=dtype)
+    f = rng.uniform(-1, 1, shape).astype(dtype)
+
+    near(there.solve(f), here.solve(f))
+    loads = [call for call in device.calls if call[0] == "load"]
+    if panel == 1:  # one column each
+        assert all(shape[:2] == (1, 1) for _, shape in loads)
+    if panel == 1 << 24:
+        assert len(loads) == 4
+
+
+@pytest.mark.parametrize("x", PAIRS)
+@pytest.mark.parametrize("dtype", ["float64", "complex64"])
+def test_interval_is_that_of_the_cpu(device, rng, x, dtype):
+    boundary = boundary_of(rng, (11,), [x], dtype)
+    here, there = pair_of_solvers((11,), boundary, dtype=dtype)
+    f = rng.uniform(-1, 1, 11).astype(dtype)
+
+    near(there.solve(f), here.solve(f))
+
+
+@pytest.mark.parametrize("y", PAIRS)
+def test_stretched_rectangle_is_that_of_the_cpu(device, rng, y):
+    shape = (6, 8)
+    boundary = boundary_of(rng, shape, [y, "ND"])
+    x = np.cumsum(rng.uniform(0.1, 1, 8))
+    here, there = (
+        FastPoisson(shape, (x, 0.2), boundary=boundary, device=d) for d in ("cpu", "cuda")
+    )
+    f = rng.uniform(-1, 1, shape)
+
+    near(there.solve(f), here.solve(f))
+
+
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_arrays_of_a_library_stay_on_the_device(device, rng, grid):
+    shape = (9, 8)
+    boundary = boundary_of(rng, shape, ["DD", "ND"])
+    here, there = pair_of_solvers(shape, boundary, grid=grid)
+    f = rng.uniform(-1, 1, shape)
+    expected = here.solve(f)
+    array = fake_device.Array(device, f, stream=77)
+    wide = device.array(np.zeros((18, 8)))
+    device.calls.clear()
+
+    u = there.solve(array)
+    out = wide.view(np.s_[::2])
+    assert there.solve(array, out=out) is out
+
+    near(u.get(), expected)
+    near(wide.get()[::2], expected)
+    assert not wide.get()[1::2].any()
+    np.testing.assert_array_equal(array.get(), f)
+    assert not [c for c in device.calls if c[0] in ("download", "upload", "wait")]
+    assert {c[1] for c in device.calls if c[0] == "solve"} == {77}
+    there.solve(array, out=array)
+    near(array.get(), expected)
+
+
+def test_values_of_sides_change_from_call_to_call(device, rng):
+    shape = (7, 8)
+    boundary = {"x-": 1.0, "x+": Neumann(), "y-": Neumann(2.0), "y+": 0.5}
+    here, there = pair_of_solvers(shape, boundary)
+    f = rng.uniform(-1, 1, shape)
+    changes = [{"x-": rng.uniform(-1, 1, 7)}, {"y-": Neumann(0.0)}, {"y+": -1.0, "x-": 0.0}, {}]
+
+    for change in changes:
+        near(there.solve(f, boundary=change), here.solve(f, boundary=change))
+
+
+def test_forms_of_the_right_side(device):
+    here, there = pair_of_solvers((6, 7), {"x": 0.0, "y": Neumann()})
+    forms = [1.0, 2, np.arange(7.0), [[1]], lambda x, y: x + y, np.ones((6, 7), np.float32)]
+
+    for f in forms:
+        near(there.solve(f), here.solve(f))
+    row = device.array(np.arange(7.0))
+    near(there.solve(row).get(), here.solve(np.arange(7.0)))
+
+
+def test_errors_name_the_remedy(device):
+    here, there = pair_of_solvers((6, 7), 0.0)
+    with pytest.raises(TypeError, match="create FastPoisson with device='cuda'"):
+        here.solve(device.array(np.zeros((6, 7))))
+    with pytest.raises(ValueError, match="stream must be None on the CPU"):
+        here.solve(0.0, stream=7)
+    with pytest.raises(ValueError, match=r"f must broadcast to shape \(6, 7\), got shape \(7, 6\)"):
+        there.solve(np.zeros((7, 6)))
+    with pytest.raises(ValueError, match=r"f must broadcast to shape \(6, 7\), got shape \(5, 7\)"):
+        there.solve(device.array(np.zeros((5, 7))))
+    with pytest.raises(TypeError, match="the solver is float64"):
+        there.solve(device.array(np.zeros((6, 7), np.float32)))
+
+
+def test_memory_of_a_call_is_freed(device):
+    solver = FastPoisson((9, 8), 0.1, boundary=1.0, device="cuda")
+    before = device.live
+
+    solver.solve(np.zeros((9, 8)))
+
+    assert device.live == before
+    assert solver.nbytes > 0
+    del solver
+    assert device.live == 0
