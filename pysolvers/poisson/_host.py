@@ -31,7 +31,7 @@ __all__ = ["HostPoisson"]
 
 Array = NDArray[Any]
 
-_SERIAL_BELOW = 1 << 16  # unknowns: below, starting threads costs more than they save
+_SERIAL_BELOW = 1 << 18  # unknowns: below, starting threads costs more than they save
 
 
 class HostPoisson:

@@ -13,8 +13,10 @@ PAIRS = ("DD", "DN", "ND", "NN", "PP")
 CONDITIONS = {"D": Dirichlet, "N": Neumann}
 
 
-def solvers(rng, shape, ends, *, grid="nodes", dtype="float64", x=None):
+def solvers(rng, shape, ends, *, grid="nodes", dtype="float64", x=None, on=("cpu", "cuda")):
     """Return the same solver on the CPU and on the GPU, with random values on its sides."""
+    if "cpu" in on:
+        pytest.importorskip("scipy.fft")
     boundary = {}
     for axis, pair in enumerate(ends):
         name = "xyz"[len(shape) - 1 - axis]
@@ -26,7 +28,7 @@ def solvers(rng, shape, ends, *, grid="nodes", dtype="float64", x=None):
     if x is not None:
         spacing[0] = x
     options = {"boundary": boundary, "grid": grid, "dtype": dtype, "on_incompatible": "ignore"}
-    return [FastPoisson(shape, tuple(spacing), device=d, **options) for d in ("cpu", "cuda")]
+    return [FastPoisson(shape, tuple(spacing), device=d, **options) for d in on]
 
 
 def right_side(rng, shape, dtype="float64"):
@@ -107,7 +109,8 @@ def test_stretched_rectangle_is_that_of_the_cpu(rng, y):
     ],
 )
 def test_residual_is_of_the_size_of_rounding_errors(rng, grid, shape, pair, dtype):
-    _, there = solvers(rng, shape, [pair] * (len(shape) - 1) + ["DN"], grid=grid, dtype=dtype)
+    ends = [*[pair] * (len(shape) - 1), "DN"]
+    (there,) = solvers(rng, shape, ends, grid=grid, dtype=dtype, on=("cuda",))
     f = right_side(rng, shape, dtype)
 
     u = there.solve(f)

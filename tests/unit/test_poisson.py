@@ -4,11 +4,19 @@ import sys
 import warnings
 from concurrent.futures import ThreadPoolExecutor
 
+import availability
 import numpy as np
 import poisson_reference
 import pytest
 
-from pysolvers import Dirichlet, FastPoisson, Neumann, Robin, SingularSystemWarning
+from pysolvers import (
+    BackendError,
+    Dirichlet,
+    FastPoisson,
+    Neumann,
+    Robin,
+    SingularSystemWarning,
+)
 from pysolvers.poisson._columns import transform_columns
 
 PAIRS = ("DD", "DN", "ND", "NN", "PP")
@@ -534,3 +542,10 @@ def test_repr_names_shape_and_sides():
     assert "(8, 9)" in text
     assert "x-: periodic" in text
     assert "y+: Neumann" in text
+
+
+def test_missing_device_is_an_error():
+    if availability.missing("cuda") is None:
+        pytest.skip("there is a device")
+    with pytest.raises(BackendError, match="'cuda' is not available"):
+        FastPoisson((8, 9), 0.1, boundary=0.0, device="cuda")
