@@ -64,7 +64,8 @@ rows_bytes(const ps_cavity *c)
     return padded((size_t)(2 * c->nodes) * sizeof(double));
 }
 
-/* Threads of the iterations and of their sweeps, whose workspace depends on the number. */
+/* Threads of the iterations and of their sweeps, whose workspace depends on the number.
+ */
 static ps_exec
 with_threads(const ps_cavity *c, const ps_exec *exec)
 {
