@@ -108,6 +108,18 @@ def tridiag_solve(
     count: int = 0,
     /,
 ) -> tuple[int, _Report | None]: ...
+def tridiag_direct(
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    rhs: Any,
+    axis: Any,
+    out: Any,
+    pivot: Any,
+    periodic: Any,
+    threads: Any,
+    /,
+) -> Any: ...
 def factor_make(
     pivot: int,
     flags: int,

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import require_flag
+from ._checks import integer, require_flag
 from ._errors import raise_for_status
 from ._factor import TridiagonalFactor
 from ._options import (
@@ -20,6 +20,7 @@ from ._options import (
     shape_flags,
 )
 from ._runtime.arrays import Shape, resolve_shape
+from ._runtime.backends import require
 from ._runtime.lines import Plan, batch_strides, plan_lines
 from ._runtime.places import Place, find_place
 from ._runtime.singular import find_singular
@@ -234,6 +235,18 @@ def solve_tridiagonal(
     array([[1., 1., 1.],
            [2., 4., 2.]])
     """
+    if (
+        return_info is False
+        and isinstance(rhs, np.ndarray)
+        and (method, on_singular, stream) == ("auto", "raise", None)
+        and (device is None or device == "cpu")
+        and type(variant) is int
+        and variant == 0
+    ):
+        direct = _solve_directly(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
+        if direct is not None:
+            return direct
+
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
     place = find_place(device, stream, named, out, leader="rhs", timed=return_info)
     backend = place.backend
@@ -382,6 +395,36 @@ def factor_tridiagonal(
         stream=stream,
         threads=threads,
     )
+
+
+def _solve_directly(
+    lower: object,
+    diag: object,
+    upper: object,
+    rhs: object,
+    axis: object,
+    out: object,
+    pivot: object,
+    periodic: object,
+    threads: object,
+) -> Array | None:
+    """Solve in one call of the extension if the operands need no planning, or return None.
+
+    They need none if they are arrays of one dtype and the shape of `rhs`, vectors along the last
+    axis, and real numbers. Calls with errors in their arguments give None, too.
+    """
+    backend = require("cpu")
+    answer = backend.tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
+    if answer is NotImplemented:
+        return None
+    if isinstance(answer, int):
+        raise_for_status(answer, backend.STATUS, "solve_tridiagonal")
+    if isinstance(answer, tuple):
+        x, info = answer
+        batch = np.moveaxis(x, integer("axis", axis), -1).shape[:-1]
+        plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
+        find_singular(info, plan).report("raise", stacklevel=3)
+    return answer
 
 
 def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:

@@ -14,6 +14,12 @@
  * count: non-zero waits, if necessary, for the number of systems with row exchanges. */
 PyObject *tridiag_solve(PyObject *module, PyObject *args);
 
+/* tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
+ * -> x, or (x, info) if a system is singular, or a status that is not PS_OK, or
+ * NotImplemented if the call is not one of those that need no planning. Arguments as
+ * those of pysolvers.solve_tridiagonal; its other options have their defaults. */
+PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
 /* factor_make(pivot, flags, lower, diag, upper, info, threads, device=0, stream=0,
  *             count=0) -> (status, report, Factor or None); count as above */
 PyObject *factor_make(PyObject *module, PyObject *args);

@@ -120,6 +120,11 @@ PyDoc_STRVAR(tridiag_solve_doc,
              "info, threads, variant=0, device=0, stream=0, count=0, /)\n--\n\n"
              "Solve a batch of systems of shape (outer, inner, rows); return status "
              "and report.");
+PyDoc_STRVAR(tridiag_direct_doc,
+             "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
+             "periodic, threads, /)\n--\n\n"
+             "Solve for operands that need no planning; return x, (x, info), a status "
+             "or NotImplemented.");
 PyDoc_STRVAR(factor_make_doc,
              "factor_make($module, pivot, flags, lower, diag, upper, info, threads, "
              "device=0, stream=0, count=0, /)\n--\n\n"
@@ -159,6 +164,8 @@ PyDoc_STRVAR(default_threads_doc,
 
 static PyMethodDef module_methods[] = {
     {"tridiag_solve", tridiag_solve, METH_VARARGS, tridiag_solve_doc},
+    {"tridiag_direct", (PyCFunction)(void (*)(void))tridiag_direct, METH_FASTCALL,
+     tridiag_direct_doc},
     {"factor_make", factor_make, METH_VARARGS, factor_make_doc},
     {"cavity_iterate", cavity_iterate, METH_VARARGS, cavity_iterate_doc},
     {"lmsor_iterate", lmsor_iterate, METH_VARARGS, lmsor_iterate_doc},

@@ -1,0 +1,378 @@
+/* direct.c - tridiag_direct(): the calls of solve_tridiagonal that need no planning.
+ *
+ * Python converts, broadcasts and plans the operands of a call, which takes 50 us and
+ * more. Most calls with small systems have operands that are used as they are: arrays of
+ * one dtype and shape, vectors along the last axis, and numbers. These are checked here,
+ * in about 1 us. Every other call, also every call with an error in its arguments, is
+ * left to Python, which has the rules and the messages.
+ */
+#include "binding.h"
+#include "call.h"
+#include "operand.h"
+
+#include <float.h>
+#include <math.h>
+
+enum { LOWER, DIAG, UPPER, RHS, INPUTS };
+
+/* Systems whose info needs no allocation. */
+enum { FEW_SYSTEMS = 256 };
+
+typedef struct {
+    int type, axis, axes; /* type number of NumPy, axis of the systems, number of axes */
+    npy_intp rows, systems;
+    uint32_t flags;
+    ps_tridiag t;
+    double numbers[INPUTS][2]; /* operands that are numbers, in their dtype */
+} direct;
+
+static int
+dtype_of_type(int type, ps_dtype *dtype)
+{
+    switch (type) {
+    case NPY_FLOAT:
+        *dtype = PS_F32;
+        return 1;
+    case NPY_DOUBLE:
+        *dtype = PS_F64;
+        return 1;
+    case NPY_CFLOAT:
+        *dtype = PS_C64;
+        return 1;
+    case NPY_CDOUBLE:
+        *dtype = PS_C128;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* An exact ndarray of the type that can be read as it is; null if it is not. */
+static PyArrayObject *
+plain_array(PyObject *object, int type)
+{
+    if (!PyArray_CheckExact(object) || PyArray_TYPE((PyArrayObject *)object) != type ||
+        !PyArray_ISBEHAVED_RO((PyArrayObject *)object)) {
+        return NULL;
+    }
+    return (PyArrayObject *)object;
+}
+
+/* The stride of an axis in elements, 0 if it has one; 0 if that is not a whole number. */
+static int
+element_stride(const PyArrayObject *array, int axis, int64_t *stride)
+{
+    const npy_intp size = PyArray_ITEMSIZE(array);
+    const npy_intp bytes = PyArray_DIM(array, axis) > 1 ? PyArray_STRIDE(array, axis) : 0;
+
+    *stride = bytes / size;
+    return bytes % size == 0;
+}
+
+/* Strides of an array with all axes: up to two axes of any strides, or more in C order
+ * with the systems along the first or the last one. */
+static int
+strides_of(const direct *d, const PyArrayObject *array, ps_stride *stride)
+{
+    *stride = (ps_stride){0, 0, 0};
+    if (d->axes <= 2) {
+        return element_stride(array, d->axis, &stride->row) &&
+               (d->axes == 1 || element_stride(array, 1 - d->axis, &stride->inner));
+    }
+    if (!PyArray_IS_C_CONTIGUOUS(array)) {
+        return 0;
+    }
+    const int last = d->axis == d->axes - 1;
+
+    stride->row = last ? 1 : d->systems;
+    stride->inner = last ? PyArray_DIM(array, d->axis) : 1;
+    return last || d->axis == 0;
+}
+
+/* Whether the array has the shape of the right-hand side, but for `rows` along the axis
+ * of the systems. */
+static int
+has_shape(const direct *d, const PyArrayObject *array, const PyArrayObject *rhs,
+          npy_intp rows)
+{
+    int same = PyArray_NDIM(array) == d->axes && PyArray_DIM(array, d->axis) == rows;
+
+    for (int k = 0; same && k < d->axes; k++) {
+        same = k == d->axis || PyArray_DIM(array, k) == PyArray_DIM(rhs, k);
+    }
+    return same;
+}
+
+/* A number as the only element of an operand; 0 if the dtype cannot represent it. */
+static int
+read_number(direct *d, PyObject *object, int which, ps_input *input)
+{
+    const double value =
+        PyFloat_Check(object) ? PyFloat_AS_DOUBLE(object) : (double)PyLong_AsLong(object);
+    const int is_single = d->type == NPY_FLOAT || d->type == NPY_CFLOAT;
+
+    if (PyErr_Occurred()) {
+        PyErr_Clear();
+        return 0;
+    }
+    if (!isfinite(value) || (is_single && fabs(value) > (double)FLT_MAX)) {
+        return 0;
+    }
+    if (is_single) {
+        const float single[2] = {(float)value, 0};
+
+        memcpy(d->numbers[which], single, sizeof single);
+    }
+    else {
+        d->numbers[which][0] = value;
+        d->numbers[which][1] = 0;
+    }
+    *input = (ps_input){d->numbers[which], {0, 0, 0}};
+    return 1;
+}
+
+/* One diagonal. Returns 0 if it is not a plain case. */
+static int
+read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
+              ps_input *input)
+{
+    if (PyFloat_Check(object) || PyLong_CheckExact(object)) {
+        return read_number(d, object, which, input);
+    }
+    PyArrayObject *const array = plain_array(object, d->type);
+
+    if (array == NULL || PyArray_NDIM(array) == 0) {
+        return 0;
+    }
+    const int is_vector = PyArray_NDIM(array) == 1 && d->axis == d->axes - 1;
+    const npy_intp length =
+        PyArray_NDIM(array) == d->axes || is_vector
+            ? PyArray_DIM(array, PyArray_NDIM(array) == d->axes ? d->axis : 0)
+            : -1;
+    const int is_short =
+        which != DIAG && !(d->flags & PS_PERIODIC) && length == d->rows - 1 && length > 1;
+
+    if (length != d->rows && !is_short) {
+        return 0;
+    }
+    if (is_short) {
+        d->flags |= which == LOWER ? PS_SHORT_LOWER : PS_SHORT_UPPER;
+    }
+    input->data = PyArray_DATA(array);
+    if (has_shape(d, array, rhs, length)) {
+        return strides_of(d, array, &input->stride);
+    }
+    input->stride = (ps_stride){0, 0, 0};
+    return is_vector && element_stride(array, 0, &input->stride.row);
+}
+
+/* First byte and end of the memory of an array. */
+static void
+extent_of(const PyArrayObject *array, const char **begin, const char **end)
+{
+    *begin = *end = PyArray_DATA(array);
+    for (int k = 0; k < PyArray_NDIM(array); k++) {
+        const npy_intp span = (PyArray_DIM(array, k) - 1) * PyArray_STRIDE(array, k);
+
+        *(span < 0 ? begin : end) += span;
+    }
+    *end += PyArray_ITEMSIZE(array);
+}
+
+static int
+may_overlap(const PyArrayObject *a, const PyArrayObject *b)
+{
+    const char *first, *first_end, *second, *second_end;
+
+    extent_of(a, &first, &first_end);
+    extent_of(b, &second, &second_end);
+    return first < second_end && second < first_end;
+}
+
+/* The array for the result, a new reference: `out`, or a new array for None; null without
+ * an exception if `out` is not a plain case. */
+static PyArrayObject *
+result_of(const direct *d, PyObject *out, PyObject *const *inputs)
+{
+    PyArrayObject *const rhs = (PyArrayObject *)inputs[RHS];
+
+    if (out == Py_None) {
+        return (PyArrayObject *)PyArray_NewLikeArray(rhs, NPY_KEEPORDER, NULL, 0);
+    }
+    PyArrayObject *const array = plain_array(out, d->type);
+
+    if (array == NULL || !PyArray_ISWRITEABLE(array) ||
+        !(PyArray_IS_C_CONTIGUOUS(array) || PyArray_IS_F_CONTIGUOUS(array)) ||
+        !has_shape(d, array, rhs, d->rows)) {
+        return NULL;
+    }
+    for (int k = 0; k < INPUTS; k++) {
+        if (inputs[k] != (k == RHS ? out : NULL) && PyArray_Check(inputs[k]) &&
+            may_overlap(array, (PyArrayObject *)inputs[k])) {
+            return NULL;
+        }
+    }
+    Py_INCREF(out);
+    return array;
+}
+
+/* Read the operands. Returns 0 if the call is not a plain case. */
+static int
+read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
+{
+    PyObject *const object = inputs[RHS];
+
+    if (!PyArray_CheckExact(object) ||
+        !dtype_of_type(PyArray_TYPE((PyArrayObject *)object), &d->t.dtype)) {
+        return 0;
+    }
+    d->type = PyArray_TYPE((PyArrayObject *)object);
+    PyArrayObject *const rhs = plain_array(object, d->type);
+
+    if (rhs == NULL || PyArray_NDIM(rhs) == 0 || PyArray_SIZE(rhs) == 0 ||
+        !PyLong_CheckExact(axis)) {
+        return 0;
+    }
+    const long number = PyLong_AsLong(axis);
+
+    d->axes = PyArray_NDIM(rhs);
+    if (PyErr_Occurred() || number < -d->axes || number >= d->axes) {
+        PyErr_Clear();
+        return 0;
+    }
+    d->axis = (int)(number < 0 ? number + d->axes : number);
+    d->rows = PyArray_DIM(rhs, d->axis);
+    d->systems = PyArray_SIZE(rhs) / d->rows;
+    if (d->rows >= INT32_MAX) {
+        return 0;
+    }
+    d->t.rhs.data = PyArray_DATA(rhs);
+    return strides_of(d, rhs, &d->t.rhs.stride) &&
+           read_diagonal(d, inputs[LOWER], rhs, LOWER, &d->t.lower) &&
+           read_diagonal(d, inputs[DIAG], rhs, DIAG, &d->t.diag) &&
+           read_diagonal(d, inputs[UPPER], rhs, UPPER, &d->t.upper);
+}
+
+/* The options; 0 if one of them is not what Python allows. */
+static int
+read_options(PyObject *pivot, PyObject *periodic, PyObject *threads, direct *d,
+             ps_options *options, int *count)
+{
+    const long number = threads == Py_None ? 0 : PyLong_AsLong(threads);
+    const int is_count = threads == Py_None ||
+                         (PyLong_CheckExact(threads) && number >= 1 && number <= 1 << 15);
+
+    PyErr_Clear();
+    *options = (ps_options){.method = PS_AUTO,
+                            .pivot = pivot == Py_None   ? PS_PIVOT_AUTO
+                                     : pivot == Py_True ? PS_PIVOT_ALWAYS
+                                                        : PS_PIVOT_NEVER};
+    *count = (int)number;
+    d->flags = periodic == Py_True ? PS_PERIODIC : 0;
+    return is_count && (periodic == Py_True || periodic == Py_False) &&
+           (pivot == Py_None || pivot == Py_True || pivot == Py_False);
+}
+
+/* Solve; -1 with an exception. */
+static int
+run(direct *d, const ps_options *options, int threads, ps_status *status)
+{
+    const ps_backend *const backend = ps_backend_get();
+    ps_report report = {0};
+    size_t bytes = 0;
+    call c;
+
+    if (call_begin(&c, threads, 0, 0) < 0) {
+        return -1;
+    }
+    *status = backend->tridiag_work(&d->t, options, &c.exec, &bytes);
+    if (*status != PS_OK) {
+        return 0;
+    }
+    if (call_work(&c, bytes) < 0) {
+        return -1;
+    }
+    call_enter(&c);
+    *status = backend->tridiag_solve(&d->t, options, &c.exec, &report);
+    const int raised = call_leave(&c);
+    call_end(&c);
+    return raised;
+}
+
+/* The numbers of `info` as an array. */
+static PyObject *
+info_array(const int32_t *info, npy_intp systems)
+{
+    PyObject *const array = PyArray_SimpleNew(1, &systems, NPY_INT32);
+
+    if (array != NULL) {
+        memcpy(PyArray_DATA((PyArrayObject *)array), info,
+               (size_t)systems * sizeof *info);
+    }
+    return array;
+}
+
+static PyObject *
+solve(direct *d, const ps_options *options, int threads, PyArrayObject *x)
+{
+    int32_t few[FEW_SYSTEMS] = {0}, *info = few;
+    ps_status status = PS_OK;
+    PyObject *answer = NULL;
+    npy_intp failed = 0;
+
+    if (d->systems > FEW_SYSTEMS) {
+        info = PyMem_RawCalloc((size_t)d->systems, sizeof *info);
+        if (info == NULL) {
+            return PyErr_NoMemory();
+        }
+    }
+    d->t.info = info;
+    if (run(d, options, threads, &status) == 0) {
+        for (npy_intp k = 0; k < d->systems; k++) {
+            failed += info[k] != 0;
+        }
+        answer = status != PS_OK ? PyLong_FromLong((long)status)
+                 : failed > 0
+                     ? Py_BuildValue("(ON)", (PyObject *)x, info_array(info, d->systems))
+                     : Py_NewRef((PyObject *)x);
+    }
+    if (info != few) {
+        PyMem_RawFree(info);
+    }
+    return answer;
+}
+
+PyObject *
+tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    direct d = {0};
+    ps_options options;
+    int threads;
+
+    if (count != 9) {
+        return PyErr_Format(PyExc_TypeError, "tridiag_direct: need 9 arguments, got %zd",
+                            count);
+    }
+    if (ps_backend_get()->memory != PS_HOST ||
+        !read_options(args[6], args[7], args[8], &d, &options, &threads) ||
+        !read_operands(&d, args, args[4])) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyArrayObject *const x = result_of(&d, args[5], args);
+
+    if (x == NULL || !strides_of(&d, x, &d.t.x.stride)) {
+        Py_XDECREF((PyObject *)x);
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    d.t.x.data = PyArray_DATA(x);
+    d.t.flags = d.flags;
+    d.t.rows = d.rows;
+    d.t.outer = 1;
+    d.t.inner = d.systems;
+    PyObject *const answer = solve(&d, &options, threads, x);
+    Py_DECREF((PyObject *)x);
+    return answer;
+}

@@ -1,0 +1,251 @@
+"""Calls that need no planning go to the extension directly; they must change no bit.
+
+With ``return_info=True`` a call is planned in Python, so that each test compares both ways.
+"""
+
+import contextlib
+import itertools
+import sys
+import tracemalloc
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+from pysolvers import tridiagonal
+
+
+@pytest.fixture
+def direct(monkeypatch):
+    """Count the calls that the extension solved directly."""
+    answers = []
+    solve = tridiagonal._solve_directly
+
+    def counted(*arguments):
+        try:
+            answer = solve(*arguments)
+        except pysolvers.SingularSystemError:
+            answers.append(True)
+            raise
+        answers.append(answer is not None)
+        return answer
+
+    monkeypatch.setattr(tridiagonal, "_solve_directly", counted)
+    return answers
+
+
+def operands(rng, shape, axis, dtype):
+    lower, diag, upper, rhs = oracle.dominant(rng, (*shape[:axis], *shape[axis + 1 :], shape[axis]))
+    made = [np.moveaxis(a, -1, axis).astype(dtype) for a in (lower, diag, upper, rhs)]
+    return [np.ascontiguousarray(a) for a in made]
+
+
+def both(*arguments, **options):
+    planned, info = pysolvers.solve_tridiagonal(*arguments, return_info=True, **options)
+    return pysolvers.solve_tridiagonal(*arguments, **options), planned, info
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize(
+    ("shape", "axis"),
+    [
+        ((1,), 0),
+        ((2,), -1),
+        ((64,), 0),
+        ((5, 40), 1),
+        ((5, 40), 0),
+        ((1, 40), -1),
+        ((40, 1), 0),
+        ((300, 7), 1),
+        ((3, 4, 20), 2),
+        ((20, 4, 3), 0),
+        ((20, 4, 3), -3),
+    ],
+)
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("pivot", [None, False, True])
+def test_plain_arrays(direct, rng, dtype, shape, axis, periodic, pivot):
+    arrays = operands(rng, shape, axis % len(shape), dtype)
+    before = [a.copy() for a in arrays]
+
+    x, planned, _ = both(*arrays, axis=axis, periodic=periodic, pivot=pivot)
+
+    assert direct == [True]
+    np.testing.assert_array_equal(x, planned)
+    assert x.strides == planned.strides
+    assert x.dtype == planned.dtype
+    for array, old in zip(arrays, before, strict=True):
+        np.testing.assert_array_equal(array, old)
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("rows", [2, 3, 4, 40])
+@pytest.mark.parametrize("systems", [(), (1,), (6,), (2, 3)])
+def test_vectors_numbers_and_short_diagonals(direct, rng, dtype, rows, systems):
+    rhs = oracle.uniform(rng, (*systems, rows), np.dtype(dtype))
+    vector = oracle.uniform(rng, (rows,), np.dtype(dtype))
+    short = vector[: rows - 1]
+    sides = (vector, short, -0.5, 2, np.float64(0.25), vector[::-1])
+    for lower, upper in itertools.product(sides, sides):
+        for diag in (5.0, vector + np.dtype(dtype).type(5)):
+            x, planned, _ = both(lower, diag, upper, rhs)
+            np.testing.assert_array_equal(x, planned)
+    assert sum(direct) >= len(direct) / 2
+
+
+def test_strides_and_offsets(direct, rng):
+    whole = oracle.dominant(rng, (30, 60))
+    for rows, columns in itertools.product(
+        (slice(None), slice(3, 20), slice(None, None, -2)), repeat=2
+    ):
+        for axis in (0, 1):
+            parts = [a[rows, columns] for a in whole]
+            x, planned, _ = both(*parts, axis=axis, pivot=True)
+            np.testing.assert_array_equal(x, planned)
+            x, planned, _ = both(*(a.T for a in parts), axis=axis, pivot=True)
+            np.testing.assert_array_equal(x, planned)
+    assert all(direct)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_out(direct, rng, axis):
+    arrays = operands(rng, (30, 40), axis, float)
+    planned = pysolvers.solve_tridiagonal(*arrays, axis=axis, return_info=True)[0]
+    out = np.empty_like(arrays[3])
+    fortran = np.asfortranarray(out)
+    for target in (out, fortran, arrays[3]):
+        assert pysolvers.solve_tridiagonal(*arrays, axis=axis, out=target) is target
+        np.testing.assert_array_equal(target, planned)
+    assert direct == [True] * 3
+
+
+def test_out_that_is_refused_or_planned(direct, rng):
+    arrays = operands(rng, (6, 40), 1, float)
+    planned = pysolvers.solve_tridiagonal(*arrays, return_info=True)[0]
+    wide = np.empty((6, 80))
+    pysolvers.solve_tridiagonal(*arrays, out=wide[:, ::2])
+    np.testing.assert_array_equal(wide[:, ::2], planned)
+    view = arrays[3][...]
+    assert pysolvers.solve_tridiagonal(*arrays, out=view) is view
+    np.testing.assert_array_equal(arrays[3], planned)
+    for bad in (arrays[1], arrays[0][...], np.empty((6, 41)), np.empty((6, 40), np.float32)):
+        with pytest.raises((TypeError, ValueError), match="out"):
+            pysolvers.solve_tridiagonal(*arrays, out=bad)
+    frozen = np.empty((6, 40))
+    frozen.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"):
+        pysolvers.solve_tridiagonal(*arrays, out=frozen)
+    assert not any(direct)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((5, 7), 1), ((7, 5), 0), ((2, 300, 7), 2)])
+def test_singular_systems_are_those_of_a_planned_call(direct, rng, shape, axis):
+    arrays = operands(rng, shape, axis, float)
+    batches = np.moveaxis(arrays[1], axis, -1)
+    chosen = [tuple(size - 1 for size in batches.shape[:-1])]
+    if batches.ndim > 1:
+        chosen.append(tuple(0 for _ in batches.shape[:-1]))
+    for array in arrays[:3]:
+        for place in chosen:
+            np.moveaxis(array, axis, -1)[(*place, slice(2, 4))] = 0
+    errors = []
+    for return_info in (False, True):
+        with pytest.raises(pysolvers.SingularSystemError) as caught:
+            pysolvers.solve_tridiagonal(*arrays, axis=axis, return_info=return_info)
+        errors.append(caught.value)
+    assert direct == [True]
+    assert str(errors[0]) == str(errors[1])
+    np.testing.assert_array_equal(errors[0].systems, errors[1].systems)
+    np.testing.assert_array_equal(errors[0].rows, errors[1].rows)
+    assert len(errors[0].rows) == len(chosen)
+
+
+CASES = {
+    "integers": lambda a: [x.astype(int) for x in a],
+    "another dtype": lambda a: [a[0], a[1], a[2].astype(np.float32), a[3]],
+    "complex number": lambda a: [1j, *a[1:]],
+    "a number that float32 cannot hold": lambda a: [1e300, *(x.astype(np.float32) for x in a[1:])],
+    "infinite number": lambda a: [a[0], np.inf, *a[2:]],
+    "another byte order": lambda a: [x.astype(">f8") for x in a],
+    "subclass": lambda a: [*a[:3], np.ma.masked_array(a[3])],
+    "lists": lambda a: [x.tolist() for x in a],
+    "broadcast matrix": lambda a: [x[:1] for x in a[:3]] + [a[3]],
+    "a batch of matrices": lambda a: [*a[:3], a[3][0]],
+    "too long": lambda a: [np.ones((6, 41)), *a[1:]],
+    "no axis": lambda a: [*a[:3], np.float64(2.0)],
+    "empty": lambda a: [x[:0] for x in a],
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_other_calls_are_planned(direct, rng, case):
+    arguments = CASES[case](operands(rng, (6, 40), 1, float))
+    outcomes = []
+    for return_info in (True, False):
+        try:
+            with np.errstate(all="ignore"):
+                answer = pysolvers.solve_tridiagonal(*arguments, return_info=return_info)
+            outcomes.append(answer[0] if return_info else answer)
+        except (TypeError, ValueError) as error:
+            outcomes.append(f"{type(error).__name__}: {error}")
+    assert not any(direct)
+    if isinstance(outcomes[0], str):
+        assert outcomes[0] == outcomes[1]
+    else:
+        np.testing.assert_array_equal(outcomes[1], outcomes[0])
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"axis": 2},
+        {"axis": 1.5},
+        {"axis": True},
+        {"pivot": 1},
+        {"periodic": 1},
+        {"threads": 0},
+        {"threads": 2.0},
+        {"variant": 1},
+        {"variant": False},
+        {"method": "none"},
+        {"on_singular": "none"},
+        {"stream": 3},
+        {"device": "tpu"},
+    ],
+)
+def test_errors_are_those_of_a_planned_call(rng, options):
+    arrays = operands(rng, (6, 40), 1, float)
+    texts = []
+    for return_info in (True, False):
+        with pytest.raises((TypeError, ValueError, pysolvers.BackendError)) as caught:
+            pysolvers.solve_tridiagonal(*arrays, return_info=return_info, **options)
+        texts.append(f"{type(caught.value).__name__}: {caught.value}")
+    assert texts[0] == texts[1]
+
+
+def test_threads_change_no_bit(direct, rng):
+    arrays = operands(rng, (500, 400), 1, float)
+    expected = pysolvers.solve_tridiagonal(*arrays, threads=1)
+    for threads in (None, 2, 3):
+        x = pysolvers.solve_tridiagonal(*arrays, threads=threads)
+        np.testing.assert_array_equal(x, expected)
+    assert all(direct)
+
+
+def test_references_and_memory_are_released(rng):
+    arrays = operands(rng, (300, 40), 1, float)
+    before = [sys.getrefcount(a) for a in arrays]
+    arrays[1][3] = arrays[0][3] = arrays[2][3] = 0
+    tracemalloc.start()
+    for repeat in range(60):
+        for out in (None, np.empty_like(arrays[3]), arrays[1]):
+            with contextlib.suppress(pysolvers.SingularSystemError, ValueError):
+                pysolvers.solve_tridiagonal(*arrays, out=out)
+        if repeat == 10:
+            first = tracemalloc.get_traced_memory()[0]
+    last = tracemalloc.get_traced_memory()[0]
+    tracemalloc.stop()
+    assert last - first < arrays[0].nbytes
+    del out
+    assert [sys.getrefcount(a) for a in arrays] == before
