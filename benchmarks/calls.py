@@ -1,0 +1,120 @@
+#!/usr/bin/env python3
+"""Compare the cost of calls with small systems with SciPy's.
+
+Each row is one batch, float64, one thread. `package` and `factor` are `solve_tridiagonal` and
+`TridiagonalFactor.solve`; `kernel` is the extension without the checks of the package; `banded` is
+`scipy.linalg.solve_banded`, `gtsv` LAPACK's dgtsv, and `splu` the solve of SciPy's sparse LU, with
+its factors made. For a batch, SciPy's functions solve one system after the other in a loop. Samples
+of all columns alternate in random order; the times are medians in microseconds.
+
+    python benchmarks/calls.py                     # writes a record to benchmarks/results
+"""
+
+import argparse
+import json
+import random
+import re
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lapack, solve_banded
+from scipy.sparse.linalg import splu
+
+from pysolvers import _core, factor_tridiagonal, solve_tridiagonal
+from pysolvers.bench import machine
+
+ROOT = Path(__file__).resolve().parents[1]
+BATCHES = ((1, 8), (1, 64), (1, 512), (1, 1000), (100, 64), (1000, 64), (100, 512))
+SAMPLE_SECONDS = 0.002
+SAMPLES = 41
+
+Call = Callable[[], object]
+
+
+def columns(systems: int, rows: int) -> dict[str, Call]:
+    """Return the calls that are compared for one batch."""
+    rng = np.random.default_rng(20240607)
+    shape = (systems, rows) if systems > 1 else (rows,)
+    lower, diag, upper, rhs = (rng.uniform(-1, 1, shape) for _ in range(4))
+    diag += 3
+    low, main, up, b, x = (
+        a.reshape(1, systems, rows) for a in (lower, diag, upper, rhs, np.empty_like(rhs))
+    )
+    matrices = [a.reshape(systems, rows) for a in (lower, diag, upper, rhs)]
+    banded = np.zeros((systems, 3, rows))
+    banded[:, 0, 1:], banded[:, 1], banded[:, 2, :-1] = (
+        matrices[2][:, :-1],
+        matrices[1],
+        matrices[0][:, 1:],
+    )
+    sides = matrices[3]
+    bands = [(a[1:], d, c[:-1]) for a, d, c in zip(*matrices[:3], strict=True)]
+    factors = [splu(sparse.diags_array(a, offsets=[-1, 0, 1], format="csc")) for a in bands]
+    factor = factor_tridiagonal(lower, diag, upper, threads=1)
+    return {
+        "package": lambda: solve_tridiagonal(lower, diag, upper, rhs, threads=1),
+        "kernel": lambda: _core.tridiag_solve(0, 0, 0, low, main, up, b, x, None, 1),
+        "factor": lambda: factor.solve(rhs, threads=1),
+        "banded": lambda: [solve_banded((1, 1), a, r) for a, r in zip(banded, sides, strict=True)],
+        "gtsv": lambda: [lapack.dgtsv(*a, r) for a, r in zip(bands, sides, strict=True)],
+        "splu": lambda: [lu.solve(r) for lu, r in zip(factors, sides, strict=True)],
+    }
+
+
+def measure(calls: dict[str, Call]) -> dict[str, float]:
+    """Return the median time of each call in microseconds."""
+    counts = {}
+    for name, call in calls.items():
+        call()
+        start = time.perf_counter()
+        call()
+        counts[name] = max(1, int(SAMPLE_SECONDS / (time.perf_counter() - start)))
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    order = list(calls) * SAMPLES
+    random.Random(0).shuffle(order)
+    for name in order:
+        call, count = calls[name], counts[name]
+        start = time.perf_counter()
+        for _ in range(count):
+            call()
+        times[name].append((time.perf_counter() - start) / count)
+    return {name: 1e6 * median(samples) for name, samples in times.items()}
+
+
+def record_path() -> Path:
+    """Return the record of this machine, named after its processor."""
+    name = re.sub(r"[^a-z0-9]+", "-", machine.cpu_model().lower()).strip("-")
+    return ROOT / "benchmarks" / "results" / f"calls-{name}-{machine.cpu_count()}.json"
+
+
+def main() -> int:
+    """Measure, print a table and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--json", type=Path, default=record_path(), help="record to write")
+    args = parser.parse_args()
+    load = machine.load()
+    rows: list[dict[str, Any]] = []
+    print("systems  rows" + "".join(f"{c:>10}" for c in columns(1, 8)) + "    us")
+    for systems, length in BATCHES:
+        found = measure(columns(systems, length))
+        rows.append({"systems": systems, "rows": length, "microseconds": found})
+        print(f"{systems:7d} {length:5d}" + "".join(f"{t:10.1f}" for t in found.values()))
+    record = {
+        "benchmark": "calls",
+        "machine": machine.machine(),
+        "versions": machine.versions("pysolvers", "numpy", "scipy"),
+        "load": load,
+        "cases": rows,
+    }
+    args.json.write_text(json.dumps(record, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
