@@ -194,6 +194,73 @@ def test_entries_do_not_grow(rng, dtype, rows, family):
         assert normwise_error(transpose(matrix, trans), rhs, x).max() <= 50
 
 
+def large_steps(rng, systems, rows, dtype):
+    """Return `advection` with steps of 1 to 1e6 cells, of either sign, and its condition numbers.
+
+    Most matrices are dominant. The first half of the rows is ten times as large in a third of the
+    systems.
+    """
+    shape = (systems, 1)
+    speed = 10 ** rng.uniform(0, 6, shape) * rng.choice([-1, 1], shape)
+    nu = np.abs(speed) * 10 ** rng.uniform(-0.1, 1, shape)
+    if np.issubdtype(dtype, np.complexfloating):
+        nu = nu * np.exp(1j * rng.choice([0, 0, 0.3, -0.3], shape) * rng.random(shape))
+    size = np.where((np.arange(rows) < rows // 2) & (np.arange(systems) % 3 == 0)[:, None], 10, 1)
+    matrix = (-(nu + speed), 1 + 2 * nu, -(nu - speed))
+    return [(a * size).astype(dtype) for a in matrix], circulant_condition(*matrix, rows)
+
+
+def circulant_condition(lower, diag, upper, rows):
+    """Return the condition number of matrices with constant coefficients, which are normal."""
+    turn = np.exp(2j * np.pi * np.arange(rows) / rows)
+    values = np.abs(lower / turn + diag + upper * turn)
+    return values.max(axis=-1) / values.min(axis=-1)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("rows", [63, 64, 257, 1000, 4096])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_large_steps(rng, dtype, rows, axis):
+    """Elimination in order adds up n rounding errors of one sign in the last row of these."""
+    matrix, condition = large_steps(rng, 120, rows, dtype)
+    judged = condition < 0.1 / oracle.eps(dtype)
+    rhs = oracle.uniform(rng, (120, rows), dtype)
+    rhs[::2] += 1
+    laid = [np.array(np.moveaxis(a, -1, axis), order="C") for a in (*matrix, rhs)]
+    assert judged.sum() > 50
+
+    x, info = pysolvers.solve_tridiagonal(*laid, axis=axis, periodic=True, return_info=True)
+    factor = pysolvers.factor_tridiagonal(*laid[:3], axis=axis, periodic=True)
+    answers = {trans: factor.solve(laid[3], trans=trans) for trans in "NTH"}
+
+    assert 0 < info.pivoted < 120
+    for trans, y in [("N", x), *answers.items()]:
+        error = normwise_error(transpose(matrix, trans), rhs, np.moveaxis(y, axis, -1))
+        assert error[judged].max() <= 50
+
+
+@pytest.mark.parametrize("adjacent", ["rows", "systems"])
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_large_steps_of_one_matrix(rng, dtype, trans, adjacent):
+    """The answers replace the right-hand sides, and have the bits of single right-hand sides."""
+    rows, speed = 16003, -70000.0 if trans == "N" else 70000.0
+    nu = 1.01 * abs(speed)
+    matrix = [np.full(rows, a, dtype) for a in (-(nu + speed), 1 + 2 * nu, -(nu - speed))]
+    rhs = oracle.uniform(rng, (37, rows), dtype) + dtype(1)
+    factor = pysolvers.factor_tridiagonal(*matrix, periodic=True)
+    alone = np.stack([factor.solve(b, trans=trans) for b in rhs])
+
+    for systems in (2, 19, 37):
+        few = rhs[:systems]
+        x = np.array(few) if adjacent == "rows" else np.array(few.T, order="C").T
+        factor.solve(x, trans=trans, out=x)
+        np.testing.assert_array_equal(x, alone[:systems])
+
+    assert factor.info.pivoted == 0
+    assert normwise_error(transpose(matrix, trans), rhs, alone).max() <= 25
+
+
 @pytest.mark.parametrize("rows", [2, 3, 4, 5, 40, 41])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_shared_matrix_with_exchanges_gives_the_bits_of_single_systems(rng, dtype, rows):
