@@ -36,7 +36,8 @@ C_LEVELS = {
         ("csrc/include",),
         ("csrc/cpu/runtime",),
         ("csrc/cpu/lines",),
-        tuple(f"csrc/cpu/{name}" for name in SOLVERS),
+        ("csrc/cpu/relaxation",),  # also solves for the pressure of a flow
+        tuple(f"csrc/cpu/{name}" for name in SOLVERS if name != "relaxation"),
         ("csrc/cpu/isa",),  # translation units: they include the kernels of the folders below
         ("csrc/cpu",),
     ],
