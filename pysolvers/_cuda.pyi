@@ -36,6 +36,7 @@ from ._core import SCHEMES as SCHEMES
 from ._core import SHORT_LOWER as SHORT_LOWER
 from ._core import SHORT_UPPER as SHORT_UPPER
 from ._core import STAGES as STAGES
+from ._core import STAGGERED_ENDS as STAGGERED_ENDS
 from ._core import STAGGERED_KERNELS as STAGGERED_KERNELS
 from ._core import STAGGERED_STAGES as STAGGERED_STAGES
 from ._core import STATUS as STATUS

@@ -121,6 +121,15 @@ struct ps_staggered_report {
 /* Check all that the struct alone determines, for all backends. */
 ps_status ps_staggered_check(const ps_staggered *s);
 
+/* Set the entries DT and NEXT of the clock for the next step. */
+void ps_staggered_choose_dt(const ps_staggered *s);
+
+/* The share of the donor-cell differences of a step of length DT. */
+double ps_staggered_gamma(const ps_staggered *s);
+
+/* Whether and why a call ends after a complete step. */
+ps_staggered_end ps_staggered_judge(const ps_staggered *s);
+
 #ifdef __cplusplus
 }
 #endif

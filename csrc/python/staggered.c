@@ -150,5 +150,8 @@ staggered_add_constants(PyObject *module)
         add_codes(module, "STAGGERED_STAGES", stages, PS_STAGGERED_STAGES) < 0) {
         return -1;
     }
+    if (add_codes(module, "STAGGERED_ENDS", ends, PS_STAGGERED_ENDS) < 0) {
+        return -1;
+    }
     return add_codes(module, "CLOCK", entries, PS_CLOCK_COUNT);
 }

@@ -11,8 +11,8 @@
  *     -> (status, report or None) */
 PyObject *staggered_step(PyObject *module, PyObject *args);
 
-/* Set module.STAGGERED_KERNELS, PRESSURES, STAGGERED_STAGES and CLOCK = {text: code}; 0,
- * or -1 with an exception. */
+/* Set module.STAGGERED_KERNELS, PRESSURES, STAGGERED_STAGES, STAGGERED_ENDS and CLOCK =
+ * {text: code}; 0, or -1 with an exception. */
 int staggered_add_constants(PyObject *module);
 
 #endif

@@ -7,15 +7,15 @@ from typing import Any, Literal
 from .._checks import index, require, require_finite
 from .._errors import BackendError
 from .._options import check_choice, check_threads
-from .._runtime import backends
+from .._runtime import backends, directive
 
 __all__ = ["Kernels", "Pressure", "StaggeredSettings"]
 
 Pressure = Literal["fast", "sor"]
-Kernels = Literal["auto", "serial", "openmp", "cuda", "directive"]
+Kernels = Literal["auto", "serial", "openmp", "cuda", "directive", "directive-openmp"]
 
 _PRESSURES = {"fast": 0, "sor": 1}
-_KERNELS = {"auto": 0, "serial": 1, "openmp": 2, "cuda": 3, "directive": 4}
+_KERNELS = dict.fromkeys(("auto", "serial", "openmp", "cuda", *directive.MODELS), 0)
 _SERIAL_BELOW = 200  # cells a side: below, waking threads costs more than they save
 
 
@@ -75,16 +75,23 @@ class StaggeredSettings:
                 "StaggeredCavity is not available on a device yet: use device='cpu' and "
                 "kernels='auto'"
             )
-        if self.kernels == "directive":
-            raise BackendError(
-                "kernels='directive' of StaggeredCavity is not available yet: use kernels='auto', "
-                "'serial' or 'openmp'"
+        if self.has_directives:
+            require(
+                self.pressure == "sor",
+                f"pressure must be 'sor' with kernels={self.kernels!r}",
+                self.pressure,
             )
+            directive.load(self.kernels)
         require(
             self.kernels != "serial" or self.threads in (None, 1),
             "threads must be None or 1 with kernels='serial'",
             self.threads,
         )
+
+    @property
+    def has_directives(self) -> bool:
+        """Whether the steps are made by kernels with compiler directives."""
+        return self.kernels in directive.MODELS
 
     @property
     def backend(self) -> Any:

@@ -18,6 +18,7 @@ from .._files import is_rising, read_npz, write_npz
 from .._header import count as count_of
 from .._header import mapping, number, optional, positive, record, text
 from .._progress import IterationBar
+from .._runtime import directive
 from .._runtime.state import make_state, read_only
 from ..poisson import FastPoisson
 from . import _fields
@@ -91,11 +92,14 @@ class StaggeredCavity:
         For ``'sor'``: largest number of iterations in a step.
     omega : float, optional
         For ``'sor'``: relaxation factor, between 0 and 2; by default :math:`2/(1 + \sin(\pi/n))`.
-    kernels : {'auto', 'serial', 'openmp', 'cuda', 'directive'}, default: 'auto'
-        ``'serial'`` runs on one thread and stores both colours of SOR in one array. ``'openmp'``
-        divides the rows of each loop among threads. ``'auto'`` selects the number of threads and
-        makes several SOR iterations in one pass over the field. The three give the same bits.
-        ``'cuda'`` and ``'directive'`` are not available yet.
+    kernels : {'auto', 'serial', 'openmp', 'cuda', 'directive', 'directive-openmp'}
+        By default ``'auto'``, which selects the number of threads and makes several SOR iterations
+        in one pass over the field. ``'serial'`` runs on one thread and stores both colours of SOR
+        in one array. ``'openmp'`` divides the rows of each loop among threads. The three give the
+        same bits. ``'directive'`` and ``'directive-openmp'`` are loops with OpenACC and OpenMP
+        directives, for ``'sor'`` only; they run on a device if there is one, with fields that are
+        copied there every 20 steps, and on the host otherwise. Their libraries are optional; see
+        ``tools/build_directive.py``. ``'cuda'`` is not available yet.
     device : str, optional
         ``'cpu'``, the default. A device is not available yet.
     threads : int, optional
@@ -565,6 +569,8 @@ class StaggeredCavity:
     def _call(self, count: int, stages: tuple[str, ...], until: float, steady: float) -> str:
         """Run stages on the backend, and return why the call ended."""
         s = self._settings
+        if s.has_directives:
+            return self._call_directives(count, until, steady)
         backend = s.backend
         codes = (
             backend.STAGGERED_KERNELS[s.kernels],
@@ -588,3 +594,23 @@ class StaggeredCavity:
         if counts:
             self._run_by = {k: report[k] for k in ("kernel", "threads")}
         return str(report["end"])
+
+    def _call_directives(self, count: int, until: float, steady: float) -> str:
+        """Make steps with compiler directives, and return why the call ended."""
+        s = self._settings
+        kernels = directive.load(s.kernels)
+        n, backend = s.n, s.backend
+        names = ("u", "v", "p", "f", "g", "clock")
+        status, end, seconds = kernels.staggered_step(
+            s.numbers(until, steady),
+            s.max_sweeps,
+            {name: self._state.operand(name) for name in names},
+            np.empty((2, n + 2, n + 2)),
+            count,
+            self._count.begin(),
+        )
+        raise_for_status(status, backend.STATUS, "StaggeredCavity")
+        for name, time in zip(backend.STAGGERED_STAGES, seconds, strict=True):
+            self._seconds[name] += time
+        self._run_by = {"kernel": kernels.description, "threads": 0}
+        return next(name for name, code in backend.STAGGERED_ENDS.items() if code == end)

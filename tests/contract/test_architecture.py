@@ -32,6 +32,7 @@ SOLVERS = ("heat", "transport", "flow", "relaxation")
 C_LEVELS = {
     "csrc/core": [("csrc/include",), ("csrc/core",)],
     "csrc/python": [("csrc/include",), ("csrc/python",)],
+    "csrc/directive": [("csrc/include",), ("csrc/directive",)],
     "csrc/cpu": [
         ("csrc/include",),
         ("csrc/cpu/runtime",),

@@ -395,6 +395,7 @@ def test_refined_minimum_is_exact_on_quartics(sign):
         ({"kernels": "serial", "threads": 2}, ValueError, "threads must be None or 1"),
         ({"device": "gpu"}, ValueError, "device must be 'cpu'"),
         ({"device": "cuda"}, pysolvers.BackendError, "not available on a device yet"),
+        ({"kernels": "directive"}, ValueError, "pressure must be 'sor' with kernels='directive'"),
         ({"kernels": "cuda"}, pysolvers.BackendError, "not available on a device yet"),
     ],
 )

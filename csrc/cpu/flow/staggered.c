@@ -213,7 +213,6 @@ static ps_status
 correct(run *r)
 {
     const ps_staggered *const s = r->s;
-    const double *const clock = s->clock;
 
     if (solves_pressure(s)) {
         ps_staggered_uncolour(s, &r->p, r->threads);
@@ -223,16 +222,7 @@ correct(run *r)
     }
     ps_staggered_correct(s, r->rows, r->threads);
     r->report->steps++;
-    if (!(clock[PS_CLOCK_U] <= PS_STAGGERED_BOUND &&
-          clock[PS_CLOCK_V] <= PS_STAGGERED_BOUND)) {
-        r->report->end = PS_STAGGERED_GROWN;
-    }
-    else if (clock[PS_CLOCK_TIME] >= s->until) {
-        r->report->end = PS_STAGGERED_UNTIL;
-    }
-    else if (clock[PS_CLOCK_CHANGE] <= s->steady) {
-        r->report->end = PS_STAGGERED_STEADY;
-    }
+    r->report->end = ps_staggered_judge(s);
     return PS_OK;
 }
 

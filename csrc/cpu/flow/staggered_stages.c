@@ -34,29 +34,6 @@ largest(double a, double b)
     return a > b ? a : b;
 }
 
-void
-ps_staggered_choose_dt(const ps_staggered *s)
-{
-    double *const clock = s->clock;
-    const double h = 1.0 / (double)s->cells, left = s->until - clock[PS_CLOCK_TIME];
-    const double speed = largest(clock[PS_CLOCK_U], clock[PS_CLOCK_V]);
-    double dt = s->dt;
-
-    if (dt == 0) {
-        const double diffusion = s->reynolds * h * h / 4, convection = h / speed;
-
-        dt = s->tau * (diffusion < convection ? diffusion : convection);
-    }
-    if (left <= dt * (1 + 1e-9)) {
-        clock[PS_CLOCK_DT] = left;
-        clock[PS_CLOCK_NEXT] = s->until;
-        return;
-    }
-    dt = left < 2 * dt ? left / 2 : dt;
-    clock[PS_CLOCK_DT] = dt;
-    clock[PS_CLOCK_NEXT] = clock[PS_CLOCK_TIME] + dt;
-}
-
 /* 4 h times the difference of the flux of `c`, carried by the sums of velocities `out`
  * and `in` of two adjacent faces, between neighbours with the values before, c, after. */
 static double
@@ -108,11 +85,7 @@ predict_rows(void *self, int64_t begin, int64_t end, int thread)
 void
 ps_staggered_predict(const ps_staggered *s, int threads)
 {
-    const double *const clock = s->clock;
-    const double courant = clock[PS_CLOCK_DT] * (double)s->cells *
-                           largest(clock[PS_CLOCK_U], clock[PS_CLOCK_V]);
-    const double own = 1.2 * courant < 1 ? 1.2 * courant : 1;
-    pass a = {.s = s, .gamma = s->gamma < 0 ? own : s->gamma};
+    pass a = {.s = s, .gamma = ps_staggered_gamma(s)};
 
     ps_parallel_for(threads, s->cells, predict_rows, &a);
 }

@@ -15,9 +15,6 @@ typedef struct {
     int interleaved;
 } ps_coloured;
 
-/* Set the entries DT and NEXT of the clock. */
-void ps_staggered_choose_dt(const ps_staggered *s);
-
 /* f and g from u and v. */
 void ps_staggered_predict(const ps_staggered *s, int threads);
 
