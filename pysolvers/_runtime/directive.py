@@ -4,6 +4,7 @@ They are optional, and are loaded at their first use.
 """
 
 import ctypes
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -119,4 +120,13 @@ def load(kernels: str) -> Directive:
 
 @cache
 def _load(path: Path) -> Directive:
-    return Directive(ctypes.CDLL(str(path)))
+    # Waiting threads of libgomp spin by default: when other processes keep the processors busy,
+    # each loop then takes up to a time slice. The library reads the variable when it is loaded.
+    is_default = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys()
+    if is_default:
+        os.environ["GOMP_SPINCOUNT"] = "0"
+    try:
+        return Directive(ctypes.CDLL(str(path)))
+    finally:
+        if is_default:
+            del os.environ["GOMP_SPINCOUNT"]

@@ -24,6 +24,11 @@ def folder(tmp_path_factory):
     found = tmp_path_factory.mktemp("directive")
     command = [sys.executable, TOOL, "--host", "--output", found]
     subprocess.run(command, check=True, capture_output=True, timeout=300)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(directive, "FOLDER", found)
+        patch.setenv("OMP_NUM_THREADS", "1")  # read when libgomp is loaded
+        for name in directive.MODELS:
+            directive.load(name)
     return found
 
 
