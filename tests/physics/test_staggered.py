@@ -186,9 +186,10 @@ def test_run_ends_exactly_at_its_time(pressure):
     cavity = StaggeredCavity(100, 16, pressure=pressure, dt=0.01)
     lengths = []
 
-    for until in (0.1, 0.1, 0.125, 0.17):
+    for until, last in ((0.1, 0.01), (0.1, 0.01), (0.125, 0.0075), (0.17, 0.0075)):
         before = cavity.steps
         result = cavity.run(until)
+        assert cavity._now("dt") == pytest.approx(last, rel=1e-9)
         lengths.append(cavity.steps - before)
         assert cavity.time == result.time == until
         assert result.stop_reason == "reached"
@@ -429,6 +430,7 @@ def call(n=6, **changes):
     codes = {"kernel": 0, "pressure": 1, "stages": 7}
     for table in (operands, numbers, codes):
         table.update({name: value for name, value in changes.items() if name in table})
+    call.operands = operands
     most = changes.get("most_sweeps", 3)
     made = np.zeros(1, np.int64)
     tables = tuple(codes.values()), tuple(numbers.values()), most
@@ -467,6 +469,41 @@ def test_backend_refuses_illegal_numbers(changes):
 
     assert _core.STATUS[status][0] == "PS_BAD_ARGUMENT"
     assert report is None
+
+
+@pytest.mark.parametrize("moving", ["f", "g"])
+def test_clock_has_the_maxima_of_both_components(moving, rng):
+    """The stage correct without pressure: u is f and v is g, from rest."""
+    n = 6
+    explicit = np.zeros((n + 2, n + 2))
+    inside = np.s_[1:-1, 1:-2] if moving == "f" else np.s_[1:-2, 1:-1]
+    explicit[inside] = rng.uniform(-3, 3, (n, n - 1) if moving == "f" else (n - 1, n))
+    clock = np.zeros(len(_core.CLOCK))
+    clock[_core.CLOCK["dt"]] = 0.25
+
+    call(n, pressure=0, stages=4, clock=clock, **{moving: explicit})
+
+    largest = np.abs(explicit).max()
+    found = {name: clock[code] for name, code in _core.CLOCK.items()}
+    ghosts = np.abs(2 - explicit[n, : n + 1]).max()
+    expected = {"f": (max(largest, ghosts), 0), "g": (2, largest)}[moving]
+    assert (found["u"], found["v"]) == pytest.approx(expected)
+    assert found["change"] == pytest.approx(largest / 0.25)
+    velocity = call.operands["u" if moving == "f" else "v"]
+    np.testing.assert_array_equal(velocity[inside], explicit[inside])
+
+
+@pytest.mark.parametrize("field", ["f", "g"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_velocity_that_is_not_finite_ends_the_call(field, value):
+    explicit = np.zeros((8, 8))
+    explicit[3, 3] = value
+
+    status, report = call(pressure=0, stages=4, **{field: explicit})
+
+    assert _core.STATUS[status][0] == "PS_OK"
+    assert report["end"] == "grown"
+    assert report["steps"] == 1
 
 
 def test_backend_refuses_overlapping_fields():
