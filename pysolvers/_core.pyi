@@ -36,10 +36,18 @@ class _RelaxReport(TypedDict):
     threads: int
     kernel: str
 
+class _StaggeredReport(TypedDict):
+    steps: int
+    end: str
+    seconds: dict[str, float]
+    threads: int
+    kernel: str
+
 _Array = NDArray[Any]
 _Info = NDArray[int32] | None
 
 ABI: Final[int]
+CLOCK: Final[dict[str, int]]
 CRITERIA: Final[dict[str, int]]
 DIRECTIONS: Final[dict[str, int]]
 DTYPES: Final[dict[str, int]]
@@ -65,11 +73,15 @@ NAME: Final[str]
 NORMS: Final[dict[str, int]]
 PERIODIC: Final[int]
 PIVOTS: Final[dict[str, int]]
+PRESSURES: Final[dict[str, int]]
 RELAXATIONS: Final[dict[str, int]]
 SCHEMES: Final[dict[str, int]]
 SHORT_LOWER: Final[int]
 SHORT_UPPER: Final[int]
 STAGES: Final[dict[str, int]]
+STAGGERED_ENDS: Final[dict[str, int]]
+STAGGERED_KERNELS: Final[dict[str, int]]
+STAGGERED_STAGES: Final[dict[str, int]]
 STATUS: Final[dict[int, tuple[str, str]]]
 TABLE_ROWS: Final[int]
 TRANS: Final[dict[str, int]]
@@ -153,6 +165,24 @@ def cavity_iterate(
     stream: int = 0,
     /,
 ) -> tuple[int, _CavityReport | None]: ...
+def staggered_step(
+    codes: tuple[int, int, int],
+    numbers: tuple[float, ...],
+    most_sweeps: int,
+    u: NDArray[float64],
+    v: NDArray[float64],
+    p: NDArray[float64],
+    f: NDArray[float64],
+    g: NDArray[float64],
+    q: NDArray[float64],
+    clock: NDArray[float64],
+    count: int,
+    threads: int,
+    made: NDArray[int64],
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> tuple[int, _StaggeredReport | None]: ...
 def lmsor_iterate(
     kernel: int,
     relaxation: int,

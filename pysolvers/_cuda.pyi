@@ -4,6 +4,7 @@ from numpy import int32
 from numpy.typing import NDArray
 
 from ._core import ABI as ABI
+from ._core import CLOCK as CLOCK
 from ._core import CRITERIA as CRITERIA
 from ._core import DIRECTIONS as DIRECTIONS
 from ._core import DTYPES as DTYPES
@@ -29,11 +30,15 @@ from ._core import NAME as NAME
 from ._core import NORMS as NORMS
 from ._core import PERIODIC as PERIODIC
 from ._core import PIVOTS as PIVOTS
+from ._core import PRESSURES as PRESSURES
 from ._core import RELAXATIONS as RELAXATIONS
 from ._core import SCHEMES as SCHEMES
 from ._core import SHORT_LOWER as SHORT_LOWER
 from ._core import SHORT_UPPER as SHORT_UPPER
 from ._core import STAGES as STAGES
+from ._core import STAGGERED_ENDS as STAGGERED_ENDS
+from ._core import STAGGERED_KERNELS as STAGGERED_KERNELS
+from ._core import STAGGERED_STAGES as STAGGERED_STAGES
 from ._core import STATUS as STATUS
 from ._core import TABLE_ROWS as TABLE_ROWS
 from ._core import TRANS as TRANS
@@ -48,6 +53,7 @@ from ._core import gceidd_step as gceidd_step
 from ._core import heat_step as heat_step
 from ._core import laplace_iterate as laplace_iterate
 from ._core import lmsor_iterate as lmsor_iterate
+from ._core import staggered_step as staggered_step
 from ._core import tridiag_solve as tridiag_solve
 
 _Array = NDArray[Any]

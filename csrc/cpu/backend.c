@@ -1,5 +1,6 @@
 /* backend.c - the table of functions of the CPU backend. */
 #include "flow/cavity.h"
+#include "flow/staggered.h"
 #include "heat/heat.h"
 #include "lines/factor/factor.h"
 #include "relaxation/lmsor.h"
@@ -27,6 +28,8 @@ static const ps_backend cpu = {
     .factor_solve = ps_cpu_factor_solve,
     .cavity_work = ps_cavity_work,
     .cavity_iterate = ps_cavity_iterate,
+    .staggered_work = ps_staggered_work,
+    .staggered_step = ps_staggered_step,
     .lmsor_work = ps_cpu_lmsor_work,
     .lmsor_iterate = ps_cpu_lmsor_iterate,
     .laplace_work = ps_cpu_laplace_work,

@@ -200,6 +200,8 @@ typedef struct {
 /* The solvers. A separate header defines each of them and includes this header. */
 typedef struct ps_cavity ps_cavity;
 typedef struct ps_cavity_report ps_cavity_report;
+typedef struct ps_staggered ps_staggered;
+typedef struct ps_staggered_report ps_staggered_report;
 typedef struct ps_lmsor ps_lmsor;
 typedef struct ps_lmsor_report ps_lmsor_report;
 typedef struct ps_laplace ps_laplace;
@@ -249,6 +251,12 @@ typedef struct {
     ps_status (*cavity_iterate)(const ps_cavity *c, int64_t count,
                                 const ps_options *options, const ps_exec *exec,
                                 ps_cavity_report *report);
+
+    /* Make at most `count` time steps: ps_staggered.h. */
+    ps_status (*staggered_work)(const ps_staggered *s, const ps_exec *exec,
+                                size_t *bytes);
+    ps_status (*staggered_step)(const ps_staggered *s, int64_t count, const ps_exec *exec,
+                                ps_staggered_report *report);
 
     /* Run at most `count` red-black iterations or time steps: ps_lmsor.h, ps_laplace.h,
      * ps_heat.h, ps_gceidd.h. */

@@ -15,6 +15,7 @@
 #include "memory.h"
 #include "pysolvers.h"
 #include "relax.h"
+#include "staggered.h"
 #include "transform.h"
 
 /* Set module.STATUS = {code: (name, text), ...}. */
@@ -58,7 +59,7 @@ add_constants(PyObject *module)
         add_codes(module, "PIVOTS", pivots, PS_PIVOT_COUNT) < 0 ||
         add_status(module) < 0 || cavity_add_constants(module) < 0 ||
         relax_add_constants(module) < 0 || gceidd_add_constants(module) < 0 ||
-        heat_add_constants(module) < 0 ||
+        heat_add_constants(module) < 0 || staggered_add_constants(module) < 0 ||
         PyModule_AddIntConstant(module, "PERIODIC", PS_PERIODIC) < 0 ||
         PyModule_AddIntConstant(module, "SHORT_LOWER", PS_SHORT_LOWER) < 0 ||
         PyModule_AddIntConstant(module, "SHORT_UPPER", PS_SHORT_UPPER) < 0 ||
@@ -134,6 +135,10 @@ PyDoc_STRVAR(cavity_iterate_doc,
              "step, psi_sweeps, iteration, psi, omega, count, method, threads, made, "
              "device=0, stream=0, /)\n--\n\n"
              "Iterate the lid-driven cavity; return status and report.");
+PyDoc_STRVAR(staggered_step_doc,
+             "staggered_step($module, codes, numbers, most_sweeps, u, v, p, f, g, q, "
+             "clock, count, threads, made, device=0, stream=0, /)\n--\n\n"
+             "Make steps of the cavity on a staggered grid; return status and report.");
 PyDoc_STRVAR(lmsor_iterate_doc,
              "lmsor_iterate($module, kernel, relaxation, omega, nx, ny, pitch, cx, cy, "
              "u, fields, tables, stop, count, threads, made, device=0, stream=0, "
@@ -168,6 +173,7 @@ static PyMethodDef module_methods[] = {
      tridiag_direct_doc},
     {"factor_make", factor_make, METH_VARARGS, factor_make_doc},
     {"cavity_iterate", cavity_iterate, METH_VARARGS, cavity_iterate_doc},
+    {"staggered_step", staggered_step, METH_VARARGS, staggered_step_doc},
     {"lmsor_iterate", lmsor_iterate, METH_VARARGS, lmsor_iterate_doc},
     {"laplace_iterate", laplace_iterate, METH_VARARGS, laplace_iterate_doc},
     {"gceidd_step", gceidd_step, METH_VARARGS, gceidd_step_doc},

@@ -3,7 +3,15 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["fit_peak", "interpolate", "middle", "velocity"]
+__all__ = [
+    "fit_peak",
+    "interpolate",
+    "interpolate_at",
+    "largest_divergence",
+    "middle",
+    "refined_minimum",
+    "velocity",
+]
 
 Array = NDArray[np.float64]
 
@@ -41,6 +49,43 @@ def interpolate(values: Array, at: ArrayLike) -> Array:
         t * (t - 1) * (t - 2) / 6,
     )
     return sum((w * values[first + k] for k, w in enumerate(weights)), np.zeros_like(t))
+
+
+def interpolate_at(places: Array, values: Array, at: ArrayLike) -> Array:
+    """Interpolate values at ascending places by cubics through four of them."""
+    target = np.asarray(at, float)
+    first = np.clip(np.searchsorted(places, target) - 2, 0, len(places) - 4)
+    total = np.zeros_like(target)
+    for k in range(4):
+        weight = np.ones_like(target)
+        for m in range(4):
+            if m != k:
+                near = places[first + m]
+                weight = weight * (target - near) / (places[first + k] - near)
+        total = total + weight * values[first + k]
+    return total
+
+
+def refined_minimum(places: Array, values: Array, sign: int) -> tuple[float, float]:
+    """Return the minimum of ``sign * values`` and its place, off the ends.
+
+    The minimum is that of the polynomial through five values around the smallest one. The value
+    is returned without the factor `sign`.
+    """
+    k = int(np.argmin(sign * values[1:-1])) + 1
+    first = min(max(k - 2, 0), len(values) - 5)
+    near = np.s_[first : first + 5]
+    width = places[first + 4] - places[first]
+    fit = np.polynomial.Polynomial.fit((places[near] - places[k]) / width, values[near], 4)
+    roots = fit.deriv().roots()
+    real = roots[np.abs(roots.imag) < 1e-9].real
+    at = float(real[np.argmin(np.abs(real))]) if real.size else 0.0
+    return float(fit(at)), float(places[k] + width * at)
+
+
+def largest_divergence(u: Array, v: Array) -> float:
+    """Return the largest sum of the outflows through the four faces of a cell."""
+    return float(np.abs(np.diff(u, axis=1) + np.diff(v, axis=0)).max())
 
 
 def fit_peak(field: Array, other: Array, j: int, i: int) -> tuple[float, float, float, float]:

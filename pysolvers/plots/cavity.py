@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._figure import new_figure
 
@@ -11,10 +12,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from ..flow._result import CavityResult
+    from ..flow._result import CavityResult, Vortex
 
 __all__ = ["plot_cavity", "plot_profiles", "plot_residuals", "plot_streamlines", "plot_vorticity"]
 
+Array = NDArray[np.float64]
 Tables = Mapping[str, Mapping[str, Any]] | None
 
 # Levels of psi as fractions of its extreme value: equal steps in the main vortex; the corner eddies
@@ -66,17 +68,7 @@ def plot_streamlines(axes: "Axes", result: "CavityResult") -> None:
     result : CavityResult
         The result.
     """
-    vortex = result.primary_vortex()
-    share = result.psi / vortex.psi
-    axes.contour(result.x, result.y, share, levels=_MAIN, colors="C0", linewidths=1)
-    lowest = float(share.min())
-    levels = np.sort(_CORNER[lowest < _CORNER])
-    if len(levels):
-        axes.contour(
-            result.x, result.y, share, levels=levels, colors="C1", linewidths=0.8, linestyles="-"
-        )
-    axes.plot(vortex.x, vortex.y, "+", color="C0")
-    _square(axes, "streamlines")
+    draw_streamlines(axes, result.x, result.psi, result.primary_vortex())
 
 
 def plot_vorticity(axes: "Axes", result: "CavityResult") -> None:
@@ -89,18 +81,7 @@ def plot_vorticity(axes: "Axes", result: "CavityResult") -> None:
     result : CavityResult
         The result.
     """
-    omega = result.omega / abs(result.lid_velocity)
-    lines = axes.contour(
-        result.x,
-        result.y,
-        omega,
-        levels=_VORTICITY,
-        cmap="viridis",
-        linewidths=1,
-        linestyles="-",
-    )
-    axes.clabel(lines, fontsize=7)
-    _square(axes, "vorticity (lid speed / side)")
+    draw_vorticity(axes, result.x, result.omega / abs(result.lid_velocity))
 
 
 def plot_profiles(axes: "Axes", result: "CavityResult", tables: Tables = None) -> None:
@@ -116,15 +97,8 @@ def plot_profiles(axes: "Axes", result: "CavityResult", tables: Tables = None) -
         As in `plot_cavity`.
     """
     speed = abs(result.lid_velocity)
-    axes.plot(result.y, result.centreline_u() / speed, "C0", label="u on x = 1/2, over y")
-    axes.plot(result.x, result.centreline_v() / speed, "C1", label="v on y = 1/2, over x")
-    for marker, (name, columns) in zip(_MARKERS, (tables or {}).items(), strict=False):
-        style: dict[str, Any] = {"marker": marker, "ls": "", "ms": 4.5, "mfc": "none"}
-        axes.plot(columns["y"], columns["u"], color="C0", label=name, **style)
-        axes.plot(columns["x"], columns["v"], color="C1", **style)
-    axes.set(xlabel="place / side", ylabel="velocity / lid speed", title="centre lines")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    u, v = result.centreline_u() / speed, result.centreline_v() / speed
+    draw_profiles(axes, result.x, u, v, tables)
 
 
 def plot_residuals(axes: "Axes", result: "CavityResult") -> None:
@@ -147,5 +121,48 @@ def plot_residuals(axes: "Axes", result: "CavityResult") -> None:
     axes.legend(fontsize=8)
 
 
-def _square(axes: "Axes", title: str) -> None:
+def draw_streamlines(axes: "Axes", places: Array, psi: Array, vortex: "Vortex") -> None:
+    """Draw contours of psi at nodes with these coordinates along both axes."""
+    share = psi / vortex.psi
+    axes.contour(places, places, share, levels=_MAIN, colors="C0", linewidths=1)
+    lowest = float(share.min())
+    levels = np.sort(_CORNER[lowest < _CORNER])
+    if len(levels):
+        axes.contour(
+            places, places, share, levels=levels, colors="C1", linewidths=0.8, linestyles="-"
+        )
+    axes.plot(vortex.x, vortex.y, "+", color="C0")
+    square(axes, "streamlines")
+
+
+def draw_vorticity(axes: "Axes", places: Array, omega: Array) -> None:
+    """Draw contours of omega, in units of lid speed over side."""
+    lines = axes.contour(
+        places,
+        places,
+        omega,
+        levels=_VORTICITY,
+        cmap="viridis",
+        linewidths=1,
+        linestyles="-",
+    )
+    axes.clabel(lines, fontsize=7)
+    square(axes, "vorticity (lid speed / side)")
+
+
+def draw_profiles(axes: "Axes", places: Array, u: Array, v: Array, tables: Tables) -> None:
+    """Draw u on x = 1/2 and v on y = 1/2 in units of the lid speed."""
+    axes.plot(places, u, "C0", label="u on x = 1/2, over y")
+    axes.plot(places, v, "C1", label="v on y = 1/2, over x")
+    for marker, (name, columns) in zip(_MARKERS, (tables or {}).items(), strict=False):
+        style: dict[str, Any] = {"marker": marker, "ls": "", "ms": 4.5, "mfc": "none"}
+        axes.plot(columns["y"], columns["u"], color="C0", label=name, **style)
+        axes.plot(columns["x"], columns["v"], color="C1", **style)
+    axes.set(xlabel="place / side", ylabel="velocity / lid speed", title="centre lines")
+    axes.grid(alpha=0.3)
+    axes.legend(fontsize=8)
+
+
+def square(axes: "Axes", title: str) -> None:
+    """Show the unit square with this title."""
     axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="x", ylabel="y", title=title)

@@ -32,11 +32,13 @@ SOLVERS = ("heat", "transport", "flow", "relaxation")
 C_LEVELS = {
     "csrc/core": [("csrc/include",), ("csrc/core",)],
     "csrc/python": [("csrc/include",), ("csrc/python",)],
+    "csrc/directive": [("csrc/include",), ("csrc/directive",)],
     "csrc/cpu": [
         ("csrc/include",),
         ("csrc/cpu/runtime",),
         ("csrc/cpu/lines",),
-        tuple(f"csrc/cpu/{name}" for name in SOLVERS),
+        ("csrc/cpu/relaxation",),  # also solves for the pressure of a flow
+        tuple(f"csrc/cpu/{name}" for name in SOLVERS if name != "relaxation"),
         ("csrc/cpu/isa",),  # translation units: they include the kernels of the folders below
         ("csrc/cpu",),
     ],

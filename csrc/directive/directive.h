@@ -1,0 +1,57 @@
+/* directive.h - loops that OpenACC or OpenMP runs on an accelerator.
+ *
+ * Compiled with -fopenacc the macros are OpenACC constructs, with -fopenmp they are
+ * OpenMP target constructs. The arrays of a loop must be present: ON_DEVICE_BEGIN maps
+ * them. Without an accelerator both models run the loops on the host.
+ */
+#ifndef PS_DIRECTIVE_H
+#define PS_DIRECTIVE_H
+
+#define PRAGMA(text) _Pragma(#text)
+
+#if defined(_OPENACC)
+
+#include <openacc.h>
+#define MODEL "openacc"
+/* Two nested loops, whose iterations are independent. */
+#define FOR_ALL PRAGMA(acc parallel loop gang vector collapse(2) default(present))
+#define FOR_ALL_SUM(x) \
+    PRAGMA(acc parallel loop gang vector collapse(2) default(present) reduction(+ : x))
+#define FOR_ALL_MAX(x) \
+    PRAGMA(acc parallel loop gang vector collapse(2) default(present) reduction(max : x))
+#define FOR_LINE PRAGMA(acc parallel loop gang vector default(present))
+
+#elif defined(_OPENMP)
+
+#include <omp.h>
+#define MODEL "openmp"
+#define FOR_ALL PRAGMA(omp target teams distribute parallel for collapse(2))
+#define FOR_ALL_SUM(x)                                                          \
+    PRAGMA(omp target teams distribute parallel for collapse(2) map(tofrom : x)     \
+               reduction(+ : x))
+#define FOR_ALL_MAX(x)                                                          \
+    PRAGMA(omp target teams distribute parallel for collapse(2) map(tofrom : x)     \
+               reduction(max : x))
+#define FOR_LINE PRAGMA(omp target teams distribute parallel for)
+
+#else
+#error "compile with -fopenacc or -fopenmp"
+#endif
+
+#define EXPORT __attribute__((visibility("default")))
+
+/* "openacc on the host", "openmp on a device", ...: a static text. */
+EXPORT const char *ps_directive_describe(void);
+
+/* Make at most `count` steps as ps_staggered.h describes, with SOR for the pressure.
+ * `numbers`: reynolds, tau, gamma, dt, until, steady, tolerance, omega. `work` has
+ * 2 (N+2)^2 values. Writes the number of complete steps and the code of the end; seconds
+ * has PS_STAGGERED_STAGES values, to which the times of the stages are added. Returns a
+ * ps_status. */
+EXPORT int ps_directive_staggered_step(long long cells, const double *numbers,
+                                       long long most_sweeps, double *u, double *v,
+                                       double *p, double *f, double *g, double *clock,
+                                       double *work, long long count, long long *steps,
+                                       int *end, double *seconds);
+
+#endif

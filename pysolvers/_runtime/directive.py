@@ -1,0 +1,132 @@
+"""The libraries of the kernels with compiler directives, which ``tools/build_directive.py`` builds.
+
+They are optional, and are loaded at their first use.
+"""
+
+import ctypes
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import BackendError
+
+__all__ = ["MODELS", "Directive", "load"]
+
+MODELS = {"directive": "openacc", "directive-openmp": "openmp"}
+
+FOLDER = Path(__file__).parents[1]
+
+Array = NDArray[Any]
+
+
+class Directive:
+    """The kernels of one model.
+
+    Parameters
+    ----------
+    library : ctypes.CDLL
+        The loaded library.
+    """
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._step = library.ps_directive_staggered_step
+        self._step.restype = ctypes.c_int
+        describe = library.ps_directive_describe
+        describe.restype = ctypes.c_char_p
+        self.description: str = describe().decode()
+
+    def staggered_step(
+        self,
+        numbers: tuple[float, ...],
+        most_sweeps: int,
+        fields: dict[str, Array],
+        work: Array,
+        count: int,
+        made: NDArray[np.int64],
+    ) -> tuple[int, int, list[float]]:
+        """Make steps of the cavity on a staggered grid.
+
+        Parameters
+        ----------
+        numbers : tuple of float
+            reynolds, tau, gamma, dt, until, steady, tolerance and omega.
+        most_sweeps : int
+            Largest number of SOR iterations of a step.
+        fields : dict of str to ndarray of float64
+            u, v, p, f, g and clock, contiguous.
+        work : ndarray of float64, shape (2, n + 2, n + 2)
+            Scratch memory.
+        count : int
+            Number of steps.
+        made : ndarray of int64, shape (1,)
+            Receives the number of complete steps.
+
+        Returns
+        -------
+        status, end : int
+            Codes of the contract.
+        seconds : list of float
+            Times of the stages.
+        """
+        values = np.array(numbers, np.float64)
+        end, seconds = ctypes.c_int(), np.zeros(3)
+        status = self._step(
+            ctypes.c_longlong(len(fields["p"])),
+            _address(values),
+            ctypes.c_longlong(most_sweeps),
+            *(_address(fields[name]) for name in ("u", "v", "p", "f", "g", "clock")),
+            _address(work),
+            ctypes.c_longlong(count),
+            _address(made),
+            ctypes.byref(end),
+            _address(seconds),
+        )
+        return int(status), int(end.value), seconds.tolist()
+
+
+def _address(array: Array) -> ctypes.c_void_p:
+    return ctypes.c_void_p(array.ctypes.data)
+
+
+def load(kernels: str) -> Directive:
+    """Return the kernels of a model.
+
+    Parameters
+    ----------
+    kernels : str
+        A key of `MODELS`.
+
+    Raises
+    ------
+    BackendError
+        If the library is not there or cannot be loaded; the message says what is missing.
+    """
+    path = FOLDER / f"libpysolvers_{MODELS[kernels]}.so"
+    if not path.exists():
+        raise BackendError(
+            f"kernels={kernels!r} needs {path.name}, which was not built: run "
+            "tools/build_directive.py of the source distribution with gcc 12 or newer (for NVIDIA "
+            "devices also its package gcc-12-offload-nvptx)"
+        )
+    try:
+        return _load(path)
+    except OSError as error:
+        raise BackendError(f"kernels={kernels!r}: {path} cannot be loaded: {error}") from None
+
+
+@cache
+def _load(path: Path) -> Directive:
+    # Waiting threads of libgomp spin by default: when other processes keep the processors busy,
+    # each loop then takes up to a time slice. The library reads the variable when it is loaded.
+    is_default = not {"GOMP_SPINCOUNT", "OMP_WAIT_POLICY"} & os.environ.keys()
+    if is_default:
+        os.environ["GOMP_SPINCOUNT"] = "0"
+    try:
+        return Directive(ctypes.CDLL(str(path)))
+    finally:
+        if is_default:
+            del os.environ["GOMP_SPINCOUNT"]

@@ -1,0 +1,520 @@
+"""The cavity on a staggered grid: one step against its formulas, restart, ends and errors."""
+
+import itertools
+import signal
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers import _core
+from pysolvers.flow import StaggeredCavity, StaggeredResult, _fields
+
+PRESSURES = ["fast", "sor"]
+
+
+def state(cavity):
+    return cavity.u.copy(), cavity.v.copy(), cavity.p, cavity.time, cavity.change, cavity.sweeps
+
+
+def assert_same_bits(a, b):
+    for x, y in zip(state(a), state(b), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def neumann_laplacian(n):
+    """Dense five-point Laplacian of n x n cells with zero normal derivatives."""
+    line = np.diag(-2.0 * np.ones(n)) + np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
+    line[0, 0] = line[-1, -1] = -1
+    return (np.kron(line, np.eye(n)) + np.kron(np.eye(n), line)) * n**2
+
+
+def convection(a, b, c_minus, c_plus, gamma):
+    """Difference of the flux of c with the velocities b and a on its two sides, times 4 h.
+
+    c_minus and c_plus are pairs (value on the lower side, value on the upper side) of both faces.
+    """
+    upper = a * (c_plus[0] + c_plus[1]) + gamma * np.abs(a) * (c_plus[0] - c_plus[1])
+    lower = b * (c_minus[0] + c_minus[1]) + gamma * np.abs(b) * (c_minus[0] - c_minus[1])
+    return upper - lower
+
+
+def reference_step(u, v, re, dt, gamma):
+    """One step of the scheme: u of shape (n, n + 1), v of shape (n + 1, n)."""
+    n = len(u)
+    h = 1 / n
+    us = np.vstack([-u[:1], u, 2 - u[-1:]])  # (n + 2, n + 1)
+    vs = np.hstack([-v[:, :1], v, -v[:, -1:]])  # (n + 1, n + 2)
+    f, g = np.zeros_like(u), np.zeros_like(v)
+
+    c, e, w = us[1:-1, 1:-1], us[1:-1, 2:], us[1:-1, :-2]
+    up, down = us[2:, 1:-1], us[:-2, 1:-1]
+    above, below = vs[1:, 1:-2] + vs[1:, 2:-1], vs[:-1, 1:-2] + vs[:-1, 2:-1]
+    change = convection(c + e, w + c, (w, c), (c, e), gamma)
+    change = change + convection(above, below, (down, c), (c, up), gamma)
+    f[:, 1:-1] = c + dt * ((e + w + up + down - 4 * c) / h**2 / re - change / (4 * h))
+
+    c, e, w = vs[1:-1, 1:-1], vs[1:-1, 2:], vs[1:-1, :-2]
+    up, down = vs[2:, 1:-1], vs[:-2, 1:-1]
+    right, left = us[1:-2, 1:] + us[2:-1, 1:], us[1:-2, :-1] + us[2:-1, :-1]
+    change = convection(right, left, (w, c), (c, e), gamma)
+    change = change + convection(c + up, down + c, (down, c), (c, up), gamma)
+    g[1:-1] = c + dt * ((e + w + up + down - 4 * c) / h**2 / re - change / (4 * h))
+
+    q = (np.diff(f, axis=1) + np.diff(g, axis=0)) / (h * dt)
+    p = np.linalg.lstsq(neumann_laplacian(n), q.ravel(), rcond=None)[0].reshape(n, n)
+    f[:, 1:-1] -= dt * np.diff(p, axis=1) / h
+    g[1:-1] -= dt * np.diff(p, axis=0) / h
+    return f, g, p - p.mean()
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.4, 1.0, "auto"])
+@pytest.mark.parametrize("pressure", PRESSURES)
+@pytest.mark.parametrize("n", [4, 9, 12])
+def test_step_is_that_of_the_scheme(n, pressure, gamma):
+    cavity = StaggeredCavity(60, n, pressure=pressure, gamma=gamma, pressure_tol=1e-12).step(25)
+    u, v = cavity.u.copy(), cavity.v.copy()
+    # The ghosts above the lid make the largest speed 2 in both corners.
+    dt = 0.5 * min(60 / n**2 / 4, 1 / n / 2)
+    share = 1.2 * dt * n * 2 if gamma == "auto" else gamma
+
+    time = cavity.time
+    cavity.step()
+
+    expected = reference_step(u, v, 60, dt, min(share, 1))
+    assert cavity.time - time == pytest.approx(dt, rel=1e-10)
+    for found, wanted in zip((cavity.u, cavity.v, cavity.p), expected, strict=True):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+    changes = np.abs(cavity.u - u).max(), np.abs(cavity.v - v).max()
+    assert cavity.change == pytest.approx(max(changes) / dt, rel=1e-9)
+
+
+def test_fast_pressure_leaves_no_divergence():
+    cavity = StaggeredCavity(1000, 64).step(200)
+
+    assert cavity.divergence < 1e-12
+    assert np.abs(cavity.u).max() > 0.5
+
+
+def test_sor_leaves_the_divergence_of_its_tolerance():
+    cavity = StaggeredCavity(1000, 64, pressure="sor", pressure_tol=1e-4).step(200)
+
+    assert 1e-12 < cavity.divergence < 1e-5
+
+
+def test_sor_tends_to_the_direct_solution_as_its_tolerance_falls():
+    exact = StaggeredCavity(200, 24).step(100)
+    tolerances = 1e-2, 1e-4, 1e-6, 1e-8
+
+    found = [
+        StaggeredCavity(200, 24, pressure="sor", pressure_tol=tol).step(100) for tol in tolerances
+    ]
+
+    distances = [np.abs(cavity.u - exact.u).max() for cavity in found]
+    assert distances[-1] < 1e-10
+    for looser, tighter in itertools.pairwise(distances):
+        assert tighter < looser / 10
+    assert np.abs(found[-1].p - exact.p).max() < 1e-8
+
+
+@pytest.mark.parametrize("n", [16, 33, 210])
+@pytest.mark.parametrize("options", [{}, {"gamma": 0.9}, {"pressure_tol": None, "max_sweeps": 7}])
+def test_kernels_and_threads_change_no_bit_with_sor(n, options):
+    options = {"pressure": "sor", "pressure_tol": 1e-1} | options
+    serial = StaggeredCavity(300, n, kernels="serial", **options).step(3)
+
+    assert serial.sweeps > 0
+    for kernels in ("openmp", "auto"):
+        for threads in (1, 2, 3):
+            other = StaggeredCavity(300, n, kernels=kernels, threads=threads, **options).step(3)
+            assert_same_bits(other, serial)
+
+
+@pytest.mark.parametrize("n", [33, 300])
+def test_threads_change_no_bit_with_fast_pressure(n):
+    one = StaggeredCavity(300, n, threads=1).step(4)
+
+    assert_same_bits(StaggeredCavity(300, n, threads=3).step(4), one)
+    assert_same_bits(StaggeredCavity(300, n, kernels="serial").step(4), one)
+    assert_same_bits(StaggeredCavity(300, n, kernels="openmp").step(4), one)
+
+
+@pytest.mark.parametrize("half", [7, 20, 33])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"pressure": "sor"}, {"pressure": "sor", "kernels": "openmp", "gamma": "auto"}],
+)
+def test_restart_is_exact(options, half, tmp_path):
+    whole = StaggeredCavity(400, 20, **options).step(61)
+    first = StaggeredCavity(400, 20, **options).step(half)
+    first.save(tmp_path / "state.npz")
+
+    again = StaggeredCavity.load(tmp_path / "state.npz").step(61 - half)
+
+    assert_same_bits(again, whole)
+    history, expected = again.result().history, whole.result().history
+    for name in expected.__slots__:
+        np.testing.assert_array_equal(getattr(history, name), getattr(expected, name))
+    assert history.step.tolist() == [20, 40, 60]
+
+
+def test_damaged_state_is_refused(tmp_path):
+    path = tmp_path / "state.npz"
+    StaggeredCavity(100, 8).step(3).save(path)
+    with np.load(path) as file:
+        members = dict(file)
+    members["u"] = members["u"][1:]
+    np.savez(path, **members)
+
+    with pytest.raises(ValueError, match="member 'u'"):
+        StaggeredCavity.load(path)
+
+
+@pytest.mark.parametrize("pressure", PRESSURES)
+def test_splitting_the_steps_changes_nothing(pressure):
+    whole = StaggeredCavity(100, 12, pressure=pressure).step(50)
+    parts = StaggeredCavity(100, 12, pressure=pressure)
+    for count in (1, 0, 19, 3, 27):
+        parts.step(count)
+
+    assert_same_bits(parts, whole)
+    assert parts.steps == 50
+
+
+@pytest.mark.parametrize("pressure", PRESSURES)
+def test_run_ends_exactly_at_its_time(pressure):
+    cavity = StaggeredCavity(100, 16, pressure=pressure, dt=0.01)
+    lengths = []
+
+    for until, last in ((0.1, 0.01), (0.1, 0.01), (0.125, 0.0075), (0.17, 0.0075)):
+        before = cavity.steps
+        result = cavity.run(until)
+        assert cavity._now("dt") == pytest.approx(last, rel=1e-9)
+        lengths.append(cavity.steps - before)
+        assert cavity.time == result.time == until
+        assert result.stop_reason == "reached"
+
+    # 0.1 = 10 steps; 0.025 = one step and two of 0.0075; 0.045 = three steps and two of 0.0075
+    assert lengths == [10, 0, 3, 5]
+    assert result.divergence < 1e-5
+
+
+def test_length_of_the_steps_can_be_set():
+    cavity = StaggeredCavity(100, 16, dt=0.004).step(5)
+    cavity.dt = 0.002
+    cavity.step(5)
+
+    assert cavity.time == pytest.approx(0.03, rel=1e-12)
+    cavity.dt = None
+    with pytest.raises(ValueError, match="dt must be positive"):
+        cavity.dt = -1.0
+    assert cavity.dt is None
+
+
+def test_solve_ends_at_the_first_steady_step():
+    cavity = StaggeredCavity(50, 12)
+    result = cavity.solve(1e-3)
+
+    other = StaggeredCavity(50, 12).step(result.steps - 1)
+    assert result.converged
+    assert result.change <= 1e-3 < other.change
+    assert cavity.solve(1e-3).steps == result.steps
+
+
+def test_creeping_flow_is_symmetric():
+    result = StaggeredCavity(1e-3, 16).solve(1e-1)
+
+    np.testing.assert_allclose(result.u, result.u[:, ::-1], atol=1e-4)
+    np.testing.assert_allclose(result.v, -result.v[:, ::-1], atol=1e-4)
+    assert result.u.min() < -0.1
+
+
+def test_default_relaxation_factor_needs_fewer_sweeps_than_the_published_one():
+    sweeps = [
+        StaggeredCavity(100, 128, pressure="sor", omega=omega).step(2).sweeps
+        for omega in (None, 1.7)
+    ]
+
+    assert 2 < sweeps[1] / sweeps[0] < 10
+
+
+def test_fixed_number_of_sweeps():
+    cavity = StaggeredCavity(100, 16, pressure="sor", pressure_tol=None, max_sweeps=5).step(8)
+
+    assert cavity.sweeps == 40
+
+
+def test_steps_that_are_too_long_raise_with_the_state():
+    cavity = StaggeredCavity(100, 32, dt=0.05)
+
+    with pytest.raises(pysolvers.ConvergenceError, match=r"diverged.*use dt=1\.3e-02") as caught:
+        cavity.step(500)
+
+    steps = cavity.steps
+    assert caught.value.result.steps == steps < 500
+    with pytest.raises(pysolvers.ConvergenceError, match="diverged"):
+        cavity.step()
+    assert cavity.steps == steps
+
+
+def test_too_few_sweeps_raise_and_leave_the_state():
+    cavity = StaggeredCavity(100, 32, pressure="sor", max_sweeps=3)
+
+    with pytest.raises(pysolvers.ConvergenceError, match="after 3 iterations; raise max_sweeps"):
+        cavity.step()
+
+    assert cavity.steps == 0
+    assert cavity.time == 0
+    assert not cavity.u.any()
+
+
+def test_flow_that_is_not_steady_raises_with_the_history():
+    with pytest.raises(pysolvers.ConvergenceError, match="after 45 steps") as caught:
+        StaggeredCavity(100, 16).solve(1e-9, max_steps=45)
+
+    result = caught.value.result
+    assert result.steps == 45
+    assert result.stop_reason == "max_steps"
+    assert result.history.step.tolist() == [20, 40]
+    assert (np.diff(result.history.change) < 0).all()
+
+
+def test_callback_ends_the_run():
+    seen = []
+
+    def stop(cavity):
+        seen.append(cavity.steps)
+        return len(seen) == 3
+
+    result = StaggeredCavity(100, 16).run(10.0, callback=stop)
+
+    assert seen == [20, 40, 60]
+    assert result.stop_reason == "callback"
+    assert result.steps == 60
+
+
+@pytest.mark.parametrize("pressure", PRESSURES)
+def test_interrupt_leaves_complete_steps(pressure):
+    cavity = StaggeredCavity(1000, 100, pressure=pressure)
+    old = signal.signal(signal.SIGALRM, lambda *_: (_ for _ in ()).throw(TimeoutError()))
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(TimeoutError):
+            cavity.step(1_000_000)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+
+    made = cavity.steps
+    assert made > 0
+    assert_same_bits(StaggeredCavity(1000, 100, pressure=pressure).step(made), cavity)
+
+
+def test_result_survives_a_file(tmp_path):
+    result = StaggeredCavity(100, 10, pressure="sor", gamma="auto").run(0.3)
+    result.save(tmp_path / "result.npz")
+
+    again = StaggeredResult.load(tmp_path / "result.npz")
+
+    for name in ("u", "v", "p", "time", "steps", "sweeps", "gamma", "seconds", "stop_reason"):
+        np.testing.assert_equal(getattr(again, name), getattr(result, name))
+    for name in result.history.__slots__:
+        np.testing.assert_array_equal(getattr(again.history, name), getattr(result.history, name))
+
+
+def test_streamfunction_and_vorticity_belong_to_the_velocity():
+    result = StaggeredCavity(100, 24).run(1.0)
+    n = result.n
+
+    np.testing.assert_allclose(np.diff(result.psi, axis=0) * n, result.u, atol=1e-13)
+    np.testing.assert_allclose(-np.diff(result.psi, axis=1) * n, result.v, atol=1e-12)
+    psi = result.psi
+    lap = psi[1:-1, 2:] + psi[1:-1, :-2] + psi[2:, 1:-1] + psi[:-2, 1:-1] - 4 * psi[1:-1, 1:-1]
+    np.testing.assert_allclose(result.omega[1:-1, 1:-1], -lap * n**2, atol=1e-9)
+    np.testing.assert_allclose(result.omega[-1, 1:-1], -2 * (1 - result.u[-1, 1:-1]) * n)
+    vortex, corner = result.primary_vortex(), result.primary_vortex(refine=False)
+    assert abs(vortex.x - corner.x) + abs(vortex.y - corner.y) < 2 / n
+    assert vortex.psi <= corner.psi < 0
+
+
+def test_result_shows_a_table_and_figures():
+    pytest.importorskip("matplotlib")
+    result = StaggeredCavity(100, 16).run(1.0)
+
+    assert len(repr(result).splitlines()) <= 6
+    assert "Re = 100" in result._repr_html_()
+    titles = [axes.get_title() for axes in result.plot().axes]
+    assert titles[:4] == ["streamlines", "vorticity (lid speed / side)", "pressure", "centre lines"]
+    StaggeredCavity(100, 16).result().plot()
+
+
+def test_fields_are_read_only_views():
+    cavity = StaggeredCavity(100, 8)
+
+    assert cavity.u.shape == (8, 9)
+    assert cavity.v.shape == (9, 8)
+    with pytest.raises(ValueError, match="read-only"):
+        cavity.u[0, 0] = 1
+
+
+def test_interpolation_is_exact_on_cubics():
+    places = np.concatenate([[0], (np.arange(9) + 0.5) / 9, [1]])
+    at = np.linspace(0, 1, 41)
+
+    found = _fields.interpolate_at(places, places**3 - places, at)
+
+    np.testing.assert_allclose(found, at**3 - at, atol=1e-14)
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_refined_minimum_is_exact_on_quartics(sign):
+    places = np.concatenate([[0], (np.arange(9) + 0.5) / 9, [1]])
+
+    value, at = _fields.refined_minimum(places, sign * ((places - 0.37) ** 4 - 0.1), sign)
+
+    assert value == pytest.approx(-0.1 * sign, abs=1e-12)
+    assert at == pytest.approx(0.37, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"re": 0}, ValueError, "re must be positive"),
+        ({"re": "100"}, TypeError, "re must be a number"),
+        ({"n": 3}, ValueError, "n must be at least 4"),
+        ({"n": 8.0}, TypeError, "n must be an int"),
+        ({"pressure": "lu"}, ValueError, "pressure must be one of fast, sor"),
+        ({"gamma": 1.5}, ValueError, "gamma must be in 0 .. 1"),
+        ({"gamma": "central"}, ValueError, "gamma must be one of auto"),
+        ({"tau": 0}, ValueError, "tau must be positive"),
+        ({"dt": 0.0}, ValueError, "dt must be positive"),
+        ({"pressure_tol": 0}, ValueError, "pressure_tol must be positive"),
+        ({"max_sweeps": 0}, ValueError, "max_sweeps must be at least 1"),
+        ({"omega": 2.0}, ValueError, "omega must be between 0 and 2"),
+        ({"kernels": "mpi"}, ValueError, "kernels must be one of auto, serial"),
+        ({"threads": 0}, ValueError, "threads must be in 1"),
+        ({"kernels": "serial", "threads": 2}, ValueError, "threads must be None or 1"),
+        ({"device": "gpu"}, ValueError, "device must be 'cpu'"),
+        ({"device": "cuda"}, pysolvers.BackendError, "not available on a device yet"),
+        ({"kernels": "directive"}, ValueError, "pressure must be 'sor' with kernels='directive'"),
+        ({"kernels": "cuda"}, pysolvers.BackendError, "not available on a device yet"),
+    ],
+)
+def test_bad_parameters_are_named(options, error, message):
+    with pytest.raises(error, match=message):
+        StaggeredCavity(**options)
+
+
+def test_bad_arguments_of_runs_are_named():
+    cavity = StaggeredCavity(100, 8).step(2)
+
+    with pytest.raises(ValueError, match="until must be at least the time"):
+        cavity.run(0.0)
+    with pytest.raises(ValueError, match="tol must be positive"):
+        cavity.solve(0.0)
+    with pytest.raises(TypeError, match="callback must be a function"):
+        cavity.run(1.0, callback=3)
+    with pytest.raises(ValueError, match="count must be at least 0"):
+        cavity.step(-1)
+
+
+def call(n=6, **changes):
+    """Call the binding with legal operands, but for the changes."""
+    square, centres = np.zeros((n + 2, n + 2)), np.zeros((n, n))
+    operands = {name: square.copy() for name in "uv"} | {"p": centres.copy()}
+    operands |= {name: square.copy() for name in "fg"} | {"q": centres.copy()}
+    operands["clock"] = np.zeros(len(_core.CLOCK))
+    operands["clock"][_core.CLOCK["u"]] = 2
+    numbers = {"re": 10.0, "tau": 0.5, "gamma": 0.0, "dt": 0.0}
+    numbers |= {"until": 1.0, "steady": -1.0, "tol": -1.0, "omega": 1.5}
+    codes = {"kernel": 0, "pressure": 1, "stages": 7}
+    for table in (operands, numbers, codes):
+        table.update({name: value for name, value in changes.items() if name in table})
+    call.operands = operands
+    most = changes.get("most_sweeps", 3)
+    made = np.zeros(1, np.int64)
+    tables = tuple(codes.values()), tuple(numbers.values()), most
+    return _core.staggered_step(*tables, *operands.values(), 1, 1, made)
+
+
+def test_call_of_the_binding():
+    status, report = call()
+
+    assert _core.STATUS[status][0] == "PS_OK"
+    assert report["steps"] == 1
+    assert report["end"] == "count"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"re": 0.0},
+        {"re": np.inf},
+        {"tau": np.nan},
+        {"dt": -1.0},
+        {"until": np.nan},
+        {"steady": np.nan},
+        {"gamma": 1.5},
+        {"omega": 2.0},
+        {"tol": np.nan},
+        {"kernel": 3},
+        {"pressure": 2},
+        {"stages": 8},
+        {"most_sweeps": 0},
+        {"n": 3},
+    ],
+)
+def test_backend_refuses_illegal_numbers(changes):
+    status, report = call(**changes)
+
+    assert _core.STATUS[status][0] == "PS_BAD_ARGUMENT"
+    assert report is None
+
+
+@pytest.mark.parametrize("moving", ["f", "g"])
+def test_clock_has_the_maxima_of_both_components(moving, rng):
+    """The stage correct without pressure: u is f and v is g, from rest."""
+    n = 6
+    explicit = np.zeros((n + 2, n + 2))
+    inside = np.s_[1:-1, 1:-2] if moving == "f" else np.s_[1:-2, 1:-1]
+    explicit[inside] = rng.uniform(-3, 3, (n, n - 1) if moving == "f" else (n - 1, n))
+    clock = np.zeros(len(_core.CLOCK))
+    clock[_core.CLOCK["dt"]] = 0.25
+
+    call(n, pressure=0, stages=4, clock=clock, **{moving: explicit})
+
+    largest = np.abs(explicit).max()
+    found = {name: clock[code] for name, code in _core.CLOCK.items()}
+    ghosts = np.abs(2 - explicit[n, : n + 1]).max()
+    expected = {"f": (max(largest, ghosts), 0), "g": (2, largest)}[moving]
+    assert (found["u"], found["v"]) == pytest.approx(expected)
+    assert found["change"] == pytest.approx(largest / 0.25)
+    velocity = call.operands["u" if moving == "f" else "v"]
+    np.testing.assert_array_equal(velocity[inside], explicit[inside])
+
+
+@pytest.mark.parametrize("field", ["f", "g"])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_velocity_that_is_not_finite_ends_the_call(field, value):
+    explicit = np.zeros((8, 8))
+    explicit[3, 3] = value
+
+    status, report = call(pressure=0, stages=4, **{field: explicit})
+
+    assert _core.STATUS[status][0] == "PS_OK"
+    assert report["end"] == "grown"
+    assert report["steps"] == 1
+
+
+def test_backend_refuses_overlapping_fields():
+    u = np.zeros((8, 8))
+
+    status, _ = call(u=u, f=u)
+
+    assert _core.STATUS[status][0] == "PS_BAD_LAYOUT"
+
+
+@pytest.mark.parametrize("name", ["v", "p", "f", "q", "clock"])
+def test_binding_refuses_other_shapes(name):
+    with pytest.raises(ValueError, match=f"{name}: need"):
+        call(**{name: np.zeros((9, 9))})

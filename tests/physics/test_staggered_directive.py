@@ -1,0 +1,110 @@
+"""The kernels with compiler directives, built for this test: OpenACC and OpenMP on the host."""
+
+import runpy
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers import StaggeredCavity
+from pysolvers._runtime import directive
+
+TOOL = Path(__file__).parents[2] / "tools" / "build_directive.py"
+
+pytestmark = pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Folder of the libraries, with code for the host only."""
+    found = tmp_path_factory.mktemp("directive")
+    command = [sys.executable, TOOL, "--host", "--output", found]
+    subprocess.run(command, check=True, capture_output=True, timeout=300)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(directive, "FOLDER", found)
+        patch.setenv("OMP_NUM_THREADS", "1")  # read when libgomp is loaded
+        for name in directive.MODELS:
+            directive.load(name)
+    return found
+
+
+@pytest.fixture(params=list(directive.MODELS))
+def kernels(request, folder, monkeypatch):
+    monkeypatch.setattr(directive, "FOLDER", folder)
+    return request.param
+
+
+@pytest.mark.parametrize("options", [{}, {"gamma": 0.9}, {"gamma": "auto", "pressure_tol": 1e-7}])
+@pytest.mark.parametrize("n", [5, 16, 33])
+def test_fields_are_those_of_the_other_kernels(n, options, kernels):
+    options = {"pressure": "sor", **options}
+    expected = StaggeredCavity(100, n, **options).step(100)
+
+    found = StaggeredCavity(100, n, kernels=kernels, **options).step(100)
+
+    assert found.time == expected.time
+    # The sums of the stopping criterion are formed in another order.
+    assert abs(found.sweeps - expected.sweeps) <= 2
+    for name in "uvp":
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=1e-12)
+    assert found.change == pytest.approx(expected.change, rel=1e-9)
+
+
+def test_result_names_the_model_and_the_times(kernels):
+    result = StaggeredCavity(100, 16, pressure="sor", kernels=kernels).step(3).result()
+
+    assert result.kernel == f"{directive.MODELS[kernels]} on the host"
+    assert result.seconds.keys() == {"predict", "pressure", "correct"}
+    assert min(result.seconds.values()) > 0
+
+
+def test_restart_is_exact(kernels, tmp_path):
+    options = {"pressure": "sor", "kernels": kernels, "pressure_tol": None, "max_sweeps": 9}
+    whole = StaggeredCavity(100, 12, **options).step(40)
+    StaggeredCavity(100, 12, **options).step(17).save(tmp_path / "state.npz")
+
+    again = StaggeredCavity.load(tmp_path / "state.npz").step(23)
+
+    for name in "uvp":
+        np.testing.assert_array_equal(getattr(again, name), getattr(whole, name))
+
+
+def test_runs_end_as_with_the_other_kernels(kernels):
+    options = {"pressure": "sor", "kernels": kernels}
+
+    assert StaggeredCavity(100, 12, **options).run(0.25).time == 0.25
+    assert StaggeredCavity(20, 8, **options).solve(1e-2).change <= 1e-2
+    with pytest.raises(pysolvers.ConvergenceError, match="diverged"):
+        StaggeredCavity(100, 32, dt=0.05, **options).step(500)
+    few = StaggeredCavity(100, 32, max_sweeps=3, **options)
+    with pytest.raises(pysolvers.ConvergenceError, match="raise max_sweeps"):
+        few.step()
+    assert few.steps == 0
+    assert not few.u.any()
+    assert not few.p.any()
+
+
+def test_library_that_was_not_built_is_named(kernels, tmp_path, monkeypatch):
+    monkeypatch.setattr(directive, "FOLDER", tmp_path)
+
+    with pytest.raises(pysolvers.BackendError, match=r"was not built: run\s+tools/build_directive"):
+        StaggeredCavity(pressure="sor", kernels=kernels)
+
+
+def test_file_that_is_no_library_is_named(kernels, tmp_path, monkeypatch):
+    monkeypatch.setattr(directive, "FOLDER", tmp_path)
+    (tmp_path / f"libpysolvers_{directive.MODELS[kernels]}.so").write_bytes(b"no library")
+
+    with pytest.raises(pysolvers.BackendError, match="cannot be loaded"):
+        StaggeredCavity(pressure="sor", kernels=kernels)
+
+
+def test_tool_names_a_missing_compiler(monkeypatch):
+    monkeypatch.setenv("CC", "no-such-compiler")
+
+    with pytest.raises(SystemExit, match="no compiler no-such-compiler was found"):
+        runpy.run_path(str(TOOL))["compiler"]()
