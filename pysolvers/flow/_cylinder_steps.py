@@ -28,6 +28,7 @@ values during a step, require dt of the order of the spacing.
 
 from dataclasses import dataclass
 from math import sqrt
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -59,8 +60,8 @@ class CylinderState:
         Its rate of change one step before; NaN before the first step.
     dt_old : float
         Length of the last step.
-    time : float
-        Time.
+    origin : (float, int)
+        Time and number of steps when the current length of a step was first used.
     steps : int
         Number of steps.
     """
@@ -73,8 +74,18 @@ class CylinderState:
     circulation: float
     rate: float
     dt_old: float
-    time: float
+    origin: tuple[float, int]
     steps: int
+
+    @property
+    def time(self) -> float:
+        """Time of the fields."""
+        time, steps = self.origin
+        return time + (self.steps - steps) * self.dt_old
+
+    def after(self, dt: float) -> tuple[float, int]:
+        """Return the origin of the state after a step."""
+        return self.origin if dt == self.dt_old else (self.time, self.steps)
 
     def copy(self) -> "CylinderState":
         """Return a state with arrays of its own."""
@@ -85,7 +96,7 @@ class CylinderState:
             self.circulation,
             self.rate,
             self.dt_old,
-            self.time,
+            self.origin,
             self.steps,
         )
 
@@ -114,7 +125,9 @@ class _Step:
     ) -> None:
         self._grid, self._viscosity, self._wall, self._dtype = grid, 1 / re, wall, dtype
         self.poisson = BodyPoisson(grid, dtype, threads, free_outlet=self._free_outlet)
-        self._threads = self.poisson.threads
+        self.threads = self.poisson.threads
+        #: Time of each stage of all steps.
+        self.seconds = dict.fromkeys(("omega", "psi", "walls"), 0.0)
         shape = grid.shape[0] - 2, grid.shape[1] - 2
         names = ("lower_x", "upper_x", "lower_y", "upper_y", "rhs", "half", "work")
         self._work = {name: np.empty(shape, dtype) for name in names}
@@ -123,6 +136,23 @@ class _Step:
         self._body_in_box = (
             slice(grid.rows.first - rows.first, grid.rows.last - rows.first + 1),
             slice(grid.columns.first - columns.first, grid.columns.last - columns.first + 1),
+        )
+
+    def start(self, psi: Array, omega: Array, dt: float) -> CylinderState:
+        """Return the state of a vorticity at time 0, with circulation 0 around the box.
+
+        Parameters
+        ----------
+        psi, omega : ndarray
+            psi on the boundary and omega at the nodes of the flow; both arrays are completed.
+        dt : float
+            Length of the first step.
+        """
+        omega[self._grid.body] = 0
+        value = self.poisson.solve(omega, psi, circulation=0.0, sources=self.sources(omega))
+        self.update_walls(psi, omega, value)
+        return CylinderState(
+            psi, psi.copy(), omega, omega.copy(), value, 0.0, float("nan"), dt, (0.0, 0), 0
         )
 
     def update_walls(self, psi: Array, omega: Array, value: float, weight: float = 1.0) -> None:
@@ -192,6 +222,12 @@ class _Step:
             total += sign * float(flux.sum()) * grid.hx
         return total
 
+    def _stop(self, start: float, stage: str) -> float:
+        """Add the time since `start` to a stage, and return the time now."""
+        now = perf_counter()
+        self.seconds[stage] += now - start
+        return now
+
     def _rows(self, psi: Array, dt: float) -> tuple[float, float]:
         """Write both off-diagonals along x and y, 0 in the body; return dt nu / h^2."""
         grid, work = self._grid, self._work
@@ -220,7 +256,7 @@ class _Step:
             rhs,
             axis=1 if axis == "x" else 0,
             out=out,
-            threads=self._threads,
+            threads=self.threads,
         )
 
 
@@ -240,13 +276,14 @@ class UnsteadyStep(_Step):
         super().__init__(grid, re, wall, dtype, threads)
         self._free = free
         self._star = np.empty(grid.shape, dtype)
-        self._spare: tuple[Array, Array] | None = None
+        self._released: tuple[Array, Array] | None = None
 
     def make(self, state: CylinderState, dt: float) -> CylinderState:
         """Return the state after a step. The arrays of `state` do not change.
 
         The arrays of a state that was made two steps before can be overwritten.
         """
+        clock = perf_counter()
         psi, omega = state.psi, state.omega
         new_psi, new_omega = self._arrays(state)
         star = self._star
@@ -258,6 +295,7 @@ class UnsteadyStep(_Step):
         new_omega[self._grid.body] = omega[self._grid.body]
         self._convect_outlet(psi, omega, star, dt, new_psi, new_omega)
         self._diffuse(omega, star, dt, new_omega)
+        clock = self._stop(clock, "omega")
         rate = self.circulation_rate(psi, omega)
         old = rate if np.isnan(state.rate) else state.rate
         share = dt / (2 * state.dt_old)
@@ -269,7 +307,9 @@ class UnsteadyStep(_Step):
             circulation=circulation if self._free else None,
             sources=sources,
         )
+        clock = self._stop(clock, "psi")
         self.update_walls(new_psi, new_omega, value)
+        self._stop(clock, "walls")
         return CylinderState(
             psi=new_psi,
             psi_old=psi,
@@ -279,16 +319,15 @@ class UnsteadyStep(_Step):
             circulation=circulation,
             rate=rate,
             dt_old=dt,
-            time=state.time + dt,
+            origin=state.after(dt),
             steps=state.steps + 1,
         )
 
     def _arrays(self, state: CylinderState) -> tuple[Array, Array]:
         """Return arrays for the new fields that `state` does not use."""
-        spare = getattr(self, "_released", None)
-        self._released = (state.psi_old, state.omega_old)
-        used = (id(state.psi), id(state.psi_old), id(state.omega), id(state.omega_old))
-        if spare is None or {id(spare[0]), id(spare[1])} & set(used):
+        spare, self._released = self._released, (state.psi_old, state.omega_old)
+        used = (state.psi, state.psi_old, state.omega, state.omega_old)
+        if spare is None or any(a is b for a in spare for b in used):
             return np.empty_like(state.psi), np.empty_like(state.omega)
         return spare
 
@@ -341,6 +380,7 @@ class SteadyStep(_Step):
 
     def make(self, state: CylinderState, dt: float) -> CylinderState:
         """Return the state after a step, with new arrays."""
+        clock = perf_counter()
         grid, work, nu = self._grid, self._work, self._viscosity
         psi, omega = state.psi.copy(), state.omega.copy()
         along_x, along_y = self._rows(psi, dt)
@@ -362,9 +402,12 @@ class SteadyStep(_Step):
         self._solve("y", 1 + 2 * along_y, rhs, rhs)
         omega[1:-1, 1:-1] += rhs
         omega[1:-1, -1] = omega[1:-1, -2]
+        clock = self._stop(clock, "omega")
         value = self.poisson.solve(omega, psi)
+        clock = self._stop(clock, "psi")
         weights = 1 / (1 + self._wall.gain * sqrt(dt * nu) / min(grid.hx, grid.hy))
         self.update_walls(psi, omega, value, weights)
+        self._stop(clock, "walls")
         return CylinderState(
             psi=psi,
             psi_old=state.psi,
@@ -374,6 +417,6 @@ class SteadyStep(_Step):
             circulation=0.0,
             rate=0.0,
             dt_old=dt,
-            time=state.time + dt,
+            origin=state.after(dt),
             steps=state.steps + 1,
         )

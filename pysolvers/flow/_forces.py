@@ -94,7 +94,7 @@ class CylinderForces:
     def __init__(self, grid: ChannelGrid, viscosity: float) -> None:
         self._grid, self._viscosity = grid, viscosity
         body_rows, body_columns = grid.rows, grid.columns
-        ny, nx = grid.shape
+        nx = grid.shape[1]
         away_y = min(2 * (body_rows.last - body_rows.first), body_rows.first - 2)
         away_x = min(
             2 * (body_columns.last - body_columns.first),
@@ -235,9 +235,7 @@ class _Face:
 
     def normal_derivative(self, w: Array) -> Array:
         j, i = self.normal
-        first, second, third = (
-            w[self.rows + k * j, self.columns + k * i] for k in range(3)
-        )
+        first, second, third = (w[self.rows + k * j, self.columns + k * i] for k in range(3))
         return np.asarray((-3 * first + 4 * second - third) / (2 * self.across))
 
 

@@ -38,8 +38,7 @@ class WallFormula(NamedTuple):
 
     @property
     def gain(self) -> float:
-        """Change of the wall, with the opposite sign, for a change of 1 of omega_1 and of psi_1,
-        psi_2 = 2 psi_1 in units of h^2: a bound of the reaction of a step on the wall."""
+        """Reaction of the wall to 1 of omega_1, psi_1 and psi_2 / 2 in units of h^2, negated."""
         return -(self.psi1 + 2 * self.psi2) - self.omega1
 
     def at(self, psi: tuple[Array, Array], omega1: Array, wall: Any, h: float) -> Array:
