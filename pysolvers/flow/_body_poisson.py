@@ -20,6 +20,7 @@ Words moved per unknown: 14. Operations per unknown: 5 log2(ny) and 10. S surfac
 words. Stable: the matrices of all waves are diagonally dominant, and G is symmetric and definite.
 """
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -76,7 +77,7 @@ class BodyPoisson:
         self._surface = np.nonzero(~inside)
         self._charges = np.zeros(block, dtype)
         linalg = extra_module("scipy.linalg", "poisson")
-        self._solve_dense = linalg.lu_solve
+        self._solve_dense = partial(linalg.lu_solve, check_finite=False)  # steps are checked later
         self._lu = linalg.lu_factor(self._green())
         ones = np.ones(len(self._surface[0]))
         # The charges that raise psi on the body by 1.

@@ -555,12 +555,10 @@ class SquareCylinder(Stepper[CylinderResult]):
         return _CHECK
 
     def _advance(self, end: int) -> bool:
-        # The first steps are checked one by one, so that an unstable step is noticed early.
         stop = min(end, self.steps - self.steps % _CHECK + _CHECK)
-        while self.steps < stop:
-            self._one_step()
-            if not isfinite(self._state.value):
-                break
+        with np.errstate(over="ignore", invalid="ignore"):
+            while self.steps < stop and isfinite(self._state.value):
+                self._one_step()
         return self._is_in_bounds()
 
     def _one_step(self) -> None:
