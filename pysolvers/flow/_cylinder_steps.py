@@ -276,6 +276,7 @@ class UnsteadyStep(_Step):
         super().__init__(grid, re, wall, dtype, threads)
         self._free = free
         self._star = np.empty(grid.shape, dtype)
+        self._source = np.empty(grid.shape, dtype)
         self._released: tuple[Array, Array] | None = None
 
     def make(self, state: CylinderState, dt: float) -> CylinderState:
@@ -294,6 +295,7 @@ class UnsteadyStep(_Step):
         new_omega[0], new_omega[-1], new_omega[:, 0] = omega[0], omega[-1], omega[:, 0]
         new_omega[self._grid.body] = omega[self._grid.body]
         self._convect_outlet(psi, omega, star, dt, new_psi, new_omega)
+        self._extrapolate_walls(omega, state.omega_old, dt / (2 * state.dt_old), new_omega)
         self._diffuse(omega, star, dt, new_omega)
         clock = self._stop(clock, "omega")
         rate = self.circulation_rate(psi, omega)
@@ -346,17 +348,28 @@ class UnsteadyStep(_Step):
                 + courant**2 / 2 * (last - 2 * near + far)
             )
 
+    def _extrapolate_walls(self, omega: Array, old: Array, share: float, new: Array) -> None:
+        """Write omega of the half step on the walls and the body to `new`."""
+        for place in (np.s_[0, 1:], np.s_[-1, 1:], self._grid.body):
+            now = omega[place]
+            new[place] = now + share * (now - old[place])
+
     def _diffuse(self, omega: Array, star: Array, dt: float, new: Array) -> None:
         """Make both half steps; `new` contains the values on the boundary and the body."""
         work, grid = self._work, self._grid
         along_x, along_y = self._rows(star, dt / 2)
         rhs, half, product = work["rhs"], work["half"], work["work"]
+        # omega now, with the walls and the body of the half step.
+        source = self._source
+        source[:] = omega
+        source[0], source[-1] = new[0], new[-1]
+        source[grid.body] = new[grid.body]
         np.multiply(omega[1:-1, 1:-1], 1 - 2 * along_y, out=rhs)
-        np.multiply(work["upper_y"], omega[2:, 1:-1], out=product)
+        np.multiply(work["upper_y"], source[2:, 1:-1], out=product)
         rhs -= product
-        np.multiply(work["lower_y"], omega[:-2, 1:-1], out=product)
+        np.multiply(work["lower_y"], source[:-2, 1:-1], out=product)
         rhs -= product
-        body = omega[grid.body]
+        body = new[grid.body].copy()
         rhs[grid.body_unknowns] = (1 + 2 * along_x) * body
         first, last = rhs[:, 0].copy(), rhs[:, -1].copy()
         rhs[:, 0] -= work["lower_x"][:, 0] * omega[1:-1, 0]
