@@ -6,12 +6,13 @@ psi* = psi[n] + (psi[n] - psi[n-1]) dt / (2 dt_old) at the half step:
     (1 + dt/2 (u delta_x - nu delta_xx)) w*     = (1 - dt/2 (v delta_y - nu delta_yy)) w[n]
     (1 + dt/2 (v delta_y - nu delta_yy)) w[n+1] = (1 - dt/2 (u delta_x - nu delta_xx)) w*
 
-for the vorticity w with fixed values on the walls and the body. The right side of the second line
-is 2 w* minus that of the first line. The outlet is convected before, w by u and psi by 1, with the
+for the vorticity w. The right side of the second line is 2 w* minus that of the first line. Walls
+and body have values extrapolated to the half step as psi* is. The outlet is convected before, w by u and psi by 1, with the
 scheme of Warming and Beam (1976). The circulation around the box is advanced by the second-order
 method of Adams and Bashforth; psi follows from w and the circulation (_body_poisson.py), and the
-vorticity on the walls and the body from psi. At a corner of the body it is the mean of the
-formulas of both faces.
+vorticity on the walls and the body from psi. At a corner of the body it is the mean of Thom's
+formulas of both faces, for every wall formula: psi grows as r^1.54 there, so that the values
+farther away, which the formulas of second order read, make the corner worse.
 
 Steady: backward Euler in delta form,
 
@@ -22,8 +23,8 @@ D = 0 on walls and body, zero gradient at the outlet, psi = 0 on the body by sym
 relaxed, w_w += (formula - w_w) / (1 + g sqrt(dt nu)/h), with g = 2 for Thom's formula.
 
 Rows of the body are identities. Words moved per unknown of an unsteady step: about 70, of which
-14 for psi. Stability: the implicit half steps are stable for any dt; the walls, which have old
-values during a step, require dt of the order of the spacing.
+14 for psi. Stability: the implicit half steps are stable for any dt; the walls, whose values a
+step extrapolates, require dt of the order of the spacing and of Re times its square.
 """
 
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ from numpy.typing import NDArray
 from ..tridiagonal import solve_tridiagonal
 from ._body_poisson import BodyPoisson
 from ._channel import ChannelGrid
-from ._walls import WallFormula
+from ._walls import WALLS, WallFormula
 
 __all__ = ["CylinderState", "SteadyStep", "UnsteadyStep"]
 
@@ -180,9 +181,13 @@ class _Step:
                 (psi[j1 + 1, columns], psi[j1 + 2, columns]), omega[j1 + 1, columns], value, grid.hy
             ),
         }
-        for side, end in (("front", 0), ("rear", -1)):
-            for face, corner in (("bottom", 0), ("top", -1)):
-                mean = (faces[side][corner] + faces[face][end]) / 2
+        thom = WALLS["thom"]
+        for side, end, i in (("front", 0, i0 - 1), ("rear", -1, i1 + 1)):
+            for face, corner, j in (("bottom", 0, j0 - 1), ("top", -1, j1 + 1)):
+                row, column = rows.start if corner == 0 else j1, i0 if end == 0 else i1
+                mean = (thom.psi1 / 2) * (
+                    (psi[row, i] - value) / grid.hx**2 + (psi[j, column] - value) / grid.hy**2
+                )
                 faces[side][corner] = faces[face][end] = mean
         for side, i in (("front", i0), ("rear", i1)):
             omega[rows, i] += weight * (faces[side] - omega[rows, i])

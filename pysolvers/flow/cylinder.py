@@ -68,7 +68,8 @@ class SquareCylinder(Stepper[CylinderResult]):
         Solver of the equation of psi: sine transforms, with a capacitance matrix for the
         cylinder, which is exact.
     wall : {'thom', 'woods', 'jensen'}, default: 'thom'
-        Formula of the vorticity on the walls and the cylinder, of order 1, 2 and 2.
+        Formula of the vorticity on the walls and the cylinder, of order 1, 2 and 2. The corners of
+        the cylinder have the mean of Thom's formulas of both faces.
     steady : bool, default: False
         Whether the steps go to the steady flow, with `solve`, instead of following the unsteady
         flow.
@@ -102,9 +103,9 @@ class SquareCylinder(Stepper[CylinderResult]):
     -----
     A step follows Peaceman and Rachford [1]_: one batch of tridiagonal systems along x and one
     along y. The velocity is extrapolated to the half step. The outlet is convective. The
-    vorticity on walls has its old value during a step, which limits the step to about the spacing
-    and, at low Reynolds numbers, to about Re times the square of the spacing, and makes the
-    vorticity next to the walls first order in time. psi on the cylinder is such that the
+    vorticity on the walls is extrapolated, too, so that the order in time is 2; this limits the
+    step to about the spacing and, at low Reynolds numbers, to about Re times the square of the
+    spacing. psi on the cylinder is such that the
     circulation around a box of nodes changes by the flux of vorticity through the box; only then
     is the pressure on the cylinder unique. [2]_ and [3]_ contain reference values.
 
