@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,9 +38,9 @@ class _Range:
         """The same nodes in an array without the nodes of the boundary."""
         return slice(self.first - 1, self.last)
 
-    def widened(self, count: int) -> "_Range":
-        """Return the range with `count` more nodes at both ends."""
-        return _Range(self.first - count, self.last + count)
+    def widened(self, before: int, after: int) -> "_Range":
+        """Return the range with more nodes at both ends."""
+        return _Range(self.first - before, self.last + after)
 
 
 @dataclass(frozen=True)
@@ -62,12 +63,13 @@ class ChannelGrid:
     def __post_init__(self) -> None:
         require_finite("length", self.length)
         require(self.length >= _SHORTEST, f"length must be at least {_SHORTEST:g}", self.length)
+        given: Any = self.shape
         require(
-            isinstance(self.shape, tuple | list) and len(self.shape) == 2,
+            isinstance(given, tuple | list) and len(given) == 2,
             "shape must be (ny, nx), the numbers of nodes along y and x",
-            self.shape,
+            given,
         )
-        ny, nx = (index("shape", count, 3) for count in self.shape)
+        ny, nx = (index("shape", count, 3) for count in given)
         object.__setattr__(self, "shape", (ny, nx))
         object.__setattr__(self, "length", float(self.length))
         if (ny - 1) % _PARTS or not _fits(nx - 1, self.length):
@@ -102,7 +104,7 @@ class ChannelGrid:
     def y(self) -> Array:
         """Coordinates of the nodes along y; exactly antisymmetric."""
         half = self.intervals[0] // 2
-        return np.arange(-half, half + 1) * (HALF_HEIGHT / half)
+        return np.asarray(np.arange(-half, half + 1) * (HALF_HEIGHT / half), np.float64)
 
     @cached_property
     def columns(self) -> _Range:
@@ -133,7 +135,7 @@ class ChannelGrid:
         """Rows and columns of the nodes of a box half a side away from the cylinder."""
         along_x = max(2, (self.columns.last - self.columns.first) // 2)
         along_y = max(2, (self.rows.last - self.rows.first) // 2)
-        return self.rows.widened(along_y), self.columns.widened(along_x)
+        return self.rows.widened(along_y, along_y), self.columns.widened(along_x, along_x)
 
     def inflow(self) -> tuple[Array, Array]:
         """Return psi and omega of the inflow profile u = 1 - (y/4)^2 at the coordinates y."""

@@ -7,12 +7,12 @@ psi* = psi[n] + (psi[n] - psi[n-1]) dt / (2 dt_old) at the half step:
     (1 + dt/2 (v delta_y - nu delta_yy)) w[n+1] = (1 - dt/2 (u delta_x - nu delta_xx)) w*
 
 for the vorticity w. The right side of the second line is 2 w* minus that of the first line. Walls
-and body have values extrapolated to the half step as psi* is. The outlet is convected before, w by u and psi by 1, with the
-scheme of Warming and Beam (1976). The circulation around the box is advanced by the second-order
-method of Adams and Bashforth; psi follows from w and the circulation (_body_poisson.py), and the
-vorticity on the walls and the body from psi. At a corner of the body it is the mean of Thom's
-formulas of both faces, for every wall formula: psi grows as r^1.54 there, so that the values
-farther away, which the formulas of second order read, make the corner worse.
+and body have values extrapolated to the half step as psi* is. The outlet is convected before, w by
+u and psi by 1, with the scheme of Warming and Beam (1976). The circulation around the box is
+advanced by the second-order method of Adams and Bashforth; psi follows from w and the circulation
+(_body_poisson.py), and the vorticity on the walls and the body from psi. At a corner of the body it
+is the mean of Thom's formulas of both faces, for every wall formula: psi grows as r^1.54 there, so
+that the values farther away, which the formulas of second order read, make the corner worse.
 
 Steady: backward Euler in delta form,
 
@@ -27,7 +27,7 @@ Rows of the body are identities. Words moved per unknown of an unsteady step: ab
 step extrapolates, require dt of the order of the spacing and of Re times its square.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import sqrt
 from time import perf_counter
 from typing import Any
@@ -90,15 +90,12 @@ class CylinderState:
 
     def copy(self) -> "CylinderState":
         """Return a state with arrays of its own."""
-        arrays = (self.psi, self.psi_old, self.omega, self.omega_old)
-        return CylinderState(
-            *(array.copy() for array in arrays),
-            self.value,
-            self.circulation,
-            self.rate,
-            self.dt_old,
-            self.origin,
-            self.steps,
+        return replace(
+            self,
+            psi=self.psi.copy(),
+            psi_old=self.psi_old.copy(),
+            omega=self.omega.copy(),
+            omega_old=self.omega_old.copy(),
         )
 
 

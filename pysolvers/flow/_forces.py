@@ -5,8 +5,8 @@ them. The total pressure H = p + q^2/2 follows along lines of nodes from
 
     H_x = -u_t + v omega - nu omega_y,    H_y = -v_t - u omega + nu omega_x.
 
-Over a box of nodes two sides away from the cylinder, with H along the sides of the box, the
-balance of momentum is
+Over a box of nodes around the cylinder, with H along the sides of the box, the balance of
+momentum is
 
     F = -d/dt int u dA - oint u (u.n) ds - oint p n ds + nu oint (grad u + grad u^T) n ds.
 
@@ -15,8 +15,8 @@ The momentum in the box is a sum over its sides, because u = (psi_y, -psi_x).
 On the surface, H = p is carried from the box along a normal to the middle of each face, and from
 there along the face by dp/ds = -nu domega/dn, with s clockwise and n the outward normal. The force
 is that of this pressure and of the shear -+nu omega. The normals avoid the corners, where omega
-grows as r^-0.455 and dp/ds is not integrable. The surface integral therefore converges with the
-order 0.55 only; the balance over the box is the more accurate one.
+grows as r^-0.455 and dp/ds is not integrable. The surface integral therefore converges slowly: at
+Re = 20 it is 7.5 and 3.2 percent below the balance over the box with 80 and 240 intervals along y.
 
 Derivatives are one-sided or central differences of second order, integrals trapezoidal sums.
 Density, inflow speed and side of the cylinder are 1; coefficients are 2 F.
@@ -34,6 +34,11 @@ from ._cylinder_steps import CylinderState
 __all__ = ["CylinderForces", "ForceBalance", "SurfacePressure"]
 
 Array = NDArray[Any]
+
+# Distance of the sides of the box from the cylinder: before, behind, and across. Coarse grids have
+# oscillations before the cylinder that change the drag within 4 sides; behind 2 sides the vortices
+# that cross the box add noise.
+_BEFORE, _BEHIND, _ACROSS = 5.0, 2.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,17 +100,15 @@ class CylinderForces:
         self._grid, self._viscosity = grid, viscosity
         body_rows, body_columns = grid.rows, grid.columns
         nx = grid.shape[1]
-        away_y = min(2 * (body_rows.last - body_rows.first), body_rows.first - 2)
-        away_x = min(
-            2 * (body_columns.last - body_columns.first),
-            body_columns.first - 2,
-            nx - 3 - body_columns.last,
-        )
-        rows, columns = body_rows.widened(away_y), body_columns.widened(away_x)
-        self._wide = rows.widened(1).nodes, columns.widened(1).nodes
+        away_y = min(round(_ACROSS / grid.hy), body_rows.first - 2)
+        before = min(round(_BEFORE / grid.hx), body_columns.first - 2)
+        behind = min(round(_BEHIND / grid.hx), nx - 3 - body_columns.last)
+        rows = body_rows.widened(away_y, away_y)
+        columns = body_columns.widened(before, behind)
+        self._wide = rows.widened(1, 1).nodes, columns.widened(1, 1).nodes
         # The body in the arrays of the box.
         j0, j1 = away_y, rows.last - rows.first - away_y
-        i0, i1 = away_x, columns.last - columns.first - away_x
+        i0, i1 = before, columns.last - columns.first - behind
         self._body = j0, j1, i0, i1
         up, right = np.arange(j0, j1 + 1), np.arange(i0, i1 + 1)
         self._faces = [

@@ -615,7 +615,11 @@ class SquareCylinder(Stepper[CylinderResult]):
         forces = _table(self._force_rows, 5)
         rows = _table(self._probe_rows, self._probes.columns)
         return CylinderHistory(
-            *(forces[:, k].copy() for k in range(5)),
+            time=forces[:, 0].copy(),
+            drag=forces[:, 1].copy(),
+            lift=forces[:, 2].copy(),
+            surface_drag=forces[:, 3].copy(),
+            surface_lift=forces[:, 4].copy(),
             probe_time=rows[:, 0].copy(),
             probes=self._probes.places.copy(),
             u=rows[:, 2::2].copy(),

@@ -1,7 +1,7 @@
 """Published tables and timings of flows; the data files name their sources.
 
-In the cavity lengths are in units of the side, velocities in those of the lid speed; the lid moves along
-+x at y = 1.
+In the cavity lengths are in units of the side, velocities in those of the lid speed; the lid moves
+along +x at y = 1.
 """
 
 import csv

@@ -1,5 +1,7 @@
 """The square cylinder: discrete identities, order, restart, errors, published values."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -300,7 +302,7 @@ def test_error_falls_with_the_step():
         ends.append(copy.step(10 * 2**k))
     assert solver.time == pytest.approx(4.0)
 
-    changes = [difference(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+    changes = [difference(a, b) for a, b in itertools.pairwise(ends)]
     orders = np.log2(np.array(changes[:-1]) / changes[1:])
 
     np.testing.assert_allclose(orders, 2, atol=0.2)
@@ -384,7 +386,7 @@ def test_calls_that_do_not_fit_the_kind_are_errors():
         unsteady.solve()
     with pytest.raises(ValueError, match="step"):
         _ = unsteady.drag
-    with pytest.raises(ValueError, match="three|3 rising"):
+    with pytest.raises(ValueError, match="3 rising"):
         unsteady.strouhal()
     with pytest.raises(ValueError, match="probe"):
         unsteady.run(1.0, probes=[(12.5, 0.0)])
