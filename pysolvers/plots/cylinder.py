@@ -64,7 +64,7 @@ def plot_streamlines(axes: "Axes", result: "CylinderResult") -> None:
     wall = float(result.psi[-1, 0])
     main = np.linspace(-wall, wall, 21)
     middle = float(result.psi[result.grid.body][0, 0])
-    near = middle + np.linspace(-_NEAR_ZERO, _NEAR_ZERO, 9)
+    near = middle + np.linspace(-_NEAR_ZERO, _NEAR_ZERO, 5)
     for levels, colour in ((main, "C0"), (near, "C1")):
         axes.contour(
             place,
@@ -114,7 +114,7 @@ def plot_profiles(axes: "Axes", result: "CylinderResult") -> None:
         axes.plot(result.v[:, i], result.y, f"C{k}--", label=f"v at x = {distance} D")
     axes.set(xlabel="velocity (Umax)", ylabel="y (D)", title="profiles")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=7)
+    axes.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def plot_histories(axes: "Axes", result: "CylinderResult") -> None:

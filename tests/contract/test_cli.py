@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 import pysolvers
 
 
