@@ -9,7 +9,7 @@ from ._errors import (
     SingularSystemWarning,
 )
 from ._version import __version__
-from .flow import LidDrivenCavity, StaggeredCavity
+from .flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
 from .heat import HeatADI
 from .poisson import FastPoisson
 from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
@@ -33,6 +33,7 @@ __all__ = [
     "SingularSystemError",
     "SingularSystemWarning",
     "SolveInfo",
+    "SquareCylinder",
     "StaggeredCavity",
     "SteadyConvectionDiffusion",
     "TridiagonalFactor",

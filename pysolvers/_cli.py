@@ -17,6 +17,7 @@ from .bench import gpu as bench_gpu
 from .bench import machine
 from .bench import tridiagonal as bench_tridiagonal
 from .cases import cavity as cavity_case
+from .cases import cylinder as cylinder_case
 from .cases import gceidd2022 as gceidd2022_case
 from .cases import lmsor2012 as lmsor2012_case
 from .cases import pta2020 as pta2020_case
@@ -92,6 +93,9 @@ def build_parser() -> argparse.ArgumentParser:
     cavity = case.add_parser("cavity", help="the steady lid-driven cavity")
     cavity_case.add_cavity_arguments(cavity)
     cavity.set_defaults(run=cavity_case.run_cavity)
+    cylinder = case.add_parser("cylinder", help="the flow around a square cylinder")
+    cylinder_case.add_cylinder_arguments(cylinder)
+    cylinder.set_defaults(run=cylinder_case.run_cylinder)
 
     bench = commands.add_parser("bench", help="measure the speed on this machine")
     name = bench.add_subparsers(metavar="NAME", required=True)

@@ -23,10 +23,17 @@ def _bar(items: Sequence[T], label: str) -> Iterable[T]:
 class IterationBar:
     """A bar on stderr; nothing without a terminal or tqdm, unless it is `wanted`.
 
-    It shows the number of iterations, and the `quantity` after the last iteration.
+    It shows the number of iterations, the `quantity` after the last iteration and, if the number
+    of all iterations is known, `total`, the time left.
     """
 
-    def __init__(self, wanted: bool | None, label: str, quantity: str = "residual") -> None:
+    def __init__(
+        self,
+        wanted: bool | None,
+        label: str,
+        quantity: str = "residual",
+        total: int | None = None,
+    ) -> None:
         self._quantity = quantity
         self._bar: Any = None
         if wanted or (wanted is None and sys.stderr.isatty()):
@@ -34,7 +41,9 @@ class IterationBar:
                 from tqdm import tqdm
             except ImportError:
                 return
-            self._bar = tqdm(desc=label, unit="it", file=sys.stderr, delay=1.0, leave=False)
+            self._bar = tqdm(
+                desc=label, total=total, unit="it", file=sys.stderr, delay=1.0, leave=False
+            )
 
     def __enter__(self) -> "IterationBar":
         return self

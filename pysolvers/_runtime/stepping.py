@@ -97,8 +97,9 @@ class Stepper(ABC, Generic[Result]):
         require_finite("until", until)
         require_callable("callback", callback)
         interval = index("interval", interval, 1)
-        end = ceil(until / self._dt * (1 - 1e-12) - 1e-9)
-        with IterationBar(progress, type(self).__name__, "time") as bar:
+        end = self._end(until)
+        total = max(end - self.steps, 0)
+        with IterationBar(progress, type(self).__name__, "time", total) as bar:
             while self.steps < end:
                 made = self.steps
                 stop = made - made % interval + interval
@@ -137,6 +138,10 @@ class Stepper(ABC, Generic[Result]):
     @abstractmethod
     def _out_of_bounds(self) -> ConvergenceError:
         """Return the error of a solution that is not in bounds."""
+
+    def _end(self, until: float) -> int:
+        """Return the number of steps after which a time is reached, up to rounding."""
+        return ceil(until / self._dt * (1 - 1e-12) - 1e-9)
 
     def _examine(self, is_in_bounds: bool) -> None:
         """Record that the solution was checked, and raise if it is not in bounds."""

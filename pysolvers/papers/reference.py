@@ -1,7 +1,7 @@
-"""Published tables and timings of the lid-driven cavity; the data files name their sources.
+"""Published tables and timings of flows; the data files name their sources.
 
-Lengths are in units of the side, velocities in those of the lid speed; the lid moves along
-+x at y = 1.
+In the cavity lengths are in units of the side, velocities in those of the lid speed; the lid moves
+along +x at y = 1.
 """
 
 import csv
@@ -15,6 +15,8 @@ __all__ = [
     "PrimaryVortex",
     "SouriTiming",
     "botella_peyret_profiles",
+    "breuer_drag",
+    "breuer_recirculation_length",
     "ghia_lid_vorticity",
     "ghia_profiles",
     "ghia_reynolds_numbers",
@@ -186,6 +188,29 @@ def botella_peyret_profiles() -> Columns:
     u, v = _read("botella1998_re1000_u"), _read("botella1998_re1000_v")
     rows, columns = np.argsort(u["y"]), np.argsort(v["x"])
     return {"y": u["y"][rows], "u": u["u"][rows], "x": v["x"][columns], "v": v["v"][columns]}
+
+
+def breuer_drag() -> Columns:
+    """Return the drag of the square cylinder by Breuer, Bernsdorf, Zeiser and Durst (2000).
+
+    Returns
+    -------
+    columns : dict of str to ndarray
+        ``cd`` for the Reynolds numbers ``re`` of steady flow; read off a figure, within 3 percent.
+        The blockage is 1/8 and the inflow parabolic.
+    """
+    return _read("breuer2000_drag")
+
+
+def breuer_recirculation_length(reynolds: float) -> float:
+    """Return the length Lr/D of the recirculation by Breuer et al. (2000), for 5 < Re < 60.
+
+    Parameters
+    ----------
+    reynolds : float
+        Largest inflow velocity times side over kinematic viscosity.
+    """
+    return -0.065 + 0.0554 * reynolds
 
 
 def _ghia_column(reynolds: float) -> str:

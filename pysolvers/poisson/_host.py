@@ -109,6 +109,18 @@ class HostPoisson:
         self._spare.append((work, field))
         return defect / scale if defect else 0.0
 
+    def transform(self, field: Array) -> None:
+        """Replace real values at the unknowns by their waves; no axis may be periodic."""
+        self._forward(field, field, field)
+
+    def solve_lines(self, field: Array, out: Array) -> None:
+        """Solve the lines of all waves of a field."""
+        self._factor.solve(field, out=out, threads=self.threads)
+
+    def transform_back(self, field: Array, result: Array) -> None:
+        """Write the values whose waves `field` contains to `result`; changes `field`."""
+        self._backward(field, field, result)
+
     def _factored(self) -> Any:
         """Factor one matrix for each combination of waves."""
         *others, last = self._axes

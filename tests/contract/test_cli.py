@@ -7,6 +7,8 @@ import subprocess
 import sys
 import time
 
+import pytest
+
 import pysolvers
 
 
@@ -60,6 +62,7 @@ def test_wrong_usage_is_2_and_says_why_on_stderr():
         ("run", "teapot"),
         ("run", "cavity", "--n", "three"),
         ("run", "cavity", "--re", "-1", "--no-plot"),
+        ("run", "cylinder", "--shape", "160", "800", "--no-plot"),
         ("bench", "nothing"),
     ):
         run = cli(*arguments)
@@ -88,6 +91,24 @@ def test_case_writes_results_on_stdout_and_files_where_told(tmp_path):
     assert "Ghia" in run.stdout
     assert list(tmp_path.glob("*.npz"))
     assert "\r" not in run.stderr  # no progress bar where nobody looks
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (("--re", "100", "--until", "2"), ("drag Cd", "lift Cl", "Strouhal")),
+        (("--re", "20", "--steady", "--tol", "1e-2"), ("drag Cd", "Lr/D", "2.4300", "1.0430")),
+    ],
+)
+def test_cylinder_is_compared_and_drawn(options, expected, tmp_path):
+    run = cli("run", "cylinder", "--shape", "33", "201", *options, "--output", str(tmp_path))
+
+    assert run.returncode == 0, run.stderr
+    assert "Breuer" in run.stdout
+    for text in expected:
+        assert text in run.stdout
+    assert list(tmp_path.glob("*.npz"))
+    assert list(tmp_path.glob("*.png"))
 
 
 def test_folder_that_cannot_be_made_is_told_before_the_work(tmp_path):

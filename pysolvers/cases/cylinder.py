@@ -1,0 +1,158 @@
+"""``python -m pysolvers run cylinder``: run, compare with published values, draw."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+
+import numpy as np
+
+from ..flow import CylinderResult, SquareCylinder
+from ..papers import breuer_drag, breuer_recirculation_length
+
+_SOURCE = "Breuer et al. 2000"
+_LAST = 16.0  # time at the end over which forces are averaged: two periods of shedding
+
+
+def add_cylinder_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the case to its parser."""
+    parser.add_argument("--re", type=float, default=100.0, help="Reynolds number (%(default)g)")
+    parser.add_argument(
+        "--shape",
+        type=int,
+        nargs=2,
+        default=(161, 801),
+        metavar=("NY", "NX"),
+        help="nodes along y and x (161 801)",
+    )
+    parser.add_argument("--length", type=float, default=50.0, help="of the channel (%(default)g)")
+    parser.add_argument("--until", type=float, default=150.0, help="end time (%(default)g)")
+    parser.add_argument("--dt", type=float, help="time step (from grid and Reynolds number)")
+    parser.add_argument("--steady", action="store_true", help="compute the steady flow instead")
+    parser.add_argument("--tol", type=float, default=1e-6, help="of --steady (%(default)g)")
+    parser.add_argument("--max-iterations", type=int, default=100_000, help="of --steady")
+    parser.add_argument("--cylinder", default="free", help="free or fixed (%(default)s)")
+    parser.add_argument("--wall", default="thom", help="thom, woods or jensen (%(default)s)")
+    parser.add_argument("--device", default="cpu", help="cpu (%(default)s)")
+    parser.add_argument("--threads", type=int, help="threads (chosen by the grid)")
+    parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
+    parser.add_argument("--no-plot", action="store_true", help="write no picture")
+
+
+def run_cylinder(args: argparse.Namespace) -> int:
+    """Run the case and return the exit code.
+
+    Raises
+    ------
+    ValueError
+        If an option is out of its range.
+    ConvergenceError
+        If the step is too large, or the tolerance was not reached.
+    """
+    solver = SquareCylinder(
+        args.re,
+        tuple(args.shape),
+        length=args.length,
+        dt=args.dt,
+        cylinder=args.cylinder,
+        wall=args.wall,
+        steady=args.steady,
+        device=args.device,
+        threads=args.threads,
+    )
+    args.output.mkdir(parents=True, exist_ok=True)
+    start = perf_counter()
+    if args.steady:
+        result = solver.solve(args.tol, max_iterations=args.max_iterations)
+    else:
+        result = solver.run(args.until)
+    for line in report(result, perf_counter() - start):
+        print(line)
+    write_files(result, args.output, plot=not args.no_plot)
+    return 0
+
+
+def report(result: CylinderResult, elapsed: float) -> Iterator[str]:
+    """Yield the lines that compare a result with published values."""
+    ny, nx = result.psi.shape
+    yield (
+        f"Square cylinder, Re = {result.reynolds:g}, {ny} x {nx} nodes, {result.wall} walls, "
+        f"psi on the cylinder {result.cylinder}"
+    )
+    yield f"{result.stop_reason} after {result.steps} steps of {result.dt:g}, {elapsed:.2f} s"
+    yield ""
+    yield f"{'':28} {'here':>20} {_SOURCE:>20}"
+    published = _published_drag(result.reynolds)
+    if result.steady:
+        yield _row("drag Cd", f"{result.drag:.4f}", published)
+        yield _row("  by pressure and shear", f"{result.surface_drag:.4f}")
+        inside = 5 < result.reynolds < 60
+        length = f"{breuer_recirculation_length(result.reynolds):.4f}" if inside else ""
+        yield _row("recirculation Lr/D", f"{result.recirculation_length:.4f}", length)
+    else:
+        yield from _unsteady(result, published)
+    yield ""
+    total = sum(result.seconds.values())
+    shares = ", ".join(f"{name} {t / total:.0%}" for name, t in result.seconds.items() if total)
+    milliseconds = 1e3 * elapsed / max(result.steps, 1)
+    yield f"{milliseconds:.2f} ms/step on {result.threads} threads: {shares}"
+
+
+def write_files(result: CylinderResult, folder: Path, *, plot: bool) -> None:
+    """Write the result, and the figure if requested, and print the file names on stderr."""
+    kind = "_steady" if result.steady else ""
+    stem = folder / f"cylinder_re{result.reynolds:g}_{result.psi.shape[0]}{kind}"
+    archive = stem.with_name(stem.name + ".npz")
+    result.save(archive)
+    print(f"wrote {archive}", file=sys.stderr)
+    if not plot:
+        return
+    try:
+        figure = result.plot()
+    except ImportError as error:
+        print(f"no picture: {error}", file=sys.stderr)
+        return
+    picture = stem.with_name(stem.name + ".png")
+    figure.savefig(picture, dpi=110)
+    print(f"wrote {picture}", file=sys.stderr)
+
+
+def _unsteady(result: CylinderResult, published: str) -> Iterator[str]:
+    history = result.history
+    try:
+        found = result.strouhal()
+        yield _row(
+            "Strouhal number",
+            f"{found.value:.5f}",
+            f"(mean of {found.periods} periods, +- {found.uncertainty:.5f})",
+        )
+    except ValueError as error:
+        yield f"no Strouhal number: {error}"
+    last = history.time > result.time - _LAST
+    if not last.any():
+        return
+    for name, drag, lift in (
+        ("", history.drag, history.lift),
+        ("  by pressure and shear", history.surface_drag, history.surface_lift),
+    ):
+        mean, half = float(np.mean(drag[last])), float(np.ptp(drag[last])) / 2
+        yield _row(name or "drag Cd", f"{mean:.4f} +- {half:.4f}", "" if name else published)
+        mean, half = float(np.mean(lift[last])), float(np.ptp(lift[last])) / 2
+        yield _row(name or "lift Cl", f"{mean:.4f} +- {half:.4f}")
+    largest = float(np.abs(history.v[history.probe_time > result.time - _LAST, 0]).max())
+    yield _row("largest |v| at 4 D", f"{largest:.4f}")
+
+
+def _row(name: str, here: str, published: str = "") -> str:
+    return f"{name:28} {here:>20} {published:>20}".rstrip()
+
+
+def _published_drag(reynolds: float) -> str:
+    """Return the drag between two published values, or why there is none."""
+    table = breuer_drag()
+    numbers = table["re"]
+    if not numbers[0] <= reynolds <= numbers[-1]:
+        return f"Re {numbers[0]:g} to {numbers[-1]:g} only"
+    logarithm = np.interp(np.log(reynolds), np.log(numbers), np.log(table["cd"]))
+    return f"{float(np.exp(logarithm)):.4f}"

@@ -1,0 +1,673 @@
+"""Flow around a square cylinder in a channel, unsteady and steady."""
+
+import os
+from collections.abc import Callable, Sequence
+from math import ceil, isfinite
+from time import perf_counter
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import index, require, require_callable, require_finite, require_flag
+from .._errors import BackendError, ConvergenceError
+from .._files import read_npz, write_npz
+from .._header import count, flag, mapping, number, optional, positive, record, sequence, text
+from .._options import check_choice, check_threads
+from .._progress import IterationBar
+from .._runtime.backends import parse_device
+from .._runtime.state import read_only
+from .._runtime.stepping import Stepper
+from ._channel import ChannelGrid
+from ._cylinder_result import CylinderHistory, CylinderResult, Strouhal, strouhal_of, velocity
+from ._cylinder_steps import CylinderState, SteadyStep, UnsteadyStep
+from ._forces import CylinderForces, ForceBalance, SurfacePressure
+from ._probes import Probes
+from ._walls import WALLS
+
+__all__ = ["SquareCylinder"]
+
+Array = NDArray[Any]
+
+_KIND = "pysolvers cylinder state"
+
+_FORCES_EVERY = 4  # steps; a balance of forces costs about a tenth of a step
+_CHECK = 20  # steps between two checks of the change of psi
+_KEEP = 100  # steps between two states that are kept for an error
+_LARGEST_CHANGE = 20.0  # of psi per unit time; a healthy flow has about 1
+_VORTEX = (2.0, 0.4, 0.2)  # of the start: x and y from the centre, square of the width
+_PROBE = 4.0  # distance of the first probe behind the centre
+
+
+class SquareCylinder(Stepper[CylinderResult]):
+    r"""Flow around a square cylinder between two walls.
+
+    .. math:: \omega_t + u\,\omega_x + v\,\omega_y = \frac{1}{Re} \nabla^2 \omega, \qquad
+        \nabla^2 \psi = -\omega, \qquad u = \psi_y,\ v = -\psi_x
+
+    in the channel :math:`0 \le x \le L, -4 \le y \le 4`. The unit of length is the side of the
+    cylinder, whose centre is :math:`(L/4, 0)`; the unit of velocity is the largest velocity of the
+    inflow :math:`u = 1 - y^2/16`.
+
+    Parameters
+    ----------
+    re : float
+        Reynolds number, largest inflow velocity times side divided by kinematic viscosity.
+    shape : (ny, nx), default: (161, 801)
+        Number of nodes along y and x, with those on the boundary: the shape of the fields. The
+        faces of the cylinder must lie on nodes: ``16 k + 1`` nodes along y and, for the default
+        length, ``50 m + 1`` along x. The message for another shape contains the nearest that fit.
+    length : float, default: 50
+        Length L of the channel; at least 8.
+    dt : float, optional
+        Time step. By default 0.4 times the smaller spacing, or less if the Reynolds number is
+        low; see Notes. It can be changed between steps.
+    cylinder : {'free', 'fixed'}, default: 'free'
+        Value of psi on the cylinder: from the circulation around it, or 0.
+    psi : {'fast'}, default: 'fast'
+        Solver of the equation of psi: sine transforms, with a capacitance matrix for the
+        cylinder, which is exact.
+    wall : {'thom', 'woods', 'jensen'}, default: 'thom'
+        Formula of the vorticity on the walls and the cylinder, of order 1, 2 and 2. The corners of
+        the cylinder have the mean of Thom's formulas of both faces.
+    steady : bool, default: False
+        Whether the steps go to the steady flow, with `solve`, instead of following the unsteady
+        flow.
+    perturbation : float, default: 1
+        Largest vorticity of the vortex that perturbs the start of an unsteady flow; with 0 the
+        flow stays symmetric, and the lift 0, for a long time.
+    dtype : {float64, float32}, default: float64
+        Dtype of the fields.
+    device : str, optional
+        ``'cpu'``, the default. The solver is not available on a GPU.
+    threads : int, optional
+        Number of host threads; the backend chooses the default. The result has the same bits for
+        any number.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If a parameter has the wrong type or is out of range; the message names the rule and
+        the value.
+    BackendError
+        For a device other than the CPU.
+    ModuleNotFoundError
+        If SciPy is not installed; it is the extra ``poisson`` of the package.
+
+    See Also
+    --------
+    LidDrivenCavity : Flow in a cavity, with the same wall formulas.
+    pysolvers.FastPoisson : The direct solver of the equation of psi, without a body.
+
+    Notes
+    -----
+    A step follows Peaceman and Rachford [1]_: one batch of tridiagonal systems along x and one
+    along y. The velocity is extrapolated to the half step. The outlet is convective. The
+    vorticity on the walls is extrapolated, too, so that the order in time is 2; this limits the
+    step to about the spacing and, at low Reynolds numbers, to about Re times the square of the
+    spacing. psi on the cylinder is such that the
+    circulation around a box of nodes changes by the flux of vorticity through the box; only then
+    is the pressure on the cylinder unique. [2]_ and [3]_ contain reference values.
+
+    The steady flow is computed by backward Euler steps in delta form. It is symmetric, so that psi
+    is 0 on the cylinder.
+
+    References
+    ----------
+    .. [1] D. W. Peaceman and H. H. Rachford, "The numerical solution of parabolic and elliptic
+       differential equations", J. SIAM 3 (1955) 28-41.
+    .. [2] M. Souri, P. Akbarzadeh and H. Mahmoodi Darian, "Parallel Thomas approach
+       development for solving tridiagonal systems in GPU programming", *Mechanics &
+       Industry* 21, 303, 2020.
+    .. [3] M. Breuer, J. Bernsdorf, T. Zeiser and F. Durst, "Accurate computations of the laminar
+       flow past a square cylinder based on two different methods", *Int. J. Heat Fluid Flow* 21,
+       186-196, 2000.
+
+    Examples
+    --------
+    >>> from pysolvers.flow import SquareCylinder
+    >>> result = SquareCylinder(re=20, shape=(33, 201), steady=True).solve(tol=1e-3)
+    >>> result.stop_reason
+    'converged'
+    >>> print(f"{result.recirculation_length:.1f}")
+    1.0
+    """
+
+    def __init__(
+        self,
+        re: float = 100.0,
+        shape: tuple[int, int] = (161, 801),
+        *,
+        length: float = 50.0,
+        dt: float | None = None,
+        cylinder: Literal["free", "fixed"] = "free",
+        psi: Literal["fast"] = "fast",
+        wall: Literal["thom", "woods", "jensen"] = "thom",
+        steady: bool = False,
+        perturbation: float = 1.0,
+        dtype: Any = np.float64,
+        device: str | None = None,
+        threads: int | None = None,
+    ) -> None:
+        super().__init__()
+        require_finite("re", re)
+        require(re > 0, "re must be positive", re)
+        require_finite("perturbation", perturbation)
+        require_flag("steady", steady)
+        check_choice("cylinder", cylinder, {"free": 0, "fixed": 1})
+        check_choice("psi", psi, {"fast": 0})
+        check_choice("wall", wall, dict.fromkeys(WALLS, 0))
+        kind = np.dtype(dtype)
+        if kind not in (np.float32, np.float64):
+            raise TypeError(f"dtype must be float32 or float64, got {kind}")
+        if parse_device(device)[0] != "cpu":
+            raise BackendError(
+                f"SquareCylinder is not available on a device yet, got device={device!r}: "
+                "omit device, or pass 'cpu'"
+            )
+        self._grid = grid = ChannelGrid(shape, length)
+        formula = WALLS[wall]
+        self._step_length = _default_step(grid, re, wall, steady=steady) if dt is None else 0.0
+        if dt is not None:
+            self.dt = dt
+        self._settings = {
+            "re": float(re),
+            "shape": grid.shape,
+            "length": grid.length,
+            "dt": None if dt is None else float(dt),
+            "cylinder": cylinder,
+            "psi": psi,
+            "wall": wall,
+            "steady": bool(steady),
+            "perturbation": float(perturbation),
+            "dtype": kind.name,
+            "threads": threads,
+        }
+        count_ = check_threads(threads)
+        self._make: UnsteadyStep | SteadyStep = (
+            SteadyStep(grid, re, formula, kind, count_)
+            if steady
+            else UnsteadyStep(grid, re, formula, kind, count_, free=cylinder == "free")
+        )
+        self._forces = CylinderForces(grid, 1 / re)
+        self._probes = Probes(grid, [(grid.centre + _PROBE, 0.0)])
+        self._force_rows: list[tuple[float, ...]] = []
+        self._probe_rows: list[tuple[float, ...]] = []
+        self._force_seconds = 0.0
+        self._state = self._start(0.0 if steady else perturbation, kind)
+        self._kept = [self._state.copy()]
+
+    @property
+    def psi(self) -> Array:
+        """Current streamfunction: shape (ny, nx), a read-only view, valid until the next step."""
+        return read_only(self._state.psi)
+
+    @property
+    def omega(self) -> Array:
+        """Current vorticity: shape (ny, nx), a read-only view, valid until the next step."""
+        return read_only(self._state.omega)
+
+    @property
+    def u(self) -> Array:
+        """Current velocity along x: shape (ny, nx), a new array."""
+        return velocity(self._grid, self._state.psi)[0]
+
+    @property
+    def v(self) -> Array:
+        """Current velocity along y: shape (ny, nx), a new array."""
+        return velocity(self._grid, self._state.psi)[1]
+
+    @property
+    def x(self) -> Array:
+        """Coordinates of the nodes along x: shape (nx,)."""
+        return read_only(self._grid.x)
+
+    @property
+    def y(self) -> Array:
+        """Coordinates of the nodes along y: shape (ny,)."""
+        return read_only(self._grid.y)
+
+    @property
+    def time(self) -> float:
+        """Time of the fields."""
+        return self._state.time
+
+    @property
+    def steps(self) -> int:
+        """Number of steps since time 0."""
+        return self._state.steps
+
+    @property
+    def dt(self) -> float:
+        """Length of the next step; can be set."""
+        return self._step_length
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        require_finite("dt", value)
+        require(value > 0, "dt must be positive", value)
+        self._step_length = float(value)
+
+    @property
+    def circulation(self) -> float:
+        """Circulation of the velocity around the box half a side away from the cylinder."""
+        return self._state.circulation
+
+    @property
+    def forces(self) -> ForceBalance:
+        """Forces in the middle of the last step, in two ways.
+
+        Raises
+        ------
+        ValueError
+            Before the first step.
+        """
+        require(self.steps > 0, "the forces need a step: call step() first; steps", self.steps)
+        return self._forces.balance(self._state)
+
+    @property
+    def drag(self) -> float:
+        """Coefficient Cd in the middle of the last step, by the balance over the box."""
+        return self.forces.drag
+
+    @property
+    def lift(self) -> float:
+        """Coefficient Cl in the middle of the last step, by the balance over the box."""
+        return self.forces.lift
+
+    @property
+    def p_wall(self) -> SurfacePressure:
+        """Pressure on the cylinder in the middle of the last step; 0 in the middle of the front.
+
+        Raises
+        ------
+        ValueError
+            Before the first step.
+        """
+        require(self.steps > 0, "p_wall needs a step: call step() first; steps", self.steps)
+        return self._forces.pressure(self._state)
+
+    def __repr__(self) -> str:
+        s = self._settings
+        kind = "steady" if s["steady"] else f"time {self.time:g}"
+        return (
+            f"SquareCylinder(re={s['re']:g}, shape={self._grid.shape}, wall={s['wall']!r}): "
+            f"{kind}, {self.steps} steps of {self.dt:g}"
+        )
+
+    def strouhal(self) -> Strouhal:
+        """Return the Strouhal number of v on y = 0, four sides behind the centre.
+
+        Raises
+        ------
+        ValueError
+            If v has fewer than three rising zeros.
+        """
+        history = self._history()
+        return strouhal_of(history.probe_time, history.v[:, 0])
+
+    def run(
+        self,
+        until: float,
+        *,
+        callback: Callable[[Self], Any] | None = None,
+        interval: int = 20,
+        progress: bool | None = None,
+        probes: Sequence[tuple[float, float]] = (),
+    ) -> CylinderResult:
+        """Step until a time is reached.
+
+        Parameters
+        ----------
+        until : float
+            The end time. Steps are not shortened: the last step is the first step that ends at
+            this time (up to rounding) or later.
+        callback : callable, optional
+            Called with this object every `interval` steps; a true return value ends the run.
+        interval : int, default: 20
+            Number of steps between two calls of `callback`.
+        progress : bool, optional
+            Whether to show a progress bar on stderr. By default it is shown if stderr is a
+            terminal and tqdm is installed.
+        probes : sequence of (x, y), optional
+            Places where the velocity is recorded after every step, in addition to the probes so
+            far. The values are interpolated linearly along both axes.
+
+        Returns
+        -------
+        result : CylinderResult
+            The final state and the history.
+
+        Raises
+        ------
+        ConvergenceError
+            If the step is too large: psi changes faster than it can. The solver goes back to a
+            state before the growth; the attribute ``result`` contains it.
+        ValueError
+            If the solver is steady, or a probe is not in the flow.
+        """
+        if self._settings["steady"]:
+            raise ValueError("run needs steady=False; call solve(tol) for the steady flow")
+        self._probes = self._probes.with_more(probes)
+        return super().run(until, callback=callback, interval=interval, progress=progress)
+
+    def solve(
+        self,
+        tol: float = 1e-6,
+        *,
+        max_iterations: int = 100_000,
+        callback: Callable[["SquareCylinder"], Any] | None = None,
+        progress: bool | None = None,
+    ) -> CylinderResult:
+        """Step until the flow is steady.
+
+        Parameters
+        ----------
+        tol : float, default: 1e-6
+            Upper bound of the largest change of psi per unit time; positive.
+        max_iterations : int, default: 100000
+            Largest number of steps of this call.
+        callback : callable, optional
+            Called with this object every 20 steps; a true return value ends the iteration.
+        progress : bool, optional
+            As in `run`.
+
+        Returns
+        -------
+        result : CylinderResult
+            The steady state, or the state at which `callback` ended the iteration.
+
+        Raises
+        ------
+        ConvergenceError
+            If the tolerance was not reached, or the step is too large. The attribute ``result``
+            contains the last finite state and the history.
+        ValueError
+            If the solver is not steady, or an argument is out of its range.
+        """
+        if not self._settings["steady"]:
+            raise ValueError("solve needs steady=True; call run(until) for the unsteady flow")
+        require_finite("tol", tol)
+        require(tol > 0, "tol must be positive", tol)
+        require_callable("callback", callback)
+        end = self.steps + index("max_iterations", max_iterations, 1)
+        with IterationBar(progress, "SquareCylinder", "change") as bar:
+            while self._change() > tol and self.steps < end:
+                made = self.steps
+                self.step(1)
+                bar.update(self.steps - made, self._change())
+                if callback is not None and self.steps % _CHECK == 0 and callback(self):
+                    return self.result("callback")
+        if self._change() > tol:
+            raise ConvergenceError(
+                f"{self!r} did not converge: the change {self._change():.1e} of psi per unit time "
+                f"is above the tolerance {tol:g} after {max_iterations} iterations",
+                self.result("max_iterations"),
+            )
+        return self.result("converged")
+
+    def result(self, stop_reason: str = "running") -> CylinderResult:
+        """Return a copy of the current state as a result.
+
+        Parameters
+        ----------
+        stop_reason : str, default: 'running'
+            Reason of the end of the run, for the result.
+
+        Returns
+        -------
+        result : CylinderResult
+            Copies of the fields, history and timings.
+        """
+        settings, state, nan = self._settings, self._state, float("nan")
+        forces = self.forces if self.steps else ForceBalance(0.0, nan, nan, nan, nan, nan, nan)
+        return CylinderResult(
+            psi=state.psi.copy(),
+            omega=state.omega.copy(),
+            reynolds=settings["re"],
+            length=settings["length"],
+            cylinder=settings["cylinder"],
+            wall=settings["wall"],
+            steady=settings["steady"],
+            time=self.time,
+            dt=state.dt_old,
+            steps=self.steps,
+            drag=forces.drag,
+            lift=forces.lift,
+            surface_drag=forces.surface_drag,
+            surface_lift=forces.surface_lift,
+            surface_gap=forces.surface_gap,
+            stop_reason=stop_reason,
+            history=self._history(),
+            seconds=self._make.seconds | {"forces": self._force_seconds},
+            backend="cpu",
+            threads=self._make.threads,
+        )
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the state to a file, from which `load` continues with the same bits.
+
+        Parameters
+        ----------
+        path : path-like
+            The npz file; its name is not changed. It is written completely or not at all.
+        """
+        state = self._state
+        facts = {
+            "settings": self._settings,
+            "dt": self.dt,
+            "value": state.value,
+            "circulation": state.circulation,
+            "rate": state.rate,
+            "dt_old": state.dt_old,
+            "origin": state.origin,
+            "steps": state.steps,
+            "seconds": self._make.seconds | {"forces": self._force_seconds},
+        }
+        arrays = {name: getattr(state, name) for name in _FIELDS}
+        arrays["probes"] = self._probes.places
+        arrays["force_rows"] = _table(self._force_rows, 5)
+        arrays["probe_rows"] = _table(self._probe_rows, self._probes.columns)
+        write_npz(path, _KIND, facts, arrays)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "SquareCylinder":
+        """Read a state that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Returns
+        -------
+        cylinder : SquareCylinder
+            A solver in the saved state, with its history.
+
+        Raises
+        ------
+        ValueError
+            If the file is not a state of `SquareCylinder`, is damaged or was changed; the message
+            names the file and the error.
+        """
+        saved = read_npz(path, _KIND)
+        facts = saved.header(_HEADER)
+        settings = dict(facts["settings"])
+        with saved.naming("header"):
+            solver = cls(settings.pop("re"), settings.pop("shape"), **settings)
+            solver.dt = facts["dt"]
+        dtype = np.dtype(settings["dtype"])
+        members: dict[str, Any] = dict.fromkeys(_FIELDS, (solver._grid.shape, dtype))
+        members["probes"] = (None, 2), np.float64
+        members["force_rows"] = (None, 5), np.float64
+        members["probe_rows"] = (None, None), np.float64
+        arrays = saved.arrays(members)
+        with saved.naming("member 'probes'"):
+            solver._probes = Probes(solver._grid, [(x, y) for x, y in arrays["probes"].tolist()])
+        rows = arrays["probe_rows"]
+        saved.require(
+            rows.shape == (facts["steps"], solver._probes.columns),
+            "member 'probe_rows'",
+            "it must have a row for each step and two columns and one for each probe",
+        )
+        saved.require(
+            len(arrays["force_rows"]) == facts["steps"] // _FORCES_EVERY,
+            "member 'force_rows'",
+            f"it must have a row for every {_FORCES_EVERY} steps",
+        )
+        solver._probe_rows = [tuple(row) for row in rows.tolist()]
+        solver._force_rows = [tuple(row) for row in arrays["force_rows"].tolist()]
+        stages = solver._make.seconds
+        saved.require(
+            facts["seconds"].keys() == {*stages, "forces"},
+            "header",
+            f"seconds must have the keys {', '.join(stages)}, forces",
+        )
+        solver._force_seconds = facts["seconds"].pop("forces")
+        stages.update(facts["seconds"])
+        names = ("value", "circulation", "rate", "dt_old", "origin", "steps")
+        solver._state = CylinderState(
+            **{name: arrays[name] for name in _FIELDS}, **{name: facts[name] for name in names}
+        )
+        solver._kept = [solver._state.copy()]
+        solver._examined = solver.steps
+        return solver
+
+    def _start(self, perturbation: float, dtype: np.dtype) -> CylinderState:
+        grid = self._grid
+        profile, vorticity = (a.astype(dtype)[:, None] for a in grid.inflow())
+        psi = np.repeat(profile, grid.shape[1], axis=1)
+        omega = np.repeat(vorticity, grid.shape[1], axis=1)
+        x, y, width = _VORTEX
+        square = (grid.x - grid.centre - x) ** 2 + (grid.y[:, None] - y) ** 2
+        omega[1:-1, 1:-1] += (perturbation * np.exp(-square / width))[1:-1, 1:-1]
+        return self._make.start(psi, omega, self.dt)
+
+    def _end(self, until: float) -> int:
+        left = (until - self.time) / self.dt
+        return self.steps + max(0, ceil(left * (1 - 1e-12) - 1e-9))
+
+    @property
+    def _dt(self) -> float:
+        return self._step_length
+
+    @property
+    def _most_steps(self) -> int:
+        return _CHECK
+
+    def _advance(self, end: int) -> bool:
+        stop = min(end, self.steps - self.steps % _CHECK + _CHECK)
+        with np.errstate(over="ignore", invalid="ignore"):
+            while self.steps < stop and isfinite(self._state.value):
+                self._one_step()
+        return self._is_in_bounds()
+
+    def _one_step(self) -> None:
+        state = self._make.make(self._state, self.dt)
+        forces, first = [], len(self._force_rows)
+        if state.steps % _FORCES_EVERY == 0:
+            start = perf_counter()
+            found = self._forces.balance(state)
+            forces.append(
+                (found.time, found.drag, found.lift, found.surface_drag, found.surface_lift)
+            )
+            self._force_seconds += perf_counter() - start
+        first = self.steps // _FORCES_EVERY
+        change = 0.0
+        if self._settings["steady"]:
+            change = float(np.abs(state.psi - state.psi_old).max()) / state.dt_old
+        row = (state.time, change, *self._probes.velocity(state.psi))
+        # One statement without a call: no signal handler runs within it.
+        self._state, self._force_rows[first:], self._probe_rows[self._state.steps :] = (
+            state,
+            forces,
+            [row],
+        )
+
+    def _is_in_bounds(self) -> bool:
+        state = self._state
+        change = float(np.abs(state.psi - state.psi_old).max()) / state.dt_old
+        healthy = isfinite(change) and change < _LARGEST_CHANGE
+        if healthy and state.steps >= self._kept[-1].steps + _KEEP:
+            self._kept = [self._kept[-1], state.copy()]
+        return healthy
+
+    def _out_of_bounds(self) -> ConvergenceError:
+        """Go back to the older of the kept states."""
+        late, steps = self.time, self.steps
+        self._state = state = self._kept[0].copy()
+        self._kept = [state.copy()]
+        del self._probe_rows[state.steps :]
+        del self._force_rows[state.steps // _FORCES_EVERY :]
+        self._examined = state.steps
+        return ConvergenceError(
+            f"SquareCylinder: psi changed by more than {_LARGEST_CHANGE:g} per unit time at step "
+            f"{steps}, time {late:g}: dt={self.dt:g} is too large; the solver is back at time "
+            f"{self.time:g}: set a smaller dt, for example {self.dt / 2:g}",
+            self.result("diverged"),
+        )
+
+    def _change(self) -> float:
+        """Return the change of psi per unit time in the last step."""
+        return self._probe_rows[-1][1] if self._probe_rows else float("inf")
+
+    def _history(self) -> CylinderHistory:
+        forces = _table(self._force_rows, 5)
+        rows = _table(self._probe_rows, self._probes.columns)
+        return CylinderHistory(
+            time=forces[:, 0].copy(),
+            drag=forces[:, 1].copy(),
+            lift=forces[:, 2].copy(),
+            surface_drag=forces[:, 3].copy(),
+            surface_lift=forces[:, 4].copy(),
+            probe_time=rows[:, 0].copy(),
+            probes=self._probes.places.copy(),
+            u=rows[:, 2::2].copy(),
+            v=rows[:, 3::2].copy(),
+            change=rows[:, 1].copy(),
+        )
+
+
+_FIELDS = ("psi", "psi_old", "omega", "omega_old")
+_HEADER = {
+    "settings": record(
+        {
+            "re": positive,
+            "shape": sequence(count(3), 2),
+            "length": positive,
+            "dt": optional(positive),
+            "cylinder": text(),
+            "psi": text(),
+            "wall": text(),
+            "steady": flag,
+            "perturbation": number(),
+            "dtype": text("float32", "float64"),
+            "threads": optional(count(1)),
+        }
+    ),
+    "dt": positive,
+    "value": number(),
+    "circulation": number(),
+    "rate": number(finite=False),
+    "dt_old": positive,
+    "origin": sequence(number(), 2),
+    "steps": count(),
+    "seconds": mapping(number()),
+}
+
+
+def _default_step(grid: ChannelGrid, re: float, wall: str, *, steady: bool) -> float:
+    """Return a step that is stable: see the notes of `SquareCylinder`."""
+    h = min(grid.hx, grid.hy)
+    if steady:
+        return min(0.1, 0.02 * re**0.5)
+    gain = WALLS[wall].gain
+    return float(min(0.4 * h, 0.4 * re * h**2 / gain))
+
+
+def _table(rows: list[tuple[float, ...]], columns: int) -> Array:
+    """Return rows as an array; short rows are filled with NaN."""
+    table = np.full((len(rows), columns), np.nan)
+    for k, row in enumerate(rows):
+        table[k, : len(row)] = row
+    return table

@@ -1,0 +1,462 @@
+"""The square cylinder: discrete identities, order, restart, errors, published values."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from pysolvers import BackendError, ConvergenceError
+from pysolvers.flow import CylinderResult, LidDrivenCavity, SquareCylinder
+from pysolvers.flow._walls import WALLS
+from pysolvers.papers import breuer_drag
+
+SMALL = (33, 201)  # h = 1/4 along both axes
+FINER = (65, 401)
+
+
+def laplacian(field, hx, hy):
+    """Return the five-point Laplacian at the inner nodes."""
+    along_x = field[1:-1, 2:] - 2 * field[1:-1, 1:-1] + field[1:-1, :-2]
+    along_y = field[2:, 1:-1] - 2 * field[1:-1, 1:-1] + field[:-2, 1:-1]
+    return along_x / hx**2 + along_y / hy**2
+
+
+def spacing(solver):
+    return solver.x[1] - solver.x[0], solver.y[1] - solver.y[0]
+
+
+def body_of(solver):
+    """Return the nodes of the cylinder as a mask."""
+    x, y = solver.x - solver.x[-1] / 4, solver.y[:, None]
+    return (np.abs(x) < 0.5 + 1e-9) & (np.abs(y) < 0.5 + 1e-9)
+
+
+@pytest.mark.parametrize("steady", [False, True])
+@pytest.mark.parametrize("shape", [SMALL, (49, 251)])
+def test_psi_satisfies_its_equation_to_rounding(shape, steady):
+    solver = SquareCylinder(30, shape, steady=steady).step(7)
+    psi, omega, body = solver.psi, solver.omega, body_of(solver)
+
+    residual = laplacian(psi, *spacing(solver)) + omega[1:-1, 1:-1]
+
+    assert np.abs(residual[~body[1:-1, 1:-1]]).max() < 1e-10 * np.abs(omega).max()
+
+
+@pytest.mark.parametrize("cylinder", ["free", "fixed"])
+def test_psi_has_one_value_on_the_cylinder(cylinder):
+    solver = SquareCylinder(100, SMALL, cylinder=cylinder).step(20)
+    psi, body = solver.psi, body_of(solver)
+
+    values = np.unique(psi[body])
+
+    assert len(values) == 1
+    assert (values[0] == 0) == (cylinder == "fixed")
+    # The nodes of the body are set at the end. That the charges make psi constant shows in the
+    # harmonic interior of the solution: at the nodes next to the faces the residual is rounding.
+    j, i = np.argwhere(body)[0]
+    hx, hy = spacing(solver)
+    residual = laplacian(psi, hx, hy) + solver.omega[1:-1, 1:-1]
+    assert np.abs(residual[j - 2, i - 1 : i + 4]).max() < 1e-10
+
+
+def circulation_around(solver, rows, columns):
+    """Return minus the flux of grad psi through the faces of the cells of a box of nodes."""
+    psi, (hx, hy) = solver.psi, spacing(solver)
+    (j0, j1), (i0, i1) = rows, columns
+    right = (psi[j0 : j1 + 1, i1 + 1] - psi[j0 : j1 + 1, i1]).sum() * hy / hx
+    left = (psi[j0 : j1 + 1, i0] - psi[j0 : j1 + 1, i0 - 1]).sum() * hy / hx
+    top = (psi[j1 + 1, i0 : i1 + 1] - psi[j1, i0 : i1 + 1]).sum() * hx / hy
+    bottom = (psi[j0, i0 : i1 + 1] - psi[j0 - 1, i0 : i1 + 1]).sum() * hx / hy
+    return -(right - left + top - bottom)
+
+
+def test_circulation_of_psi_is_the_balanced_one():
+    solver = SquareCylinder(100, FINER).step(30)
+    # the box half a side away from the cylinder: h = 1/8, faces at 12 and 13, -1/2 and 1/2
+    rows, columns = (24, 40), (92, 108)
+
+    found = circulation_around(solver, rows, columns)
+
+    assert abs(solver.circulation) > 1e-4
+    assert found == pytest.approx(solver.circulation, rel=1e-9)
+
+
+def test_circulation_changes_by_the_flux_of_vorticity():
+    solver = SquareCylinder(100, FINER, dt=0.02).step(100)
+    rates, values = [], [solver.circulation]
+    for _ in range(2):
+        rates.append(flux_of_vorticity(solver, (24, 40), (92, 108), 1 / 100))
+        solver.step()
+        values.append(solver.circulation)
+
+    expected = values[1] + 0.02 * (1.5 * rates[1] - 0.5 * rates[0])
+
+    assert abs(values[2] - values[1]) > 1e-5
+    assert values[2] == pytest.approx(expected, abs=1e-12)
+
+
+def flux_of_vorticity(solver, rows, columns, nu):
+    """Return the inflow of vorticity through the faces of the cells of a box, node by node."""
+    psi, w, (hx, hy) = solver.psi, solver.omega, spacing(solver)
+    u = np.zeros_like(psi)
+    v = np.zeros_like(psi)
+    u[1:-1] = (psi[2:] - psi[:-2]) / (2 * hy)
+    v[:, 1:-1] = (psi[:, :-2] - psi[:, 2:]) / (2 * hx)
+    (j0, j1), (i0, i1) = rows, columns
+    total = 0.0
+    for j in range(j0, j1 + 1):
+        for sign, a, b in ((-1, (j, i0 - 1), (j, i0)), (1, (j, i1), (j, i1 + 1))):
+            mean = (u[a] + u[b]) * (w[a] + w[b]) / 4
+            total += sign * hy * (nu * (w[b] - w[a]) / hx - mean)
+    for i in range(i0, i1 + 1):
+        for sign, a, b in ((-1, (j0 - 1, i), (j0, i)), (1, (j1, i), (j1 + 1, i))):
+            mean = (v[a] + v[b]) * (w[a] + w[b]) / 4
+            total += sign * hx * (nu * (w[b] - w[a]) / hy - mean)
+    return total
+
+
+def dense_half_step(diffusion, speed, fixed, values):
+    """Solve (1 + speed delta - diffusion delta^2) w = values on lines, with fixed entries."""
+    n = len(values)
+    matrix = np.eye(n)
+    for k in range(1, n - 1):
+        if not fixed[k]:
+            matrix[k, k - 1 : k + 2] += [-diffusion - speed[k], 2 * diffusion, speed[k] - diffusion]
+    return np.linalg.solve(matrix, values)
+
+
+def test_step_is_peaceman_and_rachford():
+    dt, re = 0.05, 80.0
+    solver = SquareCylinder(re, (33, 101), length=25, dt=dt).step(3)
+    hx, hy = spacing(solver)
+    old_psi, old_w = solver.psi.copy(), solver.omega.copy()
+    solver.step()
+    psi, w, body = solver.psi.copy(), solver.omega.copy(), body_of(solver)
+    solver.step()
+    walls = body.copy()
+    walls[0, 1:] = walls[-1, 1:] = True
+    start = np.where(walls, 1.5 * w - 0.5 * old_w, w)
+
+    star = 1.5 * psi - 0.5 * old_psi
+    u, v = np.zeros_like(psi), np.zeros_like(psi)
+    u[1:-1] = (star[2:] - star[:-2]) / (2 * hy)
+    v[:, 1:-1] = (star[:, :-2] - star[:, 2:]) / (2 * hx)
+    fixed = body.copy()
+    fixed[0] = fixed[-1] = True
+    fixed[:, 0] = fixed[:, -1] = True
+    outlet = w[:, -1].copy()
+    c = u[:, -1] * dt / hx
+    outlet[1:-1] += (
+        -c / 2 * (3 * w[:, -1] - 4 * w[:, -2] + w[:, -3])
+        + c**2 / 2 * (w[:, -1] - 2 * w[:, -2] + w[:, -3])
+    )[1:-1]
+    rx, ry = dt / (2 * re * hx**2), dt / (2 * re * hy**2)
+    cu, cv = u * dt / (4 * hx), v * dt / (4 * hy)
+    right = start.copy()
+    inner = (ry - cv)[1:-1] * start[2:] + (1 - 2 * ry) * start[1:-1] + (ry + cv)[1:-1] * start[:-2]
+    right[1:-1] = np.where(fixed[1:-1], start[1:-1], inner)
+    right[:, -1] = (w[:, -1] + outlet) / 2
+    half = np.array([dense_half_step(rx, cu[j], fixed[j], right[j]) for j in range(len(w))])
+    right = start.copy()
+    inner = (
+        (rx - cu)[:, 1:-1] * half[:, 2:]
+        + (1 - 2 * rx) * half[:, 1:-1]
+        + (rx + cu)[:, 1:-1] * half[:, :-2]
+    )
+    right[:, 1:-1] = np.where(fixed[:, 1:-1], start[:, 1:-1], inner)
+    expected = np.array(
+        [dense_half_step(ry, cv[:, i], fixed[:, i], right[:, i]) for i in range(w.shape[1])]
+    ).T
+
+    np.testing.assert_allclose(solver.omega[~fixed], expected[~fixed], atol=1e-11)
+    np.testing.assert_allclose(solver.omega[1:-1, -1], outlet[1:-1], atol=1e-12)
+    outlet = psi[:, -1].copy()
+    c = dt / hx
+    outlet += -c / 2 * (3 * psi[:, -1] - 4 * psi[:, -2] + psi[:, -3])
+    outlet += c**2 / 2 * (psi[:, -1] - 2 * psi[:, -2] + psi[:, -3])
+    np.testing.assert_allclose(solver.psi[1:-1, -1], outlet[1:-1], atol=1e-12)
+
+
+@pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
+def test_walls_have_the_formula(wall):
+    solver = SquareCylinder(100, FINER, wall=wall).step(5)
+    psi, w, (hx, hy) = solver.psi, solver.omega, spacing(solver)
+    j0, j1, i0, i1 = 28, 36, 96, 104
+
+    def formula(p1, p2, w1, on_wall, h):
+        p1, p2 = p1 - on_wall, p2 - on_wall
+        return {
+            "thom": -2 * p1 / h**2,
+            "woods": -3 * p1 / h**2 - w1 / 2,
+            "jensen": -(8 * p1 - p2) / (2 * h**2),
+        }[wall]
+
+    for end, step in ((0, 1), (-1, -1)):
+        found = formula(psi[end + step], psi[end + 2 * step], w[end + step], psi[end], hy)
+        np.testing.assert_allclose(w[end, 1:], found[1:], rtol=1e-11)
+    value = psi[j0, i0]
+    for line, h, one, two, part in (
+        (w[j0:, i0], hx, np.s_[j0:, i0 - 1], np.s_[j0:, i0 - 2], j1 - j0),
+        (w[j0:, i1], hx, np.s_[j0:, i1 + 1], np.s_[j0:, i1 + 2], j1 - j0),
+        (w[j0, i0:], hy, np.s_[j0 - 1, i0:], np.s_[j0 - 2, i0:], i1 - i0),
+        (w[j1, i0:], hy, np.s_[j1 + 1, i0:], np.s_[j1 + 2, i0:], i1 - i0),
+    ):
+        found = formula(psi[one], psi[two], w[one], value, h)
+        np.testing.assert_allclose(line[1:part], found[1:part], rtol=1e-11)
+    # Thom's formula at the corners, whatever the faces have
+    corner = -(psi[j0, i0 - 1] - value) / hx**2 - (psi[j0 - 1, i0] - value) / hy**2
+    assert w[j0, i0] == pytest.approx(corner, rel=1e-11)
+
+
+@pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
+def test_walls_have_the_formulas_of_the_cavity(wall):
+    cavity = LidDrivenCavity(100, 17, wall=wall, method="line-jacobi").iterate(30)
+    psi, omega = cavity.psi, cavity.omega
+
+    found = WALLS[wall].at((psi[1], psi[2]), omega[1], psi[0], 1 / 16)
+
+    np.testing.assert_allclose(omega[0, 1:-1], found[1:-1], rtol=1e-12)
+
+
+def test_symmetric_start_stays_symmetric():
+    solver = SquareCylinder(100, FINER, perturbation=0.0).step(200)
+
+    assert np.abs(solver.psi + solver.psi[::-1]).max() < 1e-10
+    assert abs(solver.lift) < 1e-8
+    assert solver.drag > 1
+    perturbed = SquareCylinder(100, FINER).step(200)
+    assert abs(perturbed.lift) > 1e-3
+
+
+def test_restart_gives_the_same_bits(tmp_path):
+    path = tmp_path / "state.npz"
+    whole = SquareCylinder(100, SMALL).step(7)
+    whole.run(1.5, probes=[(20.1, 0.3)])
+    whole.dt = whole.dt / 2
+    whole.step(3)
+    whole.save(path)
+
+    again = SquareCylinder.load(path)
+    for solver in (whole, again):
+        solver.step(9)
+
+    a, b = whole.result(), again.result()
+    for name in ("psi", "omega"):
+        np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
+    for name in a.history.__slots__:
+        np.testing.assert_array_equal(getattr(a.history, name), getattr(b.history, name))
+    assert (a.time, a.dt, a.steps, a.drag) == (b.time, b.dt, b.steps, b.drag)
+
+
+def test_several_calls_give_the_bits_of_one():
+    one = SquareCylinder(100, SMALL).step(45)
+    several = SquareCylinder(100, SMALL, threads=2)
+    for count in (1, 18, 2, 24):
+        several.step(count)
+
+    np.testing.assert_array_equal(one.psi, several.psi)
+    np.testing.assert_array_equal(one.omega, several.omega)
+
+
+def test_result_survives_its_file(tmp_path):
+    result = SquareCylinder(100, SMALL).run(2.0)
+    result.save(tmp_path / "result.npz")
+
+    again = CylinderResult.load(tmp_path / "result.npz")
+
+    np.testing.assert_array_equal(again.psi, result.psi)
+    np.testing.assert_array_equal(again.history.drag, result.history.drag)
+    assert repr(again) == repr(result)
+    with pytest.raises(ValueError, match="holds no pysolvers cylinder state"):
+        SquareCylinder.load(tmp_path / "result.npz")
+
+
+def test_probes_record_the_velocity_of_every_step():
+    solver = SquareCylinder(100, SMALL)
+    solver.step(2)
+    result = solver.run(2.0, probes=[(20.0, 0.5), (20.1, 0.6)])
+    history = result.history
+
+    assert history.u.shape == (result.steps, 3)
+    assert history.probe_time[-1] == result.time
+    assert np.isnan(history.u[:2, 1:]).all()
+    assert np.isfinite(history.u[2:]).all()
+    assert history.u[-1, 1] == pytest.approx(result.u[18, 80], rel=1e-12)
+    assert history.v[-1, 0] == pytest.approx(result.v[16, 66], rel=1e-12)
+    corners = result.u[18:20, 80:82]
+    weights = np.outer([0.6, 0.4], [0.6, 0.4])
+    assert history.u[-1, 2] == pytest.approx((corners * weights).sum(), rel=1e-10)
+
+
+def difference(a, b):
+    return np.abs(a.psi - b.psi).max()
+
+
+def test_error_falls_with_the_step():
+    """From a smooth state at time 4, halved steps: the differences fall as dt^2."""
+    solver = SquareCylinder(100, SMALL, dt=0.02).step(200)
+    ends = []
+    for k in range(4):
+        copy = SquareCylinder(100, SMALL, dt=0.02).step(200)
+        copy.dt = 0.08 / 2**k
+        ends.append(copy.step(10 * 2**k))
+    assert solver.time == pytest.approx(4.0)
+
+    changes = [difference(a, b) for a, b in itertools.pairwise(ends)]
+    orders = np.log2(np.array(changes[:-1]) / changes[1:])
+
+    np.testing.assert_allclose(orders, 2, atol=0.2)
+
+
+def test_both_balances_of_force_agree():
+    solver = SquareCylinder(40, (81, 401)).step(250)
+    forces = solver.forces
+
+    assert forces.drag == pytest.approx(forces.surface_drag, rel=0.1)
+    assert forces.lift == pytest.approx(forces.surface_lift, abs=0.02)
+    assert abs(forces.box_gap) < 0.01
+    assert abs(forces.surface_gap) < 0.02
+
+
+def test_steady_flow_is_near_the_published_one():
+    result = SquareCylinder(20, FINER, steady=True).solve(1e-4)
+
+    assert result.recirculation_length == pytest.approx(-0.065 + 0.0554 * 20, rel=0.1)
+    drag = np.interp(20, breuer_drag()["re"], breuer_drag()["cd"])
+    assert result.drag == pytest.approx(drag, rel=0.05)
+    assert abs(result.lift) < 1e-6
+
+
+def test_shape_that_does_not_fit_names_the_nearest():
+    with pytest.raises(ValueError, match=r"\(161, 801\)") as caught:
+        SquareCylinder(100, (160, 800))
+    assert "(145, 751)" in str(caught.value)
+    for shape in ((145, 751), (161, 801), (145, 801), (161, 751)):
+        assert str(shape) in str(caught.value)
+    with pytest.raises(ValueError, match="length must be such that"):
+        SquareCylinder(100, (33, 201), length=np.pi * 10)
+    SquareCylinder(100, (33, 81), length=20)
+
+
+def test_too_large_a_step_returns_to_a_state_before_the_growth():
+    solver = SquareCylinder(100, SMALL).step(100)
+    psi, drag = solver.psi.copy(), solver.drag
+    solver.dt = 30.0
+
+    with pytest.raises(ConvergenceError, match="set a smaller dt") as caught:
+        solver.step(500)
+
+    assert caught.value.result.stop_reason == "diverged"
+    assert np.isfinite(solver.psi).all()
+    assert solver.steps <= 100
+    assert solver.result().history.probe_time.shape == (solver.steps,)
+    assert np.abs(solver.psi).max() < 3
+    solver.dt = 0.05
+    solver.step(100 - solver.steps if solver.steps < 100 else 1)
+    assert np.isfinite(solver.psi).all()
+    assert psi.shape == solver.psi.shape
+    assert np.isfinite(drag)
+
+
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        (ValueError, {"re": -1}),
+        (ValueError, {"cylinder": "loose"}),
+        (ValueError, {"wall": "wood"}),
+        (ValueError, {"psi": "lines"}),
+        (ValueError, {"dt": 0.0}),
+        (ValueError, {"length": 5}),
+        (TypeError, {"dtype": np.int64}),
+        (TypeError, {"steady": "no"}),
+        (ValueError, {"shape": (33,)}),
+        (BackendError, {"device": "cuda"}),
+    ],
+)
+def test_wrong_options_are_errors(kind, options):
+    with pytest.raises(kind):
+        SquareCylinder(**{"re": 100, "shape": SMALL, **options})
+
+
+def test_calls_that_do_not_fit_the_kind_are_errors():
+    with pytest.raises(ValueError, match="solve"):
+        SquareCylinder(20, SMALL, steady=True).run(1.0)
+    unsteady = SquareCylinder(20, SMALL)
+    with pytest.raises(ValueError, match="run"):
+        unsteady.solve()
+    with pytest.raises(ValueError, match="step"):
+        _ = unsteady.drag
+    with pytest.raises(ValueError, match="3 rising"):
+        unsteady.strouhal()
+    with pytest.raises(ValueError, match="probe"):
+        unsteady.run(1.0, probes=[(12.5, 0.0)])
+    with pytest.raises(ConvergenceError, match="tolerance"):
+        SquareCylinder(20, SMALL, steady=True).solve(1e-9, max_iterations=3)
+
+
+def test_float32_follows_float64():
+    single = SquareCylinder(100, SMALL, dtype=np.float32).step(50)
+    double = SquareCylinder(100, SMALL).step(50)
+
+    assert single.psi.dtype == np.float32
+    assert 0 < difference(single, double) < 1e-4
+
+
+def test_vtk_file_holds_the_fields(tmp_path):
+    result = SquareCylinder(100, SMALL).step(2).result()
+    result.to_vtk(tmp_path / "flow.vtk")
+
+    data = (tmp_path / "flow.vtk").read_bytes()
+
+    assert b"DIMENSIONS 201 33 1" in data
+    start = data.index(b"LOOKUP_TABLE default\n") + len(b"LOOKUP_TABLE default\n")
+    psi = np.frombuffer(data[start : start + 8 * result.psi.size], ">f8").reshape(SMALL)
+    np.testing.assert_array_equal(psi, result.psi)
+
+
+# Reference program with the same formulas: St, and max |v| four sides behind the centre.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("re", "cylinder", "strouhal", "v"),
+    [
+        (75, "free", 0.12878, 0.3769),
+        (100, "free", 0.13849, 0.4959),
+        (150, "free", 0.14553, 0.6182),
+        (200, "free", 0.13914, 0.6889),
+        (100, "fixed", 0.14085, 0.4914),
+        (200, "fixed", 0.14866, 0.6935),
+    ],
+)
+def test_shedding_has_the_reference_frequency(re, cylinder, strouhal, v):
+    result = SquareCylinder(re, (161, 801), dt=0.02, cylinder=cylinder).run(
+        200 if re == 75 else 170, progress=False
+    )
+    history = result.history
+    last = history.probe_time > result.time - 16
+    forces = history.time > result.time - 16
+
+    assert result.strouhal().value == pytest.approx(strouhal, rel=0.005)
+    assert np.abs(history.v[last, 0]).max() == pytest.approx(v, rel=0.02)
+    mean = history.drag[forces].mean()
+    assert history.surface_drag[forces].mean() == pytest.approx(mean, rel=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("re", "shape", "wall", "length"),
+    [
+        (10, (241, 1201), "thom", 0.4748),
+        (20, (241, 1201), "thom", 1.0378),
+        (30, (241, 1201), "thom", 1.6102),
+        (40, (241, 1201), "thom", 2.1718),
+        (40, (161, 801), "jensen", 2.1574),
+    ],
+)
+def test_recirculation_has_the_reference_length(re, shape, wall, length):
+    result = SquareCylinder(re, shape, wall=wall, steady=True).solve(1e-6)
+
+    assert result.recirculation_length == pytest.approx(length, rel=0.005)
+    assert result.recirculation_length == pytest.approx(-0.065 + 0.0554 * re, rel=0.035)
+    table = breuer_drag()
+    drag = np.exp(np.interp(np.log(re), np.log(table["re"]), np.log(table["cd"])))
+    assert result.drag == pytest.approx(drag, rel=0.05)
