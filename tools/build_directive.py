@@ -20,8 +20,7 @@ ROOT = Path(__file__).parents[1]
 MODELS = {"openacc": "-fopenacc", "openmp": "-fopenmp"}
 SOURCES = [
     *sorted((ROOT / "csrc" / "directive").glob("*.c")),
-    ROOT / "csrc" / "core" / "staggered_check.c",
-    ROOT / "csrc" / "core" / "staggered_clock.c",
+    *sorted((ROOT / "csrc" / "core").glob("*.c")),
 ]
 FLAGS = [
     "-O3",

@@ -19,6 +19,9 @@
     PRAGMA(acc parallel loop gang vector collapse(2) default(present) reduction(+ : x))
 #define FOR_ALL_MAX(x) \
     PRAGMA(acc parallel loop gang vector collapse(2) default(present) reduction(max : x))
+#define FOR_ALL_BOTH(x, y)                                                             \
+    PRAGMA(acc parallel loop gang vector collapse(2) default(present) reduction(+ : x) \
+               reduction(max : y))
 #define FOR_LINE PRAGMA(acc parallel loop gang vector default(present))
 
 #elif defined(_OPENMP)
@@ -32,6 +35,9 @@
 #define FOR_ALL_MAX(x)                                                          \
     PRAGMA(omp target teams distribute parallel for collapse(2) map(tofrom : x)     \
                reduction(max : x))
+#define FOR_ALL_BOTH(x, y)                                                         \
+    PRAGMA(omp target teams distribute parallel for collapse(2) map(tofrom : x, y) \
+               reduction(+ : x) reduction(max : y))
 #define FOR_LINE PRAGMA(omp target teams distribute parallel for)
 
 #else
@@ -53,5 +59,17 @@ EXPORT int ps_directive_staggered_step(long long cells, const double *numbers,
                                        double *p, double *f, double *g, double *clock,
                                        double *work, long long count, long long *steps,
                                        int *end, double *seconds);
+
+/* Run at most `count` iterations of a ps_laplace in float64, variant naive. `numbers`:
+ * ax, ay, tolerance; `codes`: criterion, norm; source may be null. Writes the numbers of
+ * iterations and of measures, the last measure and the code of the end. Returns a
+ * ps_status. */
+EXPORT int ps_directive_laplace_iterate(long long nx, long long ny, long long pitch,
+                                        const double *numbers, const int *codes,
+                                        long long every, double *t, const double *diag,
+                                        const double *gain, const double *source,
+                                        double *history, long long count,
+                                        long long *iterations, long long *taken,
+                                        double *measure, int *end);
 
 #endif

@@ -35,6 +35,8 @@ class Directive:
     def __init__(self, library: ctypes.CDLL) -> None:
         self._step = library.ps_directive_staggered_step
         self._step.restype = ctypes.c_int
+        self._laplace = library.ps_directive_laplace_iterate
+        self._laplace.restype = ctypes.c_int
         describe = library.ps_directive_describe
         describe.restype = ctypes.c_char_p
         self.description: str = describe().decode()
@@ -87,6 +89,58 @@ class Directive:
         )
         return int(status), int(end.value), seconds.tolist()
 
+    def laplace_iterate(
+        self,
+        sizes: tuple[int, int, int],
+        numbers: tuple[float, float, float],
+        codes: tuple[int, int],
+        every: int,
+        operands: tuple[Array | None, ...],
+        count: int,
+        made: NDArray[np.int64],
+    ) -> tuple[int, int, int, float]:
+        """Relax the temperatures of a plate.
+
+        Parameters
+        ----------
+        sizes : tuple of int
+            nx, ny and pitch.
+        numbers : tuple of float
+            ax, ay and tolerance.
+        codes : tuple of int
+            Criterion and norm.
+        every : int
+            Iterations between two measures.
+        operands : tuple of ndarray of float64 or None
+            t, diag, gain, source and history, contiguous.
+        count : int
+            Largest number of iterations.
+        made : ndarray of int64, shape (1,)
+            Receives the number of iterations.
+
+        Returns
+        -------
+        status, end, measures : int
+            Codes of the contract, and the number of entries of the history.
+        measure : float
+            The last measure.
+        """
+        values, kinds = np.array(numbers, np.float64), np.array(codes, np.intc)
+        taken, measure, end = ctypes.c_longlong(), ctypes.c_double(), ctypes.c_int()
+        status = self._laplace(
+            *(ctypes.c_longlong(size) for size in sizes),
+            _address(values),
+            _address(kinds),
+            ctypes.c_longlong(every),
+            *(None if operand is None else _address(operand) for operand in operands),
+            ctypes.c_longlong(count),
+            _address(made),
+            ctypes.byref(taken),
+            ctypes.byref(measure),
+            ctypes.byref(end),
+        )
+        return int(status), int(end.value), int(taken.value), float(measure.value)
+
 
 def _address(array: Array) -> ctypes.c_void_p:
     return ctypes.c_void_p(array.ctypes.data)
@@ -108,14 +162,14 @@ def load(kernels: str) -> Directive:
     path = FOLDER / f"libpysolvers_{MODELS[kernels]}.so"
     if not path.exists():
         raise BackendError(
-            f"kernels={kernels!r} needs {path.name}, which was not built: run "
+            f"{kernels!r} needs {path.name}, which was not built: run "
             "tools/build_directive.py of the source distribution with gcc 12 or newer (for NVIDIA "
             "devices also its package gcc-12-offload-nvptx)"
         )
     try:
         return _load(path)
     except OSError as error:
-        raise BackendError(f"kernels={kernels!r}: {path} cannot be loaded: {error}") from None
+        raise BackendError(f"{kernels!r}: {path} cannot be loaded: {error}") from None
 
 
 @cache

@@ -14,6 +14,7 @@ from .._checks import require, require_finite
 from .._files import SavedFile
 from .._header import Check, count, optional, positive, sequence, text
 from .._options import check_choice
+from .._runtime import directive
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult
@@ -22,7 +23,7 @@ from .problem import checked_extent, checked_shape, checked_values
 __all__ = ["RedBlackSOR", "solve_laplace"]
 
 _SIDES = ("x-", "x+", "y-", "y+")
-_INTERLEAVED = ("naive", "coalesced")
+_INTERLEAVED = ("naive", "coalesced", *directive.MODELS)
 
 Array = NDArray[np.float64]
 Sides = Mapping[str, Boundary | ArrayLike]
@@ -69,14 +70,16 @@ class RedBlackSOR(Relaxation):
         :math:`2 / (1 + \sqrt{1 - \rho^2})`, where :math:`\rho` is the spectral radius of the
         Jacobi iteration; for N x N cells and Dirichlet sides it is
         :math:`2 / (1 + \sin(\pi / N))`.
-    variant : {'auto', 'naive', 'coalesced', 'split', 'shared', 'atomic'}
+    variant : {'auto', 'naive', 'coalesced', 'split', 'shared', 'atomic', 'directive', ...}
         ``'auto'``, the default, makes several iterations in one pass over memory. The
         others are the variants of [1]_. ``'naive'`` stores both colours in one array; it
         uses one thread on the CPU, and neighbouring threads in different rows on a GPU.
         ``'coalesced'`` has neighbouring threads within a row. ``'split'`` stores one array
         per colour. ``'shared'`` also reduces the residuals to one number per block,
         ``'atomic'`` to one number in total. The CPU has ``'auto'``, ``'naive'`` and
-        ``'split'``. All variants give the same bits.
+        ``'split'``. All variants give the same bits. ``'directive'`` and ``'directive-openmp'``
+        are ``'naive'`` with OpenACC and OpenMP directives, in float64: on a device if there is
+        one, otherwise on the host. Their libraries are optional; see ``tools/build_directive.py``.
     dtype : dtype, default: float64
         Dtype of the field: float32 or float64.
     device : str, optional
@@ -168,7 +171,13 @@ class RedBlackSOR(Relaxation):
         self._sourced = bool(self._source.any())
         layout = {"diag": table, "gain": table, **({"source": field} if self._sourced else {})}
         super().__init__(grid, real, device, threads, layout)
-        check_choice("variant", variant, self._backend.LAPLACE_VARIANTS)
+        variants = self._backend.LAPLACE_VARIANTS
+        check_choice("variant", variant, dict.fromkeys((*variants, *directive.MODELS), 0))
+        self._directive: directive.Directive | None = None
+        if variant in directive.MODELS:
+            require(real == np.float64, f"dtype must be float64 with variant={variant!r}", real)
+            require(device in (None, "cpu"), f"device must be 'cpu' with {variant!r}", device)
+            self._directive = directive.load(variant)
         optimal = optimal_omega(self._shape, self._a, walls)
         self._omega = optimal if isinstance(omega, str) else float(omega)
         self._set_up(dx * dy, self._inside("initial", 0.0 if initial is None else initial))
@@ -261,6 +270,8 @@ class RedBlackSOR(Relaxation):
     def _call(self, count: int, stop: Stop, made: NDArray[np.int64]) -> tuple[int, Any]:
         backend, state = self._backend, self._state
         source = state.operand("source", changes=False) if self._sourced else None
+        if self._directive is not None:
+            return self._call_directive(self._directive, source, count, stop, made)
         answer: tuple[int, Any] = backend.laplace_iterate(
             backend.LAPLACE_VARIANTS[self._variant],
             self._grid.nx,
@@ -278,6 +289,34 @@ class RedBlackSOR(Relaxation):
             *state.arguments,
         )
         return answer
+
+    def _call_directive(
+        self,
+        kernels: directive.Directive,
+        source: Array | None,
+        count: int,
+        stop: Stop,
+        made: NDArray[np.int64],
+    ) -> tuple[int, Any]:
+        criterion, norm, every, tolerance, history = stop
+        state, grid = self._state, self._grid
+        status, end, measures, measure = kernels.laplace_iterate(
+            (grid.nx, grid.ny, grid.pitch),
+            (*self._a, tolerance),
+            (criterion, norm),
+            every,
+            (state.operand("u"), state.operand("diag"), state.operand("gain"), source, history),
+            count,
+            made,
+        )
+        return status, {
+            "iterations": int(made[0]),
+            "measures": measures,
+            "measure": measure,
+            "end": ("count", "tolerance", "not finite")[end],
+            "threads": 0,
+            "kernel": kernels.description,
+        }
 
     def _describe(self) -> dict[str, Any]:
         return {

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers import StaggeredCavity
+from pysolvers import Neumann, RedBlackSOR, Robin, StaggeredCavity
 from pysolvers._runtime import directive
 
 TOOL = Path(__file__).parents[2] / "tools" / "build_directive.py"
@@ -86,6 +86,57 @@ def test_runs_end_as_with_the_other_kernels(kernels):
     assert few.steps == 0
     assert not few.u.any()
     assert not few.p.any()
+
+
+@pytest.mark.parametrize("source", [0.0, 3.0])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (7, 8), (20, 33)])
+def test_plate_is_that_of_the_naive_variant(shape, source, kernels):
+    boundary = {"x-": 1.0, "x+": Robin(2.0, 0.5), "y-": Neumann(0.3), "y+": 2.0}
+    options = {"boundary": boundary, "source": source, "extent": (1.0, 1.5)}
+    expected = RedBlackSOR(shape, variant="naive", **options).iterate(60)
+
+    found = RedBlackSOR(shape, variant=kernels, **options).iterate(60)
+
+    np.testing.assert_array_equal(found.u, expected.u)
+    assert found.iterations == 60
+
+
+@pytest.mark.parametrize("criterion", ["residual", "change", "solution"])
+@pytest.mark.parametrize("norm", ["max", "l2"])
+def test_plate_is_measured_as_in_the_naive_variant(norm, criterion, kernels):
+    found = []
+    for variant in ("naive", kernels):
+        plate = RedBlackSOR((12, 17), boundary={"y+": 1.0}, variant=variant)
+        with pytest.raises(pysolvers.ConvergenceError) as caught:
+            plate.solve(1e-30, norm=norm, criterion=criterion, max_iterations=25, check_every=10)
+        found.append(caught.value.result.history)
+
+    expected, history = found
+    assert history.iteration.tolist() == [10, 20, 25]
+    np.testing.assert_array_equal(history.iteration, expected.iteration)
+    np.testing.assert_allclose(history.measure, expected.measure, rtol=1e-12)
+
+
+def test_plate_converges_and_diverges_as_in_the_naive_variant(kernels):
+    results = [
+        RedBlackSOR((16, 16), boundary={"y+": 1.0}, variant=variant).solve(1e-9)
+        for variant in ("naive", kernels)
+    ]
+
+    assert results[0].iterations == results[1].iterations
+    np.testing.assert_array_equal(results[0].u, results[1].u)
+    assert results[1].kernel == f"{directive.MODELS[kernels]} on the host"
+    nan = np.full((8, 8), np.nan)
+    with pytest.raises((pysolvers.ConvergenceError, ValueError)):
+        RedBlackSOR((8, 8), initial=nan, variant=kernels).solve(1e-9)
+
+
+def test_plate_refuses_what_directives_do_not_offer(kernels, tmp_path, monkeypatch):
+    with pytest.raises(ValueError, match="dtype must be float64 with variant='directive"):
+        RedBlackSOR((8, 8), dtype=np.float32, variant=kernels)
+    monkeypatch.setattr(directive, "FOLDER", tmp_path)
+    with pytest.raises(pysolvers.BackendError, match="was not built"):
+        RedBlackSOR((8, 8), variant=kernels)
 
 
 def test_library_that_was_not_built_is_named(kernels, tmp_path, monkeypatch):
