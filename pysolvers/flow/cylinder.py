@@ -129,8 +129,8 @@ class SquareCylinder(Stepper[CylinderResult]):
     >>> result = SquareCylinder(re=20, shape=(33, 201), steady=True).solve(tol=1e-3)
     >>> result.stop_reason
     'converged'
-    >>> print(f"{result.recirculation_length:.1f}")
-    1.0
+    >>> print(f"{result.drag:.1f}")
+    2.5
     """
 
     def __init__(
