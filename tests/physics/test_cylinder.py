@@ -487,6 +487,26 @@ def test_shedding_has_the_reference_frequency(re, cylinder, strouhal, v):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("re", [1, 5, 60])
+def test_drag_is_the_published_one(re):
+    result = SquareCylinder(re, (241, 1201), steady=True).solve(1e-5)
+
+    table = breuer_drag()
+    assert result.drag == pytest.approx(np.interp(re, table["re"], table["cd"]), rel=0.05)
+
+
+@pytest.mark.slow
+def test_frequency_extrapolates_to_the_reference():
+    coarse, fine = (
+        SquareCylinder(100, shape, dt=0.02).run(130, progress=False).strouhal().value
+        for shape in ((161, 801), (241, 1201))
+    )
+
+    assert fine == pytest.approx(0.13900, rel=0.005)
+    assert fine + (fine - coarse) / (1.5**2 - 1) == pytest.approx(0.1394, abs=0.0010)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("re", "shape", "wall", "length"),
     [
