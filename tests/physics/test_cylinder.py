@@ -447,6 +447,28 @@ def test_float32_follows_float64():
     assert 0 < difference(single, double) < 1e-4
 
 
+def test_dataset_holds_the_fields():
+    pytest.importorskip("xarray")
+    result = SquareCylinder(100, SMALL).step(2).result()
+
+    dataset = result.to_xarray()
+
+    np.testing.assert_array_equal(dataset["omega"].values, result.omega)
+    assert float(dataset["u"].sel(x=2.0, y=0.0)) == result.u[16, 8]
+
+
+def test_state_with_another_number_of_steps_is_refused(tmp_path):
+    path = tmp_path / "state.npz"
+    SquareCylinder(100, SMALL).step(6).save(path)
+    with np.load(path) as file:
+        members = dict(file)
+    members["header"] = np.array(str(members["header"]).replace('"steps": 6', '"steps": 7'))
+    np.savez(path, **members)
+
+    with pytest.raises(ValueError, match="probe_rows"):
+        SquareCylinder.load(path)
+
+
 def test_vtk_file_holds_the_fields(tmp_path):
     result = SquareCylinder(100, SMALL).step(2).result()
     result.to_vtk(tmp_path / "flow.vtk")
