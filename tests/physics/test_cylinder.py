@@ -7,6 +7,9 @@ import pytest
 
 from pysolvers import BackendError, ConvergenceError
 from pysolvers.flow import CylinderResult, LidDrivenCavity, SquareCylinder
+from pysolvers.flow._channel import ChannelGrid
+from pysolvers.flow._cylinder_steps import CylinderState
+from pysolvers.flow._forces import CylinderForces
 from pysolvers.flow._walls import WALLS
 from pysolvers.papers import breuer_drag
 
@@ -272,7 +275,7 @@ def test_result_survives_its_file(tmp_path):
 
 
 def test_probes_record_the_velocity_of_every_step():
-    solver = SquareCylinder(100, SMALL)
+    solver = SquareCylinder(100, (33, 101))  # hx = 1/2, hy = 1/4
     solver.step(2)
     result = solver.run(2.0, probes=[(20.0, 0.5), (20.1, 0.6)])
     history = result.history
@@ -281,11 +284,53 @@ def test_probes_record_the_velocity_of_every_step():
     assert history.probe_time[-1] == result.time
     assert np.isnan(history.u[:2, 1:]).all()
     assert np.isfinite(history.u[2:]).all()
-    assert history.u[-1, 1] == pytest.approx(result.u[18, 80], rel=1e-12)
-    assert history.v[-1, 0] == pytest.approx(result.v[16, 66], rel=1e-12)
-    corners = result.u[18:20, 80:82]
-    weights = np.outer([0.6, 0.4], [0.6, 0.4])
-    assert history.u[-1, 2] == pytest.approx((corners * weights).sum(), rel=1e-10)
+    assert history.u[-1, 1] == pytest.approx(result.u[18, 40], rel=1e-12)
+    assert history.v[-1, 0] == pytest.approx(result.v[16, 33], rel=1e-12)
+    weights = np.outer([0.6, 0.4], [0.8, 0.2])
+    for found, field in ((history.u, result.u), (history.v, result.v)):
+        corners = field[18:20, 40:42]
+        assert found[-1, 2] == pytest.approx((corners * weights).sum(), rel=1e-9)
+
+
+def test_potential_flow_without_a_body_has_no_force():
+    """psi = a(t) y + b(t) x + c(t) x y: the pressure of the acceleration and of the stagnation."""
+    grid = ChannelGrid((81, 401), 50.0)
+    x, y = grid.x - grid.centre, grid.y[:, None]
+    dt = 0.1
+
+    def state(c):
+        psi = [(1 + 3 * t) * y + (0.5 - 2 * t) * x + c * (1 + t) * x * y for t in (0, dt)]
+        zero = np.zeros_like(psi[0])
+        return CylinderState(psi[1], psi[0], zero, zero, 0.0, 0.0, 0.0, dt, (0.0, 0), 1)
+
+    forces = CylinderForces(grid, 0.01)
+    uniform, straining = forces.balance(state(0.0)), forces.balance(state(0.3))
+
+    assert abs(uniform.drag) < 1e-10
+    assert abs(uniform.lift) < 1e-10
+    # The means of two levels of products, and trapezoidal sums of squares.
+    assert abs(straining.drag) < 0.02
+    assert abs(straining.lift) < 0.02
+    assert abs(straining.box_gap) < 1e-10
+
+
+def test_steady_state_satisfies_the_steady_equations():
+    re = 20
+    solver = SquareCylinder(re, (33, 101), length=25, steady=True, wall="woods")
+    result = solver.solve(1e-8)
+    w, (hx, hy) = result.omega, spacing(result)
+    flow = ~body_of(result)[1:-1, 1:-1]
+
+    u, v = result.u[1:-1, 1:-1], result.v[1:-1, 1:-1]
+    along_x = (w[1:-1, 2:] - w[1:-1, :-2]) / (2 * hx)
+    along_y = (w[2:, 1:-1] - w[:-2, 1:-1]) / (2 * hy)
+    residual = u * along_x + v * along_y - laplacian(w, hx, hy) / re
+
+    assert np.abs(residual[flow]).max() < 1e-5
+    np.testing.assert_array_equal(w[1:-1, -1], w[1:-1, -2])
+    wall = -3 * (result.psi[1] - result.psi[0]) / hy**2 - w[1] / 2
+    np.testing.assert_allclose(w[0, 1:], wall[1:], atol=1e-5)
+    assert result.steps < 4000
 
 
 def difference(a, b):
@@ -402,6 +447,28 @@ def test_float32_follows_float64():
     assert 0 < difference(single, double) < 1e-4
 
 
+def test_dataset_holds_the_fields():
+    pytest.importorskip("xarray")
+    result = SquareCylinder(100, SMALL).step(2).result()
+
+    dataset = result.to_xarray()
+
+    np.testing.assert_array_equal(dataset["omega"].values, result.omega)
+    assert float(dataset["u"].sel(x=2.0, y=0.0)) == result.u[16, 8]
+
+
+def test_state_with_another_number_of_steps_is_refused(tmp_path):
+    path = tmp_path / "state.npz"
+    SquareCylinder(100, SMALL).step(6).save(path)
+    with np.load(path) as file:
+        members = dict(file)
+    members["header"] = np.array(str(members["header"]).replace('"steps": 6', '"steps": 7'))
+    np.savez(path, **members)
+
+    with pytest.raises(ValueError, match="probe_rows"):
+        SquareCylinder.load(path)
+
+
 def test_vtk_file_holds_the_fields(tmp_path):
     result = SquareCylinder(100, SMALL).step(2).result()
     result.to_vtk(tmp_path / "flow.vtk")
@@ -439,6 +506,26 @@ def test_shedding_has_the_reference_frequency(re, cylinder, strouhal, v):
     assert np.abs(history.v[last, 0]).max() == pytest.approx(v, rel=0.02)
     mean = history.drag[forces].mean()
     assert history.surface_drag[forces].mean() == pytest.approx(mean, rel=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("re", [1, 5, 60])
+def test_drag_is_the_published_one(re):
+    result = SquareCylinder(re, (241, 1201), steady=True).solve(1e-5)
+
+    table = breuer_drag()
+    assert result.drag == pytest.approx(np.interp(re, table["re"], table["cd"]), rel=0.05)
+
+
+@pytest.mark.slow
+def test_frequency_extrapolates_to_the_reference():
+    coarse, fine = (
+        SquareCylinder(100, shape, dt=0.02).run(130, progress=False).strouhal().value
+        for shape in ((161, 801), (241, 1201))
+    )
+
+    assert fine == pytest.approx(0.13900, rel=0.005)
+    assert fine + (fine - coarse) / (1.5**2 - 1) == pytest.approx(0.1394, abs=0.0010)
 
 
 @pytest.mark.slow

@@ -56,9 +56,10 @@ def test_bar_on_a_terminal_after_a_second(bars, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
 
     assert list(_progress.progress([1, 2], "items")) == [1, 2]
-    with _progress.IterationBar(None, "steps", "time") as bar:
+    with _progress.IterationBar(None, "steps", "time", total=7) as bar:
         bar.update(3, 0.5)
 
+    assert bars[1].options["total"] == 7
     assert [bar.options["desc"] for bar in bars] == ["items", "steps"]
     assert all(bar.options["delay"] == 1.0 for bar in bars)
     assert all(bar.options["file"] is sys.stderr for bar in bars)
