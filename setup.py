@@ -74,8 +74,7 @@ INSTRUCTION_SETS = {
 # Arrays of vectors stay in registers only if the short loops over them are unrolled completely.
 # GCC does this at -O3, and at -O2 with -fpeel-loops, which takes 40 % of the compile time of -O3
 # and gives two thirds of its code size. Clang does it at -O2 and does not accept the flag.
-# (-fno-gcse would save a quarter of the rest, but HeatADI and factors with row exchanges are 6 to
-# 20 % slower with it.)
+# (-fno-gcse saves 5 % more, but factors with row exchanges are up to 20 % slower with it.)
 UNROLL = "-fpeel-loops"
 
 # Without it, the position of a kernel in the module, which depends on all files before it, changes
