@@ -9,6 +9,7 @@
 #include "binding.h"
 #include "call.h"
 #include "operand.h"
+#include "tridiag.h"
 
 #include <float.h>
 #include <math.h>
@@ -26,27 +27,6 @@ typedef struct {
     double numbers[INPUTS][2]; /* operands that are numbers, in their dtype */
 } direct;
 
-static int
-dtype_of_type(int type, ps_dtype *dtype)
-{
-    switch (type) {
-    case NPY_FLOAT:
-        *dtype = PS_F32;
-        return 1;
-    case NPY_DOUBLE:
-        *dtype = PS_F64;
-        return 1;
-    case NPY_CFLOAT:
-        *dtype = PS_C64;
-        return 1;
-    case NPY_CDOUBLE:
-        *dtype = PS_C128;
-        return 1;
-    default:
-        return 0;
-    }
-}
-
 /* An exact ndarray of the type that can be read as it is; null if it is not. */
 static PyArrayObject *
 plain_array(PyObject *object, int type)
@@ -58,17 +38,6 @@ plain_array(PyObject *object, int type)
     return (PyArrayObject *)object;
 }
 
-/* The stride of an axis in elements, 0 if it has one; 0 if that is not a whole number. */
-static int
-element_stride(const PyArrayObject *array, int axis, int64_t *stride)
-{
-    const npy_intp size = PyArray_ITEMSIZE(array);
-    const npy_intp bytes = PyArray_DIM(array, axis) > 1 ? PyArray_STRIDE(array, axis) : 0;
-
-    *stride = bytes / size;
-    return bytes % size == 0;
-}
-
 /* Strides of an array with all axes: up to two axes of any strides, or more in C order
  * with the systems along the first or the last one. */
 static int
@@ -76,8 +45,8 @@ strides_of(const direct *d, const PyArrayObject *array, ps_stride *stride)
 {
     *stride = (ps_stride){0, 0, 0};
     if (d->axes <= 2) {
-        return element_stride(array, d->axis, &stride->row) &&
-               (d->axes == 1 || element_stride(array, 1 - d->axis, &stride->inner));
+        return operand_stride(array, d->axis, &stride->row) &&
+               (d->axes == 1 || operand_stride(array, 1 - d->axis, &stride->inner));
     }
     if (!PyArray_IS_C_CONTIGUOUS(array)) {
         return 0;
@@ -163,7 +132,7 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
         return strides_of(d, array, &input->stride);
     }
     input->stride = (ps_stride){0, 0, 0};
-    return is_vector && element_stride(array, 0, &input->stride.row);
+    return is_vector && operand_stride(array, 0, &input->stride.row);
 }
 
 /* First byte and end of the memory of an array. */
@@ -223,7 +192,7 @@ read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
     PyObject *const object = inputs[RHS];
 
     if (!PyArray_CheckExact(object) ||
-        !dtype_of_type(PyArray_TYPE((PyArrayObject *)object), &d->t.dtype)) {
+        !operand_dtype(PyArray_TYPE((PyArrayObject *)object), &d->t.dtype)) {
         return 0;
     }
     d->type = PyArray_TYPE((PyArrayObject *)object);
@@ -273,32 +242,6 @@ read_options(PyObject *pivot, PyObject *periodic, PyObject *threads, direct *d,
            (pivot == Py_None || pivot == Py_True || pivot == Py_False);
 }
 
-/* Solve; -1 with an exception. */
-static int
-run(direct *d, const ps_options *options, int threads, ps_status *status)
-{
-    const ps_backend *const backend = ps_backend_get();
-    ps_report report = {0};
-    size_t bytes = 0;
-    call c;
-
-    if (call_begin(&c, threads, 0, 0) < 0) {
-        return -1;
-    }
-    *status = backend->tridiag_work(&d->t, options, &c.exec, &bytes);
-    if (*status != PS_OK) {
-        return 0;
-    }
-    if (call_work(&c, bytes) < 0) {
-        return -1;
-    }
-    call_enter(&c);
-    *status = backend->tridiag_solve(&d->t, options, &c.exec, &report);
-    const int raised = call_leave(&c);
-    call_end(&c);
-    return raised;
-}
-
 /* The numbers of `info` as an array. */
 static PyObject *
 info_array(const int32_t *info, npy_intp systems)
@@ -317,8 +260,10 @@ solve(direct *d, const ps_options *options, int threads, PyArrayObject *x)
 {
     int32_t few[FEW_SYSTEMS] = {0}, *info = few;
     ps_status status = PS_OK;
+    ps_report report = {0};
     PyObject *answer = NULL;
     npy_intp failed = 0;
+    call c;
 
     if (d->systems > FEW_SYSTEMS) {
         info = PyMem_RawCalloc((size_t)d->systems, sizeof *info);
@@ -327,7 +272,8 @@ solve(direct *d, const ps_options *options, int threads, PyArrayObject *x)
         }
     }
     d->t.info = info;
-    if (run(d, options, threads, &status) == 0) {
+    if (call_begin(&c, threads, 0, 0) == 0 &&
+        tridiag_run(&d->t, options, 0, &c, &status, &report) == 0) {
         for (npy_intp k = 0; k < d->systems; k++) {
             failed += info[k] != 0;
         }

@@ -3,44 +3,60 @@
 
 enum { OUTER, INNER, ROWS, AXES };
 
+int
+operand_dtype(int type, ps_dtype *dtype)
+{
+    switch (type) {
+    case NPY_FLOAT:
+        *dtype = PS_F32;
+        return 1;
+    case NPY_DOUBLE:
+        *dtype = PS_F64;
+        return 1;
+    case NPY_CFLOAT:
+        *dtype = PS_C64;
+        return 1;
+    case NPY_CDOUBLE:
+        *dtype = PS_C128;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+int
+operand_stride(const PyArrayObject *array, int axis, int64_t *stride)
+{
+    const npy_intp size = PyArray_ITEMSIZE(array);
+    const npy_intp bytes = PyArray_DIM(array, axis) > 1 ? PyArray_STRIDE(array, axis) : 0;
+
+    *stride = bytes / size;
+    return bytes % size == 0;
+}
+
 static int
 dtype_of(const PyArrayObject *array, const char *name, ps_dtype *dtype)
 {
-    switch (PyArray_TYPE(array)) {
-    case NPY_FLOAT:
-        *dtype = PS_F32;
+    if (operand_dtype(PyArray_TYPE(array), dtype)) {
         return 0;
-    case NPY_DOUBLE:
-        *dtype = PS_F64;
-        return 0;
-    case NPY_CFLOAT:
-        *dtype = PS_C64;
-        return 0;
-    case NPY_CDOUBLE:
-        *dtype = PS_C128;
-        return 0;
-    default:
-        PyErr_Format(PyExc_TypeError,
-                     "%s: need float32, float64, complex64 or complex128, got %R", name,
-                     (PyObject *)PyArray_DESCR(array));
-        return -1;
     }
+    PyErr_Format(PyExc_TypeError,
+                 "%s: need float32, float64, complex64 or complex128, got %R", name,
+                 (PyObject *)PyArray_DESCR(array));
+    return -1;
 }
 
 static int
 stride_of(const PyArrayObject *array, const char *name, int axis, int64_t *stride)
 {
-    const npy_intp size = PyArray_ITEMSIZE(array);
-    const npy_intp bytes = PyArray_DIM(array, axis) > 1 ? PyArray_STRIDE(array, axis) : 0;
-
-    if (bytes % size != 0) {
-        PyErr_Format(PyExc_ValueError,
-                     "%s: the stride of axis %d must be a multiple of %zd bytes, got %zd",
-                     name, axis, (Py_ssize_t)size, (Py_ssize_t)bytes);
-        return -1;
+    if (operand_stride(array, axis, stride)) {
+        return 0;
     }
-    *stride = bytes / size;
-    return 0;
+    PyErr_Format(PyExc_ValueError,
+                 "%s: the stride of axis %d must be a multiple of %zd bytes, got %zd",
+                 name, axis, (Py_ssize_t)PyArray_ITEMSIZE(array),
+                 (Py_ssize_t)PyArray_STRIDE(array, axis));
+    return -1;
 }
 
 int

@@ -17,6 +17,13 @@ typedef struct {
     ps_stride stride; /* in elements; 0 along an axis of length 1 */
 } operand;
 
+/* Set *dtype to that of a type number of NumPy; 0 if the contract has no such dtype. */
+int operand_dtype(int type, ps_dtype *dtype);
+
+/* Set *stride to the stride of an axis in elements, 0 along an axis of length 1; 0 if it
+ * is not a whole number of elements. */
+int operand_stride(const PyArrayObject *array, int axis, int64_t *stride);
+
 /* Each returns 0, or -1 with an exception that names the operand. The arrays are
  * borrowed: the caller keeps a reference for as long as it uses the operand. */
 int operand_read(PyObject *array, const char *name, operand *op);

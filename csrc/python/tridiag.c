@@ -2,38 +2,32 @@
 #include "binding.h"
 #include "call.h"
 #include "operand.h"
+#include "tridiag.h"
 
-static PyObject *
-solve(const ps_tridiag *t, const ps_options *options, int threads, int device,
-      unsigned long long stream, int count)
+int
+tridiag_run(const ps_tridiag *t, const ps_options *options, int count, call *c,
+            ps_status *status, ps_report *report)
 {
     const ps_backend *const backend = ps_backend_get();
-    ps_report report = {0};
-    ps_status status = PS_UNSUPPORTED;
     size_t bytes = 0;
-    int raised = 0;
-    call c;
 
-    if (call_begin(&c, threads, device, stream) < 0) {
-        return NULL;
+    *status = backend->tridiag_work == NULL
+                  ? PS_UNSUPPORTED
+                  : backend->tridiag_work(t, options, &c->exec, &bytes);
+    if (*status != PS_OK) {
+        return 0;
     }
-    if (backend->tridiag_work != NULL) {
-        status = backend->tridiag_work(t, options, &c.exec, &bytes);
+    if (call_work(c, bytes) < 0) {
+        return -1;
     }
-    if (status == PS_OK) {
-        if (call_work(&c, bytes) < 0) {
-            return NULL;
-        }
-        call_enter(&c);
-        status = backend->tridiag_solve(t, options, &c.exec, &report);
-        if (status == PS_OK && count) {
-            status = call_count_pivoted(&c, t->outer * t->inner, &report);
-        }
-        raised = call_leave(&c);
-        call_end(&c);
+    call_enter(c);
+    *status = backend->tridiag_solve(t, options, &c->exec, report);
+    if (*status == PS_OK && count) {
+        *status = call_count_pivoted(c, t->outer * t->inner, report);
     }
-    return raised ? NULL
-                  : Py_BuildValue("(iN)", (int)status, call_report(status, &report));
+    const int raised = call_leave(c);
+    call_end(c);
+    return raised;
 }
 
 PyObject *
@@ -62,5 +56,12 @@ tridiag_solve(PyObject *Py_UNUSED(module), PyObject *args)
     }
     t.rhs = operand_input(&r);
     t.x = operand_output(&out);
-    return solve(&t, &options, threads, device, stream, count);
+    ps_report report = {0};
+    ps_status status;
+    call c;
+    if (call_begin(&c, threads, device, stream) < 0 ||
+        tridiag_run(&t, &options, count, &c, &status, &report) < 0) {
+        return NULL;
+    }
+    return Py_BuildValue("(iN)", (int)status, call_report(status, &report));
 }
