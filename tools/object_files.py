@@ -1,6 +1,6 @@
 """Object files and the lists of their inputs, for setup.py and for the C tests.
 
-The compiler writes beside each object file NAME.o a file NAME.d, a rule of make: the object file,
+For each object file NAME.o the compiler writes a file NAME.d, a rule of make: the object file,
 a colon, and the source with all files that it includes.
 """
 

@@ -87,7 +87,7 @@ def transform_columns(
         work()
     finally:
         panels.clear()
-        # A helper that has not begun finds no panel, and nobody waits for it.
+        # A thread that starts late finds no panel left, and the caller does not wait for it.
         for done in list(begun):
             done.acquire()
     if errors:

@@ -126,7 +126,7 @@ def test_longest_names_of_the_file_system_can_be_written(tmp_path, letter):
     assert os.listdir(tmp_path) == [name]
 
 
-# Stops in the middle of a save until it is killed or told to go on.
+# Stops in the middle of a save until it is killed or continued.
 SAVER = """
 import sys
 import numpy as np
@@ -371,7 +371,7 @@ SUBSTITUTES = [None, True, -1, 2**70, float("nan"), "text", [None], {"a": 1}]
 @pytest.mark.parametrize("case", saved_files.CASES)
 def test_edited_header_is_refused_or_serves(case, saved, tmp_path):
     """Every entry becomes every other kind of value: an error, or an object that can be used."""
-    go_on = saved_files.CASES[case][2]
+    continue_run = saved_files.CASES[case][2]
     header, arrays = saved_files.content(saved[case])
     path, refused = tmp_path / "a", 0
 
@@ -389,7 +389,7 @@ def test_edited_header_is_refused_or_serves(case, saved, tmp_path):
             is_legal = place == ("seconds",) and value == {"a": 1}
             assert is_legal or not isinstance(value, list | dict), (place, value)
             with contextlib.suppress(pysolvers.ConvergenceError):
-                go_on(loaded)
+                continue_run(loaded)
             loaded.save(path)
     assert refused > len(list(saved_files.leaves(header)))
 
