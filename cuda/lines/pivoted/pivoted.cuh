@@ -267,21 +267,7 @@ pivot_fold(const PivotPlan<Number> &a, int64_t system, PivotChunk<Number> c, int
 
     folded.lost = eliminate_folded(
         c, count,
-        [&](int k) {
-            const int64_t i = begin + k;
-            Number entry[4];
-
-#pragma unroll
-            for (int w = 0; w < 4; w++) {
-                const bool inner = a.s.periodic || (w == PIVOT_LOWER   ? i > 0
-                                                    : w == PIVOT_UPPER ? i < a.s.rows - 1
-                                                                       : true);
-                entry[w] =
-                    inner ? a.in[w].system(at.j, at.k)[i * a.in[w].row] : Number(0);
-            }
-            return balanced(PivotRow<Number>{entry[0], entry[1], entry[2], entry[3]},
-                            scales);
-        },
+        [&](int k) { return balanced(pivot_row_in_memory(a, at, begin + k), scales); },
         folded.fresh, folded.group);
     return folded;
 }
@@ -366,7 +352,7 @@ pivot_prepare(const PivotPlan<Number> &a, PivotPass pass, const PivotShared<Numb
 /* Grid: any number of blocks, in clusters for PIVOT_EXCHANGE, a tile a block. Block: a
  * thread a chunk of a tile, in warps that have systems of their own or all the same. The
  * rows of a tile are fetched as soon as x of the one before is in the place of its right
- * side: blocks beside this one work meanwhile. */
+ * side: other blocks of the multiprocessor work meanwhile. */
 template <typename Number, bool whole>
 __global__ void
 __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)

@@ -10,7 +10,7 @@
  * A row with |r_i| <= 16 eps w_i, 12 of complex numbers, is satisfied: x is the exact
  * solution of a system whose entries differ from those of the matrix and of the right
  * side by about 16 eps of themselves at most (Oettli and Prager 1964). Of random systems
- * some rows have small terms beside rows with larger ones, and elimination in order
+ * some rows have smaller terms than the rows around them, and elimination in order
  * misses them as far. So a row is satisfied as well if |r_i| is at most 16 eps times
  * the largest of w_{i-4} .. w_{i+4}, of a system that takes three passes of the w of its
  * tile, and at most 128 eps w_i, from 16384 rows on n / 128 eps w_i. A system all of
@@ -58,22 +58,15 @@ pivot_residual(const PivotPlan<Number> &a, const PivotSpan &span, unsigned char 
     const PivotTree<Number> t = {m.tree, a.tile_chunks, 0, m.state};
     const auto &around = t.template at<PivotAround<Number>>(system * t.stride);
     const bool one = a.s.rows == 1;
-    Number before = Number(0), behind = Number(0), entry[4];
+    Number before = Number(0), behind = Number(0);
 
-#pragma unroll
-    for (int w = 0; w < 4; w++) {
-        const bool inner = a.s.periodic || (w == PIVOT_LOWER   ? i > 0
-                                            : w == PIVOT_UPPER ? i < a.s.rows - 1
-                                                               : true);
-        entry[w] = inner ? a.in[w].system(at.j, at.k)[i * a.in[w].row] : Number(0);
-    }
     if (i > 0 || a.s.periodic) {
         before = one ? x[0] : row > 0 ? x[-1] : around.left;
     }
     if (i < a.s.rows - 1 || a.s.periodic) {
         behind = one ? x[0] : row < span.rows - 1 ? x[1] : around.right;
     }
-    return residual_of({entry[0], entry[1], entry[2], entry[3]}, before, x[0], behind);
+    return residual_of(pivot_row_in_memory(a, at, i), before, x[0], behind);
 }
 
 /* Whether x satisfies a row of a system of a tile. What overflows or is no number does

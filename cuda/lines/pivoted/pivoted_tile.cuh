@@ -140,6 +140,24 @@ pivot_marked(const PivotPlan<Number> &a, int64_t system)
     return a.marks == nullptr || a.marks[pivot_number(a, system)] != 0;
 }
 
+/* Row i of a system as it is in memory; a system that is not periodic has no entries
+ * beyond its ends. */
+template <typename Number>
+__device__ __forceinline__ PivotRow<Number>
+pivot_row_in_memory(const PivotPlan<Number> &a, const PivotIndex &at, int64_t i)
+{
+    Number entry[4];
+
+#pragma unroll
+    for (int w = 0; w < 4; w++) {
+        const bool inner = a.s.periodic || (w == PIVOT_LOWER   ? i > 0
+                                            : w == PIVOT_UPPER ? i < a.s.rows - 1
+                                                               : true);
+        entry[w] = inner ? a.in[w].system(at.j, at.k)[i * a.in[w].row] : Number(0);
+    }
+    return {entry[0], entry[1], entry[2], entry[3]};
+}
+
 /* How far the first row of a system of a tile lies behind a 16-byte unit, in memory and
  * so in its plane. */
 struct alignas(16) PivotShift {
