@@ -76,7 +76,7 @@ def run_sanitizer(tool: str, select: str, parts: Path) -> None:
     write(parts / f"sanitizer-{tool}.json", result)
 
 
-def run_random(name: str, seconds: float, parts: Path) -> int:
+def run_random(name: str, seconds: float, workers: int, parts: Path) -> int:
     """Run random tests, keep their numbers of cases and their seed, and return the exit code."""
     marker, path = RANDOM[name]
     report = parts / f"junit-random-{name}.xml"
@@ -84,6 +84,9 @@ def run_random(name: str, seconds: float, parts: Path) -> int:
     command += [path, f"--junitxml={report}", "-o", "junit_family=xunit1"]
     command += ["-o", f"timeout={max(900, 2 * seconds):.0f}"]
     env = {**os.environ, "PYSOLVERS_RANDOM_SECONDS": str(seconds)}
+    if workers > 1:
+        command += ["-n", str(workers), "-p", "no:benchmark"]
+        env["PYSOLVERS_RANDOM_PARTS"] = str(workers)
     code = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
     found = {"exit_code": code, **counts(report), **properties(report)}
     write(parts / f"random-{name}.json", {"sources": device_hash(), "name": name, **found})
@@ -231,6 +234,9 @@ def main() -> int:
     parser.add_argument("--sanitizer", choices=SANITIZERS, action="append", default=[])
     parser.add_argument("--random", choices=RANDOM, action="append", default=[])
     parser.add_argument("--seconds", type=float, default=600, help="of random calls (%(default)s)")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes of the random tests; above 1, by xdist"
+    )
     parser.add_argument("--select", default=SANITIZED, help="tests of the sanitizer (%(default)s)")
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
@@ -246,7 +252,7 @@ def main() -> int:
     for tool in SANITIZERS if everything else args.sanitizer:
         run_sanitizer(tool, args.select, parts)
     for name in RANDOM if everything else args.random:
-        code = run_random(name, args.seconds, parts) or code
+        code = run_random(name, args.seconds, args.workers, parts) or code
     if args.bench or everything:
         run_bench(parts)
     if args.profile or (everything and shutil.which("ncu")):
