@@ -60,12 +60,13 @@ def run_tests(parts: Path) -> int:
     return code
 
 
-def run_sanitizer(tool: str, select: str, parts: Path) -> None:
+def run_sanitizer(tool: str, select: str, workers: int, parts: Path) -> None:
     """Run selected tests under a tool of compute-sanitizer and keep what it found."""
     report = parts / f"junit-{tool}.xml"
-    command = ["compute-sanitizer", "--tool", tool, "--print-limit", "10", sys.executable]
+    command = ["compute-sanitizer", "--tool", tool, "--target-processes", "all"]
+    command += ["--print-limit", "10", sys.executable]
     command += ["-m", "pytest", "-m", "gpu", "-k", select, "--require-backend", "cpu,cuda"]
-    command += ["tests/gpu"]
+    command += ["tests/gpu", *distributed(workers)]
     command += [f"--junitxml={report}", "-o", "junit_family=xunit1"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     print(run.stdout[-6000:], run.stderr[-2000:], sep="\n")
@@ -84,13 +85,17 @@ def run_random(name: str, seconds: float, workers: int, parts: Path) -> int:
     command += [path, f"--junitxml={report}", "-o", "junit_family=xunit1"]
     command += ["-o", f"timeout={max(900, 2 * seconds):.0f}"]
     env = {**os.environ, "PYSOLVERS_RANDOM_SECONDS": str(seconds)}
-    if workers > 1:
-        command += ["-n", str(workers), "-p", "no:benchmark"]
-        env["PYSOLVERS_RANDOM_PARTS"] = str(workers)
+    command += distributed(workers)
+    env["PYSOLVERS_RANDOM_PARTS"] = str(workers)
     code = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
     found = {"exit_code": code, **counts(report), **properties(report)}
     write(parts / f"random-{name}.json", {"sources": device_hash(), "name": name, **found})
     return code
+
+
+def distributed(workers: int) -> list[str]:
+    """Return the options of pytest for a number of processes."""
+    return ["-n", str(workers), "-p", "no:benchmark"] if workers > 1 else []
 
 
 def run_bench(parts: Path) -> None:
@@ -250,7 +255,7 @@ def main() -> int:
     everything = not any(steps)
     code = run_tests(parts) if args.tests or everything else 0
     for tool in SANITIZERS if everything else args.sanitizer:
-        run_sanitizer(tool, args.select, parts)
+        run_sanitizer(tool, args.select, args.workers, parts)
     for name in RANDOM if everything else args.random:
         code = run_random(name, args.seconds, args.workers, parts) or code
     if args.bench or everything:
