@@ -34,10 +34,10 @@ from source_hash import DEVICE, device_hash, file_hashes
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 SANITIZERS = ("memcheck", "racecheck")
-# Random tests beyond those of `make test-gpu`: markers, file.
+# Random tests beyond those of `make test-gpu`: markers, expression, file. 105600 draws of growth.
 RANDOM = {
-    "calls": ("gpu", "tests/unit/test_random_calls.py"),
-    "growth": ("gpu and slow", "tests/unit/tridiagonal/test_growth.py"),
+    "calls": ("gpu", "random_calls", "tests/unit/test_random_calls.py"),
+    "growth": ("gpu and slow", "of_lapack", "tests/unit/tridiagonal/test_growth.py"),
 }
 # Papers whose experiments are repeated.
 PAPERS = ("pta2020", "lmsor2012", "survey2014", "wei2013", "gceidd2022")
@@ -79,10 +79,17 @@ def run_sanitizer(tool: str, select: str, workers: int, parts: Path) -> None:
 
 def run_random(name: str, seconds: float, workers: int, parts: Path) -> int:
     """Run random tests, keep their numbers of cases and their seed, and return the exit code."""
-    marker, path = RANDOM[name]
+    marker, select, path = RANDOM[name]
     report = parts / f"junit-random-{name}.xml"
-    command = [sys.executable, "-m", "pytest", "-m", marker, "--require-backend", "cpu,cuda"]
-    command += [path, f"--junitxml={report}", "-o", "junit_family=xunit1"]
+    command = [sys.executable, "-m", "pytest", "-m", marker, "-k", select]
+    command += [
+        "--require-backend",
+        "cpu,cuda",
+        path,
+        f"--junitxml={report}",
+        "-o",
+        "junit_family=xunit1",
+    ]
     command += ["-o", f"timeout={max(900, 2 * seconds):.0f}"]
     env = {**os.environ, "PYSOLVERS_RANDOM_SECONDS": str(seconds)}
     command += distributed(workers)
