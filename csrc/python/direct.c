@@ -19,13 +19,28 @@ enum { LOWER, DIAG, UPPER, RHS, INPUTS };
 /* Systems whose info needs no allocation. */
 enum { FEW_SYSTEMS = 256 };
 
+/* How the dtypes of a call are used. A real matrix with complex right-hand sides (PAIRS)
+ * solves for real and imaginary parts: the two form the inner batch axis, over which the
+ * matrix is shared. If all systems share the matrix and have contiguous rows (WIDENED),
+ * complex copies of the diagonals cost less than access to every second element. */
+typedef enum { ONE_TYPE, PAIRS, WIDENED } type_use;
+
 typedef struct {
     int type, axis, axes; /* type number of NumPy, axis of the systems, number of axes */
+    int matrix_type;      /* type number of the diagonals that are arrays */
+    type_use use;
     npy_intp rows, systems;
     uint32_t flags;
     ps_tridiag t;
-    double numbers[INPUTS][2]; /* operands that are numbers, in their dtype */
+    double numbers[INPUTS][2];      /* operands that are numbers, in their dtype */
+    PyArrayObject *widened[INPUTS]; /* complex copies of diagonals; owned */
 } direct;
+
+static int
+is_number(PyObject *object)
+{
+    return PyFloat_Check(object) || PyLong_CheckExact(object);
+}
 
 /* An exact ndarray of the type that can be read as it is; null if it is not. */
 static PyArrayObject *
@@ -72,7 +87,8 @@ has_shape(const direct *d, const PyArrayObject *array, const PyArrayObject *rhs,
     return same;
 }
 
-/* A number as the only element of an operand; 0 if the dtype cannot represent it. */
+/* A number as the only element of an operand; 0 if the dtype cannot represent it, or if
+ * the number, a float64 of NumPy, has a say in the dtype. */
 static int
 read_number(direct *d, PyObject *object, int which, ps_input *input)
 {
@@ -80,6 +96,9 @@ read_number(direct *d, PyObject *object, int which, ps_input *input)
         PyFloat_Check(object) ? PyFloat_AS_DOUBLE(object) : (double)PyLong_AsLong(object);
     const int is_single = d->type == NPY_FLOAT || d->type == NPY_CFLOAT;
 
+    if (is_single && PyFloat_Check(object) && !PyFloat_CheckExact(object)) {
+        return 0;
+    }
     if (PyErr_Occurred()) {
         PyErr_Clear();
         return 0;
@@ -105,19 +124,18 @@ static int
 read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
               ps_input *input)
 {
-    if (PyFloat_Check(object) || PyLong_CheckExact(object)) {
+    if (is_number(object)) {
         return read_number(d, object, which, input);
     }
-    PyArrayObject *const array = plain_array(object, d->type);
+    PyArrayObject *array = plain_array(object, d->matrix_type);
 
     if (array == NULL || PyArray_NDIM(array) == 0) {
         return 0;
     }
-    const int is_vector = PyArray_NDIM(array) == 1 && d->axis == d->axes - 1;
-    const npy_intp length =
-        PyArray_NDIM(array) == d->axes || is_vector
-            ? PyArray_DIM(array, PyArray_NDIM(array) == d->axes ? d->axis : 0)
-            : -1;
+    const int is_vector = PyArray_NDIM(array) == 1;
+    const npy_intp length = is_vector                        ? PyArray_DIM(array, 0)
+                            : PyArray_NDIM(array) == d->axes ? PyArray_DIM(array, d->axis)
+                                                             : -1;
     const int is_short =
         which != DIAG && !(d->flags & PS_PERIODIC) && length == d->rows - 1 && length > 1;
 
@@ -126,6 +144,13 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
     }
     if (is_short) {
         d->flags |= which == LOWER ? PS_SHORT_LOWER : PS_SHORT_UPPER;
+    }
+    if (d->use == WIDENED) {
+        array = (PyArrayObject *)PyArray_Cast(array, d->type);
+        if (array == NULL) {
+            return 0;
+        }
+        d->widened[which] = array;
     }
     input->data = PyArray_DATA(array);
     if (has_shape(d, array, rhs, length)) {
@@ -185,6 +210,59 @@ result_of(const direct *d, PyObject *out, PyObject *const *inputs)
     return array;
 }
 
+/* The type number of the real and imaginary parts of a dtype. */
+static int
+real_type(int type)
+{
+    return type == NPY_CFLOAT ? NPY_FLOAT : type == NPY_CDOUBLE ? NPY_DOUBLE : type;
+}
+
+/* Set the types, from the right-hand side, whose strides have been read, and the
+ * diagonals. */
+static void
+choose_types(direct *d, PyObject *const *inputs)
+{
+    const int real = real_type(d->type);
+    int is_shared = d->systems > 1;
+
+    d->use = ONE_TYPE;
+    d->matrix_type = d->type;
+    if (real == d->type) {
+        return;
+    }
+    for (int k = LOWER; k <= UPPER; k++) {
+        if (is_number(inputs[k])) {
+            continue;
+        }
+        if (!PyArray_CheckExact(inputs[k]) ||
+            PyArray_TYPE((PyArrayObject *)inputs[k]) != real) {
+            return;
+        }
+        is_shared = is_shared && PyArray_NDIM((PyArrayObject *)inputs[k]) == 1;
+    }
+    d->matrix_type = real;
+    d->use = is_shared && d->t.rhs.stride.row == 1 ? WIDENED : PAIRS;
+}
+
+/* Turn a batch of complex systems, which the right-hand sides and solutions describe,
+ * into one of real systems. */
+static void
+divide_into_pairs(ps_tridiag *t)
+{
+    ps_stride *const sides[] = {&t->rhs.stride, &t->x.stride};
+    ps_stride *const matrix[] = {&t->lower.stride, &t->diag.stride, &t->upper.stride};
+
+    for (int k = 0; k < 2; k++) {
+        *sides[k] = (ps_stride){2 * sides[k]->row, 2 * sides[k]->inner, 1};
+    }
+    for (int k = 0; k < 3; k++) {
+        *matrix[k] = (ps_stride){matrix[k]->row, matrix[k]->inner, 0};
+    }
+    t->dtype = t->dtype == PS_C64 ? PS_F32 : PS_F64;
+    t->outer = t->inner;
+    t->inner = 2;
+}
+
 /* Read the operands. Returns 0 if the call is not a plain case. */
 static int
 read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
@@ -216,8 +294,11 @@ read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
         return 0;
     }
     d->t.rhs.data = PyArray_DATA(rhs);
-    return strides_of(d, rhs, &d->t.rhs.stride) &&
-           read_diagonal(d, inputs[LOWER], rhs, LOWER, &d->t.lower) &&
+    if (!strides_of(d, rhs, &d->t.rhs.stride)) {
+        return 0;
+    }
+    choose_types(d, inputs);
+    return read_diagonal(d, inputs[LOWER], rhs, LOWER, &d->t.lower) &&
            read_diagonal(d, inputs[DIAG], rhs, DIAG, &d->t.diag) &&
            read_diagonal(d, inputs[UPPER], rhs, UPPER, &d->t.upper);
 }
@@ -242,15 +323,18 @@ read_options(PyObject *pivot, PyObject *periodic, PyObject *threads, direct *d,
            (pivot == Py_None || pivot == Py_True || pivot == Py_False);
 }
 
-/* The numbers of `info` as an array. */
+/* Every `step`-th of the numbers of `info` as an array. */
 static PyObject *
-info_array(const int32_t *info, npy_intp systems)
+info_array(const int32_t *info, npy_intp systems, npy_intp step)
 {
     PyObject *const array = PyArray_SimpleNew(1, &systems, NPY_INT32);
 
     if (array != NULL) {
-        memcpy(PyArray_DATA((PyArrayObject *)array), info,
-               (size_t)systems * sizeof *info);
+        int32_t *const to = PyArray_DATA((PyArrayObject *)array);
+
+        for (npy_intp k = 0; k < systems; k++) {
+            to[k] = info[k * step];
+        }
     }
     return array;
 }
@@ -258,6 +342,7 @@ info_array(const int32_t *info, npy_intp systems)
 static PyObject *
 solve(direct *d, const ps_options *options, int threads, PyArrayObject *x)
 {
+    const npy_intp parts = d->use == PAIRS ? 2 : 1, count = d->systems * parts;
     int32_t few[FEW_SYSTEMS] = {0}, *info = few;
     ps_status status = PS_OK;
     ps_report report = {0};
@@ -265,8 +350,8 @@ solve(direct *d, const ps_options *options, int threads, PyArrayObject *x)
     npy_intp failed = 0;
     call c;
 
-    if (d->systems > FEW_SYSTEMS) {
-        info = PyMem_RawCalloc((size_t)d->systems, sizeof *info);
+    if (count > FEW_SYSTEMS) {
+        info = PyMem_RawCalloc((size_t)count, sizeof *info);
         if (info == NULL) {
             return PyErr_NoMemory();
         }
@@ -274,13 +359,13 @@ solve(direct *d, const ps_options *options, int threads, PyArrayObject *x)
     d->t.info = info;
     if (call_begin(&c, threads, 0, 0) == 0 &&
         tridiag_run(&d->t, options, 0, &c, &status, &report) == 0) {
-        for (npy_intp k = 0; k < d->systems; k++) {
+        for (npy_intp k = 0; k < count; k++) {
             failed += info[k] != 0;
         }
         answer = status != PS_OK ? PyLong_FromLong((long)status)
-                 : failed > 0
-                     ? Py_BuildValue("(ON)", (PyObject *)x, info_array(info, d->systems))
-                     : Py_NewRef((PyObject *)x);
+                 : failed > 0    ? Py_BuildValue("(ON)", (PyObject *)x,
+                                                 info_array(info, d->systems, parts))
+                                 : Py_NewRef((PyObject *)x);
     }
     if (info != few) {
         PyMem_RawFree(info);
@@ -288,37 +373,56 @@ solve(direct *d, const ps_options *options, int threads, PyArrayObject *x)
     return answer;
 }
 
-PyObject *
-tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+/* Solve, or return NotImplemented. */
+static PyObject *
+solve_plain(direct *d, PyObject *const *args)
 {
-    direct d = {0};
     ps_options options;
     int threads;
 
-    if (count != 9) {
-        return PyErr_Format(PyExc_TypeError, "tridiag_direct: need 9 arguments, got %zd",
-                            count);
-    }
     if (ps_backend_get()->memory != PS_HOST ||
-        !read_options(args[6], args[7], args[8], &d, &options, &threads) ||
-        !read_operands(&d, args, args[4])) {
+        !read_options(args[6], args[7], args[8], d, &options, &threads) ||
+        !read_operands(d, args, args[4])) {
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
         Py_RETURN_NOTIMPLEMENTED;
     }
-    PyArrayObject *const x = result_of(&d, args[5], args);
+    PyArrayObject *const x = result_of(d, args[5], args);
 
-    if (x == NULL || !strides_of(&d, x, &d.t.x.stride)) {
+    if (x == NULL || !strides_of(d, x, &d->t.x.stride)) {
         Py_XDECREF((PyObject *)x);
         if (PyErr_Occurred()) {
             return NULL;
         }
         Py_RETURN_NOTIMPLEMENTED;
     }
-    d.t.x.data = PyArray_DATA(x);
-    d.t.flags = d.flags;
-    d.t.rows = d.rows;
-    d.t.outer = 1;
-    d.t.inner = d.systems;
-    PyObject *const answer = solve(&d, &options, threads, x);
+    d->t.x.data = PyArray_DATA(x);
+    d->t.flags = d->flags;
+    d->t.rows = d->rows;
+    d->t.outer = 1;
+    d->t.inner = d->systems;
+    if (d->use == PAIRS) {
+        divide_into_pairs(&d->t);
+    }
+    PyObject *const answer = solve(d, &options, threads, x);
     Py_DECREF((PyObject *)x);
+    return answer;
+}
+
+PyObject *
+tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    direct d = {0};
+
+    if (count != 9) {
+        return PyErr_Format(PyExc_TypeError, "tridiag_direct: need 9 arguments, got %zd",
+                            count);
+    }
+    PyObject *const answer = solve_plain(&d, args);
+
+    for (int k = LOWER; k <= UPPER; k++) {
+        Py_XDECREF((PyObject *)d.widened[k]);
+    }
     return answer;
 }

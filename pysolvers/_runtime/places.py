@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
-from .arrays import DTYPES, as_array, as_operands, check_out, common_dtype
+from .arrays import DTYPES, as_array, as_operands, check_out, promote, weak_names
 from .backends import parse_device, require
 from .interop import Library, hold, kind_of, library_of, locate, view
 from .lines import Plan, contiguous_strides, lines_view, write_lines
@@ -81,10 +81,18 @@ class Place:
         }
 
     def operands(
-        self, named: Mapping[str, Any], like: Mapping[str, Array] | None = None
+        self,
+        named: Mapping[str, Any],
+        like: Mapping[str, Array] | None = None,
+        *,
+        widens: bool = False,
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
-        """Return arrays of one dtype, as `as_operands` does."""
-        return as_operands(named, like)
+        """Return arrays of the promoted dtypes, as `as_operands` does."""
+        return as_operands(named, like, widens=widens)
+
+    def widen(self, name: str, operand: Array, dtype: np.dtype) -> Array:
+        """Return a complex copy of a real operand."""
+        return operand.astype(dtype)
 
     def result(
         self,
@@ -94,10 +102,10 @@ class Place:
         shape: tuple[int, ...],
         dtype: np.dtype,
     ) -> Array:
-        """Return `out` if it may take the result, or a new array for it."""
+        """Return where the result is written: in `out`, or in a new array."""
         if out is not None:
             inputs = {name: np.asarray(value) for name, value in named.items()}
-            return check_out(out, shape, dtype, inputs)
+            return check_out(library_of(out).host_view(out), shape, dtype, inputs)
         if rhs.shape == shape:
             return np.empty_like(rhs)
         return np.empty(shape, dtype)
@@ -135,12 +143,22 @@ class Place:
         """Write NaN to the lines (outer, inner, rows) whose `info`, (outer, inner), is not 0."""
         raise NotImplementedError
 
+    def packed(self, like: Array) -> Array:
+        """Allocate an array without gaps that has its axes in the order of `like`."""
+        return np.empty_like(like)
+
+    def write(self, view: Array, values: Array) -> None:
+        """Copy values to a view, to whose shape they broadcast."""
+        view[...] = values
+
     def settle(self) -> None:
         """Take note that all work on the inputs has been enqueued."""
 
-    def finish(self, x: Array) -> Any:
-        """Return what the caller gets for the result."""
-        return x
+    def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
+        """Return the result to the caller: `out`, or an array of the library of `like`."""
+        if out is not None:
+            return out
+        return x if type(like) is np.ndarray else library_of(like).from_host(x, like)
 
 
 class _Device(Place):
@@ -246,6 +264,12 @@ class _Device(Place):
         self._call(self.backend.relayout, target, source)
         return target
 
+    def packed(self, like: Array) -> Array:
+        return self._empty(like.shape, packed_strides(like), like.dtype)
+
+    def write(self, view: Array, values: Array) -> None:
+        self._call(self.backend.relayout, view, np.broadcast_to(values, view.shape))
+
     def upload(self, array: Array) -> Array:
         """Copy an array of the host to the device, its axes in the same order."""
         own = _without_repeats(array)
@@ -279,24 +303,35 @@ class _DeviceArrays(_Device):
     ) -> None:
         super().__init__(backend, ordinal, stream)
         self._names = names
+        self._named: Mapping[str, Any] = {}
         self._shadows: dict[str, Array] = {}
+        self._converted: dict[str, Any] = {}  # copies of another dtype
         self._libraries: set[Library] = set()
         self._library = Library()
         self._result: Any = None
 
     def operands(
-        self, named: Mapping[str, Any], like: Mapping[str, Array] | None = None
+        self,
+        named: Mapping[str, Any],
+        like: Mapping[str, Array] | None = None,
+        *,
+        widens: bool = False,
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
+        self._named = named
         arrays = {name: self._view_or_scalar(name, value) for name, value in named.items()}
-        dtype = common_dtype({**like, **arrays} if like else arrays)
-        for name, array in self._shadows.items():
-            if array.dtype != dtype:
-                raise TypeError(f"{name} is {array.dtype}, but the others are {dtype}: convert one")
-        return (
-            [a if name in self._shadows else a.astype(dtype) for name, a in arrays.items()],
-            dtype,
-            (),
-        )
+        dtype, dtypes = promote(arrays, weak_names(named), like, widens=widens)
+        operands = [
+            array if array.dtype == wanted else self.widen(name, array, wanted)
+            for (name, array), wanted in zip(arrays.items(), dtypes, strict=True)
+        ]
+        return operands, dtype, tuple(self._converted)
+
+    def widen(self, name: str, operand: Array, dtype: np.dtype) -> Array:
+        if name not in self._shadows:
+            return operand.astype(dtype)
+        value = self._named[name]
+        self._converted[name] = library_of(value).converted(name, value, dtype)
+        return view(name, self._converted[name], self.stream)
 
     def result(
         self,
@@ -324,10 +359,10 @@ class _DeviceArrays(_Device):
         return [a if a.ndim or is_shadow(a) else self.upload(a) for a in operands]
 
     def settle(self) -> None:
-        if not all(library.ordered for library in self._libraries):
-            hold(self.backend.Mark(*self.arguments), self._shadows)
+        if self._converted or not all(library.ordered for library in self._libraries):
+            hold(self.backend.Mark(*self.arguments), self._shadows | self._converted)
 
-    def finish(self, x: Array) -> Any:
+    def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
         if not x.size:
             return self._result
         self.settle()
@@ -358,9 +393,13 @@ class _Staged(_Device):
             self.seconds = {"copy": 0.0, "solve": 0.0}
 
     def operands(
-        self, named: Mapping[str, Any], like: Mapping[str, Array] | None = None
+        self,
+        named: Mapping[str, Any],
+        like: Mapping[str, Array] | None = None,
+        *,
+        widens: bool = False,
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
-        operands, dtype, converted = super().operands(named, like)
+        operands, dtype, converted = super().operands(named, like, widens=widens)
         blocks = (_in_memory_order(_without_repeats(array)) for array in operands)
         scattered = (
             name for name, block in zip(named, blocks, strict=True) if not block.flags.c_contiguous
@@ -380,9 +419,9 @@ class _Staged(_Device):
     def settle(self) -> None:
         self._account("solve")
 
-    def finish(self, x: Array) -> Any:
+    def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
         if self._moved is None:
-            return x
+            return super().finish(x, like, out)
         self.settle()
         block = _in_memory_order(x)
         if block.flags.c_contiguous:
@@ -392,7 +431,7 @@ class _Staged(_Device):
             self._call(self.backend.download, dense, address_of(self._moved))
             block[...] = dense
         self._account("copy")
-        return x
+        return super().finish(x, like, out)
 
     def _account(self, part: str) -> None:
         """Add the time since the last call to a part, if times are measured."""
