@@ -22,6 +22,7 @@ from ._options import (
 )
 from ._runtime.arrays import Shape, pairs, resolve_shape
 from ._runtime.backends import require
+from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, plan_lines
 from ._runtime.places import Place, find_place
 from ._runtime.singular import find_singular
@@ -247,7 +248,6 @@ def solve_tridiagonal(
     """
     if (
         return_info is False
-        and isinstance(rhs, np.ndarray)
         and (method, on_singular, stream) == ("auto", "raise", None)
         and (device is None or device == "cpu")
         and type(variant) is int
@@ -429,12 +429,18 @@ def _solve_directly(
     pivot: object,
     periodic: object,
     threads: object,
-) -> Array | None:
+) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
-    They need none if they are arrays of one dtype and the shape of `rhs`, vectors along the last
-    axis, and real numbers. Calls with errors in their arguments give None, too.
+    They need none if they are arrays of the shape of `rhs`, vectors, and real numbers, of one
+    precision. Calls with errors in their arguments give None, too.
     """
+    sides = (rhs, out)
+    if not isinstance(rhs, np.ndarray):
+        rhs = host_array(rhs)
+        if type(rhs) is not np.ndarray:
+            return None
+        lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
     backend = require("cpu")
     answer = backend.tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
     if answer is NotImplemented:
@@ -446,7 +452,9 @@ def _solve_directly(
         batch = np.moveaxis(x, integer("axis", axis), -1).shape[:-1]
         plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
         find_singular(info, plan).report("raise", stacklevel=3)
-    return answer
+    if rhs is sides[0]:
+        return answer
+    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
 
 
 def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:

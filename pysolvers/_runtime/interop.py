@@ -21,7 +21,16 @@ from .lines import contiguous_strides
 from .shadows import packed_strides, shadow
 from .streams import LEGACY, Stream, as_stream
 
-__all__ = ["Library", "device_class", "hold", "kind_of", "library_of", "locate", "view"]
+__all__ = [
+    "Library",
+    "device_class",
+    "hold",
+    "host_array",
+    "kind_of",
+    "library_of",
+    "locate",
+    "view",
+]
 
 Array = NDArray[Any]
 
@@ -66,6 +75,10 @@ class Library:
 
     def check(self, name: str, value: Any) -> None:
         """Raise TypeError for an array whose values are not what lies in its memory."""
+
+    def host_array(self, value: Any) -> Array | None:
+        """Return an array in host memory as an ndarray without a copy; None for all else."""
+        return None
 
     def host_view(self, out: Any) -> Any:
         """Return an array of host memory as an ndarray, to which a result is written."""
@@ -139,6 +152,11 @@ class _Torch(Library):
             return torch.empty_like(like, dtype=dtype)
         return torch.empty(shape, dtype=dtype, device=like.device)
 
+    def host_array(self, value: Any) -> Array | None:
+        if value.device.type != "cpu" or value.requires_grad or value.is_conj() or value.is_neg():
+            return None
+        return value.numpy() if value.layout == sys.modules["torch"].strided else None
+
     def host_view(self, out: Any) -> Any:
         self.check("out", out)
         return out.numpy()
@@ -155,6 +173,12 @@ class _Jax(Library):
 
     mutable = False
     ordered = False
+
+    def host_array(self, value: Any) -> Array | None:
+        devices = value.devices()
+        if len(devices) != 1 or next(iter(devices)).platform != "cpu":
+            return None
+        return np.asarray(value)
 
     def host_view(self, out: Any) -> Any:
         raise TypeError(f"out must be writeable, a {kind_of(out)} never is")
@@ -252,6 +276,14 @@ def _library_of_type(kind: Any) -> Library:
     if any(base.__name__ == "Tracer" for base in kind.__mro__) and "jax" in roots:
         return _JAX_TRACER
     return next((_LIBRARIES[root] for root in roots if root in _LIBRARIES), _OTHER)
+
+
+def host_array(value: Any) -> Any:
+    """Return an array of a known library in host memory as an ndarray; all else as it is."""
+    if type(value) in _HOST_TYPES:
+        return value
+    array = library_of(value).host_array(value)
+    return value if array is None else array
 
 
 def _of_cuda_core(module: str, name: str) -> Any:

@@ -448,7 +448,9 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
         __module__ = "jax.fake"
 
         def devices(self):
-            return [SimpleNamespace(get_stream_for_external_ready_events=lambda: 30)]
+            gpu = SimpleNamespace(platform="gpu")
+            gpu.get_stream_for_external_ready_events = lambda: 30
+            return [gpu]
 
         def __dlpack_device__(self):
             return (2, 0)
