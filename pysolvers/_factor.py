@@ -12,6 +12,7 @@ from ._errors import raise_for_status
 from ._options import (
     OnSingular,
     SolveInfo,
+    Trans,
     check_choice,
     check_policy,
     check_threads,
@@ -155,7 +156,7 @@ class TridiagonalFactor:
         rhs: ArrayLike,
         *,
         axis: int | None = None,
-        trans: str = "N",
+        trans: Trans = "N",
         out: Array | None = None,
         threads: int | None = None,
         stream: object = None,

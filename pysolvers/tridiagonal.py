@@ -11,6 +11,7 @@ from ._checks import integer, require_flag
 from ._errors import raise_for_status
 from ._factor import TridiagonalFactor
 from ._options import (
+    Method,
     OnSingular,
     SolveInfo,
     check_choice,
@@ -53,7 +54,7 @@ def solve_tridiagonal(
     rhs: ArrayLike,
     *,
     axis: int = ...,
-    method: str = ...,
+    method: Method = ...,
     periodic: bool = ...,
     pivot: bool | None = ...,
     out: Array | None = ...,
@@ -72,7 +73,7 @@ def solve_tridiagonal(
     rhs: ArrayLike,
     *,
     axis: int = ...,
-    method: str = ...,
+    method: Method = ...,
     periodic: bool = ...,
     pivot: bool | None = ...,
     out: Array | None = ...,
@@ -83,6 +84,25 @@ def solve_tridiagonal(
     variant: int = ...,
     return_info: Literal[True],
 ) -> tuple[Array, SolveInfo]: ...
+@overload
+def solve_tridiagonal(
+    lower: ArrayLike,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    axis: int = ...,
+    method: Method = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    out: Array | None = ...,
+    on_singular: OnSingular = ...,
+    device: str | None = ...,
+    stream: object = ...,
+    threads: int | None = ...,
+    variant: int = ...,
+    return_info: bool,
+) -> Array | tuple[Array, SolveInfo]: ...
 def solve_tridiagonal(
     lower: ArrayLike,
     diag: ArrayLike,
@@ -90,7 +110,7 @@ def solve_tridiagonal(
     rhs: ArrayLike,
     *,
     axis: int = -1,
-    method: str = "auto",
+    method: Method = "auto",
     periodic: bool = False,
     pivot: bool | None = None,
     out: Array | None = None,
@@ -166,9 +186,9 @@ def solve_tridiagonal(
     ------
     TypeError
         If an operand is not float32, float64, complex64, complex128, or of integers or
-        booleans, which a device does not accept. If `out` does not have the dtype of the
-        result. If a call mixes NumPy arrays and arrays on a device. If an operand is a JAX
-        tracer: call outside ``jit``, or through ``jax.pure_callback``.
+        booleans. If `out` does not have the dtype of the result. If a call mixes NumPy
+        arrays and arrays on a device. If an operand is a JAX tracer: call outside ``jit``,
+        or through ``jax.pure_callback``.
     ValueError
         If an option is unknown, two options contradict, shapes do not broadcast,
         `out` cannot hold the result, or arrays are on two devices.
@@ -189,10 +209,10 @@ def solve_tridiagonal(
     Otherwise the operand that prevents this is copied once; ``info.copied`` names it.
 
     The operands promote as in NumPy: float32 with float64 gives float64, integers alone
-    give float64, and Python numbers do not raise the precision of arrays. A real matrix
-    with a complex `rhs` stays real: real and imaginary parts are two right-hand sides of
-    this matrix. Only a matrix that all systems share is made complex, a small copy, if
-    `rhs` has contiguous rows.
+    give float64, and Python numbers do not raise the precision of arrays. On a device, the
+    library of an operand converts it. A real matrix with a complex `rhs` stays real: real
+    and imaginary parts are two right-hand sides of this matrix. Only a matrix that all
+    systems share is made complex, a small copy, if `rhs` has contiguous rows.
 
     ``'thomas'`` is Gaussian elimination without row exchanges, about 8 n operations
     per system ([1]_, ch. 9). ``'cr'``, ``'pcr'``, ``'cr-pcr'`` and ``'pcr-thomas'`` are
@@ -479,7 +499,8 @@ def _widen_shared(
         return operands, []
     *matrix, rhs = shape.operands(operands)
     if (
-        prod(shape.batch) < 2
+        not place.converts
+        or prod(shape.batch) < 2
         or rhs.shape[-1] < 2
         or rhs.strides[-1] != rhs.itemsize
         or any(size != 1 for view in matrix for size in view.shape[:-1])

@@ -70,6 +70,7 @@ class Library:
     """How to use the arrays of one library; this one knows the two protocols alone."""
 
     mutable = True  # whether a result may be written to an array of the caller's
+    converts = False  # whether `converted` makes copies of another dtype
     is_abstract = False  # whether a value stands for an array that does not exist yet
     ordered = True  # whether the library reuses memory in the order of its current stream
 
@@ -117,6 +118,8 @@ class Library:
 
 
 class _Cupy(Library):
+    converts = True
+
     def stream(self, value: Any, ordinal: int) -> Stream:
         stream = sys.modules["cupy"].cuda.get_current_stream(ordinal)
         return Stream(stream.ptr, stream)
@@ -133,6 +136,8 @@ class _Cupy(Library):
 
 
 class _Torch(Library):
+    converts = True
+
     def check(self, name: str, value: Any) -> None:
         if value.requires_grad:
             raise TypeError(f"{name} requires a gradient, which is not offered: detach() it")
@@ -171,6 +176,7 @@ class _Torch(Library):
 class _Jax(Library):
     """JAX lends arrays to others on one stream and never says what runs on its own."""
 
+    converts = True
     mutable = False
     ordered = False
 

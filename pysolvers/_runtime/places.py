@@ -90,6 +90,11 @@ class Place:
         """Return arrays of the promoted dtypes, as `as_operands` does."""
         return as_operands(named, like, widens=widens)
 
+    @property
+    def converts(self) -> bool:
+        """Whether `widen` works for all operands."""
+        return True
+
     def widen(self, name: str, operand: Array, dtype: np.dtype) -> Array:
         """Return a complex copy of a real operand."""
         return operand.astype(dtype)
@@ -326,6 +331,10 @@ class _DeviceArrays(_Device):
         ]
         return operands, dtype, tuple(self._converted)
 
+    @property
+    def converts(self) -> bool:
+        return all(library.converts for library in self._libraries)
+
     def widen(self, name: str, operand: Array, dtype: np.dtype) -> Array:
         if name not in self._shadows:
             return operand.astype(dtype)
@@ -372,10 +381,11 @@ class _DeviceArrays(_Device):
         if name not in self._names:
             return as_array(name, value)
         array = view(name, value, self.stream)
-        if array.dtype.num not in DTYPES or not array.dtype.isnative:
+        is_number = array.dtype.num in DTYPES or array.dtype.kind in "biu"
+        if not is_number or not array.dtype.isnative:
             raise TypeError(
-                f"{name}: need float32, float64, complex64 or complex128 on a device, "
-                f"got {array.dtype}"
+                f"{name}: need float32, float64, complex64, complex128, integers or booleans "
+                f"on a device, got {array.dtype}"
             )
         self._shadows[name] = array
         self._libraries.add(library_of(value))

@@ -299,13 +299,16 @@ def test_library_converts_device_arrays(device, rng, monkeypatch, matrix, rhs, r
 @pytest.mark.parametrize("where", ["host", "device"])
 @pytest.mark.parametrize("dtype", ["c8", "c16"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
-@pytest.mark.parametrize("shared", [False, True])
-def test_real_matrix_and_complex_sides(device, rng, monkeypatch, where, dtype, axis, shared):
+@pytest.mark.parametrize(("shared", "converts"), [(False, False), (True, False), (True, True)])
+def test_real_matrix_and_complex_sides(
+    device, rng, monkeypatch, where, dtype, axis, shared, converts
+):
     monkeypatch.setattr(
         interop.Library,
         "converted",
         lambda self, name, value, dtype: device.array(value.get().astype(dtype)),
     )
+    monkeypatch.setattr(interop.Library, "converts", converts)
     real = np.zeros(1, dtype).real.dtype
     matrix = dominant(rng, (FULL[axis],) if shared else FULL, real)[:3]
     rhs = oracle.uniform(rng, FULL, np.dtype(dtype))

@@ -186,3 +186,53 @@ def test_info_names_the_method_asked_for(solve, rng, method):
     _, info = solve(*oracle.dominant(rng, (2, 40)), method=method, return_info=True)
 
     assert info.method == method
+
+
+@pytest.mark.parametrize("kind", ["own", "shared"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("method", oracle.METHODS)
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+def test_real_matrix_with_complex_sides(solve, rng, dtype, method, periodic, axis, kind):
+    rows, batch = 40, (6, 7)
+    real = np.zeros(1, dtype).real.dtype
+    *matrix, _ = oracle.dominant(rng, (rows,) if kind == "shared" else (*batch, rows), real)
+    rhs = oracle.uniform(rng, (*batch, rows), np.dtype(dtype))
+    options = {"axis": axis, "method": method, "periodic": periodic}
+    laid = matrix if kind == "shared" else [np.moveaxis(a, -1, axis) for a in matrix]
+
+    x, info = solve(*laid, np.moveaxis(rhs, -1, axis), return_info=True, **options)
+
+    assert (x.dtype, info.systems, info.rows) == (dtype, 42, rows)
+    assert info.pivoted == (42 if method == "pivoted" else 0)
+    full = [np.broadcast_to(a, rhs.shape) for a in matrix]
+    error = oracle.backward_error(*full, rhs, np.moveaxis(x, axis, -1), periodic=periodic)
+    assert error <= 50 * oracle.eps(dtype)
+
+
+def test_singular_real_matrix_with_complex_sides(solve, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (4, 9, 3))
+    lower[2, 4:6, 1] = diag[2, 4, 1] = upper[2, 3:5, 1] = 0
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        solve(lower, diag, upper, rhs * (1 + 1j), axis=1)
+    np.testing.assert_array_equal(caught.value.systems, [[2, 1]])
+    np.testing.assert_array_equal(caught.value.rows, [4])
+    x, info = solve(lower, diag, upper, rhs * (1 + 1j), axis=1, on_singular="nan", return_info=True)
+    np.testing.assert_array_equal(info.singular, [[2, 1]])
+    assert np.isnan(x[2, :, 1]).all()
+    assert np.isfinite(x).sum() == x.size - 9
+
+
+def test_info_is_shown_in_six_short_lines(solve):
+    diag = np.ones((100, 5))
+    diag[7:, 2] = 0
+
+    _, info = solve(0.0, diag, 0, np.ones((100, 5)), on_singular="nan", return_info=True)
+
+    text = repr(info)
+    assert text.startswith("SolveInfo: 100 systems of 5 rows, float64\n")
+    assert "the first at batch index (7,), row 2" in text
+    assert len(text.splitlines()) <= 6
+    assert max(map(len, text.splitlines())) <= 88
+    assert "<td>a zero pivot in 93 systems" in info._repr_html_()
