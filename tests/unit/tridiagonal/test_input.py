@@ -199,9 +199,13 @@ def test_real_matrix_with_complex_sides(solve, rng, dtype, method, periodic, axi
     *matrix, _ = oracle.dominant(rng, (rows,) if kind == "shared" else (*batch, rows), real)
     rhs = oracle.uniform(rng, (*batch, rows), np.dtype(dtype))
     options = {"axis": axis, "method": method, "periodic": periodic}
-    laid = matrix if kind == "shared" else [np.moveaxis(a, -1, axis) for a in matrix]
 
-    x, info = solve(*laid, np.moveaxis(rhs, -1, axis), return_info=True, **options)
+    def along_axis(array):
+        return np.ascontiguousarray(np.moveaxis(array, -1, axis))
+
+    laid = matrix if kind == "shared" else [along_axis(a) for a in matrix]
+
+    x, info = solve(*laid, along_axis(rhs), return_info=True, **options)
 
     assert (x.dtype, info.systems, info.rows) == (dtype, 42, rows)
     assert info.pivoted == (42 if method == "pivoted" else 0)
