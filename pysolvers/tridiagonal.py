@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from math import prod
+from types import ModuleType
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -25,7 +26,7 @@ from ._runtime.arrays import Shape, pairs, resolve_shape
 from ._runtime.backends import require
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, plan_lines
-from ._runtime.places import Place, find_place
+from ._runtime.places import Place, borrow, find_place
 from ._runtime.singular import find_singular
 
 __all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
@@ -268,12 +269,21 @@ def solve_tridiagonal(
     """
     if (
         return_info is False
-        and (method, on_singular, stream) == ("auto", "raise", None)
-        and (device is None or device == "cpu")
+        and (method, stream) == ("auto", None)
         and type(variant) is int
         and variant == 0
     ):
-        direct = _solve_directly(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
+        direct = None
+        if (device is None or device == "cpu") and on_singular == "raise":
+            direct = _solve_directly(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
+        if direct is None and type(rhs) is not np.ndarray and on_singular in ("raise", "ignore"):
+            direct = _solve_borrowed(
+                {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs},
+                out,
+                device,
+                (axis, pivot, periodic, threads),
+                asks=on_singular == "raise",
+            )
         if direct is not None:
             return direct
 
@@ -465,16 +475,39 @@ def _solve_directly(
     answer = backend.tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
     if answer is NotImplemented:
         return None
-    if isinstance(answer, int):
-        raise_for_status(answer, backend.STATUS, "solve_tridiagonal")
-    if isinstance(answer, tuple):
-        x, info = answer
-        batch = np.moveaxis(x, integer("axis", axis), -1).shape[:-1]
-        plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
-        find_singular(info, plan).report("raise", stacklevel=3)
+    if type(answer) is not np.ndarray:
+        _raise_for_answer(answer, backend, axis)
     if rhs is sides[0]:
         return answer
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
+
+
+def _solve_borrowed(
+    named: dict[str, Any], out: Any, device: str | None, options: tuple[Any, ...], *, asks: bool
+) -> Any:
+    """Solve as `_solve_directly` does for arrays on a device, if they can be borrowed."""
+    borrowed = borrow(named, out, device)
+    if borrowed is None:
+        return None
+    axis, *others = options
+    answer = borrowed.backend.tridiag_direct(
+        *borrowed.operands, axis, borrowed.x, *others, borrowed.ordinal, borrowed.stream, asks
+    )
+    if answer is NotImplemented:
+        return None
+    if answer is not borrowed.x:
+        _raise_for_answer(answer, borrowed.backend, axis)
+    return borrowed.result
+
+
+def _raise_for_answer(answer: Any, backend: ModuleType, axis: Any) -> None:
+    """Raise the error that an answer of the extension other than an array stands for."""
+    if isinstance(answer, int):
+        raise_for_status(answer, backend.STATUS, "solve_tridiagonal")
+    x, info = answer
+    batch = np.moveaxis(x, integer("axis", axis), -1).shape[:-1]
+    plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
+    find_singular(info, plan).report("raise", stacklevel=4)
 
 
 def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:

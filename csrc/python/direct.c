@@ -4,7 +4,8 @@
  * more. Most calls with small systems have operands that are used as they are: arrays of
  * one dtype and shape, vectors along the last axis, and numbers. These are checked here,
  * in about 1 us. Every other call, also every call with an error in its arguments, is
- * left to Python, which has the rules and the messages.
+ * left to Python, which has the rules and the messages. Operands on a device are arrays
+ * from borrow(); none of them can be a number, and `out` must be given.
  */
 #include "binding.h"
 #include "call.h"
@@ -28,6 +29,7 @@ typedef enum { ONE_TYPE, PAIRS, WIDENED } type_use;
 typedef struct {
     int type, axis, axes; /* type number of NumPy, axis of the systems, number of axes */
     int matrix_type;      /* type number of the diagonals that are arrays */
+    int on_device; /* the elements of arrays cannot be read here, and numbers not there */
     type_use use;
     npy_intp rows, systems;
     uint32_t flags;
@@ -125,7 +127,7 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
               ps_input *input)
 {
     if (is_number(object)) {
-        return read_number(d, object, which, input);
+        return !d->on_device && read_number(d, object, which, input);
     }
     PyArrayObject *array = plain_array(object, d->matrix_type);
 
@@ -146,6 +148,9 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
         d->flags |= which == LOWER ? PS_SHORT_LOWER : PS_SHORT_UPPER;
     }
     if (d->use == WIDENED) {
+        if (d->on_device) {
+            return 0;
+        }
         array = (PyArrayObject *)PyArray_Cast(array, d->type);
         if (array == NULL) {
             return 0;
@@ -191,6 +196,9 @@ result_of(const direct *d, PyObject *out, PyObject *const *inputs)
     PyArrayObject *const rhs = (PyArrayObject *)inputs[RHS];
 
     if (out == Py_None) {
+        if (d->on_device) {
+            return NULL;
+        }
         return (PyArrayObject *)PyArray_NewLikeArray(rhs, NPY_KEEPORDER, NULL, 0);
     }
     PyArrayObject *const array = plain_array(out, d->type);
@@ -339,26 +347,77 @@ info_array(const int32_t *info, npy_intp systems, npy_intp step)
     return array;
 }
 
+/* Where a call runs, and whether it reports singular systems. */
+typedef struct {
+    int device, asks;
+    unsigned long long stream;
+} place;
+
+/* Solve, the numbers of `count` systems in `info`, in the memory of the backend, or in
+ * no memory if it is null; 0, or -1 with an exception. */
+static int
+run(direct *d, const ps_options *options, int threads, const place *where, int32_t *info,
+    ps_status *status)
+{
+    ps_report report = {0};
+    call c;
+
+    d->t.info = info;
+    return call_begin(&c, threads, where->device, where->stream) < 0
+               ? -1
+               : tridiag_run(&d->t, options, 0, &c, status, &report);
+}
+
+/* The same with `info` in host memory: waits for a device. */
+static int
+run_and_read(direct *d, const ps_options *options, int threads, const place *where,
+             int32_t *info, npy_intp count, ps_status *status)
+{
+    const ps_backend *const backend = ps_backend_get();
+    const size_t bytes = (size_t)count * sizeof *info;
+    block there;
+    call c;
+
+    if (backend->memory == PS_HOST) {
+        return run(d, options, threads, where, info, status);
+    }
+    if (call_begin(&c, threads, where->device, where->stream) < 0 ||
+        block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
+        return -1;
+    }
+    int raised = run(d, options, threads, where, there.data, status);
+
+    if (raised == 0 && *status == PS_OK) {
+        call_enter(&c);
+        *status = backend->download(info, there.data, bytes, &c.exec);
+        raised = call_leave(&c);
+    }
+    block_free(&there);
+    return raised;
+}
+
 static PyObject *
-solve(direct *d, const ps_options *options, int threads, PyArrayObject *x)
+solve(direct *d, const ps_options *options, int threads, const place *where,
+      PyArrayObject *x)
 {
     const npy_intp parts = d->use == PAIRS ? 2 : 1, count = d->systems * parts;
     int32_t few[FEW_SYSTEMS] = {0}, *info = few;
     ps_status status = PS_OK;
-    ps_report report = {0};
     PyObject *answer = NULL;
     npy_intp failed = 0;
-    call c;
 
+    if (!where->asks) {
+        return run(d, options, threads, where, NULL, &status) < 0 ? NULL
+               : status != PS_OK ? PyLong_FromLong((long)status)
+                                 : Py_NewRef((PyObject *)x);
+    }
     if (count > FEW_SYSTEMS) {
         info = PyMem_RawCalloc((size_t)count, sizeof *info);
         if (info == NULL) {
             return PyErr_NoMemory();
         }
     }
-    d->t.info = info;
-    if (call_begin(&c, threads, 0, 0) == 0 &&
-        tridiag_run(&d->t, options, 0, &c, &status, &report) == 0) {
+    if (run_and_read(d, options, threads, where, info, count, &status) == 0) {
         for (npy_intp k = 0; k < count; k++) {
             failed += info[k] != 0;
         }
@@ -375,13 +434,12 @@ solve(direct *d, const ps_options *options, int threads, PyArrayObject *x)
 
 /* Solve, or return NotImplemented. */
 static PyObject *
-solve_plain(direct *d, PyObject *const *args)
+solve_plain(direct *d, PyObject *const *args, const place *where)
 {
     ps_options options;
     int threads;
 
-    if (ps_backend_get()->memory != PS_HOST ||
-        !read_options(args[6], args[7], args[8], d, &options, &threads) ||
+    if (!read_options(args[6], args[7], args[8], d, &options, &threads) ||
         !read_operands(d, args, args[4])) {
         if (PyErr_Occurred()) {
             return NULL;
@@ -405,7 +463,7 @@ solve_plain(direct *d, PyObject *const *args)
     if (d->use == PAIRS) {
         divide_into_pairs(&d->t);
     }
-    PyObject *const answer = solve(d, &options, threads, x);
+    PyObject *const answer = solve(d, &options, threads, where, x);
     Py_DECREF((PyObject *)x);
     return answer;
 }
@@ -415,11 +473,20 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
 {
     direct d = {0};
 
-    if (count != 9) {
-        return PyErr_Format(PyExc_TypeError, "tridiag_direct: need 9 arguments, got %zd",
-                            count);
+    place where = {.asks = 1};
+
+    if (count != 9 && count != 12) {
+        return PyErr_Format(PyExc_TypeError,
+                            "tridiag_direct: need 9 or 12 arguments, got %zd", count);
     }
-    PyObject *const answer = solve_plain(&d, args);
+    if (count == 12) {
+        where = (place){(int)PyLong_AsLong(args[9]), PyObject_IsTrue(args[11]),
+                        PyLong_AsUnsignedLongLong(args[10])};
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+    }
+    PyObject *const answer = solve_plain(&d, args, &where);
 
     for (int k = LOWER; k <= UPPER; k++) {
         Py_XDECREF((PyObject *)d.widened[k]);

@@ -123,7 +123,7 @@ PyDoc_STRVAR(tridiag_solve_doc,
              "and report.");
 PyDoc_STRVAR(tridiag_direct_doc,
              "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
-             "periodic, threads, /)\n--\n\n"
+             "periodic, threads, device=0, stream=0, asks=True, /)\n--\n\n"
              "Solve for operands that need no planning; return x, (x, info), a status "
              "or NotImplemented.");
 PyDoc_STRVAR(factor_make_doc,
@@ -167,10 +167,15 @@ PyDoc_STRVAR(default_threads_doc,
              "default_threads($module)\n--\n\n"
              "Return the number of threads of a call with threads=0.");
 
+PyDoc_STRVAR(borrow_doc,
+             "borrow($module, array, device=0, stream=0, /)\n--\n\n"
+             "View an array of another library as an ndarray, or return None.");
+
 static PyMethodDef module_methods[] = {
     {"tridiag_solve", tridiag_solve, METH_VARARGS, tridiag_solve_doc},
     {"tridiag_direct", (PyCFunction)(void (*)(void))tridiag_direct, METH_FASTCALL,
      tridiag_direct_doc},
+    {"borrow", borrow, METH_VARARGS, borrow_doc},
     {"factor_make", factor_make, METH_VARARGS, factor_make_doc},
     {"cavity_iterate", cavity_iterate, METH_VARARGS, cavity_iterate_doc},
     {"staggered_step", staggered_step, METH_VARARGS, staggered_step_doc},

@@ -70,6 +70,7 @@ class Library:
     """How to use the arrays of one library; this one knows the two protocols alone."""
 
     mutable = True  # whether a result may be written to an array of the caller's
+    lends = False  # whether its arrays on a device can be borrowed on its current stream
     converts = False  # whether `converted` makes copies of another dtype
     is_abstract = False  # whether a value stands for an array that does not exist yet
     ordered = True  # whether the library reuses memory in the order of its current stream
@@ -118,6 +119,7 @@ class Library:
 
 
 class _Cupy(Library):
+    lends = True
     converts = True
 
     def stream(self, value: Any, ordinal: int) -> Stream:
@@ -136,6 +138,7 @@ class _Cupy(Library):
 
 
 class _Torch(Library):
+    lends = True
     converts = True
 
     def check(self, name: str, value: Any) -> None:
@@ -152,7 +155,7 @@ class _Torch(Library):
 
     def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
         torch = sys.modules["torch"]
-        dtype = getattr(torch, view.dtype.name)
+        dtype = _torch_dtype(view.dtype)
         if tuple(like.shape) == shape:
             return torch.empty_like(like, dtype=dtype)
         return torch.empty(shape, dtype=dtype, device=like.device)
@@ -170,7 +173,12 @@ class _Torch(Library):
         return sys.modules["torch"].from_numpy(x)
 
     def converted(self, name: str, value: Any, dtype: np.dtype) -> Any:
-        return value.to(getattr(sys.modules["torch"], dtype.name))
+        return value.to(_torch_dtype(dtype))
+
+
+@cache
+def _torch_dtype(dtype: np.dtype) -> Any:
+    return getattr(sys.modules["torch"], dtype.name)
 
 
 class _Jax(Library):

@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import prod
 from time import perf_counter
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from .shadows import address_of, is_shadow, memory_order, packed_strides, shadow
 from .singular import Singular
 from .streams import PER_THREAD, Stream, as_stream
 
-__all__ = ["Place", "find_place"]
+__all__ = ["Borrowed", "Place", "borrow", "find_place"]
 
 Array = NDArray[Any]
 
@@ -505,6 +505,70 @@ def find_place(
     if stream is not None:
         raise ValueError(f"stream must be None on the CPU, got {stream!r}")
     return _host()
+
+
+class Borrowed(NamedTuple):
+    """Arrays of one library on a device, used on its current stream.
+
+    Attributes
+    ----------
+    backend : module
+        The extension.
+    ordinal, stream : int
+        Number of the device, and address of the stream.
+    operands : list of ndarray
+        Over the memory of the operands.
+    x : ndarray
+        Over the memory of the result.
+    result : array
+        The result, of the library of the caller.
+    """
+
+    backend: ModuleType
+    ordinal: int
+    stream: int
+    operands: list[Array]
+    x: Array
+    result: Any
+
+
+def borrow(named: Mapping[str, Any], out: Any, device: str | None) -> Borrowed | None:
+    """Return the operands of a call if all are arrays of one library on one device.
+
+    None for all other calls, which need `find_place`. The result has the dtype and the shape of
+    the last operand.
+
+    Raises
+    ------
+    TypeError
+        For an array whose values are not what lies in its memory.
+    """
+    *_, like = named.values()
+    library = library_of(like)
+    if not library.lends:
+        return None
+    ordinal = locate(like)
+    if ordinal is None or device not in (None, "cuda", f"cuda:{ordinal}"):
+        return None
+    backend = _require_device(ordinal)
+    stream = library.stream(like, ordinal).address
+    operands: list[Array] = []
+    for name, value in named.items():
+        if library_of(value) is not library:
+            return None
+        library.check(name, value)
+        operand = backend.borrow(value, ordinal, stream)
+        if operand is None:
+            return None
+        operands.append(operand)
+    if out is None:
+        out = library.empty(like, operands[-1], operands[-1].shape, ordinal)
+    elif library_of(out) is library:
+        library.check("out", out)
+    else:
+        return None
+    x = backend.borrow(out, ordinal, stream)
+    return None if x is None else Borrowed(backend, ordinal, stream, operands, x, out)
 
 
 @cache

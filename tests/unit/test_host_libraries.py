@@ -3,6 +3,7 @@
 The tests of a library are skipped where it is not installed.
 """
 
+import sys
 import warnings
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ import oracle
 import pytest
 
 import pysolvers
+from pysolvers import _core
 from pysolvers._runtime import interop
 
 LIBRARIES = ("torch", "jax")
@@ -192,3 +194,29 @@ def test_library_that_is_not_known_gives_numpy(rng):
 
     assert type(x) is np.ndarray
     np.testing.assert_allclose(x, oracle.solve(*system), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_are_borrowed_without_a_copy(library, rng, dtype):
+    array = library.make(oracle.uniform(rng, (4, 5), np.dtype(dtype)))
+    count = sys.getrefcount(array)
+
+    views = [_core.borrow(array) for _ in range(3)]
+
+    for view in views:
+        assert (view.dtype, view.shape) == (dtype, (4, 5))
+        assert view.ctypes.data == np.asarray(array).ctypes.data
+        np.testing.assert_array_equal(view, np.asarray(array))
+    del view, views
+    assert sys.getrefcount(array) == count
+
+
+@pytest.mark.parametrize("library", ["torch"], indirect=True)
+def test_views_of_torch_are_borrowed_with_their_strides(library):
+    array = library.make(np.arange(24.0).reshape(4, 6))
+
+    for part in (array[1:, ::2], array.T, array[2], array[:, 3]):
+        np.testing.assert_array_equal(_core.borrow(part), part.numpy())
+        assert _core.borrow(part).strides == part.numpy().strides
+    assert _core.borrow(array.to(library.module.bfloat16)) is None
+    assert _core.borrow(array.to_sparse()) is None
