@@ -2,14 +2,15 @@
  *
  * Python converts, broadcasts and plans the operands of a call, which takes 50 us and
  * more. Most calls with small systems have operands that are used as they are: arrays of
- * one dtype and shape, vectors along the last axis, and numbers. These are checked here,
- * in about 1 us. Every other call, also every call with an error in its arguments, is
- * left to Python, which has the rules and the messages. Operands on a device are arrays
- * from borrow(); none of them can be a number, and `out` must be given.
+ * one dtype and shape, vectors along the axis of the systems, and numbers. These are
+ * checked here, in about 1 us. Every other call, also every call with an error in its
+ * arguments, is left to Python, which has the rules and the messages. Operands on a
+ * device are arrays from borrow(); none of them can be a number, and `out` must be given.
  */
 #include "binding.h"
 #include "call.h"
 #include "operand.h"
+#include "plain.h"
 #include "tridiag.h"
 
 #include <float.h>
@@ -27,66 +28,25 @@ enum { FEW_SYSTEMS = 256 };
 typedef enum { ONE_TYPE, PAIRS, WIDENED } type_use;
 
 typedef struct {
-    int type, axis, axes; /* type number of NumPy, axis of the systems, number of axes */
-    int matrix_type;      /* type number of the diagonals that are arrays */
-    int on_device; /* the elements of arrays cannot be read here, and numbers not there */
+    plain p;
+    int matrix_type; /* type number of the diagonals that are arrays */
     type_use use;
-    npy_intp rows, systems;
     uint32_t flags;
     ps_tridiag t;
     double numbers[INPUTS][2];      /* operands that are numbers, in their dtype */
     PyArrayObject *widened[INPUTS]; /* complex copies of diagonals; owned */
 } direct;
 
+static npy_intp
+systems_of(const plain *p)
+{
+    return p->outer * p->inner;
+}
+
 static int
 is_number(PyObject *object)
 {
     return PyFloat_Check(object) || PyLong_CheckExact(object);
-}
-
-/* An exact ndarray of the type that can be read as it is; null if it is not. */
-static PyArrayObject *
-plain_array(PyObject *object, int type)
-{
-    if (!PyArray_CheckExact(object) || PyArray_TYPE((PyArrayObject *)object) != type ||
-        !PyArray_ISBEHAVED_RO((PyArrayObject *)object)) {
-        return NULL;
-    }
-    return (PyArrayObject *)object;
-}
-
-/* Strides of an array with all axes: up to two axes of any strides, or more in C order
- * with the systems along the first or the last one. */
-static int
-strides_of(const direct *d, const PyArrayObject *array, ps_stride *stride)
-{
-    *stride = (ps_stride){0, 0, 0};
-    if (d->axes <= 2) {
-        return operand_stride(array, d->axis, &stride->row) &&
-               (d->axes == 1 || operand_stride(array, 1 - d->axis, &stride->inner));
-    }
-    if (!PyArray_IS_C_CONTIGUOUS(array)) {
-        return 0;
-    }
-    const int last = d->axis == d->axes - 1;
-
-    stride->row = last ? 1 : d->systems;
-    stride->inner = last ? PyArray_DIM(array, d->axis) : 1;
-    return last || d->axis == 0;
-}
-
-/* Whether the array has the shape of the right-hand side, but for `rows` along the axis
- * of the systems. */
-static int
-has_shape(const direct *d, const PyArrayObject *array, const PyArrayObject *rhs,
-          npy_intp rows)
-{
-    int same = PyArray_NDIM(array) == d->axes && PyArray_DIM(array, d->axis) == rows;
-
-    for (int k = 0; same && k < d->axes; k++) {
-        same = k == d->axis || PyArray_DIM(array, k) == PyArray_DIM(rhs, k);
-    }
-    return same;
 }
 
 /* A number as the only element of an operand; 0 if the dtype cannot represent it, or if
@@ -96,7 +56,7 @@ read_number(direct *d, PyObject *object, int which, ps_input *input)
 {
     const double value =
         PyFloat_Check(object) ? PyFloat_AS_DOUBLE(object) : (double)PyLong_AsLong(object);
-    const int is_single = d->type == NPY_FLOAT || d->type == NPY_CFLOAT;
+    const int is_single = d->p.type == NPY_FLOAT || d->p.type == NPY_CFLOAT;
 
     if (is_single && PyFloat_Check(object) && !PyFloat_CheckExact(object)) {
         return 0;
@@ -127,7 +87,7 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
               ps_input *input)
 {
     if (is_number(object)) {
-        return !d->on_device && read_number(d, object, which, input);
+        return !d->p.on_device && read_number(d, object, which, input);
     }
     PyArrayObject *array = plain_array(object, d->matrix_type);
 
@@ -135,108 +95,49 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
         return 0;
     }
     const int is_vector = PyArray_NDIM(array) == 1;
-    const npy_intp length = is_vector                        ? PyArray_DIM(array, 0)
-                            : PyArray_NDIM(array) == d->axes ? PyArray_DIM(array, d->axis)
-                                                             : -1;
-    const int is_short =
-        which != DIAG && !(d->flags & PS_PERIODIC) && length == d->rows - 1 && length > 1;
+    const npy_intp length = is_vector ? PyArray_DIM(array, 0)
+                            : PyArray_NDIM(array) == d->p.axes
+                                ? PyArray_DIM(array, d->p.axis)
+                                : -1;
+    const int is_short = which != DIAG && !(d->flags & PS_PERIODIC) &&
+                         length == d->p.rows - 1 && length > 1;
 
-    if (length != d->rows && !is_short) {
+    if (length != d->p.rows && !is_short) {
         return 0;
     }
     if (is_short) {
         d->flags |= which == LOWER ? PS_SHORT_LOWER : PS_SHORT_UPPER;
     }
     if (d->use == WIDENED) {
-        if (d->on_device) {
+        if (d->p.on_device) {
             return 0;
         }
-        array = (PyArrayObject *)PyArray_Cast(array, d->type);
+        array = (PyArrayObject *)PyArray_Cast(array, d->p.type);
         if (array == NULL) {
             return 0;
         }
         d->widened[which] = array;
     }
     input->data = PyArray_DATA(array);
-    if (has_shape(d, array, rhs, length)) {
-        return strides_of(d, array, &input->stride);
+    if (plain_shape(&d->p, array, rhs, length)) {
+        return plain_stride(&d->p, array, &input->stride);
     }
     input->stride = (ps_stride){0, 0, 0};
     return is_vector && operand_stride(array, 0, &input->stride.row);
 }
 
-/* First byte and end of the memory of an array. */
-static void
-extent_of(const PyArrayObject *array, const char **begin, const char **end)
-{
-    *begin = *end = PyArray_DATA(array);
-    for (int k = 0; k < PyArray_NDIM(array); k++) {
-        const npy_intp span = (PyArray_DIM(array, k) - 1) * PyArray_STRIDE(array, k);
-
-        *(span < 0 ? begin : end) += span;
-    }
-    *end += PyArray_ITEMSIZE(array);
-}
-
-static int
-may_overlap(const PyArrayObject *a, const PyArrayObject *b)
-{
-    const char *first, *first_end, *second, *second_end;
-
-    extent_of(a, &first, &first_end);
-    extent_of(b, &second, &second_end);
-    return first < second_end && second < first_end;
-}
-
-/* The array for the result, a new reference: `out`, or a new array for None; null without
- * an exception if `out` is not a plain case. */
-static PyArrayObject *
-result_of(const direct *d, PyObject *out, PyObject *const *inputs)
-{
-    PyArrayObject *const rhs = (PyArrayObject *)inputs[RHS];
-
-    if (out == Py_None) {
-        if (d->on_device) {
-            return NULL;
-        }
-        return (PyArrayObject *)PyArray_NewLikeArray(rhs, NPY_KEEPORDER, NULL, 0);
-    }
-    PyArrayObject *const array = plain_array(out, d->type);
-
-    if (array == NULL || !PyArray_ISWRITEABLE(array) ||
-        !(PyArray_IS_C_CONTIGUOUS(array) || PyArray_IS_F_CONTIGUOUS(array)) ||
-        !has_shape(d, array, rhs, d->rows)) {
-        return NULL;
-    }
-    for (int k = 0; k < INPUTS; k++) {
-        if (inputs[k] != (k == RHS ? out : NULL) && PyArray_Check(inputs[k]) &&
-            may_overlap(array, (PyArrayObject *)inputs[k])) {
-            return NULL;
-        }
-    }
-    Py_INCREF(out);
-    return array;
-}
-
-/* The type number of the real and imaginary parts of a dtype. */
-static int
-real_type(int type)
-{
-    return type == NPY_CFLOAT ? NPY_FLOAT : type == NPY_CDOUBLE ? NPY_DOUBLE : type;
-}
-
 /* Set the types, from the right-hand side, whose strides have been read, and the
- * diagonals. */
-static void
+ * diagonals; 0 if the batch axes of real and imaginary parts do not merge to two. */
+static int
 choose_types(direct *d, PyObject *const *inputs)
 {
-    const int real = real_type(d->type);
-    int is_shared = d->systems > 1;
+    const int real = plain_real(d->p.type);
+    int is_shared = 1;
 
     d->use = ONE_TYPE;
-    d->matrix_type = d->type;
-    if (real == d->type) {
-        return;
+    d->matrix_type = d->p.type;
+    if (real == d->p.type) {
+        return 1;
     }
     for (int k = LOWER; k <= UPPER; k++) {
         if (is_number(inputs[k])) {
@@ -244,68 +145,47 @@ choose_types(direct *d, PyObject *const *inputs)
         }
         if (!PyArray_CheckExact(inputs[k]) ||
             PyArray_TYPE((PyArrayObject *)inputs[k]) != real) {
-            return;
+            return 1;
         }
         is_shared = is_shared && PyArray_NDIM((PyArrayObject *)inputs[k]) == 1;
     }
     d->matrix_type = real;
-    d->use = is_shared && d->t.rhs.stride.row == 1 ? WIDENED : PAIRS;
+    d->use =
+        is_shared && systems_of(&d->p) > 1 && d->t.rhs.stride.row == 1 ? WIDENED : PAIRS;
+    return is_shared || d->p.outer == 1 || d->use != PAIRS;
 }
 
 /* Turn a batch of complex systems, which the right-hand sides and solutions describe,
- * into one of real systems. */
+ * into one of real systems. If it has two batch axes, all systems share the matrix. */
 static void
-divide_into_pairs(ps_tridiag *t)
+divide_into_pairs(const plain *p, ps_tridiag *t)
 {
-    ps_stride *const sides[] = {&t->rhs.stride, &t->x.stride};
     ps_stride *const matrix[] = {&t->lower.stride, &t->diag.stride, &t->upper.stride};
 
-    for (int k = 0; k < 2; k++) {
-        *sides[k] = (ps_stride){2 * sides[k]->row, 2 * sides[k]->inner, 1};
-    }
+    plain_divide(p, &t->rhs.stride);
+    plain_divide(p, &t->x.stride);
     for (int k = 0; k < 3; k++) {
-        *matrix[k] = (ps_stride){matrix[k]->row, matrix[k]->inner, 0};
+        *matrix[k] = (ps_stride){.row = matrix[k]->row, .outer = matrix[k]->inner};
     }
     t->dtype = t->dtype == PS_C64 ? PS_F32 : PS_F64;
-    t->outer = t->inner;
-    t->inner = 2;
+    t->outer = p->outer > 1 ? p->outer : p->inner;
+    t->inner = p->outer > 1 ? 2 * p->inner : 2;
 }
 
 /* Read the operands. Returns 0 if the call is not a plain case. */
 static int
 read_operands(direct *d, PyObject *const *inputs, PyObject *axis)
 {
-    PyObject *const object = inputs[RHS];
+    PyArrayObject *const rhs = plain_sides(&d->p, inputs[RHS], axis);
 
-    if (!PyArray_CheckExact(object) ||
-        !operand_dtype(PyArray_TYPE((PyArrayObject *)object), &d->t.dtype)) {
-        return 0;
-    }
-    d->type = PyArray_TYPE((PyArrayObject *)object);
-    PyArrayObject *const rhs = plain_array(object, d->type);
-
-    if (rhs == NULL || PyArray_NDIM(rhs) == 0 || PyArray_SIZE(rhs) == 0 ||
-        !PyLong_CheckExact(axis)) {
-        return 0;
-    }
-    const long number = PyLong_AsLong(axis);
-
-    d->axes = PyArray_NDIM(rhs);
-    if (PyErr_Occurred() || number < -d->axes || number >= d->axes) {
-        PyErr_Clear();
-        return 0;
-    }
-    d->axis = (int)(number < 0 ? number + d->axes : number);
-    d->rows = PyArray_DIM(rhs, d->axis);
-    d->systems = PyArray_SIZE(rhs) / d->rows;
-    if (d->rows >= INT32_MAX) {
+    if (rhs == NULL || !operand_dtype(d->p.type, &d->t.dtype) ||
+        !plain_stride(&d->p, rhs, &d->t.rhs.stride)) {
         return 0;
     }
     d->t.rhs.data = PyArray_DATA(rhs);
-    if (!strides_of(d, rhs, &d->t.rhs.stride)) {
+    if (!choose_types(d, inputs)) {
         return 0;
     }
-    choose_types(d, inputs);
     return read_diagonal(d, inputs[LOWER], rhs, LOWER, &d->t.lower) &&
            read_diagonal(d, inputs[DIAG], rhs, DIAG, &d->t.diag) &&
            read_diagonal(d, inputs[UPPER], rhs, UPPER, &d->t.upper);
@@ -400,7 +280,7 @@ static PyObject *
 solve(direct *d, const ps_options *options, int threads, const place *where,
       PyArrayObject *x)
 {
-    const npy_intp parts = d->use == PAIRS ? 2 : 1, count = d->systems * parts;
+    const npy_intp parts = d->use == PAIRS ? 2 : 1, count = systems_of(&d->p) * parts;
     int32_t few[FEW_SYSTEMS] = {0}, *info = few;
     ps_status status = PS_OK;
     PyObject *answer = NULL;
@@ -423,7 +303,7 @@ solve(direct *d, const ps_options *options, int threads, const place *where,
         }
         answer = status != PS_OK ? PyLong_FromLong((long)status)
                  : failed > 0    ? Py_BuildValue("(ON)", (PyObject *)x,
-                                                 info_array(info, d->systems, parts))
+                                                 info_array(info, systems_of(&d->p), parts))
                                  : Py_NewRef((PyObject *)x);
     }
     if (info != few) {
@@ -446,9 +326,9 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
         }
         Py_RETURN_NOTIMPLEMENTED;
     }
-    PyArrayObject *const x = result_of(d, args[5], args);
+    PyArrayObject *const x = plain_result(&d->p, args[5], args, INPUTS);
 
-    if (x == NULL || !strides_of(d, x, &d->t.x.stride)) {
+    if (x == NULL || !plain_stride(&d->p, x, &d->t.x.stride)) {
         Py_XDECREF((PyObject *)x);
         if (PyErr_Occurred()) {
             return NULL;
@@ -457,11 +337,11 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     }
     d->t.x.data = PyArray_DATA(x);
     d->t.flags = d->flags;
-    d->t.rows = d->rows;
-    d->t.outer = 1;
-    d->t.inner = d->systems;
+    d->t.rows = d->p.rows;
+    d->t.outer = d->p.outer;
+    d->t.inner = d->p.inner;
     if (d->use == PAIRS) {
-        divide_into_pairs(&d->t);
+        divide_into_pairs(&d->p, &d->t);
     }
     PyObject *const answer = solve(d, &options, threads, where, x);
     Py_DECREF((PyObject *)x);
