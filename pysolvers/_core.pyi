@@ -102,6 +102,17 @@ class Factor:
         stream: int = 0,
         /,
     ) -> int: ...
+    def direct(
+        self,
+        rhs: Any,
+        axis: Any,
+        out: Any,
+        trans: int,
+        shape: tuple[int, ...],
+        threads: int,
+        stream: int = 0,
+        /,
+    ) -> Any: ...
 
 def tridiag_solve(
     method: int,

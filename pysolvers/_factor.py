@@ -20,8 +20,9 @@ from ._options import (
     shape_flags,
 )
 from ._runtime.arrays import Shape, pairs, resolve_shape
+from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
-from ._runtime.places import Place, find_place
+from ._runtime.places import Place, borrow, find_place
 from ._runtime.shadows import address_of, shadow
 from ._runtime.singular import Singular, find_singular
 
@@ -41,6 +42,11 @@ class _Factors:
     info: SolveInfo
     singular: Singular | None  # None if the call did not wait for it
     failed: Array | None  # info per system on the device, if solves are to write NaN
+
+    @property
+    def may_be_singular(self) -> bool:
+        """Whether a matrix is singular, or may be because the call did not wait for it."""
+        return self.singular is None or len(self.singular.rows) > 0
 
 
 class _Call(NamedTuple):
@@ -214,6 +220,10 @@ class TridiagonalFactor:
         """
         code = check_choice("trans", trans, self._backend.TRANS)
         count = check_threads(threads)
+        if stream is None:
+            answer = self._solve_directly(rhs, axis, out, code, count)
+            if answer is not None:
+                return answer
         named = {"rhs": rhs}
         place = find_place(self._device, stream, named, out, leader="rhs")
         (array,), dtype, _ = place.operands(named, {"the factor": self._token()}, widens=True)
@@ -328,6 +338,37 @@ class TridiagonalFactor:
             copied=tuple(dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))),
         )
         return _Factors(core, plan, info, singular, failed if fills else None)
+
+    def _solve_directly(self, rhs: Any, axis: object, out: Any, code: int, threads: int) -> Any:
+        """Solve in one call of the extension if `rhs` and `out` need no planning, or return None.
+
+        Calls with errors in their arguments give None, too.
+        """
+        factors = self._factors
+        if factors.core is None or (self._policy == "nan" and factors.may_be_singular):
+            return None
+        options = (code, self.shape, threads)
+        along = self.axis if axis is None else axis
+        if self._device == "cpu":
+            array, target = host_array(rhs), host_array(out)
+            if type(array) is not np.ndarray:
+                return None
+            answer = factors.core.direct(array, along, target, *options)
+            result, x = out, answer
+            if out is None:
+                result = answer if array is rhs else None
+        else:
+            borrowed = None if type(rhs) is np.ndarray else borrow({"rhs": rhs}, out, self._device)
+            if borrowed is None:
+                return None
+            x, result = borrowed.x, borrowed.result
+            (array,) = borrowed.operands
+            answer = factors.core.direct(array, along, x, *options, borrowed.stream)
+        if answer is NotImplemented:
+            return None
+        if isinstance(answer, int):
+            raise_for_status(answer, self._backend.STATUS, "TridiagonalFactor.solve")
+        return library_of(rhs).from_host(x, rhs) if result is None else result
 
     def _rhs_shape(self, rhs: Array, axis: int | None) -> Shape:
         """Return the shape of the right-hand sides, to which the matrices broadcast."""

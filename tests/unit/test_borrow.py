@@ -192,3 +192,20 @@ def test_calls_that_are_planned_on_a_device(device, rng):
     lent[2].lazy = True
     with pytest.raises(TypeError, match="upper is lazy"):
         pysolvers.solve_tridiagonal(*lent)
+
+
+def test_factor_on_a_device_needs_no_planning(device, rng, monkeypatch):
+    """The factor is made on the CPU, and used as if it were on a device."""
+    *matrix, rhs = oracle.dominant(rng, (6, 9))
+    factor = pysolvers.factor_tridiagonal(*matrix)
+    expected = [factor.solve(rhs), factor.solve(rhs * 1j, trans="T")]
+    monkeypatch.setattr(factor, "_device", "cuda:0")
+    out = Lent(np.empty_like(rhs))
+
+    x = factor.solve(Lent(rhs))
+    y = factor.solve(Lent(rhs * 1j), trans="T")
+
+    np.testing.assert_array_equal(x.values, expected[0])
+    np.testing.assert_array_equal(y.values, expected[1])
+    assert factor.solve(Lent(rhs), out=out) is out
+    np.testing.assert_array_equal(out.values, expected[0])
