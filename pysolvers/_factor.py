@@ -1,7 +1,7 @@
 """Factors of batched tridiagonal matrices, for repeated solves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +42,9 @@ class _Factors:
     info: SolveInfo
     singular: Singular | None  # None if the call did not wait for it
     failed: Array | None  # info per system on the device, if solves are to write NaN
+    diagonals: list[Array] | None  # copies of those of one real matrix in host memory
+    flags: int
+    complex_core: list[Any] = field(default_factory=list)  # Factor of these, once it is needed
 
     @property
     def may_be_singular(self) -> bool:
@@ -53,6 +56,7 @@ class _Call(NamedTuple):
     """Arguments that all parts of one solve share."""
 
     factors: _Factors
+    core: Any
     place: Place
     trans: int
     threads: int
@@ -143,7 +147,8 @@ class TridiagonalFactor:
     def nbytes(self) -> int:
         """Size of the factors in bytes."""
         core = self._factors.core
-        return core.nbytes if core is not None else 0
+        more = sum(other.nbytes for other in self._factors.complex_core)
+        return core.nbytes + more if core is not None else 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
@@ -207,7 +212,8 @@ class TridiagonalFactor:
         Notes
         -----
         With a real factor and a complex `rhs`, real and imaginary parts are two right-hand
-        sides of the real matrices.
+        sides of the real matrices. For one matrix and several systems with contiguous rows,
+        complex factors of this matrix are made at the first such call and kept.
 
         `rhs` and `out` are copied once if their batch axes do not merge in the same way as
         the batch axes of the matrices. If the batch axes of the matrices do not merge to
@@ -234,11 +240,12 @@ class TridiagonalFactor:
             (array,) = place.move(array)
             views = (shape.batch_first(array), shape.batch_first(place.target(result)))
             batch = shape.batch
-            if dtype != self.dtype:
+            core = self._core_for(factors, views[0], views[0].ndim - 1)
+            if dtype != self.dtype and core is factors.core:
                 # Real and imaginary parts are two right-hand sides of one real matrix.
                 views = (pairs(views[0]), pairs(views[1]))
                 batch = (2, *batch)
-            call = _Call(factors, place, code, count)
+            call = _Call(factors, core, place, code, count)
             if factors.plan.outer or factors.plan.inner:
                 self._solve_own(call, batch, views)
             else:
@@ -309,6 +316,8 @@ class TridiagonalFactor:
         fills = self._policy == "nan" and place.fills
         failed = None
         core = None
+        diagonals = None
+        flags = shape_flags(self._backend, shape, self.periodic)
         report: dict[str, Any] = {
             "method": "auto",
             "pivoted": 0,
@@ -317,8 +326,9 @@ class TridiagonalFactor:
             "threads": 0,
         }
         if all(shape.full):
-            flags = shape_flags(self._backend, shape, self.periodic)
             lines = place.lines(plan, views, shape.rows)
+            if self._device == "cpu" and self.dtype.kind == "f" and not (plan.outer or plan.inner):
+                diagonals = [line.copy() for line in lines]
             failed = place.info(systems, lasting=fills) if asks or fills else None
             status, report, core = self._backend.factor_make(
                 self._pivot_code, flags, *lines, failed, self._threads, *place.arguments, asks
@@ -337,7 +347,7 @@ class TridiagonalFactor:
             dtype=self.dtype,
             copied=tuple(dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))),
         )
-        return _Factors(core, plan, info, singular, failed if fills else None)
+        return _Factors(core, plan, info, singular, failed if fills else None, diagonals, flags)
 
     def _solve_directly(self, rhs: Any, axis: object, out: Any, code: int, threads: int) -> Any:
         """Solve in one call of the extension if `rhs` and `out` need no planning, or return None.
@@ -353,7 +363,8 @@ class TridiagonalFactor:
             array, target = host_array(rhs), host_array(out)
             if type(array) is not np.ndarray:
                 return None
-            answer = factors.core.direct(array, along, target, *options)
+            core = self._core_for(factors, array, along)
+            answer = core.direct(array, along, target, *options)
             result, x = out, answer
             if out is None:
                 result = answer if array is rhs else None
@@ -369,6 +380,29 @@ class TridiagonalFactor:
         if isinstance(answer, int):
             raise_for_status(answer, self._backend.STATUS, "TridiagonalFactor.solve")
         return library_of(rhs).from_host(x, rhs) if result is None else result
+
+    def _core_for(self, factors: _Factors, rhs: Array, axis: Any) -> Any:
+        """Return the factors for right-hand sides, which can be complex although they are real.
+
+        If all systems share one matrix and have contiguous rows, complex factors cost less than
+        access to every second element of `rhs`. They are made at their first use.
+        """
+        if rhs.dtype.kind == self.dtype.kind or factors.diagonals is None:
+            return factors.core
+        if type(axis) is not int or not -rhs.ndim <= axis < rhs.ndim:
+            return factors.core
+        if not (rhs.shape[axis] > 1 and rhs.strides[axis] == rhs.itemsize) or (
+            rhs.size == rhs.shape[axis]
+        ):
+            return factors.core
+        if not factors.complex_core:
+            diagonals = [a.astype(np.result_type(a.dtype, np.complex64)) for a in factors.diagonals]
+            status, _, core = self._backend.factor_make(
+                self._pivot_code, factors.flags, *diagonals, None, self._threads
+            )
+            raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")
+            factors.complex_core[:] = [core]
+        return factors.complex_core[0]
 
     def _rhs_shape(self, rhs: Array, axis: int | None) -> Shape:
         """Return the shape of the right-hand sides, to which the matrices broadcast."""
@@ -429,7 +463,7 @@ class TridiagonalFactor:
     def _call(self, call: _Call, rhs: Array, x: Array, steps: tuple[int, int]) -> None:
         factors, place = call.factors, call.place
         stream = place.arguments[1:]
-        status = factors.core.solve(call.trans, rhs, x, *steps, call.threads, *stream)
+        status = call.core.solve(call.trans, rhs, x, *steps, call.threads, *stream)
         raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")
         if self._policy == "nan" and factors.failed is not None:
             failed = factors.failed
