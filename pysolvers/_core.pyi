@@ -102,6 +102,17 @@ class Factor:
         stream: int = 0,
         /,
     ) -> int: ...
+    def direct(
+        self,
+        rhs: Any,
+        axis: Any,
+        out: Any,
+        trans: int,
+        shape: tuple[int, ...],
+        threads: int,
+        stream: int = 0,
+        /,
+    ) -> Any: ...
 
 def tridiag_solve(
     method: int,
@@ -130,8 +141,12 @@ def tridiag_direct(
     pivot: Any,
     periodic: Any,
     threads: Any,
+    device: int = 0,
+    stream: int = 0,
+    asks: bool = True,
     /,
 ) -> Any: ...
+def borrow(array: Any, device: int = 0, stream: int = 0, /) -> Any: ...
 def factor_make(
     pivot: int,
     flags: int,

@@ -44,6 +44,7 @@ from ._core import TABLE_ROWS as TABLE_ROWS
 from ._core import TRANS as TRANS
 from ._core import WALLS as WALLS
 from ._core import Factor as Factor
+from ._core import borrow as borrow
 from ._core import cavity_iterate as cavity_iterate
 from ._core import copy as copy
 from ._core import default_threads as default_threads
@@ -54,6 +55,7 @@ from ._core import heat_step as heat_step
 from ._core import laplace_iterate as laplace_iterate
 from ._core import lmsor_iterate as lmsor_iterate
 from ._core import staggered_step as staggered_step
+from ._core import tridiag_direct as tridiag_direct
 from ._core import tridiag_solve as tridiag_solve
 
 _Array = NDArray[Any]

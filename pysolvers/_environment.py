@@ -18,12 +18,17 @@ def check_environment() -> None:
     if limit and limit not in _INSTRUCTION_SETS:
         raise ValueError(
             "the environment variable PYSOLVERS_ISA must be one of "
-            f"{', '.join(_INSTRUCTION_SETS)}, got {limit!r}"
+            f"{', '.join(_INSTRUCTION_SETS)}, got {limit!r}: unset it, or set one of these"
         )
     threads = os.environ.get("PYSOLVERS_NUM_THREADS", "")
     is_integer = re.fullmatch(r"[0-9]{1,9}", threads.strip()) is not None
     if threads and not (is_integer and 1 <= int(threads) <= _MAX_THREADS):
         raise ValueError(
             "the environment variable PYSOLVERS_NUM_THREADS must be an integer in "
-            f"1 .. {_MAX_THREADS}, got {threads!r}"
+            f"1 .. {_MAX_THREADS}, got {_short(threads)}: unset it, or set for example "
+            "PYSOLVERS_NUM_THREADS=4"
         )
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= 40 else text[:37] + "...")

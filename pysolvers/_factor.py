@@ -1,26 +1,28 @@
 """Factors of batched tridiagonal matrices, for repeated solves."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._checks import require_flag
+from ._checks import index, integer, require_flag
 from ._errors import raise_for_status
 from ._options import (
     OnSingular,
     SolveInfo,
+    Trans,
     check_choice,
     check_policy,
     check_threads,
     pivot_code,
     shape_flags,
 )
-from ._runtime.arrays import Shape, resolve_shape
+from ._runtime.arrays import Shape, pairs, resolve_shape
+from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
-from ._runtime.places import Place, find_place
+from ._runtime.places import Place, borrow, find_place
 from ._runtime.shadows import address_of, shadow
 from ._runtime.singular import Singular, find_singular
 
@@ -40,12 +42,21 @@ class _Factors:
     info: SolveInfo
     singular: Singular | None  # None if the call did not wait for it
     failed: Array | None  # info per system on the device, if solves are to write NaN
+    diagonals: list[Array] | None  # copies of those of one real matrix in host memory
+    flags: int
+    complex_core: list[Any] = field(default_factory=list)  # Factor of these, once it is needed
+
+    @property
+    def may_be_singular(self) -> bool:
+        """Whether a matrix is singular, or may be because the call did not wait for it."""
+        return self.singular is None or len(self.singular.rows) > 0
 
 
 class _Call(NamedTuple):
     """Arguments that all parts of one solve share."""
 
     factors: _Factors
+    core: Any
     place: Place
     trans: int
     threads: int
@@ -65,7 +76,7 @@ class TridiagonalFactor:
     axis : int
         Axis of the matrices in `shape`, a negative number.
     dtype : dtype
-        Dtype of the factors, right-hand sides and solutions.
+        Dtype of the factors.
     rows : int
         Number of rows n of each matrix.
     pivot : bool or None
@@ -85,6 +96,7 @@ class TridiagonalFactor:
         upper: ArrayLike,
         *,
         axis: int = -1,
+        rows: int | None = None,
         pivot: bool | None = None,
         periodic: bool = False,
         on_singular: OnSingular = "raise",
@@ -104,13 +116,20 @@ class TridiagonalFactor:
         self.periodic = bool(periodic)
 
         operands, self.dtype, copied = place.operands(named)
-        if not any(array.ndim for array in operands):
+        count = None if rows is None else index("rows", rows, 0)
+        if count is None and not any(array.ndim for array in operands):
             raise ValueError(
                 "lower, diag and upper are all 0-d, so the number of rows is unknown: "
-                "pass at least one array"
+                "pass rows=n, or at least one array"
             )
         arrays = dict(zip(_NAMES, operands, strict=True))
-        shape = resolve_shape(arrays, axis, leader="diag", periodic=self.periodic)
+        shape = resolve_shape(arrays, axis, leader="diag", periodic=self.periodic, rows=count)
+        if count is None and shape.rows == 1 < len(shape.full) and not any(shape.short):
+            shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+            raise ValueError(
+                f"lower, diag and upper have one row along axis {axis}: {shapes}; pass rows=n "
+                "for matrices of n rows with these coefficients in every row, rows=1 for one row"
+            )
         if shape.rows > self._backend.MAX_ROWS:
             limit = self._backend.MAX_ROWS
             raise ValueError(f"a matrix can have at most {limit} rows, got {shape.rows}")
@@ -128,7 +147,8 @@ class TridiagonalFactor:
     def nbytes(self) -> int:
         """Size of the factors in bytes."""
         core = self._factors.core
-        return core.nbytes if core is not None else 0
+        more = sum(other.nbytes for other in self._factors.complex_core)
+        return core.nbytes + more if core is not None else 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError(
@@ -146,7 +166,8 @@ class TridiagonalFactor:
         self,
         rhs: ArrayLike,
         *,
-        trans: str = "N",
+        axis: int | None = None,
+        trans: Trans = "N",
         out: Array | None = None,
         threads: int | None = None,
         stream: object = None,
@@ -156,13 +177,16 @@ class TridiagonalFactor:
         Parameters
         ----------
         rhs : array_like, shape (..., n, ...)
-            Right-hand sides: a NumPy array, or an array on the device of the factor, with
-            n entries along the axis of the matrices, which is counted from the end. The
-            other axes of the factor must broadcast to those of `rhs`.
+            Right-hand sides: an array of the host, or an array on the device of the factor,
+            with n entries along the axis of the systems. The other axes of the factor must
+            broadcast to the other axes of `rhs`.
+        axis : int, optional
+            Axis of the systems in `rhs`; by default the axis of the matrices, counted from
+            the end. One factor of shape (n,) solves along any axis.
         trans : {'N', 'T', 'H'}
             Whether to solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
         out : array, optional
-            Array for the result, with the dtype of the factor and the shape of `rhs`, on
+            Array for the result, with the dtype of the result and the shape of `rhs`, on
             the device of `rhs`. It can be `rhs` itself, but must not overlap it otherwise.
         threads : int, optional
             Number of host threads; by default as in `solve_tridiagonal`.
@@ -172,18 +196,25 @@ class TridiagonalFactor:
         Returns
         -------
         array, shape of `rhs`
-            The solutions; `out` if it was given. Solutions with singular matrices are NaN
-            if the factor was created with ``on_singular='nan'``, otherwise unspecified.
+            The solutions: `out` if it was given, otherwise a new array of the library of
+            `rhs`. They are complex if the factor or `rhs` is. Solutions with singular
+            matrices are NaN if the factor was created with ``on_singular='nan'``, otherwise
+            unspecified.
 
         Raises
         ------
         TypeError
-            If the dtype of `rhs` is not that of the factor; integers are converted.
+            If `rhs` has a higher precision than the factor. Otherwise it is converted to the
+            precision of the factor, and made complex if the factor is complex.
         ValueError
             If shapes do not broadcast, `trans` is unknown or `out` cannot hold the result.
 
         Notes
         -----
+        With a real factor and a complex `rhs`, real and imaginary parts are two right-hand
+        sides of the real matrices. For one matrix and several systems with contiguous rows,
+        complex factors of this matrix are made at the first such call and kept.
+
         `rhs` and `out` are copied once if their batch axes do not merge in the same way as
         the batch axes of the matrices. If the batch axes of the matrices do not merge to
         one axis, the systems of each index of the axes over which the matrices are shared
@@ -195,23 +226,33 @@ class TridiagonalFactor:
         """
         code = check_choice("trans", trans, self._backend.TRANS)
         count = check_threads(threads)
+        if stream is None:
+            answer = self._solve_directly(rhs, axis, out, code, count)
+            if answer is not None:
+                return answer
         named = {"rhs": rhs}
         place = find_place(self._device, stream, named, out, leader="rhs")
-        (array,), _, _ = place.operands(named, {"the factor": self._token()})
-        shape = self._rhs_shape(array)
-        result = place.result(out, named, array, array.shape, self.dtype)
+        (array,), dtype, _ = place.operands(named, {"the factor": self._token()}, widens=True)
+        shape = self._rhs_shape(array, axis)
+        result = place.result(out, named, array, array.shape, dtype)
         if result.size:
             factors = self._factors
             (array,) = place.move(array)
             views = (shape.batch_first(array), shape.batch_first(place.target(result)))
-            call = _Call(factors, place, code, count)
+            batch = shape.batch
+            core = self._core_for(factors, views[0], views[0].ndim - 1)
+            if dtype != self.dtype and core is factors.core:
+                # Real and imaginary parts are two right-hand sides of one real matrix.
+                views = (pairs(views[0]), pairs(views[1]))
+                batch = (2, *batch)
+            call = _Call(factors, core, place, code, count)
             if factors.plan.outer or factors.plan.inner:
-                self._solve_own(call, shape.batch, views)
+                self._solve_own(call, batch, views)
             else:
-                self._solve_shared(call, shape.batch, views)
+                self._solve_shared(call, batch, views)
             if self._policy == "nan" and not place.fills and factors.singular is not None:
                 factors.singular.fill_nan(views[1], factors.plan.batch)
-        return place.finish(result)
+        return place.finish(result, rhs, out)
 
     def refactor(
         self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike, *, stream: object = None
@@ -231,7 +272,7 @@ class TridiagonalFactor:
         Raises
         ------
         TypeError
-            If the dtype of the diagonals is not that of the factor.
+            If the diagonals do not promote to the dtype of the factor.
         ValueError
             If the diagonals do not broadcast to the shape of the factor.
         SingularSystemError
@@ -242,7 +283,9 @@ class TridiagonalFactor:
         token = np.broadcast_to(self._token(), self.shape)
         operands, _, copied = place.operands(named, {"factor": token})
         arrays = {**dict(zip(_NAMES, operands, strict=True)), "factor": token}
-        shape = resolve_shape(arrays, self.axis, leader="factor", periodic=self.periodic)
+        shape = resolve_shape(
+            arrays, self.axis, leader="factor", periodic=self.periodic, rows=self.rows
+        )
         if shape.full != self.shape:
             raise ValueError(f"the matrices must have the shape {self.shape}, got {shape.full}")
         self._factors = self._factor(place, operands, shape, copied, stacklevel=2)
@@ -262,7 +305,7 @@ class TridiagonalFactor:
     ) -> _Factors:
         if all(shape.full):
             operands = place.move(*operands)
-        views = [shape.batch_first(array) for array in operands]
+        views = shape.operands(operands)
         # The batch axes merge as those of a C-contiguous right-hand side.
         guide = list(contiguous_strides(shape.full, self.dtype.itemsize))
         del guide[shape.axis]
@@ -273,6 +316,8 @@ class TridiagonalFactor:
         fills = self._policy == "nan" and place.fills
         failed = None
         core = None
+        diagonals = None
+        flags = shape_flags(self._backend, shape, self.periodic)
         report: dict[str, Any] = {
             "method": "auto",
             "pivoted": 0,
@@ -281,8 +326,9 @@ class TridiagonalFactor:
             "threads": 0,
         }
         if all(shape.full):
-            flags = shape_flags(self._backend, shape, self.periodic)
             lines = place.lines(plan, views, shape.rows)
+            if self._device == "cpu" and self.dtype.kind == "f" and not (plan.outer or plan.inner):
+                diagonals = [line.copy() for line in lines]
             failed = place.info(systems, lasting=fills) if asks or fills else None
             status, report, core = self._backend.factor_make(
                 self._pivot_code, flags, *lines, failed, self._threads, *place.arguments, asks
@@ -301,20 +347,88 @@ class TridiagonalFactor:
             dtype=self.dtype,
             copied=tuple(dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))),
         )
-        return _Factors(core, plan, info, singular, failed if fills else None)
+        return _Factors(core, plan, info, singular, failed if fills else None, diagonals, flags)
 
-    def _rhs_shape(self, rhs: Array) -> Shape:
-        missing = rhs.ndim - len(self.shape)
-        fits = missing >= 0 and rhs.shape[self.axis] == self.rows
-        if not fits or any(
-            size not in (1, asked)
-            for size, asked in zip(self.shape, rhs.shape[missing:], strict=True)
+    def _solve_directly(self, rhs: Any, axis: object, out: Any, code: int, threads: int) -> Any:
+        """Solve in one call of the extension if `rhs` and `out` need no planning, or return None.
+
+        Calls with errors in their arguments give None, too.
+        """
+        factors = self._factors
+        if factors.core is None or (self._policy == "nan" and factors.may_be_singular):
+            return None
+        options = (code, self.shape, threads)
+        along = self.axis if axis is None else axis
+        if self._device == "cpu":
+            array, target = host_array(rhs), host_array(out)
+            if type(array) is not np.ndarray:
+                return None
+            core = self._core_for(factors, array, along)
+            answer = core.direct(array, along, target, *options)
+            result, x = out, answer
+            if out is None:
+                result = answer if array is rhs else None
+        else:
+            borrowed = None if type(rhs) is np.ndarray else borrow({"rhs": rhs}, out, self._device)
+            if borrowed is None:
+                return None
+            x, result = borrowed.x, borrowed.result
+            (array,) = borrowed.operands
+            answer = factors.core.direct(array, along, x, *options, borrowed.stream)
+        if answer is NotImplemented:
+            return None
+        if isinstance(answer, int):
+            raise_for_status(answer, self._backend.STATUS, "TridiagonalFactor.solve")
+        return library_of(rhs).from_host(x, rhs) if result is None else result
+
+    def _core_for(self, factors: _Factors, rhs: Array, axis: Any) -> Any:
+        """Return the factors for right-hand sides, which can be complex although they are real.
+
+        If all systems share one matrix and have contiguous rows, complex factors cost less than
+        access to every second element of `rhs`. They are made at their first use.
+        """
+        if rhs.dtype.kind == self.dtype.kind or factors.diagonals is None:
+            return factors.core
+        if type(axis) is not int or not -rhs.ndim <= axis < rhs.ndim:
+            return factors.core
+        if not (rhs.shape[axis] > 1 and rhs.strides[axis] == rhs.itemsize) or (
+            rhs.size == rhs.shape[axis]
         ):
+            return factors.core
+        if not factors.complex_core:
+            diagonals = [a.astype(np.result_type(a.dtype, np.complex64)) for a in factors.diagonals]
+            status, _, core = self._backend.factor_make(
+                self._pivot_code, factors.flags, *diagonals, None, self._threads
+            )
+            raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")
+            factors.complex_core[:] = [core]
+        return factors.complex_core[0]
+
+    def _rhs_shape(self, rhs: Array, axis: int | None) -> Shape:
+        """Return the shape of the right-hand sides, to which the matrices broadcast."""
+        ndim = rhs.ndim
+        if axis is None:
+            place = ndim + self.axis
+        else:
+            place = integer("axis", axis, "an int or None")
+            if not -ndim <= place < ndim:
+                raise np.exceptions.AxisError(
+                    f"axis must be in {-ndim} .. {ndim - 1} for rhs of {ndim} axes, got {place}"
+                )
+            place %= ndim
+        batch = rhs.shape[: max(place, 0)] + rhs.shape[place + 1 :]
+        own = Shape(self.shape, self.axis % len(self.shape), ()).batch
+        missing = len(batch) - len(own)
+        fits = place >= 0 and missing >= 0 and rhs.shape[place] == self.rows
+        if not fits or any(
+            size not in (1, asked) for size, asked in zip(own, batch[missing:], strict=True)
+        ):
+            which = f"axis {self.axis}" if axis is None else f"axis {axis}"
             raise ValueError(
                 f"rhs has shape {rhs.shape}, to which {self.shape} of the factor does not "
-                f"broadcast with {self.rows} rows along axis {self.axis}"
+                f"broadcast with {self.rows} rows along {which}"
             )
-        return Shape(rhs.shape, rhs.ndim + self.axis, (False,))
+        return Shape(rhs.shape, place, (False,))
 
     def _solve_shared(
         self, call: _Call, batch: tuple[int, ...], views: tuple[Array, Array]
@@ -349,7 +463,7 @@ class TridiagonalFactor:
     def _call(self, call: _Call, rhs: Array, x: Array, steps: tuple[int, int]) -> None:
         factors, place = call.factors, call.place
         stream = place.arguments[1:]
-        status = factors.core.solve(call.trans, rhs, x, *steps, call.threads, *stream)
+        status = call.core.solve(call.trans, rhs, x, *steps, call.threads, *stream)
         raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")
         if self._policy == "nan" and factors.failed is not None:
             failed = factors.failed

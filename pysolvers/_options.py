@@ -3,17 +3,21 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._checks import integer, require_flag
+from ._errors import singular_text
 from ._runtime.arrays import Shape
+from ._shown import Shown
 
 __all__ = [
+    "Method",
     "OnSingular",
     "SolveInfo",
+    "Trans",
     "check_choice",
     "check_policy",
     "check_threads",
@@ -22,15 +26,17 @@ __all__ = [
     "shape_flags",
 ]
 
+Method = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
 OnSingular = Literal["raise", "warn", "nan", "ignore"]
+Trans = Literal["N", "T", "H"]
 
-_POLICIES = ("raise", "warn", "nan", "ignore")
+_POLICIES = get_args(OnSingular)
 _MAX_THREADS = 2**15
 _MAX_VARIANT = 2**15
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class SolveInfo:
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class SolveInfo(Shown):
     """Method, resources and counts of one solve or factorisation.
 
     Attributes
@@ -91,6 +97,35 @@ class SolveInfo:
     singular_rows: NDArray[np.intp] | None
     seconds: dict[str, float] | None = None
 
+    def _table(self) -> tuple[str, Mapping[str, str]]:
+        rows = _counted(self.rows, "row")
+        caption = f"SolveInfo: {_counted(self.systems, 'system')} of {rows}, {self.dtype}"
+        parts = [self.method]
+        if self.pivoted:
+            parts.append(f"{self.pivoted} with row exchanges")
+        if self.repeated:
+            parts.append(f"{self.repeated} repeated")
+        place = self.backend if self.backend == "cpu" else f"{self.backend}:{self.device}"
+        where = [place, self.kernel, _counted(self.threads, "thread") if self.threads else ""]
+        facts = {
+            "method": ", ".join(parts),
+            "where": ", ".join(filter(None, where)),
+            "singular": "not asked",
+        }
+        if self.singular is not None and self.singular_rows is not None:
+            facts["singular"] = "none"
+            if len(self.singular_rows):
+                facts["singular"] = singular_text(self.singular, self.singular_rows)
+        if self.copied:
+            facts["copied"] = ", ".join(self.copied)
+        if self.seconds is not None:
+            facts["seconds"] = ", ".join(f"{k} {v:.3g}" for k, v in self.seconds.items())
+        return caption, facts
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" + ("s" if number != 1 else "")
+
 
 def check_choice(name: str, value: object, table: Mapping[str, int]) -> int:
     """Return the code of a text option, or raise an error that lists the choices."""
@@ -101,7 +136,7 @@ def check_choice(name: str, value: object, table: Mapping[str, int]) -> int:
     return table[value]
 
 
-def check_policy(value: str) -> str:
+def check_policy(value: OnSingular) -> OnSingular:
     """Return `on_singular` if it is one of the four policies, or raise an error."""
     check_choice("on_singular", value, dict.fromkeys(_POLICIES, 0))
     return value

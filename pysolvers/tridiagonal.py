@@ -1,6 +1,8 @@
 """Batched tridiagonal systems: solve them, or factor their matrices for repeated solves."""
 
 from collections.abc import Sequence
+from math import prod
+from types import ModuleType
 from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
@@ -10,6 +12,7 @@ from ._checks import integer, require_flag
 from ._errors import raise_for_status
 from ._factor import TridiagonalFactor
 from ._options import (
+    Method,
     OnSingular,
     SolveInfo,
     check_choice,
@@ -19,10 +22,11 @@ from ._options import (
     pivot_code,
     shape_flags,
 )
-from ._runtime.arrays import Shape, resolve_shape
+from ._runtime.arrays import Shape, pairs, resolve_shape
 from ._runtime.backends import require
+from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, plan_lines
-from ._runtime.places import Place, find_place
+from ._runtime.places import Place, borrow, find_place
 from ._runtime.singular import find_singular
 
 __all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
@@ -30,7 +34,7 @@ __all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridia
 Array = NDArray[Any]
 
 _NAMES = ("lower", "diag", "upper", "rhs", "out")
-_RHS, _X = 3, 4
+_DIAG, _RHS, _X = 1, 3, 4
 
 
 class _Options(NamedTuple):
@@ -51,7 +55,7 @@ def solve_tridiagonal(
     rhs: ArrayLike,
     *,
     axis: int = ...,
-    method: str = ...,
+    method: Method = ...,
     periodic: bool = ...,
     pivot: bool | None = ...,
     out: Array | None = ...,
@@ -70,7 +74,7 @@ def solve_tridiagonal(
     rhs: ArrayLike,
     *,
     axis: int = ...,
-    method: str = ...,
+    method: Method = ...,
     periodic: bool = ...,
     pivot: bool | None = ...,
     out: Array | None = ...,
@@ -81,6 +85,25 @@ def solve_tridiagonal(
     variant: int = ...,
     return_info: Literal[True],
 ) -> tuple[Array, SolveInfo]: ...
+@overload
+def solve_tridiagonal(
+    lower: ArrayLike,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    axis: int = ...,
+    method: Method = ...,
+    periodic: bool = ...,
+    pivot: bool | None = ...,
+    out: Array | None = ...,
+    on_singular: OnSingular = ...,
+    device: str | None = ...,
+    stream: object = ...,
+    threads: int | None = ...,
+    variant: int = ...,
+    return_info: bool,
+) -> Array | tuple[Array, SolveInfo]: ...
 def solve_tridiagonal(
     lower: ArrayLike,
     diag: ArrayLike,
@@ -88,7 +111,7 @@ def solve_tridiagonal(
     rhs: ArrayLike,
     *,
     axis: int = -1,
-    method: str = "auto",
+    method: Method = "auto",
     periodic: bool = False,
     pivot: bool | None = None,
     out: Array | None = None,
@@ -116,7 +139,10 @@ def solve_tridiagonal(
         Right-hand sides; at least one axis. Several right-hand sides for one matrix
         form a batch axis over which the matrix broadcasts.
     axis : int, default: -1
-        Axis of the systems in the broadcast shape of the operands.
+        Axis of the systems in the broadcast shape of the operands. An operand of one axis
+        and n entries (n - 1 for `lower` and `upper`, unless `periodic`) lies along `axis`,
+        also if its length would fit the last axis as well; for one coefficient per column
+        of a square array write ``lower[None, :]``. Other operands broadcast as in NumPy.
     method : {'auto', 'thomas', 'cr', 'pcr', 'cr-pcr', 'pcr-thomas', 'partition', 'pivoted'}
         The algorithm; see Notes.
     periodic : bool, default: False
@@ -151,19 +177,19 @@ def solve_tridiagonal(
     Returns
     -------
     x : array, shape of the broadcast operands
-        The solutions: `out` if it was given, otherwise a new array. For operands on a
-        device it is an array of the library of `rhs`.
+        The solutions: `out` if it was given, otherwise a new array of the library of
+        `rhs` (NumPy, CuPy, PyTorch, JAX, Numba), on the device of `rhs`. Its dtype is the
+        one to which NumPy promotes the operands.
     info : SolveInfo
         Only if `return_info`.
 
     Raises
     ------
     TypeError
-        If the operands do not all have the same dtype, which must be float32, float64,
-        complex64 or complex128. Scalars are converted to the dtype of the arrays.
-        Integer arrays are converted if NumPy promotes them to the dtype of the other
-        arrays, and to float64 if there are no others; on a device they are an error.
-        If a call mixes NumPy arrays and arrays on a device.
+        If an operand is not float32, float64, complex64, complex128, or of integers or
+        booleans. If `out` does not have the dtype of the result. If a call mixes NumPy
+        arrays and arrays on a device. If an operand is a JAX tracer: call outside ``jit``,
+        or through ``jax.pure_callback``.
     ValueError
         If an option is unknown, two options contradict, shapes do not broadcast,
         `out` cannot hold the result, or arrays are on two devices.
@@ -182,6 +208,12 @@ def solve_tridiagonal(
     The systems can lie along any axis, with any strides, also negative ones. Operands
     are not copied if the batch axes of all operands merge to at most two axes.
     Otherwise the operand that prevents this is copied once; ``info.copied`` names it.
+
+    The operands promote as in NumPy: float32 with float64 gives float64, integers alone
+    give float64, and Python numbers do not raise the precision of arrays. On a device, the
+    library of an operand converts it. A real matrix with a complex `rhs` stays real: real
+    and imaginary parts are two right-hand sides of this matrix. Only a matrix that all
+    systems share is made complex, a small copy, if `rhs` has contiguous rows.
 
     ``'thomas'`` is Gaussian elimination without row exchanges, about 8 n operations
     per system ([1]_, ch. 9). ``'cr'``, ``'pcr'``, ``'cr-pcr'`` and ``'pcr-thomas'`` are
@@ -237,13 +269,21 @@ def solve_tridiagonal(
     """
     if (
         return_info is False
-        and isinstance(rhs, np.ndarray)
-        and (method, on_singular, stream) == ("auto", "raise", None)
-        and (device is None or device == "cpu")
+        and (method, stream) == ("auto", None)
         and type(variant) is int
         and variant == 0
     ):
-        direct = _solve_directly(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
+        direct = None
+        if (device is None or device == "cpu") and on_singular == "raise":
+            direct = _solve_directly(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
+        if direct is None and type(rhs) is not np.ndarray and on_singular in ("raise", "ignore"):
+            direct = _solve_borrowed(
+                {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs},
+                out,
+                device,
+                (axis, pivot, periodic, threads),
+                asks=on_singular == "raise",
+            )
         if direct is not None:
             return direct
 
@@ -265,11 +305,12 @@ def solve_tridiagonal(
     result = place.result(out, named, operands[_RHS], shape.full, dtype)
     x = result
     if result.size:
+        operands, widened = _widen_shared(place, operands, shape, dtype)
+        converted = (*converted, *widened)
         operands, x = place.move(*operands), place.target(result)
 
-    views = [shape.batch_first(array) for array in (*operands, x)]
-    strides = [batch_strides(view) for view in views]
-    plan = plan_lines(shape.batch, strides, strides[_X])
+    views = [*shape.operands(operands), shape.batch_first(x)]
+    parts = _parts(place, shape, views)
     report: dict[str, Any] = {
         "method": method,
         "pivoted": 0,
@@ -280,10 +321,12 @@ def solve_tridiagonal(
     failed = np.zeros(0, np.int32) if place.asks(options.policy) else None
     if result.size:
         flags = shape_flags(backend, shape, periodic)
-        report, failed = _run(place, options, flags, views, plan, return_info)
-    answer = place.finish(result)
-    singular = None if failed is None else find_singular(failed, plan)
+        report, failed = _solve_parts(place, options, flags, parts, return_info)
+    answer = place.finish(result, rhs, out)
+    singular = None if failed is None else find_singular(failed, parts.plan)
     if singular is not None:
+        if parts.paired:
+            singular = singular.of_first()
         if options.policy == "nan" and not place.fills:
             singular.fill_nan(views[_X], shape.batch)
         singular.report(options.policy, stacklevel=2)
@@ -291,10 +334,10 @@ def solve_tridiagonal(
         return answer
     return answer, SolveInfo(
         **place.description(report, singular),
-        systems=plan.size(range(len(shape.batch))),
+        systems=prod(shape.batch),
         rows=shape.rows,
         dtype=dtype,
-        copied=tuple(dict.fromkeys((*converted, *(_NAMES[k] for k in plan.copied)))),
+        copied=tuple(dict.fromkeys((*converted, *(_NAMES[k] for k in parts.plan.copied)))),
     )
 
 
@@ -304,6 +347,7 @@ def factor_tridiagonal(
     upper: ArrayLike,
     *,
     axis: int = -1,
+    rows: int | None = None,
     pivot: bool | None = None,
     periodic: bool = False,
     on_singular: OnSingular = "raise",
@@ -322,7 +366,13 @@ def factor_tridiagonal(
         ignored, and `lower` and `upper` can omit them: they then have n - 1 entries
         along `axis`, where `diag` has n.
     axis : int, default: -1
-        Axis of the matrices in the broadcast shape.
+        Axis of the matrices in the broadcast shape. Operands of one axis lie along it as in
+        `solve_tridiagonal`.
+    rows : int, optional
+        Number of rows n; by default that of the diagonals. Needed if no diagonal has more
+        than one entry along `axis`, because the coefficients of a matrix are constant:
+        ``factor_tridiagonal(lower, diag, upper, rows=n)`` with scalars, or with arrays of
+        shape (B, 1) for B matrices.
     pivot : bool, optional
         Whether to exchange rows. By default rows are exchanged in the matrices that are
         not diagonally dominant.
@@ -348,9 +398,10 @@ def factor_tridiagonal(
     Raises
     ------
     TypeError
-        If the diagonals are not all of one dtype, as in `solve_tridiagonal`.
+        If a diagonal has an unsupported dtype, as in `solve_tridiagonal`.
     ValueError
-        If an option is unknown or shapes do not broadcast.
+        If an option is unknown, shapes do not broadcast, or all diagonals have one entry
+        along `axis` and `rows` is not given.
     SingularSystemError
         If a matrix is singular and `on_singular` is ``'raise'``.
     BackendError
@@ -388,6 +439,7 @@ def factor_tridiagonal(
         diag,
         upper,
         axis=axis,
+        rows=rows,
         pivot=pivot,
         periodic=periodic,
         on_singular=on_singular,
@@ -407,24 +459,55 @@ def _solve_directly(
     pivot: object,
     periodic: object,
     threads: object,
-) -> Array | None:
+) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
-    They need none if they are arrays of one dtype and the shape of `rhs`, vectors along the last
-    axis, and real numbers. Calls with errors in their arguments give None, too.
+    They need none if they are arrays of the shape of `rhs`, vectors, and real numbers, of one
+    precision. Calls with errors in their arguments give None, too.
     """
+    sides = (rhs, out)
+    if not isinstance(rhs, np.ndarray):
+        rhs = host_array(rhs)
+        if type(rhs) is not np.ndarray:
+            return None
+        lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
     backend = require("cpu")
     answer = backend.tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
     if answer is NotImplemented:
         return None
+    if type(answer) is not np.ndarray:
+        _raise_for_answer(answer, backend, axis)
+    if rhs is sides[0]:
+        return answer
+    return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
+
+
+def _solve_borrowed(
+    named: dict[str, Any], out: Any, device: str | None, options: tuple[Any, ...], *, asks: bool
+) -> Any:
+    """Solve as `_solve_directly` does for arrays on a device, if they can be borrowed."""
+    borrowed = borrow(named, out, device)
+    if borrowed is None:
+        return None
+    axis, *others = options
+    answer = borrowed.backend.tridiag_direct(
+        *borrowed.operands, axis, borrowed.x, *others, borrowed.ordinal, borrowed.stream, asks
+    )
+    if answer is NotImplemented:
+        return None
+    if answer is not borrowed.x:
+        _raise_for_answer(answer, borrowed.backend, axis)
+    return borrowed.result
+
+
+def _raise_for_answer(answer: Any, backend: ModuleType, axis: Any) -> None:
+    """Raise the error that an answer of the extension other than an array stands for."""
     if isinstance(answer, int):
         raise_for_status(answer, backend.STATUS, "solve_tridiagonal")
-    if isinstance(answer, tuple):
-        x, info = answer
-        batch = np.moveaxis(x, integer("axis", axis), -1).shape[:-1]
-        plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
-        find_singular(info, plan).report("raise", stacklevel=3)
-    return answer
+    x, info = answer
+    batch = np.moveaxis(x, integer("axis", axis), -1).shape[:-1]
+    plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
+    find_singular(info, plan).report("raise", stacklevel=4)
 
 
 def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:
@@ -435,6 +518,86 @@ def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows:
     if shape.rows > max_rows:
         raise ValueError(f"a system can have at most {max_rows} rows, got {shape.rows}")
     return shape
+
+
+def _widen_shared(
+    place: Place, operands: list[Array], shape: Shape, dtype: np.dtype
+) -> tuple[list[Array], list[str]]:
+    """Make a real matrix complex if this costs less than systems of every second element.
+
+    That is the case if all systems share the matrix, so that its copy is small, and the rows of
+    the complex right-hand sides are contiguous. Return the names of the copies, too.
+    """
+    if operands[_DIAG].dtype == dtype:
+        return operands, []
+    *matrix, rhs = shape.operands(operands)
+    if (
+        not place.converts
+        or prod(shape.batch) < 2
+        or rhs.shape[-1] < 2
+        or rhs.strides[-1] != rhs.itemsize
+        or any(size != 1 for view in matrix for size in view.shape[:-1])
+    ):
+        return operands, []
+    named = dict(zip(_NAMES, operands[:_RHS], strict=False))
+    copies = [place.widen(name, array, dtype) for name, array in named.items()]
+    return [*copies, operands[_RHS]], [name for name, array in named.items() if array.ndim]
+
+
+class _Parts(NamedTuple):
+    """The calls of the backend for one call: their operands, rows last, and their plan."""
+
+    views: list[list[Array]]
+    plan: Plan
+    paired: bool = False  # whether the first batch axis has the real and the imaginary part
+    work: Array | None = None  # contiguous copy of the right-hand sides, in place of x
+
+
+def _parts(place: Place, shape: Shape, views: list[Array]) -> _Parts:
+    """Divide a call with a real matrix and complex right-hand sides into real systems.
+
+    Real and imaginary parts are two right-hand sides of one matrix: the two indices of one more
+    batch axis. If the batch axes then do not merge to two without more copies, the parts are
+    solved one after the other.
+    """
+    plan = _plan(shape.batch, views)
+    if views[_RHS].dtype == views[_DIAG].dtype:
+        return _Parts([views], plan)
+    matrix = views[:_RHS]
+    sides = [pairs(view) for view in views[_RHS:]]
+    together = [*(view[None] for view in matrix), *sides]
+    paired = _plan((2, *shape.batch), together)
+    if len(paired.copied) <= len(plan.copied) or not views[_X].size:
+        return _Parts([together], paired, paired=True)
+    parts = [[*matrix, rhs, x] for rhs, x in zip(*sides, strict=True)]
+    work = place.packed(parts[0][_X])
+    return _Parts(parts, _plan(shape.batch, [*matrix, work, work]), work=work)
+
+
+def _plan(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
+    strides = [batch_strides(view) for view in views]
+    return plan_lines(batch, strides, strides[_X])
+
+
+def _solve_parts(
+    place: Place, options: _Options, flags: int, parts: _Parts, return_info: bool
+) -> tuple[dict[str, Any], NDArray[np.int32] | None]:
+    """Solve all parts; return the report and the info of each system of the first one."""
+    answers = []
+    for views in parts.views:
+        if parts.work is None:
+            answers.append(_run(place, options, flags, views, parts.plan, return_info))
+            continue
+        *matrix, rhs, x = views
+        place.write(parts.work, rhs)
+        operands = [*matrix, parts.work, parts.work]
+        answers.append(_run(place, options, flags, operands, parts.plan, return_info))
+        place.write(x, parts.work)
+    report, failed = answers[0]
+    if parts.paired:  # every matrix is counted twice
+        halves = {key: report[key] for key in ("pivoted", "repeated")}
+        report = report | {key: (n + 1) // 2 if n > 0 else n for key, n in halves.items()}
+    return report, failed
 
 
 def _run(

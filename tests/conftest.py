@@ -54,8 +54,15 @@ def solve(backend):
 
 @pytest.fixture(scope="session")
 def factor(backend):
-    """`factor_tridiagonal` on one backend."""
-    return functools.partial(pysolvers.factor_tridiagonal, device=backend)
+    """`factor_tridiagonal` on one backend; matrices of one row have ``rows=1``."""
+
+    def make(*diagonals, axis=-1, **options):
+        lengths = {np.shape(a)[axis] for a in diagonals if np.ndim(a) > 1}
+        if lengths == {1}:
+            options.setdefault("rows", 1)
+        return pysolvers.factor_tridiagonal(*diagonals, axis=axis, device=backend, **options)
+
+    return make
 
 
 def nearly(actual, desired, **options):

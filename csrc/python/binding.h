@@ -14,11 +14,17 @@
  * count: non-zero waits, if necessary, for the number of systems with row exchanges. */
 PyObject *tridiag_solve(PyObject *module, PyObject *args);
 
-/* tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
+/* tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads,
+ *                device=0, stream=0, asks=True)
  * -> x, or (x, info) if a system is singular, or a status that is not PS_OK, or
  * NotImplemented if the call is not one of those that need no planning. Arguments as
- * those of pysolvers.solve_tridiagonal; its other options have their defaults. */
+ * those of pysolvers.solve_tridiagonal; its other options have their defaults. asks:
+ * whether to report singular systems, which waits for a device. */
 PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* borrow(array, device=0, stream=0) -> ndarray over the memory of an array of another
+ * library, which `stream` can use from then on, or None if the backend cannot use it */
+PyObject *borrow(PyObject *module, PyObject *args);
 
 /* factor_make(pivot, flags, lower, diag, upper, info, threads, device=0, stream=0,
  *             count=0) -> (status, report, Factor or None); count as above */

@@ -7,6 +7,7 @@
 #include "binding.h"
 #include "call.h"
 #include "operand.h"
+#include "plain.h"
 
 typedef struct {
     PyObject ob_base;
@@ -195,8 +196,122 @@ PyDoc_STRVAR(factor_solve_doc,
              "Solve for every system of rhs, write x and return the status.");
 PyDoc_STRVAR(factor_doc, "Factors of a batch of tridiagonal matrices; immutable.");
 
+/* Whether right-hand sides have the shape of the matrices, or any shape if there is one
+ * matrix, with at least as many axes. */
+static int
+fits(const ps_factor *f, const plain *p, const PyArrayObject *rhs, PyObject *shape)
+{
+    int same = PyTuple_Check(shape) && PyTuple_GET_SIZE(shape) <= p->axes;
+
+    if (!same || f->outer * f->inner == 1) {
+        return same;
+    }
+    same = PyTuple_GET_SIZE(shape) == p->axes && f->outer == p->outer &&
+           f->inner == p->inner;
+    for (int k = 0; same && k < p->axes; k++) {
+        same = PyLong_AsSsize_t(PyTuple_GET_ITEM(shape, k)) == PyArray_DIM(rhs, k);
+    }
+    return same;
+}
+
+/* Describe the batch of *b, whose strides are those of the arrays; 0 if its axes do not
+ * merge to two. */
+static int
+describe(const ps_factor *f, const plain *p, int is_divided, ps_factor_rhs *b)
+{
+    const int is_own = f->outer * f->inner > 1;
+
+    b->outer = p->outer;
+    b->inner = p->inner;
+    b->outer_step = is_own && p->outer > 1;
+    b->inner_step = is_own && p->inner > 1;
+    if (!is_divided) {
+        return 1;
+    }
+    if (is_own && p->outer > 1) {
+        return 0;
+    }
+    plain_divide(p, &b->rhs.stride);
+    plain_divide(p, &b->x.stride);
+    b->outer = p->outer > 1 ? p->outer : p->inner;
+    b->inner = p->outer > 1 ? 2 * p->inner : 2;
+    if (is_own) { /* the axis of the matrices is the inner one */
+        for (int k = 0; k < 2; k++) {
+            ps_stride *const s = k ? &b->x.stride : &b->rhs.stride;
+
+            *s = (ps_stride){.row = s->row, .outer = s->inner, .inner = s->outer};
+        }
+        b->outer = 2;
+        b->inner = p->inner;
+    }
+    return 1;
+}
+
+/* direct(rhs, axis, out, trans, shape, threads, stream=0): solve, if rhs and out are
+ * plain, see plain.h; otherwise NotImplemented. */
+static PyObject *
+factor_direct(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    const factor_object *const made = (factor_object *)self;
+    const ps_factor *const f = &made->factor;
+    plain p = {.on_device = ps_backend_get()->memory == PS_DEVICE};
+    ps_factor_rhs b = {0};
+    ps_dtype dtype = f->dtype, part = f->dtype;
+    call c;
+
+    if (count != 6 && count != 7) {
+        return PyErr_Format(PyExc_TypeError, "direct: need 6 or 7 arguments, got %zd",
+                            count);
+    }
+    const long trans = PyLong_AsLong(args[3]), threads = PyLong_AsLong(args[5]);
+    const unsigned long long stream = count == 7 ? PyLong_AsUnsignedLongLong(args[6]) : 0;
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    PyArrayObject *const rhs = plain_sides(&p, args[0], args[1]);
+
+    if (rhs == NULL || p.rows != f->rows || !fits(f, &p, rhs, args[4]) ||
+        !operand_dtype(p.type, &dtype) || !operand_dtype(plain_real(p.type), &part) ||
+        (dtype != f->dtype && part != f->dtype)) {
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    PyArrayObject *const x = plain_result(&p, args[2], args, 1);
+
+    b.trans = (ps_trans)trans;
+    if (x == NULL || !plain_stride(&p, rhs, &b.rhs.stride) ||
+        !plain_stride(&p, x, &b.x.stride) || !describe(f, &p, dtype != f->dtype, &b)) {
+        Py_XDECREF((PyObject *)x);
+        if (PyErr_Occurred()) {
+            return NULL;
+        }
+        Py_RETURN_NOTIMPLEMENTED;
+    }
+    b.rhs.data = PyArray_DATA(rhs);
+    b.x.data = PyArray_DATA(x);
+    PyObject *answer = NULL;
+
+    if (call_begin(&c, (int)threads, made->store.device, stream) == 0) {
+        answer = solve(f, &b, &c);
+    }
+    if (answer != NULL && PyLong_AsLong(answer) == PS_OK) {
+        Py_DECREF(answer);
+        return (PyObject *)x;
+    }
+    Py_DECREF((PyObject *)x);
+    return answer;
+}
+
+PyDoc_STRVAR(factor_direct_doc,
+             "direct($self, rhs, axis, out, trans, shape, threads, stream=0, /)\n"
+             "--\n\n"
+             "Solve for rhs and out that need no planning; return x, a status or "
+             "NotImplemented.");
+
 static PyMethodDef factor_methods[] = {
     {"solve", factor_solve, METH_VARARGS, factor_solve_doc},
+    {"direct", (PyCFunction)(void (*)(void))factor_direct, METH_FASTCALL,
+     factor_direct_doc},
     {NULL, NULL, 0, NULL},
 };
 

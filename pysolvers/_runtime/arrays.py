@@ -1,11 +1,11 @@
 """From array-likes to arrays of one dtype and one shape.
 
-`as_operands` gives arrays of one of the four dtypes, converting no inexact array;
-`resolve_shape` broadcasts their shapes, the axis of the systems apart; `check_out`
-says whether a result may be written to an array. None of them has side effects.
+`as_operands` gives arrays of the dtype to which NumPy promotes them; `resolve_shape`
+broadcasts their shapes, except along the axis of the systems; `check_out` checks whether
+a result can be written to an array. None of them has side effects.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer
+from .interop import library_of
 
 __all__ = [
     "DTYPES",
@@ -21,8 +22,11 @@ __all__ = [
     "as_array",
     "as_operands",
     "check_out",
-    "common_dtype",
+    "pairs",
+    "promote",
+    "real_of",
     "resolve_shape",
+    "weak_names",
 ]
 
 Array = NDArray[Any]
@@ -30,52 +34,62 @@ Array = NDArray[Any]
 #: The dtypes of the contract, by NumPy's type number.
 DTYPES = {np.dtype(name).num: np.dtype(name) for name in ("f4", "f8", "c8", "c16")}
 
+_REAL = {np.dtype(c).num: np.dtype(r) for c, r in (("c8", "f4"), ("c16", "f8"))}
+
+# Stand-ins of Python numbers, by the kind of the array that NumPy makes of them.
+_WEAK: dict[str, Any] = {"i": 0, "u": 0, "f": 0.0, "c": 0j}
+
 _CHOICES = "float32, float64, complex64 or complex128"
+
+_SIDES = ("lower", "upper")
 
 # Steps of the search for a common element before it is taken for granted.
 _OVERLAP_WORK = 10_000
 
 
 def as_operands(
-    named: Mapping[str, ArrayLike], like: Mapping[str, Array] | None = None
+    named: Mapping[str, ArrayLike],
+    like: Mapping[str, Array] | None = None,
+    *,
+    widens: bool = False,
 ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
-    """Give every operand one dtype without converting any inexact array.
+    """Convert operands to the dtype to which NumPy promotes them.
 
-    The dtype is the one of the float or complex arrays, which must agree. Integer and
-    boolean arrays are converted if NumPy promotes them to this dtype, and become
-    float64 if there is no other array. Scalars and 0-d arrays follow the arrays.
+    A real matrix with a complex ``rhs`` stays real, with the precision of the result.
 
     Parameters
     ----------
     named : mapping of str to array_like
         Name and value of each operand.
     like : mapping of str to ndarray, optional
-        Arrays that have a say in the dtype and are not operands.
+        Arrays of the dtype that the operands must have.
+    widens : bool, default: False
+        Whether the operands may be complex although `like` is real.
 
     Returns
     -------
     operands : list of ndarray
         Aligned, in native byte order, with strides in multiples of the item size.
     dtype : dtype
-        Of all of them: float32, float64, complex64 or complex128.
+        Of the result: float32, float64, complex64 or complex128.
     copied : tuple of str
-        Names of the arrays that had to be copied for it.
+        Names of the arrays that were copied for it.
 
     Raises
     ------
     TypeError
-        If a dtype is unsupported or two differ, for a complex scalar among real
-        arrays, a masked array or an ``np.matrix``.
+        If a dtype is not supported or not that of `like`, or for a masked array, an
+        ``np.matrix`` or an array without values.
     """
     arrays = {name: as_array(name, value) for name, value in named.items()}
-    dtype = common_dtype({**like, **arrays} if like else arrays)
+    dtype, dtypes = promote(arrays, weak_names(named), like, widens=widens)
     operands = []
     copied = []
-    for name, array in arrays.items():
-        if array.dtype == dtype and _is_regular(array):
+    for (name, array), wanted in zip(arrays.items(), dtypes, strict=True):
+        if array.dtype == wanted and _is_regular(array):
             operands.append(array)
             continue
-        operands.append(np.array(array, dtype, order="K"))
+        operands.append(np.array(array, wanted, order="K"))
         if array.ndim:
             copied.append(name)
     return operands, dtype, tuple(copied)
@@ -88,6 +102,7 @@ def as_array(name: str, value: ArrayLike) -> Array:
     elif isinstance(value, np.ma.MaskedArray | np.matrix):
         raise TypeError(f"{name}: need a plain array, got {type(value).__name__}")
     else:
+        library_of(value).check(name, value)
         try:
             array = np.asarray(value)
         except ValueError as error:  # rows of several lengths
@@ -97,38 +112,69 @@ def as_array(name: str, value: ArrayLike) -> Array:
     return array
 
 
-def common_dtype(arrays: Mapping[str, Array]) -> np.dtype:
-    """Return the dtype that all arrays are to have, or raise if there is none."""
-    proper = {name: array for name, array in arrays.items() if array.ndim}
-    scalars = {name: array for name, array in arrays.items() if not array.ndim}
-    inexact = {name: array.dtype for name, array in proper.items() if array.dtype.num in DTYPES}
-    if inexact:
-        leader = "rhs" if "rhs" in inexact else next(iter(inexact))
-        dtype = DTYPES[inexact[leader].num]
-        _require_agreement(proper, leader, dtype)
-        _require_real_scalars(scalars, leader, dtype)
-        return dtype
-    has_complex = any(array.dtype.kind == "c" for array in scalars.values())
-    return np.dtype(np.complex128 if has_complex else np.float64)
+def weak_names(named: Mapping[str, Any]) -> set[str]:
+    """Return the names of the Python numbers, whose precision does not promote arrays."""
+    return {
+        name
+        for name, value in named.items()
+        if isinstance(value, int | float | complex) and not isinstance(value, bool | np.generic)
+    }
 
 
-def _require_agreement(arrays: Mapping[str, Array], leader: str, dtype: np.dtype) -> None:
-    for name, array in arrays.items():
-        is_inexact = array.dtype.num in DTYPES
-        if array.dtype.num == dtype.num:
-            continue
-        if is_inexact or np.result_type(array.dtype, dtype) != dtype:
-            raise TypeError(
-                f"{name} is {array.dtype}, but {leader} is {dtype}: convert one of them"
-            )
+def promote(
+    arrays: Mapping[str, Array],
+    weak: Collection[str] = (),
+    like: Mapping[str, Array] | None = None,
+    *,
+    widens: bool = False,
+) -> tuple[np.dtype, list[np.dtype]]:
+    """Return the dtype of the result and those that the operands are to have.
+
+    Parameters
+    ----------
+    arrays : mapping of str to ndarray
+        From `as_array`.
+    weak : collection of str
+        From `weak_names`.
+    like, widens
+        As in `as_operands`.
+    """
+    fixed = {name: array.dtype for name, array in (like or {}).items()}
+    strong = [array.dtype for name, array in arrays.items() if name not in weak]
+    strong += fixed.values()
+    if strong and not weak and strong[0].num in DTYPES and all(d == strong[0] for d in strong):
+        dtype = DTYPES[strong[0].num]
+    else:
+        dtype = np.result_type(*strong, *(_WEAK[arrays[name].dtype.kind] for name in weak))
+        dtype = DTYPES.get(dtype.num, np.dtype(np.float64))
+    for name, needed in fixed.items():
+        if dtype != needed and not (widens and dtype == _complex_of(needed)):
+            raise _refusal(arrays, name, needed, widens=widens)
+    matrix = dtype
+    if dtype.kind == "c" and "rhs" in arrays and arrays["rhs"].dtype.kind == "c":
+        others = [array.dtype.kind for name, array in arrays.items() if name != "rhs"]
+        matrix = dtype if "c" in others else real_of(dtype)
+    return dtype, [dtype if name == "rhs" else matrix for name in arrays]
 
 
-def _require_real_scalars(scalars: Mapping[str, Array], leader: str, dtype: np.dtype) -> None:
-    if dtype.kind == "c":
-        return
-    for name, scalar in scalars.items():
-        if scalar.dtype.kind == "c":
-            raise TypeError(f"{name} is complex, but {leader} is {dtype}: convert one of them")
+def _refusal(arrays: Mapping[str, Array], name: str, fixed: np.dtype, *, widens: bool) -> TypeError:
+    """Return the error for operands that do not promote to the dtype of something fixed."""
+    accepted = (fixed, _complex_of(fixed)) if widens else (fixed,)
+    operand, other = next(
+        (key, array.dtype)
+        for key, array in arrays.items()
+        if np.result_type(array.dtype, fixed) not in accepted
+    )
+    return TypeError(f"{operand} is {other}, but {name} is {fixed}: convert {operand}")
+
+
+def real_of(dtype: np.dtype) -> np.dtype:
+    """Return the dtype of the real and imaginary parts."""
+    return _REAL.get(dtype.num, dtype)
+
+
+def _complex_of(dtype: np.dtype) -> np.dtype:
+    return np.result_type(dtype, np.complex64)
 
 
 def _is_regular(array: Array) -> bool:
@@ -139,6 +185,12 @@ def _is_regular(array: Array) -> bool:
         and array.dtype.isnative
         and (flags.c_contiguous or not any(stride % size for stride in array.strides))
     )
+
+
+def pairs(array: Array) -> Array:
+    """View a complex array as real: a leading axis of length 2 has real and imaginary part."""
+    parts = array[..., None].view(real_of(array.dtype))
+    return parts.transpose(-1, *range(array.ndim))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,11 +205,15 @@ class Shape:
         Axis of the systems in it; at least 0.
     short : tuple of bool
         For each operand, whether it has one row less.
+    along : tuple of bool
+        For each operand, whether it has one axis only, which is the axis of the systems,
+        although this is not the last axis of `full`.
     """
 
     full: tuple[int, ...]
     axis: int
     short: tuple[bool, ...]
+    along: tuple[bool, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -171,17 +227,30 @@ class Shape:
 
     def batch_first(self, array: Array) -> Array:
         """View an array, broadcastable to `full`, with the axis of the systems last."""
+        return self._rows_last(array, along=False)
+
+    def operands(self, arrays: Sequence[Array]) -> list[Array]:
+        """View the first operands of the call as `batch_first` does."""
+        along = self.along or (False,) * len(arrays)
+        return [self._rows_last(a, along=k) for a, k in zip(arrays, along, strict=False)]
+
+    def _rows_last(self, array: Array, *, along: bool) -> Array:
         ndim = len(self.full)
         if array.ndim < ndim:
             array = array[(None,) * (ndim - array.ndim)]
-        if self.axis == ndim - 1:
+        if along or self.axis == ndim - 1:
             return array
         order = [*range(self.axis), *range(self.axis + 1, ndim), self.axis]
         return array.transpose(order)
 
 
 def resolve_shape(
-    named: Mapping[str, Array], axis: int, *, leader: str, periodic: bool = False
+    named: Mapping[str, Array],
+    axis: int,
+    *,
+    leader: str,
+    periodic: bool = False,
+    rows: int | None = None,
 ) -> Shape:
     """Broadcast the shapes of operands, allowing short off-diagonals.
 
@@ -195,6 +264,8 @@ def resolve_shape(
         The operand with all rows; ``lower`` and ``upper`` can have one row fewer.
     periodic : bool
         Whether short off-diagonals are refused.
+    rows : int, optional
+        Number of rows; by default that of the operands.
 
     Returns
     -------
@@ -205,8 +276,14 @@ def resolve_shape(
     ------
     ValueError
         If the shapes do not broadcast, or (as an AxisError) if `axis` is out of range.
+
+    Notes
+    -----
+    An operand of one axis lies along the axis of the systems if its length is the number of
+    rows, or, for ``lower`` and ``upper``, one less. Otherwise it broadcasts as in NumPy. The
+    number of rows is that of the operands with more axes.
     """
-    ndim = max(array.ndim for array in named.values())
+    ndim = max(1, *(array.ndim for array in named.values()))
     axis = integer("axis", axis)
     if not -ndim <= axis < ndim:
         raise np.exceptions.AxisError(
@@ -214,15 +291,24 @@ def resolve_shape(
         )
     axis = normalize_axis_index(axis, ndim)
     full = named[leader].shape
-    if all(array.shape == full for array in named.values()):
+    has_rows = rows is None or full[axis : axis + 1] == (rows,)
+    if has_rows and all(array.shape == full for array in named.values()):
         return Shape(full, axis, (False,) * len(named))
 
-    padded = {name: (1,) * (ndim - array.ndim) + array.shape for name, array in named.items()}
+    along = _along_axis(named, axis, ndim, leader, periodic, rows)
+    padded = {
+        name: (1,) * axis + array.shape + (1,) * (ndim - 1 - axis)
+        if name in along
+        else (1,) * (ndim - array.ndim) + array.shape
+        for name, array in named.items()
+    }
     lengths = {name: shape[axis] for name, shape in padded.items()}
-    rows = _rows(lengths, leader)
-    may_be_short = lengths[leader] == rows and not periodic
+    may_be_short = not periodic
+    if rows is None:
+        rows = _rows(lengths, leader)
+        may_be_short = may_be_short and lengths[leader] == rows
     short = tuple(
-        may_be_short and name in ("lower", "upper") and length == rows - 1 != 1
+        may_be_short and name in _SIDES and length == rows - 1 != 1
         for name, length in lengths.items()
     )
     for (name, length), is_short in zip(lengths.items(), short, strict=True):
@@ -234,7 +320,29 @@ def resolve_shape(
     except ValueError:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in named.items())
         raise ValueError(f"shapes do not broadcast beside axis {axis}: {shapes}") from None
-    return Shape((*batch[:axis], rows, *batch[axis:]), axis, short)
+    return Shape(
+        (*batch[:axis], rows, *batch[axis:]), axis, short, tuple(name in along for name in named)
+    )
+
+
+def _along_axis(
+    named: Mapping[str, Array], axis: int, ndim: int, leader: str, periodic: bool, rows: int | None
+) -> set[str]:
+    """Return the names of the operands of one axis that lie along `axis`, not the last one."""
+    vectors = {name: array.size for name, array in named.items() if array.ndim == 1}
+    if not vectors or axis == ndim - 1:
+        return set()
+    if rows is None:
+        padded = {name: (1,) * (ndim - a.ndim) + a.shape for name, a in named.items()}
+        lengths = {name: 1 if name in vectors else s[axis] for name, s in padded.items()}
+        rows = _rows(lengths, leader)
+        if not periodic and lengths["diag"] == 1 and vectors.get(leader) == rows + 1:
+            rows += 1  # lower and upper, which alone have more axes, are short
+    return {
+        name
+        for name, size in vectors.items()
+        if size != 1 and (size == rows or (size == rows - 1 and name in _SIDES and not periodic))
+    }
 
 
 def _rows(lengths: Mapping[str, int], leader: str) -> int:

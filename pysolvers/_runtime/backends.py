@@ -16,6 +16,12 @@ __all__ = ["names", "parse_device", "require", "unavailable_reason"]
 
 _MODULES = {"cpu": "pysolvers._core", "cuda": "pysolvers._cuda"}
 
+# What to do if a module was not built; it can be missing only if it is optional.
+_REMEDIES = {
+    "cuda": "build it with PYSOLVERS_CUDA=1 pip install . in a copy of the source, where nvcc is "
+    "found, or use device='cpu'"
+}
+
 # Number of the contract csrc/include/pysolvers.h. The build compiles it into the extensions, so
 # that an extension built before a change of the contract is refused. Raise it with every change.
 ABI_VERSION = 6
@@ -37,7 +43,8 @@ def _load(name: str) -> ModuleType | str:
     except ModuleNotFoundError as error:
         if error.name != module_name:
             return f"{module_name} cannot be imported: {error}"
-        return f"{module_name} was not built"
+        remedy = f": {_REMEDIES[name]}" if name in _REMEDIES else ""
+        return f"{module_name} was not built{remedy}"
     except ImportError as error:
         return f"{module_name} cannot be imported: {error}"
     if module.ABI != ABI_VERSION:

@@ -21,7 +21,16 @@ from .lines import contiguous_strides
 from .shadows import packed_strides, shadow
 from .streams import LEGACY, Stream, as_stream
 
-__all__ = ["Library", "device_class", "hold", "kind_of", "library_of", "locate", "view"]
+__all__ = [
+    "Library",
+    "device_class",
+    "hold",
+    "host_array",
+    "kind_of",
+    "library_of",
+    "locate",
+    "view",
+]
 
 Array = NDArray[Any]
 
@@ -35,6 +44,8 @@ _DLPACK_CUDA = (2, 13)
 def locate(value: Any) -> int | None:
     """Return the number of the CUDA device that holds an array; None for all else."""
     if type(value) in _HOST_TYPES or isinstance(value, np.ndarray | np.generic):
+        return None
+    if library_of(value).is_abstract:
         return None
     dlpack_device = getattr(value, "__dlpack_device__", None)
     if dlpack_device is not None:
@@ -59,10 +70,30 @@ class Library:
     """How to use the arrays of one library; this one knows the two protocols alone."""
 
     mutable = True  # whether a result may be written to an array of the caller's
+    lends = False  # whether its arrays on a device can be borrowed on its current stream
+    converts = False  # whether `converted` makes copies of another dtype
+    is_abstract = False  # whether a value stands for an array that does not exist yet
     ordered = True  # whether the library reuses memory in the order of its current stream
 
     def check(self, name: str, value: Any) -> None:
         """Raise TypeError for an array whose values are not what lies in its memory."""
+
+    def host_array(self, value: Any) -> Array | None:
+        """Return an array in host memory as an ndarray without a copy; None for all else."""
+        return None
+
+    def host_view(self, out: Any) -> Any:
+        """Return an array of host memory as an ndarray, to which a result is written."""
+        return out
+
+    def from_host(self, x: Array, like: Any) -> Any:
+        """Return a new ndarray as an array of the library, on the host device of `like`."""
+        return x
+
+    def converted(self, name: str, value: Any, dtype: np.dtype) -> Any:
+        """Return a copy of an array on a device with another dtype."""
+        kind = kind_of(value)
+        raise TypeError(f"{name}: a {kind} cannot be converted to {dtype} here: convert it")
 
     def lending(self) -> AbstractContextManager[None]:
         """Return a context in which the library may lend an array."""
@@ -76,9 +107,9 @@ class Library:
         return LEGACY if interface is None else as_stream(interface)
 
     def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
-        """Allocate an array of the dtype of `like`, in its memory order if of its shape.
+        """Allocate an array on the device of `like`, in its memory order if of its shape.
 
-        `view` is the shadow of `like`.
+        `view` is the shadow of `like`, and has the dtype of the new array.
         """
         raise TypeError(f"cannot allocate a result like a {kind_of(like)}: give out")
 
@@ -88,6 +119,9 @@ class Library:
 
 
 class _Cupy(Library):
+    lends = True
+    converts = True
+
     def stream(self, value: Any, ordinal: int) -> Stream:
         stream = sys.modules["cupy"].cuda.get_current_stream(ordinal)
         return Stream(stream.ptr, stream)
@@ -95,10 +129,18 @@ class _Cupy(Library):
     def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
         cupy = sys.modules["cupy"]
         with cupy.cuda.Device(ordinal):
-            return cupy.empty_like(like) if like.shape == shape else cupy.empty(shape, like.dtype)
+            if like.shape == shape:
+                return cupy.empty_like(like, dtype=view.dtype)
+            return cupy.empty(shape, view.dtype)
+
+    def converted(self, name: str, value: Any, dtype: np.dtype) -> Any:
+        return value.astype(dtype)
 
 
 class _Torch(Library):
+    lends = True
+    converts = True
+
     def check(self, name: str, value: Any) -> None:
         if value.requires_grad:
             raise TypeError(f"{name} requires a gradient, which is not offered: detach() it")
@@ -113,16 +155,58 @@ class _Torch(Library):
 
     def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
         torch = sys.modules["torch"]
+        dtype = _torch_dtype(view.dtype)
         if tuple(like.shape) == shape:
-            return torch.empty_like(like)
-        return torch.empty(shape, dtype=like.dtype, device=like.device)
+            return torch.empty_like(like, dtype=dtype)
+        return torch.empty(shape, dtype=dtype, device=like.device)
+
+    def host_array(self, value: Any) -> Array | None:
+        if value.device.type != "cpu" or value.requires_grad or value.is_conj() or value.is_neg():
+            return None
+        return value.numpy() if value.layout == sys.modules["torch"].strided else None
+
+    def host_view(self, out: Any) -> Any:
+        self.check("out", out)
+        return out.numpy()
+
+    def from_host(self, x: Array, like: Any) -> Any:
+        return sys.modules["torch"].from_numpy(x)
+
+    def converted(self, name: str, value: Any, dtype: np.dtype) -> Any:
+        return value.to(_torch_dtype(dtype))
+
+
+@cache
+def _torch_dtype(dtype: np.dtype) -> Any:
+    return getattr(sys.modules["torch"], dtype.name)
 
 
 class _Jax(Library):
     """JAX lends arrays to others on one stream and never says what runs on its own."""
 
+    converts = True
     mutable = False
     ordered = False
+
+    def host_array(self, value: Any) -> Array | None:
+        devices = value.devices()
+        if len(devices) != 1 or next(iter(devices)).platform != "cpu":
+            return None
+        return np.asarray(value)
+
+    def host_view(self, out: Any) -> Any:
+        raise TypeError(f"out must be writeable, a {kind_of(out)} never is")
+
+    def from_host(self, x: Array, like: Any) -> Any:
+        place = like.sharding if like.shape == x.shape else next(iter(like.devices()))
+        return sys.modules["jax"].device_put(x, place)
+
+    def converted(self, name: str, value: Any, dtype: np.dtype) -> Any:
+        with _current_device_kept():
+            copy = value.astype(dtype)
+        if copy.dtype != dtype:
+            raise TypeError(f"{name}: JAX has no {dtype} unless jax_enable_x64 is set")
+        return copy
 
     def lending(self) -> AbstractContextManager[None]:
         return _current_device_kept()
@@ -134,12 +218,24 @@ class _Jax(Library):
     def empty(self, like: Any, view: Array, shape: tuple[int, ...], ordinal: int) -> Any:
         (device,) = like.devices()
         with _current_device_kept():
-            return sys.modules["jax"].numpy.empty(shape, like.dtype, device=device)
+            return sys.modules["jax"].numpy.empty(shape, view.dtype, device=device)
 
     def publish(self, result: Any, stream: Stream, ordinal: int, backend: Any) -> Any:
         dlpack = importlib.import_module("jax.dlpack")
         with _current_device_kept():
             return dlpack.from_dlpack(_Pending(result, stream, ordinal, backend))
+
+
+class _JaxTracer(Library):
+    """What a function gets instead of arrays while JAX transforms it."""
+
+    is_abstract = True
+
+    def check(self, name: str, value: Any) -> None:
+        raise TypeError(
+            f"{name} is a JAX tracer: inside jit, grad or vmap there are no values to solve with; "
+            "call this function outside of them, or through jax.pure_callback"
+        )
 
 
 class _Numba(Library):
@@ -178,6 +274,7 @@ _LIBRARIES: dict[str, Library] = {
     "numba": _Numba(),
     "torch": _Torch(),
 }
+_JAX_TRACER = _JaxTracer()
 _OTHER = Library()
 
 
@@ -189,8 +286,18 @@ def library_of(value: object) -> Library:
 
 @cache
 def _library_of_type(kind: Any) -> Library:
-    roots = (base.__module__.partition(".")[0] for base in kind.__mro__)
+    roots = [base.__module__.partition(".")[0] for base in kind.__mro__]
+    if any(base.__name__ == "Tracer" for base in kind.__mro__) and "jax" in roots:
+        return _JAX_TRACER
     return next((_LIBRARIES[root] for root in roots if root in _LIBRARIES), _OTHER)
+
+
+def host_array(value: Any) -> Any:
+    """Return an array of a known library in host memory as an ndarray; all else as it is."""
+    if type(value) in _HOST_TYPES:
+        return value
+    array = library_of(value).host_array(value)
+    return value if array is None else array
 
 
 def _of_cuda_core(module: str, name: str) -> Any:

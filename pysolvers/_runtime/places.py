@@ -10,13 +10,13 @@ from itertools import pairwise
 from math import prod
 from time import perf_counter
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
-from .arrays import DTYPES, as_array, as_operands, check_out, common_dtype
+from .arrays import DTYPES, as_array, as_operands, check_out, promote, weak_names
 from .backends import parse_device, require
 from .interop import Library, hold, kind_of, library_of, locate, view
 from .lines import Plan, contiguous_strides, lines_view, write_lines
@@ -24,7 +24,7 @@ from .shadows import address_of, is_shadow, memory_order, packed_strides, shadow
 from .singular import Singular
 from .streams import PER_THREAD, Stream, as_stream
 
-__all__ = ["Place", "find_place"]
+__all__ = ["Borrowed", "Place", "borrow", "find_place"]
 
 Array = NDArray[Any]
 
@@ -81,10 +81,23 @@ class Place:
         }
 
     def operands(
-        self, named: Mapping[str, Any], like: Mapping[str, Array] | None = None
+        self,
+        named: Mapping[str, Any],
+        like: Mapping[str, Array] | None = None,
+        *,
+        widens: bool = False,
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
-        """Return arrays of one dtype, as `as_operands` does."""
-        return as_operands(named, like)
+        """Return arrays of the promoted dtypes, as `as_operands` does."""
+        return as_operands(named, like, widens=widens)
+
+    @property
+    def converts(self) -> bool:
+        """Whether `widen` works for all operands."""
+        return True
+
+    def widen(self, name: str, operand: Array, dtype: np.dtype) -> Array:
+        """Return a complex copy of a real operand."""
+        return operand.astype(dtype)
 
     def result(
         self,
@@ -94,10 +107,10 @@ class Place:
         shape: tuple[int, ...],
         dtype: np.dtype,
     ) -> Array:
-        """Return `out` if it may take the result, or a new array for it."""
+        """Return where the result is written: in `out`, or in a new array."""
         if out is not None:
             inputs = {name: np.asarray(value) for name, value in named.items()}
-            return check_out(out, shape, dtype, inputs)
+            return check_out(library_of(out).host_view(out), shape, dtype, inputs)
         if rhs.shape == shape:
             return np.empty_like(rhs)
         return np.empty(shape, dtype)
@@ -135,12 +148,22 @@ class Place:
         """Write NaN to the lines (outer, inner, rows) whose `info`, (outer, inner), is not 0."""
         raise NotImplementedError
 
+    def packed(self, like: Array) -> Array:
+        """Allocate an array without gaps that has its axes in the order of `like`."""
+        return np.empty_like(like)
+
+    def write(self, view: Array, values: Array) -> None:
+        """Copy values to a view, to whose shape they broadcast."""
+        view[...] = values
+
     def settle(self) -> None:
         """Take note that all work on the inputs has been enqueued."""
 
-    def finish(self, x: Array) -> Any:
-        """Return what the caller gets for the result."""
-        return x
+    def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
+        """Return the result to the caller: `out`, or an array of the library of `like`."""
+        if out is not None:
+            return out
+        return x if type(like) is np.ndarray else library_of(like).from_host(x, like)
 
 
 class _Device(Place):
@@ -246,6 +269,12 @@ class _Device(Place):
         self._call(self.backend.relayout, target, source)
         return target
 
+    def packed(self, like: Array) -> Array:
+        return self._empty(like.shape, packed_strides(like), like.dtype)
+
+    def write(self, view: Array, values: Array) -> None:
+        self._call(self.backend.relayout, view, np.broadcast_to(values, view.shape))
+
     def upload(self, array: Array) -> Array:
         """Copy an array of the host to the device, its axes in the same order."""
         own = _without_repeats(array)
@@ -279,24 +308,39 @@ class _DeviceArrays(_Device):
     ) -> None:
         super().__init__(backend, ordinal, stream)
         self._names = names
+        self._named: Mapping[str, Any] = {}
         self._shadows: dict[str, Array] = {}
+        self._converted: dict[str, Any] = {}  # copies of another dtype
         self._libraries: set[Library] = set()
         self._library = Library()
         self._result: Any = None
 
     def operands(
-        self, named: Mapping[str, Any], like: Mapping[str, Array] | None = None
+        self,
+        named: Mapping[str, Any],
+        like: Mapping[str, Array] | None = None,
+        *,
+        widens: bool = False,
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
+        self._named = named
         arrays = {name: self._view_or_scalar(name, value) for name, value in named.items()}
-        dtype = common_dtype({**like, **arrays} if like else arrays)
-        for name, array in self._shadows.items():
-            if array.dtype != dtype:
-                raise TypeError(f"{name} is {array.dtype}, but the others are {dtype}: convert one")
-        return (
-            [a if name in self._shadows else a.astype(dtype) for name, a in arrays.items()],
-            dtype,
-            (),
-        )
+        dtype, dtypes = promote(arrays, weak_names(named), like, widens=widens)
+        operands = [
+            array if array.dtype == wanted else self.widen(name, array, wanted)
+            for (name, array), wanted in zip(arrays.items(), dtypes, strict=True)
+        ]
+        return operands, dtype, tuple(self._converted)
+
+    @property
+    def converts(self) -> bool:
+        return all(library.converts for library in self._libraries)
+
+    def widen(self, name: str, operand: Array, dtype: np.dtype) -> Array:
+        if name not in self._shadows:
+            return operand.astype(dtype)
+        value = self._named[name]
+        self._converted[name] = library_of(value).converted(name, value, dtype)
+        return view(name, self._converted[name], self.stream)
 
     def result(
         self,
@@ -324,10 +368,10 @@ class _DeviceArrays(_Device):
         return [a if a.ndim or is_shadow(a) else self.upload(a) for a in operands]
 
     def settle(self) -> None:
-        if not all(library.ordered for library in self._libraries):
-            hold(self.backend.Mark(*self.arguments), self._shadows)
+        if self._converted or not all(library.ordered for library in self._libraries):
+            hold(self.backend.Mark(*self.arguments), self._shadows | self._converted)
 
-    def finish(self, x: Array) -> Any:
+    def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
         if not x.size:
             return self._result
         self.settle()
@@ -337,10 +381,11 @@ class _DeviceArrays(_Device):
         if name not in self._names:
             return as_array(name, value)
         array = view(name, value, self.stream)
-        if array.dtype.num not in DTYPES or not array.dtype.isnative:
+        is_number = array.dtype.num in DTYPES or array.dtype.kind in "biu"
+        if not is_number or not array.dtype.isnative:
             raise TypeError(
-                f"{name}: need float32, float64, complex64 or complex128 on a device, "
-                f"got {array.dtype}"
+                f"{name}: need float32, float64, complex64, complex128, integers or booleans "
+                f"on a device, got {array.dtype}"
             )
         self._shadows[name] = array
         self._libraries.add(library_of(value))
@@ -358,9 +403,13 @@ class _Staged(_Device):
             self.seconds = {"copy": 0.0, "solve": 0.0}
 
     def operands(
-        self, named: Mapping[str, Any], like: Mapping[str, Array] | None = None
+        self,
+        named: Mapping[str, Any],
+        like: Mapping[str, Array] | None = None,
+        *,
+        widens: bool = False,
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
-        operands, dtype, converted = super().operands(named, like)
+        operands, dtype, converted = super().operands(named, like, widens=widens)
         blocks = (_in_memory_order(_without_repeats(array)) for array in operands)
         scattered = (
             name for name, block in zip(named, blocks, strict=True) if not block.flags.c_contiguous
@@ -380,9 +429,9 @@ class _Staged(_Device):
     def settle(self) -> None:
         self._account("solve")
 
-    def finish(self, x: Array) -> Any:
+    def finish(self, x: Array, like: Any = None, out: Any = None) -> Any:
         if self._moved is None:
-            return x
+            return super().finish(x, like, out)
         self.settle()
         block = _in_memory_order(x)
         if block.flags.c_contiguous:
@@ -392,7 +441,7 @@ class _Staged(_Device):
             self._call(self.backend.download, dense, address_of(self._moved))
             block[...] = dense
         self._account("copy")
-        return x
+        return super().finish(x, like, out)
 
     def _account(self, part: str) -> None:
         """Add the time since the last call to a part, if times are measured."""
@@ -456,6 +505,70 @@ def find_place(
     if stream is not None:
         raise ValueError(f"stream must be None on the CPU, got {stream!r}")
     return _host()
+
+
+class Borrowed(NamedTuple):
+    """Arrays of one library on a device, used on its current stream.
+
+    Attributes
+    ----------
+    backend : module
+        The extension.
+    ordinal, stream : int
+        Number of the device, and address of the stream.
+    operands : list of ndarray
+        Over the memory of the operands.
+    x : ndarray
+        Over the memory of the result.
+    result : array
+        The result, of the library of the caller.
+    """
+
+    backend: ModuleType
+    ordinal: int
+    stream: int
+    operands: list[Array]
+    x: Array
+    result: Any
+
+
+def borrow(named: Mapping[str, Any], out: Any, device: str | None) -> Borrowed | None:
+    """Return the operands of a call if all are arrays of one library on one device.
+
+    None for all other calls, which need `find_place`. The result has the dtype and the shape of
+    the last operand.
+
+    Raises
+    ------
+    TypeError
+        For an array whose values are not what lies in its memory.
+    """
+    *_, like = named.values()
+    library = library_of(like)
+    if not library.lends:
+        return None
+    ordinal = locate(like)
+    if ordinal is None or device not in (None, "cuda", f"cuda:{ordinal}"):
+        return None
+    backend = _require_device(ordinal)
+    stream = library.stream(like, ordinal).address
+    operands: list[Array] = []
+    for name, value in named.items():
+        if library_of(value) is not library:
+            return None
+        library.check(name, value)
+        operand = backend.borrow(value, ordinal, stream)
+        if operand is None:
+            return None
+        operands.append(operand)
+    if out is None:
+        out = library.empty(like, operands[-1], operands[-1].shape, ordinal)
+    elif library_of(out) is library:
+        library.check("out", out)
+    else:
+        return None
+    x = backend.borrow(out, ordinal, stream)
+    return None if x is None else Borrowed(backend, ordinal, stream, operands, x, out)
 
 
 @cache

@@ -31,6 +31,11 @@ class Singular:
             text = singular_text(self.systems, self.rows)
             warnings.warn(text, SingularSystemWarning, stacklevel=stacklevel + 1)
 
+    def of_first(self) -> "Singular":
+        """Return the systems with index 0 along the first batch axis, without this axis."""
+        is_first = self.systems[:, 0] == 0
+        return Singular(self.systems[is_first, 1:], self.rows[is_first])
+
     def fill_nan(self, x: NDArray[Any], batch: Sequence[int]) -> None:
         """Write NaN to these systems of x, whose last axis runs along the systems.
 

@@ -1,10 +1,11 @@
 """Direct solution of the Poisson equation on a square of nodes."""
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._options import Method
 from ..tridiagonal import solve_tridiagonal
 
 __all__ = ["solve_poisson"]
@@ -40,7 +41,7 @@ def solve_poisson(
     diag = 4.0 - 2.0 * np.cos(np.pi * modes / (n - 1))
     rhs = _sine_transform(source[1:-1, 1:-1]) / (n - 1) ** 2
     lines: Any = solve_tridiagonal(
-        -1.0, diag[:, None], -1.0, rhs, method=line_method, threads=threads, out=rhs
+        -1.0, diag[:, None], -1.0, rhs, method=cast(Method, line_method), threads=threads, out=rhs
     )
     psi = np.zeros_like(source)
     psi[1:-1, 1:-1] = _sine_transform(lines) * (2.0 / (n - 1))

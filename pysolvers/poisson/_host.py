@@ -143,6 +143,7 @@ class HostPoisson:
         return factor_tridiagonal(
             *operands,
             axis=-2 if self._is_complex else -1,
+            rows=last.count,
             periodic=last.is_periodic,
             pivot=False,
             threads=self.threads,

@@ -216,11 +216,51 @@ def test_arrays_that_cannot_be_used_are_refused(library, dominant):
     with pytest.raises(ValueError, match="device is 'cpu'"):
         solve(*arrays, device="cpu")
     with pytest.raises(TypeError, match="diag: need float32"):
-        solve(arrays[0], library.array(np.full((4, 6), 4)), arrays[2], arrays[3])
-    with pytest.raises(TypeError, match="diag is float32"):
-        solve(arrays[0], library.array(hosts[1].astype("f4")), arrays[2], arrays[3])
+        solve(arrays[0], library.array(np.full((4, 6), 4, "f2")), arrays[2], arrays[3])
     with pytest.raises(ValueError, match="shapes do not broadcast"):
         solve(arrays[0], library.array(np.full((3, 6), 4.0)), arrays[2], arrays[3])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rhs", "result"),
+    [("f8", "f4", "f8"), ("f4", "f8", "f8"), ("i4", "f4", "f8"), ("f8", "c8", "c16")],
+)
+def test_libraries_convert_their_arrays(library, dominant, matrix, rhs, result):
+    hosts = [np.asarray(10 * a, matrix) for a in dominant((4, 6))[:3]]
+    hosts.append(dominant((4, 6))[3].astype(rhs))
+    expected = pysolvers.solve_tridiagonal(*(a.astype(result) for a in hosts))
+    arrays = [library.array(host) for host in hosts]
+    if "numba" in type(arrays[0]).__module__:
+        with pytest.raises(TypeError, match="cannot be converted"):
+            pysolvers.solve_tridiagonal(*arrays)
+        return
+
+    x = library.get(pysolvers.solve_tridiagonal(*arrays))
+
+    assert x.dtype == result
+    agree(x, expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("kind", ["own", "shared", "numbers"])
+@pytest.mark.parametrize("rows", [7, 300])
+def test_real_matrix_and_complex_sides(library, dominant, rng, rows, kind, axis):
+    *matrix, _ = dominant((rows,) if kind == "shared" else (6, 5, rows))
+    if kind == "numbers":
+        matrix = [-1.0, 3.0, -1.0]
+    elif kind == "own":
+        matrix = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in matrix]
+    rhs = rng.standard_normal((6, 5, rows)) + 1j * rng.standard_normal((6, 5, rows))
+    rhs = np.ascontiguousarray(np.moveaxis(rhs, -1, axis))
+    expected = pysolvers.solve_tridiagonal(*(np.asarray(a) + 0j for a in matrix), rhs, axis=axis)
+    arrays = [library.array(a) if np.ndim(a) else a for a in matrix]
+
+    x = library.get(pysolvers.solve_tridiagonal(*arrays, library.array(rhs), axis=axis))
+    agree(x, expected)
+    if kind != "numbers":
+        shared = kind == "shared"
+        factor = pysolvers.factor_tridiagonal(*arrays, axis=-1 if shared else axis)
+        agree(library.get(factor.solve(library.array(rhs), axis=axis)), expected)
 
 
 def test_out_that_cannot_be_written_is_refused(mutable, dominant):

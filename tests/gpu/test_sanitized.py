@@ -133,7 +133,7 @@ def test_factor(rng, pivot, shared, trans):
         if shared:
             matrix = [a[:1] for a in matrix]
         made, same = (
-            pysolvers.factor_tridiagonal(*matrix, pivot=pivot, device=device)
+            pysolvers.factor_tridiagonal(*matrix, rows=rows, pivot=pivot, device=device)
             for device in ("cuda", "cpu")
         )
 

@@ -464,6 +464,7 @@ class FactorCase(Case):
             return pysolvers.factor_tridiagonal(
                 *arguments,
                 axis=axis,
+                rows=self.rows if self.rows == 1 or self.chance(0.3) else None,
                 on_singular=self.policy,
                 threads=self.threads(),
                 device=self.backend,
@@ -550,6 +551,7 @@ class FactorCase(Case):
             lambda device, threads, k: pysolvers.factor_tridiagonal(
                 *(a[k] for a in flat),
                 **self.options,
+                rows=self.rows,
                 on_singular="ignore",
                 device=device,
                 threads=threads,

@@ -133,7 +133,9 @@ def test_wrong_number_of_threads_in_the_environment_is_refused(value):
     said = run(PYSOLVERS_NUM_THREADS=value)
 
     rule = "PYSOLVERS_NUM_THREADS must be an integer in 1 .. 1024, got "
-    assert said == f"the environment variable {rule}{value!r}"
+    shown = value if len(value) < 10 else "9" * 37 + "..."
+    remedy = "unset it, or set for example PYSOLVERS_NUM_THREADS=4"
+    assert said == f"the environment variable {rule}{shown!r}: {remedy}"
 
 
 @pytest.mark.parametrize("value", ["AVX2", "avx", "sse", "1"])
@@ -141,7 +143,7 @@ def test_unknown_instruction_set_in_the_environment_is_refused(value):
     said = run(PYSOLVERS_ISA=value)
 
     rule = "PYSOLVERS_ISA must be one of baseline, avx2, avx512, got "
-    assert said == f"the environment variable {rule}{value!r}"
+    assert said == f"the environment variable {rule}{value!r}: unset it, or set one of these"
 
 
 @pytest.mark.parametrize("value", ["1", "2", " 2 ", "1024"])

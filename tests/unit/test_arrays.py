@@ -33,46 +33,88 @@ def test_integers_alone_become_float64(dtype):
     assert copied == ("rhs",)
 
 
-def test_integers_follow_an_array_that_holds_them():
-    _, result, copied = make_operands(diag=np.ones(3, np.int64), rhs=np.ones(3, np.complex128))
+ARRAYS = ("?", "i1", "u2", "i8", "f4", "f8", "c8", "c16")
+NUMBERS = (2, 2.0, 2j, True, np.float32(2), np.float64(2), np.int64(2), np.complex64(2))
 
-    assert result == np.complex128
-    assert copied == ("diag",)
+
+def promoted(*values):
+    """The dtype to which NumPy promotes the sum of some operands; float64 for integers."""
+    total = values[0]
+    for value in values[1:]:
+        total = total + value
+    return total.dtype if total.dtype.kind in "fc" else np.dtype(np.float64)
+
+
+@pytest.mark.parametrize("diag", ARRAYS)
+@pytest.mark.parametrize("rhs", ARRAYS)
+def test_arrays_promote_as_in_numpy(diag, rhs):
+    values = {"diag": np.ones(3, diag), "rhs": np.ones(3, rhs)}
+
+    operands, result, copied = make_operands(**values)
+
+    assert result == promoted(*values.values())
+    real = result.kind == "c" and values["rhs"].dtype.kind == "c" != values["diag"].dtype.kind
+    assert operands["rhs"].dtype == result
+    assert operands["diag"].dtype == (np.zeros(1, result).real.dtype if real else result)
+    changed = (name for name, value in values.items() if value.dtype != operands[name].dtype)
+    assert copied == tuple(changed)
+    np.testing.assert_array_equal(operands["diag"], 1)
+
+
+@pytest.mark.parametrize("rhs", ARRAYS)
+@pytest.mark.parametrize("scalar", NUMBERS, ids=lambda s: type(s).__name__)
+def test_python_numbers_do_not_promote_arrays(scalar, rhs):
+    values = {"diag": scalar, "rhs": np.ones(3, rhs)}
+
+    operands, result, copied = make_operands(**values)
+
+    assert result == promoted(*values.values())
+    assert operands["diag"].ndim == 0
+    assert copied == (("rhs",) if result != rhs else ())
+
+
+def test_numbers_alone_are_float64():
+    assert make_operands(lower=1, diag=2.0)[1] == np.float64
+    assert make_operands(lower=1, diag=2)[1] == np.float64
 
 
 @pytest.mark.parametrize(
-    ("diag", "rhs"),
+    ("fixed", "rhs", "widens", "expected"),
     [
-        ("float64", "float32"),
-        ("float32", "float64"),
-        ("float64", "complex128"),
-        ("int64", "float32"),
-        ("int32", "complex64"),
+        ("f4", "f4", False, "f4"),
+        ("f8", "f4", False, "f8"),
+        ("f4", "i2", False, "f4"),
+        ("f4", "i8", False, None),
+        ("f4", "f8", True, None),
+        ("f8", "c8", False, None),
+        ("f8", "c8", True, "c16"),
+        ("f4", "c8", True, "c8"),
+        ("f4", "c16", True, None),
+        ("c8", "f4", True, "c8"),
+        ("c8", "f8", True, None),
     ],
 )
-def test_arrays_that_disagree_are_refused_by_name(diag, rhs):
-    with pytest.raises(TypeError, match=f"diag is {diag}, but rhs is {rhs}"):
-        make_operands(diag=np.ones(3, diag), rhs=np.ones(3, rhs))
+def test_operands_promote_to_a_fixed_dtype_or_are_refused(fixed, rhs, widens, expected):
+    like = {"the factor": np.ones(1, fixed)}
+
+    if expected is None:
+        text = f"rhs is {np.dtype(rhs)}, but the factor is {np.dtype(fixed)}: convert rhs"
+        with pytest.raises(TypeError, match=text):
+            _arrays.as_operands({"rhs": np.ones(3, rhs)}, like, widens=widens)
+        return
+    (operand,), dtype, _ = _arrays.as_operands({"rhs": np.ones(3, rhs)}, like, widens=widens)
+    assert operand.dtype == dtype == expected
 
 
-@pytest.mark.parametrize("scalar", [2, 2.0, np.float64(2.0), np.array(2.0), True])
-def test_scalars_follow_the_arrays(scalar):
-    operands, result, copied = make_operands(diag=scalar, rhs=np.ones(3, np.float32))
+def test_pairs_are_real_and_imaginary_parts():
+    array = (np.arange(24.0) + 1j * np.arange(24.0, 48.0)).reshape(2, 3, 4)[:, ::-2, 1:]
 
-    assert result == np.float32
-    assert operands["diag"].dtype == np.float32
-    assert copied == ()
+    parts = _arrays.pairs(array)
 
-
-def test_complex_scalar_among_real_arrays_is_refused():
-    with pytest.raises(TypeError, match="diag is complex, but rhs is float32"):
-        make_operands(diag=1j, rhs=np.ones(3, np.float32))
-
-
-def test_complex_scalar_among_integers_makes_complex128():
-    _, result, _ = make_operands(diag=1j, rhs=[1, 2, 3])
-
-    assert result == np.complex128
+    np.testing.assert_array_equal(parts[0], array.real)
+    np.testing.assert_array_equal(parts[1], array.imag)
+    parts[1] = 7
+    assert (array.imag == 7).all()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "longdouble", "clongdouble", "O", "U1", "M8[s]"])
@@ -179,6 +221,49 @@ def test_short_off_diagonals_of_a_periodic_system_are_refused():
 def test_batches_that_do_not_broadcast_are_refused_with_their_shapes():
     with pytest.raises(ValueError, match=r"diag \(3, 4\).*rhs \(2, 4\)"):
         resolve(diag=(3, 4), rhs=(2, 4))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "periodic", "full", "along", "short"),
+    [
+        ({"diag": (6,), "rhs": (6, 4)}, False, (6, 4), "diag", ""),
+        ({"diag": (4,), "rhs": (6, 4)}, False, (6, 4), "", ""),
+        ({"diag": (4,), "rhs": (4, 4)}, False, (4, 4), "diag", ""),
+        ({"lower": (5,), "rhs": (6, 4)}, False, (6, 4), "lower", "lower"),
+        ({"lower": (5,), "rhs": (6, 5)}, False, (6, 5), "lower", "lower"),
+        ({"lower": (5,), "rhs": (6, 5)}, True, (6, 5), "", ""),
+        ({"diag": (6,), "rhs": (3, 6, 4)}, False, (3, 6, 4), "diag", ""),
+        ({"diag": (6, 4), "rhs": (6,)}, False, (6, 4), "rhs", ""),
+        ({"diag": (6, 4), "rhs": (4,)}, False, (6, 4), "", ""),
+        ({"diag": (4,), "rhs": (1, 4)}, False, (1, 4), "", ""),
+        ({"lower": (5, 4), "diag": (6,), "rhs": (6,)}, False, (6, 4), "diag rhs", "lower"),
+    ],
+)
+def test_operands_of_one_axis_lie_along_the_systems(shapes, periodic, full, along, short):
+    names = ("lower", "diag", "upper", "rhs")
+
+    shape = resolve(-2, periodic, **shapes)
+
+    assert shape.full == full
+    flags = shape.along or (False,) * 4
+    assert " ".join(n for n, f in zip(names, flags, strict=True) if f) == along
+    assert " ".join(n for n, f in zip(names, shape.short, strict=True) if f) == short
+
+
+def test_wrong_length_of_an_operand_of_one_axis_is_refused():
+    with pytest.raises(ValueError, match=r"shapes do not broadcast.*diag \(5,\).*rhs \(6, 4\)"):
+        resolve(-2, diag=(5,), rhs=(6, 4))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (5, 1), (5, 6)])
+def test_rows_that_are_given(shape):
+    arrays = {name: np.empty(shape) for name in ("lower", "diag", "upper")}
+
+    found = _arrays.resolve_shape(arrays, -1, leader="diag", rows=6)
+
+    assert found.full == (*shape[:-1], 6)
+    with pytest.raises(ValueError, match=r"lower: 5 rows along axis -?\d do not fit .* of 7"):
+        _arrays.resolve_shape(arrays | {"lower": np.empty(5)}, -1, leader="diag", rows=7)
 
 
 @pytest.mark.parametrize("axis", [None, 1.0, (0,), True])

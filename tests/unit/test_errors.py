@@ -130,6 +130,14 @@ def test_missing_backend_says_that_it_was_not_built(registry):
         backends.require("none")
 
 
+def test_missing_device_backend_names_the_remedy(registry):
+    registry("cuda", "pysolvers._missing")
+
+    remedy = r"PYSOLVERS_CUDA=1 pip install \..*device='cpu'"
+    with pytest.raises(pysolvers.BackendError, match=f"_missing was not built: .*{remedy}"):
+        pysolvers.solve_tridiagonal(-1.0, 4.0, -1.0, np.ones(4), device="cuda")
+
+
 def test_backend_of_another_contract_is_refused_with_both_numbers(registry):
     stale = types.ModuleType("stale")
     stale.ABI = 999

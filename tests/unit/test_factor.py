@@ -256,7 +256,7 @@ def test_refactor_that_fails_keeps_the_old_factors(factor, rng):
     for bad in (
         [a[:4] for a in matrix],
         [a[:, :20] for a in matrix],
-        [a.astype(np.float32) for a in matrix],
+        [a.astype(np.complex128) for a in matrix],
     ):
         with pytest.raises((ValueError, TypeError)):
             f.refactor(*bad)
@@ -362,12 +362,169 @@ def test_rhs_of_another_shape_is_refused(factor, rng, shape):
         factor(*matrix).solve(np.zeros(shape))
 
 
-def test_rhs_of_another_dtype_is_refused(factor, rng):
-    *matrix, rhs = oracle.dominant(rng, (3, 9))
+@pytest.mark.parametrize(
+    ("matrix", "rhs"), [("f4", "f8"), ("f4", "i8"), ("f4", "c16"), ("c8", "f8"), ("c8", "c16")]
+)
+def test_rhs_of_higher_precision_is_refused(factor, rng, matrix, rhs):
+    *diagonals, _ = oracle.dominant(rng, (3, 9), np.dtype(matrix))
 
-    for dtype in (np.float32, np.complex128):
-        with pytest.raises(TypeError, match=np.dtype(dtype).name):
-            factor(*matrix).solve(rhs.astype(dtype))
+    with pytest.raises(TypeError, match=f"rhs is {np.dtype(rhs)}, but the factor is"):
+        factor(*diagonals).solve(np.ones((3, 9), rhs))
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rhs", "result"),
+    [("f8", "f4", "f8"), ("c16", "c8", "c16"), ("c16", "f8", "c16"), ("f8", "c8", "c16")],
+)
+def test_rhs_is_converted_to_the_precision_of_the_factor(factor, rng, matrix, rhs, result):
+    *diagonals, sides = oracle.dominant(rng, (3, 9), np.dtype(matrix))
+    sides = sides.real.astype(rhs)
+
+    x = factor(*diagonals).solve(sides)
+
+    assert x.dtype == result
+    assert oracle.backward_error(*diagonals, sides.astype(result), x) <= 20 * oracle.eps(result)
+
+
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("pivot", [None, True])
+@pytest.mark.parametrize(
+    ("matrix_shape", "shape", "axis"),
+    [
+        ((9,), (9,), -1),
+        ((9,), (5, 9), -1),
+        ((3, 9), (3, 9), -1),
+        ((3, 9), (5, 3, 9), -1),
+        ((9, 4), (9, 4), -2),
+        ((3, 9, 4), (3, 9, 4), -2),
+        ((3, 9, 4), (2, 3, 9, 4), -2),
+    ],
+)
+def test_real_factor_and_complex_rhs(
+    factor, rng, matrix_shape, shape, axis, pivot, dtype, periodic, trans
+):
+    def along(array):
+        return np.moveaxis(array, axis, -1)
+
+    real = np.zeros(1, dtype).real.dtype
+    inner = along(np.empty(matrix_shape)).shape
+    matrix = oracle.dominant(rng, inner, real)[:3]
+    laid = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in matrix]
+    rhs = oracle.uniform(rng, shape, np.dtype(dtype))
+    before = rhs.copy()
+
+    made = factor(*laid, axis=axis, pivot=pivot, periodic=periodic)
+    x = made.solve(rhs, trans=trans)
+
+    assert x.dtype == dtype
+    np.testing.assert_array_equal(rhs, before)
+    transposed = oracle.transposed(*matrix, trans)
+    full = [np.broadcast_to(a, along(rhs).shape) for a in transposed]
+    error = oracle.backward_error(*full, along(rhs), along(x), periodic=periodic)
+    assert error <= 50 * oracle.eps(dtype)
+    assert made.solve(rhs, trans=trans, out=rhs) is rhs
+    np.testing.assert_array_equal(rhs, x)
+
+
+def test_singular_real_factor_gives_nan_in_both_parts(factor):
+    diag = np.ones((3, 2))
+    diag[1, 0] = 0
+
+    x = factor(0.0, diag, 1.0, on_singular="nan").solve(np.full((4, 3, 2), 1 + 2j))
+
+    np.testing.assert_array_equal(np.isnan(x.real).all(axis=(0, 2)), [False, True, False])
+    np.testing.assert_array_equal(np.isnan(x.real), np.isnan(x.imag))
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("axis", [0, 1, 2, -1, -2, -3])
+def test_one_factor_solves_along_any_axis(factor, rng, axis, dtype):
+    *matrix, _ = oracle.dominant(rng, (7,), dtype)
+    cube = oracle.uniform(rng, (7, 7, 7), np.dtype(dtype))
+
+    x = factor(*matrix).solve(cube, axis=axis)
+
+    expected = oracle.solve(*matrix, np.moveaxis(cube, axis, -1))
+    error = np.max(np.abs(np.moveaxis(x, axis, -1) - expected))
+    assert error <= 50 * oracle.eps(dtype) * np.max(np.abs(expected))
+
+
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize(("made", "axis"), [(-1, 0), (-1, 1), (-1, 2), (0, 2), (0, 0)])
+def test_axis_of_rhs_is_not_that_of_the_matrices(factor, rng, made, axis, trans):
+    *matrix, _ = oracle.dominant(rng, (5, 8))
+    several = oracle.uniform(rng, (3, 5, 8))
+    laid = [np.ascontiguousarray(np.moveaxis(a, -1, made)) for a in matrix]
+
+    x = factor(*laid, axis=made).solve(
+        np.ascontiguousarray(np.moveaxis(several, -1, axis)), axis=axis, trans=trans
+    )
+
+    expected = oracle.solve(*oracle.transposed(*matrix, trans), several)
+    np.testing.assert_allclose(np.moveaxis(x, axis, -1), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("axis", [3, -4])
+def test_axis_that_rhs_does_not_have_is_refused(factor, axis):
+    with pytest.raises(ValueError, match=f"axis must be in -3 .. 2 .*got {axis}"):
+        factor(1.0, np.full(4, 4.0), 1.0).solve(np.ones((4, 4, 4)), axis=axis)
+    with pytest.raises(TypeError, match="axis must be an int or None, got float"):
+        factor(1.0, np.full(4, 4.0), 1.0).solve(np.ones((4, 4, 4)), axis=1.0)
+
+
+def test_diagonals_of_one_axis_lie_along_the_axis(factor, rng):
+    lower, diag, upper, _ = oracle.dominant(rng, (6,))
+    several = diag + np.arange(4.0)[:, None]
+    rhs = oracle.uniform(rng, (6, 4))
+
+    made = factor(lower[1:], several.T, upper[:-1], axis=0)
+
+    assert (made.shape, made.axis) == ((6, 4), -2)
+    expected = oracle.solve(lower, several, upper, rhs.T).T
+    np.testing.assert_allclose(made.solve(rhs), expected, rtol=1e-12)
+    made.refactor(lower, 2 * several.T, upper)
+    expected = oracle.solve(lower, 2 * several, upper, rhs.T).T
+    np.testing.assert_allclose(made.solve(rhs), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3, 1), (3, 8)])
+def test_rows_extend_constant_coefficients(factor, rng, shape):
+    lower, diag, upper = (oracle.uniform(rng, shape) + k for k in (0.0, 4.0, 0.0))
+    rhs = oracle.uniform(rng, (3, 8))
+
+    made = pysolvers.factor_tridiagonal(lower, diag, upper, rows=8)
+
+    assert made.shape == (*shape[:-1], 8)
+    full = [np.broadcast_to(a, (3, 8)) for a in (lower, diag, upper)]
+    np.testing.assert_allclose(made.solve(rhs), oracle.solve(*full, rhs), rtol=1e-12)
+    made.refactor(lower, 2 * diag, upper)
+    full[1] = 2 * full[1]
+    np.testing.assert_allclose(made.solve(rhs), oracle.solve(*full, rhs), rtol=1e-12)
+
+
+def test_numbers_need_rows():
+    with pytest.raises(ValueError, match=r"number of rows is unknown: pass rows=n"):
+        pysolvers.factor_tridiagonal(-1.0, 2.0, -1.0)
+    x = pysolvers.factor_tridiagonal(-1.0, 2.0, -1.0, rows=3).solve([1.0, 0.0, 1.0])
+    np.testing.assert_allclose(x, 1, rtol=1e-15)
+
+
+def test_coefficients_of_one_row_need_rows():
+    column = np.ones((3, 1))
+
+    with pytest.raises(ValueError, match=r"one row along axis -1: .*diag \(3, 1\).* rows=n"):
+        pysolvers.factor_tridiagonal(column, 4 * column, column)
+    assert pysolvers.factor_tridiagonal(column, 4 * column, column, rows=1).shape == (3, 1)
+    one = pysolvers.factor_tridiagonal([9.0], [4.0], [9.0])
+    np.testing.assert_array_equal(one.solve([[2.0], [4.0]]), [[0.5], [1.0]])
+
+
+@pytest.mark.parametrize(("rows", "error"), [(7, ValueError), (-1, ValueError), (8.0, TypeError)])
+def test_rows_that_do_not_fit_are_refused(rows, error):
+    with pytest.raises(error, match="rows"):
+        pysolvers.factor_tridiagonal(1.0, np.full((3, 8), 4.0), 1.0, rows=rows)
 
 
 def test_bad_out_is_refused(factor, rng):

@@ -113,9 +113,10 @@ def test_out_that_does_not_merge_is_written_back_on_the_device(device, rng):
 def test_scalars_and_shared_operands_beside_device_arrays(device, rng, dtype):
     rhs = rng.standard_normal((3, 6)).astype(dtype)
     diag = np.full(6, 4, dtype)
-    expected = pysolvers.solve_tridiagonal(-1, diag, np.float64(-1), rhs)
+    number = np.dtype(dtype).type(-1)
+    expected = pysolvers.solve_tridiagonal(-1, diag, number, rhs)
 
-    x = pysolvers.solve_tridiagonal(-1, device.array(diag), np.float64(-1), device.array(rhs))
+    x = pysolvers.solve_tridiagonal(-1, device.array(diag), number, device.array(rhs))
 
     assert x.get().dtype == dtype
     np.testing.assert_array_equal(x.get(), expected)
@@ -259,17 +260,86 @@ def test_arrays_of_host_and_device_do_not_mix(device, rng):
         pysolvers.solve_tridiagonal(*operands, device="cuda:1")
 
 
-def test_dtypes_of_device_arrays_agree(device, rng):
+def test_dtypes_of_device_arrays_are_refused_by_name(device, rng):
     arrays = [device.array(a) for a in dominant(rng, (4, 6))]
 
     for other in ("i4", "f2", "f4", ">f8", "?"):
         wrong = device.array(np.ones((4, 6), other))
         with pytest.raises(TypeError, match="diag"):
             pysolvers.solve_tridiagonal(arrays[0], wrong, arrays[2], arrays[3])
-    with pytest.raises(TypeError, match="upper is complex"):
+    with pytest.raises(TypeError, match=r"lower: a .*cannot be converted to complex128"):
         pysolvers.solve_tridiagonal(arrays[0], arrays[1], 1j, arrays[3])
-    with pytest.raises(TypeError, match="diag is float32"):
-        pysolvers.solve_tridiagonal(arrays[0], device.array(np.float32(4)), arrays[2], arrays[3])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "rhs", "result"),
+    [("f4", "f8", "f8"), ("f8", "f4", "f8"), ("c8", "f8", "c16"), ("f8", "c8", "c16")],
+)
+def test_library_converts_device_arrays(device, rng, monkeypatch, matrix, rhs, result):
+    held, converted = [], []
+
+    def convert(self, name, value, dtype):
+        converted.append(name)
+        return device.array(value.get().astype(dtype))
+
+    monkeypatch.setattr(interop.Library, "converted", convert)
+    monkeypatch.setattr(places, "hold", lambda mark, arrays: held.append(arrays))
+    operands = dominant(rng, FULL, matrix)
+    operands[3] = (operands[3] if rhs == "c8" else operands[3].real).astype(rhs)
+
+    x, info = pysolvers.solve_tridiagonal(*map(device.array, operands), axis=1, return_info=True)
+
+    assert x.get().dtype == info.dtype == result
+    expected = pysolvers.solve_tridiagonal(*(a.astype(result) for a in operands), axis=1)
+    np.testing.assert_allclose(x.get(), expected, rtol=100 * oracle.eps(result))
+    assert info.copied[: len(converted)] == tuple(converted)
+    assert len(held) == 1  # the copies live until the stream has read them
+
+
+@pytest.mark.parametrize("where", ["host", "device"])
+@pytest.mark.parametrize("dtype", ["c8", "c16"])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize(("shared", "converts"), [(False, False), (True, False), (True, True)])
+def test_real_matrix_and_complex_sides(
+    device, rng, monkeypatch, where, dtype, axis, shared, converts
+):
+    monkeypatch.setattr(
+        interop.Library,
+        "converted",
+        lambda self, name, value, dtype: device.array(value.get().astype(dtype)),
+    )
+    monkeypatch.setattr(interop.Library, "converts", converts)
+    real = np.zeros(1, dtype).real.dtype
+    matrix = dominant(rng, (FULL[axis],) if shared else FULL, real)[:3]
+    rhs = oracle.uniform(rng, FULL, np.dtype(dtype))
+    make = device.array if where == "device" else np.asarray
+    options = {"axis": axis, "device": "cuda"}
+
+    x, info = pysolvers.solve_tridiagonal(*map(make, (*matrix, rhs)), return_info=True, **options)
+    y = pysolvers.solve_tridiagonal(*map(make, (*matrix, rhs)), on_singular="nan", **options)
+
+    expected = pysolvers.solve_tridiagonal(*(a.astype(dtype) for a in matrix), rhs, axis=axis)
+    for answer in (x, y):
+        values = answer.get() if where == "device" else answer
+        np.testing.assert_allclose(values, expected, rtol=200 * oracle.eps(dtype))
+    assert info.systems == rhs.size // FULL[axis]
+
+
+@pytest.mark.parametrize("where", ["host", "device"])
+def test_nan_for_a_singular_real_matrix_and_complex_sides(device, rng, where):
+    make = device.array if where == "device" else np.asarray
+    lower, diag, upper, rhs = dominant(rng, FULL)
+    lower[1], diag[1, :, 2], upper[1] = 0, 0, 0
+
+    x = pysolvers.solve_tridiagonal(
+        *map(make, (lower, diag, upper, rhs * (1 + 1j))), axis=1, on_singular="nan", device="cuda"
+    )
+
+    values = x.get() if where == "device" else x
+    bad = np.zeros(FULL, bool)
+    bad[1, :, 2] = True
+    np.testing.assert_array_equal(np.isnan(values.real), bad)
+    np.testing.assert_array_equal(np.isnan(values.imag), bad)
 
 
 def test_out_on_the_device_is_checked(device, rng):
@@ -381,7 +451,9 @@ def test_library_with_streams_of_its_own(device, rng, monkeypatch):
         __module__ = "jax.fake"
 
         def devices(self):
-            return [SimpleNamespace(get_stream_for_external_ready_events=lambda: 30)]
+            gpu = SimpleNamespace(platform="gpu")
+            gpu.get_stream_for_external_ready_events = lambda: 30
+            return [gpu]
 
         def __dlpack_device__(self):
             return (2, 0)

@@ -252,7 +252,7 @@ def test_errors_name_the_remedy(device):
     with pytest.raises(ValueError, match=r"f must broadcast to shape \(6, 7\), got shape \(5, 7\)"):
         there.solve(device.array(np.zeros((5, 7))))
     with pytest.raises(TypeError, match="the solver is float64"):
-        there.solve(device.array(np.zeros((6, 7), np.float32)))
+        there.solve(device.array(np.zeros((6, 7), np.complex128)))
 
 
 def test_memory_of_a_call_is_freed(device):

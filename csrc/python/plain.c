@@ -1,0 +1,160 @@
+/* plain.c - arrays that a call can use as they are, without planning in Python. */
+#include "plain.h"
+
+#include "operand.h"
+
+PyArrayObject *
+plain_array(PyObject *object, int type)
+{
+    if (!PyArray_CheckExact(object) || PyArray_TYPE((PyArrayObject *)object) != type ||
+        !PyArray_ISBEHAVED_RO((PyArrayObject *)object)) {
+        return NULL;
+    }
+    return (PyArrayObject *)object;
+}
+
+PyArrayObject *
+plain_sides(plain *p, PyObject *object, PyObject *axis)
+{
+    ps_dtype dtype;
+
+    if (!PyArray_CheckExact(object) || !PyLong_CheckExact(axis) ||
+        !operand_dtype(PyArray_TYPE((PyArrayObject *)object), &dtype)) {
+        return NULL;
+    }
+    p->type = PyArray_TYPE((PyArrayObject *)object);
+    PyArrayObject *const rhs = plain_array(object, p->type);
+
+    if (rhs == NULL || PyArray_NDIM(rhs) == 0 || PyArray_SIZE(rhs) == 0) {
+        return NULL;
+    }
+    const long number = PyLong_AsLong(axis);
+
+    p->axes = PyArray_NDIM(rhs);
+    if (PyErr_Occurred() || number < -p->axes || number >= p->axes) {
+        PyErr_Clear();
+        return NULL;
+    }
+    p->axis = (int)(number < 0 ? number + p->axes : number);
+    p->rows = PyArray_DIM(rhs, p->axis);
+    p->outer = p->inner = 1;
+    for (int k = 0; k < p->axes; k++) {
+        *(k < p->axis ? &p->outer : &p->inner) *= k == p->axis ? 1 : PyArray_DIM(rhs, k);
+    }
+    if (p->axis == p->axes - 1) {
+        p->inner = p->outer;
+        p->outer = 1;
+    }
+    return p->rows < INT32_MAX ? rhs : NULL;
+}
+
+int
+plain_stride(const plain *p, const PyArrayObject *array, ps_stride *stride)
+{
+    *stride = (ps_stride){0, 0, 0};
+    if (p->axes <= 2) {
+        return operand_stride(array, p->axis, &stride->row) &&
+               (p->axes == 1 || operand_stride(array, 1 - p->axis, &stride->inner));
+    }
+    if (!PyArray_IS_C_CONTIGUOUS(array)) {
+        return 0;
+    }
+    const npy_intp rows = PyArray_DIM(array, p->axis);
+
+    if (p->axis == p->axes - 1) {
+        *stride = (ps_stride){.row = 1, .inner = rows};
+    }
+    else {
+        *stride = (ps_stride){
+            .row = p->inner, .outer = p->outer > 1 ? rows * p->inner : 0, .inner = 1};
+    }
+    return 1;
+}
+
+int
+plain_shape(const plain *p, const PyArrayObject *array, const PyArrayObject *rhs,
+            npy_intp rows)
+{
+    int same = PyArray_NDIM(array) == p->axes && PyArray_DIM(array, p->axis) == rows;
+
+    for (int k = 0; same && k < p->axes; k++) {
+        same = k == p->axis || PyArray_DIM(array, k) == PyArray_DIM(rhs, k);
+    }
+    return same;
+}
+
+/* First byte and end of the memory of an array. */
+static void
+extent_of(const PyArrayObject *array, const char **begin, const char **end)
+{
+    *begin = *end = PyArray_DATA(array);
+    for (int k = 0; k < PyArray_NDIM(array); k++) {
+        const npy_intp span = (PyArray_DIM(array, k) - 1) * PyArray_STRIDE(array, k);
+
+        *(span < 0 ? begin : end) += span;
+    }
+    *end += PyArray_ITEMSIZE(array);
+}
+
+static int
+may_overlap(const PyArrayObject *a, const PyArrayObject *b)
+{
+    const char *first, *first_end, *second, *second_end;
+
+    extent_of(a, &first, &first_end);
+    extent_of(b, &second, &second_end);
+    return first < second_end && second < first_end;
+}
+
+/* Whether two arrays of one dtype have the same elements at the same indices. */
+static int
+is_same(const PyArrayObject *a, const PyArrayObject *b)
+{
+    int same = PyArray_DATA(a) == PyArray_DATA(b) && PyArray_NDIM(a) == PyArray_NDIM(b);
+
+    for (int k = 0; same && k < PyArray_NDIM(a); k++) {
+        same = PyArray_DIM(a, k) == PyArray_DIM(b, k) &&
+               (PyArray_DIM(a, k) == 1 || PyArray_STRIDE(a, k) == PyArray_STRIDE(b, k));
+    }
+    return same;
+}
+
+PyArrayObject *
+plain_result(const plain *p, PyObject *out, PyObject *const *inputs, int count)
+{
+    PyArrayObject *const rhs = (PyArrayObject *)inputs[count - 1];
+
+    if (out == Py_None) {
+        return p->on_device
+                   ? NULL
+                   : (PyArrayObject *)PyArray_NewLikeArray(rhs, NPY_KEEPORDER, NULL, 0);
+    }
+    PyArrayObject *const array = plain_array(out, p->type);
+
+    if (array == NULL || !PyArray_ISWRITEABLE(array) ||
+        !(PyArray_IS_C_CONTIGUOUS(array) || PyArray_IS_F_CONTIGUOUS(array)) ||
+        !plain_shape(p, array, rhs, p->rows)) {
+        return NULL;
+    }
+    for (int k = 0; k < count; k++) {
+        if (PyArray_Check(inputs[k]) && may_overlap(array, (PyArrayObject *)inputs[k]) &&
+            !(k == count - 1 && is_same(array, rhs))) {
+            return NULL;
+        }
+    }
+    Py_INCREF(out);
+    return array;
+}
+
+int
+plain_real(int type)
+{
+    return type == NPY_CFLOAT ? NPY_FLOAT : type == NPY_CDOUBLE ? NPY_DOUBLE : type;
+}
+
+void
+plain_divide(const plain *p, ps_stride *s)
+{
+    *s = p->outer > 1 ? (ps_stride){.row = 2 * s->row, .outer = 2 * s->outer, .inner = 1}
+                      : (ps_stride){.row = 2 * s->row, .outer = 2 * s->inner, .inner = 1};
+}

@@ -1,0 +1,48 @@
+/* plain.h - arrays that a call can use as they are, without planning in Python.
+ *
+ * These are exact ndarrays of the dtype of the call, aligned and in native byte order,
+ * with at most two axes of any strides, or with more axes in C order.
+ */
+#ifndef PS_PYTHON_PLAIN_H
+#define PS_PYTHON_PLAIN_H
+
+#include "numpy_api.h"
+#include "pysolvers.h"
+
+/* The right-hand sides of a call: outer * inner systems of `rows` rows along `axis`. */
+typedef struct {
+    int type, axis, axes; /* type number of NumPy, axis of the systems, number of axes */
+    int on_device; /* the elements of arrays cannot be read here, and numbers not there */
+    npy_intp rows, outer, inner;
+} plain;
+
+/* The array if it is a plain one of this type number; null if it is not. Borrowed. */
+PyArrayObject *plain_array(PyObject *object, int type);
+
+/* Fill *p from right-hand sides and the axis, a Python int; the array, borrowed, or null
+ * if they are not plain. */
+PyArrayObject *plain_sides(plain *p, PyObject *object, PyObject *axis);
+
+/* Set *stride to the strides of an array with all axes; 0 if they are not plain. */
+int plain_stride(const plain *p, const PyArrayObject *array, ps_stride *stride);
+
+/* Whether the array has the shape of the right-hand sides, but for `rows` along the axis
+ * of the systems. */
+int plain_shape(const plain *p, const PyArrayObject *array, const PyArrayObject *rhs,
+                npy_intp rows);
+
+/* The array for the result, a new reference: `out`, or a new array for None; null,
+ * perhaps with an exception, if `out` is not plain or shares memory with one of the
+ * inputs other than the last one, the right-hand sides, which it can be. */
+PyArrayObject *plain_result(const plain *p, PyObject *out, PyObject *const *inputs,
+                            int count);
+
+/* The type number of the real and imaginary parts of a dtype. */
+int plain_real(int type);
+
+/* Describe right-hand sides or solutions, complex, of stride *s as real ones: real and
+ * imaginary part are the two indices of the fastest batch axis. For one batch axis, they
+ * form the inner axis; for two, they are merged with the inner axis. */
+void plain_divide(const plain *p, ps_stride *s);
+
+#endif

@@ -1,0 +1,211 @@
+"""Arrays of other libraries, taken through DLPack; NumPy's arrays offer DLPack, too."""
+
+import sys
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+from pysolvers import _core, tridiagonal
+from pysolvers._runtime import interop, places
+
+
+class Lent:
+    """An array of a library that offers DLPack only."""
+
+    def __init__(self, values):
+        self.values = values
+
+    @property
+    def shape(self):
+        return self.values.shape
+
+    def __dlpack__(self, **options):
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+class OldLent(Lent):
+    """The same with the protocol before version 1."""
+
+    def __dlpack__(self, *, stream=None):
+        return self.values.__dlpack__(stream=stream)
+
+
+@pytest.mark.parametrize("kind", [Lent, OldLent, lambda a: a])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("index", [np.s_[:], np.s_[::2, ::-1], np.s_[1], np.s_[1, 2], np.s_[:1]])
+def test_view_has_the_memory_of_the_array(rng, kind, dtype, index):
+    array = oracle.uniform(rng, (4, 5, 3), np.dtype(dtype))[index]
+
+    view = _core.borrow(kind(array))
+
+    assert type(view) is np.ndarray
+    assert (view.dtype, view.shape) == (array.dtype, array.shape)
+    assert view.flags.aligned
+    assert view.flags.writeable
+    np.testing.assert_array_equal(view, array)
+    view[...] = 7
+    assert (array == 7).all()
+
+
+def test_arrays_that_cannot_be_read_in_place_are_left_alone():
+    misaligned = np.zeros(33, np.uint8)[1:].view(np.float64)
+
+    for array in (np.zeros(3, np.int32), np.zeros(3, np.float16), np.zeros((0, 3)), misaligned):
+        assert _core.borrow(array) is None
+    for other in (None, 3.0, [1.0], "text", object()):
+        assert _core.borrow(other) is None
+
+
+def test_readonly_arrays_stay_readonly():
+    array = np.zeros(3)
+    array.flags.writeable = False
+
+    assert not _core.borrow(array).flags.writeable
+
+
+def test_memory_lives_as_long_as_its_view():
+    array = np.arange(1000.0)
+    count = sys.getrefcount(array)
+
+    views = [_core.borrow(Lent(array)) for _ in range(5)]
+    assert sys.getrefcount(array) > count
+    parts = [view[3:5] for view in views]
+    del views
+    np.testing.assert_array_equal(parts[0], [3, 4])
+    del parts
+    assert sys.getrefcount(array) == count
+
+
+def test_error_of_a_library_is_not_raised():
+    class Broken(Lent):
+        def __dlpack__(self, **options):
+            raise BufferError("not here")
+
+    assert _core.borrow(Broken(np.zeros(3))) is None
+
+
+@pytest.fixture
+def device(monkeypatch):
+    """The CPU in place of a device whose arrays are `Lent`; counts the calls without planning."""
+
+    class Library(interop.Library):
+        lends = True
+
+        def stream(self, value, ordinal):
+            return interop.Stream(0)
+
+        def empty(self, like, view, shape, ordinal):
+            return Lent(np.empty(shape, view.dtype))
+
+        def check(self, name, value):
+            if getattr(value, "lazy", False):
+                raise TypeError(f"{name} is lazy")
+
+    library, locate, known = Library(), interop.locate, interop.library_of
+    answers = []
+
+    def solve(*arguments, **options):
+        answers.append(tridiagonal_solve(*arguments, **options))
+        return answers[-1]
+
+    tridiagonal_solve = tridiagonal._solve_borrowed
+    monkeypatch.setattr(tridiagonal, "_solve_borrowed", solve)
+    monkeypatch.setattr(places, "locate", lambda v: 0 if isinstance(v, Lent) else locate(v))
+    monkeypatch.setattr(
+        places, "library_of", lambda v: library if isinstance(v, Lent) else known(v)
+    )
+    monkeypatch.setattr(places, "_require_device", lambda ordinal: _core)
+    return answers
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((5, 9), 1), ((9, 5), 0), ((3, 4, 9), 2)])
+@pytest.mark.parametrize("options", [{}, {"on_singular": "ignore"}, {"device": "cuda:0"}])
+def test_arrays_on_a_device_need_no_planning(device, rng, dtype, shape, axis, options):
+    inner = np.moveaxis(np.empty(shape), axis, -1).shape
+    system = [
+        np.ascontiguousarray(np.moveaxis(a, -1, axis))
+        for a in oracle.dominant(rng, inner, np.dtype(dtype))
+    ]
+    expected = pysolvers.solve_tridiagonal(*system, axis=axis)
+
+    x = pysolvers.solve_tridiagonal(*map(Lent, system), axis=axis, **options)
+    out = Lent(np.empty(shape, dtype))
+    y = pysolvers.solve_tridiagonal(*map(Lent, system), axis=axis, out=out, **options)
+
+    assert device == [x, y]
+    assert isinstance(x, Lent)
+    assert y is out
+    np.testing.assert_array_equal(x.values, expected)
+    np.testing.assert_array_equal(y.values, expected)
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((5, 9), 1), ((9, 5), 0), ((400, 9), 1)])
+def test_real_matrix_on_a_device_with_complex_sides(device, rng, shape, axis):
+    inner = np.moveaxis(np.empty(shape), axis, -1).shape
+    system = [np.moveaxis(a, -1, axis).copy() for a in oracle.dominant(rng, inner)]
+    system[3] = system[3] * (1 - 2j)
+
+    x = pysolvers.solve_tridiagonal(*map(Lent, system), axis=axis)
+
+    assert device == [x]
+    np.testing.assert_array_equal(x.values, pysolvers.solve_tridiagonal(*system, axis=axis))
+
+
+def test_singular_systems_on_a_device(device, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (300, 9))
+    lower[7, 4:6] = diag[7, 4] = upper[7, 3:5] = 0
+    arrays = [Lent(a) for a in (lower, diag, upper, rhs)]
+
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        pysolvers.solve_tridiagonal(*arrays)
+    np.testing.assert_array_equal(caught.value.systems, [[7]])
+    np.testing.assert_array_equal(caught.value.rows, [4])
+    x = pysolvers.solve_tridiagonal(*arrays, on_singular="ignore")
+    assert device == [x]
+    others = np.arange(300) != 7
+    expected = oracle.solve(*(a[others] for a in (lower, diag, upper, rhs)))
+    np.testing.assert_allclose(x.values[others], expected, rtol=1e-12, atol=1e-14)
+
+
+def test_calls_that_are_planned_on_a_device(device, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (6, 9))
+    lent = [Lent(a) for a in (lower, diag, upper, rhs)]
+
+    for operands, options in [
+        ((lent[0], lent[1].values, *lent[2:]), {}),
+        ((-1.0, *lent[1:]), {}),
+        ((Lent(lower.astype("f4")), *lent[1:]), {}),
+        (lent, {"device": "cuda:1"}),
+        (lent, {"out": np.empty((6, 9))}),
+        (lent, {"axis": 5}),
+    ]:
+        named = dict(zip(("lower", "diag", "upper", "rhs"), operands, strict=True))
+        options = {"out": None, "device": None, "axis": -1, **options}
+        others = (options.pop("axis"), None, False, None)
+        assert tridiagonal._solve_borrowed(named, *options.values(), others, asks=True) is None
+    lent[2].lazy = True
+    with pytest.raises(TypeError, match="upper is lazy"):
+        pysolvers.solve_tridiagonal(*lent)
+
+
+def test_factor_on_a_device_needs_no_planning(device, rng, monkeypatch):
+    """The factor is made on the CPU, and used as if it were on a device."""
+    *matrix, rhs = oracle.dominant(rng, (6, 9))
+    factor = pysolvers.factor_tridiagonal(*matrix)
+    expected = [factor.solve(rhs), factor.solve(rhs * 1j, trans="T")]
+    monkeypatch.setattr(factor, "_device", "cuda:0")
+    out = Lent(np.empty_like(rhs))
+
+    x = factor.solve(Lent(rhs))
+    y = factor.solve(Lent(rhs * 1j), trans="T")
+
+    np.testing.assert_array_equal(x.values, expected[0])
+    np.testing.assert_array_equal(y.values, expected[1])
+    assert factor.solve(Lent(rhs), out=out) is out
+    np.testing.assert_array_equal(out.values, expected[0])

@@ -1,0 +1,222 @@
+"""Arrays of JAX and PyTorch in host memory: results are arrays of the library of `rhs`.
+
+The tests of a library are skipped where it is not installed.
+"""
+
+import sys
+import warnings
+from types import SimpleNamespace
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+from pysolvers import _core
+from pysolvers._runtime import interop
+
+LIBRARIES = ("torch", "jax")
+DTYPES = ("float32", "float64", "complex64", "complex128")
+
+
+@pytest.fixture(params=LIBRARIES)
+def library(request):
+    """One library: how it makes an array, and the type of its arrays."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the library about its environment
+        module = pytest.importorskip(request.param, exc_type=ImportError)
+    if request.param == "torch":
+        make = module.tensor
+        kind = module.Tensor
+    else:
+        module.config.update("jax_enable_x64", True)
+        cpu = module.devices("cpu")[0]
+
+        def make(values):
+            return module.device_put(np.asarray(values), cpu)
+
+        kind = module.Array
+    return SimpleNamespace(name=request.param, module=module, make=make, kind=kind)
+
+
+def dtype_of(array):
+    return str(array.dtype).removeprefix("torch.")
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((4, 7), 1), ((7, 4), 0), ((2, 7, 3), 1)])
+def test_results_are_arrays_of_the_library(library, rng, dtype, shape, axis):
+    inner = np.moveaxis(np.empty(shape), axis, -1).shape
+    system = [np.moveaxis(a, -1, axis) for a in oracle.dominant(rng, inner, np.dtype(dtype))]
+    arrays = [library.make(np.ascontiguousarray(a)) for a in system]
+    expected = pysolvers.solve_tridiagonal(*system, axis=axis)
+
+    x = pysolvers.solve_tridiagonal(*arrays, axis=axis)
+    y = pysolvers.factor_tridiagonal(*arrays[:3], axis=axis).solve(arrays[3])
+
+    for answer in (x, y):
+        assert isinstance(answer, library.kind)
+        assert tuple(answer.shape) == shape
+        assert dtype_of(answer) == dtype
+        assert answer.device == arrays[3].device
+        error = np.max(np.abs(np.asarray(answer) - expected)) / np.max(np.abs(expected))
+        assert error <= 50 * oracle.eps(dtype)
+    for array, values in zip(arrays, system, strict=True):
+        np.testing.assert_array_equal(np.asarray(array), values)
+
+
+def test_library_of_rhs_decides(library, rng):
+    system = oracle.dominant(rng, (3, 8))
+    arrays = [library.make(a) for a in system]
+
+    x = pysolvers.solve_tridiagonal(*arrays[:3], system[3])
+    y = pysolvers.solve_tridiagonal(*system[:3], arrays[3])
+
+    assert type(x) is np.ndarray
+    assert isinstance(y, library.kind)
+    np.testing.assert_array_equal(np.asarray(y), x)
+
+
+def test_real_matrix_and_complex_rhs(library, rng):
+    *matrix, rhs = oracle.dominant(rng, (3, 8))
+
+    x = pysolvers.solve_tridiagonal(*map(library.make, matrix), library.make(rhs * (1 + 2j)))
+
+    assert dtype_of(x) == "complex128"
+    expected = oracle.solve(*matrix, rhs * (1 + 2j))
+    np.testing.assert_allclose(np.asarray(x), expected, rtol=1e-12)
+
+
+def test_results_belong_to_the_caller(library, rng):
+    *matrix, rhs = oracle.dominant(rng, (3, 8))
+    rhs = library.make(rhs)
+    x = pysolvers.solve_tridiagonal(*matrix, rhs)
+    kept = np.asarray(x).copy()
+
+    pysolvers.solve_tridiagonal(*matrix, 2 * rhs)
+
+    np.testing.assert_array_equal(np.asarray(x), kept)
+    np.testing.assert_allclose(np.asarray(x + x), 2 * kept)
+
+
+@pytest.mark.parametrize("library", ["torch"], indirect=True)
+def test_out_of_torch_is_written(library, rng):
+    *matrix, rhs = oracle.dominant(rng, (3, 8))
+    expected = pysolvers.solve_tridiagonal(*matrix, rhs)
+    right, wide = library.make(rhs), library.make(np.zeros((3, 16)))
+
+    for out in (wide[:, ::2], right):
+        assert pysolvers.solve_tridiagonal(*matrix, right, out=out) is out
+        np.testing.assert_array_equal(out.numpy(), expected)
+    assert (wide[:, 1::2] == 0).all()
+    factor = pysolvers.factor_tridiagonal(*matrix)
+    right = library.make(rhs)
+    assert factor.solve(right, out=right) is right
+    np.testing.assert_allclose(right.numpy(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("library", ["torch"], indirect=True)
+def test_tensors_without_plain_values_are_refused(library, rng):
+    *matrix, rhs = oracle.dominant(rng, (3, 8), np.complex128)
+    lazy = library.make(rhs)
+
+    with pytest.raises(TypeError, match=r"rhs requires a gradient.*detach\(\) it"):
+        pysolvers.solve_tridiagonal(*matrix, lazy.clone().requires_grad_())
+    with pytest.raises(TypeError, match="rhs is a lazy conjugate"):
+        pysolvers.solve_tridiagonal(*matrix, lazy.conj())
+    with pytest.raises(TypeError, match="out requires a gradient"):
+        pysolvers.solve_tridiagonal(*matrix, rhs, out=lazy.clone().requires_grad_())
+
+
+@pytest.mark.parametrize("library", ["jax"], indirect=True)
+def test_out_of_jax_is_refused(library, rng):
+    *matrix, rhs = oracle.dominant(rng, (3, 8))
+
+    with pytest.raises(TypeError, match=r"out must be writeable, a jax.* never is"):
+        pysolvers.solve_tridiagonal(*matrix, rhs, out=library.make(rhs))
+
+
+@pytest.mark.parametrize("library", ["jax"], indirect=True)
+@pytest.mark.parametrize("operand", range(4))
+def test_tracers_are_refused_by_name(library, rng, operand):
+    system = list(oracle.dominant(rng, (3, 8)))
+    factor = pysolvers.factor_tridiagonal(*system[:3])
+    name = ("lower", "diag", "upper", "rhs")[operand]
+
+    def solve(traced):
+        return pysolvers.solve_tridiagonal(*system[:operand], traced, *system[operand + 1 :])
+
+    jax = library.module
+    for transform in (jax.jit, jax.vmap, jax.grad):
+        with pytest.raises(TypeError, match=f"{name} is a JAX tracer: .*jax.pure_callback"):
+            transform(solve)(library.make(system[operand]))
+    with pytest.raises(TypeError, match="rhs is a JAX tracer"):
+        jax.jit(factor.solve)(library.make(system[3]))
+
+
+@pytest.mark.parametrize("library", ["jax"], indirect=True)
+def test_callback_solves_inside_jit(library, rng):
+    system = list(oracle.dominant(rng, (3, 8)))
+    jax = library.module
+
+    @jax.jit
+    def solve(rhs):
+        result = jax.ShapeDtypeStruct(rhs.shape, rhs.dtype)
+        return 2 * jax.pure_callback(
+            lambda b: pysolvers.solve_tridiagonal(*system[:3], np.asarray(b)), result, rhs
+        )
+
+    np.testing.assert_allclose(solve(system[3]), 2 * oracle.solve(*system), rtol=1e-12)
+
+
+def test_tracers_are_known_without_jax():
+    class Tracer:
+        __module__ = "jax._src.core"
+
+    class Traced(Tracer):
+        __module__ = "jax._src.interpreters.partial_eval"
+
+    assert interop.locate(Traced()) is None
+    with pytest.raises(TypeError, match="upper is a JAX tracer"):
+        pysolvers.solve_tridiagonal(1.0, 4.0, Traced(), np.ones(4))
+
+
+def test_library_that_is_not_known_gives_numpy(rng):
+    class Wrapped:
+        def __init__(self, values):
+            self.values = values
+
+        def __array__(self, dtype=None, copy=None):
+            return self.values
+
+    system = oracle.dominant(rng, (3, 8))
+    x = pysolvers.solve_tridiagonal(*map(Wrapped, system))
+
+    assert type(x) is np.ndarray
+    np.testing.assert_allclose(x, oracle.solve(*system), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_arrays_are_borrowed_without_a_copy(library, rng, dtype):
+    array = library.make(oracle.uniform(rng, (4, 5), np.dtype(dtype)))
+    count = sys.getrefcount(array)
+
+    views = [_core.borrow(array) for _ in range(3)]
+
+    for view in views:
+        assert (view.dtype, view.shape) == (dtype, (4, 5))
+        assert view.ctypes.data == np.asarray(array).ctypes.data
+        np.testing.assert_array_equal(view, np.asarray(array))
+    del view, views
+    assert sys.getrefcount(array) == count
+
+
+@pytest.mark.parametrize("library", ["torch"], indirect=True)
+def test_views_of_torch_are_borrowed_with_their_strides(library):
+    array = library.make(np.arange(24.0).reshape(4, 6))
+
+    for part in (array[1:, ::2], array.T, array[2], array[:, 3]):
+        np.testing.assert_array_equal(_core.borrow(part), part.numpy())
+        assert _core.borrow(part).strides == part.numpy().strides
+    assert _core.borrow(array.to(library.module.bfloat16)) is None
+    assert _core.borrow(array.to_sparse()) is None
