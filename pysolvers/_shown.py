@@ -1,8 +1,9 @@
 """What results show of themselves: a table, as text and in a notebook."""
 
 from collections.abc import Mapping
+from typing import Any
 
-__all__ = ["Shown"]
+__all__ = ["Shown", "steps_text"]
 
 
 class Shown:
@@ -21,3 +22,9 @@ class Shown:
         caption, facts = self._table()
         cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in facts.items())
         return f"<table><caption>{caption}</caption>{cells}</table>"
+
+
+def steps_text(result: Any) -> str:
+    """Return the number of steps of a result, and the length of a last one that is shorter."""
+    shortened = f", the last of {result.last_dt:.3g}" if result.last_dt != result.dt else ""
+    return f"{result.steps} steps of {result.dt:.3g}{shortened}"

@@ -2,7 +2,8 @@
 
 import os
 from collections.abc import Callable, Sequence
-from math import ceil, isfinite
+from dataclasses import replace
+from math import floor, isfinite
 from time import perf_counter
 from typing import Any, Literal, Self
 
@@ -150,7 +151,6 @@ class SquareCylinder(Stepper[CylinderResult]):
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        super().__init__()
         require_finite("re", re)
         require(re > 0, "re must be positive", re)
         require_finite("perturbation", perturbation)
@@ -168,9 +168,10 @@ class SquareCylinder(Stepper[CylinderResult]):
             )
         self._grid = grid = ChannelGrid(shape, length)
         formula = WALLS[wall]
-        self._step_length = _default_step(grid, re, wall, steady=steady) if dt is None else 0.0
+        super().__init__(_default_step(grid, re, wall, steady=steady))
         if dt is not None:
             self.dt = dt
+        self._dt_now = self.dt  # of the step that is made
         self._settings = {
             "re": float(re),
             "shape": grid.shape,
@@ -239,15 +240,9 @@ class SquareCylinder(Stepper[CylinderResult]):
         return self._state.steps
 
     @property
-    def dt(self) -> float:
-        """Length of the next step; can be set."""
-        return self._step_length
-
-    @dt.setter
-    def dt(self, value: float) -> None:
-        require_finite("dt", value)
-        require(value > 0, "dt must be positive", value)
-        self._step_length = float(value)
+    def last_dt(self) -> float:
+        """Length of the last step; before the first step `dt`."""
+        return self._state.dt_old if self.steps else self.dt
 
     @property
     def circulation(self) -> float:
@@ -321,8 +316,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         Parameters
         ----------
         until : float
-            The end time. Steps are not shortened: the last step is the first step that ends at
-            this time (up to rounding) or later.
+            The end time. The last step, or the last two, are shortened to end at this time.
         callback : callable, optional
             Called with this object every `interval` steps; a true return value ends the run.
         interval : int, default: 20
@@ -544,13 +538,24 @@ class SquareCylinder(Stepper[CylinderResult]):
         omega[1:-1, 1:-1] += (perturbation * np.exp(-square / width))[1:-1, 1:-1]
         return self._make.start(psi, omega, self.dt)
 
-    def _end(self, until: float) -> int:
-        left = (until - self.time) / self.dt
-        return self.steps + max(0, ceil(left * (1 - 1e-12) - 1e-9))
+    def _set_length(self, dt: float) -> None:
+        self._dt_now = dt
 
-    @property
-    def _dt(self) -> float:
-        return self._step_length
+    def _plan(self, until: float) -> tuple[int, float]:
+        left = (until - self.time) / self.dt
+        whole = max(0, floor(left * (1 + 1e-12) + 1e-9))
+        rest = left - whole
+        if rest <= 1e-9:
+            return self.steps + whole, 0.0
+        # The velocity at the half step is extrapolated from the last two levels, so that no step
+        # may be much longer than the step before: two equal steps rather than a very short one.
+        if rest < 0.5 and whole:
+            return self.steps + whole - 1, (1 + rest) / 2 * self.dt
+        return self.steps + whole, rest * self.dt
+
+    def _end_at(self, until: float) -> None:
+        if self._state.dt_old != self.dt:
+            self._state = replace(self._state, origin=(until, self.steps))
 
     @property
     def _most_steps(self) -> int:
@@ -564,7 +569,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         return self._is_in_bounds()
 
     def _one_step(self) -> None:
-        state = self._make.make(self._state, self.dt)
+        state = self._make.make(self._state, self._dt_now)
         forces, first = [], len(self._force_rows)
         if state.steps % _FORCES_EVERY == 0:
             start = perf_counter()

@@ -34,9 +34,9 @@ SOLVERS = {
         "u",
     ),
     "transport": (
-        lambda device: GCEIDD(decaying_bump(0.005), (128, 128), 1e-3, strips=4, device=device).step(
-            5
-        ),
+        lambda device: GCEIDD(
+            decaying_bump(0.005), shape=(129, 129), dt=1e-3, strips=4, device=device
+        ).step(5),
         "u",
     ),
     "lmsor": (

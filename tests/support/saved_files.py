@@ -33,7 +33,7 @@ def heat():
 
 
 def gceidd():
-    return GCEIDD(PULSE, (7, 6), 0.01, scheme="mu", strips=2)
+    return GCEIDD(PULSE, shape=(7, 8), dt=0.01, scheme="mu", strips=2)
 
 
 def lmsor():
