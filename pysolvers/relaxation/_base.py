@@ -102,6 +102,11 @@ class Relaxation(ABC):
         """Create an object from its facts and arrays; return it and all arrays of the file."""
 
     @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Shape of the solution."""
+
+    @property
     def _backend(self) -> Any:
         return backends.require(backends.parse_device(self._device)[0])
 
@@ -130,7 +135,8 @@ class Relaxation(ABC):
         return dict(self._seconds)
 
     def __repr__(self) -> str:
-        return f"{self._NAME}: {self.iterations} iterations, residual {self.residual:.1e}"
+        kind = f"{self._NAME}({self.shape}, dtype={self._dtype.name})"
+        return f"{kind}: {self.iterations} iterations, residual {self.residual:.1e}"
 
     def iterate(self, count: int) -> Self:
         """Make `count` iterations; several calls give the same bits as one call.

@@ -209,7 +209,14 @@ def test_gceidd(scheme, kernels):
 @pytest.mark.parametrize("kernel", ["auto", 1, 2, 3])
 @pytest.mark.parametrize("shape", [(5, 40), (70, 33)])
 def test_lmsor(kernel, shape):
-    problem = SteadyConvectionDiffusion(lambda x, y: 9 * x, 4.0, shape=shape, boundary=1.0)
+    problem = SteadyConvectionDiffusion(
+        lambda x, y: 9 * x,
+        4.0,
+        shape=[n + 2 for n in shape],
+        extent=((0, 1), (0, 1)),
+        differences="central",
+        boundary=1.0,
+    )
     device, host = (LMSOR(problem, kernel=kernel, device=d) for d in ("cuda", "cpu"))
 
     device.solve(1e-3, max_iterations=100)
@@ -220,8 +227,14 @@ def test_lmsor(kernel, shape):
 
 @pytest.mark.parametrize("variant", ["auto", "naive", "coalesced", "split", "shared", "atomic"])
 def test_plate(variant):
-    device = RedBlackSOR((33, 70), boundary={"y+": 1.0}, variant=variant, device="cuda")
-    host = RedBlackSOR((33, 70), boundary={"y+": 1.0})
+    device = RedBlackSOR(
+        (33, 70),
+        extent=((0, 1), (0, 1)),
+        boundary={"y+": 1.0, "x": 0.0, "y-": 0.0},
+        variant=variant,
+        device="cuda",
+    )
+    host = RedBlackSOR((33, 70), extent=((0, 1), (0, 1)), boundary={"y+": 1.0, "x": 0.0, "y-": 0.0})
 
     device.solve(1e-3)
     host.solve(1e-3)
