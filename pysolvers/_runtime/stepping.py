@@ -103,8 +103,8 @@ class Stepper(ABC, Generic[Result]):
         interval : int, default: 20
             Number of steps between two calls of `callback`.
         progress : bool, optional
-            Whether to show a progress bar on stderr. By default it is shown if stderr is a
-            terminal and tqdm is installed.
+            Whether to show a progress bar with the time left. By default it is shown in a
+            terminal and in a notebook after a second, if tqdm is installed.
 
         Returns
         -------

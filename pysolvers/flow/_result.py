@@ -84,7 +84,7 @@ class CavityResult(Shown):
     residual : float
         The larger of the root mean square residuals of both equations over the interior
         nodes, in units of lid speed divided by side (psi) and of its square (omega).
-    stop_reason : {'converged', 'max_iterations', 'diverged', 'callback', 'running'}
+    stop_reason : {'converged', 'max_iterations', 'stalled', 'diverged', 'callback', 'running'}
         Reason of the end of the iteration.
     history : CavityHistory
         Residuals every 20 iterations.

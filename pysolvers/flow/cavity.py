@@ -16,6 +16,7 @@ from .._errors import ConvergenceError, raise_for_status
 from .._files import write_npz
 from .._progress import IterationBar
 from .._runtime.state import read_only
+from .._stall import Stall, checked_patience
 from . import _fields
 from ._control import INTERVAL, StepControl
 from ._poisson import solve_poisson
@@ -235,6 +236,7 @@ class LidDrivenCavity:
         tol: float = 1e-7,
         *,
         max_iterations: int = 200_000,
+        patience: int | None = None,
         callback: Callable[["LidDrivenCavity"], Any] | None = None,
         progress: bool | None = None,
     ) -> CavityResult:
@@ -246,11 +248,15 @@ class LidDrivenCavity:
             Upper bound of `residual`; positive.
         max_iterations : int, default: 200000
             Largest number of iterations of this call.
+        patience : int, optional
+            Largest number of iterations in which the smallest residual does not fall by 10 %; then
+            the iteration ends with an error. By default the larger of 5000 and n^2/10. The flow of
+            a large Reynolds number is unsteady, or the grid too coarse for it.
         callback : callable, optional
             Called with this object every 20 iterations; a true return value ends the iteration.
         progress : bool, optional
-            Whether to show a progress bar on stderr. By default it is shown if stderr is a
-            terminal and tqdm is installed.
+            Whether to show a progress bar with the time left. By default it is shown in a
+            terminal and in a notebook after a second, if tqdm is installed.
 
         Returns
         -------
@@ -263,20 +269,29 @@ class LidDrivenCavity:
             If `tol` is not a positive number, `max_iterations` is not an integer of at least 1,
             or `callback` is not a function.
         ConvergenceError
-            If the tolerance was not reached, or the iteration diverged. The attribute
-            ``result`` contains the last finite state and the history.
+            If the tolerance was not reached, the residual stalled, or the iteration diverged. The
+            attribute ``result`` contains the last finite state and the history.
         """
         require_finite("tol", tol)
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
+        s = self._settings
+        stall = Stall(checked_patience(patience, s.n**2 // 10), self.iterations)
         end = self.iterations + index("max_iterations", max_iterations, 1)
-        with IterationBar(progress, "cavity") as bar:
+        with IterationBar(progress, "LidDrivenCavity", total=end - self.iterations) as bar:
             while self._is_undecided or (self.residual > tol and self.iterations < end):
                 made = self.iterations
                 self._advance(end)
                 bar.update(self.iterations - made, self.residual)
                 if callback is not None and callback(self):
                     return self.result("callback")
+                if self.residual > tol and stall.is_over(self.iterations, self.residual):
+                    raise ConvergenceError(
+                        f"{self!r} did not converge: {stall.text(self.residual)}: the flow can be "
+                        "unsteady, or the grid too coarse: take a larger n or a smaller re, or a "
+                        "larger patience",
+                        self.result("stalled"),
+                    )
         if self.residual > tol:
             result = self.result("max_iterations")
             raise ConvergenceError(

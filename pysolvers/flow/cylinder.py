@@ -322,8 +322,8 @@ class SquareCylinder(Stepper[CylinderResult]):
         interval : int, default: 20
             Number of steps between two calls of `callback`.
         progress : bool, optional
-            Whether to show a progress bar on stderr. By default it is shown if stderr is a
-            terminal and tqdm is installed.
+            Whether to show a progress bar with the time left. By default it is shown in a
+            terminal and in a notebook after a second, if tqdm is installed.
         probes : sequence of (x, y), optional
             Places where the velocity is recorded after every step, in addition to the probes so
             far. The values are interpolated linearly along both axes.
@@ -386,7 +386,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
         end = self.steps + index("max_iterations", max_iterations, 1)
-        with IterationBar(progress, "SquareCylinder", "change") as bar:
+        with IterationBar(progress, "SquareCylinder", "change", max_iterations) as bar:
             while self._change() > tol and self.steps < end:
                 made = self.steps
                 self.step(1)

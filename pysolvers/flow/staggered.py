@@ -308,8 +308,8 @@ class StaggeredCavity:
         callback : callable, optional
             Called with this object every 20 steps; a true return value ends the run.
         progress : bool, optional
-            Whether to show a progress bar on stderr. By default it is shown if stderr is a
-            terminal and tqdm is installed.
+            Whether to show a progress bar with the time left. By default it is shown in a
+            terminal and in a notebook after a second, if tqdm is installed.
 
         Returns
         -------
@@ -326,10 +326,13 @@ class StaggeredCavity:
         require_finite("until", until)
         require(until >= self.time, f"until must be at least the time {self.time:g}", until)
         require_callable("callback", callback)
+        steps, begin = self.steps, self.time
         with IterationBar(progress, "StaggeredCavity", "time") as bar:
             while self.time < until:
                 made = self.steps
                 self._advance(until=float(until))
+                done = (self.time - begin) / (until - begin)
+                bar.expect(round((self.steps - steps) / done))  # the length of a step can change
                 bar.update(self.steps - made, self.time)
                 if callback is not None and self._is_recorded and callback(self):
                     return self.result("callback")
@@ -373,7 +376,7 @@ class StaggeredCavity:
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
         end = self.steps + index("max_steps", max_steps, 1)
-        with IterationBar(progress, "StaggeredCavity", "change") as bar:
+        with IterationBar(progress, "StaggeredCavity", "change", max_steps) as bar:
             while self.change > tol:
                 if self.steps >= end:
                     raise ConvergenceError(

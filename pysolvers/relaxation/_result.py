@@ -61,7 +61,7 @@ class RelaxationResult(Shown):
         change in the iteration, or its new value.
     norm : {'max', 'l2'}
         Largest absolute value, or root mean square.
-    stop_reason : {'converged', 'max_iterations', 'diverged', 'callback', 'running'}
+    stop_reason : {'converged', 'max_iterations', 'stalled', 'diverged', 'callback', 'running'}
         Reason of the end of the iteration.
     history : RelaxationHistory
         The measured values.
