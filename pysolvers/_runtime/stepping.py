@@ -9,13 +9,14 @@ from .._clock import Clock
 from .._counter import Counter
 from .._errors import ConvergenceError
 from .._progress import IterationBar
+from .._shown import ShownAsText
 
 __all__ = ["Stepper"]
 
 Result = TypeVar("Result")
 
 
-class Stepper(ABC, Generic[Result]):
+class Stepper(ShownAsText, ABC, Generic[Result]):
     """A solution that advances in time by steps of a length that can be set.
 
     Parameters

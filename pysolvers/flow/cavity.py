@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from math import inf, nan
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,7 @@ from .._errors import ConvergenceError, raise_for_status
 from .._files import write_npz
 from .._progress import IterationBar
 from .._runtime.state import read_only
+from .._shown import ShownAsText
 from .._stall import Stall, checked_patience
 from . import _fields
 from ._control import INTERVAL, StepControl
@@ -30,9 +31,10 @@ __all__ = ["LidDrivenCavity"]
 _KIND = "pysolvers cavity state"
 
 Array = NDArray[np.float64]
+LineMethod = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
 
 
-class LidDrivenCavity:
+class LidDrivenCavity(ShownAsText):
     r"""Steady flow in a square cavity whose lid slides along x.
 
     .. math:: \nabla^2 \psi = -\omega, \qquad
@@ -128,11 +130,11 @@ class LidDrivenCavity:
         n: int = 129,
         *,
         lid_velocity: float = 1.0,
-        wall: str = "jensen",
-        method: str = "adi",
-        line_method: str = "auto",
-        direction: str = "alternate",
-        psi: str = "adi",
+        wall: Literal["jensen", "woods", "thom"] = "jensen",
+        method: Literal["adi", "line-jacobi"] = "adi",
+        line_method: LineMethod = "auto",
+        direction: Literal["alternate", "x", "y"] = "alternate",
+        psi: Literal["adi", "fast"] = "adi",
         psi_sweeps: int = 4,
         step: float | None = None,
         device: str | None = None,

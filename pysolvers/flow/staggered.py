@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from .._header import mapping, number, optional, positive, record, text
 from .._progress import IterationBar
 from .._runtime import directive
 from .._runtime.state import make_state, read_only
+from .._shown import ShownAsText
 from ..poisson import FastPoisson
 from . import _fields
 from ._staggered_result import StaggeredHistory, StaggeredResult, gamma_check
@@ -57,7 +58,7 @@ _HEADER = {
 }
 
 
-class StaggeredCavity:
+class StaggeredCavity(ShownAsText):
     r"""Time-dependent flow in a square cavity whose lid slides along x.
 
     .. math:: u_t + (u u)_x + (u v)_y = -p_x + \tfrac{1}{Re} \nabla^2 u, \qquad
@@ -161,7 +162,7 @@ class StaggeredCavity:
         n: int = 128,
         *,
         pressure: Pressure = "fast",
-        gamma: Any = 0.0,
+        gamma: float | Literal["auto"] = 0.0,
         tau: float = 0.5,
         dt: float | None = None,
         pressure_tol: float | None = 1e-4,

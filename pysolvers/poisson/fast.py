@@ -17,6 +17,7 @@ from .._runtime.arrays import DTYPES, check_out
 from .._runtime.backends import parse_device
 from .._runtime.interop import kind_of, locate
 from .._runtime.state import read_only
+from .._shown import ShownAsText
 from ._axes import DIRICHLET, NEUMANN, Axis
 from ._device import DevicePoisson
 from ._host import HostPoisson
@@ -31,7 +32,7 @@ _GRIDS = {"nodes": 0, "cells": 1}
 _ON_INCOMPATIBLE = {"warn": 0, "raise": 1, "ignore": 2}
 
 
-class FastPoisson:
+class FastPoisson(ShownAsText):
     r"""Direct solver of the Poisson equation on an interval, a rectangle or a box.
 
     .. math:: u_{xx} + u_{yy} + u_{zz} = f

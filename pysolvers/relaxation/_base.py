@@ -19,6 +19,7 @@ from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime import backends
 from .._runtime.state import make_state
+from .._shown import ShownAsText
 from .._stall import Stall, checked_patience
 from ._colours import ColourGrid
 from ._result import RelaxationHistory, RelaxationResult
@@ -41,7 +42,7 @@ _HEADER = {
 }
 
 
-class Relaxation(ABC):
+class Relaxation(ShownAsText, ABC):
     """Iterations of a red-black relaxation; several calls give the same bits as one call.
 
     Parameters

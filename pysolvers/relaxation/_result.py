@@ -184,8 +184,8 @@ class RelaxationResult(Shown):
         facts = {
             "nodes": f"{len(self.x)} × {len(self.y)}, {self.u.dtype}",
             "relaxation": f"{self.relaxation}, {self.method}",
-            "iterations": f"{self.iterations} ({self.stop_reason})",
-            f"{self.criterion} ({self.norm})": f"{self.residual:.2e}",
+            "iterations": f"{self.iterations} ({self.stop_reason}), "
+            f"{self.criterion} ({self.norm}) {self.residual:.2e}",
             "time": f"{self.seconds['iterations']:.3g} s, {speed:.4g} million updates/s",
             "backend": f"{self.backend}, {self.kernel}, {self.threads} threads",
         }

@@ -12,6 +12,7 @@ from .._checks import index, require, short
 from .._domain import checked_extent, exactly_one, per_axis, replaced
 from .._functions import call
 from .._options import check_choice
+from .._shown import ShownAsText
 
 __all__ = ["Differences", "SteadyConvectionDiffusion"]
 
@@ -23,7 +24,7 @@ _DIFFERENCES = {"central": 0, "upwind": 1}
 _PECLET = 2.0  # cell Peclet number above which central differences oscillate
 
 
-class SteadyConvectionDiffusion:
+class SteadyConvectionDiffusion(ShownAsText):
     r"""Steady convection and diffusion with given boundary values.
 
     .. math:: u_{xx} + u_{yy} - f(x, y)\, u_x - g(x, y)\, u_y = s(x, y)

@@ -12,6 +12,7 @@ from .._checks import require, short
 from .._data import NodeData, dependence
 from .._domain import checked_extent
 from .._functions import arguments_of
+from .._shown import ShownAsText
 
 __all__ = ["SIDES", "ConvectionDiffusion"]
 
@@ -23,7 +24,7 @@ SIDES = ("x-", "x+", "y-", "y+")
 _TERMS = 2
 
 
-class ConvectionDiffusion:
+class ConvectionDiffusion(ShownAsText):
     r"""A problem of convection and diffusion on a rectangle.
 
     .. math:: u_t = (a_x u_x - b_x u)_x + (a_y u_y - b_y u)_y + f(x, y, t)
@@ -96,6 +97,17 @@ class ConvectionDiffusion:
         if "t" in dependence("initial", initial):
             raise TypeError("initial must be a number, an array or a function of (x, y)")
         self._initial = initial
+
+    def __repr__(self) -> str:
+        velocity, diffusion = (
+            ", ".join(_word(value) for value in values)
+            for values in (self._velocity, self._diffusion)
+        )
+        sides = ", ".join(f"{side} {type(edge).__name__}" for side, edge in self.boundary.items())
+        return (
+            f"ConvectionDiffusion(velocity=({velocity}), diffusion=({diffusion}), "
+            f"extent={self.extent}): {sides}"
+        )
 
     @property
     def extent(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -213,6 +225,13 @@ class GridData:
         """Return the largest magnitude of velocity or diffusion along an axis."""
         data: NodeData = getattr(self, name)[axis]
         return float(np.abs(data.at(time)).max())
+
+
+def _word(value: Any) -> str:
+    """Return a number, or the kind of other data."""
+    if callable(value):
+        return "function"
+    return f"{float(value):g}" if np.ndim(value) == 0 else "array"
 
 
 def _pair(name: str, values: Any) -> tuple[Any, Any]:

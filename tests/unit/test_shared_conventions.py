@@ -1,8 +1,13 @@
 """What all solvers share: functions by name, short messages, sides, domains, the clock."""
 
+import inspect
+import typing
+
 import numpy as np
 import pytest
 
+import pysolvers
+import pysolvers.transport
 from pysolvers import ConvectionDiffusion, Dirichlet, HeatADI, Neumann, Robin
 from pysolvers._boundary import condition_of, sides_of
 from pysolvers._checks import short
@@ -191,3 +196,60 @@ def test_a_callback_may_change_the_step():
 
     assert result.steps == 5 + 5
     assert solver.time == 0.06
+
+
+SOLVERS = (
+    pysolvers.HeatADI,
+    pysolvers.GCEIDD,
+    pysolvers.LMSOR,
+    pysolvers.RedBlackSOR,
+    pysolvers.SteadyConvectionDiffusion,
+    pysolvers.FastPoisson,
+    pysolvers.LidDrivenCavity,
+    pysolvers.SquareCylinder,
+    pysolvers.StaggeredCavity,
+    pysolvers.solve_laplace,
+    pysolvers.LMSOR.solve,
+    pysolvers.transport.suggest_dt,
+)
+
+
+@pytest.mark.parametrize("function", SOLVERS, ids=lambda f: f.__qualname__)
+def test_text_options_are_literal_and_named(function):
+    """A type checker finds a misspelt value and a misspelt name."""
+    target = function.__init__ if inspect.isclass(function) else function
+    types = typing.get_type_hints(target)
+    for parameter in inspect.signature(target).parameters.values():
+        assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if isinstance(parameter.default, str):
+            kinds = (types[parameter.name], *typing.get_args(types[parameter.name]))
+            assert any(typing.get_origin(kind) is typing.Literal for kind in kinds), parameter
+            choices = {c for kind in kinds for c in typing.get_args(kind)}
+            assert parameter.default in choices
+
+
+def made():
+    unit = {"extent": ((0, 1), (0, 1))}
+    heat = HeatADI((5, 6), 0.1, 0.1)
+    transport = ConvectionDiffusion((1.0, lambda x: x), np.ones((5, 5)))
+    gceidd = pysolvers.GCEIDD(transport, shape=(5, 5), dt=0.1)
+    problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, shape=(5, 5), **unit)
+    lmsor = pysolvers.LMSOR(problem)
+    plate = pysolvers.RedBlackSOR((5, 5), boundary=1.0, **unit)
+    cavity, staggered = pysolvers.LidDrivenCavity(100, 9), pysolvers.StaggeredCavity(100, 9)
+    cylinder = pysolvers.SquareCylinder(20, (33, 201), steady=True)
+    poisson = pysolvers.FastPoisson((5, 5), 0.1, boundary=0.0)
+    solvers = [heat, gceidd, lmsor, plate, cavity, staggered, cylinder]
+    results = [each.result() for each in solvers]
+    return [*solvers, transport, problem, poisson, *results]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_what_solvers_and_results_show_is_short():
+    for each in made():
+        lines = repr(each).splitlines()
+        assert len(lines) <= 6, repr(each)
+        assert max(map(len, lines)) < 250
+        assert " object at " not in repr(each)
+        assert each._repr_html_().startswith(("<table>", "<code>"))
+        assert "&lt;" in each._repr_html_() or "<F" not in each._repr_html_()
