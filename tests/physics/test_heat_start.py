@@ -124,28 +124,35 @@ def line_matrix(n, r, ends):
 def test_half_steps_solve_along_x_then_along_y(rng):
     shape, h, dt = (12, 15), 0.1, 0.7
     start, heat = rng.random(shape), rng.random(shape)
+    y = h * np.arange(12)
     solver = HeatADI(
         shape,
         spacing=h,
         dt=dt,
         initial=start,
         source=heat,
-        boundary={"x-": 3.0, "x+": Neumann(0.4), "y-": Neumann(), "y+": -2.0},
+        boundary={
+            "x-": lambda y: 3 + y**2 / 5,
+            "x+": Neumann(0.4),
+            "y-": Neumann(),
+            "y+": -2.0,
+        },
         damped_start=True,
     )
     r = dt / 2 / h**2
     along_x = line_matrix(15, r, ("value", "flux"))
     along_y = line_matrix(12, r, ("flux", "value"))
     t = solver.u.copy()
+    west = 3 + y**2 / 5
 
     for _ in range(2):
         right = t + dt / 2 * heat
-        right[:, 0] = 3.0
+        right[:, 0] = along_y @ west  # of the intermediate field
         right[:, -1] += 2 * (dt / 2) / h * 0.4
         t = spsolve(along_x, right.T).T
         t[-1] = -2.0
         t = spsolve(along_y, t)
-        t[:, 0], t[-1] = 3.0, -2.0
+        t[:, 0], t[-1] = west, -2.0
 
     np.testing.assert_allclose(solver.step().u, t, rtol=0, atol=1e-12)
 

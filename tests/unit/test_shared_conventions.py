@@ -177,6 +177,24 @@ def test_the_step_can_change_and_the_order_stays():
     assert np.log2(error(16) / error(32)) == pytest.approx(2.0, abs=0.05)
 
 
+@pytest.mark.parametrize("shape", [(6, 9), (5, 6, 7)])
+def test_inflow_and_source_follow_the_step(shape):
+    """Heat of a closed box: what flows in and what the source makes, with steps of two lengths."""
+    solver = HeatADI(shape, 0.5, 0.1, boundary=Neumann(0.3), source=0.2)
+    solver.step(2)
+    solver.dt = 0.03
+    solver.step(5)
+
+    volume = np.full(shape, 0.5 ** len(shape))
+    for axis in range(len(shape)):
+        for end in (0, -1):
+            np.moveaxis(volume, axis, 0)[end] /= 2
+    lengths = [0.5 * (n - 1) for n in shape]
+    surface = sum(2 * np.prod(lengths) / length for length in lengths)
+    expected = (0.3 * surface + 0.2 * np.prod(lengths)) * 0.35
+    assert (volume * solver.u).sum() == pytest.approx(expected, rel=1e-12)
+
+
 def test_dt_is_checked():
     solver = HeatADI((5, 5), 0.1, 0.01)
 
