@@ -188,6 +188,21 @@ class LidDrivenCavity(ShownAsText):
         return _fields.velocity(self.psi, self._settings.lid_velocity)[1]
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the fields."""
+        return self._settings.n, self._settings.n
+
+    @property
+    def x(self) -> Array:
+        """Coordinates of the nodes along x: shape (n,)."""
+        return np.linspace(0.0, 1.0, self._settings.n)
+
+    @property
+    def y(self) -> Array:
+        """Coordinates of the nodes along y: shape (n,)."""
+        return self.x
+
+    @property
     def iterations(self) -> int:
         """Number of iterations since the start from rest."""
         return self._count.value
@@ -199,7 +214,11 @@ class LidDrivenCavity(ShownAsText):
 
     @property
     def step(self) -> float:
-        """Pseudo-time step in units of side divided by lid speed; NaN for line Jacobi."""
+        """Pseudo-time step in units of side divided by lid speed; NaN for line Jacobi.
+
+        The iteration chooses it from the residual, and it cannot be set: the parameter `step` of
+        the solver keeps it constant.
+        """
         return nan if self._settings.method == "line-jacobi" else self._control.step
 
     def __repr__(self) -> str:

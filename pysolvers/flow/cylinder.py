@@ -220,6 +220,11 @@ class SquareCylinder(Stepper[CylinderResult]):
         return velocity(self._grid, self._state.psi)[1]
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the fields."""
+        return self._grid.shape
+
+    @property
     def x(self) -> Array:
         """Coordinates of the nodes along x: shape (nx,)."""
         return read_only(self._grid.x)

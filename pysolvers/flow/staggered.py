@@ -229,6 +229,21 @@ class StaggeredCavity(ShownAsText):
         return p - p.mean()
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Number of cells along y and x: the shape of p."""
+        return self._settings.n, self._settings.n
+
+    @property
+    def x(self) -> Array:
+        """Coordinates of the centres of the cells along x: shape (n,)."""
+        return (np.arange(self._settings.n) + 0.5) / self._settings.n
+
+    @property
+    def y(self) -> Array:
+        """Coordinates of the centres of the cells along y: shape (n,)."""
+        return self.x
+
+    @property
     def time(self) -> float:
         """Time of the solution, in units of side divided by lid speed."""
         return self._now("time")

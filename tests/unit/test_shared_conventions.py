@@ -263,6 +263,19 @@ def made():
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")
+def test_solvers_have_shape_and_coordinates():
+    for each in made():
+        if not hasattr(each, "u") or not hasattr(each, "shape"):
+            continue
+        assert (len(each.y), len(each.x)) == tuple(each.shape)
+        name = "p" if isinstance(each, pysolvers.StaggeredCavity) else "u"
+        assert getattr(each, name).shape == tuple(each.shape)
+        result = each.result()
+        np.testing.assert_array_equal(result.x, each.x)
+        np.testing.assert_array_equal(result.y, each.y)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
 def test_what_solvers_and_results_show_is_short():
     for each in made():
         lines = repr(each).splitlines()
