@@ -80,6 +80,11 @@ class Clock:
         """Set the time after these steps, which differs from the present one by rounding."""
         self._reached = (steps, time)
 
+    def rounded(self, steps: int, time: float) -> float:
+        """Return a time after these steps, or the end time that it differs from by rounding."""
+        reached, end = self._reached
+        return end if steps == reached and abs(end - time) <= _TINY * self.dt else time
+
     def facts(self) -> tuple[float, ...]:
         """Return numbers from which `restore` makes the same clock."""
         return (*self.leg, *self._reached)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from math import floor, isfinite
 from time import perf_counter
 from typing import Any, Literal, Self
@@ -171,7 +170,6 @@ class SquareCylinder(Stepper[CylinderResult]):
         super().__init__(_default_step(grid, re, wall, steady=steady))
         if dt is not None:
             self.dt = dt
-        self._dt_now = self.dt  # of the step that is made
         self._settings = {
             "re": float(re),
             "shape": grid.shape,
@@ -237,7 +235,7 @@ class SquareCylinder(Stepper[CylinderResult]):
     @property
     def time(self) -> float:
         """Time of the fields."""
-        return self._state.time
+        return self._clock.rounded(self.steps, self._state.time)
 
     @property
     def steps(self) -> int:
@@ -543,8 +541,12 @@ class SquareCylinder(Stepper[CylinderResult]):
         omega[1:-1, 1:-1] += (perturbation * np.exp(-square / width))[1:-1, 1:-1]
         return self._make.start(psi, omega, self.dt)
 
-    def _set_length(self, dt: float) -> None:
-        self._dt_now = dt
+    def _step_to(self, end: int, dt: float) -> None:
+        usual, self._next_dt = self._next_dt, dt
+        try:
+            super()._step_to(end, dt)
+        finally:
+            self._next_dt = usual
 
     def _plan(self, until: float) -> tuple[int, float]:
         left = (until - self.time) / self.dt
@@ -558,10 +560,6 @@ class SquareCylinder(Stepper[CylinderResult]):
             return self.steps + whole - 1, (1 + rest) / 2 * self.dt
         return self.steps + whole, rest * self.dt
 
-    def _end_at(self, until: float) -> None:
-        if self._state.dt_old != self.dt:
-            self._state = replace(self._state, origin=(until, self.steps))
-
     @property
     def _most_steps(self) -> int:
         return _CHECK
@@ -574,7 +572,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         return self._is_in_bounds()
 
     def _one_step(self) -> None:
-        state = self._make.make(self._state, self._dt_now)
+        state = self._make.make(self._state, self.dt)
         forces, first = [], len(self._force_rows)
         if state.steps % _FORCES_EVERY == 0:
             start = perf_counter()
