@@ -1,6 +1,7 @@
 """Domain and grid of a solver: extent, or spacing; positional arguments of older releases."""
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isfinite
@@ -21,6 +22,8 @@ __all__ = [
 
 AXES = "xyz"
 """Names of the axes of space; x is the last one of an array."""
+
+_PACKAGE = f"{__package__}."
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -106,12 +109,15 @@ def origin_and_step(
     return tuple(a for a, _ in extent), tuple(steps)
 
 
-def replaced(old: str, new: str, level: int = 3) -> None:
-    """Warn that a spelling is deprecated, and show the one that replaces it."""
+def replaced(old: str, new: str) -> None:
+    """Warn that a spelling is deprecated, at the line of the user, and show what replaces it."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
     warnings.warn(
         f"{old} is deprecated and will be an error in the next release: write {new}",
         DeprecationWarning,
-        stacklevel=level + 1,
+        stacklevel=level,
     )
 
 

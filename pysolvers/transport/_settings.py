@@ -122,7 +122,6 @@ def shape_of_cells(call: str, shape: Any) -> Any:
         replaced(
             f"{call}(problem, {shape}) with the number of cells",
             f"{call}(problem, shape=({nodes}, {nodes})) with the shape of the solution",
-            level=4,
         )
         return nodes, nodes
     return shape

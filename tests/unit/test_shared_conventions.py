@@ -216,6 +216,23 @@ def test_a_callback_may_change_the_step():
     assert solver.time == 0.06
 
 
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pysolvers.GCEIDD(ConvectionDiffusion((1, 1), 0.1), 8, 0.1),
+        lambda: pysolvers.transport.suggest_dt(ConvectionDiffusion((1, 1), 0.1), 8),
+        lambda: pysolvers.SteadyConvectionDiffusion(1.0, 1.0, shape=(3, 4)),
+        lambda: pysolvers.RedBlackSOR((4, 4), boundary=1.0),
+        lambda: pysolvers.solve_laplace((4, 4), extent=((0, 1), (0, 1)), boundary={"x": 1.0}),
+    ],
+)
+def test_a_deprecation_is_reported_at_the_line_of_the_user(make):
+    with pytest.warns(DeprecationWarning, match="is deprecated .*: write") as caught:
+        make()
+
+    assert [each.filename for each in caught] == [__file__]
+
+
 SOLVERS = (
     pysolvers.HeatADI,
     pysolvers.GCEIDD,
