@@ -82,10 +82,12 @@ def solver(name: str, n: int) -> Callable[[int | None], Callable[[], object]]:
             return lambda: heat.step(4)
         if name == "GCEIDD":
             problem = ConvectionDiffusion((1.0, 0.5), 1e-3, initial=1.0, boundary=Dirichlet(1.0))
-            transport = GCEIDD(problem, n, 0.5 / n, strips=4, threads=threads)
+            transport = GCEIDD(problem, shape=(n + 1, n + 1), dt=0.5 / n, strips=4, threads=threads)
             return lambda: transport.step(4)
         if name == "LMSOR":
-            steady = SteadyConvectionDiffusion(9.0, 5.0, shape=(n, n), source=1.0)
+            steady = SteadyConvectionDiffusion(
+                9.0, 5.0, shape=(n + 2, n + 2), extent=((0, 1), (0, 1)), source=1.0
+            )
             relaxation = LMSOR(steady, threads=threads)
             return lambda: relaxation.iterate(8)
         cavity = LidDrivenCavity(1000, n, threads=threads)

@@ -1,9 +1,16 @@
-"""Boundary conditions: `Dirichlet`, `Neumann` and `Robin`."""
+"""Boundary conditions: `Dirichlet`, `Neumann` and `Robin`, and the sides that they apply to."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Boundary", "Dirichlet", "Neumann", "Robin"]
+from ._checks import require, short
+
+__all__ = ["PERIODIC", "Boundary", "Dirichlet", "Neumann", "Robin", "condition_of", "sides_of"]
+
+PERIODIC = "periodic"
+
+_ENDS = "-+"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -22,13 +29,16 @@ class Dirichlet:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Neumann:
-    r"""The flux into the domain, or the derivative along the outward normal, is given.
+    r"""The diffusive flux into the domain is given: :math:`k\,\partial u/\partial n`.
+
+    n is the outward normal, and k the conductivity or diffusion coefficient of the solver, 1 for
+    the Poisson equation. A positive flux heats the domain.
 
     Parameters
     ----------
     flux : number, array or callable, default: 0
-        For heat conduction the inflow :math:`k\,\partial T/\partial n`: a positive flux heats
-        the domain. For convection and diffusion :math:`\partial u/\partial n`.
+        The flux. The docstring of each solver states the shape of arrays and the arguments of
+        functions.
     """
 
     flux: Any = 0.0
@@ -52,3 +62,84 @@ class Robin:
 
 
 Boundary = Dirichlet | Neumann | Robin
+
+
+def sides_of(boundary: Any, axes: str, *, complete: bool = True) -> dict[str, Any]:
+    """Return the condition of each side, by ``"x-"``, ``"x+"``, ``"y-"``, ...
+
+    Parameters
+    ----------
+    boundary : condition or mapping
+        One condition for all sides, or a mapping with the keys of sides or axes.
+    axes : str
+        Names of the axes.
+    complete : bool, default: True
+        Whether each side must be given.
+
+    Raises
+    ------
+    ValueError
+        If a key is unknown, or a side is given twice or not at all.
+    """
+    names = [axis + end for axis in axes for end in _ENDS]
+    if not isinstance(boundary, Mapping):
+        return dict.fromkeys(names, boundary)
+    unknown = [key for key in boundary if key not in names and key not in list(axes)]
+    require(
+        not unknown,
+        f"boundary: the sides are {', '.join(names)}, and {', '.join(axes)} for both sides of an "
+        "axis",
+        unknown,
+    )
+    twice = [name for name in names if name in boundary and name[0] in boundary]
+    require(not twice, "boundary: a side must be given once; given twice", twice)
+    found = {
+        name: boundary[name] if name in boundary else boundary[name[0]]
+        for name in names
+        if name in boundary or name[0] in boundary
+    }
+    missing = [name for name in names if name not in found]
+    require(
+        not (complete and missing),
+        "boundary: each side must be given, for example {'x': 0.0, 'y': Neumann()}; missing",
+        missing,
+    )
+    return found
+
+
+def condition_of(name: str, given: Any, kinds: str = "Dirichlet, Neumann, Robin, periodic") -> Any:
+    """Return a condition; a number, an array or a function is a Dirichlet value.
+
+    Parameters
+    ----------
+    name : str
+        Name of the side, for messages.
+    given : object
+        The condition.
+    kinds : str
+        Conditions that the solver offers.
+
+    Raises
+    ------
+    TypeError, ValueError
+        If it is not a condition, or one that the solver does not offer.
+    """
+    if isinstance(given, str):
+        require(
+            given == PERIODIC and PERIODIC in kinds,
+            f"boundary {name}: the condition must be one of {kinds}, or a value",
+            given,
+        )
+        return given
+    if isinstance(given, Dirichlet | Neumann | Robin):
+        if type(given).__name__ not in kinds:
+            raise TypeError(
+                f"boundary {name}: the condition must be one of {kinds}, or a value, "
+                f"got {short(given)}"
+            )
+        return given
+    if given is None or isinstance(given, Mapping):
+        raise TypeError(
+            f"boundary {name}: the condition must be one of {kinds}, or a value, got {short(given)}"
+        )
+    return Dirichlet(given)

@@ -1,6 +1,7 @@
 """Checks of single settings of the solvers; the messages name the rule and the value."""
 
 import operator
+import reprlib
 from math import isfinite
 from sys import float_info
 
@@ -14,13 +15,29 @@ __all__ = [
     "require_finite",
     "require_flag",
     "require_number",
+    "short",
 ]
+
+_SHORT = reprlib.Repr()
+_SHORT.maxtuple = _SHORT.maxlist = 12
+_SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxset = 4, 12, 12
+_SHORT.maxstring = _SHORT.maxlong = 80
+_SHORT.maxother = 120
+_LONGEST = 200  # characters
+
+
+def short(value: object) -> str:
+    """Return the repr of a value for a message, abbreviated; of an array its shape and dtype."""
+    if isinstance(value, np.ndarray) and value.size > 8:
+        return f"an array of shape {value.shape} and dtype {value.dtype}"
+    text = _SHORT.repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({type(value).__name__})"
 
 
 def require(condition: bool, rule: str, value: object) -> None:
     """Raise ValueError with the rule and the value unless the condition holds."""
     if not condition:
-        raise ValueError(f"{rule}, got {value!r}")
+        raise ValueError(f"{rule}, got {short(value)}")
 
 
 def require_number(name: str, value: float) -> None:

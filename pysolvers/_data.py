@@ -1,11 +1,13 @@
 """Data of a problem, given as numbers, arrays or functions, evaluated at the nodes."""
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ._checks import short
+from ._functions import arguments_of
 
 __all__ = ["NodeData", "dependence"]
 
@@ -13,46 +15,26 @@ Array = NDArray[np.float64]
 
 
 def dependence(name: str, value: Any, axes: str = "xy") -> str:
-    """Return the variables of a value: time, coordinates, both, or none for a non-function.
+    """Return the variables of a value, in the order of `axes` and "t"; none for a non-function.
 
     Parameters
     ----------
     name : str
         For messages.
     value : object
-        A function of (t), of the coordinates, or of the coordinates and t. The number of its
-        required arguments decides which; their names are not used. Or any other object.
+        A function whose parameters are named among the coordinates and t, in any order; or any
+        other object.
     axes : str, default: 'xy'
         Names of the coordinates.
-
-    Returns
-    -------
-    depends : str
-        ``""``, ``"t"``, `axes`, or `axes` and ``"t"``.
 
     Raises
     ------
     TypeError
-        If a function has another number of required arguments.
+        If a parameter of a function has another name.
     """
     if not callable(value):
         return ""
-    needed = value.nin if isinstance(value, np.ufunc) else _needed_arguments(name, value)
-    calls = {1: "t", len(axes): axes, len(axes) + 1: axes + "t"}
-    if needed not in calls:
-        place = ", ".join(axes)
-        raise TypeError(f"{name} must be a function of (t), ({place}) or ({place}, t): {value!r}")
-    return calls[needed]
-
-
-def _needed_arguments(name: str, function: Callable[..., Any]) -> int:
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:
-        raise TypeError(
-            f"{name}: the arguments of {function!r} cannot be determined: wrap it in a lambda"
-        ) from None
-    return sum(p.kind <= p.POSITIONAL_OR_KEYWORD and p.default is p.empty for p in parameters)
+    return "".join(arguments_of(name, value, (*axes, "t")))
 
 
 class NodeData:
@@ -77,17 +59,21 @@ class NodeData:
         depends = dependence(name, value, axes)
         #: Whether the quantity depends on time.
         self.varies = "t" in depends
-        self._call: Callable[[float], Any] = {
-            "": lambda t: value,
-            "t": lambda t: value(t),
-            axes: lambda t: value(*places),
-            axes + "t": lambda t: value(*places, t),
-        }[depends]
         self._nodes = np.broadcast_shapes(*(place.shape for place in places))
+        arguments = {
+            axis: place for axis, place in zip(axes, places, strict=True) if axis in depends
+        }
+        self._call: Callable[[float], Any] = lambda t: value
+        if self.varies:
+            self._call = lambda t: value(**arguments, t=t)
+        elif callable(value):
+            self._call = lambda t: value(**arguments)
         #: Shape of the values; 1 along an axis along which they are constant.
-        self.shape = (
-            self._nodes if depends == axes + "t" else self._shaped(self._call(0.0), 0.0).shape
-        )
+        self.shape = self._shaped(self._call(0.0), 0.0).shape
+        if self.varies and arguments:
+            # Values that are equal along an axis at time 0 can differ later.
+            used = np.broadcast_shapes(*(place.shape for place in arguments.values()))
+            self.shape = np.broadcast_shapes(self.shape, used)
 
     def at(self, time: float) -> Array:
         """Return the values at a time, in an array of `shape`.
@@ -104,7 +90,7 @@ class NodeData:
         try:
             values = np.asarray(found, np.float64)
         except (TypeError, ValueError):
-            raise TypeError(f"{self.name} must be real numbers{when}, got {found!r}") from None
+            raise TypeError(f"{self.name} must be real numbers{when}, got {short(found)}") from None
         values = values.reshape((1,) * (len(self._nodes) - values.ndim) + values.shape)
         try:
             fits = np.broadcast_shapes(values.shape, self._nodes) == self._nodes

@@ -1,30 +1,57 @@
-"""Progress bars on a terminal, if tqdm is installed; otherwise no output."""
+"""Progress bars in terminals and notebooks, if tqdm is installed."""
 
 import sys
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+_DELAY = 1.0  # seconds before a bar appears
+
 
 def progress(items: Sequence[T], label: str) -> Iterator[T]:
-    """Yield `items`, with a bar named `label` on stderr while it takes more than a second."""
-    return iter(_bar(items, label) if sys.stderr.isatty() else items)
+    """Yield `items`, with a bar named `label` while they take more than a second."""
+    return iter(_bar(items, label) if _is_watched() else items)
 
 
 def _bar(items: Sequence[T], label: str) -> Iterable[T]:
-    try:
-        from tqdm import tqdm
-    except ImportError:
+    make = _tqdm()
+    if make is None:
         return items
-    return tqdm(items, desc=label, file=sys.stderr, delay=1.0, leave=False)
+    bar: Iterable[T] = make(items, desc=label, file=sys.stderr, delay=_DELAY, leave=False)
+    return bar
+
+
+def _is_watched() -> bool:
+    """Return whether somebody sees the bar: stderr is a terminal, or this is a notebook."""
+    return sys.stderr.isatty() or _is_notebook()
+
+
+def _is_notebook() -> bool:
+    if "ipykernel" not in sys.modules or "IPython" not in sys.modules:
+        return False
+    shell = sys.modules["IPython"].get_ipython()
+    return shell is not None and shell.has_trait("kernel")
+
+
+def _tqdm() -> Any:
+    """Return the class of the bars, which suits terminal or notebook; None without tqdm."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # without ipywidgets the bar is text
+            from tqdm.auto import tqdm
+    except ImportError:
+        return None
+    return tqdm
 
 
 class IterationBar:
-    """A bar on stderr; nothing without a terminal or tqdm, unless it is `wanted`.
+    """A bar that shows the rate, and the time left up to a `total`.
 
-    It shows the number of iterations, the `quantity` after the last iteration and, if the number
-    of all iterations is known, `total`, the time left.
+    It shows the number of iterations and the `quantity` after the last one. It appears where
+    somebody sees it and if tqdm is installed. If it is `wanted` and tqdm is not installed, a
+    warning says so.
     """
 
     def __init__(
@@ -36,13 +63,18 @@ class IterationBar:
     ) -> None:
         self._quantity = quantity
         self._bar: Any = None
-        if wanted or (wanted is None and sys.stderr.isatty()):
-            try:
-                from tqdm import tqdm
-            except ImportError:
-                return
-            self._bar = tqdm(
-                desc=label, total=total, unit="it", file=sys.stderr, delay=1.0, leave=False
+        if wanted is False or (wanted is None and not _is_watched()):
+            return
+        make = _tqdm()
+        if make is not None:
+            self._bar = make(
+                desc=label, total=total, unit="it", file=sys.stderr, delay=_DELAY, leave=False
+            )
+        elif wanted:
+            warnings.warn(
+                "progress=True shows nothing, because tqdm is not installed: pip install tqdm",
+                RuntimeWarning,
+                stacklevel=3,
             )
 
     def __enter__(self) -> "IterationBar":
@@ -51,6 +83,11 @@ class IterationBar:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
+
+    def expect(self, total: int) -> None:
+        """Set the number of all iterations, where it becomes known only on the way."""
+        if self._bar is not None:
+            self._bar.total = total
 
     def update(self, count: int, value: float) -> None:
         """Add `count` iterations and show the quantity after them."""

@@ -1,8 +1,10 @@
-"""What results show of themselves: a table, as text and in a notebook."""
+"""What results and solvers show of themselves, as text and in a notebook."""
 
 from collections.abc import Mapping
+from html import escape
+from typing import Any
 
-__all__ = ["Shown"]
+__all__ = ["Shown", "ShownAsText", "steps_text"]
 
 
 class Shown:
@@ -19,5 +21,21 @@ class Shown:
 
     def _repr_html_(self) -> str:
         caption, facts = self._table()
-        cells = "".join(f"<tr><th>{name}</th><td>{text}</td></tr>" for name, text in facts.items())
-        return f"<table><caption>{caption}</caption>{cells}</table>"
+        cells = "".join(
+            f"<tr><th>{escape(name)}</th><td>{escape(text)}</td></tr>"
+            for name, text in facts.items()
+        )
+        return f"<table><caption>{escape(caption)}</caption>{cells}</table>"
+
+
+class ShownAsText:
+    """A solver or a problem, which a notebook shows as its repr."""
+
+    def _repr_html_(self) -> str:
+        return f"<code>{escape(repr(self))}</code>"
+
+
+def steps_text(result: Any) -> str:
+    """Return the number of steps of a result, and the length of a last one that is shorter."""
+    shortened = f", the last of {result.last_dt:.3g}" if result.last_dt != result.dt else ""
+    return f"{result.steps} steps of {result.dt:.3g}{shortened}"

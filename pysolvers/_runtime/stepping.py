@@ -2,35 +2,60 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from math import ceil
 from typing import Any, Generic, Self, TypeVar
 
-from .._checks import index, require_callable, require_finite
+from .._checks import index, require, require_callable, require_finite
+from .._clock import Clock
 from .._counter import Counter
 from .._errors import ConvergenceError
 from .._progress import IterationBar
+from .._shown import ShownAsText
 
 __all__ = ["Stepper"]
 
 Result = TypeVar("Result")
 
 
-class Stepper(ABC, Generic[Result]):
-    """A solution that advances in time by steps of constant length."""
+class Stepper(ShownAsText, ABC, Generic[Result]):
+    """A solution that advances in time by steps of a length that can be set.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    dt : float
+        Length of the steps.
+    """
+
+    def __init__(self, dt: float) -> None:
         self._count = Counter()
+        self._clock = Clock(dt)
+        self._next_dt = dt
         self._examined = 0  # number of steps at the last check of the bounds
 
     @property
     def time(self) -> float:
         """Time of the solution."""
-        return self.steps * self._dt
+        return self._clock.at(self.steps)
 
     @property
     def steps(self) -> int:
         """Number of steps since time 0."""
         return self._count.value
+
+    @property
+    def dt(self) -> float:
+        """Length of the next step; can be set between steps."""
+        return self._next_dt
+
+    @dt.setter
+    def dt(self, value: float) -> None:
+        require_finite("dt", value)
+        require(value > 0, "dt must be positive", value)
+        self._next_dt = float(value)
+
+    @property
+    def last_dt(self) -> float:
+        """Length of the last step; before the first step `dt`."""
+        return self._clock.last(self.steps) if self.steps else self.dt
 
     def step(self, count: int = 1) -> Self:
         """Make `count` steps; several calls give the same bits as one call.
@@ -55,10 +80,7 @@ class Stepper(ABC, Generic[Result]):
             the state before the step.
         """
         end = self.steps + index("count", count, 0)
-        while self.steps < end:
-            if self._examined != self.steps:  # an interrupt came before the last check
-                self._examine(self._is_in_bounds())
-            self._examine(self._advance(end))
+        self._step_to(end, self.dt)
         return self
 
     def run(
@@ -74,15 +96,16 @@ class Stepper(ABC, Generic[Result]):
         Parameters
         ----------
         until : float
-            The end time. Steps are not shortened: the last step is the first step that ends at
-            this time (up to rounding) or later.
+            The end time. If the last step would end later, it is shortened to end at this
+            time; ``last_dt`` of the result is its length. A time that has passed ends the run at
+            once.
         callback : callable, optional
             Called with this object every `interval` steps; a true return value ends the run.
         interval : int, default: 20
             Number of steps between two calls of `callback`.
         progress : bool, optional
-            Whether to show a progress bar on stderr. By default it is shown if stderr is a
-            terminal and tqdm is installed.
+            Whether to show a progress bar with the time left. By default it is shown in a
+            terminal and in a notebook after a second, if tqdm is installed.
 
         Returns
         -------
@@ -97,27 +120,28 @@ class Stepper(ABC, Generic[Result]):
         require_finite("until", until)
         require_callable("callback", callback)
         interval = index("interval", interval, 1)
-        end = self._end(until)
-        total = max(end - self.steps, 0)
+        end, short = self._plan(until)
+        total = max(end - self.steps, 0) + (short > 0)
         with IterationBar(progress, type(self).__name__, "time", total) as bar:
-            while self.steps < end:
+            while self.steps < end or short:
                 made = self.steps
                 stop = made - made % interval + interval
-                near = stop if callback is not None else made + self._most_steps
-                self.step(min(near, end) - made)
+                if made < end:
+                    near = stop if callback is not None else made + self._most_steps
+                    self.step(min(near, end) - made)
+                else:
+                    self._step_to(made + 1, short)
+                if self.steps > end or (self.steps == end and not short):
+                    self._end_at(until)
                 bar.update(self.steps - made, self.time)
                 if callback is not None and self.steps == stop and callback(self):
                     return self.result("callback")
+                end, short = self._plan(until)  # the callback may have set `dt`
         return self.result("reached")
 
     @abstractmethod
     def result(self, stop_reason: str = "running") -> Result:
         """Return a copy of the current state as a result."""
-
-    @property
-    @abstractmethod
-    def _dt(self) -> float:
-        """Length of a step."""
 
     @property
     @abstractmethod
@@ -139,9 +163,29 @@ class Stepper(ABC, Generic[Result]):
     def _out_of_bounds(self) -> ConvergenceError:
         """Return the error of a solution that is not in bounds."""
 
-    def _end(self, until: float) -> int:
-        """Return the number of steps after which a time is reached, up to rounding."""
-        return ceil(until / self._dt * (1 - 1e-12) - 1e-9)
+    def _step_to(self, end: int, dt: float) -> None:
+        """Make steps of this length up to step `end`."""
+        if self.steps < end:
+            self._set_length(dt)
+        while self.steps < end:
+            if self._examined != self.steps:  # an interrupt came before the last check
+                self._examine(self._is_in_bounds())
+            self._examine(self._advance(end))
+
+    def _set_length(self, dt: float) -> None:
+        """Make the next steps of this length."""
+        self._clock.change(self.steps, dt)
+
+    def _plan(self, until: float) -> tuple[int, float]:
+        """Return the step up to which steps have the length `dt`, and that of a step after it."""
+        if until <= self.time:
+            return self.steps, 0.0
+        self._set_length(self.dt)
+        return self._clock.split(until)
+
+    def _end_at(self, until: float) -> None:
+        """Set the time to the end of a run, from which it differs by rounding."""
+        self._clock.reach(self.steps, until)
 
     def _examine(self, is_in_bounds: bool) -> None:
         """Record that the solution was checked, and raise if it is not in bounds."""

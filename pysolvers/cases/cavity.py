@@ -11,6 +11,7 @@ import numpy as np
 
 from .._progress import progress
 from ..flow import CavityResult, LidDrivenCavity
+from ..flow.cavity import LineMethod
 from ..papers import (
     botella_peyret_profiles,
     ghia_lid_vorticity,
@@ -20,7 +21,7 @@ from ..papers import (
 )
 
 _GHIA, _BOTELLA = "Ghia et al. 1982", "Botella and Peyret 1998"
-_LINE_METHODS = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
+_LINE_METHODS: tuple[LineMethod, ...] = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
 _TIMED_ITERATIONS = 20
 _REPEATS = 5
 
@@ -133,7 +134,7 @@ def write_files(
     print(f"wrote {picture}", file=sys.stderr)
 
 
-def _cavity(args: argparse.Namespace, line_method: str) -> LidDrivenCavity:
+def _cavity(args: argparse.Namespace, line_method: LineMethod) -> LidDrivenCavity:
     return LidDrivenCavity(
         args.re,
         args.n,
@@ -205,7 +206,7 @@ def _time_split(result: CavityResult, elapsed: float) -> Iterator[str]:
         yield f"  {name:10} {seconds:8.3f} s {seconds / elapsed:6.1%}"
 
 
-def _time_of_iteration(args: argparse.Namespace, line_method: str) -> float:
+def _time_of_iteration(args: argparse.Namespace, line_method: LineMethod) -> float:
     """Return the best time of an iteration, in s."""
     cavity = _cavity(args, line_method).iterate(_TIMED_ITERATIONS)
     times = []

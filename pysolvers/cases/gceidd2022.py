@@ -94,7 +94,7 @@ def _figures(device: str, *, quick: bool, small: bool) -> dict[str, list[Curves]
             courant_curves(k, courant, cells=cells, strips=many, device=device) for k in (1, 2)
         ],
         "fronts": [front_curves(c, cells=cells, strips=many, device=device) for c in (1, 2)],
-        "channel": [channel_curves(shape=shape, strips=parts, device=device)],
+        "channel": [channel_curves(cells=shape, strips=parts, device=device)],
     }
 
 

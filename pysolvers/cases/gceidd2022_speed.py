@@ -64,7 +64,9 @@ def pulse_solver(cells: int, strips: int, **options: Any) -> GCEIDD:
         0.005,
         initial=lambda x, y: rotating_pulse_exact(x, y, 0.0),
     )
-    return GCEIDD(problem, cells, 1 / (4 * cells), strips=strips, **options)
+    return GCEIDD(
+        problem, shape=(cells + 1, cells + 1), dt=1 / (4 * cells), strips=strips, **options
+    )
 
 
 def step_time(

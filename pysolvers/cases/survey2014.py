@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -103,9 +103,10 @@ def seconds(variant: Variant, cells: int, dtype: str, *, quick: bool = False) ->
     """Return the seconds of an iteration in which the residual is measured."""
     plate = RedBlackSOR(
         (cells, cells),
-        boundary={"y+": 1.0},
+        extent=((0, 1), (0, 1)),
+        boundary={"y+": 1.0, "x": 0.0, "y-": 0.0},
         omega=_OMEGA,
-        variant=variant.variant,
+        variant=cast(Any, variant.variant),
         dtype=np.dtype(dtype),
         device=variant.device,
         threads=variant.threads,
@@ -124,7 +125,9 @@ def _accuracy_table(grids: Sequence[int]) -> Table:
     columns.append(Column("T(1/2, 1/2)", ".6f"))
     rows = []
     for n in grids:
-        plate = RedBlackSOR((n, n), boundary={"y+": 1.0})
+        plate = RedBlackSOR(
+            (n, n), extent=((0, 1), (0, 1)), boundary={"y+": 1.0, "x": 0.0, "y-": 0.0}
+        )
         result = plate.solve(1e-12)
         half = n // 2
         exact = _exact(plate.x[None, :], plate.y[:half, None])

@@ -84,7 +84,7 @@ class CavityResult(Shown):
     residual : float
         The larger of the root mean square residuals of both equations over the interior
         nodes, in units of lid speed divided by side (psi) and of its square (omega).
-    stop_reason : {'converged', 'max_iterations', 'diverged', 'callback', 'running'}
+    stop_reason : {'converged', 'max_iterations', 'stalled', 'diverged', 'callback', 'running'}
         Reason of the end of the iteration.
     history : CavityHistory
         Residuals every 20 iterations.
@@ -304,12 +304,9 @@ class CavityResult(Shown):
     def _table(self) -> tuple[str, Mapping[str, str]]:
         vortex = self.primary_vortex()
         facts = {
-            "Reynolds number": f"{self.reynolds:g}",
-            "nodes": f"{self.n} × {self.n}",
-            "wall formula": self.wall,
+            "flow": f"Re = {self.reynolds:g}, {self.n} × {self.n} nodes, {self.wall} walls",
             "method": f"{self.method}, lines by {self.line_method}",
-            "iterations": f"{self.iterations} ({self.stop_reason})",
-            "residual": f"{self.residual:.2e}",
+            "iterations": f"{self.iterations} ({self.stop_reason}), residual {self.residual:.2e}",
             "primary vortex": f"psi {vortex.psi:.6f}, omega {vortex.omega:.5f} "
             f"at ({vortex.x:.4f}, {vortex.y:.4f})",
             "time": f"{sum(self.seconds.values()):.2f} s, {self.threads} threads, {self.kernel}",

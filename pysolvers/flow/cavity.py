@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from math import inf, nan
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,8 @@ from .._errors import ConvergenceError, raise_for_status
 from .._files import write_npz
 from .._progress import IterationBar
 from .._runtime.state import read_only
+from .._shown import ShownAsText
+from .._stall import Stall, checked_patience
 from . import _fields
 from ._control import INTERVAL, StepControl
 from ._poisson import solve_poisson
@@ -29,9 +31,10 @@ __all__ = ["LidDrivenCavity"]
 _KIND = "pysolvers cavity state"
 
 Array = NDArray[np.float64]
+LineMethod = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
 
 
-class LidDrivenCavity:
+class LidDrivenCavity(ShownAsText):
     r"""Steady flow in a square cavity whose lid slides along x.
 
     .. math:: \nabla^2 \psi = -\omega, \qquad
@@ -127,11 +130,11 @@ class LidDrivenCavity:
         n: int = 129,
         *,
         lid_velocity: float = 1.0,
-        wall: str = "jensen",
-        method: str = "adi",
-        line_method: str = "auto",
-        direction: str = "alternate",
-        psi: str = "adi",
+        wall: Literal["jensen", "woods", "thom"] = "jensen",
+        method: Literal["adi", "line-jacobi"] = "adi",
+        line_method: LineMethod = "auto",
+        direction: Literal["alternate", "x", "y"] = "alternate",
+        psi: Literal["adi", "fast"] = "adi",
         psi_sweeps: int = 4,
         step: float | None = None,
         device: str | None = None,
@@ -185,6 +188,21 @@ class LidDrivenCavity:
         return _fields.velocity(self.psi, self._settings.lid_velocity)[1]
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the fields."""
+        return self._settings.n, self._settings.n
+
+    @property
+    def x(self) -> Array:
+        """Coordinates of the nodes along x: shape (n,)."""
+        return np.linspace(0.0, 1.0, self._settings.n)
+
+    @property
+    def y(self) -> Array:
+        """Coordinates of the nodes along y: shape (n,)."""
+        return self.x
+
+    @property
     def iterations(self) -> int:
         """Number of iterations since the start from rest."""
         return self._count.value
@@ -196,7 +214,11 @@ class LidDrivenCavity:
 
     @property
     def step(self) -> float:
-        """Pseudo-time step in units of side divided by lid speed; NaN for line Jacobi."""
+        """Pseudo-time step in units of side divided by lid speed; NaN for line Jacobi.
+
+        The iteration chooses it from the residual, and it cannot be set: the parameter `step` of
+        the solver keeps it constant.
+        """
         return nan if self._settings.method == "line-jacobi" else self._control.step
 
     def __repr__(self) -> str:
@@ -235,6 +257,7 @@ class LidDrivenCavity:
         tol: float = 1e-7,
         *,
         max_iterations: int = 200_000,
+        patience: int | None = None,
         callback: Callable[["LidDrivenCavity"], Any] | None = None,
         progress: bool | None = None,
     ) -> CavityResult:
@@ -246,11 +269,15 @@ class LidDrivenCavity:
             Upper bound of `residual`; positive.
         max_iterations : int, default: 200000
             Largest number of iterations of this call.
+        patience : int, optional
+            Largest number of iterations in which the smallest residual does not fall by 10 %; then
+            the iteration ends with an error. By default the larger of 5000 and n^2/10. The flow of
+            a large Reynolds number is unsteady, or the grid too coarse for it.
         callback : callable, optional
             Called with this object every 20 iterations; a true return value ends the iteration.
         progress : bool, optional
-            Whether to show a progress bar on stderr. By default it is shown if stderr is a
-            terminal and tqdm is installed.
+            Whether to show a progress bar with the time left. By default it is shown in a
+            terminal and in a notebook after a second, if tqdm is installed.
 
         Returns
         -------
@@ -263,20 +290,29 @@ class LidDrivenCavity:
             If `tol` is not a positive number, `max_iterations` is not an integer of at least 1,
             or `callback` is not a function.
         ConvergenceError
-            If the tolerance was not reached, or the iteration diverged. The attribute
-            ``result`` contains the last finite state and the history.
+            If the tolerance was not reached, the residual stalled, or the iteration diverged. The
+            attribute ``result`` contains the last finite state and the history.
         """
         require_finite("tol", tol)
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
+        s = self._settings
+        stall = Stall(checked_patience(patience, s.n**2 // 10), self.iterations)
         end = self.iterations + index("max_iterations", max_iterations, 1)
-        with IterationBar(progress, "cavity") as bar:
+        with IterationBar(progress, "LidDrivenCavity", total=end - self.iterations) as bar:
             while self._is_undecided or (self.residual > tol and self.iterations < end):
                 made = self.iterations
                 self._advance(end)
                 bar.update(self.iterations - made, self.residual)
                 if callback is not None and callback(self):
                     return self.result("callback")
+                if self.residual > tol and stall.is_over(self.iterations, self.residual):
+                    raise ConvergenceError(
+                        f"{self!r} did not converge: {stall.text(self.residual)}: the flow can be "
+                        "unsteady, or the grid too coarse: take a larger n or a smaller re, or a "
+                        "larger patience",
+                        self.result("stalled"),
+                    )
         if self.residual > tol:
             result = self.result("max_iterations")
             raise ConvergenceError(

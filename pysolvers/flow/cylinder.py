@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from math import ceil, isfinite
+from math import floor, isfinite
 from time import perf_counter
 from typing import Any, Literal, Self
 
@@ -150,7 +150,6 @@ class SquareCylinder(Stepper[CylinderResult]):
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        super().__init__()
         require_finite("re", re)
         require(re > 0, "re must be positive", re)
         require_finite("perturbation", perturbation)
@@ -168,7 +167,7 @@ class SquareCylinder(Stepper[CylinderResult]):
             )
         self._grid = grid = ChannelGrid(shape, length)
         formula = WALLS[wall]
-        self._step_length = _default_step(grid, re, wall, steady=steady) if dt is None else 0.0
+        super().__init__(_default_step(grid, re, wall, steady=steady))
         if dt is not None:
             self.dt = dt
         self._settings = {
@@ -219,6 +218,11 @@ class SquareCylinder(Stepper[CylinderResult]):
         return velocity(self._grid, self._state.psi)[1]
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the fields."""
+        return self._grid.shape
+
+    @property
     def x(self) -> Array:
         """Coordinates of the nodes along x: shape (nx,)."""
         return read_only(self._grid.x)
@@ -231,7 +235,7 @@ class SquareCylinder(Stepper[CylinderResult]):
     @property
     def time(self) -> float:
         """Time of the fields."""
-        return self._state.time
+        return self._clock.rounded(self.steps, self._state.time)
 
     @property
     def steps(self) -> int:
@@ -239,15 +243,9 @@ class SquareCylinder(Stepper[CylinderResult]):
         return self._state.steps
 
     @property
-    def dt(self) -> float:
-        """Length of the next step; can be set."""
-        return self._step_length
-
-    @dt.setter
-    def dt(self, value: float) -> None:
-        require_finite("dt", value)
-        require(value > 0, "dt must be positive", value)
-        self._step_length = float(value)
+    def last_dt(self) -> float:
+        """Length of the last step; before the first step `dt`."""
+        return self._state.dt_old if self.steps else self.dt
 
     @property
     def circulation(self) -> float:
@@ -321,15 +319,14 @@ class SquareCylinder(Stepper[CylinderResult]):
         Parameters
         ----------
         until : float
-            The end time. Steps are not shortened: the last step is the first step that ends at
-            this time (up to rounding) or later.
+            The end time. The last step, or the last two, are shortened to end at this time.
         callback : callable, optional
             Called with this object every `interval` steps; a true return value ends the run.
         interval : int, default: 20
             Number of steps between two calls of `callback`.
         progress : bool, optional
-            Whether to show a progress bar on stderr. By default it is shown if stderr is a
-            terminal and tqdm is installed.
+            Whether to show a progress bar with the time left. By default it is shown in a
+            terminal and in a notebook after a second, if tqdm is installed.
         probes : sequence of (x, y), optional
             Places where the velocity is recorded after every step, in addition to the probes so
             far. The values are interpolated linearly along both axes.
@@ -392,7 +389,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
         end = self.steps + index("max_iterations", max_iterations, 1)
-        with IterationBar(progress, "SquareCylinder", "change") as bar:
+        with IterationBar(progress, "SquareCylinder", "change", max_iterations) as bar:
             while self._change() > tol and self.steps < end:
                 made = self.steps
                 self.step(1)
@@ -544,13 +541,24 @@ class SquareCylinder(Stepper[CylinderResult]):
         omega[1:-1, 1:-1] += (perturbation * np.exp(-square / width))[1:-1, 1:-1]
         return self._make.start(psi, omega, self.dt)
 
-    def _end(self, until: float) -> int:
-        left = (until - self.time) / self.dt
-        return self.steps + max(0, ceil(left * (1 - 1e-12) - 1e-9))
+    def _step_to(self, end: int, dt: float) -> None:
+        usual, self._next_dt = self._next_dt, dt
+        try:
+            super()._step_to(end, dt)
+        finally:
+            self._next_dt = usual
 
-    @property
-    def _dt(self) -> float:
-        return self._step_length
+    def _plan(self, until: float) -> tuple[int, float]:
+        left = (until - self.time) / self.dt
+        whole = max(0, floor(left * (1 + 1e-12) + 1e-9))
+        rest = left - whole
+        if rest <= 1e-9:
+            return self.steps + whole, 0.0
+        # The velocity at the half step is extrapolated from the last two levels, so that no step
+        # may be much longer than the step before: two equal steps rather than a very short one.
+        if rest < 0.5 and whole:
+            return self.steps + whole - 1, (1 + rest) / 2 * self.dt
+        return self.steps + whole, rest * self.dt
 
     @property
     def _most_steps(self) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from math import inf
 from time import perf_counter
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from .._header import mapping, number, optional, positive, record, text
 from .._progress import IterationBar
 from .._runtime import directive
 from .._runtime.state import make_state, read_only
+from .._shown import ShownAsText
 from ..poisson import FastPoisson
 from . import _fields
 from ._staggered_result import StaggeredHistory, StaggeredResult, gamma_check
@@ -57,7 +58,7 @@ _HEADER = {
 }
 
 
-class StaggeredCavity:
+class StaggeredCavity(ShownAsText):
     r"""Time-dependent flow in a square cavity whose lid slides along x.
 
     .. math:: u_t + (u u)_x + (u v)_y = -p_x + \tfrac{1}{Re} \nabla^2 u, \qquad
@@ -161,7 +162,7 @@ class StaggeredCavity:
         n: int = 128,
         *,
         pressure: Pressure = "fast",
-        gamma: Any = 0.0,
+        gamma: float | Literal["auto"] = 0.0,
         tau: float = 0.5,
         dt: float | None = None,
         pressure_tol: float | None = 1e-4,
@@ -226,6 +227,21 @@ class StaggeredCavity:
         """Current pressure in the centres of the cells, with mean 0: shape (n, n), a new array."""
         p = self._state.get("p")
         return p - p.mean()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of cells along y and x: the shape of p."""
+        return self._settings.n, self._settings.n
+
+    @property
+    def x(self) -> Array:
+        """Coordinates of the centres of the cells along x: shape (n,)."""
+        return (np.arange(self._settings.n) + 0.5) / self._settings.n
+
+    @property
+    def y(self) -> Array:
+        """Coordinates of the centres of the cells along y: shape (n,)."""
+        return self.x
 
     @property
     def time(self) -> float:
@@ -308,8 +324,8 @@ class StaggeredCavity:
         callback : callable, optional
             Called with this object every 20 steps; a true return value ends the run.
         progress : bool, optional
-            Whether to show a progress bar on stderr. By default it is shown if stderr is a
-            terminal and tqdm is installed.
+            Whether to show a progress bar with the time left. By default it is shown in a
+            terminal and in a notebook after a second, if tqdm is installed.
 
         Returns
         -------
@@ -326,10 +342,13 @@ class StaggeredCavity:
         require_finite("until", until)
         require(until >= self.time, f"until must be at least the time {self.time:g}", until)
         require_callable("callback", callback)
+        steps, begin = self.steps, self.time
         with IterationBar(progress, "StaggeredCavity", "time") as bar:
             while self.time < until:
                 made = self.steps
                 self._advance(until=float(until))
+                done = (self.time - begin) / (until - begin)
+                bar.expect(round((self.steps - steps) / done))  # the length of a step can change
                 bar.update(self.steps - made, self.time)
                 if callback is not None and self._is_recorded and callback(self):
                     return self.result("callback")
@@ -373,7 +392,7 @@ class StaggeredCavity:
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
         end = self.steps + index("max_steps", max_steps, 1)
-        with IterationBar(progress, "StaggeredCavity", "change") as bar:
+        with IterationBar(progress, "StaggeredCavity", "change", max_steps) as bar:
             while self.change > tol:
                 if self.steps >= end:
                     raise ConvergenceError(

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from .._extras import extra_module
 from .._files import read_npz, write_npz
-from .._header import count, mapping, number, positive, sequence, text
-from .._shown import Shown
+from .._header import count, flag, mapping, number, positive, sequence, text
+from .._shown import Shown, steps_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,15 +30,21 @@ class HeatResult(Shown):
     u : ndarray, shape (ny, nx) or (nz, ny, nx)
         Temperature at the nodes, x along the last axis.
     spacing : tuple of float
-        Distance between the nodes along each axis of `u`.
+        Distance between the nodes along each axis, in the order x, y, z.
+    origin : tuple of float
+        Coordinates of the first node.
     time : float
         Time of the state.
     dt : float
         Time step.
+    last_dt : float
+        Length of the last step, which `run` shortens to end at a given time.
     steps : int
         Number of steps since time 0.
     scheme : str
         As in `HeatADI`.
+    damped_start : bool
+        Whether the first step was two half-steps of the backward Euler method.
     stop_reason : {'reached', 'callback', 'diverged', 'running'}
         Reason of the end of the last run.
     seconds : dict of str to float
@@ -53,10 +59,13 @@ class HeatResult(Shown):
 
     u: NDArray[Any]
     spacing: tuple[float, ...]
+    origin: tuple[float, ...]
     time: float
     dt: float
+    last_dt: float
     steps: int
     scheme: str
+    damped_start: bool
     stop_reason: str
     seconds: dict[str, float]
     backend: str
@@ -66,12 +75,12 @@ class HeatResult(Shown):
     @property
     def x(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along x: shape (nx,)."""
-        return self._line(-1)
+        return self._line(0)
 
     @property
     def y(self) -> NDArray[np.float64]:
         """Coordinates of the nodes along y: shape (ny,)."""
-        return self._line(-2)
+        return self._line(1)
 
     @property
     def z(self) -> NDArray[np.float64]:
@@ -84,10 +93,11 @@ class HeatResult(Shown):
         """
         if self.u.ndim < 3:
             raise AttributeError("a field of two axes has no z")
-        return self._line(-3)
+        return self._line(2)
 
     def _line(self, axis: int) -> NDArray[np.float64]:
-        return np.arange(self.u.shape[axis], dtype=np.float64) * self.spacing[axis]
+        places = np.arange(self.u.shape[-1 - axis], dtype=np.float64)
+        return self.origin[axis] + places * self.spacing[axis]
 
     def plot(self) -> "Figure":
         """Draw isotherms; in three dimensions, of the middle plane z = const.
@@ -153,14 +163,15 @@ class HeatResult(Shown):
         facts = saved.header(_FACTS)
         axes = len(facts["spacing"])
         saved.require(axes in (2, 3), "header", f"spacing must have 2 or 3 entries, got {axes}")
+        saved.require(len(facts["origin"]) == axes, "header", f"origin must have {axes} entries")
         arrays = saved.arrays({"u": ((None,) * axes, (np.float32, np.float64))})
         return cls(u=arrays["u"], **facts)
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {
             "nodes": " × ".join(map(str, self.u.shape[::-1])),
-            "time": f"{self.time:g} ({self.steps} steps, {self.stop_reason})",
-            "scheme": self.scheme,
+            "time": f"{self.time:g} ({steps_text(self)}, {self.stop_reason})",
+            "scheme": self.scheme + (", damped start" if self.damped_start else ""),
             "T": f"{self.u.min():.6g} to {self.u.max():.6g}",
             "seconds": f"{sum(self.seconds.values()):.3g}, {self.backend}, {self.kernel}",
         }
@@ -170,10 +181,13 @@ class HeatResult(Shown):
 # The entries of the header of a file, and their checks.
 _FACTS = {
     "spacing": sequence(positive),
+    "origin": sequence(number()),
     "time": number(),
     "dt": positive,
+    "last_dt": positive,
     "steps": count(),
     "scheme": text(),
+    "damped_start": flag,
     "stop_reason": text(),
     "seconds": mapping(number()),
     "backend": text(),

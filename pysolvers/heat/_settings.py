@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from .._checks import index, integer, require, require_finite, require_flag
+from .._checks import index, integer, require, require_finite, require_flag, short
+from .._domain import AXES, checked_extent, exactly_one, per_axis
 from .._options import check_choice, check_threads
 from .._runtime import backends
 
-__all__ = ["AXES", "HeatSettings"]
-
-AXES = "xyz"
-"""Names of the axes of space; x is the last one of an array."""
+__all__ = ["HeatSettings"]
 
 _DEFAULT_SCHEME = {2: "peaceman-rachford", 3: "douglas-gunn"}
 _MAPPINGS = {"C1": 1, "C2": 2, "C3": 3, "C4": 4}
@@ -24,11 +22,12 @@ _SERIAL_BELOW = 1 << 15  # nodes: below, waking threads costs more than they sav
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeatSettings:
-    """Parameters of `HeatADI`; see there. Tuples follow the axes of the array."""
+    """Parameters of `HeatADI`; see there."""
 
     shape: Any
     spacing: Any
-    dt: float
+    extent: Any
+    dt: Any
     scheme: str | None
     dtype: Any
     kernels: str
@@ -36,12 +35,15 @@ class HeatSettings:
     memory: str
     block: int | None
     timed: bool
+    damped_start: bool | None
     device: str | None
     threads: int | None
 
     def __post_init__(self) -> None:
         backend = self.backend
         shape = _checked_shape(self.shape)
+        if self.dt is None:
+            raise TypeError("HeatADI needs a time step: dt must be given")
         require_finite("dt", self.dt)
         require(self.dt > 0, "dt must be positive", self.dt)
         scheme = _DEFAULT_SCHEME[len(shape)] if self.scheme is None else self.scheme
@@ -51,6 +53,8 @@ class HeatSettings:
         check_choice("mapping", self.mapping, _MAPPINGS)
         check_threads(self.threads)
         require_flag("timed", self.timed)
+        if self.damped_start is not None:
+            require_flag("damped_start", self.damped_start, "a bool or None")
         if self.block is not None:
             block = integer("block", self.block, "an int or None")
             require(block in _BLOCKS, f"block must be one of {_BLOCKS}", self.block)
@@ -71,9 +75,22 @@ class HeatSettings:
         )
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dt", float(self.dt))
-        object.__setattr__(self, "spacing", per_axis("spacing", self.spacing, len(shape)))
+        self._set_domain(AXES[: len(shape)])
         object.__setattr__(self, "scheme", scheme)
         object.__setattr__(self, "dtype", kind.name)
+        require(
+            not (self.is_paper and self.damped_start),
+            "damped_start must be None or False with the scheme and the kernels 'wei2013'",
+            self.damped_start,
+        )
+
+    def _set_domain(self, axes: str) -> None:
+        exactly_one("HeatADI", self.spacing, self.extent)
+        if self.spacing is not None:
+            object.__setattr__(self, "spacing", per_axis("spacing", self.spacing, axes))
+        else:
+            pairs = tuple(checked_extent(self.extent, axes).values())
+            object.__setattr__(self, "extent", pairs)
 
     @property
     def axes(self) -> str:
@@ -114,20 +131,8 @@ class HeatSettings:
         return {k: v for k, v in asdict(self).items() if k not in ("device", "threads")}
 
 
-def per_axis(name: str, value: Any, axes: int) -> tuple[float, ...]:
-    """Return a positive number for each axis, given one for all or one for each."""
-    values = tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else None
-    if values is None:
-        values = (value,) * axes
-    require(len(values) == axes, f"{name} must be a number or {axes} of them", value)
-    for number in values:
-        require_finite(name, number)
-        require(number > 0, f"{name} must be positive", number)
-    return tuple(float(number) for number in values)
-
-
 def _checked_shape(shape: Any) -> tuple[int, ...]:
     if not isinstance(shape, Sequence) or isinstance(shape, str):
-        raise TypeError(f"shape must be a tuple of 2 or 3 int, got {shape!r}")
+        raise TypeError(f"shape must be a tuple of 2 or 3 int, got {short(shape)}")
     require(len(shape) in _DEFAULT_SCHEME, "shape must have 2 or 3 axes", shape)
     return tuple(index("shape", n, _LEAST) for n in shape)

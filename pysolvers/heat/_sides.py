@@ -1,21 +1,21 @@
 """The sides of the box: what they prescribe, level by level and sweep by sweep."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import Boundary, Dirichlet, Neumann, Robin
+from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, condition_of, sides_of
 from .._checks import require, require_finite
+from .._clock import Clock
 from .._data import NodeData
-from ._settings import AXES, HeatSettings
+from .._domain import AXES, origin_and_step
+from ._settings import HeatSettings
 
-__all__ = ["Grid", "Side", "boundary_by_side"]
+__all__ = ["PERIODIC", "Grid", "Side", "boundary_by_side"]
 
 Array = NDArray[np.float64]
-
-PERIODIC = "periodic"
 
 
 class Grid:
@@ -24,34 +24,50 @@ class Grid:
     Parameters
     ----------
     settings : HeatSettings
-        Nodes and spacings.
-    diffusivity : tuple of float
-        Along each axis, as a factor of `k`.
-    k : ndarray or None
-        Conductivity at the nodes; None is 1.
+        Nodes, and spacing or extent.
+    clock : Clock
+        Times and lengths of the steps.
+    periodic : sequence of str
+        Names of the periodic axes.
     """
 
-    def __init__(
-        self, settings: HeatSettings, diffusivity: tuple[float, ...], k: Array | None
-    ) -> None:
+    def __init__(self, settings: HeatSettings, clock: Clock, periodic: Sequence[str]) -> None:
         self.axes = len(settings.shape)
         self.nodes = settings.shape[::-1]
-        self.spacing = settings.spacing[::-1]
-        self.dt = float(settings.dt)
-        self.ratio = tuple(
-            self.dt * a / h**2 for a, h in zip(diffusivity[::-1], self.spacing, strict=True)
+        self.clock = clock
+        self.origin, self.spacing = origin_and_step(
+            self.nodes, settings.spacing, settings.extent, periodic
         )
-        self.k = k
+        #: Conductivity along each axis, as a factor of `k`.
+        self.diffusivity = (1.0,) * self.axes
+        #: Conductivity at the nodes; None is 1.
+        self.k: Array | None = None
+
+    @property
+    def dt(self) -> float:
+        """Length of a step."""
+        return self.clock.dt
+
+    @property
+    def ratio(self) -> tuple[float, ...]:
+        """dt/h^2 times the diffusivity along each axis."""
+        return tuple(
+            self.dt * a / h**2 for a, h in zip(self.diffusivity, self.spacing, strict=True)
+        )
+
+    def line(self, axis: int) -> Array:
+        """Return the coordinates along an axis."""
+        return self.origin[axis] + np.arange(self.nodes[axis]) * self.spacing[axis]
 
     def places(self, keep: Sequence[int]) -> tuple[Array, ...]:
         """Return coordinates along x, y, ... that broadcast to the nodes of these axes."""
         found = []
         for axis in range(self.axes):
             shape = [1] * len(keep)
-            line = np.zeros(1)
+            line = np.full(1, self.origin[axis])
             if axis in keep:
                 shape[len(keep) - 1 - sorted(keep).index(axis)] = -1
-                line = np.arange(self.nodes[axis]) * self.spacing[axis]
+                line = self.line(axis)
             found.append(line.reshape(shape))
         return tuple(found)
 
@@ -73,36 +89,42 @@ class Side:
         self.axis = AXES.index(name[0])
         self.index = 0 if name[1] == "-" else -1
         self.others = [axis for axis in range(grid.axes) if axis != self.axis]
-        self.kind, self.exchange = "value", 0.0
+        self._grid = grid
+        self.kind, self.coefficient = "value", 0.0
         self._data: NodeData | None = None
-        self._factor = 1.0
         places = list(grid.places(self.others))
         if self.index < 0:
             last = (grid.nodes[self.axis] - 1) * grid.spacing[self.axis]
             places[self.axis] = places[self.axis] + last
-        inflow = 2 * grid.dt / grid.spacing[self.axis]
         if boundary == PERIODIC:
             self.kind = PERIODIC
         elif isinstance(boundary, Dirichlet):
             self._data = NodeData(f"boundary {name}", boundary.value, *places)
         elif isinstance(boundary, Neumann):
-            self.kind, self._factor = "flux", inflow
+            self.kind = "flux"
             self._data = NodeData(f"boundary {name}", boundary.flux, *places)
-        elif isinstance(boundary, Robin):
+        else:
+            assert isinstance(boundary, Robin)
             require_finite("coefficient of Robin", boundary.coefficient)
             require(
                 boundary.coefficient >= 0,
                 f"boundary {name}: the coefficient must be at least 0",
                 boundary.coefficient,
             )
-            self.kind, self.exchange = "flux", inflow * boundary.coefficient
-            self._factor = self.exchange
+            self.kind, self.coefficient = "flux", float(boundary.coefficient)
             self._data = NodeData(f"boundary {name}", boundary.ambient, *places)
-        else:
-            raise TypeError(
-                f"boundary {name} must be Dirichlet, Neumann, Robin or 'periodic', got {boundary!r}"
-            )
+        self._is_robin = isinstance(boundary, Robin)
         self.shape = tuple(grid.nodes[axis] for axis in reversed(self.others))
+
+    @property
+    def exchange(self) -> float:
+        """What a step takes from T per T, by the coefficient of Robin."""
+        return 2 * self._grid.dt / self._grid.spacing[self.axis] * self.coefficient
+
+    @property
+    def ambient(self) -> NodeData | None:
+        """Ambient temperature of a side with an exchange."""
+        return self._data if self.coefficient else None
 
     @property
     def varies(self) -> bool:
@@ -118,6 +140,14 @@ class Side:
         """Return the value, or the inflow as the backend takes it: shape of the side."""
         assert self._data is not None
         return np.broadcast_to(self._factor * self._data.at(time), self.shape)
+
+    @property
+    def _factor(self) -> float:
+        if self.kind == "value":
+            return 1.0
+        if self._is_robin:
+            return self.exchange
+        return 2 * self._grid.dt / self._grid.spacing[self.axis]
 
     def of(self, field: NDArray[Any]) -> NDArray[Any]:
         """Return the nodes of the side in a field: a view that may be written."""
@@ -141,7 +171,7 @@ def boundary_by_side(boundary: Any, axes: str) -> dict[str, Any]:
 
     Parameters
     ----------
-    boundary : Boundary, 'periodic' or mapping
+    boundary : condition or mapping
         For all sides, or by side or axis.
     axes : str
         Names of the axes.
@@ -151,29 +181,7 @@ def boundary_by_side(boundary: Any, axes: str) -> dict[str, Any]:
     TypeError, ValueError
         If a side is missing, unknown, or periodic without the other one.
     """
-    names = [axis + end for axis in axes for end in "-+"]
-    if isinstance(boundary, Boundary) or boundary == PERIODIC:
-        return dict.fromkeys(names, boundary)
-    if not isinstance(boundary, Mapping):
-        raise TypeError(
-            "boundary must be Dirichlet, Neumann, Robin, 'periodic' or a mapping of sides to "
-            f"these, got {type(boundary).__name__}"
-        )
-    unknown = set(boundary) - set(names) - set(axes)
-    require(not unknown, f"boundary: sides are {', '.join(names)}", sorted(map(str, unknown)))
-    found = {}
-    for name in names:
-        require(
-            not (name in boundary and name[0] in boundary),
-            f"boundary: {name} must be given once",
-            sorted(boundary),
-        )
-        require(
-            name in boundary or name[0] in boundary,
-            f"boundary: side {name} must be given",
-            sorted(boundary),
-        )
-        found[name] = boundary.get(name, boundary.get(name[0]))
+    found = {name: condition_of(name, one) for name, one in sides_of(boundary, axes).items()}
     for axis in axes:
         one, other = (isinstance(found[axis + end], str) for end in "-+")
         require(one == other, f"boundary: both sides along {axis} must be periodic, or none", axis)

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._clock import Leg
 from .._data import NodeData
 from .._runtime.state import make_state
 from ._settings import HeatSettings
@@ -43,7 +44,7 @@ class HeatState:
         self.most_steps = self._steps_at_once()
         is_delta = settings.scheme == "douglas-gunn"
         self._tables = SideTables(grid, sides, is_delta, self.most_steps)
-        self._weight = grid.dt if is_delta else grid.dt / 2
+        self._share = 1.0 if is_delta else 0.5  # of the source in a sweep
         shape, kind = settings.shape, settings.dtype
         layout = dict.fromkeys(("t", "w"), (shape, kind))
         layout["largest"] = ((1,), "float64")
@@ -59,7 +60,7 @@ class HeatState:
         self._state = make_state(layout, settings.device, "HeatADI")
         if grid.k is not None:
             self._state.set("k", grid.k)
-        self._is_there = False
+        self._leg: Leg | None = None  # of the steps whose data are in the tables
 
     @property
     def _varies(self) -> bool:
@@ -88,14 +89,17 @@ class HeatState:
 
     def prepare(self, first: int, count: int) -> None:
         """Bring the data of steps `first` to `first + count - 1` to where they are read."""
-        if self._tables.size and (self._tables.varies or not self._is_there):
+        leg = self._grid.clock.leg
+        is_there = self._leg is leg
+        self._leg = None
+        if self._tables.size and (self._tables.varies or not is_there):
             self._state.set("tables", self._tables.fill(first, count))
-        if self._source is not None and (self._source.varies or not self._is_there):
+        if self._source is not None and (self._source.varies or not is_there):
             values = self._state.get("source").copy()
             for s in range(count if self._source.varies else 1):
-                values[s] = self._weight * self._source.at((first + s + 0.5) * self._grid.dt)
+                values[s] = self._share * leg.dt * self._source.at(leg.at(first + s + 0.5))
             self._state.set("source", values)
-        self._is_there = True
+        self._leg = leg
 
     @property
     def t(self) -> Array:
@@ -106,6 +110,10 @@ class HeatState:
     def largest(self) -> float:
         """Largest magnitude of T after the last call; not finite if T is not."""
         return float(self._state.get("largest")[0])
+
+    def set_t(self, field: Array) -> None:
+        """Replace T."""
+        self._state.set("t", field)
 
     def fields(self) -> dict[str, Array]:
         """Return what is needed to go on, to be read."""

@@ -1,18 +1,19 @@
 """Heat conduction by alternating directions."""
 
 import os
-import reprlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any
+from time import perf_counter
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import Dirichlet
-from .._checks import require
+from .._boundary import PERIODIC
+from .._checks import require, short
 from .._counter import Counter
 from .._data import NodeData, dependence
+from .._domain import per_axis, unequal, watch_position
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
 from .._header import (
@@ -30,8 +31,9 @@ from .._header import (
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from ._result import HeatResult
-from ._settings import HeatSettings, per_axis
+from ._settings import HeatSettings
 from ._sides import Grid, Side, boundary_by_side
+from ._start import damped_step, needs_damping
 from ._state import HeatState
 
 __all__ = ["HeatADI"]
@@ -42,7 +44,8 @@ _HEADER = {
     "settings": record(
         {
             "shape": sequence(count(2)),
-            "spacing": sequence(positive),
+            "spacing": optional(sequence(positive)),
+            "extent": optional(sequence(sequence(number(), 2))),
             "dt": positive,
             "scheme": text(),
             "dtype": text(),
@@ -51,13 +54,29 @@ _HEADER = {
             "memory": text(),
             "block": optional(count()),
             "timed": flag,
+            "damped_start": optional(flag),
         }
     ),
     "problem": record({"diffusivity": anything, "boundary": anything, "source": flag}),
+    "clock": sequence(number(), 6),
     "steps": count(),
+    "is_damped": flag,
     "seconds": mapping(number()),
     "run_by": record({"kernel": text(), "threads": count()}),
 }
+
+
+Scheme = Literal["peaceman-rachford", "douglas-gunn", "wei2013"]
+
+
+def _check_spacing_by_position(shape: Any, spacing: Any, *_: Any) -> None:
+    if unequal(spacing):
+        names = ", ".join(f"h{axis}" for axis in "xyz"[: len(spacing)])
+        raise TypeError(
+            f"HeatADI: spacing={short(spacing)} by position had the order of shape; give "
+            f"spacing=({names}) by keyword, in the order of extent: "
+            f"HeatADI({short(shape)}, spacing={short(tuple(reversed(spacing)))}, dt=...)"
+        )
 
 
 class HeatADI(Stepper[HeatResult]):
@@ -73,35 +92,42 @@ class HeatADI(Stepper[HeatResult]):
     shape : (ny, nx) or (nz, ny, nx)
         Number of nodes along each axis, and the shape of the solution; x is the last axis.
         At least 3 along each axis, or 2 between two Neumann or Robin sides.
-    spacing : float or tuple of float
-        Distance between the nodes: one number for all axes, or one for each axis in the
-        order of `shape`.
+    spacing : float, (hx, hy), (hx, hy, hz) or mapping, optional
+        Distance between the nodes: one number for all axes, one for each axis in the order x, y,
+        z, or a mapping with the keys ``"x"``, ``"y"``, ``"z"``. The first node lies at 0.
     dt : float
-        Time step; positive.
-    diffusivity : float, tuple of float or ndarray, default: 1
-        Conductivity k, positive: a number, one number for each axis in the order of `shape`,
-        or an array of values at the nodes. The flux between two nodes uses the harmonic mean
-        of their values.
+        Time step; positive. It can be set between steps.
+    extent : ((x0, x1), (y0, y1)) or ((x0, x1), (y0, y1), (z0, z1)), optional
+        Instead of `spacing`: ends of the domain along each axis. On a periodic axis the end is
+        the image of the first node.
+    diffusivity : float, array_like, callable or mapping, default: 1
+        Conductivity k, positive: a number, an array that broadcasts to the shape of the solution,
+        a function of the coordinates, or a mapping of axes to numbers, for example
+        ``{"x": 2.0, "y": 0.5}``. The flux between two nodes uses the harmonic mean of their
+        values.
     scheme : {'peaceman-rachford', 'douglas-gunn', 'wei2013'}, optional
         By default Peaceman and Rachford in two dimensions and Douglas and Gunn in three; see
         Notes. ``'wei2013'`` is **not a consistent time integrator**; it serves to reproduce
         the measurements of [3]_.
-    boundary : Dirichlet, Neumann, Robin, 'periodic' or mapping, optional
+    boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping, default: 0
         Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
-        ``"y-"``, ... for one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. The
-        default is T = 0. `Dirichlet` gives T; `Neumann` the inflow
-        :math:`k\,\partial T/\partial n`; `Robin` the coefficient and the ambient
+        ``"y-"``, ... for one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. A
+        number, an array or a function is a Dirichlet condition. `Dirichlet` gives T; `Neumann`
+        the inflow :math:`k\,\partial T/\partial n`; `Robin` the coefficient and the ambient
         temperature. ``"periodic"`` applies to both sides of an axis: the node after the last
         node is the first node. A value is a number, an array over the nodes of the side (the
-        shape of the solution without the axis of the side), or a function of (t), of
-        (x, y[, z]) or of (x, y[, z], t) that accepts arrays. Nodes that belong to two
-        `Dirichlet` sides have the value of the side of the later axis in the order x, y, z.
+        shape of the solution without the axis of the side), or a function. Nodes that belong to
+        two `Dirichlet` sides have the value of the side of the later axis in the order x, y, z.
     source : number, ndarray or callable, optional
-        Heat source q: a number, an array of the shape of the solution, or a function with the
-        arguments of the functions of `boundary`.
+        Heat source q: a number, an array of the shape of the solution, or a function.
     initial : number, ndarray or callable, default: 0
-        T at time 0: a number, an array of the shape of the solution, or a function of
-        (x, y[, z]).
+        T at time 0: a number, an array of the shape of the solution, or a function of the
+        coordinates.
+    damped_start : bool, optional
+        Whether the first step is two half-steps of the backward Euler method, which damp the
+        jumps of data that are not smooth; see Notes. By default it is if an explicit step would
+        leave the range of initial and boundary values, because these do not agree or change
+        fast, and :math:`k\,dt/h^2` is large. The result tells which start was made.
     dtype : float64 or float32, default: float64
         Dtype of the solution.
     kernels : {'fused', 'wei2013'}, default: 'fused'
@@ -133,6 +159,9 @@ class HeatADI(Stepper[HeatResult]):
 
     Notes
     -----
+    The parameters of a function must be among x, y, z and t, in any order. It is called with
+    arrays that broadcast.
+
     With :math:`A_x = 1 - \tfrac{dt}{2} \delta_x k \delta_x` and
     :math:`B_x = 2 - A_x`, Peaceman and Rachford [1]_ solve
 
@@ -144,10 +173,17 @@ class HeatADI(Stepper[HeatResult]):
     T^{n+1} = T^n + D_3`. The source q is evaluated in the middle of the step. In two
     dimensions both schemes give the same solution up to rounding errors. The boundary values
     of the intermediate fields follow from the formulas of the scheme, so that the order is
-    two also if the boundary values change with time. Neither scheme damps the shortest waves
-    if :math:`k\,dt/h^2` is large: initial values that are not smooth, or do not agree with
-    the boundary values, then cause oscillations and values outside the range of the data.
-    Use :math:`k\,dt/h^2` of at most about 10 for such data.
+    two also if the boundary values change with time.
+
+    Neither scheme damps the shortest waves if :math:`k\,dt/h^2` is large: initial values that are
+    not smooth, or do not agree with the boundary values, then cause oscillations and values
+    outside the range of the data. A damped start [4]_ replaces the first step by two half-steps
+    of the backward Euler method, split by axes:
+    :math:`(1 - \tfrac{dt}{2} \delta_x k \delta_x) T^* = T^n + \tfrac{dt}{2} q`, then the same
+    along y and z without q. The half-steps are stable for any dt, keep T within the range of
+    initial and boundary values if there is no source and no inflow, and leave the order two. Where
+    values of two sides differ at a corner, a later step can exceed the range by a few percent
+    there. The half-steps are solved by `solve_tridiagonal`, on the device of the solver.
 
     The scheme of [3]_ has :math:`1 + 2 r_x + 2 r_y` on the diagonal of both sub-steps, with
     :math:`r = k\,dt/h^2`. It is one line Jacobi iteration for an implicit Euler step. For
@@ -163,46 +199,53 @@ class HeatADI(Stepper[HeatResult]):
        methods", *Numerische Mathematik* 6, 428-453, 1964.
     .. [3] Z. Wei, B. Jang, Y. Zhang and Y. Jia, "Parallelizing alternating direction implicit
        solver on GPUs", *Procedia Computer Science* 18 (ICCS 2013), 389-398, 2013.
+    .. [4] R. Rannacher, "Finite element solution of diffusion problems with irregular data",
+       *Numerische Mathematik* 43, 309-327, 1984.
 
     Examples
     --------
     >>> import numpy as np
-    >>> from pysolvers import Dirichlet, HeatADI, Neumann
+    >>> from pysolvers import HeatADI, Neumann
     >>> solver = HeatADI(
     ...     (33, 65),
-    ...     1 / 32,
+    ...     extent=((0.0, 2.0), (0.0, 1.0)),
     ...     dt=0.02,
-    ...     boundary={"x-": Dirichlet(1.0), "x+": Dirichlet(0.0), "y": Neumann()},
+    ...     boundary={"x-": 1.0, "x+": 0.0, "y": Neumann()},
     ... )
     >>> result = solver.run(until=10.0)
     >>> print(np.abs(result.u - (1 - result.x / 2)).max() < 1e-6)
     True
+    >>> result.damped_start
+    True
     """
 
+    @watch_position(1, _check_spacing_by_position)
     def __init__(
         self,
         shape: Sequence[int],
-        spacing: Any,
-        dt: float,
+        spacing: float | Sequence[float] | Mapping[str, float] | None = None,
+        dt: float | None = None,
         *,
+        extent: Sequence[Sequence[float]] | None = None,
         diffusivity: Any = 1.0,
-        scheme: str | None = None,
-        boundary: Any = None,
+        scheme: Scheme | None = None,
+        boundary: Any = 0.0,
         source: Any = None,
         initial: Any = 0.0,
+        damped_start: bool | None = None,
         dtype: Any = np.float64,
-        kernels: str = "fused",
-        mapping: str = "C1",
-        memory: str = "baseline",
-        block: int | None = None,
+        kernels: Literal["fused", "wei2013"] = "fused",
+        mapping: Literal["C1", "C2", "C3", "C4"] = "C1",
+        memory: Literal["baseline", "texture", "transpose"] = "baseline",
+        block: Literal[32, 64, 128, 256, 512] | None = None,
         timed: bool = False,
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        super().__init__()
         self._settings = settings = HeatSettings(
             shape=shape,
             spacing=spacing,
+            extent=extent,
             dt=dt,
             scheme=scheme,
             dtype=dtype,
@@ -211,11 +254,15 @@ class HeatADI(Stepper[HeatResult]):
             memory=memory,
             block=block,
             timed=timed,
+            damped_start=damped_start,
             device=device,
             threads=threads,
         )
-        self._grid = grid = Grid(settings, *_conductivity(diffusivity, settings))
-        by_side = boundary_by_side(Dirichlet(0.0) if boundary is None else boundary, settings.axes)
+        super().__init__(settings.dt)
+        by_side = boundary_by_side(boundary, settings.axes)
+        periodic = [name[0] for name, one in by_side.items() if one == PERIODIC]
+        self._grid = grid = Grid(settings, self._clock, periodic)
+        grid.diffusivity, grid.k = _conductivity(diffusivity, grid, settings)
         self._sides = {name: Side(name, found, grid) for name, found in by_side.items()}
         self._check_nodes()
         places = grid.places(range(grid.axes))
@@ -226,8 +273,31 @@ class HeatADI(Stepper[HeatResult]):
         self._state = HeatState(settings, grid, self._sides, self._source)
         start = NodeData("initial", initial, *places).at(0.0)
         self._state.start(np.broadcast_to(start, settings.shape))
+        self._is_damped = False
         self._seconds = dict.fromkeys(settings.backend.HEAT_STAGES, 0.0)
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along x: shape (nx,)."""
+        return self._grid.line(0)
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along y: shape (ny,)."""
+        return self._grid.line(1)
+
+    @property
+    def z(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along z: shape (nz,); an error in two dimensions."""
+        if self._grid.axes < 3:
+            raise AttributeError(f"a solver of shape {self._settings.shape} has no axis z")
+        return self._grid.line(2)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of the solution."""
+        return tuple(self._settings.shape)
 
     @property
     def u(self) -> NDArray[Any]:
@@ -242,7 +312,7 @@ class HeatADI(Stepper[HeatResult]):
     def __repr__(self) -> str:
         s = self._settings
         return (
-            f"HeatADI({s.shape}, dt={s.dt:g}, scheme={s.scheme!r}): {self.steps} steps, "
+            f"HeatADI({s.shape}, dt={self.dt:g}, scheme={s.scheme!r}): {self.steps} steps, "
             f"t = {self.time:g}"
         )
 
@@ -262,10 +332,13 @@ class HeatADI(Stepper[HeatResult]):
         s = self._settings
         return HeatResult(
             u=self._state.t.copy(),
-            spacing=s.spacing,
+            spacing=self._grid.spacing,
+            origin=self._grid.origin,
             time=self.time,
-            dt=self._grid.dt,
+            dt=self.dt,
+            last_dt=self.last_dt,
             steps=self.steps,
+            damped_start=self._is_damped,
             scheme=str(s.scheme),
             stop_reason=stop_reason,
             seconds=dict(self._seconds),
@@ -284,9 +357,11 @@ class HeatADI(Stepper[HeatResult]):
             does not contain diffusivity, boundary and source, which can be functions.
         """
         facts = {
-            "settings": self._settings.facts(),
+            "settings": self._settings.facts() | {"dt": self.dt},
             "problem": self._problem(),
+            "clock": self._clock.facts(),
             "steps": self.steps,
+            "is_damped": self._is_damped,
             "seconds": self._seconds,
             "run_by": self._run_by,
         }
@@ -298,7 +373,7 @@ class HeatADI(Stepper[HeatResult]):
         path: str | os.PathLike[str],
         *,
         diffusivity: Any = 1.0,
-        boundary: Any = None,
+        boundary: Any = 0.0,
         source: Any = None,
         device: str | None = None,
         threads: int | None = None,
@@ -309,9 +384,9 @@ class HeatADI(Stepper[HeatResult]):
         ----------
         path : path-like
             The file.
-        diffusivity : float, tuple of float or ndarray, default: 1
+        diffusivity : float, array_like, callable or mapping, default: 1
             As in the solver that was saved.
-        boundary : Dirichlet, Neumann, Robin, 'periodic' or mapping, optional
+        boundary : condition or mapping, default: 0
             As in the solver that was saved.
         source : number, ndarray or callable, optional
             As in the solver that was saved.
@@ -357,17 +432,15 @@ class HeatADI(Stepper[HeatResult]):
             saved.require(
                 before == value,
                 "header",
-                f"{name} must be the same as when the state was saved, {reprlib.repr(before)}, "
-                f"got {reprlib.repr(value)}",
+                f"{name} must be the same as when the state was saved, {short(before)}, "
+                f"got {short(value)}",
             )
         solver._state.set_fields(arrays)
         solver._count = Counter(facts["steps"])
+        solver._clock.restore(facts["clock"])
+        solver._is_damped = facts["is_damped"]
         solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
         return solver
-
-    @property
-    def _dt(self) -> float:
-        return self._grid.dt
 
     @property
     def _most_steps(self) -> int:
@@ -375,9 +448,10 @@ class HeatADI(Stepper[HeatResult]):
 
     def _problem(self) -> dict[str, Any]:
         """Return the facts that identify the problem, without functions and arrays."""
+        grid = self._grid
         return {
-            "diffusivity": [list(self._grid.ratio), self._grid.k is not None],
-            "boundary": [[name, s.kind, s.exchange] for name, s in self._sides.items()],
+            "diffusivity": "an array" if grid.k is not None else list(grid.diffusivity),
+            "boundary": [[name, s.kind, s.coefficient] for name, s in self._sides.items()],
             "source": self._source is not None,
         }
 
@@ -402,11 +476,15 @@ class HeatADI(Stepper[HeatResult]):
 
     def _advance(self, end: int) -> bool:
         s, state, first = self._settings, self._state, self.steps
+        if first == 0 and not s.is_paper and self._begin_damped():
+            return self._is_in_bounds()
+        # Before the first step of this length, and after a damped one, w is not known.
+        is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
         count = min(end - first, state.most_steps)
         state.prepare(first, count)
         status, report = s.backend.heat_step(
             s.codes,
-            (int(first == 0), int(s.timed)),
+            (int(is_fresh), int(s.timed)),
             *state.arguments(count),
             s.call_threads,
             self._count.begin(),
@@ -418,6 +496,35 @@ class HeatADI(Stepper[HeatResult]):
             self._seconds[stage] += seconds
         return isfinite(state.largest)
 
+    def _begin_damped(self) -> bool:
+        """Make a damped first step if it is wanted; return whether it was made."""
+        s, state = self._settings, self._state
+        if s.damped_start is None:
+            self._is_damped = needs_damping(self._grid, self._sides, state.t)
+        else:
+            self._is_damped = s.damped_start
+        if not self._is_damped:
+            return False
+        kept = state.t.copy()
+        start = perf_counter()
+        field = damped_step(
+            self._grid,
+            self._sides,
+            self._source,
+            kept,
+            device=s.device,
+            threads=s.call_threads or None,
+        )
+        try:
+            state.set_t(field.astype(kept.dtype))
+            self._count = Counter(1)
+        except BaseException:  # also after an interrupt: the state is the one of all steps or none
+            state.set_t(kept)
+            self._count = Counter(0)
+            raise
+        self._seconds["x"] += perf_counter() - start
+        return True
+
     def _is_in_bounds(self) -> bool:
         return bool(np.isfinite(self._state.t).all())
 
@@ -427,21 +534,24 @@ class HeatADI(Stepper[HeatResult]):
 
 
 def _conductivity(
-    diffusivity: Any, settings: HeatSettings
+    diffusivity: Any, grid: Grid, settings: HeatSettings
 ) -> tuple[tuple[float, ...], NDArray[np.float64] | None]:
     """Return one factor per axis, and the values at the nodes or None."""
-    axes = len(settings.shape)
-    if not isinstance(diffusivity, np.ndarray) or diffusivity.ndim == 0:
-        return per_axis("diffusivity", diffusivity, axes), None
-    require(
-        diffusivity.shape == settings.shape,
-        f"diffusivity: an array must have the shape {settings.shape}",
-        diffusivity.shape,
-    )
-    values = np.array(diffusivity, np.float64)
-    require(
-        bool(np.isfinite(values).all() and (values > 0).all()),
-        "diffusivity must be positive and finite",
-        float(values.min()),
-    )
-    return (1.0,) * axes, values
+    is_number = np.ndim(diffusivity) == 0 and not callable(diffusivity)
+    if isinstance(diffusivity, Mapping) or is_number:
+        return per_axis("diffusivity", diffusivity, settings.axes), None
+    is_sequence = isinstance(diffusivity, tuple | list) and len(diffusivity) == len(settings.axes)
+    if is_sequence and np.ndim(diffusivity[0]) == 0 and unequal(diffusivity):
+        own = dict(zip(settings.axes, reversed(diffusivity), strict=False))
+        raise ValueError(
+            "diffusivity: a sequence had the order of shape, but the order is x, y, z everywhere "
+            f"else: name the axes, for example diffusivity={own}"
+        )
+    if is_sequence and np.ndim(diffusivity[0]) == 0:
+        return per_axis("diffusivity", diffusivity, settings.axes), None
+    if "t" in dependence("diffusivity", diffusivity, settings.axes):
+        raise TypeError("diffusivity must be a number, an array or a function of the coordinates")
+    data = NodeData("diffusivity", diffusivity, *grid.places(range(grid.axes)))
+    values = np.array(np.broadcast_to(data.at(0.0), settings.shape))
+    require(bool((values > 0).all()), "diffusivity must be positive", float(values.min()))
+    return (1.0,) * grid.axes, values

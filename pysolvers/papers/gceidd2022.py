@@ -202,7 +202,7 @@ def heated_channel(speed: float = 250.0, *, diffusion: float = 2e-5) -> Convecti
 
     def heating(x: NDArray[Any], y: NDArray[Any]) -> NDArray[Any]:
         del y
-        return 5e4 * ((x >= 0.15 - _ROUNDING) & (x <= 0.2 + _ROUNDING))
+        return diffusion * 5e4 * ((x >= 0.15 - _ROUNDING) & (x <= 0.2 + _ROUNDING))
 
     boundary: dict[str, Boundary] = {
         "x-": Neumann(0.0),
@@ -276,7 +276,12 @@ def table_errors(
     cells, delay = (nodes + 1, _DT) if late else (nodes, 0.0)
     steps = ceil(end / _DT) if late else int(end / _DT)
     settings: dict[str, Any] = {"strips": _STRIPS, "upwind": "plain", "foot": "extrapolate"}
-    solver = GCEIDD(make(diffusion, late=delay), cells, _DT, **(settings | options))
+    solver = GCEIDD(
+        make(diffusion, late=delay),
+        shape=(cells + 1, cells + 1),
+        dt=_DT,
+        **(settings | options),
+    )
     result = solver.step(steps).result()
     time = end if late else result.time
     error = np.abs(result.u - exact(result.x[None, :], result.y[:, None], time))

@@ -154,7 +154,9 @@ def _l2(number: int, cells: int, courant: float, name: str, strips: int, device:
     dt = courant / cells / speed
     options = {**_PLAIN, **METHODS[name], "strips": strips, "device": device}
     try:
-        solver = GCEIDD(problem, cells, dt, **options).step(int(end / dt + 1e-9))
+        solver = GCEIDD(problem, shape=(cells + 1, cells + 1), dt=dt, **options).step(
+            int(end / dt + 1e-9)
+        )
     except ConvergenceError:
         return np.inf
     error = solver.result().errors(exact)[1]
@@ -254,7 +256,12 @@ def front_curves(
     for name in METHODS:
         options: dict[str, Any] = {**_PLAIN, **METHODS[name], "bound": np.inf}
         solver = GCEIDD(
-            entering_fronts(), cells, courant / cells, strips=strips, device=device, **options
+            entering_fronts(),
+            shape=(cells + 1, cells + 1),
+            dt=courant / cells,
+            strips=strips,
+            device=device,
+            **options,
         )
         u = solver.step(round(48 * cells / 256 / courant)).u.diagonal()
         for i, value in enumerate(np.clip(u, -1.0, 2.0)):
@@ -264,7 +271,7 @@ def front_curves(
 
 def channel_curves(
     *,
-    shape: tuple[int, int] = (512, 128),
+    cells: tuple[int, int] = (512, 128),
     strips: tuple[int, int] = (64, 16),
     courant: float = 1.0,
     speed: float = 250.0,
@@ -274,7 +281,7 @@ def channel_curves(
 
     Parameters
     ----------
-    shape, strips : (int, int)
+    cells, strips : (int, int)
         Cells and strips along x and y.
     courant : float, default: 1
         Courant number of the largest velocity.
@@ -289,10 +296,17 @@ def channel_curves(
         Temperature at t = 3 over x, in the middle and near the wall.
     """
     curves = Curves(f"Figures 15-16: example 4, CFL {courant:g}", "x", "temperature at the wall")
-    dt = courant * (0.25 / shape[0]) / (speed * 0.025**2)
+    dt = courant * (0.25 / cells[0]) / (speed * 0.025**2)
     for name in METHODS:
         options: dict[str, Any] = {**_PLAIN, **METHODS[name]}
-        solver = GCEIDD(heated_channel(speed), shape, dt, strips=strips, device=device, **options)
+        solver = GCEIDD(
+            heated_channel(speed),
+            shape=(cells[1] + 1, cells[0] + 1),
+            dt=dt,
+            strips=strips,
+            device=device,
+            **options,
+        )
         result = solver.step(round(3 / dt)).result()
         for x, value in zip(result.x, result.u[0], strict=True):
             curves.add(name, x, value)

@@ -114,7 +114,11 @@ def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR
         return reynolds * (2 * z - 10) ** (3 if problem == 1 else 1)
 
     equation = SteadyConvectionDiffusion(
-        lambda x, y: flow(x), lambda x, y: flow(y), shape=(size - 2, size - 2)
+        lambda x, y: flow(x),
+        lambda x, y: flow(y),
+        shape=(size, size),
+        extent=((0, 1), (0, 1)),
+        differences="central",
     )
     return LMSOR(equation, initial=lambda x, y: x * y * (1 - x) * (1 - y), **options)
 

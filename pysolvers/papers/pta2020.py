@@ -14,10 +14,12 @@ number.
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Literal
 
 from .._checks import index
 from .._errors import BackendError
 from ..flow import LidDrivenCavity
+from ..flow.cavity import LineMethod
 
 __all__ = ["GRIDS", "ITERATIONS", "RUNS", "Experiment", "Run", "run_experiment"]
 
@@ -46,8 +48,8 @@ class Run:
 
     name: str
     device: str
-    line_method: str
-    direction: str
+    line_method: LineMethod
+    direction: Literal["alternate", "x", "y"]
     published: str | None = None
 
     @property

@@ -1,64 +1,19 @@
 """Conditions on the sides of a rectangle or a box, and values given at places of a grid."""
 
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._boundary import Dirichlet, Neumann, Robin
-from .._checks import require
+from .._checks import require, short
+from .._functions import call
 from ._axes import DIRICHLET, NEUMANN, PERIODIC
 
-__all__ = ["broadcasts", "condition_value", "kind_of_condition", "sides_of", "values_at"]
+__all__ = ["broadcasts", "condition_value", "kind_of_condition", "values_at"]
 
 Array = NDArray[Any]
-
-_ENDS = "-+"
-
-
-def sides_of(boundary: Any, axes: str, *, complete: bool = True) -> dict[str, Any]:
-    """Return the condition of each side, by ``"x-"``, ``"x+"``, ``"y-"``, ...
-
-    Parameters
-    ----------
-    boundary : condition or mapping
-        One condition for all sides, or a mapping with the keys of sides or axes.
-    axes : str
-        Names of the axes.
-    complete : bool, default: True
-        Whether each side must be given.
-
-    Raises
-    ------
-    ValueError
-        If a key is unknown, or a side is given twice or not at all.
-    """
-    names = [axis + end for axis in axes for end in _ENDS]
-    if not isinstance(boundary, Mapping):
-        return dict.fromkeys(names, boundary)
-    unknown = [key for key in boundary if key not in names and key not in list(axes)]
-    require(
-        not unknown,
-        f"boundary: the sides are {', '.join(names)}, and {', '.join(axes)} for both sides of an "
-        "axis",
-        unknown,
-    )
-    twice = [name for name in names if name in boundary and name[0] in boundary]
-    require(not twice, "boundary: a side must be given once; given twice", twice)
-    found = {
-        name: boundary[name] if name in boundary else boundary[name[0]]
-        for name in names
-        if name in boundary or name[0] in boundary
-    }
-    missing = [name for name in names if name not in found]
-    require(
-        not (complete and missing),
-        "boundary: each side must be given, for example {'x': 'periodic', 'y': Neumann()}; missing",
-        missing,
-    )
-    return found
 
 
 def kind_of_condition(name: str, condition: Any) -> str:
@@ -81,7 +36,7 @@ def kind_of_condition(name: str, condition: Any) -> str:
     if condition is None or isinstance(condition, Robin):
         raise TypeError(
             f"boundary {name}: the condition must be Dirichlet, Neumann or 'periodic', "
-            f"got {condition!r}"
+            f"got {short(condition)}"
         )
     return DIRICHLET
 
@@ -118,7 +73,7 @@ def values_at(
     ValueError
         If they do not broadcast to `shape`.
     """
-    found = _call(name, given, places) if callable(given) else given
+    found = call(name, given, places) if callable(given) else given
     if isinstance(found, np.ma.MaskedArray | np.matrix):
         raise TypeError(f"{name} must be a plain array, got {type(found).__name__}")
     try:
@@ -143,30 +98,3 @@ def broadcasts(own: Sequence[int], shape: Sequence[int]) -> bool:
         return np.broadcast_shapes(tuple(own), tuple(shape)) == tuple(shape)
     except ValueError:
         return False
-
-
-def _call(name: str, function: Callable[..., Any], places: Mapping[str, Array]) -> Any:
-    """Call a function of coordinates, its arguments matched by name."""
-    known = ", ".join(places)
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:
-        raise TypeError(
-            f"{name}: the parameters of {function!r} cannot be determined: "
-            f"write lambda {known}: ..."
-        ) from None
-    named = [p.name for p in parameters if p.name in places and p.kind != p.VAR_POSITIONAL]
-    other = [
-        p.name
-        for p in parameters
-        if p.name not in places
-        and p.default is p.empty
-        and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)
-    ]
-    positional = [p.name for p in parameters if p.kind == p.POSITIONAL_ONLY]
-    if other or positional:
-        raise TypeError(
-            f"{name}: the parameters of a function must be among {known}, "
-            f"got {', '.join(other or positional)}: write lambda {known}: ..."
-        )
-    return function(**{parameter: places[parameter] for parameter in named})

@@ -2,23 +2,26 @@
 
 import warnings
 from collections.abc import Mapping, Sequence
-from math import isfinite, sqrt
+from math import sqrt
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._boundary import sides_of
 from .._checks import index, require, require_finite
+from .._domain import checked_extent, exactly_one
 from .._errors import SingularSystemWarning
 from .._options import check_choice, check_threads
 from .._runtime.arrays import DTYPES, check_out
 from .._runtime.backends import parse_device
 from .._runtime.interop import kind_of, locate
 from .._runtime.state import read_only
+from .._shown import ShownAsText
 from ._axes import DIRICHLET, NEUMANN, Axis
 from ._device import DevicePoisson
 from ._host import HostPoisson
-from ._sides import condition_value, kind_of_condition, sides_of, values_at
+from ._sides import condition_value, kind_of_condition, values_at
 
 __all__ = ["FastPoisson"]
 
@@ -29,7 +32,7 @@ _GRIDS = {"nodes": 0, "cells": 1}
 _ON_INCOMPATIBLE = {"warn": 0, "raise": 1, "ignore": 2}
 
 
-class FastPoisson:
+class FastPoisson(ShownAsText):
     r"""Direct solver of the Poisson equation on an interval, a rectangle or a box.
 
     .. math:: u_{xx} + u_{yy} + u_{zz} = f
@@ -461,11 +464,7 @@ def _edges(
     shape: tuple[int, ...], spacing: Any, extent: Any, grid: str, kinds: Mapping[str, str]
 ) -> dict[str, tuple[NDArray[np.float64], float | None]]:
     """Return nodes or faces along each axis, and their distance if it is constant."""
-    if (spacing is None) == (extent is None):
-        raise TypeError(
-            "FastPoisson needs either spacing or extent, got "
-            + ("neither" if spacing is None else "both")
-        )
+    exactly_one("FastPoisson", spacing, extent)
     names = _NAMES[: len(shape)]
     counts = {
         name: size + int(grid == "cells" or kinds[name + "-"] == "periodic")
@@ -473,7 +472,7 @@ def _edges(
     }
     found: dict[str, tuple[NDArray[np.float64], float | None]] = {}
     if extent is not None:
-        for name, (low, high) in _checked_extent(extent, names).items():
+        for name, (low, high) in checked_extent(extent, names).items():
             intervals = counts[name] - 1
             require(intervals > 0, f"shape must have at least 2 nodes along {name}", shape)
             edges: Any = np.linspace(low, high, counts[name])
@@ -522,17 +521,3 @@ def _coordinates(name: str, given: Any, count: int, grid: str) -> tuple[NDArray[
     require(bool(np.isfinite(edges).all()), "spacing along x must be finite", edges)
     require(bool((np.diff(edges) > 0).all()), "spacing along x must be ascending", edges)
     return edges, None
-
-
-def _checked_extent(extent: Any, names: str) -> dict[str, tuple[float, float]]:
-    try:
-        pairs = [(float(low), float(high)) for low, high in extent]
-    except (TypeError, ValueError):
-        pairs = []
-    require(
-        len(pairs) == len(names)
-        and all(isfinite(low) and isfinite(high) and low < high for low, high in pairs),
-        f"extent must be a pair (low, high) with low < high for each of {', '.join(names)}",
-        extent,
-    )
-    return dict(zip(names, pairs, strict=True))

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -19,6 +19,8 @@ from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime import backends
 from .._runtime.state import make_state
+from .._shown import ShownAsText
+from .._stall import Stall, checked_patience
 from ._colours import ColourGrid
 from ._result import RelaxationHistory, RelaxationResult
 
@@ -27,6 +29,8 @@ __all__ = ["Relaxation", "Stop", "checked_dtype", "checked_relaxation", "field_a
 _CHECKS = 1024  # checks of the stop test in one call of the backend
 _EXPLOSION = 1e10  # growth of what is measured that means divergence
 
+Criterion = Literal["residual", "change", "solution"]
+Norm = Literal["max", "l2"]
 Stop = tuple[int, int, int, float, NDArray[np.float64]]
 
 _HEADER = {
@@ -38,7 +42,7 @@ _HEADER = {
 }
 
 
-class Relaxation(ABC):
+class Relaxation(ShownAsText, ABC):
     """Iterations of a red-black relaxation; several calls give the same bits as one call.
 
     Parameters
@@ -102,6 +106,11 @@ class Relaxation(ABC):
         """Create an object from its facts and arrays; return it and all arrays of the file."""
 
     @property
+    @abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Shape of the solution."""
+
+    @property
     def _backend(self) -> Any:
         return backends.require(backends.parse_device(self._device)[0])
 
@@ -130,7 +139,8 @@ class Relaxation(ABC):
         return dict(self._seconds)
 
     def __repr__(self) -> str:
-        return f"{self._NAME}: {self.iterations} iterations, residual {self.residual:.1e}"
+        kind = f"{self._NAME}({self.shape}, dtype={self._dtype.name})"
+        return f"{kind}: {self.iterations} iterations, residual {self.residual:.1e}"
 
     def iterate(self, count: int) -> Self:
         """Make `count` iterations; several calls give the same bits as one call.
@@ -159,11 +169,12 @@ class Relaxation(ABC):
         self,
         tol: float = 1e-8,
         *,
-        norm: str | None = None,
-        criterion: str = "residual",
+        norm: Norm | None = None,
+        criterion: Criterion = "residual",
         max_iterations: int = 100_000,
         callback: Callable[[Self], Any] | None = None,
         check_every: int = 1,
+        patience: int | None = None,
         progress: bool | None = None,
     ) -> RelaxationResult:
         """Iterate until the measured value is at most `tol`.
@@ -189,9 +200,13 @@ class Relaxation(ABC):
         check_every : int, default: 1
             Number of iterations between two measurements. The last iteration of a call is
             always measured.
+        patience : int, optional
+            Largest number of iterations in which the smallest measured value does not fall by
+            10 %; then the iteration ends with an error. By default the larger of 5000 and the
+            square of the longer side in nodes. It does not apply to the criterion ``'solution'``.
         progress : bool, optional
-            Whether to show a progress bar on stderr. By default it is shown if stderr is a
-            terminal and tqdm is installed.
+            Whether to show a progress bar with the time left. By default it is shown in a
+            terminal and in a notebook after a second, if tqdm is installed.
 
         Returns
         -------
@@ -203,8 +218,9 @@ class Relaxation(ABC):
         TypeError, ValueError
             If an argument is out of its range.
         ConvergenceError
-            If the tolerance was not reached, or the iteration diverged. The state is not
-            reset; the attribute ``result`` of the error contains a copy and the history.
+            If the tolerance was not reached, the measured value stalled, or the iteration
+            diverged. The state is not reset; the attribute ``result`` of the error contains a
+            copy and the history.
         """
         require_finite("tol", tol)
         require(tol >= 0, "tol must not be negative", tol)
@@ -214,9 +230,12 @@ class Relaxation(ABC):
         self._measure_by(criterion, norm)
         end, known = self.iterations + most, len(self._measures)
         chunk = every if callback is not None else every * _CHECKS
-        with IterationBar(progress, self._NAME) as bar:
+        stall = Stall(
+            checked_patience(patience, max(self._grid.nx, self._grid.ny) ** 2), self.iterations
+        )
+        with IterationBar(progress, self._NAME, total=most) as bar:
             while self.iterations < end:
-                before = self.iterations
+                before, have = self.iterations, len(self._measures)
                 outcome = self._advance(min(chunk, end - before), every, tol)
                 bar.update(self.iterations - before, self.residual)
                 if outcome == "tolerance":
@@ -226,6 +245,14 @@ class Relaxation(ABC):
                     raise self._diverged()
                 if callback is not None and callback(self):
                     return self.result("callback")
+                lowest = min(measure for _, measure in self._measures[have:])
+                if criterion != "solution" and stall.is_over(self.iterations, lowest):
+                    raise ConvergenceError(
+                        f"{self!r} did not converge: {stall.text(self.residual)}: the tolerance "
+                        f"{tol:g} can be below the rounding errors; take a larger one, or a larger "
+                        "patience",
+                        self.result("stalled"),
+                    )
         raise ConvergenceError(
             f"{self!r} did not converge: tolerance {tol:g} not reached in {most} iterations",
             self.result("max_iterations"),

@@ -38,11 +38,12 @@ class Coefficients(NamedTuple):
     """Coefficients of the local Jacobi operator.
 
     The neighbours have cx + skew (west), cx - skew (east), cy + skew (south) and cy - skew
-    (north); the source is subtracted.
+    (north); the source is subtracted. With upwind differences cx and cy are arrays, unless the
+    convection is uniform.
     """
 
-    cx: float
-    cy: float
+    cx: float | Array
+    cy: float | Array
     x: Direction
     y: Direction
     source: Array
@@ -51,7 +52,9 @@ class Coefficients(NamedTuple):
 def coefficients(problem: SteadyConvectionDiffusion) -> Coefficients:
     """Return what the nodes of a problem are relaxed with."""
     h, k = problem.spacing
-    ny, nx = problem.shape
+    ny, nx = problem.interior
+    if problem.differences == "upwind":
+        return _upwind_coefficients(problem)
     d = 2 * (h * h + k * k)
     cx, cy = k * k / d, h * h / d
     return Coefficients(
@@ -63,7 +66,28 @@ def coefficients(problem: SteadyConvectionDiffusion) -> Coefficients:
     )
 
 
-def _direction(centre: float, skew: Array, nodes: int) -> Direction:
+def _upwind_coefficients(problem: SteadyConvectionDiffusion) -> Coefficients:
+    r"""Return the coefficients with first-order differences against the convection.
+
+    The neighbour on the side where the convection comes from has the coefficient
+    :math:`(1/h^2 + |f|/h)/a`, the other one :math:`1/h^2/a`, and a is the sum of all four.
+    """
+    (h, k), (ny, nx) = problem.spacing, problem.interior
+    west, east = (1 / h**2 + np.maximum(s * problem.f, 0) / h for s in (1, -1))
+    south, north = (1 / k**2 + np.maximum(s * problem.g, 0) / k for s in (1, -1))
+    total = (west + east) + (south + north)
+    cx, cy = (west + east) / (2 * total), (south + north) / (2 * total)
+    uniform = total.size == 1
+    return Coefficients(
+        float(cx[0, 0]) if uniform else cx,
+        float(cy[0, 0]) if uniform else cy,
+        _direction(cx, (west - east) / (2 * total), nx),
+        _direction(cy, (south - north) / (2 * total), ny),
+        problem.source / total,
+    )
+
+
+def _direction(centre: float | Array, skew: Array, nodes: int) -> Direction:
     product = (centre + skew) * (centre - skew)
     root, sign = 2 * np.sqrt(np.abs(product)), np.sign(product)
     mu_max = root * cos(pi / (nodes + 1))

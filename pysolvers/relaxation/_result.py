@@ -61,7 +61,7 @@ class RelaxationResult(Shown):
         change in the iteration, or its new value.
     norm : {'max', 'l2'}
         Largest absolute value, or root mean square.
-    stop_reason : {'converged', 'max_iterations', 'diverged', 'callback', 'running'}
+    stop_reason : {'converged', 'max_iterations', 'stalled', 'diverged', 'callback', 'running'}
         Reason of the end of the iteration.
     history : RelaxationHistory
         The measured values.
@@ -184,8 +184,8 @@ class RelaxationResult(Shown):
         facts = {
             "nodes": f"{len(self.x)} × {len(self.y)}, {self.u.dtype}",
             "relaxation": f"{self.relaxation}, {self.method}",
-            "iterations": f"{self.iterations} ({self.stop_reason})",
-            f"{self.criterion} ({self.norm})": f"{self.residual:.2e}",
+            "iterations": f"{self.iterations} ({self.stop_reason}), "
+            f"{self.criterion} ({self.norm}) {self.residual:.2e}",
             "time": f"{self.seconds['iterations']:.3g} s, {speed:.4g} million updates/s",
             "backend": f"{self.backend}, {self.kernel}, {self.threads} threads",
         }

@@ -1,24 +1,33 @@
 """Red-black SOR for heat conduction in a plate."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, pi, sqrt
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from .._boundary import Boundary, Dirichlet, Neumann, Robin
+from .._boundary import Boundary, Neumann, Robin, condition_of, sides_of
 from .._checks import require, require_finite
+from .._domain import exactly_one, per_axis, replaced
 from .._files import SavedFile
-from .._header import Check, count, optional, positive, sequence, text
+from .._functions import call
+from .._header import Check, count, number, optional, positive, sequence, text
 from .._options import check_choice
 from .._runtime import directive
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult
-from .problem import checked_extent, checked_shape, checked_values
+from .problem import (
+    checked_lengths,
+    checked_pairs,
+    checked_shape,
+    checked_values,
+    lengths_text,
+    pairs_text,
+)
 
 __all__ = ["RedBlackSOR", "solve_laplace"]
 
@@ -26,6 +35,16 @@ _SIDES = ("x-", "x+", "y-", "y+")
 _INTERLEAVED = ("naive", "coalesced", *directive.MODELS)
 
 Array = NDArray[np.float64]
+Variant = Literal[
+    "auto",
+    "naive",
+    "coalesced",
+    "split",
+    "shared",
+    "atomic",
+    "directive",
+    "directive-openmp",
+]
 Sides = Mapping[str, Boundary | ArrayLike]
 
 
@@ -50,21 +69,25 @@ class RedBlackSOR(Relaxation):
 
     Parameters
     ----------
-    shape : tuple of int
-        (ny, nx), the number of cells along y and x; each at least 1.
-    extent : tuple of float, default: (1, 1)
-        Lengths of the plate along x and y.
+    shape : (ny, nx)
+        Number of cells along y and x, the shape of the solution; each at least 1.
+    extent : ((x0, x1), (y0, y1)), optional
+        Ends of the plate along x and y. (Two lengths, or neither extent nor spacing, are
+        deprecated.)
+    spacing : float, (hx, hy) or mapping, optional
+        Instead of `extent`: size of the cells. The plate then begins at 0.
     conductivity : float, default: 1
         Conductivity k of the plate; positive.
-    boundary : mapping, optional
-        Mapping with the keys ``'x-'``, ``'x+'``, ``'y-'`` and ``'y+'``. A value is
-        `Dirichlet`, `Neumann` or `Robin`, or a number, array or function, which is a
-        Dirichlet value. Arrays have one entry per cell along the side; functions have the
-        coordinates of these cells along the side as argument. Sides without a value have
-        T = 0. At least one side must not be `Neumann`.
+    boundary : Dirichlet, Neumann, Robin, number, array, callable or mapping
+        Condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``
+        for one side or ``"x"``, ``"y"`` for both sides of an axis. A number, an array or a
+        function is a Dirichlet condition. `Neumann` gives the inflow
+        :math:`k\,\partial T/\partial n`. Arrays have one entry per cell along the side;
+        functions are called with the coordinates of the centres of the faces. At least one side
+        must not be `Neumann`. (A side left out has T = 0; this is deprecated.)
     source : number, array_like or callable, default: 0
-        Heat source q per area: a number, an array that broadcasts to `shape`, or a function
-        of x and y that returns one; x has the shape (1, nx) and y the shape (ny, 1).
+        Heat source q per area: a number, an array that broadcasts to `shape`, or a function of
+        coordinates.
     omega : float or 'optimal', default: 'optimal'
         Relaxation parameter between 0 and 2. The optimal value is
         :math:`2 / (1 + \sqrt{1 - \rho^2})`, where :math:`\rho` is the spectral radius of the
@@ -105,6 +128,9 @@ class RedBlackSOR(Relaxation):
 
     Notes
     -----
+    The parameters of a function must be among x and y, in any order. It is called with x of shape
+    (1, nx) and y of shape (ny, 1).
+
     With the residual :math:`r = S_u + \sum a T - a_P T_P`, `solve` measures
     :math:`\|r\| / \|S_u\|`, by default in the l2 norm, or :math:`\|r\|` if
     :math:`S_u = 0`. The criterion ``'change'`` is not scaled: with a fixed `omega` on a fine
@@ -119,7 +145,8 @@ class RedBlackSOR(Relaxation):
     Examples
     --------
     >>> from pysolvers import RedBlackSOR
-    >>> plate = RedBlackSOR((64, 64), boundary={"y+": 1.0})
+    >>> sides = {"x": 0.0, "y-": 0.0, "y+": 1.0}
+    >>> plate = RedBlackSOR((64, 64), extent=((0, 1), (0, 1)), boundary=sides)
     >>> result = plate.solve(1e-9)
     >>> print(f"{result.u[31:33, 31:33].mean():.4f}")
     0.2500
@@ -130,7 +157,7 @@ class RedBlackSOR(Relaxation):
     _NORM = "l2"
     _SETTINGS: ClassVar[Mapping[str, Check]] = {
         "shape": sequence(count(1), 2),
-        "extent": sequence(positive, 2),
+        "extent": sequence(sequence(number(), 2), 2),
         "conductivity": positive,
         "omega": positive,
         "variant": text(),
@@ -141,30 +168,32 @@ class RedBlackSOR(Relaxation):
 
     def __init__(
         self,
-        shape: tuple[int, int],
+        shape: Sequence[int],
         *,
-        extent: tuple[float, float] = (1.0, 1.0),
+        extent: Sequence[Any] | None = None,
+        spacing: float | Sequence[float] | Mapping[str, float] | None = None,
         conductivity: float = 1.0,
-        boundary: Sides | None = None,
+        boundary: Boundary | Sides | ArrayLike | Any = None,
         source: ArrayLike | Any = 0.0,
-        omega: float | str = "optimal",
-        variant: str = "auto",
+        omega: float | Literal["optimal"] = "optimal",
+        variant: Variant = "auto",
         dtype: DTypeLike = np.float64,
         device: str | None = None,
         threads: int | None = None,
         initial: ArrayLike | Any = None,
     ) -> None:
         start = perf_counter()
-        ny, nx = self._shape = checked_shape(shape)
-        self._extent, real = checked_extent(extent), checked_dtype(dtype)
+        ny, nx = self._shape = checked_shape(shape, 1)
+        self._extent, real = _domain(self._shape, extent, spacing), checked_dtype(dtype)
         require_finite("conductivity", conductivity)
         require(conductivity > 0, "conductivity must be positive", conductivity)
         checked_relaxation("omega", omega, ("optimal",))
         self._conductivity, self._variant = float(conductivity), variant
-        dx, dy = self._extent[0] / nx, self._extent[1] / ny
-        self._x, self._y = _centres(nx, dx), _centres(ny, dy)
+        (x0, x1), (y0, y1) = self._extent
+        dx, dy = (x1 - x0) / nx, (y1 - y0) / ny
+        self._x, self._y = x0 + _centres(nx, dx), y0 + _centres(ny, dy)
         self._a = conductivity * dy / dx, conductivity * dx / dy
-        self._walls = walls = self._find_walls(boundary or {}, (dx, dy))
+        self._walls = walls = self._find_walls(boundary, (dx, dy))
         grid = ColourGrid(nx, ny, variant in _INTERLEAVED)
         field, table = (grid.shape, real), ((3, 2 * grid.pitch), real)
         self._source = self._inside("source", source)
@@ -189,6 +218,11 @@ class RedBlackSOR(Relaxation):
         return self._grid.unpack(self._state.get("u"))[1:-1, 1:-1].copy()
 
     @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the solution."""
+        return self._shape
+
+    @property
     def x(self) -> Array:
         """Coordinates of the cell centres along x: shape (nx,)."""
         return self._x.copy()
@@ -205,17 +239,26 @@ class RedBlackSOR(Relaxation):
 
     def _inside(self, name: str, values: Any) -> Array:
         if callable(values):
-            values = values(self._x[None, :], self._y[:, None])
+            values = call(name, values, {"x": self._x[None, :], "y": self._y[:, None]})
         return checked_values(name, values, self._shape)
 
-    def _find_walls(self, boundary: Sides, steps: tuple[float, float]) -> dict[str, _Wall]:
-        unknown = set(boundary) - set(_SIDES)
-        require(not unknown, f"boundary must name sides of {', '.join(_SIDES)}", sorted(unknown))
+    def _find_walls(self, boundary: Any, steps: tuple[float, float]) -> dict[str, _Wall]:
+        given = sides_of({} if boundary is None else boundary, "xy", complete=False)
+        missing = [side for side in _SIDES if side not in given]
+        if missing:
+            zeros = ", ".join(f"{side!r}: 0.0" for side in missing)
+            replaced(
+                f"{self._NAME} without a condition for {', '.join(missing)}, which means T = 0,",
+                f"boundary={{{zeros}, ...}}",
+            )
         walls = {}
         for side in _SIDES:
-            along, step = (self._y, steps[0]) if side[0] == "x" else (self._x, steps[1])
-            given = boundary.get(side, 0.0)
-            walls[side] = _wall(side, given, along, step / self._conductivity)
+            step = steps["xy".index(side[0])] / self._conductivity
+            ends = {"x": self._x, "y": self._y}
+            low, high = self._extent["xy".index(side[0])]
+            along = ends["y" if side[0] == "x" else "x"]
+            ends[side[0]] = np.array([low if side[1] == "-" else high])
+            walls[side] = _wall(side, given.get(side, 0.0), ends, len(along), step)
         if not any(wall.exchange for wall in walls.values()):
             raise ValueError(
                 "boundary must fix the temperature at one side at least, got Neumann on all sides"
@@ -367,31 +410,42 @@ class RedBlackSOR(Relaxation):
 
 
 def solve_laplace(
-    shape: tuple[int, int],
+    shape: Sequence[int],
     *,
     tol: float = 1e-8,
     max_iterations: int = 100_000,
     check_every: int = 1,
-    **options: Any,
+    extent: Sequence[Any] | None = None,
+    spacing: float | Sequence[float] | Mapping[str, float] | None = None,
+    conductivity: float = 1.0,
+    boundary: Boundary | Sides | ArrayLike | Any = None,
+    source: ArrayLike | Any = 0.0,
+    omega: float | Literal["optimal"] = "optimal",
+    variant: Variant = "auto",
+    dtype: DTypeLike = np.float64,
+    device: str | None = None,
+    threads: int | None = None,
+    initial: ArrayLike | Any = None,
 ) -> RelaxationResult:
     r"""Solve for the steady temperature of a rectangular plate.
 
     .. math:: k\, (T_{xx} + T_{yy}) + q = 0
 
-    by finite volumes and red-black SOR.
+    by finite volumes and red-black SOR. `FastPoisson` solves the same equations directly, and
+    faster.
 
     Parameters
     ----------
-    shape : tuple of int
-        (ny, nx), the number of cells along y and x.
+    shape : (ny, nx)
+        Number of cells along y and x.
     tol : float, default: 1e-8
         Upper bound of :math:`\|r\|_2 / \|S_u\|_2`, the residual divided by the right-hand side.
     max_iterations : int, default: 100000
         Largest number of iterations.
     check_every : int, default: 1
         Number of iterations between two measurements of the residual.
-    **options
-        All other parameters of `RedBlackSOR`, for example ``boundary`` and ``source``.
+    extent, spacing, conductivity, boundary, source, omega, variant, dtype, device, threads, initial
+        As in `RedBlackSOR`.
 
     Returns
     -------
@@ -409,16 +463,31 @@ def solve_laplace(
 
     See Also
     --------
-    RedBlackSOR : The solver, with all parameters.
+    RedBlackSOR : The solver.
+    pysolvers.FastPoisson : Direct solver of the Poisson equation.
 
     Examples
     --------
     >>> from pysolvers import solve_laplace
-    >>> result = solve_laplace((32, 32), boundary={"y+": 1.0})
+    >>> sides = {"x": 0.0, "y-": 0.0, "y+": 1.0}
+    >>> result = solve_laplace((32, 32), extent=((0, 1), (0, 1)), boundary=sides)
     >>> result.converged
     True
     """
-    plate = RedBlackSOR(shape, **options)
+    plate = RedBlackSOR(
+        shape,
+        extent=extent,
+        spacing=spacing,
+        conductivity=conductivity,
+        boundary=boundary,
+        source=source,
+        omega=omega,
+        variant=variant,
+        dtype=dtype,
+        device=device,
+        threads=threads,
+        initial=initial,
+    )
     return plate.solve(tol, max_iterations=max_iterations, check_every=check_every)
 
 
@@ -454,24 +523,43 @@ def _neighbours(n: int, low: float, high: float) -> Array:
     return count
 
 
-def _wall(side: str, given: Any, places: Array, resistance: float) -> _Wall:
-    """Return the terms of a side; `resistance` is that of a whole cell, step / k."""
+def _domain(
+    shape: tuple[int, int], extent: Any, spacing: Any
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the ends of the plate along x and y."""
+    if spacing is None and (extent is None or np.ndim(extent) == 1):
+        width, height = checked_lengths((1.0, 1.0) if extent is None else extent)
+        replaced(
+            f"RedBlackSOR(({shape[0]}, {shape[1]}){lengths_text(extent)}) with two lengths or none",
+            pairs_text(width, height),
+        )
+        extent = (0.0, width), (0.0, height)
+    exactly_one("RedBlackSOR", spacing, extent)
+    if spacing is not None:
+        h, k = per_axis("spacing", spacing, "xy")
+        extent = (0.0, shape[1] * h), (0.0, shape[0] * k)
+    return checked_pairs(extent)
+
+
+def _wall(side: str, given: Any, places: Mapping[str, Array], cells: int, step: float) -> _Wall:
+    """Return the terms of a side; `step` is the resistance of a whole cell, step / k."""
     if isinstance(given, _Wall):
         return given
-    if isinstance(given, Neumann):
-        return _Wall(0.0, resistance * _along(side, given.flux, places))
-    if isinstance(given, Robin):
-        require_finite("coefficient", given.coefficient)
-        require(given.coefficient >= 0, "coefficient must be at least 0", given.coefficient)
-        biot = given.coefficient * resistance
+    condition = condition_of(side, given, "Dirichlet, Neumann, Robin")
+    if isinstance(condition, Neumann):
+        return _Wall(0.0, step * _along(side, condition.flux, places, cells))
+    if isinstance(condition, Robin):
+        require_finite("coefficient", condition.coefficient)
+        require(condition.coefficient >= 0, "coefficient must be at least 0", condition.coefficient)
+        biot = condition.coefficient * step
         exchange = biot / (1 + biot / 2)
-        return _Wall(exchange, exchange * _along(side, given.ambient, places))
-    value = given.value if isinstance(given, Dirichlet) else given
-    return _Wall(2.0, 2 * _along(side, value, places))
+        return _Wall(exchange, exchange * _along(side, condition.ambient, places, cells))
+    return _Wall(2.0, 2 * _along(side, condition.value, places, cells))
 
 
-def _along(side: str, values: Any, places: Array) -> Array:
+def _along(side: str, values: Any, places: Mapping[str, Array], cells: int) -> Array:
     """Return one finite value per cell along a side."""
-    line = values(places) if callable(values) else values
-    found = checked_values(f"boundary {side!r}", line, (1, len(places)))
-    return np.broadcast_to(found, (1, len(places)))[0]
+    name = f"boundary {side}"
+    line = call(name, values, places) if callable(values) else values
+    found = checked_values(name, line, (1, cells))
+    return np.broadcast_to(found, (1, cells))[0]

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping
 from time import perf_counter
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._checks import require
 from .._files import SavedFile
-from .._header import Check, count, optional, positive, sequence, text, text_or
+from .._header import Check, count, number, optional, positive, sequence, text, text_or
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega
@@ -32,7 +32,7 @@ class LMSOR(Relaxation):
         u \leftarrow u + \omega\, (J u - u),
 
     red nodes (i + j even) with :math:`\omega_1`, then black nodes with :math:`\omega_2`,
-    where :math:`D = 2 (h^2 + k^2)` and
+    where for central differences :math:`D = 2 (h^2 + k^2)` and
 
     .. math:: l, r = \frac{k^2}{D} \left(1 \pm \frac{h f}{2}\right), \qquad
         b, t = \frac{h^2}{D} \left(1 \pm \frac{k g}{2}\right).
@@ -51,7 +51,8 @@ class LMSOR(Relaxation):
         skew parts of the coefficients and the parameters, and kernel 3 computes both from
         tables of f(x) and g(y). ``'auto'`` makes several iterations in one pass over
         memory. ``'serial'`` (CPU only) uses one array and one thread. All kernels give the
-        same bits.
+        same bits. Upwind differences of a convection that varies need kernel 1, which
+        ``'auto'`` then selects.
     dtype : dtype, default: float64
         Dtype of the field: float32 or float64.
     device : str, optional
@@ -99,7 +100,7 @@ class LMSOR(Relaxation):
     >>> from pysolvers import LMSOR, SteadyConvectionDiffusion
     >>> problem = SteadyConvectionDiffusion(
     ...     lambda x, y: 10 * (2 * x - 10) ** 3, lambda x, y: 10 * (2 * y - 10) ** 3,
-    ...     shape=(400, 400),
+    ...     shape=(402, 402), extent=((0, 1), (0, 1)), differences="central",
     ... )
     >>> start = lambda x, y: x * y * (1 - x) * (1 - y)
     >>> LMSOR(problem, initial=start).solve(1e-6, criterion="solution").iterations
@@ -110,8 +111,9 @@ class LMSOR(Relaxation):
     _KIND = "pysolvers LMSOR state"
     _NORM = "max"
     _SETTINGS: ClassVar[Mapping[str, Check]] = {
-        "shape": sequence(count(1), 2),
-        "extent": sequence(positive, 2),
+        "shape": sequence(count(3), 2),
+        "extent": sequence(sequence(number(), 2), 2),
+        "differences": text("central", "upwind"),
         "relaxation": text_or(positive),
         "kernel": text_or(count(1)),
         "dtype": text(),
@@ -123,8 +125,8 @@ class LMSOR(Relaxation):
         self,
         problem: SteadyConvectionDiffusion,
         *,
-        relaxation: str | float = "lmsor",
-        kernel: str | int = "auto",
+        relaxation: Literal["lmsor", "lsor", "lmsor-2012"] | float = "lmsor",
+        kernel: Literal["auto", 1, 2, 3, "serial"] = "auto",
         dtype: DTypeLike = np.float64,
         device: str | None = None,
         threads: int | None = None,
@@ -139,7 +141,14 @@ class LMSOR(Relaxation):
         require(self._kernel in _KERNELS, f"kernel must be one of {', '.join(_KERNELS)}", kernel)
         if self._kernel == "3":
             require(problem.separable, "kernel 3 needs f(x) and g(y)", problem)
-        ny, nx = problem.shape
+        ny, nx = problem.interior
+        if problem.differences == "upwind" and problem.f.size * problem.g.size > 1:
+            require(
+                self._kernel in ("auto", "1"),
+                "kernel must be 'auto' or 1 with upwind differences of a convection that varies",
+                kernel,
+            )
+            self._kernel = "1"
         grid, real = ColourGrid(nx, ny, self._kernel == "serial"), checked_dtype(dtype)
         self._fields, self._tables = self._operands()
         rows, table = len(Direction._fields), np.dtype(float)
@@ -152,8 +161,23 @@ class LMSOR(Relaxation):
 
     @property
     def u(self) -> NDArray[Any]:
-        """Solution now, with the boundary: shape (ny + 2, nx + 2), a new array."""
+        """Solution now, with the boundary: shape (ny, nx), a new array."""
         return self._grid.unpack(self._state.get("u"))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the solution."""
+        return self._problem.shape
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along x: shape (nx,)."""
+        return self._problem.x.copy()
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along y: shape (ny,)."""
+        return self._problem.y.copy()
 
     @property
     def problem(self) -> SteadyConvectionDiffusion:
@@ -174,12 +198,13 @@ class LMSOR(Relaxation):
 
     def _set_up(self, u: NDArray[np.float64]) -> None:
         c = coefficients(self._problem)
-        self._centres = c.cx, c.cy
+        # Kernel 1 reads stored coefficients and neither of the two.
+        self._centres = tuple(0.0 if isinstance(a, np.ndarray) else a for a in (c.cx, c.cy))
         self._state.set("u", self._grid.pack(u, self._dtype))
         for name in self._fields:
             self._state.set(name, self._grid.pack(self._field(name, c), self._dtype))
         if self._tables:
-            ny, nx = self._problem.shape
+            ny, nx = self._problem.interior
             x, y = np.zeros((len(c.x), nx + 2)), np.zeros((len(c.y), ny + 2))
             x[:, 1:-1], y[:, 1:-1] = np.concatenate(c.x), np.stack([a[:, 0] for a in c.y])
             self._state.set("x_table", split_by_parity(x, self._grid.pitch))
@@ -187,7 +212,7 @@ class LMSOR(Relaxation):
 
     def _field(self, name: str, c: Coefficients) -> NDArray[Any]:
         """Return what a field holds at the nodes, in the dtype, 0 on the frame."""
-        real, shape = self._dtype.type, self._problem.shape
+        real, shape = self._dtype.type, self._problem.interior
         skew_x, skew_y = c.x.skew.astype(real), c.y.skew.astype(real)
         values = np.zeros((shape[0] + 2, shape[1] + 2), real)
         inside = values[1:-1, 1:-1]
@@ -195,9 +220,9 @@ class LMSOR(Relaxation):
             given = self._relaxation
             inside[...] = local_omega(c, shape, given) if isinstance(given, str) else given
         elif name in ("west", "east"):
-            inside[...] = real(c.cx) + (skew_x if name == "west" else -skew_x)
+            inside[...] = _rounded(c.cx, real) + (skew_x if name == "west" else -skew_x)
         elif name in ("south", "north"):
-            inside[...] = real(c.cy) + (skew_y if name == "south" else -skew_y)
+            inside[...] = _rounded(c.cy, real) + (skew_y if name == "south" else -skew_y)
         else:
             inside[...] = {"skew_x": skew_x, "skew_y": skew_y, "source": c.source}[name]
         return values
@@ -240,6 +265,7 @@ class LMSOR(Relaxation):
         facts = {
             "shape": problem.shape,
             "extent": problem.extent,
+            "differences": problem.differences,
             "relaxation": self._relaxation,
             "kernel": int(self._kernel) if self._kernel.isdigit() else self._kernel,
             "dtype": self._dtype.name,
@@ -254,14 +280,21 @@ class LMSOR(Relaxation):
         cls, facts: dict[str, Any], saved: SavedFile
     ) -> tuple[Self, dict[str, NDArray[Any]]]:
         shape, extent = facts.pop("shape"), facts.pop("extent")
-        arrays = field_arrays(saved, shape, facts["dtype"], ("f", "g", "source"), ("frame",))
-        problem = SteadyConvectionDiffusion(
-            arrays["f"],
-            arrays["g"],
-            shape=shape,
-            extent=extent,
-            source=arrays["source"],
-            boundary=arrays["frame"],
-        )
+        interior = shape[0] - 2, shape[1] - 2
+        arrays = field_arrays(saved, interior, facts["dtype"], ("f", "g", "source"), ("frame",))
+        with saved.naming("header"):
+            problem = SteadyConvectionDiffusion(
+                arrays["f"],
+                arrays["g"],
+                shape=shape,
+                extent=extent,
+                source=arrays["source"],
+                boundary=arrays["frame"],
+                differences=facts.pop("differences"),
+            )
         with saved.naming("header"):
             return cls(problem, **facts), arrays
+
+
+def _rounded(values: Any, real: Any) -> Any:
+    return values.astype(real) if isinstance(values, np.ndarray) else real(values)

@@ -1,42 +1,61 @@
 """Steady convection and diffusion on a rectangle: the equation and its nodes."""
 
-from collections.abc import Callable
-from typing import Any
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import index, require, require_finite
+from .._boundary import condition_of, sides_of
+from .._checks import index, require, short
+from .._domain import checked_extent, exactly_one, per_axis, replaced
+from .._functions import call
+from .._options import check_choice
+from .._shown import ShownAsText
 
-__all__ = ["SteadyConvectionDiffusion"]
+__all__ = ["Differences", "SteadyConvectionDiffusion"]
 
 Array = NDArray[np.float64]
-Values = ArrayLike | Callable[[Array, Array], ArrayLike]
+Values = ArrayLike | Callable[..., ArrayLike]
+Differences = Literal["central", "upwind"]
+
+_DIFFERENCES = {"central": 0, "upwind": 1}
+_PECLET = 2.0  # cell Peclet number above which central differences oscillate
 
 
-class SteadyConvectionDiffusion:
+class SteadyConvectionDiffusion(ShownAsText):
     r"""Steady convection and diffusion with given boundary values.
 
     .. math:: u_{xx} + u_{yy} - f(x, y)\, u_x - g(x, y)\, u_y = s(x, y)
 
-    on a rectangle, by central differences. Node (i, j) is at ``(x[i], y[j])``; the
-    first axis of arrays is y. The solution oscillates if the cell Péclet numbers, h abs(f) and
-    k abs(g) with the spacings h and k, exceed 2.
+    on a rectangle. Node (i, j) is at ``(x[i], y[j])``; the first axis of arrays is y.
 
     Parameters
     ----------
     f, g : number, array_like or callable
-        Convection along x and y: a number, an array that broadcasts to `shape`, or a function
-        of x and y that returns one; x has the shape (1, nx) and y the shape (ny, 1).
-    shape : tuple of int
-        (ny, nx), the number of interior nodes along y and x; each at least 1.
-    extent : tuple of float, default: (1, 1)
-        Lengths of the rectangle along x and y.
+        Convection along x and y: a number, an array that broadcasts to `shape` or to the interior
+        nodes, or a function of coordinates; only the values at interior nodes are used.
+    shape : (ny, nx)
+        Number of nodes along y and x, those on the boundary included: the shape of the solution.
+        Each at least 3.
+    extent : ((x0, x1), (y0, y1)), optional
+        Ends of the rectangle along x and y.
+    spacing : float, (hx, hy) or mapping, optional
+        Instead of `extent`: distance of the nodes. The first node then lies at 0.
     source : number, array_like or callable, default: 0
         The right-hand side s, in the forms of `f`.
-    boundary : number, array_like or callable, default: 0
-        Values of u on the boundary: a number, an array that broadcasts to (ny + 2, nx + 2), of
-        which only the boundary nodes are read, or a function of x and y that returns one.
+    boundary : number, array_like, callable, Dirichlet or mapping, default: 0
+        Values of u on the boundary: a number, an array that broadcasts to `shape`, of which only
+        the boundary nodes are read, a function of coordinates, `Dirichlet` with one of these; or
+        a mapping with the keys ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``, ``"x"``, ``"y"``, with
+        arrays along the side.
+    differences : {'central', 'upwind'}, optional
+        Differences of the convection. Central ones, the default, are of second order, but the
+        solution oscillates from node to node if a cell Péclet number, h abs(f) or k abs(g) with
+        the spacings h and k, exceeds 2; this causes a `RuntimeWarning` unless ``'central'`` is
+        given. Upwind differences are of first order and never oscillate: they add the diffusion
+        h abs(f)/2 along x and k abs(g)/2 along y.
 
     Raises
     ------
@@ -48,10 +67,19 @@ class SteadyConvectionDiffusion:
     --------
     LMSOR : The solver.
 
+    Notes
+    -----
+    The parameters of a function must be among x and y, in any order. It is called with x of shape
+    (1, n) and y of shape (m, 1).
+
+    The number of interior nodes as `shape`, with lengths (Lx, Ly) or no `extent`, is deprecated.
+
     Examples
     --------
     >>> from pysolvers import SteadyConvectionDiffusion
-    >>> problem = SteadyConvectionDiffusion(lambda x, y: 20 * x, 5.0, shape=(63, 31))
+    >>> problem = SteadyConvectionDiffusion(
+    ...     lambda x: 20 * x, 5.0, shape=(65, 33), extent=((0, 1), (0, 2))
+    ... )
     >>> problem.x.shape, problem.y.shape, problem.separable
     ((33,), (65,), True)
     """
@@ -61,26 +89,55 @@ class SteadyConvectionDiffusion:
         f: Values,
         g: Values,
         *,
-        shape: tuple[int, int],
-        extent: tuple[float, float] = (1.0, 1.0),
+        shape: Sequence[int],
+        extent: Sequence[Any] | None = None,
+        spacing: float | Sequence[float] | Mapping[str, float] | None = None,
         source: Values = 0.0,
-        boundary: Values = 0.0,
+        boundary: Any = 0.0,
+        differences: Differences | None = None,
     ) -> None:
-        self.shape = checked_shape(shape)
-        self.extent = checked_extent(extent)
-        ny, nx = self.shape
-        self.x = np.linspace(0.0, self.extent[0], nx + 2)
-        self.y = np.linspace(0.0, self.extent[1], ny + 2)
+        if spacing is None and (extent is None or np.ndim(extent) == 1):
+            shape, extent = _in_new_spelling(shape, extent)
+        exactly_one("SteadyConvectionDiffusion", spacing, extent)
+        ny, nx = self.shape = checked_shape(shape, 3)
+        if spacing is not None:
+            h, k = per_axis("spacing", spacing, "xy")
+            extent = (0.0, (nx - 1) * h), (0.0, (ny - 1) * k)
+        self.extent = checked_pairs(extent)
+        check_choice("differences", differences or "central", _DIFFERENCES)
+        self.differences: Differences = differences or "central"
+        self.x = np.linspace(*self.extent[0], nx)
+        self.y = np.linspace(*self.extent[1], ny)
         self.f = _squeeze(self._inside("f", f), 0)
         self.g = _squeeze(self._inside("g", g), 1)
         self.source = self._inside("source", source)
         self._frame = self._boundary(boundary)
+        if differences is None and self.cell_peclet > _PECLET:
+            warnings.warn(
+                f"SteadyConvectionDiffusion: the cell Peclet number is {self.cell_peclet:.3g}, and "
+                f"above {_PECLET:g} central differences oscillate from node to node: take more "
+                "nodes, or differences='upwind' of first order, or differences='central' to keep "
+                "them without this warning",
+                RuntimeWarning,
+                stacklevel=2,
+            )
 
     @property
     def spacing(self) -> tuple[float, float]:
         """Spacings h and k of the nodes along x and y."""
-        ny, nx = self.shape
-        return self.extent[0] / (nx + 1), self.extent[1] / (ny + 1)
+        (ny, nx), ((x0, x1), (y0, y1)) = self.shape, self.extent
+        return (x1 - x0) / (nx - 1), (y1 - y0) / (ny - 1)
+
+    @property
+    def interior(self) -> tuple[int, int]:
+        """Number of interior nodes along y and x."""
+        return self.shape[0] - 2, self.shape[1] - 2
+
+    @property
+    def cell_peclet(self) -> float:
+        """Largest cell Péclet number, h abs(f) or k abs(g)."""
+        h, k = self.spacing
+        return max(h * float(np.abs(self.f).max()), k * float(np.abs(self.g).max()))
 
     @property
     def separable(self) -> bool:
@@ -93,79 +150,132 @@ class SteadyConvectionDiffusion:
         Parameters
         ----------
         inside : number, array_like or callable, optional
-            In the forms of `source`, or an array of shape (ny + 2, nx + 2), of which only the
-            interior nodes are read; 0 by default.
+            In the forms of `source`; 0 by default.
 
         Returns
         -------
-        u : ndarray of float, shape (ny + 2, nx + 2)
+        u : ndarray of float, shape (ny, nx)
             A new array.
         """
         u = self._frame.copy()
         if inside is not None:
-            whole = not callable(inside) and np.shape(inside) == u.shape
-            part = np.asarray(inside)[1:-1, 1:-1] if whole else inside
-            u[1:-1, 1:-1] = self._inside("initial", part)
+            u[1:-1, 1:-1] = self._inside("initial", inside)
         return u
 
     def __repr__(self) -> str:
-        ny, nx = self.shape
-        return f"SteadyConvectionDiffusion(shape=({ny}, {nx}), extent={self.extent})"
+        return (
+            f"SteadyConvectionDiffusion(shape={self.shape}, extent={self.extent}, "
+            f"differences={self.differences!r}): cell Peclet number {self.cell_peclet:.3g}"
+        )
 
     def _inside(self, name: str, values: Any) -> Array:
         """Return values that broadcast to the interior nodes, two axes each."""
         if callable(values):
-            values = values(self.x[None, 1:-1], self.y[1:-1, None])
-        return checked_values(name, values, self.shape)
+            places = {"x": self.x[None, 1:-1], "y": self.y[1:-1, None]}
+            return checked_values(name, call(name, values, places), self.interior)
+        array = np.atleast_2d(np.asarray(values)) if np.ndim(values) <= 2 else values
+        # An array over all nodes is one in which an axis has the length of `shape`.
+        if np.ndim(array) == 2 and any(
+            size == n for size, n in zip(array.shape, self.shape, strict=True)
+        ):
+            checked = checked_values(name, array, self.shape, finite=False)
+            array = checked[
+                tuple(slice(1, -1) if size > 1 else slice(None) for size in checked.shape)
+            ]
+        return checked_values(name, array, self.interior)
 
-    def _boundary(self, values: Any) -> Array:
-        if callable(values):
-            values = values(self.x[None, :], self.y[:, None])
-        shape = self.shape[0] + 2, self.shape[1] + 2
-        frame = np.zeros(shape)
-        sides = (np.s_[0, :], np.s_[-1, :], np.s_[:, 0], np.s_[:, -1])
-        try:
-            whole = np.broadcast_to(np.asarray(values, float), shape)
-        except ValueError:
-            raise ValueError(
-                f"boundary must broadcast to {shape}, got shape {np.shape(values)}"
-            ) from None
-        for side in sides:
-            require(bool(np.isfinite(whole[side]).all()), "boundary must be finite", whole[side])
-            frame[side] = whole[side]
+    def _boundary(self, given: Any) -> Array:
+        frame = np.zeros(self.shape)
+        sides = {
+            "x-": np.s_[:, :1],
+            "x+": np.s_[:, -1:],
+            "y-": np.s_[:1, :],
+            "y+": np.s_[-1:, :],
+        }
+        x, y = self.x[None, :], self.y[:, None]
+        by_side = isinstance(given, Mapping)
+        for side, one in sides_of(given, "xy").items():
+            name = f"boundary {side}" if by_side else "boundary"
+            values = condition_of(side, one, "Dirichlet").value
+            if callable(values):
+                rows, columns = sides[side]
+                values = call(name, values, {"x": x[:, columns], "y": y[rows]})
+            elif by_side:
+                line = np.asarray(values)
+                values = line[:, None] if side[0] == "x" and line.ndim == 1 else values
+            else:
+                values = _broadcast(name, values, self.shape)[sides[side]]
+            part = frame[sides[side]]
+            part[...] = _broadcast(name, values, part.shape)
+            require(bool(np.isfinite(part).all()), f"{name} must be finite", part)
         return frame
 
 
-def checked_shape(shape: Any) -> tuple[int, int]:
-    """Return two numbers of nodes, each at least 1, or raise."""
+def _in_new_spelling(shape: Any, extent: Any) -> tuple[tuple[int, int], Any]:
+    """Return shape and extent from the number of interior nodes and lengths, with a warning."""
+    ny, nx = checked_shape(shape, 1)
+    width, height = checked_lengths((1.0, 1.0) if extent is None else extent)
+    pairs = (0.0, width), (0.0, height)
+    old = f"SteadyConvectionDiffusion(..., shape=({ny}, {nx}){lengths_text(extent)})"
+    replaced(
+        f"{old} with the number of interior nodes",
+        f"shape=({ny + 2}, {nx + 2}), the shape of the solution, and {pairs_text(width, height)}",
+    )
+    return (ny + 2, nx + 2), pairs
+
+
+def lengths_text(extent: Any) -> str:
+    """Return a deprecated extent as it was written in a call."""
+    return "" if extent is None else f", extent={short(extent)}"
+
+
+def pairs_text(width: float, height: float) -> str:
+    """Return the extent of a rectangle as it is written in a call."""
+    return f"extent=((0, {width:g}), (0, {height:g}))"
+
+
+def checked_shape(shape: Any, least: int) -> tuple[int, int]:
+    """Return two numbers of nodes or cells, each at least `least`, or raise."""
     try:
         ny, nx = shape
     except (TypeError, ValueError):
-        raise ValueError(f"shape must be two ints, (ny, nx), got {shape!r}") from None
-    return index("shape", ny, 1), index("shape", nx, 1)
+        raise ValueError(f"shape must be two ints, (ny, nx), got {short(shape)}") from None
+    return index("shape", ny, least), index("shape", nx, least)
 
 
-def checked_extent(extent: Any) -> tuple[float, float]:
-    """Return two positive lengths, or raise."""
+def checked_lengths(extent: Any) -> tuple[float, float]:
+    """Return two positive lengths of a deprecated extent, or raise."""
     try:
         width, height = extent
     except (TypeError, ValueError):
-        raise ValueError(f"extent must be two lengths, got {extent!r}") from None
-    for length in (width, height):
-        require_finite("extent", length)
-        require(length > 0, "extent must be positive", length)
-    return float(width), float(height)
+        rule = "extent must be ((x0, x1), (y0, y1))"
+        raise ValueError(f"{rule}, got {short(extent)}") from None
+    return per_axis("extent", (width, height), "xy")  # type: ignore[return-value]
 
 
-def checked_values(name: str, values: Any, shape: tuple[int, int]) -> Array:
-    """Return finite values that broadcast to `shape`, as an array of two axes."""
+def checked_pairs(extent: Any) -> tuple[tuple[float, float], tuple[float, float]]:
+    """Return the ends along x and y, or raise."""
+    found = checked_extent(extent, "xy")
+    return found["x"], found["y"]
+
+
+def _broadcast(name: str, values: Any, shape: tuple[int, ...]) -> Array:
+    try:
+        return np.broadcast_to(np.asarray(values, float), shape)
+    except (TypeError, ValueError):
+        text = f"got shape {np.shape(values)}"
+        raise ValueError(f"{name} must broadcast to {shape}, {text}") from None
+
+
+def checked_values(name: str, values: Any, shape: tuple[int, int], *, finite: bool = True) -> Array:
+    """Return values that broadcast to `shape`, finite if wanted, as an array of two axes."""
     array = np.atleast_2d(np.asarray(values, float))
     try:
         np.broadcast_to(array, shape)
     except ValueError:
         raise ValueError(f"{name} must broadcast to {shape}, got shape {array.shape}") from None
     bad = ~np.isfinite(array)
-    if bad.any():
+    if finite and bad.any():
         place = tuple(map(int, np.argwhere(bad)[0]))
         raise ValueError(f"{name} must be finite, got {array[place]} at {place}")
     return array.copy()

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._extras import extra_module
 from .._files import read_npz, write_npz
 from .._header import count, mapping, number, positive, sequence, text
-from .._shown import Shown
+from .._shown import Shown, steps_text
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -29,14 +29,16 @@ class TransportResult(Shown):
 
     Parameters
     ----------
-    u : ndarray, shape (ny + 1, nx + 1)
+    u : ndarray, shape (ny, nx)
         The solution: ``u[j, i]`` lies at ``(x[i], y[j])``.
-    x, y : ndarray of float, shapes (nx + 1,) and (ny + 1,)
+    x, y : ndarray of float, shapes (nx,) and (ny,)
         Coordinates of the nodes along each axis.
     time : float
         Time of the state.
     dt : float
         Time step.
+    last_dt : float
+        Length of the last step, which `run` shortens to end at a given time.
     steps : int
         Number of steps since time 0.
     scheme, upwind, predictor, foot : str
@@ -63,6 +65,7 @@ class TransportResult(Shown):
     y: Array
     time: float
     dt: float
+    last_dt: float
     steps: int
     scheme: str
     upwind: str
@@ -83,7 +86,7 @@ class TransportResult(Shown):
         Parameters
         ----------
         exact : callable
-            Function of (x, y, t), called with x of shape (1, nx + 1) and y (ny + 1, 1).
+            Function of (x, y, t), called with x of shape (1, nx) and y (ny, 1).
 
         Returns
         -------
@@ -168,13 +171,12 @@ class TransportResult(Shown):
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {
-            "cells": f"{len(self.x) - 1} × {len(self.y) - 1}",
-            "scheme": f"{self.scheme}, {self.strips[0]} × {self.strips[1]} strips",
-            "time": f"{self.time:g}, {self.steps} steps ({self.stop_reason})",
-            "Courant number": f"{self.courant:.3g}",
-            "diffusion number": f"{self.diffusion_number:.3g}",
-            "range of u": f"{self.u.min():.6g} to {self.u.max():.6g}",
-            "run time": f"{sum(self.seconds.values()):.2f} s, {self.kernel}",
+            "nodes": f"{len(self.x)} × {len(self.y)}, {self.strips[0]} × {self.strips[1]} strips",
+            "scheme": f"{self.scheme}, Courant number {self.courant:.3g}, "
+            f"diffusion number {self.diffusion_number:.3g}",
+            "time": f"{self.time:g} ({steps_text(self)}, {self.stop_reason})",
+            "u": f"{self.u.min():.6g} to {self.u.max():.6g}",
+            "seconds": f"{sum(self.seconds.values()):.3g}, {self.backend}, {self.kernel}",
         }
         return "Convection and diffusion", facts
 
@@ -183,6 +185,7 @@ class TransportResult(Shown):
 _FACTS = {
     "time": number(),
     "dt": positive,
+    "last_dt": positive,
     "steps": count(),
     "scheme": text(),
     "upwind": text(),

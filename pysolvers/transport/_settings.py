@@ -1,16 +1,30 @@
 """Checked parameters of GCEIDD."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from .._checks import index, require, require_finite, require_number
+from .._domain import replaced
 from .._options import check_choice, check_threads
 from .._runtime import backends
 
-__all__ = ["Settings", "check_pair"]
+__all__ = [
+    "Foot",
+    "Scheme",
+    "Settings",
+    "Upwind",
+    "check_pair",
+    "check_position",
+    "check_shape",
+    "shape_of_cells",
+]
+
+Scheme = Literal["cp", "cfd", "mu"]
+Upwind = Literal["modified", "plain"]
+Foot = Literal["clamp", "extrapolate"]
 
 _LEAST_STRIP = 3  # cells: what the correction reads stays within a strip
 
@@ -46,9 +60,10 @@ class Settings:
         kind = np.dtype(self.dtype)
         if kind not in (np.float32, np.float64):
             raise TypeError(f"dtype must be float32 or float64, got {kind}")
-        shape = check_pair("shape", self.shape, _LEAST_STRIP)
+        shape = check_shape(self.shape, _LEAST_STRIP + 1)
         strips = check_pair("strips", self.strips, 1)
-        for axis, cells, count in zip("xy", shape, strips, strict=True):
+        object.__setattr__(self, "shape", shape)
+        for axis, cells, count in zip("xy", self.cells, strips, strict=True):
             require(
                 cells // count >= _LEAST_STRIP,
                 f"strips along {axis} must have at least {_LEAST_STRIP} cells each, "
@@ -56,8 +71,12 @@ class Settings:
                 count,
             )
         object.__setattr__(self, "dtype", kind.name)
-        object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "strips", strips)
+
+    @property
+    def cells(self) -> tuple[int, int]:
+        """Number of cells along x and y."""
+        return self.shape[1] - 1, self.shape[0] - 1
 
     @property
     def backend(self) -> Any:
@@ -84,6 +103,44 @@ def choices(backend: Any) -> dict[str, Mapping[str, int]]:
         "kernels": backend.GCEIDD_KERNELS,
         "strategy": backend.GCEIDD_STRATEGIES,
     }
+
+
+def check_shape(shape: Any, least: int) -> tuple[int, int]:
+    """Return the numbers of nodes along y and x, each at least `least`, or raise."""
+    require(
+        isinstance(shape, tuple | list) and len(shape) == 2,
+        "shape must be (ny, nx), the number of nodes along y and x",
+        shape,
+    )
+    return index("shape along y", shape[0], least), index("shape along x", shape[1], least)
+
+
+def shape_of_cells(call: str, shape: Any) -> Any:
+    """Return a shape; one int was the number of cells along both axes, and is deprecated."""
+    if isinstance(shape, int | np.integer) and not isinstance(shape, bool):
+        nodes = int(shape) + 1
+        replaced(
+            f"{call}(problem, {shape}) with the number of cells",
+            f"{call}(problem, shape=({nodes}, {nodes})) with the shape of the solution",
+        )
+        return nodes, nodes
+    return shape
+
+
+def check_position(call: str) -> Callable[..., None]:
+    """Return a function that raises if a pair of numbers of cells is given by position."""
+
+    def check(*args: Any) -> None:
+        shape = args[-1] if call == "suggest_dt" else args[1]
+        if isinstance(shape, tuple | list) and len(shape) == 2:
+            nx, ny = shape
+            raise TypeError(
+                f"{call}: a pair by position was (nx, ny), the number of cells; give the shape of "
+                f"the solution, (ny + 1, nx + 1), by keyword: {call}(problem, "
+                f"shape=({ny + 1}, {nx + 1}), ...)"
+            )
+
+    return check
 
 
 def check_pair(name: str, value: Any, least: int) -> tuple[int, int]:

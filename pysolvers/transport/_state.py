@@ -41,8 +41,7 @@ class TransportState:
     """
 
     def __init__(self, data: GridData, settings: Settings) -> None:
-        nx, ny = settings.shape
-        self._data, self._nodes = data, (ny + 1, nx + 1)
+        self._data, self._nodes = data, settings.shape
         self._names = field_names(settings.scheme)
         self._tables: dict[str, NodeData] = {
             **{f"velocity {axis}": b for axis, b in zip("xy", data.velocity, strict=True)},
@@ -84,6 +83,13 @@ class TransportState:
         for name in self._names:
             self._state.set(name, fields[name])
 
+    def forget(self) -> None:
+        """Replace the half levels before the solution by the solution, as at time 0."""
+        if len(self._names) > 1:
+            u = self._state.get("u")[0].copy()
+            for name in self._names[1:]:
+                self._state.set(name, u)
+
     def prepare(self, times: Sequence[float]) -> None:
         """Fill the tables for steps that end at these times."""
         self._times = times
@@ -96,9 +102,9 @@ class TransportState:
 
     def operands(self, count: int) -> tuple[Any, ...]:
         """Return what the backend takes between the bound and the number of steps."""
-        ny, nx = (n - 1 for n in self._nodes)
+        ny, nx = self._nodes
         names = [*self._names, *(None,) * (len(_FIELDS) - len(self._names))]
-        shapes = {"x": (ny + 1, 1), "y": (1, nx + 1)}
+        shapes = {"x": (ny, 1), "y": (1, nx)}
         return (
             tuple(None if name is None else self._state.operand(name) for name in names),
             tuple(self._table(f"velocity {axis}", count, self._nodes) for axis in "xy"),

@@ -1,12 +1,13 @@
 """GCEIDD: convection and diffusion in strips that are solved independently."""
 
 import os
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._counter import Counter
+from .._domain import watch_position
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
 from .._header import count, mapping, number, optional, positive, record, sequence, text
@@ -14,7 +15,7 @@ from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from ._limits import courant, diffusion_number
 from ._result import TransportResult
-from ._settings import Settings
+from ._settings import Foot, Scheme, Settings, Upwind, check_position, shape_of_cells
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
 
@@ -42,6 +43,7 @@ _HEADER = {
         }
     ),
     "extent": sequence(sequence(number(), 2), 2),
+    "clock": sequence(number(), 6),
     "steps": count(),
     "seconds": mapping(number()),
     "run_by": record({"kernel": text(), "threads": count()}),
@@ -63,17 +65,19 @@ class GCEIDD(Stepper[TransportResult]):
     ----------
     problem : ConvectionDiffusion
         Equation, domain, sides and initial values.
-    shape : int or (nx, ny)
-        Number of cells along each axis, x first; the solution has the shape (ny + 1, nx + 1).
+    shape : (ny, nx)
+        Number of nodes along y and x, those on the boundary included: the shape of the solution.
+        It must be given by keyword. (One int, the number of cells along both axes, is deprecated.)
     dt : float
-        Time step; positive. See `suggest_dt`.
+        Time step; positive. It can be set between steps; the prediction of ``'mu'`` then begins
+        again. See `suggest_dt`.
     scheme : {'cp', 'cfd', 'mu'}, default: 'cp'
         ``'cp'`` predicts by an explicit step from the foot of the characteristic and solves
         with upwind differences; ``'cfd'`` uses characteristics in the prediction and in the
         solve; ``'mu'`` predicts by extrapolation from earlier half levels and solves with
         upwind differences.
     strips : int or (int, int), default: 1
-        Number of strips along each axis. On n cells, interface k is at node k n // strips, so
+        Number of strips along each axis. On n + 1 nodes, interface k is at node k n // strips, so
         that the sizes of strips differ by at most one cell. Each strip needs at least 3 cells.
     upwind : {'modified', 'plain'}, default: 'modified'
         Diffusion coefficient of the upwind differences: :math:`a / (1 + h|b|/(2a))`, which
@@ -113,7 +117,7 @@ class GCEIDD(Stepper[TransportResult]):
     See Also
     --------
     ConvectionDiffusion : The problem.
-    suggest_dt : Time steps that were stable in measurements.
+    suggest_dt : A time step from a model of the error.
 
     Notes
     -----
@@ -121,9 +125,11 @@ class GCEIDD(Stepper[TransportResult]):
     source. Functions of time are evaluated for up to 64 steps ahead, so that one call of the
     backend makes many steps.
 
-    The scheme is of first order in time, and upwind differences and the interpolation at the feet
-    are diffusive. A stable step is not necessarily accurate: compare with a smaller `dt` and a
-    finer grid.
+    **The scheme is of first order and diffusive.** In an axis with velocity b it adds a numerical
+    diffusion of about :math:`b^2\,dt/2` by the implicit step and, with p = h abs(b)/(2a),
+    :math:`a\,p^2/(1 + p)` by modified upwind differences (h abs(b)/2 by plain ones), which widens
+    pulses and fronts. A stable step is not necessarily accurate: `suggest_dt` balances the two
+    parts; compare with a smaller `dt` and a finer grid.
 
     References
     ----------
@@ -141,33 +147,33 @@ class GCEIDD(Stepper[TransportResult]):
     ...     1e-3,
     ...     initial=lambda x, y: np.exp(-((x - 0.3) ** 2 + (y - 0.4) ** 2) / 0.01),
     ... )
-    >>> result = GCEIDD(problem, 64, 1 / 128, strips=4).run(0.25)
+    >>> result = GCEIDD(problem, shape=(65, 65), dt=1 / 128, strips=4).run(0.25)
     >>> j, i = np.unravel_index(result.u.argmax(), result.u.shape)
     >>> print(f"{result.x[i]:.2f} {result.y[j]:.2f}")
     0.55 0.52
     """
 
+    @watch_position(1, check_position("GCEIDD"))
     def __init__(
         self,
         problem: ConvectionDiffusion,
-        shape: Any,
+        shape: tuple[int, int],
         dt: float,
         *,
-        scheme: str = "cp",
-        strips: Any = 1,
-        upwind: str = "modified",
-        predictor: str = "newest",
-        foot: str = "clamp",
-        kernels: str = "fused",
-        strategy: str = "3s",
+        scheme: Scheme = "cp",
+        strips: int | tuple[int, int] = 1,
+        upwind: Upwind = "modified",
+        predictor: Literal["newest", "printed"] = "newest",
+        foot: Foot = "clamp",
+        kernels: Literal["fused", "paper"] = "fused",
+        strategy: Literal["3s", "naive"] = "3s",
         dtype: Any = np.float64,
         bound: float | None = None,
         device: str | None = None,
         threads: int | None = None,
     ) -> None:
-        super().__init__()
         self._settings = settings = Settings(
-            shape=shape,
+            shape=shape_of_cells("GCEIDD", shape),
             dt=dt,
             scheme=scheme,
             strips=strips,
@@ -184,6 +190,7 @@ class GCEIDD(Stepper[TransportResult]):
         if not isinstance(problem, ConvectionDiffusion):
             kind = type(problem).__name__
             raise TypeError(f"problem must be a ConvectionDiffusion, got {kind}")
+        super().__init__(float(settings.dt))
         self._x, self._y = problem.nodes(settings.shape)
         self._data = problem.grid_data(settings.shape)
         self._state = TransportState(self._data, settings)
@@ -193,23 +200,38 @@ class GCEIDD(Stepper[TransportResult]):
 
     @property
     def u(self) -> NDArray[Any]:
-        """Solution at the current time: shape (ny + 1, nx + 1), a read-only view."""
+        """Solution at the current time: shape (ny, nx), a read-only view."""
         return read_only(self._state.u)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Shape of the solution."""
+        return tuple(self._settings.shape)
+
+    @property
+    def x(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along x: shape (nx,)."""
+        return self._x.copy()
+
+    @property
+    def y(self) -> NDArray[np.float64]:
+        """Coordinates of the nodes along y: shape (ny,)."""
+        return self._y.copy()
 
     @property
     def courant(self) -> float:
         """Courant number at the current time: abs(b) dt/h, the larger of both axes."""
-        return courant(self._data, self._settings.dt, self.time)
+        return courant(self._data, self.dt, self.time)
 
     @property
     def diffusion_number(self) -> float:
         """Diffusion number at the current time: a dt/h^2, the larger of both axes."""
-        return diffusion_number(self._data, self._settings.dt, self.time)
+        return diffusion_number(self._data, self.dt, self.time)
 
     def __repr__(self) -> str:
         s = self._settings
         return (
-            f"GCEIDD({s.shape[0]} x {s.shape[1]} cells, dt={s.dt:g}, scheme={s.scheme!r}, "
+            f"GCEIDD({s.shape}, dt={self.dt:g}, scheme={s.scheme!r}, "
             f"strips={s.strips}): {self.steps} steps, t = {self.time:g}"
         )
 
@@ -232,7 +254,8 @@ class GCEIDD(Stepper[TransportResult]):
             x=self._x.copy(),
             y=self._y.copy(),
             time=self.time,
-            dt=float(s.dt),
+            dt=self.dt,
+            last_dt=self.last_dt,
             steps=self.steps,
             scheme=s.scheme,
             upwind=s.upwind,
@@ -258,7 +281,8 @@ class GCEIDD(Stepper[TransportResult]):
             does not contain the problem, which can contain functions.
         """
         facts = {
-            "settings": self._settings.facts() | {"bound": self._bound},
+            "settings": self._settings.facts() | {"bound": self._bound, "dt": self.dt},
+            "clock": self._clock.facts(),
             "extent": self._data.extent,
             "steps": self.steps,
             "seconds": self._seconds,
@@ -292,8 +316,7 @@ class GCEIDD(Stepper[TransportResult]):
         facts = saved.header(_HEADER)
         with saved.naming("header"):
             settings = Settings(**facts["settings"])
-        nx, ny = settings.shape
-        field = (ny + 1, nx + 1), np.dtype(settings.dtype)
+        field = settings.shape, np.dtype(settings.dtype)
         arrays = saved.arrays(dict.fromkeys(field_names(settings.scheme), field))
         saved.require(
             facts["extent"] == problem.extent,
@@ -303,12 +326,9 @@ class GCEIDD(Stepper[TransportResult]):
         solver = cls(problem, **facts["settings"])
         solver._state.set_fields(arrays)
         solver._count = Counter(facts["steps"])
+        solver._clock.restore(facts["clock"])
         solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
         return solver
-
-    @property
-    def _dt(self) -> float:
-        return self._settings.dt
 
     @property
     def _most_steps(self) -> int:
@@ -322,12 +342,15 @@ class GCEIDD(Stepper[TransportResult]):
     def _advance(self, end: int) -> bool:
         s, state, first = self._settings, self._state, self.steps
         count = min(end - first, state.most_steps)
-        state.prepare([(first + k + 1) * self._dt for k in range(count)])
+        leg = self._clock.leg
+        if first == leg.steps > 0:
+            state.forget()  # the predictor needs earlier values at equal distances in time
+        state.prepare([leg.at(first + k + 1) for k in range(count)])
         status, report = s.backend.gceidd_step(
             s.codes,
             s.strips,
             self._data.spacing,
-            s.dt,
+            leg.dt,
             self._bound,
             *state.operands(count),
             count,

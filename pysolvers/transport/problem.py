@@ -1,15 +1,18 @@
 """Problem of convection and diffusion: equation, domain, sides and initial values."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import isfinite
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import Boundary, Dirichlet, Neumann
-from .._checks import require
+from .._boundary import Dirichlet, Neumann, condition_of, sides_of
+from .._checks import require, short
 from .._data import NodeData, dependence
+from .._domain import checked_extent
+from .._functions import arguments_of
+from .._shown import ShownAsText
 
 __all__ = ["SIDES", "ConvectionDiffusion"]
 
@@ -19,19 +22,17 @@ SIDES = ("x-", "x+", "y-", "y+")
 """Names of the sides: the lower and the upper end along x, then along y."""
 
 _TERMS = 2
-_ZERO = Dirichlet(0.0)
 
 
-class ConvectionDiffusion:
+class ConvectionDiffusion(ShownAsText):
     r"""A problem of convection and diffusion on a rectangle.
 
     .. math:: u_t = (a_x u_x - b_x u)_x + (a_y u_y - b_y u)_y + f(x, y, t)
 
     Velocity, diffusion, source and initial values are numbers, arrays that broadcast to the
-    shape of the nodes, (ny + 1, nx + 1) with x along the last axis, or functions of (x, y), of
-    (x, y, t) or of (t). Functions of x and y are called with x of shape (1, nx + 1) and y of
-    shape (ny + 1, 1). Values that depend on x only, or on y only, are stored as a table of one
-    axis.
+    shape of the solution, (ny, nx), or functions. The parameters of a function must be among x, y
+    and t, in any order; x has the shape (1, nx) and y the shape (ny, 1). Values that depend on x
+    only, or on y only, are stored as a table of one axis.
 
     Parameters
     ----------
@@ -45,15 +46,16 @@ class ConvectionDiffusion:
         The source f. A sequence of up to two pairs is the sum of factor times field. A field must
         not depend on time; a factor is a number or a function of t. This form avoids the
         evaluation of the field in each step.
-    boundary : Boundary or mapping of str to Boundary, default: Dirichlet(0)
+    boundary : Dirichlet, Neumann, number, array, callable or mapping, default: 0
         Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
-        ``"y-"``, ``"y+"`` for one side or ``"x"``, ``"y"`` for both sides of an axis.
-        `Dirichlet` gives the value of u, `Neumann` the outward normal derivative of u: a
-        number, an array along the side, or a function of (t), (x, y) or (x, y, t) that is
-        called with the nodes of the side. A corner node of two Dirichlet sides has the value
-        of the side ``"x-"`` or ``"x+"``.
+        ``"y-"``, ``"y+"`` for one side or ``"x"``, ``"y"`` for both sides of an axis. A number,
+        an array or a function is a Dirichlet condition. `Dirichlet` gives the value of u,
+        `Neumann` the diffusive flux into the domain, :math:`a\,\partial u/\partial n` with the
+        outward normal n and the diffusion across the side: a number, an array along the side, or
+        a function that is called with the nodes of the side. A corner node of two Dirichlet
+        sides has the value of the side ``"x-"`` or ``"x+"``.
     initial : number, array or function, default: 0
-        Values at time 0; a function of (x, y).
+        Values at time 0; a function must not depend on t.
 
     Raises
     ------
@@ -82,18 +84,30 @@ class ConvectionDiffusion:
         *,
         extent: Sequence[Sequence[float]] = ((0.0, 1.0), (0.0, 1.0)),
         source: Any = None,
-        boundary: Boundary | Mapping[str, Boundary] = _ZERO,
+        boundary: Any = 0.0,
         initial: Any = 0.0,
     ) -> None:
         self._velocity = _pair("velocity", velocity)
         both = isinstance(diffusion, tuple | list)
         self._diffusion = _pair("diffusion", diffusion if both else (diffusion, diffusion))
-        self._extent = _checked_extent(extent)
+        (_, x), (_, y) = checked_extent(extent, "xy").items()
+        self._extent = x, y
         self._source = _terms(source)
         self._boundary = _by_side(boundary)
         if "t" in dependence("initial", initial):
             raise TypeError("initial must be a number, an array or a function of (x, y)")
         self._initial = initial
+
+    def __repr__(self) -> str:
+        velocity, diffusion = (
+            ", ".join(_word(value) for value in values)
+            for values in (self._velocity, self._diffusion)
+        )
+        sides = ", ".join(f"{side} {type(edge).__name__}" for side, edge in self.boundary.items())
+        return (
+            f"ConvectionDiffusion(velocity=({velocity}), diffusion=({diffusion}), "
+            f"extent={self.extent}): {sides}"
+        )
 
     @property
     def extent(self) -> tuple[tuple[float, float], tuple[float, float]]:
@@ -101,49 +115,49 @@ class ConvectionDiffusion:
         return self._extent
 
     @property
-    def boundary(self) -> dict[str, Boundary]:
-        """Boundary by side, as ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``."""
+    def boundary(self) -> dict[str, Dirichlet | Neumann]:
+        """Condition of each side,  ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``."""
         return dict(self._boundary)
 
-    def nodes(self, cells: tuple[int, int]) -> tuple[Array, Array]:
+    def nodes(self, shape: tuple[int, int]) -> tuple[Array, Array]:
         """Return the coordinates of the nodes of a grid.
 
         Parameters
         ----------
-        cells : (nx, ny)
-            Cells along each axis.
+        shape : (ny, nx)
+            Number of nodes along y and x, those on the boundary included.
 
         Returns
         -------
-        x, y : ndarray of float, shapes (nx + 1,) and (ny + 1,)
+        x, y : ndarray of float, shapes (nx,) and (ny,)
             Coordinates along each axis.
         """
-        x, y = (np.linspace(*ends, n + 1) for ends, n in zip(self.extent, cells, strict=True))
+        x, y = (np.linspace(*ends, n) for ends, n in zip(self.extent, reversed(shape), strict=True))
         return x, y
 
-    def grid_data(self, cells: tuple[int, int]) -> "GridData":
+    def grid_data(self, shape: tuple[int, int]) -> "GridData":
         """Return the data of the problem on a grid, checked.
 
         Parameters
         ----------
-        cells : (nx, ny)
-            Cells along each axis.
+        shape : (ny, nx)
+            Number of nodes along y and x, those on the boundary included.
 
         Returns
         -------
         data : GridData
             The data in the form that a solver needs.
         """
-        return GridData(self, cells)
+        return GridData(self, shape)
 
 
 class GridData:
     """The data of a problem at the nodes of a grid."""
 
-    def __init__(self, problem: ConvectionDiffusion, cells: tuple[int, int]) -> None:
-        x, y = problem.nodes(cells)
+    def __init__(self, problem: ConvectionDiffusion, shape: tuple[int, int]) -> None:
+        x, y = problem.nodes(shape)
         place = x[None, :], y[:, None]
-        self.cells, self.extent = cells, problem.extent
+        self._shape, self.extent = shape, problem.extent
         self.velocity = [
             NodeData(f"velocity along {axis}", value, *place)
             for axis, value in zip("xy", problem._velocity, strict=True)
@@ -166,20 +180,44 @@ class GridData:
             for side, edge in problem.boundary.items()
         }
         self.edges = {
-            side: NodeData(f"boundary {side!r}", _edge_value(edge), *ends[side])
-            for side, edge in problem.boundary.items()
+            side: self._edge(side, edge, ends[side]) for side, edge in problem.boundary.items()
         }
+
+    def _edge(self, side: str, edge: Dirichlet | Neumann, places: tuple[Array, Array]) -> NodeData:
+        """Return the value of u, or its outward derivative."""
+        name = f"boundary {side}"
+        if isinstance(edge, Dirichlet):
+            return NodeData(name, edge.value, *places)
+        flux = NodeData(name, edge.flux, *places)
+        if not flux.varies and not flux.at(0.0).any():
+            return flux
+        axis, end = "xy".index(side[0]), "-+".index(side[1])
+        across = self.diffusion[axis]
+        at: tuple[Any, ...] = (slice(-1, None) if end else slice(1),)
+        at = (slice(None), *at) if axis == 0 else at
+
+        def derivative(t: float) -> Array:
+            a = np.broadcast_to(across.at(t), self._shape)[at]
+            require(
+                bool((a > 0).all()),
+                f"{name}: a flux other than 0 needs a positive diffusion along {side[0]}",
+                float(a.min()),
+            )
+            return np.asarray(flux.at(t) / a)
+
+        is_steady = not flux.varies and not across.varies
+        return NodeData(name, derivative(0.0) if is_steady else derivative, *places)
 
     @property
     def spacing(self) -> tuple[float, float]:
         """Spacing of the nodes along x and y."""
         (x0, x1), (y0, y1) = self.extent
-        return (x1 - x0) / self.cells[0], (y1 - y0) / self.cells[1]
+        return (x1 - x0) / (self._shape[1] - 1), (y1 - y0) / (self._shape[0] - 1)
 
     def factor(self, term: int, time: float) -> float:
         """Return the factor of a term of the source."""
         given = self.factors[term]
-        value = float(given(time) if callable(given) else given)
+        value = float(given(time) if callable(given) else given)  # its parameter is t or none
         require(isfinite(value), f"factor {term} of source must be finite", value)
         return value
 
@@ -189,29 +227,19 @@ class GridData:
         return float(np.abs(data.at(time)).max())
 
 
+def _word(value: Any) -> str:
+    """Return a number, or the kind of other data."""
+    if callable(value):
+        return "function"
+    return f"{float(value):g}" if np.ndim(value) == 0 else "array"
+
+
 def _pair(name: str, values: Any) -> tuple[Any, Any]:
     if isinstance(values, str | bytes) or not hasattr(values, "__len__") or len(values) != 2:
-        raise ValueError(f"{name} must be a pair, along x and along y, got {values!r}")
+        raise ValueError(f"{name} must be a pair, along x and along y, got {short(values)}")
     for axis, value in zip("xy", values, strict=True):
         dependence(f"{name} along {axis}", value)
     return values[0], values[1]
-
-
-def _checked_extent(
-    extent: Sequence[Sequence[float]],
-) -> tuple[tuple[float, float], tuple[float, float]]:
-    try:
-        (x0, x1), (y0, y1) = extent
-        found = (float(x0), float(x1)), (float(y0), float(y1))
-    except (TypeError, ValueError):
-        raise ValueError(f"extent must be ((x0, x1), (y0, y1)), got {extent!r}") from None
-    for low, high in found:
-        require(
-            isfinite(low) and isfinite(high) and low < high,
-            "extent must have x0 < x1 and y0 < y1, all finite",
-            extent,
-        )
-    return found
 
 
 def _terms(source: Any) -> list[tuple[Any, Any]]:
@@ -223,31 +251,22 @@ def _terms(source: Any) -> list[tuple[Any, Any]]:
         dependence("source", source)
         return [(1.0, source)]
     if len(source) > _TERMS or any(len(term) != 2 for term in source):
-        raise ValueError(f"source must have at most {_TERMS} pairs (factor, field), got {source!r}")
+        raise ValueError(
+            f"source must have at most {_TERMS} pairs (factor, field), got {short(source)}"
+        )
     for factor, field in source:
-        if dependence("factor of source", factor) not in ("", "t"):
-            raise TypeError("a factor of source must be a number or a function of (t)")
+        if callable(factor):
+            arguments_of("factor of source", factor, "t")
         if "t" in dependence("field of source", field):
-            raise TypeError("a field of source beside its factor must not depend on time")
+            raise TypeError("field of source: a field with a factor must not depend on time")
     return [(factor, field) for factor, field in source]
 
 
-def _by_side(boundary: Boundary | Mapping[str, Boundary]) -> dict[str, Boundary]:
-    given = boundary if isinstance(boundary, Mapping) else dict.fromkeys("xy", boundary)
-    sides: dict[str, Boundary] = {}
-    for name, edge in given.items():
-        names = (f"{name}-", f"{name}+") if name in ("x", "y") else (name,)
-        for side in names:
-            require(side in SIDES, f"a side must be one of {', '.join(SIDES)}, x, y", name)
-            require(side not in sides, "a side must be given once", side)
-            if not isinstance(edge, Dirichlet | Neumann):
-                raise ValueError(f"side {side!r} must be Dirichlet or Neumann, got {edge!r}")
-            dependence(f"boundary {side!r}", _edge_value(edge))
-            sides[side] = edge
-    missing = [side for side in SIDES if side not in sides]
-    require(not missing, "boundary must have all sides; missing", missing)
-    return {side: sides[side] for side in SIDES}
-
-
-def _edge_value(edge: Any) -> Any:
-    return edge.value if isinstance(edge, Dirichlet) else edge.flux
+def _by_side(boundary: Any) -> dict[str, Dirichlet | Neumann]:
+    found = {
+        side: condition_of(side, given, "Dirichlet, Neumann")
+        for side, given in sides_of(boundary, "xy").items()
+    }
+    for side, edge in found.items():
+        dependence(f"boundary {side}", edge.value if isinstance(edge, Dirichlet) else edge.flux)
+    return found

@@ -34,19 +34,24 @@ SOLVERS = {
         "u",
     ),
     "transport": (
-        lambda device: GCEIDD(decaying_bump(0.005), (128, 128), 1e-3, strips=4, device=device).step(
-            5
-        ),
+        lambda device: GCEIDD(
+            decaying_bump(0.005), shape=(129, 129), dt=1e-3, strips=4, device=device
+        ).step(5),
         "u",
     ),
     "lmsor": (
         lambda device: LMSOR(
-            SteadyConvectionDiffusion(5.0, -3.0, shape=(200, 130), source=1.0), device=device
+            SteadyConvectionDiffusion(
+                5.0, -3.0, shape=(202, 132), extent=((0, 1), (0, 1)), source=1.0
+            ),
+            device=device,
         ).iterate(20),
         "u",
     ),
     "laplace": (
-        lambda device: RedBlackSOR((200, 130), source=1.0, device=device).iterate(20),
+        lambda device: RedBlackSOR(
+            (200, 130), boundary=0.0, extent=((0, 1), (0, 1)), source=1.0, device=device
+        ).iterate(20),
         "u",
     ),
 }

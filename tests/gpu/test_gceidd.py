@@ -22,10 +22,12 @@ PROBLEMS = {
 }
 
 
-def pair(*args, **options):
-    """Return the same solver on the GPU and on the CPU."""
-    here = GCEIDD(*args, device="cuda", **options)
-    return here, GCEIDD(*args, **{k: v for k, v in options.items() if k != "kernels"})
+def pair(problem, cells, dt, **options):
+    """Return the same solver on the GPU and on the CPU; `cells` are those along x and y."""
+    nx, ny = cells if isinstance(cells, tuple) else (cells, cells)
+    options |= {"shape": (ny + 1, nx + 1), "dt": dt}
+    here = GCEIDD(problem, device="cuda", **options)
+    return here, GCEIDD(problem, **{k: v for k, v in options.items() if k != "kernels"})
 
 
 def assert_same(here, there, tolerance=1e-12):

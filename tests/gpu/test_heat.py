@@ -50,7 +50,7 @@ def sides_of(name, axes):
 def pair(shape, r=10.0, **options):
     """Return the same solver on the GPU and on the CPU, from a rough field."""
     start = np.random.default_rng(7).random(shape)
-    make = {"initial": start} | options
+    make = {"initial": start, "damped_start": False} | options
     return [HeatADI(shape, 1.0, r, device=device, **make) for device in ("cuda", "cpu")]
 
 
@@ -78,6 +78,25 @@ def test_fields_are_those_of_the_cpu(shape, sides):
     here, there = pair(shape, boundary=sides_of(sides, 2))
 
     assert_near(here.step(100), there.step(100))
+
+
+@pytest.mark.parametrize("shape", [(65, 100), (20, 33, 40)], ids=str)
+@pytest.mark.parametrize("sides", SIDES)
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_damped_start_is_that_of_the_cpu(shape, sides, dtype):
+    options = {"boundary": sides_of(sides, len(shape)), "damped_start": None, "dtype": dtype}
+    here, there = pair(shape, 65.0, **options)
+
+    assert_near(here.step(), there.step(), 20 * np.finfo(dtype).eps)
+    assert here.result().damped_start
+    assert_near(here.step(10), there.step(10), 1e5 * np.finfo(dtype).eps)
+
+
+def test_damped_start_leaves_no_overshoot():
+    sides = {"x-": 1.0, "x+": 0.0, "y": Neumann()}
+    solver = HeatADI((129, 257), 1.0, 65.0, boundary=sides, device="cuda")
+
+    assert max(solver.step().u.max() for _ in range(30)) <= 1 + 1e-14
 
 
 @pytest.mark.parametrize("r", [0.1, 1.0, 37.3, 1000.0])

@@ -23,7 +23,9 @@ def problem(shape, rng, separable=True):
     return SteadyConvectionDiffusion(
         20 * rng.random(fx),
         20 * rng.random(gy),
-        shape=shape,
+        shape=[n + 2 for n in shape],
+        extent=((0, 1), (0, 1)),
+        differences="central",
         source=rng.normal(size=shape),
         boundary=rng.normal(size=(shape[0] + 2, shape[1] + 2)),
     )
@@ -60,7 +62,9 @@ def test_bits_are_those_of_the_cpu(shape, dtype, separable, rng):
 def test_parameters_computed_on_the_way(relaxation, rng):
     f, g = 60 * rng.normal(size=(1, 90)), 60 * rng.normal(size=(77, 1))
     f[:, ::4], g[::5] = 0, 0
-    equation = SteadyConvectionDiffusion(f, g, shape=(77, 90), boundary=1.0)
+    equation = SteadyConvectionDiffusion(
+        f, g, shape=(79, 92), extent=((0, 1), (0, 1)), differences="central", boundary=1.0
+    )
 
     here, there = pair(LMSOR, equation, kernel=3, relaxation=relaxation)
 
@@ -71,25 +75,29 @@ def test_parameters_computed_on_the_way(relaxation, rng):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_bits_of_the_plate_are_those_of_the_cpu(shape, dtype, rng):
     options = {
-        "boundary": {"x-": 1.0, "y+": Neumann(0.3), "y-": Robin(2.0, 0.5)},
+        "boundary": {"x-": 1.0, "x+": 0.0, "y+": Neumann(0.3), "y-": Robin(2.0, 0.5)},
         "source": rng.normal(size=shape),
         "initial": rng.normal(size=shape),
         "dtype": dtype,
     }
-    there = RedBlackSOR(shape, **options).iterate(23)
+    there = RedBlackSOR(shape, extent=((0, 1), (0, 1)), **options).iterate(23)
 
     for variant in VARIANTS:
-        here = RedBlackSOR(shape, variant=variant, device="cuda", **options).iterate(23)
+        here = RedBlackSOR(
+            shape, extent=((0, 1), (0, 1)), variant=variant, device="cuda", **options
+        ).iterate(23)
         assert_same(here, there, norm="l2")
 
 
 @pytest.mark.parametrize("shape", [(2_200_000, 3), (3, 2_200_000)])
 def test_plates_of_more_tiles_than_a_grid_has_rows(shape, rng):
-    options = {"boundary": {"x-": 1.0}, "initial": rng.normal(size=shape)}
-    there = RedBlackSOR(shape, **options).iterate(2)
+    options = {"boundary": {"x-": 1.0, "x+": 0.0, "y": 0.0}, "initial": rng.normal(size=shape)}
+    there = RedBlackSOR(shape, extent=((0, 1), (0, 1)), **options).iterate(2)
 
     for variant in VARIANTS:
-        here = RedBlackSOR(shape, variant=variant, device="cuda", **options).iterate(2)
+        here = RedBlackSOR(
+            shape, extent=((0, 1), (0, 1)), variant=variant, device="cuda", **options
+        ).iterate(2)
         assert_same(here, there, norm="l2")
 
 
@@ -149,14 +157,18 @@ def test_a_state_goes_on_with_the_same_bits(tmp_path, rng):
 
 
 def test_values_that_are_no_numbers_end_an_iteration():
-    equation = SteadyConvectionDiffusion(1e6, 1e6, shape=(40, 40), boundary=1e300)
+    equation = SteadyConvectionDiffusion(
+        1e6, 1e6, shape=(42, 42), extent=((0, 1), (0, 1)), differences="central", boundary=1e300
+    )
 
     with pytest.raises(pysolvers.ConvergenceError, match=r"grew to (inf|nan)"):
         LMSOR(equation, relaxation=1.0, device="cuda").iterate(50)
 
 
 def test_the_serial_kernel_needs_the_cpu():
-    equation = SteadyConvectionDiffusion(1.0, 1.0, shape=(4, 4))
+    equation = SteadyConvectionDiffusion(
+        1.0, 1.0, shape=(6, 6), extent=((0, 1), (0, 1)), differences="central"
+    )
 
     with pytest.raises(pysolvers.BackendError, match="PS_UNSUPPORTED"):
         LMSOR(equation, kernel="serial", device="cuda").iterate(1)
@@ -178,7 +190,9 @@ def test_several_threads(rng):
 
 
 def test_an_interrupt_leaves_whole_iterations(interrupt_later):
-    equation = SteadyConvectionDiffusion(5.0, 5.0, shape=(500, 500), boundary=1.0)
+    equation = SteadyConvectionDiffusion(
+        5.0, 5.0, shape=(502, 502), extent=((0, 1), (0, 1)), differences="central", boundary=1.0
+    )
     solver = LMSOR(equation, device="cuda").iterate(1)
 
     interrupt_later()

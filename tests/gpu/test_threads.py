@@ -59,8 +59,10 @@ def test_one_matrix_of_different_sizes(rng):
     assert at_once(*(lambda s=s, x=x: solve_often(s, x) for s, x in pairs)) == []
 
 
-def transport(shape, strips):
-    return GCEIDD(decaying_bump(0.005), shape, 1e-3, strips=strips, device="cuda")
+def transport(cells, strips):
+    nx, ny = cells
+    shape = ny + 1, nx + 1
+    return GCEIDD(decaying_bump(0.005), shape=shape, dt=1e-3, strips=strips, device="cuda")
 
 
 def in_space(nodes):

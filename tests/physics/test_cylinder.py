@@ -547,3 +547,16 @@ def test_recirculation_has_the_reference_length(re, shape, wall, length):
     table = breuer_drag()
     drag = np.exp(np.interp(np.log(re), np.log(table["re"]), np.log(table["cd"])))
     assert result.drag == pytest.approx(drag, rel=0.05)
+
+
+@pytest.mark.parametrize("until", [1.0, 1.01, 1.03, 0.02])
+def test_a_run_ends_exactly_and_no_step_is_very_short(until):
+    solver = SquareCylinder(100, (33, 201), dt=0.05)
+    result = solver.run(until)
+
+    steps = np.diff(result.history.probe_time, prepend=0.0)
+    assert result.time == solver.time == until
+    assert steps.max() <= 0.05 * (1 + 1e-12)
+    assert steps.min() >= min(0.025, until) * (1 - 1e-12)
+    assert solver.dt == 0.05
+    assert solver.run(2 * until).time == 2 * until

@@ -92,7 +92,7 @@ def test_runs_end_as_with_the_other_kernels(kernels):
 @pytest.mark.parametrize("shape", [(1, 1), (1, 5), (4, 1), (7, 8), (20, 33)])
 def test_plate_is_that_of_the_naive_variant(shape, source, kernels):
     boundary = {"x-": 1.0, "x+": Robin(2.0, 0.5), "y-": Neumann(0.3), "y+": 2.0}
-    options = {"boundary": boundary, "source": source, "extent": (1.0, 1.5)}
+    options = {"boundary": boundary, "source": source, "extent": ((0, 1), (0, 1.5))}
     expected = RedBlackSOR(shape, variant="naive", **options).iterate(60)
 
     found = RedBlackSOR(shape, variant=kernels, **options).iterate(60)
@@ -106,7 +106,12 @@ def test_plate_is_that_of_the_naive_variant(shape, source, kernels):
 def test_plate_is_measured_as_in_the_naive_variant(norm, criterion, kernels):
     found = []
     for variant in ("naive", kernels):
-        plate = RedBlackSOR((12, 17), boundary={"y+": 1.0}, variant=variant)
+        plate = RedBlackSOR(
+            (12, 17),
+            extent=((0, 1), (0, 1)),
+            boundary={"y+": 1.0, "x": 0.0, "y-": 0.0},
+            variant=variant,
+        )
         with pytest.raises(pysolvers.ConvergenceError) as caught:
             plate.solve(1e-30, norm=norm, criterion=criterion, max_iterations=25, check_every=10)
         found.append(caught.value.result.history)
@@ -119,7 +124,12 @@ def test_plate_is_measured_as_in_the_naive_variant(norm, criterion, kernels):
 
 def test_plate_converges_and_diverges_as_in_the_naive_variant(kernels):
     results = [
-        RedBlackSOR((16, 16), boundary={"y+": 1.0}, variant=variant).solve(1e-9)
+        RedBlackSOR(
+            (16, 16),
+            extent=((0, 1), (0, 1)),
+            boundary={"y+": 1.0, "x": 0.0, "y-": 0.0},
+            variant=variant,
+        ).solve(1e-9)
         for variant in ("naive", kernels)
     ]
 
@@ -128,15 +138,19 @@ def test_plate_converges_and_diverges_as_in_the_naive_variant(kernels):
     assert results[1].kernel == f"{directive.MODELS[kernels]} on the host"
     nan = np.full((8, 8), np.nan)
     with pytest.raises((pysolvers.ConvergenceError, ValueError)):
-        RedBlackSOR((8, 8), initial=nan, variant=kernels).solve(1e-9)
+        RedBlackSOR(
+            (8, 8), boundary=0.0, extent=((0, 1), (0, 1)), initial=nan, variant=kernels
+        ).solve(1e-9)
 
 
 def test_plate_refuses_what_directives_do_not_offer(kernels, tmp_path, monkeypatch):
     with pytest.raises(ValueError, match="dtype must be float64 with variant='directive"):
-        RedBlackSOR((8, 8), dtype=np.float32, variant=kernels)
+        RedBlackSOR(
+            (8, 8), boundary=0.0, extent=((0, 1), (0, 1)), dtype=np.float32, variant=kernels
+        )
     monkeypatch.setattr(directive, "FOLDER", tmp_path)
     with pytest.raises(pysolvers.BackendError, match="was not built"):
-        RedBlackSOR((8, 8), variant=kernels)
+        RedBlackSOR((8, 8), boundary=0.0, extent=((0, 1), (0, 1)), variant=kernels)
 
 
 def test_library_that_was_not_built_is_named(kernels, tmp_path, monkeypatch):

@@ -62,7 +62,7 @@ def test_curves_have_a_point_for_each_run():
     # Without strips what predicts the interfaces does not matter.
     assert len({curves[0].lines[name][1][0] for name in ("CP", "MU-L", "MU-P")}) == 1
     assert len(front_curves(1, cells=32, strips=4).lines["CP"][0]) == 33
-    wall = channel_curves(shape=(64, 16), strips=(8, 4)).lines["CP"][1]
+    wall = channel_curves(cells=(64, 16), strips=(8, 4)).lines["CP"][1]
     assert min(wall) > 24.9 and max(wall) > 26 and wall[-1] == pytest.approx(25)
 
 

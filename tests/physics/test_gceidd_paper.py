@@ -30,9 +30,11 @@ METHODS = {
 }
 
 
-def solver(problem, shape, dt, method, backend="cpu", **options):
+def solver(problem, cells, dt, method, backend="cpu", **options):
     settings = {"upwind": "plain", "foot": "extrapolate", "bound": np.inf} | METHODS[method]
-    return GCEIDD(problem, shape, dt, device=backend, **(settings | options))
+    nx, ny = cells if isinstance(cells, tuple) else (cells, cells)
+    settings |= {"shape": (ny + 1, nx + 1), "dt": dt}
+    return GCEIDD(problem, device=backend, **(settings | options))
 
 
 def bump(method, diffusion, cells, strips, dt, backend="cpu", **options):

@@ -29,8 +29,9 @@ def modes(boundaries, shape, numbers):
 def solver_of(boundaries, shape, r, backend, **options):
     """A solver of unit step, with r = dt k/h^2 along each axis of the array."""
     names = "xyz"[: len(shape)][::-1]
-    spacing = tuple(1 / np.sqrt(r) for r in r)
+    spacing = {name: 1 / np.sqrt(one) for name, one in zip(names, r, strict=True)}
     sides = dict(zip(names, boundaries, strict=True))
+    options = {"damped_start": False, **options}
     return HeatADI(shape, spacing, 1.0, boundary=sides, device=backend, **options)
 
 

@@ -240,8 +240,9 @@ def test_moving_sides_at_intermediate_levels(rng, kinds, varied):
     for scheme in schemes:
         solver = HeatADI(
             case.shape,
-            case.spacing,
-            case.dt,
+            spacing=case.spacing[::-1],
+            dt=case.dt,
+            damped_start=False,
             scheme=scheme,
             diffusivity=case.k if varied else 1.0,
             boundary=case.boundary,

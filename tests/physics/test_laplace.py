@@ -7,7 +7,7 @@ import relaxation_reference as reference
 import pysolvers
 from pysolvers import Dirichlet, Neumann, RedBlackSOR, Robin, solve_laplace
 
-HOT_TOP = {"y+": 1.0}
+HOT_TOP = {"x": 0.0, "y-": 0.0, "y+": 1.0}
 VARIANTS = {"cpu": ("auto", "naive", "split")}
 EVERY = ("auto", "naive", "coalesced", "split", "shared", "atomic")
 
@@ -24,7 +24,9 @@ def series(x, y):
 
 def error(n, backend):
     """Largest error in the lower half."""
-    result = solve_laplace((n, n), boundary=HOT_TOP, tol=1e-12, device=backend)
+    result = solve_laplace(
+        (n, n), extent=((0, 1), (0, 1)), boundary=HOT_TOP, tol=1e-12, device=backend
+    )
     lower = result.y < 0.5
     exact = series(result.x[None], result.y[lower, None])
     return np.abs(result.u[lower] - exact).max()
@@ -41,7 +43,10 @@ def test_temperatures_of_the_exact_solution(backend):
         return u[j - 1 : j + 1, i - 1 : i + 1].mean()
 
     coarse, fine = (
-        solve_laplace((n, n), boundary=HOT_TOP, tol=1e-12, device=backend).u for n in (64, 128)
+        solve_laplace(
+            (n, n), extent=((0, 1), (0, 1)), boundary=HOT_TOP, tol=1e-12, device=backend
+        ).u
+        for n in (64, 128)
     )
 
     assert four(fine, 64, 64) == pytest.approx(0.25, abs=1e-10)
@@ -57,7 +62,7 @@ def test_optimal_parameter_needs_the_iterations_of_a_plain_code(n, tol, backend)
     omega = 2 / (1 + np.sin(np.pi / n))
     expected = reference.plate((n, n), (1, 1), (0, 0, 0, 1), 0.0, omega, tol=tol)[1]
 
-    plate = RedBlackSOR((n, n), boundary=HOT_TOP, device=backend)
+    plate = RedBlackSOR((n, n), extent=((0, 1), (0, 1)), boundary=HOT_TOP, device=backend)
 
     assert plate.omega == pytest.approx(omega, rel=1e-14)
     assert plate.solve(tol).iterations == pytest.approx(expected, rel=0.03)
@@ -72,7 +77,7 @@ def test_iterations_are_those_of_the_formulas(shape, backend, rng):
 
     plate = RedBlackSOR(
         shape,
-        extent=(1.3, 0.7),
+        extent=((0, 1.3), (0, 0.7)),
         boundary=dict(zip(("x-", "x+", "y-", "y+"), sides, strict=True)),
         source=source,
         omega=1.4,
@@ -87,7 +92,7 @@ def test_iterations_are_those_of_the_formulas(shape, backend, rng):
 @pytest.mark.parametrize("sourced", [False, True])
 def test_all_variants_give_the_same_bits(shape, dtype, sourced, backend, rng):
     options = {
-        "boundary": {"x-": 1.0, "y+": Neumann(0.3), "y-": Robin(2.0, 0.5)},
+        "boundary": {"x-": 1.0, "x+": 0.0, "y+": Neumann(0.3), "y-": Robin(2.0, 0.5)},
         "source": rng.normal(size=shape) if sourced else 0.0,
         "initial": rng.normal(size=shape),
         "dtype": dtype,
@@ -95,7 +100,7 @@ def test_all_variants_give_the_same_bits(shape, dtype, sourced, backend, rng):
     }
 
     fields = [
-        RedBlackSOR(shape, variant=variant, **options).iterate(19).u
+        RedBlackSOR(shape, extent=((0, 1), (0, 1)), variant=variant, **options).iterate(19).u
         for variant in VARIANTS.get(backend, EVERY)
     ]
 
@@ -105,13 +110,20 @@ def test_all_variants_give_the_same_bits(shape, dtype, sourced, backend, rng):
 
 def test_variants_that_the_cpu_lacks():
     with pytest.raises(pysolvers.BackendError, match="PS_UNSUPPORTED"):
-        RedBlackSOR((8, 8), variant="shared").iterate(1)
+        RedBlackSOR((8, 8), boundary=0.0, extent=((0, 1), (0, 1)), variant="shared").iterate(1)
 
 
 def test_threads_do_not_change_a_bit(rng):
     source = rng.normal(size=(150, 97))
     results = [
-        solve_laplace((150, 97), source=source, tol=1e-6, threads=threads)
+        solve_laplace(
+            (150, 97),
+            boundary=0.0,
+            extent=((0, 1), (0, 1)),
+            source=source,
+            tol=1e-6,
+            threads=threads,
+        )
         for threads in (1, 2, 3, 5)
     ]
 
@@ -124,7 +136,7 @@ def test_linear_profile_between_a_flux_and_a_temperature(backend):
     """k T' = q at the hot side: exact, as is an insulated side."""
     result = solve_laplace(
         (9, 25),
-        extent=(2.0, 0.5),
+        extent=((0, 2.0), (0, 0.5)),
         conductivity=4.0,
         boundary={"x-": Neumann(6.0), "x+": 1.0, "y-": Neumann(), "y+": Neumann()},
         tol=1e-13,
@@ -140,7 +152,7 @@ def test_exchange_with_an_ambient(backend):
     h, k, length = 3.0, 2.0, 1.5
     result = solve_laplace(
         (4, 30),
-        extent=(length, 1.0),
+        extent=((0, length), (0, 1.0)),
         conductivity=k,
         boundary={"x-": Robin(h, 10.0), "x+": Dirichlet(2.0), "y-": Neumann(), "y+": Neumann()},
         tol=1e-13,
@@ -158,6 +170,8 @@ def test_source_is_solved_to_second_order(backend):
     for n in (16, 32):
         result = solve_laplace(
             (n, n),
+            boundary=0.0,
+            extent=((0, 1), (0, 1)),
             conductivity=3.0,
             source=lambda x, y: 15 * np.pi**2 * np.sin(np.pi * x) * np.sin(2 * np.pi * y),
             tol=1e-12,
@@ -171,8 +185,8 @@ def test_source_is_solved_to_second_order(backend):
 
 def test_optimal_parameter_of_other_plates_beats_its_neighbours(backend):
     options = {
-        "extent": (1.0, 2.0),
-        "boundary": {"x-": 1.0, "y+": Neumann(), "y-": Neumann()},
+        "extent": ((0, 1), (0, 2)),
+        "boundary": {"x-": 1.0, "x+": 0.0, "y+": Neumann(), "y-": Neumann()},
         "device": backend,
     }
     best = RedBlackSOR((40, 60), **options)
@@ -185,7 +199,14 @@ def test_optimal_parameter_of_other_plates_beats_its_neighbours(backend):
 
 def test_residual_is_relative_to_the_right_hand_side(backend):
     one, many = (
-        RedBlackSOR((20, 30), boundary={"y+": top}, device=backend).iterate(7).residual
+        RedBlackSOR(
+            (20, 30),
+            extent=((0, 1), (0, 1)),
+            boundary={"y+": top, "x": 0.0, "y-": 0.0},
+            device=backend,
+        )
+        .iterate(7)
+        .residual
         for top in (1.0, 1e6)
     )
 
@@ -194,7 +215,9 @@ def test_residual_is_relative_to_the_right_hand_side(backend):
 
 def test_small_changes_are_not_convergence(backend):
     """The stop test of the survey, a small update with a fixed parameter, stops too soon."""
-    plate = RedBlackSOR((512, 512), boundary=HOT_TOP, omega=1.85, device=backend)
+    plate = RedBlackSOR(
+        (512, 512), extent=((0, 1), (0, 1)), boundary=HOT_TOP, omega=1.85, device=backend
+    )
     result = plate.solve(1e-4, criterion="change", norm="max")
 
     middle = result.u[255:257, 255:257].mean()

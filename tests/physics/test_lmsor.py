@@ -22,7 +22,13 @@ def published(problem, re, size):
         2: (lambda x, y: re * (2 * x - 10), lambda x, y: re * (2 * y - 10)),
         3: (1e4 * re, 1e4 * re),
     }[problem]
-    return SteadyConvectionDiffusion(f, g, shape=(size - 2, size - 2))
+    return SteadyConvectionDiffusion(
+        f, g, shape=(size, size), extent=((0, 1), (0, 1)), differences="central"
+    )
+
+
+def lengths(problem):
+    return [high - low for low, high in problem.extent]
 
 
 def count(problem, backend, **options):
@@ -37,15 +43,30 @@ def general(shape, rng, kind="real"):
     if kind == "all":
         f, g = f * (rng.random(shape) < 0.5), g * (rng.random(shape) < 0.5)
     frame = rng.normal(size=(shape[0] + 2, shape[1] + 2))
-    options = {"extent": (1.3, 0.7), "source": rng.normal(size=shape), "boundary": frame}
-    return SteadyConvectionDiffusion(f, g, shape=shape, **options)
+    options = {"source": rng.normal(size=shape), "boundary": frame}
+    return SteadyConvectionDiffusion(
+        f,
+        g,
+        shape=[n + 2 for n in shape],
+        extent=((0, 1.3), (0, 0.7)),
+        differences="central",
+        **options,
+    )
 
 
 def separable(shape, rng, size=30):
     f, g = size * rng.normal(size=(1, shape[1])), size * rng.normal(size=(shape[0], 1))
     frame = rng.normal(size=(shape[0] + 2, shape[1] + 2))
     source = rng.normal(size=shape)
-    return SteadyConvectionDiffusion(f, g, shape=shape, source=source, boundary=frame)
+    return SteadyConvectionDiffusion(
+        f,
+        g,
+        shape=[n + 2 for n in shape],
+        extent=((0, 1), (0, 1)),
+        differences="central",
+        source=source,
+        boundary=frame,
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,7 +101,9 @@ def test_published_counts_on_fine_grids(problem, re, size, relaxation, expected,
 @pytest.mark.parametrize(("re", "expected"), [(1, 124), (5, 261), (50, 2253)])
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_mixed_nodes_converge(re, expected, kernel, backend):
-    problem = SteadyConvectionDiffusion(1000 * re, 0.0, shape=(100, 100))
+    problem = SteadyConvectionDiffusion(
+        1000 * re, 0.0, shape=(102, 102), extent=((0, 1), (0, 1)), differences="central"
+    )
 
     assert count(problem, backend, kernel=kernel) == pytest.approx(expected, rel=0.01)
 
@@ -92,7 +115,7 @@ def test_iterations_are_those_of_the_formulas(shape, relaxation, kind, backend, 
     problem = general(shape, rng, kind)
     u, h, k = problem.start(rng.normal(size=shape)), *problem.spacing
     assert (h, k) == pytest.approx((1.3 / (shape[1] + 1), 0.7 / (shape[0] + 1)))
-    arguments = problem.f, problem.g, problem.source, problem.extent, relaxation
+    arguments = problem.f, problem.g, problem.source, lengths(problem), relaxation
     expected, met = reference.lmsor(u, *arguments, 5)
 
     solver = LMSOR(problem, relaxation=relaxation, initial=u, device=backend).iterate(5)
@@ -141,7 +164,9 @@ def test_stored_and_computed_parameters_give_the_same_bits(kind, relaxation, bac
     f, g = size * (1 + rng.random((1, 45))), size * (1 + rng.random((38, 1)))
     if kind == "all":
         f[:, ::3], g[::3] = 0, 0
-    problem = SteadyConvectionDiffusion(f, g, shape=(38, 45), boundary=1.0)
+    problem = SteadyConvectionDiffusion(
+        f, g, shape=(40, 47), extent=((0, 1), (0, 1)), differences="central", boundary=1.0
+    )
     options = {"relaxation": relaxation, "device": backend}
 
     stored, computed = (LMSOR(problem, kernel=k, **options).iterate(9).u for k in (2, 3))
@@ -153,7 +178,9 @@ def test_stored_and_computed_parameters_give_the_same_bits(kind, relaxation, bac
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_nodes_without_a_neighbour_upstream(f, g, kernel, backend):
     """f = 2/h: the product of both coefficients is 0, neither real nor imaginary by itself."""
-    problem = SteadyConvectionDiffusion(f, g, shape=(31, 63), boundary=1.0)
+    problem = SteadyConvectionDiffusion(
+        f, g, shape=(33, 65), extent=((0, 1), (0, 1)), differences="central", boundary=1.0
+    )
     u = problem.start(0.5)
     arguments = problem.f, problem.g, 0.0, (1, 1), "lmsor"
 
@@ -184,7 +211,7 @@ def test_threads_do_not_change_a_bit(general_coefficients, norm, rng):
 @pytest.mark.parametrize("norm", ["max", "l2"])
 def test_measures_are_what_they_say(criterion, norm, backend, rng):
     problem = general((21, 30), rng)
-    arguments = problem.f, problem.g, problem.source, problem.extent, "lmsor"
+    arguments = problem.f, problem.g, problem.source, lengths(problem), "lmsor"
     solver = LMSOR(problem, device=backend).iterate(3)
     before = solver.u
     after, met = reference.lmsor(before, *arguments, 1)
@@ -250,8 +277,9 @@ def test_solution_is_that_of_the_equation(degree, most, backend):
         problem = SteadyConvectionDiffusion(
             lambda x, y: 5 + 3 * x * y,
             lambda x, y: 2 - 4 * y,
-            shape=(n, 2 * n + 1),
-            extent=(2.0, 1.0),
+            shape=(n + 2, 2 * n + 1 + 2),
+            extent=((0, 2.0), (0, 1.0)),
+            differences="central",
             source=source,
             boundary=exact,
         )
@@ -265,7 +293,9 @@ def test_solution_is_that_of_the_equation(degree, most, backend):
 
 
 def test_local_parameters_save_iterations(backend):
-    problem = SteadyConvectionDiffusion(40.0, 20.0, shape=(60, 60), boundary=1.0)
+    problem = SteadyConvectionDiffusion(
+        40.0, 20.0, shape=(62, 62), extent=((0, 1), (0, 1)), differences="central", boundary=1.0
+    )
     made = {
         relaxation: LMSOR(problem, relaxation=relaxation, device=backend).solve(1e-8).iterations
         for relaxation in ("lmsor", "lsor", 1.0)
@@ -275,7 +305,14 @@ def test_local_parameters_save_iterations(backend):
 
 
 def test_single_precision_reaches_its_rounding(backend):
-    problem = SteadyConvectionDiffusion(12.0, -7.0, shape=(50, 41), boundary=lambda x, y: x + y)
+    problem = SteadyConvectionDiffusion(
+        12.0,
+        -7.0,
+        shape=(52, 43),
+        extent=((0, 1), (0, 1)),
+        differences="central",
+        boundary=lambda x, y: x + y,
+    )
     exact = LMSOR(problem, device=backend).solve(1e-13).u
 
     result = LMSOR(problem, dtype="float32", device=backend).solve(1e-6)

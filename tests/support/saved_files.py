@@ -33,18 +33,28 @@ def heat():
 
 
 def gceidd():
-    return GCEIDD(PULSE, (7, 6), 0.01, scheme="mu", strips=2)
+    return GCEIDD(PULSE, shape=(7, 8), dt=0.01, scheme="mu", strips=2)
 
 
 def lmsor():
     problem = SteadyConvectionDiffusion(
-        lambda x, y: 10 * x + 0 * y, 5.0, shape=(4, 5), source=1.0, boundary=2.0
+        lambda x, y: 10 * x + 0 * y,
+        5.0,
+        shape=(6, 7),
+        extent=((0, 1), (0, 1)),
+        source=1.0,
+        boundary=2.0,
     )
     return LMSOR(problem, kernel=2)
 
 
 def plate():
-    return RedBlackSOR((4, 5), boundary={"y+": 1.0, "x-": Neumann(0.5)}, source=2.0)
+    return RedBlackSOR(
+        (4, 5),
+        extent=((0, 1), (0, 1)),
+        boundary={"y+": 1.0, "x-": Neumann(0.5), "x+": 0.0, "y-": 0.0},
+        source=2.0,
+    )
 
 
 # Name -> an object, how it is loaded, and how it goes on (a result does not).

@@ -31,7 +31,7 @@ def heat(**options):
 
 
 def gceidd(**options):
-    return GCEIDD(saved_files.PULSE, 8, 0.01, **options)
+    return GCEIDD(saved_files.PULSE, shape=(9, 9), dt=0.01, **options)
 
 
 def overlapping(shape, strides):

@@ -204,7 +204,10 @@ def test_growth_that_an_interrupt_hides_is_found_by_the_next_step(name, monkeypa
             lambda: pysolvers.HeatADI((5, 6), 0.25, 0.01, initial=1e308, source=1e308),
             "heat_step",
         ),
-        "gceidd": (lambda: pysolvers.GCEIDD(saved_files.PULSE, 8, 0.01, bound=1e-3), "gceidd_step"),
+        "gceidd": (
+            lambda: pysolvers.GCEIDD(saved_files.PULSE, shape=(9, 9), dt=0.01, bound=1e-3),
+            "gceidd_step",
+        ),
     }[name]
     solver, call = make(), getattr(_core, call_name)
 

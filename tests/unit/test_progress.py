@@ -1,13 +1,18 @@
-"""Progress bars: on a terminal, and nowhere else."""
+"""Progress bars: in a terminal or a notebook, and nowhere else."""
 
 import io
 import sys
+import types
+import warnings
 
 import pytest
 
-from pysolvers import _progress
+from pysolvers import HeatADI, LidDrivenCavity, RedBlackSOR, StaggeredCavity, _progress
 
-tqdm = pytest.importorskip("tqdm")
+pytest.importorskip("tqdm")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # without ipywidgets
+    auto = pytest.importorskip("tqdm.auto")
 
 
 class Terminal(io.StringIO):
@@ -37,7 +42,7 @@ def bars(monkeypatch):
         def close(self):
             self.told.append("closed")
 
-    monkeypatch.setattr(tqdm, "tqdm", Bar)
+    monkeypatch.setattr(auto, "tqdm", Bar)
     return made
 
 
@@ -78,12 +83,67 @@ def test_bar_may_be_wanted_or_not(bars, monkeypatch):
     assert len(bars) == 1
 
 
-def test_no_bar_without_tqdm(monkeypatch):
+def without_tqdm(monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
-    monkeypatch.setitem(sys.modules, "tqdm", None)
+    for name in ("tqdm", "tqdm.auto"):
+        monkeypatch.setitem(sys.modules, name, None)
+
+
+def test_no_bar_without_tqdm(monkeypatch):
+    without_tqdm(monkeypatch)
 
     assert list(_progress.progress([1, 2], "items")) == [1, 2]
-    with _progress.IterationBar(True, "steps") as bar:
+    with _progress.IterationBar(None, "steps") as bar:
+        bar.expect(3)
         bar.update(1, 1.0)
 
     assert sys.stderr.getvalue() == ""
+
+
+def test_a_bar_that_is_wanted_needs_tqdm(monkeypatch):
+    without_tqdm(monkeypatch)
+    solver = HeatADI((5, 5), 0.1, 0.01)
+
+    with pytest.warns(RuntimeWarning, match="progress=True .* pip install tqdm"):
+        solver.run(0.05, progress=True)
+    solver.run(0.1)
+
+
+def test_bar_in_a_notebook(bars, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    shell = types.SimpleNamespace(has_trait=lambda name: name == "kernel")
+    monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
+    ipython = types.SimpleNamespace(get_ipython=lambda: shell)
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+
+    with _progress.IterationBar(None, "steps", "time", total=7):
+        pass
+    assert len(bars) == 1
+    ipython.get_ipython = lambda: None
+    with _progress.IterationBar(None, "steps"):
+        pass
+    assert len(bars) == 1
+
+
+@pytest.mark.parametrize(
+    ("make", "total"),
+    [
+        (lambda: HeatADI((5, 5), 0.1, 0.01).run(0.055, progress=True), 6),
+        (lambda: StaggeredCavity(100, 8, dt=0.01).run(0.055, progress=True), 6),
+        (
+            lambda: RedBlackSOR((5, 5), extent=((0, 1), (0, 1)), boundary=1.0).solve(
+                max_iterations=500, progress=True
+            ),
+            500,
+        ),
+        (lambda: LidDrivenCavity(100, 9).solve(max_iterations=5000, progress=True), 5000),
+    ],
+    ids=["heat", "staggered", "plate", "cavity"],
+)
+def test_bars_of_the_solvers_know_how_far_they_go(bars, make, total):
+    make()
+
+    (bar,) = bars
+    assert getattr(bar, "total", bar.options["total"]) == total
+    made = sum(each for each in bar.told if isinstance(each, int))
+    assert 0 < made <= total

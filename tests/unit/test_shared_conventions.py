@@ -1,0 +1,303 @@
+"""What all solvers share: functions by name, short messages, sides, domains, the clock."""
+
+import inspect
+import typing
+
+import numpy as np
+import pytest
+
+import pysolvers
+import pysolvers.transport
+from pysolvers import ConvectionDiffusion, Dirichlet, HeatADI, Neumann, Robin
+from pysolvers._boundary import condition_of, sides_of
+from pysolvers._checks import short
+from pysolvers._clock import Clock
+from pysolvers._data import NodeData
+from pysolvers._domain import origin_and_step, per_axis
+from pysolvers._functions import arguments_of, call
+
+X, Y = np.linspace(0, 1, 5)[None, :], np.linspace(0, 2, 4)[:, None]
+
+
+@pytest.mark.parametrize(
+    ("function", "expected"),
+    [
+        (lambda x: x, X),
+        (lambda t: t, 3.0),
+        (lambda t, x, y: t + x * y, 3 + X * Y),
+        (lambda y, x: y - 2 * x, Y - 2 * X),
+        (lambda x, k=5.0: k * x, 5 * X),
+        (lambda *, y: y, Y),
+        (lambda: 7.0, 7.0),
+    ],
+)
+def test_arguments_are_matched_by_name(function, expected):
+    found = NodeData("source", function, X, Y).at(3.0)
+
+    np.testing.assert_array_equal(np.broadcast_to(found, (4, 5)), np.broadcast_to(expected, (4, 5)))
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (lambda a, b: 0, "got a, b"),
+        (lambda x, z: 0, "got z"),
+        (lambda *args: 0, r"got \*args"),
+        (lambda x, /: 0, "got x"),
+        (np.sin, ""),
+    ],
+)
+def test_other_names_raise_and_the_known_ones_are_named(function, given):
+    with pytest.raises(TypeError, match=f"^source: .*{given}.*write lambda x, y, t: ..."):
+        NodeData("source", function, X, Y)
+
+
+def test_a_ufunc_is_a_function_of_the_only_known_name():
+    assert arguments_of("factor", np.cos, "t") == ("t",)
+    assert call("value", lambda b: b + 1, {"a": 1, "b": 2}) == 3
+
+
+def test_values_constant_along_an_axis_stay_small():
+    assert NodeData("k", lambda x, t: x * t, X, Y).shape == (1, 5)
+    assert NodeData("k", lambda y, t: y if t > 1 else 0.0, X, Y).shape == (4, 1)
+    assert NodeData("k", lambda t: t, X, Y).shape == (1, 1)
+    assert NodeData("k", lambda x, y: x, X, Y).shape == (1, 5)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [[[float(i) for i in range(65)] for _ in range(65)], np.ones((65, 65)), "x" * 10_000, {1: "x"}],
+    ids=["list", "array", "text", "dict"],
+)
+def test_values_in_messages_are_short(value):
+    assert len(short(value)) < 300
+
+
+def test_no_message_of_a_solver_holds_a_whole_list():
+    rows = [["a"] * 65] * 65
+    for make in (
+        lambda: HeatADI((5, 5), 0.1, 0.1, diffusivity=rows),
+        lambda: HeatADI((5, 5), 0.1, 0.1, source=rows),
+        lambda: HeatADI(rows, 0.1, 0.1),
+        lambda: HeatADI((5, 5), extent=rows, dt=0.1),
+        lambda: ConvectionDiffusion(rows, 0.1),
+        lambda: ConvectionDiffusion((1, 1), 0.1, extent=rows),
+    ):
+        with pytest.raises((TypeError, ValueError)) as caught:
+            make()
+        assert len(str(caught.value)) < 400
+
+
+def test_sides_by_name_by_axis_or_all():
+    assert sides_of(1.0, "xy") == {"x-": 1.0, "x+": 1.0, "y-": 1.0, "y+": 1.0}
+    assert sides_of({"x-": 1, "x+": 2, "y": 3}, "xy") == {"x-": 1, "x+": 2, "y-": 3, "y+": 3}
+    with pytest.raises(ValueError, match=r"each side must be given.*\['y-', 'y\+'\]"):
+        sides_of({"x": 1}, "xy")
+    with pytest.raises(ValueError, match="given twice"):
+        sides_of({"x": 1, "x-": 2, "y": 3}, "xy")
+    with pytest.raises(ValueError, match="the sides are x-, x+".replace("+", r"\+")):
+        sides_of({"x": 1, "y": 2, "z": 3}, "xy")
+
+
+def test_a_value_is_a_dirichlet_condition():
+    assert condition_of("x-", 2.0).value == 2.0
+    assert condition_of("x-", "periodic") == "periodic"
+    for given in (Dirichlet(1.0), Neumann(1.0), Robin(1.0, 2.0)):
+        assert condition_of("x-", given) is given
+    with pytest.raises(TypeError, match=r"boundary x-: .*Dirichlet, Neumann, or a value"):
+        condition_of("x-", Robin(1.0), "Dirichlet, Neumann")
+    with pytest.raises(ValueError, match="got 'Periodic'"):
+        condition_of("x-", "Periodic")
+
+
+def test_extent_and_spacing_place_the_nodes():
+    extent = ((1.0, 3.0), (-1.0, 0.0))
+
+    assert origin_and_step((5, 11), None, extent, "") == ((1.0, -1.0), (0.5, 0.1))
+    assert origin_and_step((5, 10), None, extent, "y") == ((1.0, -1.0), (0.5, 0.1))
+    assert origin_and_step((5, 11), (0.2, 0.3), None, "") == ((0.0, 0.0), (0.2, 0.3))
+    assert per_axis("h", {"y": 2, "x": 1}, "xy") == per_axis("h", (1, 2), "xy") == (1.0, 2.0)
+    solver = HeatADI(
+        (11, 5), extent=extent, dt=0.1, initial=lambda x, y: x + 10 * y, boundary="periodic"
+    )
+    assert solver.u[0, 0] == -9.0
+    np.testing.assert_allclose(solver.x, 1 + np.arange(5) * 0.4)
+    np.testing.assert_allclose(solver.result().y, -1 + np.arange(11) / 11)
+
+
+def test_times_of_a_leg_are_multiples_of_its_step():
+    clock = Clock(0.1)
+
+    assert [clock.at(n) for n in (0, 3, 10)] == [0.0, 3 * 0.1, 1.0]
+    assert clock.split(1.0) == (10, 0.0)
+    steps, rest = clock.split(0.25)
+    assert (steps, rest) == (2, pytest.approx(0.05))
+    clock.change(2, 0.05)
+    clock.reach(3, 0.25)
+    assert (clock.at(3), clock.last(3), clock.last(2)) == (0.25, 0.05, 0.1)
+    clock.change(3, 0.1)
+    assert clock.at(5) == 0.25 + 2 * 0.1
+    again = Clock(1.0)
+    again.restore(clock.facts())
+    assert again.leg == clock.leg
+
+
+@pytest.mark.parametrize("until", [0.015, 0.05, 0.0501, 1 / 3])
+def test_a_run_ends_exactly(until):
+    solver = HeatADI((5, 5), 0.1, 0.01, boundary=lambda t: t)
+    result = solver.run(until)
+
+    assert solver.time == result.time == until
+    assert result.steps == int(np.ceil(until / 0.01 - 1e-9))
+    rest = until - 0.01 * (result.steps - 1)
+    assert result.last_dt == pytest.approx(rest)
+    np.testing.assert_allclose(result.u[0], until, rtol=1e-12)
+    assert solver.dt == result.dt == 0.01
+
+
+def test_the_step_can_change_and_the_order_stays():
+    """Steps of two lengths in turn: the error of the second order, and the field goes on."""
+
+    def error(n):
+        solver = HeatADI(
+            (9, 9),
+            extent=((0, np.pi), (0, np.pi)),
+            dt=1 / n,
+            initial=lambda x, y: np.sin(x) * np.sin(y),
+        )
+        for _ in range(n // 4):
+            solver.dt = 1 / n
+            solver.step(2)
+            solver.dt = 2 / n
+            solver.step()
+        rate = 2 * (2 - 2 * np.cos(np.pi / 8)) / (np.pi / 8) ** 2
+        assert solver.time == pytest.approx(1.0)
+        return abs(solver.u[4, 4] - np.exp(-rate))
+
+    assert np.log2(error(16) / error(32)) == pytest.approx(2.0, abs=0.05)
+
+
+@pytest.mark.parametrize("shape", [(6, 9), (5, 6, 7)])
+def test_inflow_and_source_follow_the_step(shape):
+    """Heat of a closed box: what flows in and what the source makes, with steps of two lengths."""
+    solver = HeatADI(shape, 0.5, 0.1, boundary=Neumann(0.3), source=0.2)
+    solver.step(2)
+    solver.dt = 0.03
+    solver.step(5)
+
+    volume = np.full(shape, 0.5 ** len(shape))
+    for axis in range(len(shape)):
+        for end in (0, -1):
+            np.moveaxis(volume, axis, 0)[end] /= 2
+    lengths = [0.5 * (n - 1) for n in shape]
+    surface = sum(2 * np.prod(lengths) / length for length in lengths)
+    expected = (0.3 * surface + 0.2 * np.prod(lengths)) * 0.35
+    assert (volume * solver.u).sum() == pytest.approx(expected, rel=1e-12)
+
+
+def test_dt_is_checked():
+    solver = HeatADI((5, 5), 0.1, 0.01)
+
+    with pytest.raises(ValueError, match="dt must be positive"):
+        solver.dt = 0.0
+    with pytest.raises(TypeError, match="dt must be a number"):
+        solver.dt = "fast"
+
+
+def test_a_callback_may_change_the_step():
+    solver = HeatADI((5, 5), 0.1, 0.01)
+
+    def refine(solver):
+        solver.dt = 0.002
+
+    result = solver.run(0.06, callback=refine, interval=5)
+
+    assert result.steps == 5 + 5
+    assert solver.time == 0.06
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: pysolvers.GCEIDD(ConvectionDiffusion((1, 1), 0.1), 8, 0.1),
+        lambda: pysolvers.transport.suggest_dt(ConvectionDiffusion((1, 1), 0.1), 8),
+        lambda: pysolvers.SteadyConvectionDiffusion(1.0, 1.0, shape=(3, 4)),
+        lambda: pysolvers.RedBlackSOR((4, 4), boundary=1.0),
+        lambda: pysolvers.solve_laplace((4, 4), extent=((0, 1), (0, 1)), boundary={"x": 1.0}),
+    ],
+)
+def test_a_deprecation_is_reported_at_the_line_of_the_user(make):
+    with pytest.warns(DeprecationWarning, match="is deprecated .*: write") as caught:
+        make()
+
+    assert [each.filename for each in caught] == [__file__]
+
+
+SOLVERS = (
+    pysolvers.HeatADI,
+    pysolvers.GCEIDD,
+    pysolvers.LMSOR,
+    pysolvers.RedBlackSOR,
+    pysolvers.SteadyConvectionDiffusion,
+    pysolvers.FastPoisson,
+    pysolvers.LidDrivenCavity,
+    pysolvers.SquareCylinder,
+    pysolvers.StaggeredCavity,
+    pysolvers.solve_laplace,
+    pysolvers.LMSOR.solve,
+    pysolvers.transport.suggest_dt,
+)
+
+
+@pytest.mark.parametrize("function", SOLVERS, ids=lambda f: f.__qualname__)
+def test_text_options_are_literal_and_named(function):
+    """A type checker finds a misspelt value and a misspelt name."""
+    target = function.__init__ if inspect.isclass(function) else function
+    types = typing.get_type_hints(target)
+    for parameter in inspect.signature(target).parameters.values():
+        assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        if isinstance(parameter.default, str):
+            kinds = (types[parameter.name], *typing.get_args(types[parameter.name]))
+            assert any(typing.get_origin(kind) is typing.Literal for kind in kinds), parameter
+            choices = {c for kind in kinds for c in typing.get_args(kind)}
+            assert parameter.default in choices
+
+
+def made():
+    unit = {"extent": ((0, 1), (0, 1))}
+    heat = HeatADI((5, 6), 0.1, 0.1)
+    transport = ConvectionDiffusion((1.0, lambda x: x), np.ones((5, 5)))
+    gceidd = pysolvers.GCEIDD(transport, shape=(5, 5), dt=0.1)
+    problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, shape=(5, 5), **unit)
+    lmsor = pysolvers.LMSOR(problem)
+    plate = pysolvers.RedBlackSOR((5, 5), boundary=1.0, **unit)
+    cavity, staggered = pysolvers.LidDrivenCavity(100, 9), pysolvers.StaggeredCavity(100, 9)
+    cylinder = pysolvers.SquareCylinder(20, (33, 201), steady=True)
+    poisson = pysolvers.FastPoisson((5, 5), 0.1, boundary=0.0)
+    solvers = [heat, gceidd, lmsor, plate, cavity, staggered, cylinder]
+    results = [each.result() for each in solvers]
+    return [*solvers, transport, problem, poisson, *results]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_solvers_have_shape_and_coordinates():
+    for each in made():
+        if not hasattr(each, "u") or not hasattr(each, "shape"):
+            continue
+        assert (len(each.y), len(each.x)) == tuple(each.shape)
+        name = "p" if isinstance(each, pysolvers.StaggeredCavity) else "u"
+        assert getattr(each, name).shape == tuple(each.shape)
+        result = each.result()
+        np.testing.assert_array_equal(result.x, each.x)
+        np.testing.assert_array_equal(result.y, each.y)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_what_solvers_and_results_show_is_short():
+    for each in made():
+        lines = repr(each).splitlines()
+        assert len(lines) <= 6, repr(each)
+        assert max(map(len, lines)) < 250
+        assert " object at " not in repr(each)
+        assert each._repr_html_().startswith(("<table>", "<code>"))
+        assert "&lt;" in each._repr_html_() or "<F" not in each._repr_html_()
