@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from functools import partial
 from math import ceil
 from typing import Any, Generic, Self, TypeVar
 
@@ -9,6 +10,7 @@ from .._checks import index, require_callable, require_finite
 from .._counter import Counter
 from .._errors import ConvergenceError
 from .._progress import IterationBar
+from .recording import record_frames
 
 __all__ = ["Stepper"]
 
@@ -109,6 +111,36 @@ class Stepper(ABC, Generic[Result]):
                 if callback is not None and self.steps == stop and callback(self):
                     return self.result("callback")
         return self.result("reached")
+
+    def record(self, until: float, frames: int = 50, *, progress: bool | None = None) -> Result:
+        """Step until a time is reached, as `run` does, and keep states for a film.
+
+        Parameters
+        ----------
+        until : float
+            The end time, as in `run`.
+        frames : int, default: 50
+            Largest number of states that are kept, at about equal times between the first one and
+            the last one, which are kept, too. Each is a copy of the solution on the host.
+        progress : bool, optional
+            As in `run`.
+
+        Returns
+        -------
+        result
+            The final state, with the kept ones as ``frames``; ``result.animate("film.gif")``
+            writes a film.
+
+        Raises
+        ------
+        ConvergenceError, ValueError
+            As in `run`.
+        """
+        require_finite("until", until)
+        gap = (until - self.time) / self._dt / (index("frames", frames, 1) + 1)
+        run = partial(self.run, until, interval=max(ceil(gap), 1), progress=progress)
+        found: Result = record_frames(self, run)
+        return found
 
     @abstractmethod
     def result(self, stop_reason: str = "running") -> Result:

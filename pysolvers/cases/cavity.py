@@ -12,14 +12,14 @@ import numpy as np
 from .._progress import progress
 from ..flow import CavityResult, LidDrivenCavity
 from ..papers import (
-    botella_peyret_profiles,
     ghia_lid_vorticity,
-    ghia_profiles,
     ghia_reynolds_numbers,
     primary_vortices,
+    published_profiles,
 )
+from ..plots.cavity import draw_cavity
 
-_GHIA, _BOTELLA = "Ghia et al. 1982", "Botella and Peyret 1998"
+_GHIA = "Ghia et al. 1982"
 _LINE_METHODS = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
 _TIMED_ITERATIONS = 20
 _REPEATS = 5
@@ -64,16 +64,6 @@ def run_cavity(args: argparse.Namespace) -> int:
         print(line)
     write_files(result, tables, args.output, plot=not args.no_plot)
     return 0
-
-
-def published_profiles(reynolds: float) -> dict[str, dict[str, Any]]:
-    """Return the published profiles for a Reynolds number by source."""
-    tables = {}
-    if reynolds in ghia_reynolds_numbers():
-        tables[_GHIA] = ghia_profiles(reynolds)
-    if reynolds == 1000:
-        tables[_BOTELLA] = botella_peyret_profiles()
-    return tables
 
 
 def report(
@@ -124,7 +114,7 @@ def write_files(
     if not plot:
         return
     try:
-        figure = result.plot(tables)
+        figure = draw_cavity(result, tables)
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
         return

@@ -112,7 +112,8 @@ def test_example_of_the_readme_runs():
             exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
 
 
-def test_quick_start_runs_from_its_start_to_its_end():
+def test_quick_start_runs_from_its_start_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names = {"__name__": "quickstart"}
     for code in blocks(ROOT / "docs/quickstart.md", "python"):
         if "import cupy" not in code:
@@ -120,6 +121,7 @@ def test_quick_start_runs_from_its_start_to_its_end():
                 exec(compile(code, "quickstart.md", "exec"), names)
 
     assert names["result"].converged
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cavity.png", "cooling.gif"]
 
 
 def test_every_method_is_documented():

@@ -1,0 +1,36 @@
+"""Recording of states during a run, for films."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+__all__ = ["record_frames"]
+
+
+def record_frames(solver: Any, run: Callable[..., Any], spacing: float = 0.0) -> Any:
+    """Run a solver, keep a state at each callback, and return the result with these states.
+
+    Parameters
+    ----------
+    solver : object
+        Solver with the attributes ``time`` and ``steps`` and the method ``result``.
+    run : callable
+        ``run(callback=keep)`` runs the solver and returns its result.
+    spacing : float, default: 0
+        Smallest time between two states; the calls that come earlier are skipped.
+
+    Returns
+    -------
+    result : dataclass
+        Result of `run`; ``frames`` are the first state, the states in between, and the last one.
+    """
+    kept = [solver.result()]
+
+    def keep(_: object) -> None:
+        if solver.time - kept[-1].time >= spacing:
+            kept.append(solver.result())
+
+    result = run(callback=keep)
+    if kept[-1].steps == result.steps:
+        kept.pop()
+    return replace(result, frames=(*kept, replace(result, frames=())))
