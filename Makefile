@@ -81,6 +81,7 @@ format: $(VENV)/dev.stamp
 bench: $(PACKAGE) $(VENV)/test.stamp
 	$(BIN)/python benchmarks/tridiagonal.py
 	$(BIN)/python tools/readme_table.py
+	$(BIN)/python tools/speed_picture.py
 
 bench-gpu: $(GPU_READY)
 	$(GPU_PYTHON) -m pysolvers bench gpu $(if $(JSON),--json $(JSON))
@@ -88,6 +89,7 @@ bench-gpu: $(GPU_READY)
 record-gpu: $(GPU_READY)
 	$(GPU_PYTHON) tools/gpu_record.py
 	$(GPU_PYTHON) tools/roofline.py
+	$(GPU_PYTHON) tools/speed_picture.py
 	$(GPU_PYTHON) tools/readme_table.py
 
 docs: $(PACKAGE) $(VENV)/docs.stamp

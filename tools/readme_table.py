@@ -25,6 +25,8 @@ from gpu_tables import row
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- ([a-z][\w ]*): (\S+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
+CLAIM_ROWS = 64  # the systems of the sentence of README.md
+
 # Name and alignment of each column of docs/records.md.
 FULL_COLUMNS = {
     **dict.fromkeys(("matrix", "axis"), "---"),
@@ -55,6 +57,25 @@ def summary(record: Record) -> Iterator[str]:
     yield (
         "Time in ns for one unknown, in brackets the fraction of what the copy bandwidth allows; "
         f"then how many times faster `own matrix` is than each peer. {_machine(record)}"
+    )
+
+
+def claim(record: Record) -> Iterator[str]:
+    """Yield the sentence of README.md that compares with a loop of SciPy."""
+    (entry,) = (
+        entry
+        for entry in record["cases"]
+        if (entry["matrix"], entry["axis"], entry["dtype"]) == ("own", "last", "float64")
+        and entry["rows"] == CLAIM_ROWS
+    )
+    scipy, numpy = (entry["peers"][name] / entry["time"] for name in ("scipy", "numpy"))
+    milliseconds = 1e-6 * entry["time"] * entry["rows"] * entry["systems"]
+    yield (
+        f"On a CPU ({record['machine']['cpu']}, {record['settings']['threads']} threads), one call "
+        f"solves {entry['systems']} systems of {entry['rows']} rows, each with its own matrix, in "
+        f"{milliseconds:.0f} ms: **{scipy:.0f} times faster than a loop of "
+        f"`scipy.linalg.solve_banded`** and {numpy:.1f} times faster than "
+        "Thomas elimination written in NumPy."
     )
 
 
@@ -103,7 +124,12 @@ def poisson(record: Record) -> Iterator[str]:
 
 # Document -> kind of the table -> what makes its lines.
 TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
-    "README.md": {"speed": summary, "gpu speed": gpu_tables.summary},
+    "README.md": {
+        "claim": claim,
+        "gpu claim": gpu_tables.claim,
+        "speed": summary,
+        "gpu speed": gpu_tables.summary,
+    },
     "docs/records.md": {
         "speed": everything,
         "gpu speed": gpu_tables.everything,

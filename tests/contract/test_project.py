@@ -2,11 +2,15 @@
 
 import contextlib
 import io
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pysolvers
@@ -103,13 +107,52 @@ def test_every_command_line_of_a_document_is_understood(line):
     build_parser().parse_args(shlex.split(line))
 
 
-def test_example_of_the_readme_runs():
-    examples = blocks(ROOT / "README.md", "python")
+EXAMPLES = blocks(ROOT / "README.md", "python")
 
-    assert examples
-    for code in examples:
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+
+def test_readme_has_four_examples():
+    assert len(EXAMPLES) == 4
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=[code.splitlines()[0] for code in EXAMPLES])
+def test_example_of_the_readme_runs(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "readme"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(code, "README.md", "exec"), names)
+
+    field = names["result"] if "result" in names else names.get("u", names.get("x"))
+    field = getattr(field, "u", field)
+    assert np.isfinite(field).all() and np.ptp(field) > 0
+    if "diag" in names:  # periodic systems with the number 2.5 on the diagonal, along axis 1
+        x, rhs = names["x"], names["rhs"]
+        product = 2.5 * x - np.roll(x, 1, axis=1) - np.roll(x, -1, axis=1)
+        np.testing.assert_allclose(product, rhs, atol=1e-12)
+
+
+def test_demo_of_the_readme_runs(tmp_path):
+    assert "\n    make demo " in README
+    makefile = (ROOT / "Makefile").read_text()
+    (line,) = re.findall(r"^demo:.*\n\t\$\(BIN\)/python (.+)$", makefile, re.MULTILINE)
+
+    run = subprocess.run(
+        [sys.executable, *shlex.split(line)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(str, sys.path)))},
+    )
+
+    assert run.returncode == 0, run.stderr
+    assert "Ghia et al. 1982" in run.stdout and "Botella and Peyret 1998" in run.stdout
+    largest = [
+        float(text) for text in re.findall(r"^ *largest +([\d.]+)$", run.stdout, re.MULTILINE)
+    ]
+    assert len(largest) == 4 and max(largest) < 0.02
+    written = sorted(path.name for path in (tmp_path / "results").iterdir())
+    assert written == ["cavity_re1000_n129.npz", "cavity_re1000_n129.png"]
 
 
 def test_quick_start_runs_from_its_start_to_its_end(tmp_path, monkeypatch):
@@ -122,6 +165,17 @@ def test_quick_start_runs_from_its_start_to_its_end(tmp_path, monkeypatch):
 
     assert names["result"].converged
     assert sorted(path.name for path in tmp_path.iterdir()) == ["cavity.png", "cooling.gif"]
+
+
+def test_calls_of_other_packages_run_and_agree():
+    pytest.importorskip("scipy")
+    names = {"__name__": "coming_from"}
+    code = blocks(ROOT / "docs/coming_from.md", "python")
+    for part in code:
+        exec(compile(part, "coming_from.md", "exec"), names)
+
+    assert sum(part.count("assert ") for part in code) >= 5
+    assert names["systems"] == len(names["rhs"])
 
 
 def test_every_method_is_documented():
