@@ -70,8 +70,8 @@ def picture(cpu: Record, gpu: Record) -> Figure:
     """Return the picture of both records."""
     figure = Figure(figsize=(10, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
-    _draw(left, cpu_lines(cpu), "ns")
-    _draw(right, gpu_lines(gpu), "ps")
+    draw_lines(left, cpu_lines(cpu), "ns")
+    draw_lines(right, gpu_lines(gpu), "ps")
     left.set_title(f"CPU: {cpu['machine']['cpu']}, {cpu['settings']['threads']} threads")
     right.set_title(f"GPU: {gpu['gpu']['name']}")
     return figure
@@ -91,7 +91,7 @@ def _points(cases: list[Record], value: Any) -> Line:
     return [rows for rows, _ in found], [time for _, time in found]
 
 
-def _draw(axes: Axes, lines: Iterator[tuple[str, str, Line]], unit: str) -> None:
+def draw_lines(axes: Axes, lines: Iterator[tuple[str, str, Line]], unit: str) -> None:
     for label, style, (rows, times) in lines:
         axes.loglog(rows, times, style, ms=4, lw=1.2, label=label)
     axes.set_xscale("log", base=2)

@@ -1,5 +1,6 @@
 """Films of solutions that change with time."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["make_film"]
+
+# Buttons of a film -> characters for the icons that matplotlib takes from the network.
+_ICONS = {
+    "fa-minus": "&#8722;",
+    "fa-fast-backward": "&#9198;",
+    "fa-step-backward": "&#10094;",
+    "fa-play fa-flip-horizontal": "&#9664;",
+    "fa-pause": "&#9208;",
+    "fa-play": "&#9654;",
+    "fa-step-forward": "&#10095;",
+    "fa-fast-forward": "&#9197;",
+    "fa-plus": "+",
+}
 
 
 def make_film(
@@ -74,7 +88,7 @@ def make_film(
         """A film that a notebook shows with buttons."""
 
         def _repr_html_(self) -> str:
-            return str(self.to_jshtml())
+            return _without_network(str(self.to_jshtml()))
 
     film = Film(figure, update, frames=len(frames), interval=1000 / fps, blit=False)
     if path is not None:
@@ -82,3 +96,11 @@ def make_film(
         writer = animation.PillowWriter(fps=fps) if path.suffix.lower() == ".gif" else None
         film.save(path, writer=writer, dpi=dpi, **({} if writer else {"fps": fps}))
     return film
+
+
+def _without_network(page: str) -> str:
+    """Return the page of a film with characters instead of icons from the network."""
+    page = re.sub(r"<link[^>]*font-awesome[^>]*>", "", page)
+    for name, character in _ICONS.items():
+        page = page.replace(f'<i class="fa {name}"></i>', character)
+    return page

@@ -214,6 +214,14 @@ def test_film_is_written(name, tmp_path):
     assert not pyplot.get_fignums()
 
 
+def test_film_of_a_notebook_needs_no_network():
+    page = heat().record(0.01, 2).animate()._repr_html_()
+
+    assert "<script" in page
+    assert "https://" not in page
+    assert "fa-" not in page
+
+
 def test_film_without_frames_names_record():
     with pytest.raises(ValueError, match=r"record\(until"):
         heat().run(0.01).animate()
