@@ -23,13 +23,25 @@ from pysolvers._cli import build_parser
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CIBUILDWHEEL = PROJECT["tool"]["cibuildwheel"]
 README = (ROOT / "README.md").read_text()
 
 TEXT_SUFFIXES = {
     ".c", ".cfg", ".cff", ".cu", ".cuh", ".h", ".inc", ".ipynb", ".md", ".py", ".pyi", ".toml",
     ".yaml", ".yml",
 }  # fmt: skip
-TREES = ("pysolvers", "csrc", "cuda", "tests", "benchmarks", "docs", "notebooks", "tools")
+TREES = (
+    "pysolvers",
+    "csrc",
+    "cuda",
+    "tests",
+    "benchmarks",
+    "docs",
+    "notebooks",
+    "packaging",
+    "tools",
+    ".github",
+)
 
 # Folders of somebody's machine.
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(home|root|Users|mnt)/")
@@ -63,8 +75,11 @@ def test_version_stands_in_one_place():
     assert version not in (ROOT / "setup.py").read_text()
 
 
-def test_changelog_and_citation_name_this_version():
+def test_changelog_citation_and_recipe_name_this_version():
     version = PROJECT["project"]["version"]
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+
+    assert f'\n  version: "{version}"\n' in recipe
 
     assert version in (ROOT / "CHANGELOG.md").read_text()
     assert re.search(rf"^version: \"?{re.escape(version)}\"?$", citation(), re.MULTILINE)
@@ -93,6 +108,38 @@ def test_every_make_target_named_in_a_document_exists():
     for path in documents():
         named = set(re.findall(r"(?:^|`)make ([a-z][\w-]*)", path.read_text(), re.MULTILINE))
         assert named <= make_targets(), path.name
+
+
+def test_every_make_target_of_a_workflow_exists():
+    workflows = [path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml")]
+    named = {
+        name for text in workflows for name in re.findall(r"\bmake ([a-z][\w-]*)$", text, re.M)
+    }
+
+    assert {"lint", "docs"} <= named <= make_targets()
+
+
+def test_wheels_are_built_for_the_versions_that_are_named():
+    words = "Programming Language :: Python :: 3."
+    classifiers = PROJECT["project"]["classifiers"]
+    named = {c.removeprefix(words) for c in classifiers if c.startswith(words)}
+    built = {name.removeprefix("cp3").removesuffix("-*") for name in CIBUILDWHEEL["build"]}
+
+    assert {name.removesuffix("t") for name in built} == named
+    assert ("Programming Language :: Python :: Free Threading" in classifiers) == any(
+        name.endswith("t") for name in built
+    )
+    least = re.search(r">= 3\.(\d+)", PROJECT["project"]["requires-python"])[1]
+    assert least == min(named, key=int)
+
+
+def test_requirements_of_the_recipe_are_those_of_the_package():
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+    script = PROJECT["project"]["scripts"]["pysolvers"]
+
+    assert f"- pysolvers = {script}\n" in recipe
+    for requirement in (*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]):
+        assert f"    - {requirement.replace('>= ', '>=')}\n" in recipe
 
 
 def command_lines():
