@@ -30,7 +30,7 @@ shutil.copytree(
     dirs_exist_ok=True,
     ignore=shutil.ignore_patterns(".*"),
 )
-nb_execution_mode = "cache"
+nb_execution_mode = "force"  # a cache does not notice that the package changed
 nb_execution_excludepatterns = ["03_gpu.ipynb"]
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
