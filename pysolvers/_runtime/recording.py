@@ -2,9 +2,36 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from math import ceil
 from typing import Any
 
-__all__ = ["record_frames"]
+__all__ = ["record_frames", "record_steps"]
+
+
+def record_steps(solver: Any, until: float, frames: int, progress: bool | None) -> Any:
+    """Run a solver with steps of equal length and keep a state every so many steps.
+
+    Parameters
+    ----------
+    solver : object
+        Solver with the attribute ``time``, the method ``run`` with `callback` and `interval`, and
+        a ``result`` that has a ``dt``.
+    until : float
+        The end time.
+    frames : int
+        Largest number of states between the first one and the last one.
+    progress : bool or None
+        As in ``run``.
+
+    Returns
+    -------
+    result : dataclass
+        As `record_frames` returns.
+    """
+    gap = (until - solver.time) / solver.result().dt / (frames + 1)
+    run = partial(solver.run, until, interval=max(ceil(gap), 1), progress=progress)
+    return record_frames(solver, run)
 
 
 def record_frames(solver: Any, run: Callable[..., Any], spacing: float = 0.0) -> Any:

@@ -2,7 +2,6 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from functools import partial
 from math import ceil
 from typing import Any, Generic, Self, TypeVar
 
@@ -10,7 +9,7 @@ from .._checks import index, require_callable, require_finite
 from .._counter import Counter
 from .._errors import ConvergenceError
 from .._progress import IterationBar
-from .recording import record_frames
+from .recording import record_steps
 
 __all__ = ["Stepper"]
 
@@ -137,9 +136,7 @@ class Stepper(ABC, Generic[Result]):
             As in `run`.
         """
         require_finite("until", until)
-        gap = (until - self.time) / self._dt / (index("frames", frames, 1) + 1)
-        run = partial(self.run, until, interval=max(ceil(gap), 1), progress=progress)
-        found: Result = record_frames(self, run)
+        found: Result = record_steps(self, until, index("frames", frames, 1), progress)
         return found
 
     @abstractmethod

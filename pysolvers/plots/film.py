@@ -16,13 +16,13 @@ __all__ = ["make_film"]
 # Buttons of a film -> characters for the icons that matplotlib takes from the network.
 _ICONS = {
     "fa-minus": "&#8722;",
-    "fa-fast-backward": "&#9198;",
+    "fa-fast-backward": "&#124;&#9664;",
     "fa-step-backward": "&#10094;",
     "fa-play fa-flip-horizontal": "&#9664;",
-    "fa-pause": "&#9208;",
+    "fa-pause": "&#124;&#124;",
     "fa-play": "&#9654;",
     "fa-step-forward": "&#10095;",
-    "fa-fast-forward": "&#9197;",
+    "fa-fast-forward": "&#9654;&#124;",
     "fa-plus": "+",
 }
 
