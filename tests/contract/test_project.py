@@ -216,6 +216,7 @@ def test_quick_start_runs_from_its_start_to_its_end(tmp_path, monkeypatch):
 
 def test_calls_of_other_packages_run_and_agree():
     pytest.importorskip("scipy")
+    pytest.importorskip("xarray")
     names = {"__name__": "coming_from"}
     code = blocks(ROOT / "docs/coming_from.md", "python")
     for part in code:
