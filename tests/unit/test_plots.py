@@ -21,6 +21,7 @@ from pysolvers import (
 from pysolvers.papers import ghia_profiles
 
 pytest.importorskip("matplotlib")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pysolvers")
 
 from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
