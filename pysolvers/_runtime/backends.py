@@ -20,15 +20,6 @@ _MODULES = {"cpu": "pysolvers._core", "cuda": "pysolvers._cuda"}
 # that an extension built before a change of the contract is refused. Raise it with every change.
 ABI_VERSION = 6
 
-# What to do if the extension of a backend is missing.
-_REMEDIES = {
-    "cpu": ": install the package again, with a C compiler: pip install .",
-    "cuda": (
-        ": in a copy of the source, on a machine with the CUDA compiler nvcc, run "
-        "PYSOLVERS_CUDA=1 pip install ."
-    ),
-}
-
 
 def names() -> tuple[str, ...]:
     """Return the names of all backends, also of those that are not available."""
@@ -46,7 +37,7 @@ def _load(name: str) -> ModuleType | str:
     except ModuleNotFoundError as error:
         if error.name != module_name:
             return f"{module_name} cannot be imported: {error}"
-        return f"{module_name} was not built{_REMEDIES.get(name, '')}"
+        return f"{module_name} was not built"
     except ImportError as error:
         return f"{module_name} cannot be imported: {error}"
     if module.ABI != ABI_VERSION:

@@ -130,14 +130,6 @@ def test_missing_backend_says_that_it_was_not_built(registry):
         backends.require("none")
 
 
-def test_missing_cuda_backend_names_the_command_that_builds_it(registry):
-    registry("cuda", "pysolvers._none")
-    backends._load.cache_clear()
-
-    with pytest.raises(pysolvers.BackendError, match=r"not built.* PYSOLVERS_CUDA=1 pip install"):
-        pysolvers.solve_tridiagonal(-1.0, 2.5, -1.0, np.ones(4), device="cuda")
-
-
 def test_backend_of_another_contract_is_refused_with_both_numbers(registry):
     stale = types.ModuleType("stale")
     stale.ABI = 999

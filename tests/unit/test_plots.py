@@ -21,7 +21,6 @@ from pysolvers import (
 from pysolvers.papers import ghia_profiles
 
 pytest.importorskip("matplotlib")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pysolvers")
 
 from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -29,6 +28,8 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from pysolvers.plots._figure import levels_of
 from pysolvers.plots.curves import Curves, plot_curves
 from pysolvers.plots.speedups import plot_speedups
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def heat():
