@@ -19,7 +19,7 @@ from ..papers import (
 )
 from ..plots.cavity import draw_cavity
 
-_GHIA = "Ghia et al. 1982"
+_GHIA, _BOTELLA = "Ghia et al. 1982", "Botella and Peyret 1998"
 _LINE_METHODS = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
 _TIMED_ITERATIONS = 20
 _REPEATS = 5
