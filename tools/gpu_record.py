@@ -34,10 +34,10 @@ from source_hash import DEVICE, device_hash, file_hashes
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 SANITIZERS = ("memcheck", "racecheck")
-# Random tests beyond those of `make test-gpu`: markers, file.
+# Random tests beyond those of `make test-gpu`: markers, expression, file. 105600 draws of growth.
 RANDOM = {
-    "calls": ("gpu", "tests/unit/test_random_calls.py"),
-    "growth": ("gpu and slow", "tests/unit/tridiagonal/test_growth.py"),
+    "calls": ("gpu", "random_calls", "tests/unit/test_random_calls.py"),
+    "growth": ("gpu and slow", "of_lapack", "tests/unit/tridiagonal/test_growth.py"),
 }
 # Papers whose experiments are repeated.
 PAPERS = ("pta2020", "lmsor2012", "survey2014", "wei2013", "gceidd2022")
@@ -60,12 +60,13 @@ def run_tests(parts: Path) -> int:
     return code
 
 
-def run_sanitizer(tool: str, select: str, parts: Path) -> None:
+def run_sanitizer(tool: str, select: str, workers: int, parts: Path) -> None:
     """Run selected tests under a tool of compute-sanitizer and keep what it found."""
     report = parts / f"junit-{tool}.xml"
-    command = ["compute-sanitizer", "--tool", tool, "--print-limit", "10", sys.executable]
+    command = ["compute-sanitizer", "--tool", tool, "--target-processes", "all"]
+    command += ["--print-limit", "10", sys.executable]
     command += ["-m", "pytest", "-m", "gpu", "-k", select, "--require-backend", "cpu,cuda"]
-    command += ["tests/gpu"]
+    command += ["tests/gpu", *distributed(workers)]
     command += [f"--junitxml={report}", "-o", "junit_family=xunit1"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     print(run.stdout[-6000:], run.stderr[-2000:], sep="\n")
@@ -76,18 +77,32 @@ def run_sanitizer(tool: str, select: str, parts: Path) -> None:
     write(parts / f"sanitizer-{tool}.json", result)
 
 
-def run_random(name: str, seconds: float, parts: Path) -> int:
+def run_random(name: str, seconds: float, workers: int, parts: Path) -> int:
     """Run random tests, keep their numbers of cases and their seed, and return the exit code."""
-    marker, path = RANDOM[name]
+    marker, select, path = RANDOM[name]
     report = parts / f"junit-random-{name}.xml"
-    command = [sys.executable, "-m", "pytest", "-m", marker, "--require-backend", "cpu,cuda"]
-    command += [path, f"--junitxml={report}", "-o", "junit_family=xunit1"]
+    command = [sys.executable, "-m", "pytest", "-m", marker, "-k", select]
+    command += [
+        "--require-backend",
+        "cpu,cuda",
+        path,
+        f"--junitxml={report}",
+        "-o",
+        "junit_family=xunit1",
+    ]
     command += ["-o", f"timeout={max(900, 2 * seconds):.0f}"]
     env = {**os.environ, "PYSOLVERS_RANDOM_SECONDS": str(seconds)}
+    command += distributed(workers)
+    env["PYSOLVERS_RANDOM_PARTS"] = str(workers)
     code = subprocess.run(command, cwd=ROOT, env=env, check=False).returncode
     found = {"exit_code": code, **counts(report), **properties(report)}
     write(parts / f"random-{name}.json", {"sources": device_hash(), "name": name, **found})
     return code
+
+
+def distributed(workers: int) -> list[str]:
+    """Return the options of pytest for a number of processes."""
+    return ["-n", str(workers), "-p", "no:benchmark"] if workers > 1 else []
 
 
 def run_bench(parts: Path) -> None:
@@ -231,6 +246,9 @@ def main() -> int:
     parser.add_argument("--sanitizer", choices=SANITIZERS, action="append", default=[])
     parser.add_argument("--random", choices=RANDOM, action="append", default=[])
     parser.add_argument("--seconds", type=float, default=600, help="of random calls (%(default)s)")
+    parser.add_argument(
+        "--workers", type=int, default=1, help="processes of the random tests; above 1, by xdist"
+    )
     parser.add_argument("--select", default=SANITIZED, help="tests of the sanitizer (%(default)s)")
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
@@ -244,9 +262,9 @@ def main() -> int:
     everything = not any(steps)
     code = run_tests(parts) if args.tests or everything else 0
     for tool in SANITIZERS if everything else args.sanitizer:
-        run_sanitizer(tool, args.select, parts)
+        run_sanitizer(tool, args.select, args.workers, parts)
     for name in RANDOM if everything else args.random:
-        code = run_random(name, args.seconds, parts) or code
+        code = run_random(name, args.seconds, args.workers, parts) or code
     if args.bench or everything:
         run_bench(parts)
     if args.profile or (everything and shutil.which("ncu")):

@@ -82,6 +82,19 @@ default_threads(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
     return PyLong_FromLong(ps_backend_get()->default_threads());
 }
 
+PyDoc_STRVAR(tridiag_direct_doc,
+             "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
+             "periodic, threads, /)\n--\n\n"
+             "Solve for operands that need no planning; return x, (x, info), a status "
+             "or NotImplemented.");
+
+/* Functions of the backend of the host only. */
+static PyMethodDef host_methods[] = {
+    {"tridiag_direct", (PyCFunction)(void (*)(void))tridiag_direct, METH_FASTCALL,
+     tridiag_direct_doc},
+    {NULL, NULL, 0, NULL},
+};
+
 static int
 module_exec(PyObject *module)
 {
@@ -95,11 +108,11 @@ module_exec(PyObject *module)
         PyModule_AddObjectRef(module, "Factor", state->factor_type) < 0) {
         return -1;
     }
-    if (ps_backend_get()->memory == PS_DEVICE &&
-        (memory_add(module) < 0 || transform_add(module) < 0)) {
-        return -1;
-    }
-    return add_constants(module);
+    const int failed = ps_backend_get()->memory == PS_DEVICE
+                           ? memory_add(module) < 0 || transform_add(module) < 0
+                           : PyModule_AddFunctions(module, host_methods) < 0;
+
+    return failed ? -1 : add_constants(module);
 }
 
 static int
@@ -121,11 +134,6 @@ PyDoc_STRVAR(tridiag_solve_doc,
              "info, threads, variant=0, device=0, stream=0, count=0, /)\n--\n\n"
              "Solve a batch of systems of shape (outer, inner, rows); return status "
              "and report.");
-PyDoc_STRVAR(tridiag_direct_doc,
-             "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
-             "periodic, threads, /)\n--\n\n"
-             "Solve for operands that need no planning; return x, (x, info), a status "
-             "or NotImplemented.");
 PyDoc_STRVAR(factor_make_doc,
              "factor_make($module, pivot, flags, lower, diag, upper, info, threads, "
              "device=0, stream=0, count=0, /)\n--\n\n"
@@ -169,8 +177,6 @@ PyDoc_STRVAR(default_threads_doc,
 
 static PyMethodDef module_methods[] = {
     {"tridiag_solve", tridiag_solve, METH_VARARGS, tridiag_solve_doc},
-    {"tridiag_direct", (PyCFunction)(void (*)(void))tridiag_direct, METH_FASTCALL,
-     tridiag_direct_doc},
     {"factor_make", factor_make, METH_VARARGS, factor_make_doc},
     {"cavity_iterate", cavity_iterate, METH_VARARGS, cavity_iterate_doc},
     {"staggered_step", staggered_step, METH_VARARGS, staggered_step_doc},

@@ -78,6 +78,11 @@ template <typename Real> struct number_traits<Complex<Real>> {
 };
 template <typename Number> using real_of = typename number_traits<Number>::real;
 
+/* The distance from 1 to the next real number. */
+template <typename Number>
+static constexpr real_of<Number> eps_of =
+    sizeof(real_of<Number>) == 4 ? 1.1920928955078125e-07 : 2.220446049250313e-16;
+
 __device__ __forceinline__ float
 seed_of_reciprocal(float x)
 {

@@ -148,6 +148,26 @@ def matrix_backward_error(lower, diag, upper, rhs, x, *, periodic=False):
     return np.where(np.isfinite(error), error, np.inf).astype(float)
 
 
+def row_scaled_backward_error(lower, diag, upper, rhs, x, *, periodic=False):
+    """Return the normwise backward error of each system after its rows are scaled to size 1.
+
+    That is max_i |r_i| / s_i over max_i (|A| |x| + |b|)_i / s_i, with the row sums s_i of |A|. A
+    method that scales the rows, or one without exchanges of rows, bounds this error only: where
+    rows differ in size, an error that is small for one row can be large for another.
+    """
+    longer = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
+    with np.errstate(all="ignore"):
+        residual, scale = _residual(lower, diag, upper, rhs, x, longer[x.dtype.char], periodic)
+        sums = sum(np.abs(a).astype(scale.dtype) for a in (lower, diag, upper))
+        if not periodic:
+            sums[..., 0] -= np.abs(lower[..., 0])
+            sums[..., -1] -= np.abs(upper[..., -1])
+        sums = np.where(sums > 0, sums, 1)
+        size = np.max(scale / sums, axis=-1)
+        error = np.max(residual / sums, axis=-1) / np.where(size == 0, 1, size)
+    return np.where(np.isfinite(error), error, np.inf).astype(float)
+
+
 def _residual(lower, diag, upper, rhs, x, longer, periodic):
     """Return |A x - b| and |A| |x| + |b|."""
     wide = [np.asarray(a, longer) for a in np.broadcast_arrays(lower, diag, upper, rhs, x)]

@@ -29,6 +29,10 @@
  * of the small ones, which elimination in order, whose steps contain neighbours only,
  * satisfies to a few eps.
  *
+ * So the backward error is small in the norms of rows scaled to the same size; in the
+ * rows as they are, one of some 40000 systems whose rows differ by 2^4 to 2^8 has up to
+ * 100 eps.
+ *
  * A system is doubtful if an entry of a group is above 8, if the sizes of its rows differ
  * by 2^8 or more, if x at the ends of chunks or tiles varies by 2^20 or more, if a pivot
  * is lost, or if a number at its ends is not finite. Its solution is put into its rows

@@ -77,10 +77,9 @@ pivot_is_satisfied(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &
                    unsigned char *memory, int system, int row)
 {
     using Real = real_of<Number>;
-    constexpr Real eps =
-        sizeof(Real) == 4 ? Real(1.1920928955078125e-07) : Real(2.220446049250313e-16);
-    constexpr Real most = (number_traits<Number>::is_complex ? 12 : 16) * eps;
-    const Real most_of_row = eps * fmax(Real(128), static_cast<Real>(a.s.rows) / 128);
+    constexpr Real most = (number_traits<Number>::is_complex ? 12 : 16) * eps_of<Number>;
+    const Real most_of_row =
+        eps_of<Number> * fmax(Real(128), static_cast<Real>(a.s.rows) / 128);
     const int reach = pass == PIVOT_CHECK ? span.rows : 4;
     const PivotResidual<Number> own = pivot_residual(a, span, memory, system, row);
     bool satisfied = own.missed <= most * own.all;

@@ -241,6 +241,21 @@ def test_large_steps(rng, dtype, rows, axis):
         assert error[judged].max() <= 50
 
 
+@pytest.mark.parametrize("method", ["auto", "thomas"])
+@pytest.mark.parametrize("rows", [63, 64, 257, 1000, 4096])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_large_steps_without_exchanges(solve, rng, dtype, rows, method):
+    """The residual of the last row is corrected, on a device by the Thomas algorithm."""
+    matrix, condition = large_steps(rng, 120, rows, dtype)
+    judged = condition < 0.1 / oracle.eps(dtype)
+    rhs = oracle.uniform(rng, (120, rows), dtype)
+    rhs[::2] += 1
+
+    x = solve(*matrix, rhs, periodic=True, method=method, pivot=False)
+
+    assert normwise_error(matrix, rhs, x)[judged].max() <= 50
+
+
 @pytest.mark.parametrize("adjacent", ["rows", "systems"])
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)

@@ -2,7 +2,9 @@
  * threads solve one system together.
  *
  * The store holds the eliminated chunks, group by group (factor_chunks.inc), and a factor
- * of the reduced matrix. 9 words per unknown for one system, 5 of them of the matrix.
+ * of the reduced matrix. The entries of factor.c make that factor and solve with it; they
+ * call this file again if the reduced matrix is long: the method is recursive. 9 words
+ * per unknown for one system, 5 of them of the matrix.
  */
 #include <stdatomic.h>
 
