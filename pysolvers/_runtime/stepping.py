@@ -9,7 +9,6 @@ from .._checks import index, require_callable, require_finite
 from .._counter import Counter
 from .._errors import ConvergenceError
 from .._progress import IterationBar
-from .recording import record_steps
 
 __all__ = ["Stepper"]
 
@@ -135,6 +134,8 @@ class Stepper(ABC, Generic[Result]):
         ConvergenceError, ValueError
             As in `run`.
         """
+        from .recording import record_steps
+
         require_finite("until", until)
         found: Result = record_steps(self, until, index("frames", frames, 1), progress)
         return found
