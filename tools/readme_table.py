@@ -122,6 +122,33 @@ def poisson(record: Record) -> Iterator[str]:
     )
 
 
+# Key of the record of calls -> heading.
+CALLS = {
+    "package": "`solve_tridiagonal`",
+    "factor": "`factor.solve`",
+    "banded": "`solve_banded`",
+    "gtsv": "`lapack.dgtsv`",
+    "splu": "`splu(...).solve`",
+}
+
+
+def calls(record: Record) -> Iterator[str]:
+    """Yield the table of docs/performance.md: microseconds of calls for small work."""
+    yield row("systems", "rows", *CALLS.values())
+    yield row(*["--:"] * (len(CALLS) + 2))
+    for entry in record["cases"]:
+        times = (entry["microseconds"].get(name) for name in CALLS)
+        cells = ("" if time is None else f"{time:.1f}" for time in times)
+        yield row(entry["systems"], entry["rows"], *cells)
+    yield ""
+    machine, versions = record["machine"], record["versions"]
+    yield (
+        "Microseconds for all systems, float64, NumPy arrays; the other packages are called once for "
+        f"each system, the factors are made before. Measured on {machine['cpu']}, Python "
+        f"{versions['python']}, NumPy {versions['numpy']}, SciPy {versions['scipy']}."
+    )
+
+
 # Document -> kind of the table -> what makes its lines.
 TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
     "README.md": {
@@ -130,6 +157,7 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "speed": summary,
         "gpu speed": gpu_tables.summary,
     },
+    "docs/performance.md": {"calls": calls},
     "docs/records.md": {
         "speed": everything,
         "gpu speed": gpu_tables.everything,
