@@ -143,8 +143,9 @@ def calls(record: Record) -> Iterator[str]:
     yield ""
     machine, versions = record["machine"], record["versions"]
     yield (
-        "Microseconds for all systems, float64, NumPy arrays; the other packages are called once for "
-        f"each system, the factors are made before. Measured on {machine['cpu']}, Python "
+        "Microseconds for all systems, float64, NumPy arrays, one thread; the other packages are "
+        "called once for each system; factors are made before the measurement. "
+        f"Measured on {machine['cpu']}, Python "
         f"{versions['python']}, NumPy {versions['numpy']}, SciPy {versions['scipy']}."
     )
 
