@@ -81,6 +81,7 @@ format: $(VENV)/dev.stamp
 bench: $(PACKAGE) $(VENV)/test.stamp
 	$(BIN)/python benchmarks/tridiagonal.py
 	$(BIN)/python tools/readme_table.py
+	$(BIN)/python tools/speed_picture.py
 
 bench-gpu: $(GPU_READY)
 	$(GPU_PYTHON) -m pysolvers bench gpu $(if $(JSON),--json $(JSON))
@@ -88,6 +89,7 @@ bench-gpu: $(GPU_READY)
 record-gpu: $(GPU_READY)
 	$(GPU_PYTHON) tools/gpu_record.py
 	$(GPU_PYTHON) tools/roofline.py
+	$(GPU_PYTHON) tools/speed_picture.py
 	$(GPU_PYTHON) tools/readme_table.py
 
 docs: $(PACKAGE) $(VENV)/docs.stamp
@@ -97,7 +99,7 @@ build: $(VENV)/dev.stamp
 	env -u PYSOLVERS_CUDA_ARCH $(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) $(ASAN) build dist results docs/_build docs/api *.egg-info .*_cache
+	rm -rf $(VENV) $(ASAN) build dist results docs/_build docs/api docs/notebooks *.egg-info .*_cache
 	find pysolvers -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

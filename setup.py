@@ -35,6 +35,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy
+import setuptools
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
 from setuptools.errors import CompileError
@@ -365,4 +366,9 @@ def run(command):
     return usage.ru_utime + usage.ru_stime
 
 
+if int(setuptools.__version__.partition(".")[0]) < 77:  # earlier ones do not know project.license
+    raise SystemExit(
+        f"pysolvers needs setuptools 77 or newer to build, this is {setuptools.__version__}: "
+        "pip install 'setuptools>=77', or build without --no-build-isolation"
+    )
 setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})

@@ -42,3 +42,10 @@ __all__ = [
     "solve_laplace",
     "solve_tridiagonal",
 ]
+
+_SUBPACKAGES = ("flow", "heat", "poisson", "relaxation", "transport")
+
+
+def __dir__() -> list[str]:
+    """Return the public names only."""
+    return sorted([*__all__, *_SUBPACKAGES])

@@ -1,4 +1,6 @@
-"""The command line: ``python -m pysolvers info | run CASE | bench NAME | reproduce PAPER``.
+"""The command line: ``pysolvers info | run CASE | bench NAME | reproduce PAPER``.
+
+``python -m pysolvers`` is the same command.
 
 Results go to stdout, messages and progress to stderr. Exit codes: 0 success, 1 the computation
 failed, 2 wrong usage, 130 interrupted.
@@ -13,6 +15,7 @@ from typing import Any
 
 from ._errors import PysolversError
 from ._runtime import backends as _backends
+from ._version import __version__
 from .bench import gpu as bench_gpu
 from .bench import machine
 from .bench import tridiagonal as bench_tridiagonal
@@ -79,9 +82,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
     parser = argparse.ArgumentParser(
-        prog="python -m pysolvers",
+        prog="pysolvers",
         description="Batched tridiagonal solves, and solvers on structured grids.",
     )
+    parser.add_argument("--version", action="version", version=f"pysolvers {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     info = commands.add_parser("info", help="print versions, backends and the machine")

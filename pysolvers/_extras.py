@@ -7,12 +7,15 @@ __all__ = ["extra_module"]
 
 
 def extra_module(name: str, extra: str) -> Any:
-    """Return a module, or raise ModuleNotFoundError with the command that installs it."""
+    """Return a module, or raise ModuleNotFoundError with the remedy."""
     package = name.partition(".")[0]
     try:
         return import_module(name)
     except ModuleNotFoundError as error:
         if error.name not in (package, name):
             raise
-        text = f"{package} is not installed: pip install 'pysolvers[{extra}]'"
+        text = (
+            f"{package} is not installed: pip install {package}, or install pysolvers with its "
+            f"extra '{extra}'"
+        )
         raise ModuleNotFoundError(text, name=package) from None

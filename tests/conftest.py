@@ -3,6 +3,7 @@
 import functools
 import os
 import signal
+import sys
 import tempfile
 import threading
 
@@ -96,6 +97,14 @@ def interrupt_later():
     yield timer.start
     timer.join()
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture(autouse=True)
+def close_figures():
+    """Close the figures of pyplot that a test opened."""
+    yield
+    if pyplot := sys.modules.get("matplotlib.pyplot"):
+        pyplot.close("all")
 
 
 @pytest.fixture

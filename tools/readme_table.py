@@ -25,6 +25,8 @@ from gpu_tables import row
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- ([a-z][\w ]*): (\S+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
+CLAIM_ROWS = 64  # the systems of the sentence of README.md
+
 # Name and alignment of each column of docs/records.md.
 FULL_COLUMNS = {
     **dict.fromkeys(("matrix", "axis"), "---"),
@@ -55,6 +57,25 @@ def summary(record: Record) -> Iterator[str]:
     yield (
         "Time in ns for one unknown, in brackets the fraction of what the copy bandwidth allows; "
         f"then how many times faster `own matrix` is than each peer. {_machine(record)}"
+    )
+
+
+def claim(record: Record) -> Iterator[str]:
+    """Yield the sentence of README.md that compares with a loop of SciPy."""
+    (entry,) = (
+        entry
+        for entry in record["cases"]
+        if (entry["matrix"], entry["axis"], entry["dtype"]) == ("own", "last", "float64")
+        and entry["rows"] == CLAIM_ROWS
+    )
+    scipy, numpy = (entry["peers"][name] / entry["time"] for name in ("scipy", "numpy"))
+    milliseconds = 1e-6 * entry["time"] * entry["rows"] * entry["systems"]
+    yield (
+        f"On a CPU ({record['machine']['cpu']}, {record['settings']['threads']} threads), one call "
+        f"solves {entry['systems']} systems of {entry['rows']} rows, each with its own matrix, in "
+        f"{milliseconds:.0f} ms: **{scipy:.0f} times faster than a loop of "
+        f"`scipy.linalg.solve_banded`** and {numpy:.1f} times faster than "
+        "Thomas elimination written in NumPy."
     )
 
 
@@ -101,9 +122,43 @@ def poisson(record: Record) -> Iterator[str]:
     )
 
 
+# Key of the record of calls -> heading.
+CALLS = {
+    "package": "`solve_tridiagonal`",
+    "factor": "`factor.solve`",
+    "banded": "`solve_banded`",
+    "gtsv": "`lapack.dgtsv`",
+    "splu": "`splu(...).solve`",
+}
+
+
+def calls(record: Record) -> Iterator[str]:
+    """Yield the table of docs/performance.md: microseconds of calls for small work."""
+    yield row("systems", "rows", *CALLS.values())
+    yield row(*["--:"] * (len(CALLS) + 2))
+    for entry in record["cases"]:
+        times = (entry["microseconds"].get(name) for name in CALLS)
+        cells = ("" if time is None else f"{time:.1f}" for time in times)
+        yield row(entry["systems"], entry["rows"], *cells)
+    yield ""
+    machine, versions = record["machine"], record["versions"]
+    yield (
+        "Microseconds for all systems, float64, NumPy arrays, one thread; the other packages are "
+        "called once for each system; factors are made before the measurement. "
+        f"Measured on {machine['cpu']}, Python "
+        f"{versions['python']}, NumPy {versions['numpy']}, SciPy {versions['scipy']}."
+    )
+
+
 # Document -> kind of the table -> what makes its lines.
 TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
-    "README.md": {"speed": summary, "gpu speed": gpu_tables.summary},
+    "README.md": {
+        "claim": claim,
+        "gpu claim": gpu_tables.claim,
+        "speed": summary,
+        "gpu speed": gpu_tables.summary,
+    },
+    "docs/performance.md": {"calls": calls},
     "docs/records.md": {
         "speed": everything,
         "gpu speed": gpu_tables.everything,

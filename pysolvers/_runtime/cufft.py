@@ -127,7 +127,7 @@ def _library() -> Any:
         return ctypes.CDLL(found.abs_path)
     except Exception as error:
         raise BackendError(
-            f"transforms on a device need cuFFT (pip install 'pysolvers[cuda]'): {error}"
+            f"transforms on a device need cuFFT: pip install cuda-pathfinder nvidia-cufft: {error}"
         ) from error
 
 

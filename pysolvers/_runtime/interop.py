@@ -308,9 +308,7 @@ def _of_cuda_core(module: str, name: str) -> Any:
             return getattr(importlib.import_module(package + module), name)
         except (ImportError, AttributeError) as error:
             reason = error
-    raise BackendError(
-        f"GPU arrays need the package cuda-core (pip install 'pysolvers[cuda]'): {reason}"
-    )
+    raise BackendError(f"GPU arrays need the package cuda-core: pip install cuda-core: {reason}")
 
 
 @cache

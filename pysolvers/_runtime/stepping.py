@@ -139,6 +139,36 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
                 end, short = self._plan(until)  # the callback may have set `dt`
         return self.result("reached")
 
+    def record(self, until: float, frames: int = 50, *, progress: bool | None = None) -> Result:
+        """Step until a time is reached, as `run` does, and keep states for a film.
+
+        Parameters
+        ----------
+        until : float
+            The end time, as in `run`.
+        frames : int, default: 50
+            Largest number of states that are kept, at about equal times between the first one and
+            the last one, which are kept, too. Each is a copy of the solution on the host.
+        progress : bool, optional
+            As in `run`.
+
+        Returns
+        -------
+        result
+            The final state, with the kept ones as ``frames``; ``result.animate("film.gif")``
+            writes a film.
+
+        Raises
+        ------
+        ConvergenceError, ValueError
+            As in `run`.
+        """
+        from .recording import record_steps
+
+        require_finite("until", until)
+        found: Result = record_steps(self, until, index("frames", frames, 1), progress)
+        return found
+
     @abstractmethod
     def result(self, stop_reason: str = "running") -> Result:
         """Return a copy of the current state as a result."""

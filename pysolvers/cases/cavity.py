@@ -13,12 +13,12 @@ from .._progress import progress
 from ..flow import CavityResult, LidDrivenCavity
 from ..flow.cavity import LineMethod
 from ..papers import (
-    botella_peyret_profiles,
     ghia_lid_vorticity,
-    ghia_profiles,
     ghia_reynolds_numbers,
     primary_vortices,
+    published_profiles,
 )
+from ..plots.cavity import draw_cavity
 
 _GHIA, _BOTELLA = "Ghia et al. 1982", "Botella and Peyret 1998"
 _LINE_METHODS: tuple[LineMethod, ...] = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
@@ -65,16 +65,6 @@ def run_cavity(args: argparse.Namespace) -> int:
         print(line)
     write_files(result, tables, args.output, plot=not args.no_plot)
     return 0
-
-
-def published_profiles(reynolds: float) -> dict[str, dict[str, Any]]:
-    """Return the published profiles for a Reynolds number by source."""
-    tables = {}
-    if reynolds in ghia_reynolds_numbers():
-        tables[_GHIA] = ghia_profiles(reynolds)
-    if reynolds == 1000:
-        tables[_BOTELLA] = botella_peyret_profiles()
-    return tables
 
 
 def report(
@@ -125,7 +115,7 @@ def write_files(
     if not plot:
         return
     try:
-        figure = result.plot(tables)
+        figure = draw_cavity(result, tables)
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
         return

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..flow import CylinderResult, SquareCylinder
 from ..papers import breuer_drag, breuer_recirculation_length
+from ..plots.cylinder import draw_cylinder
 
 _SOURCE = "Breuer et al. 2000"
 _LAST = 16.0  # time at the end over which forces are averaged: two periods of shedding
@@ -109,7 +110,7 @@ def write_files(result: CylinderResult, folder: Path, *, plot: bool) -> None:
     if not plot:
         return
     try:
-        figure = result.plot()
+        figure = draw_cylinder(result)
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
         return

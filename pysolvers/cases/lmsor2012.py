@@ -245,7 +245,7 @@ def _picture(times: dict[tuple[str, int], float], sizes: Sequence[int]) -> Calla
     def draw() -> Any:
         from ..plots.curves import Curves, plot_curves
 
-        rates = Curves("Red-black relaxation", "sqrt(N)", "millions of nodes a second")
+        rates = Curves("Red-black relaxation", "nodes along a side", "million nodes per second")
         for kernel in _KERNELS:
             for size in sizes:
                 rates.add(f"kernel {kernel}", size, (size - 2) ** 2 / times[kernel, size] / 1e6)

@@ -15,12 +15,24 @@ from ..papers.pta2020 import GRIDS, ITERATIONS, RUNS, Experiment, Run, run_exper
 
 # Target of the package: seconds of 1000 iterations on 1024^2 nodes on an H200.
 _BAR_GRID, _BAR_SECONDS = 1024, 0.06
+_QUICK = (64, 128), 60  # grids and iterations of --quick
+
+
+class _Quick(argparse.Action):
+    """The option ``--quick``: sets the grids and the iterations."""
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: object, option: object = None
+    ) -> None:
+        """Set the options."""
+        namespace.grids, namespace.iterations = _QUICK
 
 
 def add_pta2020_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the experiment to its parser."""
     parser.add_argument("--grids", type=int, nargs="+", default=GRIDS, help="nodes along a side")
     parser.add_argument("--iterations", type=int, default=ITERATIONS, help="(%(default)d)")
+    parser.add_argument("--quick", action=_Quick, nargs=0, help="small sizes, to see that it runs")
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
     parser.add_argument("--no-plot", action="store_true", help="write no picture")
 

@@ -195,7 +195,7 @@ def _picture(
     def draw() -> Any:
         from ..plots.curves import Curves, plot_curves
 
-        curves = Curves(f"An iteration, {dtype}", "cells a side", "seconds")
+        curves = Curves(f"Red-black SOR, {dtype}", "cells along a side", "time of an iteration (s)")
         for v in variants:
             for n in grids:
                 curves.add(v.name, n, times[v.name, n])

@@ -18,7 +18,7 @@ from .._shown import Shown
 from ._channel import ChannelGrid
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 __all__ = ["CylinderHistory", "CylinderResult", "Strouhal", "strouhal_of", "velocity"]
 
@@ -120,6 +120,8 @@ class CylinderResult(Shown):
         Backend of the lines.
     threads : int
         Number of host threads.
+    frames : tuple of CylinderResult
+        The states that `record` kept; empty after the other calls. `save` does not write them.
     """
 
     psi: Array
@@ -142,6 +144,7 @@ class CylinderResult(Shown):
     seconds: dict[str, float]
     backend: str
     threads: int
+    frames: "tuple[CylinderResult, ...]" = ()
 
     @cached_property
     def grid(self) -> ChannelGrid:
@@ -193,17 +196,58 @@ class CylinderResult(Shown):
         """
         return strouhal_of(self.history.probe_time, self.history.v[:, 0])
 
-    def plot(self) -> "Figure":
-        """Draw streamlines, vorticity, profiles of the velocity and histories.
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        show: bool | None = None,
+        **options: Any,
+    ) -> Any:
+        """Draw streamlines, vorticity, velocities, and histories of forces or of the change.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes on which only the vorticity is drawn. By default a new figure of pyplot is made.
+        show : bool, optional
+            Whether to open a window and wait until it is closed. By default this happens in a
+            program whose matplotlib opens windows. A notebook shows the figure in any case.
+        **options
+            Options of the `contourf` of the vorticity.
 
         Returns
         -------
-        figure : matplotlib.figure.Figure
-            The figure. The extra ``plot`` installs matplotlib.
+        axes : Axes or ndarray of Axes
+            `ax`, or the axes of all plots. The extra ``plot`` installs
+            matplotlib.
         """
         from ..plots.cylinder import plot_cylinder
 
-        return plot_cylinder(self)
+        return plot_cylinder(self, ax, show=show, **options)
+
+    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
+        """Return a film of the recorded frames, and write it to a file if there is a path.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            File to write: a name that ends in ``.gif``, or a format that ffmpeg writes.
+        **options
+            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of `contourf`.
+
+        Returns
+        -------
+        film : matplotlib.animation.FuncAnimation
+            The film; a notebook shows it with buttons.
+
+        Raises
+        ------
+        ValueError
+            If the result has no frames: only `SquareCylinder.record` keeps them.
+        """
+        from ..plots.cylinder import film_cylinder
+
+        return film_cylinder(self.frames, path=path, **options)
 
     def to_xarray(self) -> Any:
         """Return the fields as an `xarray.Dataset` with their coordinates.

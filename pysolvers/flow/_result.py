@@ -15,7 +15,7 @@ from .._shown import Shown
 from . import _fields
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 __all__ = ["CavityHistory", "CavityResult", "Vortex"]
 
@@ -231,22 +231,39 @@ class CavityResult(Shown):
             raise ValueError(f"side must be one of {', '.join(walls)}; got {side!r}")
         return self.x[1:-1].copy(), walls[side][1:-1].copy()
 
-    def plot(self, tables: "dict[str, dict[str, Any]] | None" = None) -> "Figure":
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        tables: "Mapping[str, Mapping[str, Any]] | None" = None,
+        show: bool | None = None,
+        **options: Any,
+    ) -> Any:
         """Draw streamlines, vorticity, centre-line profiles and residuals.
 
         Parameters
         ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes on which vorticity and streamlines are drawn. By default a new figure of pyplot
+            is made.
         tables : dict, optional
-            Published profiles to compare with: name to columns ``y, u`` and ``x, v``.
+            Published profiles to compare with: name to columns ``y, u`` and ``x, v``. By default
+            those of `pysolvers.papers.published_profiles` for this Reynolds number.
+        show : bool, optional
+            Whether to open a window and wait until it is closed. By default this happens in a
+            program whose matplotlib opens windows. A notebook shows the figure in any case.
+        **options
+            Options of the `contourf` of the vorticity.
 
         Returns
         -------
-        figure : matplotlib.figure.Figure
-            The figure. The extra ``plot`` installs matplotlib.
+        axes : Axes or ndarray of Axes
+            `ax`, or the axes of all plots. The extra ``plot`` installs
+            matplotlib.
         """
         from ..plots.cavity import plot_cavity
 
-        return plot_cavity(self, tables)
+        return plot_cavity(self, ax, tables=tables, show=show, **options)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the result to an npz file.

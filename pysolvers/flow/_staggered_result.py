@@ -16,7 +16,7 @@ from . import _fields
 from ._result import Vortex
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 __all__ = ["CentrelineExtrema", "StaggeredHistory", "StaggeredResult", "gamma_check"]
 
@@ -113,6 +113,8 @@ class StaggeredResult(Shown):
         Backend and instruction set.
     threads : int
         Number of host threads.
+    frames : tuple of StaggeredResult
+        The states that `record` kept; empty after the other calls. `save` does not write them.
     """
 
     u: Array
@@ -132,6 +134,7 @@ class StaggeredResult(Shown):
     backend: str
     kernel: str
     threads: int
+    frames: "tuple[StaggeredResult, ...]" = ()
 
     @property
     def n(self) -> int:
@@ -254,22 +257,63 @@ class StaggeredResult(Shown):
             float(self.omega[j, i]),
         )
 
-    def plot(self, tables: "dict[str, dict[str, Any]] | None" = None) -> "Figure":
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        tables: "Mapping[str, Mapping[str, Any]] | None" = None,
+        show: bool | None = None,
+        **options: Any,
+    ) -> Any:
         """Draw streamlines, vorticity, pressure, centre-line profiles, changes and steps.
 
         Parameters
         ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes on which vorticity and streamlines are drawn. By default a new figure of pyplot
+            is made.
         tables : dict, optional
-            Published profiles to compare with: name to columns ``y, u`` and ``x, v``.
+            Published profiles to compare with: name to columns ``y, u`` and ``x, v``. By default
+            those of `pysolvers.papers.published_profiles` for this Reynolds number.
+        show : bool, optional
+            Whether to open a window and wait until it is closed. By default this happens in a
+            program whose matplotlib opens windows. A notebook shows the figure in any case.
+        **options
+            Options of the `contourf` of the vorticity.
 
         Returns
         -------
-        figure : matplotlib.figure.Figure
-            The figure. The extra ``plot`` installs matplotlib.
+        axes : Axes or ndarray of Axes
+            `ax`, or the axes of all plots. The extra ``plot`` installs
+            matplotlib.
         """
         from ..plots.staggered import plot_staggered
 
-        return plot_staggered(self, tables)
+        return plot_staggered(self, ax, tables=tables, show=show, **options)
+
+    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
+        """Return a film of the recorded frames, and write it to a file if there is a path.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            File to write: a name that ends in ``.gif``, or a format that ffmpeg writes.
+        **options
+            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of `contourf`.
+
+        Returns
+        -------
+        film : matplotlib.animation.FuncAnimation
+            The film; a notebook shows it with buttons.
+
+        Raises
+        ------
+        ValueError
+            If the result has no frames: only `StaggeredCavity.record` keeps them.
+        """
+        from ..plots.staggered import film_staggered
+
+        return film_staggered(self.frames, path=path, **options)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the result to an npz file.

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any, Literal
@@ -19,6 +20,7 @@ from .._header import count as count_of
 from .._header import mapping, number, optional, positive, record, text
 from .._progress import IterationBar
 from .._runtime import directive
+from .._runtime.recording import record_frames
 from .._runtime.state import make_state, read_only
 from .._shown import ShownAsText
 from ..poisson import FastPoisson
@@ -353,6 +355,38 @@ class StaggeredCavity(ShownAsText):
                 if callback is not None and self._is_recorded and callback(self):
                     return self.result("callback")
         return self.result("reached")
+
+    def record(
+        self, until: float, frames: int = 50, *, progress: bool | None = None
+    ) -> StaggeredResult:
+        """Step until a time is reached, as `run` does, and keep states for a film.
+
+        Parameters
+        ----------
+        until : float
+            The end time.
+        frames : int, default: 50
+            Largest number of states that are kept, at about equal times between the first one and
+            the last one, which are kept, too; they lie at least 20 steps apart.
+        progress : bool, optional
+            As in `run`.
+
+        Returns
+        -------
+        result : StaggeredResult
+            The final state, with the kept ones as ``frames``; ``result.animate("film.gif")``
+            writes a film.
+
+        Raises
+        ------
+        TypeError, ValueError, ConvergenceError
+            As in `run`.
+        """
+        require_finite("until", until)
+        spacing = (until - self.time) / (index("frames", frames, 1) + 1)
+        run = partial(self.run, until, progress=progress)
+        found: StaggeredResult = record_frames(self, run, spacing)
+        return found
 
     def solve(
         self,

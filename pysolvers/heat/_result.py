@@ -14,7 +14,7 @@ from .._header import count, flag, mapping, number, positive, sequence, text
 from .._shown import Shown, steps_text
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 __all__ = ["HeatResult"]
 
@@ -55,6 +55,8 @@ class HeatResult(Shown):
         Backend, and its instruction set or kernels.
     threads : int
         Number of host threads.
+    frames : tuple of HeatResult
+        The states that `record` kept; empty after the other calls. `save` does not write them.
     """
 
     u: NDArray[Any]
@@ -71,6 +73,7 @@ class HeatResult(Shown):
     backend: str
     kernel: str
     threads: int
+    frames: "tuple[HeatResult, ...]" = ()
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -99,17 +102,58 @@ class HeatResult(Shown):
         places = np.arange(self.u.shape[-1 - axis], dtype=np.float64)
         return self.origin[axis] + places * self.spacing[axis]
 
-    def plot(self) -> "Figure":
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        show: bool | None = None,
+        **options: Any,
+    ) -> "Axes":
         """Draw isotherms; in three dimensions, of the middle plane z = const.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes on which the plot is drawn. By default a new figure of pyplot is made.
+        show : bool, optional
+            Whether to open a window and wait until it is closed. By default this happens in a
+            program whose matplotlib opens windows. A notebook shows the figure in any case.
+        **options
+            Options of `contourf`, for example ``levels`` and ``cmap``.
 
         Returns
         -------
-        figure : matplotlib.figure.Figure
-            The figure. The extra ``plot`` installs matplotlib.
+        axes : matplotlib.axes.Axes
+            The axes; ``axes.figure`` is the figure. The extra ``plot`` installs
+            matplotlib.
         """
         from ..plots.heat import plot_heat
 
-        return plot_heat(self)
+        return plot_heat(self, ax, show=show, **options)
+
+    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
+        """Return a film of the recorded frames, and write it to a file if there is a path.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            File to write: a name that ends in ``.gif``, or a format that ffmpeg writes.
+        **options
+            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of `contourf`.
+
+        Returns
+        -------
+        film : matplotlib.animation.FuncAnimation
+            The film; a notebook shows it with buttons.
+
+        Raises
+        ------
+        ValueError
+            If the result has no frames: only `HeatADI.record` keeps them.
+        """
+        from ..plots.heat import film_heat
+
+        return film_heat(self.frames, path=path, **options)
 
     def to_xarray(self) -> Any:
         """Return the field as an `xarray.DataArray` with its coordinates.

@@ -10,6 +10,7 @@ from .reference import (
     ghia_profiles,
     ghia_reynolds_numbers,
     primary_vortices,
+    published_profiles,
     souri_timings,
 )
 
@@ -23,5 +24,6 @@ __all__ = [
     "ghia_profiles",
     "ghia_reynolds_numbers",
     "primary_vortices",
+    "published_profiles",
     "souri_timings",
 ]

@@ -1,15 +1,18 @@
-"""Published tables and timings of flows; the data files name their sources.
+"""Published tables and timings of flows."""
 
-In the cavity lengths are in units of the side, velocities in those of the lid speed; the lid moves
-along +x at y = 1.
-"""
-
-import csv
-from dataclasses import dataclass
-from importlib.resources import files
-
-import numpy as np
-from numpy.typing import NDArray
+from .._published import (
+    PrimaryVortex,
+    SouriTiming,
+    botella_peyret_profiles,
+    breuer_drag,
+    breuer_recirculation_length,
+    ghia_lid_vorticity,
+    ghia_profiles,
+    ghia_reynolds_numbers,
+    primary_vortices,
+    published_profiles,
+    souri_timings,
+)
 
 __all__ = [
     "PrimaryVortex",
@@ -21,209 +24,6 @@ __all__ = [
     "ghia_profiles",
     "ghia_reynolds_numbers",
     "primary_vortices",
+    "published_profiles",
     "souri_timings",
 ]
-
-Columns = dict[str, NDArray[np.float64]]
-
-
-@dataclass(frozen=True, slots=True)
-class PrimaryVortex:
-    """Published centre of the main vortex.
-
-    Parameters
-    ----------
-    source : str
-        Authors and year.
-    x, y : float
-        Coordinates.
-    psi, omega : float or None
-        Streamfunction and vorticity at the centre, if they were published.
-    """
-
-    source: str
-    x: float
-    y: float
-    psi: float | None = None
-    omega: float | None = None
-
-
-_GHIA, _BOTELLA = "Ghia et al. 1982", "Botella and Peyret 1998"
-
-_VORTICES = {
-    100: (PrimaryVortex(_GHIA, 0.6172, 0.7344),),
-    400: (PrimaryVortex(_GHIA, 0.5547, 0.6055),),
-    1000: (
-        PrimaryVortex(_GHIA, 0.5313, 0.5625),
-        PrimaryVortex(_BOTELLA, 0.5308, 0.5652, -0.1189366, -2.067753),
-    ),
-}
-
-
-@dataclass(frozen=True, slots=True)
-class SouriTiming:
-    """Published time of one tridiagonal method in 1000 iterations of the cavity.
-
-    Parameters
-    ----------
-    least_speedup, largest_speedup : float
-        Range of the speedups over Thomas elimination on one core, for grids of 64^2 to 1024^2.
-    seconds : float or None
-        Time on `nodes` x `nodes` nodes, if it was published.
-    nodes : int
-        Nodes along a side.
-    """
-
-    least_speedup: float
-    largest_speedup: float
-    seconds: float | None = None
-    nodes: int = 1024
-
-
-# Souri, Akbarzadeh and Mahmoodi Darian, Mechanics & Industry 21, 303 (2020): Intel i7-990X,
-# NVIDIA GTX 580, CUDA 4.0.
-_SOURI = {
-    "thomas": SouriTiming(1.0, 1.0, 331.73),
-    "cr": SouriTiming(0.4, 4.4),
-    "pcr": SouriTiming(0.47, 5.2),
-    "pta": SouriTiming(1.7, 38.45, 8.6),
-}
-
-
-def souri_timings() -> dict[str, SouriTiming]:
-    """Return the timings by Souri, Akbarzadeh and Mahmoodi Darian (2020).
-
-    Returns
-    -------
-    timings : dict of str to SouriTiming
-        ``thomas`` on one core; ``cr``, ``pcr`` and ``pta`` (one thread per line with coalesced
-        access) on the GPU.
-    """
-    return dict(_SOURI)
-
-
-def primary_vortices(reynolds: float) -> tuple[PrimaryVortex, ...]:
-    """Return the published main vortices for a Reynolds number; empty if there is none.
-
-    Parameters
-    ----------
-    reynolds : float
-        Lid speed times side over kinematic viscosity.
-
-    Returns
-    -------
-    vortices : tuple of PrimaryVortex
-        Ghia, Ghia and Shin (1982) for 100, 400 and 1000; Botella and Peyret (1998) for
-        1000, whose lid moves in the opposite direction: x is mirrored.
-    """
-    return _VORTICES.get(int(reynolds), ()) if reynolds == int(reynolds) else ()
-
-
-def ghia_reynolds_numbers() -> tuple[int, ...]:
-    """Return the Reynolds numbers of the tables of Ghia, Ghia and Shin (1982).
-
-    Returns
-    -------
-    numbers : tuple of int
-        In ascending order.
-    """
-    return tuple(int(name[2:]) for name in _read("ghia1982_u") if name.startswith("re"))
-
-
-def ghia_profiles(reynolds: float) -> Columns:
-    """Return the profiles on the centre lines by Ghia, Ghia and Shin (1982).
-
-    Parameters
-    ----------
-    reynolds : float
-        One of `ghia_reynolds_numbers`.
-
-    Returns
-    -------
-    columns : dict of str to ndarray
-        u on x = 1/2 at the coordinates ``y``, v on y = 1/2 at the coordinates ``x``; NaN for the
-        one misprint.
-
-    Raises
-    ------
-    ValueError
-        If there is no such table.
-    """
-    name = _ghia_column(reynolds)
-    u, v = _read("ghia1982_u"), _read("ghia1982_v")
-    return {"y": u["y"], "u": u[name], "x": v["x"], "v": v[name]}
-
-
-def ghia_lid_vorticity(reynolds: float) -> Columns:
-    """Return the vorticity along the lid by Ghia, Ghia and Shin (1982), without sign.
-
-    Parameters
-    ----------
-    reynolds : float
-        One of `ghia_reynolds_numbers`.
-
-    Returns
-    -------
-    columns : dict of str to ndarray
-        ``omega`` at the coordinates ``x``, in units of lid speed over side.
-
-    Raises
-    ------
-    ValueError
-        If there is no such table.
-    """
-    table = _read("ghia1982_lid_vorticity")
-    return {"x": table["x"], "omega": table[_ghia_column(reynolds)]}
-
-
-def botella_peyret_profiles() -> Columns:
-    """Return the spectral profiles for Re = 1000 by Botella and Peyret (1998).
-
-    Returns
-    -------
-    columns : dict of str to ndarray
-        u on x = 1/2 at the coordinates ``y``, v on y = 1/2 at the coordinates ``x``, in ascending
-        order.
-    """
-    u, v = _read("botella1998_re1000_u"), _read("botella1998_re1000_v")
-    rows, columns = np.argsort(u["y"]), np.argsort(v["x"])
-    return {"y": u["y"][rows], "u": u["u"][rows], "x": v["x"][columns], "v": v["v"][columns]}
-
-
-def breuer_drag() -> Columns:
-    """Return the drag of the square cylinder by Breuer, Bernsdorf, Zeiser and Durst (2000).
-
-    Returns
-    -------
-    columns : dict of str to ndarray
-        ``cd`` for the Reynolds numbers ``re`` of steady flow; read off a figure, within 3 percent.
-        The blockage is 1/8 and the inflow parabolic.
-    """
-    return _read("breuer2000_drag")
-
-
-def breuer_recirculation_length(reynolds: float) -> float:
-    """Return the length Lr/D of the recirculation by Breuer et al. (2000), for 5 < Re < 60.
-
-    Parameters
-    ----------
-    reynolds : float
-        Largest inflow velocity times side over kinematic viscosity.
-    """
-    return -0.065 + 0.0554 * reynolds
-
-
-def _ghia_column(reynolds: float) -> str:
-    known = ghia_reynolds_numbers()
-    if reynolds not in known:
-        numbers = ", ".join(map(str, known))
-        raise ValueError(f"reynolds must be one of {numbers}; got {reynolds!r}")
-    return f"re{int(reynolds)}"
-
-
-def _read(name: str) -> Columns:
-    """Return the columns of a table of the package."""
-    text = (files("pysolvers") / "data" / f"{name}.csv").read_text(encoding="utf-8")
-    header, *rows = csv.reader(line for line in text.splitlines() if not line.startswith("#"))
-    values = np.array(rows, float)
-    return {column: values[:, k].copy() for k, column in enumerate(header)}

@@ -1,16 +1,91 @@
-"""Figures that are independent of pyplot and of windows."""
+"""Figures: for files, independent of pyplot and of windows; for users, managed by pyplot."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from .._extras import extra_module
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["new_figure"]
+__all__ = ["add_scale", "levels_of", "new_figure", "plain_ticks", "show_figure"]
+
+_LABELS = 7  # largest number of labels on a colour bar
 
 
 def new_figure(width: float, height: float) -> "Figure":
-    """Return an empty figure; width and height are in inches."""
+    """Return an empty figure that pyplot does not know; width and height are in inches."""
     figure = extra_module("matplotlib.figure", "plot").Figure
     return figure(figsize=(width, height), layout="constrained")
+
+
+def show_figure(
+    width: float, height: float, draw: "Callable[[Figure], Any]", show: bool | None
+) -> Any:
+    """Draw a figure that pyplot manages, and show it.
+
+    Parameters
+    ----------
+    width, height : float
+        Size in inches.
+    draw : callable
+        Draws on the empty figure and returns its axes.
+    show : bool or None
+        Whether to open a window. A notebook shows the figures of pyplot at the end of a cell. By
+        default, a window is therefore opened only if the backend of matplotlib opens windows and
+        pyplot is not in interactive mode. A program waits until the window is closed.
+
+    Returns
+    -------
+    axes : Axes or ndarray of Axes
+        What `draw` returns.
+    """
+    pyplot = extra_module("matplotlib.pyplot", "plot")
+    figure = pyplot.figure(figsize=(width, height), layout="constrained")
+    try:
+        axes = draw(figure)
+    except BaseException:
+        pyplot.close(figure)
+        raise
+    if show is None:
+        has_windows = getattr(figure.canvas, "required_interactive_framework", None) is not None
+        show = has_windows and not pyplot.isinteractive()
+    if show:
+        pyplot.show()
+    return axes
+
+
+def levels_of(field: NDArray[Any], number: int = 20) -> NDArray[np.float64]:
+    """Return about `number` round levels that cover the finite values of a field."""
+    finite = field[np.isfinite(field)]
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
+    if high - low <= 1e-12 * max(abs(low), abs(high)) or high == low:
+        low, high = low - 0.5, high + 0.5
+    ticker = extra_module("matplotlib.ticker", "plot")
+    locator = ticker.MaxNLocator(number, steps=[1, 2, 2.5, 5, 10])
+    return np.asarray(locator.tick_values(low, high), np.float64)
+
+
+def add_scale(axes: "Axes | list[Axes]", drawn: Any, label: str, **options: Any) -> None:
+    """Add a colour bar, with a label and ticks at round numbers, to axes or to a list of them."""
+    ticker = extra_module("matplotlib.ticker", "plot")
+    options.setdefault("ticks", ticker.MaxNLocator(_LABELS, steps=[1, 2, 2.5, 5, 10]))
+    drawn.axes.figure.colorbar(drawn, ax=axes, label=label, **options)
+
+
+def plain_ticks(axis: Any) -> None:
+    """Give a logarithmic axis of less than two decades ticks at 1, 2 and 5 times powers of ten."""
+    low, high = axis.get_view_interval()
+    if not 0 < low < high < 100 * low:
+        return
+    ticker = extra_module("matplotlib.ticker", "plot")
+    axis.set_major_locator(ticker.LogLocator(base=10, subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(ticker.FormatStrFormatter("%g"))
+    axis.set_minor_formatter(ticker.NullFormatter())
+    if high < 5 * low:
+        axis.set_major_locator(ticker.MaxNLocator(6))
+        axis.set_minor_locator(ticker.NullLocator())

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._figure import new_figure
+from .._published import published_profiles
+from ._figure import add_scale, new_figure, show_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -14,7 +15,14 @@ if TYPE_CHECKING:
 
     from ..flow._result import CavityResult, Vortex
 
-__all__ = ["plot_cavity", "plot_profiles", "plot_residuals", "plot_streamlines", "plot_vorticity"]
+__all__ = [
+    "draw_cavity",
+    "plot_cavity",
+    "plot_profiles",
+    "plot_residuals",
+    "plot_streamlines",
+    "plot_vorticity",
+]
 
 Array = NDArray[np.float64]
 Tables = Mapping[str, Mapping[str, Any]] | None
@@ -24,31 +32,86 @@ Tables = Mapping[str, Mapping[str, Any]] | None
 _MAIN = np.linspace(0.05, 0.95, 10)
 _CORNER = -(10.0 ** np.arange(-7.0, -1.0))
 
-# Levels of omega in units of lid speed over side.
-_VORTICITY = np.array([-5, -4, -3, -2, -1, -0.5, 0, 0.5, 1, 2, 3, 4, 5])
+# Levels of omega in units of lid speed over side. omega is not bounded at the corners of the lid:
+# the colours end at the value below which the main vortex and the wall layers lie.
+_VORTICITY = np.linspace(-6, 6, 25)
+_VORTICITY_TICKS = np.arange(-6, 7, 2)
 
+# A profile has the colour of its velocity; each source has its own mark.
 _MARKERS = "osD^v"
 
 
-def plot_cavity(result: "CavityResult", tables: Tables = None) -> "Figure":
-    """Draw streamlines, vorticity, centre-line profiles and residuals on one figure.
+def plot_cavity(
+    result: "CavityResult",
+    ax: "Axes | None" = None,
+    *,
+    tables: Tables = None,
+    show: bool | None = None,
+    **options: Any,
+) -> Any:
+    """Draw streamlines, vorticity, centre-line profiles and residuals and show them.
+
+    Parameters
+    ----------
+    result : CavityResult
+        The result.
+    ax : matplotlib.axes.Axes, optional
+        Axes on which vorticity and streamlines are drawn; by default, a new figure shows all.
+    tables : mapping, optional
+        Profiles to compare with, by name, with the columns ``y`` and ``u``, ``x`` and ``v``. By
+        default those of `published_profiles` for this Reynolds number.
+    show : bool, optional
+        As in `CavityResult.plot`.
+    **options
+        Options of the `contourf` of the vorticity.
+
+    Returns
+    -------
+    axes : Axes or ndarray of Axes
+        `ax`, or the axes of the four plots, shape (2, 2).
+    """
+    if ax is not None:
+        plot_vorticity(ax, result, **options)
+        vortex = result.primary_vortex()
+        draw_streamlines(ax, result.x, result.psi, vortex, colours=("k", "k"))
+        square(ax, f"vorticity and streamlines, Re = {result.reynolds:g}")
+        return ax
+
+    def draw(figure: "Figure") -> Any:
+        draw_cavity(result, tables, figure, **options)
+        return np.array(figure.axes[:4]).reshape(2, 2)
+
+    return show_figure(10, 9, draw, show)
+
+
+def draw_cavity(
+    result: "CavityResult",
+    tables: Tables = None,
+    figure: "Figure | None" = None,
+    **options: Any,
+) -> "Figure":
+    """Draw streamlines, vorticity, centre-line profiles and residuals on an empty figure.
 
     Parameters
     ----------
     result : CavityResult
         The result.
     tables : mapping, optional
-        Published profiles by name, with the columns ``y`` and ``u``, ``x`` and ``v``.
+        As in `plot_cavity`.
+    figure : matplotlib.figure.Figure, optional
+        The figure; by default a new one that pyplot does not manage.
+    **options
+        Options of the `contourf` of the vorticity.
 
     Returns
     -------
     figure : matplotlib.figure.Figure
-        A new figure, independent of pyplot.
+        The figure.
     """
-    figure = new_figure(10, 9)
+    figure = new_figure(10, 9) if figure is None else figure
     axes = figure.subplots(2, 2)
     plot_streamlines(axes[0, 0], result)
-    plot_vorticity(axes[0, 1], result)
+    plot_vorticity(axes[0, 1], result, **options)
     plot_profiles(axes[1, 0], result, tables)
     plot_residuals(axes[1, 1], result)
     figure.suptitle(
@@ -71,8 +134,8 @@ def plot_streamlines(axes: "Axes", result: "CavityResult") -> None:
     draw_streamlines(axes, result.x, result.psi, result.primary_vortex())
 
 
-def plot_vorticity(axes: "Axes", result: "CavityResult") -> None:
-    """Draw contours of omega.
+def plot_vorticity(axes: "Axes", result: "CavityResult", **options: Any) -> None:
+    """Draw omega in colours.
 
     Parameters
     ----------
@@ -80,8 +143,10 @@ def plot_vorticity(axes: "Axes", result: "CavityResult") -> None:
         The axes.
     result : CavityResult
         The result.
+    **options
+        Options of `contourf`.
     """
-    draw_vorticity(axes, result.x, result.omega / abs(result.lid_velocity))
+    draw_vorticity(axes, result.x, result.omega / abs(result.lid_velocity), **options)
 
 
 def plot_profiles(axes: "Axes", result: "CavityResult", tables: Tables = None) -> None:
@@ -98,11 +163,13 @@ def plot_profiles(axes: "Axes", result: "CavityResult", tables: Tables = None) -
     """
     speed = abs(result.lid_velocity)
     u, v = result.centreline_u() / speed, result.centreline_v() / speed
+    if tables is None:
+        tables = published_profiles(result.reynolds) if result.lid_velocity > 0 else {}
     draw_profiles(axes, result.x, u, v, tables)
 
 
 def plot_residuals(axes: "Axes", result: "CavityResult") -> None:
-    """Draw the residuals of both equations and the pseudo-time step over iterations.
+    """Draw the residuals of both equations and, on an axis of its own, the pseudo-time step.
 
     Parameters
     ----------
@@ -112,42 +179,47 @@ def plot_residuals(axes: "Axes", result: "CavityResult") -> None:
         The result.
     """
     history = result.history
-    axes.semilogy(history.iteration, history.omega, "C0", label="vorticity equation")
-    axes.semilogy(history.iteration, history.psi, "C1", label="streamfunction equation")
-    if np.isfinite(history.step).any():
-        axes.semilogy(history.iteration, history.step, "C2:", label="pseudo-time step")
-    axes.set(xlabel="iterations", title="root mean square residuals")
+    lines = axes.semilogy(history.iteration, history.omega, "C0", label="vorticity equation")
+    lines += axes.semilogy(history.iteration, history.psi, "C1", label="streamfunction equation")
+    axes.set(xlabel="iterations", ylabel="root mean square residual", title="convergence")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+    if np.isfinite(history.step).any():
+        right = axes.twinx()
+        lines += right.plot(history.iteration, history.step, "C2:", label="pseudo-time step")
+        right.set_ylabel("pseudo-time step (side / lid speed)", color="C2")
+        right.tick_params(axis="y", colors="C2")
+        right.set_ylim(0, 1.4 * float(np.nanmax(history.step)))  # room for the legend
+    axes.legend(handles=lines, fontsize=8, loc="upper right")
 
 
-def draw_streamlines(axes: "Axes", places: Array, psi: Array, vortex: "Vortex") -> None:
+def draw_streamlines(
+    axes: "Axes",
+    places: Array,
+    psi: Array,
+    vortex: "Vortex",
+    colours: tuple[str, str] = ("C0", "C1"),
+) -> None:
     """Draw contours of psi at nodes with these coordinates along both axes."""
     share = psi / vortex.psi
-    axes.contour(places, places, share, levels=_MAIN, colors="C0", linewidths=1)
+    style: dict[str, Any] = {"linestyles": "-"}
+    axes.contour(places, places, share, levels=_MAIN, colors=colours[0], linewidths=1, **style)
     lowest = float(share.min())
     levels = np.sort(_CORNER[lowest < _CORNER])
     if len(levels):
         axes.contour(
-            places, places, share, levels=levels, colors="C1", linewidths=0.8, linestyles="-"
+            places, places, share, levels=levels, colors=colours[1], linewidths=0.8, **style
         )
-    axes.plot(vortex.x, vortex.y, "+", color="C0")
+    axes.plot(vortex.x, vortex.y, "+", color=colours[0])
     square(axes, "streamlines")
 
 
-def draw_vorticity(axes: "Axes", places: Array, omega: Array) -> None:
-    """Draw contours of omega, in units of lid speed over side."""
-    lines = axes.contour(
-        places,
-        places,
-        omega,
-        levels=_VORTICITY,
-        cmap="viridis",
-        linewidths=1,
-        linestyles="-",
-    )
-    axes.clabel(lines, fontsize=7)
-    square(axes, "vorticity (lid speed / side)")
+def draw_vorticity(axes: "Axes", places: Array, omega: Array, **options: Any) -> None:
+    """Draw omega, in units of lid speed over side, in colours."""
+    options = {"levels": _VORTICITY, "cmap": "RdBu_r", "extend": "both", **options}
+    drawn = axes.contourf(places, places, omega, **options)
+    ticks = {"ticks": _VORTICITY_TICKS} if options["levels"] is _VORTICITY else {}
+    add_scale(axes, drawn, "vorticity (lid speed / side)", shrink=0.85, **ticks)
+    square(axes, "vorticity")
 
 
 def draw_profiles(axes: "Axes", places: Array, u: Array, v: Array, tables: Tables) -> None:
@@ -156,13 +228,18 @@ def draw_profiles(axes: "Axes", places: Array, u: Array, v: Array, tables: Table
     axes.plot(places, v, "C1", label="v on y = 1/2, over x")
     for marker, (name, columns) in zip(_MARKERS, (tables or {}).items(), strict=False):
         style: dict[str, Any] = {"marker": marker, "ls": "", "ms": 4.5, "mfc": "none"}
-        axes.plot(columns["y"], columns["u"], color="C0", label=name, **style)
+        axes.plot(columns["y"], columns["u"], color="C0", **style)
         axes.plot(columns["x"], columns["v"], color="C1", **style)
-    axes.set(xlabel="place / side", ylabel="velocity / lid speed", title="centre lines")
+        axes.plot([], [], color="0.3", label=name, **style)
+    axes.set(
+        xlabel="x or y (side of the cavity)", ylabel="velocity (lid speed)", title="centre lines"
+    )
     axes.grid(alpha=0.3)
     axes.legend(fontsize=8)
 
 
 def square(axes: "Axes", title: str) -> None:
     """Show the unit square with this title."""
-    axes.set(xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="x", ylabel="y", title=title)
+    axes.set(
+        xlim=(0, 1), ylim=(0, 1), aspect="equal", xlabel="x (side)", ylabel="y (side)", title=title
+    )

@@ -1,10 +1,11 @@
 """Figures of the flow around a square cylinder."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._figure import new_figure
+from ._figure import add_scale, new_figure, show_figure
+from .film import make_film
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from ..flow import CylinderResult
 
 __all__ = [
+    "draw_cylinder",
+    "film_cylinder",
     "plot_cylinder",
     "plot_histories",
     "plot_profiles",
@@ -24,25 +27,70 @@ _BEFORE, _BEHIND = 4.0, 20.0  # part of the channel that is drawn, from the cent
 _STATIONS = (0, 4, 8)  # profiles over y, at these distances behind the centre
 _LARGEST = 3.0  # of the vorticity in the colour scale
 _NEAR_ZERO = 0.12  # psi between the lines of the wake
+_SCALE = "vorticity (Umax / D)"
 
 
-def plot_cylinder(result: "CylinderResult") -> "Figure":
+def plot_cylinder(
+    result: "CylinderResult",
+    ax: "Axes | None" = None,
+    *,
+    show: bool | None = None,
+    **options: Any,
+) -> Any:
     """Draw streamlines, vorticity, velocities, and histories of forces or of the change.
 
     Parameters
     ----------
     result : CylinderResult
         The result.
+    ax : matplotlib.axes.Axes, optional
+        Axes on which only the vorticity is drawn; by default, a new figure shows all.
+    show : bool, optional
+        As in `CylinderResult.plot`.
+    **options
+        Options of the `contourf` of the vorticity.
+
+    Returns
+    -------
+    axes : Axes or ndarray of Axes
+        `ax`, or the axes of the four plots.
+    """
+    if ax is not None:
+        plot_vorticity(ax, result, **options)
+        return ax
+
+    def draw(figure: "Figure") -> Any:
+        draw_cylinder(result, figure, **options)
+        return np.array([axes for axes in figure.axes if axes.get_title()])
+
+    return show_figure(11, 9, draw, show)
+
+
+def draw_cylinder(
+    result: "CylinderResult", figure: "Figure | None" = None, **options: Any
+) -> "Figure":
+    """Draw streamlines, vorticity, velocities, and histories on an empty figure.
+
+    Parameters
+    ----------
+    result : CylinderResult
+        The result.
+    figure : matplotlib.figure.Figure, optional
+        The figure; by default a new one that pyplot does not manage.
+    **options
+        Options of the `contourf` of the vorticity.
 
     Returns
     -------
     figure : matplotlib.figure.Figure
         The figure.
     """
-    figure = new_figure(11, 9)
+    figure = new_figure(11, 9) if figure is None else figure
     grid = figure.add_gridspec(3, 2)
-    plot_streamlines(figure.add_subplot(grid[0, :]), result)
-    plot_vorticity(figure.add_subplot(grid[1, :]), result)
+    upper, lower = figure.add_subplot(grid[0, :]), figure.add_subplot(grid[1, :])
+    plot_streamlines(upper, result)
+    add_scale([upper, lower], _paint(lower, result, **options), _SCALE, fraction=0.02)
+    lower.set_title("vorticity")
     plot_profiles(figure.add_subplot(grid[2, 0]), result)
     plot_histories(figure.add_subplot(grid[2, 1]), result)
     state = "steady" if result.steady else f"t = {result.time:g} D/Umax"
@@ -78,7 +126,7 @@ def plot_streamlines(axes: "Axes", result: "CylinderResult") -> None:
     _body(axes, result, "streamlines")
 
 
-def plot_vorticity(axes: "Axes", result: "CylinderResult") -> None:
+def plot_vorticity(axes: "Axes", result: "CylinderResult", **options: Any) -> None:
     """Draw the vorticity in colours, from -3 to 3 Umax/D.
 
     Parameters
@@ -87,14 +135,10 @@ def plot_vorticity(axes: "Axes", result: "CylinderResult") -> None:
         The axes.
     result : CylinderResult
         The result.
+    **options
+        Options of `contourf`.
     """
-    levels = np.linspace(-_LARGEST, _LARGEST, 25)
-    place = result.x - result.grid.centre
-    filled = axes.contourf(
-        place, result.y, result.omega, levels=levels, cmap="RdBu_r", extend="both"
-    )
-    bar = axes.figure.colorbar(filled, ax=axes, ticks=[-3, -2, -1, 0, 1, 2, 3], fraction=0.02)
-    bar.set_label("vorticity (Umax / D)")
+    add_scale(axes, _paint(axes, result, **options), _SCALE, fraction=0.02)
     _body(axes, result, "vorticity")
 
 
@@ -130,18 +174,34 @@ def plot_histories(axes: "Axes", result: "CylinderResult") -> None:
     history = result.history
     if result.steady:
         axes.semilogy(np.arange(1, len(history.change) + 1), history.change)
-        axes.set(xlabel="steps", ylabel="largest change of psi (Umax^2)", title="convergence")
+        axes.set(xlabel="steps", ylabel="largest change of psi (Umax²)", title="convergence")
     else:
         axes.plot(history.time, history.drag, "C0", label="drag coefficient Cd")
         axes.plot(history.time, history.lift, "C1", label="lift coefficient Cl")
-        axes.plot(
-            history.probe_time, history.v[:, 0], "C2", lw=0.8, label="v at 4 D behind the centre"
-        )
+        axes.plot(history.probe_time, history.v[:, 0], "C2", lw=0.8, label="v at x = 4 D")
         started = history.drag[history.time > 0.1 * result.time]
         top = 1.3 * float(np.max(started, initial=1.0))
-        axes.set(xlabel="time (D / Umax)", ylim=(-1.2, top), title="histories")
+        axes.set(
+            xlabel="time (D / Umax)",
+            ylabel="coefficient, velocity (Umax)",
+            ylim=(-1.2, top),
+            title="histories",
+        )
         axes.legend(fontsize=7)
     axes.grid(alpha=0.3)
+
+
+def film_cylinder(frames: "tuple[CylinderResult, ...]", **options: Any) -> Any:
+    """Return a film of the vorticity; `options` as in `make_film` and `contourf`."""
+    return make_film(frames, _paint, (10, 3.6), _SCALE, **options)
+
+
+def _paint(axes: "Axes", result: "CylinderResult", **options: Any) -> Any:
+    levels = np.linspace(-_LARGEST, _LARGEST, 25)
+    options = {"levels": levels, "cmap": "RdBu_r", "extend": "both", **options}
+    drawn = axes.contourf(result.x - result.grid.centre, result.y, result.omega, **options)
+    _body(axes, result, f"t = {result.time:.4g} D / Umax")
+    return drawn
 
 
 def _body(axes: "Axes", result: "CylinderResult", title: str) -> None:

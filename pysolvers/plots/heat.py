@@ -1,8 +1,11 @@
 """Figures of heat conduction."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ._figure import new_figure
+import numpy as np
+
+from ._figure import add_scale, levels_of, show_figure
+from .film import make_film
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -10,29 +13,64 @@ if TYPE_CHECKING:
 
     from ..heat._result import HeatResult
 
-__all__ = ["plot_heat", "plot_isotherms"]
+__all__ = ["draw_heat", "film_heat", "plot_heat", "plot_isotherms"]
+
+_SIZE = 6.2, 5.0
+_SCALE = "temperature T (unit of the data)"
 
 
-def plot_heat(result: "HeatResult") -> "Figure":
-    """Draw isotherms on a new figure.
+def plot_heat(
+    result: "HeatResult", ax: "Axes | None" = None, *, show: bool | None = None, **options: Any
+) -> "Axes":
+    """Draw isotherms and show them.
 
     Parameters
     ----------
     result : HeatResult
         The result; with three axes, the middle plane across z is drawn.
+    ax : matplotlib.axes.Axes, optional
+        Axes to draw on; by default those of a new figure.
+    show : bool, optional
+        As in `HeatResult.plot`.
+    **options
+        Options of `contourf`.
 
     Returns
     -------
-    figure : matplotlib.figure.Figure
-        A new figure, independent of pyplot.
+    axes : matplotlib.axes.Axes
+        The axes of the isotherms.
     """
-    figure = new_figure(6, 5)
-    plot_isotherms(figure.subplots(), result)
-    figure.suptitle(f"Heat conduction, {result.scheme}, t = {result.time:g}")
-    return figure
+    if ax is not None:
+        plot_isotherms(ax, result, **options)
+        return ax
+    axes: Axes = show_figure(*_SIZE, lambda figure: draw_heat(figure, result, **options), show)
+    return axes
 
 
-def plot_isotherms(axes: "Axes", result: "HeatResult") -> None:
+def draw_heat(figure: "Figure", result: "HeatResult", **options: Any) -> "Axes":
+    """Draw isotherms on an empty figure.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+    result : HeatResult
+        The result; with three axes, the middle plane across z is drawn.
+    **options
+        Options of `contourf`.
+
+    Returns
+    -------
+    axes : matplotlib.axes.Axes
+        The axes of the isotherms.
+    """
+    axes = figure.subplots()
+    plot_isotherms(axes, result, **options)
+    figure.suptitle(f"Heat conduction, {result.scheme}")
+    return axes
+
+
+def plot_isotherms(axes: "Axes", result: "HeatResult", **options: Any) -> None:
     """Draw filled contours of the temperature, with a scale.
 
     Parameters
@@ -41,8 +79,28 @@ def plot_isotherms(axes: "Axes", result: "HeatResult") -> None:
         The axes.
     result : HeatResult
         The result; with three axes, the middle plane across z is drawn.
+    **options
+        Options of `contourf`.
     """
-    plane = result.u if result.u.ndim == 2 else result.u[result.u.shape[0] // 2]
-    drawn = axes.contourf(result.x, result.y, plane, levels=20, cmap="inferno")
-    axes.figure.colorbar(drawn, ax=axes, label="T")
-    axes.set(aspect="equal", xlabel="x", ylabel="y")
+    add_scale(axes, _paint(axes, result, **options), _SCALE)
+
+
+def film_heat(frames: "tuple[HeatResult, ...]", **options: Any) -> Any:
+    """Return a film of isotherms; `options` are those of `make_film` and of `contourf`."""
+    values = np.array([value for frame in frames for value in (frame.u.min(), frame.u.max())])
+    options.setdefault("levels", levels_of(values))
+    return make_film(frames, _paint, _SIZE, _SCALE, **options)
+
+
+def _paint(axes: "Axes", result: "HeatResult", **options: Any) -> Any:
+    options.setdefault("cmap", "inferno")
+    title = f"t = {result.time:.4g}"
+    plane = result.u
+    if plane.ndim == 3:
+        k = plane.shape[0] // 2
+        plane = plane[k]
+        title += f", plane z = {result.z[k]:.4g}"
+    options.setdefault("levels", levels_of(plane))
+    drawn = axes.contourf(result.x, result.y, plane, **options)
+    axes.set(aspect="equal", xlabel="x", ylabel="y", title=title)
+    return drawn

@@ -1,10 +1,11 @@
 """Figures of red-black relaxations."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._figure import new_figure
+from ._figure import add_scale, levels_of, show_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -12,34 +13,68 @@ if TYPE_CHECKING:
 
     from ..relaxation._result import RelaxationResult
 
-__all__ = ["plot_measures", "plot_relaxation", "plot_solution"]
+__all__ = ["draw_relaxation", "plot_measures", "plot_relaxation", "plot_solution"]
 
 _PIXELS = 400  # largest number of nodes per side that is drawn; more are not visible
 
 
-def plot_relaxation(result: "RelaxationResult") -> "Figure":
-    """Draw solution and history of a relaxation on one figure.
+def plot_relaxation(
+    result: "RelaxationResult",
+    ax: "Axes | None" = None,
+    *,
+    show: bool | None = None,
+    **options: Any,
+) -> Any:
+    """Draw solution and history of a relaxation and show them.
 
     Parameters
     ----------
     result : RelaxationResult
         The result.
+    ax : matplotlib.axes.Axes, optional
+        Axes on which only the solution is drawn; by default, a new figure shows both.
+    show : bool, optional
+        As in `RelaxationResult.plot`.
+    **options
+        Options of `contourf`.
 
     Returns
     -------
-    figure : matplotlib.figure.Figure
-        A new figure, independent of pyplot.
+    axes : Axes or ndarray of Axes
+        `ax`, or the axes of the solution and of the history.
     """
-    figure = new_figure(10, 4.5)
-    left, right = figure.subplots(1, 2)
-    plot_solution(left, result)
-    plot_measures(right, result)
+    if ax is not None:
+        plot_solution(ax, result, **options)
+        return ax
+    return show_figure(10, 4.5, lambda figure: draw_relaxation(figure, result, **options), show)
+
+
+def draw_relaxation(figure: "Figure", result: "RelaxationResult", **options: Any) -> NDArray[Any]:
+    """Draw solution and history of a relaxation on an empty figure and return both axes.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+    result : RelaxationResult
+        The result.
+    **options
+        Options of `contourf`.
+
+    Returns
+    -------
+    axes : ndarray of matplotlib.axes.Axes, shape (2,)
+        The axes.
+    """
+    axes: NDArray[Any] = figure.subplots(1, 2)
+    plot_solution(axes[0], result, **options)
+    plot_measures(axes[1], result)
     figure.suptitle(f"{result.title}, {result.relaxation}, {result.iterations} iterations")
-    return figure
+    return axes
 
 
-def plot_solution(axes: "Axes", result: "RelaxationResult") -> None:
-    """Draw the solution as contours.
+def plot_solution(axes: "Axes", result: "RelaxationResult", **options: Any) -> None:
+    """Draw the solution as filled contours, with a scale.
 
     Parameters
     ----------
@@ -47,13 +82,16 @@ def plot_solution(axes: "Axes", result: "RelaxationResult") -> None:
         The axes.
     result : RelaxationResult
         The result.
+    **options
+        Options of `contourf`.
     """
     step_y, step_x = (-(-n // _PIXELS) for n in result.u.shape)
     x, y = result.x[::step_x], result.y[::step_y]
     u = result.u[::step_y, ::step_x]
     if min(u.shape) > 1 and np.isfinite(u).all():
-        axes.figure.colorbar(axes.contourf(x, y, u, levels=20), ax=axes)
-    axes.set(xlabel="x", ylabel="y", aspect="equal")
+        options.setdefault("levels", levels_of(u))
+        add_scale(axes, axes.contourf(x, y, u, **options), "u (unit of the data)")
+    axes.set(xlabel="x", ylabel="y", aspect="equal", title="solution")
 
 
 def plot_measures(axes: "Axes", result: "RelaxationResult") -> None:
@@ -67,5 +105,9 @@ def plot_measures(axes: "Axes", result: "RelaxationResult") -> None:
         The result.
     """
     axes.semilogy(result.history.iteration, result.history.measure)
-    axes.set(xlabel="iterations", ylabel=f"{result.criterion} ({result.norm} norm)")
+    axes.set(
+        xlabel="iterations",
+        ylabel=f"{result.criterion} ({result.norm} norm)",
+        title="convergence",
+    )
     axes.grid(alpha=0.3)

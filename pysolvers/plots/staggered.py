@@ -1,9 +1,13 @@
 """Figures of the cavity on a staggered grid."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from ._figure import new_figure
+import numpy as np
+
+from .._published import published_profiles
+from ._figure import add_scale, levels_of, show_figure
 from .cavity import Tables, draw_profiles, draw_streamlines, draw_vorticity, square
+from .film import make_film
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -11,40 +15,91 @@ if TYPE_CHECKING:
 
     from ..flow._staggered_result import StaggeredResult
 
-__all__ = ["plot_pressure", "plot_staggered", "plot_steps"]
+__all__ = ["draw_staggered", "film_staggered", "plot_pressure", "plot_staggered", "plot_steps"]
 
 _LEVELS = 16
+_SPEEDS = np.linspace(0, 1, 21)
 
 
-def plot_staggered(result: "StaggeredResult", tables: Tables = None) -> "Figure":
-    """Draw streamlines, vorticity, pressure, centre-line profiles, changes and steps.
+def plot_staggered(
+    result: "StaggeredResult",
+    ax: "Axes | None" = None,
+    *,
+    tables: Tables = None,
+    show: bool | None = None,
+    **options: Any,
+) -> Any:
+    """Draw streamlines, vorticity, pressure, profiles, changes and steps and show them.
 
     Parameters
     ----------
     result : StaggeredResult
         The result.
+    ax : matplotlib.axes.Axes, optional
+        Axes on which vorticity and streamlines are drawn; by default, a new figure shows all.
     tables : mapping, optional
-        Published profiles by name, with the columns ``y`` and ``u``, ``x`` and ``v``.
+        Profiles to compare with, by name, with the columns ``y`` and ``u``, ``x`` and ``v``. By
+        default those of `published_profiles` for this Reynolds number.
+    show : bool, optional
+        As in `StaggeredResult.plot`.
+    **options
+        Options of the `contourf` of the vorticity.
 
     Returns
     -------
-    figure : matplotlib.figure.Figure
-        A new figure, independent of pyplot.
+    axes : Axes or ndarray of Axes
+        `ax`, or the axes of the six plots, shape (2, 3).
     """
-    figure = new_figure(13, 8)
+    if ax is not None:
+        draw_vorticity(ax, result.x_faces, result.omega, **options)
+        if result.steps:
+            vortex = result.primary_vortex()
+            draw_streamlines(ax, result.x_faces, result.psi, vortex, colours=("k", "k"))
+        square(ax, f"vorticity and streamlines, t = {result.time:.4g}")
+        return ax
+    return show_figure(
+        14, 8, lambda figure: draw_staggered(figure, result, tables, **options), show
+    )
+
+
+def draw_staggered(
+    figure: "Figure", result: "StaggeredResult", tables: Tables = None, **options: Any
+) -> Any:
+    """Draw streamlines, vorticity, pressure, profiles, changes and steps on an empty figure.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+    result : StaggeredResult
+        The result.
+    tables : mapping, optional
+        As in `plot_staggered`.
+    **options
+        Options of the `contourf` of the vorticity.
+
+    Returns
+    -------
+    axes : ndarray of matplotlib.axes.Axes, shape (2, 3)
+        The axes.
+    """
     axes = figure.subplots(2, 3)
     faces = result.x_faces
     if result.steps:
         draw_streamlines(axes[0, 0], faces, result.psi, result.primary_vortex())
-    draw_vorticity(axes[0, 1], faces, result.omega)
+    square(axes[0, 0], "streamlines" if result.steps else "streamlines: the fluid is at rest")
+    draw_vorticity(axes[0, 1], faces, result.omega, **options)
     plot_pressure(axes[0, 2], result)
+    if tables is None:
+        published = published_profiles(result.reynolds)
+        tables = {f"{name}, steady": columns for name, columns in published.items()}
     draw_profiles(axes[1, 0], faces, result.centreline_u(faces), result.centreline_v(faces), tables)
     plot_steps(axes[1, 1], axes[1, 2], result)
     figure.suptitle(
         f"Lid-driven cavity on a staggered grid, Re = {result.reynolds:g}, "
-        f"{result.n} × {result.n} cells, t = {result.time:.4g}"
+        f"{result.n} × {result.n} cells, t = {result.time:.4g} side / lid speed"
     )
-    return figure
+    return axes
 
 
 def plot_pressure(axes: "Axes", result: "StaggeredResult") -> None:
@@ -57,15 +112,11 @@ def plot_pressure(axes: "Axes", result: "StaggeredResult") -> None:
     result : StaggeredResult
         The result.
     """
-    values = sorted(result.p.ravel().tolist())
-    skipped = len(values) // 50  # the pressure is singular in both corners below the lid
-    low, high = values[skipped], values[-1 - skipped]
-    if low == high:
-        high = low + 1.0
-    levels = [low + (high - low) * k / _LEVELS for k in range(_LEVELS + 1)]
+    values = np.sort(result.p, axis=None)
+    skipped = values.size // 50  # the pressure is singular in both corners below the lid
+    levels = levels_of(values[skipped : values.size - skipped], _LEVELS)
     filled = axes.contourf(result.x, result.y, result.p, levels=levels, extend="both")
-    assert axes.figure is not None
-    axes.figure.colorbar(filled, ax=axes, label="p / (density × lid speed²)", shrink=0.8)
+    add_scale(axes, filled, "pressure (density × lid speed²)", shrink=0.85)
     square(axes, "pressure")
 
 
@@ -82,14 +133,40 @@ def plot_steps(change: "Axes", length: "Axes", result: "StaggeredResult") -> Non
     history = result.history
     change.semilogy(history.time, history.change, "C0")
     change.set(
-        xlabel="time × lid speed / side",
-        ylabel="change × side / lid speed²",
-        title="largest change of a velocity per unit of time",
+        xlabel="time (side / lid speed)",
+        ylabel="largest change (lid speed² / side)",
+        title="change of the velocity per unit of time",
     )
     length.plot(history.time, history.dt, "C2")
     length.set(
-        xlabel="time × lid speed / side", ylabel="step × lid speed / side", title="length of a step"
+        xlabel="time (side / lid speed)",
+        ylabel="length of a step (side / lid speed)",
+        title="length of the steps",
     )
     length.set_ylim(bottom=0)
     for axes in (change, length):
         axes.grid(alpha=0.3)
+        if not len(history.time):
+            axes.text(0.5, 0.5, "no steps yet", ha="center", transform=axes.transAxes)
+            axes.set(xticks=[], yticks=[])
+            axes.minorticks_off()
+
+
+def film_staggered(frames: "tuple[StaggeredResult, ...]", **options: Any) -> Any:
+    """Return a film of the speed with streamlines; `options` as in `make_film` and `contourf`."""
+    return make_film(frames, _paint, (5.8, 4.8), "speed (lid speed)", **options)
+
+
+def _paint(axes: "Axes", result: "StaggeredResult", **options: Any) -> Any:
+    u = (result.u[:, 1:] + result.u[:, :-1]) / 2
+    v = (result.v[1:] + result.v[:-1]) / 2
+    options = {"levels": _SPEEDS, "cmap": "viridis", "extend": "max", **options}
+    drawn = axes.contourf(result.x, result.y, np.hypot(u, v), **options)
+    if result.steps:
+        levels = result.primary_vortex().psi * np.linspace(0.05, 0.95, 10)
+        faces = result.x_faces
+        axes.contour(
+            faces, faces, result.psi, np.sort(levels), colors="w", linewidths=0.7, linestyles="-"
+        )
+    square(axes, f"t = {result.time:.3g} side / lid speed")
+    return drawn

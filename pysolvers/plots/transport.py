@@ -1,10 +1,12 @@
 """Figures of convection and diffusion."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ._figure import new_figure
+from ._figure import add_scale, show_figure
+from .film import make_film
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -12,36 +14,71 @@ if TYPE_CHECKING:
 
     from ..transport._result import TransportResult
 
-__all__ = ["plot_field", "plot_profiles", "plot_transport"]
+__all__ = ["draw_transport", "film_transport", "plot_field", "plot_profiles", "plot_transport"]
+
+_SCALE = "u (unit of the data)"
 
 
-def plot_transport(result: "TransportResult") -> "Figure":
-    """Draw the solution as a map, and its profiles through the highest point.
+def plot_transport(
+    result: "TransportResult",
+    ax: "Axes | None" = None,
+    *,
+    show: bool | None = None,
+    **options: Any,
+) -> Any:
+    """Draw the solution as a map, and its profiles through the highest point, and show them.
 
     Parameters
     ----------
     result : TransportResult
         The result.
+    ax : matplotlib.axes.Axes, optional
+        Axes on which only the map is drawn; by default, a new figure shows both.
+    show : bool, optional
+        As in `TransportResult.plot`.
+    **options
+        Options of `pcolormesh`.
 
     Returns
     -------
-    figure : matplotlib.figure.Figure
-        A new figure, independent of pyplot.
+    axes : Axes or ndarray of Axes
+        `ax`, or the axes of the map and of the profiles.
     """
-    figure = new_figure(10, 4.4)
-    left, right = figure.subplots(1, 2)
-    plot_field(left, result)
-    plot_profiles(right, result)
+    if ax is not None:
+        plot_field(ax, result, **options)
+        return ax
+    return show_figure(10, 4.4, lambda figure: draw_transport(figure, result, **options), show)
+
+
+def draw_transport(figure: "Figure", result: "TransportResult", **options: Any) -> NDArray[Any]:
+    """Draw the solution as a map, and its profiles, on an empty figure and return both axes.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+    result : TransportResult
+        The result.
+    **options
+        Options of `pcolormesh`.
+
+    Returns
+    -------
+    axes : ndarray of matplotlib.axes.Axes, shape (2,)
+        The axes.
+    """
+    axes: NDArray[Any] = figure.subplots(1, 2)
+    plot_field(axes[0], result, **options)
+    plot_profiles(axes[1], result)
     nx, ny = len(result.x) - 1, len(result.y) - 1
     figure.suptitle(
-        f"{result.scheme}, {nx} × {ny} cells, {result.strips[0]} × {result.strips[1]} strips, "
-        f"t = {result.time:g}"
+        f"{result.scheme}, {nx} × {ny} cells, {result.strips[0]} × {result.strips[1]} strips"
     )
-    return figure
+    return axes
 
 
-def plot_field(axes: "Axes", result: "TransportResult") -> None:
-    """Draw u as a map.
+def plot_field(axes: "Axes", result: "TransportResult", **options: Any) -> None:
+    """Draw u as a map, with a scale.
 
     Parameters
     ----------
@@ -49,10 +86,10 @@ def plot_field(axes: "Axes", result: "TransportResult") -> None:
         The axes.
     result : TransportResult
         The result.
+    **options
+        Options of `pcolormesh`.
     """
-    colours = axes.pcolormesh(result.x, result.y, result.u, shading="gouraud", cmap="viridis")
-    axes.figure.colorbar(colours, ax=axes, label="u")
-    axes.set(xlabel="x", ylabel="y", aspect="equal", title="u")
+    add_scale(axes, _paint(axes, result, **options), _SCALE)
 
 
 def plot_profiles(axes: "Axes", result: "TransportResult") -> None:
@@ -68,5 +105,21 @@ def plot_profiles(axes: "Axes", result: "TransportResult") -> None:
     j, i = np.unravel_index(int(np.argmax(result.u)), result.u.shape)
     axes.plot(result.x, result.u[j], label=f"along x, y = {result.y[j]:.3g}")
     axes.plot(result.y, result.u[:, i], "--", label=f"along y, x = {result.x[i]:.3g}")
-    axes.set(xlabel="x or y", ylabel="u", title="through the highest point")
+    axes.set(xlabel="x or y", ylabel=_SCALE, title="profiles through the highest point")
+    axes.grid(alpha=0.3)
     axes.legend(frameon=False)
+
+
+def film_transport(frames: "tuple[TransportResult, ...]", **options: Any) -> Any:
+    """Return a film of maps; `options` are those of `make_film` and of `pcolormesh`."""
+    options.setdefault("vmin", min((float(frame.u.min()) for frame in frames), default=0.0))
+    options.setdefault("vmax", max((float(frame.u.max()) for frame in frames), default=1.0))
+    return make_film(frames, _paint, (5.6, 4.4), _SCALE, **options)
+
+
+def _paint(axes: "Axes", result: "TransportResult", **options: Any) -> Any:
+    drawn = axes.pcolormesh(
+        result.x, result.y, result.u, **{"shading": "gouraud", "cmap": "viridis", **options}
+    )
+    axes.set(xlabel="x", ylabel="y", aspect="equal", title=f"t = {result.time:.4g}")
+    return drawn

@@ -13,7 +13,7 @@ from .._header import count, number, record, text
 from .._shown import Shown
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 __all__ = ["RelaxationHistory", "RelaxationResult"]
 
@@ -105,17 +105,34 @@ class RelaxationResult(Shown):
         seconds = self.seconds["iterations"]
         return self.unknowns * self.iterations / seconds if seconds else float("nan")
 
-    def plot(self) -> "Figure":
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        show: bool | None = None,
+        **options: Any,
+    ) -> Any:
         """Draw the solution and the history.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes on which only the solution is drawn. By default a new figure of pyplot is made.
+        show : bool, optional
+            Whether to open a window and wait until it is closed. By default this happens in a
+            program whose matplotlib opens windows. A notebook shows the figure in any case.
+        **options
+            Options of `contourf`, for example ``levels`` and ``cmap``.
 
         Returns
         -------
-        figure : matplotlib.figure.Figure
-            The figure. The extra ``plot`` installs matplotlib.
+        axes : Axes or ndarray of Axes
+            `ax`, or the axes of all plots. The extra ``plot`` installs
+            matplotlib.
         """
         from ..plots.relaxation import plot_relaxation
 
-        return plot_relaxation(self)
+        return plot_relaxation(self, ax, show=show, **options)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the result to an npz file.

@@ -14,7 +14,7 @@ from .._header import count, mapping, number, positive, sequence, text
 from .._shown import Shown, steps_text
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
 
 __all__ = ["TransportResult"]
 
@@ -58,6 +58,8 @@ class TransportResult(Shown):
         Backend, and its instruction set or kernels.
     threads : int
         Number of host threads.
+    frames : tuple of TransportResult
+        The states that `record` kept; empty after the other calls. `save` does not write them.
     """
 
     u: NDArray[Any]
@@ -79,6 +81,7 @@ class TransportResult(Shown):
     backend: str
     kernel: str
     threads: int
+    frames: "tuple[TransportResult, ...]" = ()
 
     def errors(self, exact: Callable[[Array, Array, float], Any]) -> tuple[float, float]:
         """Return the errors with respect to an exact solution.
@@ -113,17 +116,59 @@ class TransportResult(Shown):
         coordinates = {"y": self.y, "x": self.x}
         return xarray.DataArray(self.u, coordinates, ("y", "x"), "u", attributes)
 
-    def plot(self) -> "Figure":
+    def plot(
+        self,
+        ax: "Axes | None" = None,
+        *,
+        show: bool | None = None,
+        **options: Any,
+    ) -> Any:
         """Draw the solution as a map, and its profiles through the highest point.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes on which only the map is drawn. By default a new figure of pyplot is made.
+        show : bool, optional
+            Whether to open a window and wait until it is closed. By default this happens in a
+            program whose matplotlib opens windows. A notebook shows the figure in any case.
+        **options
+            Options of `pcolormesh`, for example ``cmap``.
 
         Returns
         -------
-        figure : matplotlib.figure.Figure
-            The figure. The extra ``plot`` installs matplotlib.
+        axes : Axes or ndarray of Axes
+            `ax`, or the axes of all plots. The extra ``plot`` installs
+            matplotlib.
         """
         from ..plots.transport import plot_transport
 
-        return plot_transport(self)
+        return plot_transport(self, ax, show=show, **options)
+
+    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
+        """Return a film of the recorded frames, and write it to a file if there is a path.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            File to write: a name that ends in ``.gif``, or a format that ffmpeg writes.
+        **options
+            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of
+            `pcolormesh`.
+
+        Returns
+        -------
+        film : matplotlib.animation.FuncAnimation
+            The film; a notebook shows it with buttons.
+
+        Raises
+        ------
+        ValueError
+            If the result has no frames: only `GCEIDD.record` keeps them.
+        """
+        from ..plots.transport import film_transport
+
+        return film_transport(self.frames, path=path, **options)
 
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the result to an npz file.

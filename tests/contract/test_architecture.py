@@ -282,10 +282,15 @@ def test_extensions_are_reached_through_backends_only():
 
 
 def test_names_of_the_package_are_public():
-    public = {name for name in dir(pysolvers) if not name.startswith("_")}
+    public = {name for name in vars(pysolvers) if not name.startswith("_")}
     packages = {module.split(".")[0] for module in MODULES} - {""}
 
     assert public <= {*pysolvers.__all__, *packages}
+    listed = dir(pysolvers)
+    assert set(pysolvers.__all__) <= set(listed)
+    assert all(name == "__version__" or not name.startswith("_") for name in listed)
+    for name in listed:
+        assert getattr(pysolvers, name) is not None
 
 
 def x_list(name):

@@ -52,3 +52,14 @@ def test_wish_that_cannot_be_met_is_an_error(variables, message):
 
     assert run.returncode != 0
     assert message in run.stderr
+
+
+def test_old_setuptools_is_named(tmp_path):
+    old = tmp_path / "sitecustomize.py"
+    old.write_text("import setuptools\nsetuptools.__version__ = '70.1.0'\n")
+
+    run = setup(PYTHONPATH=str(tmp_path))
+
+    assert run.returncode != 0
+    assert "pysolvers needs setuptools 77 or newer to build, this is 70.1.0" in run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,15 +1,19 @@
 """`python -m pysolvers`: exit codes, and results apart from messages."""
 
+import importlib
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
+import tomllib
+from pathlib import Path
 
 import pytest
 
 import pysolvers
+from pysolvers._cli import main
 
 
 def cli(*arguments, **keywords):
@@ -43,6 +47,22 @@ def test_info_as_json_is_one_object():
     assert isinstance(told["threads"], int)
     for backend in told["backends"].values():
         assert backend["available"] or backend["reason"]
+
+
+def test_version_is_a_result():
+    run = cli("--version")
+
+    assert run.returncode == 0
+    assert run.stdout == f"pysolvers {pysolvers.__version__}\n"
+    assert run.stderr == ""
+
+
+def test_console_script_is_this_command():
+    root = Path(__file__).parents[2]
+    scripts = tomllib.loads((root / "pyproject.toml").read_text())["project"]["scripts"]
+    module, _, function = scripts["pysolvers"].partition(":")
+
+    assert getattr(importlib.import_module(module), function) is main
 
 
 def test_help_is_a_result():

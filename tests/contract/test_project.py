@@ -2,11 +2,15 @@
 
 import contextlib
 import io
+import os
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pysolvers
@@ -19,13 +23,25 @@ from pysolvers._cli import build_parser
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+CIBUILDWHEEL = PROJECT["tool"]["cibuildwheel"]
 README = (ROOT / "README.md").read_text()
 
 TEXT_SUFFIXES = {
     ".c", ".cfg", ".cff", ".cu", ".cuh", ".h", ".inc", ".ipynb", ".md", ".py", ".pyi", ".toml",
     ".yaml", ".yml",
 }  # fmt: skip
-TREES = ("pysolvers", "csrc", "cuda", "tests", "benchmarks", "docs", "notebooks", "tools")
+TREES = (
+    "pysolvers",
+    "csrc",
+    "cuda",
+    "tests",
+    "benchmarks",
+    "docs",
+    "notebooks",
+    "packaging",
+    "tools",
+    ".github",
+)
 
 # Folders of somebody's machine.
 MACHINE_PATH = re.compile(r"(?<![\w.$}])/(home|root|Users|mnt)/")
@@ -59,8 +75,11 @@ def test_version_stands_in_one_place():
     assert version not in (ROOT / "setup.py").read_text()
 
 
-def test_changelog_and_citation_name_this_version():
+def test_changelog_citation_and_recipe_name_this_version():
     version = PROJECT["project"]["version"]
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+
+    assert f'\n  version: "{version}"\n' in recipe
 
     assert version in (ROOT / "CHANGELOG.md").read_text()
     assert re.search(rf"^version: \"?{re.escape(version)}\"?$", citation(), re.MULTILINE)
@@ -91,6 +110,38 @@ def test_every_make_target_named_in_a_document_exists():
         assert named <= make_targets(), path.name
 
 
+def test_every_make_target_of_a_workflow_exists():
+    workflows = [path.read_text() for path in (ROOT / ".github" / "workflows").glob("*.yml")]
+    named = {
+        name for text in workflows for name in re.findall(r"\bmake ([a-z][\w-]*)$", text, re.M)
+    }
+
+    assert {"lint", "docs"} <= named <= make_targets()
+
+
+def test_wheels_are_built_for_the_versions_that_are_named():
+    words = "Programming Language :: Python :: 3."
+    classifiers = PROJECT["project"]["classifiers"]
+    named = {c.removeprefix(words) for c in classifiers if c.startswith(words)}
+    built = {name.removeprefix("cp3").removesuffix("-*") for name in CIBUILDWHEEL["build"]}
+
+    assert {name.removesuffix("t") for name in built} == named
+    assert ("Programming Language :: Python :: Free Threading" in classifiers) == any(
+        name.endswith("t") for name in built
+    )
+    least = re.search(r">= 3\.(\d+)", PROJECT["project"]["requires-python"])[1]
+    assert least == min(named, key=int)
+
+
+def test_requirements_of_the_recipe_are_those_of_the_package():
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text()
+    script = PROJECT["project"]["scripts"]["pysolvers"]
+
+    assert f"- pysolvers = {script}\n" in recipe
+    for requirement in (*PROJECT["project"]["dependencies"], *PROJECT["build-system"]["requires"]):
+        assert f"    - {requirement.replace('>= ', '>=')}\n" in recipe
+
+
 def command_lines():
     """Return the arguments of every `python -m pysolvers` line of the documents."""
     pattern = re.compile(r"(?:^|`)\$? ?python -m pysolvers ([^`#\n\[]+)", re.MULTILINE)
@@ -103,16 +154,56 @@ def test_every_command_line_of_a_document_is_understood(line):
     build_parser().parse_args(shlex.split(line))
 
 
-def test_example_of_the_readme_runs():
-    examples = blocks(ROOT / "README.md", "python")
-
-    assert examples
-    for code in examples:
-        with contextlib.redirect_stdout(io.StringIO()):
-            exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+EXAMPLES = blocks(ROOT / "README.md", "python")
 
 
-def test_quick_start_runs_from_its_start_to_its_end():
+def test_readme_has_four_examples():
+    assert len(EXAMPLES) == 4
+
+
+@pytest.mark.parametrize("code", EXAMPLES, ids=[code.splitlines()[0] for code in EXAMPLES])
+def test_example_of_the_readme_runs(code, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "readme"}
+    with contextlib.redirect_stdout(io.StringIO()):
+        exec(compile(code, "README.md", "exec"), names)
+
+    field = names["result"] if "result" in names else names.get("u", names.get("x"))
+    field = getattr(field, "u", field)
+    assert np.isfinite(field).all() and np.ptp(field) > 0
+    if "diag" in names:  # periodic systems with the number 2.5 on the diagonal, along axis 1
+        x, rhs = names["x"], names["rhs"]
+        product = 2.5 * x - np.roll(x, 1, axis=1) - np.roll(x, -1, axis=1)
+        np.testing.assert_allclose(product, rhs, atol=1e-12)
+
+
+def test_demo_of_the_readme_runs(tmp_path):
+    assert "\n    make demo " in README
+    makefile = (ROOT / "Makefile").read_text()
+    (line,) = re.findall(r"^demo:.*\n\t\$\(BIN\)/python (.+)$", makefile, re.MULTILINE)
+
+    run = subprocess.run(
+        [sys.executable, *shlex.split(line)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, map(str, sys.path)))},
+    )
+
+    assert run.returncode == 0, run.stderr
+    assert "Ghia et al. 1982" in run.stdout and "Botella and Peyret 1998" in run.stdout
+    largest = [
+        float(text) for text in re.findall(r"^ *largest +([\d.]+)$", run.stdout, re.MULTILINE)
+    ]
+    assert len(largest) == 4 and max(largest) < 0.02
+    written = sorted(path.name for path in (tmp_path / "results").iterdir())
+    assert written == ["cavity_re1000_n129.npz", "cavity_re1000_n129.png"]
+
+
+def test_quick_start_runs_from_its_start_to_its_end(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     names = {"__name__": "quickstart"}
     for code in blocks(ROOT / "docs/quickstart.md", "python"):
         if "import cupy" not in code:
@@ -120,6 +211,19 @@ def test_quick_start_runs_from_its_start_to_its_end():
                 exec(compile(code, "quickstart.md", "exec"), names)
 
     assert names["result"].converged
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cavity.png", "cooling.gif"]
+
+
+def test_calls_of_other_packages_run_and_agree():
+    pytest.importorskip("scipy")
+    pytest.importorskip("xarray")
+    names = {"__name__": "coming_from"}
+    code = blocks(ROOT / "docs/coming_from.md", "python")
+    for part in code:
+        exec(compile(part, "coming_from.md", "exec"), names)
+
+    assert sum(part.count("assert ") for part in code) >= 5
+    assert names["systems"] == len(names["rhs"])
 
 
 def test_every_method_is_documented():

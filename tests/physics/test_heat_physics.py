@@ -323,8 +323,8 @@ def test_result_draws():
     pytest.importorskip("matplotlib")
     flat = HeatADI((6, 7), 0.1, 0.01, initial=lambda x, y: x + y).step().result()
 
-    assert len(flat.plot().axes) == 2
-    assert HeatADI((4, 6, 7), 0.1, 0.01).result().plot() is not None
+    assert len(flat.plot().figure.axes) == 2
+    assert "plane z = 0.2" in HeatADI((4, 6, 7), 0.1, 0.01).result().plot().get_title()
     with pytest.raises(AttributeError):
         _ = flat.z
 

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from pysolvers import _cli
+from pysolvers.cases import pta2020 as pta2020_case
 from pysolvers.papers import souri_timings
 from pysolvers.papers.pta2020 import RUNS, Experiment, run_experiment
 
@@ -48,6 +49,20 @@ def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys):
     assert written["grids"] == [16, 24]
     assert "not measured" in said.out or not written["reasons"]
     assert (tmp_path / "new" / "pta2020.png").stat().st_size > 10000
+
+
+def test_command_has_a_quick_run(tmp_path, monkeypatch):
+    calls = []
+
+    def experiment(grids, *, iterations, progress):
+        calls.append((tuple(grids), iterations))
+        return run_experiment((16, 24), iterations=4)
+
+    monkeypatch.setattr(pta2020_case, "run_experiment", experiment)
+    assert _cli.main(["reproduce", "pta2020", "--quick", "--output", str(tmp_path)]) == 0
+
+    ((grids, iterations),) = calls
+    assert max(grids) <= 128 and iterations <= 100
 
 
 @pytest.mark.parametrize(

@@ -343,8 +343,8 @@ def test_result_shows_a_table_and_figures():
 
     assert len(repr(result).splitlines()) <= 6
     assert "Re = 100" in result._repr_html_()
-    titles = [axes.get_title() for axes in result.plot().axes]
-    assert titles[:4] == ["streamlines", "vorticity (lid speed / side)", "pressure", "centre lines"]
+    titles = [axes.get_title() for axes in result.plot().ravel()]
+    assert titles[:4] == ["streamlines", "vorticity", "pressure", "centre lines"]
     StaggeredCavity(100, 16).result().plot()
 
 

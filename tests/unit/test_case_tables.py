@@ -81,7 +81,10 @@ def test_pictures_are_drawn_unless_they_are_not_wanted(tmp_path, capsys):
 
 def test_missing_extra_is_told_and_no_error_of_a_case(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    text = "matplotlib is not installed: pip install 'pysolvers[plot]'"
+    text = (
+        "matplotlib is not installed: pip install matplotlib, or install pysolvers with its "
+        "extra 'plot'"
+    )
 
     with pytest.raises(ModuleNotFoundError) as caught:
         new_figure(1, 1)

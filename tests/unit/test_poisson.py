@@ -500,7 +500,7 @@ class TestMessages:
     def test_of_a_missing_scipy(self, monkeypatch):
         monkeypatch.setitem(sys.modules, "scipy.fft", None)
 
-        with pytest.raises(ModuleNotFoundError, match=r"pip install 'pysolvers\[poisson\]'"):
+        with pytest.raises(ModuleNotFoundError, match="scipy is not installed: pip install scipy"):
             FastPoisson((8, 9), 0.1, boundary=0.0)
 
 

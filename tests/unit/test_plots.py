@@ -1,0 +1,293 @@
+"""Figures of results: axes, labels, windows, notebooks and films."""
+
+import subprocess
+import sys
+from functools import partial
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers import (
+    GCEIDD,
+    ConvectionDiffusion,
+    Dirichlet,
+    HeatADI,
+    LidDrivenCavity,
+    SquareCylinder,
+    StaggeredCavity,
+    solve_laplace,
+)
+from pysolvers.papers import ghia_profiles
+
+pytest.importorskip("matplotlib")
+
+from matplotlib import pyplot
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+from pysolvers.plots._figure import levels_of
+from pysolvers.plots.curves import Curves, plot_curves
+from pysolvers.plots.speedups import plot_speedups
+
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
+
+
+def heat():
+    return HeatADI((9, 9), 0.125, 1e-3, initial=lambda x, y: np.sin(3 * x) * y)
+
+
+def heat_in_a_box():
+    return HeatADI((3, 5, 4), 0.125, 1e-3, initial=lambda x, y, z: np.sin(3 * x) * y * z)
+
+
+def transport():
+    problem = ConvectionDiffusion((1.0, 0.5), 0.01, initial=lambda x, y: x * y)
+    return GCEIDD(problem, 8, 0.05)
+
+
+STEPPERS = {
+    "heat": (heat, 0.02),
+    "transport": (transport, 1.0),
+    "staggered": (lambda: StaggeredCavity(100, 8), 8.0),
+    "cylinder": (lambda: SquareCylinder(100, (33, 201)), 1.0),
+}
+
+
+def run(name):
+    make, end = STEPPERS[name]
+    return make().run(end)
+
+
+RESULTS = {
+    **{name: partial(run, name) for name in STEPPERS},
+    "heat in a box": lambda: heat_in_a_box().run(0.01),
+    "cavity": lambda: LidDrivenCavity(100, 17).solve(1e-3),
+    "cavity by lines": lambda: LidDrivenCavity(100, 17, method="line-jacobi").solve(1e-2),
+    "plate": lambda: solve_laplace((9, 8), boundary={"y+": 1.0}),
+    "steady cylinder": lambda: SquareCylinder(20, (33, 201), steady=True).solve(1e-1),
+}
+
+
+@pytest.fixture(params=RESULTS)
+def result(request):
+    return RESULTS[request.param]()
+
+
+def colour_bars(figure):
+    return [axes for axes in figure.axes if axes.get_label() == "<colorbar>"]
+
+
+def test_figure_belongs_to_pyplot_and_every_scale_is_named(result):
+    axes = np.ravel(result.plot())
+
+    (number,) = pyplot.get_fignums()
+    figure = pyplot.figure(number)
+    assert all(plot.figure is figure for plot in axes)
+    assert colour_bars(figure)
+    for bar in colour_bars(figure):
+        assert "(" in bar.get_ylabel(), "a unit in brackets"
+    for plot in axes:
+        assert plot.get_title()
+        assert plot.get_xlabel()
+        assert plot.get_ylabel()
+        assert plot.has_data() or plot.texts
+
+
+def test_no_label_is_cut(result):
+    figure = np.ravel(result.plot())[0].figure
+    figure.draw_without_rendering()
+
+    width, height = figure.bbox.width, figure.bbox.height
+    for axes in figure.axes:
+        for label in (axes.xaxis.label, axes.yaxis.label, axes.title):
+            if label.get_text():
+                box = label.get_window_extent()
+                assert box.x0 >= -1 and box.y0 >= -1, label
+                assert box.x1 <= width + 1 and box.y1 <= height + 1, label
+
+
+def test_plot_on_given_axes(result):
+    figure, axes = pyplot.subplots()
+
+    assert result.plot(axes, cmap="gray") is axes
+    assert pyplot.get_fignums() == [figure.number]
+    assert axes.has_data()
+    assert axes.collections[0].get_cmap().name == "gray"
+
+
+def test_window_opens_once_in_a_program_and_not_elsewhere(monkeypatch):
+    calls = []
+    monkeypatch.setattr(pyplot, "show", lambda: calls.append(1))
+    state = heat().result()
+    state.plot()
+    assert not calls, "agg has no windows"
+    state.plot(show=True)
+    assert len(calls) == 1
+
+    monkeypatch.setattr(FigureCanvasAgg, "required_interactive_framework", "windows", raising=False)
+    state.plot()
+    assert len(calls) == 2
+    state.plot(show=False)
+    state.plot(pyplot.subplots()[1])
+    with pyplot.ion():
+        state.plot()
+    assert len(calls) == 2
+
+
+def test_failed_plot_leaves_no_figure():
+    with pytest.raises(AttributeError, match="no_such_option"):
+        heat().result().plot(no_such_option=1)
+
+    assert not pyplot.get_fignums()
+
+
+def test_package_does_not_import_matplotlib_before_a_plot():
+    code = "import sys, pysolvers; sys.exit('matplotlib' in sys.modules)"
+
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def test_notebook_shows_the_figure_without_another_import(tmp_path, monkeypatch):
+    nbformat = pytest.importorskip("nbformat")
+    nbclient = pytest.importorskip("nbclient")
+    monkeypatch.delenv("MPLBACKEND", raising=False)
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
+    code = "import pysolvers\npysolvers.LidDrivenCavity(100, 17).solve(1e-2).plot();"
+    film = (
+        "solver = pysolvers.HeatADI((5, 5), 0.25, 0.01, initial=lambda x, y: x)\n"
+        "solver.record(0.05).animate()"
+    )
+    book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in (code, film)])
+
+    nbclient.NotebookClient(book, timeout=120).execute()
+
+    assert any("image/png" in output.get("data", {}) for output in book.cells[0].outputs)
+    assert any("<script" in o.get("data", {}).get("text/html", "") for o in book.cells[1].outputs)
+
+
+@pytest.mark.parametrize("cavity", [LidDrivenCavity(100, 17), StaggeredCavity(100, 8)])
+def test_cavity_shows_the_points_of_ghia(cavity):
+    plots = cavity.solve(1e-2).plot().ravel()
+    profiles = next(axes for axes in plots if axes.get_title() == "centre lines")
+    table = ghia_profiles(100)
+
+    marks = [line.get_xydata() for line in profiles.lines if line.get_marker() == "o"]
+    np.testing.assert_array_equal(marks[0], np.column_stack([table["y"], table["u"]]))
+    np.testing.assert_array_equal(marks[1], np.column_stack([table["x"], table["v"]]))
+    assert any("Ghia" in text.get_text() for text in profiles.get_legend().get_texts())
+
+
+def test_pseudo_time_step_has_an_axis_of_its_own():
+    figure = LidDrivenCavity(100, 17).solve(1e-2).plot()[0, 0].figure
+    labels = [axes.get_ylabel() for axes in figure.axes]
+
+    assert "root mean square residual" in labels
+    assert "pseudo-time step (side / lid speed)" in labels
+
+
+@pytest.mark.parametrize("name", STEPPERS)
+def test_record_keeps_states_and_does_not_change_the_run(name):
+    make, end = STEPPERS[name]
+    plain, filmed = make().run(end), make().record(end, 4)
+
+    field = "omega" if name == "cylinder" else "u"
+    np.testing.assert_array_equal(getattr(filmed, field), getattr(plain, field))
+    assert filmed.time == plain.time
+    times = [frame.time for frame in filmed.frames]
+    assert times[0] == 0.0 and times[-1] == filmed.time
+    assert 3 <= len(times) <= 6
+    assert np.all(np.diff(times) > 0)
+    np.testing.assert_array_equal(getattr(filmed.frames[-1], field), getattr(filmed, field))
+    assert not np.array_equal(getattr(filmed.frames[1], field), getattr(filmed, field))
+    assert plain.frames == ()
+
+
+@pytest.mark.parametrize("name", STEPPERS)
+def test_film_is_written(name, tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    make, end = STEPPERS[name]
+    result = make().record(end, 3)
+
+    result.animate(tmp_path / "film.gif", fps=5, dpi=40)
+
+    with image.open(tmp_path / "film.gif") as film:
+        assert film.n_frames == len(result.frames)
+        assert film.info["duration"] == 200
+    assert not pyplot.get_fignums()
+
+
+def test_film_of_a_notebook_needs_no_network():
+    page = heat().record(0.01, 2).animate()._repr_html_()
+
+    assert "<script" in page
+    assert "https://" not in page
+    assert "fa-" not in page
+
+
+def test_film_without_frames_names_record():
+    with pytest.raises(ValueError, match=r"record\(until"):
+        heat().run(0.01).animate()
+
+
+def test_record_needs_a_number_of_frames():
+    for wrong in (0, -1, 2.5):
+        with pytest.raises((TypeError, ValueError), match="frames"):
+            heat().record(0.01, wrong)
+
+
+def test_frames_are_not_saved(tmp_path):
+    heat().record(0.01, 2).save(tmp_path / "state.npz")
+
+    assert type(heat().result()).load(tmp_path / "state.npz").frames == ()
+
+
+def test_levels_are_round_and_cover_the_field():
+    for field in (np.array([0.013, 0.97]), np.zeros(3), np.array([5.0, np.nan, 5.1])):
+        levels = levels_of(field)
+        assert levels[0] <= np.nanmin(field) and levels[-1] >= np.nanmax(field)
+        assert np.all(np.diff(levels) > 0)
+        assert len(levels) <= 22
+
+
+def test_one_place_is_drawn_as_bars():
+    curves = Curves("Speed", "cells", "time (s)")
+    for name, value in (("one core", 2.0), ("all cores", 1.0)):
+        curves.add(name, 128, value)
+
+    (axes,) = plot_curves([curves], log=(True, True)).axes
+
+    assert [bar.get_width() for bar in axes.patches] == [2.0, 1.0]
+    assert axes.get_title() == "Speed, cells 128"
+
+
+def test_places_of_curves_are_the_ticks():
+    curves = Curves("Speed", "cells", "nodes per second")
+    for n, value in ((34, 120.0), (66, 190.0), (130, 240.0)):
+        curves.add("kernel", n, value)
+
+    figure = plot_curves([curves], log=(True, True))
+    figure.draw_without_rendering()
+    (axes,) = figure.axes
+
+    assert [text.get_text() for text in axes.get_xticklabels()] == ["34", "66", "130"]
+    low, high = axes.get_ylim()
+    assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 3
+
+
+def test_speedups_have_no_empty_plot():
+    seconds = {"one core": {64: 1.0, 128: 4.0}}
+    none = {"one core": {64: 1.0, 128: 1.0}}
+    published = {"PTA": (1.7, 38.0)}
+
+    assert len(plot_speedups(seconds, none, published, "times").axes) == 1
+    seconds["PTA"] = {64: 0.5, 128: 1.0}
+    two = plot_speedups(seconds, {**none, "PTA": {64: 2.0, 128: 4.0}}, published, "times")
+    assert len(two.axes) == 2
+    assert "PTA, published range" in two.axes[1].get_legend_handles_labels()[1]
+
+
+def test_missing_matplotlib_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+
+    with pytest.raises(ModuleNotFoundError, match="matplotlib is not installed"):
+        pysolvers.HeatADI((5, 5), 0.25, 0.01, boundary=Dirichlet(0.0)).result().plot()

@@ -1,0 +1,109 @@
+#!/usr/bin/env python3
+"""Draw the small pictures of docs/gallery.md, one for each notebook, into docs/images/gallery."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import speed_picture
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from PIL import Image
+
+from pysolvers import (
+    GCEIDD,
+    FastPoisson,
+    HeatADI,
+    LidDrivenCavity,
+    Neumann,
+    Robin,
+    SquareCylinder,
+    StaggeredCavity,
+    solve_laplace,
+)
+from pysolvers.papers import gceidd2022
+
+FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images" / "gallery"
+SIZE = 4.8, 3.2
+COLOURS = 128
+
+
+def speed_on_a_cpu(axes: Axes) -> None:
+    lines = speed_picture.cpu_lines(json.loads(speed_picture.CPU.read_text()))
+    speed_picture.draw_lines(axes, lines, "ns")
+
+
+def speed_on_a_gpu(axes: Axes) -> None:
+    lines = speed_picture.gpu_lines(json.loads(speed_picture.GPU.read_text()))
+    speed_picture.draw_lines(axes, lines, "ps")
+
+
+def cavity(axes: Axes) -> None:
+    LidDrivenCavity(1000, 97).solve(1e-6).plot(axes)
+
+
+def plate(axes: Axes) -> None:
+    solve_laplace((96, 96), boundary={"y+": 1.0}).plot(axes)
+
+
+def cooling(axes: Axes) -> None:
+    sides = {"x-": Neumann(), "y-": Neumann(), "x+": Robin(2.0), "y+": Robin(2.0)}
+    HeatADI((65, 65), 1 / 64, dt=1e-3, boundary=sides, initial=1.0).run(until=0.3).plot(axes)
+
+
+def pulse(axes: Axes) -> None:
+    problem = gceidd2022.rotating_pulse(0.002)
+    GCEIDD(problem, 128, dt=1 / 1024, strips=4).run(until=0.1).plot(axes)
+
+
+def cylinder(axes: Axes) -> None:
+    SquareCylinder(100, (65, 401)).run(until=70).plot(axes)
+
+
+def charges(axes: Axes) -> None:
+    solver = FastPoisson((129, 129), 1 / 128, boundary={"x-": 1.0, "x+": 0.0, "y": Neumann()})
+
+    def charge(x, y):
+        here = np.exp(-800 * ((x - 0.3) ** 2 + (y - 0.7) ** 2))
+        there = np.exp(-800 * ((x - 0.7) ** 2 + (y - 0.3) ** 2))
+        return 400 * (there - here)
+
+    drawn = axes.contourf(solver.x, solver.y, solver.solve(charge), 21)
+    axes.figure.colorbar(drawn, ax=axes, label="potential u")
+    axes.set(xlabel="x", ylabel="y", aspect="equal", title="two charges between plates")
+
+
+def start_of_a_flow(axes: Axes) -> None:
+    StaggeredCavity(400, 64).run(4.0).plot(axes)
+
+
+PICTURES: dict[str, Callable[[Axes], None]] = {
+    "01_tridiagonal": speed_on_a_cpu,
+    "02_cavity": cavity,
+    "03_gpu": speed_on_a_gpu,
+    "04_lmsor": plate,
+    "05_adi": cooling,
+    "06_gceidd": pulse,
+    "07_cylinder": cylinder,
+    "08_poisson": charges,
+    "09_staggered": start_of_a_flow,
+}
+
+
+def main() -> int:
+    """Draw the pictures and return the exit code."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for name, draw in PICTURES.items():
+        figure = Figure(figsize=SIZE, layout="constrained")
+        draw(figure.subplots())
+        path = FOLDER / f"{name}.png"
+        figure.savefig(path, dpi=100)
+        picture = Image.open(path).convert("RGB").quantize(COLOURS)
+        picture.save(path, optimize=True)
+        print(f"{path.name}: {path.stat().st_size} bytes")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
