@@ -32,6 +32,7 @@ using namespace runtime;
 namespace {
 
 constexpr int block_threads = 128, parity_threads = block_threads / 2;
+constexpr int resident_blocks = 3; /* of a multiprocessor */
 constexpr int block_rows = 40, block_columns = 32, depth = 16;
 constexpr int row_fragments = block_rows / 8, column_fragments = 2;
 /* Pitches that avoid bank conflicts of both fragments. */
@@ -62,11 +63,6 @@ multiply_add(double (&c)[2], double a, double b)
 }
 #else
 template <typename Real> constexpr bool has_tensor_cores = false;
-
-__device__ __forceinline__ void
-multiply_add(double (&)[2], double, double)
-{
-}
 #endif
 
 /* Add the product of the tiles of a parity to the results; `first` is the first column of
@@ -319,7 +315,7 @@ template <typename Real> struct Prefetched {
 /* Grid: tiles of rows, then tiles of columns from column 1 on. */
 template <typename Real, typename Side>
 __global__ void
-__launch_bounds__(block_threads)
+__launch_bounds__(block_threads, resident_blocks)
     product_kernel(const __grid_constant__ Side given, const Real *sines, int half,
                    int row_tiles)
 {

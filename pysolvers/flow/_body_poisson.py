@@ -89,6 +89,16 @@ class BodyPoisson:
         """Number of host threads."""
         return self._host.threads
 
+    @property
+    def surface(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Rows and columns of the surface nodes, from the first row and column of the body."""
+        rows, columns = self._surface
+        return rows, columns
+
+    def inverse(self) -> NDArray[np.float64]:
+        """Return the charges for psi of 1 at one surface node and 0 at the others, in columns."""
+        return np.asarray(self._solve_dense(self._lu, np.eye(len(self._surface[0]))), np.float64)
+
     def solve(
         self,
         omega: Array,

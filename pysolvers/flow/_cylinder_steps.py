@@ -88,8 +88,9 @@ class CylinderState:
         """Return the origin of the state after a step."""
         return self.origin if dt == self.dt_old else (self.time, self.steps)
 
-    def copy(self) -> "CylinderState":
-        """Return a state with arrays of its own."""
+    def copy(self, into: Any = None) -> "CylinderState":
+        """Return a state with arrays of its own; `into` is not used."""
+        del into
         return replace(
             self,
             psi=self.psi.copy(),
@@ -116,6 +117,10 @@ class _Step:
         0 leaves the choice to the backend.
     """
 
+    on_device = False
+    backend_name = "cpu"
+    #: Steps between two checks of the change of a steady flow.
+    interval = 1
     _free_outlet = False
 
     def __init__(
@@ -135,6 +140,25 @@ class _Step:
             slice(grid.rows.first - rows.first, grid.rows.last - rows.first + 1),
             slice(grid.columns.first - columns.first, grid.columns.last - columns.first + 1),
         )
+
+    @property
+    def viscosity(self) -> float:
+        """1 / Re."""
+        return self._viscosity
+
+    @property
+    def wall(self) -> WallFormula:
+        """Formula of the vorticity on the walls and the body."""
+        return self._wall
+
+    def wall_weight(self, dt: float) -> float:
+        """Return the share of the change to the formula that a step makes."""
+        del dt
+        return 1.0
+
+    def resume(self, state: CylinderState) -> CylinderState:
+        """Return a state for `make`."""
+        return state
 
     def start(self, psi: Array, omega: Array, dt: float) -> CylinderState:
         """Return the state of a vorticity at time 0, with circulation 0 around the box.
@@ -281,6 +305,11 @@ class UnsteadyStep(_Step):
         self._source = np.empty(grid.shape, dtype)
         self._released: tuple[Array, Array] | None = None
 
+    @property
+    def is_free(self) -> bool:
+        """Whether psi on the body follows from the circulation."""
+        return self._free
+
     def make(self, state: CylinderState, dt: float) -> CylinderState:
         """Return the state after a step. The arrays of `state` do not change.
 
@@ -393,10 +422,14 @@ class SteadyStep(_Step):
 
     _free_outlet = True
 
+    def wall_weight(self, dt: float) -> float:
+        grid = self._grid
+        return 1 / (1 + self._wall.gain * sqrt(dt * self._viscosity) / min(grid.hx, grid.hy))
+
     def make(self, state: CylinderState, dt: float) -> CylinderState:
         """Return the state after a step, with new arrays."""
         clock = perf_counter()
-        grid, work, nu = self._grid, self._work, self._viscosity
+        grid, work = self._grid, self._work
         psi, omega = state.psi.copy(), state.omega.copy()
         along_x, along_y = self._rows(psi, dt)
         rhs, product = work["rhs"], work["work"]
@@ -420,8 +453,7 @@ class SteadyStep(_Step):
         clock = self._stop(clock, "omega")
         value = self.poisson.solve(omega, psi)
         clock = self._stop(clock, "psi")
-        weights = 1 / (1 + self._wall.gain * sqrt(dt * nu) / min(grid.hx, grid.hy))
-        self.update_walls(psi, omega, value, weights)
+        self.update_walls(psi, omega, value, self.wall_weight(dt))
         self._stop(clock, "walls")
         return CylinderState(
             psi=psi,
