@@ -415,7 +415,7 @@ def test_too_large_a_step_returns_to_a_state_before_the_growth():
         (TypeError, {"dtype": np.int64}),
         (TypeError, {"steady": "no"}),
         (ValueError, {"shape": (33,)}),
-        (BackendError, {"device": "cuda"}),
+        (BackendError, {"device": "cuda:63"}),
     ],
 )
 def test_wrong_options_are_errors(kind, options):
