@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
-from .._runtime.shadows import address_of
 from .._runtime.state import DeviceState, make_state
 from ._channel import ChannelGrid
 from ._cylinder_steps import CylinderState, SteadyStep, UnsteadyStep
@@ -364,9 +363,7 @@ def _tables(
         return np.where(product % intervals == 0, 0.0, np.sin(np.pi / intervals * product))
 
     parities = sines(2 * ends - 1, ends), sines(2 * ends, ends)
-    both = np.stack(
-        [hx**2 * np.stack(parities), 2 / intervals * np.stack([s.T for s in parities])]
-    )
+    both = np.stack([hx**2 * np.stack(parities), 2 / intervals * np.stack([s.T for s in parities])])
     waves = np.arange(ny)
     body_rows = np.arange(grid.rows.first, grid.rows.last + 1)
     places = sines(body_rows, waves)

@@ -136,7 +136,7 @@ def force_table(
     # Each face: the pressure in its middle, from the box along a normal, times its length; and
     # the pressure along the face relative to the middle.
     j, i = (j0 + j1) // 2, (i0 + i1) // 2
-    normals = (
+    normals: tuple[tuple[str, Any, int, float, int, int, int], ...] = (
         ("left", np.s_[j, : i0 + 1], _SLOPE_X, hx, 1, j, ny),
         ("top", np.s_[j1:, i], _SLOPE_Y, hy, -1, i, nx),
         ("right", np.s_[j, i1:], _SLOPE_X, hx, -1, j, ny),
@@ -147,24 +147,24 @@ def force_table(
     shears = ((_SURFACE_LIFT, -2.0), (_SURFACE_DRAG, -2.0), (_SURFACE_LIFT, 2.0),
               (_SURFACE_DRAG, 2.0))  # fmt: skip
     for face, normal, force, shear in zip(faces, normals, forces, shears, strict=True):
-        side, line, quantity, step, direction, middle, count = normal
-        result, sign = force
-        nodes = len(face.rows)
-        over = _sum_weights(nodes, face.step)
-        whole = sign * over.sum()
+        name, line, quantity, step, direction, middle, count = normal
+        result, factor = force
+        face_nodes = len(face.rows)
+        over = _sum_weights(face_nodes, face.step)
+        total = factor * over.sum()
         start = np.zeros(count)
-        start[middle] = whole
-        head(result, side, start)
+        start[middle] = total
+        head(result, name, start)
         length = len(np.arange(ny if quantity == _SLOPE_Y else nx)[line[1 - quantity]])
-        weights.add(result, quantity, line, direction * whole * _sum_weights(length, step))
-        relative = sign * over
-        relative[face.place_of(j, i)] -= whole
+        weights.add(result, quantity, line, direction * total * _sum_weights(length, step))
+        relative = factor * over
+        relative[face.place_of(j, i)] -= total
         slopes = -nu * _running_weights(relative, face.step)
-        around = -nu * _running_weights(_unit(nodes), face.step)
+        around = -nu * _running_weights(_unit(face_nodes), face.step)
         n_row, n_column = face.normal
-        for k, factor in enumerate((-3.0, 4.0, -1.0)):
+        for k, share in enumerate((-3.0, 4.0, -1.0)):
             place = face.rows + k * n_row, face.columns + k * n_column
-            scale = factor / (2 * face.across)
+            scale = share / (2 * face.across)
             weights.add(result, _OMEGA, place, scale * slopes)
             weights.add(_SURFACE_GAP, _OMEGA, place, scale * around)
         shear_result, shear_sign = shear

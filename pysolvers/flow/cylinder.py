@@ -544,9 +544,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         solver._examined = solver.steps
         return solver
 
-    def _start(
-        self, perturbation: float, dtype: np.dtype
-    ) -> CylinderState | DeviceCylinderState:
+    def _start(self, perturbation: float, dtype: np.dtype) -> CylinderState | DeviceCylinderState:
         grid = self._grid
         profile, vorticity = (a.astype(dtype)[:, None] for a in grid.inflow())
         psi = np.repeat(profile, grid.shape[1], axis=1)
