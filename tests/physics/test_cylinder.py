@@ -9,6 +9,7 @@ from pysolvers import BackendError, ConvergenceError
 from pysolvers.flow import CylinderResult, LidDrivenCavity, SquareCylinder
 from pysolvers.flow._channel import ChannelGrid
 from pysolvers.flow._cylinder_steps import CylinderState
+from pysolvers.flow._force_table import RESULTS
 from pysolvers.flow._forces import CylinderForces
 from pysolvers.flow._walls import WALLS
 from pysolvers.papers import breuer_drag
@@ -403,13 +404,58 @@ def test_too_large_a_step_returns_to_a_state_before_the_growth():
     assert np.isfinite(drag)
 
 
+def force_quantities(solver, nodes):
+    """Return the seven quantities of _force_table.py at nodes of the grid."""
+    state, grid, nu = solver._state, solver._grid, 1 / solver.result().reynolds
+    (hx, hy), nx = spacing(solver), grid.shape[1]
+    psi = ((state.psi + state.psi_old) / 2).ravel()
+    psi_t = ((state.psi - state.psi_old) / state.dt_old).ravel()
+    w = ((state.omega + state.omega_old) / 2).ravel()
+    moves = ~body_of(solver).ravel()[nodes]
+
+    def along_x(f):
+        return (f[nodes + 1] - f[nodes - 1]) / (2 * hx)
+
+    def along_y(f):
+        return (f[nodes + nx] - f[nodes - nx]) / (2 * hy)
+
+    u, v = along_y(psi) * moves, -along_x(psi) * moves
+    u_t, v_t = along_y(psi_t) * moves, -along_x(psi_t) * moves
+    u_y = (psi[nodes + nx] - 2 * psi[nodes] + psi[nodes - nx]) / hy**2
+    corners = psi[nodes + nx + 1] - psi[nodes + nx - 1] - psi[nodes - nx + 1] + psi[nodes - nx - 1]
+    stretch, head = nu * corners / (2 * hx * hy), (u**2 + v**2) / 2
+    return np.stack(
+        [
+            v * w[nodes] - u_t - nu * along_y(w),
+            -u * w[nodes] - v_t + nu * along_x(w),
+            stretch - u**2 + head,
+            -stretch - v**2 + head,
+            nu * (2 * u_y + w[nodes]) - u * v,
+            psi_t[nodes],
+            w[nodes],
+        ]
+    )
+
+
+@pytest.mark.parametrize("shape", [SMALL, FINER, (81, 201)])
+def test_table_of_forces_gives_the_balances(shape):
+    solver = SquareCylinder(50, shape).step(17)
+    table, expected = solver._forces.table(), solver.forces
+
+    found = np.einsum("rqn,qn->r", table.weights, force_quantities(solver, table.nodes))
+
+    assert len(np.unique(table.nodes)) == len(table.nodes)
+    for name, value in zip(RESULTS, found, strict=True):
+        assert value == pytest.approx(getattr(expected, name), abs=1e-12), name
+
+
 @pytest.mark.parametrize(
     ("kind", "options"),
     [
         (ValueError, {"re": -1}),
         (ValueError, {"cylinder": "loose"}),
         (ValueError, {"wall": "wood"}),
-        (ValueError, {"psi": "lines"}),
+        (ValueError, {"psi": "slow"}),
         (ValueError, {"dt": 0.0}),
         (ValueError, {"length": 5}),
         (TypeError, {"dtype": np.int64}),
