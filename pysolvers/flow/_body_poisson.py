@@ -51,6 +51,9 @@ class BodyPoisson:
         Whether the derivative along x is zero at the outlet; otherwise psi is given there.
     """
 
+    #: `solve` does not read psi at the unknowns.
+    needs_guess = False
+
     def __init__(
         self, grid: ChannelGrid, dtype: np.dtype, threads: int, *, free_outlet: bool
     ) -> None:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
 from .._runtime.state import DeviceState, make_state
+from ._body_poisson import BodyPoisson
 from ._channel import ChannelGrid
 from ._cylinder_steps import CylinderState, SteadyStep, UnsteadyStep
 from ._force_table import ForceTable
@@ -367,8 +368,9 @@ def _tables(
     waves = np.arange(ny)
     body_rows = np.arange(grid.rows.first, grid.rows.last + 1)
     places = sines(body_rows, waves)
-    rows, columns = host.poisson.surface
-    inverse = host.poisson.inverse()
+    poisson = host.poisson
+    assert isinstance(poisson, BodyPoisson)
+    (rows, columns), inverse = poisson.surface, poisson.inverse()
     width = grid.columns.last - grid.columns.first + 1
     response = np.zeros((2 * ny + 2 * width, len(rows)))
     for k, column in enumerate((0, width - 1)):

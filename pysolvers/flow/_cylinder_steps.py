@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from ..tridiagonal import solve_tridiagonal
 from ._body_poisson import BodyPoisson
 from ._channel import ChannelGrid
+from ._line_poisson import LinePoisson
 from ._walls import WALLS, WallFormula
 
 __all__ = ["CylinderState", "SteadyStep", "UnsteadyStep"]
@@ -115,6 +116,9 @@ class _Step:
         float32 or float64.
     threads : int
         0 leaves the choice to the backend.
+    psi_tol : float, optional
+        Tolerance of `LinePoisson`, which then solves the equation of psi; without it,
+        `BodyPoisson` does.
     """
 
     on_device = False
@@ -124,10 +128,21 @@ class _Step:
     _free_outlet = False
 
     def __init__(
-        self, grid: ChannelGrid, re: float, wall: WallFormula, dtype: np.dtype, threads: int
+        self,
+        grid: ChannelGrid,
+        re: float,
+        wall: WallFormula,
+        dtype: np.dtype,
+        threads: int,
+        psi_tol: float | None = None,
     ) -> None:
         self._grid, self._viscosity, self._wall, self._dtype = grid, 1 / re, wall, dtype
-        self.poisson = BodyPoisson(grid, dtype, threads, free_outlet=self._free_outlet)
+        outlet = self._free_outlet
+        self.poisson: BodyPoisson | LinePoisson = (
+            BodyPoisson(grid, dtype, threads, free_outlet=outlet)
+            if psi_tol is None
+            else LinePoisson(grid, dtype, threads, free_outlet=outlet, tolerance=psi_tol)
+        )
         self.threads = self.poisson.threads
         #: Time of each stage of all steps.
         self.seconds = dict.fromkeys(("omega", "psi", "walls"), 0.0)
@@ -296,10 +311,11 @@ class UnsteadyStep(_Step):
         wall: WallFormula,
         dtype: np.dtype,
         threads: int,
+        psi_tol: float | None = None,
         *,
         free: bool,
     ) -> None:
-        super().__init__(grid, re, wall, dtype, threads)
+        super().__init__(grid, re, wall, dtype, threads, psi_tol)
         self._free = free
         self._star = np.empty(grid.shape, dtype)
         self._source = np.empty(grid.shape, dtype)
@@ -334,6 +350,11 @@ class UnsteadyStep(_Step):
         share = dt / (2 * state.dt_old)
         circulation = state.circulation + dt * (rate + share * (rate - old))
         sources = self.sources(new_omega)
+        if self.poisson.needs_guess:
+            inner = new_psi[1:-1, 1:-1]
+            np.subtract(psi[1:-1, 1:-1], state.psi_old[1:-1, 1:-1], out=inner)
+            inner *= dt / state.dt_old
+            inner += psi[1:-1, 1:-1]
         value = self.poisson.solve(
             new_omega,
             new_psi,

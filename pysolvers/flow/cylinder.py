@@ -66,9 +66,13 @@ class SquareCylinder(Stepper[CylinderResult]):
         low; see Notes. It can be changed between steps.
     cylinder : {'free', 'fixed'}, default: 'free'
         Value of psi on the cylinder: from the circulation around it, or 0.
-    psi : {'fast'}, default: 'fast'
+    psi : {'fast', 'lines'}, default: 'fast'
         Solver of the equation of psi: sine transforms, with a capacitance matrix for the
-        cylinder, which is exact.
+        cylinder, which is exact; or the iteration of Peaceman and Rachford, whose sweeps of
+        lines [2]_ uses and which takes longer.
+    psi_tol : float, default: 1e-5
+        Tolerance of ``psi='lines'``: bound of the residual, relative to the largest absolute value
+        of omega.
     wall : {'thom', 'woods', 'jensen'}, default: 'thom'
         Formula of the vorticity on the walls and the cylinder, of order 1, 2 and 2. The corners of
         the cylinder have the mean of Thom's formulas of both faces.
@@ -144,7 +148,8 @@ class SquareCylinder(Stepper[CylinderResult]):
         length: float = 50.0,
         dt: float | None = None,
         cylinder: Literal["free", "fixed"] = "free",
-        psi: Literal["fast"] = "fast",
+        psi: Literal["fast", "lines"] = "fast",
+        psi_tol: float = 1e-5,
         wall: Literal["thom", "woods", "jensen"] = "thom",
         steady: bool = False,
         perturbation: float = 1.0,
@@ -158,12 +163,16 @@ class SquareCylinder(Stepper[CylinderResult]):
         require_finite("perturbation", perturbation)
         require_flag("steady", steady)
         check_choice("cylinder", cylinder, {"free": 0, "fixed": 1})
-        check_choice("psi", psi, {"fast": 0})
+        check_choice("psi", psi, {"fast": 0, "lines": 0})
+        require_finite("psi_tol", psi_tol)
+        require(psi_tol > 0, "psi_tol must be positive", psi_tol)
         check_choice("wall", wall, dict.fromkeys(WALLS, 0))
         kind = np.dtype(dtype)
         if kind not in (np.float32, np.float64):
             raise TypeError(f"dtype must be float32 or float64, got {kind}")
         on_device = parse_device(device)[0] != "cpu"
+        if on_device:
+            require(psi == "fast", "on a device psi must be 'fast'", psi)
         self._grid = grid = ChannelGrid(shape, length)
         formula = WALLS[wall]
         self._step_length = _default_step(grid, re, wall, steady=steady) if dt is None else 0.0
@@ -176,6 +185,7 @@ class SquareCylinder(Stepper[CylinderResult]):
             "dt": None if dt is None else float(dt),
             "cylinder": cylinder,
             "psi": psi,
+            "psi_tol": float(psi_tol),
             "wall": wall,
             "steady": bool(steady),
             "perturbation": float(perturbation),
@@ -185,11 +195,8 @@ class SquareCylinder(Stepper[CylinderResult]):
         }
         count_ = check_threads(threads)
         made = np.dtype(np.float64) if on_device else kind
-        host = (
-            SteadyStep(grid, re, formula, made, count_)
-            if steady
-            else UnsteadyStep(grid, re, formula, made, count_, free=cylinder == "free")
-        )
+        common = grid, re, formula, made, count_, psi_tol if psi == "lines" else None
+        host = SteadyStep(*common) if steady else UnsteadyStep(*common, free=cylinder == "free")
         self._forces = CylinderForces(grid, 1 / re)
         self._make: UnsteadyStep | SteadyStep | DeviceSteps = host
         if on_device:
@@ -703,6 +710,7 @@ _HEADER = {
             "dt": optional(positive),
             "cylinder": text(),
             "psi": text(),
+            "psi_tol": positive,
             "wall": text(),
             "steady": flag,
             "perturbation": number(),
