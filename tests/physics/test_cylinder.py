@@ -404,6 +404,51 @@ def test_too_large_a_step_returns_to_a_state_before_the_growth():
     assert np.isfinite(drag)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"cylinder": "fixed"}, {"steady": True}, {"wall": "woods", "length": 25}]
+)
+def test_lines_agree_with_the_direct_solver(options):
+    shape = (33, 101) if "length" in options else SMALL
+    direct = SquareCylinder(60, shape, **options)
+    lines = SquareCylinder(60, shape, psi="lines", psi_tol=1e-10, **options)
+
+    for flow in (direct, lines):
+        flow.step(40)
+
+    assert np.abs(lines.psi - direct.psi).max() < 1e-8
+    assert np.abs(lines.omega - direct.omega).max() < 1e-6
+    assert lines.circulation == pytest.approx(direct.circulation, abs=1e-8)
+    assert lines.drag == pytest.approx(direct.drag, abs=1e-5)
+
+
+@pytest.mark.parametrize("steady", [False, True])
+def test_residual_of_lines_is_below_the_tolerance(steady):
+    solver = SquareCylinder(60, SMALL, psi="lines", psi_tol=1e-6, steady=steady).step(20)
+    psi, omega, body = solver.psi, solver.omega, body_of(solver)
+
+    residual = np.abs(laplacian(psi, *spacing(solver)) + omega[1:-1, 1:-1])[~body[1:-1, 1:-1]]
+
+    # The walls change after psi; they are the largest values of omega, but not in the equation.
+    assert 1e-13 < residual.max() / np.abs(omega).max() < 2e-6
+
+
+def test_cycles_of_lines_reduce_the_residual_tenfold():
+    solver = SquareCylinder(60, FINER, psi="lines", psi_tol=1e-3).step(30)
+    poisson, omega, psi = solver._make.poisson, solver.omega, solver.psi.copy()
+    value = float(psi[body_of(solver)][0])
+    psi[1:-1, 1:-1] = 0
+    cycles = []
+
+    for tolerance in (1e-2, 1e-4, 1e-6, 1e-8):
+        start = psi.copy()
+        poisson._tolerance = tolerance
+        poisson.solve(omega, start, value=value)
+        cycles.append(poisson.cycles)
+
+    assert cycles[0] >= 1
+    assert max(np.diff(cycles)) <= 2
+
+
 def force_quantities(solver, nodes):
     """Return the seven quantities of _force_table.py at nodes of the grid."""
     state, grid, nu = solver._state, solver._grid, 1 / solver.result().reynolds
@@ -456,6 +501,8 @@ def test_table_of_forces_gives_the_balances(shape):
         (ValueError, {"cylinder": "loose"}),
         (ValueError, {"wall": "wood"}),
         (ValueError, {"psi": "slow"}),
+        (ValueError, {"psi_tol": 0.0}),
+        (ValueError, {"psi": "lines", "device": "cuda"}),
         (ValueError, {"dt": 0.0}),
         (ValueError, {"length": 5}),
         (TypeError, {"dtype": np.int64}),
