@@ -82,15 +82,24 @@ def measure(shape: tuple[int, int], dtype: type, calls: int = 15) -> dict[str, A
     }
 
 
-def one_core(shape: tuple[int, int], budget: float) -> float:
+def one_core(shape: tuple[int, int], budget: float, **options: Any) -> float:
     """Return the seconds of a step on one core."""
-    cylinder = SquareCylinder(100, shape, threads=1).step(2)
+    cylinder = SquareCylinder(100, shape, threads=1, **options).step(2)
     times: list[float] = []
     while sum(times) < budget:
         start = time.perf_counter()
         cylinder.step(1)
         times.append(time.perf_counter() - start)
     return median(times)
+
+
+def lines(shape: tuple[int, int], re: float, budget: float) -> dict[str, float]:
+    """Return the seconds of a step with psi by sweeps of lines, as the paper's, and on one core."""
+    cylinder = SquareCylinder(re, shape, psi="lines", device="cuda").step(100)
+    start = time.perf_counter()
+    cylinder.step(100)
+    found = {"call": (time.perf_counter() - start) / 100}
+    return found | ({"one_core": one_core(shape, budget, psi="lines")} if budget else {})
 
 
 def steady() -> dict[str, float]:
@@ -157,6 +166,17 @@ def main() -> None:
                       f"{micro['words']:>8.1f}{core * 1e6:>11.0f}{core / entry['step']:>7.0f}"
                       f"  {parts}{verdict}", flush=True)  # fmt: skip
 
+    def sweeps() -> None:
+        record["lines"] = []
+        for shape in GRIDS:
+            for re in (100.0, 200.0):
+                found = lines(shape, re, args.core if re == 100 else 0)
+                record["lines"].append({"shape": list(shape), "re": re} | found)
+                core = f", one core {found['one_core'] * 1e3:.1f} ms, ratio " if re == 100 else ""
+                core += f"{found['one_core'] / found['call']:.0f}" if re == 100 else ""
+                print(f"psi='lines', Re {re:g}, {shape[0] - 1} x {shape[1] - 1}: "
+                      f"{found['call'] * 1e6:.0f} us{core}", flush=True)  # fmt: skip
+
     def flow() -> None:
         record["steady"] = found = steady()
         print(f"steady, Re 40, {STEADY[0] - 1} x {STEADY[1] - 1}: {found['seconds']:.2f} s "
@@ -174,6 +194,7 @@ def main() -> None:
 
     try_and_print("steps", table)
     try_and_print("steady", flow)
+    try_and_print("lines", sweeps)
     if args.kernels:
         try_and_print("kernels", profile)
     if args.json is not None:

@@ -120,6 +120,7 @@ CYLINDER_COLUMNS: Final[dict[str, int]]
 def cylinder_step(
     switches: tuple[int, int],
     numbers: tuple[float, ...],
+    shifts: tuple[float, ...],
     ranges: tuple[int, ...],
     sizes: tuple[int, int, int, int],
     fields: tuple[_Array, ...],

@@ -41,10 +41,16 @@ ps_cylinder_check(const ps_cylinder *c)
         c->omega_old == NULL || c->scalars == NULL || c->history == NULL) {
         return PS_BAD_ARGUMENT;
     }
+    if (!(c->psi_tol >= 0) || c->shift_count < 0 || c->shift_count > PS_CYLINDER_SHIFTS ||
+        (c->psi_tol > 0 && (c->shift_count == 0 || c->unit_circulation == 0))) {
+        return PS_BAD_ARGUMENT;
+    }
     for (int k = 0; k < PS_CYLINDER_TABLES; k++) {
         const int is_of_probes = k == PS_TABLE_PROBE_NODES || k == PS_TABLE_PROBE_WEIGHTS;
+        const int is_of_lines = k == PS_TABLE_UNIT_PSI;
 
-        if (c->tables[k] == NULL && !(is_of_probes && c->probes == 0)) {
+        if (c->tables[k] == NULL && !(is_of_probes && c->probes == 0) &&
+            !(is_of_lines && c->psi_tol == 0)) {
             return PS_BAD_ARGUMENT;
         }
     }

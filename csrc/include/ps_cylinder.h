@@ -44,6 +44,9 @@ extern "C" {
     X(PS_TABLE_RESPONSE, "response")                                                     \
     /* [count]: the charges that raise psi on the body by 1 */                           \
     X(PS_TABLE_UNIT, "unit")                                                             \
+    /* of the dtype, [ny][nx]: psi for psi_tol > 0 that is harmonic, 1 on the body and 0 \
+     * on the boundary; otherwise null */                                                         \
+    X(PS_TABLE_UNIT_PSI, "unit_psi")                                                     \
     /* int32 [4 directions][4 corners][probes], and weights [u, v][4 corners][probes] */ \
     X(PS_TABLE_PROBE_NODES, "probe_nodes")                                               \
     X(PS_TABLE_PROBE_WEIGHTS, "probe_weights")                                           \
@@ -71,7 +74,12 @@ typedef enum { PS_CYLINDER_TABLE_LIST(PS_NAME_) PS_CYLINDER_TABLES } ps_cylinder
 typedef enum { PS_CYLINDER_COLUMN_LIST(PS_NAME_) PS_CYLINDER_COLUMNS } ps_cylinder_column;
 #undef PS_NAME_
 
-enum { PS_FORCES_EVERY = 4, PS_FORCE_RESULTS = 6, PS_FORCE_QUANTITIES = 7 };
+enum {
+    PS_FORCES_EVERY = 4,
+    PS_FORCE_RESULTS = 6,
+    PS_FORCE_QUANTITIES = 7,
+    PS_CYLINDER_SHIFTS = 32
+};
 
 /* Nodes first to last, both included. */
 typedef struct {
@@ -95,6 +103,11 @@ struct ps_cylinder {
     int64_t steps;                       /* since time 0, before the call */
     int64_t surface_nodes, probes, force_nodes;
     double unit_sum; /* of the table `unit` */
+    double psi_tol;  /* 0: psi from transforms; otherwise sweeps of lines, until the
+                        residual  is below psi_tol times the largest omega */
+    double unit_circulation; /* of the table `unit_psi` */
+    int32_t shift_count;
+    double shifts[PS_CYLINDER_SHIFTS]; /* parameters of a cycle of sweeps */
     void *psi, *psi_old, *omega, *omega_old;
     double *scalars; /* psi on the body, circulation and its rate of
                         change one step before; NaN if unknown */

@@ -67,6 +67,22 @@ read_addresses(PyObject *tuple, ps_cylinder *c)
     return 0;
 }
 
+static int
+read_shifts(PyObject *tuple, ps_cylinder *c)
+{
+    const Py_ssize_t count = PyTuple_GET_SIZE(tuple);
+
+    if (count > PS_CYLINDER_SHIFTS) {
+        PyErr_Format(PyExc_ValueError, "shifts: need at most %d", PS_CYLINDER_SHIFTS);
+        return -1;
+    }
+    for (Py_ssize_t k = 0; k < count; k++) {
+        c->shifts[k] = PyFloat_AsDouble(PyTuple_GET_ITEM(tuple, k));
+    }
+    c->shift_count = (int32_t)count;
+    return PyErr_Occurred() != NULL ? -1 : 0;
+}
+
 static PyObject *
 step_report(ps_status status, const ps_cylinder_report *report)
 {
@@ -105,15 +121,16 @@ cylinder_step(PyObject *Py_UNUSED(module), PyObject *args)
     int device = 0;
     long long count, ranges[8], sizes[4];
     unsigned long long stream = 0;
-    PyObject *fields[4], *scalars_array, *addresses, *made_array;
+    PyObject *fields[4], *scalars_array, *shifts, *addresses, *made_array;
     int64_t *made;
     ps_cylinder c = {0};
     call in;
 
     if (!PyArg_ParseTuple(
-            args, "(ii)(dddddddddd)(LLLLLLLL)(LLLL)(OOOO)OO!LO|iK:cylinder_step",
+            args, "(ii)(dddddddddddd)O!(LLLLLLLL)(LLLL)(OOOO)OO!LO|iK:cylinder_step",
             &c.steady, &c.free, &c.hx, &c.hy, &c.viscosity, &c.dt, &c.dt_old, &c.wall[0],
-            &c.wall[1], &c.wall[2], &c.weight, &c.unit_sum, &ranges[0], &ranges[1],
+            &c.wall[1], &c.wall[2], &c.weight, &c.unit_sum, &c.psi_tol,
+            &c.unit_circulation, &PyTuple_Type, &shifts, &ranges[0], &ranges[1],
             &ranges[2], &ranges[3], &ranges[4], &ranges[5], &ranges[6], &ranges[7],
             &sizes[0], &sizes[1], &sizes[2], &sizes[3], &fields[0], &fields[1],
             &fields[2], &fields[3], &scalars_array, &PyTuple_Type, &addresses, &count,
@@ -144,17 +161,18 @@ cylinder_step(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     }
     c.scalars = PyArray_DATA(scalars);
-    if (read_addresses(addresses, &c) < 0 || operand_made(made_array, &made) < 0 ||
-        call_begin(&in, 0, device, stream) < 0) {
+    if (read_shifts(shifts, &c) < 0 || read_addresses(addresses, &c) < 0 ||
+        operand_made(made_array, &made) < 0 || call_begin(&in, 0, device, stream) < 0) {
         return NULL;
     }
     return make_steps(&c, count, &in, made);
 }
 
-PyDoc_STRVAR(cylinder_step_doc,
-             "cylinder_step($module, switches, numbers, ranges, sizes, fields, scalars, "
-             "addresses, count, made, device=0, stream=0, /)\n--\n\n"
-             "Make steps of the flow around a cylinder; return status and seconds.");
+PyDoc_STRVAR(
+    cylinder_step_doc,
+    "cylinder_step($module, switches, numbers, shifts, ranges, sizes, fields, scalars, "
+    "addresses, count, made, device=0, stream=0, /)\n--\n\n"
+    "Make steps of the flow around a cylinder; return status and seconds.");
 
 static PyMethodDef methods[] = {
     {"cylinder_step", cylinder_step, METH_VARARGS, cylinder_step_doc},

@@ -107,6 +107,9 @@ clear(const CylinderRun &r, int64_t count)
 ps_status
 solve_psi(const CylinderRun &r)
 {
+    if (r.c->psi_tol > 0) {
+        return ps_cuda_cylinder_psi_lines(r);
+    }
     ps_status status = ps_cuda_cylinder_to_waves(r);
 
     status = status == PS_OK ? ps_cuda_cylinder_lines(r, false) : status;
@@ -209,6 +212,9 @@ ps_cuda_cylinder_step(const ps_cylinder *c, int64_t count, const ps_exec *exec,
     CylinderRun r = start(c, exec);
 
     status = ps_cuda_cylinder_prepare(c);
+    if (status == PS_OK && c->psi_tol > 0) {
+        status = ps_cuda_cylinder_prepare_lines(c);
+    }
     status = status == PS_OK ? clear(r, count) : status;
     status = status == PS_OK ? marks.record(MARK_BEGIN, r.stream) : status;
     if (status == PS_OK) {

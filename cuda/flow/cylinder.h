@@ -33,6 +33,7 @@ enum {
     STEP_VALUE,       /* psi on the body after the step */
     STEP_CIRCULATION, /* after the step */
     STEP_RATE,        /* of the circulation, before the step */
+    STEP_SHIFT,       /* what psi='lines' adds to psi on the body after the iteration */
     STEP_NUMBERS
 };
 
@@ -67,6 +68,10 @@ ps_status ps_cuda_cylinder_to_waves(const CylinderRun &r);
 ps_status ps_cuda_cylinder_lines(const CylinderRun &r, bool with_charges);
 ps_status ps_cuda_cylinder_charges(const CylinderRun &r);
 ps_status ps_cuda_cylinder_from_waves(const CylinderRun &r);
+/* Instead of the five before: sweeps of lines (cylinder_psi_lines.cu). Waits for the
+ * stream. */
+ps_status ps_cuda_cylinder_prepare_lines(const ps_cylinder *c);
+ps_status ps_cuda_cylinder_psi_lines(const CylinderRun &r);
 ps_status ps_cuda_cylinder_walls(const CylinderRun &r);
 
 /* Coefficients of the force between this step and the one before. Quantities at a node,

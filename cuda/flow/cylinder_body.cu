@@ -88,9 +88,7 @@ struct Charges {
 __device__ __forceinline__ double2
 value_and_circulation(const Charges &c)
 {
-    const double rate = c.numbers[STEP_RATE];
-    const double old = isnan(c.scalars[2]) ? rate : c.scalars[2];
-    const double circulation = c.scalars[1] + c.dt * (rate + c.share * (rate - old));
+    const double circulation = new_circulation(c.numbers, c.scalars, c.dt, c.share);
     const int step = static_cast<int>(blockDim.x);
     double found = 0, sources = 0;
 

@@ -73,6 +73,18 @@ sum_of_block(double value)
     return value;
 }
 
+/* The circulation after a step by the method of Adams and Bashforth: `numbers` contains
+ * the rate now, `scalars` the circulation and the rate one step before, NaN if unknown.
+ */
+__device__ __forceinline__ double
+new_circulation(const double *numbers, const double *scalars, double dt, double share)
+{
+    const double rate = numbers[STEP_RATE];
+    const double old = isnan(scalars[2]) ? rate : scalars[2];
+
+    return scalars[1] + dt * (rate + share * (rate - old));
+}
+
 /* Sum over the warp, in all lanes. */
 __device__ __forceinline__ double
 sum_of_warp(double value)

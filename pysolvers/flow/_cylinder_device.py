@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
 from .._runtime.state import DeviceState, make_state
-from ._body_poisson import BodyPoisson
 from ._channel import ChannelGrid
 from ._cylinder_steps import CylinderState, SteadyStep, UnsteadyStep
 from ._force_table import ForceTable
+from ._line_poisson import LinePoisson
 from ._probes import Probes
 
 __all__ = ["DeviceCylinderState", "DeviceSteps"]
@@ -247,7 +247,7 @@ class DeviceSteps:
         columns = self._columns + 2 * len(probes.places)
         self._reserve(count * columns)
         names = sorted(self._backend.CYLINDER_TABLES, key=self._backend.CYLINDER_TABLES.get)
-        addresses = self._addresses | self._probe_addresses
+        addresses = {"unit_psi": 0} | self._addresses | self._probe_addresses
         dt_old = state.dt_old
         fields, scalars = state.operands()
         first = state.steps
@@ -303,7 +303,12 @@ class DeviceSteps:
     def _constants(self, dt: float, dt_old: float) -> tuple[Any, ...]:
         """Return switches, numbers and ranges of a call."""
         grid, host = self._grid, self._host
-        is_steady = isinstance(host, SteadyStep)
+        is_steady, poisson = isinstance(host, SteadyStep), host.poisson
+        numbers: tuple[float, ...] = (0.0, 0.0)
+        shifts: tuple[float, ...] = ()
+        if isinstance(poisson, LinePoisson):
+            numbers = poisson.tolerance, poisson.unit_circulation
+            shifts = tuple(poisson.shifts)
         box_rows, box_columns = grid.box
         ranges = (grid.rows, grid.columns, box_rows, box_columns)
         return (
@@ -313,7 +318,9 @@ class DeviceSteps:
                 *host.wall,
                 host.wall_weight(dt),
                 self._unit_sum,
+                *numbers,
             ),
+            shifts,
             tuple(end for r in ranges for end in (r.first, r.last)),
         )
 
@@ -369,7 +376,10 @@ def _tables(
     body_rows = np.arange(grid.rows.first, grid.rows.last + 1)
     places = sines(body_rows, waves)
     poisson = host.poisson
-    assert isinstance(poisson, BodyPoisson)
+    lines = {}
+    if isinstance(poisson, LinePoisson):
+        lines["unit_psi"] = poisson.unit.astype(dtype)
+        poisson = poisson.direct
     (rows, columns), inverse = poisson.surface, poisson.inverse()
     width = grid.columns.last - grid.columns.first + 1
     response = np.zeros((2 * ny + 2 * width, len(rows)))
@@ -386,7 +396,7 @@ def _tables(
         "surface": np.stack([rows, columns], axis=1).astype(np.int32),
         "response": -(hx**2) * response,
         "unit": inverse.sum(axis=0),
-    }
+    } | lines
 
 
 def history_rows(

@@ -39,6 +39,7 @@ __all__ = ["LinePoisson"]
 Array = NDArray[Any]
 
 _MOST_CYCLES = 100  # a solution from zero to 1e-12 takes about 12
+_STAGNATION = 0.9  # a cycle that leaves more than this share of the residual is the last one
 
 
 class LinePoisson:
@@ -62,8 +63,11 @@ class LinePoisson:
         free_outlet: bool,
         tolerance: float,
     ) -> None:
-        self._grid, self._free_outlet, self._tolerance = grid, free_outlet, tolerance
-        direct = BodyPoisson(grid, dtype, threads, free_outlet=free_outlet)
+        self._grid, self._free_outlet = grid, free_outlet
+        #: Bound of the residual, relative to the largest absolute value of omega.
+        self.tolerance = tolerance
+        #: The direct solver of the same equations.
+        self.direct = direct = BodyPoisson(grid, dtype, threads, free_outlet=free_outlet)
         self.threads = direct.threads
         #: Cycles of the last solution.
         self.cycles = 0
@@ -80,14 +84,16 @@ class LinePoisson:
             for band in (lower, upper):
                 band[grid.body_unknowns] = 0
             self._along[axis] = lower, upper
-        self._shifts = _wachspress(
+        #: Parameters of a cycle.
+        self.shifts = _wachspress(
             min(pi / grid.length, pi / (2 * abs(grid.y[0]))) ** 2 / (4 if free_outlet else 1),
             4 * max(self._over_x, self._over_y),
         )
         unit = np.zeros(grid.shape, dtype)
         direct.solve(np.zeros(grid.shape, dtype), unit, value=1.0)
-        self._unit = unit
-        self._unit_circulation = self._circulation(unit)
+        #: psi without omega that is 1 on the body and 0 on the boundary, and its circulation.
+        self.unit = unit
+        self.unit_circulation = self._circulation(unit)
 
     def solve(
         self,
@@ -108,17 +114,24 @@ class LinePoisson:
         if circulation is not None:
             value = float(psi[body][0, 0])
         psi[body] = value
-        bound = self._tolerance * float(np.abs(omega).max())
+        residual, largest = self._residual(omega, psi)
+        before = float("inf")
         self.cycles = 0
-        # NaN fails the comparison.
-        while self._residual(omega, psi) > bound and self.cycles < _MOST_CYCLES:
-            for shift in self._shifts:
+        # NaN fails the comparisons.
+        while (
+            residual > self.tolerance * largest
+            and residual < _STAGNATION * before
+            and self.cycles < _MOST_CYCLES
+        ):
+            for shift in self.shifts:
                 self._half(omega, psi, shift, "x", value)
                 self._half(omega, psi, shift, "y", value)
             self.cycles += 1
+            before = residual
+            residual, _ = self._residual(omega, psi)
         if circulation is not None:
-            change = (circulation - self._circulation(psi)) / self._unit_circulation
-            psi[self._inner] += change * self._unit[self._inner]
+            change = (circulation - self._circulation(psi)) / self.unit_circulation
+            psi[self._inner] += change * self.unit[self._inner]
             value += change
             psi[body] = value
         return value
@@ -134,10 +147,13 @@ class LinePoisson:
             east = np.concatenate([east, psi[rows, -2:-1]], axis=1)
         return np.asarray((east - 2 * centre + psi[rows, : columns.stop - 1]) * self._over_x)
 
-    def _residual(self, omega: Array, psi: Array) -> float:
-        found = self._second(psi, "x") + self._second(psi, "y") + omega[self._inner]
+    def _residual(self, omega: Array, psi: Array) -> tuple[float, float]:
+        """Return the largest absolute values of the residual and of omega at the unknowns."""
+        source = omega[self._inner].copy()
+        source[self._grid.body_unknowns] = 0
+        found = self._second(psi, "x") + self._second(psi, "y") + source
         found[self._grid.body_unknowns] = 0
-        return float(np.abs(found).max())
+        return float(np.abs(found).max()), float(np.abs(source).max())
 
     def _half(self, omega: Array, psi: Array, shift: float, axis: str, value: float) -> None:
         """Solve the lines along an axis."""

@@ -171,8 +171,6 @@ class SquareCylinder(Stepper[CylinderResult]):
         if kind not in (np.float32, np.float64):
             raise TypeError(f"dtype must be float32 or float64, got {kind}")
         on_device = parse_device(device)[0] != "cpu"
-        if on_device:
-            require(psi == "fast", "on a device psi must be 'fast'", psi)
         self._grid = grid = ChannelGrid(shape, length)
         formula = WALLS[wall]
         self._step_length = _default_step(grid, re, wall, steady=steady) if dt is None else 0.0

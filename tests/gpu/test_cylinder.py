@@ -97,6 +97,24 @@ def test_steps_towards_the_steady_flow(wall):
     assert_same_histories(here, there)
 
 
+@pytest.mark.parametrize(
+    "options", [{}, {"cylinder": "fixed"}, {"steady": True}, {"psi_tol": 1e-9}]
+)
+@pytest.mark.parametrize("shape", [SMALL, FINER])
+def test_lines_for_psi(shape, options):
+    here, there = pair(60, shape, psi="lines", **options)
+
+    assert_same_fields(here.step(20), there.step(20))
+    assert_same_histories(here, there)
+
+
+def test_lines_for_psi_in_single_precision_end():
+    here = SquareCylinder(60, FINER, psi="lines", psi_tol=1e-12, dtype=np.float32, device="cuda")
+    exact = SquareCylinder(60, FINER)
+
+    assert difference(here.step(5), exact.step(5), "psi") < 1e-4
+
+
 def test_steady_flow_is_that_of_the_cpu(tmp_path):
     here, there = pair(20, SMALL, steady=True)
 
@@ -171,7 +189,7 @@ def test_splitting_the_steps_changes_nothing():
     assert_same_bits(parts, whole)
 
 
-@pytest.mark.parametrize("options", [{}, {"steady": True}, {"dtype": np.float32}])
+@pytest.mark.parametrize("options", [{}, {"steady": True}, {"dtype": np.float32}, {"psi": "lines"}])
 @pytest.mark.parametrize("half", [20, 33])
 def test_restart_is_exact(options, half, tmp_path):
     options = {"device": "cuda", **options}
