@@ -1,6 +1,6 @@
 /* cylinder.h - the steps of the flow around a cylinder of the CUDA backend.
  *
- * A step is ten kernels; everything enqueues on one stream:
+ * A step is nine kernels, and a tenth one for the forces; everything enqueues on one stream:
  *
  *   first half step     lines along x (cylinder_lines.cu); other blocks: the flux of
  *                       vorticity into the box around the body
@@ -14,11 +14,11 @@
  *   walls               omega on walls and body; other blocks: velocity at the probes
  *   forces              after every fourth step
  *
- * Words moved per node: 4 in each half step, 2 in each transform, 1 and 2 in the lines of
- * waves; 15 in all. The fewest are 8: three fields (omega, psi, psi one step before) are
- * read and two written, and psi at a node depends on omega at all nodes, so that a step
- * has three passes over the columns and the lines, each of which reads and writes a
- * field. Operations per node: 2 ny for both transforms, about 90 otherwise.
+ * Words moved per node: 4 in each half step, 2 and 3 in the transforms, 1 and 2 in the
+ * lines of waves; 16 in all. The fewest are 11: three fields (omega, psi, psi one step
+ * before) are read and two written, and each of the three changes between passes along x
+ * and along y writes a field and reads it again. Operations per node: 2 ny for both
+ * transforms, about 90 otherwise.
  */
 #ifndef PS_CUDA_FLOW_CYLINDER_H
 #define PS_CUDA_FLOW_CYLINDER_H
