@@ -1,6 +1,6 @@
 /* cylinder.h - the steps of the flow around a cylinder of the CUDA backend.
  *
- * A step is nine kernels, and a tenth one for the forces; everything enqueues on one stream:
+ * A step is nine kernels, and a tenth one for the forces, on one stream:
  *
  *   first half step     lines along x (cylinder_lines.cu); other blocks: the flux of
  *                       vorticity into the box around the body
