@@ -45,7 +45,7 @@ extern "C" {
     /* [count]: the charges that raise psi on the body by 1 */                           \
     X(PS_TABLE_UNIT, "unit")                                                             \
     /* of the dtype, [ny][nx]: psi for psi_tol > 0 that is harmonic, 1 on the body and 0 \
-     * on the boundary; otherwise null */                                                         \
+     * on the boundary; otherwise null */                                                \
     X(PS_TABLE_UNIT_PSI, "unit_psi")                                                     \
     /* int32 [4 directions][4 corners][probes], and weights [u, v][4 corners][probes] */ \
     X(PS_TABLE_PROBE_NODES, "probe_nodes")                                               \
