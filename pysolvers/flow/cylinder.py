@@ -1,7 +1,7 @@
 """Flow around a square cylinder in a channel, unsteady and steady."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil, isfinite
 from time import perf_counter
 from typing import Any, Literal, Self
@@ -362,6 +362,61 @@ class SquareCylinder(Stepper[CylinderResult]):
             raise ValueError("run needs steady=False; call solve(tol) for the steady flow")
         self._probes = self._probes.with_more(probes)
         return super().run(until, callback=callback, interval=interval, progress=progress)
+
+    def film(
+        self,
+        path: str | os.PathLike[str],
+        until: float,
+        *,
+        every: float = 0.5,
+        rate: float = 10.0,
+        progress: bool | None = None,
+    ) -> CylinderResult:
+        """Step until a time is reached, and write a film of the vorticity.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, an animated GIF. It is written completely or not at all.
+        until : float
+            The end time, as in `run`.
+        every : float, default: 0.5
+            Time from one frame to the next, rounded to steps. The first frame is the state now.
+        rate : float, default: 10
+            Frames per second.
+        progress : bool, optional
+            As in `run`.
+
+        Returns
+        -------
+        result : CylinderResult
+            As returned by `run`. The extra ``plot`` installs what draws the frames.
+
+        Raises
+        ------
+        ConvergenceError, ValueError
+            As in `run`.
+        """
+        from ..plots.cylinder import write_film
+
+        for name, value in (("until", until), ("every", every), ("rate", rate)):
+            require_finite(name, value)
+            require(value > 0, f"{name} must be positive", value)
+        if self._settings["steady"]:
+            raise ValueError("film needs steady=False")
+        end, interval = self._end(until), max(1, round(every / self.dt))
+
+        def results() -> Iterator[CylinderResult]:
+            with IterationBar(progress, "film", "time", max(end - self.steps, 0)) as bar:
+                yield self.result()
+                while self.steps < end:
+                    made = self.steps
+                    self.step(min(interval, end - made))
+                    bar.update(self.steps - made, self.time)
+                    yield self.result()
+
+        write_film(path, results(), rate)
+        return self.result("reached")
 
     def solve(
         self,

@@ -1,9 +1,14 @@
 """Figures of the flow around a square cylinder."""
 
-from typing import TYPE_CHECKING
+import os
+from collections.abc import Iterable
+from io import BytesIO
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._atomic import atomic_write
+from .._extras import extra_module
 from ._figure import new_figure
 
 if TYPE_CHECKING:
@@ -18,6 +23,7 @@ __all__ = [
     "plot_profiles",
     "plot_streamlines",
     "plot_vorticity",
+    "write_film",
 ]
 
 _BEFORE, _BEHIND = 4.0, 20.0  # part of the channel that is drawn, from the centre
@@ -142,6 +148,48 @@ def plot_histories(axes: "Axes", result: "CylinderResult") -> None:
         axes.set(xlabel="time (D / Umax)", ylim=(-1.2, top), title="histories")
         axes.legend(fontsize=7)
     axes.grid(alpha=0.3)
+
+
+def write_film(
+    path: "str | os.PathLike[str]", results: Iterable["CylinderResult"], rate: float
+) -> int:
+    """Write the vorticity of several results as the frames of an animated GIF.
+
+    Parameters
+    ----------
+    path : path-like
+        The file. It is written completely or not at all.
+    results : iterable of CylinderResult
+        One result for each frame; they are not kept.
+    rate : float
+        Frames per second.
+
+    Returns
+    -------
+    count : int
+        Number of frames.
+    """
+    image: Any = extra_module("PIL.Image", "plot")
+    frames = []
+    for result in results:
+        figure = new_figure(9, 2.8)
+        axes = figure.add_subplot()
+        plot_vorticity(axes, result)
+        axes.set_title(f"vorticity, Re = {result.reynolds:g}, t = {result.time:.2f} D/Umax")
+        picture = BytesIO()
+        figure.savefig(picture, format="png", dpi=100)
+        # One palette of colours for each frame, without dithering, keeps the file small.
+        frames.append(image.open(picture).convert("RGB").quantize(128, dither=0))
+    with atomic_write(path) as stream:
+        frames[0].save(
+            stream,
+            format="GIF",
+            save_all=True,
+            append_images=frames[1:],
+            duration=round(1000 / rate),
+            loop=0,
+        )
+    return len(frames)
 
 
 def _body(axes: "Axes", result: "CylinderResult", title: str) -> None:

@@ -449,6 +449,27 @@ def test_cycles_of_lines_reduce_the_residual_tenfold():
     assert max(np.diff(cycles)) <= 2
 
 
+def test_film_has_a_frame_for_each_interval(tmp_path):
+    image = pytest.importorskip("PIL.Image")
+    solver = SquareCylinder(100, SMALL, dt=0.05)
+
+    result = solver.film(tmp_path / "film.gif", 1.0, every=0.25, rate=5)
+
+    assert result.stop_reason == "reached"
+    assert result.steps == 20
+    np.testing.assert_array_equal(result.psi, SquareCylinder(100, SMALL, dt=0.05).step(20).psi)
+    with image.open(tmp_path / "film.gif") as film:
+        assert film.n_frames == 5
+        assert film.info["duration"] == 200
+        first = np.asarray(film.convert("RGB"))
+        film.seek(4)
+        assert (np.asarray(film.convert("RGB")) != first).mean() > 0.001
+    with pytest.raises(ValueError, match="every"):
+        solver.film(tmp_path / "film.gif", 2.0, every=0)
+    with pytest.raises(ValueError, match="steady"):
+        SquareCylinder(20, SMALL, steady=True).film(tmp_path / "film.gif", 1.0)
+
+
 def force_quantities(solver, nodes):
     """Return the seven quantities of _force_table.py at nodes of the grid."""
     state, grid, nu = solver._state, solver._grid, 1 / solver.result().reynolds
