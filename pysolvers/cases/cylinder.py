@@ -39,6 +39,7 @@ def add_cylinder_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--threads", type=int, help="threads (chosen by the grid)")
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
     parser.add_argument("--no-plot", action="store_true", help="write no picture")
+    parser.add_argument("--film", type=Path, help="file for a film of the vorticity (GIF)")
 
 
 def run_cylinder(args: argparse.Namespace) -> int:
@@ -67,6 +68,8 @@ def run_cylinder(args: argparse.Namespace) -> int:
     start = perf_counter()
     if args.steady:
         result = solver.solve(args.tol, max_iterations=args.max_iterations)
+    elif args.film is not None:
+        result = solver.film(args.film, args.until)
     else:
         result = solver.run(args.until)
     for line in report(result, perf_counter() - start):
