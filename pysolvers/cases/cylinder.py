@@ -72,7 +72,10 @@ def run_cylinder(args: argparse.Namespace) -> int:
         result = solver.film(args.film, args.until)
     else:
         result = solver.run(args.until)
-    for line in report(result, perf_counter() - start):
+    elapsed = perf_counter() - start
+    if args.film is not None:  # without the time of the drawings
+        elapsed = sum(result.seconds.values())
+    for line in report(result, elapsed):
         print(line)
     write_files(result, args.output, plot=not args.no_plot)
     return 0
