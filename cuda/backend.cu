@@ -209,6 +209,19 @@ centre(const ps_centre *c, const ps_exec *exec)
 }
 
 static ps_status
+cylinder_work(const ps_cylinder *c, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_cylinder_work(c, exec, bytes); });
+}
+
+static ps_status
+cylinder_step(const ps_cylinder *c, int64_t count, const ps_exec *exec,
+              ps_cylinder_report *report)
+{
+    return on_device(exec, [=] { return ps_cuda_cylinder_step(c, count, exec, report); });
+}
+
+static ps_status
 wait(const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_wait(exec); });
@@ -282,6 +295,8 @@ make_table()
     b.transform_load = transform_load;
     b.transform_store = transform_store;
     b.centre = centre;
+    b.cylinder_work = cylinder_work;
+    b.cylinder_step = cylinder_step;
     b.wait = wait;
     b.order = order;
     b.mark = mark;

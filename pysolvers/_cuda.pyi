@@ -1,6 +1,6 @@
 from typing import Any, Final, Self, final
 
-from numpy import int32
+from numpy import int32, int64
 from numpy.typing import NDArray
 
 from ._core import ABI as ABI
@@ -114,3 +114,22 @@ def transform_store(
     /,
 ) -> int: ...
 def centre(line: _Array, weights: int, device: int = 0, stream: int = 0, /) -> int: ...
+
+CYLINDER_TABLES: Final[dict[str, int]]
+CYLINDER_COLUMNS: Final[dict[str, int]]
+
+def cylinder_step(
+    switches: tuple[int, int],
+    numbers: tuple[float, ...],
+    shifts: tuple[float, ...],
+    ranges: tuple[int, ...],
+    sizes: tuple[int, int, int, int],
+    fields: tuple[_Array, ...],
+    scalars: _Array,
+    addresses: tuple[int, ...],
+    count: int,
+    made: NDArray[int64],
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> tuple[int, dict[str, float] | None]: ...

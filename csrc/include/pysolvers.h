@@ -212,6 +212,8 @@ typedef struct ps_gceidd ps_gceidd;
 typedef struct ps_gceidd_report ps_gceidd_report;
 typedef struct ps_transform ps_transform;
 typedef struct ps_centre ps_centre;
+typedef struct ps_cylinder ps_cylinder;
+typedef struct ps_cylinder_report ps_cylinder_report;
 
 /* Rules for every entry:
  *   - no static state, no printing, no exit; no allocation except in the memory entries
@@ -303,6 +305,12 @@ typedef struct {
     ps_status (*transform_load)(const ps_transform *t, const ps_exec *exec);
     ps_status (*transform_store)(const ps_transform *t, const ps_exec *exec);
     ps_status (*centre)(const ps_centre *c, const ps_exec *exec);
+
+    /* Make `count` steps of the flow around a cylinder: ps_cylinder.h. Waits for their
+     * end, and must not be called while exec->stream is captured. */
+    ps_status (*cylinder_work)(const ps_cylinder *c, const ps_exec *exec, size_t *bytes);
+    ps_status (*cylinder_step)(const ps_cylinder *c, int64_t count, const ps_exec *exec,
+                               ps_cylinder_report *report);
 
     /* Wait for exec->stream; PS_INTERRUPTED if exec->poll returns non-zero. */
     ps_status (*wait)(const ps_exec *exec);

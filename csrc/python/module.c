@@ -10,6 +10,7 @@
 #include "binding.h"
 #include "cavity.h"
 #include "codes.h"
+#include "cylinder.h"
 #include "gceidd.h"
 #include "heat.h"
 #include "memory.h"
@@ -96,7 +97,8 @@ module_exec(PyObject *module)
         return -1;
     }
     if (ps_backend_get()->memory == PS_DEVICE &&
-        (memory_add(module) < 0 || transform_add(module) < 0)) {
+        (memory_add(module) < 0 || transform_add(module) < 0 ||
+         cylinder_add(module) < 0)) {
         return -1;
     }
     return add_constants(module);

@@ -4,6 +4,7 @@
 #ifndef PS_CUDA_RUNTIME_BACKEND_H
 #define PS_CUDA_RUNTIME_BACKEND_H
 
+#include "ps_cylinder.h"
 #include "ps_transform.h"
 
 namespace pysolvers {
@@ -35,6 +36,11 @@ ps_status ps_cuda_cavity_work(const ps_cavity *c, const ps_options *options,
 ps_status ps_cuda_cavity_iterate(const ps_cavity *c, int64_t count,
                                  const ps_options *options, const ps_exec *exec,
                                  ps_cavity_report *report);
+
+/* cylinder.cu */
+ps_status ps_cuda_cylinder_work(const ps_cylinder *c, const ps_exec *exec, size_t *bytes);
+ps_status ps_cuda_cylinder_step(const ps_cylinder *c, int64_t count, const ps_exec *exec,
+                                ps_cylinder_report *report);
 
 } // namespace pysolvers::flow
 

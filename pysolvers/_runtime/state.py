@@ -139,6 +139,16 @@ class DeviceState(State):
         self._current.discard(to)
         self._call(self._backend.relayout, self._shadows[to], self._shadows[source])
 
+    def copy_from(self, to: str, other: "DeviceState", source: str) -> None:
+        """Make a field equal to one of the same layout of another state on the device."""
+        self._current.discard(to)
+        self._call(self._backend.relayout, self._shadows[to], other._shadows[source])
+
+    @property
+    def backend(self) -> ModuleType:
+        """The extension that has the device."""
+        return self._backend
+
     def _upload(self, name: str, values: Array) -> None:
         if values.size:
             self._call(self._backend.upload, address_of(self._shadows[name]), values)

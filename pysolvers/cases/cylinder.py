@@ -35,10 +35,12 @@ def add_cylinder_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--max-iterations", type=int, default=100_000, help="of --steady")
     parser.add_argument("--cylinder", default="free", help="free or fixed (%(default)s)")
     parser.add_argument("--wall", default="thom", help="thom, woods or jensen (%(default)s)")
-    parser.add_argument("--device", default="cpu", help="cpu (%(default)s)")
+    parser.add_argument("--psi", default="fast", help="fast or lines (%(default)s)")
+    parser.add_argument("--device", default="cpu", help="cpu or cuda (%(default)s)")
     parser.add_argument("--threads", type=int, help="threads (chosen by the grid)")
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
     parser.add_argument("--no-plot", action="store_true", help="write no picture")
+    parser.add_argument("--film", type=Path, help="file for a film of the vorticity (GIF)")
 
 
 def run_cylinder(args: argparse.Namespace) -> int:
@@ -57,6 +59,7 @@ def run_cylinder(args: argparse.Namespace) -> int:
         length=args.length,
         dt=args.dt,
         cylinder=args.cylinder,
+        psi=args.psi,
         wall=args.wall,
         steady=args.steady,
         device=args.device,
@@ -66,9 +69,14 @@ def run_cylinder(args: argparse.Namespace) -> int:
     start = perf_counter()
     if args.steady:
         result = solver.solve(args.tol, max_iterations=args.max_iterations)
+    elif args.film is not None:
+        result = solver.record(args.until)
     else:
         result = solver.run(args.until)
-    for line in report(result, perf_counter() - start):
+    elapsed = perf_counter() - start
+    if args.film is not None:
+        result.animate(args.film)
+    for line in report(result, elapsed):
         print(line)
     write_files(result, args.output, plot=not args.no_plot)
     return 0
@@ -97,7 +105,8 @@ def report(result: CylinderResult, elapsed: float) -> Iterator[str]:
     total = sum(result.seconds.values())
     shares = ", ".join(f"{name} {t / total:.0%}" for name, t in result.seconds.items() if total)
     milliseconds = 1e3 * elapsed / max(result.steps, 1)
-    yield f"{milliseconds:.2f} ms/step on {result.threads} threads: {shares}"
+    place = f"{result.threads} threads" if result.backend == "cpu" else result.backend
+    yield f"{milliseconds:.2f} ms/step on {place}: {shares}"
 
 
 def write_files(result: CylinderResult, folder: Path, *, plot: bool) -> None:

@@ -12,6 +12,7 @@ from .._progress import progress
 from ..bench import machine
 from ..papers import souri_timings
 from ..papers.pta2020 import GRIDS, ITERATIONS, RUNS, Experiment, Run, run_experiment
+from .pta2020_cylinder import add_cylinder_figures, run_cylinder_figures
 
 # Target of the package: seconds of 1000 iterations on 1024^2 nodes on an H200.
 _BAR_GRID, _BAR_SECONDS = 1024, 0.06
@@ -35,10 +36,13 @@ def add_pta2020_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action=_Quick, nargs=0, help="small sizes, to see that it runs")
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
     parser.add_argument("--no-plot", action="store_true", help="write no picture")
+    add_cylinder_figures(parser)
 
 
 def run_pta2020(args: argparse.Namespace) -> int:
     """Run the experiment and return the exit code."""
+    if args.cylinder:
+        return run_cylinder_figures(args)
     experiment = run_experiment(args.grids, iterations=args.iterations, progress=_shown)
     for line in report(experiment):
         print(line)

@@ -51,6 +51,9 @@ class BodyPoisson:
         Whether the derivative along x is zero at the outlet; otherwise psi is given there.
     """
 
+    #: `solve` does not read psi at the unknowns.
+    needs_guess = False
+
     def __init__(
         self, grid: ChannelGrid, dtype: np.dtype, threads: int, *, free_outlet: bool
     ) -> None:
@@ -88,6 +91,16 @@ class BodyPoisson:
     def threads(self) -> int:
         """Number of host threads."""
         return self._host.threads
+
+    @property
+    def surface(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Rows and columns of the surface nodes, from the first row and column of the body."""
+        rows, columns = self._surface
+        return rows, columns
+
+    def inverse(self) -> NDArray[np.float64]:
+        """Return the charges for psi of 1 at one surface node and 0 at the others, in columns."""
+        return np.asarray(self._solve_dense(self._lu, np.eye(len(self._surface[0]))), np.float64)
 
     def solve(
         self,

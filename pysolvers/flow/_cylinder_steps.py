@@ -38,6 +38,7 @@ from numpy.typing import NDArray
 from ..tridiagonal import solve_tridiagonal
 from ._body_poisson import BodyPoisson
 from ._channel import ChannelGrid
+from ._line_poisson import LinePoisson
 from ._walls import WALLS, WallFormula
 
 __all__ = ["CylinderState", "SteadyStep", "UnsteadyStep"]
@@ -88,8 +89,9 @@ class CylinderState:
         """Return the origin of the state after a step."""
         return self.origin if dt == self.dt_old else (self.time, self.steps)
 
-    def copy(self) -> "CylinderState":
-        """Return a state with arrays of its own."""
+    def copy(self, into: Any = None) -> "CylinderState":
+        """Return a state with arrays of its own; `into` is not used."""
+        del into
         return replace(
             self,
             psi=self.psi.copy(),
@@ -114,15 +116,33 @@ class _Step:
         float32 or float64.
     threads : int
         0 leaves the choice to the backend.
+    psi_tol : float, optional
+        Tolerance of `LinePoisson`, which then solves the equation of psi; without it,
+        `BodyPoisson` does.
     """
 
+    on_device = False
+    backend_name = "cpu"
+    #: Steps between two checks of the change of a steady flow.
+    interval = 1
     _free_outlet = False
 
     def __init__(
-        self, grid: ChannelGrid, re: float, wall: WallFormula, dtype: np.dtype, threads: int
+        self,
+        grid: ChannelGrid,
+        re: float,
+        wall: WallFormula,
+        dtype: np.dtype,
+        threads: int,
+        psi_tol: float | None = None,
     ) -> None:
         self._grid, self._viscosity, self._wall, self._dtype = grid, 1 / re, wall, dtype
-        self.poisson = BodyPoisson(grid, dtype, threads, free_outlet=self._free_outlet)
+        outlet = self._free_outlet
+        self.poisson: BodyPoisson | LinePoisson = (
+            BodyPoisson(grid, dtype, threads, free_outlet=outlet)
+            if psi_tol is None
+            else LinePoisson(grid, dtype, threads, free_outlet=outlet, tolerance=psi_tol)
+        )
         self.threads = self.poisson.threads
         #: Time of each stage of all steps.
         self.seconds = dict.fromkeys(("omega", "psi", "walls"), 0.0)
@@ -135,6 +155,25 @@ class _Step:
             slice(grid.rows.first - rows.first, grid.rows.last - rows.first + 1),
             slice(grid.columns.first - columns.first, grid.columns.last - columns.first + 1),
         )
+
+    @property
+    def viscosity(self) -> float:
+        """1 / Re."""
+        return self._viscosity
+
+    @property
+    def wall(self) -> WallFormula:
+        """Formula of the vorticity on the walls and the body."""
+        return self._wall
+
+    def wall_weight(self, dt: float) -> float:
+        """Return the share of the change to the formula that a step makes."""
+        del dt
+        return 1.0
+
+    def resume(self, state: CylinderState) -> CylinderState:
+        """Return a state for `make`."""
+        return state
 
     def start(self, psi: Array, omega: Array, dt: float) -> CylinderState:
         """Return the state of a vorticity at time 0, with circulation 0 around the box.
@@ -272,14 +311,20 @@ class UnsteadyStep(_Step):
         wall: WallFormula,
         dtype: np.dtype,
         threads: int,
+        psi_tol: float | None = None,
         *,
         free: bool,
     ) -> None:
-        super().__init__(grid, re, wall, dtype, threads)
+        super().__init__(grid, re, wall, dtype, threads, psi_tol)
         self._free = free
         self._star = np.empty(grid.shape, dtype)
         self._source = np.empty(grid.shape, dtype)
         self._released: tuple[Array, Array] | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether psi on the body follows from the circulation."""
+        return self._free
 
     def make(self, state: CylinderState, dt: float) -> CylinderState:
         """Return the state after a step. The arrays of `state` do not change.
@@ -305,6 +350,11 @@ class UnsteadyStep(_Step):
         share = dt / (2 * state.dt_old)
         circulation = state.circulation + dt * (rate + share * (rate - old))
         sources = self.sources(new_omega)
+        if self.poisson.needs_guess:
+            inner = new_psi[1:-1, 1:-1]
+            np.subtract(psi[1:-1, 1:-1], state.psi_old[1:-1, 1:-1], out=inner)
+            inner *= dt / state.dt_old
+            inner += psi[1:-1, 1:-1]
         value = self.poisson.solve(
             new_omega,
             new_psi,
@@ -393,10 +443,14 @@ class SteadyStep(_Step):
 
     _free_outlet = True
 
+    def wall_weight(self, dt: float) -> float:
+        grid = self._grid
+        return 1 / (1 + self._wall.gain * sqrt(dt * self._viscosity) / min(grid.hx, grid.hy))
+
     def make(self, state: CylinderState, dt: float) -> CylinderState:
         """Return the state after a step, with new arrays."""
         clock = perf_counter()
-        grid, work, nu = self._grid, self._work, self._viscosity
+        grid, work = self._grid, self._work
         psi, omega = state.psi.copy(), state.omega.copy()
         along_x, along_y = self._rows(psi, dt)
         rhs, product = work["rhs"], work["work"]
@@ -420,8 +474,7 @@ class SteadyStep(_Step):
         clock = self._stop(clock, "omega")
         value = self.poisson.solve(omega, psi)
         clock = self._stop(clock, "psi")
-        weights = 1 / (1 + self._wall.gain * sqrt(dt * nu) / min(grid.hx, grid.hy))
-        self.update_walls(psi, omega, value, weights)
+        self.update_walls(psi, omega, value, self.wall_weight(dt))
         self._stop(clock, "walls")
         return CylinderState(
             psi=psi,

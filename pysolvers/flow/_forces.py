@@ -23,13 +23,13 @@ Density, inflow speed and side of the cylinder are 1; coefficients are 2 F.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._channel import ChannelGrid
-from ._cylinder_steps import CylinderState
+from ._force_table import ForceTable, force_table
 
 __all__ = ["CylinderForces", "ForceBalance", "SurfacePressure"]
 
@@ -39,6 +39,23 @@ Array = NDArray[Any]
 # oscillations before the cylinder that change the drag within 4 sides; behind 2 sides the vortices
 # that cross the box add noise.
 _BEFORE, _BEHIND, _ACROSS = 5.0, 2.0, 2.0
+
+
+class Levels(Protocol):
+    """Two consecutive levels of the fields."""
+
+    @property
+    def psi(self) -> Array: ...
+    @property
+    def psi_old(self) -> Array: ...
+    @property
+    def omega(self) -> Array: ...
+    @property
+    def omega_old(self) -> Array: ...
+    @property
+    def dt_old(self) -> float: ...
+    @property
+    def time(self) -> float: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +123,8 @@ class CylinderForces:
         rows = body_rows.widened(away_y, away_y)
         columns = body_columns.widened(before, behind)
         self._wide = rows.widened(1, 1).nodes, columns.widened(1, 1).nodes
+        self._origin = rows.first, columns.first
+        self._shape = rows.last - rows.first + 1, columns.last - columns.first + 1
         # The body in the arrays of the box.
         j0, j1 = away_y, rows.last - rows.first - away_y
         i0, i1 = before, columns.last - columns.first - behind
@@ -120,16 +139,29 @@ class CylinderForces:
         self.x = np.concatenate([grid.x[columns.first :][face.columns] for face in self._faces])
         self.y = np.concatenate([grid.y[rows.first :][face.rows] for face in self._faces])
 
-    def balance(self, state: CylinderState) -> ForceBalance:
+    def balance(self, state: Levels) -> ForceBalance:
         """Return the forces at the middle of the last step."""
         return self._evaluate(state)[0]
 
-    def pressure(self, state: CylinderState) -> SurfacePressure:
+    def pressure(self, state: Levels) -> SurfacePressure:
         """Return the pressure on the surface at the middle of the last step."""
         p = np.concatenate(self._evaluate(state)[1])
         return SurfacePressure(self.x.copy(), self.y.copy(), p - p[self._faces[0].middle])
 
-    def _evaluate(self, state: CylinderState) -> tuple[ForceBalance, list[Array]]:
+    def table(self) -> ForceTable:
+        """Return the results of `balance` as weights of quantities at nodes."""
+        grid = self._grid
+        return force_table(
+            self._shape,
+            self._origin,
+            self._body,
+            self._faces,
+            (grid.hx, grid.hy),
+            self._viscosity,
+            grid.shape[1],
+        )
+
+    def _evaluate(self, state: Levels) -> tuple[ForceBalance, list[Array]]:
         grid, nu = self._grid, self._viscosity
         hx, hy = grid.hx, grid.hy
         old, now = (a[self._wide].astype(np.float64) for a in (state.psi_old, state.psi))

@@ -61,6 +61,16 @@ class Probes:
         self._weights = weights / (2 * grid.hy), weights / (2 * grid.hx)
 
     @property
+    def nodes(self) -> Array:
+        """Nodes north, south, west and east of the corners around each place: (4, 4, places)."""
+        return self._nodes
+
+    @property
+    def weights(self) -> Array:
+        """Weights of the corners for u and v: (2, 4, places)."""
+        return np.stack(self._weights)
+
+    @property
     def columns(self) -> int:
         """Number of entries of a row of the history: time, change, u and v of each probe."""
         return 2 + 2 * len(self.places)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import index, require, require_callable, require_finite, require_flag
-from .._errors import BackendError, ConvergenceError
+from .._errors import ConvergenceError
 from .._files import read_npz, write_npz
 from .._header import count, flag, mapping, number, optional, positive, record, sequence, text
 from .._options import check_choice, check_threads
@@ -19,6 +19,7 @@ from .._runtime.backends import parse_device
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from ._channel import ChannelGrid
+from ._cylinder_device import DeviceCylinderState, DeviceSteps, extremes, history_rows
 from ._cylinder_result import CylinderHistory, CylinderResult, Strouhal, strouhal_of, velocity
 from ._cylinder_steps import CylinderState, SteadyStep, UnsteadyStep
 from ._forces import CylinderForces, ForceBalance, SurfacePressure
@@ -33,7 +34,7 @@ _KIND = "pysolvers cylinder state"
 
 _FORCES_EVERY = 4  # steps; a balance of forces costs about a tenth of a step
 _CHECK = 20  # steps between two checks of the change of psi
-_KEEP = 100  # steps between two states that are kept for an error
+_KEEP = 100  # steps between two states that are kept for an error, and two checks on a device
 _LARGEST_PSI = 8.0  # three times the value on the walls, which bounds psi in most flows
 _LARGEST_CHANGE = 20.0  # of psi per unit time; an unsteady flow has about 1 after its start
 _VORTEX = (2.0, 0.4, 0.2)  # of the start: x and y from the centre, square of the width
@@ -65,9 +66,13 @@ class SquareCylinder(Stepper[CylinderResult]):
         low; see Notes. It can be changed between steps.
     cylinder : {'free', 'fixed'}, default: 'free'
         Value of psi on the cylinder: from the circulation around it, or 0.
-    psi : {'fast'}, default: 'fast'
+    psi : {'fast', 'lines'}, default: 'fast'
         Solver of the equation of psi: sine transforms, with a capacitance matrix for the
-        cylinder, which is exact.
+        cylinder, which is exact; or the iteration of Peaceman and Rachford, whose sweeps of
+        lines [2]_ uses and which takes longer.
+    psi_tol : float, default: 1e-5
+        Tolerance of ``psi='lines'``: bound of the residual, relative to the largest absolute value
+        of omega.
     wall : {'thom', 'woods', 'jensen'}, default: 'thom'
         Formula of the vorticity on the walls and the cylinder, of order 1, 2 and 2. The corners of
         the cylinder have the mean of Thom's formulas of both faces.
@@ -80,10 +85,11 @@ class SquareCylinder(Stepper[CylinderResult]):
     dtype : {float64, float32}, default: float64
         Dtype of the fields.
     device : str, optional
-        ``'cpu'``, the default. The solver is not available on a GPU.
+        ``'cpu'``, the default, or ``'cuda'``, ``'cuda:1'``, ...: all steps are made there, and
+        only forces, probes and bounds return to the host. At most 4097 nodes along an axis.
     threads : int, optional
         Number of host threads; the backend chooses the default. The result has the same bits for
-        any number.
+        any number. On a device it has no effect.
 
     Raises
     ------
@@ -91,7 +97,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         If a parameter has the wrong type or is out of range; the message names the rule and
         the value.
     BackendError
-        For a device other than the CPU.
+        If the device is not available, or the grid too large for it.
     ModuleNotFoundError
         If SciPy is not installed; it is the extra ``poisson`` of the package.
 
@@ -142,7 +148,8 @@ class SquareCylinder(Stepper[CylinderResult]):
         length: float = 50.0,
         dt: float | None = None,
         cylinder: Literal["free", "fixed"] = "free",
-        psi: Literal["fast"] = "fast",
+        psi: Literal["fast", "lines"] = "fast",
+        psi_tol: float = 1e-5,
         wall: Literal["thom", "woods", "jensen"] = "thom",
         steady: bool = False,
         perturbation: float = 1.0,
@@ -155,16 +162,14 @@ class SquareCylinder(Stepper[CylinderResult]):
         require_finite("perturbation", perturbation)
         require_flag("steady", steady)
         check_choice("cylinder", cylinder, {"free": 0, "fixed": 1})
-        check_choice("psi", psi, {"fast": 0})
+        check_choice("psi", psi, {"fast": 0, "lines": 0})
+        require_finite("psi_tol", psi_tol)
+        require(psi_tol > 0, "psi_tol must be positive", psi_tol)
         check_choice("wall", wall, dict.fromkeys(WALLS, 0))
         kind = np.dtype(dtype)
         if kind not in (np.float32, np.float64):
             raise TypeError(f"dtype must be float32 or float64, got {kind}")
-        if parse_device(device)[0] != "cpu":
-            raise BackendError(
-                f"SquareCylinder is not available on a device yet, got device={device!r}: "
-                "omit device, or pass 'cpu'"
-            )
+        on_device = parse_device(device)[0] != "cpu"
         self._grid = grid = ChannelGrid(shape, length)
         formula = WALLS[wall]
         super().__init__(_default_step(grid, re, wall, steady=steady))
@@ -177,23 +182,29 @@ class SquareCylinder(Stepper[CylinderResult]):
             "dt": None if dt is None else float(dt),
             "cylinder": cylinder,
             "psi": psi,
+            "psi_tol": float(psi_tol),
             "wall": wall,
             "steady": bool(steady),
             "perturbation": float(perturbation),
             "dtype": kind.name,
+            "device": device,
             "threads": threads,
         }
         count_ = check_threads(threads)
-        self._make: UnsteadyStep | SteadyStep = (
-            SteadyStep(grid, re, formula, kind, count_)
-            if steady
-            else UnsteadyStep(grid, re, formula, kind, count_, free=cylinder == "free")
-        )
+        made = np.dtype(np.float64) if on_device else kind
+        common = grid, re, formula, made, count_, psi_tol if psi == "lines" else None
+        host = SteadyStep(*common) if steady else UnsteadyStep(*common, free=cylinder == "free")
         self._forces = CylinderForces(grid, 1 / re)
+        self._make: UnsteadyStep | SteadyStep | DeviceSteps = host
+        if on_device:
+            self._make = DeviceSteps(grid, host, kind, self._forces.table(), str(device))
         self._probes = Probes(grid, [(grid.centre + _PROBE, 0.0)])
         self._force_rows: list[tuple[float, ...]] = []
         self._probe_rows: list[tuple[float, ...]] = []
         self._force_seconds = 0.0
+        # Largest absolute value of psi and its change in the last step, where known.
+        self._extremes: tuple[float, float] | None = None
+        self._state: CylinderState | DeviceCylinderState
         self._state = self._start(0.0 if steady else perturbation, kind)
         self._kept = [self._state.copy()]
 
@@ -362,7 +373,8 @@ class SquareCylinder(Stepper[CylinderResult]):
         Parameters
         ----------
         tol : float, default: 1e-6
-            Upper bound of the largest change of psi per unit time; positive.
+            Upper bound of the largest change of psi per unit time; positive. It is checked after
+            every step, on a device after every 20 steps.
         max_iterations : int, default: 100000
             Largest number of steps of this call.
         callback : callable, optional
@@ -392,7 +404,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         with IterationBar(progress, "SquareCylinder", "change", max_iterations) as bar:
             while self._change() > tol and self.steps < end:
                 made = self.steps
-                self.step(1)
+                self.step(min(self._make.interval, end - made))
                 bar.update(self.steps - made, self._change())
                 if callback is not None and self.steps % _CHECK == 0 and callback(self):
                     return self.result("callback")
@@ -437,8 +449,8 @@ class SquareCylinder(Stepper[CylinderResult]):
             surface_gap=forces.surface_gap,
             stop_reason=stop_reason,
             history=self._history(),
-            seconds=self._make.seconds | {"forces": self._force_seconds},
-            backend="cpu",
+            seconds=self._seconds(),
+            backend=self._make.backend_name,
             threads=self._make.threads,
         )
 
@@ -450,6 +462,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all.
         """
+        self._collect()
         state = self._state
         facts = {
             "settings": self._settings,
@@ -460,7 +473,7 @@ class SquareCylinder(Stepper[CylinderResult]):
             "dt_old": state.dt_old,
             "origin": state.origin,
             "steps": state.steps,
-            "seconds": self._make.seconds | {"forces": self._force_seconds},
+            "seconds": self._seconds(),
         }
         arrays = {name: getattr(state, name) for name in _FIELDS}
         arrays["probes"] = self._probes.places
@@ -515,23 +528,25 @@ class SquareCylinder(Stepper[CylinderResult]):
         )
         solver._probe_rows = [tuple(row) for row in rows.tolist()]
         solver._force_rows = [tuple(row) for row in arrays["force_rows"].tolist()]
-        stages = solver._make.seconds
+        stages = solver._seconds()
         saved.require(
-            facts["seconds"].keys() == {*stages, "forces"},
+            facts["seconds"].keys() == stages.keys(),
             "header",
-            f"seconds must have the keys {', '.join(stages)}, forces",
+            f"seconds must have the keys {', '.join(stages)}",
         )
         solver._force_seconds = facts["seconds"].pop("forces")
-        stages.update(facts["seconds"])
+        solver._make.seconds.update(facts["seconds"])
         names = ("value", "circulation", "rate", "dt_old", "origin", "steps")
-        solver._state = CylinderState(
-            **{name: arrays[name] for name in _FIELDS}, **{name: facts[name] for name in names}
+        solver._state = solver._make.resume(
+            CylinderState(
+                **{name: arrays[name] for name in _FIELDS}, **{name: facts[name] for name in names}
+            )
         )
         solver._kept = [solver._state.copy()]
         solver._examined = solver.steps
         return solver
 
-    def _start(self, perturbation: float, dtype: np.dtype) -> CylinderState:
+    def _start(self, perturbation: float, dtype: np.dtype) -> CylinderState | DeviceCylinderState:
         grid = self._grid
         profile, vorticity = (a.astype(dtype)[:, None] for a in grid.inflow())
         psi = np.repeat(profile, grid.shape[1], axis=1)
@@ -562,9 +577,12 @@ class SquareCylinder(Stepper[CylinderResult]):
 
     @property
     def _most_steps(self) -> int:
-        return _CHECK
+        return _KEEP if self._make.on_device else _CHECK
 
     def _advance(self, end: int) -> bool:
+        if isinstance(self._make, DeviceSteps):
+            self._make_on_device(self._make, end)
+            return self._is_in_bounds()
         stop = min(end, self.steps - self.steps % _CHECK + _CHECK)
         with np.errstate(over="ignore", invalid="ignore"):
             while self.steps < stop and isfinite(self._state.value):
@@ -572,8 +590,10 @@ class SquareCylinder(Stepper[CylinderResult]):
         return self._is_in_bounds()
 
     def _one_step(self) -> None:
+        assert not isinstance(self._make, DeviceSteps)
+        assert isinstance(self._state, CylinderState)
         state = self._make.make(self._state, self.dt)
-        forces, first = [], len(self._force_rows)
+        forces = []
         if state.steps % _FORCES_EVERY == 0:
             start = perf_counter()
             found = self._forces.balance(state)
@@ -593,15 +613,51 @@ class SquareCylinder(Stepper[CylinderResult]):
             [row],
         )
 
-    def _is_in_bounds(self) -> bool:
+    def _make_on_device(self, make: DeviceSteps, end: int) -> None:
+        """Make the steps up to `end` or to the next check."""
+        self._collect()
         state = self._state
+        assert isinstance(state, DeviceCylinderState)
+        stop = min(end, self.steps - self.steps % _KEEP + _KEEP)
+        try:
+            make.make(state, self.dt, stop - self.steps, self._probes)
+        finally:
+            self._collect()
+
+    def _collect(self) -> None:
+        """Append what the steps on a device recorded and the histories do not contain yet."""
+        make, state = self._make, self._state
+        if not isinstance(make, DeviceSteps) or not isinstance(state, DeviceCylinderState):
+            return
+        first, rows, columns = make.rows(state, len(self._probe_rows))
+        if not len(rows):
+            return
+        steady = self._settings["steady"]
+        probes, forces = history_rows(first, rows, columns, state, _FORCES_EVERY, steady=steady)
+        at = (first - 1) // _FORCES_EVERY
+        found = extremes(rows, columns)
+        # One statement without a call: no signal handler runs within it.
+        self._extremes, self._force_rows[at:], self._probe_rows[first - 1 :] = (
+            found,
+            forces,
+            probes,
+        )
+
+    def _is_in_bounds(self) -> bool:
+        self._collect()
+        state = self._state
+        if not self._make.on_device or self._extremes is None:
+            change = float(np.abs(state.psi - state.psi_old).max())
+            self._extremes = float(np.abs(state.psi).max()), change
+        largest, change = self._extremes
         # NaN fails every comparison.
-        healthy = float(np.abs(state.psi).max()) < _LARGEST_PSI
+        healthy = largest < _LARGEST_PSI
         if not self._settings["steady"] and state.steps > _CHECK:
-            change = float(np.abs(state.psi - state.psi_old).max()) / state.dt_old
-            healthy = healthy and change < _LARGEST_CHANGE
+            healthy = healthy and change / state.dt_old < _LARGEST_CHANGE
         if healthy and state.steps >= self._kept[-1].steps + _KEEP:
-            self._kept = [self._kept[-1], state.copy()]
+            oldest = self._kept[0] if len(self._kept) == 2 else None
+            self._kept = [self._kept[-1]]
+            self._kept.append(state.copy(into=oldest))  # type: ignore[arg-type]
         return healthy
 
     def _out_of_bounds(self) -> ConvergenceError:
@@ -609,6 +665,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         late, steps = self.time, self.steps
         self._state = state = self._kept[0].copy()
         self._kept = [state.copy()]
+        self._extremes = None
         del self._probe_rows[state.steps :]
         del self._force_rows[state.steps // _FORCES_EVERY :]
         self._examined = state.steps
@@ -623,9 +680,16 @@ class SquareCylinder(Stepper[CylinderResult]):
 
     def _change(self) -> float:
         """Return the change of psi per unit time in the last step."""
+        self._collect()
         return self._probe_rows[-1][1] if self._probe_rows else float("inf")
 
+    def _seconds(self) -> dict[str, float]:
+        """Return the seconds of all stages, the forces on the host included."""
+        on_device = self._make.seconds.get("forces", 0.0)
+        return self._make.seconds | {"forces": on_device + self._force_seconds}
+
     def _history(self) -> CylinderHistory:
+        self._collect()
         forces = _table(self._force_rows, 5)
         rows = _table(self._probe_rows, self._probes.columns)
         return CylinderHistory(
@@ -652,10 +716,12 @@ _HEADER = {
             "dt": optional(positive),
             "cylinder": text(),
             "psi": text(),
+            "psi_tol": positive,
             "wall": text(),
             "steady": flag,
             "perturbation": number(),
             "dtype": text("float32", "float64"),
+            "device": optional(text()),
             "threads": optional(count(1)),
         }
     ),

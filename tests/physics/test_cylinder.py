@@ -9,6 +9,7 @@ from pysolvers import BackendError, ConvergenceError
 from pysolvers.flow import CylinderResult, LidDrivenCavity, SquareCylinder
 from pysolvers.flow._channel import ChannelGrid
 from pysolvers.flow._cylinder_steps import CylinderState
+from pysolvers.flow._force_table import RESULTS
 from pysolvers.flow._forces import CylinderForces
 from pysolvers.flow._walls import WALLS
 from pysolvers.papers import breuer_drag
@@ -404,18 +405,109 @@ def test_too_large_a_step_returns_to_a_state_before_the_growth():
 
 
 @pytest.mark.parametrize(
+    "options", [{}, {"cylinder": "fixed"}, {"steady": True}, {"wall": "woods", "length": 25}]
+)
+def test_lines_agree_with_the_direct_solver(options):
+    shape = (33, 101) if "length" in options else SMALL
+    direct = SquareCylinder(60, shape, **options)
+    lines = SquareCylinder(60, shape, psi="lines", psi_tol=1e-10, **options)
+
+    for flow in (direct, lines):
+        flow.step(40)
+
+    assert np.abs(lines.psi - direct.psi).max() < 1e-8
+    assert np.abs(lines.omega - direct.omega).max() < 1e-6
+    assert lines.circulation == pytest.approx(direct.circulation, abs=1e-8)
+    assert lines.drag == pytest.approx(direct.drag, abs=1e-5)
+
+
+@pytest.mark.parametrize("steady", [False, True])
+def test_residual_of_lines_is_below_the_tolerance(steady):
+    solver = SquareCylinder(60, SMALL, psi="lines", psi_tol=1e-6, steady=steady).step(20)
+    psi, omega, body = solver.psi, solver.omega, body_of(solver)
+
+    residual = np.abs(laplacian(psi, *spacing(solver)) + omega[1:-1, 1:-1])[~body[1:-1, 1:-1]]
+
+    # The walls change after psi; they are the largest values of omega, but not in the equation.
+    assert 1e-13 < residual.max() / np.abs(omega).max() < 2e-6
+
+
+def test_cycles_of_lines_reduce_the_residual_tenfold():
+    solver = SquareCylinder(60, FINER, psi="lines", psi_tol=1e-3).step(30)
+    poisson, omega, psi = solver._make.poisson, solver.omega, solver.psi.copy()
+    value = float(psi[body_of(solver)][0])
+    psi[1:-1, 1:-1] = 0
+    cycles = []
+
+    for tolerance in (1e-2, 1e-4, 1e-6, 1e-8):
+        start = psi.copy()
+        poisson.tolerance = tolerance
+        poisson.solve(omega, start, value=value)
+        cycles.append(poisson.cycles)
+
+    assert cycles[0] >= 1
+    assert max(np.diff(cycles)) <= 2
+
+
+def force_quantities(solver, nodes):
+    """Return the seven quantities of _force_table.py at nodes of the grid."""
+    state, grid, nu = solver._state, solver._grid, 1 / solver.result().reynolds
+    (hx, hy), nx = spacing(solver), grid.shape[1]
+    psi = ((state.psi + state.psi_old) / 2).ravel()
+    psi_t = ((state.psi - state.psi_old) / state.dt_old).ravel()
+    w = ((state.omega + state.omega_old) / 2).ravel()
+    moves = ~body_of(solver).ravel()[nodes]
+
+    def along_x(f):
+        return (f[nodes + 1] - f[nodes - 1]) / (2 * hx)
+
+    def along_y(f):
+        return (f[nodes + nx] - f[nodes - nx]) / (2 * hy)
+
+    u, v = along_y(psi) * moves, -along_x(psi) * moves
+    u_t, v_t = along_y(psi_t) * moves, -along_x(psi_t) * moves
+    u_y = (psi[nodes + nx] - 2 * psi[nodes] + psi[nodes - nx]) / hy**2
+    corners = psi[nodes + nx + 1] - psi[nodes + nx - 1] - psi[nodes - nx + 1] + psi[nodes - nx - 1]
+    stretch, head = nu * corners / (2 * hx * hy), (u**2 + v**2) / 2
+    return np.stack(
+        [
+            v * w[nodes] - u_t - nu * along_y(w),
+            -u * w[nodes] - v_t + nu * along_x(w),
+            stretch - u**2 + head,
+            -stretch - v**2 + head,
+            nu * (2 * u_y + w[nodes]) - u * v,
+            psi_t[nodes],
+            w[nodes],
+        ]
+    )
+
+
+@pytest.mark.parametrize("shape", [SMALL, FINER, (81, 201)])
+def test_table_of_forces_gives_the_balances(shape):
+    solver = SquareCylinder(50, shape).step(17)
+    table, expected = solver._forces.table(), solver.forces
+
+    found = np.einsum("rqn,qn->r", table.weights, force_quantities(solver, table.nodes))
+
+    assert len(np.unique(table.nodes)) == len(table.nodes)
+    for name, value in zip(RESULTS, found, strict=True):
+        assert value == pytest.approx(getattr(expected, name), abs=1e-12), name
+
+
+@pytest.mark.parametrize(
     ("kind", "options"),
     [
         (ValueError, {"re": -1}),
         (ValueError, {"cylinder": "loose"}),
         (ValueError, {"wall": "wood"}),
-        (ValueError, {"psi": "lines"}),
+        (ValueError, {"psi": "slow"}),
+        (ValueError, {"psi_tol": 0.0}),
         (ValueError, {"dt": 0.0}),
         (ValueError, {"length": 5}),
         (TypeError, {"dtype": np.int64}),
         (TypeError, {"steady": "no"}),
         (ValueError, {"shape": (33,)}),
-        (BackendError, {"device": "cuda"}),
+        (BackendError, {"device": "cuda:63"}),
     ],
 )
 def test_wrong_options_are_errors(kind, options):

@@ -8,6 +8,7 @@ from pysolvers import _cli
 from pysolvers.cases import pta2020 as pta2020_case
 from pysolvers.papers import souri_timings
 from pysolvers.papers.pta2020 import RUNS, Experiment, run_experiment
+from pysolvers.papers.pta2020_cylinder import CylinderTimes
 
 
 def test_published_speedup_is_that_of_the_published_times():
@@ -86,3 +87,37 @@ def test_command_needs_a_paper_that_it_knows(capsys):
 
     assert caught.value.code == 2
     assert "pta2020" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_figures_of_the_cylinder(tmp_path, capsys):
+    options = ["--cylinder", "--shape", "33", "201", "--end", "11", "--steps", "1"]
+
+    assert _cli.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
+
+    written = json.loads((tmp_path / "pta2020_cylinder.json").read_text())
+    lengths = written["recirculation"]
+    assert list(lengths) == ["10.0", "15.0", "20.0", "25.0", "30.0", "35.0", "40.0"]
+    assert sorted(lengths.values()) == list(lengths.values())
+    assert lengths["40.0"] == pytest.approx(0.5 + -0.065 + 0.0554 * 40, rel=0.1)
+    assert written["seconds"]["fast, one core"]["32 x 200, Re 100"] > 0
+    for number in (13, 14, 15, 16, 17, 18):
+        assert (tmp_path / f"pta2020_fig{number}.png").stat().st_size > 10000
+    out = capsys.readouterr().out
+    assert "Fig. 13" in out
+    assert "published: about 9 times" in out
+
+
+def test_single_figures_of_the_cylinder(tmp_path):
+    options = ["--cylinder", "--shape", "33", "201", "--end", "11", "--figures", "14", "--no-plot"]
+
+    assert _cli.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
+
+    assert [path.name for path in tmp_path.iterdir()] == ["pta2020_cylinder.json"]
+
+
+def test_speedups_of_the_cylinder_are_ratios():
+    times = CylinderTimes(1, {"lines, one core": {"a": 8.0}, "fast, GPU": {"a": 2.0, "b": 1.0}}, {})
+
+    assert times.speedups("fast, GPU") == {"a": 4.0}
+    assert times.speedups("lines, GPU") == {}

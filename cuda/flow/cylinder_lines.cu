@@ -1,0 +1,175 @@
+/* cylinder_lines.cu - the lines of the cylinder: both half steps, or both factors of the
+ * steady step, and the lines of waves.
+ */
+#include "flow/cylinder_rows.cuh"
+
+namespace pysolvers::flow {
+
+namespace {
+
+constexpr int most_words = 2;
+
+/* Lines along x with the unknowns 1 to last; along y those of the interior nodes. */
+template <typename Real>
+SweepTiles
+tiles_of(const ps_cylinder &c, int axis, int last, int words,
+         const ps_cuda_device *device)
+{
+    const int ny = static_cast<int>(c.ny), nx = static_cast<int>(c.nx);
+
+    return axis == 0
+               ? sweep_tiles<Real>({1, ny - 1, ny, nx}, nx, 1, last + 1, 0, words, device)
+               : sweep_tiles<Real>({1, nx - 1, nx, nx}, ny, 1, ny - 1, 1, words, device);
+}
+
+template <int AXIS, typename Rows>
+ps_status
+sweep(const CylinderRun &r, const Rows &rows, int last, int64_t more = 0)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    const SweepTiles t =
+        tiles_of<typename Rows::Number>(*r.c, AXIS, last, Rows::words, device);
+
+    return launch_sweep<AXIS>(rows, t, more, r.stream);
+}
+
+template <typename Real>
+OmegaLines<Real>
+omega_lines(const CylinderRun &r)
+{
+    const ps_cylinder &c = *r.c;
+    const double dt = c.steady != 0 ? c.dt : c.dt / 2;
+
+    return {grid_of<Real>(r),
+            static_cast<Real>(c.viscosity * dt / (c.hx * c.hx)),
+            static_cast<Real>(c.viscosity * dt / (c.hy * c.hy)),
+            static_cast<Real>(dt / (4 * c.hx * c.hy)),
+            static_cast<Real>(c.steady != 0 ? 0 : c.dt / (2 * r.dt_old)),
+            static_cast<const Real *>(r.psi),
+            static_cast<const Real *>(r.psi_old),
+            static_cast<const Real *>(r.omega),
+            static_cast<Real *>(r.half),
+            static_cast<Real *>(r.omega_old)};
+}
+
+template <typename Real>
+ps_status
+unsteady(const CylinderRun &r)
+{
+    const ps_cylinder &c = *r.c;
+    const OmegaLines<Real> lines = omega_lines<Real>(r);
+    const int last = lines.grid.nx - 2;
+    HalfStepX<Real> first = {};
+
+    static_cast<OmegaLines<Real> &>(first) = lines;
+    first.courant = static_cast<Real>(c.dt / c.hx);
+    first.courant_u = static_cast<Real>(c.dt / (2 * c.hx * c.hy));
+    first.outlet = static_cast<Real *>(r.outlet);
+    first.box = c;
+    first.numbers = r.numbers;
+    const ps_status status = sweep<0>(r, first, last, 1);
+
+    return status == PS_OK ? sweep<1>(r, HalfStepY<Real>{lines}, last) : status;
+}
+
+template <typename Real>
+ps_status
+steady(const CylinderRun &r)
+{
+    const OmegaLines<Real> lines = omega_lines<Real>(r);
+    const int last = lines.grid.nx - 2;
+    const ps_status status = sweep<0>(r, IncrementX<Real>{lines}, last);
+
+    return status == PS_OK ? sweep<1>(r, IncrementY<Real>{lines}, last) : status;
+}
+
+template <typename Real>
+ps_status
+wave_lines(const CylinderRun &r, bool with_charges)
+{
+    const WaveLines<Real> lines = {
+        grid_of<Real>(r), static_cast<const double *>(r.c->tables[PS_TABLE_SHIFTS]),
+        static_cast<const Real *>(r.waves)};
+    const int last = lines.grid.last;
+
+    if (!with_charges) {
+        return sweep<0>(r, WavesAtBody<Real>{lines, r.lines}, last);
+    }
+    return sweep<0>(
+        r,
+        WavesOfPsi<Real>{lines,
+                         static_cast<const double *>(r.c->tables[PS_TABLE_BODY_SINES]),
+                         r.charged, static_cast<Real *>(r.half)},
+        last);
+}
+
+template <typename Real>
+bool
+fits(const ps_cylinder &c, const ps_cuda_device *device)
+{
+    const int last = static_cast<int>(c.nx) - 1;
+    const int64_t most_rows = largest_block * chunk_rows;
+    const size_t most = line_tile_bytes<Real>(device);
+
+    return last <= most_rows && c.ny - 2 <= most_rows &&
+           tiles_of<Real>(c, 0, last, most_words, device).shared <= most &&
+           tiles_of<Real>(c, 1, last, most_words, device).shared <= most;
+}
+
+template <typename Real>
+cudaError_t
+prepare(bool is_steady)
+{
+    cudaError_t error = is_steady ? set_up_sweep<0, IncrementX<Real>>()
+                                  : set_up_sweep<0, HalfStepX<Real>>();
+
+    if (error == cudaSuccess) {
+        error = is_steady ? set_up_sweep<1, IncrementY<Real>>()
+                          : set_up_sweep<1, HalfStepY<Real>>();
+    }
+    error = error == cudaSuccess ? set_up_sweep<0, WavesAtBody<Real>>() : error;
+    return error == cudaSuccess ? set_up_sweep<0, WavesOfPsi<Real>>() : error;
+}
+
+} // namespace
+
+int
+ps_cuda_cylinder_fits(const ps_cylinder *c)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    return device != nullptr &&
+           (c->dtype == PS_F32 ? fits<float>(*c, device) : fits<double>(*c, device));
+}
+
+ps_status
+ps_cuda_cylinder_prepare(const ps_cylinder *c)
+{
+    const bool is_steady = c->steady != 0;
+
+    return ps_cuda_status(c->dtype == PS_F32 ? prepare<float>(is_steady)
+                                             : prepare<double>(is_steady));
+}
+
+ps_status
+ps_cuda_cylinder_omega(const CylinderRun &r)
+{
+    return with_real(r, [&](auto real) {
+        using Real = decltype(real);
+
+        return r.c->steady != 0 ? steady<Real>(r) : unsteady<Real>(r);
+    });
+}
+
+ps_status
+ps_cuda_cylinder_lines(const CylinderRun &r, bool with_charges)
+{
+    return with_real(
+        r, [&](auto real) { return wave_lines<decltype(real)>(r, with_charges); });
+}
+
+} // namespace pysolvers::flow

@@ -1,0 +1,394 @@
+/* cylinder_rows.cuh - the rows of the lines of the cylinder, for line_sweep.cuh.
+ *
+ * A node of the body has the row of the identity. The formulas are those of
+ * pysolvers/flow/_cylinder_steps.py; half is the right side of the second half step,
+ * 2 w* minus the right side of the first one.
+ */
+#ifndef PS_CUDA_FLOW_CYLINDER_ROWS_CUH
+#define PS_CUDA_FLOW_CYLINDER_ROWS_CUH
+
+#include "flow/cylinder_grid.cuh"
+#include "flow/line_sweep.cuh"
+
+namespace pysolvers::flow {
+
+/* The numbers of the half steps and of the factors of the steady step. */
+template <typename Real> struct OmegaLines {
+    using Number = Real;
+
+    CylinderGrid<Real> grid;
+    Real along_x, along_y; /* nu dt/h^2, with the length dt of the (half) step */
+    Real swirl;            /* dt/(4 hx hy) */
+    Real share;            /* dt/(2 dt_old) of the whole step; 0 if steady */
+    const Real *psi, *psi_old, *omega;
+    Real *half;
+    Real *new_omega; /* contains omega one step before until it is written */
+
+    /* psi at the middle of the step. */
+    __device__ __forceinline__ Real star(int64_t p) const
+    {
+        return psi[p] + share * (psi[p] - psi_old[p]);
+    }
+
+    /* Velocities times dt/(2 h). */
+    __device__ __forceinline__ Real speed_x(int64_t p) const
+    {
+        return swirl * (star(p + grid.nx) - star(p - grid.nx));
+    }
+
+    __device__ __forceinline__ Real speed_y(int64_t p) const
+    {
+        return swirl * (star(p - 1) - star(p + 1));
+    }
+
+    /* omega on a wall or on the body at the middle of the step. */
+    __device__ __forceinline__ Real held(int64_t p) const
+    {
+        return omega[p] + share * (omega[p] - new_omega[p]);
+    }
+
+    static __device__ __forceinline__ Row<Real> row_of(Real diffusion, Real speed,
+                                                       Real rhs)
+    {
+        return {-(diffusion + speed), 1 + 2 * diffusion, speed - diffusion, rhs};
+    }
+
+    static __device__ __forceinline__ Row<Real> identity(Real rhs)
+    {
+        return {Real(0), Real(1), Real(0), rhs};
+    }
+
+    __device__ __forceinline__ void other(int64_t) const
+    {
+    }
+};
+
+/* (1 + dt/2 (u delta_x - nu delta_xx)) w* = (1 - dt/2 (v delta_y - nu delta_yy)) w, and
+ * psi and omega at the outlet: omega is convected by u, psi by 1, with the scheme of
+ * Warming and Beam. */
+template <typename Real> struct HalfStepX : OmegaLines<Real> {
+    static constexpr int words = 2, solution = 1;
+    using Base = OmegaLines<Real>;
+    using Base::grid, Base::omega, Base::psi, Base::along_x, Base::along_y;
+
+    Real courant;   /* dt/hx */
+    Real courant_u; /* dt/(2 hx hy) */
+    Real *outlet;
+    ps_cylinder box; /* for the flux of vorticity: hx, hy, viscosity and ranges */
+    double *numbers;
+
+    static __device__ __forceinline__ Real convected(const Real *at, Real c)
+    {
+        const Real last = at[0], near = at[-1], far = at[-2];
+
+        return last - c / 2 * (3 * last - 4 * near + far) +
+               c * c / 2 * (last - 2 * near + far);
+    }
+
+    /* omega at the outlet after the step; p is a node of the outlet. */
+    __device__ __forceinline__ Real omega_at_outlet(int64_t p) const
+    {
+        const Real u = this->star(p + grid.nx) - this->star(p - grid.nx);
+
+        return convected(omega + p, courant_u * u);
+    }
+
+    /* What the neighbours at the inlet and at the outlet add to the right side. */
+    __device__ __forceinline__ Real from_ends(int64_t p, int column, Real a) const
+    {
+        Real more = 0;
+
+        if (column == 1) {
+            more += (along_x + a) * omega[p - 1];
+        }
+        if (column == grid.nx - 2) {
+            more += (along_x - a) * (omega[p + 1] + omega_at_outlet(p + 1)) / 2;
+        }
+        return more;
+    }
+
+    /* omega of the right side. */
+    __device__ __forceinline__ Real source(int64_t p, int row, int column) const
+    {
+        const bool is_held = row == 0 || row == grid.ny - 1 || grid.in_body(row, column);
+
+        return is_held ? this->held(p) : omega[p];
+    }
+
+    __device__ __forceinline__ void node(int64_t p, int row, int column, Real *word) const
+    {
+        if (grid.in_body(row, column)) {
+            word[0] = this->held(p);
+            word[1] = 0;
+            return;
+        }
+        const Real a = this->speed_x(p), b = this->speed_y(p);
+
+        word[0] = (1 - 2 * along_y) * omega[p] -
+                  (b - along_y) * source(p + grid.nx, row + 1, column) +
+                  (b + along_y) * source(p - grid.nx, row - 1, column) +
+                  from_ends(p, column, a);
+        word[1] = a;
+    }
+
+    __device__ __forceinline__ Row<Real> row(int line, int column, const Real *word) const
+    {
+        return grid.in_body(line, column) ? Base::identity(word[0])
+                                          : Base::row_of(along_x, word[1], word[0]);
+    }
+
+    __device__ __forceinline__ void store(int64_t p, int row, int column, bool unknown,
+                                          Real x, const Real *word) const
+    {
+        if (unknown) {
+            const bool is_end = column == 1 || column == grid.nx - 2;
+            const Real rhs =
+                is_end ? word[0] - from_ends(p, column, this->speed_x(p)) : word[0];
+
+            this->half[p] = 2 * x - rhs;
+        }
+        else if (column == grid.nx - 1 && row > 0 && row < grid.ny - 1) {
+            outlet[row] = convected(psi + p, courant);
+            this->new_omega[p] = omega_at_outlet(p);
+        }
+    }
+
+    /* The rate of change of the circulation around the box. */
+    __device__ __forceinline__ void other(int64_t) const
+    {
+        const int j0 = static_cast<int>(box.box_rows.first);
+        const int j1 = static_cast<int>(box.box_rows.last);
+        const int i0 = static_cast<int>(box.box_columns.first);
+        const int i1 = static_cast<int>(box.box_columns.last);
+        const int64_t nx = grid.nx;
+        double total = 0;
+
+        for (int j = j0 + static_cast<int>(threadIdx.x); j <= j1;
+             j += static_cast<int>(blockDim.x)) {
+            total += box.hy * (flux(j * nx + i1, 1, nx, box.hx, box.hy) -
+                               flux(j * nx + i0 - 1, 1, nx, box.hx, box.hy));
+        }
+        for (int i = i0 + static_cast<int>(threadIdx.x); i <= i1;
+             i += static_cast<int>(blockDim.x)) {
+            total += box.hx * (flux(j1 * nx + i, nx, -1, box.hy, box.hx) -
+                               flux((j0 - 1) * nx + i, nx, -1, box.hy, box.hx));
+        }
+        total = sum_of_block(total);
+        if (threadIdx.x == 0) {
+            numbers[STEP_RATE] = total;
+        }
+    }
+
+    /* The vorticity that enters through the face between the nodes p and p + normal; the
+     * velocity along the normal is the derivative of psi towards p + aside. */
+    __device__ __forceinline__ double flux(int64_t p, int64_t normal, int64_t aside,
+                                           double across, double along) const
+    {
+        const int64_t q = p + normal;
+        const double speed = (static_cast<double>(psi[p + aside]) - psi[p - aside] +
+                              psi[q + aside] - psi[q - aside]) /
+                             (4 * along);
+        const double w_0 = omega[p], w_1 = omega[q];
+
+        return box.viscosity * (w_1 - w_0) / across - speed * (w_0 + w_1) / 2;
+    }
+};
+
+/* (1 + dt/2 (v delta_y - nu delta_yy)) w[n+1] = half */
+template <typename Real> struct HalfStepY : OmegaLines<Real> {
+    static constexpr int words = 2, solution = 0;
+    using Base = OmegaLines<Real>;
+    using Base::grid, Base::along_y;
+
+    __device__ __forceinline__ void node(int64_t p, int column, int row, Real *word) const
+    {
+        word[0] = this->half[p];
+        word[1] = 0;
+        if (grid.in_body(row, column)) {
+            return;
+        }
+        const Real b = this->speed_y(p);
+
+        if (row == 1) {
+            word[0] += (along_y + b) * this->held(p - grid.nx);
+        }
+        if (row == grid.ny - 2) {
+            word[0] += (along_y - b) * this->held(p + grid.nx);
+        }
+        word[1] = b;
+    }
+
+    __device__ __forceinline__ Row<Real> row(int line, int at, const Real *word) const
+    {
+        return grid.in_body(at, line) ? Base::identity(word[0])
+                                      : Base::row_of(along_y, word[1], word[0]);
+    }
+
+    __device__ __forceinline__ void store(int64_t p, int, int, bool unknown, Real x,
+                                          const Real *) const
+    {
+        if (unknown) {
+            this->new_omega[p] = x;
+        }
+    }
+};
+
+/* (1 + dt (u delta_x - nu delta_xx)) D* = dt (nu lap w - u delta_x w - v delta_y w), with
+ * zero gradient of D* at the outlet. */
+template <typename Real> struct IncrementX : OmegaLines<Real> {
+    static constexpr int words = 2, solution = 0;
+    using Base = OmegaLines<Real>;
+    using Base::grid, Base::omega, Base::along_x, Base::along_y;
+
+    __device__ __forceinline__ void node(int64_t p, int row, int column, Real *word) const
+    {
+        word[0] = word[1] = 0;
+        if (grid.in_body(row, column)) {
+            return;
+        }
+        const Real a = this->speed_x(p), b = this->speed_y(p);
+
+        word[0] = -2 * (along_x + along_y) * omega[p] + (along_x + a) * omega[p - 1] +
+                  (along_x - a) * omega[p + 1] + (along_y + b) * omega[p - grid.nx] +
+                  (along_y - b) * omega[p + grid.nx];
+        word[1] = a;
+    }
+
+    __device__ __forceinline__ Row<Real> row(int line, int column, const Real *word) const
+    {
+        if (grid.in_body(line, column)) {
+            return Base::identity(word[0]);
+        }
+        Row<Real> found = Base::row_of(along_x, word[1], word[0]);
+
+        if (column == grid.nx - 2) {
+            found.diag += found.upper;
+        }
+        return found;
+    }
+
+    __device__ __forceinline__ void store(int64_t p, int, int, bool unknown, Real x,
+                                          const Real *) const
+    {
+        if (unknown) {
+            this->half[p] = x;
+        }
+    }
+};
+
+/* (1 + dt (v delta_y - nu delta_yy)) D = D*, w + D; the gradient at the outlet is zero.
+ */
+template <typename Real> struct IncrementY : OmegaLines<Real> {
+    static constexpr int words = 2, solution = 0;
+    using Base = OmegaLines<Real>;
+    using Base::grid, Base::along_y;
+
+    __device__ __forceinline__ void node(int64_t p, int column, int row, Real *word) const
+    {
+        word[0] = this->half[p];
+        word[1] = grid.in_body(row, column) ? Real(0) : this->speed_y(p);
+    }
+
+    __device__ __forceinline__ Row<Real> row(int line, int at, const Real *word) const
+    {
+        return grid.in_body(at, line) ? Base::identity(word[0])
+                                      : Base::row_of(along_y, word[1], word[0]);
+    }
+
+    __device__ __forceinline__ void store(int64_t p, int column, int, bool unknown,
+                                          Real x, const Real *) const
+    {
+        if (unknown) {
+            const Real sum = this->omega[p] + x;
+
+            this->new_omega[p] = sum;
+            if (column == grid.nx - 2) {
+                this->new_omega[p + 1] = sum;
+            }
+        }
+    }
+};
+
+/* -hx^2 (psi_xx - lambda psi) = waves: line k is wave k. */
+template <typename Real> struct WaveLines {
+    using Number = Real;
+    static constexpr int words = 1, solution = 0;
+
+    CylinderGrid<Real> grid;
+    const double *shifts;
+    const Real *waves;
+
+    __device__ __forceinline__ void node(int64_t p, int, int, Real *word) const
+    {
+        word[0] = waves[p];
+    }
+
+    __device__ __forceinline__ Row<Real> row(int wave, int column, const Real *word) const
+    {
+        const bool is_outlet = column == grid.nx - 1; /* zero gradient: half a cell */
+
+        return {is_outlet ? Real(-2) : Real(-1),
+                static_cast<Real>(2 + shifts[min(wave, grid.ny - 1)]), Real(-1), word[0]};
+    }
+
+    __device__ __forceinline__ void other(int64_t) const
+    {
+    }
+};
+
+/* Only the columns of the body are kept. */
+template <typename Real> struct WavesAtBody : WaveLines<Real> {
+    double *lines;
+
+    __device__ __forceinline__ void store(int64_t, int wave, int column, bool unknown,
+                                          Real x, const Real *) const
+    {
+        const CylinderGrid<Real> &grid = this->grid;
+
+        if (unknown && column >= grid.column_0 && column <= grid.column_1) {
+            lines[(column - grid.column_0) * grid.ny + wave] = x;
+        }
+    }
+};
+
+/* With the charges on the surface of the body. */
+template <typename Real> struct WavesOfPsi : WaveLines<Real> {
+    const double *body_sines, *charged;
+    Real *solution_of;
+
+    __device__ __forceinline__ void node(int64_t p, int wave, int column,
+                                         Real *word) const
+    {
+        const CylinderGrid<Real> &grid = this->grid;
+        const int width = grid.column_1 - grid.column_0 + 1;
+        const int at = column - grid.column_0, ny = grid.ny;
+        double more = 0;
+
+        if (at == 0 || at == width - 1) {
+            more = charged[(at == 0 ? 0 : ny) + wave];
+        }
+        else if (at > 0 && at < width - 1) {
+            /* The table of sines is scaled for the transform back. */
+            const double *const sines = body_sines + wave;
+            const double scale = 0.5 * (ny - 1);
+            const double low = sines[0];
+            const double high = sines[int64_t(grid.row_1 - grid.row_0) * ny];
+
+            more = scale *
+                   (low * charged[2 * ny + at] + high * charged[2 * ny + width + at]);
+        }
+        word[0] = static_cast<Real>(this->waves[p] + more);
+    }
+
+    __device__ __forceinline__ void store(int64_t p, int, int, bool unknown, Real x,
+                                          const Real *) const
+    {
+        if (unknown) {
+            solution_of[p] = x;
+        }
+    }
+};
+
+} // namespace pysolvers::flow
+
+#endif

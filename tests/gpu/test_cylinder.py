@@ -1,0 +1,283 @@
+"""The flow around a cylinder on a GPU has the fields, forces and probes of the CPU."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers import ConvergenceError
+from pysolvers.flow import CylinderResult, SquareCylinder
+
+_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+pytestmark = pytest.mark.gpu
+
+SMALL = (33, 201)
+FINER = (65, 401)
+
+
+@pytest.fixture(autouse=True)
+def _device():
+    if reason := _cuda.unavailable():
+        pytest.skip(reason)
+
+
+def pair(re, shape, **options):
+    """Return the same flow on the GPU and on the CPU."""
+    here = SquareCylinder(re, shape, device="cuda", **options)
+    return here, SquareCylinder(re, shape, threads=1, **options)
+
+
+def difference(here, there, name):
+    """Return the largest difference of a field, relative to its largest value."""
+    expected = getattr(there, name)
+    return np.abs(getattr(here, name) - expected).max() / np.abs(expected).max()
+
+
+def assert_same_fields(here, there, tolerance=1e-10):
+    for name in ("psi", "omega", "u", "v"):
+        assert difference(here, there, name) < tolerance, name
+    assert here.steps == there.steps
+    assert here.time == there.time
+
+
+def assert_same_histories(here, there, tolerance=1e-9):
+    first, second = here.result().history, there.result().history
+    for name in first.__slots__:
+        x, y = getattr(first, name), getattr(second, name)
+        assert x.shape == y.shape, name
+        np.testing.assert_allclose(x, y, rtol=tolerance, atol=tolerance, err_msg=name)
+
+
+def assert_same_bits(here, there):
+    for name in ("psi", "omega"):
+        np.testing.assert_array_equal(getattr(here, name), getattr(there, name))
+    assert here.circulation == there.circulation
+    first, second = here.result().history, there.result().history
+    for name in first.__slots__:
+        np.testing.assert_array_equal(getattr(first, name), getattr(second, name))
+
+
+@pytest.mark.parametrize("shape", [SMALL, (49, 251), FINER, (161, 801), (241, 1201)])
+def test_fields_are_those_of_the_cpu_after_200_steps(shape):
+    here, there = pair(100, shape)
+
+    here.step(200)
+    there.step(200)
+
+    assert_same_fields(here, there)
+    assert_same_histories(here, there)
+    assert here.circulation == pytest.approx(there.circulation, rel=1e-9, abs=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(273, 301), (401, 2001), (657, 801), (33, 4001)])
+def test_long_lines(shape):
+    length = 10 if shape[1] < 1000 else 50 if shape[0] > 33 else 1000
+    here, there = pair(100, shape, length=length)
+
+    assert_same_fields(here.step(5), there.step(5))
+
+
+@pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
+@pytest.mark.parametrize("cylinder", ["free", "fixed"])
+def test_walls_and_values_on_the_cylinder(wall, cylinder):
+    here, there = pair(80, FINER, wall=wall, cylinder=cylinder)
+
+    assert_same_fields(here.step(60), there.step(60))
+    assert_same_histories(here, there)
+    assert (np.unique(here.psi[28:37, 96:105]) == 0).all() == (cylinder == "fixed")
+
+
+@pytest.mark.parametrize("wall", ["thom", "woods", "jensen"])
+def test_steps_towards_the_steady_flow(wall):
+    here, there = pair(40, FINER, steady=True, wall=wall)
+
+    assert_same_fields(here.step(61), there.step(61))
+    assert_same_histories(here, there)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"cylinder": "fixed"}, {"steady": True}, {"psi_tol": 1e-9}]
+)
+@pytest.mark.parametrize("shape", [SMALL, FINER])
+def test_lines_for_psi(shape, options):
+    here, there = pair(60, shape, psi="lines", **options)
+
+    assert_same_fields(here.step(20), there.step(20))
+    assert_same_histories(here, there)
+
+
+def test_lines_for_psi_in_single_precision_end():
+    here = SquareCylinder(60, FINER, psi="lines", psi_tol=1e-12, dtype=np.float32, device="cuda")
+    exact = SquareCylinder(60, FINER)
+
+    assert difference(here.step(5), exact.step(5), "psi") < 1e-4
+
+
+def test_steady_flow_is_that_of_the_cpu(tmp_path):
+    here, there = pair(20, SMALL, steady=True)
+
+    found, expected = here.solve(1e-7), there.solve(1e-7)
+
+    assert np.abs(found.psi - expected.psi).max() < 1e-5
+    assert found.drag == pytest.approx(expected.drag, rel=1e-4)
+    assert found.stop_reason == "converged"
+    assert found.backend == "cuda"
+    assert 0 <= found.steps - expected.steps < 20
+    assert found.history.change[-1] <= 1e-7
+    assert all(seconds > 0 for seconds in found.seconds.values())
+    found.save(tmp_path / "result.npz")
+    assert CylinderResult.load(tmp_path / "result.npz").backend == "cuda"
+
+
+def test_single_precision_differs_by_its_rounding():
+    here, there = pair(100, FINER, dtype=np.float32)
+    exact = SquareCylinder(100, FINER, threads=1).step(200)
+
+    here.step(200)
+    there.step(200)
+
+    assert here.psi.dtype == np.float32
+    for name in ("psi", "omega"):
+        assert difference(here, exact, name) < 4 * difference(there, exact, name) + 1e-5
+
+
+def test_step_length_can_change():
+    here, there = pair(100, SMALL)
+
+    for flow in (here, there):
+        flow.step(7)
+        flow.dt = 0.05
+        flow.step(6)
+        flow.dt = 0.03
+        flow.step(9)
+
+    assert_same_fields(here, there)
+    assert_same_histories(here, there)
+
+
+def test_probes_and_forces():
+    here, there = pair(100, SMALL)
+    places = [(20.0, 0.5), (30.1, -1.3), (11.9, 0.0)]
+
+    for flow in (here, there):
+        flow.step(5)
+        flow.run(2.0, probes=places[:1])
+        flow.run(4.0, probes=places)
+
+    assert_same_histories(here, there)
+    history = here.result().history
+    assert history.u.shape == (here.steps, 4)
+    assert np.isnan(history.u[:5, 1:]).all()
+    assert np.isfinite(history.u[-1]).all()
+    for name in ("drag", "lift", "surface_drag", "surface_lift", "box_gap", "surface_gap"):
+        expected = getattr(there.forces, name)
+        assert getattr(here.forces, name) == pytest.approx(expected, rel=1e-8, abs=1e-10)
+    np.testing.assert_allclose(here.p_wall.p, there.p_wall.p, atol=1e-9)
+
+
+def test_splitting_the_steps_changes_nothing():
+    whole = SquareCylinder(100, SMALL, device="cuda").step(211)
+    parts = SquareCylinder(100, SMALL, device="cuda")
+
+    for count in (1, 0, 19, 30, 51, 110):
+        parts.step(count)
+        assert np.isfinite(parts.psi).all()
+        assert len(parts.result().history.probe_time) == parts.steps
+
+    assert_same_bits(parts, whole)
+
+
+@pytest.mark.parametrize("options", [{}, {"steady": True}, {"dtype": np.float32}, {"psi": "lines"}])
+@pytest.mark.parametrize("half", [20, 33])
+def test_restart_is_exact(options, half, tmp_path):
+    options = {"device": "cuda", **options}
+    whole = SquareCylinder(60, SMALL, **options).step(2 * half)
+    SquareCylinder(60, SMALL, **options).step(half).save(tmp_path / "state.npz")
+
+    restarted = SquareCylinder.load(tmp_path / "state.npz").step(half)
+
+    assert_same_bits(restarted, whole)
+    assert restarted.result().backend == "cuda"
+
+
+def test_step_that_is_too_large_is_taken_back():
+    cylinder = SquareCylinder(100, SMALL, device="cuda").step(300)
+    cylinder.dt = 3.0
+
+    with pytest.raises(ConvergenceError, match="too large") as raised:
+        cylinder.step(1000)
+
+    assert np.isfinite(cylinder.psi).all()
+    assert raised.value.result.steps == cylinder.steps <= 300
+    assert len(cylinder.result().history.probe_time) == cylinder.steps
+    cylinder.dt = 0.05
+    cylinder.step(50)
+    assert np.isfinite(cylinder.psi).all()
+
+
+def test_a_result_does_not_change_any_more():
+    cylinder = SquareCylinder(100, SMALL, device="cuda").step(20)
+    result = cylinder.result()
+    kept = result.psi.copy()
+
+    cylinder.step(20)
+
+    np.testing.assert_array_equal(result.psi, kept)
+    assert (cylinder.psi != kept).any()
+
+
+def test_errors():
+    missing = f"cuda:{_cuda.device_count()}"
+    with pytest.raises(pysolvers.BackendError, match=f"no device {missing}"):
+        SquareCylinder(100, SMALL, device=missing)
+    with pytest.raises(pysolvers.BackendError, match="4097"):
+        SquareCylinder(100, (33, 4201), length=1050, device="cuda")
+
+
+def test_several_threads():
+    expected = SquareCylinder(100, SMALL, device="cuda").step(120)
+    flows = [SquareCylinder(100, SMALL, device="cuda") for _ in range(4)]
+    threads = [threading.Thread(target=flow.step, args=(120,)) for flow in flows]
+
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    for flow in flows:
+        assert_same_bits(flow, expected)
+
+
+def test_an_interrupt_leaves_whole_steps(interrupt_later):
+    cylinder = SquareCylinder(100, FINER, device="cuda").step(1)
+
+    interrupt_later()
+    start = time.perf_counter()
+    with pytest.raises(KeyboardInterrupt):
+        cylinder.step(10_000_000)
+
+    assert time.perf_counter() - start < 10
+    assert cylinder.steps > 1
+    assert len(cylinder.result().history.probe_time) == cylinder.steps
+    again = SquareCylinder(100, FINER, device="cuda")
+    assert_same_bits(again.step(cylinder.steps), cylinder)
+
+
+@pytest.mark.slow
+def test_strouhal_number_and_velocity():
+    solver = SquareCylinder(100, (161, 801), dt=0.02, device="cuda")
+
+    result = solver.run(150.0)
+
+    assert result.strouhal().value == pytest.approx(0.13849, rel=5e-3)
+    late = result.history.v[result.history.probe_time > 100, 0]
+    assert np.abs(late).max() == pytest.approx(0.4959, rel=0.02)
+
+
+@pytest.mark.slow
+def test_recirculation_length():
+    result = SquareCylinder(40, (241, 1201), steady=True, device="cuda").solve(1e-6)
+
+    assert result.recirculation_length == pytest.approx(2.1718, rel=5e-3)
