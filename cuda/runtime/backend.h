@@ -36,6 +36,12 @@ ps_status ps_cuda_cavity_iterate(const ps_cavity *c, int64_t count,
                                  const ps_options *options, const ps_exec *exec,
                                  ps_cavity_report *report);
 
+/* staggered.cu */
+ps_status ps_cuda_staggered_work(const ps_staggered *s, const ps_exec *exec,
+                                 size_t *bytes);
+ps_status ps_cuda_staggered_step(const ps_staggered *s, int64_t count,
+                                 const ps_exec *exec, ps_staggered_report *report);
+
 } // namespace pysolvers::flow
 
 namespace pysolvers::transport {

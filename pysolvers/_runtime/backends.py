@@ -18,7 +18,7 @@ _MODULES = {"cpu": "pysolvers._core", "cuda": "pysolvers._cuda"}
 
 # Number of the contract csrc/include/pysolvers.h. The build compiles it into the extensions, so
 # that an extension built before a change of the contract is refused. Raise it with every change.
-ABI_VERSION = 6
+ABI_VERSION = 7
 
 
 def names() -> tuple[str, ...]:

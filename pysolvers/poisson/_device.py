@@ -205,6 +205,18 @@ class DevicePoisson:
             self._call(place, self._backend.relayout, layer, source)
         return place.finish(result)
 
+    def enqueue(self, f: Array, result: Array, stream: int) -> None:
+        """Enqueue a solve with sides of value zero, for arrays that are shadows.
+
+        Parameters
+        ----------
+        f, result : ndarray
+            Shadows of the shape and dtype of the solution, all nodes of which are unknown.
+        stream : int
+            Address of the stream.
+        """
+        self._run(find_place(self._device, stream, {}, leader="rhs"), f, {}, result)
+
     def _run(self, place: Any, f: Array, additions: Additions, result: Array) -> None:
         buffer = self._buffer(place, prod(self._waves) * self._parts * self._real.itemsize)
         shape = (*self._waves, *([2] if self._parts == 2 else []))
