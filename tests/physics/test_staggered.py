@@ -395,9 +395,13 @@ def test_refined_minimum_is_exact_on_quartics(sign):
         ({"threads": 0}, ValueError, "threads must be in 1"),
         ({"kernels": "serial", "threads": 2}, ValueError, "threads must be None or 1"),
         ({"device": "gpu"}, ValueError, "device must be 'cpu'"),
-        ({"device": "cuda"}, pysolvers.BackendError, "not available on a device yet"),
+        (
+            {"device": "cuda", "kernels": "serial"},
+            ValueError,
+            "kernels must be 'auto' or 'cuda' with device='cuda'",
+        ),
         ({"kernels": "directive"}, ValueError, "pressure must be 'sor' with kernels='directive'"),
-        ({"kernels": "cuda"}, pysolvers.BackendError, "not available on a device yet"),
+        ({"device": "cpu", "kernels": "cuda"}, ValueError, "device must be None or a CUDA device"),
     ],
 )
 def test_bad_parameters_are_named(options, error, message):
