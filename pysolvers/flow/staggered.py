@@ -99,9 +99,10 @@ class StaggeredCavity:
         same bits. ``'directive'`` and ``'directive-openmp'`` are loops with OpenACC and OpenMP
         directives, for ``'sor'`` only; they run on a device if there is one, with fields that are
         copied there every 20 steps, and on the host otherwise. Their libraries are optional; see
-        ``tools/build_directive.py``. ``'cuda'`` is not available yet.
+        ``tools/build_directive.py``. ``'cuda'`` makes the steps on a device.
     device : str, optional
-        ``'cpu'``, the default. A device is not available yet.
+        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the CPU, unless `kernels` is ``'cuda'``.
+        The fields stay on the device. ``'fast'`` needs cuFFT there, which is in the extra ``cuda``.
     threads : int, optional
         Number of host threads. By default one on small grids; on others the backend chooses. The
         result has the same bits for any number.
