@@ -9,8 +9,9 @@
  *
  * With SOR the pressure is relaxed by the kernels for the plate (relaxation/laplace.cu)
  * in the layout and with the coefficients of csrc/cpu/flow/staggered.c: 4 or 8 iterations
- * in a pass over the field. The device decides when the iteration ends. The host waits
- * for each group of passes, and for the clock at the end of a step.
+ * in a pass over the field. With a tolerance the device decides when the iteration ends;
+ * the host waits for each group of passes, and for the clock at the end of a step. With a
+ * fixed number of iterations the host waits at the end of the call only.
  */
 #include <math.h>
 
@@ -117,9 +118,10 @@ enqueue_given(const ps_staggered *s, const ps_exec *exec)
     return status;
 }
 
-/* Wait for the steps that are enqueued, and read from the clock why they ended. */
+/* Wait, and read from the clock why the steps ended and the number of all steps. */
 ps_status
-wait_for_end(const ps_staggered *s, cudaStream_t stream, ps_staggered_end *end)
+wait_for_end(const ps_staggered *s, cudaStream_t stream, ps_staggered_end *end,
+             int64_t *steps)
 {
     double clock[PS_CLOCK_COUNT];
     ps_staggered here = *s;
@@ -132,11 +134,22 @@ wait_for_end(const ps_staggered *s, cudaStream_t stream, ps_staggered_end *end)
     if (status == PS_OK) {
         here.clock = clock;
         *end = ps_staggered_judge(&here);
+        *steps = static_cast<int64_t>(clock[PS_CLOCK_STEPS]);
     }
     return status;
 }
 
-enum { MARK_PREDICT, MARK_PRESSURE, MARK_CORRECT, MARK_END, MARK_COUNT };
+/* The same; u and v are then the current velocity. */
+ps_status
+settle(const ps_staggered *s, cudaStream_t stream, ps_staggered_end *end, int64_t *steps)
+{
+    const ps_status settled = ps_cuda_staggered_settle(s, stream);
+    const ps_status ended = wait_for_end(s, stream, end, steps);
+
+    return settled == PS_OK ? ended : settled;
+}
+
+enum { MARK_BEGIN, MARK_PREDICT, MARK_PRESSURE, MARK_CORRECT, MARK_END, MARK_COUNT };
 
 /* Steps with SOR. */
 class Run {
@@ -156,6 +169,32 @@ class Run {
 
     ps_status run(int64_t count)
     {
+        int64_t last = 0;
+        ps_staggered_end end = PS_STAGGERED_COUNT;
+        ps_status status = wait_for_end(s_, stream_, &end, &first_);
+
+        if (status == PS_OK && end == PS_STAGGERED_UNTIL) {
+            report_->end = end;
+            return PS_OK;
+        }
+        if (status == PS_OK) {
+            status = s_->tolerance < 0 ? make_fixed_steps(count) : make_steps(count);
+        }
+        const ps_status ended = settle(s_, stream_, &end, &last);
+
+        report_->steps = last - first_;
+        if (report_->end == PS_STAGGERED_COUNT && report_->steps > 0) {
+            report_->end = end;
+        }
+        if (status == PS_OK && ended == PS_OK && s_->tolerance < 0) {
+            share_seconds();
+        }
+        return status == PS_OK ? ended : status;
+    }
+
+  private:
+    ps_status make_steps(int64_t count)
+    {
         ps_status status = prepare();
 
         while (status == PS_OK && report_->steps < count &&
@@ -169,7 +208,6 @@ class Run {
         return status;
     }
 
-  private:
     ps_status prepare()
     {
         ps_status status =
@@ -179,6 +217,61 @@ class Run {
             status = ps_cuda_staggered_colour(s_, &laplace_, stream_);
         }
         return status;
+    }
+
+    /* Steps with exactly most_sweeps iterations each. The device decides on their end:
+     * the iterations after it change the coloured field only, which is not used again. */
+    ps_status make_fixed_steps(int64_t count)
+    {
+        const int64_t work = s_->cells * s_->cells * (s_->most_sweeps + 8);
+        const int64_t size = (int64_t(1) << 27) / work;
+        int64_t enqueued = 0;
+        ps_status status = prepare();
+
+        if (status == PS_OK) {
+            status = marks_.record(MARK_BEGIN, stream_);
+        }
+        return status == PS_OK
+                   ? make_in_groups(count, size < 1 ? 1 : size, *exec_, &enqueued,
+                                    [&](int64_t) { return enqueue_step(); })
+                   : status;
+    }
+
+    ps_status enqueue_step()
+    {
+        const Swept swept = {static_cast<double>(s_->most_sweeps), NAN, true};
+        ps_status status = marks_.record(MARK_PREDICT, stream_);
+
+        if (status == PS_OK) {
+            status = ps_cuda_staggered_predict(s_, &laplace_, stream_);
+        }
+        if (status == PS_OK) {
+            status = marks_.record(MARK_PRESSURE, stream_);
+        }
+        if (status == PS_OK) {
+            status = relaxation::ps_cuda_laplace_enqueue(&laplace_, s_->most_sweeps,
+                                                         &relax_, &report_->kernel);
+        }
+        if (status == PS_OK) {
+            status = marks_.record(MARK_CORRECT, stream_);
+        }
+        if (status == PS_OK) {
+            status = ps_cuda_staggered_correct(s_, &laplace_, swept, parts_, stream_);
+        }
+        return status == PS_OK ? marks_.record(MARK_END, stream_) : status;
+    }
+
+    /* Distribute the time of all steps over the stages in the proportions of the last
+     * step. */
+    void share_seconds()
+    {
+        const double last = marks_.seconds(MARK_PREDICT, MARK_END);
+        const double all = marks_.seconds(MARK_BEGIN, MARK_END);
+
+        for (int k = 0; k < PS_STAGGERED_STAGES && report_->steps > 0 && last > 0; k++) {
+            report_->seconds[k] =
+                all * marks_.seconds(MARK_PREDICT + k, MARK_PREDICT + k + 1) / last;
+        }
     }
 
     ps_status make_step()
@@ -237,10 +330,11 @@ class Run {
     /* Wait for a step. */
     ps_status complete()
     {
-        const ps_status status = wait_for_end(s_, stream_, &report_->end);
+        const ps_status status =
+            wait_for_end(s_, stream_, &report_->end, &report_->steps);
 
         if (status == PS_OK) {
-            report_->steps++;
+            report_->steps -= first_;
             for (int k = 0; k < PS_STAGGERED_STAGES; k++) {
                 report_->seconds[k] +=
                     marks_.seconds(MARK_PREDICT + k, MARK_PREDICT + k + 1);
@@ -257,6 +351,7 @@ class Run {
     uint64_t *parts_;
     ps_laplace laplace_;
     ps_exec relax_;
+    int64_t first_ = 0; /* steps before the call */
 };
 
 } // namespace
@@ -302,24 +397,11 @@ ps_cuda_staggered_step(const ps_staggered *s, int64_t count, const ps_exec *exec
         return count > 0 ? enqueue_given(s, exec) : PS_OK;
     }
     if (s->stages != 0) {
-        status = wait_for_end(s, stream, &report->end);
-        if (report->end != PS_STAGGERED_UNTIL) {
-            report->end = PS_STAGGERED_COUNT; /* as on the host */
-        }
-        if (status == PS_OK) {
-            status = Run(s, exec, report).run(count);
-        }
+        return Run(s, exec, report).run(count);
     }
-    const ps_staggered_end before = report->end;
-    const ps_status settled = ps_cuda_staggered_settle(s, stream);
-    ps_staggered_end end = before;
-    const ps_status ended = wait_for_end(s, stream, &end);
+    int64_t steps = 0;
 
-    if (s->stages == 0) {
-        report->end = end;
-    }
-    status = status == PS_OK ? settled : status;
-    return status == PS_OK ? ended : status;
+    return settle(s, stream, &report->end, &steps);
 }
 
 } // namespace pysolvers::flow

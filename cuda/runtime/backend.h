@@ -73,6 +73,9 @@ ps_status ps_cuda_lmsor_iterate(const ps_lmsor *l, int64_t count, const ps_exec 
 ps_status ps_cuda_laplace_work(const ps_laplace *l, size_t *bytes);
 ps_status ps_cuda_laplace_iterate(const ps_laplace *l, int64_t count, const ps_exec *exec,
                                   ps_laplace_report *report);
+/* Enqueue `count` iterations, with the variant "auto" and without a measure. */
+ps_status ps_cuda_laplace_enqueue(const ps_laplace *l, int64_t count, const ps_exec *exec,
+                                  const char **kernel);
 
 } // namespace pysolvers::relaxation
 
