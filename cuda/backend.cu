@@ -79,6 +79,20 @@ cavity_iterate(const ps_cavity *c, int64_t count, const ps_options *options,
 }
 
 static ps_status
+staggered_work(const ps_staggered *s, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_staggered_work(s, exec, bytes); });
+}
+
+static ps_status
+staggered_step(const ps_staggered *s, int64_t count, const ps_exec *exec,
+               ps_staggered_report *report)
+{
+    return on_device(exec,
+                     [=] { return ps_cuda_staggered_step(s, count, exec, report); });
+}
+
+static ps_status
 heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes)
 {
     return on_device(exec, [=] { return ps_cuda_heat_work(h, exec, bytes); });
@@ -252,6 +266,31 @@ mark_end(void *mark, const ps_exec *exec)
     return on_device(exec, [=] { return ps_cuda_mark_end(mark); });
 }
 
+static ps_status
+capture(const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_capture(exec); });
+}
+
+static ps_status
+capture_end(const ps_exec *exec, void **graph)
+{
+    *graph = nullptr;
+    return on_device(exec, [=] { return ps_cuda_capture_end(exec, graph); });
+}
+
+static ps_status
+graph_launch(void *graph, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_graph_launch(graph, exec); });
+}
+
+static ps_status
+graph_end(void *graph, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_graph_end(graph); });
+}
+
 static int32_t
 default_threads(void)
 {
@@ -274,6 +313,8 @@ make_table()
     b.factor_solve = factor_solve;
     b.cavity_work = cavity_work;
     b.cavity_iterate = cavity_iterate;
+    b.staggered_work = staggered_work;
+    b.staggered_step = staggered_step;
     b.heat_work = heat_work;
     b.heat_step = heat_step;
     b.gceidd_work = gceidd_work;
@@ -302,6 +343,10 @@ make_table()
     b.mark = mark;
     b.mark_passed = mark_passed;
     b.mark_end = mark_end;
+    b.capture = capture;
+    b.capture_end = capture_end;
+    b.graph_launch = graph_launch;
+    b.graph_end = graph_end;
     b.unavailable = ps_cuda_unavailable;
     b.devices = ps_cuda_devices;
     b.describe = ps_cuda_describe;

@@ -48,7 +48,7 @@ _PAPERS: dict[str, _Paper] = {
         pta2020_case.run_pta2020,
     ),
     "survey2014": (
-        "Niemeyer and Sung 2014: red-black SOR on a plate",
+        "Niemeyer and Sung 2014: red-black SOR on a plate, and a cavity",
         survey2014_case.add_survey2014_arguments,
         survey2014_case.run_survey2014,
     ),

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <time.h>
 
-#include "ps_staggered.h"
+#include "ps_staggered_clock.h"
 
 /* Fields of a call; p and q have (N+2)^2 elements, of which the ghosts are 0. */
 typedef struct {
@@ -214,6 +214,7 @@ correct(const fields *a, double *clock)
     clock[PS_CLOCK_V] = v_most + not_finite;
     clock[PS_CLOCK_CHANGE] = (change + not_finite) / clock[PS_CLOCK_DT];
     clock[PS_CLOCK_TIME] = clock[PS_CLOCK_NEXT];
+    clock[PS_CLOCK_STEPS] += 1;
 }
 
 /* Copy p of N^2 elements to or from the field with ghosts. */

@@ -16,7 +16,7 @@ extern "C" {
 
 /* "serial" runs on one thread and relaxes one array with interleaved colours; "openmp"
  * divides the rows of every loop among threads; "auto" also computes several SOR
- * iterations in one pass. All give the same bits. */
+ * iterations in one pass. All give the same bits. A device has "auto" only. */
 #define PS_STAGGERED_KERNEL_LIST(X)  \
     X(PS_STAGGERED_AUTO, "auto")     \
     X(PS_STAGGERED_SERIAL, "serial") \
@@ -46,16 +46,17 @@ extern "C" {
 /* Entries of the clock: time; length of the last step; time after the current step;
  * largest |u_new - u| / dt and |v_new - v| / dt of the last step; largest |u| and |v|,
  * ghosts included; iterations of SOR since time 0; root mean square of the residual of
- * the last of them. */
-#define PS_CLOCK_LIST(X)         \
-    X(PS_CLOCK_TIME, "time")     \
-    X(PS_CLOCK_DT, "dt")         \
-    X(PS_CLOCK_NEXT, "next")     \
-    X(PS_CLOCK_CHANGE, "change") \
-    X(PS_CLOCK_U, "u")           \
-    X(PS_CLOCK_V, "v")           \
-    X(PS_CLOCK_SWEEPS, "sweeps") \
-    X(PS_CLOCK_RESIDUAL, "residual")
+ * the last of them; steps since time 0. */
+#define PS_CLOCK_LIST(X)             \
+    X(PS_CLOCK_TIME, "time")         \
+    X(PS_CLOCK_DT, "dt")             \
+    X(PS_CLOCK_NEXT, "next")         \
+    X(PS_CLOCK_CHANGE, "change")     \
+    X(PS_CLOCK_U, "u")               \
+    X(PS_CLOCK_V, "v")               \
+    X(PS_CLOCK_SWEEPS, "sweeps")     \
+    X(PS_CLOCK_RESIDUAL, "residual") \
+    X(PS_CLOCK_STEPS, "steps")
 
 #define PS_NAME_(name, text) name,
 typedef enum {
@@ -88,11 +89,15 @@ typedef enum { PS_CLOCK_LIST(PS_NAME_) PS_CLOCK_COUNT } ps_clock;
  *             `tolerance`
  *   correct   u = f - dt p_x,  v = g - dt p_y,  clock
  *
- * With the pressure "given", q contains p at the begin of the stage correct. The
- * convection is a mixture of central (gamma = 0) and donor-cell (gamma = 1) differences
- * (Hirt, Nichols and Romero 1975). The stage predict changes f, g, q and the entries DT
- * and NEXT of the clock only, so that a step can be repeated if it does not reach the
- * end of the stage correct. */
+ * With the pressure "given", q contains p at the begin of the stage correct; on a device
+ * p itself does. The convection is a mixture of central (gamma = 0) and donor-cell (gamma
+ * = 1) differences (Hirt, Nichols and Romero 1975). The stage predict changes f, g, q and
+ * the entries DT and NEXT of the clock only, so that a step can be repeated if it does
+ * not reach the end of the stage correct.
+ *
+ * On a device f and g are the second halves of u and v: see cuda/flow/staggered.cu. A
+ * call with the stage correct, or with none, waits for the end of the steps; a call with
+ * the stage predict only does not. */
 struct ps_staggered {
     int64_t cells; /* N, 4 or more */
     ps_staggered_kernel kernel;
@@ -120,15 +125,6 @@ struct ps_staggered_report {
 
 /* Check all that the struct alone determines, for all backends. */
 ps_status ps_staggered_check(const ps_staggered *s);
-
-/* Set the entries DT and NEXT of the clock for the next step. */
-void ps_staggered_choose_dt(const ps_staggered *s);
-
-/* The share of the donor-cell differences of a step of length DT. */
-double ps_staggered_gamma(const ps_staggered *s);
-
-/* Whether and why a call ends after a complete step. */
-ps_staggered_end ps_staggered_judge(const ps_staggered *s);
 
 #ifdef __cplusplus
 }

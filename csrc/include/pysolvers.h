@@ -321,6 +321,14 @@ typedef struct {
     ps_status (*mark)(const ps_exec *exec, void **mark);
     ps_status (*mark_passed)(void *mark, const ps_exec *exec, int32_t *passed);
     ps_status (*mark_end)(void *mark, const ps_exec *exec);
+    /* Capture the work of exec->stream, which is not the legacy default stream, instead
+     * of doing it; end the capture and make a graph of it (*graph is null if that fails);
+     * enqueue a graph on exec->stream; destroy the graph. What its work uses must exist
+     * as long as the graph. */
+    ps_status (*capture)(const ps_exec *exec);
+    ps_status (*capture_end)(const ps_exec *exec, void **graph);
+    ps_status (*graph_launch)(void *graph, const ps_exec *exec);
+    ps_status (*graph_end)(void *graph, const ps_exec *exec);
 
     /* The reason why no device can be used, a static text; null if a device can be used.
      */

@@ -293,5 +293,7 @@ static PyMethodDef methods[] = {
 int
 memory_add(PyObject *module)
 {
-    return buffer_add(module) < 0 ? -1 : PyModule_AddFunctions(module, methods);
+    return buffer_add(module) < 0 || graph_add(module) < 0
+               ? -1
+               : PyModule_AddFunctions(module, methods);
 }

@@ -10,13 +10,15 @@
  *
  *   Buffer(nbytes, device=0, stream=0, lasting=False)   .address .nbytes .device
  *   Mark(device=0, stream=0)                            .passed
+ *   Graph(device=0, stream=0)                           .launch()
  *   upload(address, host)        download(host, address)      relayout(to, source)
- *   accumulate(to, source)
+ *   accumulate(to, source)       capture()
  *   fill_nan(x, info)            order(first, second, device=0)             wait()
  *   device_count() -> int        unavailable() -> str or None */
 int memory_add(PyObject *module);
 
-/* Add the types, which are in buffer.c. */
+/* Add what is in buffer.c and in graph.c. */
 int buffer_add(PyObject *module);
+int graph_add(PyObject *module);
 
 #endif

@@ -76,4 +76,24 @@ ps_cuda_laplace_iterate(const ps_laplace *l, int64_t count, const ps_exec *exec,
     });
 }
 
+ps_status
+ps_cuda_laplace_enqueue(const ps_laplace *l, int64_t count, const ps_exec *exec,
+                        const char **kernel)
+{
+    const ps_status status = ps_laplace_check(l);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (l->variant != PS_LAPLACE_AUTO) {
+        return PS_UNSUPPORTED;
+    }
+    return with_kernels(l, [=](const Relaxation &kernels) {
+        const ps_cuda_field field = field_of(l);
+
+        *kernel = kernels.kernel();
+        return ps_cuda_relax_enqueue(&field, kernels, count, exec);
+    });
+}
+
 } // namespace pysolvers::relaxation

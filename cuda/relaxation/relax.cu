@@ -94,6 +94,24 @@ class Run {
         return status == PS_OK ? copied : status;
     }
 
+    /* Enqueue all iterations, which are not measured. */
+    ps_status enqueue_all()
+    {
+        ps_status status = prepare();
+
+        while (status == PS_OK && made_ < count_) {
+            const Move move = next(made_);
+
+            status = enqueue(move);
+            made_ += move.length;
+            if (move.length > 1) {
+                swap();
+            }
+        }
+        return status == PS_OK && here_ != f_->u ? copy(f_->u, here_, field_bytes(f_))
+                                                 : status;
+    }
+
   private:
     /* Iterations that take a few milliseconds, estimated from the number of nodes. */
     int64_t largest_group() const
@@ -307,6 +325,20 @@ ps_cuda_relax(const ps_cuda_field *f, const Relaxation &kernels, int64_t count,
     report->end = PS_END_COUNT;
     report->kernel = kernels.kernel();
     return Run(f, kernels, count, exec, report).run();
+}
+
+ps_status
+ps_cuda_relax_enqueue(const ps_cuda_field *f, const Relaxation &kernels, int64_t count,
+                      const ps_exec *exec)
+{
+    ps_relax_report report = {};
+
+    if (f->stop->every != 0) {
+        return PS_BAD_ARGUMENT;
+    }
+    return exec->work_bytes < ps_cuda_relax_work(f, kernels)
+               ? PS_WORK_TOO_SMALL
+               : Run(f, kernels, count, exec, &report).enqueue_all();
 }
 
 } // namespace pysolvers::relaxation

@@ -98,6 +98,9 @@ size_t ps_cuda_relax_work(const ps_cuda_field *f, const Relaxation &kernels);
 /* Execute at most `count` iterations and wait for their end. */
 ps_status ps_cuda_relax(const ps_cuda_field *f, const Relaxation &kernels, int64_t count,
                         const ps_exec *exec, ps_relax_report *report);
+/* Enqueue `count` iterations; f->stop->every is 0. */
+ps_status ps_cuda_relax_enqueue(const ps_cuda_field *f, const Relaxation &kernels,
+                                int64_t count, const ps_exec *exec);
 
 } // namespace pysolvers::relaxation
 

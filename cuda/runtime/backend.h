@@ -42,6 +42,12 @@ ps_status ps_cuda_cylinder_work(const ps_cylinder *c, const ps_exec *exec, size_
 ps_status ps_cuda_cylinder_step(const ps_cylinder *c, int64_t count, const ps_exec *exec,
                                 ps_cylinder_report *report);
 
+/* staggered.cu */
+ps_status ps_cuda_staggered_work(const ps_staggered *s, const ps_exec *exec,
+                                 size_t *bytes);
+ps_status ps_cuda_staggered_step(const ps_staggered *s, int64_t count,
+                                 const ps_exec *exec, ps_staggered_report *report);
+
 } // namespace pysolvers::flow
 
 namespace pysolvers::transport {
@@ -73,6 +79,9 @@ ps_status ps_cuda_lmsor_iterate(const ps_lmsor *l, int64_t count, const ps_exec 
 ps_status ps_cuda_laplace_work(const ps_laplace *l, size_t *bytes);
 ps_status ps_cuda_laplace_iterate(const ps_laplace *l, int64_t count, const ps_exec *exec,
                                   ps_laplace_report *report);
+/* Enqueue `count` iterations, with the variant "auto" and without a measure. */
+ps_status ps_cuda_laplace_enqueue(const ps_laplace *l, int64_t count, const ps_exec *exec,
+                                  const char **kernel);
 
 } // namespace pysolvers::relaxation
 

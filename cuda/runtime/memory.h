@@ -25,6 +25,12 @@ ps_status ps_cuda_mark(const ps_exec *exec, void **mark);
 ps_status ps_cuda_mark_passed(void *mark, int32_t *passed);
 ps_status ps_cuda_mark_end(void *mark);
 
+/* graph.cu */
+ps_status ps_cuda_capture(const ps_exec *exec);
+ps_status ps_cuda_capture_end(const ps_exec *exec, void **graph);
+ps_status ps_cuda_graph_launch(void *graph, const ps_exec *exec);
+ps_status ps_cuda_graph_end(void *graph);
+
 } // namespace pysolvers::runtime
 
 #endif

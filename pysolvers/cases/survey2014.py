@@ -1,8 +1,9 @@
-"""``python -m pysolvers reproduce survey2014``: variants of red-black SOR on a plate.
+"""``python -m pysolvers reproduce survey2014``: a plate by red-black SOR, and a cavity.
 
 Niemeyer and Sung, Recent progress and challenges in exploiting graphics processors in
-computational fluid dynamics, J. Supercomputing 67, 2014, case study 1: a Tesla C2075 against a Xeon
-X5650, 128 x 128 to 8192 x 8192 cells.
+computational fluid dynamics, J. Supercomputing 67, 2014: a Tesla C2075 against a Xeon X5650. Case
+study 1 is the plate, 128 x 128 to 8192 x 8192 cells, case study 2 the lid-driven cavity on a
+staggered grid (survey2014_cavity.py).
 """
 
 import argparse
@@ -13,15 +14,16 @@ from typing import Any, cast
 
 import numpy as np
 
-from .._errors import ConvergenceError
+from .._errors import BackendError, ConvergenceError
 from .._progress import progress
 from .._runtime import backends
 from ..bench.copy import cpu_bandwidth
 from ..bench.gpu_device import device_bandwidth
 from ..relaxation import RedBlackSOR
+from .survey2014_cavity import available, directive_name, flow_table, times_table
 from .tables import Column, Table, add_report_arguments, report
 
-TITLE = "Niemeyer and Sung 2014: red-black SOR for Laplace's equation on a plate"
+TITLE = "Niemeyer and Sung 2014: red-black SOR for Laplace's equation on a plate, and the cavity"
 GRIDS = (128, 256, 512, 1024, 2048, 4096, 8192)
 DTYPES = ("float64", "float32")
 # omega of the survey, and its largest speedups by dtype: its best GPU code over its naive GPU code,
@@ -64,9 +66,16 @@ VARIANTS = (
     Variant("atomic", "cuda", "atomic"),
     Variant("auto", "cuda", "auto"),
 )
+# With compiler directives, in float64: on a device if there is one, otherwise on the host.
+DIRECTIVES = (
+    Variant("OpenACC", "cpu", "directive"),
+    Variant("OpenMP target", "cpu", "directive-openmp"),
+)
 # Cells relaxed in a measurement; naive, coalesced and split copy the residual of each cell to the
 # host.
-_CELLS = {(v.device, v.variant): 2e7 if v.device == "cpu" else 4e9 for v in VARIANTS}
+_CELLS = {
+    (v.device, v.variant): 2e7 if v.device == "cpu" else 4e9 for v in (*VARIANTS, *DIRECTIVES)
+}
 _CELLS |= {("cuda", name): 2e8 for name in ("naive", "coalesced", "split")}
 _GPU = tuple(v.name for v in VARIANTS if v.device == "cuda")
 _SURVEYED = _GPU[:-1]
@@ -87,16 +96,37 @@ def run_survey2014(args: argparse.Namespace) -> int:
     tables = [_accuracy_table((16, 32) if args.quick else (16, 32, 64))]
     pictures = {}
     for dtype in DTYPES:
-        runs = [(v, n) for n in grids for v in variants]
+        shown = (*_directives(), *variants) if dtype == "float64" else variants
+        runs = [(v, n) for n in grids for v in shown]
         times = {(v.name, n): seconds(v, n, dtype, quick=args.quick) for v, n in _shown(runs)}
-        tables.append(_time_table(times, variants, grids, dtype, bandwidth))
+        tables.append(_time_table(times, shown, grids, dtype, bandwidth))
         if not reason:
             tables.append(_ratio_table(times, grids, dtype))
-        pictures[dtype] = _picture(times, variants, grids, dtype)
+        pictures[dtype] = _picture(times, shown, grids, dtype)
+    tables += _cavity_tables(quick=args.quick, has_device=not reason)
     if reason:
         tables.append(Table("On a GPU", (Column("not measured"),), [(reason,)]))
     report(args, "survey2014", TITLE, tables, pictures=pictures)
     return 0
+
+
+def _directives() -> Iterator[Variant]:
+    """Yield the variants with directives that this machine can run."""
+    for v in DIRECTIVES:
+        with suppress(BackendError):
+            yield Variant(directive_name(v.name, v.variant), v.device, v.variant)
+
+
+def _cavity_tables(*, quick: bool, has_device: bool) -> list[Table]:
+    grids = (16,) if quick else (128, 256, 512, 1024)
+    tables = [times_table(grids, tuple(available()), _shown, quick=quick)]
+    with suppress(ModuleNotFoundError):  # SciPy, for the direct solver
+        if quick:
+            tables.append(flow_table(16, "auto", 1e-1))
+        else:
+            n, kernels = (128, "cuda") if has_device else (64, "auto")
+            tables.append(flow_table(n, kernels, 1e-5))
+    return tables
 
 
 def seconds(variant: Variant, cells: int, dtype: str, *, quick: bool = False) -> float:

@@ -4,11 +4,14 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._atomic import atomic_write
+from .._extras import extra_module
 from .._files import is_rising, read_npz, write_npz
 from .._header import count, mapping, number, positive, text
 from .._shown import Shown
@@ -315,6 +318,51 @@ class StaggeredResult(Shown):
 
         return film_staggered(self.frames, path=path, **options)
 
+    def to_xarray(self) -> Any:
+        """Return the fields as an `xarray.Dataset` with their coordinates.
+
+        Returns
+        -------
+        dataset : xarray.Dataset
+            u with the dimensions ``y, x_face``, v with ``y_face, x``, p with ``y, x``, psi and
+            omega with ``y_face, x_face``; the extra ``io`` installs xarray.
+        """
+        xarray: Any = extra_module("xarray", "io")
+        dimensions = {"u": ("y", "x_face"), "v": ("y_face", "x"), "p": ("y", "x")}
+        dimensions |= dict.fromkeys(("psi", "omega"), ("y_face", "x_face"))
+        return xarray.Dataset(
+            {name: (axes, getattr(self, name)) for name, axes in dimensions.items()},
+            coords={"x": self.x, "y": self.y, "x_face": self.x_faces, "y_face": self.y_faces},
+            attrs={"reynolds": self.reynolds, "time": self.time, "change": self.change},
+        )
+
+    def to_vtk(self, path: "str | os.PathLike[str]") -> None:
+        """Write a VTK file (legacy format, binary): p and the velocity of cells, psi and omega.
+
+        The velocity of a cell is the mean of its faces. psi and omega belong to the corners.
+
+        Parameters
+        ----------
+        path : path-like
+            The file, usually ``*.vtk``. It is written completely or not at all.
+        """
+        n = self.n
+        head = (
+            "# vtk DataFile Version 3.0\n"
+            f"staggered cavity, Re {self.reynolds:g}, t {self.time:g}\n"
+            "BINARY\nDATASET STRUCTURED_POINTS\n"
+            f"DIMENSIONS {n + 1} {n + 1} 1\nORIGIN 0 0 0\nSPACING {1 / n!r} {1 / n!r} 1\n"
+        )
+        u, v = (self.u[:, 1:] + self.u[:, :-1]) / 2, (self.v[1:] + self.v[:-1]) / 2
+        vectors = np.stack([u, v, np.zeros_like(u)], axis=-1)
+        with atomic_write(Path(path)) as stream:
+            stream.write(f"{head}CELL_DATA {n * n}\n".encode())
+            _write_scalars(stream, "p", self.p)
+            stream.write(b"VECTORS velocity double\n" + vectors.astype(">f8").tobytes() + b"\n")
+            stream.write(f"POINT_DATA {(n + 1) ** 2}\n".encode())
+            for name in ("psi", "omega"):
+                _write_scalars(stream, name, getattr(self, name))
+
     def save(self, path: "str | os.PathLike[str]") -> None:
         """Write the result to an npz file.
 
@@ -396,6 +444,11 @@ class StaggeredResult(Shown):
             "run": f"{sum(self.seconds.values()):.2f} s, {self.threads} threads, {self.kernel}",
         }
         return "Lid-driven cavity on a staggered grid", facts
+
+
+def _write_scalars(stream: Any, name: str, values: Array) -> None:
+    stream.write(f"SCALARS {name} double 1\nLOOKUP_TABLE default\n".encode())
+    stream.write(values.astype(">f8").tobytes() + b"\n")
 
 
 def gamma_check(name: str, value: Any) -> Any:

@@ -5,7 +5,6 @@ from math import pi, sin
 from typing import Any, Literal
 
 from .._checks import index, require, require_finite
-from .._errors import BackendError
 from .._options import check_choice, check_threads
 from .._runtime import backends, directive
 
@@ -70,11 +69,18 @@ class StaggeredSettings:
 
     def _check_place(self) -> None:
         name, _ = backends.parse_device(self.device)
-        if name != "cpu" or self.kernels == "cuda":
-            raise BackendError(
-                "StaggeredCavity is not available on a device yet: use device='cpu' and "
-                "kernels='auto'"
-            )
+        require(
+            name == "cpu" or self.kernels in ("auto", "cuda"),
+            f"kernels must be 'auto' or 'cuda' with device={self.device!r}",
+            self.kernels,
+        )
+        require(
+            self.device is None or name == "cuda" or self.kernels != "cuda",
+            "device must be None or a CUDA device with kernels='cuda'",
+            self.device,
+        )
+        if self.is_on_device:
+            backends.require("cuda")
         if self.has_directives:
             require(
                 self.pressure == "sor",
@@ -94,9 +100,27 @@ class StaggeredSettings:
         return self.kernels in directive.MODELS
 
     @property
+    def place(self) -> str:
+        """Where the fields lie: ``'cpu'``, ``'cuda'`` or ``'cuda:N'``."""
+        return self.device or ("cuda" if self.kernels == "cuda" else "cpu")
+
+    @property
+    def is_on_device(self) -> bool:
+        """Whether the steps are made on a device."""
+        return self.place != "cpu"
+
+    @property
     def backend(self) -> Any:
         """The extension module that makes the steps."""
-        return backends.require("cpu")
+        return backends.require("cuda" if self.is_on_device else "cpu")
+
+    @property
+    def codes(self) -> tuple[int, int]:
+        """Codes of the kernels and of the pressure for the backend."""
+        backend = self.backend
+        kernels = "auto" if self.is_on_device else self.kernels
+        pressure = "given" if self.pressure == "fast" else "sor"
+        return backend.STAGGERED_KERNELS[kernels], backend.PRESSURES[pressure]
 
     @property
     def step_threads(self) -> int:

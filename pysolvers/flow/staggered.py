@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from .._boundary import Neumann
 from .._checks import index, require, require_callable, require_finite
-from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
 from .._files import is_rising, read_npz, write_npz
 from .._header import count as count_of
@@ -25,6 +24,7 @@ from .._runtime.state import make_state, read_only
 from .._shown import ShownAsText
 from ..poisson import FastPoisson
 from . import _fields
+from ._staggered_device import DeviceSteps, call_backend
 from ._staggered_result import StaggeredHistory, StaggeredResult, gamma_check
 from ._staggered_settings import Kernels, Pressure, StaggeredSettings
 
@@ -102,9 +102,10 @@ class StaggeredCavity(ShownAsText):
         same bits. ``'directive'`` and ``'directive-openmp'`` are loops with OpenACC and OpenMP
         directives, for ``'sor'`` only; they run on a device if there is one, with fields that are
         copied there every 20 steps, and on the host otherwise. Their libraries are optional; see
-        ``tools/build_directive.py``. ``'cuda'`` is not available yet.
+        ``tools/build_directive.py``. ``'cuda'`` makes the steps on a device.
     device : str, optional
-        ``'cpu'``, the default. A device is not available yet.
+        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the CPU, unless `kernels` is ``'cuda'``.
+        The fields stay on the device. ``'fast'`` needs cuFFT there, which is in the extra ``cuda``.
     threads : int, optional
         Number of host threads. By default one on small grids; on others the backend chooses. The
         result has the same bits for any number.
@@ -192,7 +193,7 @@ class StaggeredCavity(ShownAsText):
         layout: dict[str, Any] = dict.fromkeys("uvfg", ((n + 2, n + 2), np.float64))
         layout |= dict.fromkeys("pq", ((n, n), np.float64))
         layout["clock"] = (len(self._clock),), np.float64
-        self._state = make_state(layout, settings.device, "StaggeredCavity")
+        self._state = make_state(layout, settings.place, "StaggeredCavity")
         start = np.zeros((n + 2, n + 2))
         start[n + 1, : n + 1] = 2.0  # ghosts above the lid
         self._state.set("u", start)
@@ -200,7 +201,10 @@ class StaggeredCavity(ShownAsText):
         times[self._clock["u"]], times[self._clock["change"]] = 2.0, inf
         self._state.set("clock", times)
         self._poisson: FastPoisson | None = None
-        if settings.pressure == "fast":
+        self._device_steps: DeviceSteps | None = None
+        if settings.pressure == "fast" and settings.is_on_device:
+            self._device_steps = DeviceSteps(self._state, settings)
+        elif settings.pressure == "fast":
             self._poisson = FastPoisson(
                 (n, n),
                 extent=((0.0, 1.0), (0.0, 1.0)),
@@ -209,7 +213,6 @@ class StaggeredCavity(ShownAsText):
                 on_incompatible="ignore",
                 threads=settings.step_threads or None,
             )
-        self._count = Counter()
         self._history: list[tuple[float, ...]] = []
         self._seconds = dict.fromkeys(settings.backend.STAGGERED_STAGES, 0.0)
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
@@ -253,7 +256,7 @@ class StaggeredCavity(ShownAsText):
     @property
     def steps(self) -> int:
         """Number of steps since time 0."""
-        return self._count.value
+        return int(self._now("steps"))
 
     @property
     def dt(self) -> float | None:
@@ -544,10 +547,17 @@ class StaggeredCavity(ShownAsText):
             "member 'history'",
             f"the first column must hold rising multiples of {_INTERVAL} up to the steps",
         )
+        saved.require(
+            arrays["clock"][backend.CLOCK["steps"]] == facts["steps"],
+            "member 'clock'",
+            "it must contain the steps of the header",
+        )
         cavity = cls(**facts["settings"])
         for name, values in arrays.items():
             cavity._state.set(name, values)
-        cavity._count = Counter(facts["steps"])
+        if settings.is_on_device:  # the velocity after an odd number of steps
+            cavity._state.copy("f", "u")
+            cavity._state.copy("g", "v")
         cavity._history = [tuple(row) for row in history.tolist()]
         cavity._seconds, cavity._run_by = facts["seconds"], facts["run_by"]
         return cavity
@@ -577,10 +587,13 @@ class StaggeredCavity(ShownAsText):
         made = self.steps
         stop = made - made % _INTERVAL + _INTERVAL
         count = (stop if end is None else min(stop, end)) - made
-        if self._poisson is None:
-            reason = self._call(count, ("predict", "pressure", "correct"), until, steady)
-        else:
+        if self._device_steps is not None:
+            reason = self._device_steps.make(self._settings, count, until, steady, self._seconds)
+            self._run_by = {"kernel": "direct", "threads": 0}
+        elif self._poisson is not None:
             reason = self._step_with_poisson(self._poisson, count, until, steady)
+        else:
+            reason = self._call(count, ("predict", "pressure", "correct"), until, steady)
         self._record()
         if reason == "sweeps":
             s = self._settings
@@ -625,26 +638,11 @@ class StaggeredCavity(ShownAsText):
         if s.has_directives:
             return self._call_directives(count, until, steady)
         backend = s.backend
-        codes = (
-            backend.STAGGERED_KERNELS[s.kernels],
-            backend.PRESSURES["given" if s.pressure == "fast" else "sor"],
-            sum(1 << backend.STAGGERED_STAGES[name] for name in stages),
-        )
-        counts = "correct" in stages
-        status, report = backend.staggered_step(
-            codes,
-            s.numbers(until, steady),
-            s.max_sweeps,
-            *(self._state.operand(name) for name in ("u", "v", "p", "f", "g", "q", "clock")),
-            count,
-            s.step_threads,
-            self._count.begin() if counts else np.zeros(1, np.int64),
-            *self._state.arguments,
-        )
+        status, report = call_backend(s, self._state, count, stages, until, steady)
         raise_for_status(status, backend.STATUS, "StaggeredCavity")
         for name, seconds in report["seconds"].items():
             self._seconds[name] += seconds
-        if counts:
+        if "correct" in stages:
             self._run_by = {k: report[k] for k in ("kernel", "threads")}
         return str(report["end"])
 
@@ -660,7 +658,7 @@ class StaggeredCavity(ShownAsText):
             {name: self._state.operand(name) for name in names},
             np.empty((2, n + 2, n + 2)),
             count,
-            self._count.begin(),
+            np.zeros(1, np.int64),
         )
         raise_for_status(status, backend.STATUS, "StaggeredCavity")
         for name, time in zip(backend.STAGGERED_STAGES, seconds, strict=True):

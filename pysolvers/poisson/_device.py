@@ -141,6 +141,7 @@ class DevicePoisson:
         self._parts = 2 if dtype.kind == "c" else 1
         self.is_singular = all(axis.has_null_vector for axis in axes)
         self._own: list[Any] = []  # buffers of the matrices
+        self._lasting: list[Any] = []  # those of `enqueue`
         self._counts = [axis.count for axis in axes]
         self._waves = list(self._counts)
         self._forward: dict[int, _Transform] = {}
@@ -198,15 +199,46 @@ class DevicePoisson:
         (right,) = place.move(right)
         target = place.target(result)
         inner = tuple(axis.unknowns for axis in self._axes)
-        self._run(place, np.broadcast_to(right, shape)[inner], additions, target[inner])
+        source = np.broadcast_to(right, shape)[inner]
+        self._run(place, source, additions, target[inner], self._buffers(place))
         for (k, end), given in values.items():
             layer = _layer(target, k, end)
             source = np.broadcast_to(self._there(given, place), layer.shape)
             self._call(place, self._backend.relayout, layer, source)
         return place.finish(result)
 
-    def _run(self, place: Any, f: Array, additions: Additions, result: Array) -> None:
-        buffer = self._buffer(place, prod(self._waves) * self._parts * self._real.itemsize)
+    def enqueue(self, f: Array, result: Array, stream: int) -> None:
+        """Enqueue a solve with sides of value zero, for arrays that are shadows.
+
+        All calls use the same work arrays, which the first call allocates: only calls that follow
+        each other on the device can be enqueued, and the first call cannot be captured in a graph.
+
+        Parameters
+        ----------
+        f, result : ndarray
+            Shadows of the shape and dtype of the solution, all nodes of which are unknown.
+        stream : int
+            Address of the stream.
+        """
+        place: Any = find_place(self._device, stream, {}, leader="rhs")
+        if not self._lasting:
+            self._lasting = self._buffers(place, lasting=True)
+        self._run(place, f, {}, result, self._lasting)
+
+    def _buffers(self, place: Any, *, lasting: bool = False) -> list[Any]:
+        """Allocate memory for the field, the lines and the work area of the transforms."""
+        every = [*self._forward.values(), *self._backward.values()]
+        sizes = (
+            prod(self._waves) * self._parts * self._real.itemsize,
+            max((t.line_bytes for t in every), default=0),
+            max((t.work_bytes for t in every), default=0),
+        )
+        return [self._backend.Buffer(max(n, 1), *place.arguments, lasting) for n in sizes]
+
+    def _run(
+        self, place: Any, f: Array, additions: Additions, result: Array, buffers: Sequence[Any]
+    ) -> None:
+        buffer, lines, work = buffers
         shape = (*self._waves, *([2] if self._parts == 2 else []))
         field = _packed(buffer, shape, self._real)
         source, target = self._reals(f), self._reals(result)
@@ -220,9 +252,6 @@ class DevicePoisson:
                 there = self._reals(self._there(values, place))
                 given = np.broadcast_to(there, layer.shape)
                 self._call(place, self._backend.accumulate, layer, given)
-        every = [*self._forward.values(), *self._backward.values()]
-        lines = self._buffer(place, max((t.line_bytes for t in every), default=0))
-        work = self._buffer(place, max((t.work_bytes for t in every), default=0))
         sizes = list(self._counts)
         for k, transform in self._forward.items():
             before = source if source is not field else field[_block(sizes)]
@@ -375,10 +404,6 @@ class DevicePoisson:
     def _there(self, array: Array, place: Any) -> Array:
         """Return an array on the device, copied if it is on the host."""
         return array if is_shadow(array) else place.upload(np.array(array, order="C"))
-
-    def _buffer(self, place: Any, nbytes: int) -> Any:
-        """Allocate in the order of the stream."""
-        return self._backend.Buffer(max(nbytes, 1), *place.arguments, False)
 
     def _call(self, place: Any, function: Any, *operands: Any) -> None:
         status = function(*operands, *place.arguments)

@@ -131,11 +131,13 @@ test_given_pressure(void)
     p.s.stages = 1u << PS_STAGGERED_PREDICT;
     CHECK(step(&p, 1, 1, &report) == PS_OK && report.steps == 0, "predict");
     CHECK(p.s.clock[PS_CLOCK_TIME] == 0 && p.s.clock[PS_CLOCK_DT] > 0, "clock");
+    CHECK(p.s.clock[PS_CLOCK_STEPS] == 0, "no step is complete");
     memset(p.s.q, 0, 25 * sizeof(double));
     p.s.stages = 1u << PS_STAGGERED_CORRECT;
     CHECK(step(&p, 1, 1, &report) == PS_OK && report.steps == 1, "correct");
     CHECK(p.s.u[5 * 7 + 2] == p.s.f[5 * 7 + 2], "u is f");
     CHECK(p.s.clock[PS_CLOCK_TIME] == p.s.clock[PS_CLOCK_DT], "time");
+    CHECK(p.s.clock[PS_CLOCK_STEPS] == 1, "one step is complete");
     problem_end(&p);
 }
 

@@ -66,6 +66,8 @@ def test_without_a_device_each_call_says_why(cuda):
     calls = [
         lambda: cuda.Buffer(64),
         cuda.Mark,
+        cuda.Graph,
+        cuda.capture,
         cuda.wait,
         lambda: cuda.order(0, 0),
         lambda: cuda.upload(0, np.ones(3)),

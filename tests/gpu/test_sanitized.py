@@ -10,8 +10,8 @@ import oracle
 import pytest
 
 import pysolvers
-from pysolvers import LMSOR, RedBlackSOR, SteadyConvectionDiffusion
-from pysolvers.flow import LidDrivenCavity
+from pysolvers import LMSOR, FastPoisson, Neumann, RedBlackSOR, SteadyConvectionDiffusion
+from pysolvers.flow import LidDrivenCavity, StaggeredCavity
 from pysolvers.papers.gceidd2022 import heated_channel, rotating_pulse
 
 pytestmark = pytest.mark.gpu
@@ -180,6 +180,35 @@ def test_cavity(method):
     host.iterate(40)
 
     np.testing.assert_allclose(device.psi, host.psi, rtol=1e-10, atol=1e-14)
+
+
+@pytest.mark.parametrize("pressure", ["fast", "sor"])
+def test_staggered_cavity(pressure):
+    pytest.importorskip("scipy.fft")
+    device, host = (
+        StaggeredCavity(100, 33, pressure=pressure, device=d).step(3) for d in ("cuda", "cpu")
+    )
+
+    for name in ("u", "v", "p"):
+        np.testing.assert_allclose(getattr(device, name), getattr(host, name), atol=1e-11)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+@pytest.mark.parametrize("y", [0.0, Neumann(), "periodic", "mixed"])
+def test_fast_poisson(rng, y, grid, dtype):
+    pytest.importorskip("scipy.fft")
+    sides = {"y-": 0.0, "y+": Neumann()} if y == "mixed" else {"y": y}
+    f = rng.uniform(-1, 1, (20, 35)).astype(dtype)
+    device, host = (
+        FastPoisson(f.shape, 1.0, boundary={"x": 0.0, **sides}, grid=grid, dtype=dtype, device=d)
+        for d in ("cuda", "cpu")
+    )
+
+    expected = host.solve(f)
+
+    most = 1e3 * np.finfo(dtype).eps * np.abs(expected).max()
+    np.testing.assert_allclose(device.solve(f), expected, rtol=0, atol=most)
 
 
 @pytest.mark.parametrize("kernels", ["fused", "paper"])

@@ -395,14 +395,55 @@ def test_refined_minimum_is_exact_on_quartics(sign):
         ({"threads": 0}, ValueError, "threads must be in 1"),
         ({"kernels": "serial", "threads": 2}, ValueError, "threads must be None or 1"),
         ({"device": "gpu"}, ValueError, "device must be 'cpu'"),
-        ({"device": "cuda"}, pysolvers.BackendError, "not available on a device yet"),
+        (
+            {"device": "cuda", "kernels": "serial"},
+            ValueError,
+            "kernels must be 'auto' or 'cuda' with device='cuda'",
+        ),
         ({"kernels": "directive"}, ValueError, "pressure must be 'sor' with kernels='directive'"),
-        ({"kernels": "cuda"}, pysolvers.BackendError, "not available on a device yet"),
+        ({"device": "cpu", "kernels": "cuda"}, ValueError, "device must be None or a CUDA device"),
     ],
 )
 def test_bad_parameters_are_named(options, error, message):
     with pytest.raises(error, match=message):
         StaggeredCavity(**options)
+
+
+def test_dataset_has_the_fields_at_their_places():
+    pytest.importorskip("xarray")
+    result = StaggeredCavity(100, 12).step(9).result()
+
+    dataset = result.to_xarray()
+
+    for name in ("u", "v", "p", "psi", "omega"):
+        np.testing.assert_array_equal(dataset[name], getattr(result, name))
+    np.testing.assert_array_equal(dataset.u.x_face, np.arange(13) / 12)
+    np.testing.assert_array_equal(dataset.v.y_face, np.arange(13) / 12)
+    np.testing.assert_array_equal(dataset.p.y, (np.arange(12) + 0.5) / 12)
+    assert dataset.attrs["time"] == result.time
+
+
+def test_vtk_file_holds_the_fields(tmp_path):
+    result = StaggeredCavity(100, 12).step(9).result()
+
+    result.to_vtk(tmp_path / "flow.vtk")
+
+    data = (tmp_path / "flow.vtk").read_bytes()
+    assert b"DIMENSIONS 13 13 1" in data
+    cells, points = data.split(b"CELL_DATA 144\n")[1].split(b"POINT_DATA 169\n")
+
+    def values(block, head, count):
+        return np.frombuffer(block.split(head)[1][: 8 * count], ">f8")
+
+    table = b"LOOKUP_TABLE default\n"
+    np.testing.assert_array_equal(values(cells, table, 144), result.p.ravel())
+    vectors = values(cells, b"VECTORS velocity double\n", 432).reshape(12, 12, 3)
+    np.testing.assert_array_equal(vectors[..., 0], (result.u[:, 1:] + result.u[:, :-1]) / 2)
+    np.testing.assert_array_equal(vectors[..., 1], (result.v[1:] + result.v[:-1]) / 2)
+    assert not vectors[..., 2].any()
+    for name in (b"psi", b"omega"):
+        found = values(points, b"SCALARS " + name + b" double 1\n" + table, 169)
+        np.testing.assert_array_equal(found, getattr(result, name.decode()).ravel())
 
 
 def test_bad_arguments_of_runs_are_named():

@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 from paper_report import check_shapes, repeat
 
+from pysolvers._runtime import directive
 from pysolvers.cases import survey2014 as case
+from pysolvers.cases import survey2014_cavity as cavity
 
 
 def test_exact_temperature_is_that_of_the_series():
@@ -32,6 +34,30 @@ def test_command_writes_times_of_both_dtypes(tmp_path, capsys):
         (row,) = tables[f"µs an iteration, {dtype}"]
         assert row["cells"] == "128²"
         assert row["one core"] > 0 and row["all cores, auto"] > 0
+    (row,) = tables["µs a step of the cavity on a staggered grid, float64"]
+    assert row["cells"] == "16²"
+    assert row["one core"] > 0 and row["all cores"] > 0
+    assert "Steady flow on 16² cells, change at most 0.1" in tables
+
+
+def test_steady_flow_is_that_of_another_program():
+    pytest.importorskip("scipy.fft")
+    table = cavity.flow_table(48, "auto", 1e-3)
+
+    (slow, fast, damped) = table.rows
+    assert [row[:2] for row in table.rows] == [(100, 0), (1000, 0), (1000, 0.9)]
+    assert slow[4] == pytest.approx(slow[5], abs=4e-3)  # the error of the coarser grid
+    assert slow[6] < 0.006
+    assert fast[4] < damped[4]  # donor-cell differences add viscosity
+
+
+def test_versions_that_are_missing_are_left_out(monkeypatch, tmp_path):
+    monkeypatch.setattr(directive, "FOLDER", tmp_path)
+
+    kernels = [version.kernels for version in cavity.available(cavity.VERSIONS[:5])]
+
+    assert kernels == ["serial", "openmp", "auto"]
+    assert not list(case._directives())
 
 
 def test_ratios_stand_beside_the_published_ones():

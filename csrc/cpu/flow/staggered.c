@@ -21,6 +21,7 @@
 #include <time.h>
 
 #include "flow/staggered_stages.h"
+#include "ps_staggered_clock.h"
 #include "relaxation/lmsor.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"

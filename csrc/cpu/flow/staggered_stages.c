@@ -19,6 +19,7 @@
 
 #include <math.h>
 
+#include "ps_staggered_clock.h"
 #include "runtime/threads.h"
 
 typedef struct {
@@ -251,4 +252,5 @@ ps_staggered_correct(const ps_staggered *s, double *rows, int threads)
     clock[PS_CLOCK_V] = largest_of_rows(rows + 1, s->cells);
     clock[PS_CLOCK_CHANGE] = largest_of_rows(rows + 2, s->cells) / clock[PS_CLOCK_DT];
     clock[PS_CLOCK_TIME] = clock[PS_CLOCK_NEXT];
+    clock[PS_CLOCK_STEPS] += 1;
 }

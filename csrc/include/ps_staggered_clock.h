@@ -1,16 +1,28 @@
-/* staggered_clock.c - length and end of a step of a ps_staggered, for all backends whose
- * clock lies on the host. */
+/* ps_staggered_clock.h - length and end of a step of a ps_staggered, for the memory of
+ * the clock: the host's or that of a device.
+ */
+#ifndef PS_STAGGERED_CLOCK_H
+#define PS_STAGGERED_CLOCK_H
+
 #include "ps_staggered.h"
 
-static double
-speed(const ps_staggered *s)
+#ifdef __CUDACC__
+#define PS_STAGGERED_INLINE static __host__ __device__ inline
+#else
+#define PS_STAGGERED_INLINE static inline
+#endif
+
+/* The largest speed, ghosts included. */
+PS_STAGGERED_INLINE double
+ps_staggered_speed(const ps_staggered *s)
 {
     const double u = s->clock[PS_CLOCK_U], v = s->clock[PS_CLOCK_V];
 
     return u > v ? u : v;
 }
 
-void
+/* Set the entries DT and NEXT of the clock for the next step. */
+PS_STAGGERED_INLINE void
 ps_staggered_choose_dt(const ps_staggered *s)
 {
     double *const clock = s->clock;
@@ -18,7 +30,8 @@ ps_staggered_choose_dt(const ps_staggered *s)
     double dt = s->dt;
 
     if (dt == 0) {
-        const double diffusion = s->reynolds * h * h / 4, convection = h / speed(s);
+        const double diffusion = s->reynolds * h * h / 4,
+                     convection = h / ps_staggered_speed(s);
 
         dt = s->tau * (diffusion < convection ? diffusion : convection);
     }
@@ -32,15 +45,18 @@ ps_staggered_choose_dt(const ps_staggered *s)
     clock[PS_CLOCK_NEXT] = clock[PS_CLOCK_TIME] + dt;
 }
 
-double
+/* The share of the donor-cell differences of a step of length DT. */
+PS_STAGGERED_INLINE double
 ps_staggered_gamma(const ps_staggered *s)
 {
-    const double own = 1.2 * s->clock[PS_CLOCK_DT] * (double)s->cells * speed(s);
+    const double own =
+        1.2 * s->clock[PS_CLOCK_DT] * (double)s->cells * ps_staggered_speed(s);
 
     return s->gamma >= 0 ? s->gamma : own < 1 ? own : 1;
 }
 
-ps_staggered_end
+/* Whether and why a call ends after a complete step. */
+PS_STAGGERED_INLINE ps_staggered_end
 ps_staggered_judge(const ps_staggered *s)
 {
     const double *const clock = s->clock;
@@ -54,3 +70,5 @@ ps_staggered_judge(const ps_staggered *s)
     }
     return clock[PS_CLOCK_CHANGE] <= s->steady ? PS_STAGGERED_STEADY : PS_STAGGERED_COUNT;
 }
+
+#endif

@@ -1,0 +1,154 @@
+"""Steps of the cavity on a staggered grid by a backend; the direct solver on a device."""
+
+from collections.abc import Callable
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from .._errors import raise_for_status
+from .._runtime.state import State
+from ..poisson._axes import NEUMANN, Axis
+from ..poisson._device import DevicePoisson
+from ._staggered_settings import StaggeredSettings
+
+__all__ = ["DeviceSteps", "call_backend"]
+
+_FIELDS = ("u", "v", "p", "f", "g", "q", "clock")
+_REPEATS = 10  # of a stage whose time is measured
+
+
+def call_backend(
+    settings: StaggeredSettings,
+    state: State,
+    count: int,
+    stages: tuple[str, ...],
+    until: float,
+    steady: float,
+) -> tuple[int, Any]:
+    """Run stages of `count` steps on the backend.
+
+    Returns
+    -------
+    status : int
+        Status of the contract.
+    report : dict or None
+        What was done, if the status is no error.
+    """
+    backend = settings.backend
+    status, report = backend.staggered_step(
+        (*settings.codes, sum(1 << backend.STAGGERED_STAGES[name] for name in stages)),
+        settings.numbers(until, steady),
+        settings.max_sweeps,
+        *(state.operand(name) for name in _FIELDS),
+        count,
+        settings.step_threads,
+        np.zeros(1, np.int64),
+        *state.arguments,
+    )
+    return int(status), report
+
+
+class DeviceSteps:
+    """Steps on a device with the direct solver of the pressure.
+
+    A step is a graph of all kernels: predict, the solver, correct. The device decides whether a
+    step is made, so that the host waits once in a call. The graph contains the parameters of the
+    step; others need another graph.
+
+    Parameters
+    ----------
+    state : State
+        The fields, on the device.
+    settings : StaggeredSettings
+        Parameters of the cavity.
+    """
+
+    def __init__(self, state: State, settings: StaggeredSettings) -> None:
+        self._state, self._backend = state, settings.backend
+        n = settings.n
+        edges = np.linspace(0.0, 1.0, n + 1)
+        axes = [Axis(name, n, False, (NEUMANN, NEUMANN), edges, 1 / n) for name in "yx"]
+        self._poisson = DevicePoisson(axes, np.dtype(np.float64), settings.place)
+        self._graph: Any = None
+        self._parameters: tuple[float, ...] | None = None
+        self._times: dict[str, float] = {}  # seconds of the stages that can be repeated
+
+    def make(
+        self,
+        settings: StaggeredSettings,
+        count: int,
+        until: float,
+        steady: float,
+        seconds: dict[str, float],
+    ) -> str:
+        """Make at most `count` steps and add the times of the stages to `seconds`.
+
+        Returns
+        -------
+        reason : str
+            Why the steps ended, as in ps_staggered.h.
+        """
+
+        def call(*stages: str) -> Any:
+            status, report = call_backend(settings, self._state, 1, stages, until, steady)
+            self._check(status)
+            return report
+
+        def step() -> None:
+            call("predict")
+            self._solve()
+            call("correct")
+
+        parameters = settings.numbers(until, steady)
+        made = 0
+        if not self._times:
+            self._measure(lambda: call("predict"))
+            step()  # loads the kernels of the stage correct
+            made = 1
+        if parameters != self._parameters:
+            self._graph, self._parameters = None, None
+            self._graph, self._parameters = self._captured(step), parameters
+        start = perf_counter()
+        for _ in range(made, count):
+            self._check(self._graph.launch(*self._state.arguments))
+        reason = str(call()["end"])
+        elapsed = perf_counter() - start
+        for name, each in self._times.items():
+            part = min(count * each, elapsed)
+            seconds[name] += part
+            elapsed -= part
+        seconds["correct"] += elapsed
+        return reason
+
+    def _solve(self) -> None:
+        """Enqueue the solution for the pressure."""
+        p, q = (self._state.operand(name) for name in "pq")
+        self._poisson.enqueue(q, p, self._state.arguments[1])
+
+    def _measure(self, predict: Callable[[], object]) -> None:
+        """Measure the stages before correct, which change no field that a step reads."""
+        for name, work in (("predict", predict), ("pressure", self._solve)):
+            work()  # loads the kernels
+            graph = self._captured(work)
+            times = []
+            for count in (0, _REPEATS):
+                start = perf_counter()
+                for _ in range(count):
+                    self._check(graph.launch(*self._state.arguments))
+                self._check(self._backend.wait(*self._state.arguments))
+                times.append(perf_counter() - start)
+            self._times[name] = (times[1] - times[0]) / _REPEATS
+
+    def _captured(self, work: Callable[[], object]) -> Any:
+        """Return a graph of the work that a function enqueues."""
+        arguments = self._state.arguments
+        self._check(self._backend.capture(*arguments))
+        try:
+            work()
+        finally:
+            graph = self._backend.Graph(*arguments)  # ends the capture in any case
+        return graph
+
+    def _check(self, status: int) -> None:
+        raise_for_status(status, self._backend.STATUS, "StaggeredCavity")

@@ -1,0 +1,160 @@
+"""Graphs of the steps of the staggered cavity: when they are captured, launched and replaced."""
+
+import numpy as np
+import pytest
+
+from pysolvers import BackendError
+from pysolvers.flow import _staggered_device
+from pysolvers.flow._staggered_settings import StaggeredSettings
+
+SETTINGS = {
+    "re": 100.0,
+    "n": 8,
+    "pressure": "fast",
+    "gamma": 0.0,
+    "tau": 0.5,
+    "dt": None,
+    "pressure_tol": 1e-4,
+    "max_sweeps": 10,
+    "omega": None,
+    "kernels": "auto",
+    "device": None,
+    "threads": None,
+}
+
+
+class Backend:
+    """Records what is enqueued, or captured in a graph."""
+
+    def __init__(self):
+        self.STATUS = {0: ("PS_OK", ""), 1: ("PS_DEVICE_FAILURE", "failure")}
+        self.done, self.captured = [], None
+        backend = self
+
+        class Graph:
+            def __init__(self, device, stream):
+                self.work, backend.captured = backend.captured, None
+
+            def launch(self, device, stream):
+                backend.done += self.work
+                return 0
+
+        self.Graph = Graph
+
+    def capture(self, device, stream):
+        assert self.captured is None
+        self.captured = []
+        return 0
+
+    def wait(self, device, stream):
+        assert self.captured is None
+        return 0
+
+    def enqueue(self, what):
+        (self.done if self.captured is None else self.captured).append(what)
+
+
+class State:
+    arguments = (0, 2)
+
+    def operand(self, name):
+        return np.empty(0)
+
+
+@pytest.fixture
+def fake():
+    return Backend()
+
+
+@pytest.fixture
+def steps(monkeypatch, fake):
+    class Poisson:
+        def __init__(self, axes, dtype, device):
+            assert [axis.name for axis in axes] == ["y", "x"]
+
+        def enqueue(self, f, result, stream):
+            assert stream == 2
+            fake.enqueue("pressure")
+
+    def call(settings, state, count, stages, until, steady):
+        if not stages:
+            assert fake.captured is None  # waits
+            return 0, {"end": "count"}
+        for name in stages:
+            fake.enqueue(name)
+        return 0, {"end": "count"}
+
+    monkeypatch.setattr(_staggered_device, "DevicePoisson", Poisson)
+    monkeypatch.setattr(_staggered_device, "call_backend", call)
+    monkeypatch.setattr(StaggeredSettings, "backend", fake)
+    return _staggered_device.DeviceSteps(State(), StaggeredSettings(**SETTINGS))
+
+
+def seconds():
+    return dict.fromkeys(("predict", "pressure", "correct"), 0.0)
+
+
+def test_first_call_measures_and_makes_all_steps(steps, fake):
+    spent = seconds()
+
+    reason = steps.make(StaggeredSettings(**SETTINGS), 5, np.inf, -1.0, spent)
+
+    assert reason == "count"
+    assert fake.done.count("correct") == 5
+    # The measured stages come before the first step.
+    first = len(fake.done) - 15
+    assert fake.done[first:] == ["predict", "pressure", "correct"] * 5
+    assert "correct" not in fake.done[:first]
+    assert set(fake.done[:first]) == {"predict", "pressure"}
+    assert all(value >= 0 for value in spent.values()) and sum(spent.values()) > 0
+
+
+def test_later_calls_launch_the_same_graph(steps, fake, monkeypatch):
+    settings = StaggeredSettings(**SETTINGS)
+    steps.make(settings, 1, np.inf, -1.0, seconds())
+    fake.done.clear()
+    monkeypatch.setattr(fake, "capture", None)
+
+    steps.make(settings, 20, np.inf, -1.0, seconds())
+
+    assert fake.done == ["predict", "pressure", "correct"] * 20
+
+
+@pytest.mark.parametrize(
+    ("options", "until", "steady"),
+    [({}, 1.0, -1.0), ({}, np.inf, 1e-3), ({"dt": 1e-3}, np.inf, -1.0)],
+)
+def test_other_parameters_need_another_graph(steps, fake, options, until, steady):
+    steps.make(StaggeredSettings(**SETTINGS), 2, np.inf, -1.0, seconds())
+    before = steps._graph
+    fake.done.clear()
+
+    steps.make(StaggeredSettings(**SETTINGS | options), 3, until, steady, seconds())
+
+    assert steps._graph is not before
+    assert fake.done == ["predict", "pressure", "correct"] * 3
+
+
+def test_error_during_a_capture_ends_it(steps, fake):
+    settings = StaggeredSettings(**SETTINGS)
+    steps.make(settings, 1, np.inf, -1.0, seconds())
+    fake.done.clear()
+
+    def fail():
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        steps._captured(fail)
+
+    assert fake.captured is None
+    steps.make(settings, 2, 7.0, -1.0, seconds())
+    assert fake.done == ["predict", "pressure", "correct"] * 2
+
+
+def test_status_of_a_launch_is_an_error(steps, fake, monkeypatch):
+    settings = StaggeredSettings(**SETTINGS)
+    steps.make(settings, 1, np.inf, -1.0, seconds())
+    monkeypatch.setattr(fake.Graph, "launch", lambda *_: 1)
+
+    with pytest.raises(BackendError, match="failure"):
+        steps.make(settings, 1, np.inf, -1.0, seconds())
