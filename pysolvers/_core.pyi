@@ -141,9 +141,6 @@ def tridiag_direct(
     pivot: Any,
     periodic: Any,
     threads: Any,
-    device: int = 0,
-    stream: int = 0,
-    asks: bool = True,
     /,
 ) -> Any: ...
 def borrow(array: Any, device: int = 0, stream: int = 0, /) -> Any: ...

@@ -55,7 +55,6 @@ from ._core import heat_step as heat_step
 from ._core import laplace_iterate as laplace_iterate
 from ._core import lmsor_iterate as lmsor_iterate
 from ._core import staggered_step as staggered_step
-from ._core import tridiag_direct as tridiag_direct
 from ._core import tridiag_solve as tridiag_solve
 
 _Array = NDArray[Any]
@@ -84,6 +83,21 @@ class Graph:
     def launch(self, device: int = 0, stream: int = 0, /) -> int: ...
 
 def capture(device: int = 0, stream: int = 0, /) -> int: ...
+def tridiag_direct(
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    rhs: Any,
+    axis: Any,
+    out: Any,
+    pivot: Any,
+    periodic: Any,
+    threads: Any,
+    device: int = 0,
+    stream: int = 0,
+    asks: bool = True,
+    /,
+) -> Any: ...
 def upload(address: int, host: _Array, device: int = 0, stream: int = 0, /) -> int: ...
 def download(host: _Array, address: int, device: int = 0, stream: int = 0, /) -> int: ...
 def relayout(to: _Array, source: _Array, device: int = 0, stream: int = 0, /) -> int: ...

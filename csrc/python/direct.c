@@ -24,8 +24,10 @@ enum { FEW_SYSTEMS = 256 };
 /* How the dtypes of a call are used. A real matrix with complex right-hand sides (PAIRS)
  * solves for real and imaginary parts: the two form the inner batch axis, over which the
  * matrix is shared. If all systems share the matrix and have contiguous rows (WIDENED),
- * complex copies of the diagonals cost less than access to every second element. */
-typedef enum { ONE_TYPE, PAIRS, WIDENED } type_use;
+ * complex copies of the diagonals cost less than access to every second element. If the
+ * batch has two axes and the matrices vary, the parts are solved one after the other
+ * (PARTS). */
+typedef enum { ONE_TYPE, PAIRS, WIDENED, PARTS } type_use;
 
 typedef struct {
     plain p;
@@ -127,7 +129,8 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
 }
 
 /* Set the types, from the right-hand side, whose strides have been read, and the
- * diagonals; 0 if the batch axes of real and imaginary parts do not merge to two. */
+ * diagonals; 0 if the batch axes of real and imaginary parts do not merge to two, and
+ * there are too many of them for two passes. */
 static int
 choose_types(direct *d, PyObject *const *inputs)
 {
@@ -152,7 +155,11 @@ choose_types(direct *d, PyObject *const *inputs)
     d->matrix_type = real;
     d->use =
         is_shared && systems_of(&d->p) > 1 && d->t.rhs.stride.row == 1 ? WIDENED : PAIRS;
-    return is_shared || d->p.outer == 1 || d->use != PAIRS;
+    if (d->use == PAIRS && !is_shared && d->p.outer > 1) {
+        d->use = PARTS;
+        return plain_is_small((PyArrayObject *)inputs[RHS]);
+    }
+    return 1;
 }
 
 /* Turn a batch of complex systems, which the right-hand sides and solutions describe,
@@ -312,6 +319,26 @@ solve(direct *d, const ps_options *options, int threads, const place *where,
     return answer;
 }
 
+/* Solve for the real parts and then for the imaginary parts, with the same matrices, of
+ * which the same are singular. */
+static PyObject *
+solve_parts(direct *d, const ps_options *options, int threads, const place *where,
+            PyArrayObject *x)
+{
+    d->t.dtype = d->t.dtype == PS_C64 ? PS_F32 : PS_F64;
+    plain_split(&d->t.rhs.stride);
+    plain_split(&d->t.x.stride);
+    PyObject *const first = solve(d, options, threads, where, x);
+
+    if (first == NULL || PyLong_Check(first)) {
+        return first;
+    }
+    Py_DECREF(first);
+    d->t.rhs.data = (const char *)d->t.rhs.data + PyArray_ITEMSIZE(x) / 2;
+    d->t.x.data = (char *)d->t.x.data + PyArray_ITEMSIZE(x) / 2;
+    return solve(d, options, threads, where, x);
+}
+
 /* Solve, or return NotImplemented. */
 static PyObject *
 solve_plain(direct *d, PyObject *const *args, const place *where)
@@ -343,7 +370,8 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     if (d->use == PAIRS) {
         divide_into_pairs(&d->p, &d->t);
     }
-    PyObject *const answer = solve(d, &options, threads, where, x);
+    PyObject *const answer = d->use == PARTS ? solve_parts(d, &options, threads, where, x)
+                                             : solve(d, &options, threads, where, x);
     Py_DECREF((PyObject *)x);
     return answer;
 }

@@ -214,8 +214,9 @@ fits(const ps_factor *f, const plain *p, const PyArrayObject *rhs, PyObject *sha
     return same;
 }
 
-/* Describe the batch of *b, whose strides are those of the arrays; 0 if its axes do not
- * merge to two. */
+/* Describe the batch of *b, whose strides are those of the arrays. Returns how often the
+ * factors are used: twice if real and imaginary parts are a third batch axis, with *b
+ * for the real parts. */
 static int
 describe(const ps_factor *f, const plain *p, int is_divided, ps_factor_rhs *b)
 {
@@ -229,7 +230,9 @@ describe(const ps_factor *f, const plain *p, int is_divided, ps_factor_rhs *b)
         return 1;
     }
     if (is_own && p->outer > 1) {
-        return 0;
+        plain_split(&b->rhs.stride);
+        plain_split(&b->x.stride);
+        return 2;
     }
     plain_divide(p, &b->rhs.stride);
     plain_divide(p, &b->x.stride);
@@ -280,26 +283,36 @@ factor_direct(PyObject *self, PyObject *const *args, Py_ssize_t count)
 
     b.trans = (ps_trans)trans;
     if (x == NULL || !plain_stride(&p, rhs, &b.rhs.stride) ||
-        !plain_stride(&p, x, &b.x.stride) || !describe(f, &p, dtype != f->dtype, &b)) {
+        !plain_stride(&p, x, &b.x.stride)) {
         Py_XDECREF((PyObject *)x);
         if (PyErr_Occurred()) {
             return NULL;
         }
         Py_RETURN_NOTIMPLEMENTED;
     }
+    const int passes = describe(f, &p, dtype != f->dtype, &b);
+
+    if (passes == 2 && !plain_is_small(rhs)) {
+        Py_DECREF((PyObject *)x);
+        Py_RETURN_NOTIMPLEMENTED;
+    }
     b.rhs.data = PyArray_DATA(rhs);
     b.x.data = PyArray_DATA(x);
-    PyObject *answer = NULL;
+    for (int k = 0; k < passes; k++) {
+        PyObject *const answer =
+            call_begin(&c, (int)threads, made->store.device, stream) < 0
+                ? NULL
+                : solve(f, &b, &c);
 
-    if (call_begin(&c, (int)threads, made->store.device, stream) == 0) {
-        answer = solve(f, &b, &c);
-    }
-    if (answer != NULL && PyLong_AsLong(answer) == PS_OK) {
+        if (answer == NULL || PyLong_AsLong(answer) != PS_OK) {
+            Py_DECREF((PyObject *)x);
+            return answer;
+        }
         Py_DECREF(answer);
-        return (PyObject *)x;
+        b.rhs.data = (const char *)b.rhs.data + PyArray_ITEMSIZE(x) / 2;
+        b.x.data = (char *)b.x.data + PyArray_ITEMSIZE(x) / 2;
     }
-    Py_DECREF((PyObject *)x);
-    return answer;
+    return (PyObject *)x;
 }
 
 PyDoc_STRVAR(factor_direct_doc,

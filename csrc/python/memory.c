@@ -1,6 +1,7 @@
 /* memory.c - copies, order and waiting on a device with separate memory. */
 #include "memory.h"
 
+#include "binding.h"
 #include "call.h"
 #include "operand.h"
 
@@ -277,7 +278,15 @@ PyDoc_STRVAR(device_count_doc, "device_count($module, /)\n--\n\n"
 PyDoc_STRVAR(unavailable_doc, "unavailable($module, /)\n--\n\n"
                               "Say why no device can be used; None if one can.");
 
+PyDoc_STRVAR(tridiag_direct_doc,
+             "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
+             "periodic, threads, device=0, stream=0, asks=True, /)\n--\n\n"
+             "Solve for arrays from borrow() that need no planning; return out, "
+             "(out, info), a status or NotImplemented.");
+
 static PyMethodDef methods[] = {
+    {"tridiag_direct", (PyCFunction)(void (*)(void))tridiag_direct, METH_FASTCALL,
+     tridiag_direct_doc},
     {"upload", upload, METH_VARARGS, upload_doc},
     {"download", download, METH_VARARGS, download_doc},
     {"relayout", relayout, METH_VARARGS, relayout_doc},

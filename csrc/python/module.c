@@ -125,7 +125,7 @@ PyDoc_STRVAR(tridiag_solve_doc,
              "and report.");
 PyDoc_STRVAR(tridiag_direct_doc,
              "tridiag_direct($module, lower, diag, upper, rhs, axis, out, pivot, "
-             "periodic, threads, device=0, stream=0, asks=True, /)\n--\n\n"
+             "periodic, threads, /)\n--\n\n"
              "Solve for operands that need no planning; return x, (x, info), a status "
              "or NotImplemented.");
 PyDoc_STRVAR(factor_make_doc,
@@ -163,21 +163,19 @@ PyDoc_STRVAR(heat_step_doc,
 PyDoc_STRVAR(copy_doc,
              "copy($module, source, target, threads, device=0, stream=0, /)\n--\n\n"
              "Copy as fast as the machine can; return status.");
+PyDoc_STRVAR(borrow_doc,
+             "borrow($module, array, device=0, stream=0, /)\n--\n\n"
+             "View an array of another library as an ndarray, or return None.");
 PyDoc_STRVAR(describe_doc, "describe($module)\n--\n\n"
                            "Say what the backend runs on.");
 PyDoc_STRVAR(default_threads_doc,
              "default_threads($module)\n--\n\n"
              "Return the number of threads of a call with threads=0.");
 
-PyDoc_STRVAR(borrow_doc,
-             "borrow($module, array, device=0, stream=0, /)\n--\n\n"
-             "View an array of another library as an ndarray, or return None.");
-
 static PyMethodDef module_methods[] = {
     {"tridiag_solve", tridiag_solve, METH_VARARGS, tridiag_solve_doc},
     {"tridiag_direct", (PyCFunction)(void (*)(void))tridiag_direct, METH_FASTCALL,
      tridiag_direct_doc},
-    {"borrow", borrow, METH_VARARGS, borrow_doc},
     {"factor_make", factor_make, METH_VARARGS, factor_make_doc},
     {"cavity_iterate", cavity_iterate, METH_VARARGS, cavity_iterate_doc},
     {"staggered_step", staggered_step, METH_VARARGS, staggered_step_doc},
@@ -186,6 +184,7 @@ static PyMethodDef module_methods[] = {
     {"gceidd_step", gceidd_step, METH_VARARGS, gceidd_step_doc},
     {"heat_step", heat_step, METH_VARARGS, heat_step_doc},
     {"copy", copy, METH_VARARGS, copy_doc},
+    {"borrow", borrow, METH_VARARGS, borrow_doc},
     {"describe", describe, METH_NOARGS, describe_doc},
     {"default_threads", default_threads, METH_NOARGS, default_threads_doc},
     {NULL, NULL, 0, NULL},

@@ -3,6 +3,12 @@
 
 #include "operand.h"
 
+/* Bytes of right-hand sides up to which two passes over every second number cost less
+ * than contiguous copies of both parts: with systems of 64 complex128 along the middle
+ * axis, 34 and 171 us for 8 x 16 of them (128 KB), 267 and 422 us for 32 x 32 (1 MB), 765
+ * and 747 us for 32 x 62. */
+enum { SMALL_BYTES = 1 << 20 };
+
 PyArrayObject *
 plain_array(PyObject *object, int type)
 {
@@ -157,4 +163,16 @@ plain_divide(const plain *p, ps_stride *s)
 {
     *s = p->outer > 1 ? (ps_stride){.row = 2 * s->row, .outer = 2 * s->outer, .inner = 1}
                       : (ps_stride){.row = 2 * s->row, .outer = 2 * s->inner, .inner = 1};
+}
+
+void
+plain_split(ps_stride *s)
+{
+    *s = (ps_stride){.row = 2 * s->row, .outer = 2 * s->outer, .inner = 2 * s->inner};
+}
+
+int
+plain_is_small(const PyArrayObject *sides)
+{
+    return PyArray_NBYTES(sides) <= SMALL_BYTES;
 }

@@ -45,4 +45,11 @@ int plain_real(int type);
  * form the inner axis; for two, they are merged with the inner axis. */
 void plain_divide(const plain *p, ps_stride *s);
 
+/* Describe complex right-hand sides or solutions as their real parts; the imaginary parts
+ * are one real number further. For systems that plain_divide() cannot describe: two batch
+ * axes along both of which the matrices vary. Worth it if `sides` is small, so that the
+ * second pass finds it in the cache. */
+void plain_split(ps_stride *s);
+int plain_is_small(const PyArrayObject *sides);
+
 #endif
