@@ -13,6 +13,8 @@ import pytest
 
 import pysolvers
 
+os.environ["MPLBACKEND"] = "agg"  # a test must not wait until a window is closed
+
 try:
     import hypothesis
 except ImportError:  # a machine that is lent for its GPU may lack it; its tests are skipped there

@@ -142,6 +142,19 @@ def plot_vorticity(axes: "Axes", result: "CylinderResult", **options: Any) -> No
     _body(axes, result, "vorticity")
 
 
+def film_cylinder(frames: "tuple[CylinderResult, ...]", **options: Any) -> Any:
+    """Return a film of the vorticity; `options` as in `make_film` and `contourf`."""
+    return make_film(frames, _paint, (10, 3.6), _SCALE, **options)
+
+
+def _paint(axes: "Axes", result: "CylinderResult", **options: Any) -> Any:
+    levels = np.linspace(-_LARGEST, _LARGEST, 25)
+    options = {"levels": levels, "cmap": "RdBu_r", "extend": "both", **options}
+    drawn = axes.contourf(result.x - result.grid.centre, result.y, result.omega, **options)
+    _body(axes, result, f"t = {result.time:.4g} D / Umax")
+    return drawn
+
+
 def plot_profiles(axes: "Axes", result: "CylinderResult") -> None:
     """Draw u over y at 0, 4 and 8 sides behind the centre.
 
@@ -189,19 +202,6 @@ def plot_histories(axes: "Axes", result: "CylinderResult") -> None:
         )
         axes.legend(fontsize=7)
     axes.grid(alpha=0.3)
-
-
-def film_cylinder(frames: "tuple[CylinderResult, ...]", **options: Any) -> Any:
-    """Return a film of the vorticity; `options` as in `make_film` and `contourf`."""
-    return make_film(frames, _paint, (10, 3.6), _SCALE, **options)
-
-
-def _paint(axes: "Axes", result: "CylinderResult", **options: Any) -> Any:
-    levels = np.linspace(-_LARGEST, _LARGEST, 25)
-    options = {"levels": levels, "cmap": "RdBu_r", "extend": "both", **options}
-    drawn = axes.contourf(result.x - result.grid.centre, result.y, result.omega, **options)
-    _body(axes, result, f"t = {result.time:.4g} D / Umax")
-    return drawn
 
 
 def _body(axes: "Axes", result: "CylinderResult", title: str) -> None:

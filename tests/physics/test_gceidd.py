@@ -531,7 +531,8 @@ def test_result_has_a_picture_and_coordinates():
     result = pulse().run(0.1)
 
     axes = pytest.importorskip("matplotlib") and result.plot()
-    assert [a.get_title() for a in axes] == ["t = 0.1016", "profiles through the highest point"]
+    titles = [f"t = {result.time:.4g}", "profiles through the highest point"]
+    assert [a.get_title() for a in axes] == titles
     array = pytest.importorskip("xarray") and result.to_xarray()
     assert array.dims == ("y", "x")
     np.testing.assert_array_equal(array.values, result.u)
