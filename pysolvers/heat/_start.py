@@ -28,8 +28,8 @@ enough: what they leave is damped by the steps that follow.
 Cost: two solves along each axis by `solve_tridiagonal`, once: 16 operations per unknown and axis,
 and about 12 words; with corners about ten times as much. Unconditionally stable.
 
-Source: R. Rannacher, Finite element solution of diffusion problems with irregular data, Numer.
-Math. 43 (1984) 309-327; N. N. Yanenko, The method of fractional steps, Springer 1971; E. L.
+Source: R. Rannacher, Finite element solution of diffusion problems with irregular data, Numerische
+Mathematik 43 (1984) 309-327; N. N. Yanenko, The method of fractional steps, Springer 1971; E. L.
 Wachspress, Iterative solution of elliptic systems, Prentice-Hall 1966 (parameters).
 """
 
