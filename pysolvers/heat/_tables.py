@@ -10,7 +10,6 @@ and those of Douglas and Gunn D_x = A_y A_z (T+ - T), D_y = A_z (T+ - T), each w
 where the line along the side ends on a side that is a flux.
 """
 
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = ["SideTables", "apply_along_side"]
+__all__ = ["SideTables"]
 
 Array = NDArray[np.float64]
 Places = tuple[int, int, int]  # start, steps between levels and between nodes
@@ -131,34 +130,28 @@ class SideTables:
         return found
 
     def _k_times(self, side: Side, axis: int, values: Array) -> Array:
-        return apply_along_side(self._grid, self._sides, side, axis, values)
-
-
-def apply_along_side(
-    grid: Grid, sides: Iterable[Side], side: Side, axis: int, values: Array
-) -> Array:
-    """Return K along an axis of the side, without inflow; 0 where values are given."""
-    place = side.place_of(axis)
-    v = np.moveaxis(values, place, -1)
-    k = None if grid.k is None else np.moveaxis(side.of(grid.k), place, -1)
-    ends = [other for other in sides if other.axis == axis]
-    if ends[0].kind == PERIODIC:
-        v = np.concatenate([v, v[..., :1]], -1)
-        k = None if k is None else np.concatenate([k, k[..., :1]], -1)
-    flow = grid.ratio[axis] * np.diff(v)
-    if k is not None:
-        flow = flow * 2 * k[..., 1:] * k[..., :-1] / (k[..., 1:] + k[..., :-1])
-    found = np.zeros_like(values)
-    out = np.moveaxis(found, place, -1)
-    if ends[0].kind == PERIODIC:
-        out[...] = np.roll(flow, 1, -1) - flow
+        """K along an axis of the side, without inflow; 0 where values are given."""
+        place = side.place_of(axis)
+        v = np.moveaxis(values, place, -1)
+        k = None if self._grid.k is None else np.moveaxis(side.of(self._grid.k), place, -1)
+        ends = [other for other in self._sides if other.axis == axis]
+        if ends[0].kind == PERIODIC:
+            v = np.concatenate([v, v[..., :1]], -1)
+            k = None if k is None else np.concatenate([k, k[..., :1]], -1)
+        flow = self._grid.ratio[axis] * np.diff(v)
+        if k is not None:
+            flow = flow * 2 * k[..., 1:] * k[..., :-1] / (k[..., 1:] + k[..., :-1])
+        found = np.zeros_like(values)
+        out = np.moveaxis(found, place, -1)
+        if ends[0].kind == PERIODIC:
+            out[...] = np.roll(flow, 1, -1) - flow
+            return found
+        out[..., 1:-1] = flow[..., :-1] - flow[..., 1:]
+        for end, sign in zip(ends, (-1, 1), strict=True):
+            if end.kind == "flux":
+                at = end.index
+                out[..., at] = 2 * sign * flow[..., at] + end.exchange * v[..., at]
         return found
-    out[..., 1:-1] = flow[..., :-1] - flow[..., 1:]
-    for end, sign in zip(ends, (-1, 1), strict=True):
-        if end.kind == "flux":
-            at = end.index
-            out[..., at] = 2 * sign * flow[..., at] + end.exchange * v[..., at]
-    return found
 
 
 def _put(values: Array, places: Places, step: int, found: Array) -> None:

@@ -178,12 +178,11 @@ class HeatADI(Stepper[HeatResult]):
     Neither scheme damps the shortest waves if :math:`k\,dt/h^2` is large: initial values that are
     not smooth, or do not agree with the boundary values, then cause oscillations and values
     outside the range of the data. A damped start [4]_ replaces the first step by two half-steps
-    of the backward Euler method, split by axes:
-    :math:`(1 - \tfrac{dt}{2} \delta_x k \delta_x) T^* = T^n + \tfrac{dt}{2} q`, then the same
-    along y and z without q. The half-steps are stable for any dt, keep T within the range of
-    initial and boundary values if there is no source and no inflow, and leave the order two. Where
-    values of two sides differ at a corner, a later step can exceed the range by a few percent
-    there. The half-steps are solved by `solve_tridiagonal`, on the device of the solver.
+    of the backward Euler method, :math:`T - \tfrac{dt}{2} \nabla \cdot k \nabla T = T^n +
+    \tfrac{dt}{2} q`. The half-steps are stable for any dt, keep T within the range of initial and
+    boundary values if there is no source and no inflow, and leave the order two. They are solved
+    along each axis in turn by `solve_tridiagonal`, on the device of the solver; if the data vary
+    along several axes, some ten times, by alternating directions with parameters.
 
     The scheme of [3]_ has :math:`1 + 2 r_x + 2 r_y` on the diagonal of both sub-steps, with
     :math:`r = k\,dt/h^2`. It is one line Jacobi iteration for an implicit Euler step. For

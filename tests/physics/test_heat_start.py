@@ -112,7 +112,8 @@ def test_a_plate_heated_from_a_side_has_order_two(backend):
 
 def line_matrix(n, r, ends):
     """1 - t d k d of a line with constant k; a row of a value side is that of the identity."""
-    matrix = sparse.diags_array([-r, 1 + 2 * r, -r], offsets=[-1, 0, 1], shape=(n, n)).tolil()
+    matrix = sparse.diags_array([-r, 1 + 2 * r, -r], offsets=[-1, 0, 1], shape=(n, n))
+    matrix = matrix.astype(float).tolil()
     for row, inner, kind in ((0, 1, ends[0]), (n - 1, n - 2, ends[1])):
         matrix[row] = 0
         matrix[row, row] = 1.0
@@ -121,40 +122,83 @@ def line_matrix(n, r, ends):
     return matrix.tocsc()
 
 
-def test_half_steps_solve_along_x_then_along_y(rng):
-    shape, h, dt = (12, 15), 0.1, 0.7
-    start, heat = rng.random(shape), rng.random(shape)
-    y = h * np.arange(12)
+@pytest.mark.parametrize("dt", [0.05, 0.7, 20.0])
+def test_half_steps_are_those_of_sparse_matrices(rng, backend, dt):
+    """(1 + X)(1 + Y) T1 = T0 + dt/2 q, then (1 + X + Y) T = T1 + dt/2 q."""
+    (ny, nx), h, flux = (12, 15), 0.1, 0.4
+    start, heat = rng.random((ny, nx)), rng.random((ny, nx))
     solver = HeatADI(
-        shape,
+        (ny, nx),
         spacing=h,
         dt=dt,
         initial=start,
         source=heat,
-        boundary={
-            "x-": lambda y: 3 + y**2 / 5,
-            "x+": Neumann(0.4),
-            "y-": Neumann(),
-            "y+": -2.0,
-        },
+        boundary={"x-": lambda y: 3 + y**2, "x+": Neumann(flux), "y-": Neumann(), "y+": -2.0},
         damped_start=True,
+        device=backend,
     )
-    r = dt / 2 / h**2
-    along_x = line_matrix(15, r, ("value", "flux"))
-    along_y = line_matrix(12, r, ("flux", "value"))
-    t = solver.u.copy()
-    west = 3 + y**2 / 5
+    values = solver.u.copy()
+    given = np.zeros((ny, nx), bool)
+    given[:, 0] = given[-1] = True
+    inflow = 2 * (dt / 2) / h * flux
+    along_x = line_matrix(nx, dt / 2 / h**2, ("value", "flux"))
+    along_y = line_matrix(ny, dt / 2 / h**2, ("flux", "value"))
+
+    right = values + dt / 2 * heat
+    right[:, 0] = values[:, 0]
+    right[:, -1] += inflow
+    half = spsolve(along_x, right.T).T
+    half[-1] = values[-1]
+    half = np.where(given, values, spsolve(along_y, half))
+
+    ones = sparse.eye_array(ny), sparse.eye_array(nx)
+    whole = sparse.kron(ones[0], along_x) + sparse.kron(along_y - ones[0], ones[1])
+    right = half + dt / 2 * heat
+    right[:, -1] += inflow
+    keep = sparse.diags_array(1.0 - given.ravel())
+    matrix = keep @ whole + sparse.diags_array(1.0 * given.ravel())
+    expected = spsolve(matrix.tocsc(), np.where(given, values, right).ravel())
+
+    found = solver.step().u
+    np.testing.assert_allclose(found, expected.reshape(ny, nx), rtol=0, atol=1e-2)
+    np.testing.assert_array_equal(found[given], values[given])
+
+
+def test_data_along_one_axis_need_no_iteration(backend):
+    """The solves along x and y alone are exact."""
+    x = np.linspace(0, 1.4, 15)
+    start, heat = np.tile(np.sin(9 * x), (12, 1)), np.tile(1.0 * (x > 0.5), (12, 1))
+    solver = HeatADI(
+        (12, 15),
+        spacing=0.1,
+        dt=0.7,
+        initial=start,
+        source=heat,
+        boundary={"x-": 3.0, "x+": Neumann(0.4), "y": Neumann()},
+        damped_start=True,
+        device=backend,
+    )
+    t = solver.u[0].copy()
 
     for _ in range(2):
-        right = t + dt / 2 * heat
-        right[:, 0] = along_y @ west  # of the intermediate field
-        right[:, -1] += 2 * (dt / 2) / h * 0.4
-        t = spsolve(along_x, right.T).T
-        t[-1] = -2.0
-        t = spsolve(along_y, t)
-        t[:, 0], t[-1] = west, -2.0
+        right = t + 0.35 * heat[0]
+        right[0] = 3.0
+        right[-1] += 2 * 0.35 / 0.1 * 0.4
+        t = spsolve(line_matrix(15, 35.0, ("value", "flux")), right)
 
-    np.testing.assert_allclose(solver.step().u, t, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(solver.step().u, np.tile(t, (12, 1)), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("r", [10.0, 65.0, 1000.0])
+@pytest.mark.parametrize("shape", [(65, 129), (33, 20, 40)])
+def test_corners_of_different_values_leave_no_overshoot(backend, shape, r):
+    boundary = {"x-": 1.0, "x+": 0.0, "y": 0.0} | ({"z-": -1.0, "z+": 0.5} if shape[2:] else {})
+    solver = HeatADI(shape, spacing=1.0, dt=r, boundary=boundary, device=backend)
+
+    for _ in range(20):
+        u = solver.step().u
+        assert u.max() <= 1 + 1e-9
+        assert u.min() >= min(boundary.values()) - 1e-9
 
 
 @pytest.mark.parametrize(
