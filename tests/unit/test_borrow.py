@@ -157,6 +157,21 @@ def test_real_matrix_on_a_device_with_complex_sides(device, rng, shape, axis):
     np.testing.assert_array_equal(x.values, pysolvers.solve_tridiagonal(*system, axis=axis))
 
 
+@pytest.mark.parametrize("factor", [1, 1 + 2j])
+@pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((5, 9), 1), ((9, 5), 0), ((3, 9, 4), 1)])
+def test_numbers_beside_arrays_on_a_device(device, rng, shape, axis, factor):
+    rhs = rng.standard_normal(shape) * factor
+    diag = Lent(np.full(9, 3.0))
+
+    x = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, Lent(rhs), axis=axis)
+    y = pysolvers.solve_tridiagonal(-1, diag, -1.0, Lent(rhs), axis=axis)
+
+    assert device == [x, y]
+    expected = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, rhs, axis=axis)
+    np.testing.assert_array_equal(x.values, expected)
+    np.testing.assert_allclose(y.values, expected, rtol=1e-13)
+
+
 def test_singular_systems_on_a_device(device, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (300, 9))
     lower[7, 4:6] = diag[7, 4] = upper[7, 3:5] = 0
@@ -179,7 +194,7 @@ def test_calls_that_are_planned_on_a_device(device, rng):
 
     for operands, options in [
         ((lent[0], lent[1].values, *lent[2:]), {}),
-        ((-1.0, *lent[1:]), {}),
+        ((np.float32(-1), *lent[1:]), {}),
         ((Lent(lower.astype("f4")), *lent[1:]), {}),
         (lent, {"device": "cuda:1"}),
         (lent, {"out": np.empty((6, 9))}),
