@@ -1,5 +1,7 @@
 """Batched tridiagonal systems: solve them, or factor their matrices for repeated solves."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import prod
 from types import ModuleType
