@@ -364,3 +364,21 @@ def test_complex_copies_of_vectors_are_released(direct, rng):
     tracemalloc.stop()
     assert all(direct)
     assert last - first < rhs.nbytes
+
+
+def test_out_that_overlaps_rhs_is_refused(direct, rng):
+    room = rng.standard_normal(41)
+
+    for rhs, out in [(room[:40], room[1:]), (room[:40].reshape(5, 8), room[1:].reshape(5, 8))]:
+        with pytest.raises(ValueError, match="out overlaps rhs"):
+            pysolvers.solve_tridiagonal(-1.0, 3.0, -1.0, rhs, out=out)
+    assert not any(direct)
+
+
+@pytest.mark.parametrize("shape", [(40,), (40, 6)])
+def test_short_vectors_of_periodic_systems_are_refused(direct, rng, shape):
+    short = rng.standard_normal(39)
+
+    with pytest.raises(ValueError, match=r"lower|broadcast"):
+        pysolvers.solve_tridiagonal(short, 3.0, 1.0, np.ones(shape), axis=0, periodic=True)
+    assert direct == [False]
