@@ -261,6 +261,18 @@ def test_singular_systems_are_those_of_a_planned_call(direct, rng, shape, axis, 
     assert len(errors[0].rows) == len(chosen)
 
 
+def test_singular_systems_that_are_ignored(direct, rng):
+    arrays = operands(rng, (5, 9), 1, float)
+    arrays[0][2], arrays[1][2], arrays[2][2] = 0, 0, 0
+    planned = pysolvers.solve_tridiagonal(*arrays, on_singular="ignore", return_info=True)[0]
+
+    x = pysolvers.solve_tridiagonal(*arrays, on_singular="ignore")
+
+    others = [0, 1, 3, 4]
+    np.testing.assert_array_equal(x[others], planned[others])
+    assert direct == [True]
+
+
 CASES = {
     "integers": lambda a: [x.astype(int) for x in a],
     "another dtype": lambda a: [a[0], a[1], a[2].astype(np.float32), a[3]],
