@@ -1,5 +1,7 @@
 """Factors of batched tridiagonal matrices, for repeated solves."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple

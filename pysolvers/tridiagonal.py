@@ -1,5 +1,7 @@
 """Batched tridiagonal systems: solve them, or factor their matrices for repeated solves."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from math import prod
 from types import ModuleType
@@ -270,19 +272,23 @@ def solve_tridiagonal(
     if (
         return_info is False
         and (method, stream) == ("auto", None)
+        and on_singular in ("raise", "ignore")
         and type(variant) is int
         and variant == 0
     ):
         direct = None
-        if (device is None or device == "cpu") and on_singular == "raise":
-            direct = _solve_directly(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
-        if direct is None and type(rhs) is not np.ndarray and on_singular in ("raise", "ignore"):
+        asks = on_singular == "raise"
+        if device is None or device == "cpu":
+            direct = _solve_directly(
+                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, asks
+            )
+        if direct is None and type(rhs) is not np.ndarray:
             direct = _solve_borrowed(
                 {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs},
                 out,
                 device,
                 (axis, pivot, periodic, threads),
-                asks=on_singular == "raise",
+                asks=asks,
             )
         if direct is not None:
             return direct
@@ -459,6 +465,7 @@ def _solve_directly(
     pivot: object,
     periodic: object,
     threads: object,
+    asks: bool,
 ) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
@@ -472,7 +479,9 @@ def _solve_directly(
             return None
         lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
     backend = require("cpu")
-    answer = backend.tridiag_direct(lower, diag, upper, rhs, axis, out, pivot, periodic, threads)
+    answer = backend.tridiag_direct(
+        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, asks
+    )
     if answer is NotImplemented:
         return None
     if type(answer) is not np.ndarray:

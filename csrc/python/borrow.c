@@ -57,7 +57,11 @@ array_of(const DLTensor *t, int read_only, int device, PyObject *owner)
             return NULL;
         }
         shape[k] = t->shape[k];
-        strides[k] = t->strides == NULL ? step : t->strides[k] * size;
+        /* CuPy up to 14.2 divides negative strides by the size as unsigned numbers
+         * (cupy/cupy#10172): the product modulo 2^64 is right. */
+        strides[k] = t->strides == NULL
+                         ? step
+                         : (npy_intp)((uint64_t)t->strides[k] * (uint64_t)size);
         step *= shape[k];
     }
     PyObject *const array = PyArray_NewFromDescr(

@@ -5,7 +5,7 @@
  * one dtype and shape, vectors along the axis of the systems, and numbers. These are
  * checked here, in about 1 us. Every other call, also every call with an error in its
  * arguments, is left to Python, which has the rules and the messages. Operands on a
- * device are arrays from borrow(); none of them can be a number, and `out` must be given.
+ * device are numbers and arrays from borrow(), and `out` must be given.
  */
 #include "binding.h"
 #include "call.h"
@@ -89,7 +89,7 @@ read_diagonal(direct *d, PyObject *object, const PyArrayObject *rhs, int which,
               ps_input *input)
 {
     if (is_number(object)) {
-        return !d->p.on_device && read_number(d, object, which, input);
+        return read_number(d, object, which, input);
     }
     PyArrayObject *array = plain_array(object, d->matrix_type);
 
@@ -240,24 +240,67 @@ typedef struct {
     unsigned long long stream;
 } place;
 
-/* Solve, the numbers of `count` systems in `info`, in the memory of the backend, or in
- * no memory if it is null; 0, or -1 with an exception. */
+/* Let the operands that are numbers refer to copies in *there; 0, or -1 with an
+ * exception. */
 static int
-run(direct *d, const ps_options *options, int threads, const place *where, int32_t *info,
-    ps_status *status)
+upload_numbers(direct *d, call *c, block *there, ps_status *status)
 {
+    ps_input *const inputs[] = {&d->t.lower, &d->t.diag, &d->t.upper};
+    int count = 0;
+
+    for (int k = 0; k < RHS; k++) {
+        count += inputs[k]->data == d->numbers[k];
+    }
+    if (!d->p.on_device || count == 0) {
+        return 0;
+    }
+    if (block_allocate(sizeof d->numbers, FOR_STREAM, &c->exec, there) < 0) {
+        return -1;
+    }
+    call_enter(c);
+    *status =
+        ps_backend_get()->upload(there->data, d->numbers, sizeof d->numbers, &c->exec);
+    for (int k = 0; k < RHS; k++) {
+        if (inputs[k]->data == d->numbers[k]) {
+            inputs[k]->data = (char *)there->data + (size_t)k * sizeof d->numbers[k];
+        }
+    }
+    return call_leave(c);
+}
+
+/* Solve, the numbers of the systems in `info`, in the memory of the backend, or in no
+ * memory if it is null; 0, or -1 with an exception. */
+static int
+run(const direct *given, const ps_options *options, int threads, const place *where,
+    int32_t *info, ps_status *status)
+{
+    direct d = *given;
+    ps_input *const inputs[] = {&d.t.lower, &d.t.diag, &d.t.upper};
     ps_report report = {0};
+    block numbers = {0};
     call c;
 
-    d->t.info = info;
-    return call_begin(&c, threads, where->device, where->stream) < 0
-               ? -1
-               : tridiag_run(&d->t, options, 0, &c, status, &report);
+    d.t.info = info;
+    for (int k = 0; k < RHS; k++) { /* numbers are in the copy, too */
+        if (inputs[k]->data == given->numbers[k]) {
+            inputs[k]->data = d.numbers[k];
+        }
+    }
+    if (call_begin(&c, threads, where->device, where->stream) < 0) {
+        return -1;
+    }
+    int raised = upload_numbers(&d, &c, &numbers, status);
+
+    if (raised == 0 && *status == PS_OK) {
+        raised = tridiag_run(&d.t, options, 0, &c, status, &report);
+    }
+    block_free(&numbers);
+    return raised;
 }
 
 /* The same with `info` in host memory: waits for a device. */
 static int
-run_and_read(direct *d, const ps_options *options, int threads, const place *where,
+run_and_read(const direct *d, const ps_options *options, int threads, const place *where,
              int32_t *info, npy_intp count, ps_status *status)
 {
     const ps_backend *const backend = ps_backend_get();
@@ -284,7 +327,7 @@ run_and_read(direct *d, const ps_options *options, int threads, const place *whe
 }
 
 static PyObject *
-solve(direct *d, const ps_options *options, int threads, const place *where,
+solve(const direct *d, const ps_options *options, int threads, const place *where,
       PyArrayObject *x)
 {
     const npy_intp parts = d->use == PAIRS ? 2 : 1, count = systems_of(&d->p) * parts;
@@ -379,7 +422,7 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
 PyObject *
 tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    direct d = {0};
+    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE};
 
     place where = {.asks = 1};
 

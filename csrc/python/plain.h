@@ -12,7 +12,7 @@
 /* The right-hand sides of a call: outer * inner systems of `rows` rows along `axis`. */
 typedef struct {
     int type, axis, axes; /* type number of NumPy, axis of the systems, number of axes */
-    int on_device; /* the elements of arrays cannot be read here, and numbers not there */
+    int on_device;        /* the elements of arrays cannot be read here */
     npy_intp rows, outer, inner;
 } plain;
 

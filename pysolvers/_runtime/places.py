@@ -516,8 +516,8 @@ class Borrowed(NamedTuple):
         The extension.
     ordinal, stream : int
         Number of the device, and address of the stream.
-    operands : list of ndarray
-        Over the memory of the operands.
+    operands : list of ndarray or number
+        Over the memory of the operands; Python numbers as they are.
     x : ndarray
         Over the memory of the result.
     result : array
@@ -527,13 +527,13 @@ class Borrowed(NamedTuple):
     backend: ModuleType
     ordinal: int
     stream: int
-    operands: list[Array]
+    operands: list[Any]
     x: Array
     result: Any
 
 
 def borrow(named: Mapping[str, Any], out: Any, device: str | None) -> Borrowed | None:
-    """Return the operands of a call if all are arrays of one library on one device.
+    """Return the operands of a call if they are numbers and arrays of one library on one device.
 
     None for all other calls, which need `find_place`. The result has the dtype and the shape of
     the last operand.
@@ -552,8 +552,11 @@ def borrow(named: Mapping[str, Any], out: Any, device: str | None) -> Borrowed |
         return None
     backend = _require_device(ordinal)
     stream = library.stream(like, ordinal).address
-    operands: list[Array] = []
+    operands: list[Any] = []
     for name, value in named.items():
+        if type(value) is float or type(value) is int:
+            operands.append(value)
+            continue
         if library_of(value) is not library:
             return None
         library.check(name, value)

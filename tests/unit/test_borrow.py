@@ -1,5 +1,6 @@
 """Arrays of other libraries, taken through DLPack; NumPy's arrays offer DLPack, too."""
 
+import ctypes
 import sys
 
 import numpy as np
@@ -89,6 +90,61 @@ def test_error_of_a_library_is_not_raised():
     assert _core.borrow(Broken(np.zeros(3))) is None
 
 
+class Tensor(ctypes.Structure):
+    """The struct DLManagedTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("byte_offset", ctypes.c_uint64),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+    )
+
+
+class Raw:
+    """An array of one axis, described by hand."""
+
+    def __init__(self, values, offset, stride, device_type=1):
+        self.values = values
+        self.shape = (ctypes.c_int64 * 1)(len(values))
+        self.strides = (ctypes.c_int64 * 1)(stride)
+        where, bits = values.ctypes.data, 8 * values.itemsize
+        self.tensor = Tensor(
+            where, device_type, 0, 1, 2, bits, 1, self.shape, self.strides, offset, None, None
+        )
+
+    def __dlpack__(self, **options):
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = (
+            ctypes.py_object,
+            [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+        )
+        return new(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+@pytest.mark.parametrize("stride", [-1, (2**64 - 8) // 8])
+def test_negative_strides_signed_or_divided_as_unsigned(stride):
+    raw = Raw(np.arange(6.0), 40, stride)
+
+    view = _core.borrow(raw)
+
+    np.testing.assert_array_equal(view, raw.values[::-1])
+    assert view.strides == (-8,)
+
+
+def test_arrays_of_another_device_are_left_alone():
+    assert _core.borrow(Raw(np.arange(6.0), 0, 1)) is not None
+    assert _core.borrow(Raw(np.arange(6.0), 0, 1, device_type=2)) is None
+
+
 @pytest.fixture
 def device(monkeypatch):
     """The CPU in place of a device whose arrays are `Lent`; counts the calls without planning."""
@@ -157,6 +213,21 @@ def test_real_matrix_on_a_device_with_complex_sides(device, rng, shape, axis):
     np.testing.assert_array_equal(x.values, pysolvers.solve_tridiagonal(*system, axis=axis))
 
 
+@pytest.mark.parametrize("factor", [1, 1 + 2j])
+@pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((5, 9), 1), ((9, 5), 0), ((3, 9, 4), 1)])
+def test_numbers_beside_arrays_on_a_device(device, rng, shape, axis, factor):
+    rhs = rng.standard_normal(shape) * factor
+    diag = Lent(np.full(9, 3.0))
+
+    x = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, Lent(rhs), axis=axis)
+    y = pysolvers.solve_tridiagonal(-1, diag, -1.0, Lent(rhs), axis=axis)
+
+    assert device == [x, y]
+    expected = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, rhs, axis=axis)
+    np.testing.assert_array_equal(x.values, expected)
+    np.testing.assert_allclose(y.values, expected, rtol=1e-13)
+
+
 def test_singular_systems_on_a_device(device, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (300, 9))
     lower[7, 4:6] = diag[7, 4] = upper[7, 3:5] = 0
@@ -179,7 +250,7 @@ def test_calls_that_are_planned_on_a_device(device, rng):
 
     for operands, options in [
         ((lent[0], lent[1].values, *lent[2:]), {}),
-        ((-1.0, *lent[1:]), {}),
+        ((np.float32(-1), *lent[1:]), {}),
         ((Lent(lower.astype("f4")), *lent[1:]), {}),
         (lent, {"device": "cuda:1"}),
         (lent, {"out": np.empty((6, 9))}),

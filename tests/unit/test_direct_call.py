@@ -261,6 +261,18 @@ def test_singular_systems_are_those_of_a_planned_call(direct, rng, shape, axis, 
     assert len(errors[0].rows) == len(chosen)
 
 
+def test_singular_systems_that_are_ignored(direct, rng):
+    arrays = operands(rng, (5, 9), 1, float)
+    arrays[0][2], arrays[1][2], arrays[2][2] = 0, 0, 0
+    planned = pysolvers.solve_tridiagonal(*arrays, on_singular="ignore", return_info=True)[0]
+
+    x = pysolvers.solve_tridiagonal(*arrays, on_singular="ignore")
+
+    others = [0, 1, 3, 4]
+    np.testing.assert_array_equal(x[others], planned[others])
+    assert direct == [True]
+
+
 CASES = {
     "integers": lambda a: [x.astype(int) for x in a],
     "another dtype": lambda a: [a[0], a[1], a[2].astype(np.float32), a[3]],
@@ -364,3 +376,21 @@ def test_complex_copies_of_vectors_are_released(direct, rng):
     tracemalloc.stop()
     assert all(direct)
     assert last - first < rhs.nbytes
+
+
+def test_out_that_overlaps_rhs_is_refused(direct, rng):
+    room = rng.standard_normal(41)
+
+    for rhs, out in [(room[:40], room[1:]), (room[:40].reshape(5, 8), room[1:].reshape(5, 8))]:
+        with pytest.raises(ValueError, match="out overlaps rhs"):
+            pysolvers.solve_tridiagonal(-1.0, 3.0, -1.0, rhs, out=out)
+    assert not any(direct)
+
+
+@pytest.mark.parametrize("shape", [(40,), (40, 6)])
+def test_short_vectors_of_periodic_systems_are_refused(direct, rng, shape):
+    short = rng.standard_normal(39)
+
+    with pytest.raises(ValueError, match=r"lower|broadcast"):
+        pysolvers.solve_tridiagonal(short, 3.0, 1.0, np.ones(shape), axis=0, periodic=True)
+    assert direct == [False]
