@@ -122,6 +122,31 @@ def poisson(record: Record) -> Iterator[str]:
     )
 
 
+def poisson_gpu(record: Record) -> Iterator[str]:
+    """Yield the table of docs/theory/poisson.md for a GPU: microseconds of a solve."""
+    names = {
+        "package": "`FastPoisson`",
+        "graph": "in a CUDA graph",
+        "cuFFT alone": "transforms of cuFFT alone",
+        "CuPy": "CuPy",
+    }
+    yield row("cells", "dtype", *names.values(), "graph / cuFFT")
+    yield row("---", "---", *["--:"] * (len(names) + 1))
+    for entry in record["cases"]:
+        seconds = entry["seconds"]
+        cells = [f"{seconds[name] * 1e6:.0f}" if name in seconds else "" for name in names]
+        ratio = seconds["graph"] / seconds["cuFFT alone"]
+        shape = " × ".join(map(str, entry["shape"]))
+        yield row(shape, entry["dtype"], *cells, f"{ratio:.1f}")
+    yield ""
+    versions = record["versions"]
+    yield (
+        "Microseconds of the device for one right side, set-up excluded. Measured on "
+        f"{record['gpu']['name']}, cuFFT {versions['nvidia-cufft']}, CuPy "
+        f"{versions['cupy-cuda13x']}."
+    )
+
+
 # Key of the record of calls -> heading.
 CALLS = {
     "package": "`solve_tridiagonal`",
@@ -164,7 +189,7 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "gpu speed": gpu_tables.everything,
         "gpu profile": gpu_tables.profile,
     },
-    "docs/theory/poisson.md": {"poisson": poisson},
+    "docs/theory/poisson.md": {"poisson": poisson, "poisson gpu": poisson_gpu},
     "docs/reproductions.md": {
         "pta2020": gpu_tables.pta2020,
         **{
