@@ -9,6 +9,7 @@ device over calls in a row; needs CuPy.
 
     python benchmarks/poisson_gpu.py                  # prints a table
     python benchmarks/poisson_gpu.py --json FILE      # also writes the values
+    python benchmarks/poisson_gpu.py --steps 12 24 48 # also the steps, with panels of these MB
 """
 
 import argparse
@@ -25,6 +26,7 @@ from pysolvers import FastPoisson
 from pysolvers._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from pysolvers._runtime.streams import Stream
 from pysolvers.bench import machine
+from pysolvers.poisson import _device
 
 SIZES = ((1024, 1024), (4096, 4096), (128, 128, 128), (512, 512, 512))
 BAR = 2.5
@@ -100,6 +102,53 @@ SOLVERS = {
 }
 
 
+def steps(shape: tuple[int, ...], dtype: np.dtype, megabytes: float) -> dict[str, float]:
+    """Return the seconds of the steps of a solve with panels of a size, by events around each.
+
+    The events keep the steps apart, so that their sum exceeds the time of a solve.
+    """
+    found: dict[str, list[tuple[Any, Any]]] = {}
+
+    def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any) -> Any:
+            pair = cupy.cuda.Event(), cupy.cuda.Event()
+            pair[0].record()
+            result = function(*arguments)
+            pair[1].record()
+            found.setdefault(name, []).append(pair)
+            return result
+
+        return call
+
+    before = _device._PANEL
+    _device._PANEL = int(megabytes * 2**20)
+    try:
+        solver = FastPoisson(shape, 1.0, boundary=0.0, grid="cells", dtype=dtype, device="cuda")
+    finally:
+        _device._PANEL = before
+    f = cupy.random.default_rng(1).random(shape, dtype)
+    out = cupy.empty_like(f)
+    made = solver._device
+    for transform in (*made._forward.values(), *made._backward.values()):
+        own = transform._step
+        loads, stores = timed("load", own), timed("store", own)
+        transform._step = lambda function, *rest, loads=loads, stores=stores: (
+            loads if function.__name__ == "transform_load" else stores
+        )(function, *rest)
+        transform._plan.execute = timed("cuFFT", transform._plan.execute)
+    made._solve_lines = timed("lines", made._solve_lines)
+    for _ in range(3):
+        solver.solve(f, out=out)
+    found.clear()
+    for _ in range(5):
+        solver.solve(f, out=out)
+    cupy.cuda.Device().synchronize()
+    return {
+        name: sum(cupy.cuda.get_elapsed_time(*pair) for pair in pairs) / 5e3
+        for name, pairs in found.items()
+    }
+
+
 def seconds(call: Callable[[], object], budget: float = 0.5) -> float:
     """Return the median time of the device for one call."""
     stream = cupy.cuda.Stream(non_blocking=True)
@@ -149,6 +198,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="*", help="for example 1024x1024 128x128x128")
     parser.add_argument("--json", type=Path, default=None, help="file for the values")
+    parser.add_argument("--steps", nargs="*", type=float, default=[], help="sizes of panels in MB")
     args = parser.parse_args()
     sizes = SIZES
     if args.sizes:
@@ -159,6 +209,10 @@ def main() -> None:
         for dtype in (np.dtype("f8"), np.dtype("f4")):
             cases.append(measure(shape, dtype))
             print(line(cases[-1]), flush=True)
+            for megabytes in args.steps:
+                found = steps(shape, dtype, megabytes)
+                text = ", ".join(f"{name} {time * 1e6:.0f} us" for name, time in found.items())
+                print(f"    panels of {megabytes:g} MB: {text}", flush=True)
     if args.json:
         packages = ("pysolvers", *machine.GPU_PACKAGES, "nvidia-cufft")
         record = {
