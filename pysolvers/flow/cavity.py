@@ -87,6 +87,8 @@ class LidDrivenCavity(ShownAsText):
         and the value.
     BackendError
         If the device is not available.
+    ModuleNotFoundError
+        If SciPy, which ``psi='fast'`` uses, is not installed.
 
     See Also
     --------
