@@ -356,6 +356,20 @@ def test_divergence_raises_with_a_finite_state():
     assert len(result.history.iteration) >= 1
 
 
+@pytest.mark.parametrize("iterations", [13, 19])
+def test_divergence_within_the_last_iterations_is_no_convergence(iterations):
+    cavity = LidDrivenCavity(1e5, 17, method="line-jacobi")
+
+    with pytest.raises(
+        pysolvers.ConvergenceError, match=f"not finite after {iterations} iterations"
+    ) as info:
+        cavity.solve(max_iterations=iterations)
+
+    assert info.value.result.stop_reason == "diverged"
+    assert np.isfinite(info.value.result.psi).all()
+    assert np.isfinite(cavity.psi).all()
+
+
 def test_step_that_explodes_is_taken_back():
     cavity = LidDrivenCavity(1000, 33).iterate(400)
     cavity._control.cap = cavity._control.step = 1e3
