@@ -9,7 +9,7 @@ import json
 import os
 import reprlib
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -83,6 +83,20 @@ class SavedFile:
         """Raise ValueError that names the file and a part of it unless a condition holds."""
         if not condition:
             raise self.error(part, rule)
+
+    def require_stages(self, seconds: Mapping[str, float], stages: Iterable[str]) -> None:
+        """Raise ValueError unless the times of the header are those of these stages."""
+        rule = f"seconds must have the keys {', '.join(stages)}"
+        self.require(seconds.keys() == set(stages), "header", rule)
+
+    def require_rows(self, history: Array, every: int, last: int, unit: str) -> None:
+        """Raise ValueError unless the rows of a history belong to rising multiples of `every`."""
+        numbers = history[:, 0]
+        self.require(
+            is_rising(numbers, last) and not (numbers % every).any(),
+            "member 'history'",
+            f"the first column must hold rising multiples of {every} up to the {unit}",
+        )
 
     @contextmanager
     def naming(self, part: str) -> Iterator[None]:

@@ -2,19 +2,19 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._atomic import atomic_write
 from .._extras import extra_module
-from .._files import read_npz, write_npz
+from .._files import SavedFile
 from .._header import count, flag, mapping, number, positive, text
-from .._shown import Shown
+from .._saved_result import SavedResult
 from ._channel import ChannelGrid
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 __all__ = ["CylinderHistory", "CylinderResult", "Strouhal", "strouhal_of", "velocity"]
 
-_KIND = "pysolvers cylinder result"
-
 Array = NDArray[Any]
+
+_ANY = number(finite=False)  # a number of the header that can be NaN
 
 _PERIODS = 8  # last periods of which the Strouhal number is the mean
 
@@ -82,7 +82,7 @@ class CylinderHistory:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CylinderResult(Shown):
+class CylinderResult(SavedResult):
     """Flow around a square cylinder, with the history that led to it.
 
     Lengths are in sides of the cylinder and velocities in units of the largest inflow velocity.
@@ -145,6 +145,39 @@ class CylinderResult(Shown):
     backend: str
     threads: int
     frames: "tuple[CylinderResult, ...]" = ()
+
+    _KIND = "pysolvers cylinder result"
+    _FACTS: ClassVar = {
+        "reynolds": positive,
+        "length": positive,
+        "cylinder": text(),
+        "wall": text(),
+        "steady": flag,
+        "time": number(),
+        "dt": positive,
+        "steps": count(),
+        "drag": _ANY,
+        "lift": _ANY,
+        "surface_drag": _ANY,
+        "surface_lift": _ANY,
+        "surface_gap": _ANY,
+        "stop_reason": text(),
+        "seconds": mapping(number()),
+        "backend": text(),
+        "threads": count(),
+    }
+    _ARRAYS: ClassVar = dict.fromkeys(("psi", "omega"), ((None, None), (np.float32, np.float64)))
+    _HISTORY = CylinderHistory
+    _COLUMNS: ClassVar = {
+        **dict.fromkeys(
+            ("time", "drag", "lift", "surface_drag", "surface_lift", "probe_time"),
+            ((None,), np.float64),
+        ),
+        "probes": ((None, 2), np.float64),
+        "u": ((None, None), np.float64),
+        "v": ((None, None), np.float64),
+        "change": ((None,), np.float64),
+    }
 
     @cached_property
     def grid(self) -> ChannelGrid:
@@ -288,65 +321,24 @@ class CylinderResult(Shown):
                 stream.write(getattr(self, name).astype(">f8").tobytes() + b"\n")
             stream.write(b"VECTORS velocity double\n" + vectors.astype(">f8").tobytes() + b"\n")
 
-    def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; its name is not changed. It is written completely or not at all.
-        """
-        facts = {name: getattr(self, name) for name in _FACTS}
-        history = {f"history_{k}": v for k, v in asdict(self.history).items()}
-        write_npz(path, _KIND, facts, {"psi": self.psi, "omega": self.omega, **history})
-
-    @classmethod
-    def load(cls, path: "str | os.PathLike[str]") -> "CylinderResult":
-        """Read a result that `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        result : CylinderResult
-            The saved result, with the same bits.
-
-        Raises
-        ------
-        ValueError
-            If the file is not such a result, is damaged or was changed; the message names the
-            file and the error.
-        """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_FACTS)
-        kinds = (np.float32, np.float64)
-        members: dict[str, Any] = dict.fromkeys(("psi", "omega"), ((None, None), kinds))
-        tables = {"probes": (None, 2), "u": (None, None), "v": (None, None)}
-        for name in CylinderHistory.__slots__:
-            members[f"history_{name}"] = tables.get(name, (None,)), np.float64
-        arrays = saved.arrays(members)
-        history = CylinderHistory(
-            **{name: arrays[f"history_{name}"] for name in CylinderHistory.__slots__}
-        )
+    def _check(self, saved: SavedFile) -> None:
+        history = self.history
         with saved.naming("member 'psi'"):
-            ChannelGrid(arrays["psi"].shape, facts["length"])
+            ChannelGrid(self.psi.shape, self.length)
         saved.require(
-            arrays["psi"].shape == arrays["omega"].shape,
+            self.psi.shape == self.omega.shape,
             "member 'omega'",
             "it must have the shape of psi",
         )
         times, probes = len(history.probe_time), len(history.probes)
+        forces = history.drag, history.lift, history.surface_drag, history.surface_lift
         saved.require(
             history.u.shape == history.v.shape == (times, probes)
             and len(history.change) == times
-            and {len(a) for a in (history.drag, history.lift)} == {len(history.time)},
+            and {len(column) for column in forces} == {len(history.time)},
             "member 'history_u'",
             "the columns of the history must have equal lengths",
         )
-        return cls(psi=arrays["psi"], omega=arrays["omega"], history=history, **facts)
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         ny, nx = self.psi.shape
@@ -366,29 +358,6 @@ class CylinderResult(Shown):
                 facts["Strouhal number"] = "fewer than three periods"
         facts["time"] = f"{sum(self.seconds.values()):.2f} s, {self.threads} threads"
         return "Flow around a square cylinder", facts
-
-
-# The entries of the header of a file, and their checks.
-_ANY = number(finite=False)
-_FACTS = {
-    "reynolds": positive,
-    "length": positive,
-    "cylinder": text(),
-    "wall": text(),
-    "steady": flag,
-    "time": number(),
-    "dt": positive,
-    "steps": count(),
-    "drag": _ANY,
-    "lift": _ANY,
-    "surface_drag": _ANY,
-    "surface_lift": _ANY,
-    "surface_gap": _ANY,
-    "stop_reason": text(),
-    "seconds": mapping(number()),
-    "backend": text(),
-    "threads": count(),
-}
 
 
 def velocity(grid: ChannelGrid, psi: Array) -> tuple[Array, Array]:

@@ -1,11 +1,14 @@
 """Direct solution of the Poisson equation on a square of nodes."""
 
-from typing import Any, cast
+from functools import partial
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._extras import extra_module
 from .._options import Method
+from ..poisson._columns import transform_columns
 from ..tridiagonal import solve_tridiagonal
 
 __all__ = ["solve_poisson"]
@@ -16,10 +19,12 @@ def solve_poisson(
 ) -> NDArray[np.float64]:
     r"""Solve the five-point equations of :math:`-\nabla^2 \psi = f` with zero boundary.
 
-    A sine transform along y leaves one tridiagonal system along x for every mode k,
+    A sine transform along y, DST-I, leaves one tridiagonal system along x for every mode k,
 
     .. math:: -\hat\psi_{i-1} + (2 + \lambda_k) \hat\psi_i - \hat\psi_{i+1} = h^2 \hat f_i,
         \quad \lambda_k = 2 - 2 \cos(\pi k h).
+
+    DST-I is its own inverse up to the factor 2 (N - 1); h = 1/(N - 1).
 
     Parameters
     ----------
@@ -29,7 +34,7 @@ def solve_poisson(
     line_method : str, default: 'auto'
         Method of `pysolvers.solve_tridiagonal`.
     threads : int, optional
-        Threads of the tridiagonal solve.
+        Threads; the transforms run on one unless a number is given.
 
     Returns
     -------
@@ -39,19 +44,15 @@ def solve_poisson(
     n = source.shape[0]
     modes = np.arange(1, n - 1)
     diag = 4.0 - 2.0 * np.cos(np.pi * modes / (n - 1))
-    rhs = _sine_transform(source[1:-1, 1:-1]) / (n - 1) ** 2
-    lines: Any = solve_tridiagonal(
-        -1.0, diag[:, None], -1.0, rhs, method=cast(Method, line_method), threads=threads, out=rhs
-    )
+    fft = extra_module("scipy.fft", "poisson")
+    transform = partial(fft.dst, type=1, axis=0, overwrite_x=True)
+    dtype, workers = source.dtype, threads or 1
+    waves = np.empty((n - 2, n - 2))
+    transform_columns(transform, source[1:-1, 1:-1], waves, 0, dtype, workers)
+    waves /= 2 * (n - 1) ** 2
+    method = cast(Method, line_method)
+    solve_tridiagonal(-1.0, diag[:, None], -1.0, waves, method=method, threads=threads, out=waves)
+    transform_columns(transform, waves, waves, 0, dtype, workers)
     psi = np.zeros_like(source)
-    psi[1:-1, 1:-1] = _sine_transform(lines) * (2.0 / (n - 1))
+    np.multiply(waves, 1 / (n - 1), out=psi[1:-1, 1:-1])
     return psi
-
-
-def _sine_transform(a: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return ``sum_j a[j] sin(pi (j + 1) (k + 1) / (m + 1))``, m the length of axis 0."""
-    m = a.shape[0]
-    odd = np.zeros((2 * (m + 1), a.shape[1]))
-    odd[1 : m + 1] = a
-    odd[m + 2 :] = -a[::-1]
-    return np.ascontiguousarray(-0.5 * np.fft.rfft(odd, axis=0).imag[1 : m + 1])

@@ -1,25 +1,22 @@
 """Result of the lid-driven cavity."""
 
-import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._files import is_rising, read_npz, write_npz
+from .._files import SavedFile, is_rising
 from .._header import count, mapping, number, positive, text
-from .._shown import Shown
+from .._saved_result import SavedResult
 from . import _fields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["CavityHistory", "CavityResult", "Vortex"]
-
-_KIND = "pysolvers cavity result"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +60,7 @@ class Vortex:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CavityResult(Shown):
+class CavityResult(SavedResult):
     """State of a lid-driven cavity, with the history that led to it.
 
     Lengths are in units of the side and velocities in those of `lid_velocity`. Fields have
@@ -112,6 +109,28 @@ class CavityResult(Shown):
     backend: str
     kernel: str
     threads: int
+
+    _KIND = "pysolvers cavity result"
+    _FACTS: ClassVar = {
+        "reynolds": positive,
+        "lid_velocity": number(),
+        "wall": text(),
+        "method": text(),
+        "line_method": text(),
+        "iterations": count(),
+        "residual": number(finite=False),
+        "stop_reason": text(),
+        "seconds": mapping(number()),
+        "backend": text(),
+        "kernel": text(),
+        "threads": count(),
+    }
+    _ARRAYS: ClassVar = dict.fromkeys(("psi", "omega"), ((None, None), np.float64))
+    _HISTORY = CavityHistory
+    _COLUMNS: ClassVar = {
+        "iteration": ((None,), np.int64),
+        **dict.fromkeys(("psi", "omega", "step"), ((None,), np.float64)),
+    }
 
     @property
     def n(self) -> int:
@@ -265,57 +284,17 @@ class CavityResult(Shown):
 
         return plot_cavity(self, ax, tables=tables, show=show, **options)
 
-    def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; its name is not changed. It is written completely or not at all.
-        """
-        facts = {name: getattr(self, name) for name in _FACTS}
-        history = {f"history_{k}": v for k, v in asdict(self.history).items()}
-        write_npz(path, _KIND, facts, {"psi": self.psi, "omega": self.omega, **history})
-
-    @classmethod
-    def load(cls, path: "str | os.PathLike[str]") -> "CavityResult":
-        """Read a result that `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        result : CavityResult
-            The saved result, with the same bits.
-
-        Raises
-        ------
-        ValueError
-            If the file is not such a result, is damaged or was changed; the message names the
-            file and the error.
-        """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_FACTS)
-        members: dict[str, Any] = dict.fromkeys(("psi", "omega"), ((None, None), np.float64))
-        for name in CavityHistory.__slots__:
-            members[f"history_{name}"] = (None,), np.int64 if name == "iteration" else np.float64
-        arrays = saved.arrays(members)
-        history = {k: arrays[f"history_{k}"] for k in CavityHistory.__slots__}
-        n = len(arrays["psi"])
-        shapes = {arrays["psi"].shape, arrays["omega"].shape}
+    def _check(self, saved: SavedFile) -> None:
+        n, history = self.n, self.history
+        shapes = {self.psi.shape, self.omega.shape}
         rule = f"psi and omega must have one square shape of at least 5 nodes a side, got {shapes}"
         saved.require(shapes == {(n, n)} and n >= 5, "member 'psi'", rule)
+        columns = history.iteration, history.psi, history.omega, history.step
         saved.require(
-            is_rising(history["iteration"], facts["iterations"])
-            and len({column.size for column in history.values()}) == 1,
+            is_rising(history.iteration, self.iterations)
+            and len({column.size for column in columns}) == 1,
             "member 'history_iteration'",
             "it must hold rising integers up to the number of iterations, one for each residual",
-        )
-        return cls(
-            psi=arrays["psi"], omega=arrays["omega"], history=CavityHistory(**history), **facts
         )
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
@@ -329,20 +308,3 @@ class CavityResult(Shown):
             "time": f"{sum(self.seconds.values()):.2f} s, {self.threads} threads, {self.kernel}",
         }
         return "Lid-driven cavity", facts
-
-
-# The entries of the header of a file, and their checks.
-_FACTS = {
-    "reynolds": positive,
-    "lid_velocity": number(),
-    "wall": text(),
-    "method": text(),
-    "line_method": text(),
-    "iterations": count(),
-    "residual": number(finite=False),
-    "stop_reason": text(),
-    "seconds": mapping(number()),
-    "backend": text(),
-    "kernel": text(),
-    "threads": count(),
-}

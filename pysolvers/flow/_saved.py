@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import is_rising, read_npz
+from .._files import read_npz
 from .._header import count, flag, mapping, number, optional, positive, record, sequence, text
 from ._control import INTERVAL
 from ._settings import CavitySettings
@@ -66,21 +66,11 @@ def read_state(
     facts = saved.header(_HEADER)
     with saved.naming("header"):
         settings = CavitySettings(**facts["settings"])
-    stages = settings.backend.STAGES
-    saved.require(
-        facts["seconds"].keys() == dict.fromkeys(stages).keys(),
-        "header",
-        f"seconds must have the keys {', '.join(stages)}",
-    )
+    saved.require_stages(facts["seconds"], settings.backend.STAGES)
     names = ("psi", "omega", "best_psi", "best_omega")
     field = (settings.n, settings.n), np.float64
     members = dict.fromkeys(names, field)
     arrays = saved.arrays({**members, "history": ((None, 4), np.float64)})
     history = arrays.pop("history")
-    decided = history[:, 0]
-    saved.require(
-        is_rising(decided, facts["iterations"]) and not (decided % INTERVAL).any(),
-        "member 'history'",
-        f"the first column must hold rising multiples of {INTERVAL} up to the iterations",
-    )
+    saved.require_rows(history, INTERVAL, facts["iterations"], "iterations")
     return facts, arrays, history

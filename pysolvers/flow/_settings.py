@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from .._checks import index, require, require_finite
+from .._extras import extra_module
 from .._options import check_choice, check_threads
 from .._runtime import backends
 
@@ -56,6 +57,8 @@ class CavitySettings:
             require(self.step is None, "step needs method 'adi'", self.step)
         if self.on_device:
             require(self.psi == "adi", "on a device psi must be 'adi'", self.psi)
+        if self.psi == "fast":
+            extra_module("scipy.fft", "poisson")
 
     def _line_methods(self) -> tuple[str, ...]:
         return (*_LINE_METHODS, "partition") if self.on_device else _LINE_METHODS

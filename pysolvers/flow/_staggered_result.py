@@ -2,19 +2,19 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._atomic import atomic_write
 from .._extras import extra_module
-from .._files import is_rising, read_npz, write_npz
+from .._files import SavedFile, is_rising
 from .._header import count, mapping, number, positive, text
-from .._shown import Shown
+from .._saved_result import SavedResult
 from . import _fields
 from ._result import Vortex
 
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["CentrelineExtrema", "StaggeredHistory", "StaggeredResult", "gamma_check"]
 
 Array = NDArray[np.float64]
-
-_KIND = "pysolvers staggered cavity result"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,8 +73,13 @@ class CentrelineExtrema:
     x_v_min: float
 
 
+def gamma_check(name: str, value: Any) -> Any:
+    """Accept a number and the text "auto"."""
+    return text("auto")(name, value) if isinstance(value, str) else number()(name, value)
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class StaggeredResult(Shown):
+class StaggeredResult(SavedResult):
     """State of a cavity on a staggered grid, with the history that led to it.
 
     Lengths are in units of the side, velocities in units of the lid speed U, pressures in units
@@ -138,6 +141,29 @@ class StaggeredResult(Shown):
     kernel: str
     threads: int
     frames: "tuple[StaggeredResult, ...]" = ()
+
+    _KIND = "pysolvers staggered cavity result"
+    _FACTS: ClassVar = {
+        "reynolds": positive,
+        "gamma": gamma_check,
+        "pressure": text(),
+        "kernels": text(),
+        "time": number(),
+        "steps": count(),
+        "change": number(finite=False),
+        "sweeps": count(),
+        "stop_reason": text(),
+        "seconds": mapping(number()),
+        "backend": text(),
+        "kernel": text(),
+        "threads": count(),
+    }
+    _ARRAYS: ClassVar = dict.fromkeys(("u", "v", "p"), ((None, None), np.float64))
+    _HISTORY = StaggeredHistory
+    _COLUMNS: ClassVar = {
+        name: ((None,), np.int64 if name in ("step", "sweeps") else np.float64)
+        for name in StaggeredHistory.__slots__
+    }
 
     @property
     def n(self) -> int:
@@ -363,61 +389,20 @@ class StaggeredResult(Shown):
             for name in ("psi", "omega"):
                 _write_scalars(stream, name, getattr(self, name))
 
-    def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; its name is not changed. It is written completely or not at all.
-        """
-        facts = {name: getattr(self, name) for name in _FACTS}
-        history = {f"history_{k}": v for k, v in asdict(self.history).items()}
-        write_npz(path, _KIND, facts, {"u": self.u, "v": self.v, "p": self.p, **history})
-
-    @classmethod
-    def load(cls, path: "str | os.PathLike[str]") -> "StaggeredResult":
-        """Read a result that `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        result : StaggeredResult
-            The saved result, with the same bits.
-
-        Raises
-        ------
-        ValueError
-            If the file is not such a result, is damaged or was changed; the message names the
-            file and the error.
-        """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_FACTS)
-        members: dict[str, Any] = dict.fromkeys(("u", "v", "p"), ((None, None), np.float64))
-        for name in StaggeredHistory.__slots__:
-            kind = np.int64 if name in ("step", "sweeps") else np.float64
-            members[f"history_{name}"] = (None,), kind
-        arrays = saved.arrays(members)
-        history = {k: arrays[f"history_{k}"] for k in StaggeredHistory.__slots__}
-        u, v, p = (arrays[name] for name in ("u", "v", "p"))
-        n = len(p)
-        shapes = u.shape, v.shape, p.shape
+    def _check(self, saved: SavedFile) -> None:
+        n, history = self.n, self.history
+        shapes = self.u.shape, self.v.shape, self.p.shape
         saved.require(
             shapes == ((n, n + 1), (n + 1, n), (n, n)) and n >= 4,
             "member 'p'",
             f"u, v and p must have the shapes (N, N + 1), (N + 1, N) and (N, N), got {shapes}",
         )
+        columns = [getattr(history, name) for name in self._COLUMNS]
         saved.require(
-            is_rising(history["step"], facts["steps"])
-            and len({column.size for column in history.values()}) == 1,
+            is_rising(history.step, self.steps) and len({column.size for column in columns}) == 1,
             "member 'history_step'",
             "it must hold rising integers up to the number of steps, one for each row",
         )
-        return cls(u=u, v=v, p=p, history=StaggeredHistory(**history), **facts)
 
     @cached_property
     def _line_u(self) -> tuple[Array, Array]:
@@ -449,26 +434,3 @@ class StaggeredResult(Shown):
 def _write_scalars(stream: Any, name: str, values: Array) -> None:
     stream.write(f"SCALARS {name} double 1\nLOOKUP_TABLE default\n".encode())
     stream.write(values.astype(">f8").tobytes() + b"\n")
-
-
-def gamma_check(name: str, value: Any) -> Any:
-    """Accept a number and the text "auto"."""
-    return text("auto")(name, value) if isinstance(value, str) else number()(name, value)
-
-
-# The entries of the header of a file, and their checks.
-_FACTS = {
-    "reynolds": positive,
-    "gamma": gamma_check,
-    "pressure": text(),
-    "kernels": text(),
-    "time": number(),
-    "steps": count(),
-    "change": number(finite=False),
-    "sweeps": count(),
-    "stop_reason": text(),
-    "seconds": mapping(number()),
-    "backend": text(),
-    "kernel": text(),
-    "threads": count(),
-}

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from math import inf, nan
+from math import inf, isfinite, nan
 from time import perf_counter
 from typing import Any, Literal
 
@@ -87,6 +87,8 @@ class LidDrivenCavity(ShownAsText):
         and the value.
     BackendError
         If the device is not available.
+    ModuleNotFoundError
+        If SciPy, which ``psi='fast'`` uses, is not installed.
 
     See Also
     --------
@@ -313,6 +315,14 @@ class LidDrivenCavity(ShownAsText):
                         "larger patience",
                         self.result("stalled"),
                     )
+        if not isfinite(self.residual):  # the end came before the decision that goes back
+            self._fields.go_back()
+            self._residuals = self._best_residuals
+            raise ConvergenceError(
+                f"{self!r} did not converge: the residual was not finite after {self.iterations} "
+                "iterations",
+                self.result("diverged"),
+            )
         if self.residual > tol:
             result = self.result("max_iterations")
             raise ConvergenceError(

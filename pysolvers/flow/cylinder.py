@@ -528,12 +528,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         )
         solver._probe_rows = [tuple(row) for row in rows.tolist()]
         solver._force_rows = [tuple(row) for row in arrays["force_rows"].tolist()]
-        stages = solver._seconds()
-        saved.require(
-            facts["seconds"].keys() == stages.keys(),
-            "header",
-            f"seconds must have the keys {', '.join(stages)}",
-        )
+        saved.require_stages(facts["seconds"], solver._seconds())
         solver._force_seconds = facts["seconds"].pop("forces")
         solver._make.seconds.update(facts["seconds"])
         names = ("value", "circulation", "rate", "dt_old", "origin", "steps")

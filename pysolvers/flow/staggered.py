@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from .._boundary import Neumann
 from .._checks import index, require, require_callable, require_finite
 from .._errors import ConvergenceError, raise_for_status
-from .._files import is_rising, read_npz, write_npz
+from .._files import read_npz, write_npz
 from .._header import count as count_of
 from .._header import mapping, number, optional, positive, record, text
 from .._progress import IterationBar
@@ -525,12 +525,7 @@ class StaggeredCavity(ShownAsText):
         with saved.naming("header"):
             settings = StaggeredSettings(**facts["settings"])
         n, backend = settings.n, settings.backend
-        stages = backend.STAGGERED_STAGES
-        saved.require(
-            facts["seconds"].keys() == dict.fromkeys(stages).keys(),
-            "header",
-            f"seconds must have the keys {', '.join(stages)}",
-        )
+        saved.require_stages(facts["seconds"], backend.STAGGERED_STAGES)
         velocity = (n + 2, n + 2), np.float64
         arrays = saved.arrays(
             {
@@ -542,11 +537,7 @@ class StaggeredCavity(ShownAsText):
             }
         )
         history = arrays.pop("history")
-        saved.require(
-            is_rising(history[:, 0], facts["steps"]) and not (history[:, 0] % _INTERVAL).any(),
-            "member 'history'",
-            f"the first column must hold rising multiples of {_INTERVAL} up to the steps",
-        )
+        saved.require_rows(history, _INTERVAL, facts["steps"], "steps")
         saved.require(
             arrays["clock"][backend.CLOCK["steps"]] == facts["steps"],
             "member 'clock'",

@@ -3,26 +3,25 @@
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import extra_module
-from .._files import read_npz, write_npz
+from .._files import SavedFile
 from .._header import count, flag, mapping, number, positive, sequence, text
-from .._shown import Shown, steps_text
+from .._saved_result import Member, SavedResult
+from .._shown import steps_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["HeatResult"]
 
-_KIND = "pysolvers heat result"
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class HeatResult(Shown):
+class HeatResult(SavedResult):
     """A temperature field, with scheme, steps and times.
 
     Parameters
@@ -74,6 +73,24 @@ class HeatResult(Shown):
     kernel: str
     threads: int
     frames: "tuple[HeatResult, ...]" = ()
+
+    _KIND = "pysolvers heat result"
+    _FACTS: ClassVar = {
+        "spacing": sequence(positive),
+        "origin": sequence(number()),
+        "time": number(),
+        "dt": positive,
+        "last_dt": positive,
+        "steps": count(),
+        "scheme": text(),
+        "damped_start": flag,
+        "stop_reason": text(),
+        "seconds": mapping(number()),
+        "backend": text(),
+        "kernel": text(),
+        "threads": count(),
+    }
+    _ARRAYS: ClassVar = {"u": ((None, None), (np.float32, np.float64))}
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -173,43 +190,12 @@ class HeatResult(Shown):
             attrs={"time": self.time, "dt": self.dt, "steps": self.steps, "scheme": self.scheme},
         )
 
-    def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; its name is not changed. It is written completely or not at all.
-        """
-        write_npz(path, _KIND, {name: getattr(self, name) for name in _FACTS}, {"u": self.u})
-
     @classmethod
-    def load(cls, path: "str | os.PathLike[str]") -> "HeatResult":
-        """Read a result that `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        result : HeatResult
-            The saved result, with the same bits.
-
-        Raises
-        ------
-        ValueError
-            If the file is not such a result, is damaged or was changed; the message names the
-            file and the error.
-        """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_FACTS)
+    def _expected(cls, saved: SavedFile, facts: Mapping[str, Any]) -> Mapping[str, Member]:
         axes = len(facts["spacing"])
         saved.require(axes in (2, 3), "header", f"spacing must have 2 or 3 entries, got {axes}")
         saved.require(len(facts["origin"]) == axes, "header", f"origin must have {axes} entries")
-        arrays = saved.arrays({"u": ((None,) * axes, (np.float32, np.float64))})
-        return cls(u=arrays["u"], **facts)
+        return {"u": ((None,) * axes, (np.float32, np.float64))}
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {
@@ -220,21 +206,3 @@ class HeatResult(Shown):
             "seconds": f"{sum(self.seconds.values()):.3g}, {self.backend}, {self.kernel}",
         }
         return "Heat conduction", facts
-
-
-# The entries of the header of a file, and their checks.
-_FACTS = {
-    "spacing": sequence(positive),
-    "origin": sequence(number()),
-    "time": number(),
-    "dt": positive,
-    "last_dt": positive,
-    "steps": count(),
-    "scheme": text(),
-    "damped_start": flag,
-    "stop_reason": text(),
-    "seconds": mapping(number()),
-    "backend": text(),
-    "kernel": text(),
-    "threads": count(),
-}

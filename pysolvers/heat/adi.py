@@ -412,12 +412,7 @@ class HeatADI(Stepper[HeatResult]):
             settings = HeatSettings(**facts["settings"], device=device, threads=threads)
         field = settings.shape, np.dtype(settings.dtype)
         arrays = saved.arrays({"t": field, "w": field})
-        stages = settings.backend.HEAT_STAGES
-        saved.require(
-            facts["seconds"].keys() == dict.fromkeys(stages).keys(),
-            "header",
-            f"seconds must have the keys {', '.join(stages)}",
-        )
+        saved.require_stages(facts["seconds"], settings.backend.HEAT_STAGES)
         solver = cls(
             **facts["settings"],
             diffusivity=diffusivity,

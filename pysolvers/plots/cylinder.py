@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .._extras import extra_module
 from ._figure import add_scale, new_figure, show_figure
 from .film import make_film
 
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from ..flow import CylinderResult
 
 __all__ = [
+    "SCALE",
     "draw_cylinder",
     "film_cylinder",
+    "paint_vorticity",
     "plot_cylinder",
     "plot_histories",
     "plot_profiles",
@@ -26,8 +29,10 @@ __all__ = [
 _BEFORE, _BEHIND = 4.0, 20.0  # part of the channel that is drawn, from the centre
 _STATIONS = (0, 4, 8)  # profiles over y, at these distances behind the centre
 _LARGEST = 3.0  # of the vorticity in the colour scale
-_NEAR_ZERO = 0.12  # psi between the lines of the wake
-_SCALE = "vorticity (Umax / D)"
+_CLOSED = 4  # levels of closed streamlines between the cylinder's psi and its largest difference
+_SIZE = 11, 10  # inches
+SCALE = "vorticity (Umax / D)"
+"""Label of the colour scale."""
 
 
 def plot_cylinder(
@@ -63,7 +68,7 @@ def plot_cylinder(
         draw_cylinder(result, figure, **options)
         return np.array([axes for axes in figure.axes if axes.get_title()])
 
-    return show_figure(11, 9, draw, show)
+    return show_figure(*_SIZE, draw, show)
 
 
 def draw_cylinder(
@@ -85,11 +90,11 @@ def draw_cylinder(
     figure : matplotlib.figure.Figure
         The figure.
     """
-    figure = new_figure(11, 9) if figure is None else figure
-    grid = figure.add_gridspec(3, 2)
+    figure = new_figure(*_SIZE) if figure is None else figure
+    grid = figure.add_gridspec(3, 2, height_ratios=(1.2, 1.2, 1))
     upper, lower = figure.add_subplot(grid[0, :]), figure.add_subplot(grid[1, :])
     plot_streamlines(upper, result)
-    add_scale([upper, lower], _paint(lower, result, **options), _SCALE, fraction=0.02)
+    add_scale([upper, lower], paint_vorticity(lower, result, **options), SCALE, fraction=0.02)
     lower.set_title("vorticity")
     plot_profiles(figure.add_subplot(grid[2, 0]), result)
     plot_histories(figure.add_subplot(grid[2, 1]), result)
@@ -99,7 +104,9 @@ def draw_cylinder(
 
 
 def plot_streamlines(axes: "Axes", result: "CylinderResult") -> None:
-    """Draw contours of psi, in the wake closer ones.
+    """Draw contours of psi: of the flow, the one of the cylinder, and closed ones in the wake.
+
+    The closed ones have closer levels, from the range of psi in the backflow behind the cylinder.
 
     Parameters
     ----------
@@ -108,21 +115,23 @@ def plot_streamlines(axes: "Axes", result: "CylinderResult") -> None:
     result : CylinderResult
         The result.
     """
+    contourpy = extra_module("contourpy", "plot")
     place = result.x - result.grid.centre
+    lines = contourpy.contour_generator(place, result.y, result.psi).lines
     wall = float(result.psi[-1, 0])
-    main = np.linspace(-wall, wall, 21)
     middle = float(result.psi[result.grid.body][0, 0])
-    near = middle + np.linspace(-_NEAR_ZERO, _NEAR_ZERO, 5)
-    for levels, colour in ((main, "C0"), (near, "C1")):
-        axes.contour(
-            place,
-            result.y,
-            result.psi,
-            levels=levels,
-            colors=colour,
-            linewidths=0.7,
-            linestyles="-",
-        )
+    for level in np.linspace(-wall, wall, 22)[1:-1]:
+        for line in lines(level):
+            axes.plot(*line.T, "C0", lw=0.7)
+    for line in lines(middle):
+        axes.plot(*line.T, "C1", lw=0.9)
+    behind = (result.u < 0) & (place > 0.5) & (place < _BEHIND)
+    largest = float(np.abs(result.psi[behind] - middle).max(initial=0.0))
+    for share in np.arange(1, _CLOSED + 1) / (_CLOSED + 1):
+        for level in (middle - share * largest, middle + share * largest):
+            for line in lines(level):
+                if (line[0] == line[-1]).all():
+                    axes.plot(*line.T, "C1", lw=0.7)
     _body(axes, result, "streamlines")
 
 
@@ -138,16 +147,17 @@ def plot_vorticity(axes: "Axes", result: "CylinderResult", **options: Any) -> No
     **options
         Options of `contourf`.
     """
-    add_scale(axes, _paint(axes, result, **options), _SCALE, fraction=0.02)
+    add_scale(axes, paint_vorticity(axes, result, **options), SCALE, fraction=0.02)
     _body(axes, result, "vorticity")
 
 
 def film_cylinder(frames: "tuple[CylinderResult, ...]", **options: Any) -> Any:
     """Return a film of the vorticity; `options` as in `make_film` and `contourf`."""
-    return make_film(frames, _paint, (10, 3.6), _SCALE, **options)
+    return make_film(frames, paint_vorticity, (10, 3.6), SCALE, **options)
 
 
-def _paint(axes: "Axes", result: "CylinderResult", **options: Any) -> Any:
+def paint_vorticity(axes: "Axes", result: "CylinderResult", **options: Any) -> Any:
+    """Draw the vorticity without a colour bar, and return what a colour bar needs."""
     levels = np.linspace(-_LARGEST, _LARGEST, 25)
     options = {"levels": levels, "cmap": "RdBu_r", "extend": "both", **options}
     drawn = axes.contourf(result.x - result.grid.centre, result.y, result.omega, **options)
@@ -200,7 +210,7 @@ def plot_histories(axes: "Axes", result: "CylinderResult") -> None:
             ylim=(-1.2, top),
             title="histories",
         )
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, loc="lower center", ncols=3)
     axes.grid(alpha=0.3)
 
 

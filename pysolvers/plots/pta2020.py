@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ._figure import new_figure
-from .cylinder import plot_streamlines, plot_vorticity
+from ._figure import add_scale, new_figure
+from .cylinder import SCALE, paint_vorticity, plot_streamlines
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,11 +88,19 @@ def plot_fields(results: Sequence["CylinderResult"], *, vorticity: bool = False)
     vorticity : bool, default: False
         Whether to draw the vorticity, with one scale of colours.
     """
-    figure = new_figure(9, 3.2 * len(results))
-    for axes, result in zip(np.ravel(figure.subplots(len(results))), results, strict=True):
-        (plot_vorticity if vorticity else plot_streamlines)(axes, result)
+    figure = new_figure(10 if vorticity else 9, 0.5 + 3 * len(results))
+    panels = np.ravel(figure.subplots(len(results), sharex=True))
+    drawn = None
+    for axes, result in zip(panels, results, strict=True):
+        if vorticity:
+            drawn = paint_vorticity(axes, result)
+        else:
+            plot_streamlines(axes, result)
         state = "steady" if result.steady else f"t = {result.time:.4g} D/Umax"
         axes.set_title(f"Re = {result.reynolds:g}, {state}")
+        axes.label_outer()
+    if drawn is not None:
+        add_scale(list(panels), drawn, SCALE, fraction=0.02, aspect=16 * len(results))
     return figure
 
 

@@ -1,23 +1,20 @@
 """Result of a red-black relaxation."""
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._files import is_rising, read_npz, write_npz
+from .._files import SavedFile, is_rising
 from .._header import count, number, record, text
-from .._shown import Shown
+from .._saved_result import SavedResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["RelaxationHistory", "RelaxationResult"]
-
-_KIND = "pysolvers relaxation result"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,7 +34,7 @@ class RelaxationHistory:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class RelaxationResult(Shown):
+class RelaxationResult(SavedResult):
     """State of a red-black relaxation, with the history that led to it.
 
     Parameters
@@ -94,6 +91,31 @@ class RelaxationResult(Shown):
     kernel: str
     threads: int
 
+    _KIND = "pysolvers relaxation result"
+    _FACTS: ClassVar = {
+        "title": text(),
+        "relaxation": text(),
+        "method": text(),
+        "iterations": count(),
+        "residual": number(finite=False),
+        "criterion": text(),
+        "norm": text(),
+        "stop_reason": text(),
+        "seconds": record({"set-up": number(), "iterations": number()}),
+        "unknowns": count(1),
+        "backend": text(),
+        "kernel": text(),
+        "threads": count(),
+    }
+    _ARRAYS: ClassVar = {
+        "u": ((None, None), (np.float32, np.float64)),
+        "x": ((None,), np.float64),
+        "y": ((None,), np.float64),
+    }
+    _HISTORY = RelaxationHistory
+    _COLUMNS: ClassVar = {"iteration": ((None,), np.int64), "measure": ((None,), np.float64)}
+    _PREFIX = ""
+
     @property
     def converged(self) -> bool:
         """Whether the tolerance was reached."""
@@ -134,67 +156,16 @@ class RelaxationResult(Shown):
 
         return plot_relaxation(self, ax, show=show, **options)
 
-    def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; its name is not changed. It is written completely or not at all.
-        """
-        facts = {name: getattr(self, name) for name in _FACTS}
-        arrays = {
-            "u": self.u,
-            "x": self.x,
-            "y": self.y,
-            "iteration": self.history.iteration,
-            "measure": self.history.measure,
-        }
-        write_npz(path, _KIND, facts, arrays)
-
-    @classmethod
-    def load(cls, path: "str | os.PathLike[str]") -> "RelaxationResult":
-        """Read a result that `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        result : RelaxationResult
-            The saved result, with the same bits.
-
-        Raises
-        ------
-        ValueError
-            If the file is not such a result, is damaged or was changed; the message names the
-            file and the error.
-        """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_FACTS)
-        line = (None,), np.float64
-        arrays = saved.arrays(
-            {
-                "u": ((None, None), (np.float32, np.float64)),
-                "x": line,
-                "y": line,
-                "iteration": ((None,), np.int64),
-                "measure": line,
-            }
-        )
-        nodes = arrays["y"].size, arrays["x"].size
-        rule = f"y and x need the shape {nodes}, got {arrays['u'].shape}"
-        saved.require(arrays["u"].shape == nodes, "member 'u'", rule)
-        is_history = is_rising(arrays["iteration"], facts["iterations"])
+    def _check(self, saved: SavedFile) -> None:
+        nodes, history = (self.y.size, self.x.size), self.history
+        rule = f"y and x need the shape {nodes}, got {self.u.shape}"
+        saved.require(self.u.shape == nodes, "member 'u'", rule)
+        is_history = is_rising(history.iteration, self.iterations)
         saved.require(
-            is_history and arrays["iteration"].shape == arrays["measure"].shape,
+            is_history and history.iteration.shape == history.measure.shape,
             "member 'iteration'",
             "it must hold rising integers up to the number of iterations, one for each measure",
         )
-        history = RelaxationHistory(arrays["iteration"], arrays["measure"])
-        return cls(u=arrays["u"], x=arrays["x"], y=arrays["y"], history=history, **facts)
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         speed = self.updates_per_second / 1e6
@@ -207,21 +178,3 @@ class RelaxationResult(Shown):
             "backend": f"{self.backend}, {self.kernel}, {self.threads} threads",
         }
         return self.title, facts
-
-
-# The entries of the header of a file, and their checks.
-_FACTS = {
-    "title": text(),
-    "relaxation": text(),
-    "method": text(),
-    "iterations": count(),
-    "residual": number(finite=False),
-    "criterion": text(),
-    "norm": text(),
-    "stop_reason": text(),
-    "seconds": record({"set-up": number(), "iterations": number()}),
-    "unknowns": count(1),
-    "backend": text(),
-    "kernel": text(),
-    "threads": count(),
-}

@@ -3,28 +3,27 @@
 import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import extra_module
-from .._files import read_npz, write_npz
+from .._files import SavedFile
 from .._header import count, mapping, number, positive, sequence, text
-from .._shown import Shown, steps_text
+from .._saved_result import SavedResult
+from .._shown import steps_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = ["TransportResult"]
 
-_KIND = "pysolvers transport result"
-
 Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class TransportResult(Shown):
+class TransportResult(SavedResult):
     """State of a convection-diffusion problem, with scheme, steps and times.
 
     Parameters
@@ -83,6 +82,31 @@ class TransportResult(Shown):
     threads: int
     frames: "tuple[TransportResult, ...]" = ()
 
+    _KIND = "pysolvers transport result"
+    _FACTS: ClassVar = {
+        "time": number(),
+        "dt": positive,
+        "last_dt": positive,
+        "steps": count(),
+        "scheme": text(),
+        "upwind": text(),
+        "predictor": text(),
+        "foot": text(),
+        "strips": sequence(count(1), 2),
+        "courant": number(),
+        "diffusion_number": number(),
+        "stop_reason": text(),
+        "seconds": mapping(number()),
+        "backend": text(),
+        "kernel": text(),
+        "threads": count(),
+    }
+    _ARRAYS: ClassVar = {
+        "u": ((None, None), (np.float32, np.float64)),
+        "x": ((None,), np.float64),
+        "y": ((None,), np.float64),
+    }
+
     def errors(self, exact: Callable[[Array, Array, float], Any]) -> tuple[float, float]:
         """Return the errors with respect to an exact solution.
 
@@ -112,7 +136,7 @@ class TransportResult(Shown):
             xarray.
         """
         xarray: Any = extra_module("xarray", "io")
-        attributes = {name: getattr(self, name) for name in _FACTS if name != "seconds"}
+        attributes = {name: getattr(self, name) for name in self._FACTS if name != "seconds"}
         coordinates = {"y": self.y, "x": self.x}
         return xarray.DataArray(self.u, coordinates, ("y", "x"), "u", attributes)
 
@@ -170,49 +194,13 @@ class TransportResult(Shown):
 
         return film_transport(self.frames, path=path, **options)
 
-    def save(self, path: "str | os.PathLike[str]") -> None:
-        """Write the result to an npz file.
-
-        Parameters
-        ----------
-        path : path-like
-            The file; its name is not changed. It is written completely or not at all.
-        """
-        facts = {name: getattr(self, name) for name in _FACTS}
-        write_npz(path, _KIND, facts, {"u": self.u, "x": self.x, "y": self.y})
-
-    @classmethod
-    def load(cls, path: "str | os.PathLike[str]") -> "TransportResult":
-        """Read a result that `save` wrote.
-
-        Parameters
-        ----------
-        path : path-like
-            The file.
-
-        Returns
-        -------
-        result : TransportResult
-            The saved result, with the same bits.
-
-        Raises
-        ------
-        ValueError
-            If the file is not such a result, is damaged or was changed; the message names the
-            file and the error.
-        """
-        saved = read_npz(path, _KIND)
-        facts = saved.header(_FACTS)
-        line = (None,), np.float64
-        field = (None, None), (np.float32, np.float64)
-        arrays = saved.arrays({"u": field, "x": line, "y": line})
-        nodes = arrays["y"].size, arrays["x"].size
+    def _check(self, saved: SavedFile) -> None:
+        nodes = self.y.size, self.x.size
         saved.require(
-            arrays["u"].shape == nodes and min(nodes) > 1,
+            self.u.shape == nodes and min(nodes) > 1,
             "member 'u'",
-            f"y and x need the shape {nodes}, of at least 2 nodes, got {arrays['u'].shape}",
+            f"y and x need the shape {nodes}, of at least 2 nodes, got {self.u.shape}",
         )
-        return cls(u=arrays["u"], x=arrays["x"], y=arrays["y"], **facts)
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {
@@ -224,24 +212,3 @@ class TransportResult(Shown):
             "seconds": f"{sum(self.seconds.values()):.3g}, {self.backend}, {self.kernel}",
         }
         return "Convection and diffusion", facts
-
-
-# The entries of the header of a file, and their checks.
-_FACTS = {
-    "time": number(),
-    "dt": positive,
-    "last_dt": positive,
-    "steps": count(),
-    "scheme": text(),
-    "upwind": text(),
-    "predictor": text(),
-    "foot": text(),
-    "strips": sequence(count(1), 2),
-    "courant": number(),
-    "diffusion_number": number(),
-    "stop_reason": text(),
-    "seconds": mapping(number()),
-    "backend": text(),
-    "kernel": text(),
-    "threads": count(),
-}

@@ -1,6 +1,7 @@
 """The lid-driven cavity: both iterations, their lines, restart, errors."""
 
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ import scipy.linalg
 import pysolvers
 from pysolvers import _core
 from pysolvers.flow import CavityResult, LidDrivenCavity
+from pysolvers.flow._poisson import solve_poisson
 
 LINE_METHODS = ["thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted"]
 CORNERS = ((0, 0), (0, -1), (-1, 0), (-1, -1))
@@ -48,6 +50,27 @@ def test_residuals_are_those_of_the_equations():
 
     assert (history.psi[-1], history.omega[-1]) == pytest.approx(expected, rel=1e-9)
     assert cavity.residual == pytest.approx(max(expected), rel=1e-9)
+
+
+@pytest.mark.parametrize("line_method", ["auto", "pcr"])
+@pytest.mark.parametrize("n", [3, 4, 9, 40])
+def test_direct_psi_solves_the_five_point_equations(n, line_method, rng):
+    source = rng.standard_normal((n, n))
+    second = (2 * np.eye(n - 2) - np.eye(n - 2, k=1) - np.eye(n - 2, k=-1)) * (n - 1) ** 2
+    matrix = np.kron(second, np.eye(n - 2)) + np.kron(np.eye(n - 2), second)
+    expected = np.zeros((n, n))
+    expected[1:-1, 1:-1] = np.linalg.solve(matrix, source[1:-1, 1:-1].ravel()).reshape(n - 2, n - 2)
+
+    psi = solve_poisson(source, line_method=line_method)
+
+    np.testing.assert_allclose(psi, expected, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(psi, solve_poisson(source, line_method=line_method, threads=2))
+
+
+def test_direct_psi_needs_scipy(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.fft", None)
+    with pytest.raises(ModuleNotFoundError, match="scipy is not installed: pip install scipy"):
+        LidDrivenCavity(psi="fast")
 
 
 def implicit(velocity, dt, nu, rhs):
@@ -331,6 +354,20 @@ def test_divergence_raises_with_a_finite_state():
     assert np.isfinite(result.omega).all()
     assert np.isfinite(result.residual)
     assert len(result.history.iteration) >= 1
+
+
+@pytest.mark.parametrize("iterations", [13, 19])
+def test_divergence_within_the_last_iterations_is_no_convergence(iterations):
+    cavity = LidDrivenCavity(1e5, 17, method="line-jacobi")
+
+    with pytest.raises(
+        pysolvers.ConvergenceError, match=f"not finite after {iterations} iterations"
+    ) as info:
+        cavity.solve(max_iterations=iterations)
+
+    assert info.value.result.stop_reason == "diverged"
+    assert np.isfinite(info.value.result.psi).all()
+    assert np.isfinite(cavity.psi).all()
 
 
 def test_step_that_explodes_is_taken_back():

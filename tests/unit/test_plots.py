@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -24,9 +25,11 @@ pytest.importorskip("matplotlib")
 
 from matplotlib import pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import same_color
 
 from pysolvers.plots._figure import levels_of
 from pysolvers.plots.curves import Curves, plot_curves
+from pysolvers.plots.pta2020 import plot_fields
 from pysolvers.plots.speedups import plot_speedups
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -272,6 +275,37 @@ def test_places_of_curves_are_the_ticks():
     assert [text.get_text() for text in axes.get_xticklabels()] == ["34", "66", "130"]
     low, high = axes.get_ylim()
     assert sum(low <= tick <= high for tick in axes.get_yticks()) >= 3
+
+
+@pytest.fixture(scope="module")
+def steady_wake():
+    return SquareCylinder(30, (65, 401), steady=True).solve(1e-3)
+
+
+def test_streamlines_in_the_wake_are_closed_ones_of_the_backflow(steady_wake):
+    (axes,) = plot_fields([steady_wake]).axes
+    lines = [line.get_xydata() for line in axes.lines]
+    orange = [line.get_xydata() for line in axes.lines if same_color(line.get_color(), "C1")]
+    small = [line for line in orange if (line[0] == line[-1]).all()]
+    inner = [line for line in small if np.abs(line[:, 1]).min() > 1e-6 and line[:, 0].min() > 0.5]
+    above, below = ([line for line in inner if s * line[:, 1].mean() > 0] for s in (1, -1))
+
+    assert len(above) == len(below) >= 3
+    for line in inner:
+        assert line[:, 0].max() <= 0.5 + steady_wake.recirculation_length
+    through = [line for line in lines if line[:, 0].min() < -4 and line[:, 0].max() > 20]
+    assert len(through) >= 20
+
+
+def test_vorticity_of_several_flows_has_one_scale_of_colours(steady_wake):
+    figure = plot_fields([steady_wake, replace(steady_wake, reynolds=31.0)], vorticity=True)
+    figure.draw_without_rendering()
+
+    (bar,) = colour_bars(figure)
+    assert "(Umax / D)" in bar.get_ylabel()
+    for axes in set(figure.axes) - {bar}:
+        assert axes.get_ylabel()
+        assert axes.get_tightbbox().x0 >= 0, "the label is not cut"
 
 
 def test_speedups_have_no_empty_plot():
