@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Run the tridiagonal benchmark and write the records of this machine to benchmarks/results.
 
-The part `large` goes to tridiagonal-MACHINE.json, the part `small` to small-MACHINE.json. Name the
-parts to measure; the default is both:
+The part `large` goes to tridiagonal-MACHINE.json. The part `small` goes to small-MACHINE.json and is
+measured with one thread, because the other packages use one. Name the parts to measure; the default
+is both:
 
     python benchmarks/tridiagonal.py [large] [small] [options of ``bench tridiagonal``]
 """
@@ -17,6 +18,7 @@ from pysolvers.bench.tridiagonal import PARTS
 
 RESULTS = Path(__file__).resolve().parent / "results"
 FILES = {"large": "tridiagonal", "small": "small"}
+OPTIONS: dict[str, list[str]] = {"large": [], "small": ["--threads", "1"]}
 
 
 def record_path(part: str) -> Path:
@@ -31,8 +33,8 @@ def run(arguments: list[str]) -> int:
     options = [argument for argument in arguments if argument not in PARTS]
     codes = []
     for part in named or PARTS:
-        path = str(record_path(part))
-        codes.append(main(["bench", "tridiagonal", "--only", part, "--json", path, *options]))
+        command = ["bench", "tridiagonal", "--only", part, "--json", str(record_path(part))]
+        codes.append(main([*command, *OPTIONS[part], *options]))
     return max(codes)
 
 
