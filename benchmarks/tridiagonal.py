@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Run the tridiagonal benchmark and write the records of this machine to benchmarks/results.
 
-The part `large` goes to tridiagonal-MACHINE.json. The part `small` goes to small-MACHINE.json and is
-measured with one thread, because the other packages use one. Name the parts to measure; the default
-is both:
+The part `large` goes to tridiagonal-MACHINE.json, `small` to small-MACHINE.json. The latter is
+measured with one thread, because the other packages use one. Name the parts to measure; the
+default is both:
 
     python benchmarks/tridiagonal.py [large] [small] [options of ``bench tridiagonal``]
 """
