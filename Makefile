@@ -80,8 +80,10 @@ format: $(VENV)/dev.stamp
 
 bench: $(PACKAGE) $(VENV)/test.stamp
 	$(BIN)/python benchmarks/tridiagonal.py
+	$(BIN)/python benchmarks/calls.py
 	$(BIN)/python tools/readme_table.py
 	$(BIN)/python tools/speed_picture.py
+	$(BIN)/python tools/small_picture.py
 
 bench-gpu: $(GPU_READY)
 	$(GPU_PYTHON) -m pysolvers bench gpu $(if $(JSON),--json $(JSON))
@@ -90,6 +92,7 @@ record-gpu: $(GPU_READY)
 	$(GPU_PYTHON) tools/gpu_record.py
 	$(GPU_PYTHON) tools/roofline.py
 	$(GPU_PYTHON) tools/speed_picture.py
+	$(GPU_PYTHON) tools/small_picture.py
 	$(GPU_PYTHON) tools/readme_table.py
 
 docs: $(PACKAGE) $(VENV)/docs.stamp

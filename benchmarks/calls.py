@@ -12,13 +12,11 @@ of all columns alternate in random order; the times are medians in microseconds.
 
 import argparse
 import json
-import random
+import math
 import re
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
@@ -28,10 +26,10 @@ from scipy.sparse.linalg import splu
 
 from pysolvers import _core, factor_tridiagonal, solve_tridiagonal
 from pysolvers.bench import machine
+from pysolvers.bench.small import alternating_medians
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCHES = ((1, 8), (1, 64), (1, 512), (1, 1000), (100, 64), (1000, 64), (100, 512))
-SAMPLE_SECONDS = 0.002
 SAMPLES = 41
 
 Call = Callable[[], object]
@@ -69,22 +67,8 @@ def columns(systems: int, rows: int) -> dict[str, Call]:
 
 def measure(calls: dict[str, Call]) -> dict[str, float]:
     """Return the median time of each call in microseconds."""
-    counts = {}
-    for name, call in calls.items():
-        call()
-        start = time.perf_counter()
-        call()
-        counts[name] = max(1, int(SAMPLE_SECONDS / (time.perf_counter() - start)))
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    order = list(calls) * SAMPLES
-    random.Random(0).shuffle(order)
-    for name in order:
-        call, count = calls[name], counts[name]
-        start = time.perf_counter()
-        for _ in range(count):
-            call()
-        times[name].append((time.perf_counter() - start) / count)
-    return {name: 1e6 * median(samples) for name, samples in times.items()}
+    found = alternating_medians(calls, SAMPLES, math.inf)
+    return {name: 1e6 * seconds for name, seconds in found.items()}
 
 
 def record_path() -> Path:

@@ -46,6 +46,7 @@ _PARTS = {
     "periodic": "Periodic systems",
     "cached": "Batches in the cache, repeated in a graph",
     "papers": "The methods of the papers",
+    "small": "Small work, times of calls on the host",
 }
 
 

@@ -4,7 +4,9 @@ As in `bench tridiagonal`, the floor of a case of `words` words per unknown is t
 copy on the device moves as many bytes. The fraction is the median over the runs of floor / time;
 the floor of each run is that of the copies before and after it. Times are measured by events on the
 device. The copies replace the contents of the cache, so that it contains no operands of a run.
-Batches that fit the cache are also solved repeatedly in a graph; their times are in seconds.
+Batches that fit the cache are also solved repeatedly in a graph; their times are in seconds. The
+times of the part `small` are those of calls, measured on the host: consecutive calls, of which only
+the last is waited for.
 """
 
 import argparse
@@ -25,7 +27,7 @@ from ..tridiagonal import factor_tridiagonal, solve_tridiagonal
 from . import gpu_peers as peers
 from . import machine
 from .cases import Buffers
-from .gpu_cases import DTYPES, PARTS, PEER_BAR, QUICK_UNKNOWNS, UNKNOWNS, GpuCase, cases
+from .gpu_cases import DTYPES, PARTS, QUICK_UNKNOWNS, UNKNOWNS, GpuCase, cases
 from .gpu_device import COPY_BYTES, Clock, require_cupy
 from .gpu_table import WRONG, table
 from .tridiagonal import source_hash
@@ -94,8 +96,7 @@ def measure(case: GpuCase, buffers: Buffers, clock: Clock, *, quick: bool) -> di
     """Check the answers of `case`, time it and its peers, and return its entry of the record."""
     system = buffers.system(case)
     entry: dict[str, Any] = {**asdict(case), "words": round(case.words, 4)}
-    bars = {"bar": case.bar, "time_bar": case.time_bar}
-    bars["peer_bar"] = PEER_BAR if case.peers else None
+    bars = {"bar": case.bar, "time_bar": case.time_bar, "peer_bar": case.peer_bar}
     entry |= dict.fromkeys(bars) if quick else bars
     try:
         system[-1].fill(np.nan)
@@ -160,6 +161,8 @@ def _timed(
 ) -> dict[str, Any]:
     if case.part == "cached":
         return {"seconds": clock.in_cache(solve)}
+    if case.part == "small":
+        return {"seconds": clock.calls(solve)}
     size = case.words * case.unknowns * np.dtype(case.dtype).itemsize
     runs = clock.floors_and_times(solve, size, _runs(clock.once(solve), quick=quick))
     return {
@@ -193,11 +196,15 @@ def _peer_seconds(
 ) -> float:
     if name == peers.JAX:
         return peers.jax_seconds(case, system, 0.0 if quick else BUDGET)
+    if name == peers.TORCH:
+        return peers.torch_seconds(system, 0.0 if quick else BUDGET)
     peer = peers.cusparse(name, case, system)
     assert peer.restore is not None
     peer.restore()
     if case.part == "cached":
         return clock.back_to_back(peer.solve)
+    if case.part == "small":
+        return clock.calls(peer.solve)
     count = _runs(clock.once(peer.solve), quick=quick)
     times = clock.floors_and_times(peer.solve, 0.0, count, peer.restore)
     return median(time for _, time in times)

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from .cases import Batch
+from .small import ROWS as SMALL_ROWS
+from .small import SYSTEMS as SMALL_SYSTEMS
 
 UNKNOWNS = 2**26
 DTYPES = ("float32", "float64")
@@ -70,7 +72,7 @@ class GpuCase(Batch):
     @property
     def bar(self) -> float | None:
         """float or None: target of the package, as a fraction of the floor."""
-        if self.method != "auto" or self.part in ("cached", "crossover"):
+        if self.method != "auto" or self.part in ("cached", "crossover", "small"):
             return None
         if self.systems == 1:
             return _ONE_SYSTEM_BAR
@@ -88,10 +90,17 @@ class GpuCase(Batch):
         return bars and bars[DTYPES.index(self.dtype)]
 
     @property
+    def peer_bar(self) -> float | None:
+        """float or None: target of the package, as speedup over the best peer."""
+        return PEER_BAR if self.peers and self.part != "small" else None
+
+    @property
     def peers(self) -> tuple[str, ...]:
         """tuple of str: the other packages that solve the same systems in the same layout."""
         if self.matrix != "own" or self.method != "auto" or self.part == "crossover":
             return ()
+        if self.part == "small":
+            return ("cusparse strided", "jax", "torch")
         if self.axis == "last":
             return ("cusparse strided", "jax")
         if self.axis == "first":
@@ -172,6 +181,14 @@ def _crossover(part: str, dtype: str) -> Iterator[GpuCase]:
                 )
 
 
+def _small(part: str, dtype: str) -> Iterator[GpuCase]:
+    for rows in SMALL_ROWS:
+        for systems in SMALL_SYSTEMS:
+            yield GpuCase(
+                part=part, matrix="own", axis="last", dtype=dtype, rows=rows, systems=systems
+            )
+
+
 PARTS: dict[str, Callable[[str, str], Iterator[GpuCase]]] = {
     "own": _own,
     "checked": _checked,
@@ -182,6 +199,7 @@ PARTS: dict[str, Callable[[str, str], Iterator[GpuCase]]] = {
     "cached": _cached,
     "papers": _papers,
     "crossover": _crossover,
+    "small": _small,
 }
 
 

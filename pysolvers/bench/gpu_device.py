@@ -1,5 +1,6 @@
 """Operands on the device, and times measured by its events."""
 
+import time
 from collections.abc import Callable
 from importlib import import_module
 from statistics import median
@@ -108,6 +109,24 @@ class Clock:
                 work()
 
         return self._replayed(several, IN_GRAPH)
+
+    def calls(self, work: Callable[[], object]) -> float:
+        """Return the seconds of one call of `work` on the host.
+
+        Consecutive calls are timed until the device has finished the last one. The time is that of
+        the host or that of the device, whichever is longer.
+        """
+        stream = self._cupy.cuda.get_current_stream()
+        work()
+        times = []
+        for _ in range(REPLAYS):
+            stream.synchronize()
+            start = time.perf_counter()
+            for _ in range(IN_GRAPH):
+                work()
+            stream.synchronize()
+            times.append((time.perf_counter() - start) / IN_GRAPH)
+        return median(times)
 
     def _replayed(self, work: Callable[[], object], count: int) -> float:
         cupy = self._cupy

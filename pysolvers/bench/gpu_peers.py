@@ -1,4 +1,4 @@
-"""The peers of the benchmark on a GPU: cuSPARSE by its C interface, JAX by its Python interface.
+"""The peers of the benchmark on a GPU: cuSPARSE by its C interface, JAX and PyTorch from Python.
 
 A peer is made for one batch. It provides a function that enqueues one solve, and one that restores
 the operands that a solve overwrites. No peer exchanges rows, checks for singular systems or accepts
@@ -15,10 +15,11 @@ from importlib import import_module
 from statistics import median
 from typing import Any
 
+from . import peers
 from .gpu_cases import GpuCase
 from .gpu_device import require_cupy
 
-CUSPARSE_STRIDED, JAX = "cusparse strided", "jax"
+CUSPARSE_STRIDED, JAX, TORCH = "cusparse strided", "jax", "torch"
 # Timed rounds of consecutive calls, for times measured on the host.
 ROUNDS = 5
 _LETTERS = {"float32": "S", "float64": "D"}
@@ -142,19 +143,62 @@ def jax_seconds(case: GpuCase, system: list[Any], budget: float) -> float:
         solve = jax.jit(
             lambda dl, d, du, b: jax.lax.linalg.tridiagonal_solve(dl, d, du, b[..., None])[..., 0]
         )
-        _seconds(solve, (lower, diag, upper, rhs), 1)  # compilation
-        once = _seconds(solve, (lower, diag, upper, rhs), 1)
-        count = max(1, min(20, int(budget / ROUNDS / once)))
-        return median(_seconds(solve, (lower, diag, upper, rhs), count) for _ in range(ROUNDS))
+        return host_seconds(
+            lambda: solve(lower, diag, upper, rhs), lambda x: x.block_until_ready(), budget
+        )
     except Exception as error:
         raise PeerError(f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
 
 
-def _seconds(solve: Callable[..., Any], operands: tuple[Any, ...], count: int) -> float:
+def torch_seconds(system: list[Any], budget: float) -> float:
+    """Return the seconds of Thomas elimination in PyTorch, which has no tridiagonal solver.
+
+    One row of all systems is eliminated at a time. The operands are copied before the measurement
+    to the layout in which neighbouring systems are contiguous.
+
+    Parameters
+    ----------
+    system : list of cupy.ndarray
+        lower, diag, upper and rhs of shape (systems, rows), and x, which is not used.
+    budget : float
+        Seconds that all calls together may take; each round has at least one call.
+    """
+    try:
+        torch = import_module("torch")
+        require_cupy().cuda.get_current_stream().synchronize()
+        operands = [torch.from_dlpack(a).T.contiguous().T for a in system[:4]]
+        return host_seconds(
+            lambda: peers.numpy_thomas(*operands, empty_like=torch.empty_like),
+            lambda _: torch.cuda.synchronize(),
+            budget,
+        )
+    except Exception as error:
+        raise PeerError(f"{type(error).__name__}: {str(error).splitlines()[0]}") from error
+
+
+def host_seconds(solve: Callable[[], Any], wait: Callable[[Any], object], budget: float) -> float:
+    """Return the seconds of one call, the median of rounds of consecutive calls.
+
+    Parameters
+    ----------
+    solve : callable
+        Enqueues one solve and returns its result.
+    wait : callable
+        Waits until a result is ready.
+    budget : float
+        Seconds that all calls together may take; each round has at least one call.
+    """
+    _seconds(solve, wait, 1)  # may compile
+    once = _seconds(solve, wait, 1)
+    count = max(1, min(20, int(budget / ROUNDS / once)))
+    return median(_seconds(solve, wait, count) for _ in range(ROUNDS))
+
+
+def _seconds(solve: Callable[[], Any], wait: Callable[[Any], object], count: int) -> float:
     start = time.perf_counter()
     for _ in range(count):
-        x = solve(*operands)
-    x.block_until_ready()
+        x = solve()
+    wait(x)
     return (time.perf_counter() - start) / count
 
 

@@ -7,6 +7,7 @@ time.
 
 from collections.abc import Callable
 from importlib import import_module
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,13 +47,21 @@ def lapack_loop(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> 
     return x
 
 
-def numpy_thomas(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> NDArray:
+def numpy_thomas(
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    rhs: Any,
+    *,
+    empty_like: Callable[[Any], Any] = np.empty_like,
+) -> Any:
     """Solve by Thomas elimination, one row of all systems at a time.
 
     The operands are views of shape (systems, rows) of arrays in which neighbouring systems are
-    contiguous, the fastest layout for NumPy.
+    contiguous, the fastest layout for NumPy. They may be arrays of another library, of which
+    `empty_like` makes arrays.
     """
-    c, x = np.empty_like(rhs), np.empty_like(rhs)
+    c, x = empty_like(rhs), empty_like(rhs)
     c[:, 0] = upper[:, 0] / diag[:, 0]
     x[:, 0] = rhs[:, 0] / diag[:, 0]
     for i in range(1, rhs.shape[1]):

@@ -3,17 +3,32 @@
 from collections.abc import Iterator
 from typing import Any
 
+from . import small
+
 PEERS = ("scipy", "lapack", "numpy")
 
 
 def table(record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the table of `record`."""
-    settings, entries = record["settings"], record["cases"]
+    settings = record["settings"]
     yield f"{record['machine']['cpu']}, {record['kernel']}, {settings['threads']} threads"
-    yield f"copy: {record['copy']['bandwidth'] / 1e9:.1f} GB/s, bytes read plus bytes written"
     yield f"load of the machine before: {record['load']}"
+    if "cases" in record:
+        yield from _large(record)
+    if "small" in record:
+        yield ""
+        yield from small.table(record["small"])
+
+
+def _large(record: dict[str, Any]) -> Iterator[str]:
+    """Yield the lines of the batches that are larger than the caches."""
+    entries = record["cases"]
+    yield f"copy: {record['copy']['bandwidth'] / 1e9:.1f} GB/s, bytes read plus bytes written"
     yield "time: ns for one unknown; floor: fraction of the fastest that the copy allows;"
-    yield f"peers: times faster than each; the loops are timed on {settings['sample']} unknowns"
+    yield (
+        "peers: times faster than each; the loops are timed on "
+        f"{record['settings']['sample']} unknowns"
+    )
     yield ""
     yield (
         "matrix   axis   dtype        rows  systems method         time  floor    bar"

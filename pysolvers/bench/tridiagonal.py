@@ -8,7 +8,7 @@ which stays in the cache. The floor is the time in which a plain copy moves as m
 
 Copies run before and after each solve, because the bandwidth of a shared machine changes with time:
 the fraction is the median over the runs of floor / time; the floor of each run is that of its two
-copies.
+copies. The part `small` measures the time of calls for small batches instead, see `small.py`.
 """
 
 import argparse
@@ -17,7 +17,7 @@ import math
 import runpy
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from .._progress import progress
 from .._runtime import backends
 from ..tridiagonal import SolveInfo, solve_tridiagonal
-from . import machine, peers
+from . import machine, peers, small
 from .cases import SAMPLE, Buffers, Case, cases
 from .copy import Copier
 from .table import table
@@ -37,6 +37,8 @@ from .table import table
 ROWS = (16, 64, 512, 4096, 65536, 2**22)
 ONE_SYSTEM = 2**24
 RUNS = 7
+# The parts of the benchmark: batches larger than the caches, and small work.
+PARTS = ("large", "small")
 QUICK_ROWS, QUICK_UNKNOWNS, QUICK_RUNS = (16, 512), 2**16, 3
 # NumPy's elimination row by row is efficient for many systems only: largest number of rows.
 NUMPY_ROWS = 65536
@@ -110,11 +112,15 @@ def _seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dict[str, Any]:
-    """Measure every case and return the record.
+def bench_tridiagonal(
+    *, only: Iterable[str] = PARTS, quick: bool = False, threads: int | None = None
+) -> dict[str, Any]:
+    """Measure the cases of some parts and return the record.
 
     Parameters
     ----------
+    only : iterable of {'large', 'small'}, default: both
+        The parts.
     quick : bool, default: False
         Small sizes and few runs: tests the benchmark; the times are meaningless.
     threads : int, optional
@@ -123,15 +129,38 @@ def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dic
     Returns
     -------
     dict
-        Machine, versions, hash of the sources, load before the first case, copy bandwidth in
-        bytes/s, and for each case its times in ns per unknown, the fraction of the floor and the
-        targets.
+        Machine, versions, hash of the sources and load before the first case. With ``'large'`` also
+        the copy bandwidth in bytes/s, and for each case its times in ns per unknown, the fraction
+        of the floor and the targets; with ``'small'`` the microseconds of the packages.
     """
     cpu = backends.require("cpu")
     threads = cpu.default_threads() if threads is None else threads
+    parts = tuple(only)
+    record: dict[str, Any] = {
+        "benchmark": "tridiagonal",
+        "machine": machine.machine(),
+        "kernel": cpu.describe(),
+        "versions": machine.versions("pysolvers", "numpy", "scipy"),
+        "sources": source_hash(),
+        "load": machine.load(),
+        "settings": {
+            "quick": quick,
+            "threads": threads,
+            "runs": QUICK_RUNS if quick else RUNS,
+            "sample": SAMPLE,
+        },
+    }
+    if "large" in parts:
+        record |= _large(cpu, quick=quick, threads=threads)
+    if "small" in parts:
+        record["small"] = small.bench_small(quick=quick, threads=threads)
+    return record
+
+
+def _large(cpu: Any, *, quick: bool, threads: int) -> dict[str, Any]:
+    """Measure the batches that are larger than the caches and return their part of the record."""
     runs = QUICK_RUNS if quick else RUNS
     rows = QUICK_ROWS if quick else ROWS
-    load = machine.load()
     results: list[Result] = []
     bandwidths: list[float] = []
     for dtype in ("float64", "float32"):
@@ -143,13 +172,6 @@ def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> dic
             results.append(measure(case, buffers, copier, runs, threads))
         bandwidths += copier.samples
     return {
-        "benchmark": "tridiagonal",
-        "machine": machine.machine(),
-        "kernel": cpu.describe(),
-        "versions": machine.versions("pysolvers", "numpy", "scipy"),
-        "sources": source_hash(),
-        "load": load,
-        "settings": {"quick": quick, "threads": threads, "runs": runs, "sample": SAMPLE},
         "copy": {"bandwidth": median(bandwidths), "runs": len(bandwidths)},
         "cases": [_entry(result) for result in results],
     }
@@ -190,6 +212,7 @@ def add_tridiagonal_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the record to FILE")
     parser.add_argument("--threads", type=_threads, help="default: that of the backend")
+    parser.add_argument("--only", nargs="+", choices=PARTS, default=PARTS, help="parts to measure")
 
 
 def _threads(text: str) -> int:
@@ -203,7 +226,7 @@ def run_tridiagonal(args: argparse.Namespace) -> int:
     """Run the benchmark, print its table and write its record. Return the exit code."""
     if not peers.has_scipy():
         print("no loops of SciPy and LAPACK: scipy is not installed", file=sys.stderr)
-    record = bench_tridiagonal(quick=args.quick, threads=args.threads)
+    record = bench_tridiagonal(only=args.only, quick=args.quick, threads=args.threads)
     sys.stdout.writelines(line + "\n" for line in table(record))
     if args.json is not None:
         args.json.parent.mkdir(parents=True, exist_ok=True)

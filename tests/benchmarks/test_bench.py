@@ -7,9 +7,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from pysolvers import _cli
+from pysolvers.bench import small
 from pysolvers.bench import tridiagonal as bench_tridiagonal
 from pysolvers.bench.cases import AXES, MATRICES, Case
 from pysolvers.bench.table import misses
@@ -58,6 +60,94 @@ def test_table_goes_to_stdout_and_nothing_to_stderr(bench):
     assert sum("float64" in line for line in run.stdout.splitlines()) == sum(
         case["dtype"] == "float64" for case in record["cases"]
     )
+
+
+def test_small_work_is_measured_for_every_package(bench):
+    run, record = bench
+
+    found = [(entry["rows"], entry["systems"]) for entry in record["small"]]
+    assert found == [(n, k) for n in small.QUICK_ROWS for k in small.QUICK_SYSTEMS]
+    for entry in record["small"]:
+        assert list(entry["microseconds"]) == list(small.COLUMNS)
+        assert all(time > 0 for time in entry["microseconds"].values())
+        assert any(
+            line.split()[:2] == [str(entry["rows"]), str(entry["systems"])]
+            for line in run.stdout.splitlines()
+        )
+
+
+@pytest.mark.parametrize(("rows", "systems"), [(8, 1), (64, 16), (512, 3)])
+def test_calls_of_small_work_solve_the_same_systems(rows, systems):
+    lower, diag, upper, rhs = small.operands(systems, rows)
+    dense = np.zeros((systems, rows, rows))
+    k = np.arange(rows)
+    dense[:, k, k] = diag
+    dense[:, k[1:], k[:-1]] = lower[:, 1:]
+    dense[:, k[:-1], k[1:]] = upper[:, :-1]
+    expected = np.linalg.solve(dense, rhs[..., None])[..., 0]
+
+    calls = small.calls(systems, rows, threads=1)
+
+    assert list(calls) == list(small.COLUMNS)
+    for call in calls.values():
+        np.testing.assert_allclose(call(), expected, rtol=1e-12)
+
+
+def test_medians_are_those_of_one_call(monkeypatch):
+    clock = iter(range(10**6))
+    steps = {"one": 0, "four": 3}  # the clock itself advances by one between two readings
+
+    def call(name):
+        return lambda: [next(clock) for _ in range(steps[name])]
+
+    monkeypatch.setattr(small.time, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(small, "SAMPLE_SECONDS", 2)
+
+    found = small.alternating_medians({name: call(name) for name in steps}, 5)
+
+    assert found == {"one": 0.5, "four": 4.0}  # two calls per sample of "one", one of "four"
+
+
+def test_one_part_alone_is_measured(tmp_path, capsys):
+    path = tmp_path / "small.json"
+    command = ["bench", "tridiagonal", "--quick", "--only", "small", "--json", str(path)]
+
+    assert _cli.main([*command, "--threads", "1"]) == 0
+    record = json.loads(path.read_text())
+    assert "small" in record
+    assert "cases" not in record
+    assert "floor" not in capsys.readouterr().out
+
+
+def test_picture_of_small_work(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import small_picture
+
+    times = {"package": 2.0, "scipy": 30.0, "lapack": 3.0}
+    cpu = {
+        "machine": {"cpu": "C"},
+        "small": [
+            {"rows": n, "systems": k, "microseconds": {name: t * k for name, t in times.items()}}
+            for n in (8, 64)
+            for k in (16, 1)
+        ],
+    }
+    case = {"part": "small", "dtype": "float64", "rows": 8, "systems": 1, "seconds": 1e-5}
+    gpu = {"gpu": {"name": "G"}, "bench": {"cases": [case | {"peers": {"jax": 3e-5}}]}}
+    # Cases of other parts, and cases that failed, are left out.
+    gpu["bench"]["cases"] += [case | {"part": "own"}, {"part": "small", "dtype": "float64"}]
+
+    (package, scipy, lapack) = small_picture.points(
+        small_picture.cpu_entries(cpu)[:2], small_picture.CPU_CURVES
+    )
+    assert package[2:] == ([1, 16], [2.0, 32.0])
+    assert scipy[0] == "loop of scipy.linalg.solve_banded"
+    assert lapack[3] == [3.0, 48.0]
+    assert small_picture.gpu_entries(gpu) == [
+        (8, 1, {"package": pytest.approx(10.0), "jax": pytest.approx(30.0)})
+    ]
+    assert len(small_picture.picture(cpu, None).axes) == 2
+    assert len(small_picture.picture(cpu, gpu).axes) == 4
 
 
 def test_record_names_the_sources(bench):

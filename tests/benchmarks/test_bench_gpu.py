@@ -35,9 +35,9 @@ def entry_of(case):
     used = "partition" if case.method == "auto" else case.method
     entry |= {"used": used, "kernel": "k", "error": 1.5, "seconds": 1.05 * floor}
     entry |= {"peers": dict.fromkeys(case.peers, 5 * floor), "refused": {}}
-    if case.part != "cached":
+    if case.part not in ("cached", "small"):
         entry |= {"floor": floor, "fraction": 0.952}
-    return entry | {"peer_bar": 4.0 if case.peers else None}
+    return entry | {"peer_bar": case.peer_bar}
 
 
 @pytest.fixture
@@ -114,6 +114,56 @@ def test_one_system_and_batches_in_the_cache_have_bars_of_their_own():
     assert [case.bar for case in one] == [0.52]
     assert {rows: case.time_bar for rows, case in cached.items()} == {1022: 20e-6, 512: 8e-6}
     assert all(case.bar is None for case in cached.values())
+
+
+def test_small_work_is_compared_without_targets():
+    found = list(cases("small", "float64"))
+
+    assert {(case.rows, case.systems) for case in found} >= {(8, 1), (64, 256), (512, 4096)}
+    for case in found:
+        assert case.peers == ("cusparse strided", "jax", "torch")
+        assert case.bar is case.time_bar is case.peer_bar is None
+
+
+def test_time_of_calls_ends_when_the_device_has_finished(monkeypatch):
+    from pysolvers.bench import gpu_device
+
+    now, queued = [0.0], [0]
+
+    class Stream:
+        def synchronize(self):
+            now[0] += 2.0 * queued[0]  # the device needs 2 s for each call
+            queued[0] = 0
+
+    def work():
+        now[0] += 0.5  # the host needs 0.5 s
+        queued[0] += 1
+
+    clock = object.__new__(gpu_device.Clock)
+    clock._cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=Stream))
+    monkeypatch.setattr(gpu_device.time, "perf_counter", lambda: now[0])
+
+    assert clock.calls(work) == pytest.approx(2.5)
+
+
+def test_time_of_a_peer_on_the_host_is_that_of_one_call(monkeypatch):
+    from pysolvers.bench import gpu_peers
+
+    now, calls = [0.0], []
+
+    def solve():
+        calls.append(now[0])
+        now[0] += 0.001
+
+    def wait(_):
+        now[0] += 0.010
+
+    monkeypatch.setattr(gpu_peers.time, "perf_counter", lambda: now[0])
+
+    # Ten calls in a round, by a budget of 0.55 s, and one wait.
+    assert gpu_peers.host_seconds(solve, wait, 0.55) == pytest.approx(0.002)
+    assert len(calls) == 2 + 10 * gpu_peers.ROUNDS
+    assert gpu_peers.host_seconds(solve, wait, 0.0) == pytest.approx(0.011)
 
 
 def test_case_misses_a_bar_by_being_slow_wrong_or_failing():

@@ -50,6 +50,55 @@ def test_fork_after_use_does_not_hang(parent, child):
     assert run_python(FORK.format(parent=parent, child=child)) == "[0, 0] True\n"
 
 
+FORK_DURING_SOLVES = """
+import os, signal, threading, warnings
+import numpy as np
+from pysolvers import factor_tridiagonal, solve_tridiagonal
+
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork beside threads
+rng = np.random.default_rng(1)
+lower, diag, upper, rhs = rng.uniform(-1, 1, (4, 3000, 64))
+diag += 3
+factor = factor_tridiagonal(lower, diag, upper)
+stop = threading.Event()
+
+def answers(threads):
+    small = [a[:5] for a in (lower, diag, upper, rhs)]
+    return [
+        solve_tridiagonal(lower, diag, upper, rhs, threads=threads),
+        factor.solve(rhs, threads=threads),
+        solve_tridiagonal(*small),
+        solve_tridiagonal(*small, return_info=True)[0],
+    ]
+
+def work():
+    while not stop.is_set():
+        answers(2)
+
+expected = answers(1)
+workers = [threading.Thread(target=work) for _ in range(2)]
+for worker in workers:
+    worker.start()
+codes = []
+for _ in range(8):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        found = [x for threads in (1, 2, 2) for x in answers(threads)]
+        same = all(np.array_equal(x, y) for x, y in zip(found, 3 * expected))
+        os._exit(0 if same else 3)
+    codes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+stop.set()
+for worker in workers:
+    worker.join()
+print(codes)
+"""
+
+
+def test_fork_while_other_threads_solve():
+    assert run_python(FORK_DURING_SOLVES) == f"{[0] * 8}\n"
+
+
 DEFAULT = "from pysolvers import _core; print(_core.default_threads())"
 
 
@@ -188,6 +237,37 @@ def test_several_threads_at_once_get_their_own_answers(rng):
         for _ in range(5):
             for x, y in zip(pool.map(work, problems), expected, strict=True):
                 np.testing.assert_array_equal(x, y)
+
+
+def test_small_calls_of_many_threads_get_their_own_answers(rng):
+    problems = [
+        (oracle.dominant(rng, (1 + k, 2 + 3 * k), dtype), on_singular)
+        for k in range(8)
+        for dtype in oracle.DTYPES
+        for on_singular in ("raise", "ignore")
+    ]
+    expected = [np.copy(solve_tridiagonal(*system)) for system, _ in problems]
+    wrong = []
+
+    def work(first):
+        for repeat in range(100):
+            k = (first + repeat) % len(problems)
+            system, on_singular = problems[k]
+            if not np.array_equal(solve_tridiagonal(*system, on_singular=on_singular), expected[k]):
+                wrong.append(k)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for _ in range(5):  # threads that end and are replaced by others
+            threads = [threading.Thread(target=work, args=(7 * k,)) for k in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
 
 
 def test_one_factor_serves_several_threads(rng):
