@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -123,7 +124,7 @@ class HeatSettings:
     def call_threads(self) -> int:
         """Threads for the backend: 0 leaves the choice to it."""
         if self.threads is None:
-            return 1 if np.prod(self.shape) < _SERIAL_BELOW else 0
+            return 1 if prod(self.shape) < _SERIAL_BELOW else 0
         return check_threads(self.threads)
 
     def facts(self) -> dict[str, Any]:
