@@ -25,6 +25,9 @@ ROWS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 63, 64, 65, 1000)
 # Numbers of systems around every lane width, and one above the widest tile.
 SYSTEMS = (1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33)
 
+# The type of residuals: double precision for single, long double for double precision.
+_LONGER = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
+
 
 def eps(dtype):
     """Return the spacing of 1 in the real type behind `dtype`."""
@@ -115,9 +118,8 @@ def backward_errors(lower, diag, upper, rhs, x, *, periodic=False):
     max_i |r_i| / (|A| |x| + |b|)_i, or infinite where x is not finite. The residual is formed in
     double precision for single, in long double for double precision.
     """
-    longer = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
     with np.errstate(all="ignore"):
-        residual, scale = _residual(lower, diag, upper, rhs, x, longer[x.dtype.char], periodic)
+        residual, scale = _residual(lower, diag, upper, rhs, x, _LONGER[x.dtype.char], periodic)
         ratio = np.where(residual == 0, 0, residual / np.where(scale == 0, 1, scale))
         largest = np.max(scale, axis=-1, initial=0)
         normwise = np.max(residual, axis=-1, initial=0) / np.where(largest == 0, 1, largest)
@@ -136,13 +138,9 @@ def matrix_backward_error(lower, diag, upper, rhs, x, *, periodic=False):
     1967). Factors of A^T made with exchanges of the rows of A keep it small, but not the smaller
     denominators of `backward_errors` where the rows of A differ in size by powers of ten.
     """
-    longer = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
     with np.errstate(all="ignore"):
-        residual, _ = _residual(lower, diag, upper, rhs, x, longer[x.dtype.char], periodic)
-        sums = sum(np.abs(a) for a in (lower, diag, upper))
-        if not periodic:
-            sums[..., 0] -= np.abs(lower[..., 0])
-            sums[..., -1] -= np.abs(upper[..., -1])
+        residual, _ = _residual(lower, diag, upper, rhs, x, _LONGER[x.dtype.char], periodic)
+        sums = _row_sums(lower, diag, upper, periodic, x.real.dtype)
         size = np.max(sums, axis=-1) * np.max(np.abs(x), axis=-1) + np.max(np.abs(rhs), axis=-1)
         error = np.max(residual, axis=-1) / np.where(size == 0, 1, size)
     return np.where(np.isfinite(error), error, np.inf).astype(float)
@@ -155,17 +153,23 @@ def row_scaled_backward_error(lower, diag, upper, rhs, x, *, periodic=False):
     method that scales the rows, or one without exchanges of rows, bounds this error only: where
     rows differ in size, an error that is small for one row can be large for another.
     """
-    longer = {"f": np.float64, "d": np.longdouble, "F": np.complex128, "D": np.clongdouble}
     with np.errstate(all="ignore"):
-        residual, scale = _residual(lower, diag, upper, rhs, x, longer[x.dtype.char], periodic)
-        sums = sum(np.abs(a).astype(scale.dtype) for a in (lower, diag, upper))
-        if not periodic:
-            sums[..., 0] -= np.abs(lower[..., 0])
-            sums[..., -1] -= np.abs(upper[..., -1])
+        residual, scale = _residual(lower, diag, upper, rhs, x, _LONGER[x.dtype.char], periodic)
+        sums = _row_sums(lower, diag, upper, periodic, scale.dtype)
         sums = np.where(sums > 0, sums, 1)
         size = np.max(scale / sums, axis=-1)
         error = np.max(residual / sums, axis=-1) / np.where(size == 0, 1, size)
     return np.where(np.isfinite(error), error, np.inf).astype(float)
+
+
+def _row_sums(lower, diag, upper, periodic, dtype):
+    """Return the sums of the magnitudes of the entries of each row."""
+    lower, diag, upper = (np.abs(a).astype(dtype) for a in (lower, diag, upper))
+    sums = lower + diag + upper
+    if not periodic:
+        sums[..., 0] -= lower[..., 0]
+        sums[..., -1] -= upper[..., -1]
+    return sums
 
 
 def _residual(lower, diag, upper, rhs, x, longer, periodic):
