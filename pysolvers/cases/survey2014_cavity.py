@@ -144,7 +144,7 @@ def flow_table(n: int, kernels: str, tol: float) -> Table:
         Column("time", ".2f"),
         Column("u_min", ".5f"),
         Column("u_min, 128² of another program", ".5f"),
-        Column("u beside Ghia et al.", ".4f"),
+        Column("largest difference of u from Ghia et al.", ".4f"),
     )
     rows = []
     for re, gamma, expected in _FLOWS:

@@ -115,7 +115,7 @@ def damped_step(
         field = right
         for axis in range(grid.axes):
             field = _sweep(grid, every, axis, levels, field, (device, threads))
-        for side in every:  # at edges the later axis has the say
+        for side in every:  # at edges the values of the later axis remain
             if side.kind == "value":
                 side.of(field)[...] = levels[side]
         if half == _HALVES - 1:  # which damps the rest of the halves before
