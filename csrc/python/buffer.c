@@ -66,31 +66,25 @@ buffer_device(PyObject *self, void *Py_UNUSED(closure))
     return PyLong_FromLong(((buffer_object *)self)->memory.device);
 }
 
-typedef struct {
-    PyObject ob_base;
-    ps_exec exec;
-    void *mark; /* null until it is recorded */
-} mark_object;
-
-static PyObject *
-mark_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+PyObject *
+handle_new(PyTypeObject *type, PyObject *args, PyObject *keywords, const char *format,
+           ps_status (*make)(const ps_exec *exec, void **made))
 {
     static char *names[] = {"device", "stream", NULL};
     int device = 0;
     unsigned long long stream = 0;
     ps_exec exec;
 
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|iK:Mark", names, &device,
-                                     &stream) ||
+    if (!PyArg_ParseTupleAndKeywords(args, keywords, format, names, &device, &stream) ||
         exec_begin(&exec, device, stream) < 0) {
         return NULL;
     }
-    mark_object *const self = (mark_object *)type->tp_alloc(type, 0);
+    handle_object *const self = (handle_object *)type->tp_alloc(type, 0);
     if (self == NULL) {
         return NULL;
     }
     self->exec = exec;
-    const ps_status status = ps_backend_get()->mark(&exec, &self->mark);
+    const ps_status status = make(&exec, &self->made);
     if (status != PS_OK) {
         Py_DECREF(self);
         PyErr_Format(PyExc_RuntimeError, "device %d: %s", device, ps_status_text(status));
@@ -99,26 +93,38 @@ mark_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
     return (PyObject *)self;
 }
 
-static void
-mark_dealloc(PyObject *self)
+void
+handle_dealloc(PyObject *self, ps_status (*end)(void *made, const ps_exec *exec))
 {
     PyTypeObject *const type = Py_TYPE(self);
-    const mark_object *const m = (mark_object *)self;
+    const handle_object *const h = (handle_object *)self;
 
-    if (m->mark != NULL) {
-        (void)ps_backend_get()->mark_end(m->mark, &m->exec);
+    if (h->made != NULL) {
+        (void)end(h->made, &h->exec);
     }
     type->tp_free(self);
     Py_DECREF(type);
 }
 
 static PyObject *
+mark_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
+{
+    return handle_new(type, args, keywords, "|iK:Mark", ps_backend_get()->mark);
+}
+
+static void
+mark_dealloc(PyObject *self)
+{
+    handle_dealloc(self, ps_backend_get()->mark_end);
+}
+
+static PyObject *
 mark_passed(PyObject *self, void *Py_UNUSED(closure))
 {
-    const mark_object *const m = (mark_object *)self;
+    const handle_object *const m = (handle_object *)self;
     int32_t passed = 1;
 
-    (void)ps_backend_get()->mark_passed(m->mark, &m->exec, &passed);
+    (void)ps_backend_get()->mark_passed(m->made, &m->exec, &passed);
     return PyBool_FromLong(passed);
 }
 
@@ -166,7 +172,7 @@ static PyType_Spec buffer_spec = {
 
 static PyType_Spec mark_spec = {
     .name = PS_QUALIFIED("Mark"),
-    .basicsize = sizeof(mark_object),
+    .basicsize = sizeof(handle_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = mark_slots,
 };

@@ -2,56 +2,22 @@
 #include "call.h"
 #include "memory.h"
 
-typedef struct {
-    PyObject ob_base;
-    ps_exec exec;
-    void *graph; /* null until the capture has ended */
-} graph_object;
-
 static PyObject *
 graph_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
 {
-    static char *names[] = {"device", "stream", NULL};
-    int device = 0;
-    unsigned long long stream = 0;
-    ps_exec exec;
-
-    if (!PyArg_ParseTupleAndKeywords(args, keywords, "|iK:Graph", names, &device,
-                                     &stream) ||
-        exec_begin(&exec, device, stream) < 0) {
-        return NULL;
-    }
-    graph_object *const self = (graph_object *)type->tp_alloc(type, 0);
-    if (self == NULL) {
-        return NULL;
-    }
-    self->exec = exec;
-    const ps_status status = ps_backend_get()->capture_end(&exec, &self->graph);
-    if (status != PS_OK) {
-        Py_DECREF(self);
-        PyErr_Format(PyExc_RuntimeError, "device %d: %s", device, ps_status_text(status));
-        return NULL;
-    }
-    return (PyObject *)self;
+    return handle_new(type, args, keywords, "|iK:Graph", ps_backend_get()->capture_end);
 }
 
 static void
 graph_dealloc(PyObject *self)
 {
-    PyTypeObject *const type = Py_TYPE(self);
-    const graph_object *const g = (graph_object *)self;
-
-    if (g->graph != NULL) {
-        (void)ps_backend_get()->graph_end(g->graph, &g->exec);
-    }
-    type->tp_free(self);
-    Py_DECREF(type);
+    handle_dealloc(self, ps_backend_get()->graph_end);
 }
 
 static PyObject *
 graph_launch(PyObject *self, PyObject *args)
 {
-    graph_object *const g = (graph_object *)self;
+    handle_object *const g = (handle_object *)self;
     int device = 0;
     unsigned long long stream = 0;
     ps_exec exec;
@@ -60,7 +26,7 @@ graph_launch(PyObject *self, PyObject *args)
         exec_begin(&exec, device, stream) < 0) {
         return NULL;
     }
-    return PyLong_FromLong(ps_backend_get()->graph_launch(g->graph, &exec));
+    return PyLong_FromLong(ps_backend_get()->graph_launch(g->made, &exec));
 }
 
 static PyObject *
@@ -104,7 +70,7 @@ static PyType_Slot graph_slots[] = {
 
 static PyType_Spec graph_spec = {
     .name = PS_QUALIFIED("Graph"),
-    .basicsize = sizeof(graph_object),
+    .basicsize = sizeof(handle_object),
     .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
     .slots = graph_slots,
 };

@@ -4,6 +4,8 @@
 
 #include "numpy_api.h"
 
+#include "pysolvers.h"
+
 /* Add the types and functions below; 0, or -1 with an exception. All functions except
  * the last two have the additional arguments device=0, stream=0 after those shown, and
  * return a status.
@@ -16,6 +18,22 @@
  *   fill_nan(x, info)            order(first, second, device=0)             wait()
  *   device_count() -> int        unavailable() -> str or None */
 int memory_add(PyObject *module);
+
+/* What the backend made on a stream: the object of Mark and of Graph. */
+typedef struct {
+    PyObject ob_base;
+    ps_exec exec;
+    void *made; /* null until the backend has made it */
+} handle_object;
+
+/* Make an object with the arguments device=0, stream=0; `format` is that of
+ * PyArg_ParseTupleAndKeywords. Null with an exception. */
+PyObject *handle_new(PyTypeObject *type, PyObject *args, PyObject *keywords,
+                     const char *format,
+                     ps_status (*make)(const ps_exec *exec, void **made));
+
+/* Free an object, by `end` what the backend made. */
+void handle_dealloc(PyObject *self, ps_status (*end)(void *made, const ps_exec *exec));
 
 /* Add what is in buffer.c and in graph.c. */
 int buffer_add(PyObject *module);
