@@ -241,6 +241,81 @@ quotient(Complex<Real> a, Complex<Real> b)
     return a * reciprocal(b);
 }
 
+/* Whether a size is at least 2^-62 and less than 2^62, of a double 2^-510 and 2^510: the
+ * number and its inverse are far from underflow and overflow. */
+__device__ __forceinline__ bool
+is_moderate_size(float size)
+{
+    return __float_as_uint(size) - (65u << 23) < 124u << 23;
+}
+
+__device__ __forceinline__ bool
+is_moderate_size(double size)
+{
+    return static_cast<unsigned>(__double2hiint(size)) - (513u << 20) < 1020u << 20;
+}
+
+template <typename Number>
+__device__ __forceinline__ bool
+is_moderate(Number x)
+{
+    return is_moderate_size(size_of(x));
+}
+
+/* a / b of any numbers. Out of line, as it is rare. */
+template <typename Number>
+__device__ __noinline__ Number
+any_ratio(Number a, Number b)
+{
+    return is_moderate(b) ? a * inverse_of(b) : quotient(a, b);
+}
+
+/* a / pivot; 0 of a row without an entry in the column, whatever the pivot is. The
+ * reciprocal does not wait for the test. */
+template <typename Number>
+__device__ __forceinline__ Number
+multiplier(Number a, Number pivot)
+{
+    Number result = a * inverse_of(pivot);
+
+    if (!is_moderate(pivot)) {
+        result = size_of(a) == 0 ? Number(0) : any_ratio(a, pivot);
+    }
+    return result;
+}
+
+/* a / b from 1 / b, exact where the quotient is a number: equal rows leave a zero. */
+template <typename Real>
+__device__ __forceinline__ Real
+quotient_by(Real inverse, Real a, Real b)
+{
+    const Real near = a * inverse;
+
+    return fma(fma(-near, b, a), inverse, near);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+quotient_by(Complex<Real> inverse, Complex<Real> a, Complex<Real>)
+{
+    return a * inverse;
+}
+
+/* Divide two numbers by a pivot. */
+template <typename Number>
+__device__ __forceinline__ void
+divide_by(Number pivot, Number &a, Number &b)
+{
+    const Number inverse = inverse_of(pivot), of_a = a, of_b = b;
+
+    a = quotient_by(inverse, of_a, pivot);
+    b = quotient_by(inverse, of_b, pivot);
+    if (!is_moderate(pivot)) {
+        a = any_ratio(of_a, pivot);
+        b = any_ratio(of_b, pivot);
+    }
+}
+
 template <typename Number>
 __device__ __forceinline__ void
 exchange_if(bool yes, Number &a, Number &b)
