@@ -51,7 +51,8 @@ enum {
 };
 
 /* Rows of the back substitution whose reciprocals are computed at once. */
-enum { ORDERED_AT_ONCE = 4 };
+template <typename Number>
+static constexpr int ordered_at_once = sizeof(Number) == 4 ? 8 : 4;
 
 /* Words from one system to the next in shared memory. The number of rows is odd, so that
  * lanes that walk their systems in step do not meet in a bank. */
@@ -168,7 +169,7 @@ template <typename Number> struct OrderedInOrder {
         row = {{pivot, second, take ? below.upper : Number(0), value}};
         const Number m = multiplier(take ? at : below.lower, pivot);
         at = less_product(take ? next : below.diag, m, second);
-        next = take ? -(m * below.upper) : below.upper;
+        next = take ? -m * below.upper : below.upper;
         rhs = less_product(take ? rhs : below.rhs, m, value);
         return is_zero(pivot);
     }
@@ -395,64 +396,65 @@ ordered_next(Number (&x)[4], Number value)
     x[0] = value;
 }
 
-/* Substitute the pivot rows of `count` positions; `row` is that of the first one. The
- * first word of a row becomes x of the position `ahead` behind its own. x[0] and on are
- * those of the positions behind these rows, and become those from the first row on. */
-template <typename Order, int count, typename Number>
+/* Substitute the pivot rows of `count` positions; `row` is the row behind the last one.
+ * The first word of a row becomes x of the position `ahead` behind its own. x[0] and on
+ * are those of the positions behind these rows, and become those from the first row on.
+ */
+template <typename Order, typename Number>
 __device__ __forceinline__ void
-ordered_substitute_rows(OrderedRow<Number, Order::words> *row, Number (&x)[4])
+ordered_substitute_any(OrderedRow<Number, Order::words> *row, int count, Number (&x)[4])
 {
-    OrderedRow<Number, Order::words> own[count];
-    Number inverse[count], before[count];
+#pragma unroll 1
+    for (int i = 0; i < count; i++) {
+        const OrderedRow<Number, Order::words> own = *--row;
+
+        row->at[0] = x[Order::ahead - 1];
+        ordered_next(x, any_ratio(Order::remainder(own, x), Order::pivot_of(own)));
+    }
+}
+
+/* The same of `most` rows at once. */
+template <typename Order, int most, typename Number>
+__device__ __forceinline__ void
+ordered_substitute_most(OrderedRow<Number, Order::words> *row, Number (&x)[4])
+{
+    OrderedRow<Number, Order::words> own[most];
+    Number inverse[most];
     bool moderate = true;
 
 #pragma unroll
-    for (int i = 0; i < count; i++) {
-        own[i] = row[i];
+    for (int i = 0; i < most; i++) {
+        own[i] = row[-1 - i];
     }
 #pragma unroll
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < most; i++) {
         inverse[i] = inverse_of(Order::pivot_of(own[i]));
         moderate = moderate & is_moderate(Order::pivot_of(own[i]));
     }
-    if (moderate) {
+    if (__builtin_expect(moderate, true)) {
 #pragma unroll
-        for (int i = count - 1; i >= 0; i--) {
-            before[i] = x[Order::ahead - 1];
+        for (int i = 0; i < most; i++) {
+            row[-1 - i].at[0] = x[Order::ahead - 1];
             ordered_next(x, Order::remainder(own[i], x) * inverse[i]);
         }
     }
     else {
-#pragma unroll
-        for (int i = count - 1; i >= 0; i--) {
-            before[i] = x[Order::ahead - 1];
-            ordered_next(x,
-                         any_ratio(Order::remainder(own[i], x), Order::pivot_of(own[i])));
-        }
-    }
-#pragma unroll
-    for (int i = count - 1; i >= 0; i--) {
-        row[i].at[0] = before[i];
+        ordered_substitute_any<Order>(row, most, x);
     }
 }
 
-/* Those of all positions of a segment; `row` is the row behind the last one. */
 template <typename Order, typename Number>
 __device__ __forceinline__ void
 ordered_substitute(OrderedRow<Number, Order::words> *row, int count, Number (&x)[4])
 {
-    constexpr int most = ORDERED_AT_ONCE;
+    constexpr int most = ordered_at_once<Number>;
 
 #pragma unroll 1
     for (; count >= most; count -= most) {
+        ordered_substitute_most<Order, most>(row, x);
         row -= most;
-        ordered_substitute_rows<Order, most>(row, x);
     }
-#pragma unroll 1
-    for (; count > 0; count--) {
-        row--;
-        ordered_substitute_rows<Order, 1>(row, x);
-    }
+    ordered_substitute_any<Order>(row, count, x);
 }
 
 /* Store x of the positions begin + ahead .. end + ahead - 1. All lanes take part. */

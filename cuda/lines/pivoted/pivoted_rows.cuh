@@ -278,7 +278,7 @@ multiplier(Number a, Number pivot)
 {
     Number result = a * inverse_of(pivot);
 
-    if (!is_moderate(pivot)) {
+    if (__builtin_expect(!is_moderate(pivot), false)) {
         result = size_of(a) == 0 ? Number(0) : any_ratio(a, pivot);
     }
     return result;
@@ -310,7 +310,7 @@ divide_by(Number pivot, Number &a, Number &b)
 
     a = quotient_by(inverse, of_a, pivot);
     b = quotient_by(inverse, of_b, pivot);
-    if (!is_moderate(pivot)) {
+    if (__builtin_expect(!is_moderate(pivot), false)) {
         a = any_ratio(of_a, pivot);
         b = any_ratio(of_b, pivot);
     }
