@@ -22,9 +22,12 @@
  * substituted: 9 words, and the operations of the elimination twice. x may be rhs: x of a
  * segment is written after the rows of the segment have been read.
  *
- * A step waits for the one before it: one comparison, one reciprocal and three
- * multiply-adds. Everything else is done meanwhile: rows are read from shared memory one
- * step ahead, and the reciprocals of the back substitution for four rows at once.
+ * A step waits for the one before it: one comparison, one reciprocal and three or four
+ * multiply-adds, periodic two comparisons and six. Everything else is done meanwhile:
+ * rows are read from shared memory one step ahead, and the back substitution computes the
+ * reciprocals of several rows at once. The reciprocals serve pivots that are neither tiny
+ * nor huge. A segment with another pivot is eliminated once more, with divisions, so that
+ * no step has a branch.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_ORDERED_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_ORDERED_CUH
@@ -50,9 +53,16 @@ enum {
     ORDERED_FOLDED_KEPT = 10
 };
 
-/* Rows of the back substitution whose reciprocals are computed at once. */
+/* Pivot rows of so many words whose reciprocals the back substitution computes at once:
+ * as many as registers have room for. */
 template <typename Number>
-static constexpr int ordered_at_once = sizeof(Number) == 4 ? 8 : 4;
+__host__ __device__ constexpr int
+ordered_at_once(int words)
+{
+    const int rows = 128 / (words * static_cast<int>(sizeof(Number)));
+
+    return rows >= 4 ? 4 : 2;
+}
 
 /* Words from one system to the next in shared memory. The number of rows is odd, so that
  * lanes that walk their systems in step do not meet in a bank. */
@@ -125,6 +135,24 @@ is_zero(Number a)
     return size_of(a) == 0;
 }
 
+/* The pivots of an elimination. If it is checked: the first position of a zero, or -1.
+ * Otherwise: whether one of them is not moderate. */
+struct OrderedPivots {
+    int zero = -1;
+    bool extreme = false;
+
+    template <bool checked, typename Number>
+    __device__ __forceinline__ void add(Number pivot, int position)
+    {
+        if (checked) {
+            zero = zero < 0 && is_zero(pivot) ? position : zero;
+        }
+        else {
+            extreme = extreme | !is_moderate(pivot);
+        }
+    }
+};
+
 /* The order 0, 1, ..., n-1. Carried is a row with entries in two columns. */
 template <typename Number> struct OrderedInOrder {
     static constexpr int words = ORDERED_WORDS, kept = ORDERED_KEPT;
@@ -158,8 +186,9 @@ template <typename Number> struct OrderedInOrder {
         return position;
     }
     /* Eliminate a column; `below` is the row behind it, zero in the last step. The pivot
-     * row is written to `row`. Returns whether the pivot is zero. */
-    __device__ __forceinline__ bool eliminate(const PivotRow<Number> &below, Row &row)
+     * row is written to `row`. Returns the pivot. */
+    template <bool checked>
+    __device__ __forceinline__ Number eliminate(const PivotRow<Number> &below, Row &row)
     {
         const bool take = size_of(below.lower) > size_of(at);
         const Number pivot = take ? below.lower : at;
@@ -167,28 +196,30 @@ template <typename Number> struct OrderedInOrder {
         const Number value = take ? below.rhs : rhs;
 
         row = {{pivot, second, take ? below.upper : Number(0), value}};
-        const Number m = multiplier(take ? at : below.lower, pivot);
+        const Number m = multiplier<checked>(take ? at : below.lower, pivot);
         at = less_product(take ? next : below.diag, m, second);
         next = take ? -m * below.upper : below.upper;
         rhs = less_product(take ? rhs : below.rhs, m, value);
-        return is_zero(pivot);
+        return pivot;
     }
     /* Eliminate the columns begin .. end-1 of the n, `row` is the row of the first one.
-     * Returns the first position of a zero pivot, or -1. */
-    __device__ __forceinline__ int eliminate_all(Row *row, int begin, int end, int)
+     */
+    template <bool checked>
+    __device__ __forceinline__ OrderedPivots eliminate_all(Row *row, int begin, int end,
+                                                           int)
     {
         PivotRow<Number> next_row = {row->at[0], row->at[1], row->at[2], row->at[3]};
-        int bad = -1;
+        OrderedPivots pivots;
 
-#pragma unroll 2
+#pragma unroll(checked ? 1 : 2)
         for (int p = begin; p < end; p++) {
             const PivotRow<Number> below = next_row;
             const Row &behind = row[p < end - 1 ? 1 : 0];
 
             next_row = {behind.at[0], behind.at[1], behind.at[2], behind.at[3]};
-            bad = eliminate(below, *row++) && bad < 0 ? p : bad;
+            pivots.add<checked>(eliminate<checked>(below, *row++), p);
         }
-        return bad;
+        return pivots;
     }
     /* What remains of a pivot row for x of its column; x[0] and on are those of the next
      * columns. */
@@ -278,19 +309,23 @@ template <typename Number> struct OrderedFolded {
         rows.b.rhs = from[9];
     }
     /* Eliminate a column, c and c_rhs being the row of the position two behind it. */
-    __device__ __forceinline__ bool eliminate(Number (&c)[5], Number c_rhs, Row &row)
+    template <bool checked>
+    __device__ __forceinline__ Number eliminate(Number (&c)[5], Number c_rhs, Row &row)
     {
-        const FoldedPivot<Number> pivot = folded_step(rows, c, c_rhs);
+        const FoldedPivot<Number> pivot = folded_step<checked>(rows, c, c_rhs);
 
         row = {{pivot.right[0], pivot.right[1], pivot.right[2], pivot.right[3],
                 pivot.pivot, pivot.rhs}};
-        return is_zero(pivot.pivot);
+        return pivot.pivot;
     }
-    __device__ __forceinline__ int eliminate_all(Row *row, int begin, int end, int n)
+    template <bool checked>
+    __device__ __forceinline__ OrderedPivots eliminate_all(Row *row, int begin, int end,
+                                                           int n)
     {
         const int inner = min(end, n - 4); /* up to there p+4 is a position */
-        int p = begin, bad = -1;
         PivotRow<Number> next_row = {row->at[0], row->at[1], row->at[2], row->at[3]};
+        OrderedPivots pivots;
+        int p = begin;
 
 #pragma unroll 1
         for (; p < inner; p++) {
@@ -300,7 +335,7 @@ template <typename Number> struct OrderedFolded {
             const Row &behind = row[p < end - 1 ? 1 : 0];
 
             next_row = {behind.at[0], behind.at[1], behind.at[2], behind.at[3]};
-            bad = eliminate(c, c_rhs, *row++) && bad < 0 ? p : bad;
+            pivots.add<checked>(eliminate<checked>(c, c_rhs, *row++), p);
         }
 #pragma unroll 1
         for (; p < end; p++) {
@@ -314,9 +349,9 @@ template <typename Number> struct OrderedFolded {
                         row->at[3]},
                        p + 2, n, c, c_rhs);
             }
-            bad = eliminate(c, c_rhs, *row++) && bad < 0 ? p : bad;
+            pivots.add<checked>(eliminate<checked>(c, c_rhs, *row++), p);
         }
-        return bad;
+        return pivots;
     }
     static __device__ __forceinline__ Number remainder(const Row &row,
                                                        const Number (&x)[4])
@@ -343,6 +378,15 @@ ordered_system(const OrderedSystems<Number> &o, int g)
     return ordered_system(o.s, shuffle(all_lanes, o.j, g), shuffle(all_lanes, o.k, g));
 }
 
+/* The rows of system g. */
+template <typename Order, typename Number>
+__device__ __forceinline__ OrderedRow<Number, Order::words> *
+ordered_rows(const OrderedPlace<Number> &place, int g)
+{
+    return reinterpret_cast<OrderedRow<Number, Order::words> *>(place.rows +
+                                                                g * place.pitch);
+}
+
 /* Copy the rows that the positions begin .. end-1 read first to shared memory, zeros
  * where there is no row. All lanes take part. */
 template <typename Order, typename Number>
@@ -352,6 +396,7 @@ ordered_fetch(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place
 {
     const int n = o.s.rows;
 
+    __syncwarp(); /* the rows before these are read */
 #pragma unroll 1
     for (int g = 0; g < o.count; g++) {
         const OrderedSystem<Number> s = ordered_system(o, g);
@@ -447,7 +492,7 @@ template <typename Order, typename Number>
 __device__ __forceinline__ void
 ordered_substitute(OrderedRow<Number, Order::words> *row, int count, Number (&x)[4])
 {
-    constexpr int most = ordered_at_once<Number>;
+    constexpr int most = ordered_at_once<Number>(Order::words);
 
 #pragma unroll 1
     for (; count >= most; count -= most) {
@@ -477,7 +522,33 @@ ordered_store(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place
                 rows[(p - begin) * Order::words];
         }
     }
-    __syncwarp(); /* x is read */
+}
+
+/* Eliminate the positions begin .. end-1 from the carried rows that are kept, and if a
+ * pivot is zero, tiny, huge or no number, once more, with a test of each pivot. Returns
+ * the first position of a zero pivot, or -1. All lanes take part. */
+template <typename Order, typename Number>
+__device__ __forceinline__ int
+ordered_eliminate(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place,
+                  const Number *kept, Order &order, int begin, int end)
+{
+    const bool active = o.lane < o.count;
+    OrderedRow<Number, Order::words> *const rows =
+        ordered_rows<Order>(place, active ? o.lane : 0);
+    OrderedPivots pivots;
+
+    ordered_fetch<Order>(o, place, begin, end);
+    if (active) {
+        pivots = order.template eliminate_all<false>(rows, begin, end, o.s.rows);
+    }
+    if (__any_sync(all_lanes, pivots.extreme)) {
+        ordered_fetch<Order>(o, place, begin, end);
+        if (active) {
+            order.restore(kept);
+            pivots = order.template eliminate_all<true>(rows, begin, end, o.s.rows);
+        }
+    }
+    return pivots.zero;
 }
 
 /* Solve the systems of a warp. Returns the info of the calling lane's. */
@@ -487,18 +558,16 @@ ordered_solve(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place
 {
     const bool active = o.lane < o.count;
     const int n = o.s.rows, length = place.length, segments = (n + length - 1) / length;
-    const OrderedSystem<Number> own = ordered_system(o.s, o.j, o.k);
     OrderedRow<Number, Order::words> *const rows =
-        reinterpret_cast<OrderedRow<Number, Order::words> *>(
-            place.rows + (active ? o.lane : 0) * place.pitch);
-    Order order;
+        ordered_rows<Order>(place, active ? o.lane : 0);
+    Order order = {};
     int info = 0;
     /* x of the positions from the last one on. That of the first ones of a segment, which
      * the segment before reads yet, is stored with that one. */
     Number x[4] = {};
 
     if (active) {
-        order.begin(own);
+        order.begin(ordered_system(o.s, o.j, o.k));
     }
     /* Forward to the last segment, and back. */
 #pragma unroll 1
@@ -507,20 +576,18 @@ ordered_solve(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place
         const int begin = g * length, end = min(begin + length, n);
         const bool forward = turn < segments;
 
-        ordered_fetch<Order>(o, place, begin, end);
+        Number *const kept = place.kept + g * Order::kept;
+
+        if (active && forward) {
+            order.keep(kept);
+        }
+        if (active && !forward) {
+            order.restore(kept);
+        }
+        const int zero = ordered_eliminate(o, place, kept, order, begin, end);
         if (active) {
-            Number *const kept = place.kept + g * Order::kept;
-
-            if (!forward) {
-                order.restore(kept);
-            }
-            else if (segments > 1) {
-                order.keep(kept);
-            }
-            const int bad = order.eliminate_all(rows, begin, end, n);
-
-            if (forward && info == 0 && bad >= 0) {
-                info = 1 + Order::row_of(bad, n);
+            if (forward && info == 0 && zero >= 0) {
+                info = 1 + Order::row_of(zero, n);
             }
             if (turn >= segments - 1) {
                 ordered_substitute<Order>(rows + (end - begin), end - begin, x);
@@ -529,9 +596,10 @@ ordered_solve(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place
         if (turn >= segments - 1) {
             ordered_store<Order>(o, place, begin, end);
         }
-        __syncwarp(); /* the rows are read */
     }
     if (active) {
+        const OrderedSystem<Number> own = ordered_system(o.s, o.j, o.k);
+
         own.x[Order::row_of(0, n) * own.x_row] = x[0];
         if (Order::ahead == 2 && n > 1) {
             own.x[Order::row_of(1, n) * own.x_row] = x[1];
