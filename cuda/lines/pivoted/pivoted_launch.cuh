@@ -30,10 +30,10 @@ pivot_plan_bytes(const PivotPlan<Number> &a)
     if (a.pass != PIVOT_REDUCE) {
         return pivot_again_bytes(a);
     }
-    size_t bytes = pivot_again_bytes(a) +
-                   ps_cuda_padded(static_cast<size_t>(a.systems) * sizeof(int32_t)) +
-                   ps_cuda_padded(static_cast<size_t>(a.systems * pivot_kept_words(a)) *
-                                  sizeof(Number));
+    size_t bytes =
+        pivot_again_bytes(a) +
+        ps_cuda_padded(static_cast<size_t>(a.systems) * sizeof(int32_t)) +
+        ps_cuda_padded(static_cast<size_t>(a.systems * a.ordered_kept) * sizeof(Number));
     for (int64_t count = a.segments;; count = (count + PIVOT_GROUPS - 1) / PIVOT_GROUPS) {
         bytes +=
             ps_cuda_padded(pivot_level_words<Number>(a.systems, count) * sizeof(Number));
@@ -170,8 +170,8 @@ pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
     a.state = reinterpret_cast<int32_t *>(place);
     place += ps_cuda_padded(states);
     a.kept = reinterpret_cast<Number *>(place);
-    place += ps_cuda_padded(static_cast<size_t>(a.systems * pivot_kept_words(a)) *
-                            sizeof(Number));
+    place +=
+        ps_cuda_padded(static_cast<size_t>(a.systems * a.ordered_kept) * sizeof(Number));
     a.groups = reinterpret_cast<Number *>(place);
     a.ends = a.groups + a.systems * a.segments * PIVOT_GROUP_WORDS;
     cudaError_t error = cudaMemsetAsync(a.state, PIVOT_FINE, states, stream);
