@@ -49,6 +49,7 @@
 #include "lines/pivoted/pivoted_copies.cuh"
 #include "lines/pivoted/pivoted_folded.cuh"
 #include "lines/pivoted/pivoted_ordered.cuh"
+#include "lines/pivoted/pivoted_refined.cuh"
 #include "lines/pivoted/pivoted_residual.cuh"
 #include "runtime/launch.cuh"
 
@@ -168,12 +169,59 @@ pivot_report(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
     }
 }
 
-/* Solve the doubtful systems of this block's tiles in order, one thread a system. All of
- * the block take part; its shared memory is free. */
+/* Number i of the systems of this block's tiles if it is to be solved again, else -1. */
+template <bool whole, typename Number>
+__device__ __forceinline__ int64_t
+pivot_missed_system(const PivotPlan<Number> &a, int64_t i)
+{
+    const int64_t nth = i / a.tile_systems;
+    const PivotSpan span = pivot_span<whole>(a, blockIdx.x + nth * gridDim.x);
+    const int own = static_cast<int>(i - nth * a.tile_systems);
+    const bool missed = own < span.systems && span.segment == 0 &&
+                        a.again[pivot_number(a, span.system + own)] == PS_SOLVED_AGAIN;
+
+    return missed ? span.system + own : -1;
+}
+
+/* Refine the systems of this block's tiles that miss their rows, if they are few. Those
+ * that satisfy them then are written to `refined`, of REFINED_SYSTEMS, the rest of which
+ * is -1. All of the block take part. */
+template <typename Number>
+__device__ __noinline__ void
+pivot_refine_few(const PivotPlan<Number> &a, unsigned char *memory, int64_t count,
+                 int64_t *refined)
+{
+    __shared__ int64_t few[REFINED_SYSTEMS];
+    __shared__ int found;
+
+    if (threadIdx.x == 0) {
+        found = 0;
+    }
+    __syncthreads(); /* `found` is written, and so is `again` */
+    for (int64_t i = threadIdx.x; i < count; i += blockDim.x) {
+        const int64_t system = pivot_missed_system<true>(a, i);
+        const int place = system < 0 ? INT_MAX : atomicAdd(&found, 1);
+
+        if (place < REFINED_SYSTEMS) {
+            few[place] = system;
+        }
+    }
+    __syncthreads(); /* the systems are found */
+    for (int i = 0; found <= REFINED_SYSTEMS && i < found; i++) {
+        if (refine_system(a, memory, few[i]) && threadIdx.x == 0) {
+            refined[i] = few[i];
+        }
+    }
+}
+
+/* Solve the systems of this block's tiles that miss their rows a second time: refine
+ * them, or solve them in order, one thread a system. All of the block take part; its
+ * shared memory is free. */
 template <bool whole, typename Number>
 __device__ __noinline__ void
 pivot_solve_again(const PivotPlan<Number> &a, unsigned char *memory)
 {
+    __shared__ int64_t refined[REFINED_SYSTEMS];
     __shared__ int taken;
     const int64_t tiles = (a.tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
     const int64_t count = tiles * a.tile_systems;
@@ -187,21 +235,24 @@ pivot_solve_again(const PivotPlan<Number> &a, unsigned char *memory)
                                   rows + words * a.ordered_length * threads + thread,
                                   threads, threads, a.ordered_length};
 
+    if (thread < REFINED_SYSTEMS) {
+        refined[thread] = -1;
+    }
     if (thread == 0) {
         taken = 0;
     }
     __syncthreads(); /* `taken` is written, and so is `again` */
+    if (whole && a.spare != nullptr) {
+        pivot_refine_few(a, memory, count, refined);
+        __syncthreads(); /* `refined` is written */
+    }
     while (thread < threads) {
         int64_t system = -1;
 
         for (int64_t i = 0; system < 0 && (i = atomicAdd(&taken, 1)) < count;) {
-            const int64_t nth = i / a.tile_systems;
-            const PivotSpan span = pivot_span<whole>(a, blockIdx.x + nth * gridDim.x);
-            const int own = static_cast<int>(i - nth * a.tile_systems);
-
-            if (own < span.systems && span.segment == 0 &&
-                a.again[pivot_number(a, span.system + own)] == PS_SOLVED_AGAIN) {
-                system = span.system + own;
+            system = pivot_missed_system<whole>(a, i);
+            for (int k = 0; k < REFINED_SYSTEMS; k++) {
+                system = system == refined[k] ? -1 : system;
             }
         }
         if (system < 0) {

@@ -59,6 +59,10 @@ template <typename Number> struct PivotPlan {
      * memory, behind the rows. */
     int32_t ordered_threads, ordered_length;
     Number *kept;
+    /* Workspace of the refinement, REFINED_VECTORS vectors for each of so many blocks;
+     * null: systems are not refined. */
+    Number *spare;
+    int64_t spare_blocks;
 
     __device__ __forceinline__ bool in_bulk() const
     {
