@@ -49,6 +49,7 @@
 #include "lines/pivoted/pivoted_copies.cuh"
 #include "lines/pivoted/pivoted_folded.cuh"
 #include "lines/pivoted/pivoted_ordered.cuh"
+#include "lines/pivoted/pivoted_refined.cuh"
 #include "lines/pivoted/pivoted_residual.cuh"
 #include "runtime/launch.cuh"
 
@@ -185,13 +186,46 @@ pivot_refused(const PivotPlan<Number> &a, int64_t nth)
     return -1;
 }
 
-/* Solve the doubtful systems of this block's tiles in order, one lane a system. All of
- * the block take part; its shared memory is free. */
+/* Refine the systems of this block's tiles that are refused, if they are few. Those that
+ * satisfy their rows then are written to `refined`, of REFINED_SYSTEMS, the rest of which
+ * is -1. All of the block take part. */
+template <typename Number>
+__device__ __noinline__ void
+pivot_refine_few(const PivotPlan<Number> &a, unsigned char *memory, int64_t places,
+                 int64_t *refined)
+{
+    __shared__ int64_t few[REFINED_SYSTEMS];
+    __shared__ int found;
+
+    if (threadIdx.x == 0) {
+        found = 0;
+    }
+    __syncthreads(); /* `found` is written, and so is `again` */
+    for (int64_t i = threadIdx.x; i < places; i += blockDim.x) {
+        const int64_t system = pivot_refused<true>(a, i);
+        const int place = system < 0 ? INT_MAX : atomicAdd(&found, 1);
+
+        if (place < REFINED_SYSTEMS) {
+            few[place] = system;
+        }
+    }
+    __syncthreads(); /* the systems are found */
+    for (int i = 0; found <= REFINED_SYSTEMS && i < found; i++) {
+        if (refine_system(a, memory, few[i]) && threadIdx.x == 0) {
+            refined[i] = few[i];
+        }
+    }
+}
+
+/* Solve the refused systems of this block's tiles a second time: refine them, or solve
+ * them in order, one lane a system. All of the block take part; its shared memory is
+ * free. */
 template <bool whole, typename Number>
 __device__ __noinline__ void
 pivot_solve_again(const PivotPlan<Number> &a)
 {
     extern __shared__ __align__(128) unsigned char memory[];
+    __shared__ int64_t refined[REFINED_SYSTEMS];
     __shared__ int taken;
     const int64_t tiles = (a.tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
     const int64_t places = tiles * a.tile_systems;
@@ -206,10 +240,17 @@ pivot_solve_again(const PivotPlan<Number> &a)
     int64_t system = -1;
     bool more = true;
 
+    if (threadIdx.x < REFINED_SYSTEMS) {
+        refined[threadIdx.x] = -1;
+    }
     if (threadIdx.x == 0) {
         taken = 0;
     }
     __syncthreads(); /* `taken` is written, and so is `again` */
+    if (whole && a.spare != nullptr) {
+        pivot_refine_few(a, memory, places, refined);
+        __syncthreads(); /* `refined` is written */
+    }
     if (warp >= a.ordered_warps) {
         return;
     }
@@ -225,6 +266,9 @@ pivot_solve_again(const PivotPlan<Number> &a)
                 more = first < places;
                 system =
                     first + lane < places ? pivot_refused<whole>(a, first + lane) : -1;
+                for (int k = 0; k < REFINED_SYSTEMS; k++) {
+                    system = system == refined[k] ? -1 : system;
+                }
                 found = __ballot_sync(all_lanes, system >= 0);
                 continue;
             }

@@ -15,6 +15,15 @@ pivot_again_bytes(const PivotPlan<Number> &a)
     return a.marks == nullptr ? ps_cuda_padded(static_cast<size_t>(a.systems)) : 0;
 }
 
+/* Bytes of the workspace of the refinement. */
+template <typename Number>
+inline size_t
+pivot_spare_bytes(const PivotPlan<Number> &a)
+{
+    return ps_cuda_padded(static_cast<size_t>(a.spare_blocks * REFINED_VECTORS * a.rows) *
+                          sizeof(Number));
+}
+
 /* Words of the workspace from level to level: groups, then ends. */
 template <typename Number>
 inline size_t
@@ -28,7 +37,7 @@ inline size_t
 pivot_plan_bytes(const PivotPlan<Number> &a)
 {
     if (a.pass != PIVOT_REDUCE) {
-        return pivot_again_bytes(a);
+        return pivot_again_bytes(a) + pivot_spare_bytes(a);
     }
     size_t bytes =
         pivot_again_bytes(a) +
@@ -137,8 +146,11 @@ pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
     if (error != cudaSuccess) {
         return error;
     }
-    const int64_t grid = std::min<int64_t>(
-        launch.plan.tiles, static_cast<int64_t>(std::max(places, 1)) * cluster);
+    int64_t grid = std::min<int64_t>(launch.plan.tiles,
+                                     static_cast<int64_t>(std::max(places, 1)) * cluster);
+    if (launch.plan.spare != nullptr) {
+        grid = std::min(grid, launch.plan.spare_blocks);
+    }
     config.gridDim = dim3(static_cast<unsigned>(grid));
     config.numAttrs += closely ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, launch.plan);
@@ -162,6 +174,9 @@ pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
     if (marks == nullptr) {
         a.again = static_cast<uint8_t *>(work);
         place += pivot_again_bytes(a);
+    }
+    if (a.spare_blocks > 0) {
+        a.spare = reinterpret_cast<Number *>(place);
     }
     if (a.pass != PIVOT_REDUCE) {
         return ps_cuda_status(pivot_run_rows(launch, device, stream));

@@ -356,6 +356,21 @@ pivot_share_ordered(PivotLaunch<Number> &launch)
     a.ordered_systems = std::min(systems / a.ordered_warps, 32);
 }
 
+/* Let blocks refine, if their tiles hold whole systems of enough chunks: as many blocks
+ * as fit on the device at once, each with a thread for every chunk. */
+template <typename Number>
+inline void
+pivot_choose_refinement(PivotLaunch<Number> &launch, const ps_cuda_device *device)
+{
+    PivotPlan<Number> &a = launch.plan;
+    const int blocks = std::max(pivot_blocks(launch, device), 1);
+
+    if (a.segments == 1 && a.chunks >= REFINED_CHUNKS) {
+        a.spare_blocks =
+            std::min<int64_t>(a.tiles, static_cast<int64_t>(blocks) * device->processors);
+    }
+}
+
 template <typename Number>
 inline PivotLaunch<Number>
 pivot_launch(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
@@ -390,6 +405,7 @@ pivot_launch(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
     }
     pivot_share_copies(launch, device);
     pivot_share_ordered(launch);
+    pivot_choose_refinement(launch, device);
     return launch;
 }
 

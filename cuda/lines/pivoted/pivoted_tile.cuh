@@ -59,6 +59,10 @@ template <typename Number> struct PivotPlan {
      * lie, one system behind the other; null: in shared memory, behind the rows. */
     int32_t ordered_warps, ordered_systems, ordered_length, ordered_kept;
     Number *kept;
+    /* Workspace of the refinement, REFINED_VECTORS vectors for each of so many blocks;
+     * null: systems are not refined. */
+    Number *spare;
+    int64_t spare_blocks;
 
     __device__ __forceinline__ bool in_bulk() const
     {
