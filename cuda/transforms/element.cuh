@@ -18,7 +18,9 @@
  * (manual of FFTW 3, "Real even/odd DFTs").
  *
  * load_number() gives number t of a line, store_number() writes the values that number t
- * determines; each value of the field is read and written once, but for the kinds 1.
+ * determines; each value of the field is read and written once, but for the kinds 1. The
+ * factors exp(i pi ...) depend on t only: load_factor() and store_factor() give them, so
+ * that all lines of a tile share them.
  */
 #ifndef PS_CUDA_TRANSFORMS_ELEMENT_CUH
 #define PS_CUDA_TRANSFORMS_ELEMENT_CUH
@@ -68,6 +70,51 @@ turn(int num, int den, double)
     return {c, s};
 }
 
+/* Whether numbers have a factor before the transform of the library, or after it. */
+__host__ __device__ constexpr bool
+has_load_factor(ps_transform_kind kind)
+{
+    return kind == PS_DCT3 || kind == PS_DST3 || kind == PS_DCT4 || kind == PS_DST4;
+}
+
+__host__ __device__ constexpr bool
+has_store_factor(ps_transform_kind kind)
+{
+    return kind == PS_DCT2 || kind == PS_DST2 || kind == PS_DCT4 || kind == PS_DST4;
+}
+
+/* The factor of number t before the transform of the library; 1 if there is none. */
+template <typename Real, ps_transform_kind kind>
+__device__ __forceinline__ Complex<Real>
+load_factor(int t, int n)
+{
+    if constexpr (kind == PS_DCT3 || kind == PS_DST3) {
+        return turn(t, 2 * n, Real());
+    }
+    else if constexpr (has_load_factor(kind)) {
+        return n % 2 == 0 ? turn(-(4 * t + 1), 4 * n, Real()) : turn(-t, 2 * n, Real());
+    }
+    else {
+        return Real(1);
+    }
+}
+
+/* The same after the transform. */
+template <typename Real, ps_transform_kind kind>
+__device__ __forceinline__ Complex<Real>
+store_factor(int t, int n)
+{
+    if constexpr (kind == PS_DCT2 || kind == PS_DST2) {
+        return turn(-t, 2 * n, Real());
+    }
+    else if constexpr (has_store_factor(kind)) {
+        return n % 2 == 0 ? turn(-t, n, Real()) : turn(-(2 * t + 1), 4 * n, Real());
+    }
+    else {
+        return Real(1);
+    }
+}
+
 /* The value that stands at place t of the real line of dct2 and dct3. */
 __device__ __forceinline__ int
 shuffled(int t, int n)
@@ -75,11 +122,11 @@ shuffled(int t, int n)
     return 2 * t < n ? 2 * t : 2 * (n - t) - 1;
 }
 
-/* Number t of a line; value(j) is value j of the field. t is below the number of numbers
- * of the line before the transform. */
+/* Number t of a line; value(j) is value j of the field, `factor` that of load_factor(). t
+ * is below the number of numbers of the line before the transform. */
 template <typename Real, ps_transform_kind kind, typename Value>
 __device__ __forceinline__ auto
-load_number(int t, int n, const Value &value)
+load_number(int t, int n, const Complex<Real> &factor, const Value &value)
 {
     if constexpr (kind == PS_DCT1) {
         return value(t < n ? t : 2 * (n - 1) - t);
@@ -108,23 +155,23 @@ load_number(int t, int n, const Value &value)
         if constexpr (kind == PS_DCT3 || kind == PS_DST3) {
             const Real mirrored = t == 0 ? Real(0) : ordered(n - t);
 
-            return turn(t, 2 * n, Real()) * Complex<Real>(ordered(t), -mirrored);
+            return factor * Complex<Real>(ordered(t), -mirrored);
         }
         else if (n % 2 == 0) {
-            return turn(-(4 * t + 1), 4 * n, Real()) *
-                   Complex<Real>(ordered(2 * t), ordered(n - 1 - 2 * t));
+            return factor * Complex<Real>(ordered(2 * t), ordered(n - 1 - 2 * t));
         }
         else {
-            return t < n ? turn(-t, 2 * n, Real()) * Complex<Real>(ordered(t))
-                         : Complex<Real>(Real(0));
+            return t < n ? factor * Complex<Real>(ordered(t)) : Complex<Real>(Real(0));
         }
     }
 }
 
-/* Write the values that number t of a line determines by put(k, value). */
+/* Write the values that number t of a line determines by put(k, value); `factor` is that
+ * of store_factor(). */
 template <typename Real, ps_transform_kind kind, typename Number, typename Put>
 __device__ __forceinline__ void
-store_number(int t, int n, const Number &number, const Put &put)
+store_number(int t, int n, const Complex<Real> &factor, const Number &number,
+             const Put &put)
 {
     if constexpr (kind == PS_DCT1) {
         put(t, number.re);
@@ -135,7 +182,7 @@ store_number(int t, int n, const Number &number, const Put &put)
         }
     }
     else if constexpr (kind == PS_DCT2 || kind == PS_DST2) {
-        const Complex<Real> y = turn(-t, 2 * n, Real()) * number;
+        const Complex<Real> y = factor * number;
         const auto ordered = [&](int k) { return is_sine(kind) ? n - 1 - k : k; };
 
         put(ordered(t), 2 * y.re);
@@ -161,13 +208,13 @@ store_number(int t, int n, const Number &number, const Put &put)
         };
 
         if (n % 2 == 0) {
-            const Complex<Real> y = turn(-t, n, Real()) * number;
+            const Complex<Real> y = factor * number;
 
             signed_put(2 * t, 2 * y.re);
             signed_put(n - 1 - 2 * t, -2 * y.im);
         }
         else if (t < n) {
-            const Complex<Real> y = turn(-(2 * t + 1), 4 * n, Real()) * number;
+            const Complex<Real> y = factor * number;
 
             signed_put(t, 2 * y.re);
         }

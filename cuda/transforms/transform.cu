@@ -23,7 +23,8 @@ using namespace runtime;
 
 static constexpr int side = 32; /* of a tile */
 static constexpr int tile_threads = 8;
-static constexpr int64_t most_blocks = 1 << 20; /* the rest is looped over */
+static constexpr int tile_numbers = side / tile_threads; /* of a thread */
+static constexpr int64_t most_blocks = 1 << 20;          /* the rest is looped over */
 
 namespace {
 
@@ -45,7 +46,8 @@ column_of(const Output<Real> &field, int64_t line, int64_t inner)
     return field.system(j, line - j * inner);
 }
 
-/* Grid: any number of blocks of (side, tile_threads) threads. */
+/* Grid: any number of blocks of (side, tile_threads) threads. A thread reads all its
+ * numbers before it writes one, so that the reads wait for each other once. */
 template <typename Real, ps_transform_kind kind>
 static __global__ void
 load_kernel(const __grid_constant__ Output<Real> field,
@@ -54,6 +56,7 @@ load_kernel(const __grid_constant__ Output<Real> field,
 {
     using Number = std::conditional_t<loads_complex(kind), Complex<Real>, Real>;
     __shared__ Number tile[side][side + 1];
+    __shared__ Complex<Real> factors[side];
     const int64_t lines = t.outer * t.inner;
     const int x = threadIdx.x, n = static_cast<int>(t.size);
 
@@ -61,14 +64,34 @@ load_kernel(const __grid_constant__ Output<Real> field,
         const int64_t across = quotient(b, tiles.along);
         const int first = static_cast<int>(b - across * tiles.along) * side;
         const int64_t line = across * side + x;
+        const int rows = line < lines ? min(side, tiles.numbers - first) : 0;
+        Number numbers[tile_numbers];
 
-        if (line < lines) {
+        if (has_load_factor(kind)) {
+            if (threadIdx.y == 0) {
+                factors[x] = load_factor<Real, kind>(first + x, n);
+            }
+            __syncthreads(); /* the factors are written */
+        }
+        if (rows > 0) {
             const Real *const column = column_of(field, line, t.inner);
-            const auto value = [&](int j) { return column[j * field.row]; };
+            const auto value = [&](int j) { return __ldcs(column + j * field.row); };
 
-            for (int y = threadIdx.y; y < side && first + y < tiles.numbers;
-                 y += tile_threads) {
-                tile[y][x] = load_number<Real, kind>(first + y, n, value);
+#pragma unroll
+            for (int k = 0; k < tile_numbers; k++) {
+                const int y = threadIdx.y + k * tile_threads;
+
+                if (y < rows) {
+                    numbers[k] = load_number<Real, kind>(first + y, n, factors[y], value);
+                }
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < tile_numbers; k++) {
+            const int y = threadIdx.y + k * tile_threads;
+
+            if (y < rows) {
+                tile[y][x] = numbers[k];
             }
         }
         __syncthreads(); /* the tile is written */
@@ -94,6 +117,7 @@ store_kernel(const __grid_constant__ Output<Real> field,
 {
     using Number = std::conditional_t<stores_complex(kind), Complex<Real>, Real>;
     __shared__ Number tile[side][side + 1];
+    __shared__ Complex<Real> factors[side];
     const int64_t lines = t.outer * t.inner;
     const int x = threadIdx.x, n = static_cast<int>(t.size);
     const Real scale = static_cast<Real>(t.scale);
@@ -102,24 +126,39 @@ store_kernel(const __grid_constant__ Output<Real> field,
         const int64_t across = quotient(b, tiles.along);
         const int first = static_cast<int>(b - across * tiles.along) * side;
         const int64_t line = across * side + x;
+        Number numbers[tile_numbers];
 
-        for (int y = threadIdx.y; y < side; y += tile_threads) {
-            const int64_t from = across * side + y;
+#pragma unroll
+        for (int k = 0; k < tile_numbers; k++) {
+            const int64_t from = across * side + threadIdx.y + k * tile_threads;
 
             if (from < lines && first + x < tiles.numbers) {
                 const Real *const in = static_cast<const Real *>(t.lines) + from * pitch;
 
-                tile[x][y] = reinterpret_cast<const Number *>(in)[first + x];
+                numbers[k] = reinterpret_cast<const Number *>(in)[first + x];
             }
         }
-        __syncthreads(); /* the tile is written */
+        if (has_store_factor(kind) && threadIdx.y == 0) {
+            factors[x] = store_factor<Real, kind>(first + x, n);
+        }
+#pragma unroll
+        for (int k = 0; k < tile_numbers; k++) {
+            const int y = threadIdx.y + k * tile_threads;
+
+            if (across * side + y < lines && first + x < tiles.numbers) {
+                tile[x][y] = numbers[k];
+            }
+        }
+        __syncthreads(); /* the tile and the factors are written */
         if (line < lines) {
             Real *const column = column_of(field, line, t.inner);
-            const auto put = [&](int k, Real y) { column[k * field.row] = scale * y; };
+            const auto put = [&](int k, Real y) {
+                __stcs(column + k * field.row, scale * y);
+            };
 
             for (int y = threadIdx.y; y < side && first + y < tiles.numbers;
                  y += tile_threads) {
-                store_number<Real, kind>(first + y, n, tile[y][x], put);
+                store_number<Real, kind>(first + y, n, factors[y], tile[y][x], put);
             }
         }
         __syncthreads(); /* the tile is read */

@@ -264,6 +264,27 @@ def test_singular_systems_are_reported_by_the_row_of_lapack(cupy):
     assert caught.value.rows.tolist() == [50]
 
 
+@pytest.mark.parametrize("rows", [34, 500, 3000, 9000, 40_000])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("periodic", [False, True])
+def test_singular_systems_next_to_regular_ones(cupy, dtype, rows, periodic):
+    """A row of zeros is the last pivot row, in the order in which such systems are solved again."""
+    singular = [3, 4, 5, 17]
+    system = growth_families.draw("uniform", dtype, rows, 20, [SEED, 10])
+    for a in system[:3]:
+        a[singular, rows // 3] = 0
+    others = np.setdiff1d(np.arange(20), singular)
+    for axis in (-1, 0):
+        with pytest.raises(pysolvers.SingularSystemError) as caught:
+            solve(cupy, system, axis, periodic=periodic, pivot=True, on_singular="raise")
+        assert caught.value.systems.ravel().tolist() == singular
+        assert caught.value.rows.tolist() == [rows // 2 if periodic else rows - 1] * 4
+        x, info = solve_counted(cupy, system, axis, periodic=periodic, pivot=True)
+        assert info.repeated >= 4
+        errors = oracle.backward_errors(*system, x, periodic=periodic)[0][others]
+        assert np.all(errors <= 50 * oracle.eps(x.dtype)), errors.max()
+
+
 @pytest.mark.parametrize("pivot", [True, None])
 def test_in_a_graph(cupy, pivot):
     system = growth_families.draw("scaled", "complex128", 500, 60, [SEED, 8])

@@ -52,7 +52,8 @@ void load(int n, int numbers, const double *values, double *line)
     using Number = std::conditional_t<loads_complex(kind), Complex<double>, double>;
     for (int t = 0; t < numbers; t++) {
         reinterpret_cast<Number *>(line)[t] =
-            load_number<double, kind>(t, n, [&](int j) { return values[j]; });
+            load_number<double, kind>(t, n, load_factor<double, kind>(t, n),
+                                      [&](int j) { return values[j]; });
     }
 }
 
@@ -61,7 +62,8 @@ void store(int n, int numbers, const double *line, double *values, int *writes)
 {
     using Number = std::conditional_t<stores_complex(kind), Complex<double>, double>;
     for (int t = 0; t < numbers; t++) {
-        store_number<double, kind>(t, n, reinterpret_cast<const Number *>(line)[t],
+        store_number<double, kind>(t, n, store_factor<double, kind>(t, n),
+                                   reinterpret_cast<const Number *>(line)[t],
                                    [&](int k, double y) { values[k] = y, writes[k]++; });
     }
 }

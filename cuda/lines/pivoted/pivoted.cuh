@@ -38,7 +38,7 @@
  * is lost, or if a number at its ends is not finite. Its solution is put into its rows
  * before it is stored (pivoted_residual.cuh), after three passes by a fourth between the
  * last two. A system that misses its rows is not stored, and solved again in order
- * (pivoted_ordered.cuh) by a thread of the same kernel once the tiles of the block are
+ * (pivoted_ordered.cuh) by a lane of the same kernel once the tiles of the block are
  * done.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_CUH
@@ -49,6 +49,7 @@
 #include "lines/pivoted/pivoted_copies.cuh"
 #include "lines/pivoted/pivoted_folded.cuh"
 #include "lines/pivoted/pivoted_ordered.cuh"
+#include "lines/pivoted/pivoted_refined.cuh"
 #include "lines/pivoted/pivoted_residual.cuh"
 #include "runtime/launch.cuh"
 
@@ -168,56 +169,129 @@ pivot_report(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &span,
     }
 }
 
-/* Solve the doubtful systems of this block's tiles in order, one thread a system. All of
- * the block take part; its shared memory is free. */
+/* A system of this block's tiles that is to be solved again, the `nth` of their places,
+ * or -1. */
+template <bool whole, typename Number>
+__device__ __forceinline__ int64_t
+pivot_refused(const PivotPlan<Number> &a, int64_t nth)
+{
+    const int64_t tile = quotient(nth, a.tile_systems);
+    const int own = static_cast<int>(nth - tile * a.tile_systems);
+    const PivotSpan span = pivot_span<whole>(a, blockIdx.x + tile * gridDim.x);
+
+    if (own < span.systems && span.segment == 0 &&
+        a.again[pivot_number(a, span.system + own)] == PS_SOLVED_AGAIN) {
+        return span.system + own;
+    }
+    return -1;
+}
+
+/* Refine the systems of this block's tiles that are refused, if they are few. Those that
+ * satisfy their rows then are written to `refined`, of REFINED_SYSTEMS, the rest of which
+ * is -1. All of the block take part. */
+template <typename Number>
+__device__ __noinline__ void
+pivot_refine_few(const PivotPlan<Number> &a, unsigned char *memory, int64_t places,
+                 int64_t *refined)
+{
+    __shared__ int64_t few[REFINED_SYSTEMS];
+    __shared__ int found;
+
+    if (threadIdx.x == 0) {
+        found = 0;
+    }
+    __syncthreads(); /* `found` is written, and so is `again` */
+    for (int64_t i = threadIdx.x; i < places; i += blockDim.x) {
+        const int64_t system = pivot_refused<true>(a, i);
+        const int place = system < 0 ? INT_MAX : atomicAdd(&found, 1);
+
+        if (place < REFINED_SYSTEMS) {
+            few[place] = system;
+        }
+    }
+    __syncthreads(); /* the systems are found */
+    for (int i = 0; found <= REFINED_SYSTEMS && i < found; i++) {
+        if (refine_system(a, memory, few[i]) && threadIdx.x == 0) {
+            refined[i] = few[i];
+        }
+    }
+}
+
+/* Solve the refused systems of this block's tiles a second time: refine them, or solve
+ * them in order, one lane a system. All of the block take part; its shared memory is
+ * free. */
 template <bool whole, typename Number>
 __device__ __noinline__ void
-pivot_solve_again(const PivotPlan<Number> &a, unsigned char *memory)
+pivot_solve_again(const PivotPlan<Number> &a)
 {
+    extern __shared__ __align__(128) unsigned char memory[];
+    __shared__ int64_t refined[REFINED_SYSTEMS];
     __shared__ int taken;
     const int64_t tiles = (a.tiles - blockIdx.x + gridDim.x - 1) / gridDim.x;
-    const int64_t count = tiles * a.tile_systems;
-    Number *const rows = reinterpret_cast<Number *>(memory);
+    const int64_t places = tiles * a.tile_systems;
     const int words = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_WORDS)
                                    : static_cast<int>(ORDERED_WORDS);
-    const int kept = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_KEPT)
-                                  : static_cast<int>(ORDERED_KEPT);
-    const int threads = a.ordered_threads, thread = threadIdx.x;
-    OrderedPlace<Number> place = {rows + thread,
-                                  rows + words * a.ordered_length * threads + thread,
-                                  threads, threads, a.ordered_length};
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int pitch = ordered_pitch(a.ordered_length, words);
+    const int most = a.ordered_systems; /* of a warp */
+    Number *const rows = reinterpret_cast<Number *>(memory);
+    Number *const kept = rows + a.ordered_warps * most * pitch;
+    unsigned found = 0; /* lanes whose system is to be solved yet */
+    int64_t system = -1;
+    bool more = true;
 
-    if (thread == 0) {
+    if (threadIdx.x < REFINED_SYSTEMS) {
+        refined[threadIdx.x] = -1;
+    }
+    if (threadIdx.x == 0) {
         taken = 0;
     }
     __syncthreads(); /* `taken` is written, and so is `again` */
-    while (thread < threads) {
-        int64_t system = -1;
+    if (whole && a.spare != nullptr) {
+        pivot_refine_few(a, memory, places, refined);
+        __syncthreads(); /* `refined` is written */
+    }
+    if (warp >= a.ordered_warps) {
+        return;
+    }
+    while (more) {
+        int64_t own = -1; /* the system of this lane */
+        int count = 0;
 
-        for (int64_t i = 0; system < 0 && (i = atomicAdd(&taken, 1)) < count;) {
-            const int64_t nth = i / a.tile_systems;
-            const PivotSpan span = pivot_span<whole>(a, blockIdx.x + nth * gridDim.x);
-            const int own = static_cast<int>(i - nth * a.tile_systems);
+        while (more && count < most) {
+            if (found == 0) {
+                const int first =
+                    __shfl_sync(all_lanes, lane == 0 ? atomicAdd(&taken, 32) : 0, 0);
 
-            if (own < span.systems && span.segment == 0 &&
-                a.again[pivot_number(a, span.system + own)] == PS_SOLVED_AGAIN) {
-                system = span.system + own;
+                more = first < places;
+                system =
+                    first + lane < places ? pivot_refused<whole>(a, first + lane) : -1;
+                for (int k = 0; k < REFINED_SYSTEMS; k++) {
+                    system = system == refined[k] ? -1 : system;
+                }
+                found = __ballot_sync(all_lanes, system >= 0);
+                continue;
             }
+            const int64_t next = __shfl_sync(all_lanes, system, __ffs(found) - 1);
+
+            own = lane == count ? next : own;
+            found &= found - 1;
+            count++;
         }
-        if (system < 0) {
+        if (count == 0) {
             break;
         }
-        if (a.kept != nullptr) {
-            const int segments = (a.s.rows + a.ordered_length - 1) / a.ordered_length;
+        const int64_t mine = own < 0 ? 0 : own;
+        const PivotIndex at = pivot_index(a, mine);
+        const OrderedPlace<Number> place = {
+            rows + warp * most * pitch,
+            a.kept != nullptr ? a.kept + mine * a.ordered_kept
+                              : kept + (warp * most + lane) * a.ordered_kept,
+            pitch, a.ordered_length};
+        const int info = solve_in_order<Number>({a.s, at.j, at.k, count, lane}, place);
 
-            place.kept = a.kept + system * segments * kept;
-            place.kept_step = 1;
-        }
-        const PivotIndex at = pivot_index(a, system);
-        const int info = solve_in_order(a.s, at.j, at.k, place);
-
-        if (a.s.info != nullptr) {
-            a.s.info[pivot_number(a, system)] = info;
+        if (a.s.info != nullptr && own >= 0) {
+            a.s.info[pivot_number(a, own)] = info;
         }
     }
 }
@@ -455,7 +529,7 @@ __launch_bounds__(PIVOT_THREADS, sizeof(Number) == 16 ? 1 : 2)
         span = next;
     }
     if (again && pass != PIVOT_REDUCE) {
-        pivot_solve_again<whole>(a, memory);
+        pivot_solve_again<whole>(a);
     }
 }
 

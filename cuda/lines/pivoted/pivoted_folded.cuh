@@ -42,8 +42,8 @@ template <typename Number> struct FoldedPivot {
 };
 
 /* Eliminate column p of the carried rows and of row c, with entries in the columns p ..
- * p+4. */
-template <typename Number>
+ * p+4. Unless `checked`, the pivot is moderate, or the rows are not used. */
+template <bool checked = true, typename Number>
 __device__ __forceinline__ FoldedPivot<Number>
 folded_step(FoldedRows<Number> &rows, Number (&c)[5], Number c_rhs)
 {
@@ -63,7 +63,8 @@ folded_step(FoldedRows<Number> &rows, Number (&c)[5], Number c_rhs)
 
     const FoldedPivot<Number> row = {
         a.at[0], {a.at[1], a.at[2], a.at[3], last}, a.rhs, third};
-    const Number of_b = quotient(b.at[0], row.pivot), of_c = quotient(c[0], row.pivot);
+    Number of_b = b.at[0], of_c = c[0];
+    divide_by<checked>(row.pivot, of_b, of_c);
     const Number carried[4] = {b.at[1], b.at[2], b.at[3], Number(0)};
 #pragma unroll
     for (int w = 0; w < 4; w++) {

@@ -15,6 +15,15 @@ pivot_again_bytes(const PivotPlan<Number> &a)
     return a.marks == nullptr ? ps_cuda_padded(static_cast<size_t>(a.systems)) : 0;
 }
 
+/* Bytes of the workspace of the refinement. */
+template <typename Number>
+inline size_t
+pivot_spare_bytes(const PivotPlan<Number> &a)
+{
+    return ps_cuda_padded(static_cast<size_t>(a.spare_blocks * REFINED_VECTORS * a.rows) *
+                          sizeof(Number));
+}
+
 /* Words of the workspace from level to level: groups, then ends. */
 template <typename Number>
 inline size_t
@@ -28,12 +37,12 @@ inline size_t
 pivot_plan_bytes(const PivotPlan<Number> &a)
 {
     if (a.pass != PIVOT_REDUCE) {
-        return pivot_again_bytes(a);
+        return pivot_again_bytes(a) + pivot_spare_bytes(a);
     }
-    size_t bytes = pivot_again_bytes(a) +
-                   ps_cuda_padded(static_cast<size_t>(a.systems) * sizeof(int32_t)) +
-                   ps_cuda_padded(static_cast<size_t>(a.systems * pivot_kept_words(a)) *
-                                  sizeof(Number));
+    size_t bytes =
+        pivot_again_bytes(a) +
+        ps_cuda_padded(static_cast<size_t>(a.systems) * sizeof(int32_t)) +
+        ps_cuda_padded(static_cast<size_t>(a.systems * a.ordered_kept) * sizeof(Number));
     for (int64_t count = a.segments;; count = (count + PIVOT_GROUPS - 1) / PIVOT_GROUPS) {
         bytes +=
             ps_cuda_padded(pivot_level_words<Number>(a.systems, count) * sizeof(Number));
@@ -137,8 +146,11 @@ pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
     if (error != cudaSuccess) {
         return error;
     }
-    const int64_t grid = std::min<int64_t>(
-        launch.plan.tiles, static_cast<int64_t>(std::max(places, 1)) * cluster);
+    int64_t grid = std::min<int64_t>(launch.plan.tiles,
+                                     static_cast<int64_t>(std::max(places, 1)) * cluster);
+    if (launch.plan.spare != nullptr) {
+        grid = std::min(grid, launch.plan.spare_blocks);
+    }
     config.gridDim = dim3(static_cast<unsigned>(grid));
     config.numAttrs += closely ? 1 : 0;
     return cudaLaunchKernelEx(&config, kernel, launch.plan);
@@ -163,6 +175,9 @@ pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
         a.again = static_cast<uint8_t *>(work);
         place += pivot_again_bytes(a);
     }
+    if (a.spare_blocks > 0) {
+        a.spare = reinterpret_cast<Number *>(place);
+    }
     if (a.pass != PIVOT_REDUCE) {
         return ps_cuda_status(pivot_run_rows(launch, device, stream));
     }
@@ -170,8 +185,8 @@ pivot_run(const ps_tridiag *t, uint8_t *marks, const ps_exec *exec, void *work)
     a.state = reinterpret_cast<int32_t *>(place);
     place += ps_cuda_padded(states);
     a.kept = reinterpret_cast<Number *>(place);
-    place += ps_cuda_padded(static_cast<size_t>(a.systems * pivot_kept_words(a)) *
-                            sizeof(Number));
+    place +=
+        ps_cuda_padded(static_cast<size_t>(a.systems * a.ordered_kept) * sizeof(Number));
     a.groups = reinterpret_cast<Number *>(place);
     a.ends = a.groups + a.systems * a.segments * PIVOT_GROUP_WORDS;
     cudaError_t error = cudaMemsetAsync(a.state, PIVOT_FINE, states, stream);

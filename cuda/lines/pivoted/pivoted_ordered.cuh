@@ -13,12 +13,21 @@
  * entries in the columns p .. p+3, and the row of position p+2. Entries grow to at most 7
  * times the largest one of the matrix (Higham 2002, Theorem 9.11, with bandwidth 2).
  *
- * A thread keeps pivot rows of one segment of the order only, in shared memory, and of
- * each segment the carried rows at its begin. It eliminates forward once, and then, from
- * the last segment to the first, reads the rows of a segment again, eliminates them again
- * and substitutes. So 9 words an unknown are read or written, and x may be rhs: x of a
- * segment is written after the rows of the segment have been read. 14 operations and 2
- * divisions an unknown, twice; periodic 28 and 3 divisions, twice.
+ * All lanes of a warp copy the rows of a segment of the order to shared memory, lane g
+ * eliminates those of system g in place, and all lanes store x. A system of which all
+ * pivot rows fit is one segment: 5 words an unknown are read or written, 14 operations
+ * and 2 reciprocals, periodic 28 and 2. Of longer systems the carried rows at the begin
+ * of each segment are kept. They are eliminated forward once, and then, from the last
+ * segment to the first, the rows of a segment are read again, eliminated again and
+ * substituted: 9 words, and the operations of the elimination twice. x may be rhs: x of a
+ * segment is written after the rows of the segment have been read.
+ *
+ * A step waits for the one before it: one comparison, one reciprocal and three or four
+ * multiply-adds, periodic two comparisons and six. Everything else is done meanwhile:
+ * rows are read from shared memory one step ahead, and the back substitution computes the
+ * reciprocals of several rows at once. The reciprocals serve pivots that are neither tiny
+ * nor huge. A segment with another pivot is eliminated once more, with divisions, so that
+ * no step has a branch.
  */
 #ifndef PS_CUDA_LINES_PIVOTED_PIVOTED_ORDERED_CUH
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_ORDERED_CUH
@@ -33,6 +42,9 @@ using device::quotient;
 using runtime::copies_done;
 using runtime::copy_async;
 
+/* Lanes of a warp. */
+static constexpr int ordered_lanes = 32;
+
 /* Words of a pivot row, and of what is kept of a segment. */
 enum {
     ORDERED_WORDS = 4,
@@ -41,13 +53,45 @@ enum {
     ORDERED_FOLDED_KEPT = 10
 };
 
-/* Words of one thread: word w of row i of a segment at rows[(i * words + w) * step], word
- * w of segment s at kept[(s * words + w) * kept_step]. */
+/* Pivot rows of so many words whose reciprocals the back substitution computes at once:
+ * as many as registers have room for. */
+template <typename Number>
+__host__ __device__ constexpr int
+ordered_at_once(int words)
+{
+    const int rows = 128 / (words * static_cast<int>(sizeof(Number)));
+
+    return rows >= 4 ? 4 : 2;
+}
+
+/* Words from one system to the next in shared memory. The number of rows is odd, so that
+ * lanes that walk their systems in step do not meet in a bank. */
+__host__ __device__ constexpr int
+ordered_pitch(int length, int words)
+{
+    return (length | 1) * words;
+}
+
+/* Memory of the systems of a warp: row i of a segment of system g at rows + g * pitch +
+ * i * words, in shared memory; the calling lane's carried rows of segment s at kept + s *
+ * (kept words). */
 template <typename Number> struct OrderedPlace {
-    Number *rows;
-    Number *kept;
-    int step, kept_step;
+    Number *rows, *kept;
+    int pitch;
     int length; /* rows of a segment */
+};
+
+/* The systems of a warp. Lane g has the pointers of system g, of `count`. */
+template <typename Number> struct OrderedSystems {
+    const Systems<Number> &s;
+    int64_t j, k;
+    int count, lane;
+};
+
+/* A pivot row, or a row of the matrix, in shared memory. */
+template <typename Number, int words>
+struct alignas(words == 4 || sizeof(Number) > 4 ? 16 : 8) OrderedRow {
+    Number at[words];
 };
 
 /* One system. */
@@ -91,25 +135,30 @@ is_zero(Number a)
     return size_of(a) == 0;
 }
 
-/* a / b. The seed and its Newton steps serve all numbers that are neither tiny nor huge.
- */
-template <typename Number>
-__device__ __forceinline__ Number
-ratio(Number a, Number b)
-{
-    using Real = real_of<Number>;
-    constexpr Real least =
-        sizeof(Real) == 4 ? Real(2.1684043449710089e-19) : Real(1.4916681462400413e-154);
-    const Real size = size_of(b);
+/* The pivots of an elimination. If it is checked: the first position of a zero, or -1.
+ * Otherwise: whether one of them is not moderate. */
+struct OrderedPivots {
+    int zero = -1;
+    bool extreme = false;
 
-    return size > least && size * least < 1 ? a * inverse_of(b) : quotient(a, b);
-}
+    template <bool checked, typename Number>
+    __device__ __forceinline__ void add(Number pivot, int position)
+    {
+        if (checked) {
+            zero = zero < 0 && is_zero(pivot) ? position : zero;
+        }
+        else {
+            extreme = extreme | !is_moderate(pivot);
+        }
+    }
+};
 
 /* The order 0, 1, ..., n-1. Carried is a row with entries in two columns. */
 template <typename Number> struct OrderedInOrder {
     static constexpr int words = ORDERED_WORDS, kept = ORDERED_KEPT;
     static constexpr int ahead = 1; /* the row that step p reads first is that of p+1 */
     static constexpr bool periodic = false;
+    using Row = OrderedRow<Number, words>;
     Number at, next, rhs;
 
     __device__ __forceinline__ void begin(const OrderedSystem<Number> &s)
@@ -120,67 +169,78 @@ template <typename Number> struct OrderedInOrder {
         next = row.upper;
         rhs = row.rhs;
     }
-    __device__ __forceinline__ void keep(Number *to, int step) const
+    __device__ __forceinline__ void keep(Number *to) const
     {
         to[0] = at;
-        to[step] = next;
-        to[2 * step] = rhs;
+        to[1] = next;
+        to[2] = rhs;
     }
-    __device__ __forceinline__ void restore(const Number *from, int step)
+    __device__ __forceinline__ void restore(const Number *from)
     {
         at = from[0];
-        next = from[step];
-        rhs = from[2 * step];
+        next = from[1];
+        rhs = from[2];
     }
     static __device__ __forceinline__ int row_of(int position, int)
     {
         return position;
     }
-    /* Eliminate column `position`; `below` is the row behind it, zero in the last step.
-     * The pivot row is written to `row`. Returns whether the pivot is zero. */
-    __device__ __forceinline__ bool eliminate(const PivotRow<Number> &below, Number *row,
-                                              int step, int position, int n)
+    /* Eliminate a column; `below` is the row behind it, zero in the last step. The pivot
+     * row is written to `row`. Returns the pivot. */
+    template <bool checked>
+    __device__ __forceinline__ Number eliminate(const PivotRow<Number> &below, Row &row)
     {
-        const bool more = position < n - 1;
         const bool take = size_of(below.lower) > size_of(at);
         const Number pivot = take ? below.lower : at;
         const Number second = take ? below.diag : next;
-        const Number third = take ? below.upper : Number(0);
         const Number value = take ? below.rhs : rhs;
 
-        row[0] = pivot;
-        row[step] = second;
-        row[2 * step] = third;
-        row[3 * step] = value;
-        if (more && !is_zero(below.lower)) {
-            const Number m = ratio(take ? at : below.lower, pivot);
-
-            at = less_product(take ? next : below.diag, m, second);
-            next = take ? -(m * third) : below.upper;
-            rhs = less_product(take ? rhs : below.rhs, m, value);
-        }
-        else {
-            at = below.diag;
-            next = below.upper;
-            rhs = below.rhs;
-        }
-        return is_zero(pivot);
+        row = {{pivot, second, take ? below.upper : Number(0), value}};
+        const Number m = multiplier<checked>(take ? at : below.lower, pivot);
+        at = less_product(take ? next : below.diag, m, second);
+        next = take ? -m * below.upper : below.upper;
+        rhs = less_product(take ? rhs : below.rhs, m, value);
+        return pivot;
     }
-    /* x of a pivot row of `words` words; x[0] and on are those of the next columns. */
-    static __device__ __forceinline__ Number substitute(const Number (&row)[words],
-                                                        const Number (&x)[4])
+    /* Eliminate the columns begin .. end-1 of the n, `row` is the row of the first one.
+     */
+    template <bool checked>
+    __device__ __forceinline__ OrderedPivots eliminate_all(Row *row, int begin, int end,
+                                                           int)
     {
-        const Number value = less_product(row[3], row[2], x[1]);
+        PivotRow<Number> next_row = {row->at[0], row->at[1], row->at[2], row->at[3]};
+        OrderedPivots pivots;
 
-        return ratio(less_product(value, row[1], x[0]), row[0]);
+#pragma unroll(checked ? 1 : 2)
+        for (int p = begin; p < end; p++) {
+            const PivotRow<Number> below = next_row;
+            const Row &behind = row[p < end - 1 ? 1 : 0];
+
+            next_row = {behind.at[0], behind.at[1], behind.at[2], behind.at[3]};
+            pivots.add<checked>(eliminate<checked>(below, *row++), p);
+        }
+        return pivots;
+    }
+    /* What remains of a pivot row for x of its column; x[0] and on are those of the next
+     * columns. */
+    static __device__ __forceinline__ Number remainder(const Row &row,
+                                                       const Number (&x)[4])
+    {
+        return less_product(less_product(row.at[3], row.at[2], x[1]), row.at[1], x[0]);
+    }
+    static __device__ __forceinline__ Number pivot_of(const Row &row)
+    {
+        return row.at[0];
     }
 };
 
-/* The folded order of a periodic system. */
+/* The folded order of a periodic system. A row in shared memory begins with the entries
+ * of the positions p-2, p and p+2. */
 template <typename Number> struct OrderedFolded {
     static constexpr int words = ORDERED_FOLDED_WORDS, kept = ORDERED_FOLDED_KEPT;
     static constexpr int ahead = 2;
     static constexpr bool periodic = true;
+    using Row = OrderedRow<Number, words>;
     FoldedRows<Number> rows;
 
     static __device__ __forceinline__ int position_of(int row, int n)
@@ -228,200 +288,334 @@ template <typename Number> struct OrderedFolded {
             }
         }
     }
-    __device__ __forceinline__ void keep(Number *to, int step) const
+    __device__ __forceinline__ void keep(Number *to) const
     {
 #pragma unroll
         for (int w = 0; w < 4; w++) {
-            to[w * step] = rows.a.at[w];
-            to[(w + 5) * step] = rows.b.at[w];
+            to[w] = rows.a.at[w];
+            to[w + 5] = rows.b.at[w];
         }
-        to[4 * step] = rows.a.rhs;
-        to[9 * step] = rows.b.rhs;
+        to[4] = rows.a.rhs;
+        to[9] = rows.b.rhs;
     }
-    __device__ __forceinline__ void restore(const Number *from, int step)
+    __device__ __forceinline__ void restore(const Number *from)
     {
 #pragma unroll
         for (int w = 0; w < 4; w++) {
-            rows.a.at[w] = from[w * step];
-            rows.b.at[w] = from[(w + 5) * step];
+            rows.a.at[w] = from[w];
+            rows.b.at[w] = from[w + 5];
         }
-        rows.a.rhs = from[4 * step];
-        rows.b.rhs = from[9 * step];
+        rows.a.rhs = from[4];
+        rows.b.rhs = from[9];
     }
-    __device__ __forceinline__ bool eliminate(const PivotRow<Number> &below, Number *row,
-                                              int step, int position, int n)
+    /* Eliminate a column, c and c_rhs being the row of the position two behind it. */
+    template <bool checked>
+    __device__ __forceinline__ Number eliminate(Number (&c)[5], Number c_rhs, Row &row)
     {
-        Number c[5] = {};
-        Number c_rhs = Number(0);
+        const FoldedPivot<Number> pivot = folded_step<checked>(rows, c, c_rhs);
 
-        if (position + 2 < n) {
-            spread(below, position + 2, n, c, c_rhs);
-        }
-        const FoldedPivot<Number> pivot = folded_step(rows, c, c_rhs);
-
-#pragma unroll
-        for (int w = 0; w < 4; w++) {
-            row[w * step] = pivot.right[w];
-        }
-        row[4 * step] = pivot.pivot;
-        row[5 * step] = pivot.rhs;
-        return is_zero(pivot.pivot);
+        row = {{pivot.right[0], pivot.right[1], pivot.right[2], pivot.right[3],
+                pivot.pivot, pivot.rhs}};
+        return pivot.pivot;
     }
-    static __device__ __forceinline__ Number substitute(const Number (&row)[words],
-                                                        const Number (&x)[4])
+    template <bool checked>
+    __device__ __forceinline__ OrderedPivots eliminate_all(Row *row, int begin, int end,
+                                                           int n)
     {
-        Number value = row[5];
+        const int inner = min(end, n - 4); /* up to there p+4 is a position */
+        PivotRow<Number> next_row = {row->at[0], row->at[1], row->at[2], row->at[3]};
+        OrderedPivots pivots;
+        int p = begin;
+
+#pragma unroll 1
+        for (; p < inner; p++) {
+            Number c[5] = {next_row.lower, Number(0), next_row.diag, Number(0),
+                           next_row.upper};
+            const Number c_rhs = next_row.rhs;
+            const Row &behind = row[p < end - 1 ? 1 : 0];
+
+            next_row = {behind.at[0], behind.at[1], behind.at[2], behind.at[3]};
+            pivots.add<checked>(eliminate<checked>(c, c_rhs, *row++), p);
+        }
+#pragma unroll 1
+        for (; p < end; p++) {
+            Number c[5] = {};
+            Number c_rhs = Number(0);
+
+            if (p + 2 < n) {
+                const bool even = p % 2 == 0;
+
+                spread({row->at[even ? 0 : 2], row->at[1], row->at[even ? 2 : 0],
+                        row->at[3]},
+                       p + 2, n, c, c_rhs);
+            }
+            pivots.add<checked>(eliminate<checked>(c, c_rhs, *row++), p);
+        }
+        return pivots;
+    }
+    static __device__ __forceinline__ Number remainder(const Row &row,
+                                                       const Number (&x)[4])
+    {
+        Number value = row.at[5];
 
 #pragma unroll
         for (int w = 3; w >= 0; w--) {
-            value = less_product(value, row[w], x[w]);
+            value = less_product(value, row.at[w], x[w]);
         }
-        return ratio(value, row[4]);
+        return value;
+    }
+    static __device__ __forceinline__ Number pivot_of(const Row &row)
+    {
+        return row.at[4];
     }
 };
 
-/* Begin to copy an entry to shared memory, or write a zero if it has no meaning. */
+/* System g of a warp; all lanes take part. */
 template <typename Number>
-__device__ __forceinline__ void
-ordered_fetch(Number *to, const Number *from, bool has_meaning)
+__device__ __forceinline__ OrderedSystem<Number>
+ordered_system(const OrderedSystems<Number> &o, int g)
 {
-    if (has_meaning) {
-        copy_async<sizeof(Number)>(to, from);
-    }
-    else {
-        *to = Number(0);
-    }
+    return ordered_system(o.s, shuffle(all_lanes, o.j, g), shuffle(all_lanes, o.k, g));
 }
 
-/* Row i of a segment in shared memory, or zeros if there is none. */
-template <typename Number>
-__device__ __forceinline__ PivotRow<Number>
-ordered_row(const OrderedPlace<Number> &place, int i, int words, bool is_there)
+/* The rows of system g. */
+template <typename Order, typename Number>
+__device__ __forceinline__ OrderedRow<Number, Order::words> *
+ordered_rows(const OrderedPlace<Number> &place, int g)
 {
-    const Number *const row = place.rows + i * words * place.step;
-
-    return is_there ? PivotRow<Number>{row[0], row[place.step], row[2 * place.step],
-                                       row[3 * place.step]}
-                    : PivotRow<Number>{};
+    return reinterpret_cast<OrderedRow<Number, Order::words> *>(place.rows +
+                                                                g * place.pitch);
 }
 
-/* Pivot row i of a segment. */
+/* Copy the rows that the positions begin .. end-1 read first to shared memory, zeros
+ * where there is no row. All lanes take part. */
 template <typename Order, typename Number>
 __device__ __forceinline__ void
-ordered_pivot_row(const OrderedPlace<Number> &place, int i, Number (&row)[Order::words])
+ordered_fetch(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place,
+              int begin, int end)
 {
-#pragma unroll
-    for (int w = 0; w < Order::words; w++) {
-        row[w] = place.rows[(i * Order::words + w) * place.step];
-    }
-}
+    const int n = o.s.rows;
 
-/* Read the rows of the segment that begins at position `begin` and eliminate its columns.
- * Returns 0, or 1 + the row of the first zero pivot. */
-template <typename Order, typename Number>
-__device__ __forceinline__ int
-ordered_segment(const OrderedSystem<Number> &s, const OrderedPlace<Number> &place,
-                Order &order, int begin, int end)
-{
-    const int n = s.rows, step = place.step, last = min(end, n - Order::ahead);
-    int bad = 0;
-
-    /* All rows of the segment are on their way at once. */
+    __syncwarp(); /* the rows before these are read */
 #pragma unroll 1
-    for (int p = begin; p < last; p++) {
-        Number *const to = place.rows + (p - begin) * Order::words * step;
-        const int i = Order::row_of(p + Order::ahead, n);
+    for (int g = 0; g < o.count; g++) {
+        const OrderedSystem<Number> s = ordered_system(o, g);
+        Number *const rows = place.rows + g * place.pitch;
 
-        ordered_fetch(to, s.lower + i * s.lower_row, i > 0 || Order::periodic);
-        ordered_fetch(to + step, s.diag + i * s.diag_row, true);
-        ordered_fetch(to + 2 * step, s.upper + i * s.upper_row,
-                      i < n - 1 || Order::periodic);
-        ordered_fetch(to + 3 * step, s.rhs + i * s.rhs_row, true);
+#pragma unroll 1
+        for (int p = begin + o.lane; p < end; p += ordered_lanes) {
+            Number *const to = rows + (p - begin) * Order::words;
+            const int position = p + Order::ahead;
+
+            if (position >= n) {
+                to[0] = to[1] = to[2] = to[3] = Number(0);
+                continue;
+            }
+            const int i = Order::row_of(position, n);
+            const bool turned = Order::periodic && position % 2 != 0;
+
+            copy_async<sizeof(Number)>(to + (turned ? 2 : 0), s.lower + i * s.lower_row);
+            copy_async<sizeof(Number)>(to + 1, s.diag + i * s.diag_row);
+            if (i < n - 1 || Order::periodic) {
+                copy_async<sizeof(Number)>(to + (turned ? 0 : 2),
+                                           s.upper + i * s.upper_row);
+            }
+            else {
+                to[2] = Number(0); /* has no meaning and need not be there */
+            }
+            copy_async<sizeof(Number)>(to + 3, s.rhs + i * s.rhs_row);
+        }
     }
     copies_done();
-    /* The next row is read before the pivot row is written: the steps wait for each
-     * other, and need not wait for memory too. */
-    PivotRow<Number> next = ordered_row(place, 0, Order::words, begin < last);
-#pragma unroll 1
-    for (int p = begin; p < end; p++) {
-        const PivotRow<Number> below = next;
-        Number *const to = place.rows + (p - begin) * Order::words * step;
-
-        next = ordered_row(place, p + 1 - begin, Order::words, p + 1 < last);
-        const bool is_bad = order.eliminate(below, to, step, p, n);
-
-        bad = is_bad && bad == 0 ? 1 + Order::row_of(p, n) : bad;
-    }
-    return bad;
+    __syncwarp();
 }
 
-/* Solve a system. Returns its info. */
+/* Put one more x in front. */
+template <typename Number>
+__device__ __forceinline__ void
+ordered_next(Number (&x)[4], Number value)
+{
+    x[3] = x[2];
+    x[2] = x[1];
+    x[1] = x[0];
+    x[0] = value;
+}
+
+/* Substitute the pivot rows of `count` positions; `row` is the row behind the last one.
+ * The first word of a row becomes x of the position `ahead` behind its own. x[0] and on
+ * are those of the positions behind these rows, and become those from the first row on.
+ */
+template <typename Order, typename Number>
+__device__ __forceinline__ void
+ordered_substitute_any(OrderedRow<Number, Order::words> *row, int count, Number (&x)[4])
+{
+#pragma unroll 1
+    for (int i = 0; i < count; i++) {
+        const OrderedRow<Number, Order::words> own = *--row;
+
+        row->at[0] = x[Order::ahead - 1];
+        ordered_next(x, any_ratio(Order::remainder(own, x), Order::pivot_of(own)));
+    }
+}
+
+/* The same of `most` rows at once. */
+template <typename Order, int most, typename Number>
+__device__ __forceinline__ void
+ordered_substitute_most(OrderedRow<Number, Order::words> *row, Number (&x)[4])
+{
+    OrderedRow<Number, Order::words> own[most];
+    Number inverse[most];
+    bool moderate = true;
+
+#pragma unroll
+    for (int i = 0; i < most; i++) {
+        own[i] = row[-1 - i];
+    }
+#pragma unroll
+    for (int i = 0; i < most; i++) {
+        inverse[i] = inverse_of(Order::pivot_of(own[i]));
+        moderate = moderate & is_moderate(Order::pivot_of(own[i]));
+    }
+    if (__builtin_expect(moderate, true)) {
+#pragma unroll
+        for (int i = 0; i < most; i++) {
+            row[-1 - i].at[0] = x[Order::ahead - 1];
+            ordered_next(x, Order::remainder(own[i], x) * inverse[i]);
+        }
+    }
+    else {
+        ordered_substitute_any<Order>(row, most, x);
+    }
+}
+
+template <typename Order, typename Number>
+__device__ __forceinline__ void
+ordered_substitute(OrderedRow<Number, Order::words> *row, int count, Number (&x)[4])
+{
+    constexpr int most = ordered_at_once<Number>(Order::words);
+
+#pragma unroll 1
+    for (; count >= most; count -= most) {
+        ordered_substitute_most<Order, most>(row, x);
+        row -= most;
+    }
+    ordered_substitute_any<Order>(row, count, x);
+}
+
+/* Store x of the positions begin + ahead .. end + ahead - 1. All lanes take part. */
+template <typename Order, typename Number>
+__device__ __forceinline__ void
+ordered_store(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place,
+              int begin, int end)
+{
+    const int n = o.s.rows, last = min(end, n - Order::ahead);
+
+    __syncwarp(); /* x is written */
+#pragma unroll 1
+    for (int g = 0; g < o.count; g++) {
+        const OrderedSystem<Number> s = ordered_system(o, g);
+        const Number *const rows = place.rows + g * place.pitch;
+
+#pragma unroll 1
+        for (int p = begin + o.lane; p < last; p += ordered_lanes) {
+            s.x[Order::row_of(p + Order::ahead, n) * s.x_row] =
+                rows[(p - begin) * Order::words];
+        }
+    }
+}
+
+/* Eliminate the positions begin .. end-1 from the carried rows that are kept, and if a
+ * pivot is zero, tiny, huge or no number, once more, with a test of each pivot. Returns
+ * the first position of a zero pivot, or -1. All lanes take part. */
 template <typename Order, typename Number>
 __device__ __forceinline__ int
-ordered_solve(const OrderedSystem<Number> &s, const OrderedPlace<Number> &place)
+ordered_eliminate(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place,
+                  const Number *kept, Order &order, int begin, int end)
 {
-    const int n = s.rows, length = place.length, segments = (n + length - 1) / length;
-    Order order;
+    const bool active = o.lane < o.count;
+    OrderedRow<Number, Order::words> *const rows =
+        ordered_rows<Order>(place, active ? o.lane : 0);
+    OrderedPivots pivots;
+
+    ordered_fetch<Order>(o, place, begin, end);
+    if (active) {
+        pivots = order.template eliminate_all<false>(rows, begin, end, o.s.rows);
+    }
+    if (__any_sync(all_lanes, pivots.extreme)) {
+        ordered_fetch<Order>(o, place, begin, end);
+        if (active) {
+            order.restore(kept);
+            pivots = order.template eliminate_all<true>(rows, begin, end, o.s.rows);
+        }
+    }
+    return pivots.zero;
+}
+
+/* Solve the systems of a warp. Returns the info of the calling lane's. */
+template <typename Order, typename Number>
+__device__ __forceinline__ int
+ordered_solve(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place)
+{
+    const bool active = o.lane < o.count;
+    const int n = o.s.rows, length = place.length, segments = (n + length - 1) / length;
+    OrderedRow<Number, Order::words> *const rows =
+        ordered_rows<Order>(place, active ? o.lane : 0);
+    Order order = {};
     int info = 0;
-
-    order.begin(s);
-#pragma unroll 1
-    for (int g = 0; g < segments; g++) {
-        order.keep(place.kept + g * Order::kept * place.kept_step, place.kept_step);
-        const int bad =
-            ordered_segment(s, place, order, g * length, min((g + 1) * length, n));
-        info = info == 0 ? bad : info;
-    }
-    /* x of the positions from the last one on. That of the two that the segment before
-     * reads yet is written when it has been read. */
+    /* x of the positions from the last one on. That of the first ones of a segment, which
+     * the segment before reads yet, is stored with that one. */
     Number x[4] = {};
-    for (int g = segments - 1; g >= 0; g--) {
-        const int begin = g * length, end = min(begin + length, n);
 
-        if (g < segments - 1) {
-            order.restore(place.kept + g * Order::kept * place.kept_step,
-                          place.kept_step);
-            (void)ordered_segment(s, place, order, begin, end);
-        }
-        Number row[Order::words], above[Order::words];
-
-        ordered_pivot_row<Order>(place, end - 1 - begin, above);
+    if (active) {
+        order.begin(ordered_system(o.s, o.j, o.k));
+    }
+    /* Forward to the last segment, and back. */
 #pragma unroll 1
-        for (int p = end - 1; p >= begin; p--) {
-#pragma unroll
-            for (int w = 0; w < Order::words; w++) {
-                row[w] = above[w];
-            }
-            ordered_pivot_row<Order>(place, max(p - 1, begin) - begin, above);
-            const Number value = Order::substitute(row, x);
+    for (int turn = 0; turn < 2 * segments - 1; turn++) {
+        const int g = turn < segments ? turn : 2 * (segments - 1) - turn;
+        const int begin = g * length, end = min(begin + length, n);
+        const bool forward = turn < segments;
 
-            if (p + Order::ahead < n) {
-                s.x[Order::row_of(p + Order::ahead, n) * s.x_row] = x[Order::ahead - 1];
+        Number *const kept = place.kept + g * Order::kept;
+
+        if (active && forward) {
+            order.keep(kept);
+        }
+        if (active && !forward) {
+            order.restore(kept);
+        }
+        const int zero = ordered_eliminate(o, place, kept, order, begin, end);
+        if (active) {
+            if (forward && info == 0 && zero >= 0) {
+                info = 1 + Order::row_of(zero, n);
             }
-            x[3] = x[2];
-            x[2] = x[1];
-            x[1] = x[0];
-            x[0] = value;
+            if (turn >= segments - 1) {
+                ordered_substitute<Order>(rows + (end - begin), end - begin, x);
+            }
+        }
+        if (turn >= segments - 1) {
+            ordered_store<Order>(o, place, begin, end);
         }
     }
-    s.x[Order::row_of(0, n) * s.x_row] = x[0];
-    if (Order::ahead == 2 && n > 1) {
-        s.x[Order::row_of(1, n) * s.x_row] = x[1];
+    if (active) {
+        const OrderedSystem<Number> own = ordered_system(o.s, o.j, o.k);
+
+        own.x[Order::row_of(0, n) * own.x_row] = x[0];
+        if (Order::ahead == 2 && n > 1) {
+            own.x[Order::row_of(1, n) * own.x_row] = x[1];
+        }
     }
     return info;
 }
 
-/* Solve system (j, k) of the batch and write its info. Out of line, as it is rare and has
- * registers of its own. */
+/* Solve systems (j, k) of the batch, one for each of the first `count` lanes of a warp;
+ * all lanes take part. Returns the info of the lane's system. */
 template <typename Number>
-__device__ __noinline__ int
-solve_in_order(const Systems<Number> &s, int64_t j, int64_t k,
-               const OrderedPlace<Number> &place)
+__device__ __forceinline__ int
+solve_in_order(const OrderedSystems<Number> &o, const OrderedPlace<Number> &place)
 {
-    const OrderedSystem<Number> system = ordered_system(s, j, k);
-
-    return s.periodic ? ordered_solve<OrderedFolded<Number>>(system, place)
-                      : ordered_solve<OrderedInOrder<Number>>(system, place);
+    return o.s.periodic ? ordered_solve<OrderedFolded<Number>>(o, place)
+                        : ordered_solve<OrderedInOrder<Number>>(o, place);
 }
 
 } // namespace pysolvers::pivoted

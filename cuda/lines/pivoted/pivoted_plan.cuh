@@ -9,7 +9,6 @@
 #define PS_CUDA_LINES_PIVOTED_PIVOTED_PLAN_CUH
 
 #include <algorithm>
-#include <cmath>
 #include <cstdlib>
 
 #include "lines/pivoted/pivoted.cuh"
@@ -315,25 +314,14 @@ pivot_share_copies(PivotLaunch<Number> &launch, const ps_cuda_device *device)
     a.walk_slow = launch.threads / a.walk_size;
 }
 
-/* Rows of a segment of a solve in order where what is kept of segments lies in the
- * workspace. */
-enum { PIVOT_ORDERED_LENGTH = 64 };
+/* Most rows of a segment of a solve in order whose system does not fit into the memory of
+ * a block: a longer one would leave room for fewer systems, a shorter one would wait more
+ * for memory. */
+enum { PIVOT_ORDERED_LENGTH = 256 };
 
-/* Numbers that are kept of a system in the workspace by a solve in order. */
-template <typename Number>
-inline int64_t
-pivot_kept_words(const PivotPlan<Number> &a)
-{
-    const int kept = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_KEPT)
-                                  : static_cast<int>(ORDERED_KEPT);
-    const int64_t length = PIVOT_ORDERED_LENGTH;
-
-    return (a.s.rows + length - 1) / length * kept;
-}
-
-/* Share the memory of a block among threads that solve in order: pivot rows of a segment
- * each, and what is kept of all segments. Long segments and many segments both take
- * memory; the length where both take the same is the best. */
+/* Share the memory of a block among systems that are solved in order: the pivot rows of a
+ * segment each, and what is kept of all segments. Of a system of a tile of whole systems
+ * all rows are one segment, if they fit. */
 template <typename Number>
 inline void
 pivot_share_ordered(PivotLaunch<Number> &launch)
@@ -343,22 +331,44 @@ pivot_share_ordered(PivotLaunch<Number> &launch)
                                    : static_cast<int>(ORDERED_WORDS);
     const int kept = a.s.periodic ? static_cast<int>(ORDERED_FOLDED_KEPT)
                                   : static_cast<int>(ORDERED_KEPT);
-    int64_t needed;
+    const bool here = a.pass != PIVOT_REDUCE; /* what is kept is in shared memory */
+    const int room = static_cast<int>(launch.shared / sizeof(Number));
+    const int longest = std::min<int>(
+        a.s.rows, a.segments == 1 ? a.s.rows : static_cast<int>(PIVOT_ORDERED_LENGTH));
+    int segments = (a.s.rows + longest - 1) / longest;
 
-    if (a.pass == PIVOT_REDUCE) {
-        a.ordered_length = PIVOT_ORDERED_LENGTH;
-        needed = static_cast<int64_t>(words) * a.ordered_length;
+    /* More segments are shorter, but for what is kept of each. */
+    for (;; segments++) {
+        const int length = (a.s.rows + segments - 1) / segments;
+        const int needed = ordered_pitch(length, words) + (here ? segments * kept : 0);
+
+        a.ordered_length = length;
+        if (needed <= room || length <= 16) {
+            break;
+        }
     }
-    else {
-        const double even = std::sqrt(static_cast<double>(a.s.rows) * kept / words);
-        a.ordered_length = std::min(std::max(static_cast<int>(even) + 1, 16), a.s.rows);
-        needed = static_cast<int64_t>(words) * a.ordered_length +
-                 (a.s.rows + a.ordered_length - 1) / a.ordered_length * kept;
+    a.ordered_kept = segments * kept;
+    const int needed =
+        ordered_pitch(a.ordered_length, words) + (here ? a.ordered_kept : 0);
+    launch.shared = std::max(launch.shared, needed * sizeof(Number));
+    const int systems = std::max(room / needed, 1);
+    a.ordered_warps = std::min(launch.threads / 32, systems);
+    a.ordered_systems = std::min(systems / a.ordered_warps, 32);
+}
+
+/* Let blocks refine, if their tiles hold whole systems of enough chunks: as many blocks
+ * as fit on the device at once, each with a thread for every chunk. */
+template <typename Number>
+inline void
+pivot_choose_refinement(PivotLaunch<Number> &launch, const ps_cuda_device *device)
+{
+    PivotPlan<Number> &a = launch.plan;
+    const int blocks = std::max(pivot_blocks(launch, device), 1);
+
+    if (a.segments == 1 && a.chunks >= REFINED_CHUNKS) {
+        a.spare_blocks =
+            std::min<int64_t>(a.tiles, static_cast<int64_t>(blocks) * device->processors);
     }
-    const size_t bytes = static_cast<size_t>(needed) * sizeof(Number);
-    launch.shared = std::max(launch.shared, bytes);
-    a.ordered_threads =
-        static_cast<int>(std::min<size_t>(launch.threads, launch.shared / bytes));
 }
 
 template <typename Number>
@@ -395,6 +405,7 @@ pivot_launch(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
     }
     pivot_share_copies(launch, device);
     pivot_share_ordered(launch);
+    pivot_choose_refinement(launch, device);
     return launch;
 }
 

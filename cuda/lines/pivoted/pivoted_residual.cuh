@@ -12,7 +12,7 @@
  * side by about 16 eps of themselves at most (Oettli and Prager 1964). Of random systems
  * some rows have smaller terms than the rows around them, and elimination in order
  * misses them as far. So a row is satisfied as well if |r_i| is at most 16 eps times
- * the largest of w_{i-4} .. w_{i+4}, of a system that takes three passes of the w of its
+ * the largest of w_{i-8} .. w_{i+8}, of a system that takes three passes of the w of its
  * tile, and at most 128 eps w_i, from 16384 rows on n / 128 eps w_i. A system all of
  * whose rows are satisfied is solved.
  * Only the other systems are solved a second time. 4 words and 16 operations an unknown,
@@ -24,6 +24,9 @@
 #include "lines/pivoted/pivoted_copies.cuh"
 
 namespace pysolvers::pivoted {
+
+/* Rows on either side whose terms count for a row. */
+enum { PIVOT_REACH = 8 };
 
 /* What a row misses, and the sum of the sizes of its terms. */
 template <typename Number> struct PivotResidual {
@@ -80,7 +83,7 @@ pivot_is_satisfied(const PivotPlan<Number> &a, PivotPass pass, const PivotSpan &
     constexpr Real most = (number_traits<Number>::is_complex ? 12 : 16) * eps_of<Number>;
     const Real most_of_row =
         eps_of<Number> * fmax(Real(128), static_cast<Real>(a.s.rows) / 128);
-    const int reach = pass == PIVOT_CHECK ? span.rows : 4;
+    const int reach = pass == PIVOT_CHECK ? span.rows : PIVOT_REACH;
     const PivotResidual<Number> own = pivot_residual(a, span, memory, system, row);
     bool satisfied = own.missed <= most * own.all;
 

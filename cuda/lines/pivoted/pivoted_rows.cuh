@@ -241,6 +241,84 @@ quotient(Complex<Real> a, Complex<Real> b)
     return a * reciprocal(b);
 }
 
+/* Whether the size of a number is at least 2^-62 and less than 2^62, of a double 2^-510
+ * and 2^510: the number and its inverse are far from underflow and overflow. */
+__device__ __forceinline__ bool
+is_moderate(float x)
+{
+    return (__float_as_uint(x) & 0x7fffffffu) - (65u << 23) < 124u << 23;
+}
+
+__device__ __forceinline__ bool
+is_moderate(double x)
+{
+    const unsigned top = static_cast<unsigned>(__double2hiint(x)) & 0x7fffffffu;
+
+    return top - (513u << 20) < 1020u << 20;
+}
+
+template <typename Real>
+__device__ __forceinline__ bool
+is_moderate(Complex<Real> z)
+{
+    return is_moderate(size_of(z));
+}
+
+/* a / b of any numbers. Out of line, as it is rare. */
+template <typename Number>
+__device__ __noinline__ Number
+any_ratio(Number a, Number b)
+{
+    return is_moderate(b) ? a * inverse_of(b) : quotient(a, b);
+}
+
+/* a / pivot; 0 of a row without an entry in the column, whatever the pivot is. Unless
+ * `checked`, the pivot is moderate, or the result is not used. */
+template <bool checked, typename Number>
+__device__ __forceinline__ Number
+multiplier(Number a, Number pivot)
+{
+    if (checked && !is_moderate(pivot)) {
+        return size_of(a) == 0 ? Number(0) : any_ratio(a, pivot);
+    }
+    return a * inverse_of(pivot);
+}
+
+/* a / b from 1 / b, exact where the quotient is a number: equal rows leave a zero. */
+template <typename Real>
+__device__ __forceinline__ Real
+quotient_by(Real inverse, Real a, Real b)
+{
+    const Real near = a * inverse;
+
+    return fma(fma(-near, b, a), inverse, near);
+}
+
+template <typename Real>
+__device__ __forceinline__ Complex<Real>
+quotient_by(Complex<Real> inverse, Complex<Real> a, Complex<Real>)
+{
+    return a * inverse;
+}
+
+/* Divide two numbers by a pivot. Unless `checked`, the pivot is moderate, or the results
+ * are not used. */
+template <bool checked, typename Number>
+__device__ __forceinline__ void
+divide_by(Number pivot, Number &a, Number &b)
+{
+    const Number inverse = inverse_of(pivot);
+
+    if (checked && !is_moderate(pivot)) {
+        a = any_ratio(a, pivot);
+        b = any_ratio(b, pivot);
+    }
+    else {
+        a = quotient_by(inverse, a, pivot);
+        b = quotient_by(inverse, b, pivot);
+    }
+}
+
 template <typename Number>
 __device__ __forceinline__ void
 exchange_if(bool yes, Number &a, Number &b)

@@ -54,11 +54,15 @@ template <typename Number> struct PivotPlan {
     int32_t *state; /* of PIVOT_REDUCE and PIVOT_FINISH: PivotState of each system */
     Number *groups; /* one a tile, of PIVOT_GROUP_WORDS words */
     Number *ends;   /* and x of its first and its last row */
-    /* Of a solve in order: threads of a block that take part, rows of a segment, and
-     * where what is kept of segments lies, one system behind the other; null: in shared
-     * memory, behind the rows. */
-    int32_t ordered_threads, ordered_length;
+    /* Of a solve in order: warps of a block that take part, systems of a warp at a time,
+     * rows of a segment, words that are kept of all segments of a system, and where these
+     * lie, one system behind the other; null: in shared memory, behind the rows. */
+    int32_t ordered_warps, ordered_systems, ordered_length, ordered_kept;
     Number *kept;
+    /* Workspace of the refinement, REFINED_VECTORS vectors for each of so many blocks;
+     * null: systems are not refined. */
+    Number *spare;
+    int64_t spare_blocks;
 
     __device__ __forceinline__ bool in_bulk() const
     {
