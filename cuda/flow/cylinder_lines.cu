@@ -71,7 +71,7 @@ unsteady(const CylinderRun &r)
     first.outlet = static_cast<Real *>(r.outlet);
     first.box = c;
     first.numbers = r.numbers;
-    const ps_status status = sweep<0>(r, first, last, 1);
+    const ps_status status = sweep<0>(r, first, last, first.others);
 
     return status == PS_OK ? sweep<1>(r, HalfStepY<Real>{lines}, last) : status;
 }
@@ -93,7 +93,8 @@ wave_lines(const CylinderRun &r, bool with_charges)
 {
     const WaveLines<Real> lines = {
         grid_of<Real>(r), static_cast<const double *>(r.c->tables[PS_TABLE_SHIFTS]),
-        static_cast<const Real *>(r.waves)};
+        static_cast<const Real *>(r.waves),
+        static_cast<Real>(1 / (r.c->hx * r.c->hx))};
     const int last = lines.grid.last;
 
     if (!with_charges) {
