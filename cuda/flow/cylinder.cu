@@ -212,9 +212,12 @@ ps_cuda_cylinder_step(const ps_cylinder *c, int64_t count, const ps_exec *exec,
     CylinderRun r = start(c, exec);
 
     status = ps_cuda_cylinder_prepare(c);
-    if (status == PS_OK) {
-        status = c->psi_tol > 0 ? ps_cuda_cylinder_prepare_lines(c)
-                                : ps_cuda_cylinder_prepare_transform(c);
+    if (status == PS_OK && c->psi_tol > 0) {
+        status = ps_cuda_cylinder_prepare_lines(c);
+    }
+    else if (status == PS_OK) {
+        status = ps_cuda_cylinder_prepare_transform(c);
+        status = status == PS_OK ? ps_cuda_cylinder_prepare_waves(c) : status;
     }
     status = status == PS_OK ? clear(r, count) : status;
     status = status == PS_OK ? marks.record(MARK_BEGIN, r.stream) : status;

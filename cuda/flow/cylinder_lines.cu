@@ -1,5 +1,5 @@
-/* cylinder_lines.cu - the lines of the cylinder: both half steps, or both factors of the
- * steady step, and the lines of waves.
+/* cylinder_lines.cu - the lines of the vorticity: both half steps, or both factors of the
+ * steady step.
  */
 #include "flow/cylinder_rows.cuh"
 
@@ -88,27 +88,6 @@ steady(const CylinderRun &r)
 }
 
 template <typename Real>
-ps_status
-wave_lines(const CylinderRun &r, bool with_charges)
-{
-    const WaveLines<Real> lines = {
-        grid_of<Real>(r), static_cast<const double *>(r.c->tables[PS_TABLE_SHIFTS]),
-        static_cast<const Real *>(r.waves),
-        static_cast<Real>(1 / (r.c->hx * r.c->hx))};
-    const int last = lines.grid.last;
-
-    if (!with_charges) {
-        return sweep<0>(r, WavesAtBody<Real>{lines, r.lines}, last);
-    }
-    return sweep<0>(
-        r,
-        WavesOfPsi<Real>{lines,
-                         static_cast<const double *>(r.c->tables[PS_TABLE_BODY_SINES]),
-                         r.charged, static_cast<Real *>(r.half)},
-        last);
-}
-
-template <typename Real>
 bool
 fits(const ps_cylinder &c, const ps_cuda_device *device)
 {
@@ -132,8 +111,7 @@ prepare(bool is_steady)
         error = is_steady ? set_up_sweep<1, IncrementY<Real>>()
                           : set_up_sweep<1, HalfStepY<Real>>();
     }
-    error = error == cudaSuccess ? set_up_sweep<0, WavesAtBody<Real>>() : error;
-    return error == cudaSuccess ? set_up_sweep<0, WavesOfPsi<Real>>() : error;
+    return error;
 }
 
 } // namespace
@@ -164,13 +142,6 @@ ps_cuda_cylinder_omega(const CylinderRun &r)
 
         return r.c->steady != 0 ? steady<Real>(r) : unsteady<Real>(r);
     });
-}
-
-ps_status
-ps_cuda_cylinder_lines(const CylinderRun &r, bool with_charges)
-{
-    return with_real(
-        r, [&](auto real) { return wave_lines<decltype(real)>(r, with_charges); });
 }
 
 } // namespace pysolvers::flow

@@ -597,10 +597,7 @@ prepare_side()
 ps_status
 ps_cuda_cylinder_prepare_transform(const ps_cylinder *c)
 {
-    CylinderRun r = {};
-
-    r.c = c;
-    return with_real(r, [&](auto real) {
+    return with_real(c->dtype, [](auto real) {
         using Real = decltype(real);
         const cudaError_t error = prepare_side<Real, FromOmega<Real>>();
 
