@@ -62,6 +62,7 @@ struct CylinderRun {
 int ps_cuda_cylinder_fits(const ps_cylinder *c);
 /* Once per call, before the steps. */
 ps_status ps_cuda_cylinder_prepare(const ps_cylinder *c);
+ps_status ps_cuda_cylinder_prepare_body(const ps_cylinder *c);
 ps_status ps_cuda_cylinder_prepare_transform(const ps_cylinder *c);
 ps_status ps_cuda_cylinder_prepare_waves(const ps_cylinder *c);
 
