@@ -27,7 +27,7 @@ import numpy as np
 from pysolvers.bench import machine
 from pysolvers.flow import SquareCylinder
 
-GRIDS = ((161, 801), (201, 1001), (401, 2001))
+GRIDS = ((161, 801), (209, 1001), (401, 2001))
 BARS = {(161, 801): 60.0, (401, 2001): 120.0}  # microseconds of a step
 STEADY = (241, 1201)
 STEADY_BAR = 3.0  # seconds

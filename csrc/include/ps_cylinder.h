@@ -32,8 +32,9 @@ extern "C" {
      * hx^2 sin(pi (2m+1)(t+1)/n), of parity 1 hx^2 sin(pi (2m+2)(t+1)/n); backward,     \
      * entry (t, m) is 2/n times these sines. */                                         \
     X(PS_TABLE_SINES, "sines")                                                           \
-    /* [ny]: 4 hx^2/hy^2 sin^2(pi k/(2n)) for wave k */                                  \
-    X(PS_TABLE_SHIFTS, "shifts")                                                         \
+    /* [ny]: r < 1 with r + 1/r = 2 + 4 hx^2/hy^2 sin^2(pi k/(2n)) for wave k: by how    \
+     * much its harmonic functions decay from column to column */                                   \
+    X(PS_TABLE_DECAYS, "decays")                                                         \
     /* [rows of the body][ny]: 2/n sin(pi j k/n) for wave k */                           \
     X(PS_TABLE_BODY_SINES, "body_sines")                                                 \
     /* int32 [count][2]: row and column of the surface nodes */                          \

@@ -21,9 +21,13 @@ template <typename Source> struct SourceRows {
     int end; /* the node of a line after the last unknown */
     Walls walls;
 
-    __device__ __forceinline__ void node(int64_t p, int, int at, double *word) const
+    __device__ __forceinline__ void node(int64_t p, int, int, double *word) const
     {
         source.node(p, word);
+    }
+
+    __device__ __forceinline__ void adjust(int64_t p, int, int at, double *word) const
+    {
         if (at == 1) {
             source.apply_wall(p, -1, word);
         }

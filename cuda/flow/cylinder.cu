@@ -212,8 +212,13 @@ ps_cuda_cylinder_step(const ps_cylinder *c, int64_t count, const ps_exec *exec,
     CylinderRun r = start(c, exec);
 
     status = ps_cuda_cylinder_prepare(c);
+    status = status == PS_OK ? ps_cuda_cylinder_prepare_body(c) : status;
     if (status == PS_OK && c->psi_tol > 0) {
         status = ps_cuda_cylinder_prepare_lines(c);
+    }
+    else if (status == PS_OK) {
+        status = ps_cuda_cylinder_prepare_transform(c);
+        status = status == PS_OK ? ps_cuda_cylinder_prepare_waves(c) : status;
     }
     status = status == PS_OK ? clear(r, count) : status;
     status = status == PS_OK ? marks.record(MARK_BEGIN, r.stream) : status;

@@ -6,7 +6,8 @@
  *                       vorticity into the box around the body
  *   second half step    lines along y: the new omega
  *   transform           omega to waves along y (cylinder_transform.cu)
- *   lines of waves      lines along x, of which only the columns of the body are kept
+ *   lines of waves      lines along x (cylinder_waves.cu), of which only the columns of
+ *                       the body are kept
  *   surface             psi without charges on the body, sums of omega over the box
  *   charges             psi on the body, the charges on its surface, the circulation
  *   lines of waves      with the charges
@@ -61,6 +62,9 @@ struct CylinderRun {
 int ps_cuda_cylinder_fits(const ps_cylinder *c);
 /* Once per call, before the steps. */
 ps_status ps_cuda_cylinder_prepare(const ps_cylinder *c);
+ps_status ps_cuda_cylinder_prepare_body(const ps_cylinder *c);
+ps_status ps_cuda_cylinder_prepare_transform(const ps_cylinder *c);
+ps_status ps_cuda_cylinder_prepare_waves(const ps_cylinder *c);
 
 /* The kernels of a step in this order. */
 ps_status ps_cuda_cylinder_omega(const CylinderRun &r);

@@ -24,6 +24,30 @@ blocks_for(int64_t count, int per_block)
     return (count + per_block - 1) / per_block;
 }
 
+/* Sum of term(k), begin <= k < end, over the warp, in all lanes. The loads of `ahead`
+ * terms of a lane are under way together. */
+template <typename Term>
+__device__ __forceinline__ double
+sum_of_terms(int begin, int end, const Term &term)
+{
+    constexpr int ahead = 8;
+    double sum = 0;
+
+    for (int k = begin + static_cast<int>(threadIdx.x) % 32; k < end; k += 32 * ahead) {
+        double found[ahead];
+
+#pragma unroll
+        for (int e = 0; e < ahead; e++) {
+            found[e] = k + 32 * e < end ? term(k + 32 * e) : 0;
+        }
+#pragma unroll
+        for (int e = 0; e < ahead; e++) {
+            sum += found[e];
+        }
+    }
+    return sum_of_warp(sum);
+}
+
 /* psi without charges at the surface nodes, and sums of omega over the rows of the box.
  */
 template <typename Real> struct Surface {
@@ -42,34 +66,28 @@ __launch_bounds__(block_threads) surface_kernel(const __grid_constant__ Surface<
 {
     const CylinderGrid<Real> &grid = s.grid;
     const int warp = static_cast<int>(blockIdx.x * block_warps + threadIdx.x / 32);
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    double sum = 0;
+    const bool writes = threadIdx.x % 32 == 0;
 
-    wait_for_last_kernel();
     let_next_kernel_in();
+    wait_for_last_kernel();
     if (warp < s.surface_nodes) {
         const double *const sines = s.body_sines + int64_t(s.places[2 * warp]) * grid.ny;
         const double *const line = s.lines + int64_t(s.places[2 * warp + 1]) * grid.ny;
+        const double sum =
+            sum_of_terms(1, grid.ny - 1, [&](int k) { return sines[k] * line[k]; });
 
-#pragma unroll 4
-        for (int k = 1 + lane; k < grid.ny - 1; k += 32) {
-            sum += sines[k] * line[k];
-        }
-        sum = sum_of_warp(sum);
-        if (lane == 0) {
+        if (writes) {
             s.psi_0[warp] = sum;
         }
     }
     else if (warp < s.surface_nodes + s.box_rows) {
         const int at = warp - s.surface_nodes, row = s.box_row_0 + at;
         const Real *const values = s.omega + int64_t(row) * grid.nx;
+        const double sum = sum_of_terms(s.box_column_0, s.box_column_1 + 1, [&](int i) {
+            return grid.in_body(row, i) ? 0 : static_cast<double>(values[i]);
+        });
 
-#pragma unroll 4
-        for (int i = s.box_column_0 + lane; i <= s.box_column_1; i += 32) {
-            sum += grid.in_body(row, i) ? 0 : static_cast<double>(values[i]);
-        }
-        sum = sum_of_warp(sum);
-        if (lane == 0) {
+        if (writes) {
             s.boxed[at] = sum;
         }
     }
@@ -90,7 +108,7 @@ value_and_circulation(const Charges &c)
 {
     const double circulation = new_circulation(c.numbers, c.scalars, c.dt, c.share);
     const int step = static_cast<int>(blockDim.x);
-    double found = 0, sources = 0;
+    double found = 0;
 
     if (!c.is_free) {
         return {0, circulation};
@@ -99,38 +117,31 @@ value_and_circulation(const Charges &c)
         found += c.unit[k] * c.psi_0[k];
     }
     for (int k = static_cast<int>(threadIdx.x); k < c.box_rows; k += step) {
-        sources += c.boxed[k];
+        found += c.boxed[k];
     }
-    found = sum_of_block(found);
-    sources = sum_of_block(sources);
     /* The circulation is area (sum of omega - sum of charges), and the sum of charges is
-     * unit_sum value - found. */
-    return {(found + sources - circulation / c.area) / c.unit_sum, circulation};
+     * unit_sum value - (sum of unit psi_0). */
+    return {(sum_of_block(found) - circulation / c.area) / c.unit_sum, circulation};
 }
 
-/* Grid: a warp for each result. */
+/* Grid: a warp for each result, which is the sum of response (value - psi_0). */
 __global__ void
 __launch_bounds__(block_threads) charges_kernel(const __grid_constant__ Charges c)
 {
     const int warp = static_cast<int>(blockIdx.x * block_warps + threadIdx.x / 32);
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    const double *const row = c.response + int64_t(warp) * c.surface_nodes;
+    const int nodes = warp < c.results ? c.surface_nodes : 0;
+
+    let_next_kernel_in();
+    const double of_value = sum_of_terms(0, nodes, [&](int k) { return row[k]; });
 
     wait_for_last_kernel();
-    let_next_kernel_in();
+    const double of_psi =
+        sum_of_terms(0, nodes, [&](int k) { return row[k] * c.psi_0[k]; });
     const double2 now = value_and_circulation(c);
 
-    if (warp < c.results) {
-        const double *const row = c.response + int64_t(warp) * c.surface_nodes;
-        double sum = 0;
-
-#pragma unroll 4
-        for (int k = lane; k < c.surface_nodes; k += 32) {
-            sum += row[k] * (now.x - c.psi_0[k]);
-        }
-        sum = sum_of_warp(sum);
-        if (lane == 0) {
-            c.charged[warp] = sum;
-        }
+    if (warp < c.results && threadIdx.x % 32 == 0) {
+        c.charged[warp] = of_value * now.x - of_psi;
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) {
         c.numbers[STEP_VALUE] = now.x;
@@ -237,8 +248,8 @@ __launch_bounds__(block_threads)
     const int64_t body =
         int64_t(grid.row_1 - grid.row_0 + 1) * (grid.column_1 - grid.column_0 + 1);
 
-    wait_for_last_kernel();
     let_next_kernel_in();
+    wait_for_last_kernel();
     if (thread < channel) {
         w.channel(static_cast<int>(thread));
     }
@@ -321,8 +332,8 @@ __launch_bounds__(block_threads) forces_kernel(const __grid_constant__ Forces<Re
     __shared__ bool is_last;
     double sum[PS_FORCE_RESULTS] = {};
 
-    wait_for_last_kernel();
     let_next_kernel_in();
+    wait_for_last_kernel();
     for (int64_t k = int64_t(blockIdx.x) * block_threads + threadIdx.x; k < f.nodes;
          k += int64_t(force_blocks) * block_threads) {
         double q[PS_FORCE_QUANTITIES];
@@ -465,7 +476,26 @@ forces_of(const CylinderRun &r)
                           forces);
 }
 
+template <typename Real>
+cudaError_t
+prepare_kernels()
+{
+    cudaError_t error = share_cache(charges_kernel);
+
+    error = error == cudaSuccess ? share_cache(surface_kernel<Real>) : error;
+    error = error == cudaSuccess ? share_cache(cylinder_walls_kernel<Real>) : error;
+    return error == cudaSuccess ? share_cache(forces_kernel<Real>) : error;
+}
+
 } // namespace
+
+ps_status
+ps_cuda_cylinder_prepare_body(const ps_cylinder *c)
+{
+    return with_real(c->dtype, [](auto real) {
+        return ps_cuda_status(prepare_kernels<decltype(real)>());
+    });
+}
 
 ps_status
 ps_cuda_cylinder_charges(const CylinderRun &r)

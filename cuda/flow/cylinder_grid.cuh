@@ -9,9 +9,16 @@ namespace pysolvers::flow {
 /* f(Real()) with the type of the fields. */
 template <typename Function>
 inline ps_status
+with_real(ps_dtype dtype, const Function &f)
+{
+    return dtype == PS_F32 ? f(float()) : f(double());
+}
+
+template <typename Function>
+inline ps_status
 with_real(const CylinderRun &r, const Function &f)
 {
-    return r.c->dtype == PS_F32 ? f(float()) : f(double());
+    return with_real(r.c->dtype, f);
 }
 
 template <typename Real> struct CylinderGrid {

@@ -1,5 +1,5 @@
-/* cylinder_lines.cu - the lines of the cylinder: both half steps, or both factors of the
- * steady step, and the lines of waves.
+/* cylinder_lines.cu - the lines of the vorticity: both half steps, or both factors of the
+ * steady step.
  */
 #include "flow/cylinder_rows.cuh"
 
@@ -71,7 +71,7 @@ unsteady(const CylinderRun &r)
     first.outlet = static_cast<Real *>(r.outlet);
     first.box = c;
     first.numbers = r.numbers;
-    const ps_status status = sweep<0>(r, first, last, 1);
+    const ps_status status = sweep<0>(r, first, last, first.others);
 
     return status == PS_OK ? sweep<1>(r, HalfStepY<Real>{lines}, last) : status;
 }
@@ -85,26 +85,6 @@ steady(const CylinderRun &r)
     const ps_status status = sweep<0>(r, IncrementX<Real>{lines}, last);
 
     return status == PS_OK ? sweep<1>(r, IncrementY<Real>{lines}, last) : status;
-}
-
-template <typename Real>
-ps_status
-wave_lines(const CylinderRun &r, bool with_charges)
-{
-    const WaveLines<Real> lines = {
-        grid_of<Real>(r), static_cast<const double *>(r.c->tables[PS_TABLE_SHIFTS]),
-        static_cast<const Real *>(r.waves)};
-    const int last = lines.grid.last;
-
-    if (!with_charges) {
-        return sweep<0>(r, WavesAtBody<Real>{lines, r.lines}, last);
-    }
-    return sweep<0>(
-        r,
-        WavesOfPsi<Real>{lines,
-                         static_cast<const double *>(r.c->tables[PS_TABLE_BODY_SINES]),
-                         r.charged, static_cast<Real *>(r.half)},
-        last);
 }
 
 template <typename Real>
@@ -131,8 +111,7 @@ prepare(bool is_steady)
         error = is_steady ? set_up_sweep<1, IncrementY<Real>>()
                           : set_up_sweep<1, HalfStepY<Real>>();
     }
-    error = error == cudaSuccess ? set_up_sweep<0, WavesAtBody<Real>>() : error;
-    return error == cudaSuccess ? set_up_sweep<0, WavesOfPsi<Real>>() : error;
+    return error;
 }
 
 } // namespace
@@ -163,13 +142,6 @@ ps_cuda_cylinder_omega(const CylinderRun &r)
 
         return r.c->steady != 0 ? steady<Real>(r) : unsteady<Real>(r);
     });
-}
-
-ps_status
-ps_cuda_cylinder_lines(const CylinderRun &r, bool with_charges)
-{
-    return with_real(
-        r, [&](auto real) { return wave_lines<decltype(real)>(r, with_charges); });
 }
 
 } // namespace pysolvers::flow

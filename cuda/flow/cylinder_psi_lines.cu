@@ -31,17 +31,20 @@ template <typename Real, int AXIS> struct PsiLines {
     __device__ __forceinline__ void node(int64_t p, int line, int at, Real *word) const
     {
         const int row = AXIS == 0 ? line : at, column = AXIS == 0 ? at : line;
-        const int64_t along = AXIS == 0 ? 1 : grid.nx, across = AXIS == 0 ? grid.nx : 1;
+        const int64_t across = AXIS == 0 ? grid.nx : 1;
         /* The node behind a free outlet is that before it. */
         const bool is_outlet = AXIS == 1 && column == grid.nx - 1;
         const Real centre = from[p], next = from[is_outlet ? p - across : p + across];
+        const Real all = shift * centre + cross * (next - 2 * centre + from[p - across]) +
+                         area * omega[p];
 
-        word[0] = centre;
-        if (grid.in_body(row, column)) {
-            return;
-        }
-        word[0] = shift * centre + cross * (next - 2 * centre + from[p - across]) +
-                  area * omega[p];
+        word[0] = grid.in_body(row, column) ? centre : all;
+    }
+
+    __device__ __forceinline__ void adjust(int64_t p, int, int at, Real *word) const
+    {
+        const int64_t along = AXIS == 0 ? 1 : grid.nx;
+
         if (at == 1) {
             word[0] += from[p - along];
         }

@@ -58,6 +58,18 @@ template <typename Real> struct OmegaLines {
         return {Real(0), Real(1), Real(0), rhs};
     }
 
+    /* omega of the right side at a node. */
+    __device__ __forceinline__ Real source(int64_t p, int row, int column) const
+    {
+        const bool is_held = row == 0 || row == grid.ny - 1 || grid.in_body(row, column);
+
+        return is_held ? held(p) : omega[p];
+    }
+
+    __device__ __forceinline__ void adjust(int64_t, int, int, Real *) const
+    {
+    }
+
     __device__ __forceinline__ void other(int64_t) const
     {
     }
@@ -107,28 +119,24 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
         return more;
     }
 
-    /* omega of the right side. */
-    __device__ __forceinline__ Real source(int64_t p, int row, int column) const
-    {
-        const bool is_held = row == 0 || row == grid.ny - 1 || grid.in_body(row, column);
-
-        return is_held ? this->held(p) : omega[p];
-    }
-
     __device__ __forceinline__ void node(int64_t p, int row, int column, Real *word) const
     {
-        if (grid.in_body(row, column)) {
-            word[0] = this->held(p);
-            word[1] = 0;
-            return;
-        }
+        const bool is_body = grid.in_body(row, column);
         const Real a = this->speed_x(p), b = this->speed_y(p);
+        const Real here = this->source(p, row, column);
+        const Real all = (1 - 2 * along_y) * here -
+                         (b - along_y) * this->source(p + grid.nx, row + 1, column) +
+                         (b + along_y) * this->source(p - grid.nx, row - 1, column);
 
-        word[0] = (1 - 2 * along_y) * omega[p] -
-                  (b - along_y) * source(p + grid.nx, row + 1, column) +
-                  (b + along_y) * source(p - grid.nx, row - 1, column) +
-                  from_ends(p, column, a);
-        word[1] = a;
+        word[0] = is_body ? here : all;
+        word[1] = is_body ? Real(0) : a;
+    }
+
+    __device__ __forceinline__ void adjust(int64_t p, int, int column, Real *word) const
+    {
+        if (column == 1 || column == grid.nx - 2) {
+            word[0] += from_ends(p, column, word[1]);
+        }
     }
 
     __device__ __forceinline__ Row<Real> row(int line, int column, const Real *word) const
@@ -147,14 +155,28 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
 
             this->half[p] = 2 * x - rhs;
         }
-        else if (column == grid.nx - 1 && row > 0 && row < grid.ny - 1) {
+    }
+
+    /* Block 0: the rate of change of the circulation around the box; block 1: the
+     * outlet. */
+    static constexpr int others = 2;
+
+    __device__ __forceinline__ void other(int64_t block) const
+    {
+        if (block == 0) {
+            change_circulation();
+            return;
+        }
+        for (int row = 1 + static_cast<int>(threadIdx.x); row < grid.ny - 1;
+             row += static_cast<int>(blockDim.x)) {
+            const int64_t p = int64_t(row + 1) * grid.nx - 1;
+
             outlet[row] = convected(psi + p, courant);
             this->new_omega[p] = omega_at_outlet(p);
         }
     }
 
-    /* The rate of change of the circulation around the box. */
-    __device__ __forceinline__ void other(int64_t) const
+    __device__ __forceinline__ void change_circulation() const
     {
         const int j0 = static_cast<int>(box.box_rows.first);
         const int j1 = static_cast<int>(box.box_rows.last);
@@ -202,20 +224,20 @@ template <typename Real> struct HalfStepY : OmegaLines<Real> {
 
     __device__ __forceinline__ void node(int64_t p, int column, int row, Real *word) const
     {
-        word[0] = this->half[p];
-        word[1] = 0;
-        if (grid.in_body(row, column)) {
-            return;
-        }
         const Real b = this->speed_y(p);
 
+        word[0] = this->half[p];
+        word[1] = grid.in_body(row, column) ? Real(0) : b;
+    }
+
+    __device__ __forceinline__ void adjust(int64_t p, int, int row, Real *word) const
+    {
         if (row == 1) {
-            word[0] += (along_y + b) * this->held(p - grid.nx);
+            word[0] += (along_y + word[1]) * this->held(p - grid.nx);
         }
         if (row == grid.ny - 2) {
-            word[0] += (along_y - b) * this->held(p + grid.nx);
+            word[0] += (along_y - word[1]) * this->held(p + grid.nx);
         }
-        word[1] = b;
     }
 
     __device__ __forceinline__ Row<Real> row(int line, int at, const Real *word) const
@@ -242,16 +264,15 @@ template <typename Real> struct IncrementX : OmegaLines<Real> {
 
     __device__ __forceinline__ void node(int64_t p, int row, int column, Real *word) const
     {
-        word[0] = word[1] = 0;
-        if (grid.in_body(row, column)) {
-            return;
-        }
+        const bool is_body = grid.in_body(row, column);
         const Real a = this->speed_x(p), b = this->speed_y(p);
+        const Real all = -2 * (along_x + along_y) * omega[p] +
+                         (along_x + a) * omega[p - 1] + (along_x - a) * omega[p + 1] +
+                         (along_y + b) * omega[p - grid.nx] +
+                         (along_y - b) * omega[p + grid.nx];
 
-        word[0] = -2 * (along_x + along_y) * omega[p] + (along_x + a) * omega[p - 1] +
-                  (along_x - a) * omega[p + 1] + (along_y + b) * omega[p - grid.nx] +
-                  (along_y - b) * omega[p + grid.nx];
-        word[1] = a;
+        word[0] = is_body ? Real(0) : all;
+        word[1] = is_body ? Real(0) : a;
     }
 
     __device__ __forceinline__ Row<Real> row(int line, int column, const Real *word) const
@@ -285,8 +306,10 @@ template <typename Real> struct IncrementY : OmegaLines<Real> {
 
     __device__ __forceinline__ void node(int64_t p, int column, int row, Real *word) const
     {
+        const Real b = this->speed_y(p);
+
         word[0] = this->half[p];
-        word[1] = grid.in_body(row, column) ? Real(0) : this->speed_y(p);
+        word[1] = grid.in_body(row, column) ? Real(0) : b;
     }
 
     __device__ __forceinline__ Row<Real> row(int line, int at, const Real *word) const
@@ -305,86 +328,6 @@ template <typename Real> struct IncrementY : OmegaLines<Real> {
             if (column == grid.nx - 2) {
                 this->new_omega[p + 1] = sum;
             }
-        }
-    }
-};
-
-/* -hx^2 (psi_xx - lambda psi) = waves: line k is wave k. */
-template <typename Real> struct WaveLines {
-    using Number = Real;
-    static constexpr int words = 1, solution = 0;
-
-    CylinderGrid<Real> grid;
-    const double *shifts;
-    const Real *waves;
-
-    __device__ __forceinline__ void node(int64_t p, int, int, Real *word) const
-    {
-        word[0] = waves[p];
-    }
-
-    __device__ __forceinline__ Row<Real> row(int wave, int column, const Real *word) const
-    {
-        const bool is_outlet = column == grid.nx - 1; /* zero gradient: half a cell */
-
-        return {is_outlet ? Real(-2) : Real(-1),
-                static_cast<Real>(2 + shifts[min(wave, grid.ny - 1)]), Real(-1), word[0]};
-    }
-
-    __device__ __forceinline__ void other(int64_t) const
-    {
-    }
-};
-
-/* Only the columns of the body are kept. */
-template <typename Real> struct WavesAtBody : WaveLines<Real> {
-    double *lines;
-
-    __device__ __forceinline__ void store(int64_t, int wave, int column, bool unknown,
-                                          Real x, const Real *) const
-    {
-        const CylinderGrid<Real> &grid = this->grid;
-
-        if (unknown && column >= grid.column_0 && column <= grid.column_1) {
-            lines[(column - grid.column_0) * grid.ny + wave] = x;
-        }
-    }
-};
-
-/* With the charges on the surface of the body. */
-template <typename Real> struct WavesOfPsi : WaveLines<Real> {
-    const double *body_sines, *charged;
-    Real *solution_of;
-
-    __device__ __forceinline__ void node(int64_t p, int wave, int column,
-                                         Real *word) const
-    {
-        const CylinderGrid<Real> &grid = this->grid;
-        const int width = grid.column_1 - grid.column_0 + 1;
-        const int at = column - grid.column_0, ny = grid.ny;
-        double more = 0;
-
-        if (at == 0 || at == width - 1) {
-            more = charged[(at == 0 ? 0 : ny) + wave];
-        }
-        else if (at > 0 && at < width - 1) {
-            /* The table of sines is scaled for the transform back. */
-            const double *const sines = body_sines + wave;
-            const double scale = 0.5 * (ny - 1);
-            const double low = sines[0];
-            const double high = sines[int64_t(grid.row_1 - grid.row_0) * ny];
-
-            more = scale *
-                   (low * charged[2 * ny + at] + high * charged[2 * ny + width + at]);
-        }
-        word[0] = static_cast<Real>(this->waves[p] + more);
-    }
-
-    __device__ __forceinline__ void store(int64_t p, int, int, bool unknown, Real x,
-                                          const Real *) const
-    {
-        if (unknown) {
-            solution_of[p] = x;
         }
     }
 };

@@ -3,26 +3,33 @@
  *
  * With n = ny - 1 and the columns f[0..n], f[0] = f[n] = 0, the forward transform is
  *
- *   w[k] = hx^2 sum_j f[j] sin(pi j k/n),    f = omega, and psi/h^2 of the boundary nodes
- *                                            next to j; 0 on the body
+ *   w[k] = hx^2 sum_j f[j] sin(pi j k/n),    f = omega, and psi/hy^2 of the wall next to
+ * j; 0 on the body
  *
- * and the transform back psi[j] = 2/n sum_k w[k] sin(pi j k/n). The sines of odd k are
- * even about j = n/2, those of even k are odd, so that the even and the odd part of a
- * column, f[j] +- f[n-j], have transforms of half the length each: two products with
- * matrices of n/2 x n/2 (table PS_TABLE_SINES).
+ * and the transform back psi[j] = 2/n sum_k w[k] sin(pi j k/n). The columns of the inlet
+ * and of the outlet have psi instead of f, unless it is an unknown there: the lines of
+ * waves add these waves to their right sides. The sines of odd k are even about j = n/2,
+ * those of even k are odd, so that the even and the odd part of a column, f[j] +- f[n-j],
+ * have transforms of half the length each: two products with matrices of n/2 x n/2 (table
+ * PS_TABLE_SINES).
  *
- * Operations per node: n multiplications and additions, half of those of the full matrix;
- * words per node: one read and one written, and (n/2)(1/block_columns) of the table and
- * (n/2)/block_rows of the field from the L2 cache. At n = 400 a product is as fast as the
- * transform of cuFFT of the length 2n with its two passes around it, which moves 10 words
- * per node; at smaller n it is faster, because it is one kernel instead of three. The
- * errors grow as sqrt(n).
+ * Operations per node: n multiplications and additions, half of those of the full matrix:
+ * 5 us at 400 x 2000 at the rate of the tensor cores of an H200. Words per node: one read
+ * and one written; a block with R results of each parity in C columns reads n (R + C)
+ * words from the L2 cache, in all n (1/C + 1/R) for each node. The errors grow as
+ * sqrt(n).
  *
- * A block has both parities of block_rows x block_columns results: half of its warps
- * each. A warp has fragments of 8 x 8, as the tensor cores for double (sm_80) return
- * them; lane l contains rows l / 4 and columns 2 (l % 4) and 2 (l % 4) + 1.
+ * A block has four warps: both parities of two groups of results, in block_columns
+ * columns. Slices of `depth` terms of the sums pass through some buffers in shared
+ * memory; the copies of the following ones are under way while a slice is multiplied.
+ * Fields have odd pitches, so that their elements are copied one by one. A warp has
+ * fragments of 16 columns x 8 results, as the tensor cores for double return them: lane l
+ * contains columns l / 4 and l / 4 + 8 and results 2 (l % 4) and 2 (l % 4) + 1. Terms may
+ * be added in any order: lane l takes terms 4 (l % 4) to 4 (l % 4) + 3 of a slice, so
+ * that it reads neighbouring entries of the table.
  */
 #include "flow/cylinder_grid.cuh"
+#include "runtime/copy.cuh"
 #include "runtime/launch.cuh"
 
 namespace pysolvers::flow {
@@ -31,199 +38,128 @@ using namespace runtime;
 
 namespace {
 
-constexpr int block_threads = 128, parity_threads = block_threads / 2;
-constexpr int resident_blocks = 3; /* of a multiprocessor */
-constexpr int block_rows = 40, block_columns = 32, depth = 16;
-constexpr int row_fragments = block_rows / 8, column_fragments = 2;
-/* Pitches that avoid bank conflicts of both fragments. */
-constexpr int table_pitch = depth + 4, field_pitch = block_columns + 4;
+constexpr int block_threads = 128, block_columns = 32, column_groups = 2;
+constexpr int depth = 16;
+/* Odd, which avoids bank conflicts of the fragments. */
+constexpr int field_pitch = block_columns + 1;
+/* Fragments of results of a warp: for large grids, and for grids that would occupy less
+ * than half of the multiprocessors with large tiles. */
+constexpr int most_fragments = 7, least_fragments = 1;
+/* Slices in shared memory; all of them of 64 terms, or two while one is multiplied. */
+template <int FRAGMENTS> constexpr int stages = FRAGMENTS > 1 ? 3 : 4;
 
-static_assert(column_fragments * 8 * 2 == block_columns, "two warps for each parity");
+/* Entries that are copied at once. */
+template <typename Real> constexpr int together = 16 / sizeof(Real);
 
-template <typename Real> struct Tile {
-    Real table[2][block_rows][table_pitch];
-    Real field[2][depth][field_pitch];
+/* `results` of each parity. In columns of the table of pitch depth + 2 doubles, a quarter
+ * of a warp reads 16 bytes of different banks. */
+template <typename Real, int FRAGMENTS> struct Slice {
+    static constexpr int results = 2 * 8 * FRAGMENTS;
+
+    Real table[2][results][depth + together<Real>];
+    Real field[2][depth][field_pitch]; /* both rows of each term */
 };
 
 /* Results of a thread. */
-template <typename Real> using Fragments = Real[row_fragments][column_fragments][2];
+template <typename Real, int FRAGMENTS>
+using Fragments = Real[column_groups][FRAGMENTS][4];
 
 /* Whether the tensor cores of the architecture of this compilation multiply numbers of
  * this type. */
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 template <typename Real> constexpr bool has_tensor_cores = sizeof(Real) == 8;
 
-/* c += a b for fragments of 8 x 4 and 4 x 8 on the tensor cores. */
+/* c += a b for fragments of 16 x 16 and 16 x 8 on the tensor cores. */
 __device__ __forceinline__ void
-multiply_add(double (&c)[2], double a, double b)
+multiply_add(double (&c)[4], const double (&a)[8], const double (&b)[4])
 {
-    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, {%0, %1};"
-        : "+d"(c[0]), "+d"(c[1])
-        : "d"(a), "d"(b));
+#if __CUDA_ARCH__ >= 900
+    asm("mma.sync.aligned.m16n8k16.row.col.f64.f64.f64.f64 {%0, %1, %2, %3}, "
+        "{%4, %5, %6, %7, %8, %9, %10, %11}, {%12, %13, %14, %15}, {%0, %1, %2, %3};"
+        : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
+        : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(a[4]), "d"(a[5]), "d"(a[6]),
+          "d"(a[7]), "d"(b[0]), "d"(b[1]), "d"(b[2]), "d"(b[3]));
+#else
+#pragma unroll
+    for (int i = 0; i < 8; i++) {
+        asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0, %1}, {%2}, {%3}, "
+            "{%0, %1};"
+            : "+d"(c[i % 2 * 2]), "+d"(c[i % 2 * 2 + 1])
+            : "d"(a[i]), "d"(b[i / 2]));
+    }
+#endif
 }
 #else
 template <typename Real> constexpr bool has_tensor_cores = false;
 #endif
 
-/* Add the product of the tiles of a parity to the results; `first` is the first column of
- * the warp. */
-template <typename Real>
-__device__ __forceinline__ void
-multiply_tiles(const Tile<Real> &tile, int parity, int first, Fragments<Real> &sum)
-{
-    const int lane = static_cast<int>(threadIdx.x) % 32, high = lane / 4, low = lane % 4;
-
-    if constexpr (has_tensor_cores<Real>) {
-#pragma unroll
-        for (int k = 0; k < depth; k += 4) {
-            Real b[column_fragments];
-
-#pragma unroll
-            for (int j = 0; j < column_fragments; j++) {
-                b[j] = tile.field[parity][k + low][first + 8 * j + high];
-            }
-#pragma unroll
-            for (int i = 0; i < row_fragments; i++) {
-                const Real a = tile.table[parity][8 * i + high][k + low];
-
-#pragma unroll
-                for (int j = 0; j < column_fragments; j++) {
-                    multiply_add(sum[i][j], a, b[j]);
-                }
-            }
-        }
-    }
-    else {
-#pragma unroll 4
-        for (int k = 0; k < depth; k++) {
-            Real b[column_fragments][2];
-
-#pragma unroll
-            for (int j = 0; j < column_fragments; j++) {
-                b[j][0] = tile.field[parity][k][first + 8 * j + 2 * low];
-                b[j][1] = tile.field[parity][k][first + 8 * j + 2 * low + 1];
-            }
-#pragma unroll
-            for (int i = 0; i < row_fragments; i++) {
-                const Real a = tile.table[parity][8 * i + high][k];
-
-#pragma unroll
-                for (int j = 0; j < column_fragments; j++) {
-                    sum[i][j][0] += a * b[j][0];
-                    sum[i][j][1] += a * b[j][1];
-                }
-            }
-        }
-    }
-}
-
-/* The right side of the equation of psi from omega, in pairs of rows. */
+/* The right side of the equation of psi from omega. A term consists of a node and its
+ * mirror image. */
 template <typename Real> struct FromOmega {
+    static constexpr bool folds = true; /* the terms are sums and differences of nodes */
+
     CylinderGrid<Real> grid;
     const Real *omega, *psi;
     const Real *outlet; /* psi at the outlet, unless it is an unknown */
     Real *waves;
-    Real over_x, over_y; /* 1/h^2 */
+    Real over_y; /* 1/hy^2 */
 
-    /* The right side at a node divided by hx^2. */
-    __device__ __forceinline__ Real at(int row, int column) const
+    /* Row `row` of a column is at[row * pitch]. */
+    __device__ __forceinline__ const Real *column_of(int column, int64_t &pitch) const
     {
-        const int64_t p = int64_t(row) * grid.nx + column;
-        Real value = grid.in_body(row, column) ? Real(0) : omega[p];
-
-        if (column == 1) {
-            value += over_x * psi[p - 1];
+        pitch = grid.nx;
+        if (column == 0) {
+            return psi;
         }
-        if (column == grid.nx - 2 && !grid.free_outlet) {
-            value += over_x * outlet[row];
-        }
-        if (row == 1) {
-            value += over_y * psi[p - grid.nx];
-        }
-        if (row == grid.ny - 2) {
-            value += over_y * psi[p + grid.nx];
-        }
-        return value;
-    }
-
-    /* Entry t of both parities of a column. */
-    __device__ __forceinline__ void load(int t, int column, Real &even, Real &odd) const
-    {
-        const int half = (grid.ny - 1) / 2, row = t + 1;
-        const Real below = at(row, column);
-
-        even = below;
-        odd = 0;
-        if (row < half) {
-            const Real above = at(grid.ny - 1 - row, column);
-
-            even = below + above;
-            odd = below - above;
-        }
-    }
-
-    /* Entry m of both parities: waves 2m + 1 and 2m + 2. */
-    __device__ __forceinline__ void store(int m, int column, Real even, Real odd) const
-    {
-        const int64_t p = int64_t(2 * m + 1) * grid.nx + column;
-
         if (column > grid.last) {
-            return;
+            pitch = 1;
+            return outlet;
         }
-        waves[p] = even;
-        if (2 * m + 2 < grid.ny - 1) {
-            waves[p + grid.nx] = odd;
-        }
+        return omega + column;
     }
 
-    __device__ __forceinline__ void finish() const
+    __device__ __forceinline__ int row_of(int which, int term) const
     {
+        return which == 0 ? term + 1 : grid.ny - 2 - term;
+    }
+
+    /* Whether the node exists; others count as 0. */
+    __device__ __forceinline__ bool has(int which, int term, int column) const
+    {
+        const int half = (grid.ny - 1) / 2;
+
+        return column < grid.nx && term < half - which &&
+               !grid.in_body(row_of(which, term), column);
+    }
+
+    /* What the wall adds to the first term. */
+    __device__ __forceinline__ Real wall(int which, int column) const
+    {
+        const int64_t row = which == 0 ? 0 : grid.ny - 1;
+
+        return column > 0 && column <= grid.last ? over_y * psi[row * grid.nx + column]
+                                                 : Real(0);
+    }
+
+    /* Result m of a parity is wave 2m + 1 + parity. */
+    __device__ __forceinline__ void store(int m, int parity, int column, Real value) const
+    {
+        const int wave = 2 * m + 1 + parity;
+
+        if (wave < grid.ny - 1 && column < grid.nx) {
+            waves[int64_t(wave) * grid.nx + column] = value;
+        }
     }
 };
 
-/* psi from its waves. */
-template <typename Real> struct ToPsi {
-    CylinderGrid<Real> grid;
-    const Real *waves, *psi;
-    const Real *outlet;
-    Real *new_psi;
-    const double *numbers;
-    double *history;
-    mutable double largest, change; /* of the nodes of the thread */
+/* The largest absolute value and the largest change of psi. */
+struct Bounds {
+    double largest, change;
 
-    __device__ __forceinline__ void load(int m, int column, Real &even, Real &odd) const
+    __device__ __forceinline__ void add(double value, double difference)
     {
-        const int64_t p = int64_t(2 * m + 1) * grid.nx + column;
-        const bool is_wave = column <= grid.last;
-
-        even = is_wave ? waves[p] : Real(0);
-        odd = is_wave && 2 * m + 2 < grid.ny - 1 ? waves[p + grid.nx] : Real(0);
-    }
-
-    __device__ __forceinline__ void store(int t, int column, Real even, Real odd) const
-    {
-        const int row = t + 1, mirrored = grid.ny - 1 - row;
-
-        put(row, column, even + odd);
-        if (mirrored != row) {
-            put(mirrored, column, even - odd);
-        }
-    }
-
-    __device__ __forceinline__ void put(int row, int column, Real value) const
-    {
-        const int64_t p = int64_t(row) * grid.nx + column;
-
-        if (column > grid.last) {
-            new_psi[p] = outlet[row];
-            return;
-        }
-        if (grid.in_body(row, column)) {
-            value = static_cast<Real>(numbers[STEP_VALUE]);
-        }
-        new_psi[p] = value;
-        raise(largest, fabs(static_cast<double>(value)));
-        raise(change, fabs(static_cast<double>(value) - psi[p]));
+        raise(largest, fabs(value));
+        raise(change, fabs(difference));
     }
 
     /* The larger one; NaN if one of them is. */
@@ -232,9 +168,9 @@ template <typename Real> struct ToPsi {
         most = value <= most ? most : value;
     }
 
-    /* The largest values of all blocks. The bits of numbers that are not negative compare
-     * as the numbers do, and NaN is the largest. */
-    __device__ __forceinline__ void finish() const
+    /* Those of all blocks. The bits of numbers that are not negative compare as the
+     * numbers do, and NaN is the largest. */
+    __device__ __forceinline__ void store(double *history)
     {
         for (int reach = 16; reach > 0; reach /= 2) {
             raise(largest, __shfl_xor_sync(0xffffffffu, largest, reach));
@@ -255,152 +191,420 @@ template <typename Real> struct ToPsi {
     }
 };
 
-/* Entries of the tiles that a thread moves from global to shared memory. */
-constexpr int table_entries = 2 * block_rows * depth / block_threads;
-constexpr int field_entries = depth * block_columns / block_threads;
+/* psi from its waves. A term consists of waves 2m + 1 and 2m + 2. */
+template <typename Real> struct ToPsi {
+    static constexpr bool folds = false;
 
-template <typename Real> struct Prefetched {
-    Real table[table_entries];
-    Real even[field_entries], odd[field_entries];
+    CylinderGrid<Real> grid;
+    const Real *waves, *psi;
+    const Real *outlet;
+    Real *new_psi;
+    const double *numbers;
+    double *history;
 
-    template <typename Side>
-    __device__ __forceinline__ void load(const Side &side, const Real *sines, int half,
-                                         int first_row, int first_column, int begin)
+    __device__ __forceinline__ const Real *column_of(int column, int64_t &pitch) const
     {
-        const int thread = static_cast<int>(threadIdx.x);
+        pitch = grid.nx;
+        return waves + column;
+    }
 
-#pragma unroll
-        for (int e = 0; e < table_entries; e++) {
-            const int at = thread + e * block_threads, parity = at / (block_rows * depth);
-            const int row = first_row + at / depth % block_rows, k = begin + at % depth;
+    __device__ __forceinline__ int row_of(int which, int term) const
+    {
+        return 2 * term + 1 + which;
+    }
 
-            table[e] = row < half && k < half
-                           ? sines[(int64_t(parity) * half + row) * half + k]
-                           : Real(0);
-        }
-#pragma unroll
-        for (int e = 0; e < field_entries; e++) {
-            const int at = thread + e * block_threads;
-            const int k = begin + at / block_columns;
-            const int column = first_column + at % block_columns;
+    __device__ __forceinline__ bool has(int which, int term, int column) const
+    {
+        return column > 0 && column <= grid.last && row_of(which, term) < grid.ny - 1;
+    }
 
-            even[e] = odd[e] = 0;
-            if (k < half && column < side.grid.nx) {
-                side.load(k, column, even[e], odd[e]);
-            }
+    /* Whether result t belongs to two unknown nodes: row t + 1 and its mirror image. */
+    __device__ __forceinline__ bool has_nodes(int t, int column) const
+    {
+        return t < (grid.ny - 1) / 2 && column > 0 && column <= grid.last;
+    }
+
+    __device__ __forceinline__ int64_t place(int row, int column) const
+    {
+        return int64_t(row) * grid.nx + column;
+    }
+
+    /* psi one step before at both nodes. */
+    __device__ __forceinline__ void before(int t, int column, Real (&old)[2]) const
+    {
+        if (has_nodes(t, column)) {
+            old[0] = __ldg(psi + place(t + 1, column));
+            old[1] = __ldg(psi + place(grid.ny - 2 - t, column));
         }
     }
 
-    __device__ __forceinline__ void store(Tile<Real> &tile) const
+    __device__ __forceinline__ void put(int row, int column, Real value, Real old,
+                                        Real on_body, Bounds &bounds) const
     {
-        const int thread = static_cast<int>(threadIdx.x);
+        value = grid.in_body(row, column) ? on_body : value;
+        new_psi[place(row, column)] = value;
+        bounds.add(value, static_cast<double>(value) - old);
+    }
 
-#pragma unroll
-        for (int e = 0; e < table_entries; e++) {
-            const int at = thread + e * block_threads;
-
-            tile.table[at / (block_rows * depth)][at / depth % block_rows][at % depth] =
-                table[e];
+    /* Row n/2 is its own image, and its odd part is 0. */
+    __device__ __forceinline__ void store(int t, int column, Real even, Real odd,
+                                          const Real (&old)[2], Real on_body,
+                                          Bounds &bounds) const
+    {
+        if (has_nodes(t, column)) {
+            put(t + 1, column, even + odd, old[0], on_body, bounds);
+            put(grid.ny - 2 - t, column, even - odd, old[1], on_body, bounds);
         }
-#pragma unroll
-        for (int e = 0; e < field_entries; e++) {
-            const int at = thread + e * block_threads;
+    }
 
-            tile.field[0][at / block_columns][at % block_columns] = even[e];
-            tile.field[1][at / block_columns][at % block_columns] = odd[e];
+    /* Set psi at the outlet in the rows of results `first` to `end` - 1. */
+    __device__ __forceinline__ void store_outlet(int first, int end) const
+    {
+        const int column = grid.nx - 1;
+
+        for (int t = first + static_cast<int>(threadIdx.x);
+             t < min(end, (grid.ny - 1) / 2); t += block_threads) {
+            new_psi[place(t + 1, column)] = outlet[t + 1];
+            new_psi[place(grid.ny - 2 - t, column)] = outlet[grid.ny - 2 - t];
         }
     }
 };
 
-/* Grid: tiles of rows, then tiles of columns from column 1 on. */
-template <typename Real, typename Side>
-__global__ void
-__launch_bounds__(block_threads, resident_blocks)
-    product_kernel(const __grid_constant__ Side given, const Real *sines, int half,
-                   int row_tiles)
-{
-    __shared__ Tile<Real> tile;
-    const Side side = given;
-    const int thread = static_cast<int>(threadIdx.x),
-              block = static_cast<int>(blockIdx.x);
-    const int first_row = block % row_tiles * block_rows;
-    const int first_column = block / row_tiles * block_columns + 1;
-    const int parity = thread / parity_threads, lane = thread % 32;
-    const int first = thread % parity_threads / 32 * (8 * column_fragments);
-    Fragments<Real> sum = {};
-    Prefetched<Real> next;
+/* The place of a thread: its warp has `group` of the results of `parity`. */
+struct Place {
+    int thread, parity, group, high, low;
 
-    wait_for_last_kernel();
-    next.load(side, sines, half, first_row, first_column, 0);
-    for (int begin = 0; begin < half; begin += depth) {
-        next.store(tile);
-        __syncthreads(); /* the tiles are written */
-        if (begin + depth < half) {
-            next.load(side, sines, half, first_row, first_column, begin + depth);
-        }
-        multiply_tiles(tile, parity, first, sum);
-        __syncthreads(); /* the tiles are read */
+    __device__ __forceinline__ Place()
+        : thread(static_cast<int>(threadIdx.x)), parity(thread / 32 % 2),
+          group(thread / 64), high(thread % 32 / 4), low(thread % 4)
+    {
     }
-    let_next_kernel_in();
 
-    /* Both parities of a result are needed by one thread: those of parity 1 are exchanged
-     * through the tile, in a half at a time. */
-    auto *const exchange = &tile.table[0][0][0];
-    static_assert(sizeof(tile.table) >= sizeof(Real) * block_rows * block_columns,
-                  "the results of a parity fit into the tile of the table");
-    const int at = first + 2 * (lane % 4);
+    /* Column and result of element i of a fragment. */
+    __device__ __forceinline__ int column(int columns, int i) const
+    {
+        return 16 * columns + high + i / 2 * 8;
+    }
 
-    if (parity == 1) {
+    __device__ __forceinline__ int result(int fragments, int fragment, int i) const
+    {
+        return 8 * (group * fragments + fragment) + 2 * low + i % 2;
+    }
+};
+
+/* Term k of a parity in a column. */
+template <typename Side, typename Real, int FRAGMENTS>
+__device__ __forceinline__ Real
+term_of(const Slice<Real, FRAGMENTS> &slice, int parity, int k, int column)
+{
+    if constexpr (Side::folds) {
+        const Real node = slice.field[0][k][column], image = slice.field[1][k][column];
+
+        return parity == 0 ? node + image : node - image;
+    }
+    return slice.field[parity][k][column];
+}
+
+/* Add the products of a slice to the results. */
+template <typename Side, typename Real, int FRAGMENTS>
+__device__ __forceinline__ void
+multiply_slice(const Slice<Real, FRAGMENTS> &slice, const Place &self,
+               Fragments<Real, FRAGMENTS> &sum)
+{
+    const int first = self.group * 8 * FRAGMENTS;
+
+    if constexpr (has_tensor_cores<Real>) {
+        Real a[column_groups][8];
+
 #pragma unroll
-        for (int i = 0; i < row_fragments; i++) {
+        for (int c = 0; c < column_groups; c++) {
 #pragma unroll
-            for (int j = 0; j < column_fragments; j++) {
-                Real *const to =
-                    exchange + (8 * i + lane / 4) * block_columns + at + 8 * j;
+            for (int i = 0; i < 8; i++) {
+                a[c][i] = term_of<Side>(slice, self.parity, 4 * self.low + i / 2,
+                                        self.column(c, i % 2 * 2));
+            }
+        }
+#pragma unroll
+        for (int f = 0; f < FRAGMENTS; f++) {
+            const Real *const row =
+                &slice.table[self.parity][first + 8 * f + self.high][4 * self.low];
+            const auto b_0 = reinterpret_cast<const double2 *>(row)[0];
+            const auto b_1 = reinterpret_cast<const double2 *>(row)[1];
+            const Real b[4] = {b_0.x, b_0.y, b_1.x, b_1.y};
 
-                to[0] = sum[i][j][0];
-                to[1] = sum[i][j][1];
+#pragma unroll
+            for (int c = 0; c < column_groups; c++) {
+                multiply_add(sum[c][f], a[c], b);
             }
         }
     }
-    __syncthreads(); /* the results of parity 1 are written */
-    if (parity == 0) {
-#pragma unroll
-        for (int i = 0; i < row_fragments; i++) {
-            const int row = first_row + 8 * i + lane / 4;
+    else {
+#pragma unroll 2
+        for (int k = 0; k < depth; k++) {
+            Real a[column_groups][2];
 
 #pragma unroll
-            for (int j = 0; j < column_fragments; j++) {
-                const Real *const odd =
-                    exchange + (8 * i + lane / 4) * block_columns + at + 8 * j;
-                const int column = first_column + at + 8 * j;
+            for (int c = 0; c < column_groups; c++) {
+                a[c][0] = term_of<Side>(slice, self.parity, k, self.column(c, 0));
+                a[c][1] = term_of<Side>(slice, self.parity, k, self.column(c, 2));
+            }
+#pragma unroll
+            for (int f = 0; f < FRAGMENTS; f++) {
+                const int at = first + 8 * f + 2 * self.low;
+                const Real b[2] = {slice.table[self.parity][at][k],
+                                   slice.table[self.parity][at + 1][k]};
 
-                for (int q = 0; q < 2; q++) {
-                    if (row < half && column + q < side.grid.nx) {
-                        side.store(row, column + q, sum[i][j][q], odd[q]);
+#pragma unroll
+                for (int c = 0; c < column_groups; c++) {
+#pragma unroll
+                    for (int i = 0; i < 4; i++) {
+                        sum[c][f][i] += a[c][i / 2] * b[i % 2];
                     }
                 }
             }
         }
-        side.finish();
     }
+}
+
+/* Start the copies of the entries of the table of the slice from term `begin` on. */
+template <typename Real, int FRAGMENTS>
+__device__ __forceinline__ void
+copy_table(Slice<Real, FRAGMENTS> &slice, const Real *sines, int half, int first_result,
+           int begin)
+{
+    using Own = Slice<Real, FRAGMENTS>;
+    constexpr int per_row = depth / together<Real>;
+
+#pragma unroll 2
+    for (int e = 0; e < 2 * Own::results * per_row / block_threads; e++) {
+        const int at = static_cast<int>(threadIdx.x) + e * block_threads;
+        const int parity = at / per_row >= Own::results;
+        const int result = at / per_row - parity * Own::results;
+        const int k = at % per_row * together<Real>;
+        const int64_t row = int64_t(parity) * half + first_result + result;
+
+        copy_async_or_clear<16>(&slice.table[parity][result][k],
+                                sines + row * half + begin + k,
+                                first_result + result < half && begin + k < half);
+    }
+}
+
+/* Start the copies of the nodes of the slice. */
+template <typename Side, typename Real, int FRAGMENTS>
+__device__ __forceinline__ void
+copy_field(Slice<Real, FRAGMENTS> &slice, const Side &side, int first_column, int begin)
+{
+    constexpr int step = block_threads / block_columns;
+    const int own = static_cast<int>(threadIdx.x) % block_columns;
+    const int column = first_column + own;
+    int64_t pitch;
+    const Real *const at = side.column_of(column, pitch);
+
+#pragma unroll
+    for (int which = 0; which < 2; which++) {
+#pragma unroll 2
+        for (int e = 0; e < depth / step; e++) {
+            const int k = static_cast<int>(threadIdx.x) / block_columns + e * step;
+
+            copy_async_or_clear<sizeof(Real)>(&slice.field[which][k][own],
+                                              at + side.row_of(which, begin + k) * pitch,
+                                              side.has(which, begin + k, column));
+        }
+    }
+}
+
+template <typename Real, int FRAGMENTS>
+__device__ __forceinline__ void
+store_results(const FromOmega<Real> &side, const Place &self, int first_result,
+              int first_column, const Fragments<Real, FRAGMENTS> &sum, char *)
+{
+#pragma unroll
+    for (int f = 0; f < FRAGMENTS; f++) {
+#pragma unroll
+        for (int c = 0; c < column_groups; c++) {
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                side.store(first_result + self.result(FRAGMENTS, f, i), self.parity,
+                           first_column + self.column(c, i), sum[c][f][i]);
+            }
+        }
+    }
+}
+
+/* A node has both parities: each of the two warps takes a group of columns, and gives the
+ * other one to the other warp through shared memory. */
+template <typename Real, int FRAGMENTS>
+__device__ __forceinline__ void
+store_results(const ToPsi<Real> &side, const Place &self, int first_result,
+              int first_column, const Fragments<Real, FRAGMENTS> &sum, char *memory)
+{
+    using Given = Real[4 * FRAGMENTS][32];
+    auto *const given = reinterpret_cast<Given *>(memory) + 2 * self.group;
+    const int lane = self.thread % 32;
+    const int end_column = first_column + block_columns;
+    const Real on_body = static_cast<Real>(side.numbers[STEP_VALUE]);
+    Bounds bounds = {0, 0};
+
+    if (side.grid.last < side.grid.nx - 1 && side.grid.nx <= end_column) {
+        side.store_outlet(first_result, first_result + 16 * FRAGMENTS);
+    }
+    __syncthreads(); /* the last slice is read */
+#pragma unroll
+    for (int e = 0; e < 4 * FRAGMENTS; e++) {
+        given[self.parity][e][lane] =
+            self.parity == 0 ? sum[1][e / 4][e % 4] : sum[0][e / 4][e % 4];
+    }
+    __syncthreads(); /* the results are given */
+#pragma unroll
+    for (int f = 0; f < FRAGMENTS; f++) {
+        Real old[4][2];
+
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            side.before(first_result + self.result(FRAGMENTS, f, i),
+                        first_column + self.column(self.parity, i), old[i]);
+        }
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            const Real other = given[1 - self.parity][4 * f + i][lane];
+            const Real even = self.parity == 0 ? sum[0][f][i] : other;
+            const Real odd = self.parity == 0 ? other : sum[1][f][i];
+
+            side.store(first_result + self.result(FRAGMENTS, f, i),
+                       first_column + self.column(self.parity, i), even, odd, old[i],
+                       on_body, bounds);
+        }
+    }
+    bounds.store(side.history);
+}
+
+/* Grid: tiles of results, then tiles of columns. */
+template <typename Real, int FRAGMENTS, typename Side>
+__global__ void
+__launch_bounds__(block_threads, FRAGMENTS > 1 ? 1 : 4)
+    product_kernel(const __grid_constant__ Side side, const Real *sines, int half,
+                   int result_tiles)
+{
+    extern __shared__ __align__(16) char memory[];
+    using Own = Slice<Real, FRAGMENTS>;
+    constexpr int buffers = stages<FRAGMENTS>;
+    auto *const slices = reinterpret_cast<Own *>(memory);
+    const int block = static_cast<int>(blockIdx.x), count = (half + depth - 1) / depth;
+    const int first_result = block % result_tiles * Own::results;
+    const int first_column = block / result_tiles * block_columns;
+    const Place self;
+    Fragments<Real, FRAGMENTS> sum = {};
+    Real wall[2] = {0, 0};
+
+    let_next_kernel_in();
+    for (int s = 0; s < buffers - 1; s++) {
+        copy_table(slices[s], sines, half, first_result, s * depth);
+    }
+    wait_for_last_kernel();
+    for (int s = 0; s < buffers - 1; s++) {
+        copy_field(slices[s], side, first_column, s * depth);
+        copies_committed();
+    }
+    if constexpr (Side::folds) {
+        if (self.thread < block_columns) {
+            wall[0] = side.wall(0, first_column + self.thread);
+            wall[1] = side.wall(1, first_column + self.thread);
+        }
+    }
+    for (int s = 0; s < count; s++) {
+        Own &slice = slices[s % buffers];
+
+        copies_done_but<buffers - 2>();
+        if (Side::folds && s == 0 && self.thread < block_columns) {
+            slice.field[0][0][self.thread] += wall[0]; /* copied by this thread */
+            slice.field[1][0][self.thread] += wall[1];
+        }
+        __syncthreads(); /* the slice is copied, the one before it is multiplied */
+        if (s + buffers - 1 < count) {
+            Own &next = slices[(s + buffers - 1) % buffers];
+
+            copy_table(next, sines, half, first_result, (s + buffers - 1) * depth);
+            copy_field(next, side, first_column, (s + buffers - 1) * depth);
+        }
+        copies_committed();
+        multiply_slice<Side>(slice, self, sum);
+    }
+    store_results(side, self, first_result, first_column, sum, memory);
+}
+
+template <typename Real, int FRAGMENTS>
+constexpr size_t shared_bytes = stages<FRAGMENTS> * sizeof(Slice<Real, FRAGMENTS>);
+
+struct Tiles {
+    int64_t results, columns;
+};
+
+template <int FRAGMENTS>
+Tiles
+tiles_of(const ps_cylinder &c)
+{
+    const int64_t rows = 16 * FRAGMENTS;
+
+    return {((c.ny - 1) / 2 + rows - 1) / rows,
+            (c.nx + block_columns - 1) / block_columns};
+}
+
+template <int FRAGMENTS, typename Real, typename Side>
+ps_status
+launch(const CylinderRun &r, const Side &side, const Real *sines)
+{
+    const Tiles t = tiles_of<FRAGMENTS>(*r.c);
+
+    return launch_closely(product_kernel<Real, FRAGMENTS, Side>, t.results * t.columns,
+                          block_threads, shared_bytes<Real, FRAGMENTS>, r.stream, side,
+                          sines, static_cast<int>(r.c->ny - 1) / 2,
+                          static_cast<int>(t.results));
 }
 
 template <typename Real, typename Side>
 ps_status
 multiply(const CylinderRun &r, const Side &side, bool forward)
 {
-    const int half = static_cast<int>(r.c->ny - 1) / 2;
-    const int row_tiles = (half + block_rows - 1) / block_rows;
-    const int64_t column_tiles = (r.c->nx - 1 + block_columns - 1) / block_columns;
-    const Real *const tables = static_cast<const Real *>(r.c->tables[PS_TABLE_SINES]);
-    const Real *const sines = tables + (forward ? 0 : 2 * int64_t(half) * half);
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int64_t half = (r.c->ny - 1) / 2;
+    const Real *const sines = static_cast<const Real *>(r.c->tables[PS_TABLE_SINES]) +
+                              (forward ? 0 : 2 * half * half);
+    const Tiles large = tiles_of<most_fragments>(*r.c);
 
-    return launch_closely(product_kernel<Real, Side>, row_tiles * column_tiles,
-                          block_threads, 0, r.stream, side, sines, half, row_tiles);
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    const bool is_large =
+        2 * large.results * large.columns >= device->processors &&
+        shared_bytes<Real, most_fragments> <= static_cast<size_t>(device->shared_bytes);
+
+    return is_large ? launch<most_fragments>(r, side, sines)
+                    : launch<least_fragments>(r, side, sines);
+}
+
+template <typename Real, typename Side>
+cudaError_t
+prepare_side()
+{
+    const cudaError_t error = share_cache(product_kernel<Real, most_fragments, Side>);
+
+    return error == cudaSuccess ? share_cache(product_kernel<Real, least_fragments, Side>)
+                                : error;
 }
 
 } // namespace
+
+ps_status
+ps_cuda_cylinder_prepare_transform(const ps_cylinder *c)
+{
+    return with_real(c->dtype, [](auto real) {
+        using Real = decltype(real);
+        const cudaError_t error = prepare_side<Real, FromOmega<Real>>();
+
+        return ps_cuda_status(error == cudaSuccess ? prepare_side<Real, ToPsi<Real>>()
+                                                   : error);
+    });
+}
 
 ps_status
 ps_cuda_cylinder_to_waves(const CylinderRun &r)
@@ -413,7 +617,6 @@ ps_cuda_cylinder_to_waves(const CylinderRun &r)
             static_cast<const Real *>(r.psi),
             static_cast<const Real *>(r.outlet),
             static_cast<Real *>(r.waves),
-            static_cast<Real>(1 / (r.c->hx * r.c->hx)),
             static_cast<Real>(1 / (r.c->hy * r.c->hy))};
 
         return multiply<Real>(r, side, true);
@@ -431,9 +634,7 @@ ps_cuda_cylinder_from_waves(const CylinderRun &r)
                                   static_cast<const Real *>(r.outlet),
                                   static_cast<Real *>(r.psi_old), /* the new psi */
                                   r.numbers,
-                                  r.history,
-                                  0,
-                                  0};
+                                  r.history};
 
         return multiply<Real>(r, side, false);
     });

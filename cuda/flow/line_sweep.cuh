@@ -4,7 +4,7 @@
  * the order of memory and stores the numbers of which the rows are made in shared
  * memory, solves the lines by the partition method (segment.cuh), and stores the
  * solution in the order of memory. Each input field is read once, with the halo of the
- * tile. Additional blocks do other work, with data that no tile uses.
+ * tile. Additional blocks, the first ones, do other work, with data that no tile uses.
  *
  * A class of rows defines the systems. A place is the index p of a node in memory, the
  * number of its line and its number in the line:
@@ -12,7 +12,9 @@
  *   Number, words, solution       the type; the planes of shared memory, and the plane
  *                                 that receives the solution
  *   node(p, line, at, word)       set the words of an unknown; words that are all 0 give
- *                                 a row with right-hand side 0
+ *                                 a row with right-hand side 0. Without branches, so that
+ *                                 the loads of several nodes are under way together
+ *   adjust(p, line, at, word)     change these words, for the few unknowns that need more
  *   row(line, at, word)           the row; `at` is negative or 0 for pads
  *   store(p, line, at, unknown, x, word)
  *                                 store the solution at an unknown, where word points to
@@ -72,18 +74,18 @@ gather(const Rows &rows, const SweepTiles &t, int first, typename Rows::Number *
 #pragma unroll
             for (int k = 0; k < sweep_batch; k++) {
                 const int at = begin + k * walk.step;
+                const int near = min(max(at, t.begin), t.rows_end - 1);
 
-                if (at >= t.begin && at < t.rows_end) {
-                    rows.node(node_at<AXIS>(t, number, at), number, at, word[k]);
-                }
+                rows.node(node_at<AXIS>(t, number, near), number, near, word[k]);
             }
 #pragma unroll
             for (int k = 0; k < sweep_batch; k++) {
                 const int at = begin + k * walk.step, slot = slot_of(t, line, at);
 
+                if (at >= t.begin && at < t.rows_end) {
+                    rows.adjust(node_at<AXIS>(t, number, at), number, at, word[k]);
 #pragma unroll
-                for (int i = 0; i < Rows::words; i++) {
-                    if (at >= t.begin && at < t.rows_end) {
+                    for (int i = 0; i < Rows::words; i++) {
                         shared[i * t.plane + slot] = word[k][i];
                     }
                 }
@@ -174,11 +176,12 @@ __launch_bounds__(largest_block)
 {
     extern __shared__ __align__(16) char memory[];
     auto *const shared = reinterpret_cast<typename Rows::Number *>(memory);
-    const int block = static_cast<int>(blockIdx.x), first = block * t.lines;
+    const int more = static_cast<int>(gridDim.x) - t.blocks;
+    const int block = static_cast<int>(blockIdx.x), first = (block - more) * t.lines;
 
     wait_for_last_kernel();
-    if (block >= t.blocks) {
-        rows.other(block - t.blocks);
+    if (block < more) {
+        rows.other(block);
         return;
     }
     gather<AXIS>(rows, t, first, shared);
@@ -207,19 +210,11 @@ sweep_tiles(const SweepLines &lines, int nodes, int begin, int end, int axis, in
     return t;
 }
 
-/* All sweeps request the same split of the L1 cache, so that a multiprocessor need not
- * be reconfigured between two of them. */
 template <int AXIS, typename Rows>
 cudaError_t
 set_up_sweep()
 {
-    const auto kernel = sweep_kernel<AXIS, Rows>;
-    const cudaError_t error = allow_shared(kernel);
-
-    return error == cudaSuccess
-               ? cudaFuncSetAttribute(kernel,
-                                      cudaFuncAttributePreferredSharedMemoryCarveout, 60)
-               : error;
+    return share_cache(sweep_kernel<AXIS, Rows>);
 }
 
 /* `more`: the number of additional blocks. */

@@ -96,7 +96,7 @@ copy_async_cached(void *shared, const void *global)
 #endif
 }
 
-/* Copy 8 or 16 bytes, or write zeros. */
+/* Copy 4, 8 or 16 bytes, or write zeros. */
 template <int BYTES>
 __device__ __forceinline__ void
 copy_async_or_clear(void *shared, const void *global, bool copies)
@@ -111,12 +111,13 @@ copy_async_or_clear(void *shared, const void *global, bool copies)
                      : "memory");
     }
     else {
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to),
-                     "l"(global), "r"(bytes)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;" ::"r"(to),
+                     "l"(global), "n"(BYTES), "r"(bytes)
                      : "memory");
     }
 #else
-    using Words = std::conditional_t<BYTES == 16, int4, int2>;
+    using Words =
+        std::conditional_t<BYTES == 16, int4, std::conditional_t<BYTES == 8, int2, int>>;
     *static_cast<Words *>(shared) =
         copies ? *static_cast<const Words *>(global) : Words{};
 #endif

@@ -58,6 +58,21 @@ allow_shared(Kernel kernel)
                                     static_cast<int>(own.sharedSizeBytes));
 }
 
+/* allow_shared() for one of several kernels that follow each other closely: all of them
+ * request the same split of the L1 cache, so that a multiprocessor need not be
+ * reconfigured between two of them. */
+template <typename Kernel>
+inline cudaError_t
+share_cache(Kernel kernel)
+{
+    const cudaError_t error = allow_shared(kernel);
+
+    return error == cudaSuccess
+               ? cudaFuncSetAttribute(kernel,
+                                      cudaFuncAttributePreferredSharedMemoryCarveout, 60)
+               : error;
+}
+
 /* The configuration of a launch. */
 class Launch {
   public:

@@ -373,6 +373,7 @@ def _tables(
     parities = sines(2 * ends - 1, ends), sines(2 * ends, ends)
     both = np.stack([hx**2 * np.stack(parities), 2 / intervals * np.stack([s.T for s in parities])])
     waves = np.arange(ny)
+    excess = 2 * (hx / hy) ** 2 * np.sin(np.pi * waves / (2 * intervals)) ** 2
     body_rows = np.arange(grid.rows.first, grid.rows.last + 1)
     places = sines(body_rows, waves)
     poisson = host.poisson
@@ -391,7 +392,7 @@ def _tables(
         response[2 * ny + k * width + columns[nodes]] = inverse[nodes]
     return {
         "sines": both.astype(dtype),
-        "shifts": 4 * (hx / hy) ** 2 * np.sin(np.pi * waves / (2 * intervals)) ** 2,
+        "decays": 1 / (1 + excess + np.sqrt(excess * (excess + 2))),
         "body_sines": 2 / intervals * places,
         "surface": np.stack([rows, columns], axis=1).astype(np.int32),
         "response": -(hx**2) * response,
