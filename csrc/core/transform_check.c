@@ -55,6 +55,40 @@ ps_transform_check(const ps_transform *t)
     return t->field.data == NULL || t->lines == NULL ? PS_BAD_ARGUMENT : PS_OK;
 }
 
+static int
+has_shape(ps_dtype dtype, int64_t planes, int64_t rows, int64_t size, int64_t pitch)
+{
+    return (dtype == PS_F32 || dtype == PS_F64) && planes >= 1 && rows >= 1 &&
+           size >= 1 && planes <= INT32_MAX / 8 && rows <= INT32_MAX / 8 &&
+           size <= INT32_MAX / 8 && pitch >= 2 * (size / 2 + 1) && pitch % 2 == 0;
+}
+
+static int
+has_order(ps_transform_kind kind)
+{
+    return kind == PS_DCT2 || kind == PS_DST2 || kind == PS_RFFT;
+}
+
+ps_status
+ps_waves_check(const ps_waves *w)
+{
+    return w != NULL && has_shape(w->dtype, w->planes, w->rows, w->size, w->pitch) &&
+                   has_order(w->kind) && has_order(w->row_kind) &&
+                   w->field.data != NULL && w->waves != NULL && isfinite(w->scale)
+               ? PS_OK
+               : PS_BAD_ARGUMENT;
+}
+
+ps_status
+ps_wave_lines_check(const ps_wave_lines *l)
+{
+    return l != NULL && has_shape(l->dtype, l->planes, l->rows, l->size, l->pitch) &&
+                   l->planes >= 2 && l->waves != NULL && l->shifts != NULL &&
+                   l->turns != NULL && l->row_turns != NULL
+               ? PS_OK
+               : PS_BAD_ARGUMENT;
+}
+
 ps_status
 ps_centre_check(const ps_centre *c)
 {
