@@ -73,7 +73,7 @@ class PackedWaves:
         self._backend, self._dtype = backend, dtype
         first, *others = axes
         self._shape = tuple(axis.count for axis in axes)
-        self._rows, self._size = ((1, *self._shape[1:]))[-2:]
+        self._rows, self._size = (1, *self._shape[1:])[-2:]
         step = _ALIGNMENT // dtype.itemsize
         self._pitch = -(-2 * (self._size // 2 + 1) // step) * step
         #: Bytes of the waves.
@@ -118,23 +118,24 @@ class PackedWaves:
         self._move(backend.waves_load, source, waves, 1.0, place)
         forward.execute(waves, work, place.stream)
         self._centre(waves, place)
-        addresses = tuple(address_of(table) for table in self._tables)
-        self._check(
-            backend.wave_lines(
-                self._dtype == np.float32,
-                self._shape[0],
-                self._rows,
-                self._size,
-                self._pitch,
-                waves,
-                addresses,
-                *self._matrix,
-                *place.arguments,
-            )
-        )
+        self._solve_lines(waves, place)
         self._centre(waves, place)
         backward.execute(waves, work, place.stream)
         self._move(backend.waves_store, target, waves, 1 / prod(self._shape[1:]), place)
+
+    def _solve_lines(self, waves: int, place: Any) -> None:
+        status = self._backend.wave_lines(
+            self._dtype == np.float32,
+            self._shape[0],
+            self._rows,
+            self._size,
+            self._pitch,
+            waves,
+            tuple(address_of(table) for table in self._tables),
+            *self._matrix,
+            *place.arguments,
+        )
+        self._check(status)
 
     def _move(self, function: Any, field: Array, waves: int, scale: float, place: Any) -> None:
         columns = field if field.ndim == 3 else field[:, None]
