@@ -163,7 +163,7 @@ def wave_lines(
     is_float32: bool,
     planes: int,
     rows: int,
-    size: int,
+    length: int,
     pitch: int,
     waves: int,
     tables: tuple[int, int, int],

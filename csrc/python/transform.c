@@ -215,12 +215,12 @@ wave_lines(PyObject *Py_UNUSED(module), PyObject *args)
 {
     unsigned long long waves, tables[3], stream = 0;
     int is_float32, device = 0;
-    long long planes, rows, size, pitch;
+    long long planes, rows, length, pitch;
     ps_wave_lines l = {0};
     call c;
 
     if (!PyArg_ParseTuple(args, "pLLLLK(KKK)(ddd)(ddd)(ddd)dp|iK:wave_lines", &is_float32,
-                          &planes, &rows, &size, &pitch, &waves, &tables[0], &tables[1],
+                          &planes, &rows, &length, &pitch, &waves, &tables[0], &tables[1],
                           &tables[2], &l.first[0], &l.first[1], &l.first[2], &l.inner[0],
                           &l.inner[1], &l.inner[2], &l.last[0], &l.last[1], &l.last[2],
                           &l.null_diag, &l.periodic, &device, &stream) ||
@@ -230,7 +230,7 @@ wave_lines(PyObject *Py_UNUSED(module), PyObject *args)
     l.dtype = is_float32 ? PS_F32 : PS_F64;
     l.planes = planes;
     l.rows = rows;
-    l.size = size;
+    l.length = length;
     l.pitch = pitch;
     l.waves = (void *)(uintptr_t)waves;
     l.shifts = (const void *)(uintptr_t)tables[0];
@@ -265,11 +265,12 @@ PyDoc_STRVAR(waves_store_doc,
              "waves_store($module, row_kind, kind, field, pitch, waves, nbytes, scale, "
              "device=0, stream=0, /)\n--\n\n"
              "Write a field (planes, rows, values) from the lines of waves.");
-PyDoc_STRVAR(wave_lines_doc,
-             "wave_lines($module, is_float32, planes, rows, size, pitch, waves, tables, "
-             "first, inner, last, null_diag, periodic, device=0, stream=0, /)\n--\n\n"
-             "Solve the tridiagonal systems of waves along the planes; `tables` are the "
-             "addresses of shifts, turns and turns of rows.");
+PyDoc_STRVAR(
+    wave_lines_doc,
+    "wave_lines($module, is_float32, planes, rows, length, pitch, waves, tables, "
+    "first, inner, last, null_diag, periodic, device=0, stream=0, /)\n--\n\n"
+    "Solve the tridiagonal systems of waves along the planes; `tables` are the "
+    "addresses of shifts, turns and turns of rows.");
 PyDoc_STRVAR(centre_doc, "centre($module, line, weights, device=0, stream=0, /)\n--\n\n"
                          "Subtract the mean, weighted by float64 on the device, from a "
                          "line (1, 1, n).");

@@ -2,7 +2,8 @@
  * sine waves, and back: struct ps_waves.
  *
  * A thread moves pairs of neighbouring values. Neighbouring threads write neighbours at
- * both ends of a line. One word read and one written per value.
+ * both ends of a line. One word read and one written per value; load() of an extended
+ * line writes two.
  */
 #include "device/operand.cuh"
 #include "runtime/backend.h"
@@ -24,9 +25,10 @@ negate_if(bool negative, Real &value)
     value = negative ? -value : value;
 }
 
-/* A value or two neighbouring ones: of the field, and in the lines. */
+/* A value or two neighbouring ones: of the field, and in the line `numbers`. */
 template <typename Real> struct WavePair {
-    Real *values, *lines[2];
+    Real *values, *numbers;
+    int first, place[2];
     bool has_second, is_negative[2];
 
     __device__ __forceinline__ WavePair(const Output<Real> &field, const ps_waves &w,
@@ -36,14 +38,33 @@ template <typename Real> struct WavePair {
         const int64_t plane = quotient(line, rows);
         const int row = static_cast<int>(line - plane * rows);
         const int64_t to = plane * rows + wave_place(w.row_kind, row, rows);
-        Real *const numbers = static_cast<Real *>(w.waves) + to * w.pitch;
 
         values = field.system(plane, row) + i * field.row;
+        numbers = static_cast<Real *>(w.waves) + to * w.pitch;
+        first = i;
+        place[0] = wave_place(w.kind, i, n);
+        place[1] = wave_place(w.kind, i + 1, n);
         has_second = i + 1 < n;
         is_negative[0] = w.row_kind == PS_DST2 && row % 2 != 0;
         is_negative[1] = is_negative[0] != (w.kind == PS_DST2);
-        lines[0] = numbers + wave_place(w.kind, i, n);
-        lines[1] = numbers + wave_place(w.kind, i + 1, n);
+    }
+
+    /* Write the mirror images of the values to the second half of an extended line. */
+    __device__ __forceinline__ void extend(const ps_waves &w,
+                                           const Complex<Real> &y) const
+    {
+        const bool is_odd = w.kind == PS_DST1;
+        const int n = static_cast<int>(w.size), half = is_odd ? n + 1 : n - 1;
+
+        if (place[0] > 0 && place[0] < half) {
+            numbers[2 * half - place[0]] = is_odd ? -y.re : y.re;
+        }
+        if (has_second && place[1] < half) {
+            numbers[2 * half - place[1]] = is_odd ? -y.im : y.im;
+        }
+        if (is_odd && first == 0) {
+            numbers[0] = numbers[half] = Real(0);
+        }
     }
 };
 
@@ -71,8 +92,8 @@ __launch_bounds__(threads_a_block)
                                     2 * static_cast<int>(index - line * pairs));
 
             if (!LOADS) {
-                two[k].re = __ldcs(at.lines[0]);
-                two[k].im = at.has_second ? __ldcs(at.lines[1]) : Real(0);
+                two[k].re = __ldcs(at.numbers + at.place[0]);
+                two[k].im = at.has_second ? __ldcs(at.numbers + at.place[1]) : Real(0);
             }
             else if (by_pairs && at.has_second) {
                 two[k] = *reinterpret_cast<const Two *>(at.values);
@@ -99,9 +120,12 @@ __launch_bounds__(threads_a_block)
                 *reinterpret_cast<Two *>(at.values) = y;
                 continue;
             }
-            *(LOADS ? at.lines[0] : at.values) = y.re;
+            *(LOADS ? at.numbers + at.place[0] : at.values) = y.re;
             if (at.has_second) {
-                *(LOADS ? at.lines[1] : at.values + field.row) = y.im;
+                *(LOADS ? at.numbers + at.place[1] : at.values + field.row) = y.im;
+            }
+            if (LOADS && is_extended(w.kind)) {
+                at.extend(w, y);
             }
         }
     }

@@ -19,16 +19,26 @@ namespace pysolvers::transforms {
 
 using device::Complex;
 
+/* Whether the library transforms the even or odd extension of a line. */
+__host__ __device__ constexpr bool
+is_extended(ps_transform_kind kind)
+{
+    return kind == PS_DCT1 || kind == PS_DST1;
+}
+
 /* The place of value j of n in a line before the transform of the library. */
 __host__ __device__ __forceinline__ int
 wave_place(ps_transform_kind kind, int j, int n)
 {
-    return kind == PS_RFFT ? j : j % 2 == 0 ? j / 2 : n - 1 - j / 2;
+    if (kind == PS_DCT2 || kind == PS_DST2) {
+        return j % 2 == 0 ? j / 2 : n - 1 - j / 2;
+    }
+    return kind == PS_DST1 ? j + 1 : j;
 }
 
-/* The tiles of a plane of rows x 2 (size/2 + 1) reals. */
+/* The tiles of a plane of rows x reals. */
 struct WaveTiles {
-    int rows, reals; /* of the plane; reals of a row */
+    int rows, reals; /* `reals`: of a row, an even number */
     int slots;       /* a power of two, at least 4 */
 
     __host__ __device__ __forceinline__ bool are_paired() const

@@ -13,8 +13,8 @@ panel fit into the cache of the device, so that a transform moves 2 words per va
 Words moved per unknown in two dimensions: 2 for each transform and 3 for the lines; 7 in all, and
 6 if all rows along x have the same diagonal.
 
-Real fields of cells between two Dirichlet or two Neumann sides, and periodic ones, have a faster
-way: `_waves`.
+Real fields between two Dirichlet or two Neumann sides, and periodic ones, have a faster way, with
+lines along the first axis: `_waves`.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,8 @@
 r"""Transforms on a device whose waves stay as cuFFT packs them, and lines along the first axis.
 
 For real fields of cells whose sides are both Dirichlet or both Neumann, or periodic, along all axes
-but the first one. The cosine and sine transforms of type II of n values are the real and imaginary
-parts of
+but the first one; on rectangles also of nodes. The cosine and sine transforms of type II of n
+values are the real and imaginary parts of
 
     exp(-i pi k / (2 n)) V[k]
 
@@ -15,6 +15,9 @@ makes it when it reads and writes, and waves need no pass of their own:
     lines    rotate, solve along the first axis, rotate back  2
     cuFFT    back, in place                                   2 for each axis
     store    values in their own order                        2
+
+The waves of nodes are those of the even or odd extension to twice the length. In three dimensions
+this would be four times the values: `_device` moves less.
 
 The lines need no transposition either, because neighbouring lines are neighbours in memory.
 """
@@ -45,7 +48,10 @@ def are_packed(axes: Sequence[Axis], dtype: np.dtype, backend: Any, ordinal: int
         dtype.kind == "f"
         and len(others) > 0
         and all(axis.step is not None for axis in axes)
-        and all(axis.transform[1] in (0, 2) for axis in others)
+        and all(
+            axis.transform[1] in (0, 2) or (axis.transform[1] == 1 and len(others) == 1)
+            for axis in others
+        )
         and backend.waves_fit(dtype == np.float32, first.count, ordinal)
     )
 
@@ -73,26 +79,24 @@ class PackedWaves:
         self._backend, self._dtype = backend, dtype
         first, *others = axes
         self._shape = tuple(axis.count for axis in axes)
-        self._rows, self._size = (1, *self._shape[1:])[-2:]
+        lengths = tuple(_length(axis) for axis in others)
+        self._rows, self._length = (1, *lengths)[-2:]
         step = _ALIGNMENT // dtype.itemsize
-        self._pitch = -(-2 * (self._size // 2 + 1) // step) * step
+        self._pitch = -(-2 * (self._length // 2 + 1) // step) * step
         #: Bytes of the waves.
         self.wave_bytes = first.count * self._rows * self._pitch * dtype.itemsize
-        lengths = self._shape[1:]
         self._plans = [
             CufftPlan(form, lengths, self._pitch, first.count, dtype, ordinal)
             for form in (REAL_TO_COMPLEX, COMPLEX_TO_REAL)
         ]
         #: Bytes of the work area of cuFFT.
         self.work_bytes = max(plan.work_bytes for plan in self._plans)
-        kinds = [backend.TRANSFORMS["rfft"]] + [
-            backend.TRANSFORMS["rfft" if axis.is_periodic else f"{axis.transform[0]}2"]
-            for axis in others
-        ]
-        self._kinds = kinds[-2:]
+        names = ["rfft" if axis.is_periodic else "{}{}".format(*axis.transform) for axis in others]
+        self._kinds = [backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
+        self._scale = 1 / prod(lengths)
         self._is_singular = all(axis.has_null_vector for axis in axes)
         self._volumes = keep(first.volumes)
-        tables = [_shifts(others), _turns(others[-1], self._size // 2 + 1)]
+        tables = [_shifts(others), _turns(others[-1], self._length // 2 + 1)]
         tables.append(_turns(others[0], self._rows) if len(others) > 1 else _no_turns(1))
         self._tables = [keep(np.asarray(table, dtype)) for table in tables]
         lower, diag, upper = first.rows
@@ -121,14 +125,14 @@ class PackedWaves:
         self._solve_lines(waves, place)
         self._centre(waves, place)
         backward.execute(waves, work, place.stream)
-        self._move(backend.waves_store, target, waves, 1 / prod(self._shape[1:]), place)
+        self._move(backend.waves_store, target, waves, self._scale, place)
 
     def _solve_lines(self, waves: int, place: Any) -> None:
         status = self._backend.wave_lines(
             self._dtype == np.float32,
             self._shape[0],
             self._rows,
-            self._size,
+            self._length,
             self._pitch,
             waves,
             tuple(address_of(table) for table in self._tables),
@@ -162,37 +166,49 @@ def _no_turns(count: int) -> Array:
     return np.repeat([[1.0, 0.0]], count, axis=0)
 
 
+def _length(axis: Axis) -> int:
+    """Return the length of the transform of cuFFT."""
+    return 2 * axis.intervals if axis.transform[1] == 1 else axis.count
+
+
 def _turns(axis: Axis, count: int) -> Array:
     """Return cosine and sine of the angle by which each wave is turned."""
-    if axis.is_periodic:
+    if axis.transform[1] != 2:
         return _no_turns(count)
     angles = np.pi / 2 * np.arange(count) / axis.count
     return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
 
 
-def _waves(axis: Axis) -> Array:
-    """Return the eigenvalues of the cosine waves 0 to n; the mirror image of wave k is n - k."""
+def _eigenvalues(axis: Axis) -> Array:
+    """Return the eigenvalues of the waves of cuFFT and of their mirror images.
+
+    With n the length of the transform they are entries k and n - k.
+    """
     assert axis.step is not None
-    name, _ = axis.transform
-    waves = np.arange(axis.count + 1) * (2 if name == "fft" else 1)
-    if name == "dst":  # sines are the cosines of values of alternating sign, in reverse order
+    function, kind = axis.transform
+    length = _length(axis)
+    waves = np.arange(length + 1) * (1 if kind == 2 else 2)
+    if function == "dst" and kind == 2:  # cosines of values of alternating sign, in reverse order
         waves = waves[::-1]
-    return -((2 / axis.step * np.sin(np.pi / 2 * waves / axis.count)) ** 2)
+    found = -((2 / axis.step * np.sin(np.pi / 2 * waves / length)) ** 2)
+    if function == "dst" and kind == 1:
+        found[0] = found.min()  # wave 0 is zero: its system needs a matrix that is not singular
+    return found
 
 
 def _shifts(others: Sequence[Axis]) -> Array:
     """Return the sums of the eigenvalues in the places of ps_wave_lines."""
-    size = others[-1].count
-    half = np.arange(size // 2 + 1)
-    along = _waves(others[-1])
-    # The imaginary part of wave 0 is zero: its system needs a matrix that is not singular.
-    mirrored = np.where(half > 0, along[size - half], along.min())
+    length = _length(others[-1])
+    half = np.arange(length // 2 + 1)
+    along = _eigenvalues(others[-1])
+    # The imaginary part of wave 0 is zero as well.
+    mirrored = np.where(half > 0, along[length - half], along.min())
     if len(others) == 1:
         return np.stack([along[half], mirrored], axis=-1)
     rows = others[0].count
     row = np.arange(rows)
     mirror = -row % rows
-    across = _waves(others[0])
+    across = _eigenvalues(others[0])
     is_first, is_second = (row < mirror)[:, None], (row > mirror)[:, None]
     real = across[row][:, None] + np.where(is_second, mirrored, along[half])
     imaginary = across[mirror][:, None] + np.where(is_first, along[half], mirrored)

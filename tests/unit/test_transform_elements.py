@@ -262,3 +262,5 @@ def test_order_of_values_before_the_library(library):
             values = np.arange(n)
             expected = values if kind == "rfft" else np.r_[values[::2], values[1::2][::-1]]
             np.testing.assert_array_equal(np.argsort(order), expected)
+        assert [library.place_of(KINDS.index("dct1"), j, n) for j in range(n)] == [*range(n)]
+        assert [library.place_of(KINDS.index("dst1"), j, n) for j in range(n)] == [*range(1, n + 1)]
