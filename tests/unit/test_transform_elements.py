@@ -53,9 +53,11 @@ void load(int n, int numbers, const double *values, double *line)
 {
     using Number = std::conditional_t<loads_complex(kind), Complex<double>, double>;
     for (int t = 0; t < numbers; t++) {
-        reinterpret_cast<Number *>(line)[t] =
-            load_number<double, kind>(t, n, load_factor<double, kind>(t, n),
-                                      [&](int j) { return values[j]; });
+        auto &number = reinterpret_cast<Number *>(line)[t];
+        number = load_number<double, kind>(t, n, [&](int j) { return values[j]; });
+        if constexpr (has_load_factor(kind)) {
+            number = load_factor<double, kind>(t, n) * number;
+        }
     }
 }
 
