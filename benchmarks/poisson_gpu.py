@@ -129,6 +129,7 @@ def steps(shape: tuple[int, ...], dtype: np.dtype, megabytes: float) -> dict[str
     f = cupy.random.default_rng(1).random(shape, dtype)
     out = cupy.empty_like(f)
     made = solver._device
+    packed = made._packed
     for transform in (*made._forward.values(), *made._backward.values()):
         own = transform._step
         loads, stores = timed("load", own), timed("store", own)
@@ -136,6 +137,15 @@ def steps(shape: tuple[int, ...], dtype: np.dtype, megabytes: float) -> dict[str
             loads if function.__name__ == "transform_load" else stores
         )(function, *rest)
         transform._plan.execute = timed("cuFFT", transform._plan.execute)
+    if packed is not None:
+        own = packed._move
+        loads, stores = timed("load", own), timed("store", own)
+        packed._move = lambda function, *rest: (
+            loads if function.__name__ == "waves_load" else stores
+        )(function, *rest)
+        for plan in packed._plans:
+            plan.execute = timed("cuFFT", plan.execute)
+        packed._solve_lines = timed("lines", packed._solve_lines)
     made._solve_lines = timed("lines", made._solve_lines)
     for _ in range(3):
         solver.solve(f, out=out)

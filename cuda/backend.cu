@@ -223,6 +223,30 @@ centre(const ps_centre *c, const ps_exec *exec)
 }
 
 static ps_status
+waves_fit(ps_dtype dtype, int64_t planes, const ps_exec *exec, int32_t *fit)
+{
+    return on_device(exec, [=] { return ps_cuda_waves_fit(dtype, planes, fit); });
+}
+
+static ps_status
+waves_load(const ps_waves *w, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_waves_load(w, exec); });
+}
+
+static ps_status
+waves_store(const ps_waves *w, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_waves_store(w, exec); });
+}
+
+static ps_status
+wave_lines(const ps_wave_lines *l, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_wave_lines(l, exec); });
+}
+
+static ps_status
 cylinder_work(const ps_cylinder *c, const ps_exec *exec, size_t *bytes)
 {
     return on_device(exec, [=] { return ps_cuda_cylinder_work(c, exec, bytes); });
@@ -336,6 +360,10 @@ make_table()
     b.transform_load = transform_load;
     b.transform_store = transform_store;
     b.centre = centre;
+    b.waves_fit = waves_fit;
+    b.waves_load = waves_load;
+    b.waves_store = waves_store;
+    b.wave_lines = wave_lines;
     b.cylinder_work = cylinder_work;
     b.cylinder_step = cylinder_step;
     b.wait = wait;

@@ -134,6 +134,48 @@ def transform_store(
     /,
 ) -> int: ...
 def centre(line: _Array, weights: int, device: int = 0, stream: int = 0, /) -> int: ...
+def waves_fit(is_float32: bool, planes: int, device: int = 0, stream: int = 0, /) -> bool: ...
+def waves_load(
+    row_kind: int,
+    kind: int,
+    field: _Array,
+    pitch: int,
+    waves: int,
+    nbytes: int,
+    scale: float,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def waves_store(
+    row_kind: int,
+    kind: int,
+    field: _Array,
+    pitch: int,
+    waves: int,
+    nbytes: int,
+    scale: float,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def wave_lines(
+    is_float32: bool,
+    planes: int,
+    rows: int,
+    length: int,
+    pitch: int,
+    waves: int,
+    tables: tuple[int, int, int],
+    first: tuple[float, float, float],
+    inner: tuple[float, float, float],
+    last: tuple[float, float, float],
+    null_diag: float,
+    periodic: bool,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
 
 CYLINDER_TABLES: Final[dict[str, int]]
 CYLINDER_COLUMNS: Final[dict[str, int]]

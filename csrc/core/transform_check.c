@@ -55,6 +55,47 @@ ps_transform_check(const ps_transform *t)
     return t->field.data == NULL || t->lines == NULL ? PS_BAD_ARGUMENT : PS_OK;
 }
 
+static int
+has_shape(ps_dtype dtype, int64_t planes, int64_t rows, int64_t length, int64_t pitch)
+{
+    return (dtype == PS_F32 || dtype == PS_F64) && planes >= 1 && rows >= 1 &&
+           length >= 1 && planes <= INT32_MAX / 8 && rows <= INT32_MAX / 8 &&
+           length <= INT32_MAX / 4 && pitch >= 2 * (length / 2 + 1) && pitch % 2 == 0;
+}
+
+/* Whether there is an order of `size` values for the kind. */
+static int
+has_order(ps_transform_kind kind, int64_t size)
+{
+    return kind == PS_DCT2 || kind == PS_DST2 || kind == PS_RFFT || kind == PS_DST1 ||
+           (kind == PS_DCT1 && size >= 2);
+}
+
+ps_status
+ps_waves_check(const ps_waves *w)
+{
+    if (w == NULL || w->size < 1 || w->size > INT32_MAX / 8 ||
+        !has_order(w->kind, w->size) || !has_order(w->row_kind, w->rows) ||
+        w->row_kind == PS_DCT1 || w->row_kind == PS_DST1 || w->field.data == NULL ||
+        w->waves == NULL || !isfinite(w->scale)) {
+        return PS_BAD_ARGUMENT;
+    }
+    const int64_t length = ps_transform_shape_of(w->kind, w->size).length;
+
+    return has_shape(w->dtype, w->planes, w->rows, length, w->pitch) ? PS_OK
+                                                                     : PS_BAD_ARGUMENT;
+}
+
+ps_status
+ps_wave_lines_check(const ps_wave_lines *l)
+{
+    return l != NULL && has_shape(l->dtype, l->planes, l->rows, l->length, l->pitch) &&
+                   l->planes >= 2 && l->waves != NULL && l->shifts != NULL &&
+                   l->turns != NULL && l->row_turns != NULL
+               ? PS_OK
+               : PS_BAD_ARGUMENT;
+}
+
 ps_status
 ps_centre_check(const ps_centre *c)
 {

@@ -72,6 +72,59 @@ struct ps_transform {
     double scale;
 };
 
+/* A real field of planes x rows x `size` values, and its waves along the values and the
+ * rows as the library packs them: its transform of a plane, real to complex along the
+ * values and complex along the rows (of one row: along the values alone), of values in
+ * an order that depends on the kind. A line has length/2 + 1 complex numbers, `length`
+ * of ps_transform_shape; line (plane, row) begins at waves[(plane*rows + row) * pitch].
+ *
+ *   PS_RFFT   value j of a line is number j of the library
+ *   PS_DCT2   the values 0, 2, 4, ... and then the odd ones from the last to the first
+ *   PS_DST2   the same, with the odd values negated
+ *   PS_DCT1   the even extension x[0], ..., x[n-1], x[n-2], ..., x[1]
+ *   PS_DST1   the odd extension 0, x[0], ..., x[n-1], 0, -x[n-1], ..., -x[0]
+ *
+ * The last two are not offered along the rows. load() reads the field and writes the
+ * lines before the library transforms them, store() reads the lines and writes the field,
+ * times `scale`. They do not overlap. */
+struct ps_waves {
+    ps_dtype dtype;                   /* PS_F32 or PS_F64 */
+    ps_transform_kind kind, row_kind; /* along the values, and along the rows */
+    int64_t planes, rows, size, pitch;
+    ps_output field; /* `row` of its stride: values; outer: planes; inner: rows */
+    void *waves;     /* aligned to a complex number */
+    double scale;
+};
+
+/* Solve one tridiagonal system along the planes for each real of the sine, cosine or
+ * Fourier transform of a plane, and replace its waves by those of the solution. The
+ * matrices differ in a multiple of the unit matrix: row i is lower, diag + shift, upper.
+ *
+ * Along the values the library has one of the waves k and n-k: with w = exp(-i turn[k]),
+ * Re(w V[k]) and Im(w V[k]) are the transforms k and n-k but for a factor. Along the rows
+ * it has both, and the transforms are combinations of the four reals of V[j][k] and
+ * V[rows-j][k], j < rows-j, with w' = exp(-i row_turn[j]):
+ *
+ *   W[j] = w V[j]
+ *   P = (W[j] + conj W[rows-j]) / 2
+ *   Q = (W[j] - conj W[rows-j]) / (2i)
+ *   Re(w' P), Im(w' P), Re(w' Q), Im(w' Q)
+ *
+ * which take the places of Re V[j], Im V[j], Im V[rows-j], Re V[rows-j]. For j = 0 and
+ * 2j = rows they are Re W[j] and Im W[j]. `shifts` is in the order of these places. */
+struct ps_wave_lines {
+    ps_dtype dtype; /* PS_F32 or PS_F64 */
+    int64_t planes, rows, pitch;
+    int64_t length; /* of the transform along the values */
+    void *waves;
+    const void *shifts;    /* rows x 2 (length/2 + 1) */
+    const void *turns;     /* cos and sin of the turn of wave k: (length/2 + 1) x 2 */
+    const void *row_turns; /* rows x 2 */
+    double first[3], inner[3], last[3]; /* lower, diag, upper of the rows of a matrix */
+    double null_diag; /* instead of that of the first row if the shift is 0 */
+    int32_t periodic; /* otherwise first[0] and last[2] are not used */
+};
+
 /* Subtract the mean with weights from a line of reals:
  * data[i*stride] -= sum_i w[i] data[i*stride] / sum_i w[i]. */
 struct ps_centre {
@@ -87,6 +140,8 @@ ps_transform_shape ps_transform_shape_of(ps_transform_kind kind, int64_t size);
 /* Check all that the structs alone determine, for all backends. */
 ps_status ps_transform_check(const ps_transform *t);
 ps_status ps_centre_check(const ps_centre *c);
+ps_status ps_waves_check(const ps_waves *w);
+ps_status ps_wave_lines_check(const ps_wave_lines *l);
 
 #ifdef __cplusplus
 }

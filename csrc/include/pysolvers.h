@@ -212,6 +212,8 @@ typedef struct ps_gceidd ps_gceidd;
 typedef struct ps_gceidd_report ps_gceidd_report;
 typedef struct ps_transform ps_transform;
 typedef struct ps_centre ps_centre;
+typedef struct ps_waves ps_waves;
+typedef struct ps_wave_lines ps_wave_lines;
 typedef struct ps_cylinder ps_cylinder;
 typedef struct ps_cylinder_report ps_cylinder_report;
 
@@ -305,6 +307,14 @@ typedef struct {
     ps_status (*transform_load)(const ps_transform *t, const ps_exec *exec);
     ps_status (*transform_store)(const ps_transform *t, const ps_exec *exec);
     ps_status (*centre)(const ps_centre *c, const ps_exec *exec);
+
+    /* The steps of a solver whose waves stay as the library packs them: ps_transform.h.
+     * waves_fit: whether wave_lines() can solve systems of `planes` rows. */
+    ps_status (*waves_fit)(ps_dtype dtype, int64_t planes, const ps_exec *exec,
+                           int32_t *fit);
+    ps_status (*waves_load)(const ps_waves *w, const ps_exec *exec);
+    ps_status (*waves_store)(const ps_waves *w, const ps_exec *exec);
+    ps_status (*wave_lines)(const ps_wave_lines *l, const ps_exec *exec);
 
     /* Make `count` steps of the flow around a cylinder: ps_cylinder.h. Waits for their
      * end, and must not be called while exec->stream is captured. */

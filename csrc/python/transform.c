@@ -129,6 +129,119 @@ centre(PyObject *Py_UNUSED(module), PyObject *args)
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
+static PyObject *
+waves_fit(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long stream = 0;
+    int is_float32, device = 0;
+    int32_t fit = 0;
+    long long planes;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "pL|iK:waves_fit", &is_float32, &planes, &device,
+                          &stream) ||
+        call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status =
+        ps_backend_get()->waves_fit(is_float32 ? PS_F32 : PS_F64, planes, &c.exec, &fit);
+
+    if (call_leave(&c) < 0) {
+        return NULL;
+    }
+    return PyBool_FromLong(status == PS_OK && fit != 0);
+}
+
+/* Call load() or store(): the field has the shape (planes, rows, values), and `bytes` of
+ * the waves are available. */
+static PyObject *
+move_waves(PyObject *args, int loads)
+{
+    const ps_backend *const backend = ps_backend_get();
+    unsigned long long waves, bytes, stream = 0;
+    int kind, row_kind, device = 0;
+    long long pitch;
+    double scale;
+    PyObject *array;
+    operand field;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "iiOLKKd|iK", &row_kind, &kind, &array, &pitch, &waves,
+                          &bytes, &scale, &device, &stream) ||
+        (loads ? operand_read(array, "field", &field)
+               : operand_write(array, "field", &field)) < 0) {
+        return NULL;
+    }
+    const ps_waves w = {.dtype = field.dtype,
+                        .kind = (ps_transform_kind)kind,
+                        .row_kind = (ps_transform_kind)row_kind,
+                        .planes = field.outer,
+                        .rows = field.inner,
+                        .size = field.rows,
+                        .pitch = pitch,
+                        .field = operand_output(&field),
+                        .waves = (void *)(uintptr_t)waves,
+                        .scale = scale};
+
+    if ((uint64_t)(w.planes * w.rows * pitch * ps_dtype_size(w.dtype)) > bytes) {
+        PyErr_SetString(PyExc_ValueError, "field: there are fewer waves");
+        return NULL;
+    }
+    if (call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status =
+        loads ? backend->waves_load(&w, &c.exec) : backend->waves_store(&w, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
+static PyObject *
+waves_load(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return move_waves(args, 1);
+}
+
+static PyObject *
+waves_store(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return move_waves(args, 0);
+}
+
+static PyObject *
+wave_lines(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long waves, tables[3], stream = 0;
+    int is_float32, device = 0;
+    long long planes, rows, length, pitch;
+    ps_wave_lines l = {0};
+    call c;
+
+    if (!PyArg_ParseTuple(args, "pLLLLK(KKK)(ddd)(ddd)(ddd)dp|iK:wave_lines", &is_float32,
+                          &planes, &rows, &length, &pitch, &waves, &tables[0], &tables[1],
+                          &tables[2], &l.first[0], &l.first[1], &l.first[2], &l.inner[0],
+                          &l.inner[1], &l.inner[2], &l.last[0], &l.last[1], &l.last[2],
+                          &l.null_diag, &l.periodic, &device, &stream) ||
+        call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    l.dtype = is_float32 ? PS_F32 : PS_F64;
+    l.planes = planes;
+    l.rows = rows;
+    l.length = length;
+    l.pitch = pitch;
+    l.waves = (void *)(uintptr_t)waves;
+    l.shifts = (const void *)(uintptr_t)tables[0];
+    l.turns = (const void *)(uintptr_t)tables[1];
+    l.row_turns = (const void *)(uintptr_t)tables[2];
+    call_enter(&c);
+    const ps_status status = ps_backend_get()->wave_lines(&l, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
 PyDoc_STRVAR(transform_shape_doc,
              "transform_shape($module, kind, size, /)\n--\n\n"
              "Return form, values before and after, length and pitch of the lines.");
@@ -141,6 +254,23 @@ PyDoc_STRVAR(
     "transform_store($module, kind, size, field, lines, nbytes, scale, device=0, "
     "stream=0, /)\n--\n\n"
     "Write a field (outer, inner, values) from the lines of a transform.");
+PyDoc_STRVAR(waves_fit_doc,
+             "waves_fit($module, is_float32, planes, device=0, stream=0, /)\n--\n\n"
+             "Return whether wave_lines() can solve systems of so many rows.");
+PyDoc_STRVAR(waves_load_doc,
+             "waves_load($module, row_kind, kind, field, pitch, waves, nbytes, scale, "
+             "device=0, stream=0, /)\n--\n\n"
+             "Write the lines of waves from a field (planes, rows, values).");
+PyDoc_STRVAR(waves_store_doc,
+             "waves_store($module, row_kind, kind, field, pitch, waves, nbytes, scale, "
+             "device=0, stream=0, /)\n--\n\n"
+             "Write a field (planes, rows, values) from the lines of waves.");
+PyDoc_STRVAR(
+    wave_lines_doc,
+    "wave_lines($module, is_float32, planes, rows, length, pitch, waves, tables, "
+    "first, inner, last, null_diag, periodic, device=0, stream=0, /)\n--\n\n"
+    "Solve the tridiagonal systems of waves along the planes; `tables` are the "
+    "addresses of shifts, turns and turns of rows.");
 PyDoc_STRVAR(centre_doc, "centre($module, line, weights, device=0, stream=0, /)\n--\n\n"
                          "Subtract the mean, weighted by float64 on the device, from a "
                          "line (1, 1, n).");
@@ -150,6 +280,10 @@ static PyMethodDef methods[] = {
     {"transform_load", transform_load, METH_VARARGS, transform_load_doc},
     {"transform_store", transform_store, METH_VARARGS, transform_store_doc},
     {"centre", centre, METH_VARARGS, centre_doc},
+    {"waves_fit", waves_fit, METH_VARARGS, waves_fit_doc},
+    {"waves_load", waves_load, METH_VARARGS, waves_load_doc},
+    {"waves_store", waves_store, METH_VARARGS, waves_store_doc},
+    {"wave_lines", wave_lines, METH_VARARGS, wave_lines_doc},
     {NULL, NULL, 0, NULL},
 };
 

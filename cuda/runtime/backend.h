@@ -91,6 +91,14 @@ namespace pysolvers::transforms {
 ps_status ps_cuda_transform_load(const ps_transform *t, const ps_exec *exec);
 ps_status ps_cuda_transform_store(const ps_transform *t, const ps_exec *exec);
 
+/* waves.cu */
+ps_status ps_cuda_waves_load(const ps_waves *w, const ps_exec *exec);
+ps_status ps_cuda_waves_store(const ps_waves *w, const ps_exec *exec);
+
+/* wave_lines.cu */
+ps_status ps_cuda_waves_fit(ps_dtype dtype, int64_t planes, int32_t *fit);
+ps_status ps_cuda_wave_lines(const ps_wave_lines *l, const ps_exec *exec);
+
 /* field.cu */
 ps_status ps_cuda_accumulate(const ps_relayout *r, const ps_exec *exec);
 ps_status ps_cuda_centre(const ps_centre *c, const ps_exec *exec);

@@ -122,11 +122,11 @@ shuffled(int t, int n)
     return 2 * t < n ? 2 * t : 2 * (n - t) - 1;
 }
 
-/* Number t of a line; value(j) is value j of the field, `factor` that of load_factor(). t
- * is below the number of numbers of the line before the transform. */
+/* Number t of a line without its factor, load_factor(); value(j) is value j of the field.
+ * t is below the number of numbers of the line before the transform. */
 template <typename Real, ps_transform_kind kind, typename Value>
 __device__ __forceinline__ auto
-load_number(int t, int n, const Complex<Real> &factor, const Value &value)
+load_number(int t, int n, const Value &value)
 {
     if constexpr (kind == PS_DCT1) {
         return value(t < n ? t : 2 * (n - 1) - t);
@@ -155,13 +155,13 @@ load_number(int t, int n, const Complex<Real> &factor, const Value &value)
         if constexpr (kind == PS_DCT3 || kind == PS_DST3) {
             const Real mirrored = t == 0 ? Real(0) : ordered(n - t);
 
-            return factor * Complex<Real>(ordered(t), -mirrored);
+            return Complex<Real>(ordered(t), -mirrored);
         }
         else if (n % 2 == 0) {
-            return factor * Complex<Real>(ordered(2 * t), ordered(n - 1 - 2 * t));
+            return Complex<Real>(ordered(2 * t), ordered(n - 1 - 2 * t));
         }
         else {
-            return t < n ? factor * Complex<Real>(ordered(t)) : Complex<Real>(Real(0));
+            return Complex<Real>(t < n ? ordered(t) : Real(0));
         }
     }
 }

@@ -67,12 +67,6 @@ load_kernel(const __grid_constant__ Output<Real> field,
         const int rows = line < lines ? min(side, tiles.numbers - first) : 0;
         Number numbers[tile_numbers];
 
-        if (has_load_factor(kind)) {
-            if (threadIdx.y == 0) {
-                factors[x] = load_factor<Real, kind>(first + x, n);
-            }
-            __syncthreads(); /* the factors are written */
-        }
         if (rows > 0) {
             const Real *const column = column_of(field, line, t.inner);
             const auto value = [&](int j) { return __ldcs(column + j * field.row); };
@@ -82,9 +76,12 @@ load_kernel(const __grid_constant__ Output<Real> field,
                 const int y = threadIdx.y + k * tile_threads;
 
                 if (y < rows) {
-                    numbers[k] = load_number<Real, kind>(first + y, n, factors[y], value);
+                    numbers[k] = load_number<Real, kind>(first + y, n, value);
                 }
             }
+        }
+        if (has_load_factor(kind) && threadIdx.y == 0) {
+            factors[x] = load_factor<Real, kind>(first + x, n);
         }
 #pragma unroll
         for (int k = 0; k < tile_numbers; k++) {
@@ -94,14 +91,19 @@ load_kernel(const __grid_constant__ Output<Real> field,
                 tile[y][x] = numbers[k];
             }
         }
-        __syncthreads(); /* the tile is written */
+        __syncthreads(); /* the tile and the factors are written */
         for (int y = threadIdx.y; y < side; y += tile_threads) {
             const int64_t to = across * side + y;
 
             if (to < lines && first + x < tiles.numbers) {
                 Real *const out = static_cast<Real *>(t.lines) + to * pitch;
 
-                reinterpret_cast<Number *>(out)[first + x] = tile[x][y];
+                if constexpr (has_load_factor(kind)) {
+                    reinterpret_cast<Number *>(out)[first + x] = factors[x] * tile[x][y];
+                }
+                else {
+                    reinterpret_cast<Number *>(out)[first + x] = tile[x][y];
+                }
             }
         }
         __syncthreads(); /* the tile is read */

@@ -1,4 +1,4 @@
-"""cuFFT: plans of batched transforms of lines that are contiguous, in place.
+"""cuFFT: plans of batched transforms of lines or planes that are contiguous, in place.
 
 The library is loaded when the first plan is made, from the package nvidia-cufft, a CUDA toolkit or
 the system, in the order of cuda-pathfinder.
@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib import import_module
+from math import prod
 from threading import Lock
 from typing import Any
 
@@ -38,12 +39,12 @@ class CufftPlan:
     ----------
     form : int
         REAL_TO_COMPLEX, COMPLEX_TO_REAL or COMPLEX.
-    length : int
-        Length of the transform.
+    length : int, (int,) or (int, int)
+        Length of the transform; of a transform of planes the number of lines and their length.
     pitch : int
         Reals from one line to the next.
     lines : int
-        Number of lines.
+        Number of lines, or of planes.
     dtype : dtype
         Of the reals.
     ordinal : int
@@ -56,15 +57,22 @@ class CufftPlan:
     """
 
     def __init__(
-        self, form: int, length: int, pitch: int, lines: int, dtype: np.dtype, ordinal: int
+        self,
+        form: int,
+        length: int | tuple[int, ...],
+        pitch: int,
+        lines: int,
+        dtype: np.dtype,
+        ordinal: int,
     ) -> None:
         self._library = _library()
         self._ordinal, self._form = ordinal, form
         self._lock = Lock()
         kind, self._execute = _CALLS[dtype.name][form]
-        plan, size = ctypes.c_int(), ctypes.c_size_t()
-        count = ctypes.c_longlong * 1
-        # Distances of a side in its own numbers, real or complex.
+        plan, work = ctypes.c_int(), ctypes.c_size_t()
+        *rows, size = [length] if isinstance(length, int) else length
+        counts = ctypes.c_longlong * (len(rows) + 1)
+        # Distances of lines in their own numbers, real or complex.
         before = pitch if form == REAL_TO_COMPLEX else pitch // 2
         after = pitch if form == COMPLEX_TO_REAL else pitch // 2
         with _current(ordinal):
@@ -74,23 +82,23 @@ class CufftPlan:
             self._call(
                 "cufftMakePlanMany64",
                 plan,
-                ctypes.c_int(1),
-                count(length),
-                count(before),
+                ctypes.c_int(len(rows) + 1),
+                counts(*rows, size),
+                counts(*rows, before),
                 ctypes.c_longlong(1),
-                ctypes.c_longlong(before),
-                count(after),
+                ctypes.c_longlong(prod(rows) * before),
+                counts(*rows, after),
                 ctypes.c_longlong(1),
-                ctypes.c_longlong(after),
+                ctypes.c_longlong(prod(rows) * after),
                 ctypes.c_int(kind),
                 ctypes.c_longlong(lines),
-                ctypes.byref(size),
+                ctypes.byref(work),
             )
         #: Bytes of the work area.
-        self.work_bytes = size.value
+        self.work_bytes = work.value
 
     def execute(self, lines: int, work: int, stream: Stream) -> None:
-        """Enqueue the transform of all lines.
+        """Enqueue the transform of all lines or planes.
 
         Parameters
         ----------

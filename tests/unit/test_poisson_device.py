@@ -5,6 +5,8 @@ the plan of cuFFT does nothing, and `transform_store` transforms them. What the 
 tested in test_transform_elements.py and, with cuFFT, in tests/gpu.
 """
 
+import functools
+
 import fake_device
 import numpy as np
 import pytest
@@ -12,15 +14,17 @@ import scipy.fft
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
 from pysolvers._runtime import backends, interop
-from pysolvers.poisson import _device
+from pysolvers._runtime.cufft import COMPLEX_TO_REAL
+from pysolvers.poisson import _device, _waves
 
 KINDS = ("dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4", "rfft", "irfft")
 
 
 class Device(fake_device.Device):
-    """A device with the entries of transforms."""
+    """A device with the entries of transforms; `packs`: it solves packed waves."""
 
     SIZE = 1 << 27
+    packs = True
     TRANSFORMS = dict(zip(KINDS, range(len(KINDS)), strict=True))  # noqa: RUF012
 
     def transform_shape(self, kind, size):
@@ -52,6 +56,113 @@ class Device(fake_device.Device):
             field[...] = result * scale
         return 0
 
+    def waves_fit(self, is_float32, planes, ordinal):
+        return self.packs and planes > 1
+
+    def waves_load(self, row_kind, kind, field, pitch, waves, nbytes, scale, ordinal, stream):
+        self.calls.append(("waves_load", field.shape))
+        with self.open():
+            lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
+            lines[...] = np.nan
+            rows, values = self._order(field.shape, row_kind, kind)
+            signs = self._signs(field.shape, row_kind, kind)
+            ordered = (field * signs)[:, rows][:, :, values]
+            if KINDS[kind] == "dct1":
+                ordered = np.concatenate([ordered, ordered[..., -2:0:-1]], -1)
+            if KINDS[kind] == "dst1":
+                zero = np.zeros_like(ordered[..., :1])
+                ordered = np.concatenate([zero, ordered, zero, -ordered[..., ::-1]], -1)
+            lines[:, :, : ordered.shape[2]] = ordered
+        return 0
+
+    def waves_store(self, row_kind, kind, field, pitch, waves, nbytes, scale, ordinal, stream):
+        with self.open():
+            lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
+            rows, values = self._order(field.shape, row_kind, kind)
+            result = np.empty(field.shape)
+            begin = int(KINDS[kind] == "dst1")
+            result[:, rows[:, None], values] = lines[:, :, begin : begin + field.shape[2]]
+            field[...] = result * self._signs(field.shape, row_kind, kind) * scale
+        return 0
+
+    def wave_lines(
+        self, is_float32, planes, rows, size, pitch, waves, tables, first, inner, last, null,
+        is_ring, ordinal, stream,
+    ):  # fmt: skip
+        """The definition of ps_wave_lines, for all waves at once."""
+        dtype = np.dtype(np.float32 if is_float32 else np.float64)
+        half = size // 2 + 1
+        self.calls.append(("solve", stream))
+        with self.open():
+            lines = self._waves((planes, rows, size), dtype, pitch, waves, None)
+            shapes = (rows, 2 * half), (half, 2), (rows, 2)
+            shifts, turns, row_turns = (
+                fake_device._as_host(table, int(np.prod(shape)) * dtype.itemsize)
+                .view(dtype)
+                .reshape(shape)
+                .astype(float)
+                for table, shape in zip(tables, shapes, strict=True)
+            )
+            given = lines[:, :, : 2 * half].astype(float)
+            w = (turns[:, 0] - 1j * turns[:, 1]) * (given[..., ::2] + 1j * given[..., 1::2])
+            across = row_turns[:, 0] - 1j * row_turns[:, 1]
+            parts = np.empty_like(given)
+            for j in range(rows // 2 + 1):
+                m = -j % rows
+                if m == j:
+                    parts[:, j, ::2], parts[:, j, 1::2] = w[:, j].real, w[:, j].imag
+                else:
+                    p = across[j] * (w[:, j] + w[:, m].conj()) / 2
+                    q = across[j] * (w[:, j] - w[:, m].conj()) / 2j
+                    parts[:, j, ::2], parts[:, j, 1::2] = p.real, p.imag
+                    parts[:, m, ::2], parts[:, m, 1::2] = q.imag, q.real
+            matrix = np.zeros((planes, planes))
+            for i in range(planes):
+                row = first if i == 0 else last if i == planes - 1 else inner
+                matrix[i, i] = row[1]
+                if i > 0 or is_ring:
+                    matrix[i, i - 1] += row[0]
+                if i < planes - 1 or is_ring:
+                    matrix[i, (i + 1) % planes] += row[2]
+            for j, k in np.ndindex(rows, 2 * half):
+                own = matrix + shifts[j, k] * np.eye(planes)
+                own[0, 0] += null - first[1] if shifts[j, k] == 0 else 0
+                parts[:, j, k] = np.linalg.solve(own, parts[:, j, k])
+            for j in range(rows // 2 + 1):
+                m = -j % rows
+                one = parts[:, j, ::2] + 1j * parts[:, j, 1::2]
+                if m == j:
+                    w[:, j] = one
+                else:
+                    p = one * across[j].conj()
+                    q = (parts[:, m, 1::2] + 1j * parts[:, m, ::2]) * across[j].conj()
+                    w[:, j], w[:, m] = p + 1j * q, (p - 1j * q).conj()
+            w = w * (turns[:, 0] + 1j * turns[:, 1])
+            lines[:, :, : 2 * half : 2], lines[:, :, 1 : 2 * half : 2] = w.real, w.imag
+        return 0
+
+    def _waves(self, shape, dtype, pitch, waves, nbytes):
+        count = int(np.prod(shape[:2])) * pitch
+        assert nbytes in (None, count * dtype.itemsize)
+        assert pitch * dtype.itemsize % 128 == 0
+        lines = fake_device._as_host(waves, count * dtype.itemsize).view(dtype)
+        return lines.reshape(*shape[:2], pitch)
+
+    @staticmethod
+    def _order(shape, *kinds):
+        """The values in the order of the lines, along rows and values."""
+        orders = (np.arange(n) for n in shape[1:])
+        return [
+            np.concatenate([j[::2], j[1::2][::-1]]) if KINDS[kind][3:] == "2" else j
+            for j, kind in zip(orders, kinds, strict=True)
+        ]
+
+    @staticmethod
+    def _signs(shape, *kinds):
+        signs = [(-1.0 if KINDS[k] == "dst2" else 1.0) ** np.arange(n)
+                 for n, k in zip(shape[1:], kinds, strict=True)]  # fmt: skip
+        return signs[0][:, None] * signs[1]
+
     def _lines(self, field, lines, nbytes, size):
         shape = (*field.shape[:2], 2 * (size // 2 + 1))
         need = int(np.prod(shape)) * field.itemsize
@@ -72,7 +183,7 @@ class Device(fake_device.Device):
 
 
 class Plan:
-    """A plan that leaves its lines as they are."""
+    """A plan that leaves its lines as they are, because transform_store() transforms them."""
 
     work_bytes = 512
 
@@ -84,9 +195,33 @@ class Plan:
         assert work
 
 
+class PlanOfWaves(Plan):
+    """A plan that transforms lines or planes by SciPy."""
+
+    def __init__(self, device, form, lengths, pitch, count, dtype, ordinal):
+        self.device, self.form, self.lengths = device, form, lengths
+        self.shape, self.dtype = (count, *lengths[:-1], pitch), dtype
+
+    def execute(self, lines, work, stream):
+        assert work
+        size, axes = self.lengths[-1], tuple(range(1, len(self.shape)))
+        with self.device.open():
+            nbytes = int(np.prod(self.shape)) * self.dtype.itemsize
+            values = fake_device._as_host(lines, nbytes).view(self.dtype).reshape(self.shape)
+            waves = values[..., : 2 * (size // 2 + 1)]
+            numbers = waves[..., ::2] + 1j * waves[..., 1::2]
+            if self.form == COMPLEX_TO_REAL:
+                gain = np.prod(self.lengths)
+                values[..., :size] = scipy.fft.irfftn(numbers, self.lengths, axes) * gain
+            else:
+                numbers = scipy.fft.rfftn(values[..., :size], self.lengths, axes)
+                waves[..., ::2], waves[..., 1::2] = numbers.real, numbers.imag
+
+
 @pytest.fixture
 def device(monkeypatch):
     fake = Device()
+    monkeypatch.setattr(_waves, "CufftPlan", functools.partial(PlanOfWaves, fake))
     load = backends._load
     monkeypatch.setattr(backends, "_load", lambda name: fake if name == "cuda" else load(name))
     monkeypatch.setattr(interop, "_memory_view", lambda: fake_device.View)
@@ -159,6 +294,7 @@ def test_rectangle_is_that_of_the_cpu(device, rng, grid, y, x, dtype):
 @pytest.mark.parametrize("grid", ["nodes", "cells"])
 def test_box_in_any_panels_is_that_of_the_cpu(monkeypatch, device, rng, grid, ends, panel, dtype):
     monkeypatch.setattr(_device, "_PANEL", panel)
+    device.packs = False
     shape = (6, 5, 9)
     boundary = boundary_of(rng, shape, ends, dtype)
     here, there = pair_of_solvers(shape, boundary, grid=grid, dtype=dtype)
@@ -170,6 +306,57 @@ def test_box_in_any_panels_is_that_of_the_cpu(monkeypatch, device, rng, grid, en
         assert all(shape[:2] == (1, 1) for _, shape in loads)
     if panel == 1 << 24:
         assert len(loads) == 4
+
+
+@pytest.mark.parametrize("shape", [(5, 1, 7), (2, 2, 2), (6, 5, 8), (3, 8, 9), (4, 6, 1)])
+@pytest.mark.parametrize("x", ["DD", "NN", "PP"])
+@pytest.mark.parametrize("y", ["DD", "NN", "PP"])
+@pytest.mark.parametrize("z", ["DD", "DN", "NN", "PP"])
+def test_box_of_packed_waves_is_that_of_the_cpu(device, rng, z, y, x, shape):
+    ends = [z, y, x]
+    if any(pair == "PP" and n < 2 for pair, n in zip(ends, shape, strict=True)):
+        pytest.skip("a periodic axis has at least two cells")
+    boundary = boundary_of(rng, shape, ends)
+    here, there = pair_of_solvers(shape, boundary, grid="cells")
+    f = rng.uniform(-1, 1, shape)
+
+    near(there.solve(f), here.solve(f))
+    assert [call for call in device.calls if call[0] == "waves_load"] == [("waves_load", shape)]
+
+
+@pytest.mark.parametrize("packs", [False, True])
+@pytest.mark.parametrize("y", ["DD", "NN", "PP"])
+@pytest.mark.parametrize("x", PAIRS)
+def test_waves_are_packed_where_they_can_be(device, rng, x, y, packs):
+    device.packs = packs
+    for grid in ("cells", "nodes"):
+        for dtype in ("float64", "complex128"):
+            device.calls.clear()
+            shape = (6, 7)
+            boundary = boundary_of(rng, shape, [y, x], dtype)
+            here, there = pair_of_solvers(shape, boundary, grid=grid, dtype=dtype)
+            f = rng.uniform(-1, 1, shape).astype(dtype)
+
+            near(there.solve(f), here.solve(f))
+            suits = x in ("DD", "NN", "PP")
+            packed = packs and dtype == "float64" and suits
+            loads = {call[0] for call in device.calls if "load" in call[0]} - {"upload", "download"}
+            assert loads == {"waves_load" if packed else "load"}
+
+
+def test_packed_waves_are_solved_in_place(device, rng):
+    shape = (9, 8)
+    for boundary in ({"x": 1.0, "y": Neumann(2.0)}, {"x": 0.0, "y": Neumann(0.0)}):
+        here, there = pair_of_solvers(shape, boundary, grid="cells")
+        f = rng.uniform(-1, 1, shape)
+        array, wide = device.array(f), device.array(np.zeros((9, 16)))
+
+        there.solve(array, out=wide.view(np.s_[:, ::2]))
+        near(wide.get()[:, ::2], here.solve(f))
+        assert not wide.get()[:, 1::2].any()
+        np.testing.assert_array_equal(array.get(), f)
+        there.solve(array, out=array)
+        near(array.get(), here.solve(f))
 
 
 @pytest.mark.parametrize("x", PAIRS)

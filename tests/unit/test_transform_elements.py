@@ -43,7 +43,9 @@ inline void sincospif(float x, float *s, float *c)
 
 PROGRAM = """
 #include <type_traits>
+#include <vector>
 #include "transforms/element.cuh"
+#include "transforms/waves.cuh"
 using namespace pysolvers::transforms;
 
 template <ps_transform_kind kind>
@@ -51,9 +53,11 @@ void load(int n, int numbers, const double *values, double *line)
 {
     using Number = std::conditional_t<loads_complex(kind), Complex<double>, double>;
     for (int t = 0; t < numbers; t++) {
-        reinterpret_cast<Number *>(line)[t] =
-            load_number<double, kind>(t, n, load_factor<double, kind>(t, n),
-                                      [&](int j) { return values[j]; });
+        auto &number = reinterpret_cast<Number *>(line)[t];
+        number = load_number<double, kind>(t, n, [&](int j) { return values[j]; });
+        if constexpr (has_load_factor(kind)) {
+            number = load_factor<double, kind>(t, n) * number;
+        }
     }
 }
 
@@ -81,6 +85,50 @@ extern "C" void store_line(int kind, int n, int numbers, const double *line, dou
     PS_TRANSFORM_LIST(CASE)
 }
 #undef CASE
+extern "C" int place_of(int kind, int j, int n)
+{
+    return wave_place((ps_transform_kind)kind, j, n);
+}
+/* The lanes of all tiles of a plane, with exchanges between them. */
+extern "C" void combine(const WaveTiles *t, const double *turns, const double *row_turns,
+                        int undoes, double *plane, int *writes)
+{
+    const auto *turn = reinterpret_cast<const Complex<double> *>(turns);
+    const auto *row_turn = reinterpret_cast<const Complex<double> *>(row_turns);
+    for (int tile = 0; tile < t->count(); tile++) {
+        std::vector<double> x(t->slots), old;
+        std::vector<WavePlace> places;
+        std::vector<WaveTurns<double>> all;
+        for (int slot = 0; slot < t->slots; slot++) {
+            const WavePlace p(*t, tile, slot);
+            places.push_back(p);
+            all.emplace_back(p, turn[p.real / 2], row_turn[p.row < p.mirror ? p.row : p.mirror]);
+            x[slot] = plane[p.row * t->reals + p.real];
+        }
+        const auto stage = [&](auto which, int reach) {
+            old = x;
+            for (int slot = 0; slot < t->slots && reach > 0; slot++) {
+                const auto own = which(all[slot]);
+                x[slot] = undoes ? own.undo(old[slot], old[slot ^ reach])
+                                 : own.apply(old[slot], old[slot ^ reach]);
+            }
+        };
+        const int reach = t->reach(), of_rows = reach > 0;
+        const auto values = [](const auto &w) { return w.values; };
+        const auto both = [](const auto &w) { return w.both; };
+        const auto rows = [](const auto &w) { return w.rows; };
+        undoes ? stage(rows, of_rows) : stage(values, 1);
+        stage(both, reach);
+        undoes ? stage(values, 1) : stage(rows, of_rows);
+        for (int slot = 0; slot < t->slots; slot++) {
+            if (places[slot].exists) {
+                const int at = places[slot].row * t->reals + places[slot].real;
+                plane[at] = x[slot];
+                writes[at]++;
+            }
+        }
+    }
+}
 extern "C" void shape_of(int kind, int n, long long *s)
 {
     const ps_transform_shape shape = ps_transform_shape_of((ps_transform_kind)kind, n);
@@ -157,3 +205,64 @@ def test_waves_are_those_of_scipy_and_invert(library, rng, n):
 
     np.testing.assert_allclose(waves.view(complex), scipy.fft.rfft(x), rtol=0, atol=1e-13)
     np.testing.assert_allclose(transform(library, "irfft", n, waves), n * x, rtol=0, atol=1e-12)
+
+
+def combined(library, plane, turns, slots, undoes=False):
+    """Combine the packed waves of a plane, or undo it; require that each is written once."""
+    plane, writes = plane.copy(), np.zeros(plane.shape, np.int32)
+    tiles = np.array([*plane.shape, slots], np.int32)
+    arrays = [np.stack([np.cos(t), np.sin(t)], -1) for t in turns[::-1]]
+    pointers = map(pointer, (tiles, *arrays))
+    library.combine(*pointers, int(undoes), pointer(plane), pointer(writes))
+    assert (writes == 1).all()
+    return plane
+
+
+@pytest.mark.parametrize("slots", [8, 16, 32])
+@pytest.mark.parametrize("size", [1, 2, 5, 8, 16, 33])
+@pytest.mark.parametrize("rows", [1, 2, 3, 6, 9])
+def test_packed_waves_are_cosine_transforms_in_both_axes(library, rng, rows, size, slots):
+    x = rng.standard_normal((rows, size))
+    orders = [[library.place_of(KINDS.index("dct2"), j, n) for j in range(n)] for n in x.shape]
+    v = np.empty_like(x)
+    v[np.ix_(*orders)] = x
+    packed = np.fft.rfft2(v).view(float)
+    turns = [np.pi / 2 * np.arange(count) / n for count, n in ((rows, rows), (size // 2 + 1, size))]
+
+    plane = combined(library, packed, turns, slots)
+
+    expected = scipy.fft.dctn(x, 2)
+    half = np.arange(size // 2 + 1)
+    mirrored = np.where(half > 0, size - half, 0)
+    for j in range(rows):
+        m = -j % rows
+        real, imaginary = plane[j, ::2], plane[j, 1::2]
+        if j == m:  # but for factors of 2 and sqrt(2)
+            ratio = 4 if j == 0 else np.sqrt(8)
+            found = ratio * real, -ratio * imaginary
+            there = expected[j, half], expected[j, mirrored]
+        elif j < m:
+            found = np.sqrt(8) * real, -np.sqrt(8) * imaginary
+            there = expected[j, half], expected[m, half]
+        else:  # the places of Im(w' Q) and Re(w' Q)
+            found = np.sqrt(8) * real, -np.sqrt(8) * imaginary
+            there = expected[j, mirrored], expected[m, mirrored]
+        # Wave 0 along the values has no imaginary part, and Q is made of imaginary parts.
+        exists = [(half > 0) | (j < m), (half > 0) | (j <= m)]
+        for actual, desired, wave in zip(found, there, exists[::-1], strict=True):
+            np.testing.assert_allclose(
+                actual[wave], desired[wave], rtol=0, atol=1e-12 * rows * size
+            )
+    back = combined(library, plane, turns, slots, undoes=True)
+    np.testing.assert_allclose(back, packed, rtol=0, atol=1e-12 * rows * size)
+
+
+def test_order_of_values_before_the_library(library):
+    for n in (1, 2, 5, 8):
+        for kind in ("dct2", "dst2", "rfft"):
+            order = [library.place_of(KINDS.index(kind), j, n) for j in range(n)]
+            values = np.arange(n)
+            expected = values if kind == "rfft" else np.r_[values[::2], values[1::2][::-1]]
+            np.testing.assert_array_equal(np.argsort(order), expected)
+        assert [library.place_of(KINDS.index("dct1"), j, n) for j in range(n)] == [*range(n)]
+        assert [library.place_of(KINDS.index("dst1"), j, n) for j in range(n)] == [*range(1, n + 1)]

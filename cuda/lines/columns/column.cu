@@ -117,6 +117,19 @@ shape_of(int64_t rows, const ps_cuda_device *device, ColumnShape *shape)
     return false;
 }
 
+bool
+ps_cuda_column_shape(ps_dtype dtype, int64_t rows, const ps_cuda_device *device,
+                     ColumnShape *shape)
+{
+    bool fits = false;
+
+    (void)with_number(dtype, [&](auto zero) {
+        fits = shape_of<decltype(zero)>(rows, device, shape);
+        return PS_OK;
+    });
+    return fits;
+}
+
 /* Whether neighbouring systems are closer to each other in memory than neighbouring
  * rows. */
 static bool
@@ -129,18 +142,12 @@ bool
 ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
                        ColumnShape *shape)
 {
-    bool fits = false;
-
     if (t->inner == 1 || t->rows == 1 || !lies_by_column(t->lower.stride) ||
         !lies_by_column(t->diag.stride) || !lies_by_column(t->upper.stride) ||
         !lies_by_column(t->rhs.stride) || !lies_by_column(t->x.stride)) {
         return false;
     }
-    (void)with_number(t->dtype, [&](auto zero) {
-        fits = shape_of<decltype(zero)>(t->rows, device, shape);
-        return PS_OK;
-    });
-    return fits;
+    return ps_cuda_column_shape(t->dtype, t->rows, device, shape);
 }
 
 /* Whether every row begins at a multiple of `bytes` bytes and the systems can be copied

@@ -10,6 +10,7 @@
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_KERNEL_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_KERNEL_CUH
 
+#include "lines/columns/column_grid.cuh"
 #include "lines/columns/column_stage.cuh"
 
 namespace pysolvers::columns {
@@ -114,51 +115,24 @@ launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
 {
     void (*const kernel)(const ColumnJob<Number>) =
         column_kernel<Number, ROWS, IS_CLUSTER, ACCESS>;
-    const int threads = 32 * job.shape.warps;
     const size_t bytes = column_bytes<Number, ROWS, IS_CLUSTER, ACCESS>(job.shape);
     const ps_cuda_device *const device = ps_cuda_device_get();
-    cudaLaunchConfig_t config = {};
-    cudaLaunchAttribute attributes[2] = {};
-    int fit = 0;
+    ColumnGrid grid;
+    const cudaError_t error =
+        grid.set<IS_CLUSTER>(kernel, job.shape, job.tiles, bytes, stream);
 
-    if (device == nullptr) {
-        return cudaErrorInvalidDevice;
+    if (error != cudaSuccess) {
+        return error;
     }
-    config.gridDim = dim3(static_cast<unsigned>(job.shape.blocks));
-    config.blockDim = dim3(static_cast<unsigned>(threads));
-    config.dynamicSmemBytes = bytes;
-    config.stream = stream;
-    attributes[0].id = cudaLaunchAttributeClusterDimension;
-    attributes[0].val.clusterDim = {config.gridDim.x, 1, 1};
-    config.attrs = attributes;
-    config.numAttrs = IS_CLUSTER ? 1 : 0;
-
-    cudaError_t error = allow_shared(kernel);
-    if (error == cudaSuccess && IS_CLUSTER) {
-        error = cudaOccupancyMaxActiveClusters(&fit, kernel, &config);
-    }
-    else if (error == cudaSuccess) {
-        error =
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, kernel, threads, bytes);
-        fit *= device->processors;
-    }
-    if (error != cudaSuccess || fit == 0) {
-        return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
-    }
-    const int64_t rounds = (job.tiles + fit - 1) / fit;
-    const int64_t units = (job.tiles + rounds - 1) / rounds;
-    config.gridDim.x *= static_cast<unsigned>(units);
     if (job.work_queue != nullptr) {
         if (clear_work_queue(job.work_queue, 1, stream) != PS_OK) {
             return cudaErrorLaunchFailure;
         }
         if (device->capability >= 90) {
-            attributes[config.numAttrs].id =
-                cudaLaunchAttributeProgrammaticStreamSerialization;
-            attributes[config.numAttrs++].val.programmaticStreamSerializationAllowed = 1;
+            grid.allow_early_start();
         }
     }
-    return cudaLaunchKernelEx(&config, kernel, job);
+    return cudaLaunchKernelEx(&grid.config, kernel, job);
 }
 
 template <typename Number, int ROWS, bool IS_CLUSTER>
@@ -181,28 +155,9 @@ template <typename Number>
 inline cudaError_t
 launch_columns(const ColumnJob<Number> &job, cudaStream_t stream)
 {
-    using Tuned = ColumnTuning<Number>;
-    const int chunk = job.shape.chunk;
-
-    if (job.shape.blocks > 1) {
-        return chunk < Tuned::rows
-                   ? launch_chunks<Number, Tuned::shorter[2], true>(job, stream)
-                   : launch_chunks<Number, Tuned::rows, true>(job, stream);
-    }
-    if constexpr (Tuned::alone > Tuned::rows) {
-        if (chunk == Tuned::alone) {
-            return launch_chunks<Number, Tuned::alone, false>(job, stream);
-        }
-    }
-    if (chunk == Tuned::shorter[0]) {
-        return launch_chunks<Number, Tuned::shorter[0], false>(job, stream);
-    }
-    if (chunk == Tuned::shorter[1]) {
-        return launch_chunks<Number, Tuned::shorter[1], false>(job, stream);
-    }
-    return chunk < Tuned::rows
-               ? launch_chunks<Number, Tuned::shorter[2], false>(job, stream)
-               : launch_chunks<Number, Tuned::rows, false>(job, stream);
+    return with_chunks<Number>(job.shape, [&](auto rows, auto is_cluster) {
+        return launch_chunks<Number, rows.value, is_cluster.value>(job, stream);
+    });
 }
 
 } // namespace pysolvers::columns

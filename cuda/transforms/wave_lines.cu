@@ -1,0 +1,88 @@
+/* wave_lines.cu - the choice of shape and kernel for the systems of packed waves. */
+#include "runtime/backend.h"
+#include "transforms/wave_lines.h"
+
+namespace pysolvers::transforms {
+
+using namespace runtime;
+
+static constexpr size_t statics_bytes = 1024; /* static shared memory of a block */
+
+/* Whether a block has room for the words of the kernel. */
+template <typename Real>
+static bool
+shape_of(int64_t planes, ColumnShape *shape)
+{
+    const ps_cuda_device *const device = ps_cuda_device_get();
+
+    return device != nullptr && planes > 1 &&
+           ps_cuda_column_shape(number_traits<Real>::dtype, planes, device, shape) &&
+           wave_bytes<Real, ColumnTuning<Real>::rows>(*shape) + statics_bytes <=
+               static_cast<size_t>(device->shared_bytes);
+}
+
+ps_status
+ps_cuda_waves_fit(ps_dtype dtype, int64_t planes, int32_t *fit)
+{
+    ColumnShape shape;
+
+    *fit = dtype == PS_F32 ? shape_of<float>(planes, &shape)
+                           : dtype == PS_F64 && shape_of<double>(planes, &shape);
+    return PS_OK;
+}
+
+template <typename Real>
+static Row<Real>
+row_of(const double (&row)[3], bool has_lower, bool has_upper)
+{
+    return {static_cast<Real>(has_lower ? row[0] : 0), static_cast<Real>(row[1]),
+            static_cast<Real>(has_upper ? row[2] : 0), Real(0)};
+}
+
+template <typename Real>
+static bool
+job_of(const ps_wave_lines &l, WaveJob<Real> *job)
+{
+    const bool periodic = l.periodic != 0;
+    ColumnShape shape;
+
+    if (!shape_of<Real>(l.planes, &shape)) {
+        return false;
+    }
+    *job = {static_cast<Real *>(l.waves),
+            l.rows * l.pitch,
+            l.pitch,
+            static_cast<const Real *>(l.shifts),
+            static_cast<const Complex<Real> *>(l.turns),
+            static_cast<const Complex<Real> *>(l.row_turns),
+            row_of<Real>(l.first, periodic, true),
+            row_of<Real>(l.inner, true, true),
+            row_of<Real>(l.last, true, periodic),
+            static_cast<Real>(l.null_diag),
+            periodic,
+            {static_cast<int>(l.rows), static_cast<int>(2 * (l.length / 2 + 1)),
+             1 << shape.width},
+            shape};
+    return true;
+}
+
+ps_status
+ps_cuda_wave_lines(const ps_wave_lines *l, const ps_exec *exec)
+{
+    const ps_status status = ps_wave_lines_check(l);
+    cudaStream_t const stream = ps_cuda_stream(exec);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (l->dtype == PS_F32) {
+        WaveJob<float> job;
+        return job_of(*l, &job) ? ps_cuda_status(ps_cuda_wave_lines_f32(job, stream))
+                                : PS_BAD_ARGUMENT;
+    }
+    WaveJob<double> job;
+    return job_of(*l, &job) ? ps_cuda_status(ps_cuda_wave_lines_f64(job, stream))
+                            : PS_BAD_ARGUMENT;
+}
+
+} // namespace pysolvers::transforms

@@ -1,0 +1,215 @@
+r"""Transforms on a device whose waves stay as cuFFT packs them, and lines along the first axis.
+
+For real fields of cells whose sides are both Dirichlet or both Neumann, or periodic, along all axes
+but the first one; on rectangles also of nodes. The cosine and sine transforms of type II of n
+values are the real and imaginary parts of
+
+    exp(-i pi k / (2 n)) V[k]
+
+at k and n - k, with V the Fourier transform of the values in another order (Makhoul 1980, in one
+and two dimensions). A rotation of the reals of one wave is local, so that the solver of the lines
+makes it when it reads and writes, and waves need no pass of their own:
+
+    load     values to the order of cuFFT                     2 words per unknown
+    cuFFT    all axes but the first one, in place             2 for each axis
+    lines    rotate, solve along the first axis, rotate back  2
+    cuFFT    back, in place                                   2 for each axis
+    store    values in their own order                        2
+
+The waves of nodes are those of the even or odd extension to twice the length. In three dimensions
+this would be four times the values: `_device` moves less.
+
+The lines need no transposition either, because neighbouring lines are neighbours in memory.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import raise_for_status
+from .._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
+from .._runtime.shadows import address_of, shadow
+from ._axes import Axis
+
+__all__ = ["PackedWaves", "are_packed"]
+
+Array = NDArray[Any]
+
+_ALIGNMENT = 128  # bytes; of a line of waves: a line of memory
+
+
+def are_packed(axes: Sequence[Axis], dtype: np.dtype, backend: Any, ordinal: int) -> bool:
+    """Return whether `PackedWaves` can solve the equation on these axes."""
+    first, *others = axes
+    return (
+        dtype.kind == "f"
+        and len(others) > 0
+        and all(axis.step is not None for axis in axes)
+        and all(
+            axis.transform[1] in (0, 2) or (axis.transform[1] == 1 and len(others) == 1)
+            for axis in others
+        )
+        and backend.waves_fit(dtype == np.float32, first.count, ordinal)
+    )
+
+
+class PackedWaves:
+    """Plans and tables for one grid.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        In the order of the array: x last.
+    dtype : dtype
+        float32 or float64.
+    backend : module
+        The extension of the device.
+    ordinal : int
+        Number of the device.
+    keep : callable
+        Copies an array of the host to the device; returns a shadow.
+    """
+
+    def __init__(
+        self, axes: Sequence[Axis], dtype: np.dtype, backend: Any, ordinal: int, keep: Any
+    ) -> None:
+        self._backend, self._dtype = backend, dtype
+        first, *others = axes
+        self._shape = tuple(axis.count for axis in axes)
+        lengths = tuple(_length(axis) for axis in others)
+        self._rows, self._length = (1, *lengths)[-2:]
+        step = _ALIGNMENT // dtype.itemsize
+        self._pitch = -(-2 * (self._length // 2 + 1) // step) * step
+        #: Bytes of the waves.
+        self.wave_bytes = first.count * self._rows * self._pitch * dtype.itemsize
+        self._plans = [
+            CufftPlan(form, lengths, self._pitch, first.count, dtype, ordinal)
+            for form in (REAL_TO_COMPLEX, COMPLEX_TO_REAL)
+        ]
+        #: Bytes of the work area of cuFFT.
+        self.work_bytes = max(plan.work_bytes for plan in self._plans)
+        names = ["rfft" if axis.is_periodic else "{}{}".format(*axis.transform) for axis in others]
+        self._kinds = [backend.TRANSFORMS[name] for name in ("rfft", *names)[-2:]]
+        self._scale = 1 / prod(lengths)
+        self._is_singular = all(axis.has_null_vector for axis in axes)
+        self._volumes = keep(first.volumes)
+        tables = [_shifts(others), _turns(others[-1], self._length // 2 + 1)]
+        tables.append(_turns(others[0], self._rows) if len(others) > 1 else _no_turns(1))
+        self._tables = [keep(np.asarray(table, dtype)) for table in tables]
+        lower, diag, upper = first.rows
+        rows = [tuple(float(a[i]) for a in (lower, diag, upper)) for i in (0, first.count // 2, -1)]
+        # A singular matrix A has the null vector 1 and the left null vector v of the volumes. If
+        # v b = 0, the solution of (A + s e e^T) x = b, e = (1, 0, ...), s != 0, satisfies A x = b.
+        null_diag = diag[0] * (2 if self._is_singular else 1)
+        self._matrix = *rows, float(null_diag), first.is_periodic
+
+    def run(self, source: Array, target: Array, waves: int, work: int, place: Any) -> None:
+        """Enqueue a solve.
+
+        Parameters
+        ----------
+        source, target : ndarray
+            Shadows of the right side and of the solution.
+        waves, work : int
+            Addresses of `wave_bytes` and `work_bytes` bytes.
+        place : Place
+            Where to enqueue.
+        """
+        backend, (forward, backward) = self._backend, self._plans
+        self._move(backend.waves_load, source, waves, 1.0, place)
+        forward.execute(waves, work, place.stream)
+        self._centre(waves, place)
+        self._solve_lines(waves, place)
+        self._centre(waves, place)
+        backward.execute(waves, work, place.stream)
+        self._move(backend.waves_store, target, waves, self._scale, place)
+
+    def _solve_lines(self, waves: int, place: Any) -> None:
+        status = self._backend.wave_lines(
+            self._dtype == np.float32,
+            self._shape[0],
+            self._rows,
+            self._length,
+            self._pitch,
+            waves,
+            tuple(address_of(table) for table in self._tables),
+            *self._matrix,
+            *place.arguments,
+        )
+        self._check(status)
+
+    def _move(self, function: Any, field: Array, waves: int, scale: float, place: Any) -> None:
+        columns = field if field.ndim == 3 else field[:, None]
+        self._check(
+            function(
+                *self._kinds, columns, self._pitch, waves, self.wave_bytes, scale, *place.arguments
+            )
+        )
+
+    def _centre(self, waves: int, place: Any) -> None:
+        """In a singular case make the mean of the constant wave zero."""
+        if self._is_singular:
+            size = self._dtype.itemsize
+            strides = (size, size, self._rows * self._pitch * size)
+            line = shadow(waves, (1, 1, self._shape[0]), strides, self._dtype, self)
+            volumes = address_of(self._volumes)
+            self._check(self._backend.centre(line, volumes, *place.arguments))
+
+    def _check(self, status: int) -> None:
+        raise_for_status(status, self._backend.STATUS, "FastPoisson.solve")
+
+
+def _no_turns(count: int) -> Array:
+    return np.repeat([[1.0, 0.0]], count, axis=0)
+
+
+def _length(axis: Axis) -> int:
+    """Return the length of the transform of cuFFT."""
+    return 2 * axis.intervals if axis.transform[1] == 1 else axis.count
+
+
+def _turns(axis: Axis, count: int) -> Array:
+    """Return cosine and sine of the angle by which each wave is turned."""
+    if axis.transform[1] != 2:
+        return _no_turns(count)
+    angles = np.pi / 2 * np.arange(count) / axis.count
+    return np.stack([np.cos(angles), np.sin(angles)], axis=-1)
+
+
+def _eigenvalues(axis: Axis) -> Array:
+    """Return the eigenvalues of the waves of cuFFT and of their mirror images.
+
+    With n the length of the transform they are entries k and n - k.
+    """
+    assert axis.step is not None
+    function, kind = axis.transform
+    length = _length(axis)
+    waves = np.arange(length + 1) * (1 if kind == 2 else 2)
+    if function == "dst" and kind == 2:  # cosines of values of alternating sign, in reverse order
+        waves = waves[::-1]
+    found = -((2 / axis.step * np.sin(np.pi / 2 * waves / length)) ** 2)
+    if function == "dst" and kind == 1:
+        found[0] = found.min()  # wave 0 is zero: its system needs a matrix that is not singular
+    return found
+
+
+def _shifts(others: Sequence[Axis]) -> Array:
+    """Return the sums of the eigenvalues in the places of ps_wave_lines."""
+    length = _length(others[-1])
+    half = np.arange(length // 2 + 1)
+    along = _eigenvalues(others[-1])
+    # The imaginary part of wave 0 is zero as well.
+    mirrored = np.where(half > 0, along[length - half], along.min())
+    if len(others) == 1:
+        return np.stack([along[half], mirrored], axis=-1)
+    rows = others[0].count
+    row = np.arange(rows)
+    mirror = -row % rows
+    across = _eigenvalues(others[0])
+    is_first, is_second = (row < mirror)[:, None], (row > mirror)[:, None]
+    real = across[row][:, None] + np.where(is_second, mirrored, along[half])
+    imaginary = across[mirror][:, None] + np.where(is_first, along[half], mirrored)
+    return np.stack([real, imaginary], axis=-1)
