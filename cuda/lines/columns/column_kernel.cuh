@@ -133,15 +133,8 @@ launch_rings(const ColumnJob<Number> &job, cudaStream_t stream)
     config.attrs = attributes;
     config.numAttrs = IS_CLUSTER ? 1 : 0;
 
-    cudaError_t error = allow_shared(kernel);
-    if (error == cudaSuccess && IS_CLUSTER) {
-        error = cudaOccupancyMaxActiveClusters(&fit, kernel, &config);
-    }
-    else if (error == cudaSuccess) {
-        error =
-            cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, kernel, threads, bytes);
-        fit *= device->processors;
-    }
+    const cudaError_t error =
+        resident(kernel, threads, bytes, IS_CLUSTER ? job.shape.blocks : 1, &fit);
     if (error != cudaSuccess || fit == 0) {
         return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
     }
