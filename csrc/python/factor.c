@@ -52,6 +52,17 @@ allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
     return 0;
 }
 
+/* If the host knows that no rows are exchanged, a solve on a device looks for no marked
+ * matrices: one kernel less. The store of a host backend depends on the pivoting. */
+static void
+set_pivot(ps_factor *f, const ps_report *report)
+{
+    if (ps_backend_get()->memory == PS_DEVICE && f->pivot == PS_PIVOT_AUTO &&
+        report->pivoted == 0) {
+        f->pivot = PS_PIVOT_NEVER;
+    }
+}
+
 /* Factor the matrices of `t`; if `count` is set, wait for the number of matrices with
  * row exchanges; -1 with an exception. */
 static int
@@ -80,6 +91,7 @@ make(factor_object *self, const ps_tridiag *t, int count, call *c, ps_status *st
     }
     raised = call_leave(c);
     call_end(c);
+    set_pivot(&self->factor, report);
     return raised;
 }
 
