@@ -9,6 +9,7 @@
  */
 #include "binding.h"
 #include "call.h"
+#include "loan.h"
 #include "operand.h"
 #include "plain.h"
 #include "tridiag.h"
@@ -419,11 +420,22 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     return answer;
 }
 
+/* Solve for arguments as those of tridiag_direct(). */
+static PyObject *
+solve_arguments(PyObject *const *args, const place *where)
+{
+    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE};
+    PyObject *const answer = solve_plain(&d, args, where);
+
+    for (int k = LOWER; k <= UPPER; k++) {
+        Py_XDECREF((PyObject *)d.widened[k]);
+    }
+    return answer;
+}
+
 PyObject *
 tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE};
-
     place where = {.asks = 1};
 
     if (count != 9 && count != 12) {
@@ -437,10 +449,37 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
             return NULL;
         }
     }
-    PyObject *const answer = solve_plain(&d, args, &where);
+    return solve_arguments(args, &where);
+}
 
-    for (int k = LOWER; k <= UPPER; k++) {
-        Py_XDECREF((PyObject *)d.widened[k]);
+PyObject *
+tridiag_lent(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    loan l;
+
+    if (count != 12) {
+        return PyErr_Format(PyExc_TypeError, "tridiag_lent: need 12 arguments, got %zd",
+                            count);
     }
+    const int device = (int)PyLong_AsLong(args[9]), asks = PyObject_IsTrue(args[10]);
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    const int taken = loan_begin(&l, args, INPUTS, args[5], device, args[11]);
+    PyObject *answer = NULL;
+
+    if (taken > 0) {
+        PyObject *const lent[] = {l.arrays[LOWER], l.arrays[DIAG], l.arrays[UPPER],
+                                  l.arrays[RHS],   args[4],        l.arrays[INPUTS],
+                                  args[6],         args[7],        args[8]};
+
+        answer = loan_answer(&l,
+                             solve_arguments(lent, &(place){l.device, asks, l.stream}));
+    }
+    else if (taken == 0) {
+        answer = Py_NewRef(Py_NotImplemented);
+    }
+    loan_end(&l);
     return answer;
 }
