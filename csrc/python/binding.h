@@ -22,8 +22,8 @@ PyObject *tridiag_solve(PyObject *module, PyObject *args);
  * whether to report singular systems, which waits for a device. */
 PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
-/* tridiag_lent(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, device, asks,
- *              library)
+/* tridiag_lent(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, device,
+ * asks, library)
  * -> as tridiag_direct(), for numbers and arrays of a library, see loan.h; x is an array
  * of the library. device: -1, or the one that has the arrays. */
 PyObject *tridiag_lent(PyObject *module, PyObject *const *args, Py_ssize_t count);

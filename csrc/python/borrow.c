@@ -205,8 +205,8 @@ typedef struct {
     PyTypeObject *type;
 } library;
 
-/* Fill *t, with shape and strides in `extents`, from what describe() returns; 0 if it does
- * not describe an array. */
+/* Fill *t, with shape and strides in `extents`, from what describe() returns; 0 if it
+ * does not describe an array. */
 static int
 read_description(PyObject *description, DLTensor *t, int64_t extents[2 * NPY_MAXDIMS])
 {
@@ -257,9 +257,9 @@ device_of(const library *from, PyObject *object, int *device)
         *device = from->api->borrow(object, &t) == 0 ? t.device.id : -1;
         return *device >= 0;
     }
-    PyObject *const answer =
-        from->describe != Py_None ? PyObject_CallOneArg(from->describe, object)
-                                  : PyObject_CallMethod(object, "__dlpack_device__", NULL);
+    PyObject *const answer = from->describe != Py_None
+                                 ? PyObject_CallOneArg(from->describe, object)
+                                 : PyObject_CallMethod(object, "__dlpack_device__", NULL);
     PyObject *const number =
         answer != NULL && PyTuple_Check(answer) ? PySequence_GetItem(answer, 1) : NULL;
 
@@ -360,7 +360,8 @@ library_of(PyObject *functions, PyObject *object, library *from)
     return 1;
 }
 
-/* loan_begin() without the result; 0, perhaps with an exception, if it is not possible. */
+/* loan_begin() without the result; 0, perhaps with an exception, if it is not possible.
+ */
 static int
 take_operands(loan *l, PyObject *const *operands, int wanted, const library *from)
 {

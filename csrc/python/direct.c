@@ -299,7 +299,45 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
     return raised;
 }
 
-/* The same with `info` in host memory: waits for a device. */
+/* Wait for the stream after a call with this status; 0, or -1 with an exception. A call
+ * that failed may have enqueued work. */
+static int
+wait_for_stream(call *c, ps_status *status, int *is_complete)
+{
+    call_enter(c);
+    const ps_status waited = ps_backend_get()->wait(&c->exec);
+
+    *is_complete = waited == PS_OK;
+    if (*status == PS_OK) {
+        *status = waited;
+    }
+    return call_leave(c);
+}
+
+/* run() with `info` in memory of the host that the device writes; 1 if there is none. */
+static int
+run_and_answer(const direct *d, const ps_options *options, int threads,
+               const place *where, call *c, int32_t *info, size_t bytes,
+               ps_status *status)
+{
+    const ps_backend *const backend = ps_backend_get();
+    void *data = NULL;
+    int is_complete = 0;
+
+    if (bytes > PS_ANSWER_BYTES || backend->answer(&c->exec, &data) != PS_OK) {
+        return 1;
+    }
+    int raised = run(d, options, threads, where, data, status);
+
+    raised = wait_for_stream(c, status, &is_complete) < 0 ? -1 : raised;
+    if (is_complete) {
+        memcpy(info, data, bytes);
+    }
+    backend->answer_end(data, is_complete);
+    return raised;
+}
+
+/* run() with `info` in host memory: waits for a device. */
 static int
 run_and_read(const direct *d, const ps_options *options, int threads, const place *where,
              int32_t *info, npy_intp count, ps_status *status)
@@ -312,8 +350,16 @@ run_and_read(const direct *d, const ps_options *options, int threads, const plac
     if (backend->memory == PS_HOST) {
         return run(d, options, threads, where, info, status);
     }
-    if (call_begin(&c, threads, where->device, where->stream) < 0 ||
-        block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
+    if (call_begin(&c, threads, where->device, where->stream) < 0) {
+        return -1;
+    }
+    const int answered =
+        run_and_answer(d, options, threads, where, &c, info, bytes, status);
+
+    if (answered <= 0) {
+        return answered;
+    }
+    if (block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
         return -1;
     }
     int raised = run(d, options, threads, where, there.data, status);
@@ -474,8 +520,8 @@ tridiag_lent(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
                                   l.arrays[RHS],   args[4],        l.arrays[INPUTS],
                                   args[6],         args[7],        args[8]};
 
-        answer = loan_answer(&l,
-                             solve_arguments(lent, &(place){l.device, asks, l.stream}));
+        answer =
+            loan_answer(&l, solve_arguments(lent, &(place){l.device, asks, l.stream}));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);

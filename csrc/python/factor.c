@@ -347,8 +347,8 @@ factor_lent(PyObject *self, PyObject *const *args, Py_ssize_t count)
     if (count != 7) {
         return PyErr_Format(PyExc_TypeError, "lent: need 7 arguments, got %zd", count);
     }
-    const int taken = loan_begin(&l, args, 1, args[2],
-                                 ((factor_object *)self)->store.device, args[6]);
+    const int taken =
+        loan_begin(&l, args, 1, args[2], ((factor_object *)self)->store.device, args[6]);
 
     if (taken > 0) {
         PyObject *const lent[] = {l.arrays[0], args[1], l.arrays[1],
@@ -369,10 +369,11 @@ PyDoc_STRVAR(factor_direct_doc,
              "Solve for rhs and out that need no planning; return x, a status or "
              "NotImplemented.");
 
-PyDoc_STRVAR(factor_lent_doc,
-             "lent($self, rhs, axis, out, trans, shape, threads, library, /)\n"
-             "--\n\n"
-             "Solve for arrays of a library that need no planning; return as direct does.");
+PyDoc_STRVAR(
+    factor_lent_doc,
+    "lent($self, rhs, axis, out, trans, shape, threads, library, /)\n"
+    "--\n\n"
+    "Solve for arrays of a library that need no planning; return as direct does.");
 
 static PyMethodDef factor_methods[] = {
     {"solve", factor_solve, METH_VARARGS, factor_solve_doc},

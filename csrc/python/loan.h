@@ -19,8 +19,9 @@
 enum { LOAN_MOST = 5 };
 
 typedef struct {
-    PyObject *arrays[LOAN_MOST]; /* ndarrays over the operands, numbers, then the result */
-    PyObject *result;            /* the result, an array of the library */
+    PyObject
+        *arrays[LOAN_MOST]; /* ndarrays over the operands, numbers, then the result */
+    PyObject *result;       /* the result, an array of the library */
     int device, count;
     unsigned long long stream;
 } loan;

@@ -9,7 +9,8 @@ namespace pysolvers::lines {
 
 using namespace runtime;
 
-/* Addresses matter by their remainders: memory is accessed in units of up to 128 bytes. */
+/* Addresses matter by their remainders: memory is accessed in units of up to 128 bytes.
+ */
 struct Geometry {
     const ps_cuda_device *device;
     int64_t dtype, flags, option, rows, outer, inner;

@@ -41,9 +41,9 @@ ps_cuda_allow_shared(const void *kernel)
     cudaError_t error = cudaFuncGetAttributes(&own, kernel);
 
     if (error == cudaSuccess) {
-        error = cudaFuncSetAttribute(
-            kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-            device->shared_bytes - static_cast<int>(own.sharedSizeBytes));
+        error = cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                     device->shared_bytes -
+                                         static_cast<int>(own.sharedSizeBytes));
     }
     if (error == cudaSuccess) {
         (void)prepared.add(key, true);

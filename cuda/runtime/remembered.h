@@ -9,8 +9,8 @@
 
 namespace pysolvers::runtime {
 
-/* The values of the last COUNT different keys. Keys are compared byte by byte. Objects are
- * thread_local, so that they need no lock. */
+/* The values of the last COUNT different keys. Keys are compared byte by byte. Objects
+ * are thread_local, so that they need no lock. */
 template <typename Key, typename Value, int COUNT> class Remembered {
     static_assert(std::has_unique_object_representations_v<Key>, "a key has no padding");
 

@@ -184,7 +184,9 @@ def device(monkeypatch, lent):
 
     tridiagonal_solve = tridiagonal._solve_lent
     monkeypatch.setattr(tridiagonal, "_solve_lent", solve)
-    monkeypatch.setattr(places, "library_of", lambda v: library if isinstance(v, Lent) else known(v))
+    monkeypatch.setattr(
+        places, "library_of", lambda v: library if isinstance(v, Lent) else known(v)
+    )
     monkeypatch.setattr(places, "require", lambda name: _core)
     return answers
 

@@ -46,7 +46,7 @@ namespace {
 struct Way {
     Plan plan;
     ColumnShape columns;
-    bool is_there; /* otherwise no plan fits the device */
+    bool is_there;            /* otherwise no plan fits the device */
     bool by_columns, is_long; /* otherwise by tiles */
 };
 
