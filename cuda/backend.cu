@@ -187,6 +187,13 @@ download(void *to, const void *from, size_t bytes, const ps_exec *exec)
 }
 
 static ps_status
+answer(const ps_exec *exec, void **data)
+{
+    *data = nullptr;
+    return on_device(exec, [=] { return ps_cuda_answer(data); });
+}
+
+static ps_status
 relayout(const ps_relayout *r, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_relayout(r, exec); });
@@ -354,6 +361,8 @@ make_table()
     b.discard = discard;
     b.upload = upload;
     b.download = download;
+    b.answer = answer;
+    b.answer_end = ps_cuda_answer_end;
     b.relayout = relayout;
     b.blank = blank;
     b.accumulate = accumulate;

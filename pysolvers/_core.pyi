@@ -143,6 +143,21 @@ def tridiag_direct(
     threads: Any,
     /,
 ) -> Any: ...
+def tridiag_lent(
+    lower: Any,
+    diag: Any,
+    upper: Any,
+    rhs: Any,
+    axis: Any,
+    out: Any,
+    pivot: Any,
+    periodic: Any,
+    threads: Any,
+    device: int,
+    asks: bool,
+    library: Any,
+    /,
+) -> Any: ...
 def borrow(array: Any, device: int = 0, stream: int = 0, /) -> Any: ...
 def factor_make(
     pivot: int,

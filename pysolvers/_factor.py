@@ -24,7 +24,7 @@ from ._options import (
 from ._runtime.arrays import Shape, pairs, resolve_shape
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
-from ._runtime.places import Place, borrow, find_place
+from ._runtime.places import Place, find_place, lender_of
 from ._runtime.shadows import address_of, shadow
 from ._runtime.singular import Singular, find_singular
 
@@ -371,12 +371,11 @@ class TridiagonalFactor:
             if out is None:
                 result = answer if array is rhs else None
         else:
-            borrowed = None if type(rhs) is np.ndarray else borrow({"rhs": rhs}, out, self._device)
-            if borrowed is None:
+            lender = None if type(rhs) is np.ndarray else lender_of(rhs, self._device)
+            if lender is None:
                 return None
-            x, result = borrowed.x, borrowed.result
-            (array,) = borrowed.operands
-            answer = factors.core.direct(array, along, x, *options, borrowed.stream)
+            answer = factors.core.lent(rhs, along, out, *options, lender[1])
+            result = x = answer
         if answer is NotImplemented:
             return None
         if isinstance(answer, int):

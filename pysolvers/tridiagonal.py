@@ -28,7 +28,7 @@ from ._runtime.arrays import Shape, pairs, resolve_shape
 from ._runtime.backends import require
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, plan_lines
-from ._runtime.places import Place, borrow, find_place
+from ._runtime.places import Place, find_place, lender_of
 from ._runtime.singular import find_singular
 
 __all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
@@ -276,19 +276,16 @@ def solve_tridiagonal(
         and type(variant) is int
         and variant == 0
     ):
-        direct = None
         asks = on_singular == "raise"
-        if device is None or device == "cpu":
+        lender = None if type(rhs) is np.ndarray else lender_of(rhs, device)
+        direct = None
+        if lender is not None:
+            direct = _solve_lent(
+                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, asks, lender
+            )
+        elif device is None or device == "cpu":
             direct = _solve_directly(
                 lower, diag, upper, rhs, axis, out, pivot, periodic, threads, asks
-            )
-        if direct is None and type(rhs) is not np.ndarray:
-            direct = _solve_borrowed(
-                {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs},
-                out,
-                device,
-                (axis, pivot, periodic, threads),
-                asks=asks,
             )
         if direct is not None:
             return direct
@@ -491,22 +488,29 @@ def _solve_directly(
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
 
 
-def _solve_borrowed(
-    named: dict[str, Any], out: Any, device: str | None, options: tuple[Any, ...], *, asks: bool
+def _solve_lent(
+    lower: object,
+    diag: object,
+    upper: object,
+    rhs: object,
+    axis: object,
+    out: object,
+    pivot: object,
+    periodic: object,
+    threads: object,
+    asks: bool,
+    lender: tuple[ModuleType, Any, int],
 ) -> Any:
-    """Solve as `_solve_directly` does for arrays on a device, if they can be borrowed."""
-    borrowed = borrow(named, out, device)
-    if borrowed is None:
-        return None
-    axis, *others = options
-    answer = borrowed.backend.tridiag_direct(
-        *borrowed.operands, axis, borrowed.x, *others, borrowed.ordinal, borrowed.stream, asks
+    """Solve as `_solve_directly` does for arrays on a device, which their library lends."""
+    backend, functions, ordinal = lender
+    answer = backend.tridiag_lent(
+        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, ordinal, asks, functions
     )
     if answer is NotImplemented:
         return None
-    if answer is not borrowed.x:
-        _raise_for_answer(answer, borrowed.backend, axis)
-    return borrowed.result
+    if type(answer) is int or type(answer) is tuple:
+        _raise_for_answer(answer, backend, axis)
+    return answer
 
 
 def _raise_for_answer(answer: Any, backend: ModuleType, axis: Any) -> None:

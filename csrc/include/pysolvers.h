@@ -171,8 +171,9 @@ typedef struct {
     ps_output x;
 } ps_factor_rhs;
 
-/* Number of bytes that upload() passes as a kernel argument. */
-enum { PS_SMALL_BYTES = 64 };
+/* Number of bytes that upload() passes as a kernel argument, and of memory from answer().
+ */
+enum { PS_SMALL_BYTES = 64, PS_ANSWER_BYTES = 16384 };
 
 /* An element-wise copy between two arrays of one shape. Strides count elements and may
  * be negative; those of `from` may be 0. The arrays do not overlap, and elements of
@@ -218,8 +219,9 @@ typedef struct ps_cylinder ps_cylinder;
 typedef struct ps_cylinder_report ps_cylinder_report;
 
 /* Rules for every entry:
- *   - no static state, no printing, no exit; no allocation except in the memory entries
- *     (allocate, release, reserve, discard);
+ *   - no static state other than what is remembered of devices and plans; no printing, no
+ *     exit; no allocation except in the memory entries (allocate, release, reserve,
+ *     discard, answer);
  *   - device entries enqueue on exec->stream and return without waiting, and may be
  *     called while that stream is captured, unless the entry states otherwise: PS_OK
  *     means "accepted"; numerical failure is reported in info;
@@ -297,6 +299,11 @@ typedef struct {
     /* Copy to the host and wait: `to` holds the data when download() returns. Must not be
      * called while exec->stream is captured. */
     ps_status (*download)(void *to, const void *from, size_t bytes, const ps_exec *exec);
+    /* Memory of the host of PS_ANSWER_BYTES bytes that work on a stream can write: read
+     * it after wait(). PS_NO_MEMORY if none is free. answer_end() with is_complete = 0
+     * states that the stream may still write it. */
+    ps_status (*answer)(const ps_exec *exec, void **data);
+    void (*answer_end)(void *data, int32_t is_complete);
     ps_status (*relayout)(const ps_relayout *r, const ps_exec *exec);
     ps_status (*blank)(const ps_blank *b, const ps_exec *exec);
     /* to += from, as relayout() copies; elements of 4 or 8 bytes are float or double. */

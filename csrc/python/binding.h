@@ -22,6 +22,12 @@ PyObject *tridiag_solve(PyObject *module, PyObject *args);
  * whether to report singular systems, which waits for a device. */
 PyObject *tridiag_direct(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
+/* tridiag_lent(lower, diag, upper, rhs, axis, out, pivot, periodic, threads, device,
+ * asks, library)
+ * -> as tridiag_direct(), for numbers and arrays of a library, see loan.h; x is an array
+ * of the library. device: -1, or the one that has the arrays. */
+PyObject *tridiag_lent(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
 /* borrow(array, device=0, stream=0) -> ndarray over the memory of an array of another
  * library, which `stream` can use from then on, or None if the backend cannot use it */
 PyObject *borrow(PyObject *module, PyObject *args);

@@ -1,4 +1,4 @@
-/* borrow.c - borrow(): the array of another library as an ndarray, without a copy.
+/* borrow.c - borrow() and loans: arrays of other libraries as ndarrays, without a copy.
  *
  * The ndarray has the address, shape, strides and dtype of the array. Its elements are
  * in the memory of the backend; on a device they must not be touched here. Other arrays
@@ -6,6 +6,7 @@
  */
 #include "binding.h"
 #include "dlpack.h"
+#include "loan.h"
 #include "numpy_api.h"
 #include "pysolvers.h"
 
@@ -193,4 +194,232 @@ borrow(PyObject *Py_UNUSED(module), PyObject *args)
         Py_RETURN_NONE;
     }
     return array;
+}
+
+/* ------------------------------------------------------------------ loans */
+
+/* What loan_begin() knows of the library. */
+typedef struct {
+    PyObject *is_plain, *describe, *current, *empty; /* borrowed */
+    const DLPackExchangeAPI *api;                    /* null if it has none */
+    PyTypeObject *type;
+} library;
+
+/* Fill *t, with shape and strides in `extents`, from what describe() returns; 0 if it
+ * does not describe an array. */
+static int
+read_description(PyObject *description, DLTensor *t, int64_t extents[2 * NPY_MAXDIMS])
+{
+    PyObject *shape, *strides;
+    PyArray_Descr *dtype;
+    unsigned long long address;
+    int device;
+
+    if (!PyArg_ParseTuple(description, "KiO!O!O!", &address, &device, &PyTuple_Type,
+                          &shape, &PyTuple_Type, &strides, &PyArrayDescr_Type, &dtype)) {
+        return 0;
+    }
+    const Py_ssize_t axes = PyTuple_GET_SIZE(shape), size = PyDataType_ELSIZE(dtype);
+
+    if (axes > NPY_MAXDIMS || axes != PyTuple_GET_SIZE(strides) || size == 0 ||
+        !PyArray_ISNBO(dtype->byteorder)) {
+        return 0;
+    }
+    *t = (DLTensor){
+        .data = (void *)(uintptr_t)address,
+        .device = {ps_backend_get()->memory == PS_HOST ? DL_CPU : DL_CUDA, device},
+        .ndim = (int32_t)axes,
+        .dtype = {dtype->kind == 'f'   ? DL_FLOAT
+                  : dtype->kind == 'c' ? DL_COMPLEX
+                                       : UINT8_MAX,
+                  (uint8_t)(8 * size), 1},
+        .shape = extents,
+        .strides = extents + NPY_MAXDIMS};
+    for (Py_ssize_t k = 0; k < axes; k++) {
+        const long long step = PyLong_AsLongLong(PyTuple_GET_ITEM(strides, k));
+
+        t->shape[k] = PyLong_AsLongLong(PyTuple_GET_ITEM(shape, k));
+        t->strides[k] = step / size;
+        if (step % size != 0) {
+            return 0;
+        }
+    }
+    return !PyErr_Occurred();
+}
+
+/* Set the device of an array; 0 if it is unknown. */
+static int
+device_of(const library *from, PyObject *object, int *device)
+{
+    DLTensor t;
+
+    if (from->api != NULL) {
+        *device = from->api->borrow(object, &t) == 0 ? t.device.id : -1;
+        return *device >= 0;
+    }
+    PyObject *const answer = from->describe != Py_None
+                                 ? PyObject_CallOneArg(from->describe, object)
+                                 : PyObject_CallMethod(object, "__dlpack_device__", NULL);
+    PyObject *const number =
+        answer != NULL && PyTuple_Check(answer) ? PySequence_GetItem(answer, 1) : NULL;
+
+    *device = number != NULL ? (int)PyLong_AsLong(number) : -1;
+    Py_XDECREF(number);
+    Py_XDECREF(answer);
+    return *device >= 0;
+}
+
+/* Set the stream on which the library works now; 0 if it is unknown. */
+static int
+current_stream(const library *from, int device, unsigned long long *stream)
+{
+    if (ps_backend_get()->memory == PS_HOST) {
+        *stream = 0;
+        return 1;
+    }
+    if (from->api != NULL && from->api->current_stream != NULL) {
+        void *current = NULL;
+
+        if (from->api->current_stream(DL_CUDA, device, &current) != 0) {
+            return 0;
+        }
+        *stream = (uintptr_t)current;
+        return 1;
+    }
+    PyObject *const number = PyObject_CallFunction(from->current, "i", device);
+
+    *stream = number != NULL ? PyLong_AsUnsignedLongLong(number) : 0;
+    Py_XDECREF(number);
+    return !PyErr_Occurred();
+}
+
+static int
+is_plain(const library *from, PyObject *object)
+{
+    if (from->is_plain == Py_None) {
+        return 1;
+    }
+    PyObject *const answer = PyObject_CallOneArg(from->is_plain, object);
+    const int plain = answer == Py_True;
+
+    Py_XDECREF(answer);
+    return plain;
+}
+
+/* An ndarray over an array of the library: a new reference; null, perhaps with an
+ * exception, if the backend cannot use it. */
+static PyObject *
+view_of(const library *from, PyObject *object, const loan *l)
+{
+    int64_t extents[2 * NPY_MAXDIMS];
+    PyObject *array = NULL;
+    DLTensor t;
+
+    if (Py_TYPE(object) != from->type || !is_plain(from, object)) {
+        return NULL;
+    }
+    if (from->api != NULL) {
+        return from->api->borrow(object, &t) == 0 ? array_of(&t, 0, l->device, object)
+                                                  : NULL;
+    }
+    PyObject *const lent = from->describe != Py_None
+                               ? PyObject_CallOneArg(from->describe, object)
+                               : capsule_of(object, l->stream);
+
+    if (lent != NULL && from->describe == Py_None) {
+        array = array_of_capsule(lent, l->device);
+    }
+    else if (lent != NULL && read_description(lent, &t, extents)) {
+        array = array_of(&t, 0, l->device, object);
+    }
+    Py_XDECREF(lent);
+    return array;
+}
+
+static int
+is_python_number(PyObject *object)
+{
+    return PyFloat_CheckExact(object) || PyLong_CheckExact(object);
+}
+
+/* Set the functions of the library of an array; 0 if a function is missing. */
+static int
+library_of(PyObject *functions, PyObject *object, library *from)
+{
+    *from = (library){.type = Py_TYPE(object)};
+    if (!PyArg_ParseTuple(functions, "OOOO", &from->is_plain, &from->describe,
+                          &from->current, &from->empty)) {
+        return 0;
+    }
+    if (from->describe == Py_None) {
+        from->api = exchange_of(object);
+        if (from->api != NULL && from->api->borrow == NULL) {
+            from->api = NULL;
+        }
+    }
+    return 1;
+}
+
+/* loan_begin() without the result; 0, perhaps with an exception, if it is not possible.
+ */
+static int
+take_operands(loan *l, PyObject *const *operands, int wanted, const library *from)
+{
+    if (!device_of(from, operands[l->count - 1], &l->device) ||
+        (wanted >= 0 && wanted != l->device) ||
+        !current_stream(from, l->device, &l->stream)) {
+        return 0;
+    }
+    for (int k = 0; k < l->count; k++) {
+        l->arrays[k] = is_python_number(operands[k]) ? Py_NewRef(operands[k])
+                                                     : view_of(from, operands[k], l);
+        if (l->arrays[k] == NULL) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+int
+loan_begin(loan *l, PyObject *const *operands, int count, PyObject *out, int wanted,
+           PyObject *functions)
+{
+    const ps_backend *const backend = ps_backend_get();
+    library from;
+
+    *l = (loan){.count = count};
+    if ((backend->unavailable != NULL && backend->unavailable() != NULL) ||
+        !library_of(functions, operands[count - 1], &from) ||
+        !take_operands(l, operands, wanted, &from)) {
+        PyErr_Clear();
+        return 0;
+    }
+    l->result = out != Py_None ? Py_NewRef(out)
+                               : PyObject_CallFunction(from.empty, "Oi",
+                                                       operands[count - 1], l->device);
+    if (l->result == NULL) {
+        return -1;
+    }
+    l->arrays[count] = view_of(&from, l->result, l);
+    PyErr_Clear();
+    return l->arrays[count] != NULL;
+}
+
+void
+loan_end(loan *l)
+{
+    for (int k = 0; k <= l->count; k++) {
+        Py_CLEAR(l->arrays[k]);
+    }
+    Py_CLEAR(l->result);
+}
+
+PyObject *
+loan_answer(const loan *l, PyObject *answer)
+{
+    if (answer != l->arrays[l->count]) {
+        return answer;
+    }
+    Py_DECREF(answer);
+    return Py_NewRef(l->result);
 }

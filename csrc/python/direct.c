@@ -9,6 +9,7 @@
  */
 #include "binding.h"
 #include "call.h"
+#include "loan.h"
 #include "operand.h"
 #include "plain.h"
 #include "tridiag.h"
@@ -298,7 +299,45 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
     return raised;
 }
 
-/* The same with `info` in host memory: waits for a device. */
+/* Wait for the stream after a call with this status; 0, or -1 with an exception. A call
+ * that failed may have enqueued work. */
+static int
+wait_for_stream(call *c, ps_status *status, int *is_complete)
+{
+    call_enter(c);
+    const ps_status waited = ps_backend_get()->wait(&c->exec);
+
+    *is_complete = waited == PS_OK;
+    if (*status == PS_OK) {
+        *status = waited;
+    }
+    return call_leave(c);
+}
+
+/* run() with `info` in memory of the host that the device writes; 1 if there is none. */
+static int
+run_and_answer(const direct *d, const ps_options *options, int threads,
+               const place *where, call *c, int32_t *info, size_t bytes,
+               ps_status *status)
+{
+    const ps_backend *const backend = ps_backend_get();
+    void *data = NULL;
+    int is_complete = 0;
+
+    if (bytes > PS_ANSWER_BYTES || backend->answer(&c->exec, &data) != PS_OK) {
+        return 1;
+    }
+    int raised = run(d, options, threads, where, data, status);
+
+    raised = wait_for_stream(c, status, &is_complete) < 0 ? -1 : raised;
+    if (is_complete) {
+        memcpy(info, data, bytes);
+    }
+    backend->answer_end(data, is_complete);
+    return raised;
+}
+
+/* run() with `info` in host memory: waits for a device. */
 static int
 run_and_read(const direct *d, const ps_options *options, int threads, const place *where,
              int32_t *info, npy_intp count, ps_status *status)
@@ -311,8 +350,16 @@ run_and_read(const direct *d, const ps_options *options, int threads, const plac
     if (backend->memory == PS_HOST) {
         return run(d, options, threads, where, info, status);
     }
-    if (call_begin(&c, threads, where->device, where->stream) < 0 ||
-        block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
+    if (call_begin(&c, threads, where->device, where->stream) < 0) {
+        return -1;
+    }
+    const int answered =
+        run_and_answer(d, options, threads, where, &c, info, bytes, status);
+
+    if (answered <= 0) {
+        return answered;
+    }
+    if (block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
         return -1;
     }
     int raised = run(d, options, threads, where, there.data, status);
@@ -419,11 +466,22 @@ solve_plain(direct *d, PyObject *const *args, const place *where)
     return answer;
 }
 
+/* Solve for arguments as those of tridiag_direct(). */
+static PyObject *
+solve_arguments(PyObject *const *args, const place *where)
+{
+    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE};
+    PyObject *const answer = solve_plain(&d, args, where);
+
+    for (int k = LOWER; k <= UPPER; k++) {
+        Py_XDECREF((PyObject *)d.widened[k]);
+    }
+    return answer;
+}
+
 PyObject *
 tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    direct d = {.p.on_device = ps_backend_get()->memory == PS_DEVICE};
-
     place where = {.asks = 1};
 
     if (count != 9 && count != 12) {
@@ -437,10 +495,37 @@ tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t co
             return NULL;
         }
     }
-    PyObject *const answer = solve_plain(&d, args, &where);
+    return solve_arguments(args, &where);
+}
 
-    for (int k = LOWER; k <= UPPER; k++) {
-        Py_XDECREF((PyObject *)d.widened[k]);
+PyObject *
+tridiag_lent(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
+{
+    loan l;
+
+    if (count != 12) {
+        return PyErr_Format(PyExc_TypeError, "tridiag_lent: need 12 arguments, got %zd",
+                            count);
     }
+    const int device = (int)PyLong_AsLong(args[9]), asks = PyObject_IsTrue(args[10]);
+
+    if (PyErr_Occurred()) {
+        return NULL;
+    }
+    const int taken = loan_begin(&l, args, INPUTS, args[5], device, args[11]);
+    PyObject *answer = NULL;
+
+    if (taken > 0) {
+        PyObject *const lent[] = {l.arrays[LOWER], l.arrays[DIAG], l.arrays[UPPER],
+                                  l.arrays[RHS],   args[4],        l.arrays[INPUTS],
+                                  args[6],         args[7],        args[8]};
+
+        answer =
+            loan_answer(&l, solve_arguments(lent, &(place){l.device, asks, l.stream}));
+    }
+    else if (taken == 0) {
+        answer = Py_NewRef(Py_NotImplemented);
+    }
+    loan_end(&l);
     return answer;
 }

@@ -6,6 +6,7 @@
  */
 #include "binding.h"
 #include "call.h"
+#include "loan.h"
 #include "operand.h"
 #include "plain.h"
 
@@ -52,6 +53,17 @@ allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
     return 0;
 }
 
+/* If the host knows that no rows are exchanged, a solve on a device looks for no marked
+ * matrices: one kernel less. The store of a host backend depends on the pivoting. */
+static void
+set_pivot(ps_factor *f, const ps_report *report)
+{
+    if (ps_backend_get()->memory == PS_DEVICE && f->pivot == PS_PIVOT_AUTO &&
+        report->pivoted == 0) {
+        f->pivot = PS_PIVOT_NEVER;
+    }
+}
+
 /* Factor the matrices of `t`; if `count` is set, wait for the number of matrices with
  * row exchanges; -1 with an exception. */
 static int
@@ -80,6 +92,7 @@ make(factor_object *self, const ps_tridiag *t, int count, call *c, ps_status *st
     }
     raised = call_leave(c);
     call_end(c);
+    set_pivot(&self->factor, report);
     return raised;
 }
 
@@ -250,10 +263,9 @@ describe(const ps_factor *f, const plain *p, int is_divided, ps_factor_rhs *b)
     return 1;
 }
 
-/* direct(rhs, axis, out, trans, shape, threads, stream=0): solve, if rhs and out are
- * plain, see plain.h; otherwise NotImplemented. */
+/* Solve for the arguments rhs, axis, out, trans, shape and threads of direct(). */
 static PyObject *
-factor_direct(PyObject *self, PyObject *const *args, Py_ssize_t count)
+solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream)
 {
     const factor_object *const made = (factor_object *)self;
     const ps_factor *const f = &made->factor;
@@ -262,12 +274,7 @@ factor_direct(PyObject *self, PyObject *const *args, Py_ssize_t count)
     ps_dtype dtype = f->dtype, part = f->dtype;
     call c;
 
-    if (count != 6 && count != 7) {
-        return PyErr_Format(PyExc_TypeError, "direct: need 6 or 7 arguments, got %zd",
-                            count);
-    }
     const long trans = PyLong_AsLong(args[3]), threads = PyLong_AsLong(args[5]);
-    const unsigned long long stream = count == 7 ? PyLong_AsUnsignedLongLong(args[6]) : 0;
 
     if (PyErr_Occurred()) {
         return NULL;
@@ -315,16 +322,64 @@ factor_direct(PyObject *self, PyObject *const *args, Py_ssize_t count)
     return (PyObject *)x;
 }
 
+/* direct(rhs, axis, out, trans, shape, threads, stream=0): solve, if rhs and out are
+ * plain, see plain.h; otherwise NotImplemented. */
+static PyObject *
+factor_direct(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    if (count != 6 && count != 7) {
+        return PyErr_Format(PyExc_TypeError, "direct: need 6 or 7 arguments, got %zd",
+                            count);
+    }
+    const unsigned long long stream = count == 7 ? PyLong_AsUnsignedLongLong(args[6]) : 0;
+
+    return PyErr_Occurred() ? NULL : solve_arguments(self, args, stream);
+}
+
+/* lent(rhs, axis, out, trans, shape, threads, library): the same for arrays of a library,
+ * see loan.h. */
+static PyObject *
+factor_lent(PyObject *self, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *answer = NULL;
+    loan l;
+
+    if (count != 7) {
+        return PyErr_Format(PyExc_TypeError, "lent: need 7 arguments, got %zd", count);
+    }
+    const int taken =
+        loan_begin(&l, args, 1, args[2], ((factor_object *)self)->store.device, args[6]);
+
+    if (taken > 0) {
+        PyObject *const lent[] = {l.arrays[0], args[1], l.arrays[1],
+                                  args[3],     args[4], args[5]};
+
+        answer = loan_answer(&l, solve_arguments(self, lent, l.stream));
+    }
+    else if (taken == 0) {
+        answer = Py_NewRef(Py_NotImplemented);
+    }
+    loan_end(&l);
+    return answer;
+}
+
 PyDoc_STRVAR(factor_direct_doc,
              "direct($self, rhs, axis, out, trans, shape, threads, stream=0, /)\n"
              "--\n\n"
              "Solve for rhs and out that need no planning; return x, a status or "
              "NotImplemented.");
 
+PyDoc_STRVAR(
+    factor_lent_doc,
+    "lent($self, rhs, axis, out, trans, shape, threads, library, /)\n"
+    "--\n\n"
+    "Solve for arrays of a library that need no planning; return as direct does.");
+
 static PyMethodDef factor_methods[] = {
     {"solve", factor_solve, METH_VARARGS, factor_solve_doc},
     {"direct", (PyCFunction)(void (*)(void))factor_direct, METH_FASTCALL,
      factor_direct_doc},
+    {"lent", (PyCFunction)(void (*)(void))factor_lent, METH_FASTCALL, factor_lent_doc},
     {NULL, NULL, 0, NULL},
 };
 

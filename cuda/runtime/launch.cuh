@@ -39,23 +39,27 @@ let_next_kernel_in()
 #endif
 }
 
-/* Raise the limit of dynamic shared memory of a kernel to the maximum. The value is the
- * same for every call, because the attribute is shared by threads that launch the
- * kernel with different sizes. */
+/* launch.cu: raise the limit of dynamic shared memory of a kernel to the maximum. */
+cudaError_t ps_cuda_allow_shared(const void *kernel);
+
+/* launch.cu: do the same, and count the blocks of a kernel, or its clusters of `cluster`
+ * blocks, that are resident on the current device at the same time. */
+cudaError_t ps_cuda_resident(const void *kernel, int threads, size_t shared, int cluster,
+                             int *count);
+
 template <typename Kernel>
 inline cudaError_t
 allow_shared(Kernel kernel)
 {
-    const ps_cuda_device *const device = ps_cuda_device_get();
-    cudaFuncAttributes own = {};
-    const cudaError_t error = cudaFuncGetAttributes(&own, kernel);
+    return ps_cuda_allow_shared(reinterpret_cast<const void *>(kernel));
+}
 
-    if (error != cudaSuccess || device == nullptr) {
-        return cudaErrorInvalidDevice;
-    }
-    return cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                device->shared_bytes -
-                                    static_cast<int>(own.sharedSizeBytes));
+template <typename Kernel>
+inline cudaError_t
+resident(Kernel kernel, int threads, size_t shared, int cluster, int *count)
+{
+    return ps_cuda_resident(reinterpret_cast<const void *>(kernel), threads, shared,
+                            cluster, count);
 }
 
 /* allow_shared() for one of several kernels that follow each other closely: all of them

@@ -20,29 +20,6 @@ static constexpr size_t kept_part = 16;
  * polls. */
 static constexpr std::chrono::microseconds spin_time{500}, sleep_time{50};
 
-namespace {
-
-/* Sets the capture mode of this thread to relaxed, so that calls are allowed which a
- * capture in another stream would forbid. */
-class Relaxed {
-  public:
-    Relaxed()
-    {
-        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
-    }
-    ~Relaxed()
-    {
-        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
-    }
-    Relaxed(const Relaxed &) = delete;
-    Relaxed &operator=(const Relaxed &) = delete;
-
-  private:
-    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
-};
-
-} // namespace
-
 static ps_status
 memory_status(cudaError_t error)
 {

@@ -4,9 +4,30 @@
 #ifndef PS_CUDA_RUNTIME_MEMORY_H
 #define PS_CUDA_RUNTIME_MEMORY_H
 
+#include <cuda_runtime.h>
+
 #include "pysolvers.h"
 
 namespace pysolvers::runtime {
+
+/* Sets the capture mode of this thread to relaxed, so that calls are allowed which a
+ * capture in another stream would forbid. */
+class Relaxed {
+  public:
+    Relaxed()
+    {
+        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+    }
+    ~Relaxed()
+    {
+        (void)cudaThreadExchangeStreamCaptureMode(&mode_);
+    }
+    Relaxed(const Relaxed &) = delete;
+    Relaxed &operator=(const Relaxed &) = delete;
+
+  private:
+    cudaStreamCaptureMode mode_ = cudaStreamCaptureModeRelaxed;
+};
 
 ps_status ps_cuda_allocate(size_t bytes, const ps_exec *exec, void **data);
 ps_status ps_cuda_release(void *data, const ps_exec *exec);
@@ -17,6 +38,10 @@ ps_status ps_cuda_copy(void *to, const void *from, size_t bytes, const ps_exec *
 /* transfer.cu */
 ps_status ps_cuda_upload(void *to, const void *from, size_t bytes, const ps_exec *exec);
 ps_status ps_cuda_download(void *to, const void *from, size_t bytes, const ps_exec *exec);
+
+/* answer.cu */
+ps_status ps_cuda_answer(void **data);
+void ps_cuda_answer_end(void *data, int32_t is_complete);
 
 ps_status ps_cuda_wait(const ps_exec *exec);
 ps_status ps_cuda_wait_event(void *event, const ps_exec *exec);

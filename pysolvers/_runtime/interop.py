@@ -9,7 +9,7 @@ import importlib
 import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from functools import cache, cached_property
 from threading import Lock
 from typing import Any
 
@@ -70,13 +70,22 @@ class Library:
     """How to use the arrays of one library; this one knows the two protocols alone."""
 
     mutable = True  # whether a result may be written to an array of the caller's
-    lends = False  # whether its arrays on a device can be borrowed on its current stream
+    lends = False  # whether its arrays on a device can be lent on its current stream
     converts = False  # whether `converted` makes copies of another dtype
     is_abstract = False  # whether a value stands for an array that does not exist yet
     ordered = True  # whether the library reuses memory in the order of its current stream
 
     def check(self, name: str, value: Any) -> None:
         """Raise TypeError for an array whose values are not what lies in its memory."""
+
+    def on_device(self, value: Any) -> bool:
+        """Whether an array of a library that lends is on a device."""
+        return True
+
+    @cached_property
+    def loan(self) -> tuple[Any, Any, Any, Any]:
+        """The functions through which the extension takes arrays: ``csrc/python/loan.h``."""
+        return None, None, None, None
 
     def host_array(self, value: Any) -> Array | None:
         """Return an array in host memory as an ndarray without a copy; None for all else."""
@@ -122,6 +131,23 @@ class _Cupy(Library):
     lends = True
     converts = True
 
+    @cached_property
+    def loan(self) -> tuple[Any, Any, Any, Any]:
+        cupy = sys.modules["cupy"]
+        current, ordinal_of = cupy.cuda.get_current_stream, cupy.cuda.runtime.getDevice
+
+        def describe(array: Any) -> tuple[int, int, tuple[int, ...], tuple[int, ...], Any]:
+            data = array.data
+            return data.ptr, data.device_id, array.shape, array.strides, array.dtype
+
+        def empty(like: Any, ordinal: int) -> Any:
+            if like.flags.c_contiguous and ordinal_of() == ordinal:
+                return cupy.ndarray(like.shape, like.dtype)
+            with cupy.cuda.Device(ordinal):
+                return cupy.empty_like(like)
+
+        return None, describe, lambda ordinal: current(ordinal).ptr, empty
+
     def stream(self, value: Any, ordinal: int) -> Stream:
         stream = sys.modules["cupy"].cuda.get_current_stream(ordinal)
         return Stream(stream.ptr, stream)
@@ -140,6 +166,27 @@ class _Cupy(Library):
 class _Torch(Library):
     lends = True
     converts = True
+
+    def on_device(self, value: Any) -> bool:
+        return bool(value.is_cuda)
+
+    @cached_property
+    def loan(self) -> tuple[Any, Any, Any, Any]:
+        torch = sys.modules["torch"]
+        strided, empty_like = torch.strided, torch.empty_like
+
+        def is_plain(tensor: Any) -> bool:
+            return not (
+                tensor.requires_grad
+                or tensor.is_conj()
+                or tensor.is_neg()
+                or tensor.layout is not strided
+            )
+
+        def current(ordinal: int) -> int:
+            return int(torch.cuda.current_stream(ordinal).cuda_stream)
+
+        return is_plain, None, current, lambda like, ordinal: empty_like(like)
 
     def check(self, name: str, value: Any) -> None:
         if value.requires_grad:

@@ -10,7 +10,7 @@ from itertools import pairwise
 from math import prod
 from time import perf_counter
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +24,7 @@ from .shadows import address_of, is_shadow, memory_order, packed_strides, shadow
 from .singular import Singular
 from .streams import PER_THREAD, Stream, as_stream
 
-__all__ = ["Borrowed", "Place", "borrow", "find_place"]
+__all__ = ["Place", "find_place", "lender_of"]
 
 Array = NDArray[Any]
 
@@ -507,71 +507,27 @@ def find_place(
     return _host()
 
 
-class Borrowed(NamedTuple):
-    """Arrays of one library on a device, used on its current stream.
+def lender_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int] | None:
+    """Return how the extension takes arrays of the library of `like` that are on a device.
 
-    Attributes
-    ----------
+    Returns
+    -------
     backend : module
         The extension.
-    ordinal, stream : int
-        Number of the device, and address of the stream.
-    operands : list of ndarray or number
-        Over the memory of the operands; Python numbers as they are.
-    x : ndarray
-        Over the memory of the result.
-    result : array
-        The result, of the library of the caller.
+    functions : tuple
+        Of the library, `Library.loan`.
+    ordinal : int
+        Number of the device, -1 for any.
+
+    None for arrays of host memory and of libraries that do not lend, which need `find_place`.
     """
-
-    backend: ModuleType
-    ordinal: int
-    stream: int
-    operands: list[Any]
-    x: Array
-    result: Any
-
-
-def borrow(named: Mapping[str, Any], out: Any, device: str | None) -> Borrowed | None:
-    """Return the operands of a call if they are numbers and arrays of one library on one device.
-
-    None for all other calls, which need `find_place`. The result has the dtype and the shape of
-    the last operand.
-
-    Raises
-    ------
-    TypeError
-        For an array whose values are not what lies in its memory.
-    """
-    *_, like = named.values()
     library = library_of(like)
-    if not library.lends:
+    if not library.lends or not library.on_device(like):
         return None
-    ordinal = locate(like)
-    if ordinal is None or device not in (None, "cuda", f"cuda:{ordinal}"):
-        return None
-    backend = _require_device(ordinal)
-    stream = library.stream(like, ordinal).address
-    operands: list[Any] = []
-    for name, value in named.items():
-        if type(value) is float or type(value) is int:
-            operands.append(value)
-            continue
-        if library_of(value) is not library:
-            return None
-        library.check(name, value)
-        operand = backend.borrow(value, ordinal, stream)
-        if operand is None:
-            return None
-        operands.append(operand)
-    if out is None:
-        out = library.empty(like, operands[-1], operands[-1].shape, ordinal)
-    elif library_of(out) is library:
-        library.check("out", out)
-    else:
-        return None
-    x = backend.borrow(out, ordinal, stream)
-    return None if x is None else Borrowed(backend, ordinal, stream, operands, x, out)
+    if device is None or device == "cuda":
+        return require("cuda"), library.loan, -1
+    name, ordinal = parse_device(device)
+    return None if name == "cpu" else (require("cuda"), library.loan, ordinal)
 
 
 @cache

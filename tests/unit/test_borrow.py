@@ -145,44 +145,56 @@ def test_arrays_of_another_device_are_left_alone():
     assert _core.borrow(Raw(np.arange(6.0), 0, 1, device_type=2)) is None
 
 
+class Described(Lent):
+    """An array of a library that describes its arrays, as CuPy does."""
+
+    def describe(self):
+        a = self.values
+        return a.ctypes.data, 0, a.shape, a.strides, a.dtype
+
+
+@pytest.fixture(params=[Lent, Described])
+def lent(request):
+    """The type of the arrays on the device."""
+    return request.param
+
+
 @pytest.fixture
-def device(monkeypatch):
-    """The CPU in place of a device whose arrays are `Lent`; counts the calls without planning."""
+def device(monkeypatch, lent):
+    """The CPU in place of a device with arrays of a library; counts the calls without planning."""
 
     class Library(interop.Library):
         lends = True
 
-        def stream(self, value, ordinal):
-            return interop.Stream(0)
+        @property
+        def loan(self):
+            return (
+                lambda a: not getattr(a, "lazy", False),
+                lent.describe if lent is Described else None,
+                None,
+                lambda like, ordinal: lent(np.empty(like.shape, like.values.dtype)),
+            )
 
-        def empty(self, like, view, shape, ordinal):
-            return Lent(np.empty(shape, view.dtype))
-
-        def check(self, name, value):
-            if getattr(value, "lazy", False):
-                raise TypeError(f"{name} is lazy")
-
-    library, locate, known = Library(), interop.locate, interop.library_of
+    library, known = Library(), interop.library_of
     answers = []
 
-    def solve(*arguments, **options):
-        answers.append(tridiagonal_solve(*arguments, **options))
+    def solve(*arguments):
+        answers.append(tridiagonal_solve(*arguments))
         return answers[-1]
 
-    tridiagonal_solve = tridiagonal._solve_borrowed
-    monkeypatch.setattr(tridiagonal, "_solve_borrowed", solve)
-    monkeypatch.setattr(places, "locate", lambda v: 0 if isinstance(v, Lent) else locate(v))
+    tridiagonal_solve = tridiagonal._solve_lent
+    monkeypatch.setattr(tridiagonal, "_solve_lent", solve)
     monkeypatch.setattr(
         places, "library_of", lambda v: library if isinstance(v, Lent) else known(v)
     )
-    monkeypatch.setattr(places, "_require_device", lambda ordinal: _core)
+    monkeypatch.setattr(places, "require", lambda name: _core)
     return answers
 
 
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 @pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((5, 9), 1), ((9, 5), 0), ((3, 4, 9), 2)])
 @pytest.mark.parametrize("options", [{}, {"on_singular": "ignore"}, {"device": "cuda:0"}])
-def test_arrays_on_a_device_need_no_planning(device, rng, dtype, shape, axis, options):
+def test_arrays_on_a_device_need_no_planning(device, rng, lent, dtype, shape, axis, options):
     inner = np.moveaxis(np.empty(shape), axis, -1).shape
     system = [
         np.ascontiguousarray(np.moveaxis(a, -1, axis))
@@ -190,24 +202,24 @@ def test_arrays_on_a_device_need_no_planning(device, rng, dtype, shape, axis, op
     ]
     expected = pysolvers.solve_tridiagonal(*system, axis=axis)
 
-    x = pysolvers.solve_tridiagonal(*map(Lent, system), axis=axis, **options)
-    out = Lent(np.empty(shape, dtype))
-    y = pysolvers.solve_tridiagonal(*map(Lent, system), axis=axis, out=out, **options)
+    x = pysolvers.solve_tridiagonal(*map(lent, system), axis=axis, **options)
+    out = lent(np.empty(shape, dtype))
+    y = pysolvers.solve_tridiagonal(*map(lent, system), axis=axis, out=out, **options)
 
     assert device == [x, y]
-    assert isinstance(x, Lent)
+    assert isinstance(x, lent)
     assert y is out
     np.testing.assert_array_equal(x.values, expected)
     np.testing.assert_array_equal(y.values, expected)
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((5, 9), 1), ((9, 5), 0), ((400, 9), 1)])
-def test_real_matrix_on_a_device_with_complex_sides(device, rng, shape, axis):
+def test_real_matrix_on_a_device_with_complex_sides(device, rng, lent, shape, axis):
     inner = np.moveaxis(np.empty(shape), axis, -1).shape
     system = [np.moveaxis(a, -1, axis).copy() for a in oracle.dominant(rng, inner)]
     system[3] = system[3] * (1 - 2j)
 
-    x = pysolvers.solve_tridiagonal(*map(Lent, system), axis=axis)
+    x = pysolvers.solve_tridiagonal(*map(lent, system), axis=axis)
 
     assert device == [x]
     np.testing.assert_array_equal(x.values, pysolvers.solve_tridiagonal(*system, axis=axis))
@@ -215,12 +227,12 @@ def test_real_matrix_on_a_device_with_complex_sides(device, rng, shape, axis):
 
 @pytest.mark.parametrize("factor", [1, 1 + 2j])
 @pytest.mark.parametrize(("shape", "axis"), [((9,), 0), ((5, 9), 1), ((9, 5), 0), ((3, 9, 4), 1)])
-def test_numbers_beside_arrays_on_a_device(device, rng, shape, axis, factor):
+def test_numbers_beside_arrays_on_a_device(device, rng, lent, shape, axis, factor):
     rhs = rng.standard_normal(shape) * factor
-    diag = Lent(np.full(9, 3.0))
+    diag = lent(np.full(9, 3.0))
 
-    x = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, Lent(rhs), axis=axis)
-    y = pysolvers.solve_tridiagonal(-1, diag, -1.0, Lent(rhs), axis=axis)
+    x = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, lent(rhs), axis=axis)
+    y = pysolvers.solve_tridiagonal(-1, diag, -1.0, lent(rhs), axis=axis)
 
     assert device == [x, y]
     expected = pysolvers.solve_tridiagonal(-1.0, 3, -1.0, rhs, axis=axis)
@@ -228,10 +240,10 @@ def test_numbers_beside_arrays_on_a_device(device, rng, shape, axis, factor):
     np.testing.assert_allclose(y.values, expected, rtol=1e-13)
 
 
-def test_singular_systems_on_a_device(device, rng):
+def test_singular_systems_on_a_device(device, rng, lent):
     lower, diag, upper, rhs = oracle.dominant(rng, (300, 9))
     lower[7, 4:6] = diag[7, 4] = upper[7, 3:5] = 0
-    arrays = [Lent(a) for a in (lower, diag, upper, rhs)]
+    arrays = [lent(a) for a in (lower, diag, upper, rhs)]
 
     with pytest.raises(pysolvers.SingularSystemError) as caught:
         pysolvers.solve_tridiagonal(*arrays)
@@ -244,39 +256,64 @@ def test_singular_systems_on_a_device(device, rng):
     np.testing.assert_allclose(x.values[others], expected, rtol=1e-12, atol=1e-14)
 
 
-def test_calls_that_are_planned_on_a_device(device, rng):
+def test_calls_that_are_planned_on_a_device(device, rng, lent):
     lower, diag, upper, rhs = oracle.dominant(rng, (6, 9))
-    lent = [Lent(a) for a in (lower, diag, upper, rhs)]
+    arrays = [lent(a) for a in (lower, diag, upper, rhs)]
+    lazy = lent(upper)
+    lazy.lazy = True
 
     for operands, options in [
-        ((lent[0], lent[1].values, *lent[2:]), {}),
-        ((np.float32(-1), *lent[1:]), {}),
-        ((Lent(lower.astype("f4")), *lent[1:]), {}),
-        (lent, {"device": "cuda:1"}),
-        (lent, {"out": np.empty((6, 9))}),
-        (lent, {"axis": 5}),
+        ((arrays[0], arrays[1].values, *arrays[2:]), {}),
+        ((np.float32(-1), *arrays[1:]), {}),
+        ((lent(lower.astype("f4")), *arrays[1:]), {}),
+        ((*arrays[:2], lazy, arrays[3]), {}),
+        (arrays, {"device": "cuda:1"}),
+        (arrays, {"out": np.empty((6, 9))}),
+        (arrays, {"out": lent(np.empty((6, 8)))}),
+        (arrays, {"axis": 5}),
     ]:
-        named = dict(zip(("lower", "diag", "upper", "rhs"), operands, strict=True))
-        options = {"out": None, "device": None, "axis": -1, **options}
-        others = (options.pop("axis"), None, False, None)
-        assert tridiagonal._solve_borrowed(named, *options.values(), others, asks=True) is None
-    lent[2].lazy = True
-    with pytest.raises(TypeError, match="upper is lazy"):
-        pysolvers.solve_tridiagonal(*lent)
+        axis, out = options.get("axis", -1), options.get("out")
+        lender = places.lender_of(operands[3], options.get("device"))
+        others = (axis, out, None, False, None, True, lender)
+        assert tridiagonal._solve_lent(*operands, *others) is None
+    assert places.lender_of(arrays[3], "cpu") is None
 
 
-def test_factor_on_a_device_needs_no_planning(device, rng, monkeypatch):
+def test_memory_of_a_device_lives_as_long_as_the_call(device, rng, lent):
+    arrays = [lent(a) for a in oracle.dominant(rng, (6, 9))]
+    before = [sys.getrefcount(a) for a in (*arrays, *(a.values for a in arrays))]
+
+    for _ in range(3):
+        x = pysolvers.solve_tridiagonal(*arrays)
+
+    assert [sys.getrefcount(a) for a in (*arrays, *(a.values for a in arrays))] == before
+    device.clear()
+    assert sys.getrefcount(x) == 2
+
+
+def test_error_of_an_allocation_is_raised(device, rng, lent, monkeypatch):
+    arrays = [lent(a) for a in oracle.dominant(rng, (6, 9))]
+
+    def full(shape, dtype):
+        raise MemoryError("full")
+
+    monkeypatch.setattr(np, "empty", full)
+    with pytest.raises(MemoryError, match="full"):
+        pysolvers.solve_tridiagonal(*arrays)
+
+
+def test_factor_on_a_device_needs_no_planning(device, rng, lent, monkeypatch):
     """The factor is made on the CPU, and used as if it were on a device."""
     *matrix, rhs = oracle.dominant(rng, (6, 9))
     factor = pysolvers.factor_tridiagonal(*matrix)
     expected = [factor.solve(rhs), factor.solve(rhs * 1j, trans="T")]
     monkeypatch.setattr(factor, "_device", "cuda:0")
-    out = Lent(np.empty_like(rhs))
+    out = lent(np.empty_like(rhs))
 
-    x = factor.solve(Lent(rhs))
-    y = factor.solve(Lent(rhs * 1j), trans="T")
+    x = factor.solve(lent(rhs))
+    y = factor.solve(lent(rhs * 1j), trans="T")
 
     np.testing.assert_array_equal(x.values, expected[0])
     np.testing.assert_array_equal(y.values, expected[1])
-    assert factor.solve(Lent(rhs), out=out) is out
+    assert factor.solve(lent(rhs), out=out) is out
     np.testing.assert_array_equal(out.values, expected[0])

@@ -23,13 +23,9 @@ struct ColumnGrid {
     cudaError_t set(Kernel kernel, const ColumnShape &shape, int64_t tiles, size_t bytes,
                     cudaStream_t stream)
     {
-        const ps_cuda_device *const device = ps_cuda_device_get();
         const int threads = 32 * shape.warps;
         int fit = 0;
 
-        if (device == nullptr) {
-            return cudaErrorInvalidDevice;
-        }
         config.gridDim = dim3(static_cast<unsigned>(shape.blocks));
         config.blockDim = dim3(static_cast<unsigned>(threads));
         config.dynamicSmemBytes = bytes;
@@ -39,15 +35,8 @@ struct ColumnGrid {
         config.attrs = attributes_;
         config.numAttrs = IS_CLUSTER ? 1 : 0;
 
-        cudaError_t error = allow_shared(kernel);
-        if (error == cudaSuccess && IS_CLUSTER) {
-            error = cudaOccupancyMaxActiveClusters(&fit, kernel, &config);
-        }
-        else if (error == cudaSuccess) {
-            error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fit, kernel, threads,
-                                                                  bytes);
-            fit *= device->processors;
-        }
+        const cudaError_t error =
+            resident(kernel, threads, bytes, IS_CLUSTER ? shape.blocks : 1, &fit);
         if (error != cudaSuccess || fit == 0) {
             return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
         }

@@ -89,18 +89,10 @@ panels_launch_clusters(PanelTeams<Number> teams, const SharedPanels<Number> &pan
 {
     const auto kernel = panel_kernel<Number, PanelCluster<Number>>;
     const size_t bytes = panel_bytes<Number>;
-    Launch one(teams.groups, PANEL_THREADS, bytes, stream);
-    const cudaLaunchConfig_t config = one.in_clusters(teams.groups).config();
     int fit = 0;
-    cudaError_t error = allow_shared(kernel);
+    const cudaError_t error =
+        resident(kernel, PANEL_THREADS, bytes, static_cast<int>(teams.groups), &fit);
 
-    if (error == cudaSuccess) {
-        error = cudaFuncSetAttribute(kernel,
-                                     cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    }
-    if (error == cudaSuccess) {
-        error = cudaOccupancyMaxActiveClusters(&fit, kernel, &config);
-    }
     if (error != cudaSuccess || fit == 0) {
         return PS_DEVICE_FAILURE;
     }

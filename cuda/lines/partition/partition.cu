@@ -8,6 +8,7 @@
  */
 #include "device/work_queue.cuh"
 #include "lines/columns/column.h"
+#include "lines/geometry.h"
 #include "lines/methods.h"
 #include "lines/partition/long.h"
 #include "lines/partition/partition.h"
@@ -41,28 +42,46 @@ ps_cuda_merged(const ps_tridiag *t)
 
 namespace {
 
-/* A batch with its plan. */
-struct Planned {
-    ps_tridiag t;
+/* How a batch is solved. */
+struct Way {
     Plan plan;
     ColumnShape columns;
+    bool is_there;            /* otherwise no plan fits the device */
     bool by_columns, is_long; /* otherwise by tiles */
+};
+
+/* A batch with its plan. */
+struct Planned : Way {
+    ps_tridiag t;
 };
 
 } // namespace
 
+static Way
+way_of(const ps_tridiag &t, const ps_cuda_device *device)
+{
+    Way w = {};
+
+    w.by_columns = ps_cuda_column_accepts(&t, device, &w.columns);
+    if (w.by_columns) {
+        w.is_there = true;
+        return w;
+    }
+    const Choice c = ps_cuda_choose(&t, device);
+    w.is_long = c.warps > 0;
+    w.is_there = ps_cuda_plan(&t, device, c, &w.plan);
+    return w;
+}
+
 static bool
 plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 {
+    static thread_local Remembered<Geometry, Way, 8> ways;
+
     p->t = ps_cuda_merged(t);
-    p->is_long = false;
-    p->by_columns = ps_cuda_column_accepts(&p->t, device, &p->columns);
-    if (p->by_columns) {
-        return true;
-    }
-    const Choice c = ps_cuda_choose(&p->t, device);
-    p->is_long = c.warps > 0;
-    return ps_cuda_plan(&p->t, device, c, &p->plan);
+    static_cast<Way &>(*p) = remembered_plan(ways, geometry_of(p->t, device, 0),
+                                             [&] { return way_of(p->t, device); });
+    return p->is_there;
 }
 
 static size_t

@@ -109,21 +109,6 @@ partition_kernel_of(Top top)
     }
 }
 
-template <typename Number>
-inline cudaError_t
-blocks_that_fit(PartitionKernel<Number> kernel, const Plan &plan, int *fit)
-{
-    const ps_cuda_device *const device = ps_cuda_device_get();
-
-    if (device == nullptr) {
-        return cudaErrorInvalidDevice;
-    }
-    const cudaError_t error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-        fit, kernel, plan.threads, plan.shared_bytes);
-    *fit *= device->processors;
-    return error;
-}
-
 /* Launch as many blocks as can be resident, each with equally many tiles unless there
  * is a work queue. */
 template <typename Number>
@@ -136,8 +121,13 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
     const int blocks = top == TOP_CLUSTER ? job.shape.blocks : 1;
     cudaLaunchConfig_t config = {};
     cudaLaunchAttribute attribute = {};
+    int fit = 0;
+    const cudaError_t error =
+        resident(kernel, plan.threads, plan.shared_bytes, blocks, &fit);
 
-    cudaError_t error = allow_shared(kernel);
+    if (error != cudaSuccess || fit == 0) {
+        return error != cudaSuccess ? error : cudaErrorInvalidConfiguration;
+    }
     config.blockDim = dim3(plan.threads);
     config.dynamicSmemBytes = plan.shared_bytes;
     config.stream = stream;
@@ -146,22 +136,6 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
     config.attrs = &attribute;
     config.numAttrs = blocks > 1 ? 1 : 0;
 
-    int fit = 0;
-    if (error == cudaSuccess && blocks > 8) {
-        error = cudaFuncSetAttribute(kernel,
-                                     cudaFuncAttributeNonPortableClusterSizeAllowed, 1);
-    }
-    if (error == cudaSuccess) {
-        config.gridDim = dim3(blocks);
-        error = blocks > 1 ? cudaOccupancyMaxActiveClusters(&fit, kernel, &config)
-                           : blocks_that_fit(kernel, plan, &fit);
-    }
-    if (error == cudaSuccess && fit == 0) {
-        error = cudaErrorInvalidConfiguration;
-    }
-    if (error != cudaSuccess) {
-        return error;
-    }
     const int64_t rounds = (job.tiling.tiles + fit - 1) / fit;
     const int64_t units = (job.tiling.tiles + rounds - 1) / rounds;
     config.gridDim = dim3(static_cast<unsigned>(units * blocks));

@@ -128,21 +128,13 @@ pivot_run_rows(const PivotLaunch<Number> &launch, const ps_cuda_device *device,
     attributes[0].val.clusterDim = {static_cast<unsigned>(cluster), 1, 1};
     attributes[1].id = cudaLaunchAttributeProgrammaticStreamSerialization;
     attributes[1].val.programmaticStreamSerializationAllowed = 1;
-    config.gridDim = dim3(static_cast<unsigned>(cluster));
     config.blockDim = dim3(static_cast<unsigned>(launch.threads));
     config.dynamicSmemBytes = launch.shared;
     config.stream = stream;
     config.attrs = cluster > 1 ? attributes : attributes + 1;
     config.numAttrs = cluster > 1 ? 1 : 0;
-    cudaError_t error = allow_shared(kernel);
-    if (error == cudaSuccess && cluster > 1) {
-        error = cudaOccupancyMaxActiveClusters(&places, kernel, &config);
-    }
-    else if (error == cudaSuccess) {
-        error = cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-            &places, kernel, launch.threads, launch.shared);
-        places *= device->processors;
-    }
+    const cudaError_t error =
+        resident(kernel, launch.threads, launch.shared, cluster, &places);
     if (error != cudaSuccess) {
         return error;
     }

@@ -11,9 +11,12 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "lines/geometry.h"
 #include "lines/pivoted/pivoted.cuh"
 
 namespace pysolvers::pivoted {
+
+using namespace lines;
 
 template <typename Number> struct PivotLaunch {
     PivotPlan<Number> plan;
@@ -371,15 +374,11 @@ pivot_choose_refinement(PivotLaunch<Number> &launch, const ps_cuda_device *devic
     }
 }
 
+/* Set all that depends on the addresses of operands and marks. */
 template <typename Number>
-inline PivotLaunch<Number>
-pivot_launch(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
+inline void
+pivot_set_operands(PivotPlan<Number> &a, const ps_tridiag *t, uint8_t *marks)
 {
-    constexpr int sector = 32 / sizeof(Number);
-    const bool is_short = (t->flags & (PS_SHORT_LOWER | PS_SHORT_UPPER)) != 0;
-    PivotLaunch<Number> launch = {};
-    PivotPlan<Number> &a = launch.plan;
-
     a.s = systems_of<Number>(*t);
     pivot_order(a);
     a.in[PIVOT_LOWER] = a.s.lower;
@@ -387,6 +386,18 @@ pivot_launch(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
     a.in[PIVOT_UPPER] = a.s.upper;
     a.in[PIVOT_RHS] = a.s.rhs;
     a.marks = a.again = marks;
+}
+
+template <typename Number>
+inline PivotLaunch<Number>
+pivot_choose(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
+{
+    constexpr int sector = 32 / sizeof(Number);
+    const bool is_short = (t->flags & (PS_SHORT_LOWER | PS_SHORT_UPPER)) != 0;
+    PivotLaunch<Number> launch = {};
+    PivotPlan<Number> &a = launch.plan;
+
+    pivot_set_operands(a, t, marks);
     a.rows = std::max(a.s.rows, 2);
     a.systems = a.s.outer * a.s.inner;
     pivot_cut_rows(a);
@@ -406,6 +417,19 @@ pivot_launch(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
     pivot_share_copies(launch, device);
     pivot_share_ordered(launch);
     pivot_choose_refinement(launch, device);
+    return launch;
+}
+
+template <typename Number>
+inline PivotLaunch<Number>
+pivot_launch(const ps_tridiag *t, uint8_t *marks, const ps_cuda_device *device)
+{
+    static thread_local Remembered<Geometry, PivotLaunch<Number>, 8> launches;
+    PivotLaunch<Number> launch =
+        remembered_plan(launches, geometry_of(*t, device, marks != nullptr),
+                        [=] { return pivot_choose<Number>(t, marks, device); });
+
+    pivot_set_operands(launch.plan, t, marks);
     return launch;
 }
 
