@@ -171,6 +171,9 @@ typedef struct {
     ps_output x;
 } ps_factor_rhs;
 
+/* Bytes of the name of shared memory. */
+enum { PS_SHARED_NAME_BYTES = 64 };
+
 /* Number of bytes that upload() passes as a kernel argument. */
 enum { PS_SMALL_BYTES = 64 };
 
@@ -214,6 +217,7 @@ typedef struct ps_transform ps_transform;
 typedef struct ps_centre ps_centre;
 typedef struct ps_cylinder ps_cylinder;
 typedef struct ps_cylinder_report ps_cylinder_report;
+typedef struct ps_part ps_part;
 
 /* Rules for every entry:
  *   - no static state, no printing, no exit; no allocation except in the memory entries
@@ -246,6 +250,12 @@ typedef struct {
                              const ps_exec *exec, size_t *bytes);
     ps_status (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b,
                               const ps_exec *exec);
+
+    /* The parts of systems on several devices: ps_part.h. Bytes of a mailbox; the solve,
+     * PS_UNSUPPORTED if a block cannot hold the rows of the part. Null in a host backend.
+     */
+    ps_status (*part_mailbox)(const ps_part *p, size_t *bytes);
+    ps_status (*part_solve)(const ps_part *p, const ps_exec *exec);
 
     ps_status (*cavity_work)(const ps_cavity *c, const ps_options *options,
                              const ps_exec *exec, size_t *bytes);
@@ -288,6 +298,14 @@ typedef struct {
      * must not be called while exec->stream is captured. */
     ps_status (*reserve)(size_t bytes, const ps_exec *exec, void **data);
     ps_status (*discard)(void *data, const ps_exec *exec);
+
+    /* Let exec->device use the memory of another device: PS_UNSUPPORTED if it cannot. */
+    ps_status (*reach)(int32_t other, const ps_exec *exec);
+    /* A name of memory of reserve(), PS_SHARED_NAME_BYTES, by which other processes of
+     * the host open it; its address there. It must be closed before it is discarded. */
+    ps_status (*share)(void *data, void *name, const ps_exec *exec);
+    ps_status (*open_shared)(const void *name, void **data, const ps_exec *exec);
+    ps_status (*close_shared)(void *data, const ps_exec *exec);
 
     /* Copy from the host: `from` may change after upload() has returned. While
      * exec->stream is captured, at most PS_SMALL_BYTES bytes. */
