@@ -1,6 +1,8 @@
 """Systems that are divided into parts, each on a stream or on a device of its own."""
 
+import multiprocessing
 import time
+from itertools import pairwise
 
 import numpy as np
 import oracle
@@ -21,7 +23,7 @@ PATIENCE = 10**10  # nanoseconds
 def slices(rows, count):
     """Return the rows of each part: the first ones have one more."""
     ends = np.cumsum([0] + [rows // count + (k < rows % count) for k in range(count)])
-    return [slice(int(a), int(b)) for a, b in zip(ends, ends[1:], strict=False)]
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
 
 class Parts:
@@ -215,3 +217,50 @@ def test_more_rows_than_a_block_holds_are_refused(rng):
 
     with pytest.raises(AssertionError, match="PS_UNSUPPORTED"):
         parts.enqueue(0, operands)
+
+
+def solve_in_a_process(part, count, operands, pipe):
+    """Solve for one part, in a process of its own."""
+    systems, rows = operands[0].shape
+    device = part % cupy.cuda.runtime.getDeviceCount()
+    own = slices(rows, count)
+    with cupy.cuda.Device(device):
+        box = Mailboxes(_cuda, device, operands[0].dtype, systems, part, count, part)
+        pipe.send(box.own)
+        box.connect(pipe.recv())
+        arrays = [cupy.array(np.ascontiguousarray(a[:, own[part]])) for a in operands]
+        x = cupy.empty_like(arrays[-1])
+        cupy.cuda.Device(device).synchronize()
+        views = [_shadow(a)[None] for a in (*arrays, x)]
+        last_rows = tuple(each.stop - 1 for each in own)
+        parts = part, count, last_rows, *box.arguments, PATIENCE
+        assert _cuda.part_solve(0, *views, None, *parts, device, 0) == 0
+        pipe.send(x.get())
+        pipe.recv()  # all have their solution
+        box.close()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_parts_in_processes_of_their_own(rng, count):
+    operands = batch(rng, (40, 700), "float64", 1)
+    context = multiprocessing.get_context("spawn")
+    pipes = [context.Pipe() for _ in range(count)]
+    workers = [
+        context.Process(target=solve_in_a_process, args=(k, count, operands, pipes[k][1]))
+        for k in range(count)
+    ]
+    for worker in workers:
+        worker.start()
+    ends = [end for end, _ in pipes]
+
+    addresses = [end.recv() for end in ends]
+    for end in ends:
+        end.send(addresses)
+    x = np.concatenate([end.recv() for end in ends], axis=1)
+    for end in ends:
+        end.send(None)
+    for worker in workers:
+        worker.join(30)
+
+    check(operands, x, 1)
+    assert all(worker.exitcode == 0 for worker in workers)
