@@ -47,6 +47,7 @@ struct alignas(alignof(Number) > 8 ? alignof(Number) : 8) DeviceMessage
 template <typename Number> struct DeviceExchange {
     using Sent = DeviceMessage<Number>;
     static constexpr int words = Sent::words;
+    static constexpr int polls = 64; /* between two looks at the time */
     int32_t part, count;
     int32_t first_row; /* of the part, in the whole system */
     int32_t last_row[PS_MOST_PARTS];
@@ -116,10 +117,12 @@ template <typename Number> struct DeviceExchange {
         const uint64_t begin = now();
 
         for (;;) {
-            const MailboxSlot w = poll_word_of_device(from);
+            for (int i = 0; i < polls; i++) {
+                const MailboxSlot w = poll_word_of_device(from);
 
-            if (w.round == round) {
-                return w.word;
+                if (w.round == round) {
+                    return w.word;
+                }
             }
             if (late() != 0) {
                 return 0;

@@ -74,8 +74,8 @@ shape_of(const ps_tridiag &t, const Choice &c)
         s.warps = 1;
         s.lanes = static_cast<int32_t>(of_block);
         s.groups = std::min(32 / s.lanes, c.systems);
-        if (c.devices > 1) { /* a lane per system and device, systems side by side */
-            s.groups = c.by_row ? 1 : std::min(s.groups, 32 / c.devices);
+        if (c.devices > 1) { /* a lane per system and device */
+            s.groups = std::min(s.groups, 32 / c.devices);
         }
         return s;
     }

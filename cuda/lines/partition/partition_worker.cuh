@@ -213,39 +213,49 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         levels.select_unit(blocks, group, self.block, y_left, y);
     }
 
-    /* The same from the segments of the devices. */
+    /* The same from the segments of the devices. Lane `side` + k * groups of a warp has
+     * the segment of device k for system `side` of the warp. */
     __device__ __forceinline__ void close_devices(const ThreadPlace<ROWS> &self,
                                                   const TileRange &range,
                                                   const Segment<Number> &s)
     {
         const DeviceExchange<Number> &devices = job.devices;
         const Group group = self.units(shape, devices.count);
-        const int i = min(group.i, devices.count - 1);
-        const bool there = self.slot < range.systems;
-        DeviceMessage<Number> *const place =
-            device_messages + (there ? self.slot : 0) * devices.count;
+        const int slot = self.slot - self.which + self.side;
+        const int place = (slot < range.systems ? slot : 0) * devices.count;
+        const int k = min(group.i, devices.count - 1);
+        ThreadPlace<ROWS> unit = self;
         Lanes<Number> units;
 
-        if (self.lane == 0 && self.warp == 0 && there) {
+        if (self.lane == 0 && self.warp == 0 && self.slot < range.systems) {
             const bool bad = levels.bad_pivot.row != BadPivot::none;
+            DeviceMessage<Number> &own =
+                device_messages[self.slot * devices.count + devices.part];
 
-            place[devices.part].segment = s;
-            place[devices.part].note = {bad ? devices.first_row + levels.bad_pivot.row
-                                            : BadPivot::none,
-                                        levels.not_dominant};
+            own.segment = s;
+            own.note = {bad ? devices.first_row + levels.bad_pivot.row : BadPivot::none,
+                        levels.not_dominant};
         }
         __syncthreads();
         devices.exchange(range, device_messages, device_round);
         __syncthreads();
 
-        const Message<Number> message = place[i];
+        const Message<Number> message = device_messages[place + k];
         levels.bad_pivot.row = message.note.bad_pivot;
         levels.not_dominant = message.note.not_dominant != 0;
+        unit.members = self.members_of_side(shape);
         y = close_system(
-            levels.reduce_up(units, self, group, message.segment, devices.last_row[i], 0),
+            levels.reduce_up(units, unit, group, message.segment, devices.last_row[k], 0),
             job.t.periodic, devices.last_row[devices.count - 1], levels.bad_pivot);
         y_left = job.t.periodic ? y : Number(0);
-        levels.select_unit(units, group, devices.part, y_left, y);
+
+        const Number last = units.y.at(y_left, y);
+        const int before = devices.part > 0 ? devices.part - 1 : devices.count - 1;
+        const Number left = shuffle(all_lanes, last, self.which + before * shape.groups);
+
+        y = shuffle(all_lanes, last, self.which + devices.part * shape.groups);
+        y_left = devices.part > 0 || job.t.periodic ? left : Number(0);
+        levels.bad_pivot.row = __shfl_sync(all_lanes, levels.bad_pivot.row, self.which);
     }
 
     /* Store the segment of a part for the coarse system. */
