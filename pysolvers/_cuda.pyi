@@ -113,6 +113,7 @@ def part_solve(
     mailboxes: tuple[int, ...],
     clock: int,
     patience: int,
+    marks: int,
     device: int = 0,
     stream: int = 0,
     /,

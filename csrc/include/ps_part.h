@@ -40,6 +40,8 @@ struct ps_part {
     void *mailbox[PS_MOST_PARTS];    /* of each part, zero before the first call */
     void *clock;      /* PS_PART_CLOCK_BYTES of this part, zero before the first call */
     int64_t patience; /* nanoseconds to wait for another part */
+    uint8_t *marks; /* null, or one byte per system: 1, and x is not written, if a row of
+                       the whole system is not dominant; else 0 */
 };
 
 #ifdef __cplusplus

@@ -55,7 +55,7 @@ static PyObject *
 part_solve(PyObject *Py_UNUSED(module), PyObject *args)
 {
     unsigned flags;
-    unsigned long long clock, stream = 0;
+    unsigned long long clock, marks, stream = 0;
     long long patience;
     int part, count, device = 0;
     PyObject *lower, *diag, *upper, *rhs, *x, *info, *last_rows, *mailboxes;
@@ -63,9 +63,9 @@ part_solve(PyObject *Py_UNUSED(module), PyObject *args)
     ps_part p = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOKL|iK:part_solve", &flags, &lower, &diag,
+    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOKLK|iK:part_solve", &flags, &lower, &diag,
                           &upper, &rhs, &x, &info, &part, &count, &last_rows, &mailboxes,
-                          &clock, &patience, &device, &stream) ||
+                          &clock, &patience, &marks, &device, &stream) ||
         operand_matrix(flags, lower, diag, upper, &p.t) < 0 ||
         operand_read(diag, "diag", &like) < 0 || operand_read(rhs, "rhs", &r) < 0 ||
         operand_write(x, "x", &out) < 0 || operand_match(&r, &like, like.rows) < 0 ||
@@ -78,6 +78,7 @@ part_solve(PyObject *Py_UNUSED(module), PyObject *args)
     p.t.x = operand_output(&out);
     p.clock = (void *)(uintptr_t)clock;
     p.patience = patience;
+    p.marks = (uint8_t *)(uintptr_t)marks;
     if (call_begin(&c, 0, device, stream) < 0) {
         return NULL;
     }
@@ -196,11 +197,12 @@ close_shared(PyObject *Py_UNUSED(module), PyObject *args)
 
 PyDoc_STRVAR(part_mailbox_doc, "part_mailbox($module, dtype, systems, count, /)\n--\n\n"
                                "Return status and the bytes of the mailbox of a part.");
-PyDoc_STRVAR(part_solve_doc,
-             "part_solve($module, flags, lower, diag, upper, rhs, x, info, part, count, "
-             "last_rows, mailboxes, clock, patience, device=0, stream=0, /)\n--\n\n"
-             "Solve for the rows of one part of all systems, with the other parts; "
-             "return status.");
+PyDoc_STRVAR(
+    part_solve_doc,
+    "part_solve($module, flags, lower, diag, upper, rhs, x, info, part, count, "
+    "last_rows, mailboxes, clock, patience, marks, device=0, stream=0, /)\n--\n\n"
+    "Solve for the rows of one part of all systems, with the other parts; "
+    "return status.");
 PyDoc_STRVAR(reach_doc, "reach($module, other, device, /)\n--\n\n"
                         "Let a device use the memory of another one; return status.");
 PyDoc_STRVAR(share_doc, "share($module, address, device, /)\n--\n\n"

@@ -55,13 +55,14 @@ class Parts:
                 parts.append([cupy.array(np.ascontiguousarray(a[here])) for a in arrays])
                 parts[-1].append(cupy.full_like(parts[-1][-1], np.nan))
                 parts[-1].append(cupy.full(self.systems, -99, "int32"))
+                parts[-1].append(cupy.full(self.systems, 99, "uint8"))
         for device in self.devices:
             cupy.cuda.Device(device).synchronize()
         return parts
 
-    def enqueue(self, part, operands, *, periodic=False, patience=PATIENCE):
+    def enqueue(self, part, operands, *, periodic=False, patience=PATIENCE, checks=False):
         """Enqueue the solve of one part."""
-        *arrays, info = operands
+        *arrays, info, marks = operands
         views = [self._view(array) for array in arrays]
         status = _cuda.part_solve(
             _cuda.PERIODIC if periodic else 0,
@@ -72,6 +73,7 @@ class Parts:
             self.last_rows,
             *self.boxes[part].arguments,
             patience,
+            marks.data.ptr if checks else 0,
             self.devices[part],
             self.streams[part].ptr,
         )
@@ -82,8 +84,8 @@ class Parts:
         for k, operands in enumerate(parts):
             self.enqueue(k, operands, **options)
         self.synchronize()
-        x = np.concatenate([operands[-2].get() for operands in parts], axis=self.axis)
-        infos = [operands[-1].get() for operands in parts]
+        x = np.concatenate([operands[-3].get() for operands in parts], axis=self.axis)
+        infos = [operands[-2].get() for operands in parts]
         assert all((info == infos[0]).all() for info in infos)
         return x, infos[0]
 
@@ -141,7 +143,7 @@ def test_rounds_follow_each_other_without_waiting(rng):
     parts.synchronize()
 
     for operands, problem in zip(problems, scattered, strict=True):
-        x = np.concatenate([own[-2].get() for own in problem], axis=1)
+        x = np.concatenate([own[-3].get() for own in problem], axis=1)
         check(operands, x, 1)
 
 
@@ -168,7 +170,7 @@ def test_a_graph_can_be_replayed(rng):
             with cupy.cuda.Device(parts.devices[k]):
                 graph.launch(stream)
         parts.synchronize()
-        check(operands, np.concatenate([own[-2].get() for own in scattered], axis=1), 1)
+        check(operands, np.concatenate([own[-3].get() for own in scattered], axis=1), 1)
 
 
 def test_same_bits_twice(rng):
@@ -195,6 +197,24 @@ def test_a_bad_pivot_is_reported_by_all_parts(rng, row):
     check([a[keep] for a in (lower, diag, upper, rhs)], x[keep], 1)
 
 
+@pytest.mark.parametrize("row", [0, 30, 31, 80, 90])
+@pytest.mark.parametrize("axis", [1, 0])
+def test_systems_that_are_not_dominant_are_marked_by_all_parts(rng, axis, row):
+    shape = (40, 91) if axis else (91, 40)
+    lower, diag, upper, rhs = batch(rng, shape, "float32", axis)
+    (diag.T if axis else diag)[row, 7] *= 1e-3
+    parts = Parts(shape, "float32", 3, axis)
+    scattered = parts.scatter(lower, diag, upper, rhs)
+
+    x, info = parts.solve(scattered, checks=True)
+
+    assert not info.any()
+    for own in scattered:
+        assert np.flatnonzero(own[-1].get()).tolist() == [7]
+    systems = x if axis else x.T
+    assert np.isnan(systems[7]).all() and np.isfinite(np.delete(systems, 7, 0)).all()
+
+
 def test_a_part_that_does_not_answer_is_named(rng):
     shape = (20, 600)
     operands = batch(rng, shape, "float64", 1)
@@ -207,7 +227,7 @@ def test_a_part_that_does_not_answer_is_named(rng):
     parts.synchronize()
 
     assert time.perf_counter() - begin < 5
-    assert (scattered[0][-1].get() == -2).all() and (scattered[2][-1].get() == -2).all()
+    assert (scattered[0][-2].get() == -2).all() and (scattered[2][-2].get() == -2).all()
 
 
 def test_more_rows_than_a_block_holds_are_refused(rng):
@@ -233,7 +253,7 @@ def solve_in_a_process(part, count, operands, pipe):
         cupy.cuda.Device(device).synchronize()
         views = [_shadow(a)[None] for a in (*arrays, x)]
         last_rows = tuple(each.stop - 1 for each in own)
-        parts = part, count, last_rows, *box.arguments, PATIENCE
+        parts = part, count, last_rows, *box.arguments, PATIENCE, 0
         assert _cuda.part_solve(0, *views, None, *parts, device, 0) == 0
         pipe.send(x.get())
         pipe.recv()  # all have their solution

@@ -31,7 +31,7 @@ static cudaError_t
 solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
 {
     const bool periodic = (p.t.flags & PS_PERIODIC) != 0;
-    Job<Number> job = job_of<Number>(p.t, plan, nullptr, nullptr);
+    Job<Number> job = job_of<Number>(p.t, plan, p.marks, nullptr);
 
     job.devices = exchange_of<Number>(p);
     job.has_left = periodic || p.part > 0;

@@ -256,6 +256,8 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         y = shuffle(all_lanes, last, self.which + devices.part * shape.groups);
         y_left = devices.part > 0 || job.t.periodic ? left : Number(0);
         levels.bad_pivot.row = __shfl_sync(all_lanes, levels.bad_pivot.row, self.which);
+        levels.not_dominant =
+            __shfl_sync(all_lanes, levels.not_dominant, self.which) != 0;
     }
 
     /* Store the segment of a part for the coarse system. */
