@@ -168,6 +168,10 @@ class Place:
         """Allocate an array without gaps, of zeros."""
         return np.zeros(shape, dtype)
 
+    def add_product(self, view: Array, factor: Array, values: Array) -> None:
+        """Add the product of an array and of values of the host, which broadcast, to a view."""
+        view += factor * values
+
     def settle(self) -> None:
         """Take note that all work on the inputs has been enqueued."""
 

@@ -12,12 +12,15 @@ In the last row they leave, with i = m - 2 and z the first unknown of the next r
 With z = g_0 - l_0 y_p - u_0 y_{p+1} of the next rank, the separators of all ranks form a reduced
 system, tridiagonal, with one row per rank, and periodic if the lines are. Each rank knows it after
 one exchange of 7 numbers per line, and 2 of them, g_0 and d, if all lines have one matrix. The
-reduced system is solved on every rank. Then T x = r - lower_0 y_{p-1} e_0 - upper_{m-2} y_p e_{m-2}.
+reduced system is solved on every rank, and the formula above gives the other unknowns. It takes the
+same g, l and u as the equations of the ends: another solve with T would leave its own rounding
+errors, up to m of them, in the rows of the separators.
 
-Operations and words per unknown of a line with its own matrix: four solves with T, 32 operations
-and 26 words, 5 on one device; with one matrix for all lines: two solves, 16 operations and 8 words.
-No row exchanges across the ends: stable for diagonally dominant systems, whose reduced system is
-dominant, too. The other systems are solved as whole lines (_whole.py).
+Operations and words per unknown of a line with its own matrix: three solves with T, 28 operations
+and 25 words, 5 on one device; with one matrix for all lines: one solve, 12 operations and 10 words.
+No row exchanges across the ends: stable for diagonally dominant systems, where l and u are at most
+1 in magnitude and the reduced system is dominant, too. The other systems are solved as whole lines
+(_whole.py).
 
 Source: Wang, ACM Trans. Math. Softw. 7 (1981) 170-183; Polizzi and Sameh, Parallel Computing 32
 (2006) 177-194.
@@ -86,8 +89,8 @@ class Lines:
     pivots : bool
         Whether systems that are not dominant need row exchanges.
     solve : callable
-        ``solve(views)`` solves systems that are not periodic, and returns whether rows were
-        exchanged or a pivot is zero.
+        ``solve(views)`` solves systems that are not periodic, and returns whether the solution
+        can be used: no rows were exchanged, and no pivot is zero.
     """
 
     def __init__(
@@ -111,47 +114,39 @@ class Lines:
     def eliminate(self) -> tuple[Equations, bool]:
         """Return the equations, and whether they can be used: the rows need no exchanges."""
         m, rows = self._m, self._rows
-        last = rows[m - 1]
-        shape = self.matrices
-        zero, one = np.zeros(shape), np.ones(shape)
-        if m == 1:
-            found = Equations(zero, -one, *last[:_RHS], np.zeros_like(last[_RHS]), last[_RHS])
-            return self._full(found), self._is_dominant()
-        interior = self._interior(self._views[_RHS])
-        work = self._place.packed(interior)
-        self._place.write(work, interior)
-        exchanged, (g_first, g_last) = self._solved(work)
-        if exchanged or not self._is_dominant():
-            return self._full(Equations(zero, zero, zero, one, zero, g_first, g_last)), False
-        l_first, l_last = self._spike(0, rows[0][0]) if self._has_left else (zero, zero)
-        u_first, u_last = self._spike(m - 2, rows[m - 2][2])
-        lower, diag, upper, rhs = last
+        lower, diag, upper, rhs = rows[m - 1]
+        zero, one = np.zeros(self.matrices), np.ones(self.matrices)
+        ends = {"g": (np.zeros_like(rhs),) * 2, "l": (zero, -one), "u": (-one, zero)}
+        usable = self._is_dominant()
+        if m > 1:
+            self._g = self._place.packed(self._interior(self._views[_X]))
+            self._place.write(self._g, self._interior(self._views[_RHS]))
+            usable = self._solve([*self._matrix(), self._g, self._g]) and usable
+            ends["g"] = self._ends_of(self._g)
+        if m > 1 and usable:
+            self._l = self._spike(0, rows[0][0])
+            self._u = self._spike(m - 2, rows[m - 2][2])
+            ends |= {"l": self._ends_of(self._l), "u": self._ends_of(self._u)}
         found = Equations(
-            l_first,
-            u_first,
-            -lower * l_last,
-            diag - lower * u_last,
-            upper,
-            g_first,
-            rhs - lower * g_last,
+            l=ends["l"][0],
+            u=ends["u"][0],
+            a=-lower * ends["l"][1],
+            b=diag - lower * ends["u"][1],
+            c=upper,
+            g=ends["g"][0],
+            d=rhs - lower * ends["g"][1],
         )
-        return self._full(found), True
+        return self._full(found), usable
 
     def substitute(self, left: Array, own: Array) -> None:
         """Write the solution, from the separators of the rank before and of this rank."""
-        m, rows, place = self._m, self._rows, self._place
-        rhs, x = self._views[_RHS:]
-        if m > 1:
-            ends = {0: rows[0][_RHS], m - 2: rows[m - 2][_RHS]}
-            if self._has_left:
-                ends[0] = ends[0] - rows[0][0] * left
-            ends[m - 2] = ends[m - 2] - rows[m - 2][2] * own
+        x = self._views[_X]
+        if self._m > 1:
             inside = self._interior(x)
-            place.write(inside, self._interior(rhs))
-            for i, values in ends.items():
-                self._put(inside, i, values)
-            self._solve([*self._matrix(), inside, inside])
-        self._put(x, m - 1, own)
+            self._place.write(inside, self._g)
+            self._place.add_product(inside, self._l, -left[..., None])
+            self._place.add_product(inside, self._u, -own[..., None])
+        self._put(x, self._m - 1, own)
 
     def _full(self, found: Equations) -> Equations:
         """Return equations with the batch shapes of the matrices and of the lines."""
@@ -193,16 +188,16 @@ class Lines:
             lower = lower[..., : self._m - 2]
         return [self._interior(view) for view in (lower, diag, upper)]
 
-    def _spike(self, i: int, values: Array) -> tuple[Array, Array]:
-        """Return the ends of the solution for a right-hand side of these values in row i."""
+    def _spike(self, i: int, values: Array) -> Array:
+        """Return the solution for a right-hand side of these values in row i, zero elsewhere."""
         work = self._place.zeros((*self.matrices, self._m - 1), self._views[1].dtype)
-        self._put(work, i, np.broadcast_to(values, self.matrices))
-        return self._solved(work)[1]
+        if values.any():
+            self._put(work, i, np.broadcast_to(values, self.matrices))
+            self._solve([*self._matrix(), work, work])
+        return work
 
-    def _solved(self, work: Array) -> tuple[bool, tuple[Array, Array]]:
-        """Solve in place; return whether rows were exchanged, and both ends of the solution."""
-        exchanged = self._solve([*self._matrix(), work, work])
-        return exchanged, (self._place.download(work[..., 0]), self._place.download(work[..., -1]))
+    def _ends_of(self, work: Array) -> tuple[Array, Array]:
+        return self._place.download(work[..., 0]), self._place.download(work[..., -1])
 
     def _put(self, view: Array, i: int, values: Array) -> None:
         values = np.ascontiguousarray(values, view.dtype)

@@ -143,7 +143,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         shape = Shape(views[_X].shape, views[_X].ndim - 1, (call.shape.short[0], False, False))
         report, singular = solve_views(asking, shape, False, views)
         reports.append(report)
-        return report["pivoted"] != 0 or singular is None or len(singular.rows) > 0
+        return report["pivoted"] == 0 and singular is not None and not len(singular.rows)
 
     lines = Lines(
         call.place,
