@@ -38,6 +38,12 @@ part_mailbox(const ps_part *p, size_t *bytes)
 }
 
 static ps_status
+part_check(const ps_part *p, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_part_check(p); });
+}
+
+static ps_status
 part_solve(const ps_part *p, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_part_solve(p, exec); });
@@ -343,6 +349,7 @@ make_table()
     b.tridiag_work = tridiag_work;
     b.tridiag_solve = tridiag_solve;
     b.part_mailbox = part_mailbox;
+    b.part_check = part_check;
     b.part_solve = part_solve;
     b.factor_store = factor_store;
     b.factor_make_work = factor_make_work;

@@ -99,6 +99,25 @@ def tridiag_direct(
     /,
 ) -> Any: ...
 def part_mailbox(dtype: int, systems: int, count: int, /) -> tuple[int, int]: ...
+def part_check(
+    flags: int,
+    lower: _Array,
+    diag: _Array,
+    upper: _Array,
+    rhs: _Array,
+    x: _Array,
+    info: NDArray[int32] | None,
+    part: int,
+    count: int,
+    last_rows: tuple[int, ...],
+    mailboxes: tuple[int, ...],
+    clock: int,
+    patience: int,
+    marks: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
 def part_solve(
     flags: int,
     lower: _Array,

@@ -658,21 +658,21 @@ def _parts(place: Place, shape: Shape, views: list[Array]) -> _Parts:
     batch axis. If the batch axes then do not merge to two without more copies, the parts are
     solved one after the other.
     """
-    plan = _plan(shape.batch, views)
+    plan = plan_of(shape.batch, views)
     if views[_RHS].dtype == views[_DIAG].dtype:
         return _Parts([views], plan)
     matrix = views[:_RHS]
     sides = [pairs(view) for view in views[_RHS:]]
     together = [*(view[None] for view in matrix), *sides]
-    paired = _plan((2, *shape.batch), together)
+    paired = plan_of((2, *shape.batch), together)
     if len(paired.copied) <= len(plan.copied) or not views[_X].size:
         return _Parts([together], paired, paired=True)
     parts = [[*matrix, rhs, x] for rhs, x in zip(*sides, strict=True)]
     work = place.packed(parts[0][_X])
-    return _Parts(parts, _plan(shape.batch, [*matrix, work, work]), work=work)
+    return _Parts(parts, plan_of(shape.batch, [*matrix, work, work]), work=work)
 
 
-def _plan(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
+def plan_of(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
     strides = [batch_strides(view) for view in views]
     return plan_lines(batch, strides, strides[_X])
 

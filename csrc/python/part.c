@@ -51,8 +51,9 @@ read_parts(int part, int count, PyObject *last_rows, PyObject *mailboxes, ps_par
     return 0;
 }
 
+/* Call part_check() or part_solve() of the backend. */
 static PyObject *
-part_solve(PyObject *Py_UNUSED(module), PyObject *args)
+of_part(PyObject *args, ps_status (*entry)(const ps_part *, const ps_exec *))
 {
     unsigned flags;
     unsigned long long clock, marks, stream = 0;
@@ -63,9 +64,9 @@ part_solve(PyObject *Py_UNUSED(module), PyObject *args)
     ps_part p = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOKLK|iK:part_solve", &flags, &lower, &diag,
-                          &upper, &rhs, &x, &info, &part, &count, &last_rows, &mailboxes,
-                          &clock, &patience, &marks, &device, &stream) ||
+    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOKLK|iK", &flags, &lower, &diag, &upper, &rhs,
+                          &x, &info, &part, &count, &last_rows, &mailboxes, &clock,
+                          &patience, &marks, &device, &stream) ||
         operand_matrix(flags, lower, diag, upper, &p.t) < 0 ||
         operand_read(diag, "diag", &like) < 0 || operand_read(rhs, "rhs", &r) < 0 ||
         operand_write(x, "x", &out) < 0 || operand_match(&r, &like, like.rows) < 0 ||
@@ -83,9 +84,21 @@ part_solve(PyObject *Py_UNUSED(module), PyObject *args)
         return NULL;
     }
     call_enter(&c);
-    const ps_status status = ps_backend_get()->part_solve(&p, &c.exec);
+    const ps_status status = entry(&p, &c.exec);
 
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
+static PyObject *
+part_check(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return of_part(args, ps_backend_get()->part_check);
+}
+
+static PyObject *
+part_solve(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return of_part(args, ps_backend_get()->part_solve);
 }
 
 static PyObject *
@@ -217,6 +230,7 @@ PyDoc_STRVAR(close_shared_doc, "close_shared($module, address, device, /)\n--\n\
 
 static PyMethodDef methods[] = {
     {"part_mailbox", part_mailbox, METH_VARARGS, part_mailbox_doc},
+    {"part_check", part_check, METH_VARARGS, part_check_doc},
     {"part_solve", part_solve, METH_VARARGS, part_solve_doc},
     {"reach", reach, METH_VARARGS, reach_doc},
     {"share", share, METH_VARARGS, share_doc},

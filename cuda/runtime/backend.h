@@ -18,6 +18,7 @@ ps_status ps_cuda_tridiag_solve(const ps_tridiag *t, const ps_options *options,
 
 /* lines/partition/part.cu */
 ps_status ps_cuda_part_mailbox(const ps_part *p, size_t *bytes);
+ps_status ps_cuda_part_check(const ps_part *p);
 ps_status ps_cuda_part_solve(const ps_part *p, const ps_exec *exec);
 
 /* factor.cu */

@@ -3,9 +3,10 @@
 csrc/include/ps_part.h says what a part is and what it sends.
 """
 
+import time
 from collections.abc import Sequence
 from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from .._errors import raise_for_status
 __all__ = ["MailboxAddress", "Mailboxes"]
 
 _CLOCK = 64  # bytes, as in ps_part.h
+_PAUSE = 1e-4  # seconds
 _OWNER = "a group of devices"
 
 
@@ -63,6 +65,7 @@ class Mailboxes:
         self._backend, self._device, self._process = backend, device, process
         self.part, self.count = part, count
         self._opened: list[int] = []
+        self._marks: dict[int, Any] = {}  # by stream
         self._addresses: tuple[int, ...] = ()
         status, size = backend.part_mailbox(backend.DTYPES[str(dtype)], systems, count)
         self._check(status)
@@ -107,6 +110,16 @@ class Mailboxes:
     def arguments(self) -> tuple[tuple[int, ...], int]:
         """The mailboxes and the clock, as `part_solve` takes them."""
         return self._addresses, self._memory.address
+
+    def used(self, stream: int) -> None:
+        """Take note that all solves so far have been enqueued on a stream."""
+        self._marks[stream] = self._backend.Mark(self._device, stream)
+
+    def wait(self) -> None:
+        """Wait until the device has completed all solves."""
+        while not all(mark.passed for mark in self._marks.values()):
+            time.sleep(_PAUSE)
+        self._marks.clear()
 
     def close(self) -> None:
         """Close the mailboxes of the other parts, which must exist until then."""

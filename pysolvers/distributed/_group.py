@@ -101,6 +101,8 @@ class Group:
         self.timeout = float(timeout)
         self._transport: Transport | None = None
         self._lost = ""
+        #: What collective calls keep for the next ones, by a name of their own.
+        self.kept: dict[str, dict[Any, Any]] = {}
         if comm is None:
             comm = _world()
         elif not all(hasattr(comm, name) for name in ("Dup", "Irecv", "Isend", "rank", "size")):

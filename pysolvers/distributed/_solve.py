@@ -14,6 +14,7 @@ from .._runtime.singular import Singular
 from ..tridiagonal import Call, Choice, finish, prepare, solve_tridiagonal, solve_views
 from ._ends import Equations, Lines, reduced_system
 from ._group import Group
+from ._peers import solve_by_peers
 from ._slab import Slab
 from ._whole import Shares
 
@@ -120,6 +121,9 @@ def _merged(found: Sequence[Singular]) -> Singular:
 def _solve_lines(group: Group, call: Call, sizes: Sequence[int]) -> Answer:
     """Solve systems that are cut: by the partition method, or as whole lines."""
     if call.options.pivot != call.place.backend.PIVOTS["always"]:
+        answer = solve_by_peers(group, call, sizes)
+        if answer is not None:
+            return *answer, "peers"
         report = _solve_by_ends(group, call)
         if report is not None:
             return report, Singular(*_none(call)), "ends"
@@ -171,9 +175,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
     return report | {"method": "partition", "pivoted": 0, "repeated": 0}
 
 
-def _solve_whole(
-    group: Group, call: Call, sizes: Sequence[int]
-) -> tuple[Report, Singular | None]:
+def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report, Singular | None]:
     """Solve every line on one rank, as on one device."""
     place, choice, rows = call.place, call.choice, call.shape.rows
     count = prod(call.shape.batch)

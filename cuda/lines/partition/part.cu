@@ -74,31 +74,52 @@ ps_cuda_part_mailbox(const ps_part *p, size_t *bytes)
     });
 }
 
-ps_status
-ps_cuda_part_solve(const ps_part *p, const ps_exec *exec)
+/* The plan of a part, with its batch merged; whether the device can solve it. */
+static ps_status
+plan_of(const ps_part &p, ps_part *own, Plan *plan)
 {
     const ps_options options = {PS_PARTITION, PS_PIVOT_NEVER, 0};
     const ps_cuda_device *const device = ps_cuda_device_get();
-    const ps_status status = ps_tridiag_check(&p->t, &options);
-    ps_part own = *p;
-    Plan plan;
+    const ps_status status = ps_tridiag_check(&p.t, &options);
 
     if (status != PS_OK) {
         return status;
     }
-    if (!is_valid(*p)) {
+    if (!is_valid(p)) {
         return PS_BAD_ARGUMENT;
     }
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    if (p->t.outer == 0 || p->t.inner == 0) {
+    *own = p;
+    if (p.t.outer == 0 || p.t.inner == 0) {
         return PS_OK;
     }
-    own.t = ps_cuda_merged(&p->t);
-    if (!ps_cuda_plan(&own.t, device, ps_cuda_choose_block(&own.t, device, p->count),
-                      &plan)) {
-        return PS_UNSUPPORTED;
+    own->t = ps_cuda_merged(&p.t);
+    return ps_cuda_plan(&own->t, device, ps_cuda_choose_block(&own->t, device, p.count),
+                        plan)
+               ? PS_OK
+               : PS_UNSUPPORTED;
+}
+
+ps_status
+ps_cuda_part_check(const ps_part *p)
+{
+    ps_part own;
+    Plan plan;
+
+    return plan_of(*p, &own, &plan);
+}
+
+ps_status
+ps_cuda_part_solve(const ps_part *p, const ps_exec *exec)
+{
+    ps_part own;
+    Plan plan;
+    const ps_status status = plan_of(*p, &own, &plan);
+
+    if (status != PS_OK || p->t.outer == 0 || p->t.inner == 0) {
+        return status;
     }
     return with_number(p->t.dtype, [&](auto zero) {
         return ps_cuda_status(solve<decltype(zero)>(own, plan, ps_cuda_stream(exec)));

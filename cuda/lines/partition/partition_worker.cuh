@@ -249,7 +249,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
             job.t.periodic, devices.last_row[devices.count - 1], levels.bad_pivot);
         y_left = job.t.periodic ? y : Number(0);
 
-        const Number last = units.y.at(y_left, y);
+        const Number last = devices.late() == 0 ? units.y.at(y_left, y) : Number(NAN);
         const int before = devices.part > 0 ? devices.part - 1 : devices.count - 1;
         const Number left = shuffle(all_lanes, last, self.which + before * shape.groups);
 
