@@ -32,6 +32,24 @@ tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exe
 }
 
 static ps_status
+part_mailbox(const ps_part *p, size_t *bytes)
+{
+    return ps_cuda_part_mailbox(p, bytes);
+}
+
+static ps_status
+part_check(const ps_part *p, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_part_check(p); });
+}
+
+static ps_status
+part_solve(const ps_part *p, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_part_solve(p, exec); });
+}
+
+static ps_status
 factor_store(const ps_factor *f, const ps_exec *exec, size_t *bytes)
 {
     return on_device(exec, [=] { return ps_cuda_factor_store(f, exec, bytes); });
@@ -172,6 +190,30 @@ static ps_status
 discard(void *data, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_discard(data); });
+}
+
+static ps_status
+reach(int32_t other, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_reach(other); });
+}
+
+static ps_status
+share(void *data, void *name, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_share(data, name); });
+}
+
+static ps_status
+open_shared(const void *name, void **data, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_open_shared(name, data); });
+}
+
+static ps_status
+close_shared(void *data, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_close_shared(data); });
 }
 
 static ps_status
@@ -337,6 +379,9 @@ make_table()
     b.memory = PS_DEVICE;
     b.tridiag_work = tridiag_work;
     b.tridiag_solve = tridiag_solve;
+    b.part_mailbox = part_mailbox;
+    b.part_check = part_check;
+    b.part_solve = part_solve;
     b.factor_store = factor_store;
     b.factor_make_work = factor_make_work;
     b.factor_make = factor_make;
@@ -359,6 +404,10 @@ make_table()
     b.release = release;
     b.reserve = reserve;
     b.discard = discard;
+    b.reach = reach;
+    b.share = share;
+    b.open_shared = open_shared;
+    b.close_shared = close_shared;
     b.upload = upload;
     b.download = download;
     b.answer = answer;

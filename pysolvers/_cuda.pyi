@@ -98,6 +98,49 @@ def tridiag_direct(
     asks: bool = True,
     /,
 ) -> Any: ...
+def part_mailbox(dtype: int, systems: int, count: int, /) -> tuple[int, int]: ...
+def part_check(
+    flags: int,
+    lower: _Array,
+    diag: _Array,
+    upper: _Array,
+    rhs: _Array,
+    x: _Array,
+    info: NDArray[int32] | None,
+    part: int,
+    count: int,
+    last_rows: tuple[int, ...],
+    mailboxes: tuple[int, ...],
+    clock: int,
+    patience: int,
+    marks: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def part_solve(
+    flags: int,
+    lower: _Array,
+    diag: _Array,
+    upper: _Array,
+    rhs: _Array,
+    x: _Array,
+    info: NDArray[int32] | None,
+    part: int,
+    count: int,
+    last_rows: tuple[int, ...],
+    mailboxes: tuple[int, ...],
+    clock: int,
+    patience: int,
+    marks: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def reach(other: int, device: int, /) -> int: ...
+def share(address: int, device: int, /) -> tuple[int, bytes]: ...
+def open_shared(name: bytes, device: int, /) -> tuple[int, int]: ...
+def close_shared(address: int, device: int, /) -> int: ...
 def upload(address: int, host: _Array, device: int = 0, stream: int = 0, /) -> int: ...
 def download(host: _Array, address: int, device: int = 0, stream: int = 0, /) -> int: ...
 def relayout(to: _Array, source: _Array, device: int = 0, stream: int = 0, /) -> int: ...

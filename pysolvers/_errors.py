@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 __all__ = [
     "BackendError",
     "ConvergenceError",
+    "DistributedError",
     "PysolversError",
     "SingularSystemError",
     "SingularSystemWarning",
@@ -42,6 +43,31 @@ class ConvergenceError(PysolversError):
         super().__init__(message, result)
         self.message = message
         self.result = result
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class DistributedError(PysolversError, RuntimeError):
+    """A collective call failed on another rank, or the ranks called it differently.
+
+    Parameters
+    ----------
+    message : str
+        The operation, the ranks and the reason.
+    ranks : tuple of int
+        The ranks that failed, did not take part, or differ from rank 0.
+
+    Attributes
+    ----------
+    ranks : tuple of int
+        The argument `ranks`.
+    """
+
+    def __init__(self, message: str, ranks: tuple[int, ...]) -> None:
+        super().__init__(message, ranks)
+        self.message = message
+        self.ranks = ranks
 
     def __str__(self) -> str:
         return self.message

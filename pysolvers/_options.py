@@ -80,6 +80,12 @@ class SolveInfo(Shown):
     seconds : dict of str to float, or None
         For NumPy arrays and a device, the times of ``"copy"`` (to the device and back) and
         of ``"solve"``. Otherwise None.
+    ranks : int
+        Number of processes that solved together; counts are those of all of them.
+    exchange : str
+        What the processes exchanged: ``"none"``, ``"ends"`` (the partition method: the equations
+        of the last row of each process) or ``"lines"`` (whole systems, distributed over the
+        processes).
     """
 
     method: str
@@ -96,6 +102,8 @@ class SolveInfo(Shown):
     singular: NDArray[np.intp] | None
     singular_rows: NDArray[np.intp] | None
     seconds: dict[str, float] | None = None
+    ranks: int = 1
+    exchange: str = "none"
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         rows = _counted(self.rows, "row")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 from types import ModuleType
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -29,7 +29,10 @@ from ._runtime.backends import require
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, plan_lines
 from ._runtime.places import Place, find_place, lender_of
-from ._runtime.singular import find_singular
+from ._runtime.singular import Singular, find_singular
+
+if TYPE_CHECKING:
+    from .distributed import Group, Slab
 
 __all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
 
@@ -66,6 +69,8 @@ def solve_tridiagonal(
     stream: object = ...,
     threads: int | None = ...,
     variant: int = ...,
+    group: Group | None = ...,
+    split: Slab | None = ...,
     return_info: Literal[False] = ...,
 ) -> Array: ...
 @overload
@@ -85,6 +90,8 @@ def solve_tridiagonal(
     stream: object = ...,
     threads: int | None = ...,
     variant: int = ...,
+    group: Group | None = ...,
+    split: Slab | None = ...,
     return_info: Literal[True],
 ) -> tuple[Array, SolveInfo]: ...
 @overload
@@ -104,6 +111,8 @@ def solve_tridiagonal(
     stream: object = ...,
     threads: int | None = ...,
     variant: int = ...,
+    group: Group | None = ...,
+    split: Slab | None = ...,
     return_info: bool,
 ) -> Array | tuple[Array, SolveInfo]: ...
 def solve_tridiagonal(
@@ -122,6 +131,8 @@ def solve_tridiagonal(
     stream: object = None,
     threads: int | None = None,
     variant: int = 0,
+    group: Group | None = None,
+    split: Slab | None = None,
     return_info: bool = False,
 ) -> Array | tuple[Array, SolveInfo]:
     r"""Solve many independent tridiagonal systems along one axis.
@@ -270,7 +281,9 @@ def solve_tridiagonal(
            [2., 4., 2.]])
     """
     if (
-        return_info is False
+        group is None
+        and split is None
+        and return_info is False
         and (method, stream) == ("auto", None)
         and on_singular in ("raise", "ignore")
         and type(variant) is int
@@ -291,57 +304,26 @@ def solve_tridiagonal(
             return direct
 
     named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
-    place = find_place(device, stream, named, out, leader="rhs", timed=return_info)
-    backend = place.backend
-    options = _Options(
-        check_choice("method", method, backend.METHODS),
-        pivot_code(pivot, backend.PIVOTS, method),
-        check_policy(on_singular),
-        check_threads(threads),
-        check_variant(variant, place.name),
+    choice = Choice(
+        axis=axis,
+        method=method,
+        periodic=periodic,
+        pivot=pivot,
+        out=out,
+        on_singular=on_singular,
+        device=device,
+        stream=stream,
+        threads=threads,
+        variant=variant,
+        return_info=return_info,
     )
+    if group is not None or split is not None:
+        from .distributed._solve import solve_split
 
-    require_flag("periodic", periodic)
-    require_flag("return_info", return_info)
-    operands, dtype, converted = place.operands(named)
-    shape = _solve_shape(operands, axis, periodic, backend.MAX_ROWS)
-    result = place.result(out, named, operands[_RHS], shape.full, dtype)
-    x = result
-    if result.size:
-        operands, widened = _widen_shared(place, operands, shape, dtype)
-        converted = (*converted, *widened)
-        operands, x = place.move(*operands), place.target(result)
-
-    views = [*shape.operands(operands), shape.batch_first(x)]
-    parts = _parts(place, shape, views)
-    report: dict[str, Any] = {
-        "method": method,
-        "pivoted": 0,
-        "repeated": 0,
-        "kernel": "",
-        "threads": 0,
-    }
-    failed = np.zeros(0, np.int32) if place.asks(options.policy) else None
-    if result.size:
-        flags = shape_flags(backend, shape, periodic)
-        report, failed = _solve_parts(place, options, flags, parts, return_info)
-    answer = place.finish(result, rhs, out)
-    singular = None if failed is None else find_singular(failed, parts.plan)
-    if singular is not None:
-        if parts.paired:
-            singular = singular.of_first()
-        if options.policy == "nan" and not place.fills:
-            singular.fill_nan(views[_X], shape.batch)
-        singular.report(options.policy, stacklevel=2)
-    if not return_info:
-        return answer
-    return answer, SolveInfo(
-        **place.description(report, singular),
-        systems=prod(shape.batch),
-        rows=shape.rows,
-        dtype=dtype,
-        copied=tuple(dict.fromkeys((*converted, *(_NAMES[k] for k in parts.plan.copied)))),
-    )
+        return solve_split(group, split, named, choice)
+    call = prepare(named, choice)
+    report, singular = solve_views(call, call.shape, periodic, call.views)
+    return finish(call, report, singular, stacklevel=2)
 
 
 def factor_tridiagonal(
@@ -450,6 +432,113 @@ def factor_tridiagonal(
         stream=stream,
         threads=threads,
     )
+
+
+class Choice(NamedTuple):
+    """Options of `solve_tridiagonal` as the caller gave them."""
+
+    axis: int
+    method: Method
+    periodic: bool
+    pivot: bool | None
+    out: Any
+    on_singular: OnSingular
+    device: str | None
+    stream: object
+    threads: int | None
+    variant: int
+    return_info: bool
+
+
+class Call(NamedTuple):
+    """A checked call of `solve_tridiagonal`, its operands where they are used."""
+
+    rhs: Any
+    choice: Choice
+    place: Place
+    options: _Options
+    shape: Shape
+    dtype: np.dtype
+    converted: tuple[str, ...]
+    result: Array
+    views: list[Array]  # lower, diag, upper, rhs and x, the axis of the systems last
+
+
+def prepare(named: dict[str, Any], choice: Choice) -> Call:
+    """Check the operands and the options of `solve_tridiagonal`."""
+    place = find_place(
+        choice.device, choice.stream, named, choice.out, leader="rhs", timed=choice.return_info
+    )
+    backend = place.backend
+    options = _Options(
+        check_choice("method", choice.method, backend.METHODS),
+        pivot_code(choice.pivot, backend.PIVOTS, choice.method),
+        check_policy(choice.on_singular),
+        check_threads(choice.threads),
+        check_variant(choice.variant, place.name),
+    )
+
+    require_flag("periodic", choice.periodic)
+    require_flag("return_info", choice.return_info)
+    operands, dtype, converted = place.operands(named)
+    shape = _solve_shape(operands, choice.axis, choice.periodic, backend.MAX_ROWS)
+    result = place.result(choice.out, named, operands[_RHS], shape.full, dtype)
+    x = result
+    if result.size:
+        operands, widened = _widen_shared(place, operands, shape, dtype)
+        converted = (*converted, *widened)
+        operands, x = place.move(*operands), place.target(result)
+    views = [*shape.operands(operands), shape.batch_first(x)]
+    return Call(named["rhs"], choice, place, options, shape, dtype, converted, result, views)
+
+
+def solve_views(
+    call: Call, shape: Shape, periodic: bool, views: list[Array]
+) -> tuple[dict[str, Any], Singular | None]:
+    """Solve the systems of these views, of this shape, with the options of a call.
+
+    Return the report of the backend, with the names of the operands that were copied, and, if the
+    call asks for them, the singular systems.
+    """
+    place, options = call.place, call.options
+    parts = _parts(place, shape, views)
+    report: dict[str, Any] = {
+        "method": "auto",
+        "pivoted": 0,
+        "repeated": 0,
+        "kernel": "",
+        "threads": 0,
+    }
+    failed = np.zeros(0, np.int32) if place.asks(options.policy) else None
+    if views[_X].size:
+        flags = shape_flags(place.backend, shape, periodic)
+        report, failed = _solve_parts(place, options, flags, parts, call.choice.return_info)
+    singular = None if failed is None else find_singular(failed, parts.plan)
+    if singular is not None and parts.paired:
+        singular = singular.of_first()
+    if singular is not None and options.policy == "nan" and not place.fills:
+        singular.fill_nan(views[_X], shape.batch)
+    return report | {"copied": tuple(_NAMES[k] for k in parts.plan.copied)}, singular
+
+
+def finish(
+    call: Call, report: dict[str, Any], singular: Singular | None, *, stacklevel: int, **facts: Any
+) -> Array | tuple[Array, SolveInfo]:
+    """Return what `solve_tridiagonal` returns; `facts` are further attributes of its info."""
+    answer = call.place.finish(call.result, call.rhs, call.choice.out)
+    if singular is not None:
+        singular.report(call.options.policy, stacklevel=stacklevel + 1)
+    if not call.choice.return_info:
+        return answer
+    copied = report.pop("copied")
+    description = call.place.description(report, singular)
+    known: dict[str, Any] = {
+        "systems": prod(call.shape.batch),
+        "rows": call.shape.rows,
+        "dtype": call.dtype,
+        "copied": tuple(dict.fromkeys((*call.converted, *copied))),
+    }
+    return answer, SolveInfo(**description, **(known | facts))
 
 
 def _solve_directly(
@@ -573,21 +662,21 @@ def _parts(place: Place, shape: Shape, views: list[Array]) -> _Parts:
     batch axis. If the batch axes then do not merge to two without more copies, the parts are
     solved one after the other.
     """
-    plan = _plan(shape.batch, views)
+    plan = plan_of(shape.batch, views)
     if views[_RHS].dtype == views[_DIAG].dtype:
         return _Parts([views], plan)
     matrix = views[:_RHS]
     sides = [pairs(view) for view in views[_RHS:]]
     together = [*(view[None] for view in matrix), *sides]
-    paired = _plan((2, *shape.batch), together)
+    paired = plan_of((2, *shape.batch), together)
     if len(paired.copied) <= len(plan.copied) or not views[_X].size:
         return _Parts([together], paired, paired=True)
     parts = [[*matrix, rhs, x] for rhs, x in zip(*sides, strict=True)]
     work = place.packed(parts[0][_X])
-    return _Parts(parts, _plan(shape.batch, [*matrix, work, work]), work=work)
+    return _Parts(parts, plan_of(shape.batch, [*matrix, work, work]), work=work)
 
 
-def _plan(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
+def plan_of(batch: tuple[int, ...], views: Sequence[Array]) -> Plan:
     strides = [batch_strides(view) for view in views]
     return plan_lines(batch, strides, strides[_X])
 

@@ -171,6 +171,9 @@ typedef struct {
     ps_output x;
 } ps_factor_rhs;
 
+/* Bytes of the name of shared memory. */
+enum { PS_SHARED_NAME_BYTES = 64 };
+
 /* Number of bytes that upload() passes as a kernel argument, and of memory from answer().
  */
 enum { PS_SMALL_BYTES = 64, PS_ANSWER_BYTES = 16384 };
@@ -217,6 +220,7 @@ typedef struct ps_waves ps_waves;
 typedef struct ps_wave_lines ps_wave_lines;
 typedef struct ps_cylinder ps_cylinder;
 typedef struct ps_cylinder_report ps_cylinder_report;
+typedef struct ps_part ps_part;
 
 /* Rules for every entry:
  *   - no static state other than what is remembered of devices and plans; no printing, no
@@ -250,6 +254,13 @@ typedef struct {
                              const ps_exec *exec, size_t *bytes);
     ps_status (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b,
                               const ps_exec *exec);
+
+    /* The parts of systems on several devices: ps_part.h. Bytes of a mailbox; whether
+     * the device can solve the part, without reading any memory: PS_UNSUPPORTED if a
+     * block cannot hold its rows; the solve. Null in a host backend. */
+    ps_status (*part_mailbox)(const ps_part *p, size_t *bytes);
+    ps_status (*part_check)(const ps_part *p, const ps_exec *exec);
+    ps_status (*part_solve)(const ps_part *p, const ps_exec *exec);
 
     ps_status (*cavity_work)(const ps_cavity *c, const ps_options *options,
                              const ps_exec *exec, size_t *bytes);
@@ -292,6 +303,14 @@ typedef struct {
      * must not be called while exec->stream is captured. */
     ps_status (*reserve)(size_t bytes, const ps_exec *exec, void **data);
     ps_status (*discard)(void *data, const ps_exec *exec);
+
+    /* Let exec->device use the memory of another device: PS_UNSUPPORTED if it cannot. */
+    ps_status (*reach)(int32_t other, const ps_exec *exec);
+    /* A name of memory of reserve(), PS_SHARED_NAME_BYTES, by which other processes of
+     * the host open it; its address there. It must be closed before it is discarded. */
+    ps_status (*share)(void *data, void *name, const ps_exec *exec);
+    ps_status (*open_shared)(const void *name, void **data, const ps_exec *exec);
+    ps_status (*close_shared)(void *data, const ps_exec *exec);
 
     /* Copy from the host: `from` may change after upload() has returned. While
      * exec->stream is captured, at most PS_SMALL_BYTES bytes. */

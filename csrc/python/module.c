@@ -14,6 +14,7 @@
 #include "gceidd.h"
 #include "heat.h"
 #include "memory.h"
+#include "part.h"
 #include "pysolvers.h"
 #include "relax.h"
 #include "staggered.h"
@@ -98,7 +99,7 @@ module_exec(PyObject *module)
     }
     if (ps_backend_get()->memory == PS_DEVICE &&
         (memory_add(module) < 0 || transform_add(module) < 0 ||
-         cylinder_add(module) < 0)) {
+         cylinder_add(module) < 0 || part_add(module) < 0)) {
         return -1;
     }
     return add_constants(module);

@@ -56,6 +56,35 @@ poll_word(const MailboxSlot *from)
     return w;
 }
 
+/* The same between devices. */
+__device__ __forceinline__ void
+post_word_to_device(MailboxSlot *to, const MailboxSlot &w)
+{
+#if __CUDA_ARCH__ >= 700
+    asm volatile("{\n\t.reg .b128 both;\n\t"
+                 "mov.b128 both, {%1, %2};\n\t"
+                 "st.relaxed.sys.global.b128 [%0], both;\n\t}" ::"l"(to),
+                 "l"(w.word), "l"(w.round)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ MailboxSlot
+poll_word_of_device(const MailboxSlot *from)
+{
+    MailboxSlot w = {};
+
+#if __CUDA_ARCH__ >= 700
+    asm volatile("{\n\t.reg .b128 both;\n\t"
+                 "ld.relaxed.sys.global.b128 both, [%2];\n\t"
+                 "mov.b128 {%0, %1}, both;\n\t}"
+                 : "=l"(w.word), "=l"(w.round)
+                 : "l"(from)
+                 : "memory");
+#endif
+    return w;
+}
+
 } // namespace pysolvers::device
 
 #endif

@@ -5,6 +5,7 @@
 #define PS_CUDA_RUNTIME_BACKEND_H
 
 #include "ps_cylinder.h"
+#include "ps_part.h"
 #include "ps_transform.h"
 
 namespace pysolvers {
@@ -14,6 +15,11 @@ ps_status ps_cuda_tridiag_work(const ps_tridiag *t, const ps_options *options,
                                const ps_exec *exec, size_t *bytes);
 ps_status ps_cuda_tridiag_solve(const ps_tridiag *t, const ps_options *options,
                                 const ps_exec *exec, ps_report *report);
+
+/* lines/partition/part.cu */
+ps_status ps_cuda_part_mailbox(const ps_part *p, size_t *bytes);
+ps_status ps_cuda_part_check(const ps_part *p);
+ps_status ps_cuda_part_solve(const ps_part *p, const ps_exec *exec);
 
 /* factor.cu */
 ps_status ps_cuda_factor_store(const ps_factor *f, const ps_exec *exec, size_t *bytes);

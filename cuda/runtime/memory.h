@@ -35,6 +35,12 @@ ps_status ps_cuda_reserve(size_t bytes, void **data);
 ps_status ps_cuda_discard(void *data);
 ps_status ps_cuda_copy(void *to, const void *from, size_t bytes, const ps_exec *exec);
 
+/* peer.cu */
+ps_status ps_cuda_reach(int32_t other);
+ps_status ps_cuda_share(void *data, void *name);
+ps_status ps_cuda_open_shared(const void *name, void **data);
+ps_status ps_cuda_close_shared(void *data);
+
 /* transfer.cu */
 ps_status ps_cuda_upload(void *to, const void *from, size_t bytes, const ps_exec *exec);
 ps_status ps_cuda_download(void *to, const void *from, size_t bytes, const ps_exec *exec);

@@ -156,6 +156,22 @@ class Place:
         """Copy values to a view, to whose shape they broadcast."""
         view[...] = values
 
+    def upload(self, array: Array) -> Array:
+        """Return an array of the host as one that `write` takes."""
+        return array
+
+    def download(self, view: Array) -> Array:
+        """Return the elements of a view in a new array of the host, waiting for them."""
+        return np.array(view)
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        """Allocate an array without gaps, of zeros."""
+        return np.zeros(shape, dtype)
+
+    def add_product(self, view: Array, factor: Array, values: Array) -> None:
+        """Add the product of an array and of values of the host, which broadcast, to a view."""
+        view += factor * values
+
     def settle(self) -> None:
         """Take note that all work on the inputs has been enqueued."""
 
@@ -274,6 +290,17 @@ class _Device(Place):
 
     def write(self, view: Array, values: Array) -> None:
         self._call(self.backend.relayout, view, np.broadcast_to(values, view.shape))
+
+    def download(self, view: Array) -> Array:
+        found = np.empty(view.shape, view.dtype)
+        if view.size:
+            self._call(self.backend.download, found, address_of(self._copy(view)))
+        return found
+
+    def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        target = self._empty(shape, contiguous_strides(shape, dtype.itemsize), dtype)
+        self.write(target, self.upload(np.zeros((1,) * len(shape), dtype)))
+        return target
 
     def upload(self, array: Array) -> Array:
         """Copy an array of the host to the device, its axes in the same order."""

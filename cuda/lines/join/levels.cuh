@@ -68,7 +68,8 @@ template <int ROWS> struct ThreadPlace {
     int32_t first_lane, first_warp, first_block; /* the place of row 0, in the unit that
                                                     contains it; 0 in other units */
     Group group;        /* the lanes of the system in this warp */
-    int32_t unit, side; /* the index of the lane in units(), and its system in the warp */
+    int32_t which;      /* the index of the system in this warp */
+    int32_t unit, side; /* the place of the lane in units() */
     unsigned members;   /* the lanes whose notes belong to the system */
 
     __device__ __forceinline__ ThreadPlace(const Shape &shape, int32_t in_block)
@@ -79,7 +80,8 @@ template <int ROWS> struct ThreadPlace {
         unit = own / shape.groups;
         side = own % shape.groups;
         warp = warp_of_block % shape.warps;
-        slot = warp_of_block / shape.warps * shape.groups + join(shape, own);
+        which = join(shape, own);
+        slot = warp_of_block / shape.warps * shape.groups + which;
 
         const int32_t in_front = static_cast<int32_t>(
             static_cast<uint32_t>(shape.chunks()) * ROWS - shape.rows);
@@ -110,6 +112,17 @@ template <int ROWS> struct ThreadPlace {
         return {unit, count, side, shape.groups};
     }
 
+    /* The lanes of units() of the same side. */
+    __device__ __forceinline__ unsigned members_of_side(const Shape &shape) const
+    {
+        unsigned lanes = 0;
+
+        for (int i = side; i < 32; i += shape.groups) {
+            lanes |= 1u << i;
+        }
+        return lanes;
+    }
+
     /* The place of a system that does not exist: pads only. */
     __device__ __forceinline__ void clear()
     {
@@ -123,25 +136,20 @@ template <int ROWS> struct ThreadPlace {
     /* Set the group of the thread; returns the index of its system in the warp. */
     __device__ __forceinline__ int32_t join(const Shape &shape, int32_t own)
     {
-        int32_t which;
-
         if (shape.side_by_side) {
-            which = side;
             lane = min(unit, shape.lanes);
-            group = {lane, shape.lanes, which, shape.groups};
-            members = 0;
-            for (int i = which; i < 32; i += shape.groups) {
-                members |= 1u << i;
-            }
-            return which;
+            group = {lane, shape.lanes, side, shape.groups};
+            members = members_of_side(shape);
+            return side;
         }
-        which = own / shape.lanes;
-        lane = which < shape.groups ? own % shape.lanes : shape.lanes;
-        which = which < shape.groups ? which : 0;
-        group = {lane, shape.lanes, which * shape.lanes, 1};
+        const int32_t in_order = own / shape.lanes;
+        const int32_t found = in_order < shape.groups ? in_order : 0;
+
+        lane = in_order < shape.groups ? own % shape.lanes : shape.lanes;
+        group = {lane, shape.lanes, found * shape.lanes, 1};
         members = shape.groups == 1 ? all_lanes
                                     : (all_lanes >> (32 - shape.lanes)) << group.base;
-        return which;
+        return found;
     }
 };
 

@@ -89,6 +89,9 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
         range = next;
     }
     stores_read();
+    if (TOP == TOP_DEVICES && threadIdx.x == 0) {
+        job.devices.complete(worker.device_round);
+    }
 }
 
 template <typename Number> using PartitionKernel = void (*)(const Job<Number>);
@@ -104,6 +107,8 @@ partition_kernel_of(Top top)
         return partition_kernel<Number, TOP_SEGMENT, BY_ROW>;
     case TOP_KNOWN:
         return partition_kernel<Number, TOP_KNOWN, BY_ROW>;
+    case TOP_DEVICES:
+        return partition_kernel<Number, TOP_DEVICES, BY_ROW>;
     default:
         return partition_kernel<Number, TOP_BLOCK, BY_ROW>;
     }

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "lines/join/levels.cuh"
+#include "lines/partition/device_exchange.cuh"
 #include "lines/partition/tile.cuh"
 #include "runtime/engine.h"
 
@@ -41,17 +42,9 @@ template <bool BY_ROW> struct Tuning<Complex<double>, BY_ROW> {
 };
 
 /* The last level of a block: its segment is a whole system; the segments of a cluster
- * are joined; the segment is stored for the coarse system; or y is known from the
- * coarse system. */
-enum Top { TOP_BLOCK, TOP_CLUSTER, TOP_SEGMENT, TOP_KNOWN };
-
-/* The segment of a block for a system, as it is sent to the other blocks of the
- * cluster. */
-template <typename Number> struct Message {
-    using word = std::conditional_t<sizeof(Number) == 4, uint32_t, uint64_t>;
-    Segment<Number> segment;
-    Note note;
-};
+ * are joined; the segment is stored for the coarse system; y is known from the coarse
+ * system; or the segments of several devices are joined. */
+enum Top { TOP_BLOCK, TOP_CLUSTER, TOP_SEGMENT, TOP_KNOWN, TOP_DEVICES };
 
 /* Arrays over the parts of long systems, part k of system s at s * parts + k. */
 template <typename Number> struct Parts {
@@ -62,10 +55,11 @@ template <typename Number> struct Parts {
 
 /* The free parameters of a plan. */
 struct Choice {
-    bool by_row;     /* copy along the rows, otherwise along the systems */
-    int32_t systems; /* per tile */
-    int32_t blocks;  /* per cluster */
-    int32_t warps;   /* per part of a system; 0: systems are not divided into parts */
+    bool by_row;         /* copy along the rows, otherwise along the systems */
+    int32_t systems;     /* per tile */
+    int32_t blocks;      /* per cluster */
+    int32_t warps;       /* per part of a system; 0: systems are not divided into parts */
+    int32_t devices = 1; /* per system */
 };
 
 struct Plan {
@@ -79,6 +73,9 @@ struct Plan {
 /* The batch of `t` with one axis of systems if the strides allow it. */
 ps_tridiag ps_cuda_merged(const ps_tridiag *t);
 Choice ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device);
+/* The choice for the rows that one of `devices` devices has of each system. */
+Choice ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device,
+                            int32_t devices);
 /* The plan that follows from a choice; false if it does not fit the device. */
 bool ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice choice,
                   Plan *plan);
@@ -96,6 +93,9 @@ template <typename Number> struct Job {
     uint8_t *marks;       /* null, or 1 for each system that is not dominant */
     uint32_t *work_queue; /* null, or the number of tiles that blocks have drawn */
     Parts<Number> parts;
+    DeviceExchange<Number> devices;
+    bool has_left, has_next; /* whether row 0 has a left and the last row a right
+                                neighbour */
 };
 
 template <typename Number>
@@ -107,7 +107,8 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
     return {s,          {s.lower, s.diag, s.upper, s.rhs},
             plan.shape, plan.tiling,
             marks,      plan.work_queue ? static_cast<uint32_t *>(work_queue) : nullptr,
-            {}};
+            {},         {},
+            s.periodic, s.periodic};
 }
 
 #define PS_DECLARE(number, name)                                                 \

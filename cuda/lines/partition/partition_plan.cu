@@ -22,9 +22,9 @@ static constexpr int tile_bytes = 16384; /* of an operand, if systems are short 
 namespace {
 
 /* Bytes of a number; rows of a chunk; numbers in 16 bytes; the largest number of
- * threads of a block; bytes of the message of a block about a system. */
+ * threads of a block; bytes of the message of a block and of a device about a system. */
 struct Sizes {
-    int bytes, rows, vector, threads, message;
+    int bytes, rows, vector, threads, message, device_message;
 };
 
 } // namespace
@@ -34,8 +34,9 @@ static Sizes
 sizes()
 {
     using Tuned = Tuning<Number, BY_ROW>;
-    return {sizeof(Number), Tuned::rows, 16 / sizeof(Number), Tuned::threads,
-            sizeof(Message<Number>)};
+    return {sizeof(Number),          Tuned::rows,
+            16 / sizeof(Number),     Tuned::threads,
+            sizeof(Message<Number>), sizeof(DeviceMessage<Number>)};
 }
 
 static Sizes
@@ -73,6 +74,9 @@ shape_of(const ps_tridiag &t, const Choice &c)
         s.warps = 1;
         s.lanes = static_cast<int32_t>(of_block);
         s.groups = std::min(32 / s.lanes, c.systems);
+        if (c.devices > 1) { /* a lane per system and device */
+            s.groups = std::min(s.groups, 32 / c.devices);
+        }
         return s;
     }
     s.groups = c.by_row ? 1 : size.vector;
@@ -212,12 +216,12 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     const int64_t warps = s.warps * divided_up(c.systems, s.groups);
     const int64_t rows =
         std::min<int64_t>(t->rows, static_cast<int64_t>(s.warps) * s.lanes * size.rows);
-    const bool exchanges = s.warps > 1 || c.blocks > 1, cut = rows < t->rows;
+    const int32_t units = std::max({s.warps, c.blocks, c.devices});
+    const bool exchanges = units > 1, cut = rows < t->rows;
     Tiling how = {};
 
     if (warps * 32 > size.threads || (cut && c.by_row && c.systems > 1) ||
-        (exchanges && (warps * s.groups > 256 / size.bytes ||
-                       s.groups * std::max(s.warps, c.blocks) > 32))) {
+        (exchanges && (warps * s.groups > 256 / size.bytes || s.groups * units > 32))) {
         return false;
     }
     how.systems = c.systems;
@@ -228,7 +232,9 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
     const int64_t span =
         (rows - 1) * how.row_pitch + (c.systems - 1) * how.system_pitch + size.vector;
     const int64_t words = divided_up(span, size.vector) * size.vector;
-    const int64_t exchange = c.blocks > 1 ? 2 * c.systems * c.blocks * size.message : 0;
+    const int64_t exchange = c.blocks > 1    ? 2 * c.systems * c.blocks * size.message
+                             : c.devices > 1 ? c.systems * c.devices * size.device_message
+                                             : 0;
     const bool direct = !c.by_row && s.groups * size.bytes >= sector;
     const int64_t bytes = (direct ? 4 : 5) * words * size.bytes + exchange;
     const int64_t along = c.by_row ? rows : c.systems;
@@ -250,8 +256,8 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
              static_cast<int32_t>(bytes),
              static_cast<int32_t>(s.warps) * s.lanes * size.rows,
              false};
-    plan->work_queue =
-        c.blocks == 1 && pays_for_work_queue(how.tiles, 4 * device->processors);
+    plan->work_queue = c.blocks == 1 && c.devices == 1 &&
+                       pays_for_work_queue(how.tiles, 4 * device->processors);
     return true;
 }
 
@@ -375,7 +381,7 @@ systems_for(const ps_tridiag &t, const ps_cuda_device *device, const Choice &c)
     if (!c.by_row) {
         return multiple_of(t, device, c, c.systems, std::min(most, each));
     }
-    const int64_t warp = shape_of(t, {true, 32, 1, 0}).groups;
+    const int64_t warp = shape_of(t, {true, 32, 1, 0, c.devices}).groups;
     const int64_t lines = std::lcm(warp, line / std::gcd<int64_t>(line, bytes));
 
     if (lines <= std::min(most, each)) {
@@ -410,6 +416,27 @@ ps_cuda_choose(const ps_tridiag *t, const ps_cuda_device *device)
         c.systems = systems_for(*t, device, c);
     }
     return c;
+}
+
+/* One block per system, of one if possible with another one on the same
+ * multiprocessor. */
+Choice
+ps_cuda_choose_block(const ps_tridiag *t, const ps_cuda_device *device, int32_t devices)
+{
+    const bool by_row = lies_by_row(*t);
+    const int most = by_row ? 1 : line / sizes_of(t->dtype, by_row).bytes;
+
+    for (int count = 2; count >= 1; count--) {
+        for (int32_t systems = most; systems >= 1; systems /= 2) {
+            Choice c = {by_row, systems, 1, 0, devices};
+
+            if (fits(*t, device, c, count)) {
+                c.systems = systems_for(*t, device, c);
+                return c;
+            }
+        }
+    }
+    return {by_row, 1, 1, 0, devices};
 }
 
 } // namespace pysolvers::partition

@@ -21,7 +21,9 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
     WarpExchange<Number> &exchange;
     uint8_t *skip;             /* for each slot, whether its x is not stored */
     Message<Number> *messages; /* of the blocks of a cluster, alternating by tile */
-    int round = -1;            /* number of tiles of the block, minus one */
+    DeviceMessage<Number> *device_messages; /* at the same place */
+    uint64_t device_round = 0;
+    int round = -1; /* number of tiles of the block, minus one */
     Levels<Number, ROWS> levels;
     Number y_left, y;
 
@@ -32,8 +34,12 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
           tiles{j.t, j.inputs, j.tiling, static_cast<Number *>(memory), state},
           exchange(place), skip(not_stored),
           messages(reinterpret_cast<Message<Number> *>(
-              tiles.memory + (j.tiling.direct ? 4 : 5) * j.tiling.words))
+              tiles.memory + (j.tiling.direct ? 4 : 5) * j.tiling.words)),
+          device_messages(reinterpret_cast<DeviceMessage<Number> *>(messages))
     {
+        if (TOP == TOP_DEVICES) {
+            device_round = job.devices.round();
+        }
     }
 
     __device__ __forceinline__ int turn() const
@@ -80,8 +86,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         const Number *const diag = tiles.array(1, turn()) + offset;
         const Number *const upper = tiles.array(2, turn()) + offset;
         const Number *const rhs = tiles.array(3, turn()) + offset;
-        const bool open = !job.t.periodic;
-        const bool ends = open && self.start + ROWS == shape.rows;
+        const bool ends = !job.has_next && self.start + ROWS == shape.rows;
         bool not_dominant = false;
 
         const auto inner = [&](int i) {
@@ -100,7 +105,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
                 row = {lower[i * pitch], diag[i * pitch], upper[i * pitch],
                        rhs[i * pitch]};
             }
-            if (open && self.start + i == 0) {
+            if (!job.has_left && self.start + i == 0) {
                 row.lower = Number(0);
             }
             if (i == ROWS - 1 && ends) {
@@ -208,6 +213,53 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         levels.select_unit(blocks, group, self.block, y_left, y);
     }
 
+    /* The same from the segments of the devices. Lane `side` + k * groups of a warp has
+     * the segment of device k for system `side` of the warp. */
+    __device__ __forceinline__ void close_devices(const ThreadPlace<ROWS> &self,
+                                                  const TileRange &range,
+                                                  const Segment<Number> &s)
+    {
+        const DeviceExchange<Number> &devices = job.devices;
+        const Group group = self.units(shape, devices.count);
+        const int slot = self.slot - self.which + self.side;
+        const int place = (slot < range.systems ? slot : 0) * devices.count;
+        const int k = min(group.i, devices.count - 1);
+        ThreadPlace<ROWS> unit = self;
+        Lanes<Number> units;
+
+        if (self.lane == 0 && self.warp == 0 && self.slot < range.systems) {
+            const bool bad = levels.bad_pivot.row != BadPivot::none;
+            DeviceMessage<Number> &own =
+                device_messages[self.slot * devices.count + devices.part];
+
+            own.segment = s;
+            own.note = {bad ? devices.first_row + levels.bad_pivot.row : BadPivot::none,
+                        levels.not_dominant};
+        }
+        __syncthreads();
+        devices.exchange(range, device_messages, device_round);
+        __syncthreads();
+
+        const Message<Number> message = device_messages[place + k];
+        levels.bad_pivot.row = message.note.bad_pivot;
+        levels.not_dominant = message.note.not_dominant != 0;
+        unit.members = self.members_of_side(shape);
+        y = close_system(
+            levels.reduce_up(units, unit, group, message.segment, devices.last_row[k], 0),
+            job.t.periodic, devices.last_row[devices.count - 1], levels.bad_pivot);
+        y_left = job.t.periodic ? y : Number(0);
+
+        const Number last = devices.late() == 0 ? units.y.at(y_left, y) : Number(NAN);
+        const int before = devices.part > 0 ? devices.part - 1 : devices.count - 1;
+        const Number left = shuffle(all_lanes, last, self.which + before * shape.groups);
+
+        y = shuffle(all_lanes, last, self.which + devices.part * shape.groups);
+        y_left = devices.part > 0 || job.t.periodic ? left : Number(0);
+        levels.bad_pivot.row = __shfl_sync(all_lanes, levels.bad_pivot.row, self.which);
+        levels.not_dominant =
+            __shfl_sync(all_lanes, levels.not_dominant, self.which) != 0;
+    }
+
     /* Store the segment of a part for the coarse system. */
     __device__ __forceinline__ void keep(const ThreadPlace<ROWS> &self,
                                          const TileRange &range,
@@ -253,8 +305,10 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
             return;
         }
         if (job.t.info != nullptr) {
-            job.t.info[system] =
-                levels.bad_pivot.row == BadPivot::none ? 0 : levels.bad_pivot.row + 1;
+            const bool bad = levels.bad_pivot.row != BadPivot::none;
+            const int32_t late = TOP == TOP_DEVICES ? job.devices.late() : 0;
+
+            job.t.info[system] = late != 0 ? -late : bad ? levels.bad_pivot.row + 1 : 0;
         }
         if (job.marks != nullptr) {
             job.marks[system] = not_dominant;
@@ -271,6 +325,9 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         }
         if (TOP == TOP_CLUSTER) {
             close_cluster(self, range, s);
+        }
+        else if (TOP == TOP_DEVICES) {
+            close_devices(self, range, s);
         }
         else {
             close(s);

@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Time tridiagonal solves whose lines are divided over the GPUs of one host, in one pass.
+
+Own matrices, rows along the last axis, dominant. `floor` is the time of a copy of five words per
+unknown of a GPU, on the slowest GPU in the same run; `one GPU` is the solve of the whole systems on
+the first GPU, and `ratio` the time of it divided by the time and the number of GPUs. Times are
+medians over groups of calls, of the slowest GPU. Needs CuPy and two GPUs.
+
+    python benchmarks/parts_gpu.py                 # prints a table
+    python benchmarks/parts_gpu.py --json FILE     # also writes the values
+"""
+
+import argparse
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import cupy
+import numpy as np
+
+from pysolvers import _cuda, solve_tridiagonal
+from pysolvers._runtime.mailboxes import Mailboxes
+from pysolvers._runtime.shadows import shadow
+from pysolvers.bench import machine
+
+UNKNOWNS = 1 << 27  # of a GPU, in float64
+ROWS = (256, 512, 1024, 2048)  # of a GPU
+CALLS = 5  # in a group
+GROUPS = 9
+
+
+def bandwidth(device: int) -> float:
+    """Return the bytes per second of a copy, read plus written."""
+    with cupy.cuda.Device(device):
+        source = cupy.zeros(1 << 28)
+        target = cupy.empty_like(source)
+        times = []
+        for _ in range(7):
+            begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+            begin.record()
+            target[...] = source
+            end.record()
+            end.synchronize()
+            times.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end))
+        return 2 * source.nbytes / median(times)
+
+
+def operands(shape: tuple[int, int], dtype: type, device: int) -> list[Any]:
+    """Return lower, diag, upper, rhs and an array for x on a device."""
+    with cupy.cuda.Device(device):
+        random = cupy.random.RandomState(device)
+        arrays = [random.uniform(-1, 1, shape, dtype) for _ in range(4)]
+        arrays[1] += 3
+        return [*arrays, cupy.empty(shape, dtype)]
+
+
+def split(shape: tuple[int, int], dtype: type, count: int) -> float:
+    """Return the seconds of a solve on several GPUs; `shape` is that of a part."""
+    systems, rows = shape
+    last_rows = tuple((k + 1) * rows - 1 for k in range(count))
+    boxes = [Mailboxes(_cuda, k, np.dtype(dtype), systems, k, count, 0) for k in range(count)]
+    for box in boxes:
+        box.connect([each.own for each in boxes])
+    arrays = [operands(shape, dtype, k) for k in range(count)]
+    views = [
+        [shadow(a.data.ptr, a.shape, a.strides, a.dtype, a)[None] for a in own] for own in arrays
+    ]
+    streams, events = [], []
+    for k in range(count):
+        with cupy.cuda.Device(k) as device:
+            device.synchronize()
+            streams.append(cupy.cuda.Stream(non_blocking=True))
+            events.append((cupy.cuda.Event(), cupy.cuda.Event()))
+
+    def call() -> None:
+        for k, (box, stream) in enumerate(zip(boxes, streams, strict=True)):
+            parts = (k, count, last_rows, *box.arguments, 10**10, 0)
+            status = _cuda.part_solve(0, *views[k], None, *parts, k, stream.ptr)
+            if status:
+                raise RuntimeError(_cuda.STATUS[status])
+
+    def group() -> float:
+        for k, stream in enumerate(streams):
+            with cupy.cuda.Device(k):
+                events[k][0].record(stream)
+        for _ in range(CALLS):
+            call()
+        for k, stream in enumerate(streams):
+            with cupy.cuda.Device(k):
+                events[k][1].record(stream)
+        for k, stream in enumerate(streams):
+            with cupy.cuda.Device(k):
+                stream.synchronize()
+        return max(1e-3 * cupy.cuda.get_elapsed_time(*pair) for pair in events) / CALLS
+
+    group()
+    return median(group() for _ in range(GROUPS))
+
+
+def whole(shape: tuple[int, int], dtype: type) -> float:
+    """Return the seconds of a solve on the first GPU."""
+    with cupy.cuda.Device(0):
+        *arrays, out = operands(shape, dtype, 0)
+        options = {"out": out, "pivot": False, "on_singular": "ignore"}
+        times = []
+        for _ in range(GROUPS):
+            begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+            begin.record()
+            for _ in range(CALLS):
+                solve_tridiagonal(*arrays, **options)
+            end.record()
+            end.synchronize()
+            times.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end) / CALLS)
+        return median(times[1:])
+
+
+def main() -> None:
+    """Measure, print a table, and write the values if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, default=None, help="file for the values")
+    args = parser.parse_args()
+    devices = cupy.cuda.runtime.getDeviceCount()
+    slowest = min(bandwidth(k) for k in range(devices))
+    print(f"{devices} GPUs, copy {slowest / 1e9:.0f} GB/s")
+    print("GPUs  dtype    rows a GPU  systems        time    floor   one GPU  ratio  Gunk/s a GPU")
+    cases = []
+    for dtype in (np.float64, np.float32):
+        for rows in ROWS:
+            shape = UNKNOWNS * 8 // np.dtype(dtype).itemsize // rows // 2, rows
+            alone = whole((shape[0], 2 * rows), dtype)
+            for count in range(2, devices + 1, 2):
+                time = split(shape, dtype, count)
+                unknowns = shape[0] * rows
+                floor = 5 * np.dtype(dtype).itemsize * unknowns / slowest
+                ratio = alone / 2 / time
+                cases.append(
+                    {
+                        "gpus": count,
+                        "dtype": np.dtype(dtype).name,
+                        "rows": rows,
+                        "systems": shape[0],
+                        "seconds": time,
+                        "floor": floor,
+                        "one GPU": alone,
+                    }
+                )
+                print(
+                    f"{count:4d}  {np.dtype(dtype).name} {rows:10d} {shape[0]:8d} "
+                    f"{1e6 * time:8.1f} us {100 * floor / time:6.1f} % {1e6 * alone:8.1f} us "
+                    f"{ratio:6.2f} {1e-9 * unknowns / time:8.1f}",
+                    flush=True,
+                )
+            cupy.get_default_memory_pool().free_all_blocks()
+    if args.json:
+        record = {
+            "benchmark": "lines divided over GPUs",
+            "gpu": machine.gpu(),
+            "bandwidth": slowest,
+            "cases": cases,
+        }
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,50 @@
+/* ps_part.h - systems that are divided into parts of consecutive rows, each on a device
+ * of its own.
+ *
+ * A part eliminates its rows in terms of y_left, the last unknown of the part before, y,
+ * its own last unknown, and x_next, the first unknown of the part after:
+ *
+ *   x_first = g - l y_left - u y
+ *   a y_left + b y + c x_next = d
+ *
+ * The parts of a system send these numbers to each other through mailboxes in the
+ * memory of the receiver. Each part then solves for all y, a tridiagonal system of one
+ * row per part, and substitutes. Everything happens in one kernel: five words per
+ * unknown, as on one device. Without row exchanges: stable for diagonally dominant
+ * systems. Wang 1981.
+ *
+ * The calls for one batch are collective: every part makes the same calls in the same
+ * order, with the same systems, dtype and count, on one stream. A call does not use the
+ * mailbox of the call before, so that a part may be one call ahead of another.
+ */
+#ifndef PS_PART_H
+#define PS_PART_H
+
+#include "pysolvers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PS_MOST_PARTS = 8, PS_PART_CLOCK_BYTES = 64 };
+
+struct ps_part {
+    /* The rows of this part. PS_PERIODIC: the whole systems are periodic. lower[0] of a
+     * part multiplies y_left and upper[rows-1] multiplies x_next, except at the ends of
+     * systems that are not periodic, where they are ignored. info counts the rows of the
+     * whole system; it is -(1 + k) if part k did not answer in time, and x is then
+     * unspecified in all systems. */
+    ps_tridiag t;
+    int32_t part, count;             /* which one, and of how many */
+    int32_t last_row[PS_MOST_PARTS]; /* of each part, in the whole system */
+    void *mailbox[PS_MOST_PARTS];    /* of each part, zero before the first call */
+    void *clock;      /* PS_PART_CLOCK_BYTES of this part, zero before the first call */
+    int64_t patience; /* nanoseconds to wait for another part */
+    uint8_t *marks; /* null, or one byte per system: 1, and x is not written, if a row of
+                       the whole system is not dominant; else 0 */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,246 @@
+/* part.c - systems that are divided over devices, and memory that devices share. */
+#include "part.h"
+
+#include "call.h"
+#include "codes.h"
+#include "operand.h"
+#include "ps_part.h"
+
+/* Read a tuple of `count` integers; 0, or -1 with an exception. */
+static int
+read_numbers(PyObject *tuple, const char *name, int count, unsigned long long *numbers)
+{
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != count) {
+        PyErr_Format(PyExc_ValueError, "%s: need a tuple of %d integers", name, count);
+        return -1;
+    }
+    for (int k = 0; k < count; k++) {
+        numbers[k] = PyLong_AsUnsignedLongLong(PyTuple_GET_ITEM(tuple, k));
+        if (numbers[k] == (unsigned long long)-1 && PyErr_Occurred()) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int
+read_parts(int part, int count, PyObject *last_rows, PyObject *mailboxes, ps_part *p)
+{
+    unsigned long long rows[PS_MOST_PARTS], addresses[PS_MOST_PARTS];
+
+    if (count < 2 || count > PS_MOST_PARTS || part < 0 || part >= count) {
+        PyErr_Format(PyExc_ValueError,
+                     "part: need 2 to %d parts and one of them, got part %d of %d",
+                     PS_MOST_PARTS, part, count);
+        return -1;
+    }
+    if (read_numbers(last_rows, "last_rows", count, rows) < 0 ||
+        read_numbers(mailboxes, "mailboxes", count, addresses) < 0) {
+        return -1;
+    }
+    p->part = part;
+    p->count = count;
+    for (int k = 0; k < count; k++) {
+        if (rows[k] >= INT32_MAX) {
+            PyErr_SetString(PyExc_ValueError, "last_rows: too many rows");
+            return -1;
+        }
+        p->last_row[k] = (int32_t)rows[k];
+        p->mailbox[k] = (void *)(uintptr_t)addresses[k];
+    }
+    return 0;
+}
+
+/* Call part_check() or part_solve() of the backend. */
+static PyObject *
+of_part(PyObject *args, ps_status (*entry)(const ps_part *, const ps_exec *))
+{
+    unsigned flags;
+    unsigned long long clock, marks, stream = 0;
+    long long patience;
+    int part, count, device = 0;
+    PyObject *lower, *diag, *upper, *rhs, *x, *info, *last_rows, *mailboxes;
+    operand r, out, like;
+    ps_part p = {0};
+    call c;
+
+    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOKLK|iK", &flags, &lower, &diag, &upper, &rhs,
+                          &x, &info, &part, &count, &last_rows, &mailboxes, &clock,
+                          &patience, &marks, &device, &stream) ||
+        operand_matrix(flags, lower, diag, upper, &p.t) < 0 ||
+        operand_read(diag, "diag", &like) < 0 || operand_read(rhs, "rhs", &r) < 0 ||
+        operand_write(x, "x", &out) < 0 || operand_match(&r, &like, like.rows) < 0 ||
+        operand_match(&out, &like, like.rows) < 0 ||
+        operand_info(info, p.t.outer * p.t.inner, &p.t.info) < 0 ||
+        read_parts(part, count, last_rows, mailboxes, &p) < 0) {
+        return NULL;
+    }
+    p.t.rhs = operand_input(&r);
+    p.t.x = operand_output(&out);
+    p.clock = (void *)(uintptr_t)clock;
+    p.patience = patience;
+    p.marks = (uint8_t *)(uintptr_t)marks;
+    if (call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status = entry(&p, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
+static PyObject *
+part_check(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return of_part(args, ps_backend_get()->part_check);
+}
+
+static PyObject *
+part_solve(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    return of_part(args, ps_backend_get()->part_solve);
+}
+
+static PyObject *
+part_mailbox(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int dtype, count;
+    long long systems;
+    size_t bytes = 0;
+
+    if (!PyArg_ParseTuple(args, "iLi:part_mailbox", &dtype, &systems, &count)) {
+        return NULL;
+    }
+    if (dtype < 0 || dtype >= PS_DTYPE_COUNT || systems < 0 || count < 2 ||
+        count > PS_MOST_PARTS) {
+        PyErr_Format(PyExc_ValueError,
+                     "need a dtype, systems and 2 to %d parts, got %d, %lld, %d",
+                     PS_MOST_PARTS, dtype, systems, count);
+        return NULL;
+    }
+    const ps_part p = {.t = {.dtype = (ps_dtype)dtype, .outer = 1, .inner = systems},
+                       .count = count};
+    const ps_status status = ps_backend_get()->part_mailbox(&p, &bytes);
+
+    return Py_BuildValue("(in)", (int)status, (Py_ssize_t)bytes);
+}
+
+static PyObject *
+reach(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int other, device;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "ii:reach", &other, &device) ||
+        call_begin(&c, 0, device, 0) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status = ps_backend_get()->reach(other, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
+static PyObject *
+share(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    char name[PS_SHARED_NAME_BYTES] = {0};
+    unsigned long long address;
+    int device;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "Ki:share", &address, &device) ||
+        call_begin(&c, 0, device, 0) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status =
+        ps_backend_get()->share((void *)(uintptr_t)address, name, &c.exec);
+
+    return call_leave(&c) < 0
+               ? NULL
+               : Py_BuildValue("(iy#)", (int)status, name, (Py_ssize_t)sizeof name);
+}
+
+static PyObject *
+open_shared(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const char *name;
+    Py_ssize_t size;
+    void *data = NULL;
+    int device;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "y#i:open_shared", &name, &size, &device)) {
+        return NULL;
+    }
+    if (size != PS_SHARED_NAME_BYTES) {
+        PyErr_Format(PyExc_ValueError, "name: need %d bytes, got %zd",
+                     PS_SHARED_NAME_BYTES, size);
+        return NULL;
+    }
+    if (call_begin(&c, 0, device, 0) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status = ps_backend_get()->open_shared(name, &data, &c.exec);
+
+    return call_leave(&c) < 0
+               ? NULL
+               : Py_BuildValue("(iK)", (int)status, (unsigned long long)(uintptr_t)data);
+}
+
+static PyObject *
+close_shared(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long address;
+    int device;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "Ki:close_shared", &address, &device) ||
+        call_begin(&c, 0, device, 0) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    const ps_status status =
+        ps_backend_get()->close_shared((void *)(uintptr_t)address, &c.exec);
+
+    return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
+}
+
+PyDoc_STRVAR(part_mailbox_doc, "part_mailbox($module, dtype, systems, count, /)\n--\n\n"
+                               "Return status and the bytes of the mailbox of a part.");
+PyDoc_STRVAR(
+    part_solve_doc,
+    "part_solve($module, flags, lower, diag, upper, rhs, x, info, part, count, "
+    "last_rows, mailboxes, clock, patience, marks, device=0, stream=0, /)\n--\n\n"
+    "Solve for the rows of one part of all systems, with the other parts; "
+    "return status.");
+PyDoc_STRVAR(reach_doc, "reach($module, other, device, /)\n--\n\n"
+                        "Let a device use the memory of another one; return status.");
+PyDoc_STRVAR(share_doc, "share($module, address, device, /)\n--\n\n"
+                        "Return status and the name of memory of reserve() for other "
+                        "processes.");
+PyDoc_STRVAR(open_shared_doc, "open_shared($module, name, device, /)\n--\n\n"
+                              "Return status and the address of memory of another "
+                              "process.");
+PyDoc_STRVAR(close_shared_doc, "close_shared($module, address, device, /)\n--\n\n"
+                               "End the use of memory of another process; return "
+                               "status.");
+
+static PyMethodDef methods[] = {
+    {"part_mailbox", part_mailbox, METH_VARARGS, part_mailbox_doc},
+    {"part_check", part_check, METH_VARARGS, part_check_doc},
+    {"part_solve", part_solve, METH_VARARGS, part_solve_doc},
+    {"reach", reach, METH_VARARGS, reach_doc},
+    {"share", share, METH_VARARGS, share_doc},
+    {"open_shared", open_shared, METH_VARARGS, open_shared_doc},
+    {"close_shared", close_shared, METH_VARARGS, close_shared_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+part_add(PyObject *module)
+{
+    return PyModule_AddFunctions(module, methods);
+}

@@ -1,0 +1,147 @@
+/* device_exchange.cuh - the segments of systems whose rows are divided over devices.
+ *
+ * Each part posts its segment of a system into the mailboxes of all other parts, and
+ * polls its own mailbox for theirs. Every call has a round, one more than the call
+ * before, and uses one of two halves of the mailboxes in turn: a part that posts into a
+ * half has finished the round before, in which it received what the others posted
+ * after they had read this half. Parts wait for each other, so that each must process
+ * the systems in ascending order, with no more blocks than are resident.
+ */
+#ifndef PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH
+#define PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH
+
+#include <type_traits>
+
+#include "device/mailbox.cuh"
+#include "lines/join/levels.cuh"
+#include "lines/partition/tile.cuh"
+#include "ps_part.h"
+
+namespace pysolvers::partition {
+
+using namespace join;
+
+/* The segment of a block for a system, as it is sent to the other blocks of the
+ * cluster, or to the other devices. */
+template <typename Number> struct Message {
+    using word = std::conditional_t<sizeof(Number) == 4, uint32_t, uint64_t>;
+    Segment<Number> segment;
+    Note note;
+};
+
+/* Of a part: the number of rounds, the blocks that have completed the current one, and
+ * 1 + the number of the part that did not answer in time, or 0. */
+struct DeviceClock {
+    uint64_t rounds;
+    uint32_t blocks, late;
+};
+static_assert(sizeof(DeviceClock) <= PS_PART_CLOCK_BYTES);
+
+template <typename Number>
+struct alignas(alignof(Number) > 8 ? alignof(Number) : 8) DeviceMessage
+    : Message<Number> {
+    static constexpr int words = (sizeof(Message<Number>) + 7) / 8;
+};
+
+/* Kernel parameters of a part. */
+template <typename Number> struct DeviceExchange {
+    using Sent = DeviceMessage<Number>;
+    static constexpr int words = Sent::words;
+    static constexpr int polls = 64; /* between two looks at the time */
+    int32_t part, count;
+    int32_t first_row; /* of the part, in the whole system */
+    int32_t last_row[PS_MOST_PARTS];
+    MailboxSlot *mailbox[PS_MOST_PARTS];
+    DeviceClock *clock;
+    int64_t patience; /* nanoseconds */
+
+    /* The current round; no block completes it before all have called this. */
+    __device__ __forceinline__ uint64_t round() const
+    {
+        return clock->rounds + 1;
+    }
+
+    /* 1 + the part that did not answer in time; 0 if all have. */
+    __device__ __forceinline__ int32_t late() const
+    {
+        return static_cast<int32_t>(*const_cast<const volatile uint32_t *>(&clock->late));
+    }
+
+    /* Called by one thread of each block after its last exchange. */
+    __device__ __forceinline__ void complete(uint64_t round) const
+    {
+        if (atomicInc(&clock->blocks, gridDim.x - 1) == gridDim.x - 1) {
+            clock->rounds = round;
+        }
+    }
+
+    /* Post the messages of this part, and receive those of the others. The message of
+     * part k about the system in a slot is messages[slot * count + k], in shared
+     * memory. Called by all threads, between two __syncthreads(). */
+    __device__ __forceinline__ void exchange(const TileRange &range, Sent *messages,
+                                             uint64_t round) const
+    {
+        uint64_t *const staged = reinterpret_cast<uint64_t *>(messages);
+        const int of_system = count * words, all = range.systems * of_system;
+
+        for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
+            const int slot = k / of_system, to = k % of_system / words, w = k % words;
+
+            if (to != part) {
+                post_word_to_device(slot_of(to, range.system + slot, part, w, round),
+                                    {staged[(slot * count + part) * words + w], round});
+            }
+        }
+        for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
+            const int slot = k / of_system, from = k % of_system / words, w = k % words;
+
+            if (from != part) {
+                staged[k] = receive(slot_of(part, range.system + slot, from, w, round),
+                                    from, round);
+            }
+        }
+    }
+
+  private:
+    __device__ __forceinline__ MailboxSlot *slot_of(int owner, int64_t system, int sender,
+                                                    int word, uint64_t round) const
+    {
+        const int64_t half = static_cast<int64_t>(round & 1);
+
+        return mailbox[owner] + ((system * 2 + half) * count + sender) * words + word;
+    }
+
+    __device__ __forceinline__ uint64_t receive(const MailboxSlot *from, int sender,
+                                                uint64_t round) const
+    {
+        const uint64_t begin = now();
+
+        for (;;) {
+            for (int i = 0; i < polls; i++) {
+                const MailboxSlot w = poll_word_of_device(from);
+
+                if (w.round == round) {
+                    return w.word;
+                }
+            }
+            if (late() != 0) {
+                return 0;
+            }
+            if (static_cast<int64_t>(now() - begin) > patience) {
+                atomicCAS(&clock->late, 0u, 1u + static_cast<uint32_t>(sender));
+            }
+        }
+    }
+
+    /* Nanoseconds. */
+    static __device__ __forceinline__ uint64_t now()
+    {
+        uint64_t time;
+        asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(time));
+        return time;
+    }
+};
+
+} // namespace pysolvers::partition
+
+#endif

@@ -1,0 +1,129 @@
+/* part.cu - systems that are divided over several devices: ps_part.h.
+ *
+ * The kernel is that of the partition method, with the devices as the level above the
+ * block.
+ */
+#include "lines/partition/partition.h"
+#include "runtime/backend.h"
+
+namespace pysolvers::partition {
+
+template <typename Number>
+static DeviceExchange<Number>
+exchange_of(const ps_part &p)
+{
+    DeviceExchange<Number> e = {};
+
+    e.part = p.part;
+    e.count = p.count;
+    e.first_row = p.part == 0 ? 0 : p.last_row[p.part - 1] + 1;
+    e.clock = static_cast<DeviceClock *>(p.clock);
+    e.patience = p.patience;
+    for (int k = 0; k < p.count; k++) {
+        e.last_row[k] = p.last_row[k];
+        e.mailbox[k] = static_cast<MailboxSlot *>(p.mailbox[k]);
+    }
+    return e;
+}
+
+template <typename Number>
+static cudaError_t
+solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
+{
+    const bool periodic = (p.t.flags & PS_PERIODIC) != 0;
+    Job<Number> job = job_of<Number>(p.t, plan, p.marks, nullptr);
+
+    job.devices = exchange_of<Number>(p);
+    job.has_left = periodic || p.part > 0;
+    job.has_next = periodic || p.part < p.count - 1;
+    return partition_launch(job, TOP_DEVICES, plan, stream);
+}
+
+static bool
+is_valid(const ps_part &p)
+{
+    const uint32_t refused = PS_SHORT_LOWER | PS_SHORT_UPPER;
+
+    if (p.count < 2 || p.count > PS_MOST_PARTS || p.part < 0 || p.part >= p.count ||
+        (p.t.flags & refused) != 0) {
+        return false;
+    }
+    for (int k = 0; k < p.count; k++) {
+        if (p.last_row[k] < (k > 0 ? p.last_row[k - 1] + 1 : 0)) {
+            return false;
+        }
+    }
+    return p.last_row[p.part] - (p.part > 0 ? p.last_row[p.part - 1] : -1) == p.t.rows;
+}
+
+} // namespace pysolvers::partition
+
+namespace pysolvers {
+
+using namespace partition;
+
+ps_status
+ps_cuda_part_mailbox(const ps_part *p, size_t *bytes)
+{
+    return with_number(p->t.dtype, [&](auto zero) {
+        const int64_t words = DeviceExchange<decltype(zero)>::words;
+
+        *bytes = static_cast<size_t>(p->t.outer * p->t.inner * 2 * p->count * words) *
+                 sizeof(MailboxSlot);
+        return PS_OK;
+    });
+}
+
+/* The plan of a part, with its batch merged; whether the device can solve it. */
+static ps_status
+plan_of(const ps_part &p, ps_part *own, Plan *plan)
+{
+    const ps_options options = {PS_PARTITION, PS_PIVOT_NEVER, 0};
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const ps_status status = ps_tridiag_check(&p.t, &options);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (!is_valid(p)) {
+        return PS_BAD_ARGUMENT;
+    }
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    *own = p;
+    if (p.t.outer == 0 || p.t.inner == 0) {
+        return PS_OK;
+    }
+    own->t = ps_cuda_merged(&p.t);
+    return ps_cuda_plan(&own->t, device, ps_cuda_choose_block(&own->t, device, p.count),
+                        plan)
+               ? PS_OK
+               : PS_UNSUPPORTED;
+}
+
+ps_status
+ps_cuda_part_check(const ps_part *p)
+{
+    ps_part own;
+    Plan plan;
+
+    return plan_of(*p, &own, &plan);
+}
+
+ps_status
+ps_cuda_part_solve(const ps_part *p, const ps_exec *exec)
+{
+    ps_part own;
+    Plan plan;
+    const ps_status status = plan_of(*p, &own, &plan);
+
+    if (status != PS_OK || p->t.outer == 0 || p->t.inner == 0) {
+        return status;
+    }
+    return with_number(p->t.dtype, [&](auto zero) {
+        return ps_cuda_status(solve<decltype(zero)>(own, plan, ps_cuda_stream(exec)));
+    });
+}
+
+} // namespace pysolvers

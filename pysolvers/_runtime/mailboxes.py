@@ -1,0 +1,130 @@
+"""Mailboxes, by which the parts of systems on several devices of one host send their numbers.
+
+csrc/include/ps_part.h says what a part is and what it sends.
+"""
+
+import time
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._errors import raise_for_status
+
+__all__ = ["MailboxAddress", "Mailboxes"]
+
+_CLOCK = 64  # bytes, as in ps_part.h
+_PAUSE = 1e-4  # seconds
+_OWNER = "a group of devices"
+
+
+class MailboxAddress(NamedTuple):
+    """Where the other parts find the mailbox of a part."""
+
+    process: int  # a number that no other process of the group has
+    device: int
+    address: int  # in that process
+    name: bytes  # for other processes
+
+
+class Mailboxes:
+    """The mailbox of a part, and the way to those of the other parts.
+
+    Parameters
+    ----------
+    backend : module
+        The extension of the devices.
+    device : int
+        Of this part.
+    dtype : dtype
+        Of the systems.
+    systems : int
+        Number of the systems.
+    part, count : int
+        Which part this is, and of how many.
+    process : int
+        The number of this process.
+
+    Raises
+    ------
+    BackendError
+        If the device has too little memory.
+    """
+
+    def __init__(
+        self,
+        backend: ModuleType,
+        device: int,
+        dtype: np.dtype,
+        systems: int,
+        part: int,
+        count: int,
+        process: int,
+    ) -> None:
+        self._backend, self._device, self._process = backend, device, process
+        self.part, self.count = part, count
+        self._opened: list[int] = []
+        self._marks: dict[int, Any] = {}  # by stream
+        self._addresses: tuple[int, ...] = ()
+        status, size = backend.part_mailbox(backend.DTYPES[str(dtype)], systems, count)
+        self._check(status)
+        self._memory = backend.Buffer(_CLOCK + size, device, 0, True)
+        self._check(backend.upload(self._memory.address, np.zeros(_CLOCK + size, np.uint8), device))
+        self._check(backend.wait(device))
+
+    @property
+    def own(self) -> MailboxAddress:
+        """Where the other parts find this mailbox."""
+        address = self._memory.address
+        status, name = self._backend.share(address, self._device)
+        self._check(status)
+        return MailboxAddress(self._process, self._device, address, name)
+
+    def connect(self, all_parts: Sequence[MailboxAddress]) -> None:
+        """Open the mailboxes of the other parts.
+
+        Parameters
+        ----------
+        all_parts : sequence of MailboxAddress
+            `own` of every part, in their order.
+
+        Raises
+        ------
+        BackendError
+            If the device cannot use the memory of another one.
+        """
+        addresses = []
+        for there in all_parts:
+            if there.process == self._process:
+                self._check(self._backend.reach(there.device, self._device))
+                addresses.append(there.address)
+                continue
+            status, address = self._backend.open_shared(there.name, self._device)
+            self._check(status)
+            self._opened.append(address)
+            addresses.append(address)
+        self._addresses = tuple(address + _CLOCK for address in addresses)
+
+    @property
+    def arguments(self) -> tuple[tuple[int, ...], int]:
+        """The mailboxes and the clock, as `part_solve` takes them."""
+        return self._addresses, self._memory.address
+
+    def used(self, stream: int) -> None:
+        """Take note that all solves so far have been enqueued on a stream."""
+        self._marks[stream] = self._backend.Mark(self._device, stream)
+
+    def wait(self) -> None:
+        """Wait until the device has completed all solves."""
+        while not all(mark.passed for mark in self._marks.values()):
+            time.sleep(_PAUSE)
+        self._marks.clear()
+
+    def close(self) -> None:
+        """Close the mailboxes of the other parts, which must exist until then."""
+        while self._opened:
+            self._check(self._backend.close_shared(self._opened.pop(), self._device))
+
+    def _check(self, status: int) -> None:
+        raise_for_status(status, self._backend.STATUS, _OWNER)

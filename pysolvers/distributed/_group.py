@@ -1,0 +1,256 @@
+"""Groups of processes that call the same functions together, each with its part of the arrays.
+
+A call is collective: every rank of the group calls the same function with the same options. The
+ranks first exchange what they are about to do (`Group.agreement`), so that a rank with another
+shape or option, or one that raised an error, raises on all ranks before any array is exchanged.
+All waiting is bounded by the timeout of the group.
+"""
+
+import atexit
+import os
+import pickle
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._checks import require, require_number, short
+from .._errors import BackendError, DistributedError
+from ._mpi import MpiTransport
+
+__all__ = ["Agreement", "Group"]
+
+Array = NDArray[Any]
+
+# Variables that MPI launchers set to the number of processes.
+_LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+
+
+class Transport(Protocol):
+    """How messages get from rank to rank; see `MpiTransport`."""
+
+    name: str
+    rank: int
+    size: int
+
+    def exchange(
+        self, sends: Mapping[int, Array], receives: Mapping[int, Array], timeout: float
+    ) -> tuple[tuple[int, ...], str]:
+        """Exchange contiguous host arrays; return the ranks that are missing, and a reason."""
+
+    def abandon(self) -> None:
+        """End all processes after a rank is lost."""
+
+
+class Group:
+    """Processes that solve together, each with its part of the arrays.
+
+    Parameters
+    ----------
+    comm : mpi4py.MPI.Comm, optional
+        An intracommunicator, also a part of another one. By default ``MPI.COMM_WORLD`` if mpi4py
+        and an MPI library are installed, otherwise this process alone.
+    timeout : float, default: 60
+        Seconds that a rank waits for another one in a call. Then it raises `DistributedError`;
+        the group cannot be used after that, and when the process exits, it ends all processes of
+        the MPI job.
+
+    Attributes
+    ----------
+    rank : int
+        Number of this process, 0 to ``size - 1``.
+    size : int
+        Number of processes.
+    transport : str
+        ``"mpi"``, or ``"none"`` for one process.
+    timeout : float
+        The argument `timeout`.
+
+    Raises
+    ------
+    BackendError
+        If an MPI launcher started several processes and mpi4py is not installed.
+
+    Notes
+    -----
+    The constructor is collective, and so are all calls with ``group=``: all ranks make the same
+    calls in the same order. Errors of one rank raise on all ranks: the rank itself raises its own
+    error, the others raise `DistributedError` with its number and the reason.
+
+    Examples
+    --------
+    A script for ``mpirun -n 4 python script.py``:
+
+    >>> import numpy as np
+    >>> from pysolvers import solve_tridiagonal
+    >>> from pysolvers.distributed import Group, Slab
+    >>> group, split = Group(), Slab(axis=-1)
+    >>> mine = split.part(1000, group.rank, group.size)
+    >>> rhs = np.ones((8, 1000))[:, mine]
+    >>> x = solve_tridiagonal(-1.0, 4.0, -1.0, rhs, group=group, split=split)
+    >>> x.shape == rhs.shape
+    True
+    """
+
+    def __init__(self, comm: Any = None, *, timeout: float = 60.0) -> None:
+        require_number("timeout", timeout)
+        require(timeout > 0, "timeout must be positive", timeout)
+        self.timeout = float(timeout)
+        self._transport: Transport | None = None
+        self._lost = ""
+        #: What collective calls keep for the next ones, by a name of their own.
+        self.kept: dict[str, dict[Any, Any]] = {}
+        if comm is None:
+            comm = _world()
+        elif not all(hasattr(comm, name) for name in ("Dup", "Irecv", "Isend", "rank", "size")):
+            raise TypeError(
+                f"comm must be a communicator of mpi4py or None, got {type(comm).__name__}"
+            )
+        if comm is not None and comm.size > 1:
+            self._transport = MpiTransport(comm)
+        self.rank: int = 0 if self._transport is None else self._transport.rank
+        self.size: int = 1 if self._transport is None else self._transport.size
+        self.transport = "none" if self._transport is None else self._transport.name
+
+    def __repr__(self) -> str:
+        return f"<Group rank {self.rank} of {self.size}, transport {self.transport}>"
+
+    def exchange(
+        self, operation: str, sends: Mapping[int, Array], receives: Mapping[int, Array]
+    ) -> None:
+        """Send contiguous arrays to ranks, and receive into contiguous arrays.
+
+        Raises
+        ------
+        DistributedError
+            If a rank does not take part within the timeout.
+        """
+        if self.rank in sends:
+            receives[self.rank].reshape(-1)[...] = sends[self.rank].reshape(-1)
+        if self._transport is None:
+            return
+        if self._lost:
+            raise DistributedError(f"{operation}: the group cannot be used after {self._lost}", ())
+        sends, receives = (
+            {rank: array for rank, array in arrays.items() if rank != self.rank}
+            for arrays in (sends, receives)
+        )
+        late, reason = self._transport.exchange(sends, receives, self.timeout)
+        if late:
+            text = (
+                f"{operation}: rank {self.rank} of {self.size} gets no message from "
+                f"{_named(late)}: {reason or f'waited {self.timeout:g} s'}"
+            )
+            self._lost = text
+            atexit.register(self._transport.abandon)
+            raise DistributedError(text, late)
+
+    def allgather(self, operation: str, mine: Array) -> Array:
+        """Return the arrays of all ranks, of equal shapes and dtypes, along a new first axis."""
+        mine = np.ascontiguousarray(mine)
+        found = np.empty((self.size, *mine.shape), mine.dtype)
+        ranks = range(self.size)
+        self.exchange(operation, dict.fromkeys(ranks, mine), {rank: found[rank] for rank in ranks})
+        return found
+
+    def objects(self, operation: str, mine: Any) -> list[Any]:
+        """Return the objects of all ranks; they are pickled."""
+        if self.size == 1:
+            return [mine]
+        octets = np.frombuffer(pickle.dumps(mine), np.uint8)
+        sizes = self.allgather(operation, np.array(octets.size))
+        found = {rank: np.empty(size, np.uint8) for rank, size in enumerate(sizes)}
+        self.exchange(operation, dict.fromkeys(range(self.size), octets), found)
+        return [pickle.loads(found[rank].tobytes()) for rank in range(self.size)]
+
+    def agreement(self, operation: str) -> "Agreement":
+        """Return a context in which this rank prepares its part of a collective call."""
+        return Agreement(self, operation)
+
+
+class Agreement:
+    """The local part of a collective call; at its end the ranks compare what they found.
+
+    Attributes
+    ----------
+    same : dict
+        What must be the same on all ranks, to be set in the context.
+    own : object
+        What the other ranks need of this rank, to be set in the context.
+    found : list
+        After the context, `own` of all ranks.
+
+    Raises
+    ------
+    DistributedError
+        At the end of the context, if another rank raised an error in it, calls another
+        operation, or differs in `same`.
+    """
+
+    def __init__(self, group: Group, operation: str) -> None:
+        self._group, self._operation = group, operation
+        self.same: dict[str, Any] = {}
+        self.own: Any = None
+        self.found: list[Any] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._group.size == 1 or (error is not None and not isinstance(error, Exception)):
+            self.found = [self.own]
+            return
+        if isinstance(error, DistributedError):  # all ranks have it
+            return
+        group, reason = self._group, None
+        if error is not None:
+            error.add_note(f"raised on rank {group.rank} of {group.size}")
+            reason = f"{type(error).__name__}: {error}"
+        mine = (reason, {"operation": self._operation, **self.same}, self.own)
+        reasons, facts, self.found = zip(*group.objects(self._operation, mine), strict=True)
+        if error is None:
+            self._compare(reasons, facts)
+
+    def _compare(self, reasons: Sequence[str | None], facts: Sequence[dict[str, Any]]) -> None:
+        """Raise for a rank that failed, or that differs from rank 0."""
+        failed = tuple(rank for rank, reason in enumerate(reasons) if reason is not None)
+        if failed:
+            text = f"{self._operation}: {_named(failed)} raised {reasons[failed[0]]}"
+            raise DistributedError(text, failed)
+        for name in facts[0]:
+            others = tuple(r for r, own in enumerate(facts) if own.get(name) != facts[0][name])
+            if others:
+                raise DistributedError(
+                    f"{self._operation}: {name} must be the same on all ranks, but rank 0 has "
+                    f"{short(facts[0][name])} and rank {others[0]} has "
+                    f"{short(facts[others[0]].get(name))}",
+                    others,
+                )
+
+
+def _named(ranks: Sequence[int]) -> str:
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"
+
+
+def _world() -> Any:
+    """Return the communicator of all processes, or None without mpi4py."""
+    try:
+        return import_module("mpi4py.MPI").COMM_WORLD
+    except (ImportError, RuntimeError) as error:  # no mpi4py, or mpi4py finds no MPI library
+        size = max(int(os.environ.get(name) or 1) for name in _LAUNCHED)
+        if size > 1:
+            raise BackendError(
+                f"an MPI launcher started {size} processes, but mpi4py cannot be used ({error}): "
+                "install pysolvers with its extra 'mpi'"
+            ) from error
+    return None

@@ -1,0 +1,60 @@
+"""What each rank of tests/gpu/test_peers.py runs: solves of lines that are cut over devices."""
+
+import sys
+
+import cupy
+import numpy as np
+import oracle
+
+from pysolvers import SingularSystemError, solve_tridiagonal
+from pysolvers.distributed import Group, Slab
+
+group, dtype = Group(), sys.argv[1]
+device = group.rank % cupy.cuda.runtime.getDeviceCount()
+cupy.cuda.Device(device).use()
+rng = np.random.default_rng(7)
+
+
+def solve(operands, axis, expected="peers", **options):
+    split = Slab(axis)
+    rows = operands[3].shape[axis]
+    here = [slice(None)] * 2
+    here[axis] = split.part(rows, group.rank, group.size)
+    mine = [cupy.asarray(np.ascontiguousarray(a[tuple(here)])) for a in operands]
+    x, info = solve_tridiagonal(
+        *mine, axis=axis, group=group, split=split, return_info=True, **options
+    )
+    assert isinstance(x, cupy.ndarray)
+    assert info.exchange == expected, info.exchange
+    return np.concatenate(group.objects("test", x.get()), axis=axis)
+
+
+def check(operands, x, axis, **options):
+    *matrix, rhs, x = (np.moveaxis(a, axis, -1) for a in (*operands, x))
+    error = oracle.backward_error(*matrix, rhs, x, **options) / oracle.eps(x.dtype)
+    assert error < 30, error
+
+
+for axis in (0, 1):
+    for periodic in (False, True):
+        for rows in (2 * group.size + 1, 333, 1500):
+            operands = oracle.dominant(rng, (20, rows), dtype)
+            if axis == 0:
+                operands = [np.ascontiguousarray(a.T) for a in operands]
+            for options in ({}, {"pivot": False}, {"on_singular": "ignore", "pivot": False}):
+                x = solve(operands, axis, periodic=periodic, **options)
+                check(operands, x, axis, periodic=periodic)
+
+# Systems that need row exchanges, and singular ones, take the other way.
+operands = oracle.general(rng, (20, 333), dtype)
+x = solve(operands, 1, expected="lines")
+check(operands, x, 1)
+lower, diag, upper, rhs = oracle.dominant(rng, (20, 333), dtype)
+lower[3, 200] = diag[3, 200] = upper[3, 200] = 0
+try:
+    solve((lower, diag, upper, rhs), 1)
+except SingularSystemError as error:
+    assert "3" in str(error)
+else:
+    raise AssertionError("a singular system was solved")
+print("passed", group.rank)

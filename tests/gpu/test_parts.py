@@ -1,0 +1,286 @@
+"""Systems that are divided into parts, each on a stream or on a device of its own."""
+
+import multiprocessing
+import time
+from itertools import pairwise
+
+import numpy as np
+import oracle
+import pytest
+
+from pysolvers._runtime.mailboxes import Mailboxes
+from pysolvers._runtime.shadows import shadow
+
+_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+
+pytestmark = pytest.mark.gpu
+
+DTYPES = ("float32", "float64", "complex64", "complex128")
+PATIENCE = 10**10  # nanoseconds
+
+
+def slices(rows, count):
+    """Return the rows of each part: the first ones have one more."""
+    ends = np.cumsum([0] + [rows // count + (k < rows % count) for k in range(count)])
+    return [slice(int(a), int(b)) for a, b in pairwise(ends)]
+
+
+class Parts:
+    """The parts of systems, rows along the last axis (axis=1) or the first one (axis=0)."""
+
+    def __init__(self, shape, dtype, count, axis):
+        rows, self.count = shape[axis], count
+        self.systems, self.axis = shape[1 - axis], axis
+        self.rows = slices(rows, count)
+        self.last_rows = tuple(part.stop - 1 for part in self.rows)
+        self.devices = [k % cupy.cuda.runtime.getDeviceCount() for k in range(count)]
+        self.boxes = [
+            Mailboxes(_cuda, device, np.dtype(dtype), self.systems, k, count, 0)
+            for k, device in enumerate(self.devices)
+        ]
+        for box in self.boxes:
+            box.connect([each.own for each in self.boxes])
+        self.streams = []
+        for device in self.devices:
+            with cupy.cuda.Device(device):
+                self.streams.append(cupy.cuda.Stream(non_blocking=True))
+
+    def scatter(self, *arrays):
+        """Return the local operands of each part, and an array for the solution."""
+        parts = []
+        for rows, device in zip(self.rows, self.devices, strict=True):
+            with cupy.cuda.Device(device):
+                here = (slice(None), rows) if self.axis else (rows, slice(None))
+                parts.append([cupy.array(np.ascontiguousarray(a[here])) for a in arrays])
+                parts[-1].append(cupy.full_like(parts[-1][-1], np.nan))
+                parts[-1].append(cupy.full(self.systems, -99, "int32"))
+                parts[-1].append(cupy.full(self.systems, 99, "uint8"))
+        for device in self.devices:
+            cupy.cuda.Device(device).synchronize()
+        return parts
+
+    def enqueue(self, part, operands, *, periodic=False, patience=PATIENCE, checks=False):
+        """Enqueue the solve of one part."""
+        *arrays, info, marks = operands
+        views = [self._view(array) for array in arrays]
+        status = _cuda.part_solve(
+            _cuda.PERIODIC if periodic else 0,
+            *views,
+            _shadow(info),
+            part,
+            self.count,
+            self.last_rows,
+            *self.boxes[part].arguments,
+            patience,
+            marks.data.ptr if checks else 0,
+            self.devices[part],
+            self.streams[part].ptr,
+        )
+        assert _cuda.STATUS[status][0] == "PS_OK"
+
+    def solve(self, parts, **options):
+        """Solve for all parts and return x, and info of the first part."""
+        for k, operands in enumerate(parts):
+            self.enqueue(k, operands, **options)
+        self.synchronize()
+        x = np.concatenate([operands[-3].get() for operands in parts], axis=self.axis)
+        infos = [operands[-2].get() for operands in parts]
+        assert all((info == infos[0]).all() for info in infos)
+        return x, infos[0]
+
+    def synchronize(self):
+        for stream, device in zip(self.streams, self.devices, strict=True):
+            with cupy.cuda.Device(device):
+                stream.synchronize()
+
+    def _view(self, array):
+        view = _shadow(array)
+        return (view if self.axis else view.T)[None]
+
+
+def _shadow(array):
+    return shadow(array.data.ptr, array.shape, array.strides, array.dtype, array)
+
+
+def batch(rng, shape, dtype, axis, make=oracle.dominant):
+    """Return operands with the rows along an axis."""
+    operands = make(rng, shape if axis else shape[::-1], dtype)
+    return operands if axis else [np.ascontiguousarray(a.T) for a in operands]
+
+
+def check(operands, x, axis, most=30, **options):
+    """Compare the backward error with a bound in eps."""
+    *matrix, rhs, x = (np.moveaxis(a, axis, -1) for a in (*operands, x))
+    assert oracle.backward_error(*matrix, rhs, x, **options) < most * oracle.eps(x.dtype)
+
+
+@pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
+@pytest.mark.parametrize("axis", [1, 0])
+@pytest.mark.parametrize("count", [2, 3, 4])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_sanitized_parts(rng, dtype, count, axis, periodic):
+    for rows in (count, 3 * count + 1, 40 * count - 1, 300 * count + 5, 1001 * count):
+        shape = (37, rows) if axis else (rows, 37)
+        operands = batch(rng, shape, dtype, axis)
+        parts = Parts(shape, dtype, count, axis)
+
+        x, info = parts.solve(parts.scatter(*operands), periodic=periodic)
+
+        check(operands, x, axis, periodic=periodic)
+        assert not info.any()
+
+
+def test_rounds_follow_each_other_without_waiting(rng):
+    shape, count = (50, 600), 3
+    parts = Parts(shape, "float64", count, 1)
+    problems = [batch(rng, shape, "float64", 1) for _ in range(7)]
+    scattered = [parts.scatter(*operands) for operands in problems]
+
+    for k in range(count):
+        for problem in scattered:
+            parts.enqueue(k, problem[k])
+    parts.synchronize()
+
+    for operands, problem in zip(problems, scattered, strict=True):
+        x = np.concatenate([own[-3].get() for own in problem], axis=1)
+        check(operands, x, 1)
+
+
+def test_a_graph_can_be_replayed(rng):
+    shape, count = (50, 600), 2
+    parts = Parts(shape, "float64", count, 1)
+    operands = batch(rng, shape, "float64", 1)
+    scattered = parts.scatter(*operands)
+    parts.solve(scattered)
+    graphs = []
+    for k, stream in enumerate(parts.streams):
+        with cupy.cuda.Device(parts.devices[k]), stream:
+            stream.begin_capture()
+            parts.enqueue(k, scattered[k])
+            graphs.append(stream.end_capture())
+
+    for factor in (2.0, 3.0, 5.0):
+        for own, device in zip(scattered, parts.devices, strict=True):
+            with cupy.cuda.Device(device):
+                own[3][...] = factor * own[3]
+                cupy.cuda.Device(device).synchronize()
+        operands = [*operands[:3], factor * operands[3]]
+        for k, (graph, stream) in enumerate(zip(graphs, parts.streams, strict=True)):
+            with cupy.cuda.Device(parts.devices[k]):
+                graph.launch(stream)
+        parts.synchronize()
+        check(operands, np.concatenate([own[-3].get() for own in scattered], axis=1), 1)
+
+
+def test_same_bits_twice(rng):
+    shape = (50, 611)
+    operands = batch(rng, shape, "float32", 1)
+    parts = Parts(shape, "float32", 3, 1)
+
+    first, second = (parts.solve(parts.scatter(*operands))[0] for _ in range(2))
+
+    assert (first == second).all()
+
+
+@pytest.mark.parametrize("row", [0, 299, 300, 450, 599])
+def test_a_bad_pivot_is_reported_by_all_parts(rng, row):
+    shape = (20, 600)
+    lower, diag, upper, rhs = batch(rng, shape, "float64", 1)
+    lower[5, row] = upper[5, row] = diag[5, row] = 0
+    parts = Parts(shape, "float64", 2, 1)
+
+    x, info = parts.solve(parts.scatter(lower, diag, upper, rhs))
+
+    assert info[5] > 0 and np.flatnonzero(info).tolist() == [5]
+    keep = np.arange(20) != 5
+    check([a[keep] for a in (lower, diag, upper, rhs)], x[keep], 1)
+
+
+@pytest.mark.parametrize("row", [0, 30, 31, 80, 90])
+@pytest.mark.parametrize("axis", [1, 0])
+def test_systems_that_are_not_dominant_are_marked_by_all_parts(rng, axis, row):
+    shape = (40, 91) if axis else (91, 40)
+    lower, diag, upper, rhs = batch(rng, shape, "float32", axis)
+    (diag.T if axis else diag)[row, 7] *= 1e-3
+    parts = Parts(shape, "float32", 3, axis)
+    scattered = parts.scatter(lower, diag, upper, rhs)
+
+    x, info = parts.solve(scattered, checks=True)
+
+    assert not info.any()
+    for own in scattered:
+        assert np.flatnonzero(own[-1].get()).tolist() == [7]
+    systems = x if axis else x.T
+    assert np.isnan(systems[7]).all() and np.isfinite(np.delete(systems, 7, 0)).all()
+
+
+def test_a_part_that_does_not_answer_is_named(rng):
+    shape = (20, 600)
+    operands = batch(rng, shape, "float64", 1)
+    parts = Parts(shape, "float64", 3, 1)
+    scattered = parts.scatter(*operands)
+
+    begin = time.perf_counter()
+    for k in (0, 2):
+        parts.enqueue(k, scattered[k], patience=2 * 10**8)
+    parts.synchronize()
+
+    assert time.perf_counter() - begin < 5
+    assert (scattered[0][-2].get() == -2).all() and (scattered[2][-2].get() == -2).all()
+
+
+def test_more_rows_than_a_block_holds_are_refused(rng):
+    shape = (2, 200000)
+    parts = Parts(shape, "float64", 2, 1)
+    operands = parts.scatter(*batch(rng, shape, "float64", 1))[0]
+
+    with pytest.raises(AssertionError, match="PS_UNSUPPORTED"):
+        parts.enqueue(0, operands)
+
+
+def solve_in_a_process(part, count, operands, pipe):
+    """Solve for one part, in a process of its own."""
+    systems, rows = operands[0].shape
+    device = part % cupy.cuda.runtime.getDeviceCount()
+    own = slices(rows, count)
+    with cupy.cuda.Device(device):
+        box = Mailboxes(_cuda, device, operands[0].dtype, systems, part, count, part)
+        pipe.send(box.own)
+        box.connect(pipe.recv())
+        arrays = [cupy.array(np.ascontiguousarray(a[:, own[part]])) for a in operands]
+        x = cupy.empty_like(arrays[-1])
+        cupy.cuda.Device(device).synchronize()
+        views = [_shadow(a)[None] for a in (*arrays, x)]
+        last_rows = tuple(each.stop - 1 for each in own)
+        parts = part, count, last_rows, *box.arguments, PATIENCE, 0
+        assert _cuda.part_solve(0, *views, None, *parts, device, 0) == 0
+        pipe.send(x.get())
+        pipe.recv()  # all have their solution
+        box.close()
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_parts_in_processes_of_their_own(rng, count):
+    operands = batch(rng, (40, 700), "float64", 1)
+    context = multiprocessing.get_context("spawn")
+    pipes = [context.Pipe() for _ in range(count)]
+    workers = [
+        context.Process(target=solve_in_a_process, args=(k, count, operands, pipes[k][1]))
+        for k in range(count)
+    ]
+    for worker in workers:
+        worker.start()
+    ends = [end for end, _ in pipes]
+
+    addresses = [end.recv() for end in ends]
+    for end in ends:
+        end.send(addresses)
+    x = np.concatenate([end.recv() for end in ends], axis=1)
+    for end in ends:
+        end.send(None)
+    for worker in workers:
+        worker.join(30)
+
+    check(operands, x, 1)
+    assert all(worker.exitcode == 0 for worker in workers)
