@@ -4,6 +4,7 @@ from ._boundary import Dirichlet, Neumann, Robin
 from ._errors import (
     BackendError,
     ConvergenceError,
+    DistributedError,
     PysolversError,
     SingularSystemError,
     SingularSystemWarning,
@@ -23,6 +24,7 @@ __all__ = [
     "ConvectionDiffusion",
     "ConvergenceError",
     "Dirichlet",
+    "DistributedError",
     "FastPoisson",
     "HeatADI",
     "LidDrivenCavity",
@@ -43,7 +45,7 @@ __all__ = [
     "solve_tridiagonal",
 ]
 
-_SUBPACKAGES = ("flow", "heat", "poisson", "relaxation", "transport")
+_SUBPACKAGES = ("distributed", "flow", "heat", "poisson", "relaxation", "transport")
 
 
 def __dir__() -> list[str]:

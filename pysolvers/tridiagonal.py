@@ -184,6 +184,10 @@ def solve_tridiagonal(
     variant : int, default: 0
         Variant of the method: for ``'pcr'`` on a device, 1 to 4 select the mappings C1
         to C4 of [5]_. With 0 the backend chooses; the CPU accepts only 0.
+    group : pysolvers.distributed.Group, optional
+        Processes that each hold a part of all arrays and solve together; see Notes.
+    split : pysolvers.distributed.Slab, optional
+        With `group`, the axis of the result along which the arrays are split.
     return_info : bool, default: False
         Whether to return a `SolveInfo` as well.
 
@@ -211,6 +215,9 @@ def solve_tridiagonal(
         `out` are valid.
     BackendError
         If the device or the method is not available.
+    DistributedError
+        With a `group`: if another rank raises an error, makes another call, or does not take part
+        within the timeout of the group.
 
     See Also
     --------
@@ -258,6 +265,18 @@ def solve_tridiagonal(
     an exception: the result can be used at once, and the operands are kept as long as
     they are needed. With a `device`, NumPy arrays are copied to this device and the
     result is copied back.
+
+    With a `group`, every rank passes its part of the operands, with all other options equal,
+    and gets its part of the solution. Operands that broadcast along the split axis are passed as
+    they are; only the first rank can omit the first entry of `lower`, and only the last rank the
+    last entry of `upper`. If the arrays are split along a batch axis, nothing is exchanged but the
+    singular systems. If the systems are cut, each rank eliminates its rows onto its ends by the
+    partition method [4]_, the ranks exchange 7 numbers per system, and the error is that of one
+    device; 25 words per unknown are moved, or 10 if all systems share one matrix. Systems that
+    need row exchanges, and all systems with ``pivot=True``, are distributed over the ranks as
+    whole systems instead: 5 numbers per unknown are exchanged, and the solution is the one of
+    one device. ``info.exchange`` names what was exchanged. The same number of ranks gives the
+    same bits. On a device, a call with a group waits for the solution.
 
     References
     ----------

@@ -190,6 +190,8 @@ typedef struct {
     int64_t to_stride[PS_MAX_AXES];
     const void *from;
     int64_t from_stride[PS_MAX_AXES];
+    const void *factor; /* of accumulate(): null, or an array as `from` */
+    int64_t factor_stride[PS_MAX_AXES];
 } ps_relayout;
 
 /* Set x to NaN in every system whose info is not 0. */
@@ -325,7 +327,8 @@ typedef struct {
     void (*answer_end)(void *data, int32_t is_complete);
     ps_status (*relayout)(const ps_relayout *r, const ps_exec *exec);
     ps_status (*blank)(const ps_blank *b, const ps_exec *exec);
-    /* to += from, as relayout() copies; elements of 4 or 8 bytes are float or double. */
+    /* to += from, or to += factor * from, element by element, as relayout() copies;
+     * elements of 4 or 8 bytes are float or double. */
     ps_status (*accumulate)(const ps_relayout *r, const ps_exec *exec);
 
     /* The steps of a transform before and after the one of a library, and the mean of a

@@ -169,6 +169,27 @@ accumulate(PyObject *Py_UNUSED(module), PyObject *args)
     return between(args, ps_backend_get()->accumulate);
 }
 
+static PyObject *
+add_product(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    unsigned long long stream = 0;
+    int device = 0;
+    PyObject *to, *factor, *from;
+    ps_relayout r;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "O!O!O!|iK", &PyArray_Type, &to, &PyArray_Type, &factor,
+                          &PyArray_Type, &from, &device, &stream) ||
+        relayout_of((PyArrayObject *)to, (PyArrayObject *)from, &r) < 0 ||
+        read_layout((PyArrayObject *)factor, "factor", &r, r.factor_stride) < 0 ||
+        call_begin(&c, 0, device, stream) < 0) {
+        return NULL;
+    }
+    r.factor = PyArray_DATA((PyArrayObject *)factor);
+    call_enter(&c);
+    return finish(&c, ps_backend_get()->accumulate(&r, &c.exec));
+}
+
 /* Fill b->info and its strides; 0, or -1 with an exception. */
 static int
 read_info(PyObject *object, ps_blank *b)
@@ -267,6 +288,10 @@ PyDoc_STRVAR(relayout_doc, "relayout($module, to, source, device=0, stream=0, /)
 PyDoc_STRVAR(accumulate_doc,
              "accumulate($module, to, source, device=0, stream=0, /)\n--\n\n"
              "Add a device array of reals to another one of its shape.");
+PyDoc_STRVAR(add_product_doc,
+             "add_product($module, to, factor, source, device=0, stream=0, /)\n--\n\n"
+             "Add the product of two device arrays of reals to another one of their "
+             "shape.");
 PyDoc_STRVAR(fill_nan_doc, "fill_nan($module, x, info, device=0, stream=0, /)\n--\n\n"
                            "Make x NaN in every system whose info is not 0.");
 PyDoc_STRVAR(order_doc, "order($module, first, second, device=0, /)\n--\n\n"
@@ -291,6 +316,7 @@ static PyMethodDef methods[] = {
     {"download", download, METH_VARARGS, download_doc},
     {"relayout", relayout, METH_VARARGS, relayout_doc},
     {"accumulate", accumulate, METH_VARARGS, accumulate_doc},
+    {"add_product", add_product, METH_VARARGS, add_product_doc},
     {"fill_nan", fill_nan, METH_VARARGS, fill_nan_doc},
     {"order", order, METH_VARARGS, order_doc},
     {"wait", wait, METH_VARARGS, wait_doc},

@@ -14,7 +14,7 @@
  *   Mark(device=0, stream=0)                            .passed
  *   Graph(device=0, stream=0)                           .launch()
  *   upload(address, host)        download(host, address)      relayout(to, source)
- *   accumulate(to, source)       capture()
+ *   accumulate(to, source)       add_product(to, factor, source)            capture()
  *   fill_nan(x, info)            order(first, second, device=0)             wait()
  *   device_count() -> int        unavailable() -> str or None */
 int memory_add(PyObject *module);

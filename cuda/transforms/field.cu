@@ -1,6 +1,6 @@
-/* field.cu - values added to a part of a field, and a line without its mean.
+/* field.cu - values or products added to a part of a field, and a line without its mean.
  *
- * Both move one layer of a field or less: they are written for latency.
+ * Most calls move one layer of a field or less: the kernels are written for latency.
  */
 #include "device/operand.cuh"
 #include "runtime/backend.h"
@@ -14,8 +14,8 @@ using namespace runtime;
 static constexpr int threads_a_block = 256;
 static constexpr int64_t most_blocks = 1 << 16; /* the rest is looped over */
 
-/* to += from. Grid: any number of blocks. */
-template <typename Real>
+/* to += from, or, if SCALED, to += factor * from. Grid: any number of blocks. */
+template <typename Real, bool SCALED>
 static __global__ void
 add_kernel(const __grid_constant__ ps_relayout r, int64_t elements)
 {
@@ -23,7 +23,7 @@ add_kernel(const __grid_constant__ ps_relayout r, int64_t elements)
 
     for (int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x; first < elements;
          first += step) {
-        int64_t index = first, to = 0, from = 0;
+        int64_t index = first, to = 0, from = 0, factor = 0;
 
         for (int k = r.axes - 1; k >= 0; k--) {
             const int64_t rest = quotient(index, r.shape[k]);
@@ -32,8 +32,24 @@ add_kernel(const __grid_constant__ ps_relayout r, int64_t elements)
             index = rest;
             to += i * r.to_stride[k];
             from += i * r.from_stride[k];
+            factor += SCALED ? i * r.factor_stride[k] : 0;
         }
-        static_cast<Real *>(r.to)[to] += static_cast<const Real *>(r.from)[from];
+        const Real value = static_cast<const Real *>(r.from)[from];
+
+        static_cast<Real *>(r.to)[to] +=
+            SCALED ? static_cast<const Real *>(r.factor)[factor] * value : value;
+    }
+}
+
+template <typename Real>
+static void
+launch_add(const ps_relayout &r, int64_t elements, unsigned blocks, cudaStream_t stream)
+{
+    if (r.factor == nullptr) {
+        add_kernel<Real, false><<<blocks, threads_a_block, 0, stream>>>(r, elements);
+    }
+    else {
+        add_kernel<Real, true><<<blocks, threads_a_block, 0, stream>>>(r, elements);
     }
 }
 
@@ -57,10 +73,10 @@ ps_cuda_accumulate(const ps_relayout *r, const ps_exec *exec)
         static_cast<unsigned>(count < most_blocks ? count : most_blocks);
 
     if (r->element == 4) {
-        add_kernel<float><<<blocks, threads_a_block, 0, stream>>>(*r, elements);
+        launch_add<float>(*r, elements, blocks, stream);
     }
     else {
-        add_kernel<double><<<blocks, threads_a_block, 0, stream>>>(*r, elements);
+        launch_add<double>(*r, elements, blocks, stream);
     }
     return ps_cuda_status(cudaGetLastError());
 }

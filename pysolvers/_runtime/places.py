@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError, raise_for_status
-from .arrays import DTYPES, as_array, as_operands, check_out, promote, weak_names
+from .arrays import DTYPES, as_array, as_operands, check_out, pairs, promote, weak_names
 from .backends import parse_device, require
 from .interop import Library, hold, kind_of, library_of, locate, view
 from .lines import Plan, contiguous_strides, lines_view, write_lines
@@ -296,6 +296,19 @@ class _Device(Place):
         if view.size:
             self._call(self.backend.download, found, address_of(self._copy(view)))
         return found
+
+    def add_product(self, view: Array, factor: Array, values: Array) -> None:
+        if view.dtype.kind == "c":
+            # The product of complex numbers, in pairs of real products.
+            parts, own = pairs(view), [values.real, values.imag]
+            sides = pairs(factor) if factor.dtype.kind == "c" else factor[None]
+            for side, turned in zip(sides, (own, [-own[1], own[0]]), strict=False):
+                for part, value in zip(parts, turned, strict=True):
+                    self.add_product(part, side, value)
+            return
+        source = self.upload(np.ascontiguousarray(values, view.dtype))
+        operands = (np.broadcast_to(a, view.shape) for a in (factor, source))
+        self._call(self.backend.add_product, view, *operands)
 
     def zeros(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         target = self._empty(shape, contiguous_strides(shape, dtype.itemsize), dtype)

@@ -1,7 +1,6 @@
 """Solves of lines that are split over processes: groups of ranks, and how arrays are split."""
 
-from .._errors import DistributedError
 from ._group import Group
 from ._slab import Slab
 
-__all__ = ["DistributedError", "Group", "Slab"]
+__all__ = ["Group", "Slab"]

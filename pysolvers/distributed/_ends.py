@@ -3,11 +3,12 @@ r"""Elimination of the rows of one rank onto the ends of its part of a line.
 Rank p holds the rows 0 .. m - 1 of its part. Its last unknown, y_p, is a separator. The interior
 rows 0 .. m - 2 form a system T of their own, and give
 
-    x_i = g_i - l_i y_{p-1} - u_i y_p,    T g = r,    T l = lower_0 e_0,    T u = upper_{m-2} e_{m-2}.
+    x_i = g_i - l_i y_{p-1} - u_i y_p,   T g = r,   T l = lower_0 e_0,   T u = upper_{m-2} e_{m-2}.
 
 In the last row they leave, with i = m - 2 and z the first unknown of the next rank,
 
-    a y_{p-1} + b y_p + c z = d,    a = -lower l_i,  b = diag - lower u_i,  c = upper,  d = r - lower g_i.
+    a y_{p-1} + b y_p + c z = d,
+    a = -lower l_i,   b = diag - lower u_i,   c = upper,   d = r - lower g_i.
 
 With z = g_0 - l_0 y_p - u_0 y_{p+1} of the next rank, the separators of all ranks form a reduced
 system, tridiagonal, with one row per rank, and periodic if the lines are. Each rank knows it after

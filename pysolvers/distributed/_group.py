@@ -180,7 +180,7 @@ class Agreement:
         What must be the same on all ranks, to be set in the context.
     own : object
         What the other ranks need of this rank, to be set in the context.
-    found : list
+    found : sequence
         After the context, `own` of all ranks.
 
     Raises
@@ -194,7 +194,7 @@ class Agreement:
         self._group, self._operation = group, operation
         self.same: dict[str, Any] = {}
         self.own: Any = None
-        self.found: list[Any] = []
+        self.found: Sequence[Any] = ()
 
     def __enter__(self) -> Self:
         return self

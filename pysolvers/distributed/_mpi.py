@@ -13,6 +13,7 @@ __all__ = ["MpiTransport"]
 
 _SPIN = 1e-3  # seconds of waiting without a pause; then the processor is left to others
 _PAUSE = 1e-4  # seconds
+_GRACE = 2.0  # seconds
 
 Array = NDArray[Any]
 
@@ -73,7 +74,11 @@ class MpiTransport:
         return True
 
     def abandon(self) -> None:
-        """End all processes: after a rank is lost, MPI cannot be finalized."""
+        """End all processes: after a rank is lost, MPI cannot be finalized.
+
+        The others, which wait for that rank as well, get time to raise their errors.
+        """
+        time.sleep(_GRACE)
         self._mpi.COMM_WORLD.Abort(1)
 
 

@@ -95,13 +95,13 @@ def _check_short(group: Group, call: Call) -> None:
 def _solve_systems(
     group: Group, call: Call, along: int, sizes: Sequence[int]
 ) -> tuple[Report, Singular | None]:
-    """Solve systems that lie complete on the ranks, split along a batch axis or not at all."""
+    """Solve systems that lie complete on the ranks, or of which there are none."""
     with group.agreement(_OPERATION) as done:
         report, singular = solve_views(call, call.shape, call.choice.periodic, call.views)
         done.own = {key: report[key] for key in _COUNTS}, singular
     counts, found = zip(*done.found, strict=True)
     report |= {key: sum(own[key] for own in counts) for key in _COUNTS}
-    if group.size == 1 or any(own is None for own in found):
+    if along == call.shape.axis or any(own is None for own in found):
         return report, singular
     axis = along - (along > call.shape.axis)  # among the batch axes
     starts = np.cumsum([0, *sizes])
@@ -195,14 +195,15 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
             variant=choice.variant,
             return_info=True,
         )
+        assert info.singular is not None  # a call with arrays of the host waits
         systems = shares.own.start + info.singular[:, 0]
         done.own = systems, info.singular_rows, {key: getattr(info, key) or 0 for key in _COUNTS}
-    x = shares.from_lines(x).reshape(*call.shape.batch, rows)
+    part = shares.from_lines(x).reshape(*call.shape.batch, rows)
     with group.agreement(_OPERATION):
-        place.write(call.views[_X], place.upload(x))
-    systems, bad, counts = zip(*done.found, strict=True)
-    at = np.unravel_index(np.concatenate(systems), call.shape.batch or (1,))
-    found = np.stack(at, axis=1) if call.shape.batch else np.zeros((len(at[0]), 0), np.intp)
+        place.write(call.views[_X], place.upload(part))
+    shared, bad, counts = zip(*done.found, strict=True)
+    at = np.unravel_index(np.concatenate(shared), call.shape.batch or (1,))
+    found = np.array(at[: len(call.shape.batch)], np.intp).reshape(-1, len(at[0])).T
     report = {"method": info.method, "kernel": info.kernel, "threads": info.threads, "copied": ()}
     report |= {key: sum(own[key] for own in counts) for key in _COUNTS}
     return report, Singular(found, np.concatenate(bad))

@@ -64,6 +64,7 @@ PYTHON_LEVELS = [
     ("_options",),
     ("_factor",),
     ("tridiagonal",),
+    ("distributed",),
     ("poisson",),
     SOLVERS,
     ("plots",),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pysolvers
+import pysolvers.distributed
 import pysolvers.flow
 import pysolvers.heat
 import pysolvers.poisson
@@ -16,6 +17,7 @@ import pysolvers.transport
 
 MODULES = (
     pysolvers,
+    pysolvers.distributed,
     pysolvers.flow,
     pysolvers.heat,
     pysolvers.poisson,

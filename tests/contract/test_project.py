@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pysolvers
+import pysolvers.distributed
 import pysolvers.flow
 import pysolvers.heat
 import pysolvers.poisson
@@ -240,6 +241,7 @@ def test_every_public_name_is_in_the_reference():
     reference = "\n".join(path.read_text() for path in (ROOT / "docs").rglob("*.md"))
 
     solvers = (
+        pysolvers.distributed,
         pysolvers.flow,
         pysolvers.heat,
         pysolvers.poisson,

@@ -10,10 +10,12 @@ import ctypes
 import ctypes.util
 import mmap
 import types
+from unittest import mock
 
 import numpy as np
 
 from pysolvers import _core
+from pysolvers._runtime import backends, interop
 
 _CLOSED, _OPEN = 0, mmap.PROT_READ | mmap.PROT_WRITE
 _ALIGNMENT = 256
@@ -115,6 +117,14 @@ class Device:
         assert to.shape == from_.shape
         with self.open():
             to[...] = from_
+        return 0
+
+    def add_product(self, to, factor, source, ordinal=0, stream=0, /):
+        assert to.shape == factor.shape == source.shape
+        assert to.dtype == factor.dtype == source.dtype
+        assert to.dtype.kind == "f"
+        with self.open():
+            to += factor * source
         return 0
 
     def fill_nan(self, x, info, ordinal=0, stream=0, /):
@@ -229,3 +239,20 @@ class View:
         self.strides = tuple(stride // self.dtype.itemsize for stride in interface["strides"])
         self.device_id = 0
         array.device.calls.append(("view", stream_ptr))
+
+
+@contextlib.contextmanager
+def in_place_of_cuda():
+    """Use a new `Device` as the backend "cuda", and its arrays as those of a library."""
+    fake = Device()
+    load = backends._load
+    with (
+        mock.patch.object(backends, "_load", lambda name: fake if name == "cuda" else load(name)),
+        mock.patch.object(interop, "_memory_view", return_value=View),
+        mock.patch.object(
+            interop.Library,
+            "empty",
+            lambda self, like, view, shape, ordinal: fake.array(np.zeros(shape, view.dtype)),
+        ),
+    ):
+        yield fake

@@ -16,17 +16,9 @@ FULL = (3, 4, 5)
 
 
 @pytest.fixture
-def device(monkeypatch):
-    fake = fake_device.Device()
-    load = backends._load
-    monkeypatch.setattr(backends, "_load", lambda name: fake if name == "cuda" else load(name))
-    monkeypatch.setattr(interop, "_memory_view", lambda: fake_device.View)
-    monkeypatch.setattr(
-        interop.Library,
-        "empty",
-        lambda self, like, view, shape, ordinal: fake.array(np.zeros(shape, view.dtype)),
-    )
-    yield fake
+def device():
+    with fake_device.in_place_of_cuda() as fake:
+        yield fake
     assert fake.live == 0
 
 

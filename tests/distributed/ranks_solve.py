@@ -1,0 +1,259 @@
+"""Checks of split solves, run by every rank of an MPI job; see test_distributed.py.
+
+Every rank makes the same random operands, takes its part of them, and compares its part of the
+solution. The whole solution is checked on rank 0 by its backward error.
+"""
+
+import fake_device
+import numpy as np
+import oracle
+
+import pysolvers
+from pysolvers.distributed import Group, Slab
+
+BOUND = 8  # eps, for the normwise backward error; as for one device
+
+
+def cut(group, array, shape, axis):
+    """Return the part of an operand that this rank holds, if it varies along the axis."""
+    array = np.asarray(array)
+    at = axis - len(shape) + array.ndim
+    if at < 0 or array.shape[at] == 1:
+        return array
+    part = Slab(axis).part(shape[axis], group.rank, group.size)
+    return array[(slice(None),) * at + (part,)]
+
+
+def joined(group, part, axis):
+    """Return the array of which each rank has a part."""
+    return np.concatenate(group.objects("test", part), axis)
+
+
+def solved(group, operands, shape, axis, along, periodic=False, exchange=None, **options):
+    """Solve with split operands; check the backward error of the whole, and return it."""
+    parts = [cut(group, a, shape, along) for a in operands]
+    x, info = pysolvers.solve_tridiagonal(
+        *parts,
+        axis=axis,
+        periodic=periodic,
+        group=group,
+        split=Slab(along),
+        return_info=True,
+        **options,
+    )
+    whole = joined(group, x, along)
+    wide = [np.moveaxis(np.broadcast_to(a, shape), axis, -1) for a in (*operands, whole)]
+    errors, _ = oracle.backward_errors(*wide, periodic=periodic)
+    kind = np.result_type(*operands)
+    assert x.dtype == kind
+    assert np.max(errors, initial=0) <= BOUND * oracle.eps(kind), (shape, axis, along, info)
+    assert info.ranks == group.size
+    assert info.rows == shape[axis]
+    assert info.systems * info.rows == np.prod(shape)
+    if exchange is not None and group.size > 1:
+        assert info.exchange == (exchange if along == axis else "none")
+    return whole, info
+
+
+def check_every_axis_and_dtype(group, rng):
+    for axis in range(3):
+        for along in range(3):
+            for dtype in oracle.DTYPES:
+                for periodic in (False, True):
+                    shape = [5, 4, 6]
+                    shape[axis] = 23
+                    operands = [
+                        np.moveaxis(a, -1, axis)
+                        for a in oracle.dominant(
+                            rng, (*shape[:axis], *shape[axis + 1 :], 23), dtype
+                        )
+                    ]
+                    solved(group, operands, shape, axis, along, periodic, "ends")
+
+
+def check_every_remainder(group, rng):
+    for rows in range(group.size, 4 * group.size + 2):
+        for dtype in (np.float64, np.complex64):
+            for periodic in (False, True):
+                shape = (3, rows)
+                operands = oracle.dominant(rng, shape, dtype)
+                solved(group, operands, shape, 1, 1, periodic, "ends")
+                operands = oracle.general(rng, shape, dtype)
+                solved(group, operands, shape, 1, 1, periodic)
+
+
+def check_shared_matrices_and_numbers(group, rng):
+    shape = (4, 3, 29)
+    lower, diag, upper, rhs = oracle.dominant(rng, shape)
+    one = [a[0, 0] for a in (lower, diag, upper)]
+    for matrix in (one, [a[:, :1] for a in (lower, diag, upper)], (-1.0, 4.0, -1.0)):
+        solved(group, [*matrix, rhs], shape, 2, 2, exchange="ends")
+        solved(group, [*matrix, rhs + 1j * rhs], shape, 2, 2, exchange="ends")
+    columns = [a[..., None] for a in one]
+    solved(group, [*columns, np.moveaxis(rhs, 2, 1)], (4, 29, 3), 1, 1, exchange="ends")
+
+
+def check_unequal_parts(group, rng):
+    """The parts of the ranks can have any lengths."""
+    sizes = [1 + 5 * ((rank + 1) % group.size) for rank in range(group.size)]
+    start = sum(sizes[: group.rank])
+    part = slice(start, start + sizes[group.rank])
+    for make, periodic in ((oracle.dominant, False), (oracle.general, True)):
+        operands = make(rng, (3, sum(sizes)))
+        x = pysolvers.solve_tridiagonal(
+            *(a[:, part] for a in operands), periodic=periodic, group=group, split=Slab(1)
+        )
+        errors, _ = oracle.backward_errors(*operands, joined(group, x, 1), periodic=periodic)
+        assert errors.max() <= BOUND * oracle.eps(float)
+
+
+def check_row_exchanges(group, rng):
+    """Zero diagonals: the rows of one rank are singular where their number is odd."""
+    for rows in (6 * group.size, 6 * group.size + 2):
+        shape = (5, rows)
+        ones = np.ones(shape)
+        for pivot in (None, True):
+            operands = (ones, 0 * ones, ones, rng.standard_normal(shape))
+            _, info = solved(group, operands, shape, 1, 1, pivot=pivot, exchange="lines")
+            assert info.pivoted == 5
+
+
+def check_pivot_true_of_dominant_systems(group, rng):
+    operands = oracle.dominant(rng, (7, 30))
+    whole, _ = solved(group, operands, (7, 30), 1, 1, pivot=True, exchange="lines")
+    np.testing.assert_array_equal(whole, pysolvers.solve_tridiagonal(*operands, pivot=True))
+
+
+def check_long_lines(group, rng):
+    """Lines whose matrices are dominant and nearly singular."""
+    for rows in (1000, 30001):
+        shape = (2, rows)
+        for lower, diag, upper in ((-1, 2, -1), (-1.9, 2, -0.1), (1, 2, 1)):
+            matrix = [np.full(shape, float(v)) for v in (lower, diag, upper)]
+            operands = (*matrix, rng.standard_normal(shape))
+            solved(group, operands, shape, 1, 1, exchange="ends")
+
+
+def check_same_bits_twice(group, rng):
+    operands = oracle.dominant(rng, (6, 50))
+    first, _ = solved(group, operands, (6, 50), 1, 1)
+    again, _ = solved(group, operands, (6, 50), 1, 1)
+    np.testing.assert_array_equal(first, again)
+
+
+def check_operands_are_kept_and_out_is_filled(group, rng):
+    shape = (5, 31)
+    for make in (oracle.dominant, oracle.general):
+        parts = [np.ascontiguousarray(cut(group, a, shape, 1)) for a in make(rng, shape)]
+        kept = [a.copy() for a in parts]
+        options = {"group": group, "split": Slab(1)}
+        x = pysolvers.solve_tridiagonal(*parts, **options)
+        for part, before in zip(parts, kept, strict=True):
+            np.testing.assert_array_equal(part, before)
+        y = pysolvers.solve_tridiagonal(*parts, out=parts[3], **options)
+        assert y is parts[3]
+        np.testing.assert_array_equal(x, y)
+
+
+def check_short_and_ignored_entries(group, rng):
+    shape = (4, 17)
+    lower, diag, upper, rhs = oracle.dominant(rng, shape)
+    lower[:, 0] = upper[:, -1] = np.nan
+    parts = [cut(group, a, shape, 1) for a in (lower, diag, upper, rhs)]
+    options = {"group": group, "split": Slab(1)}
+    expected = pysolvers.solve_tridiagonal(*parts, **options)
+    lower[:, 0] = upper[:, -1] = 0
+    errors, _ = oracle.backward_errors(lower, diag, upper, rhs, joined(group, expected, 1))
+    assert errors.max() <= BOUND * oracle.eps(float)
+    if group.rank == 0:
+        parts[0] = parts[0][:, 1:]
+    if group.rank == group.size - 1:
+        parts[2] = parts[2][:, :-1]
+    np.testing.assert_array_equal(pysolvers.solve_tridiagonal(*parts, **options), expected)
+
+
+def check_empty_batch(group, rng):
+    for shape in ((0, 12), (3, 0, 12)):
+        operands = [np.ones(shape)] * 4
+        parts = [cut(group, a, shape, len(shape) - 1) for a in operands]
+        x, info = pysolvers.solve_tridiagonal(*parts, group=group, split=Slab(-1), return_info=True)
+        assert x.shape == parts[3].shape
+        assert info.systems == 0
+
+
+def singular_operands(rng):
+    operands = oracle.dominant(rng, (6, 20))
+    for system, row in ((1, 0), (4, 12)):
+        for a in operands[:3]:
+            a[system, row] = 0
+        operands[2][system, row - 1 : row] = 0
+    return operands
+
+
+def check_singular_systems(group, rng):
+    """All ranks name the same systems and rows as one device."""
+    shape = (6, 20)
+    operands = singular_operands(rng)
+    for pivot in (None, True, False):
+        for along in (0, 1):
+            parts = [cut(group, a, shape, along) for a in operands]
+            options = {"group": group, "split": Slab(along), "pivot": pivot}
+            try:
+                pysolvers.solve_tridiagonal(*parts, **options)
+            except pysolvers.SingularSystemError as error:
+                found = error
+            try:
+                pysolvers.solve_tridiagonal(*operands, pivot=pivot)
+            except pysolvers.SingularSystemError as error:
+                expected = error
+            np.testing.assert_array_equal(found.systems, expected.systems)
+            np.testing.assert_array_equal(found.rows, expected.rows)
+            x, info = pysolvers.solve_tridiagonal(
+                *parts, on_singular="nan", return_info=True, **options
+            )
+            whole = joined(group, x, along)
+            np.testing.assert_array_equal(info.singular[:, 0], [1, 4])
+            np.testing.assert_array_equal(np.isnan(whole).all(axis=1), np.isin(range(6), (1, 4)))
+            rest = [a[[0, 2, 3, 5]] for a in (*operands, whole)]
+            assert oracle.backward_errors(*rest)[0].max() <= BOUND * oracle.eps(float)
+
+
+def check_arrays_on_a_device(group, rng):
+    """On a device made of protected host memory, which ends a process that touches it."""
+    with fake_device.in_place_of_cuda() as fake:
+        for dtype in oracle.DTYPES:
+            for periodic in (False, True):
+                shape = (4, 19, 3)
+                operands = [np.moveaxis(a, -1, 1) for a in oracle.dominant(rng, (4, 3, 19), dtype)]
+                solved(group, operands, shape, 1, 1, periodic, "ends", device="cuda")
+                operands[:3] = [a[:1, :, :1] for a in operands[:3]]
+                solved(group, operands, shape, 1, 1, periodic, "ends", device="cuda")
+                operands[:3] = [a.real for a in operands[:3]]
+                solved(group, operands, shape, 1, 1, periodic, device="cuda")
+        operands = oracle.general(rng, (5, 20))
+        expected = pysolvers.solve_tridiagonal(*operands)
+        for along in (0, 1):
+            parts = [fake.array(cut(group, a, (5, 20), along)) for a in operands]
+            for policy in ("raise", "ignore"):
+                x = pysolvers.solve_tridiagonal(
+                    *parts, group=group, split=Slab(along), on_singular=policy
+                )
+                np.testing.assert_allclose(joined(group, x.get(), along), expected, rtol=1e-12)
+
+
+def check_sub_communicators(group, rng):
+    if group.size < 3:
+        return
+    from mpi4py import MPI
+
+    color = int(group.rank >= 2)
+    part = Group(MPI.COMM_WORLD.Split(color), timeout=20)
+    assert part.size == (group.size - 2 if color else 2)
+    operands = oracle.dominant(rng, (3, 11 + color))
+    solved(part, operands, (3, 11 + color), 1, 1)
+
+
+if __name__ == "__main__":
+    from run_checks import run_checks
+
+    run_checks(globals())

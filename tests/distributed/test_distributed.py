@@ -1,0 +1,126 @@
+"""Split arrays under MPI: each test starts a job of a few ranks and looks at how it ends."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
+LAUNCHER = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
+
+pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
+
+
+def start(ranks, script, *arguments, launcher=()):
+    """Start a script on some ranks; each uses one thread."""
+    paths = [ROOT, ROOT / "tests/support", HERE, os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        "PYSOLVERS_NUM_THREADS": "1",
+        "PYTHONFAULTHANDLER": "1",
+    }
+    return subprocess.Popen(
+        [LAUNCHER, *launcher, "-n", str(ranks), sys.executable, HERE / script, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(job, seconds=240):
+    """Wait for a job; return its status and what it wrote."""
+    try:
+        out, errors = job.communicate(timeout=seconds)
+    finally:
+        job.kill()
+    return job.returncode, out, errors
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
+@pytest.mark.parametrize("script", ["ranks_solve.py"])
+def test_ranks(script, ranks):
+    status, out, errors = finished(start(ranks, script))
+
+    assert status == 0, errors
+    assert out.count("all checks passed") == ranks
+
+
+def notes(folder, rank):
+    """Return the lines that a rank wrote, split into words."""
+    path = folder / str(rank)
+    return [line.split("|") for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def test_ranks_that_differ_raise_on_all_ranks(tmp_path):
+    status, _, errors = finished(start(3, "ranks_faults.py", tmp_path, "differ"))
+
+    assert status == 0, errors
+    found = [{name: words for name, *words in notes(tmp_path, rank)} for rank in range(3)]
+    assert [words["after"] for words in found] == [["True"]] * 3
+    for name, text in {
+        "dtype": "dtype must be the same on all ranks",
+        "shape": "rank 0 has (3, ':') and rank 1 has (2, ':')",
+        "periodic": "rank 0 has False and rank 1 has True",
+        "pivot": "rank 0 has None and rank 1 has True",
+        "policy": "rank 0 has 'raise' and rank 1 has 'nan'",
+        "split": "shape must be the same on all ranks",
+    }.items():
+        for words in found:
+            assert words[name][:2] == ["DistributedError", "(1,)"]
+            assert text in words[name][2]
+    for name, text in {"method": "method must be one of", "short": "lower: only rank 0"}.items():
+        assert found[1][name][0] == "ValueError"
+        assert text in found[1][name][2]
+        for words in found[::2]:
+            assert words[name][:2] == ["DistributedError", "(1,)"]
+            assert f"rank 1 raised ValueError: {text}" in words[name][2]
+    for words in found:
+        assert words["empty"][0] == "ValueError"
+        assert "the ranks hold 14, 0, 13" in words["empty"][2]
+
+
+@pytest.mark.parametrize("how", ["stop", "exit"])
+def test_rank_that_is_missing_is_named_by_the_others_in_time(how, tmp_path):
+    begun = time.monotonic()
+    status, *_ = finished(start(3, "ranks_faults.py", tmp_path, "lose", how), 60)
+
+    assert status != 0
+    assert time.monotonic() - begun < 30
+    for rank in (0, 2):
+        first, second = notes(tmp_path, rank)
+        assert first[0] == "(1,)"
+        assert 2 <= float(first[1]) < 5
+        assert "no message from rank 1: waited 2 s" in first[2]
+        assert "cannot be used after" in second[2]
+
+
+def test_rank_that_is_killed_ends_the_job_in_time(tmp_path):
+    begun = time.monotonic()
+    status, *_ = finished(start(4, "ranks_faults.py", tmp_path, "lose", "kill"), 60)
+
+    assert status != 0  # the launcher may end the other ranks before they notice
+    assert time.monotonic() - begun < 30
+
+
+def test_interrupt_ends_all_ranks(tmp_path):
+    job = start(2, "ranks_faults.py", tmp_path, "loop")
+    try:
+        while not (tmp_path / "0").exists() and job.poll() is None:
+            time.sleep(0.1)
+        time.sleep(0.5)
+        job.send_signal(signal.SIGINT)
+        status, *_ = finished(job, 30)
+    finally:
+        job.kill()
+
+    assert status != 0
+    assert ["interrupted"] in notes(tmp_path, 0)
