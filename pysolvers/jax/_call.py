@@ -82,7 +82,6 @@ def solve_lines(
     shape = _with_rows(shape, axis, rhs.shape[axis])
     if 0 in shape:
         return jnp.zeros(shape, rhs.dtype)
-
     plan, operands = _merged(operands, shape, axis)
     moved = transposed and not periodic
     layout = _layout(plan, operands, shape, axis, periodic=periodic, pivot=pivot, moved=moved)

@@ -128,6 +128,8 @@ def as_operands(**named: ArrayLike) -> dict[str, Any]:
 @partial(jax.jit, static_argnames=("shape", "periodic", "pivot"))
 def _solve(*operands: jax.Array, shape: Shape, periodic: bool, pivot: int) -> jax.Array:
     """Solve for operands of one dtype."""
+    if 0 in shape.full:
+        return jnp.zeros(shape.full, operands[-1].dtype)
     axis = shape.axis - len(shape.full)  # counted from the end: vmap adds axes at the front
     along = shape.along or (False,) * len(operands)
     lower, diag, upper, rhs = _equally_varying(
@@ -137,8 +139,10 @@ def _solve(*operands: jax.Array, shape: Shape, periodic: bool, pivot: int) -> ja
         _batched(partial(solve_lines, axis=axis, periodic=periodic, pivot=pivot, transposed=t))
         for t in (False, True)
     )
+    # Without `checkpoint` the reverse pass would keep x and the matrix shifted by a row, too.
+    multiply = jax.checkpoint(partial(_multiply, axis=axis, periodic=periodic), prevent_cse=False)
     return jax.lax.custom_linear_solve(
-        lambda x: _multiply(lower, diag, upper, x, axis, periodic),
+        lambda x: multiply(lower, diag, upper, x),
         jnp.broadcast_to(rhs, shape.full),
         lambda _, b: solve(lower, diag, upper, b),
         lambda _, b: solve_transposed(lower, diag, upper, b),
