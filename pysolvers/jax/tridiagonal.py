@@ -1,21 +1,28 @@
 """Batched tridiagonal systems in functions of JAX."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import jax
 from jax import numpy as jnp
 from jax.custom_batching import custom_vmap
+from jax.tree_util import register_dataclass
 from jax.typing import ArrayLike
 
 from .._checks import require_flag
-from .._options import pivot_code
+from .._options import Trans, check_choice, pivot_code
 from .._runtime.arrays import Shape, resolve_shape
 from .._runtime.backends import require
 from ._call import solve_lines
 
-__all__ = ["solve_tridiagonal"]
+__all__ = [
+    "TridiagonalFactor",
+    "factor_tridiagonal",
+    "multiply_tridiagonal",
+    "solve_tridiagonal",
+]
 
 
 def solve_tridiagonal(
@@ -111,6 +118,142 @@ def solve_tridiagonal(
     return _solve(*operands.values(), shape=shape, periodic=bool(periodic), pivot=code)
 
 
+@register_dataclass
+@dataclass(frozen=True)
+class TridiagonalFactor:
+    """Tridiagonal matrices, prepared for solves, as a pytree of JAX; see `factor_tridiagonal`.
+
+    Attributes
+    ----------
+    lower, diag, upper : jax.Array
+        The diagonals, of one dtype and with the same number of axes.
+    axis : int
+        Axis of the matrices, counted from the last one: negative.
+    rows : int
+        Number of rows of each matrix.
+    periodic : bool
+        Whether the matrices have corner entries.
+    pivot : bool or None
+        Whether rows are exchanged.
+    """
+
+    lower: jax.Array
+    diag: jax.Array
+    upper: jax.Array
+    axis: int = field(metadata={"static": True})
+    rows: int = field(metadata={"static": True})
+    periodic: bool = field(metadata={"static": True})
+    pivot: bool | None = field(metadata={"static": True})
+
+    def solve(self, rhs: ArrayLike, *, trans: Trans = "N") -> jax.Array:
+        r"""Solve with the matrices, their transposes or their adjoints.
+
+        Parameters
+        ----------
+        rhs : array_like, shape (..., n, ...)
+            Right-hand sides, with n entries along the axis of the matrices, counted from the
+            last one. The matrices broadcast over the other axes.
+        trans : {'N', 'T', 'H'}
+            Whether to solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
+
+        Returns
+        -------
+        x : jax.Array
+            The solutions; NaN for singular matrices.
+
+        Raises
+        ------
+        ValueError
+            If `rhs` does not have n rows, or `trans` is unknown.
+        """
+        check_choice("trans", trans, require("cpu").TRANS)
+        operands = as_operands(lower=self.lower, diag=self.diag, upper=self.upper, rhs=rhs)
+        lower, diag, upper, b = operands.values()
+        if not -self.axis <= b.ndim or b.shape[self.axis] != self.rows:
+            raise ValueError(
+                f"rhs must have {self.rows} rows along axis {self.axis}, got shape {b.shape}"
+            )
+        options: dict[str, Any] = {
+            "axis": self.axis,
+            "periodic": self.periodic,
+            "pivot": self.pivot,
+        }
+
+        def solve(b: jax.Array) -> jax.Array:
+            return solve_tridiagonal(lower, diag, upper, b, **options)
+
+        if trans == "N":
+            return solve(b)
+        shape = jnp.broadcast_shapes(b.shape, jax.eval_shape(solve, b).shape)
+        b = jnp.broadcast_to(b, shape)
+        (x,) = jax.linear_transpose(solve, b)(b.conj() if trans == "H" else b)
+        return x.conj() if trans == "H" else x
+
+
+def factor_tridiagonal(
+    lower: ArrayLike,
+    diag: ArrayLike,
+    upper: ArrayLike,
+    *,
+    axis: int = -1,
+    rows: int | None = None,
+    periodic: bool = False,
+    pivot: bool | None = None,
+) -> TridiagonalFactor:
+    """Prepare tridiagonal matrices for repeated solves, as a pytree of JAX.
+
+    Parameters
+    ----------
+    lower, diag, upper : array_like, shapes that broadcast
+        The three diagonals, as in `solve_tridiagonal`.
+    axis : int, default: -1
+        Axis of the matrices in the broadcast shape.
+    rows : int, optional
+        Number of rows n; by default that of the diagonals. Needed if no diagonal has more
+        than one entry along `axis`.
+    periodic, pivot
+        As in `solve_tridiagonal`.
+
+    Returns
+    -------
+    TridiagonalFactor
+        A pytree with the method ``solve``. It can be an argument or a result of functions that
+        JAX transforms, and a loop can carry it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As `solve_tridiagonal`.
+
+    Notes
+    -----
+    The pytree holds the diagonals, so that gradients with respect to them are those of
+    `solve_tridiagonal`. Matrices of their own are solved from the diagonals, 5 words per
+    unknown, which is the minimum. A matrix that all systems share is eliminated once per call
+    on the CPU and once per block of systems on a device; a solve then moves 2 words per
+    unknown. The eliminated matrix is not kept between calls.
+
+    Examples
+    --------
+    >>> import jax.numpy as jnp
+    >>> from pysolvers.jax import factor_tridiagonal
+    >>> factor = factor_tridiagonal(-1.0, jnp.full(3, 2.0), -1.0)
+    >>> print(factor.solve(jnp.array([[1.0, 0.0, 1.0], [0.0, 4.0, 0.0]])))
+    [[1. 1. 1.]
+     [2. 4. 2.]]
+    """
+    require_flag("periodic", periodic)
+    pivot_code(pivot, require("cpu").PIVOTS)
+    operands = as_operands(lower=lower, diag=diag, upper=upper)
+    shape = resolve_shape(operands, axis, leader="diag", periodic=bool(periodic), rows=rows)
+    along = shape.along or (False,) * len(operands)
+    lower, diag, upper = (
+        _expanded(a, shape, k) for a, k in zip(operands.values(), along, strict=True)
+    )
+    from_end = shape.axis - len(shape.full)
+    return TridiagonalFactor(lower, diag, upper, from_end, shape.rows, bool(periodic), pivot)
+
+
 def as_operands(**named: ArrayLike) -> dict[str, Any]:
     """Return arrays of the dtype to which JAX promotes the operands, or raise TypeError."""
     arrays = {name: jnp.asarray(value) for name, value in named.items()}
@@ -140,7 +283,9 @@ def _solve(*operands: jax.Array, shape: Shape, periodic: bool, pivot: int) -> ja
         for t in (False, True)
     )
     # Without `checkpoint` the reverse pass would keep x and the matrix shifted by a row, too.
-    multiply = jax.checkpoint(partial(_multiply, axis=axis, periodic=periodic), prevent_cse=False)
+    multiply = jax.checkpoint(
+        partial(multiply_tridiagonal, axis=axis, periodic=periodic), prevent_cse=False
+    )
     return jax.lax.custom_linear_solve(
         lambda x: multiply(lower, diag, upper, x),
         jnp.broadcast_to(rhs, shape.full),
@@ -197,10 +342,10 @@ def _batched(solve: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     return mapped
 
 
-def _multiply(
+def multiply_tridiagonal(
     lower: jax.Array, diag: jax.Array, upper: jax.Array, x: jax.Array, axis: int, periodic: bool
 ) -> jax.Array:
-    """Return A x."""
+    """Return A x for operands as those of `solve_lines`."""
     if periodic:
         return lower * jnp.roll(x, 1, axis) + diag * x + upper * jnp.roll(x, -1, axis)
     rows = x.shape[axis]

@@ -11,21 +11,11 @@ import oracle
 import pytest
 
 jax = pytest.importorskip("jax")
-jax.config.update("jax_num_cpu_devices", 2)  # before a test makes JAX start its devices
 jnp = jax.numpy
 
-from pysolvers.jax import solve_tridiagonal  # noqa: E402
+from pysolvers.jax import factor_tridiagonal, solve_tridiagonal  # noqa: E402
 
 OPERANDS = range(4)
-
-
-@pytest.fixture(autouse=True)
-def double_precision():
-    """Let JAX have float64."""
-    before = jax.config.jax_enable_x64
-    jax.config.update("jax_enable_x64", True)
-    yield
-    jax.config.update("jax_enable_x64", before)
 
 
 def dense_solve(lower, diag, upper, rhs, *, periodic=False):
@@ -323,3 +313,46 @@ def test_work_is_divided_over_devices(rng):
     desired = jax.grad(weighted(dense_solve, 1.0), OPERANDS)(lower, diag, upper, rhs)
     for a, b in zip(found, desired, strict=True):
         close(a, b)
+
+
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_factor_solves_with_transposes(rng, periodic, trans):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, 9), np.complex128)
+    factor = factor_tridiagonal(lower[0], diag, upper, periodic=periodic)
+
+    x = jax.jit(lambda f, b: f.solve(b, trans=trans))(factor, rhs)
+
+    matrix = np.broadcast_arrays(lower[0], diag, upper)
+    swapped = oracle.transposed(*matrix, trans)
+    close(x, oracle.solve(*swapped, rhs, periodic=periodic))
+
+
+def test_factor_along_an_axis_with_constant_rows(rng):
+    rhs = oracle.uniform(rng, (4, 9, 2))
+    factor = factor_tridiagonal(-1.0, np.full((1, 1), 3.0), -1.0, axis=-2, rows=9)
+
+    close(factor.solve(rhs), solve_tridiagonal(-1.0, 3.0, -1.0, rhs, axis=1))
+    close(factor.solve(rhs, trans="T"), solve_tridiagonal(-1.0, 3.0, -1.0, rhs, axis=1))
+    with pytest.raises(ValueError, match="9 rows along axis -2, got shape"):
+        factor.solve(rhs[:, 1:])
+    with pytest.raises(ValueError, match="trans"):
+        factor.solve(rhs, trans="X")
+
+
+def test_factor_is_carried_by_loops_and_vmap_and_differentiated(rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, 9))
+    weight = oracle.uniform(rng, (3, 9))
+
+    def loss(diag):
+        factors = jax.vmap(factor_tridiagonal)(lower, diag, upper)
+        x, _ = jax.lax.scan(
+            lambda x, _: (jax.vmap(lambda f, b: f.solve(b))(factors, x), 0), rhs, length=2
+        )
+        return (weight * x).sum()
+
+    def dense_loss(diag):
+        x = dense_solve(lower, diag, upper, dense_solve(lower, diag, upper, rhs))
+        return (weight * x).sum()
+
+    close(jax.jit(jax.grad(loss))(diag), jax.grad(dense_loss)(diag))
