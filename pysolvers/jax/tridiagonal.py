@@ -106,8 +106,9 @@ def solve_tridiagonal(
     >>> rhs = jnp.array([1.0, 0.0, 1.0])
     >>> print(solve_tridiagonal(-1.0, 2.0, -1.0, rhs))
     [1. 1. 1.]
-    >>> print(jax.grad(lambda d: solve_tridiagonal(-1.0, d, -1.0, rhs).sum())(2.0))
-    -5.0
+    >>> slope = jax.grad(lambda d: solve_tridiagonal(-1.0, d, -1.0, rhs).sum())(2.0)
+    >>> print(f"{slope:.3f}")
+    -5.000
     """
     require_flag("periodic", periodic)
     code = pivot_code(pivot, require("cpu").PIVOTS)
