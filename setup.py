@@ -239,8 +239,9 @@ class BuildExtensions(build_ext):
         )
 
     def foreign(self):
-        """Return the include flags for the headers of Python and NumPy."""
+        """Return the include flags for the headers of Python, NumPy and XLA."""
         folders = [numpy.get_include(), *map(sysconfig.get_path, ("include", "platinclude"))]
+        folders.append("csrc/third_party/xla")
         return [f"-isystem{path}" for path in folders]
 
     def flags(self, macros, folders):

@@ -205,8 +205,8 @@ def solve_tridiagonal(
     TypeError
         If an operand is not float32, float64, complex64, complex128, or of integers or
         booleans. If `out` does not have the dtype of the result. If a call mixes NumPy
-        arrays and arrays on a device. If an operand is a JAX tracer: call outside ``jit``,
-        or through ``jax.pure_callback``.
+        arrays and arrays on a device. If an operand is a JAX tracer: inside ``jit``,
+        ``grad`` and ``vmap`` use `pysolvers.jax.solve_tridiagonal`.
     ValueError
         If an option is unknown, two options contradict, shapes do not broadcast,
         `out` cannot hold the result, or arrays are on two devices.

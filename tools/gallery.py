@@ -4,6 +4,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import speed_picture
@@ -24,7 +25,8 @@ from pysolvers import (
 )
 from pysolvers.papers import gceidd2022
 
-FOLDER = Path(__file__).resolve().parents[1] / "docs" / "images" / "gallery"
+ROOT = Path(__file__).resolve().parents[1]
+FOLDER = ROOT / "docs" / "images" / "gallery"
 SIZE = 4.8, 3.2
 COLOURS = 128
 
@@ -78,6 +80,18 @@ def start_of_a_flow(axes: Axes) -> None:
     StaggeredCavity(400, 64).run(4.0).plot(axes)
 
 
+def conductivity(axes: Axes) -> None:
+    notebook = json.loads((ROOT / "notebooks" / "11_gradients.ipynb").read_text())
+    names: dict[str, Any] = {}
+    for cell in notebook["cells"]:
+        if cell["cell_type"] == "code":
+            exec("".join(cell["source"]), names)
+    axes.plot(names["x"], names["true_k"], "k", label="true")
+    axes.plot(names["x"], names["k"], "--", label="fitted")
+    axes.set(xlabel="x", ylabel="k", title="conductivity of a rod")
+    axes.legend()
+
+
 PICTURES: dict[str, Callable[[Axes], None]] = {
     "01_tridiagonal": speed_on_a_cpu,
     "02_cavity": cavity,
@@ -88,6 +102,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "07_cylinder": cylinder,
     "08_poisson": charges,
     "09_staggered": start_of_a_flow,
+    "11_gradients": conductivity,
 }
 
 

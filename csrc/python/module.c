@@ -19,6 +19,7 @@
 #include "relax.h"
 #include "staggered.h"
 #include "transform.h"
+#include "xla.h"
 
 /* Set module.STATUS = {code: (name, text), ...}. */
 static int
@@ -95,6 +96,9 @@ module_exec(PyObject *module)
     state->factor_type = factor_type_new(module);
     if (state->factor_type == NULL ||
         PyModule_AddObjectRef(module, "Factor", state->factor_type) < 0) {
+        return -1;
+    }
+    if (xla_add(module) < 0) {
         return -1;
     }
     if (ps_backend_get()->memory == PS_DEVICE &&

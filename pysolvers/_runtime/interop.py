@@ -281,7 +281,7 @@ class _JaxTracer(Library):
     def check(self, name: str, value: Any) -> None:
         raise TypeError(
             f"{name} is a JAX tracer: inside jit, grad or vmap there are no values to solve with; "
-            "call this function outside of them, or through jax.pure_callback"
+            "use pysolvers.jax there, or call this function through jax.pure_callback"
         )
 
 

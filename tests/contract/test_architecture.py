@@ -19,7 +19,7 @@ C_FILES = sorted(
     path
     for folder in ("csrc", "cuda")
     for path in (ROOT / folder).rglob("*")
-    if path.suffix in {".c", ".h", ".inc", ".cu", ".cuh"}
+    if path.suffix in {".c", ".h", ".inc", ".cu", ".cuh"} and "third_party" not in path.parts
 )
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 SYSTEM_INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
@@ -67,6 +67,7 @@ PYTHON_LEVELS = [
     ("distributed",),
     ("poisson",),
     SOLVERS,
+    ("jax",),
     ("plots",),
     ("papers",),
     ("bench",),

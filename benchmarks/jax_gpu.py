@@ -1,0 +1,177 @@
+#!/usr/bin/env python3
+"""Compare `pysolvers.jax.solve_tridiagonal` on a GPU with the solve of JAX itself.
+
+Own matrices, compiled with `jit`, 2^26 unknowns, in systems of 64, 512 and 4096 rows. `forward` is
+the solve, `reverse` the function of `jax.vjp` that maps the cotangent of x to those of the three
+diagonals and the right-hand side, `direct` is `pysolvers.solve_tridiagonal` with arrays of JAX.
+The floor of `forward` and `direct` is the time in which the device moves five words per unknown,
+with the bandwidth of JAX's own x + 1. `loop` is one solve in a compiled loop of 1000 solves of 100
+systems of 64 rows. `peak` is the memory of the compiled reverse pass without its operands and
+results. Times are medians of rounds of consecutive calls, measured on the host.
+
+    python benchmarks/jax_gpu.py --json FILE       # exit status 1 if a bar is missed
+"""
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_MEM_FRACTION", "0.9")
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+
+import pysolvers
+from pysolvers.bench import machine
+from pysolvers.jax import solve_tridiagonal
+
+ROWS = (64, 512, 4096)
+ROUNDS = 7
+SECONDS = 0.2  # of a round
+WORDS = 5
+
+# name: (value of a case, whether more is better, bar)
+BARS = {
+    "forward, times JAX": (lambda c: c["jax_forward"] / c["forward"], True, 4.0),
+    "reverse, of forward": (lambda c: c["reverse"] / c["forward"], False, 2.2),
+    "reverse, times JAX": (lambda c: c["jax_reverse"] / c["reverse"], True, 4.0),
+    "floor, points behind direct": (
+        lambda c: 100 * c["floor"] * (1 / c["direct"] - 1 / c["forward"]),
+        False,
+        3.0,
+    ),
+}
+LOOP_BAR = 10e-6
+
+
+def seconds(call: Callable[[], Any]) -> float:
+    """Return the seconds of one call."""
+    jax.block_until_ready(call())
+    once = timed(call, 1)
+    count = max(1, min(1000, int(SECONDS / once)))
+    return median(timed(call, count) for _ in range(ROUNDS))
+
+
+def timed(call: Callable[[], Any], count: int) -> float:
+    """Return the seconds of one of consecutive calls."""
+    start = time.perf_counter()
+    for _ in range(count):
+        last = call()
+    jax.block_until_ready(last)
+    return (time.perf_counter() - start) / count
+
+
+def bandwidth() -> float:
+    """Return the bytes per second that x + 1 moves."""
+    x = jnp.zeros(2**28, jnp.float32)
+    add = jax.jit(lambda a: a + 1)
+    return 2 * x.nbytes / seconds(lambda: add(x))
+
+
+def jax_solve(lower: Any, diag: Any, upper: Any, rhs: Any) -> Any:
+    """Solve with JAX itself."""
+    return jax.lax.linalg.tridiagonal_solve(lower, diag, upper, rhs[..., None])[..., 0]
+
+
+def operands(rows: int, systems: int, dtype: Any) -> list[Any]:
+    """Return the operands of dominant systems; the corners are zero, as JAX's solve needs."""
+    keys = jax.random.split(jax.random.key(0), 4)
+    lower, diag, upper, rhs = (
+        jax.random.uniform(key, (systems, rows), dtype, -1, 1) for key in keys
+    )
+    return [lower.at[:, 0].set(0), diag + 3, upper.at[:, -1].set(0), rhs]
+
+
+def reverse_of(solve: Callable[..., Any], system: list[Any]) -> tuple[Callable[[], Any], int]:
+    """Return a call of the reverse pass, and the bytes of its temporary arrays."""
+    x, pull = jax.vjp(jax.jit(solve), *system)
+    apply = jax.jit(lambda pull, g: pull(g))
+    analysis = apply.lower(pull, x).compile().memory_analysis()
+    return lambda: apply(pull, x), int(analysis.temp_size_in_bytes)
+
+
+def measure(rows: int, dtype: str, unknowns: int, rate: float) -> dict[str, Any]:
+    """Return the times of one case in seconds."""
+    system = operands(rows, unknowns // rows, jnp.dtype(dtype))
+    forward, peer = jax.jit(solve_tridiagonal), jax.jit(jax_solve)
+    case: dict[str, Any] = {"rows": rows, "dtype": dtype, "unknowns": unknowns}
+    case["floor"] = WORDS * system[0].nbytes / rate
+    case["forward"] = seconds(lambda: forward(*system))
+    case["direct"] = seconds(lambda: pysolvers.solve_tridiagonal(*system, on_singular="nan"))
+    case["jax_forward"] = seconds(lambda: peer(*system))
+    worst = float(jnp.max(jnp.abs(forward(*system) - peer(*system))))
+    assert worst < 1e3 * np.finfo(dtype).eps, f"the solutions differ by {worst}"
+    for name, solve in (("", solve_tridiagonal), ("jax_", jax_solve)):
+        call, case[f"{name}peak"] = reverse_of(solve, system)
+        case[f"{name}reverse"] = seconds(call)
+        del call
+    return case
+
+
+def loop_seconds(dtype: str) -> float:
+    """Return the seconds of one small solve in a compiled loop."""
+    lower, diag, upper, rhs = operands(64, 100, jnp.dtype(dtype))
+
+    @jax.jit
+    def loop(rhs: Any) -> Any:
+        return jax.lax.fori_loop(
+            0, 1000, lambda _, x: solve_tridiagonal(lower, diag, upper, x), rhs
+        )
+
+    return seconds(lambda: loop(rhs)) / 1000
+
+
+def main() -> int:
+    """Measure, print, compare with the bars and write the record."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("--json", type=Path, help="record to write")
+    parser.add_argument("--unknowns", type=int, default=2**26)
+    parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"])
+    args = parser.parse_args()
+    jax.config.update("jax_enable_x64", True)
+    rate = bandwidth()
+    print(f"{jax.devices()[0].device_kind}, JAX {jax.__version__}, x + 1: {rate / 1e9:.0f} GB/s")
+    missed = 0
+    cases = []
+    for dtype in args.dtypes:
+        for rows in ROWS:
+            case = measure(rows, dtype, args.unknowns, rate)
+            cases.append(case)
+            times = ("forward", "direct", "jax_forward", "reverse", "jax_reverse")
+            print(
+                f"{dtype} n = {rows}: floor {1e3 * case['floor']:.2f} ms, "
+                + ", ".join(f"{name} {1e3 * case[name]:.2f}" for name in times)
+                + f"; peak {case['peak'] / 2**20:.0f} MiB, JAX {case['jax_peak'] / 2**20:.0f} MiB"
+            )
+            for name, (value, more, bar) in BARS.items():
+                found = value(case)
+                holds = found >= bar if more else found <= bar
+                missed += not holds
+                print(f"    {name}: {found:.2f}, bar {bar} {'' if holds else 'MISSED'}")
+    loops = {dtype: loop_seconds(dtype) for dtype in args.dtypes}
+    for dtype, each in loops.items():
+        missed += each > LOOP_BAR
+        print(f"loop, {dtype}: {1e6 * each:.2f} us {'' if each <= LOOP_BAR else 'MISSED'}")
+    record = {
+        "benchmark": "jax_gpu",
+        "machine": machine.machine(),
+        "gpu": machine.gpu(),
+        "versions": machine.versions("pysolvers", "numpy", "jax"),
+        "bytes_per_second": rate,
+        "cases": cases,
+        "loop_seconds": loops,
+    }
+    if args.json:
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
+    return int(missed > 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

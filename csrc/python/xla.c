@@ -1,0 +1,426 @@
+/* xla.c - tridiagonal solves as a custom call of XLA.
+ *
+ * A custom call has arrays without strides, and attributes that are constants of the
+ * program. The attribute `layout` therefore says where the elements of a batch of systems
+ * lie in the arrays: a matrix that all systems share has strides of 0, and the transpose
+ * of a matrix is the same matrix with its off-diagonals exchanged and shifted by one row,
+ * so that neither is copied.
+ *
+ * The solution of a singular system is NaN. A device needs memory for info and for the
+ * workspace of the backend: it is a result of the call, so that XLA allocates it with its
+ * other temporary arrays, also where the call becomes a part of a CUDA graph that is
+ * launched again later. On the host the handler allocates this memory.
+ *
+ * The handler states version 0.1 of the interface: it uses no more, and all versions of
+ * XLA since that of JAX 0.5 accept it.
+ */
+#include "xla.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <xla/ffi/api/c_api.h>
+
+#include "pysolvers.h"
+
+enum { LOWER, DIAG, UPPER, RHS, X, OPERANDS, INPUTS = X };
+enum { ALIGNMENT = 64 };
+
+typedef struct {
+    int64_t first, row, outer, inner;
+} place;
+
+/* The attribute `layout`. */
+typedef struct {
+    int64_t pivot, flags, rows, outer, inner;
+    place operand[OPERANDS];
+} layout;
+
+enum { LAYOUT_NUMBERS = sizeof(layout) / sizeof(int64_t) };
+
+static ps_stride
+stride_of(const place *p)
+{
+    return (ps_stride){p->row, p->outer, p->inner};
+}
+
+/* The systems of a layout in arrays that begin at these addresses. */
+static ps_tridiag
+systems_of(const layout *l, ps_dtype dtype, char *const data[OPERANDS])
+{
+    ps_tridiag t = {.dtype = dtype,
+                    .flags = (uint32_t)l->flags,
+                    .rows = l->rows,
+                    .outer = l->outer,
+                    .inner = l->inner};
+    ps_input *const inputs[] = {&t.lower, &t.diag, &t.upper, &t.rhs};
+
+    for (int k = 0; k < INPUTS; k++) {
+        const place *const p = &l->operand[k];
+
+        *inputs[k] = (ps_input){data[k] + p->first * ps_dtype_size(dtype), stride_of(p)};
+    }
+    t.x = (ps_output){data[X], stride_of(&l->operand[X])};
+    return t;
+}
+
+static ps_options
+options_of(const layout *l)
+{
+    return (ps_options){.method = PS_AUTO, .pivot = (ps_pivot)l->pivot};
+}
+
+static size_t
+info_bytes(const ps_tridiag *t)
+{
+    const size_t bytes = (size_t)(t->outer * t->inner) * sizeof(int32_t);
+
+    return (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* ------------------------------------------------------------------ the handler */
+
+static XLA_FFI_Error *
+failure(const XLA_FFI_CallFrame *frame, XLA_FFI_Error_Code code, const char *message)
+{
+    XLA_FFI_Error_Create_Args args = {.struct_size =
+                                          XLA_FFI_Error_Create_Args_STRUCT_SIZE,
+                                      .message = message,
+                                      .errc = code};
+
+    return frame->api->XLA_FFI_Error_Create(&args);
+}
+
+/* The answer to a question for the properties of the handler. */
+static int
+answer_metadata(const XLA_FFI_CallFrame *frame)
+{
+    for (XLA_FFI_Extension_Base *e = frame->extension_start; e != NULL; e = e->next) {
+        if (e->type == XLA_FFI_Extension_Metadata) {
+            XLA_FFI_Metadata *const answer = ((XLA_FFI_Metadata_Extension *)e)->metadata;
+
+            answer->api_version.major_version = 0;
+            answer->api_version.minor_version = 1;
+            answer->traits = XLA_FFI_HANDLER_TRAITS_COMMAND_BUFFER_COMPATIBLE;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int
+read_layout(const XLA_FFI_CallFrame *frame, layout *l)
+{
+    static const char name[] = "layout";
+
+    for (int64_t k = 0; k < frame->attrs.size; k++) {
+        const XLA_FFI_ByteSpan *const found = frame->attrs.names[k];
+
+        if (found->len == sizeof name - 1 && memcmp(found->ptr, name, found->len) == 0 &&
+            frame->attrs.types[k] == XLA_FFI_AttrType_ARRAY) {
+            const XLA_FFI_Array *const array = frame->attrs.attrs[k];
+
+            if (array->dtype == XLA_FFI_DataType_S64 && array->size == LAYOUT_NUMBERS) {
+                memcpy(l, array->data, sizeof *l);
+                return 1;
+            }
+        }
+    }
+    return 0;
+}
+
+static int
+dtype_of(XLA_FFI_DataType type, ps_dtype *dtype)
+{
+    switch (type) {
+    case XLA_FFI_DataType_F32:
+        *dtype = PS_F32;
+        return 1;
+    case XLA_FFI_DataType_F64:
+        *dtype = PS_F64;
+        return 1;
+    case XLA_FFI_DataType_C64:
+        *dtype = PS_C64;
+        return 1;
+    case XLA_FFI_DataType_C128:
+        *dtype = PS_C128;
+        return 1;
+    default:
+        return 0;
+    }
+}
+
+/* Whether the elements of an operand lie in an array of this size. */
+static int
+is_inside(const place *p, int64_t rows, int64_t outer, int64_t inner, int64_t size)
+{
+    const int64_t strides[] = {p->row, p->outer, p->inner};
+    const int64_t counts[] = {rows, outer, inner};
+    int64_t left = size - 1 - p->first;
+
+    if (p->first < 0) {
+        return 0;
+    }
+    for (int k = 0; k < 3; k++) {
+        if (counts[k] < 1) {
+            return 1; /* no element */
+        }
+        if (strides[k] < 0 || (counts[k] > 1 && strides[k] > left / (counts[k] - 1))) {
+            return 0;
+        }
+        left -= strides[k] * (counts[k] - 1);
+    }
+    return left >= 0;
+}
+
+static int64_t
+size_of(const XLA_FFI_Buffer *buffer)
+{
+    int64_t size = 1;
+
+    for (int64_t k = 0; k < buffer->rank; k++) {
+        size *= buffer->dims[k];
+    }
+    return size;
+}
+
+/* Read the systems of a call; 0 if its arrays are not those of its layout. */
+static int
+read_systems(const XLA_FFI_CallFrame *frame, const layout *l, ps_tridiag *t)
+{
+    char *data[OPERANDS];
+    ps_dtype dtype = PS_F64;
+
+    if (frame->args.size != INPUTS || frame->rets.size < 1) {
+        return 0;
+    }
+    for (int k = 0; k < OPERANDS; k++) {
+        const XLA_FFI_Buffer *const buffer =
+            k == X ? frame->rets.rets[0] : frame->args.args[k];
+        const int is_short = (k == LOWER && (l->flags & PS_SHORT_LOWER)) ||
+                             (k == UPPER && (l->flags & PS_SHORT_UPPER));
+        ps_dtype found;
+
+        if (!dtype_of(buffer->dtype, &found) || (k > 0 && found != dtype) ||
+            !is_inside(&l->operand[k], l->rows - is_short, l->outer, l->inner,
+                       size_of(buffer))) {
+            return 0;
+        }
+        dtype = found;
+        data[k] = buffer->data;
+    }
+    *t = systems_of(l, dtype, data);
+    return 1;
+}
+
+/* The stream of the call and its device. An XLA that does not state the device has one.
+ */
+static XLA_FFI_Error *
+read_stream(const XLA_FFI_CallFrame *frame, ps_exec *exec)
+{
+    XLA_FFI_Stream_Get_Args stream = {.struct_size = XLA_FFI_Stream_Get_Args_STRUCT_SIZE,
+                                      .ctx = frame->ctx};
+    XLA_FFI_DeviceOrdinal_Get_Args device = {
+        .struct_size = XLA_FFI_DeviceOrdinal_Get_Args_STRUCT_SIZE, .ctx = frame->ctx};
+    XLA_FFI_Error *error = frame->api->XLA_FFI_Stream_Get(&stream);
+
+    if (error == NULL && frame->api->struct_size >= XLA_FFI_Api_STRUCT_SIZE) {
+        error = frame->api->XLA_FFI_DeviceOrdinal_Get(&device);
+    }
+    else if (error == NULL && ps_backend_get()->devices() > 1) {
+        error = failure(frame, XLA_FFI_Error_Code_UNIMPLEMENTED,
+                        "pysolvers: several devices need a newer version of JAX");
+    }
+    exec->stream = stream.stream;
+    exec->device = device.device_ordinal;
+    return error;
+}
+
+/* Set x to NaN, in which all bits are 1, where info is not 0. */
+static void
+blank_on_host(const ps_tridiag *t)
+{
+    const ps_stride s = t->x.stride;
+    const int64_t size = ps_dtype_size(t->dtype);
+
+    for (int64_t k = 0; k < t->outer * t->inner; k++) {
+        const int64_t first = k / t->inner * s.outer + k % t->inner * s.inner;
+
+        for (int64_t i = 0; t->info[k] != 0 && i < t->rows; i++) {
+            memset((char *)t->x.data + (first + i * s.row) * size, 0xff, (size_t)size);
+        }
+    }
+}
+
+static ps_status
+blank(const ps_tridiag *t, const ps_exec *exec)
+{
+    const ps_blank b = {.dtype = t->dtype,
+                        .rows = t->rows,
+                        .outer = t->outer,
+                        .inner = t->inner,
+                        .x = t->x,
+                        .info = t->info,
+                        .info_outer = t->inner,
+                        .info_inner = 1};
+
+    if (ps_backend_get()->memory == PS_DEVICE) {
+        return ps_backend_get()->blank(&b, exec);
+    }
+    blank_on_host(t);
+    return PS_OK;
+}
+
+/* Solve with this memory for info and workspace. */
+static ps_status
+solve(const layout *l, ps_tridiag *t, ps_exec *exec, char *memory, size_t bytes)
+{
+    const ps_options options = options_of(l);
+    ps_report report;
+
+    if (bytes < info_bytes(t)) {
+        return PS_WORK_TOO_SMALL;
+    }
+    t->info = (int32_t *)(void *)memory;
+    exec->work = memory + info_bytes(t);
+    exec->work_bytes = bytes - info_bytes(t);
+    const ps_status status = ps_backend_get()->tridiag_solve(t, &options, exec, &report);
+    return status == PS_OK ? blank(t, exec) : status;
+}
+
+static ps_status
+solve_on_host(const layout *l, ps_tridiag *t)
+{
+    const ps_options options = options_of(l);
+    ps_exec exec = {0};
+    size_t bytes = 0;
+    ps_status status = ps_backend_get()->tridiag_work(t, &options, &exec, &bytes);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    bytes += info_bytes(t);
+    char *const memory = malloc(bytes + ALIGNMENT);
+    if (memory == NULL) {
+        return PS_NO_MEMORY;
+    }
+    status =
+        solve(l, t, &exec, memory + (ALIGNMENT - (uintptr_t)memory % ALIGNMENT), bytes);
+    free(memory);
+    return status;
+}
+
+static XLA_FFI_Error *
+handle(XLA_FFI_CallFrame *frame)
+{
+    XLA_FFI_Error *error = NULL;
+    ps_exec exec = {0};
+    ps_status status;
+    ps_tridiag t;
+    layout l;
+
+    if (answer_metadata(frame)) {
+        return NULL;
+    }
+    if (!read_layout(frame, &l) || !read_systems(frame, &l, &t)) {
+        return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                       "pysolvers: the arrays of the call do not fit its layout");
+    }
+    if (ps_backend_get()->memory == PS_HOST) {
+        status = solve_on_host(&l, &t);
+    }
+    else if (frame->rets.size != 2) {
+        return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                       "pysolvers: the call has no workspace");
+    }
+    else {
+        const XLA_FFI_Buffer *const work = frame->rets.rets[1];
+
+        error = read_stream(frame, &exec);
+        if (error != NULL) {
+            return error;
+        }
+        status = solve(&l, &t, &exec, work->data, (size_t)size_of(work));
+    }
+    return status == PS_OK
+               ? NULL
+               : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
+}
+
+/* ------------------------------------------------------------------- the module */
+
+/* Addresses of arrays that do not overlap, `shift` bytes after aligned ones. */
+static void
+set_addresses(char *data[OPERANDS], uintptr_t shift)
+{
+    for (uintptr_t k = 0; k < OPERANDS; k++) {
+        data[k] = (char *)(((k + 1) << (sizeof(void *) * 8 - 8)) + shift);
+    }
+}
+
+static PyObject *
+xla_tridiag_work(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int dtype;
+    Py_buffer numbers;
+
+    if (!PyArg_ParseTuple(args, "iy*:xla_tridiag_work", &dtype, &numbers)) {
+        return NULL;
+    }
+    layout l;
+    const int fits = numbers.len == sizeof l && dtype >= 0 && dtype < PS_DTYPE_COUNT;
+    if (fits) {
+        memcpy(&l, numbers.buf, sizeof l);
+    }
+    PyBuffer_Release(&numbers);
+    if (!fits) {
+        PyErr_Format(PyExc_ValueError, "need a dtype and a layout of %d int64",
+                     (int)LAYOUT_NUMBERS);
+        return NULL;
+    }
+
+    /* XLA aligns arrays, but may pass a part of one. */
+    const ps_options options = options_of(&l);
+    size_t most = 0;
+    ps_tridiag t;
+    for (int is_part = 0; is_part < 2; is_part++) {
+        const ps_exec exec = {0};
+        char *data[OPERANDS];
+        size_t bytes = 0;
+
+        set_addresses(data, (uintptr_t)(is_part * ps_dtype_size((ps_dtype)dtype)));
+        t = systems_of(&l, (ps_dtype)dtype, data);
+        const ps_status status =
+            ps_backend_get()->tridiag_work(&t, &options, &exec, &bytes);
+        if (status != PS_OK) {
+            PyErr_SetString(PyExc_RuntimeError, ps_status_text(status));
+            return NULL;
+        }
+        most = bytes > most ? bytes : most;
+    }
+    return PyLong_FromSize_t(most + info_bytes(&t));
+}
+
+PyDoc_STRVAR(xla_tridiag_work_doc, "xla_tridiag_work($module, dtype, layout, /)\n--\n\n"
+                                   "Return the bytes of the workspace of xla_tridiag.");
+
+static PyMethodDef methods[] = {
+    {"xla_tridiag_work", xla_tridiag_work, METH_VARARGS, xla_tridiag_work_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+xla_add(PyObject *module)
+{
+    XLA_FFI_Handler *const handler = handle;
+    void *address;
+
+    memcpy(&address, &handler, sizeof address);
+    PyObject *const capsule = PyCapsule_New(address, NULL, NULL);
+    const int failed = capsule == NULL ||
+                       PyModule_AddObjectRef(module, "xla_tridiag", capsule) < 0 ||
+                       PyModule_AddFunctions(module, methods) < 0;
+
+    Py_XDECREF(capsule);
+    return failed ? -1 : 0;
+}

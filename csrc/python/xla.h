@@ -1,0 +1,21 @@
+/* xla.h - the handler through which programs that XLA has compiled call the backend.
+ *
+ * The handler is registered with JAX. It neither uses Python nor needs the GIL.
+ */
+#ifndef PS_PYTHON_XLA_H
+#define PS_PYTHON_XLA_H
+
+#include "numpy_api.h"
+
+/* Add to the module, 0, or -1 with an exception:
+ *
+ *   xla_tridiag    capsule of the handler: operands lower, diag, upper, rhs; results x
+ *                  and, on a device, the workspace; attribute `layout` of int64
+ *   xla_tridiag_work(dtype, layout) -> bytes of the workspace on a device, which must be
+ *                  available
+ *
+ * layout: pivot, flags, rows, outer, inner; then for lower, diag, upper, rhs and x the
+ * first element and the strides row, outer, inner, in elements, all at least 0. */
+int xla_add(PyObject *module);
+
+#endif

@@ -1,0 +1,163 @@
+"""One batch of systems as a custom call of XLA.
+
+The arrays of a custom call have no strides. The layout of the call, an attribute, states where
+the elements of each operand lie, so that a matrix which broadcasts over batch axes, and the
+transpose of a matrix, are not copied: see csrc/python/xla.h.
+"""
+
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from typing import Any
+
+import jax
+import numpy as np
+from jax import numpy as jnp
+from numpy.typing import NDArray
+
+from .._runtime import backends
+from .._runtime.lines import Plan, contiguous_strides, plan_lines
+
+__all__ = ["solve_lines"]
+
+_TARGET = "pysolvers_tridiagonal"
+_LOWER, _UPPER, _X = 0, 2, 4
+
+
+@cache
+def _register(name: str, platform: str) -> Any:
+    """Register the handler of a backend for a platform of JAX, and return the backend."""
+    backend = backends.require(name)
+    jax.ffi.register_ffi_target(_TARGET, backend.xla_tridiag, platform=platform)
+    return backend
+
+
+@cache
+def _backends() -> dict[str, Any]:
+    """Return the backends by the names of the platforms of JAX."""
+    found = {"cpu": _register("cpu", "cpu")}
+    try:
+        jax.devices("cuda")
+    except RuntimeError:  # this JAX has no such platform
+        return found
+    if backends.unavailable_reason("cuda") is None:
+        found["cuda"] = _register("cuda", "CUDA")
+    return found
+
+
+def solve_lines(
+    lower: jax.Array,
+    diag: jax.Array,
+    upper: jax.Array,
+    rhs: jax.Array,
+    *,
+    axis: int,
+    periodic: bool,
+    pivot: int,
+    transposed: bool,
+) -> jax.Array:
+    """Solve A x = rhs or, if `transposed`, A^T x = rhs.
+
+    Parameters
+    ----------
+    lower, diag, upper, rhs : jax.Array
+        Operands of one dtype and number of axes, which broadcast. `rhs` has all rows along
+        `axis`, the diagonals all rows or one, and `lower` and `upper` can have one row less
+        unless `periodic`.
+    axis : int
+        Axis of the systems, negative: counted from the last one.
+    periodic : bool
+        As in `solve_tridiagonal`.
+    pivot : int
+        Code of the backends.
+    transposed : bool
+        Whether to solve with the transposes of the matrices.
+    """
+    if transposed and periodic:
+        lower, upper = _shifted(upper, 1, axis), _shifted(lower, -1, axis)
+    elif transposed:
+        lower, upper = upper, lower
+    operands = [lower, diag, upper, rhs]
+    shape = jnp.broadcast_shapes(*(_with_rows(a.shape, axis, 1) for a in operands))
+    shape = _with_rows(shape, axis, rhs.shape[axis])
+    if 0 in shape:
+        return jnp.zeros(shape, rhs.dtype)
+    plan, operands = _merged(operands, shape, axis)
+    moved = transposed and not periodic
+    layout = _layout(plan, operands, shape, axis, periodic=periodic, pivot=pivot, moved=moved)
+    x = jax.ShapeDtypeStruct(shape, rhs.dtype)
+
+    def on_host(*operands: jax.Array) -> jax.Array:
+        return jax.ffi.ffi_call(_TARGET, x)(*operands, layout=layout)
+
+    def on_device(*operands: jax.Array) -> jax.Array:
+        cuda = _backends()["cuda"]
+        size = cuda.xla_tridiag_work(cuda.DTYPES[rhs.dtype.name], layout)
+        results = (x, jax.ShapeDtypeStruct((size,), np.uint8))
+        return jax.ffi.ffi_call(_TARGET, results)(*operands, layout=layout)[0]
+
+    if "cuda" not in _backends():
+        return on_host(*operands)
+    return jax.lax.platform_dependent(*operands, cpu=on_host, cuda=on_device)
+
+
+def _shifted(array: jax.Array, rows: int, axis: int) -> jax.Array:
+    """Shift the rows of a periodic diagonal."""
+    return array if array.shape[axis] == 1 else jnp.roll(array, rows, axis)
+
+
+def _with_rows(shape: Sequence[int], axis: int, rows: int) -> tuple[int, ...]:
+    """Return a shape with another number of rows."""
+    changed = list(shape)
+    changed[axis] = rows
+    return tuple(changed)
+
+
+def _strides(shape: Sequence[int], axis: int) -> tuple[int, list[int]]:
+    """Return the strides of the rows and of the batch axes in elements, 0 for a length of 1."""
+    strides = [
+        stride if size > 1 else 0
+        for size, stride in zip(shape, contiguous_strides(shape, 1), strict=True)
+    ]
+    return strides.pop(axis), strides
+
+
+def _merged(
+    operands: list[jax.Array], shape: tuple[int, ...], axis: int
+) -> tuple[Plan, list[jax.Array]]:
+    """Merge the batch axes to two; operands that prevent it broadcast in memory."""
+    batch = list(shape)
+    del batch[axis]
+    strides = [_strides(each, axis)[1] for each in (*(a.shape for a in operands), shape)]
+    plan = plan_lines(tuple(batch), strides, strides[_X], keep=(_X,))
+    for k in plan.copied:
+        rows = operands[k].shape[axis]
+        operands[k] = jnp.broadcast_to(operands[k], _with_rows(shape, axis, rows))
+    return plan, operands
+
+
+def _layout(
+    plan: Plan,
+    operands: Sequence[jax.Array],
+    shape: tuple[int, ...],
+    axis: int,
+    *,
+    periodic: bool,
+    pivot: int,
+    moved: bool,
+) -> NDArray[np.int64]:
+    """Return the layout of a call; `moved` if each off-diagonal is that of the transpose."""
+    core = _backends()["cpu"]
+    rows = shape[axis]
+    flags = core.PERIODIC if periodic else 0
+    places = []
+    for k, each in enumerate((*(a.shape for a in operands), shape)):
+        row, strides = _strides(each, axis)
+        first = 0
+        if k in (_LOWER, _UPPER) and each[axis] > 1 and (moved or each[axis] < rows):
+            flags |= core.SHORT_LOWER if k == _LOWER else core.SHORT_UPPER
+            first = row if k == _UPPER and each[axis] == rows else 0
+        groups = (strides[group[-1]] if group else 0 for group in (plan.outer, plan.inner))
+        places += [first, row, *groups]
+    sizes = (prod(plan.batch[k] for k in group) for group in (plan.outer, plan.inner))
+    return np.array([pivot, flags, rows, *sizes, *places], np.int64)

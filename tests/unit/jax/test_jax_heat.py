@@ -1,0 +1,131 @@
+"""`pysolvers.jax.heat_step`: the numbers of `HeatADI`, exact factors, and gradients."""
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+
+from pysolvers import Dirichlet, HeatADI, Neumann, Robin  # noqa: E402
+from pysolvers.jax import heat_step  # noqa: E402
+
+SHAPES = {2: (7, 9), 3: (5, 6, 7)}
+SPACING = {"x": 0.1, "y": 0.2, "z": 0.3}
+
+
+def spacing_of(axes):
+    return {name: SPACING[name] for name in "xyz"[:axes]}
+
+
+def boundary_of(kind, shape, rng):
+    """Return conditions of all sides, with values that vary along the sides."""
+
+    def values(axis):
+        sizes = list(shape)
+        del sizes[-1 - "xyz".index(axis)]
+        return rng.random(sizes)
+
+    names = "xyz"[: len(shape)]
+    if kind == "values":
+        return {name: values(name) for name in names}
+    if kind == "periodic":
+        return dict.fromkeys(names, "periodic")
+    if kind == "fluxes":
+        return {name: Neumann(values(name)) for name in names}
+    others = {name: Robin(1.5, values(name)) for name in names[1:]}
+    return others | {"x-": Robin(2.0, values("x")), "x+": Dirichlet(values("x"))}
+
+
+@pytest.mark.parametrize("conductivity", ["number", "nodes", "axes"])
+@pytest.mark.parametrize("kind", ["values", "periodic", "fluxes", "mixed"])
+@pytest.mark.parametrize("axes", [2, 3])
+def test_steps_are_those_of_the_solver(rng, axes, kind, conductivity):
+    shape = SHAPES[axes]
+    k = {"number": 1.7, "nodes": rng.random(shape) + 0.5, "axes": spacing_of(axes)}[conductivity]
+    options = {
+        "dt": 0.03,
+        "spacing": spacing_of(axes),
+        "diffusivity": k,
+        "boundary": boundary_of(kind, shape, rng),
+        "source": rng.random(shape),
+    }
+    u = start = rng.random(shape)
+
+    solver = HeatADI(shape, initial=start, damped_start=False, **options)
+    solver.step(3)
+    step = jax.jit(lambda u: heat_step(u, **options))
+    for _ in range(3):
+        u = step(u)
+
+    np.testing.assert_allclose(u, solver.u, rtol=0, atol=1e-13)
+
+
+def test_single_precision_stays(rng):
+    u = heat_step(rng.random((5, 6), np.float32), dt=0.1, spacing=0.1, diffusivity=2.0)
+
+    assert u.dtype == np.float32
+
+
+def test_waves_on_a_line_decay_by_the_factor_of_crank_and_nicolson():
+    nodes, dt, k = 17, 0.02, 1.3
+    x = np.linspace(0, 1, nodes)
+    wave = np.sin(3 * np.pi * x)
+    eigenvalue = 4 * k * dt * (nodes - 1) ** 2 * np.sin(1.5 * np.pi / (nodes - 1)) ** 2
+
+    u = heat_step(wave, dt=dt, spacing=1 / (nodes - 1), diffusivity=k)
+
+    factor = (1 - eigenvalue / 2) / (1 + eigenvalue / 2)
+    np.testing.assert_allclose(u, factor * wave, atol=1e-13)
+
+
+@pytest.mark.parametrize("argument", ["u", "dt", "k", "wall", "flux", "exchange", "source"])
+def test_gradients_agree_with_finite_differences(rng, argument):
+    values = {
+        "u": rng.random((4, 5)),
+        "dt": np.array(0.03),
+        "k": rng.random((4, 5)) + 0.5,
+        "wall": rng.random(5),
+        "flux": rng.random(4),
+        "exchange": np.array(1.5),
+        "source": rng.random((4, 5)),
+    }
+    weight = rng.random((4, 5))
+
+    def loss(value):
+        v = values | {argument: value}
+        boundary = {
+            "x-": Neumann(v["flux"]),
+            "x+": Robin(v["exchange"], 0.5),
+            "y-": v["wall"],
+            "y+": 0.2,
+        }
+        options = {"dt": v["dt"], "diffusivity": v["k"], "source": v["source"]}
+        u = heat_step(v["u"], spacing=0.1, boundary=boundary, **options)
+        return (weight * heat_step(u, spacing=0.1, boundary=boundary, **options)).sum()
+
+    loss = jax.jit(loss)
+    direction = rng.random(values[argument].shape)
+    slope = (jax.grad(loss)(values[argument]) * direction).sum()
+    h = 1e-6
+    apart = loss(values[argument] + h * direction) - loss(values[argument] - h * direction)
+    np.testing.assert_allclose(slope, apart / (2 * h), rtol=1e-6)
+
+
+def test_batches_by_vmap(rng):
+    u = rng.random((3, 5, 6))
+    k = rng.random((3,)) + 0.5
+
+    together = jax.vmap(lambda u, k: heat_step(u, dt=0.1, spacing=0.2, diffusivity=k))(u, k)
+
+    for one, a, b in zip(together, u, k, strict=True):
+        np.testing.assert_allclose(
+            one, heat_step(a, dt=0.1, spacing=0.2, diffusivity=b), rtol=1e-12
+        )
+
+
+def test_errors_name_the_rule():
+    with pytest.raises(ValueError, match="1, 2 or 3 axes, got 0"):
+        heat_step(1.0, dt=0.1, spacing=0.1)
+    with pytest.raises(ValueError, match="periodic, or none"):
+        heat_step(np.ones(5), dt=0.1, spacing=0.1, boundary={"x-": "periodic", "x+": 0.0})
+    with pytest.raises(ValueError, match="at least 3 nodes along y, got 2"):
+        heat_step(np.ones((2, 5)), dt=0.1, spacing=0.1)

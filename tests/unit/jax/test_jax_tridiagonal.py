@@ -1,0 +1,358 @@
+"""`pysolvers.jax`: solves that are compiled, batched and differentiated by JAX.
+
+Gradients are compared with those of dense solves, which JAX differentiates itself, and with
+finite differences.
+"""
+
+import itertools
+
+import numpy as np
+import oracle
+import pytest
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+from pysolvers.jax import factor_tridiagonal, solve_tridiagonal  # noqa: E402
+
+OPERANDS = range(4)
+
+
+def dense_solve(lower, diag, upper, rhs, *, periodic=False):
+    """Return the solutions of systems along the last axis by dense LU of JAX."""
+    lower, diag, upper, rhs = jnp.broadcast_arrays(lower, diag, upper, rhs)
+    rows = diag.shape[-1]
+    matrix = jnp.zeros((*diag.shape, rows), diag.dtype)
+    for i in range(rows):
+        matrix = matrix.at[..., i, i].add(diag[..., i])
+        if i > 0 or periodic:
+            matrix = matrix.at[..., i, (i - 1) % rows].add(lower[..., i])
+        if i < rows - 1 or periodic:
+            matrix = matrix.at[..., i, (i + 1) % rows].add(upper[..., i])
+    return jnp.linalg.solve(matrix, rhs[..., None])[..., 0]
+
+
+def close(actual, desired, factor=1e3):
+    """Require arrays that differ by rounding errors alone."""
+    desired = np.asarray(desired)
+    most = factor * np.finfo(desired.dtype).eps * max(1, np.max(np.abs(desired), initial=0))
+    np.testing.assert_allclose(np.asarray(actual), desired, rtol=0, atol=most)
+
+
+def weighted(solve, weight, **options):
+    """Return a real function of the operands whose gradient depends on every unknown."""
+    return lambda *operands: (weight * solve(*operands, **options)).real.sum()
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [1, 2, 3, 9, 33])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_solution_has_a_small_backward_error(rng, dtype, rows, periodic):
+    system = oracle.dominant(rng, (3, 5, rows), dtype)
+
+    x = solve_tridiagonal(*system, periodic=periodic)
+
+    assert isinstance(x, jax.Array) and x.dtype == dtype
+    assert oracle.backward_error(*system, np.asarray(x), periodic=periodic) < 20 * oracle.eps(dtype)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2, -2])
+def test_systems_lie_along_any_axis(rng, axis):
+    system = oracle.dominant(rng, (2, 6, 5))
+
+    x = solve_tridiagonal(*(np.moveaxis(a, -1, axis) for a in system), axis=axis)
+
+    close(np.moveaxis(x, axis, -1), oracle.solve(*system))
+
+
+@pytest.mark.parametrize("shapes", list(itertools.product([(5, 1, 7), (1, 4, 7), (7,)], repeat=3)))
+def test_operands_broadcast(rng, shapes):
+    system = [oracle.dominant(rng, shape)[k] for k, shape in enumerate([*shapes, (3, 5, 4, 7)])]
+    system[1] = system[1] + 8
+
+    close(solve_tridiagonal(*system), oracle.solve(*system))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_vectors_lie_along_the_axis_and_may_be_short(rng, axis):
+    lower, diag, upper, _ = oracle.dominant(rng, (4,))
+    rhs = oracle.uniform(rng, (4, 4))
+
+    x = solve_tridiagonal(lower[1:], diag, upper[:-1], rhs, axis=axis)
+
+    close(np.moveaxis(x, axis, -1), oracle.solve(lower, diag, upper, np.moveaxis(rhs, axis, -1)))
+
+
+@pytest.mark.parametrize("pivot", [None, True])
+def test_rows_are_exchanged(rng, pivot):
+    system = oracle.general(rng, (20, 30))
+
+    x = np.asarray(solve_tridiagonal(*system, pivot=pivot))
+
+    assert oracle.matrix_backward_error(*system, x).max() < 100 * oracle.eps(np.float64)
+
+
+def test_singular_systems_are_nan_and_the_others_are_solved(rng):
+    system = oracle.dominant(rng, (3, 4, 6))
+    for a in system[:3]:
+        a[1, 2, 3] = 0
+
+    x = np.asarray(solve_tridiagonal(*system))
+
+    assert np.isnan(x[1, 2]).all()
+    keep = np.ones((3, 4), bool)
+    keep[1, 2] = False
+    close(x[keep], oracle.solve(*(a[keep] for a in system)))
+
+
+def test_singular_systems_along_the_first_axis_are_nan(rng):
+    system = oracle.dominant(rng, (6, 4), np.complex64)
+    for a in system[:3]:
+        a[2, 1] = 0
+
+    x = np.asarray(solve_tridiagonal(*system, axis=0))
+
+    assert np.isnan(x[:, 1].real).all() and np.isnan(x[:, 1].imag).all()
+    assert np.isfinite(np.delete(x, 1, axis=1)).all()
+
+
+@pytest.mark.parametrize("shape", [(0, 4), (3, 0)])
+def test_empty_batches_are_empty(shape):
+    rhs = np.ones(shape)
+
+    assert solve_tridiagonal(-1.0, 4.0, -1.0, rhs).shape == shape
+    assert jax.vmap(lambda b: solve_tridiagonal(-1.0, 4.0, -1.0, b))(rhs).shape == shape
+
+
+def test_types_promote_as_in_jax():
+    rhs = np.ones((2, 5), np.float32)
+
+    assert solve_tridiagonal(-1, 4.0, -1, rhs).dtype == np.float32
+    assert solve_tridiagonal(-1, np.float64(4), -1, rhs).dtype == np.float64
+    assert solve_tridiagonal(-1, 4j, -1, rhs).dtype == np.complex64
+    assert solve_tridiagonal(-1, 4, -1, np.ones(5, int)).dtype == np.float64
+    with pytest.raises(TypeError, match="got lower float16"):
+        solve_tridiagonal(*(np.ones(5, np.float16),) * 4)
+
+
+def test_errors_name_the_rule():
+    with pytest.raises(ValueError, match="at least one dimension"):
+        solve_tridiagonal(1.0, 4.0, 1.0, 2.0)
+    with pytest.raises(ValueError, match="do not broadcast"):
+        solve_tridiagonal(np.ones((2, 5)), 4.0, 1.0, np.ones((3, 5)))
+    with pytest.raises(TypeError, match="periodic must be a bool"):
+        solve_tridiagonal(1.0, 4.0, 1.0, np.ones(5), periodic="no")
+
+
+@pytest.mark.parametrize("mapped", list(itertools.product([False, True], repeat=4))[1:])
+def test_vmap_over_each_subset_of_operands(rng, mapped):
+    system = oracle.dominant(rng, (4, 3, 6))
+    operands = [a if m else a[0] for a, m in zip(system, mapped, strict=True)]
+    operands[1] = operands[1] + 4
+    axes = tuple(0 if m else None for m in mapped)
+
+    x = jax.jit(jax.vmap(solve_tridiagonal, in_axes=axes))(*operands)
+
+    close(x, oracle.solve(*operands))
+
+
+def test_vmap_of_vmap_shares_the_matrix(rng):
+    lower, diag, upper, _ = oracle.dominant(rng, (7,))
+    rhs = oracle.uniform(rng, (3, 7, 5))
+    solve = jax.vmap(jax.vmap(solve_tridiagonal, (None, None, None, 1), 1), (None, None, None, 0))
+
+    program = jax.jit(solve).lower(lower, diag, upper, rhs).as_text()
+    x = solve(lower, diag, upper, rhs)
+
+    close(np.moveaxis(x, 1, -1), oracle.solve(lower, diag, upper, np.moveaxis(rhs, 1, -1)))
+    (call,) = [line for line in program.splitlines() if "pysolvers_tridiagonal" in line]
+    operands = call.partition(": (")[2].partition(")")[0]
+    assert operands.count("tensor<1x1x7xf64>") == 3
+
+
+@pytest.mark.parametrize("options", [{}, {"periodic": True}, {"pivot": True}])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+def test_gradients_are_those_of_dense_solves(rng, dtype, options):
+    make = oracle.general if "pivot" in options else oracle.dominant
+    system = make(rng, (3, 8), dtype)
+    weight = oracle.uniform(rng, (3, 8), dtype)
+    dense_options = {"periodic": "periodic" in options}
+
+    found = jax.grad(weighted(solve_tridiagonal, weight, **options), OPERANDS)(*system)
+    desired = jax.grad(weighted(dense_solve, weight, **dense_options), OPERANDS)(*system)
+
+    for a, b in zip(found, desired, strict=True):
+        close(a, b, 1e5 if "pivot" in options else 1e3)
+
+
+@pytest.mark.parametrize("shared", [((7,),) * 3, ((1, 7), (5, 7), (1,)), ((), (5, 1), ())])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_gradients_are_summed_over_broadcast_axes(rng, shared, periodic):
+    *_, rhs = oracle.dominant(rng, (5, 7))
+    operands = [oracle.uniform(rng, shape) for shape in shared]
+    operands[1] = operands[1] + 4
+    weight = oracle.uniform(rng, (5, 7))
+
+    solve, dense = (
+        jax.grad(weighted(f, weight, periodic=periodic), OPERANDS)(*operands, rhs)
+        for f in (solve_tridiagonal, dense_solve)
+    )
+
+    for a, b in zip(solve, dense, strict=True):
+        assert a.shape == b.shape
+        close(a, b)
+
+
+def test_gradients_of_short_off_diagonals(rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, 8))
+    weight = oracle.uniform(rng, (3, 8))
+
+    short = jax.grad(weighted(solve_tridiagonal, weight), OPERANDS)(
+        lower[:, 1:], diag, upper[:, :-1], rhs
+    )
+    full = jax.grad(weighted(dense_solve, weight), OPERANDS)(lower, diag, upper, rhs)
+
+    close(short[0], full[0][:, 1:])
+    close(short[2], full[2][:, :-1])
+    close(short[1], full[1])
+
+
+def test_entries_outside_the_matrix_have_no_gradient(rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, 8))
+    lower[:, 0] = upper[:, -1] = np.nan
+
+    gradients = jax.grad(weighted(solve_tridiagonal, 1.0), OPERANDS)(lower, diag, upper, rhs)
+
+    assert all(np.isfinite(g).all() for g in gradients)
+    assert not gradients[0][:, 0].any() and not gradients[2][:, -1].any()
+
+
+@pytest.mark.parametrize("options", [{}, {"periodic": True}, {"axis": 0}])
+def test_derivatives_of_second_order(rng, options):
+    util = pytest.importorskip("jax.test_util")
+    system = [np.moveaxis(a, -1, options.get("axis", -1)) for a in oracle.dominant(rng, (2, 6))]
+
+    util.check_grads(
+        lambda *operands: solve_tridiagonal(*operands, **options), system, 2, ["fwd", "rev"]
+    )
+
+
+def test_vmap_of_gradients_and_hessian(rng):
+    system = oracle.dominant(rng, (4, 6))
+    weight = oracle.uniform(rng, (6,))
+    of_one = jax.grad(weighted(solve_tridiagonal, weight), OPERANDS)
+    dense = weighted(dense_solve, weight)
+
+    together = jax.jit(jax.vmap(of_one))(*system)
+    for k in range(4):
+        for a, b in zip(together, of_one(*(a[k] for a in system)), strict=True):
+            close(a[k], b)
+    one = [a[0] for a in system]
+    found = jax.hessian(weighted(solve_tridiagonal, weight), argnums=(1, 3))(*one)
+    desired = jax.hessian(dense, argnums=(1, 3))(*one)
+    for a, b in zip(jax.tree.leaves(found), jax.tree.leaves(desired), strict=True):
+        close(a, b)
+
+
+def test_transposition_of_the_solve_is_the_transposed_solve(rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, 9))
+
+    (x,) = jax.linear_transpose(lambda b: solve_tridiagonal(lower, diag, upper, b), rhs)(rhs)
+
+    close(x, oracle.solve(*oracle.transposed(lower, diag, upper, "T"), rhs))
+
+
+def test_steps_inside_scan_and_while_loop(rng):
+    *_, rhs = oracle.dominant(rng, (3, 9))
+
+    def step(k, x):
+        return solve_tridiagonal(-k, 1 + 2 * k, -k, x)
+
+    def by_scan(k):
+        return jax.lax.scan(lambda x, _: (step(k, x), None), rhs, length=5)[0]
+
+    desired = rhs
+    for _ in range(5):
+        desired = oracle.solve(np.float64(-0.3), np.full(9, 1.6), np.float64(-0.3), desired)
+    looped = jax.lax.while_loop(
+        lambda state: state[0] < 5, lambda state: (state[0] + 1, step(0.3, state[1])), (0, rhs)
+    )
+    close(by_scan(0.3), desired)
+    close(looped[1], desired)
+    slope = jax.jit(jax.grad(lambda k: by_scan(k).sum()))(0.3)
+    apart = (by_scan(0.3 + 1e-6).sum() - by_scan(0.3 - 1e-6).sum()) / 2e-6
+    np.testing.assert_allclose(slope, apart, rtol=1e-7)
+
+
+def test_only_the_matrix_and_the_solution_are_kept_for_the_reverse_pass(rng):
+    system = oracle.dominant(rng, (3, 9))
+
+    _, reverse = jax.vjp(solve_tridiagonal, *map(jnp.asarray, system))
+
+    kept = [a for a in jax.tree.leaves(reverse) if a.size >= 9]
+    assert 0 < sum(a.size for a in kept) <= 4 * system[0].size
+
+
+def test_work_is_divided_over_devices(rng):
+    try:
+        from jax import shard_map
+    except ImportError:  # JAX before 0.6
+        from jax.experimental.shard_map import shard_map
+    over = jax.sharding.PartitionSpec("systems")
+    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")[:2]), ("systems",))
+    lower, diag, upper, _ = oracle.dominant(rng, (9,))
+    rhs = oracle.uniform(rng, (6, 9))
+    matrix = jax.sharding.PartitionSpec()
+
+    solve = shard_map(
+        solve_tridiagonal, mesh=mesh, in_specs=(matrix, matrix, matrix, over), out_specs=over
+    )
+
+    close(jax.jit(solve)(lower, diag, upper, rhs), oracle.solve(lower, diag, upper, rhs))
+    found = jax.grad(weighted(solve, 1.0), OPERANDS)(lower, diag, upper, rhs)
+    desired = jax.grad(weighted(dense_solve, 1.0), OPERANDS)(lower, diag, upper, rhs)
+    for a, b in zip(found, desired, strict=True):
+        close(a, b)
+
+
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_factor_solves_with_transposes(rng, periodic, trans):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, 9), np.complex128)
+    factor = factor_tridiagonal(lower[0], diag, upper, periodic=periodic)
+
+    x = jax.jit(lambda f, b: f.solve(b, trans=trans))(factor, rhs)
+
+    matrix = np.broadcast_arrays(lower[0], diag, upper)
+    swapped = oracle.transposed(*matrix, trans)
+    close(x, oracle.solve(*swapped, rhs, periodic=periodic))
+
+
+def test_factor_along_an_axis_with_constant_rows(rng):
+    rhs = oracle.uniform(rng, (4, 9, 2))
+    factor = factor_tridiagonal(-1.0, np.full((1, 1), 3.0), -1.0, axis=-2, rows=9)
+
+    close(factor.solve(rhs), solve_tridiagonal(-1.0, 3.0, -1.0, rhs, axis=1))
+    close(factor.solve(rhs, trans="T"), solve_tridiagonal(-1.0, 3.0, -1.0, rhs, axis=1))
+    with pytest.raises(ValueError, match="9 rows along axis -2, got shape"):
+        factor.solve(rhs[:, 1:])
+    with pytest.raises(ValueError, match="trans"):
+        factor.solve(rhs, trans="X")
+
+
+def test_factor_is_carried_by_loops_and_vmap_and_differentiated(rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, 9))
+    weight = oracle.uniform(rng, (3, 9))
+
+    def loss(diag):
+        factors = jax.vmap(factor_tridiagonal)(lower, diag, upper)
+        x, _ = jax.lax.scan(
+            lambda x, _: (jax.vmap(lambda f, b: f.solve(b))(factors, x), 0), rhs, length=2
+        )
+        return (weight * x).sum()
+
+    def dense_loss(diag):
+        x = dense_solve(lower, diag, upper, dense_solve(lower, diag, upper, rhs))
+        return (weight * x).sum()
+
+    close(jax.jit(jax.grad(loss))(diag), jax.grad(dense_loss)(diag))
