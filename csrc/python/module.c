@@ -16,6 +16,7 @@
 #include "memory.h"
 #include "pysolvers.h"
 #include "relax.h"
+#include "spline.h"
 #include "staggered.h"
 #include "transform.h"
 
@@ -101,7 +102,7 @@ module_exec(PyObject *module)
          cylinder_add(module) < 0)) {
         return -1;
     }
-    return add_constants(module);
+    return spline_add(module) < 0 ? -1 : add_constants(module);
 }
 
 static int
