@@ -252,8 +252,7 @@ def _conditions(bc_type: Any) -> tuple[tuple[str, str], dict[str, Any]]:
         )
     given: dict[str, Any] = {}
     kinds = [
-        _kind(end, name, given.__setitem__)
-        for end, name in zip((first, last), _NAMES, strict=True)
+        _kind(end, name, given.__setitem__) for end, name in zip((first, last), _NAMES, strict=True)
     ]
     return (kinds[0], kinds[1]), given
 
