@@ -13,6 +13,7 @@ using namespace heat;
 using namespace lines;
 using namespace relaxation;
 using namespace runtime;
+using namespace spline;
 using namespace transforms;
 using namespace transport;
 
@@ -309,6 +310,24 @@ cylinder_step(const ps_cylinder *c, int64_t count, const ps_exec *exec,
 }
 
 static ps_status
+spline_rows(const ps_spline_rows *r, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_spline_rows(r, exec); });
+}
+
+static ps_status
+spline_pieces(const ps_spline_pieces *p, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_spline_pieces(p, exec); });
+}
+
+static ps_status
+spline_points(const ps_spline_points *p, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_spline_points(p, exec); });
+}
+
+static ps_status
 wait(const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_wait(exec); });
@@ -399,6 +418,9 @@ make_table()
     b.lmsor_iterate = lmsor_iterate;
     b.laplace_work = laplace_work;
     b.laplace_iterate = laplace_iterate;
+    b.spline_rows = spline_rows;
+    b.spline_pieces = spline_pieces;
+    b.spline_points = spline_points;
     b.copy = copy;
     b.allocate = allocate;
     b.release = release;

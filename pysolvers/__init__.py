@@ -14,6 +14,7 @@ from .flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
 from .heat import HeatADI
 from .poisson import FastPoisson
 from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
+from .spline import CubicSpline
 from .transport import GCEIDD, ConvectionDiffusion
 from .tridiagonal import SolveInfo, TridiagonalFactor, factor_tridiagonal, solve_tridiagonal
 
@@ -23,6 +24,7 @@ __all__ = [
     "BackendError",
     "ConvectionDiffusion",
     "ConvergenceError",
+    "CubicSpline",
     "Dirichlet",
     "DistributedError",
     "FastPoisson",
@@ -45,7 +47,7 @@ __all__ = [
     "solve_tridiagonal",
 ]
 
-_SUBPACKAGES = ("distributed", "flow", "heat", "poisson", "relaxation", "transport")
+_SUBPACKAGES = ("distributed", "flow", "heat", "poisson", "relaxation", "spline", "transport")
 
 
 def __dir__() -> list[str]:

@@ -78,6 +78,9 @@ RELAXATIONS: Final[dict[str, int]]
 SCHEMES: Final[dict[str, int]]
 SHORT_LOWER: Final[int]
 SHORT_UPPER: Final[int]
+SPLINE_ENDS: Final[dict[str, int]]
+SPLINE_FAULTS: Final[dict[str, int]]
+SPLINE_OUTSIDES: Final[dict[str, int]]
 STAGES: Final[dict[str, int]]
 STAGGERED_ENDS: Final[dict[str, int]]
 STAGGERED_KERNELS: Final[dict[str, int]]
@@ -288,6 +291,43 @@ def heat_step(
     stream: int = 0,
     /,
 ) -> tuple[int, _HeatReport | None]: ...
+def spline_rows(
+    ends: tuple[int, int],
+    x: _Array,
+    y: _Array | None,
+    given: tuple[_Array | None, _Array | None],
+    matrix: tuple[_Array, _Array, _Array] | None,
+    sides: tuple[_Array, _Array] | None,
+    faults: NDArray[int32],
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def spline_pieces(
+    order: int,
+    nu: int,
+    x: _Array,
+    coefficients: tuple[_Array, ...],
+    result: tuple[_Array, ...],
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def spline_points(
+    order: int,
+    nu: int,
+    outside: int,
+    x: _Array,
+    coefficients: tuple[_Array, ...],
+    at: _Array,
+    value: _Array,
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
 def copy(
     source: _Array,
     target: _Array,

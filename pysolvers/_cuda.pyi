@@ -35,6 +35,9 @@ from ._core import RELAXATIONS as RELAXATIONS
 from ._core import SCHEMES as SCHEMES
 from ._core import SHORT_LOWER as SHORT_LOWER
 from ._core import SHORT_UPPER as SHORT_UPPER
+from ._core import SPLINE_ENDS as SPLINE_ENDS
+from ._core import SPLINE_FAULTS as SPLINE_FAULTS
+from ._core import SPLINE_OUTSIDES as SPLINE_OUTSIDES
 from ._core import STAGES as STAGES
 from ._core import STAGGERED_ENDS as STAGGERED_ENDS
 from ._core import STAGGERED_KERNELS as STAGGERED_KERNELS
@@ -54,6 +57,9 @@ from ._core import gceidd_step as gceidd_step
 from ._core import heat_step as heat_step
 from ._core import laplace_iterate as laplace_iterate
 from ._core import lmsor_iterate as lmsor_iterate
+from ._core import spline_pieces as spline_pieces
+from ._core import spline_points as spline_points
+from ._core import spline_rows as spline_rows
 from ._core import staggered_step as staggered_step
 from ._core import tridiag_solve as tridiag_solve
 from ._core import xla_tridiag as xla_tridiag

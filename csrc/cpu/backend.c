@@ -7,6 +7,7 @@
 #include "runtime/copy.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
+#include "spline/spline.h"
 #include "transport/gceidd.h"
 #include "tridiag.h"
 
@@ -38,6 +39,9 @@ static const ps_backend cpu = {
     .gceidd_step = ps_gceidd_step,
     .heat_work = ps_heat_work,
     .heat_step = ps_heat_step,
+    .spline_rows = ps_cpu_spline_rows,
+    .spline_pieces = ps_cpu_spline_pieces,
+    .spline_points = ps_cpu_spline_points,
     .copy = ps_cpu_copy,
     .describe = describe,
     .default_threads = ps_default_threads,

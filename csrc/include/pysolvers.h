@@ -216,6 +216,9 @@ typedef struct ps_heat ps_heat;
 typedef struct ps_heat_report ps_heat_report;
 typedef struct ps_gceidd ps_gceidd;
 typedef struct ps_gceidd_report ps_gceidd_report;
+typedef struct ps_spline_rows ps_spline_rows;
+typedef struct ps_spline_points ps_spline_points;
+typedef struct ps_spline_pieces ps_spline_pieces;
 typedef struct ps_transform ps_transform;
 typedef struct ps_centre ps_centre;
 typedef struct ps_waves ps_waves;
@@ -291,6 +294,12 @@ typedef struct {
     ps_status (*gceidd_work)(const ps_gceidd *g, const ps_exec *exec, size_t *bytes);
     ps_status (*gceidd_step)(const ps_gceidd *g, int64_t count, const ps_exec *exec,
                              ps_gceidd_report *report);
+
+    /* Rows of the systems for slopes, coefficients, and values at points of splines:
+     * ps_spline.h. They need no workspace. */
+    ps_status (*spline_rows)(const ps_spline_rows *r, const ps_exec *exec);
+    ps_status (*spline_pieces)(const ps_spline_pieces *p, const ps_exec *exec);
+    ps_status (*spline_points)(const ps_spline_points *p, const ps_exec *exec);
 
     /* Copy `bytes` bytes at the full memory bandwidth: reference for benchmarks. */
     ps_status (*copy)(void *to, const void *from, size_t bytes, const ps_exec *exec);

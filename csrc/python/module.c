@@ -17,6 +17,7 @@
 #include "part.h"
 #include "pysolvers.h"
 #include "relax.h"
+#include "spline.h"
 #include "staggered.h"
 #include "transform.h"
 #include "xla.h"
@@ -106,7 +107,7 @@ module_exec(PyObject *module)
          cylinder_add(module) < 0 || part_add(module) < 0)) {
         return -1;
     }
-    return add_constants(module);
+    return spline_add(module) < 0 ? -1 : add_constants(module);
 }
 
 static int

@@ -6,6 +6,7 @@
 
 #include "ps_cylinder.h"
 #include "ps_part.h"
+#include "ps_spline.h"
 #include "ps_transform.h"
 
 namespace pysolvers {
@@ -90,6 +91,15 @@ ps_status ps_cuda_laplace_enqueue(const ps_laplace *l, int64_t count, const ps_e
                                   const char **kernel);
 
 } // namespace pysolvers::relaxation
+
+namespace pysolvers::spline {
+
+/* spline.cu */
+ps_status ps_cuda_spline_rows(const ps_spline_rows *r, const ps_exec *exec);
+ps_status ps_cuda_spline_pieces(const ps_spline_pieces *p, const ps_exec *exec);
+ps_status ps_cuda_spline_points(const ps_spline_points *p, const ps_exec *exec);
+
+} // namespace pysolvers::spline
 
 namespace pysolvers::transforms {
 

@@ -119,17 +119,28 @@ class Place:
         """Bring inputs to where they are used."""
         return list(operands)
 
+    def upload(self, array: Array) -> Array:
+        """Bring an array of the host to where operands are used."""
+        return array
+
     def target(self, x: Array) -> Array:
         """Return where the backend writes the result."""
         return x
+
+    def lasting(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        """Allocate a C-contiguous array that later calls use, on any stream."""
+        return np.empty(shape, dtype)
+
+    def wait(self) -> None:
+        """Wait until all that was enqueued is done."""
 
     def info(self, count: int, *, lasting: bool = False) -> Array:
         """Allocate what the backend writes a number for each system to."""
         return np.zeros(count, _INFO)
 
-    def read(self, info: Array) -> NDArray[np.int32]:
-        """Return the numbers of the systems, waiting for them."""
-        return info
+    def read(self, array: Array) -> Array:
+        """Return a C-contiguous array on the host, waiting for its elements."""
+        return array
 
     def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
         """View operands, their rows last, as (outer, inner, rows), or copy them so."""
@@ -196,10 +207,14 @@ class _Device(Place):
     def info(self, count: int, *, lasting: bool = False) -> Array:
         return self._empty((count,), (_INFO.itemsize,), _INFO, lasting=lasting)
 
-    def read(self, info: Array) -> NDArray[np.int32]:
-        numbers = np.empty(info.shape, _INFO)
-        self._call(self.backend.download, numbers, address_of(info))
+    def read(self, array: Array) -> Array:
+        numbers = np.empty(array.shape, array.dtype)
+        self._call(self.backend.download, numbers, address_of(array))
         return numbers
+
+    def lasting(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        strides = contiguous_strides(shape, dtype.itemsize)
+        return self._empty(shape, strides, dtype, lasting=True)
 
     def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
         outer, inner = plan.outer, plan.inner
@@ -255,7 +270,6 @@ class _Device(Place):
         self._call(self.backend.fill_nan, lines, info)
 
     def wait(self) -> None:
-        """Wait until the stream has done all that was enqueued."""
         self._call(self.backend.wait)
 
     def _call(self, function: Callable[..., int], *arguments: Any) -> None:
@@ -316,7 +330,6 @@ class _Device(Place):
         return target
 
     def upload(self, array: Array) -> Array:
-        """Copy an array of the host to the device, its axes in the same order."""
         own = _without_repeats(array)
         block = np.ascontiguousarray(_in_memory_order(own)) if own.ndim else own
         target = self._empty(own.shape, packed_strides(own), own.dtype)
@@ -362,7 +375,7 @@ class _DeviceArrays(_Device):
         *,
         widens: bool = False,
     ) -> tuple[list[Array], np.dtype, tuple[str, ...]]:
-        self._named = named
+        self._named = {**self._named, **named}
         arrays = {name: self._view_or_scalar(name, value) for name, value in named.items()}
         dtype, dtypes = promote(arrays, weak_names(named), like, widens=widens)
         operands = [

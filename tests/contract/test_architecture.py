@@ -28,7 +28,7 @@ COMMENT_OR_STRING = re.compile(r'/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\])*"', re.DOTAL
 # Levels of the C and CUDA code, from the bottom up, for each part that is compiled on its own. A
 # file belongs to the longest prefix of its path; it includes files of its own prefix and of lower
 # levels. Below cuda/lines and csrc/cpu/lines the folders are ordered by their includes alone.
-SOLVERS = ("heat", "transport", "flow", "relaxation")
+SOLVERS = ("heat", "transport", "flow", "relaxation", "spline")
 C_LEVELS = {
     "csrc/core": [("csrc/include",), ("csrc/core",)],
     "csrc/python": [("csrc/include",), ("csrc/python",)],

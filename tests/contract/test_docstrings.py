@@ -13,6 +13,7 @@ import pysolvers.flow
 import pysolvers.heat
 import pysolvers.poisson
 import pysolvers.relaxation
+import pysolvers.spline
 import pysolvers.transport
 
 MODULES = (
@@ -22,6 +23,7 @@ MODULES = (
     pysolvers.heat,
     pysolvers.poisson,
     pysolvers.relaxation,
+    pysolvers.spline,
     pysolvers.transport,
 )
 

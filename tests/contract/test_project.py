@@ -19,6 +19,7 @@ import pysolvers.flow
 import pysolvers.heat
 import pysolvers.poisson
 import pysolvers.relaxation
+import pysolvers.spline
 import pysolvers.transport
 from pysolvers._cli import build_parser
 
@@ -246,6 +247,7 @@ def test_every_public_name_is_in_the_reference():
         pysolvers.heat,
         pysolvers.poisson,
         pysolvers.relaxation,
+        pysolvers.spline,
         pysolvers.transport,
     )
     for module in (pysolvers, *solvers):

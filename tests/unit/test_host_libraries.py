@@ -220,3 +220,30 @@ def test_views_of_torch_are_borrowed_with_their_strides(library):
         assert _core.borrow(part).strides == part.numpy().strides
     assert _core.borrow(array.to(library.module.bfloat16)) is None
     assert _core.borrow(array.to_sparse()) is None
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_splines_are_arrays_of_the_library(library, rng, dtype):
+    x = np.cumsum(1 + rng.random(9))
+    y = (rng.standard_normal((2, 9, 3)) * (1 + 1j if "complex" in dtype else 1)).astype(dtype)
+    x = x.astype(y.real.dtype)
+    points = rng.uniform(0, 12, (4, 2)).astype(x.dtype)
+    own = library.make(x), library.make(y), library.make(points)
+    expected = pysolvers.CubicSpline(x, y, 1)
+
+    spline = pysolvers.CubicSpline(*own[:2], 1)
+
+    for actual, wanted in (
+        (spline(own[2]), expected(points)),
+        (spline(points), expected(points)),
+        (spline(2.5, 1), expected(2.5, 1)),
+        (spline.derivative()(own[2]), expected.derivative()(points)),
+        (spline.antiderivative(2)(own[2]), expected.antiderivative(2)(points)),
+        (spline.integrate(1, 5), expected.integrate(1, 5)),
+        (spline.c, expected.c),
+        (spline.x, x),
+        (pysolvers.CubicSpline(x, y, 1)(own[2]), expected(points)),
+    ):
+        assert isinstance(actual, library.kind)
+        assert dtype_of(actual) == str(wanted.dtype)
+        np.testing.assert_array_equal(np.asarray(actual), wanted)

@@ -1,0 +1,168 @@
+#!/usr/bin/env python3
+"""Measure CubicSpline on a GPU, beside that of CuPy.
+
+Random values, not-a-knot ends; as many points as knots, sorted. `floor` is the time that a copy
+takes to move the words that an operation has to move: y read, values and slopes written, 3 words
+per knot, to create splines; values and slopes read, the result written, 3 words per point, to
+evaluate them. The constructor waits for the device, and its time is that of the host clock, with
+CuPy's; values are medians of the time of the device over calls in a row. Needs CuPy.
+
+    python benchmarks/splines_gpu.py                  # prints a table
+    python benchmarks/splines_gpu.py --json FILE      # also writes the values
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import cupy
+import numpy as np
+
+from pysolvers import CubicSpline
+from pysolvers.bench import machine
+
+# Splines, knots, axis of the knots.
+CASES = (
+    (8192, 2048, 0),
+    (8192, 2048, 1),
+    (100_000, 64, 0),
+    (100_000, 64, 1),
+    (1, 1 << 22, 0),
+)
+CUPY_LIMIT = 20.0  # seconds after which a solver gets no more runs
+
+
+def values(splines: int, knots: int, axis: int, dtype: np.dtype) -> Any:
+    """Return values on the device."""
+    shape = (knots, splines) if axis == 0 else (splines, knots)
+    return cupy.random.default_rng(1).standard_normal(shape, dtype)
+
+
+def seconds_of_host(call: Callable[[], object], runs: int = 7) -> float:
+    """Return the median time until the device has done a call."""
+    found: list[float] = []
+    while len(found) < runs and sum(found) < CUPY_LIMIT:
+        cupy.cuda.Device().synchronize()
+        begin = time.perf_counter()
+        call()
+        cupy.cuda.Device().synchronize()
+        found.append(time.perf_counter() - begin)
+    return median(found[1:] or found)
+
+
+def seconds_of_device(call: Callable[[], object], budget: float = 0.5) -> float:
+    """Return the median time of the device for one call."""
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+
+    def run(count: int) -> float:
+        begin.record()
+        for _ in range(count):
+            call()
+        end.record()
+        end.synchronize()
+        return cupy.cuda.get_elapsed_time(begin, end) / 1e3 / count
+
+    run(3)
+    count = max(1, min(200, round(budget / 5 / run(1))))
+    return median(run(count) for _ in range(5))
+
+
+def copy_rate() -> float:
+    """Return the bytes per second that a copy of 1 GB reads and writes."""
+    source = cupy.zeros(1 << 27, "f8")
+    target = cupy.empty_like(source)
+    return 2 * source.nbytes / seconds_of_device(lambda: cupy.copyto(target, source))
+
+
+def with_cupy(x: Any, y: Any, axis: int) -> Any:
+    """Create the splines of CuPy."""
+    from cupyx.scipy.interpolate import CubicSpline as CupySpline
+
+    return CupySpline(x, y, axis)
+
+
+def measure(splines: int, knots: int, axis: int, dtype: np.dtype, rate: float) -> dict[str, Any]:
+    """Return the seconds of both packages, of the floor, and the error."""
+    x = cupy.linspace(0, 1, knots, dtype=dtype)
+    y = values(splines, knots, axis, dtype)
+    points = cupy.linspace(0, 1, knots, dtype=dtype)
+    floor = 3 * y.nbytes / rate
+    found: dict[str, Any] = {
+        "splines": splines,
+        "knots": knots,
+        "axis": axis,
+        "dtype": dtype.name,
+        "create": {"floor": floor},
+        "evaluate": {"floor": floor},
+        "failed": {},
+    }
+    results = {}
+    for name, make in {"package": CubicSpline, "CuPy": with_cupy}.items():
+        try:
+            found["create"][name] = seconds_of_host(lambda make=make: make(x, y, axis))
+            spline = make(x, y, axis)
+            found["evaluate"][name] = seconds_of_device(lambda spline=spline: spline(points))
+            results[name] = cupy.asnumpy(spline(points))
+            del spline
+        except Exception as error:
+            found["failed"][name] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        cupy.get_default_memory_pool().free_all_blocks()
+    if len(results) == 2:
+        own, theirs = results["package"], results["CuPy"]
+        found["error"] = float(np.abs(own - theirs).max() / np.abs(theirs).max())
+    return found
+
+
+def lines(case: dict[str, Any]) -> str:
+    """Return the lines of a case in the table."""
+    rows = []
+    head = f"{case['splines']} x {case['knots']}"
+    head = f"{head:18}{case['axis']:5}  {case['dtype']:9}"
+    for part in ("create", "evaluate"):
+        found = case[part]
+        row = f"{head:34}{part:10}"
+        for name in ("package", "CuPy", "floor"):
+            row += f"{found[name] * 1e6:14.1f} us" if name in found else f"{'-':>17}"
+        if "package" in found:
+            row += f"{found['floor'] / found['package']:8.2f}"
+        if {"package", "CuPy"} <= found.keys():
+            row += f"{found['CuPy'] / found['package']:9.1f}"
+        rows.append(row)
+        head = ""
+    rows += [f"    {name}: {why}" for name, why in case["failed"].items()]
+    if "error" in case:
+        rows[-1] += f"{case['error']:10.1e}"
+    return "\n".join(rows)
+
+
+def main() -> None:
+    """Measure, print a table, and write the values if asked to."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--json", type=Path, default=None, help="file for the values")
+    args = parser.parse_args()
+    rate = copy_rate()
+    print(f"copy: {rate / 1e12:.2f} TB/s")
+    titles = "".join(f"{name:>17}" for name in ("package", "CuPy", "floor"))
+    print(f"{'splines x knots':18}{'axis':>5}  {'dtype':9}{'':10}{titles}   floor/  CuPy/")
+    cases = []
+    for case in CASES:
+        for dtype in (np.dtype("f8"), np.dtype("f4")):
+            cases.append(measure(*case, dtype, rate))
+            print(lines(cases[-1]), flush=True)
+    if args.json:
+        record = {
+            "benchmark": "splines on a GPU",
+            "gpu": machine.gpu(),
+            "versions": machine.versions("pysolvers", *machine.GPU_PACKAGES),
+            "copy": rate,
+            "cases": cases,
+        }
+        args.json.write_text(json.dumps(record, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,390 @@
+/* spline.cu - rows, pieces and points of splines on a device.
+ *
+ * Threads follow each other as the elements of an array (outer, rows, inner) in C order,
+ * the order in which splines are stored. A thread of rows or pieces computes one element.
+ *
+ * A thread of points locates a point once for several splines, if these share knots and
+ * points: for splines of the inner axis, whose values at one point are neighbours, or, if
+ * that axis is short, for splines of the outer axis.
+ *
+ * Words moved per value of a cubic at a point: 1 written, 4 read, which neighbouring
+ * points share in the cache: 3 for one point per knot.
+ */
+#include "ps_spline_math.h"
+
+#include "device/operand.cuh"
+#include "runtime/backend.h"
+#include "runtime/engine.h"
+
+namespace pysolvers::spline {
+
+using namespace device;
+using namespace runtime;
+
+static constexpr int threads = 128;
+static constexpr int splines_a_thread = 8;
+static constexpr int64_t most_blocks = 1 << 20; /* the rest is looped over */
+
+template <typename Real> constexpr bool is_single = sizeof(Real) == sizeof(float);
+
+/* Row i of spline (j, k). */
+struct Place {
+    int64_t i, j, k;
+};
+
+static __device__ __forceinline__ Place
+place_of(int64_t element, int64_t rows, int64_t inner)
+{
+    const int64_t line = quotient(element, inner), j = quotient(line, rows);
+
+    return {line - j * rows, j, element - line * inner};
+}
+
+static __device__ __forceinline__ int64_t
+offset(const ps_stride &stride, const Place &at)
+{
+    return at.i * stride.row + at.j * stride.outer + at.k * stride.inner;
+}
+
+static __device__ __forceinline__ int64_t
+offset(const ps_stride &stride, int64_t j, int64_t k)
+{
+    return j * stride.outer + k * stride.inner;
+}
+
+template <typename Real>
+static __device__ __forceinline__ const Real *
+line_of(const ps_input &in, int64_t j, int64_t k)
+{
+    return static_cast<const Real *>(in.data) + offset(in.stride, j, k);
+}
+
+template <typename Real>
+static __device__ __forceinline__ void
+put(const ps_output &out, const Place &at, double value)
+{
+    static_cast<Real *>(out.data)[offset(out.stride, at)] = static_cast<Real>(value);
+}
+
+static bool
+is_shared(const ps_input &in)
+{
+    return in.stride.outer == 0 && in.stride.inner == 0;
+}
+
+static unsigned
+blocks_for(int64_t count)
+{
+    return static_cast<unsigned>(count < most_blocks ? count : most_blocks);
+}
+
+/* Matrix of one row, and a check of its knot. */
+template <typename Real>
+static __device__ void
+write_matrix(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
+{
+    const Real *const x = line_of<Real>(r.x, at.j, at.k) + at.i * r.x.stride.row;
+
+    if (!isfinite(x[0])) {
+        r.faults[PS_FAULT_KNOTS] = 1;
+    }
+    if (at.i > 0 && x[0] <= x[-r.x.stride.row]) {
+        r.faults[PS_FAULT_ORDER] = 1;
+    }
+    put<Real>(r.lower, at, row.lower);
+    put<Real>(r.diag, at, row.diag);
+    put<Real>(r.upper, at, row.upper);
+}
+
+/* Right-hand side of one row, copy and check of its value. */
+template <typename Real>
+static __device__ void
+write_side(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
+{
+    const Real *const y = line_of<Real>(r.y, at.j, at.k);
+    const int64_t step = r.y.stride.row;
+    const Real own = y[at.i * step];
+    const int at_end = at.i > 0;
+    Real side = 0;
+
+    for (int m = 0; m < 2; m++) {
+        const Real *const piece = y + row.piece[m] * step;
+
+        side += static_cast<Real>(row.weight[m]) * (piece[step] - piece[0]);
+    }
+    if ((at.i == 0 || at.i == r.knots - 1) && r.given[at_end].data != nullptr) {
+        side += static_cast<Real>(row.gain) * *line_of<Real>(r.given[at_end], at.j, at.k);
+    }
+    if (at.i == 0 && r.end[0] == PS_SPLINE_PERIODIC &&
+        ps_spline_is_open(is_single<Real>, y[0], y[(r.knots - 1) * step])) {
+        r.faults[PS_FAULT_PERIOD] = 1;
+    }
+    if (!isfinite(own)) {
+        r.faults[PS_FAULT_VALUES] = 1;
+    }
+    put<Real>(r.rhs, at, side);
+    put<Real>(r.values, at, own);
+}
+
+/* Grid: any number of blocks. */
+template <typename Real>
+static __global__ void
+rows_kernel(const __grid_constant__ ps_spline_rows r)
+{
+    const int64_t elements = r.outer * r.knots * r.inner;
+    const int64_t stride = int64_t(gridDim.x) * threads;
+
+    for (int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x; e < elements;
+         e += stride) {
+        const Place at = place_of(e, r.knots, r.inner);
+        const ps_spline_row row =
+            ps_spline_row_of(&r, line_of<Real>(r.x, at.j, at.k), is_single<Real>, at.i);
+
+        if (r.diag.data != nullptr) {
+            write_matrix<Real>(r, row, at);
+        }
+        if (r.y.data != nullptr) {
+            write_side<Real>(r, row, at);
+        }
+    }
+}
+
+/* Grid: any number of blocks. */
+template <typename Real>
+static __global__ void
+pieces_kernel(const __grid_constant__ ps_spline_pieces p, int32_t count)
+{
+    const ps_polynomials &from = p.from;
+    const int64_t elements = from.outer * (from.knots - 1) * from.inner;
+    const int64_t stride = int64_t(gridDim.x) * threads;
+
+    for (int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x; e < elements;
+         e += stride) {
+        const Place at = place_of(e, from.knots - 1, from.inner);
+        const Real *const x =
+            line_of<Real>(from.x, at.j, at.k) + at.i * from.x.stride.row;
+        const double h = double(x[from.x.stride.row]) - double(x[0]);
+        const int64_t first = offset(from.stride, at), to = offset(p.stride, at);
+        const auto in = [&](int32_t q, int64_t step) {
+            return double(static_cast<const Real *>(from.coefficient[q])[first + step]);
+        };
+        const auto out = [&](int32_t q) -> Real * {
+            return static_cast<Real *>(p.coefficient[q]) + to;
+        };
+        double a[PS_SPLINE_ORDERS];
+
+        for (int32_t q = 0; q < from.order; q++) {
+            a[q] = in(q, 0);
+        }
+        if (from.order == 0) {
+            const double y[2] = {in(0, 0), in(0, from.stride.row)};
+            const double s[2] = {in(1, 0), in(1, from.stride.row)};
+
+            ps_spline_cubic(y, s, h, a);
+        }
+        const double integral =
+            ps_spline_differentiate(a, from.order == 0 ? 4 : from.order, p.nu, h);
+
+        for (int32_t q = p.nu < 0; q < count; q++) {
+            *out(q) = static_cast<Real>(a[q]);
+        }
+        if (p.nu < 0 && at.i == 0) {
+            *out(0) = 0;
+        }
+        if (p.nu < 0 && at.i + 2 < from.knots) {
+            out(0)[p.stride.row] = static_cast<Real>(integral);
+        }
+    }
+}
+
+/* The value of spline (j, k) at a located point. */
+template <typename Real, bool is_cubic>
+static __device__ __forceinline__ Real
+value_at(const ps_spline_points &p, const ps_spline_point &point, int64_t j, int64_t k)
+{
+    const ps_polynomials &from = p.from;
+    const int64_t step = from.stride.row;
+    const int64_t at = point.piece * step + offset(from.stride, j, k);
+
+    if (is_cubic) {
+        const Real *const y = static_cast<const Real *>(from.coefficient[0]) + at;
+        const Real *const s = static_cast<const Real *>(from.coefficient[1]) + at;
+        const Real change = static_cast<Real>(point.weight[0]) * (y[step] - y[0]) +
+                            static_cast<Real>(point.weight[1]) * s[0] +
+                            static_cast<Real>(point.weight[2]) * s[step];
+
+        return p.nu == 0 ? y[0] + change : change;
+    }
+    const Real u = static_cast<Real>(point.weight[0]);
+    Real value = 0;
+
+    for (int32_t q = from.order - 1; q >= p.nu; q--) {
+        value = value * u + static_cast<Real>(ps_spline_factor(q - p.nu, p.nu)) *
+                                static_cast<const Real *>(from.coefficient[q])[at];
+    }
+    return value + static_cast<Real>(point.weight[1]);
+}
+
+template <typename Real>
+static __device__ __forceinline__ ps_spline_point
+locate(const ps_spline_points &p, int64_t i, int64_t j, int64_t k)
+{
+    return ps_spline_locate(&p, line_of<Real>(p.from.x, j, k), is_single<Real>,
+                            line_of<Real>(p.at, j, k)[i * p.at.stride.row]);
+}
+
+/* Values of one spline after another at point i: splines (j, k) + m (dj, dk), as long as
+ * they exist, at most splines_a_thread. */
+template <typename Real, bool is_cubic, bool shares>
+static __device__ __forceinline__ void
+write_values(const ps_spline_points &p, int64_t i, int64_t j, int64_t k, int64_t dj,
+             int64_t dk)
+{
+    ps_spline_point point = {};
+
+    if (shares) {
+        point = locate<Real>(p, i, 0, 0);
+    }
+#pragma unroll
+    for (int m = 0; m < splines_a_thread; m++, j += dj, k += dk) {
+        if (j < p.from.outer && k < p.from.inner) {
+            if (!shares) {
+                point = locate<Real>(p, i, j, k);
+            }
+            put<Real>(p.value, {i, j, k}, value_at<Real, is_cubic>(p, point, j, k));
+        }
+    }
+}
+
+/* Threads follow the inner axis. Grid: any number of blocks. */
+template <typename Real, bool is_cubic, bool shares>
+static __global__ void
+inner_points_kernel(const __grid_constant__ ps_spline_points p, int64_t parts)
+{
+    const int64_t count = p.from.outer * p.points * parts;
+
+    for (int64_t b = blockIdx.x; b < count; b += gridDim.x) {
+        const Place at = place_of(b, p.points, parts);
+
+        write_values<Real, is_cubic, shares>(
+            p, at.i, at.j, at.k * threads * splines_a_thread + threadIdx.x, 0, threads);
+    }
+}
+
+/* Threads follow points and inner axis, each with several splines of the outer axis.
+ * Grid: any number of blocks. */
+template <typename Real, bool is_cubic, bool shares>
+static __global__ void
+outer_points_kernel(const __grid_constant__ ps_spline_points p, int64_t parts)
+{
+    const int64_t count = parts * p.points * p.from.inner;
+    const int64_t stride = int64_t(gridDim.x) * threads;
+
+    for (int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x; e < count;
+         e += stride) {
+        const Place at = place_of(e, p.points, p.from.inner);
+
+        write_values<Real, is_cubic, shares>(p, at.i, at.j * splines_a_thread, at.k, 1,
+                                             0);
+    }
+}
+
+template <typename Real, bool is_cubic, bool shares>
+static void
+launch_points(const ps_spline_points &p, cudaStream_t stream)
+{
+    const int64_t outer = p.from.outer, inner = p.from.inner;
+
+    if (inner >= threads) {
+        const int64_t parts = (inner - 1) / (threads * splines_a_thread) + 1;
+
+        inner_points_kernel<Real, is_cubic, shares>
+            <<<blocks_for(outer * p.points * parts), threads, 0, stream>>>(p, parts);
+        return;
+    }
+    const int64_t parts = (outer - 1) / splines_a_thread + 1;
+
+    outer_points_kernel<Real, is_cubic, shares>
+        <<<blocks_for((parts * p.points * inner - 1) / threads + 1), threads, 0,
+           stream>>>(p, parts);
+}
+
+template <typename Real, bool is_cubic>
+static void
+launch_points(const ps_spline_points &p, cudaStream_t stream)
+{
+    is_shared(p.from.x) && is_shared(p.at)
+        ? launch_points<Real, is_cubic, true>(p, stream)
+        : launch_points<Real, is_cubic, false>(p, stream);
+}
+
+template <typename Real>
+static void
+launch_points(const ps_spline_points &p, cudaStream_t stream)
+{
+    p.from.order == 0 ? launch_points<Real, true>(p, stream)
+                      : launch_points<Real, false>(p, stream);
+}
+
+ps_status
+ps_cuda_spline_rows(const ps_spline_rows *r, const ps_exec *exec)
+{
+    const ps_status status = ps_spline_rows_check(r);
+    const int64_t elements = status == PS_OK ? r->outer * r->knots * r->inner : 0;
+    cudaStream_t const stream = ps_cuda_stream(exec);
+
+    if (elements == 0) {
+        return status;
+    }
+    const unsigned blocks = blocks_for((elements - 1) / threads + 1);
+
+    if (r->dtype == PS_F32) {
+        rows_kernel<float><<<blocks, threads, 0, stream>>>(*r);
+    }
+    else {
+        rows_kernel<double><<<blocks, threads, 0, stream>>>(*r);
+    }
+    return ps_cuda_status(cudaGetLastError());
+}
+
+ps_status
+ps_cuda_spline_pieces(const ps_spline_pieces *p, const ps_exec *exec)
+{
+    const ps_status status = ps_spline_pieces_check(p);
+    cudaStream_t const stream = ps_cuda_stream(exec);
+
+    if (status != PS_OK || p->from.outer * p->from.inner == 0) {
+        return status;
+    }
+    const int64_t elements = p->from.outer * (p->from.knots - 1) * p->from.inner;
+    const unsigned blocks = blocks_for((elements - 1) / threads + 1);
+    const int32_t count = ps_spline_order(p->from.order, p->nu);
+
+    if (p->from.dtype == PS_F32) {
+        pieces_kernel<float><<<blocks, threads, 0, stream>>>(*p, count);
+    }
+    else {
+        pieces_kernel<double><<<blocks, threads, 0, stream>>>(*p, count);
+    }
+    return ps_cuda_status(cudaGetLastError());
+}
+
+ps_status
+ps_cuda_spline_points(const ps_spline_points *p, const ps_exec *exec)
+{
+    const ps_status status = ps_spline_points_check(p);
+    cudaStream_t const stream = ps_cuda_stream(exec);
+
+    if (status != PS_OK || p->from.outer * p->from.inner * p->points == 0) {
+        return status;
+    }
+    if (p->from.dtype == PS_F32) {
+        launch_points<float>(*p, stream);
+    }
+    else {
+        launch_points<double>(*p, stream);
+    }
+    return ps_cuda_status(cudaGetLastError());
+}
+
+} // namespace pysolvers::spline

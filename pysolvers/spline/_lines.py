@@ -1,0 +1,132 @@
+"""Arrays of splines as lines of real numbers, (outer, inner, rows), and memory for them.
+
+The axes before that of the knots are merged to `outer`, those after it to `inner`; real and
+imaginary part are one more inner axis. Memory of splines has the order of a C-contiguous array of
+the caller: (outer, rows, inner).
+"""
+
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import raise_for_status
+from .._runtime.arrays import as_array, real_of
+from .._runtime.interop import host_array, locate
+from .._runtime.places import Place, find_place
+
+__all__ = [
+    "Layout",
+    "call",
+    "flat",
+    "in_real",
+    "is_of_library",
+    "place_for",
+    "points_of",
+    "stored",
+]
+
+Array = NDArray[Any]
+
+
+class Layout(NamedTuple):
+    """Shape of a batch of splines.
+
+    Attributes
+    ----------
+    before, after : tuple of int
+        Lengths of the axes before and after that of the knots.
+    dtype : dtype
+        Of the values.
+    """
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    dtype: np.dtype
+
+    @property
+    def parts(self) -> tuple[int, ...]:
+        """The axis of real and imaginary part, if the values are complex."""
+        return (2,) if self.dtype.kind == "c" else ()
+
+    @property
+    def outer(self) -> int:
+        """Number of splines along the axes before that of the knots."""
+        return prod(self.before)
+
+    @property
+    def inner(self) -> int:
+        """Number of real splines along the axes after that of the knots."""
+        return prod(self.after + self.parts)
+
+    def shape(self, *middle: int) -> tuple[int, ...]:
+        """Return the shape of an array with these axes in place of that of the knots."""
+        return (*self.before, *middle, *self.after)
+
+    def spread(self, lines: Array) -> Array:
+        """Broadcast lines to all splines."""
+        return np.broadcast_to(lines, (self.outer, self.inner, lines.shape[-1]))
+
+    def lines(self, place: Place, array: Array) -> Array:
+        """View an array that broadcasts to `shape` as lines, or copy it so; not broadcast."""
+        if array.dtype.kind == "c":
+            array = array[..., None].view(real_of(array.dtype))
+        elif self.parts:
+            array = array[..., None]
+        axis = len(self.before)
+        order = [k for k in range(array.ndim) if k != axis]
+        batch = self.before + self.after + self.parts
+        groups = (range(axis), range(axis, len(batch)))
+        return place.group(array.transpose(*order, axis), groups, batch)
+
+    def result_lines(self, target: Array, rows: int) -> Array:
+        """View a C-contiguous array of the values of all splines as lines."""
+        real = target.view(real_of(self.dtype))
+        return real.reshape(self.outer, rows, self.inner).transpose(0, 2, 1)
+
+
+def stored(place: Place, count: int, shape: tuple[int, ...], dtype: np.dtype) -> list[Array]:
+    """Allocate memory for `count` arrays of lines of one shape, whose strides are the same."""
+    outer, inner, rows = shape
+    block = place.lasting((count, outer, rows, inner), dtype)
+    return [part.transpose(0, 2, 1) for part in block]
+
+
+def is_of_library(value: Any) -> bool:
+    """Whether a value is an array of a library other than NumPy."""
+    return locate(value) is not None or host_array(value) is not value
+
+
+def in_real(place: Place, name: str, array: Array, dtype: np.dtype) -> Array:
+    """Convert an operand of a place to another dtype."""
+    return array if array.dtype == dtype else place.widen(name, array, dtype)
+
+
+def points_of(place: Place, value: Any, dtype: np.dtype) -> Array:
+    """Return points of the caller as real numbers of a dtype in the memory of a place."""
+    if is_of_library(value):
+        (array,), _, _ = place.operands({"x": value})
+    else:
+        array = as_array("x", value)
+    if array.dtype.kind == "c":
+        raise TypeError(f"x must contain real values, got {array.dtype}")
+    if is_of_library(value):
+        return place.move(in_real(place, "x", array, dtype))[0]
+    return place.upload(np.asarray(array, dtype)) if array.size else array.astype(dtype)
+
+
+def flat(place: Place, array: Array) -> Array:
+    """View an array with any axes as one line, or copy it so."""
+    return place.group(array[..., None], (range(array.ndim),), array.shape)[:, 0]
+
+
+def call(place: Place, name: str, function: Any, *arguments: Any) -> None:
+    """Call a function of the backend for splines; `name` is that of the operation."""
+    status = function(*arguments, *place.arguments)
+    raise_for_status(status, place.backend.STATUS, name)
+
+
+def place_for(device: str, like: Any, stream: object) -> Place:
+    """Return where splines of a device are computed, with the current stream of `like`."""
+    return find_place(device, stream, {"x": like}, leader="x")

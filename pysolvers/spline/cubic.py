@@ -1,0 +1,320 @@
+"""Interpolation by cubic splines in batches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import integer
+from .._options import check_threads
+from .._runtime.arrays import real_of
+from .._runtime.places import Place, find_place
+from ._lines import Layout, call, in_real, is_of_library, stored
+from .piecewise import Extrapolate, PiecewisePolynomial, solve_lines
+
+__all__ = ["CubicSpline"]
+
+Array = NDArray[Any]
+Condition = Literal["not-a-knot", "clamped", "natural"] | tuple[int, ArrayLike]
+
+# Kinds of the backend by the names and by the orders of derivatives of the caller.
+_NAMED = {
+    "not-a-knot": "not-a-knot",
+    "clamped": "slope",
+    "natural": "curvature",
+    "periodic": "periodic",
+}
+_DERIVATIVES = {1: "slope", 2: "curvature"}
+
+# Names of the values of derivatives at the ends, for messages.
+_NAMES = ("bc_type[0]", "bc_type[1]")
+
+
+class CubicSpline(PiecewisePolynomial):
+    r"""Cubic splines through the values of a batch, with continuous second derivatives.
+
+    The interface is that of `scipy.interpolate.CubicSpline`. With :math:`h_i = x_{i+1} - x_i`,
+    the slopes :math:`s_i` at the knots solve
+
+    .. math::
+       h_i s_{i-1} + 2 (h_{i-1} + h_i) s_i + h_{i-1} s_{i+1}
+       = 3 h_i \frac{y_i - y_{i-1}}{h_{i-1}} + 3 h_{i-1} \frac{y_{i+1} - y_i}{h_i}
+
+    with one condition at each end ([1]_, ch. IV).
+
+    Parameters
+    ----------
+    x : array_like, shape (n,), or a shape that broadcasts to that of `y`
+        Knots: real, finite, strictly increasing, at least 2. One vector is shared by all splines;
+        an array with as many axes as `y` has a vector for each spline along `axis`.
+    y : array_like
+        Values, real or complex, finite, with n entries along `axis`. The other axes are those of
+        the batch.
+    axis : int, default: 0
+        Axis of the knots in `y`.
+    bc_type : str or pair, default: 'not-a-knot'
+        Condition at the ends: ``'not-a-knot'`` (the third derivative is continuous at the second
+        and the last but one knot), ``'clamped'`` (first derivative zero), ``'natural'`` (second
+        derivative zero) or ``'periodic'`` (values and derivatives agree; ``y`` must be equal at
+        both ends). A pair gives the conditions of the first and the last knot; one of them is a
+        name other than ``'periodic'`` or a pair (order, value) of the order of a derivative, 1 or
+        2, and its values: an array of the shape of `y` without `axis`.
+    extrapolate : bool or 'periodic', optional
+        Whether points outside the knots have the value of the first or last piece (True), are NaN
+        (False), or are shifted by periods. By default ``'periodic'`` for periodic splines,
+        otherwise True.
+    device : str, optional
+        ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the device of the arrays.
+    stream : int or object, optional
+        Stream of the device on which the work is enqueued; as in `solve_tridiagonal`.
+    threads : int, optional
+        Number of host threads of all calls; by default as in `solve_tridiagonal`.
+
+    Attributes
+    ----------
+    axis : int
+        Axis of the knots in `y`, at least 0.
+    extrapolate : bool or 'periodic'
+        What `__call__` does outside the knots by default.
+    dtype : dtype
+        Of the values: float32 if x and y are float32 or complex64, complex if y is.
+
+    Raises
+    ------
+    TypeError
+        If an array has an unsupported dtype.
+    ValueError
+        If x or y is not finite, x does not increase or is complex, shapes do not fit, `bc_type` is
+        unknown, or the ends of a periodic spline differ by more than a few eps.
+    BackendError
+        If the device is not available.
+
+    See Also
+    --------
+    solve_tridiagonal : Solves for the slopes.
+
+    Notes
+    -----
+    The splines are stored as values and slopes, 2 words per knot, in copies; coefficients are
+    computed when `c` is read. A not-a-knot condition is eliminated from the row next to it, so
+    that the systems are diagonally dominant and are solved without row exchanges. Splines that
+    share their knots share one matrix.
+
+    Two knots without a derivative at an end give a line there, three knots with not-a-knot
+    conditions at both ends a parabola, as in SciPy.
+
+    The interpolation error of a smooth function is of order :math:`h^4` in the values,
+    :math:`h^{4-\nu}` in the derivatives of order :math:`\nu` ([1]_, ch. V).
+
+    The constructor waits for a device, because it reports bad values; calls do not wait.
+
+    References
+    ----------
+    .. [1] C. de Boor, *A Practical Guide to Splines*, Springer, 1978.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import CubicSpline
+    >>> x = np.linspace(0, 2 * np.pi, 41)
+    >>> spline = CubicSpline(x, np.stack([np.sin(x), np.cos(x)]), axis=1)
+    >>> bool(np.allclose(spline(1.0), [np.sin(1.0), np.cos(1.0)], atol=1e-5))
+    True
+    >>> spline.derivative()(x).shape
+    (2, 41)
+    """
+
+    def __init__(
+        self,
+        x: ArrayLike,
+        y: ArrayLike,
+        axis: int = 0,
+        bc_type: Literal["not-a-knot", "clamped", "natural", "periodic"]
+        | tuple[Condition, Condition] = "not-a-knot",
+        extrapolate: Extrapolate | None = None,
+        *,
+        device: str | None = None,
+        stream: object = None,
+        threads: int | None = None,
+    ) -> None:
+        kinds, given = _conditions(bc_type)
+        self._threads = check_threads(threads)
+        if extrapolate is None:
+            extrapolate = "periodic" if kinds[0] == "periodic" else True
+        self.extrapolate = extrapolate
+        self._outside(None)
+        named = {"y": y, **given}
+        place = find_place(device, stream, {"x": x, **named}, leader="y")
+        self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
+        (knots,), x_dtype, _ = place.operands({"x": x})
+        if x_dtype.kind == "c":
+            raise ValueError(f"`x` must contain real values, got {x_dtype}")
+        operands, dtype, _ = place.operands(named)
+        self.axis = _checked_axis(axis, operands[0].ndim)
+        _check_shapes(knots.shape, operands[0].shape, self.axis)
+        rest = operands[0].shape[: self.axis], operands[0].shape[self.axis + 1 :]
+        for name, array in zip(given, operands[1:], strict=True):
+            if array.shape != rest[0] + rest[1]:
+                raise ValueError(
+                    f"{name}: `deriv_value` shape {array.shape} is not the expected one "
+                    f"{rest[0] + rest[1]}"
+                )
+        self.dtype = np.result_type(dtype, x_dtype)
+        self._layout = Layout(*rest, self.dtype)
+        self._like = self._smallest(place, y if is_of_library(y) else x, operands[0])
+
+        real = real_of(self.dtype)
+        operands = [
+            in_real(place, name, array, self.dtype)
+            for name, array in zip(named, operands, strict=True)
+        ]
+        knots, *operands = place.move(in_real(place, "x", knots, real), *operands)
+        if knots.ndim == 1:
+            knots = knots.reshape((1,) * self.axis + knots.shape + (1,) * len(rest[1]))
+        ends = [np.expand_dims(array, self.axis) for array in operands[1:]]
+        self._make(place, kinds, knots, operands[0], dict(zip(given, ends, strict=True)))
+
+    def _make(
+        self,
+        place: Place,
+        kinds: tuple[str, str],
+        knots: Array,
+        y: Array,
+        given: dict[str, Array],
+    ) -> None:
+        """Compute the slopes."""
+        layout, backend, real = self._layout, place.backend, real_of(self.dtype)
+        lines = layout.lines(place, knots)
+        count = lines.shape[-1]
+        (self._knots,) = stored(place, 1, lines.shape, real)
+        place.write(self._knots, lines)
+        values, slopes = stored(place, 2, (layout.outer, layout.inner, count), real)
+        self._arrays, self._order = (values, slopes), 0
+        if not values.size:
+            return
+        faults = place.upload(np.zeros(len(backend.SPLINE_FAULTS), np.int32))
+        codes = tuple(backend.SPLINE_ENDS[kind] for kind in kinds)
+
+        def compute(x: Array, *arguments: Any) -> None:
+            options = (*arguments, faults, self._threads)
+            call(place, "CubicSpline", backend.spline_rows, codes, x, *options)
+
+        matrix = stored(place, 3, self._knots.shape, real)
+        compute(self._knots, None, (None, None), tuple(matrix), None)
+        ends = tuple(
+            layout.spread(layout.lines(place, given[name])) if name in given else None
+            for name in _NAMES
+        )
+        compute(
+            layout.spread(self._knots),
+            layout.spread(layout.lines(place, y)),
+            ends,
+            None,
+            (slopes, values),
+        )
+        periodic = kinds[0] == "periodic"
+        rows = count - 1 if periodic else count
+        wide = [layout.spread(diagonal)[..., :rows] for diagonal in matrix]
+        solve_lines(place, wide, slopes[..., :rows], self._threads, periodic=periodic)
+        if periodic:
+            place.write(slopes[..., -1:], slopes[..., :1])
+        found = place.read(faults)
+        place.wait()
+        _raise_for_faults(
+            {name for name, code in backend.SPLINE_FAULTS.items() if found[code]}, self.axis
+        )
+
+    def _smallest(self, place: Place, like: Any, array: Array) -> Any:
+        """Return an array of one element of the library of the caller."""
+        result = self._result(place, like, (1,), array.dtype)
+        return place.finish(result, like)
+
+
+def _conditions(bc_type: Any) -> tuple[tuple[str, str], dict[str, Any]]:
+    """Return the kinds of the ends, as the backend names them, and the given derivatives."""
+    pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
+    try:
+        first, last = pair
+    except (TypeError, ValueError):
+        raise ValueError(
+            "`bc_type` must contain 2 elements to specify start and end conditions, got "
+            f"{bc_type!r}"
+        ) from None
+    if not isinstance(bc_type, str) and any(
+        isinstance(end, str) and end == "periodic" for end in (first, last)
+    ):
+        raise ValueError(
+            "'periodic' `bc_type` is defined for both curve ends and cannot be used with other "
+            "boundary conditions"
+        )
+    given: dict[str, Any] = {}
+    kinds = [
+        _kind(end, name, given.__setitem__) for end, name in zip((first, last), _NAMES, strict=True)
+    ]
+    return (kinds[0], kinds[1]), given
+
+
+def _kind(condition: Any, name: str, keep: Callable[[str, Any], None]) -> str:
+    """Return the kind of one end; keep the values of its derivative, if they are given."""
+    if isinstance(condition, str):
+        if condition not in _NAMED:
+            raise ValueError(
+                f"bc_type={condition} is not allowed: need {', '.join(map(repr, _NAMED))} or a "
+                "pair (order, value)"
+            )
+        return _NAMED[condition]
+    try:
+        order, value = condition
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"{name}: a specified derivative value must be given in the form (order, value)"
+        ) from None
+    if order not in _DERIVATIVES:
+        raise ValueError(f"{name}: the specified derivative order must be 1 or 2, got {order!r}")
+    keep(name, value)
+    return _DERIVATIVES[order]
+
+
+def _checked_axis(axis: int, ndim: int) -> int:
+    number = integer("axis", axis)
+    if not -ndim <= number < ndim:
+        raise np.exceptions.AxisError(
+            f"axis must be in {-ndim} .. {ndim - 1} for y of {ndim} axes, got {axis}"
+        )
+    return number % ndim
+
+
+def _check_shapes(x: tuple[int, ...], y: tuple[int, ...], axis: int) -> None:
+    """Raise unless knots of shape `x` fit values of shape `y`."""
+    if len(x) != 1 and len(x) != len(y):
+        raise ValueError(
+            f"`x` must be 1-dimensional, or have the {len(y)} axes of `y`; its shape is {x}"
+        )
+    own = axis if len(x) == len(y) else 0
+    if x[own] < 2:
+        raise ValueError(f"`x` must contain at least 2 elements, got {x[own]}")
+    if x[own] != y[axis]:
+        raise ValueError(
+            f"The length of `y` along `axis`={axis} doesn't match the length of `x`: {y[axis]} and "
+            f"{x[own]}"
+        )
+    if len(x) > 1 and any(a not in (1, b) for a, b in zip(x, y, strict=True)):
+        raise ValueError(f"`x` of shape {x} does not broadcast to `y` of shape {y}")
+
+
+def _raise_for_faults(found: set[str], axis: int) -> None:
+    """Raise for what the backend found wrong with knots and values."""
+    if "knots" in found:
+        raise ValueError("`x` must contain only finite values")
+    if "values" in found:
+        raise ValueError("`y` must contain only finite values")
+    if "order" in found:
+        raise ValueError("`x` must be strictly increasing sequence")
+    if "period" in found:
+        raise ValueError(
+            f"The first and last `y` point along axis {axis} must be identical (within machine "
+            "precision) when bc_type='periodic'"
+        )

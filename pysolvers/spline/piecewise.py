@@ -1,0 +1,422 @@
+"""Piecewise polynomials in batches: values, derivatives, antiderivatives and integrals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import index, integer, require
+from .._runtime.arrays import real_of
+from .._runtime.places import Place
+from .._shown import ShownAsText
+from ._lines import Layout, call, flat, is_of_library, place_for, points_of, stored
+
+__all__ = ["Extrapolate", "PiecewisePolynomial"]
+
+Array = NDArray[Any]
+Extrapolate = bool | Literal["periodic"]
+
+_CUBIC = 4  # coefficients of a piece that is stored as values and slopes
+_MOST_COEFFICIENTS = 12  # PS_SPLINE_ORDERS
+
+
+class PiecewisePolynomial(ShownAsText):
+    r"""Piecewise polynomials of a batch, as the methods of `CubicSpline` return them.
+
+    On the piece :math:`x_i \le x < x_{i+1}` the polynomials are
+
+    .. math:: p(x) = \sum_{q=0}^{k-1} c_q (x - x_i)^{k-1-q}.
+
+    The first and the last piece extend to all x outside. Arrays are of the library, and on the
+    device, of the arrays that the spline was made of.
+
+    Attributes
+    ----------
+    axis : int
+        Axis of the knots in the array of values, at least 0.
+    extrapolate : bool or 'periodic'
+        What `__call__` does outside the knots by default.
+    dtype : dtype
+        Of the values: float32, float64, complex64 or complex128.
+    """
+
+    axis: int
+    extrapolate: Extrapolate
+    dtype: np.dtype
+    _layout: Layout
+    _device: str
+    _threads: int
+    _knots: Array  # lines, one for all splines or one for each
+    _order: int  # coefficients of a piece; 0: the arrays are values and slopes of cubics
+    _arrays: tuple[Array, ...]  # lines: the coefficient of power 0 first, or values and slopes
+    _like: Any  # an array of one element of the library of the caller
+
+    @cached_property
+    def x(self) -> Any:
+        """array: The knots, shape (n,), or that of the values with n along `axis`."""
+        count = self._knots.shape[-1]
+        is_shared = self._knots.shape[:2] == (1, 1)
+        place = place_for(self._device, self._like, None)
+        shape = (count,) if is_shared else self._layout.shape(count)
+        real = real_of(self.dtype)
+        lines = self._knots
+        if not is_shared:  # complex splines have knots for both parts
+            step = len(self._layout.parts) + 1
+            lines = self._layout.spread(lines)[:, ::step]
+        outer, inner, _ = lines.shape
+        result = self._result(place, self._like, (outer * count * inner,), real)
+        target = place.target(result).reshape(outer, count, inner).transpose(0, 2, 1)
+        place.write(target, lines)
+        return place.finish(result, self._like).reshape(shape)
+
+    @cached_property
+    def c(self) -> Any:
+        """array: Coefficients, shape (k, n - 1, ...), that of the highest power first.
+
+        The other axes are those of the values without `axis`. They are computed, and kept, when
+        they are read first.
+        """
+        arrays = self._coefficients()
+        place = place_for(self._device, self._like, None)
+        layout, pieces = self._layout, self._knots.shape[-1] - 1
+        shape = (len(arrays), pieces, *layout.before, *layout.after)
+        size = int(np.prod(shape))
+        result = self._result(place, self._like, (size,), self.dtype)
+        if size:
+            target = place.target(result).view(real_of(self.dtype))
+            self._write_coefficients(place, target, arrays)
+        return place.finish(result, self._like).reshape(shape)
+
+    def __repr__(self) -> str:
+        knots = self._knots.shape[-1]
+        return (
+            f"<{type(self).__name__} of {knots} knots, values {self._layout.shape(knots)} "
+            f"{self.dtype}, device {self._device}>"
+        )
+
+    def __getstate__(self) -> Any:
+        if self._device != "cpu":
+            raise TypeError(
+                f"a {type(self).__name__} on {self._device} cannot be pickled or copied: keep its "
+                "knots and values and create it again"
+            )
+        return super().__getstate__()
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        nu: int = 0,
+        extrapolate: Extrapolate | None = None,
+        *,
+        per_spline: bool = False,
+        stream: object = None,
+    ) -> Any:
+        """Evaluate the polynomials or their derivatives.
+
+        Parameters
+        ----------
+        x : array_like
+            Points, converted to the precision of the splines.
+        nu : int, default: 0
+            Order of the derivative.
+        extrapolate : bool or 'periodic', optional
+            Whether points outside the knots have the value of the first or last piece (True), are
+            NaN (False), or are shifted by periods. By default the attribute `extrapolate`.
+        per_spline : bool, default: False
+            Whether each spline has points of its own: x then has as many axes as the values, m
+            points along `axis`, and other axes that broadcast to those of the values. Otherwise
+            all splines are evaluated at all points.
+        stream : int or object, optional
+            Stream of the device on which the work is enqueued; as in `solve_tridiagonal`.
+
+        Returns
+        -------
+        array
+            Values. Their shape is that of the values at the knots, with the axes of x in place of
+            `axis`, or, with `per_spline`, m in place of n. They are an array of the library of x,
+            or, if x is a NumPy array, a list or a number, of that of the splines.
+
+        Raises
+        ------
+        TypeError
+            If x is complex or has an unsupported dtype.
+        ValueError
+            If `nu` is negative, `extrapolate` is unknown, or x does not fit `per_spline`.
+
+        Notes
+        -----
+        The piece of a point is found from the place that equidistant knots would give, by steps
+        that double, so that uniform knots take one comparison. If all splines share knots and
+        points, this is done once for the batch. A value of a cubic spline is a combination of two
+        values and two slopes, 7 operations. The call does not wait for a device.
+        """
+        order = index("nu", nu, 0)
+        outside = self._outside(extrapolate)
+        like = x if is_of_library(x) else self._like
+        place = place_for(self._device, like, stream)
+        points = points_of(place, x, real_of(self.dtype))
+        shape, count = self._result_shape(points.shape, per_spline)
+        size = int(np.prod(shape))
+        result = self._result(place, like, (size,), self.dtype)
+        if size:
+            layout = self._layout
+            lines = layout.lines(place, points) if per_spline else flat(place, points)[None, None]
+            call(
+                place,
+                "spline",
+                place.backend.spline_points,
+                self._order,
+                order,
+                place.backend.SPLINE_OUTSIDES[outside],
+                layout.spread(self._knots),
+                self._arrays,
+                layout.spread(lines),
+                layout.result_lines(place.target(result), count),
+                self._threads,
+            )
+        return place.finish(result, like).reshape(shape)
+
+    def derivative(self, nu: int = 1) -> PiecewisePolynomial:
+        """Return the derivative of order `nu`; with `nu` below 0, an antiderivative.
+
+        Parameters
+        ----------
+        nu : int, default: 1
+            Order. The polynomials have `nu` coefficients less, but at least one.
+
+        Returns
+        -------
+        PiecewisePolynomial
+            The derivative on each piece, also where it jumps at the knots.
+        """
+        order = integer("nu", nu)
+        if order < 0:
+            return self.antiderivative(-order)
+        return self._with_arrays(self._differentiate(order), self.extrapolate)
+
+    def antiderivative(self, nu: int = 1) -> PiecewisePolynomial:
+        """Return the antiderivative of order `nu` that vanishes at the first knot.
+
+        Parameters
+        ----------
+        nu : int, default: 1
+            Order: how often to integrate. Below 0, the derivative of order ``-nu``.
+
+        Returns
+        -------
+        PiecewisePolynomial
+            It is continuous, with its first ``nu - 1`` derivatives. A periodic spline has an
+            antiderivative that is not extrapolated: `extrapolate` is False.
+
+        Raises
+        ------
+        ValueError
+            If it has more than 12 coefficients on a piece.
+        """
+        order = integer("nu", nu)
+        if order <= 0:
+            return self.derivative(-order)
+        most = _MOST_COEFFICIENTS - (self._order or _CUBIC)
+        require(order <= most, f"nu must be at most {most} for these polynomials", nu)
+        found: PiecewisePolynomial = self
+        extrapolate = False if self.extrapolate == "periodic" else self.extrapolate
+        for _ in range(order):
+            found = self._with_arrays(found._differentiate(-1), extrapolate)
+        return found
+
+    def integrate(self, a: float, b: float, extrapolate: Extrapolate | None = None) -> Any:
+        """Integrate from a to b.
+
+        Parameters
+        ----------
+        a, b : float
+            Limits, the same for all splines.
+        extrapolate : bool or 'periodic', optional
+            As in `__call__`. With False, the integral is NaN if a or b is outside the knots.
+
+        Returns
+        -------
+        array
+            Integrals; their shape is that of the values without `axis`.
+
+        Raises
+        ------
+        ValueError
+            If `extrapolate` is ``'periodic'`` and the splines have knots of their own.
+
+        Notes
+        -----
+        The integral is the difference of an antiderivative, which each call computes: for many
+        integrals, keep that of `antiderivative`.
+        """
+        outside = self._outside(extrapolate)
+        points = np.array([a, b, b], np.float64)
+        turns = np.zeros(2)
+        if outside == "periodic":
+            first, last = self._ends()
+            turns = np.floor((points[:2] - first) / (last - first))
+            points[:2] -= turns * (last - first)
+            points[2] = last
+        values = self.antiderivative()(points, extrapolate=outside != "nan")
+        before = (slice(None),) * self.axis
+        low, high, whole = (values[(*before, k)] for k in range(3))
+        count = float(turns[1] - turns[0])
+        return high - low + count * whole if count else high - low
+
+    def to_scipy(self) -> Any:
+        """Return a copy as `scipy.interpolate.PPoly`, in double precision, on the host.
+
+        Returns
+        -------
+        scipy.interpolate.PPoly
+            With the same knots, coefficients, axis and extrapolation.
+
+        Raises
+        ------
+        ValueError
+            If the splines have knots of their own.
+        """
+        from scipy.interpolate import PPoly
+
+        require(
+            self._knots.shape[:2] == (1, 1),
+            "SciPy's polynomials share their knots, these have knots of shape",
+            self._knots.shape,
+        )
+        place = place_for(self._device, np.zeros(1), None)
+        layout, arrays = self._layout, self._coefficients()
+        pieces = self._knots.shape[-1] - 1
+        shape = (len(arrays), pieces, *layout.before, *layout.after)
+        target = place.lasting((int(np.prod((*shape, *layout.parts))),), arrays[0].dtype)
+        self._write_coefficients(place, target, arrays)
+        c = place.read(target).view(self.dtype).reshape(shape)
+        wide = np.result_type(self.dtype, np.float64)
+        return PPoly.construct_fast(
+            c.astype(wide), self._host_knots(place), self.extrapolate, self.axis
+        )
+
+    def _result_shape(self, points: tuple[int, ...], per_spline: bool) -> tuple[Any, int]:
+        """Return the shape of the values at points, and the number of points of a spline."""
+        layout = self._layout
+        if not per_spline:
+            return layout.shape(*points), int(np.prod(points))
+        full = layout.shape(points[self.axis] if self.axis < len(points) else 0)
+        require(
+            len(points) == len(full)
+            and all(own in (1, n) for own, n in zip(points, full, strict=True)),
+            f"x must broadcast to {layout.shape()} beside axis {self.axis} with per_spline=True; "
+            "x has shape",
+            points,
+        )
+        return full, full[self.axis]
+
+    @staticmethod
+    def _result(place: Place, like: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        return place.result(None, {"rhs": like}, np.empty(0, dtype), shape, dtype)
+
+    def _outside(self, extrapolate: Extrapolate | None) -> str:
+        """Return the name that the backend has for an option."""
+        chosen = self.extrapolate if extrapolate is None else extrapolate
+        if isinstance(chosen, str):
+            require(chosen == "periodic", "extrapolate must be a bool or 'periodic'", chosen)
+            return chosen
+        return "extrapolate" if chosen else "nan"
+
+    def _coefficients(self) -> Sequence[Array]:
+        """Return the coefficients as lines, that of power 0 first."""
+        return self._arrays if self._order else self._differentiate(0)
+
+    def _write_coefficients(self, place: Place, target: Array, arrays: Sequence[Array]) -> None:
+        """Write coefficients to a flat array of real numbers, in the order of `c`."""
+        outer, inner, pieces = arrays[0].shape
+        view = target.reshape(len(arrays), pieces, outer, inner).transpose(0, 2, 3, 1)
+        for lines, power in zip(arrays, reversed(range(len(arrays))), strict=True):
+            place.write(view[power], lines)
+
+    def _differentiate(self, nu: int) -> list[Array]:
+        """Return the coefficients of the derivative of order nu >= 0, or -1."""
+        place = place_for(self._device, np.zeros(1), None)
+        layout, backend = self._layout, place.backend
+        count = max((self._order or _CUBIC) - nu, 1)
+        shape = (layout.outer, layout.inner, self._knots.shape[-1] - 1)
+        result = stored(place, count, shape, real_of(self.dtype))
+        if not result[0].size:
+            return result
+        call(
+            place,
+            "spline",
+            backend.spline_pieces,
+            self._order,
+            nu,
+            layout.spread(self._knots),
+            self._arrays,
+            tuple(result),
+            self._threads,
+        )
+        if nu < 0:
+            # The constants are the sums of the integrals: the solution of c_i - c_{i-1} = b_i.
+            self._add_up(place, result[0])
+        place.wait()
+        return result
+
+    def _add_up(self, place: Place, lines: Array) -> None:
+        """Replace lines by the sums of their elements."""
+        numbers = [place.upload(np.full((1, 1, 1), v, lines.dtype)) for v in (-1, 1, 0)]
+        solve_lines(place, [np.broadcast_to(n, lines.shape) for n in numbers], lines, self._threads)
+
+    def _with_arrays(
+        self, arrays: Sequence[Array], extrapolate: Extrapolate
+    ) -> PiecewisePolynomial:
+        """Return polynomials with the knots of these and other coefficients."""
+        found = PiecewisePolynomial()
+        for name in ("axis", "dtype", "_layout", "_device", "_threads", "_knots", "_like"):
+            setattr(found, name, getattr(self, name))
+        found.extrapolate = extrapolate
+        found._arrays, found._order = tuple(arrays), len(arrays)
+        return found
+
+    def _host_knots(self, place: Place) -> NDArray[np.float64]:
+        """Return the knots that all splines share, on the host."""
+        copy = place.lasting(self._knots.shape, self._knots.dtype)
+        place.write(copy, self._knots)
+        return place.read(copy)[0, 0].astype(np.float64)
+
+    def _ends(self) -> tuple[float, float]:
+        """Return the first and the last knot that all splines share."""
+        if self._knots.shape[:2] != (1, 1):
+            raise ValueError(
+                "integrate(extrapolate='periodic') needs knots that all splines share: integrate "
+                "the splines of each vector of knots in a call of their own"
+            )
+        knots = self._host_knots(place_for(self._device, np.zeros(1), None))
+        return float(knots[0]), float(knots[-1])
+
+
+def solve_lines(
+    place: Place, matrix: Sequence[Array], lines: Array, threads: int, *, periodic: bool = False
+) -> None:
+    """Solve tridiagonal systems without row exchanges, in place of their right-hand sides."""
+    backend = place.backend
+
+    def run(*arguments: Any) -> int:
+        status, _ = backend.tridiag_solve(*arguments, 0)
+        return status
+
+    call(
+        place,
+        "spline",
+        run,
+        backend.METHODS["auto"],
+        backend.PIVOTS["never"],
+        backend.PERIODIC if periodic else 0,
+        *matrix,
+        lines,
+        lines,
+        None,
+        threads,
+        0,
+    )

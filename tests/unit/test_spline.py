@@ -1,0 +1,445 @@
+"""CubicSpline has the values of SciPy, its conventions and its errors."""
+
+import pickle
+import re
+
+import numpy as np
+import pytest
+
+import pysolvers
+from pysolvers import CubicSpline
+from pysolvers.spline import PiecewisePolynomial
+
+interpolate = pytest.importorskip("scipy.interpolate")
+
+NAMED = ("not-a-knot", "clamped", "natural", "periodic")
+PAIRS = {  # by the values of derivatives at the ends
+    "slopes": lambda v: ((1, v), (1, 2 * v)),
+    "curvatures": lambda v: ((2, v), (2, -v)),
+    "mixed": lambda v: ((2, v), "not-a-knot"),
+    "mixed, reversed": lambda v: ("not-a-knot", (1, v)),
+    "named": lambda v: ("clamped", "natural"),
+}
+CONDITIONS = (*NAMED, *PAIRS)
+# The axis of the knots first, in the middle and last; an inner axis that is short and one that is
+# longer than a block of threads.
+SHAPES = [((), 0), ((3,), 0), ((3,), 1), ((2, 5), 1), ((150,), 0), ((9, 2), 2), ((2, 140), 1)]
+
+
+def knots(rng, n, span=3.0):
+    """Return knots that are neither equidistant nor far from it."""
+    return span * (np.arange(n) + 0.4 * rng.random(n)) / max(n, 2) - 0.7
+
+
+def batch(rng, n, rest, axis, dtype=np.float64, *, periodic=False):
+    """Return values with n entries along `axis`."""
+    y = rng.standard_normal((n, *rest))
+    if np.dtype(dtype).kind == "c":
+        y = y + 1j * rng.standard_normal(y.shape)
+    if periodic:
+        y[-1] = y[0]
+    return np.moveaxis(y, 0, axis).astype(dtype)
+
+
+def condition(name, rng, rest):
+    return PAIRS[name](rng.standard_normal(rest)) if name in PAIRS else name
+
+
+def near(actual, expected, x, y, nu=0, eps=1e-13):
+    """Require equality to 10 eps, where derivatives of order nu are of the size of y / h^nu."""
+    assert actual.shape == expected.shape
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
+    size = np.abs(y).max() / min(np.diff(x, axis=-1).min(), 1) ** nu
+    most = eps * (10 * np.nanmax(np.abs(expected), initial=0) + size)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("bc", CONDITIONS)
+@pytest.mark.parametrize("n", [2, 3, 4, 5, 16, 600])
+def test_values_and_derivatives_are_those_of_scipy(backend, rng, n, bc, dtype):
+    for rest, axis in SHAPES:
+        x = knots(rng, n)
+        y = batch(rng, n, rest, axis, dtype, periodic=bc == "periodic")
+        ends = condition(bc, rng, rest)
+        points = rng.uniform(x[0] - 0.5, x[-1] + 0.5, (3, 4))
+        expected = interpolate.CubicSpline(x, y, axis, ends)
+
+        spline = CubicSpline(x, y, axis, ends, device=backend)
+
+        assert spline(points).dtype == spline.dtype == expected(points).dtype
+        assert (spline.axis, spline.extrapolate) == (expected.axis, expected.extrapolate)
+        for nu in range(6):
+            near(spline(points, nu), expected(points, nu), x, y, nu)
+        near(spline(x, 1), expected(x, 1), x, y, 1)
+
+
+@pytest.mark.parametrize("bc", CONDITIONS)
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_coefficients_derivatives_and_integrals_are_those_of_scipy(backend, rng, n, bc):
+    for rest, axis in SHAPES:
+        x = knots(rng, n)
+        y = batch(rng, n, rest, axis, periodic=bc == "periodic")
+        ends = condition(bc, rng, rest)
+        expected = interpolate.CubicSpline(x, y, axis, ends)
+        points = np.concatenate([x, rng.uniform(x[0] - 0.2, x[-1] + 0.2, 5)])
+
+        spline = CubicSpline(x, y, axis, ends, device=backend)
+
+        np.testing.assert_array_equal(spline.x, x)
+        for power, (own, theirs) in enumerate(zip(spline.c[::-1], expected.c[::-1], strict=True)):
+            near(own, theirs, x, y, power)
+        for nu in (-4, -2, -1, 1, 2, 3, 4):
+            own, theirs = spline.derivative(nu), expected.derivative(nu)
+            assert isinstance(own, PiecewisePolynomial)
+            assert (own.c.shape, own.extrapolate) == (theirs.c.shape, theirs.extrapolate)
+            near(own(points), theirs(points), x, y, max(nu, 0))
+            near(own(points, 1), theirs(points, 1), x, y, max(nu + 1, 0))
+        near(spline.antiderivative(2)(points), expected.antiderivative(2)(points), x, y)
+        twice = spline.antiderivative(3).derivative(2)
+        near(twice(points), expected.antiderivative()(points), x, y)
+        for limits in ((x[0], x[-1]), (x[0] + 0.1, x[-1] - 0.05), (2.5, -3.0), (-40.0, 61.0)):
+            if bc == "periodic" or limits[1] < 60:
+                near(spline.integrate(*limits), expected.integrate(*limits), x, 100 * y)
+        inside = x[0] + 0.1, x[-1] - 0.1
+        near(spline.integrate(*inside, False), expected.integrate(*inside, False), x, y)
+        assert np.isnan(spline.integrate(x[0] - 0.1, x[-1], extrapolate=False)).all()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("bc", CONDITIONS)
+def test_single_precision_is_kept(backend, rng, bc, dtype):
+    x = knots(rng, 40).astype(np.float32)
+    y = batch(rng, 40, (6,), 0, dtype, periodic=bc == "periodic")
+    ends = condition(bc, rng, 6)
+    if bc in ("slopes", "curvatures"):
+        ends = tuple((order, value.astype(np.float32)) for order, value in ends)
+    elif "mixed" in bc:
+        ends = tuple(e if isinstance(e, str) else (e[0], np.float32(e[1])) for e in ends)
+    expected = interpolate.CubicSpline(x, y, 0, ends)
+    points = np.linspace(x[0], x[-1], 77, dtype=np.float32)
+
+    spline = CubicSpline(x, y, 0, ends, device=backend)
+
+    assert spline.dtype == spline(points).dtype == spline.c.dtype == dtype
+    for nu in range(4):
+        near(spline(points, nu), expected(points, nu), x, y, nu, eps=1e-6)
+    integral = spline.integrate(0.0, 1.0)
+    assert integral.dtype == dtype
+    near(integral, expected.integrate(0.0, 1.0), x, y, eps=1e-6)
+
+
+def test_precision_promotes_as_in_numpy(backend, rng):
+    x, y = knots(rng, 9), rng.standard_normal(9)
+
+    assert CubicSpline(x, y.astype(np.float32), device=backend).dtype == np.float64
+    assert CubicSpline(x.astype(np.float32), y, device=backend).dtype == np.float64
+    assert CubicSpline(range(9), range(9), device=backend).dtype == np.float64
+    ends = ((1, 1j), "natural")
+    assert CubicSpline(x, y, 0, ends, device=backend).dtype == np.complex128
+    expected = interpolate.CubicSpline(x, y, 0, ends)
+    near(CubicSpline(x, y, 0, ends, device=backend)(x + 0.1), expected(x + 0.1), x, y)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.complex128])
+@pytest.mark.parametrize("bc", CONDITIONS)
+def test_splines_have_knots_and_points_of_their_own(backend, rng, bc, dtype):
+    for rest, axis in ((5,), 1), ((5,), 0), ((2, 3), 1), ((2, 130), 1):
+        n, m = 21, 8
+        y = batch(rng, n, rest, axis, dtype, periodic=bc == "periodic")
+        for alone in ((), (-1,)):  # x can be shared along some axes of the batch
+            x = np.stack([knots(rng, n) for _ in range(int(np.prod(rest)))], 1).reshape(n, *rest)
+            points = rng.uniform(x.min() - 0.3, x.max() + 0.3, (m, *rest))
+            if alone:
+                x = x[..., :1]
+            x, points = np.moveaxis(x, 0, axis), np.moveaxis(points, 0, axis)
+            ends = condition(bc, rng, rest)
+
+            spline = CubicSpline(x, y, axis, ends, device=backend)
+            own = [spline(points, nu, per_spline=True) for nu in range(4)]
+            shared = spline(points.ravel()[:3])
+            primitive = spline.antiderivative()(points, per_spline=True, extrapolate=True)
+
+            lines = [np.moveaxis(np.broadcast_to(x, y.shape), axis, -1), np.moveaxis(y, axis, -1)]
+            for index in np.ndindex(*rest):
+                line = (*index[:axis], slice(None), *index[axis:])
+                chosen = tuple(
+                    e if isinstance(e, str) else (e[0], e[1][index])
+                    for e in (ends if isinstance(ends, tuple) else (ends, ends))
+                )
+                chosen = ends if isinstance(ends, str) else chosen
+                near_x, near_y = lines[0][index], lines[1][index]
+                expected = interpolate.CubicSpline(near_x, near_y, bc_type=chosen)
+                for nu in range(4):
+                    near(own[nu][line], expected(points[line], nu), near_x, near_y, nu)
+                near(shared[line], expected(points.ravel()[:3]), near_x, near_y)
+                integral = expected.antiderivative()(points[line], extrapolate=True)
+                near(primitive[line], integral, near_x, near_y)
+            wide = x.ravel() if x.size == n else np.broadcast_to(x, y.shape)
+            np.testing.assert_array_equal(spline.x, wide)
+
+
+def test_periodic_integrals_need_shared_knots(backend, rng):
+    x = np.stack([knots(rng, 5), knots(rng, 5)])
+    y = batch(rng, 5, (2,), 1, periodic=True)
+    spline = CubicSpline(x, y, 1, "periodic", device=backend)
+
+    with pytest.raises(ValueError, match="knots that all splines share"):
+        spline.integrate(0.0, 1.0)
+    with pytest.raises(ValueError, match="share their knots"):
+        spline.to_scipy()
+
+
+@pytest.mark.parametrize("extrapolate", [True, False, "periodic", None])
+@pytest.mark.parametrize("bc", ["natural", "periodic"])
+def test_points_outside_the_knots(backend, rng, bc, extrapolate):
+    x = knots(rng, 12)
+    y = batch(rng, 12, (3,), 0, periodic=bc == "periodic")
+    span = x[-1] - x[0]
+    points = np.concatenate([x, x + span, x - 3 * span, [np.nan, x[0] - 1e-9, x[-1] + 1e-9]])
+    expected = interpolate.CubicSpline(x, y, 0, bc, extrapolate)
+
+    spline = CubicSpline(x, y, 0, bc, extrapolate, device=backend)
+
+    assert spline.extrapolate == expected.extrapolate
+    # At the ends of the period a rounding error decides which piece has the third derivative.
+    for nu in range(3):
+        for option in (None, True, False, "periodic"):
+            own, theirs = spline(points, nu, option), expected(points, nu, option)
+            chosen = expected.extrapolate if option is None else option
+            if chosen == "periodic":
+                if bc != "periodic" and nu >= 0:
+                    inside = np.abs((points - x[0]) % span) > 1e-9 * span
+                    inside &= np.abs((points - x[0]) % span - span) > 1e-9 * span
+                    own, theirs = own[inside], theirs[inside]
+                near(own, theirs, x, y, nu, eps=1e-12)
+            else:
+                near(own, theirs, x, y, nu)
+            part = spline.derivative()(points, nu, option)
+            if chosen != "periodic":
+                near(part, expected.derivative()(points, nu, option), x, y, nu + 1)
+
+
+@pytest.mark.parametrize("ratio", [1.0, 1.05, 3.0])
+def test_the_piece_of_a_point_is_found_among_any_knots(backend, rng, ratio):
+    n = 400 if ratio < 2 else 60
+    x = np.cumsum(ratio ** np.arange(n, dtype=np.float64))
+    x = np.concatenate([-x[::-1], x]) if ratio > 1 else x
+    y = rng.standard_normal(len(x))
+    points = np.concatenate([x, np.nextafter(x, -np.inf), rng.permutation(x) * 1.01])
+
+    pieces = CubicSpline(x, y, device=backend).derivative(3)
+
+    number = np.clip(np.searchsorted(x, points, side="right") - 1, 0, len(x) - 2)
+    np.testing.assert_array_equal(pieces(points), pieces.c[0, number])
+    with np.errstate(invalid="ignore"):
+        assert np.isfinite(CubicSpline(x, y, device=backend)(points)).all()
+
+
+@pytest.mark.parametrize("nu", range(4))
+@pytest.mark.parametrize("bc", ["not-a-knot", "periodic", "exact slopes", "exact curvatures"])
+def test_order_of_convergence(backend, bc, nu):
+    def sine(x, order=0):
+        return np.sin(2 * np.pi * x + 0.3 + order * np.pi / 2) * (2 * np.pi) ** order
+
+    errors = []
+    for n in (40, 80, 160):
+        t = np.linspace(0, 1, n + 1)
+        x = t + 0.1 * t * (1 - t)
+        y = sine(x)
+        ends = bc
+        if bc == "periodic":
+            y[-1] = y[0]
+        elif bc != "not-a-knot":
+            order = 1 if bc == "exact slopes" else 2
+            ends = ((order, sine(x[0], order)), (order, sine(x[-1], order)))
+        points = np.linspace(0, 1, 7 * n)
+        errors.append(np.abs(CubicSpline(x, y, 0, ends, device=backend)(points, nu)
+                             - sine(points, nu)).max())  # fmt: skip
+
+    rates = np.log2(np.divide(errors[:-1], errors[1:]))
+    assert (rates > 4 - nu - 0.3).all() and (rates < 4 - nu + 1.1).all()
+
+
+@pytest.mark.parametrize("bc", ["not-a-knot", "slopes", "curvatures"])
+def test_cubics_are_reproduced(backend, rng, bc):
+    cubic = np.polynomial.Polynomial([1.0, -2.0, 0.5, 3.0])
+    x = knots(rng, 11)
+    order = {"slopes": 1, "curvatures": 2}.get(bc)
+    ends = bc
+    if order:
+        ends = tuple((order, cubic.deriv(order)(x[k])) for k in (0, -1))
+
+    spline = CubicSpline(x, cubic(x), 0, ends, device=backend)
+
+    points = rng.uniform(x[0] - 1, x[-1] + 1, 50)
+    np.testing.assert_allclose(spline(points), cubic(points), rtol=1e-11, atol=1e-11)
+    np.testing.assert_allclose(
+        spline.integrate(-1.0, 2.0), cubic.integ()(2.0) - cubic.integ()(-1.0), rtol=1e-12
+    )
+    np.testing.assert_allclose(spline(x, 2), cubic.deriv(2)(x), rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        np.asfortranarray,
+        lambda a: a[::-1],
+        lambda a: a[:, ::-1, ::2],
+        lambda a: a.swapaxes(0, 2),
+        lambda a: np.broadcast_to(a[:1], a.shape),
+    ],
+)
+@pytest.mark.parametrize("dtype", [np.float64, np.complex64])
+def test_any_strides(backend, rng, view, dtype):
+    y = view(batch(rng, 12, (12, 12), 0, dtype))
+    before = y.copy()
+    x = np.repeat(knots(rng, 12), 2)[::2].astype(dtype).real
+    points = knots(rng, 30)[::-3].astype(dtype).real
+    for axis in range(3):
+        n = y.shape[axis]
+        spline = CubicSpline(x[:n], y, axis, device=backend)
+        expected = CubicSpline(x[:n].copy(), y.copy(), axis, device=backend)
+
+        np.testing.assert_array_equal(spline(points), expected(points.copy()))
+        np.testing.assert_array_equal(spline(points.reshape(2, -1).T).shape[axis], 5)
+        np.testing.assert_array_equal(y, before)
+
+
+def test_the_spline_keeps_copies(backend, rng):
+    x, y = knots(rng, 8), rng.standard_normal((8, 2))
+    spline = CubicSpline(x, y, device=backend)
+    points = np.array(0.1)
+    before = spline(points)
+
+    x[:] = 0
+    y[:] = 0
+
+    np.testing.assert_array_equal(spline(points), before)
+    assert spline(0.1).shape == (2,) and spline([[0.1]]).shape == (1, 1, 2)
+    assert isinstance(CubicSpline([0, 1, 2], [0, 1, 4])(0.5), np.ndarray)
+
+
+def test_nothing_to_compute(backend, rng):
+    x = knots(rng, 5)
+    empty = CubicSpline(x, np.zeros((5, 0, 3)), device=backend)
+
+    assert empty([0.1, 0.2]).shape == (2, 0, 3)
+    assert empty.c.shape == (4, 4, 0, 3)
+    assert empty.derivative()(0.1).shape == empty.integrate(0, 1).shape == (0, 3)
+    spline = CubicSpline(x, rng.standard_normal((5, 3)), device=backend)
+    assert spline(np.zeros((0, 2))).shape == (0, 2, 3)
+    assert spline(np.zeros((0, 3)), per_spline=True).shape == (0, 3)
+
+
+BAD = {
+    "complex x": (([0, 1j], [0, 1]), {}),
+    "2-d x": ((np.zeros((2, 2)), np.zeros(2)), {}),
+    "0-d x": ((1.0, np.zeros(2)), {}),
+    "one knot": (([0.0], [1.0]), {}),
+    "lengths": (([0, 1, 2], [0, 1]), {}),
+    "x not finite": (([0, np.nan, 2], [0, 1, 2]), {}),
+    "y not finite": (([0, 1, 2], [0, np.inf, 2]), {}),
+    "equal knots": (([0, 1, 1], [0, 1, 2]), {}),
+    "decreasing": (([0, 2, 1], [0, 1, 2]), {}),
+    "open period": (([0, 1, 2], [0, 1, 2]), {"bc_type": "periodic"}),
+    "one end": (([0, 1, 2], [0, 1, 2]), {"bc_type": ("natural",)}),
+    "half periodic": (([0, 1, 2], [0, 1, 0]), {"bc_type": ("periodic", "natural")}),
+    "unknown": (([0, 1, 2], [0, 1, 0]), {"bc_type": "slope"}),
+    "no pair": (([0, 1, 2], [0, 1, 0]), {"bc_type": (1, "natural")}),
+    "order": (([0, 1, 2], [0, 1, 0]), {"bc_type": ((3, 0.0), "natural")}),
+    "shape of the end": (([0, 1, 2], np.zeros((3, 2))), {"bc_type": ((1, 0.0), "natural")}),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_arguments_are_those_of_scipy(backend, name):
+    args, options = BAD[name]
+    with pytest.raises(ValueError) as theirs:
+        interpolate.CubicSpline(*args, **options)
+
+    with pytest.raises(ValueError) as own:
+        CubicSpline(*args, **options, device=backend)
+
+    def words(error):
+        return set(re.findall(r"[a-z]{4,}", str(error.value).lower()))
+
+    assert len(words(own) & words(theirs)) >= min(3, len(words(theirs)))
+
+
+def test_other_bad_arguments(backend, rng):
+    x, y = knots(rng, 6), rng.standard_normal((6, 2))
+    spline = CubicSpline(x, y, device=backend)
+
+    for call, kind, text in (
+        (lambda: CubicSpline(x, y, 2), np.exceptions.AxisError, "axis must be in -2 .. 1"),
+        (lambda: CubicSpline(x, y, 0.0), TypeError, "axis must be an int"),
+        (lambda: CubicSpline(x, y, extrapolate="no"), ValueError, "'periodic'"),
+        (lambda: CubicSpline(["a", "b"], [0, 1]), TypeError, "x: need float32"),
+        (lambda: CubicSpline(np.tile(x, (6, 3, 1)), y), ValueError, "2 axes"),
+        (lambda: CubicSpline(x[:, None] + np.zeros(3), y), ValueError, "does not broadcast"),
+        (lambda: CubicSpline(x, y, threads=0), ValueError, "threads"),
+        (lambda: spline(0.1, -1), ValueError, "nu must be at least 0"),
+        (lambda: spline(0.1j), TypeError, "real values"),
+        (lambda: spline(0.1, 0, "no"), ValueError, "'periodic'"),
+        (lambda: spline(np.zeros(3), per_spline=True), ValueError, "per_spline"),
+        (lambda: spline(np.zeros((4, 3)), per_spline=True), ValueError, "per_spline"),
+        (lambda: spline.antiderivative(9), ValueError, "at most 8"),
+        (lambda: spline.derivative(0.5), TypeError, "nu must be an int"),
+    ):
+        with pytest.raises(kind, match=re.escape(text)):
+            call()
+    assert spline.antiderivative(8).c.shape == (12, 5, 2)
+
+
+def test_knots_of_each_spline_are_checked(backend, rng):
+    x = np.stack([knots(rng, 600) for _ in range(300)], 1)
+    y = rng.standard_normal(x.shape)
+    CubicSpline(x, y, device=backend)
+    for value, text in ((x[-1, 17], "increasing"), (np.nan, "finite")):
+        bad = x.copy()
+        bad[-2, 17] = value
+        with pytest.raises(ValueError, match=text):
+            CubicSpline(bad, y, device=backend)
+    bad = y.copy()
+    bad[-1, -1] = np.nan
+    with pytest.raises(ValueError, match="`y` must contain only finite"):
+        CubicSpline(x, bad, device=backend)
+    y[-1] = y[0]
+    y[-1, 5] += 1e-9
+    with pytest.raises(ValueError, match="must be identical"):
+        CubicSpline(x, y, 0, "periodic", device=backend)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_same_bits_for_any_number_of_threads(rng, axis):
+    x, y = knots(rng, 1300), batch(rng, 1300, (700,), axis)
+    points = np.sort(rng.uniform(x[0], x[-1], 1500))
+    one, three = (CubicSpline(x, y, axis, threads=n) for n in (1, 3))
+
+    np.testing.assert_array_equal(one(points), three(points))
+    np.testing.assert_array_equal(one.c, three.c)
+    np.testing.assert_array_equal(one.integrate(0, 1), three.integrate(0, 1))
+
+
+def test_a_spline_is_pickled_and_shown(rng):
+    x, y = knots(rng, 7), batch(rng, 7, (3,), 1)
+    spline = CubicSpline(x, y, 1, "natural")
+    again = pickle.loads(pickle.dumps(spline))
+
+    np.testing.assert_array_equal(again([0.1, 0.3]), spline([0.1, 0.3]))
+    assert repr(spline) == "<CubicSpline of 7 knots, values (3, 7) float64, device cpu>"
+    assert "CubicSpline" in spline._repr_html_()
+    assert isinstance(again, pysolvers.CubicSpline)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_a_copy_for_scipy(backend, rng, dtype):
+    x, y = knots(rng, 9).astype(np.float32), batch(rng, 9, (2, 3), 1, dtype)
+    spline = CubicSpline(x, y, 1, device=backend)
+    points = np.linspace(x[0], x[-1], 13)
+
+    for own in (spline, spline.antiderivative()):
+        copy = own.to_scipy()
+        assert isinstance(copy, interpolate.PPoly)
+        near(own(points), copy(points), x, y, eps=np.finfo(dtype).eps * 10)
