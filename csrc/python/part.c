@@ -211,6 +211,12 @@ close_shared(PyObject *Py_UNUSED(module), PyObject *args)
 PyDoc_STRVAR(part_mailbox_doc, "part_mailbox($module, dtype, systems, count, /)\n--\n\n"
                                "Return status and the bytes of the mailbox of a part.");
 PyDoc_STRVAR(
+    part_check_doc,
+    "part_check($module, flags, lower, diag, upper, rhs, x, info, part, count, "
+    "last_rows, mailboxes, clock, patience, marks, device=0, stream=0, /)\n--\n\n"
+    "Return the status with which part_solve() would begin, without reading any "
+    "memory.");
+PyDoc_STRVAR(
     part_solve_doc,
     "part_solve($module, flags, lower, diag, upper, rhs, x, info, part, count, "
     "last_rows, mailboxes, clock, patience, marks, device=0, stream=0, /)\n--\n\n"
