@@ -125,7 +125,7 @@ template <typename Number> struct DeviceExchange {
                 }
             }
             if (late() != 0) {
-                return 0;
+                return ~uint64_t(0); /* numbers that are NaN, a bad pivot below row 0 */
             }
             if (static_cast<int64_t>(now() - begin) > patience) {
                 atomicCAS(&clock->late, 0u, 1u + static_cast<uint32_t>(sender));

@@ -249,7 +249,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
             job.t.periodic, devices.last_row[devices.count - 1], levels.bad_pivot);
         y_left = job.t.periodic ? y : Number(0);
 
-        const Number last = devices.late() == 0 ? units.y.at(y_left, y) : Number(NAN);
+        const Number last = units.y.at(y_left, y);
         const int before = devices.part > 0 ? devices.part - 1 : devices.count - 1;
         const Number left = shuffle(all_lanes, last, self.which + before * shape.groups);
 
@@ -305,10 +305,11 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
             return;
         }
         if (job.t.info != nullptr) {
-            const bool bad = levels.bad_pivot.row != BadPivot::none;
-            const int32_t late = TOP == TOP_DEVICES ? job.devices.late() : 0;
+            const int32_t row = levels.bad_pivot.row;
 
-            job.t.info[system] = late != 0 ? -late : bad ? levels.bad_pivot.row + 1 : 0;
+            job.t.info[system] = TOP == TOP_DEVICES && row < 0 ? -job.devices.late()
+                                 : row == BadPivot::none       ? 0
+                                                               : row + 1;
         }
         if (job.marks != nullptr) {
             job.marks[system] = not_dominant;
