@@ -115,16 +115,16 @@ pivot_begin_in_units(const Systems<Number> &s)
     return pivot_all_read(s, [](const auto &o) { return pivot_begins_in_units(o); });
 }
 
-/* Choose how tiles travel. Systems that begin in the same bank of shared memory are
- * copied one by one, to places apart, short ones by all threads. Of a short off-diagonal
- * the entry without a meaning need not be there: it is not touched. */
+/* Choose how tiles are copied. Systems that begin in few different banks of shared memory
+ * are copied one by one, to places apart, short ones by all threads. The unused entry of
+ * an off-diagonal may lie outside of the array: it is not read. */
 template <typename Number>
 inline void
 pivot_choose_copies(PivotPlan<Number> &a, bool is_short, int capability)
 {
     const Systems<Number> &s = a.s;
-    const int units = s.rows / pivot_unit<Number>;
-    const bool apart = s.rows * sizeof(Number) % 128 == 0;
+    const int units = s.rows / pivot_unit<Number>, bytes = s.rows * int(sizeof(Number));
+    const bool apart = bytes % 128 == 0, some_apart = bytes % 16 == 0 && 128 % bytes == 0;
     const auto side_by_side = [](const auto &o) { return pivot_side_by_side(o); };
     const auto follows = [&](const auto &o) { return o.inner == s.rows; };
     const bool bulk = capability >= 90 && s.rows > 1 && pivot_all_read(s, side_by_side);
@@ -132,9 +132,11 @@ pivot_choose_copies(PivotPlan<Number> &a, bool is_short, int capability)
 
     a.copies = bulk ? PIVOT_BULK : PIVOT_ELEMENTS;
     a.bulk_x = bulk && a.marks == nullptr && side_by_side(s.x) && pivot_alike(s.rhs, s.x);
-    a.flat = tight && !apart && (!a.bulk_x || follows(s.x));
-    if (tight && apart && !is_short && a.bulk_x && follows(s.x) &&
-        pivot_begin_in_units(s) && units <= 32 && (units & (units - 1)) == 0) {
+    const bool by_units = tight && (apart || some_apart) && !is_short && a.bulk_x &&
+                          follows(s.x) && pivot_begin_in_units(s) && units <= 32 &&
+                          (units & (units - 1)) == 0;
+    a.flat = tight && !apart && !by_units && (!a.bulk_x || follows(s.x));
+    if (by_units) {
         a.copies = PIVOT_UNITS;
         a.bulk_x = false;
     }
@@ -168,8 +170,11 @@ pivot_pitch(const PivotPlan<Number> &a, int chunks, int rows)
     if (a.flat || a.copies == PIVOT_ELEMENTS) {
         return a.flat ? rows : rows | 1;
     }
+    const auto is_apart = [&](int pitch) {
+        return chunks == 1 ? pitch / unit % 2 == 1 : pitch % banks == next % banks;
+    };
     int pitch = (rows + 2 * unit - 2) / unit * unit;
-    while (a.tile_systems > 1 && pitch % banks != next % banks) {
+    while (a.tile_systems > 1 && !is_apart(pitch)) {
         pitch += unit;
     }
     return pitch;
