@@ -15,7 +15,7 @@ namespace {
 /* The rows of a source, its results, and walls that additional blocks relax. */
 template <typename Source> struct SourceRows {
     using Number = double;
-    static constexpr int words = Source::words, solution = 0;
+    static constexpr int words = Source::words, solution = 0, batch = 4;
     Source source;
     double *x;
     int end; /* the node of a line after the last unknown */

@@ -21,7 +21,7 @@ constexpr double stagnation = 0.9;
 
 template <typename Real, int AXIS> struct PsiLines {
     using Number = Real;
-    static constexpr int words = 1, solution = 0;
+    static constexpr int words = 1, solution = 0, batch = 8;
 
     CylinderGrid<Real> grid;
     Real shift, cross, area; /* r h^2, h^2 / (spacing across)^2, h^2 */

@@ -79,7 +79,7 @@ template <typename Real> struct OmegaLines {
  * psi and omega at the outlet: omega is convected by u, psi by 1, with the scheme of
  * Warming and Beam. */
 template <typename Real> struct HalfStepX : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 1;
+    static constexpr int words = 2, solution = 1, batch = 4;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::omega, Base::psi, Base::along_x, Base::along_y;
 
@@ -218,7 +218,7 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
 
 /* (1 + dt/2 (v delta_y - nu delta_yy)) w[n+1] = half */
 template <typename Real> struct HalfStepY : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 0;
+    static constexpr int words = 2, solution = 0, batch = 8;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::along_y;
 
@@ -258,7 +258,7 @@ template <typename Real> struct HalfStepY : OmegaLines<Real> {
 /* (1 + dt (u delta_x - nu delta_xx)) D* = dt (nu lap w - u delta_x w - v delta_y w), with
  * zero gradient of D* at the outlet. */
 template <typename Real> struct IncrementX : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 0;
+    static constexpr int words = 2, solution = 0, batch = 4;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::omega, Base::along_x, Base::along_y;
 
@@ -300,7 +300,7 @@ template <typename Real> struct IncrementX : OmegaLines<Real> {
 /* (1 + dt (v delta_y - nu delta_yy)) D = D*, w + D; the gradient at the outlet is zero.
  */
 template <typename Real> struct IncrementY : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 0;
+    static constexpr int words = 2, solution = 0, batch = 8;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::along_y;
 

@@ -203,47 +203,19 @@ template <typename Real> struct ToPsi {
                 column > 0 && column <= grid.last ? terms : 0};
     }
 
-    /* Whether result t belongs to two unknown nodes: row t + 1 and its mirror image. */
-    __device__ __forceinline__ bool has_nodes(int t, int column) const
+    /* Place of row t + 1 or of its mirror image; row n/2 is its own image. */
+    __device__ __forceinline__ int place(int t, int image, int column) const
     {
-        return t < (grid.ny - 1) / 2 && column > 0 && column <= grid.last;
+        return (image == 0 ? t + 1 : grid.ny - 2 - t) * grid.nx + column;
     }
 
-    __device__ __forceinline__ int place(int row, int column) const
+    /* The value at the node of result t or at its image, from that of the sum; psi on the
+     * body is the same everywhere. */
+    __device__ __forceinline__ Real on_body_or(Real value, int t, int image, int column,
+                                               Real on_body) const
     {
-        return row * grid.nx + column;
-    }
-
-    /* psi one step before at both nodes. */
-    __device__ __forceinline__ void before(int t, int column, Real (&old)[2]) const
-    {
-        if (has_nodes(t, column)) {
-            old[0] = __ldg(psi + place(t + 1, column));
-            old[1] = __ldg(psi + place(grid.ny - 2 - t, column));
-        }
-    }
-
-    __device__ __forceinline__ void put(int row, int column, Real value, Real old,
-                                        Bounds &bounds) const
-    {
-        new_psi[place(row, column)] = value;
-        bounds.add(value, static_cast<double>(value) - old);
-    }
-
-    /* Row n/2 is its own image. */
-    __device__ __forceinline__ void store(int t, int column, Real node, Real image,
-                                          const Real (&old)[2], Real on_body,
-                                          Bounds &bounds) const
-    {
-        if (!has_nodes(t, column)) {
-            return;
-        }
-        if (column >= grid.column_0 && column <= grid.column_1) {
-            node = grid.in_body(t + 1, column) ? on_body : node;
-            image = grid.in_body(grid.ny - 2 - t, column) ? on_body : image;
-        }
-        put(t + 1, column, node, old[0], bounds);
-        put(grid.ny - 2 - t, column, image, old[1], bounds);
+        return grid.in_body(image == 0 ? t + 1 : grid.ny - 2 - t, column) ? on_body
+                                                                          : value;
     }
 
     /* Set psi at the outlet in the rows of results `first` to `end` - 1. */
@@ -253,8 +225,8 @@ template <typename Real> struct ToPsi {
 
         for (int t = first + static_cast<int>(threadIdx.x);
              t < min(end, (grid.ny - 1) / 2); t += block_threads) {
-            new_psi[place(t + 1, column)] = outlet[t + 1];
-            new_psi[place(grid.ny - 2 - t, column)] = outlet[grid.ny - 2 - t];
+            new_psi[place(t, 0, column)] = outlet[t + 1];
+            new_psi[place(t, 1, column)] = outlet[grid.ny - 2 - t];
         }
     }
 };
@@ -490,7 +462,7 @@ store_results(const ToPsi<Real> &side, const Place &self, int first_result,
     using Given = Real[4 * FRAGMENTS][32];
     auto *const given = reinterpret_cast<Given *>(memory) + 2 * self.group;
     const int lane = self.thread % 32;
-    const int end_column = first_column + block_columns;
+    const int end_column = first_column + block_columns, half = (side.grid.ny - 1) / 2;
     const Real on_body = static_cast<Real>(side.numbers[STEP_VALUE]);
     const Real sign = self.parity == 0 ? Real(1) : Real(-1); /* of own - other */
     Bounds bounds = {0, 0};
@@ -506,22 +478,43 @@ store_results(const ToPsi<Real> &side, const Place &self, int first_result,
     }
     __syncthreads(); /* the results are given */
 #pragma unroll
-    for (int f = 0; f < FRAGMENTS; f++) {
-        Real old[4][2];
+    for (int h = 0; h < 2; h++) {
+        const int column = first_column + self.column(self.parity, 2 * h);
+        const bool is_body = column >= side.grid.column_0 && column <= side.grid.column_1;
+        Real old[FRAGMENTS][2][2];
 
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            side.before(first_result + self.result(FRAGMENTS, f, i),
-                        first_column + self.column(self.parity, i), old[i]);
+        if (column == 0 || column > side.grid.last) {
+            continue;
         }
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
+        for (int e = 0; e < 2 * FRAGMENTS; e++) {
+            const int t = first_result + self.result(FRAGMENTS, e / 2, e % 2);
+
+            if (t < half) {
+                old[e / 2][e % 2][0] = __ldg(side.psi + side.place(t, 0, column));
+                old[e / 2][e % 2][1] = __ldg(side.psi + side.place(t, 1, column));
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < 2 * FRAGMENTS; e++) {
+            const int f = e / 2, i = 2 * h + e % 2;
+            const int t = first_result + self.result(FRAGMENTS, f, i);
             const Real own = self.parity == 0 ? sum[0][f][i] : sum[1][f][i];
             const Real other = given[1 - self.parity][4 * f + i][lane];
+            Real value[2] = {own + other, sign * own - sign * other};
 
-            side.store(first_result + self.result(FRAGMENTS, f, i),
-                       first_column + self.column(self.parity, i), own + other,
-                       sign * own - sign * other, old[i], on_body, bounds);
+            if (t >= half) {
+                continue;
+            }
+            if (is_body) {
+                value[0] = side.on_body_or(value[0], t, 0, column, on_body);
+                value[1] = side.on_body_or(value[1], t, 1, column, on_body);
+            }
+            for (int image = 0; image < 2; image++) {
+                side.new_psi[side.place(t, image, column)] = value[image];
+                bounds.add(value[image],
+                           static_cast<double>(value[image]) - old[f][e % 2][image]);
+            }
         }
     }
     bounds.store(side.history);
