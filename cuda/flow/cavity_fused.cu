@@ -21,7 +21,12 @@ template <typename Source> struct SourceRows {
     int end; /* the node of a line after the last unknown */
     Walls walls;
 
-    __device__ __forceinline__ void node(int64_t p, int, int, double *word) const
+    __device__ __forceinline__ bool is_plain(int) const
+    {
+        return true;
+    }
+
+    __device__ __forceinline__ void node(int64_t p, int, int, bool, double *word) const
     {
         source.node(p, word);
     }

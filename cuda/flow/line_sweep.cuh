@@ -12,7 +12,9 @@
  *   Number, words, solution       the type; the planes of shared memory, and the plane
  *                                 that receives the solution
  *   batch                         nodes of a thread whose loads are under way together
- *   node(p, line, at, word)       set the words of an unknown; words that are all 0 give
+ *   is_plain(line)                whether no node of the line is an exception
+ *   node(p, line, at, plain, word)
+ *                                 set the words of an unknown; words that are all 0 give
  *                                 a row with right-hand side 0; without branches, which
  *                                 would separate the loads of a batch
  *   adjust(p, line, at, word)     change these words, for the few unknowns that need more
@@ -36,7 +38,8 @@ using namespace runtime;
 /* The lines of a field: lines `first` to `end` - 1 of `count` have systems. */
 struct SweepLines {
     int first, end, count;
-    int64_t pitch; /* from one row of the field to the next */
+    int pitch; /* from one row of the field to the next; a field has less than 2^31 nodes
+                */
 };
 
 /* rows_end: the node of a line after the last unknown. */
@@ -46,49 +49,62 @@ struct SweepTiles : LineTiles {
 };
 
 template <int AXIS>
-__device__ __forceinline__ int64_t
+__device__ __forceinline__ int
 node_at(const SweepTiles &t, int line, int at)
 {
-    const int64_t pitch = t.lines_of_field.pitch;
+    const int pitch = t.lines_of_field.pitch;
 
     return AXIS == 0 ? line * pitch + at : at * pitch + line;
+}
+
+/* The nodes of a thread in line `line` of the tile, line `number` of the field. */
+template <int AXIS, typename Rows>
+__device__ __forceinline__ void
+gather_line(const Rows &rows, const SweepTiles &t, const Walk<AXIS> &walk, int line,
+            int number, bool plain, typename Rows::Number *shared)
+{
+    for (int begin = walk.node; begin < t.rows_end; begin += Rows::batch * walk.step) {
+        typename Rows::Number word[Rows::batch][Rows::words];
+
+#pragma unroll
+        for (int k = 0; k < Rows::batch; k++) {
+            const int at = begin + k * walk.step;
+            const int near = min(max(at, t.begin), t.rows_end - 1);
+
+            rows.node(node_at<AXIS>(t, number, near), number, near, plain, word[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < Rows::batch; k++) {
+            const int at = begin + k * walk.step, slot = slot_of(t, line, at);
+
+            if (at >= t.begin && at < t.rows_end) {
+                rows.adjust(node_at<AXIS>(t, number, at), number, at, word[k]);
+#pragma unroll
+                for (int i = 0; i < Rows::words; i++) {
+                    shared[i * t.plane + slot] = word[k][i];
+                }
+            }
+        }
+    }
 }
 
 template <int AXIS, typename Rows>
 __device__ __forceinline__ void
 gather(const Rows &rows, const SweepTiles &t, int first, typename Rows::Number *shared)
 {
-    using Number = typename Rows::Number;
     const Walk<AXIS> walk(t);
 
     for (int line = walk.line; line < walk.end; line++) {
         const int number = first + line;
-        const bool inside =
-            number >= t.lines_of_field.first && number < t.lines_of_field.end;
 
-        for (int begin = walk.node; inside && begin < t.rows_end;
-             begin += Rows::batch * walk.step) {
-            Number word[Rows::batch][Rows::words];
-
-#pragma unroll
-            for (int k = 0; k < Rows::batch; k++) {
-                const int at = begin + k * walk.step;
-                const int near = min(max(at, t.begin), t.rows_end - 1);
-
-                rows.node(node_at<AXIS>(t, number, near), number, near, word[k]);
-            }
-#pragma unroll
-            for (int k = 0; k < Rows::batch; k++) {
-                const int at = begin + k * walk.step, slot = slot_of(t, line, at);
-
-                if (at >= t.begin && at < t.rows_end) {
-                    rows.adjust(node_at<AXIS>(t, number, at), number, at, word[k]);
-#pragma unroll
-                    for (int i = 0; i < Rows::words; i++) {
-                        shared[i * t.plane + slot] = word[k][i];
-                    }
-                }
-            }
+        if (number < t.lines_of_field.first || number >= t.lines_of_field.end) {
+            continue;
+        }
+        if (rows.is_plain(number)) {
+            gather_line(rows, t, walk, line, number, true, shared);
+        }
+        else {
+            gather_line(rows, t, walk, line, number, false, shared);
         }
     }
 }
