@@ -15,13 +15,18 @@ namespace {
 /* The rows of a source, its results, and walls that additional blocks relax. */
 template <typename Source> struct SourceRows {
     using Number = double;
-    static constexpr int words = Source::words, solution = 0;
+    static constexpr int words = Source::words, solution = 0, batch = 4;
     Source source;
     double *x;
     int end; /* the node of a line after the last unknown */
     Walls walls;
 
-    __device__ __forceinline__ void node(int64_t p, int, int, double *word) const
+    __device__ __forceinline__ bool is_plain(int) const
+    {
+        return true;
+    }
+
+    __device__ __forceinline__ void node(int64_t p, int, int, bool, double *word) const
     {
         source.node(p, word);
     }

@@ -3,7 +3,7 @@
  * A step is nine kernels, and a tenth one for the forces, on one stream:
  *
  *   first half step     lines along x (cylinder_lines.cu); other blocks: the flux of
- *                       vorticity into the box around the body
+ *                       vorticity into the box around the body, and the outlet
  *   second half step    lines along y: the new omega
  *   transform           omega to waves along y (cylinder_transform.cu)
  *   lines of waves      lines along x (cylinder_waves.cu), of which only the columns of
@@ -19,7 +19,9 @@
  * lines of waves; 16 in all. The fewest are 11: three fields (omega, psi, psi one step
  * before) are read and two written, and each of the three changes between passes along x
  * and along y writes a field and reads it again. Operations per node: 2 ny for both
- * transforms, about 90 otherwise.
+ * transforms, about 110 otherwise. The fields of such grids stay in the L2 cache, and most
+ * of a step is latency: the blocks of a kernel are launched while the one before it runs,
+ * and read only tables until it has ended.
  */
 #ifndef PS_CUDA_FLOW_CYLINDER_H
 #define PS_CUDA_FLOW_CYLINDER_H

@@ -21,17 +21,22 @@ constexpr double stagnation = 0.9;
 
 template <typename Real, int AXIS> struct PsiLines {
     using Number = Real;
-    static constexpr int words = 1, solution = 0;
+    static constexpr int words = 1, solution = 0, batch = 8;
 
     CylinderGrid<Real> grid;
     Real shift, cross, area; /* r h^2, h^2 / (spacing across)^2, h^2 */
     const Real *omega, *from;
     Real *to;
 
-    __device__ __forceinline__ void node(int64_t p, int line, int at, Real *word) const
+    __device__ __forceinline__ bool is_plain(int) const
+    {
+        return false;
+    }
+
+    __device__ __forceinline__ void node(int p, int line, int at, bool, Real *word) const
     {
         const int row = AXIS == 0 ? line : at, column = AXIS == 0 ? at : line;
-        const int64_t across = AXIS == 0 ? grid.nx : 1;
+        const int across = AXIS == 0 ? grid.nx : 1;
         /* The node behind a free outlet is that before it. */
         const bool is_outlet = AXIS == 1 && column == grid.nx - 1;
         const Real centre = from[p], next = from[is_outlet ? p - across : p + across];
@@ -41,9 +46,9 @@ template <typename Real, int AXIS> struct PsiLines {
         word[0] = grid.in_body(row, column) ? centre : all;
     }
 
-    __device__ __forceinline__ void adjust(int64_t p, int, int at, Real *word) const
+    __device__ __forceinline__ void adjust(int p, int, int at, Real *word) const
     {
-        const int64_t along = AXIS == 0 ? 1 : grid.nx;
+        const int along = AXIS == 0 ? 1 : grid.nx;
 
         if (at == 1) {
             word[0] += from[p - along];
@@ -65,7 +70,7 @@ template <typename Real, int AXIS> struct PsiLines {
                 word[0]};
     }
 
-    __device__ __forceinline__ void store(int64_t p, int, int, bool unknown, Real x,
+    __device__ __forceinline__ void store(int p, int, int, bool unknown, Real x,
                                           const Real *) const
     {
         to[p] = unknown ? x : from[p];

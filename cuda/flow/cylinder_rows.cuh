@@ -25,48 +25,58 @@ template <typename Real> struct OmegaLines {
     Real *new_omega; /* contains omega one step before until it is written */
 
     /* psi at the middle of the step. */
-    __device__ __forceinline__ Real star(int64_t p) const
+    __device__ __forceinline__ Real star(int p) const
     {
         return psi[p] + share * (psi[p] - psi_old[p]);
     }
 
     /* Velocities times dt/(2 h). */
-    __device__ __forceinline__ Real speed_x(int64_t p) const
+    __device__ __forceinline__ Real speed_x(int p) const
     {
         return swirl * (star(p + grid.nx) - star(p - grid.nx));
     }
 
-    __device__ __forceinline__ Real speed_y(int64_t p) const
+    __device__ __forceinline__ Real speed_y(int p) const
     {
         return swirl * (star(p - 1) - star(p + 1));
     }
 
     /* omega on a wall or on the body at the middle of the step. */
-    __device__ __forceinline__ Real held(int64_t p) const
+    __device__ __forceinline__ Real held(int p) const
     {
         return omega[p] + share * (omega[p] - new_omega[p]);
     }
 
-    static __device__ __forceinline__ Row<Real> row_of(Real diffusion, Real speed,
-                                                       Real rhs)
+    /* On the body the identity: without diffusion, and the speed is 0. */
+    static __device__ __forceinline__ Row<Real> row_of(bool is_body, Real diffusion,
+                                                       Real speed, Real rhs)
     {
+        diffusion = is_body ? Real(0) : diffusion;
         return {-(diffusion + speed), 1 + 2 * diffusion, speed - diffusion, rhs};
     }
 
-    static __device__ __forceinline__ Row<Real> identity(Real rhs)
+    /* omega of the right side at a node; `plain` if it is not held. */
+    __device__ __forceinline__ Real source(int p, int row, int column, bool plain) const
     {
-        return {Real(0), Real(1), Real(0), rhs};
-    }
-
-    /* omega of the right side at a node. */
-    __device__ __forceinline__ Real source(int64_t p, int row, int column) const
-    {
-        const bool is_held = row == 0 || row == grid.ny - 1 || grid.in_body(row, column);
+        const bool is_held =
+            !plain && (row == 0 || row == grid.ny - 1 || grid.in_body(row, column));
 
         return is_held ? held(p) : omega[p];
     }
 
-    __device__ __forceinline__ void adjust(int64_t, int, int, Real *) const
+    /* Whether no node of a row or of its neighbours is held. */
+    __device__ __forceinline__ bool is_plain_row(int row) const
+    {
+        return row > 1 && row < grid.ny - 2 &&
+               (row < grid.row_0 - 1 || row > grid.row_1 + 1);
+    }
+
+    __device__ __forceinline__ bool is_plain_column(int column) const
+    {
+        return column < grid.column_0 || column > grid.column_1;
+    }
+
+    __device__ __forceinline__ void adjust(int, int, int, Real *) const
     {
     }
 
@@ -79,7 +89,7 @@ template <typename Real> struct OmegaLines {
  * psi and omega at the outlet: omega is convected by u, psi by 1, with the scheme of
  * Warming and Beam. */
 template <typename Real> struct HalfStepX : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 1;
+    static constexpr int words = 2, solution = 1, batch = 4;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::omega, Base::psi, Base::along_x, Base::along_y;
 
@@ -98,7 +108,7 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
     }
 
     /* omega at the outlet after the step; p is a node of the outlet. */
-    __device__ __forceinline__ Real omega_at_outlet(int64_t p) const
+    __device__ __forceinline__ Real omega_at_outlet(int p) const
     {
         const Real u = this->star(p + grid.nx) - this->star(p - grid.nx);
 
@@ -106,7 +116,7 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
     }
 
     /* What the neighbours at the inlet and at the outlet add to the right side. */
-    __device__ __forceinline__ Real from_ends(int64_t p, int column, Real a) const
+    __device__ __forceinline__ Real from_ends(int p, int column, Real a) const
     {
         Real more = 0;
 
@@ -119,20 +129,27 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
         return more;
     }
 
-    __device__ __forceinline__ void node(int64_t p, int row, int column, Real *word) const
+    __device__ __forceinline__ bool is_plain(int row) const
     {
-        const bool is_body = grid.in_body(row, column);
+        return this->is_plain_row(row);
+    }
+
+    __device__ __forceinline__ void node(int p, int row, int column, bool plain,
+                                         Real *word) const
+    {
+        const bool is_body = !plain && grid.in_body(row, column);
         const Real a = this->speed_x(p), b = this->speed_y(p);
-        const Real here = this->source(p, row, column);
-        const Real all = (1 - 2 * along_y) * here -
-                         (b - along_y) * this->source(p + grid.nx, row + 1, column) +
-                         (b + along_y) * this->source(p - grid.nx, row - 1, column);
+        const Real here = this->source(p, row, column, plain);
+        const Real north = this->source(p + grid.nx, row + 1, column, plain);
+        const Real south = this->source(p - grid.nx, row - 1, column, plain);
+        const Real all =
+            (1 - 2 * along_y) * here - (b - along_y) * north + (b + along_y) * south;
 
         word[0] = is_body ? here : all;
         word[1] = is_body ? Real(0) : a;
     }
 
-    __device__ __forceinline__ void adjust(int64_t p, int, int column, Real *word) const
+    __device__ __forceinline__ void adjust(int p, int, int column, Real *word) const
     {
         if (column == 1 || column == grid.nx - 2) {
             word[0] += from_ends(p, column, word[1]);
@@ -141,11 +158,10 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
 
     __device__ __forceinline__ Row<Real> row(int line, int column, const Real *word) const
     {
-        return grid.in_body(line, column) ? Base::identity(word[0])
-                                          : Base::row_of(along_x, word[1], word[0]);
+        return Base::row_of(grid.in_body(line, column), along_x, word[1], word[0]);
     }
 
-    __device__ __forceinline__ void store(int64_t p, int row, int column, bool unknown,
+    __device__ __forceinline__ void store(int p, int row, int column, bool unknown,
                                           Real x, const Real *word) const
     {
         if (unknown) {
@@ -169,7 +185,7 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
         }
         for (int row = 1 + static_cast<int>(threadIdx.x); row < grid.ny - 1;
              row += static_cast<int>(blockDim.x)) {
-            const int64_t p = int64_t(row + 1) * grid.nx - 1;
+            const int p = (row + 1) * grid.nx - 1;
 
             outlet[row] = convected(psi + p, courant);
             this->new_omega[p] = omega_at_outlet(p);
@@ -218,19 +234,25 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
 
 /* (1 + dt/2 (v delta_y - nu delta_yy)) w[n+1] = half */
 template <typename Real> struct HalfStepY : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 0;
+    static constexpr int words = 2, solution = 0, batch = 8;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::along_y;
 
-    __device__ __forceinline__ void node(int64_t p, int column, int row, Real *word) const
+    __device__ __forceinline__ bool is_plain(int column) const
+    {
+        return this->is_plain_column(column);
+    }
+
+    __device__ __forceinline__ void node(int p, int column, int row, bool plain,
+                                         Real *word) const
     {
         const Real b = this->speed_y(p);
 
         word[0] = this->half[p];
-        word[1] = grid.in_body(row, column) ? Real(0) : b;
+        word[1] = !plain && grid.in_body(row, column) ? Real(0) : b;
     }
 
-    __device__ __forceinline__ void adjust(int64_t p, int, int row, Real *word) const
+    __device__ __forceinline__ void adjust(int p, int, int row, Real *word) const
     {
         if (row == 1) {
             word[0] += (along_y + word[1]) * this->held(p - grid.nx);
@@ -242,11 +264,10 @@ template <typename Real> struct HalfStepY : OmegaLines<Real> {
 
     __device__ __forceinline__ Row<Real> row(int line, int at, const Real *word) const
     {
-        return grid.in_body(at, line) ? Base::identity(word[0])
-                                      : Base::row_of(along_y, word[1], word[0]);
+        return Base::row_of(grid.in_body(at, line), along_y, word[1], word[0]);
     }
 
-    __device__ __forceinline__ void store(int64_t p, int, int, bool unknown, Real x,
+    __device__ __forceinline__ void store(int p, int, int, bool unknown, Real x,
                                           const Real *) const
     {
         if (unknown) {
@@ -258,13 +279,19 @@ template <typename Real> struct HalfStepY : OmegaLines<Real> {
 /* (1 + dt (u delta_x - nu delta_xx)) D* = dt (nu lap w - u delta_x w - v delta_y w), with
  * zero gradient of D* at the outlet. */
 template <typename Real> struct IncrementX : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 0;
+    static constexpr int words = 2, solution = 0, batch = 4;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::omega, Base::along_x, Base::along_y;
 
-    __device__ __forceinline__ void node(int64_t p, int row, int column, Real *word) const
+    __device__ __forceinline__ bool is_plain(int row) const
     {
-        const bool is_body = grid.in_body(row, column);
+        return this->is_plain_row(row);
+    }
+
+    __device__ __forceinline__ void node(int p, int row, int column, bool plain,
+                                         Real *word) const
+    {
+        const bool is_body = !plain && grid.in_body(row, column);
         const Real a = this->speed_x(p), b = this->speed_y(p);
         const Real all = -2 * (along_x + along_y) * omega[p] +
                          (along_x + a) * omega[p - 1] + (along_x - a) * omega[p + 1] +
@@ -277,10 +304,8 @@ template <typename Real> struct IncrementX : OmegaLines<Real> {
 
     __device__ __forceinline__ Row<Real> row(int line, int column, const Real *word) const
     {
-        if (grid.in_body(line, column)) {
-            return Base::identity(word[0]);
-        }
-        Row<Real> found = Base::row_of(along_x, word[1], word[0]);
+        Row<Real> found =
+            Base::row_of(grid.in_body(line, column), along_x, word[1], word[0]);
 
         if (column == grid.nx - 2) {
             found.diag += found.upper;
@@ -288,7 +313,7 @@ template <typename Real> struct IncrementX : OmegaLines<Real> {
         return found;
     }
 
-    __device__ __forceinline__ void store(int64_t p, int, int, bool unknown, Real x,
+    __device__ __forceinline__ void store(int p, int, int, bool unknown, Real x,
                                           const Real *) const
     {
         if (unknown) {
@@ -300,26 +325,31 @@ template <typename Real> struct IncrementX : OmegaLines<Real> {
 /* (1 + dt (v delta_y - nu delta_yy)) D = D*, w + D; the gradient at the outlet is zero.
  */
 template <typename Real> struct IncrementY : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 0;
+    static constexpr int words = 2, solution = 0, batch = 8;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::along_y;
 
-    __device__ __forceinline__ void node(int64_t p, int column, int row, Real *word) const
+    __device__ __forceinline__ bool is_plain(int column) const
+    {
+        return this->is_plain_column(column);
+    }
+
+    __device__ __forceinline__ void node(int p, int column, int row, bool plain,
+                                         Real *word) const
     {
         const Real b = this->speed_y(p);
 
         word[0] = this->half[p];
-        word[1] = grid.in_body(row, column) ? Real(0) : b;
+        word[1] = !plain && grid.in_body(row, column) ? Real(0) : b;
     }
 
     __device__ __forceinline__ Row<Real> row(int line, int at, const Real *word) const
     {
-        return grid.in_body(at, line) ? Base::identity(word[0])
-                                      : Base::row_of(along_y, word[1], word[0]);
+        return Base::row_of(grid.in_body(at, line), along_y, word[1], word[0]);
     }
 
-    __device__ __forceinline__ void store(int64_t p, int column, int, bool unknown,
-                                          Real x, const Real *) const
+    __device__ __forceinline__ void store(int p, int column, int, bool unknown, Real x,
+                                          const Real *) const
     {
         if (unknown) {
             const Real sum = this->omega[p] + x;

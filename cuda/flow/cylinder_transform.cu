@@ -93,6 +93,13 @@ multiply_add(double (&c)[4], const double (&a)[8], const double (&b)[4])
 template <typename Real> constexpr bool has_tensor_cores = false;
 #endif
 
+/* The nodes of a column, or its waves, in the order of the terms: term k is at[k * step]
+ * for k < terms, and 0 behind. */
+template <typename Real> struct Column {
+    const Real *at;
+    int step, terms;
+};
+
 /* The right side of the equation of psi from omega. A term consists of a node and its
  * mirror image. */
 template <typename Real> struct FromOmega {
@@ -104,38 +111,24 @@ template <typename Real> struct FromOmega {
     Real *waves;
     Real over_y; /* 1/hy^2 */
 
-    /* Row `row` of a column is at[row * pitch]. */
-    __device__ __forceinline__ const Real *column_of(int column, int64_t &pitch) const
+    /* The nodes of a column (which = 0), or their images. The body contains row n/2. */
+    __device__ __forceinline__ Column<Real> column_of(int which, int column) const
     {
-        pitch = grid.nx;
-        if (column == 0) {
-            return psi;
-        }
-        if (column > grid.last) {
-            pitch = 1;
-            return outlet;
-        }
-        return omega + column;
-    }
+        const bool is_inlet = column == 0, is_outlet = column > grid.last;
+        const bool is_body = column >= grid.column_0 && column <= grid.column_1;
+        const int half = (grid.ny - 1) / 2, pitch = is_outlet ? 1 : grid.nx;
+        const int before_body = which == 0 ? grid.row_0 - 1 : grid.ny - 2 - grid.row_1;
+        const Real *const base = is_inlet ? psi : is_outlet ? outlet : omega + column;
+        const int terms = is_body ? before_body : half - which;
 
-    __device__ __forceinline__ int row_of(int which, int term) const
-    {
-        return which == 0 ? term + 1 : grid.ny - 2 - term;
-    }
-
-    /* Whether the node exists; others count as 0. */
-    __device__ __forceinline__ bool has(int which, int term, int column) const
-    {
-        const int half = (grid.ny - 1) / 2;
-
-        return column < grid.nx && term < half - which &&
-               !grid.in_body(row_of(which, term), column);
+        return {base + (which == 0 ? 1 : grid.ny - 2) * pitch,
+                which == 0 ? pitch : -pitch, column < grid.nx ? terms : 0};
     }
 
     /* What the wall adds to the first term. */
     __device__ __forceinline__ Real wall(int which, int column) const
     {
-        const int64_t row = which == 0 ? 0 : grid.ny - 1;
+        const int row = which == 0 ? 0 : grid.ny - 1;
 
         return column > 0 && column <= grid.last ? over_y * psi[row * grid.nx + column]
                                                  : Real(0);
@@ -147,7 +140,7 @@ template <typename Real> struct FromOmega {
         const int wave = 2 * m + 1 + parity;
 
         if (wave < grid.ny - 1 && column < grid.nx) {
-            waves[int64_t(wave) * grid.nx + column] = value;
+            waves[wave * grid.nx + column] = value;
         }
     }
 };
@@ -202,59 +195,27 @@ template <typename Real> struct ToPsi {
     const double *numbers;
     double *history;
 
-    __device__ __forceinline__ const Real *column_of(int column, int64_t &pitch) const
+    __device__ __forceinline__ Column<Real> column_of(int which, int column) const
     {
-        pitch = grid.nx;
-        return waves + column;
+        const int terms = (grid.ny - 1) / 2 - which;
+
+        return {waves + (1 + which) * grid.nx + column, 2 * grid.nx,
+                column > 0 && column <= grid.last ? terms : 0};
     }
 
-    __device__ __forceinline__ int row_of(int which, int term) const
+    /* Place of row t + 1 or of its mirror image; row n/2 is its own image. */
+    __device__ __forceinline__ int place(int t, int image, int column) const
     {
-        return 2 * term + 1 + which;
+        return (image == 0 ? t + 1 : grid.ny - 2 - t) * grid.nx + column;
     }
 
-    __device__ __forceinline__ bool has(int which, int term, int column) const
+    /* The value at the node of result t or at its image, from that of the sum; psi on the
+     * body is the same everywhere. */
+    __device__ __forceinline__ Real on_body_or(Real value, int t, int image, int column,
+                                               Real on_body) const
     {
-        return column > 0 && column <= grid.last && row_of(which, term) < grid.ny - 1;
-    }
-
-    /* Whether result t belongs to two unknown nodes: row t + 1 and its mirror image. */
-    __device__ __forceinline__ bool has_nodes(int t, int column) const
-    {
-        return t < (grid.ny - 1) / 2 && column > 0 && column <= grid.last;
-    }
-
-    __device__ __forceinline__ int64_t place(int row, int column) const
-    {
-        return int64_t(row) * grid.nx + column;
-    }
-
-    /* psi one step before at both nodes. */
-    __device__ __forceinline__ void before(int t, int column, Real (&old)[2]) const
-    {
-        if (has_nodes(t, column)) {
-            old[0] = __ldg(psi + place(t + 1, column));
-            old[1] = __ldg(psi + place(grid.ny - 2 - t, column));
-        }
-    }
-
-    __device__ __forceinline__ void put(int row, int column, Real value, Real old,
-                                        Real on_body, Bounds &bounds) const
-    {
-        value = grid.in_body(row, column) ? on_body : value;
-        new_psi[place(row, column)] = value;
-        bounds.add(value, static_cast<double>(value) - old);
-    }
-
-    /* Row n/2 is its own image, and its odd part is 0. */
-    __device__ __forceinline__ void store(int t, int column, Real even, Real odd,
-                                          const Real (&old)[2], Real on_body,
-                                          Bounds &bounds) const
-    {
-        if (has_nodes(t, column)) {
-            put(t + 1, column, even + odd, old[0], on_body, bounds);
-            put(grid.ny - 2 - t, column, even - odd, old[1], on_body, bounds);
-        }
+        return grid.in_body(image == 0 ? t + 1 : grid.ny - 2 - t, column) ? on_body
+                                                                          : value;
     }
 
     /* Set psi at the outlet in the rows of results `first` to `end` - 1. */
@@ -264,8 +225,8 @@ template <typename Real> struct ToPsi {
 
         for (int t = first + static_cast<int>(threadIdx.x);
              t < min(end, (grid.ny - 1) / 2); t += block_threads) {
-            new_psi[place(t + 1, column)] = outlet[t + 1];
-            new_psi[place(grid.ny - 2 - t, column)] = outlet[grid.ny - 2 - t];
+            new_psi[place(t, 0, column)] = outlet[t + 1];
+            new_psi[place(t, 1, column)] = outlet[grid.ny - 2 - t];
         }
     }
 };
@@ -305,17 +266,34 @@ term_of(const Slice<Real, FRAGMENTS> &slice, int parity, int k, int column)
     return slice.field[parity][k][column];
 }
 
-/* Add the products of a slice to the results. */
-template <typename Side, typename Real, int FRAGMENTS>
+/* Entries of row `result` of the table for the terms of the lane. */
+template <typename Real, int FRAGMENTS>
+__device__ __forceinline__ void
+entries_of(const Slice<Real, FRAGMENTS> &slice, const Place &self, int result,
+           Real (&b)[4])
+{
+    const Real *const row = &slice.table[self.parity][result][4 * self.low];
+    const auto b_0 = reinterpret_cast<const double2 *>(row)[0];
+    const auto b_1 = reinterpret_cast<const double2 *>(row)[1];
+
+    b[0] = b_0.x;
+    b[1] = b_0.y;
+    b[2] = b_1.x;
+    b[3] = b_1.y;
+}
+
+/* Add the products of a slice to the results; between(f) is called behind fragment f. */
+template <typename Side, typename Real, int FRAGMENTS, typename Between>
 __device__ __forceinline__ void
 multiply_slice(const Slice<Real, FRAGMENTS> &slice, const Place &self,
-               Fragments<Real, FRAGMENTS> &sum)
+               Fragments<Real, FRAGMENTS> &sum, const Between &between)
 {
     const int first = self.group * 8 * FRAGMENTS;
 
     if constexpr (has_tensor_cores<Real>) {
-        Real a[column_groups][8];
+        Real a[column_groups][8], b[2][4];
 
+        entries_of(slice, self, first + self.high, b[0]);
 #pragma unroll
         for (int c = 0; c < column_groups; c++) {
 #pragma unroll
@@ -326,16 +304,14 @@ multiply_slice(const Slice<Real, FRAGMENTS> &slice, const Place &self,
         }
 #pragma unroll
         for (int f = 0; f < FRAGMENTS; f++) {
-            const Real *const row =
-                &slice.table[self.parity][first + 8 * f + self.high][4 * self.low];
-            const auto b_0 = reinterpret_cast<const double2 *>(row)[0];
-            const auto b_1 = reinterpret_cast<const double2 *>(row)[1];
-            const Real b[4] = {b_0.x, b_0.y, b_1.x, b_1.y};
-
+            if (f + 1 < FRAGMENTS) {
+                entries_of(slice, self, first + 8 * (f + 1) + self.high, b[(f + 1) % 2]);
+            }
 #pragma unroll
             for (int c = 0; c < column_groups; c++) {
-                multiply_add(sum[c][f], a[c], b);
+                multiply_add(sum[c][f], a[c], b[f % 2]);
             }
+            between(f);
         }
     }
     else {
@@ -363,55 +339,100 @@ multiply_slice(const Slice<Real, FRAGMENTS> &slice, const Place &self,
                 }
             }
         }
-    }
-}
-
-/* Start the copies of the entries of the table of the slice from term `begin` on. */
-template <typename Real, int FRAGMENTS>
-__device__ __forceinline__ void
-copy_table(Slice<Real, FRAGMENTS> &slice, const Real *sines, int half, int first_result,
-           int begin)
-{
-    using Own = Slice<Real, FRAGMENTS>;
-    constexpr int per_row = depth / together<Real>;
-
-#pragma unroll 2
-    for (int e = 0; e < 2 * Own::results * per_row / block_threads; e++) {
-        const int at = static_cast<int>(threadIdx.x) + e * block_threads;
-        const int parity = at / per_row >= Own::results;
-        const int result = at / per_row - parity * Own::results;
-        const int k = at % per_row * together<Real>;
-        const int64_t row = int64_t(parity) * half + first_result + result;
-
-        copy_async_or_clear<16>(&slice.table[parity][result][k],
-                                sines + row * half + begin + k,
-                                first_result + result < half && begin + k < half);
-    }
-}
-
-/* Start the copies of the nodes of the slice. */
-template <typename Side, typename Real, int FRAGMENTS>
-__device__ __forceinline__ void
-copy_field(Slice<Real, FRAGMENTS> &slice, const Side &side, int first_column, int begin)
-{
-    constexpr int step = block_threads / block_columns;
-    const int own = static_cast<int>(threadIdx.x) % block_columns;
-    const int column = first_column + own;
-    int64_t pitch;
-    const Real *const at = side.column_of(column, pitch);
-
 #pragma unroll
-    for (int which = 0; which < 2; which++) {
-#pragma unroll 2
-        for (int e = 0; e < depth / step; e++) {
-            const int k = static_cast<int>(threadIdx.x) / block_columns + e * step;
-
-            copy_async_or_clear<sizeof(Real)>(&slice.field[which][k][own],
-                                              at + side.row_of(which, begin + k) * pitch,
-                                              side.has(which, begin + k, column));
+        for (int f = 0; f < FRAGMENTS; f++) {
+            between(f);
         }
     }
 }
+
+/* The copies of a thread to the slices. Between two fragments the warps start a part of
+ * them, because a warp that multiplies can issue other instructions. */
+template <typename Real, int FRAGMENTS> struct Copies {
+    using Own = Slice<Real, FRAGMENTS>;
+    static constexpr int per_row = depth / together<Real>; /* of the table */
+    static constexpr int rows = block_threads / per_row;   /* of the table at once */
+    static constexpr int of_parity = (Own::results + rows - 1) / rows;
+    static constexpr int terms = block_threads / block_columns; /* of a column at once */
+    static constexpr int of_field = 2 * depth / terms;
+
+    Column<Real> column[2];
+    const Real *table; /* entry of the thread for parity 0 and term 0 */
+    int half, row, k;  /* of this entry, from the first result and term on */
+    int left;          /* rows of the table from this one on */
+    int own_column, own_term;
+
+    template <typename Side>
+    __device__ __forceinline__ Copies(const Side &side, const Real *sines, int half,
+                                      int first_result, int first_column)
+        : half(half), row(static_cast<int>(threadIdx.x) / per_row),
+          k(static_cast<int>(threadIdx.x) % per_row * together<Real>),
+          left(half - first_result - row),
+          own_column(static_cast<int>(threadIdx.x) % block_columns),
+          own_term(static_cast<int>(threadIdx.x) / block_columns)
+    {
+        table = sines + (first_result + row) * half + k;
+        column[0] = side.column_of(0, first_column + own_column);
+        column[1] = side.column_of(1, first_column + own_column);
+    }
+
+    /* Part e of the table, for the terms from `begin` on. */
+    __device__ __forceinline__ void copy_table(Own &slice, int begin, int e) const
+    {
+        const int parity = e / of_parity, more = e % of_parity * rows;
+
+        if (Own::results % rows == 0 || row + more < Own::results) {
+            copy_async_or_clear<16>(&slice.table[parity][row + more][k],
+                                    table + ((parity * half + more) * half + begin),
+                                    more < left && begin + k < half);
+        }
+    }
+
+    __device__ __forceinline__ void copy_field(Own &slice, int begin, int e) const
+    {
+        const Column<Real> &from = column[e / (of_field / 2)];
+        const int at = own_term + e % (of_field / 2) * terms, term = begin + at;
+
+        copy_async_or_clear<sizeof(Real)>(
+            &slice.field[e / (of_field / 2)][at][own_column], from.at + term * from.step,
+            term < from.terms);
+    }
+
+    __device__ __forceinline__ void copy_table(Own &slice, int begin) const
+    {
+#pragma unroll
+        for (int e = 0; e < 2 * of_parity; e++) {
+            copy_table(slice, begin, e);
+        }
+    }
+
+    __device__ __forceinline__ void copy_field(Own &slice, int begin) const
+    {
+#pragma unroll
+        for (int e = 0; e < of_field; e++) {
+            copy_field(slice, begin, e);
+        }
+    }
+
+    /* Part f of FRAGMENTS of both. */
+    __device__ __forceinline__ void copy_part(Own &slice, int begin, int f) const
+    {
+        constexpr int all = 2 * of_parity + of_field;
+
+#pragma unroll
+        for (int e = 0; e < all; e++) {
+            if (e * FRAGMENTS / all != f) {
+                continue;
+            }
+            if (e < 2 * of_parity) {
+                copy_table(slice, begin, e);
+            }
+            else {
+                copy_field(slice, begin, e - 2 * of_parity);
+            }
+        }
+    }
+};
 
 template <typename Real, int FRAGMENTS>
 __device__ __forceinline__ void
@@ -441,8 +462,9 @@ store_results(const ToPsi<Real> &side, const Place &self, int first_result,
     using Given = Real[4 * FRAGMENTS][32];
     auto *const given = reinterpret_cast<Given *>(memory) + 2 * self.group;
     const int lane = self.thread % 32;
-    const int end_column = first_column + block_columns;
+    const int end_column = first_column + block_columns, half = (side.grid.ny - 1) / 2;
     const Real on_body = static_cast<Real>(side.numbers[STEP_VALUE]);
+    const Real sign = self.parity == 0 ? Real(1) : Real(-1); /* of own - other */
     Bounds bounds = {0, 0};
 
     if (side.grid.last < side.grid.nx - 1 && side.grid.nx <= end_column) {
@@ -456,23 +478,43 @@ store_results(const ToPsi<Real> &side, const Place &self, int first_result,
     }
     __syncthreads(); /* the results are given */
 #pragma unroll
-    for (int f = 0; f < FRAGMENTS; f++) {
-        Real old[4][2];
+    for (int h = 0; h < 2; h++) {
+        const int column = first_column + self.column(self.parity, 2 * h);
+        const bool is_body = column >= side.grid.column_0 && column <= side.grid.column_1;
+        Real old[FRAGMENTS][2][2];
 
-#pragma unroll
-        for (int i = 0; i < 4; i++) {
-            side.before(first_result + self.result(FRAGMENTS, f, i),
-                        first_column + self.column(self.parity, i), old[i]);
+        if (column == 0 || column > side.grid.last) {
+            continue;
         }
 #pragma unroll
-        for (int i = 0; i < 4; i++) {
-            const Real other = given[1 - self.parity][4 * f + i][lane];
-            const Real even = self.parity == 0 ? sum[0][f][i] : other;
-            const Real odd = self.parity == 0 ? other : sum[1][f][i];
+        for (int e = 0; e < 2 * FRAGMENTS; e++) {
+            const int t = first_result + self.result(FRAGMENTS, e / 2, e % 2);
 
-            side.store(first_result + self.result(FRAGMENTS, f, i),
-                       first_column + self.column(self.parity, i), even, odd, old[i],
-                       on_body, bounds);
+            if (t < half) {
+                old[e / 2][e % 2][0] = __ldg(side.psi + side.place(t, 0, column));
+                old[e / 2][e % 2][1] = __ldg(side.psi + side.place(t, 1, column));
+            }
+        }
+#pragma unroll
+        for (int e = 0; e < 2 * FRAGMENTS; e++) {
+            const int f = e / 2, i = 2 * h + e % 2;
+            const int t = first_result + self.result(FRAGMENTS, f, i);
+            const Real own = self.parity == 0 ? sum[0][f][i] : sum[1][f][i];
+            const Real other = given[1 - self.parity][4 * f + i][lane];
+            Real value[2] = {own + other, sign * own - sign * other};
+
+            if (t >= half) {
+                continue;
+            }
+            if (is_body) {
+                value[0] = side.on_body_or(value[0], t, 0, column, on_body);
+                value[1] = side.on_body_or(value[1], t, 1, column, on_body);
+            }
+            for (int image = 0; image < 2; image++) {
+                side.new_psi[side.place(t, image, column)] = value[image];
+                bounds.add(value[image],
+                           static_cast<double>(value[image]) - old[f][e % 2][image]);
+            }
         }
     }
     bounds.store(side.history);
@@ -496,13 +538,15 @@ __launch_bounds__(block_threads, FRAGMENTS > 1 ? 1 : 4)
     Fragments<Real, FRAGMENTS> sum = {};
     Real wall[2] = {0, 0};
 
+    const Copies<Real, FRAGMENTS> copies(side, sines, half, first_result, first_column);
+
     let_next_kernel_in();
     for (int s = 0; s < buffers - 1; s++) {
-        copy_table(slices[s], sines, half, first_result, s * depth);
+        copies.copy_table(slices[s], s * depth);
     }
     wait_for_last_kernel();
     for (int s = 0; s < buffers - 1; s++) {
-        copy_field(slices[s], side, first_column, s * depth);
+        copies.copy_field(slices[s], s * depth);
         copies_committed();
     }
     if constexpr (Side::folds) {
@@ -512,7 +556,8 @@ __launch_bounds__(block_threads, FRAGMENTS > 1 ? 1 : 4)
         }
     }
     for (int s = 0; s < count; s++) {
-        Own &slice = slices[s % buffers];
+        const int coming = s + buffers - 1;
+        Own &slice = slices[s % buffers], &next = slices[coming % buffers];
 
         copies_done_but<buffers - 2>();
         if (Side::folds && s == 0 && self.thread < block_columns) {
@@ -520,14 +565,12 @@ __launch_bounds__(block_threads, FRAGMENTS > 1 ? 1 : 4)
             slice.field[1][0][self.thread] += wall[1];
         }
         __syncthreads(); /* the slice is copied, the one before it is multiplied */
-        if (s + buffers - 1 < count) {
-            Own &next = slices[(s + buffers - 1) % buffers];
-
-            copy_table(next, sines, half, first_result, (s + buffers - 1) * depth);
-            copy_field(next, side, first_column, (s + buffers - 1) * depth);
-        }
+        multiply_slice<Side>(slice, self, sum, [&](int f) {
+            if (coming < count) {
+                copies.copy_part(next, coming * depth, f);
+            }
+        });
         copies_committed();
-        multiply_slice<Side>(slice, self, sum);
     }
     store_results(side, self, first_result, first_column, sum, memory);
 }

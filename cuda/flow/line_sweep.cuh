@@ -11,9 +11,12 @@
  *
  *   Number, words, solution       the type; the planes of shared memory, and the plane
  *                                 that receives the solution
- *   node(p, line, at, word)       set the words of an unknown; words that are all 0 give
- *                                 a row with right-hand side 0. Without branches, so that
- *                                 the loads of several nodes are under way together
+ *   batch                         nodes of a thread whose loads are under way together
+ *   is_plain(line)                whether no node of the line is an exception
+ *   node(p, line, at, plain, word)
+ *                                 set the words of an unknown; words that are all 0 give
+ *                                 a row with right-hand side 0; without branches, which
+ *                                 would separate the loads of a batch
  *   adjust(p, line, at, word)     change these words, for the few unknowns that need more
  *   row(line, at, word)           the row; `at` is negative or 0 for pads
  *   store(p, line, at, unknown, x, word)
@@ -32,12 +35,11 @@ namespace pysolvers::flow {
 using namespace join;
 using namespace runtime;
 
-constexpr int sweep_batch = 4;
-
 /* The lines of a field: lines `first` to `end` - 1 of `count` have systems. */
 struct SweepLines {
     int first, end, count;
-    int64_t pitch; /* from one row of the field to the next */
+    int pitch; /* from one row of the field to the next; a field has less than 2^31 nodes
+                */
 };
 
 /* rows_end: the node of a line after the last unknown. */
@@ -47,49 +49,62 @@ struct SweepTiles : LineTiles {
 };
 
 template <int AXIS>
-__device__ __forceinline__ int64_t
+__device__ __forceinline__ int
 node_at(const SweepTiles &t, int line, int at)
 {
-    const int64_t pitch = t.lines_of_field.pitch;
+    const int pitch = t.lines_of_field.pitch;
 
     return AXIS == 0 ? line * pitch + at : at * pitch + line;
+}
+
+/* The nodes of a thread in line `line` of the tile, line `number` of the field. */
+template <int AXIS, typename Rows>
+__device__ __forceinline__ void
+gather_line(const Rows &rows, const SweepTiles &t, const Walk<AXIS> &walk, int line,
+            int number, bool plain, typename Rows::Number *shared)
+{
+    for (int begin = walk.node; begin < t.rows_end; begin += Rows::batch * walk.step) {
+        typename Rows::Number word[Rows::batch][Rows::words];
+
+#pragma unroll
+        for (int k = 0; k < Rows::batch; k++) {
+            const int at = begin + k * walk.step;
+            const int near = min(max(at, t.begin), t.rows_end - 1);
+
+            rows.node(node_at<AXIS>(t, number, near), number, near, plain, word[k]);
+        }
+#pragma unroll
+        for (int k = 0; k < Rows::batch; k++) {
+            const int at = begin + k * walk.step, slot = slot_of(t, line, at);
+
+            if (at >= t.begin && at < t.rows_end) {
+                rows.adjust(node_at<AXIS>(t, number, at), number, at, word[k]);
+#pragma unroll
+                for (int i = 0; i < Rows::words; i++) {
+                    shared[i * t.plane + slot] = word[k][i];
+                }
+            }
+        }
+    }
 }
 
 template <int AXIS, typename Rows>
 __device__ __forceinline__ void
 gather(const Rows &rows, const SweepTiles &t, int first, typename Rows::Number *shared)
 {
-    using Number = typename Rows::Number;
     const Walk<AXIS> walk(t);
 
     for (int line = walk.line; line < walk.end; line++) {
         const int number = first + line;
-        const bool inside =
-            number >= t.lines_of_field.first && number < t.lines_of_field.end;
 
-        for (int begin = walk.node; inside && begin < t.rows_end;
-             begin += sweep_batch * walk.step) {
-            Number word[sweep_batch][Rows::words];
-
-#pragma unroll
-            for (int k = 0; k < sweep_batch; k++) {
-                const int at = begin + k * walk.step;
-                const int near = min(max(at, t.begin), t.rows_end - 1);
-
-                rows.node(node_at<AXIS>(t, number, near), number, near, word[k]);
-            }
-#pragma unroll
-            for (int k = 0; k < sweep_batch; k++) {
-                const int at = begin + k * walk.step, slot = slot_of(t, line, at);
-
-                if (at >= t.begin && at < t.rows_end) {
-                    rows.adjust(node_at<AXIS>(t, number, at), number, at, word[k]);
-#pragma unroll
-                    for (int i = 0; i < Rows::words; i++) {
-                        shared[i * t.plane + slot] = word[k][i];
-                    }
-                }
-            }
+        if (number < t.lines_of_field.first || number >= t.lines_of_field.end) {
+            continue;
+        }
+        if (rows.is_plain(number)) {
+            gather_line(rows, t, walk, line, number, true, shared);
+        }
+        else {
+            gather_line(rows, t, walk, line, number, false, shared);
         }
     }
 }
@@ -122,12 +137,11 @@ scatter(const Rows &rows, const SweepTiles &t, int first,
 /* Solve the lines of a tile. Pads before row 0 hold x = 0, the value of y_left there. */
 template <typename Rows>
 __device__ __forceinline__ void
-solve_tile(const Rows &rows, const SweepTiles &t, int first,
+solve_tile(const Rows &rows, const SweepTiles &t, ThreadPlace<chunk_rows> self, int first,
            typename Rows::Number *shared)
 {
     using Number = typename Rows::Number;
     __shared__ WarpExchange<Number> exchange;
-    ThreadPlace<chunk_rows> self(t.shape, 0);
     Levels<Number, chunk_rows> levels;
     const int chunk = self.warp * t.shape.lanes + self.lane, line = first + self.slot;
     const bool idle = self.lane >= t.shape.lanes;
@@ -178,7 +192,9 @@ __launch_bounds__(largest_block)
     auto *const shared = reinterpret_cast<typename Rows::Number *>(memory);
     const int more = static_cast<int>(gridDim.x) - t.blocks;
     const int block = static_cast<int>(blockIdx.x), first = (block - more) * t.lines;
+    const ThreadPlace<chunk_rows> self(t.shape, 0);
 
+    let_next_kernel_in();
     wait_for_last_kernel();
     if (block < more) {
         rows.other(block);
@@ -186,8 +202,7 @@ __launch_bounds__(largest_block)
     }
     gather<AXIS>(rows, t, first, shared);
     __syncthreads();
-    let_next_kernel_in();
-    solve_tile(rows, t, first, shared);
+    solve_tile(rows, t, self, first, shared);
     __syncthreads();
     scatter<AXIS>(rows, t, first, shared);
 }
