@@ -60,8 +60,7 @@ job_of(const ps_wave_lines &l, WaveJob<Real> *job)
             row_of<Real>(l.last, true, periodic),
             static_cast<Real>(l.null_diag),
             periodic,
-            {static_cast<int>(l.rows), static_cast<int>(2 * (l.length / 2 + 1)),
-             1 << shape.width},
+            {static_cast<int>(l.rows), static_cast<int>(l.length), 1 << shape.width},
             shape};
     return true;
 }

@@ -32,7 +32,7 @@ template <typename Real> struct WaveSystem {
         : place(job.tiles, tile, slot),
           turns(place, job.turns[place.real / 2],
                 job.row_turns[min(place.row, place.mirror)]),
-          shift(job.shifts[int64_t(place.row) * job.tiles.reals + place.real]),
+          shift(job.shifts[int64_t(place.row) * job.tiles.reals() + place.real]),
           first_diag(shift == Real(0) ? job.null_diag : job.first.diag + shift)
     {
     }
@@ -78,7 +78,7 @@ chunk_of(const WaveJob<Real> &job, const ColumnThreadPlace<ROWS> &self,
          const WavePlace &place)
 {
     return job.waves + int64_t(self.start) * job.plane + place.row * job.pitch +
-           place.real;
+           place.column;
 }
 
 /* Start the copies of the chunk of this thread in a tile. */

@@ -197,19 +197,19 @@ def _eigenvalues(axis: Axis) -> Array:
 
 
 def _shifts(others: Sequence[Axis]) -> Array:
-    """Return the sums of the eigenvalues in the places of ps_wave_lines."""
+    """Return the sums of the eigenvalues in the places of ps_wave_lines, a row after the other."""
     length = _length(others[-1])
     half = np.arange(length // 2 + 1)
     along = _eigenvalues(others[-1])
     # The imaginary part of wave 0 is zero as well.
     mirrored = np.where(half > 0, along[length - half], along.min())
-    if len(others) == 1:
-        return np.stack([along[half], mirrored], axis=-1)
-    rows = others[0].count
-    row = np.arange(rows)
-    mirror = -row % rows
-    across = _eigenvalues(others[0])
+    across = _eigenvalues(others[0]) if len(others) > 1 else np.zeros(2)
+    row = np.arange(len(across) - 1)
+    mirror = -row % len(row)
     is_first, is_second = (row < mirror)[:, None], (row > mirror)[:, None]
     real = across[row][:, None] + np.where(is_second, mirrored, along[half])
     imaginary = across[mirror][:, None] + np.where(is_first, along[half], mirrored)
+    if len(row) == 1 and length % 2 == 0:  # the last wave has the place of Im V[0]
+        imaginary[0, 0] = real[0, -1]
+        real, imaginary = real[:, :-1], imaginary[:, :-1]
     return np.stack([real, imaginary], axis=-1)
