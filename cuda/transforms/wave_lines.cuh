@@ -153,7 +153,7 @@ template <typename Real, int ROWS> struct WaveChunk {
 
 #pragma unroll
         for (int i = 0; i < ROWS; i++) {
-            x[i] = i >= self.pads ? __ldcs(from + i * job.plane) : Real(0);
+            x[i] = i >= self.pads ? from[i * job.plane] : Real(0);
         }
     }
 
