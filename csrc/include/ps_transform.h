@@ -111,16 +111,19 @@ struct ps_waves {
  *   Re(w' P), Im(w' P), Re(w' Q), Im(w' Q)
  *
  * which take the places of Re V[j], Im V[j], Im V[rows-j], Re V[rows-j]. For j = 0 and
- * 2j = rows they are Re W[j] and Im W[j]. `shifts` is in the order of these places. */
+ * 2j = rows they are Re W[j] and Im W[j]. `shifts` is in the order of these places: rows
+ * x 2 (length/2 + 1). For one row and an even length V[0] and V[length/2] are real, and
+ * V[length/2] is solved in the place of Im V[0]: `shifts` has `length` entries. */
 struct ps_wave_lines {
     ps_dtype dtype; /* PS_F32 or PS_F64 */
     int64_t planes, rows, pitch;
     int64_t length; /* of the transform along the values */
     void *waves;
-    const void *shifts;    /* rows x 2 (length/2 + 1) */
+    const void *shifts;
     const void *turns;     /* cos and sin of the turn of wave k: (length/2 + 1) x 2 */
     const void *row_turns; /* rows x 2 */
-    double first[3], inner[3], last[3]; /* lower, diag, upper of the rows of a matrix */
+    /* lower, diag, upper of the rows of a matrix; inner[0] = inner[2]; upper is not 0 */
+    double first[3], inner[3], last[3];
     double null_diag; /* instead of that of the first row if the shift is 0 */
     int32_t periodic; /* otherwise first[0] and last[2] are not used */
 };

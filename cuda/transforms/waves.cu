@@ -15,46 +15,30 @@ namespace pysolvers::transforms {
 using namespace device;
 using namespace runtime;
 
-static constexpr int threads_a_block = 256;
-static constexpr int batch = 4; /* pairs of a thread */
+static constexpr int most_threads = 256;
+static constexpr int batch = 4; /* lines of a block */
 
-template <typename Real>
-static __device__ __forceinline__ void
-negate_if(bool negative, Real &value)
-{
-    value = negative ? -value : value;
-}
+/* A value or two neighbouring ones of a line: their places in the order of the library.
+ */
+struct WavePair {
+    int place[2];
+    bool has_second, second_is_negative;
 
-/* A value or two neighbouring ones: of the field, and in the line `numbers`. */
-template <typename Real> struct WavePair {
-    Real *values, *numbers;
-    int first, place[2];
-    bool has_second, is_negative[2];
-
-    __device__ __forceinline__ WavePair(const Output<Real> &field, const ps_waves &w,
-                                        int64_t line, int i)
+    __device__ __forceinline__ WavePair(ps_transform_kind kind, int i, int n)
     {
-        const int n = static_cast<int>(w.size), rows = static_cast<int>(w.rows);
-        const int64_t plane = quotient(line, rows);
-        const int row = static_cast<int>(line - plane * rows);
-        const int64_t to = plane * rows + wave_place(w.row_kind, row, rows);
-
-        values = field.system(plane, row) + i * field.row;
-        numbers = static_cast<Real *>(w.waves) + to * w.pitch;
-        first = i;
-        place[0] = wave_place(w.kind, i, n);
-        place[1] = wave_place(w.kind, i + 1, n);
+        place[0] = wave_place(kind, i, n);
+        place[1] = wave_place(kind, i + 1, n);
         has_second = i + 1 < n;
-        is_negative[0] = w.row_kind == PS_DST2 && row % 2 != 0;
-        is_negative[1] = is_negative[0] != (w.kind == PS_DST2);
+        second_is_negative = kind == PS_DST2;
     }
 
     /* Write the mirror images of the values to the second half of an extended line. */
-    __device__ __forceinline__ void extend(const ps_waves &w,
+    template <typename Real>
+    __device__ __forceinline__ void extend(ps_transform_kind kind, int n, Real *numbers,
                                            const Complex<Real> &y) const
     {
-        const bool is_odd = w.kind == PS_DST1;
-        const int n = static_cast<int>(w.size), half = is_odd ? n + 1 : n - 1;
+        const bool is_odd = kind == PS_DST1;
+        const int half = is_odd ? n + 1 : n - 1;
 
         if (place[0] > 0 && place[0] < half) {
             numbers[2 * half - place[0]] = is_odd ? -y.re : y.re;
@@ -62,71 +46,82 @@ template <typename Real> struct WavePair {
         if (has_second && place[1] < half) {
             numbers[2 * half - place[1]] = is_odd ? -y.im : y.im;
         }
-        if (is_odd && first == 0) {
+        if (is_odd && place[0] == 1) {
             numbers[0] = numbers[half] = Real(0);
         }
     }
 };
 
-/* Grid: blocks of threads_a_block threads, `batch` pairs for each. `by_pairs`: two values
- * can be moved at once. */
+/* Grid: for each `batch` lines, blocks of pairs of values. `by_pairs`: two values can be
+ * moved at once. */
 template <typename Real, bool LOADS>
 static __global__ void
-__launch_bounds__(threads_a_block)
+__launch_bounds__(most_threads)
     waves_kernel(const __grid_constant__ Output<Real> field,
-                 const __grid_constant__ ps_waves w, bool by_pairs)
+                 const __grid_constant__ ps_waves w, int blocks_a_line, bool by_pairs)
 {
     using Two = Complex<Real>;
-    const int64_t pairs = (w.size + 1) / 2, all = w.planes * w.rows * pairs;
-    const int64_t first = int64_t(blockIdx.x) * (batch * threads_a_block) + threadIdx.x;
-    const Real scale = static_cast<Real>(w.scale);
-    Two two[batch];
+    const int n = static_cast<int>(w.size), rows = static_cast<int>(w.rows);
+    const int group = static_cast<int>(blockIdx.x) / blocks_a_line;
+    const int part = static_cast<int>(blockIdx.x) - group * blocks_a_line;
+    const int i = 2 * (part * static_cast<int>(blockDim.x) + threadIdx.x);
+    const int64_t first = int64_t(group) * batch, lines = w.planes * rows;
+    const WavePair pair(w.kind, i, n);
+    const bool both = by_pairs && pair.has_second;
+    int64_t plane = quotient(first, rows);
+    int row = static_cast<int>(first - plane * rows);
+    Real *values[batch], *numbers[batch];
+    Two scales[batch], two[batch];
 
+    if (i >= n) {
+        return;
+    }
 #pragma unroll
     for (int k = 0; k < batch; k++) {
-        const int64_t index = first + k * threads_a_block;
+        const bool is_negative = w.row_kind == PS_DST2 && row % 2 != 0;
+        const Real scale = static_cast<Real>(is_negative ? -w.scale : w.scale);
 
-        if (index < all) {
-            const int64_t line = quotient(index, pairs);
-            const WavePair<Real> at(field, w, line,
-                                    2 * static_cast<int>(index - line * pairs));
-
+        values[k] = field.system(plane, row) + i * field.row;
+        numbers[k] = static_cast<Real *>(w.waves) +
+                     (plane * rows + wave_place(w.row_kind, row, rows)) * w.pitch;
+        scales[k] = {scale, pair.second_is_negative ? -scale : scale};
+        if (first + k < lines) {
             if (!LOADS) {
-                two[k].re = __ldcs(at.numbers + at.place[0]);
-                two[k].im = at.has_second ? __ldcs(at.numbers + at.place[1]) : Real(0);
+                two[k].re = __ldcs(numbers[k] + pair.place[0]);
+                two[k].im =
+                    pair.has_second ? __ldcs(numbers[k] + pair.place[1]) : Real(0);
             }
-            else if (by_pairs && at.has_second) {
-                two[k] = *reinterpret_cast<const Two *>(at.values);
+            else if (both) {
+                two[k] = *reinterpret_cast<const Two *>(values[k]);
             }
             else {
-                two[k].re = at.values[0];
-                two[k].im = at.has_second ? at.values[field.row] : Real(0);
+                two[k].re = values[k][0];
+                two[k].im = pair.has_second ? values[k][field.row] : Real(0);
             }
+        }
+        row++;
+        if (row == rows) {
+            row = 0;
+            plane++;
         }
     }
 #pragma unroll
     for (int k = 0; k < batch; k++) {
-        const int64_t index = first + k * threads_a_block;
+        const Two y = {scales[k].re * two[k].re, scales[k].im * two[k].im};
 
-        if (index < all) {
-            const int64_t line = quotient(index, pairs);
-            const WavePair<Real> at(field, w, line,
-                                    2 * static_cast<int>(index - line * pairs));
-            Two y = {scale * two[k].re, scale * two[k].im};
-
-            negate_if(at.is_negative[0], y.re);
-            negate_if(at.is_negative[1], y.im);
-            if (!LOADS && by_pairs && at.has_second) {
-                *reinterpret_cast<Two *>(at.values) = y;
-                continue;
-            }
-            *(LOADS ? at.numbers + at.place[0] : at.values) = y.re;
-            if (at.has_second) {
-                *(LOADS ? at.numbers + at.place[1] : at.values + field.row) = y.im;
-            }
-            if (LOADS && is_extended(w.kind)) {
-                at.extend(w, y);
-            }
+        if (first + k >= lines) {
+            return;
+        }
+        if (!LOADS && both) {
+            *reinterpret_cast<Two *>(values[k]) = y;
+            continue;
+        }
+        *(LOADS ? numbers[k] + pair.place[0] : values[k]) = y.re;
+        if (pair.has_second) {
+            *(LOADS ? numbers[k] + pair.place[1] : values[k] + field.row) = y.im;
+        }
+        if (LOADS && is_extended(w.kind)) {
+            pair.extend(w.kind, n, numbers[k], y);
         }
     }
 }
@@ -136,15 +131,19 @@ static ps_status
 move(const ps_waves *w, cudaStream_t stream)
 {
     const Output<Real> field = output_of<Real>(w->field);
-    const int64_t pairs = w->planes * w->rows * ((w->size + 1) / 2);
-    const unsigned blocks =
-        static_cast<unsigned>((pairs - 1) / (batch * threads_a_block) + 1);
+    const int pairs = static_cast<int>((w->size + 1) / 2);
+    const int threads = pairs < most_threads ? (pairs + 31) / 32 * 32 : most_threads;
+    const int blocks_a_line = (pairs - 1) / threads + 1;
+    const int64_t blocks = ((w->planes * w->rows - 1) / batch + 1) * blocks_a_line;
     const bool by_pairs = field.row == 1 && field.outer % 2 == 0 &&
                           field.inner % 2 == 0 &&
                           reinterpret_cast<uintptr_t>(field.data) % sizeof(Real[2]) == 0;
 
-    waves_kernel<Real, LOADS>
-        <<<blocks, threads_a_block, 0, stream>>>(field, *w, by_pairs);
+    if (blocks > INT32_MAX) {
+        return PS_BAD_ARGUMENT;
+    }
+    waves_kernel<Real, LOADS><<<static_cast<unsigned>(blocks), threads, 0, stream>>>(
+        field, *w, blocks_a_line, by_pairs);
     return ps_cuda_status(cudaGetLastError());
 }
 

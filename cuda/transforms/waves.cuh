@@ -36,10 +36,10 @@ wave_place(ps_transform_kind kind, int j, int n)
     return kind == PS_DST1 ? j + 1 : j;
 }
 
-/* The tiles of a plane of rows x reals. */
+/* The tiles of the waves of a plane; `length` of the transform along the values. */
 struct WaveTiles {
-    int rows, reals; /* `reals`: of a row, an even number */
-    int slots;       /* a power of two, at least 4 */
+    int rows, length;
+    int slots; /* a power of two, at least 4 */
 
     __host__ __device__ __forceinline__ bool are_paired() const
     {
@@ -50,13 +50,25 @@ struct WaveTiles {
     {
         return are_paired() ? slots / 2 : 0;
     }
+    /* Whether the wave length/2 has the place of the imaginary part of wave 0. Both are
+     * real if there is one row; without it a row is a multiple of the width of tiles more
+     * often. */
+    __host__ __device__ __forceinline__ bool are_folded() const
+    {
+        return !are_paired() && length % 2 == 0;
+    }
+    /* Reals of a row, an even number. */
+    __host__ __device__ __forceinline__ int reals() const
+    {
+        return are_folded() ? length : 2 * (length / 2 + 1);
+    }
     __host__ __device__ __forceinline__ int reals_of_tile() const
     {
         return are_paired() ? slots / 2 : slots;
     }
     __host__ __device__ __forceinline__ int along() const
     {
-        return (reals + reals_of_tile() - 1) / reals_of_tile();
+        return (reals() + reals_of_tile() - 1) / reals_of_tile();
     }
     __host__ __device__ __forceinline__ int64_t count() const
     {
@@ -67,6 +79,7 @@ struct WaveTiles {
 /* The real of a slot. A slot without one has that of another slot of the tile. */
 struct WavePlace {
     int row, mirror, real;
+    int column;     /* place of the real in the line */
     bool is_second; /* whether the row is the second one of its pair */
     bool exists;
 
@@ -80,8 +93,9 @@ struct WavePlace {
 
         is_second = slot >= t.reals_of_tile();
         real = first + (is_second ? slot - t.reals_of_tile() : slot);
-        exists = real < t.reals;
-        real = exists ? real : t.reals - 2 + real % 2;
+        exists = real < t.reals();
+        real = exists ? real : t.reals() - 2 + real % 2;
+        column = real == 1 && t.are_folded() ? t.length : real;
         row = mirror = pair;
         if (pair > 0) {
             row = is_second ? t.rows - pair : pair;

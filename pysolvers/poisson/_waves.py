@@ -38,7 +38,9 @@ __all__ = ["PackedWaves", "are_packed"]
 
 Array = NDArray[Any]
 
-_ALIGNMENT = 128  # bytes; of a line of waves: a line of memory
+# Bytes of the alignment of the lines of planes: a line of memory. Lines that are transformed alone
+# follow each other, because cuFFT takes 1.6 times as long otherwise (4096 float64, H200).
+_ALIGNMENT = 128
 
 
 def are_packed(axes: Sequence[Axis], dtype: np.dtype, backend: Any, ordinal: int) -> bool:
@@ -81,7 +83,7 @@ class PackedWaves:
         self._shape = tuple(axis.count for axis in axes)
         lengths = tuple(_length(axis) for axis in others)
         self._rows, self._length = (1, *lengths)[-2:]
-        step = _ALIGNMENT // dtype.itemsize
+        step = _ALIGNMENT // dtype.itemsize if len(lengths) > 1 else 1
         self._pitch = -(-2 * (self._length // 2 + 1) // step) * step
         #: Bytes of the waves.
         self.wave_bytes = first.count * self._rows * self._pitch * dtype.itemsize
@@ -197,19 +199,19 @@ def _eigenvalues(axis: Axis) -> Array:
 
 
 def _shifts(others: Sequence[Axis]) -> Array:
-    """Return the sums of the eigenvalues in the places of ps_wave_lines."""
+    """Return the sums of the eigenvalues in the places of ps_wave_lines, a row after the other."""
     length = _length(others[-1])
     half = np.arange(length // 2 + 1)
     along = _eigenvalues(others[-1])
     # The imaginary part of wave 0 is zero as well.
     mirrored = np.where(half > 0, along[length - half], along.min())
-    if len(others) == 1:
-        return np.stack([along[half], mirrored], axis=-1)
-    rows = others[0].count
-    row = np.arange(rows)
-    mirror = -row % rows
-    across = _eigenvalues(others[0])
+    across = _eigenvalues(others[0]) if len(others) > 1 else np.zeros(2)
+    row = np.arange(len(across) - 1)
+    mirror = -row % len(row)
     is_first, is_second = (row < mirror)[:, None], (row > mirror)[:, None]
     real = across[row][:, None] + np.where(is_second, mirrored, along[half])
     imaginary = across[mirror][:, None] + np.where(is_first, along[half], mirrored)
+    if len(row) == 1 and length % 2 == 0:  # the last wave has the place of Im V[0]
+        imaginary[0, 0] = real[0, -1]
+        real, imaginary = real[:, :-1], imaginary[:, :-1]
     return np.stack([real, imaginary], axis=-1)

@@ -129,7 +129,9 @@ def check_residual(solver, f):
     inner = tuple(axis.unknowns for axis in solver._axes)
     norm = sum(4 / (0.3 + 0.1 * k) ** 2 for k in range(f.ndim))
     scale = norm * np.abs(u).max() + np.abs(f).max()
-    assert np.abs(residual[inner]).max() < 10 * np.finfo(f.dtype).eps * scale
+    # In a singular case the rounding errors of all rows of a line add up in its first row.
+    errors = max(10, 3 * np.sqrt(max(f.shape))) if solver.is_singular else 10
+    assert np.abs(residual[inner]).max() < errors * np.finfo(f.dtype).eps * scale
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
