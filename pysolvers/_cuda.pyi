@@ -55,6 +55,7 @@ from ._core import heat_step as heat_step
 from ._core import laplace_iterate as laplace_iterate
 from ._core import lmsor_iterate as lmsor_iterate
 from ._core import staggered_step as staggered_step
+from ._core import tridiag_lent as tridiag_lent
 from ._core import tridiag_solve as tridiag_solve
 
 _Array = NDArray[Any]
