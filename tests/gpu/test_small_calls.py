@@ -25,7 +25,7 @@ def test_layouts_take_turns(streaming, rng):
         for hosts, arrays, axis in cases:
             x = streaming.get(pysolvers.solve_tridiagonal(*arrays, axis=axis))
             system = [np.moveaxis(a, axis, 1) for a in (*hosts, x)]
-            assert oracle.backward_error(*system) < 50 * oracle.eps(np.float64)
+            assert np.max(oracle.backward_error(*system)) < 50 * oracle.eps(np.float64)
 
 
 @pytest.mark.parametrize("systems", [30, 300, 5000])
@@ -74,4 +74,5 @@ def test_factors_of_matrices_with_row_exchanges(streaming, rng):
 
     x = streaming.get(factor.solve(streaming.array(rhs)))
 
-    assert oracle.matrix_backward_error(lower, diag, upper, rhs, x) < 50 * oracle.eps(np.float64)
+    errors = oracle.matrix_backward_error(lower, diag, upper, rhs, x)
+    assert np.max(errors) < 50 * oracle.eps(np.float64)
