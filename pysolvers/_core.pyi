@@ -117,6 +117,17 @@ class Factor:
         stream: int = 0,
         /,
     ) -> Any: ...
+    def lent(
+        self,
+        rhs: Any,
+        axis: Any,
+        out: Any,
+        trans: int,
+        shape: tuple[int, ...],
+        threads: int,
+        library: Any,
+        /,
+    ) -> Any: ...
 
 def tridiag_solve(
     method: int,

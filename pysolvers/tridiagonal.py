@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import integer, require_flag
+from ._compiled import solve_compiled
 from ._errors import raise_for_status
 from ._factor import TridiagonalFactor
 from ._options import (
@@ -263,8 +264,9 @@ def solve_tridiagonal(
     too, the call can be captured in a CUDA graph. Another stream must wait for this
     stream before it reads the result, or changes or frees the operands. JAX arrays are
     an exception: the result can be used at once, and the operands are kept as long as
-    they are needed. With a `device`, NumPy arrays are copied to this device and the
-    result is copied back.
+    they are needed. Calls with arrays of JAX that repeat shapes and options are compiled,
+    as `pysolvers.jax.solve_tridiagonal`. With a `device`, NumPy arrays are copied to this
+    device and the result is copied back.
 
     With a `group`, every rank passes its part of the operands, with all other options equal,
     and gets its part of the solution. Operands that broadcast along the split axis are passed as
@@ -319,6 +321,10 @@ def solve_tridiagonal(
             direct = _solve_directly(
                 lower, diag, upper, rhs, axis, out, pivot, periodic, threads, asks
             )
+            if direct is None and out is None and threads is None and library_of(rhs).compiles:
+                direct = solve_compiled(
+                    (lower, diag, upper, rhs), (axis, pivot, periodic), asks=asks
+                )
         if direct is not None:
             return direct
 

@@ -394,6 +394,9 @@ loan_begin(loan *l, PyObject *const *operands, int count, PyObject *out, int wan
         PyErr_Clear();
         return 0;
     }
+    if (out == Py_None) {
+        from.is_plain = Py_None; /* a new array is */
+    }
     l->result = out != Py_None ? Py_NewRef(out)
                                : PyObject_CallFunction(from.empty, "Oi",
                                                        operands[count - 1], l->device);

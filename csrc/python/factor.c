@@ -15,6 +15,8 @@ typedef struct {
     ps_factor factor;
     /* any stream may use it, also one that is destroyed before this object */
     block store;
+    int is_dominant; /* the host knows that a device exchanges no rows; not so of the
+                        transposes */
 } factor_object;
 
 static void
@@ -53,17 +55,6 @@ allocate_store(factor_object *self, const ps_exec *exec, ps_status *status)
     return 0;
 }
 
-/* If the host knows that no rows are exchanged, a solve on a device looks for no marked
- * matrices: one kernel less. The store of a host backend depends on the pivoting. */
-static void
-set_pivot(ps_factor *f, const ps_report *report)
-{
-    if (ps_backend_get()->memory == PS_DEVICE && f->pivot == PS_PIVOT_AUTO &&
-        report->pivoted == 0) {
-        f->pivot = PS_PIVOT_NEVER;
-    }
-}
-
 /* Factor the matrices of `t`; if `count` is set, wait for the number of matrices with
  * row exchanges; -1 with an exception. */
 static int
@@ -92,7 +83,8 @@ make(factor_object *self, const ps_tridiag *t, int count, call *c, ps_status *st
     }
     raised = call_leave(c);
     call_end(c);
-    set_pivot(&self->factor, report);
+    self->is_dominant = ps_backend_get()->memory == PS_DEVICE && report->pivoted == 0 &&
+                        self->factor.pivot == PS_PIVOT_AUTO;
     return raised;
 }
 
@@ -143,14 +135,28 @@ factor_make(PyObject *module, PyObject *args)
                          (PyObject *)self);
 }
 
+/* The factors for a solve: without the search for matrices whose rows are exchanged, if
+ * there are none. */
+static ps_factor
+factor_for(const factor_object *made, ps_trans trans)
+{
+    ps_factor f = made->factor;
+
+    if (made->is_dominant && trans == PS_TRANS_NONE) {
+        f.pivot = PS_PIVOT_NEVER;
+    }
+    return f;
+}
+
 static PyObject *
-solve(const ps_factor *f, const ps_factor_rhs *b, call *c)
+solve(const factor_object *made, const ps_factor_rhs *b, call *c)
 {
     const ps_backend *const backend = ps_backend_get();
+    const ps_factor f = factor_for(made, b->trans);
     size_t bytes = 0;
     int raised;
 
-    ps_status status = backend->factor_work(f, b, &c->exec, &bytes);
+    ps_status status = backend->factor_work(&f, b, &c->exec, &bytes);
     if (status != PS_OK) {
         return PyLong_FromLong(status);
     }
@@ -158,7 +164,7 @@ solve(const ps_factor *f, const ps_factor_rhs *b, call *c)
         return NULL;
     }
     call_enter(c);
-    status = backend->factor_solve(f, b, &c->exec);
+    status = backend->factor_solve(&f, b, &c->exec);
     raised = call_leave(c);
     call_end(c);
     return raised ? NULL : PyLong_FromLong(status);
@@ -200,7 +206,7 @@ factor_solve(PyObject *self, PyObject *args)
     if (call_begin(&c, threads, made->store.device, stream) < 0) {
         return NULL;
     }
-    return solve(f, &b, &c);
+    return solve(made, &b, &c);
 }
 
 PyDoc_STRVAR(factor_solve_doc,
@@ -309,7 +315,7 @@ solve_arguments(PyObject *self, PyObject *const *args, unsigned long long stream
         PyObject *const answer =
             call_begin(&c, (int)threads, made->store.device, stream) < 0
                 ? NULL
-                : solve(f, &b, &c);
+                : solve(made, &b, &c);
 
         if (answer == NULL || PyLong_AsLong(answer) != PS_OK) {
             Py_DECREF((PyObject *)x);

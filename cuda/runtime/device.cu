@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <mutex>
 
+#include <pthread.h>
 #include <unistd.h>
 
 namespace pysolvers::runtime {
@@ -18,6 +19,7 @@ static constexpr int least_capability = 75;
 
 static std::atomic<pid_t> owner{0}; /* the process that queried first */
 static std::atomic<bool> is_probed{false};
+static std::atomic<bool> is_forked{false}; /* or it is not known without getpid() */
 
 /* Written once, before is_probed becomes true. */
 static int32_t device_count;
@@ -85,6 +87,10 @@ probe()
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
 
+    if (pthread_atfork(nullptr, nullptr, [] { is_forked.store(true); }) != 0) {
+        is_forked.store(true);
+    }
+
     if (error != cudaSuccess) {
         explain(error);
     }
@@ -104,6 +110,11 @@ const char *
 ps_cuda_unavailable(void)
 {
     static std::once_flag once;
+
+    if (is_probed.load(std::memory_order_acquire) &&
+        !is_forked.load(std::memory_order_relaxed)) {
+        return reason[0] ? reason : nullptr;
+    }
     const pid_t self = getpid();
     pid_t first = 0;
 

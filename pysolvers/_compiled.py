@@ -1,0 +1,110 @@
+"""Solves for arrays of JAX on a device, as programs that JAX has compiled.
+
+Each array that is taken through DLPack costs JAX about 100 us; a compiled program costs as much
+as an operation of JAX. The compilation takes some tenths of a second for each set of shapes, so
+that only shapes which are used repeatedly are compiled.
+"""
+
+from collections.abc import Callable
+from functools import cache, lru_cache
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+__all__ = ["solve_compiled"]
+
+# A program is compiled at this call with the same shapes and options.
+_CALLS = 3
+
+
+def solve_compiled(operands: tuple[Any, ...], options: tuple[Any, Any, Any], *, asks: bool) -> Any:
+    """Solve by a compiled program, or return None if the call is not one for it.
+
+    Parameters
+    ----------
+    operands : tuple
+        Diagonals and right-hand sides; the last one is an array of JAX.
+    options : tuple
+        Axis, pivot and periodic, as the caller gave them.
+    asks : bool
+        Whether to return None as well if a system may be singular, which waits for the device.
+    """
+    functions = _functions()
+    if functions is None or not _is_plain(operands, options):
+        return None
+    kinds = tuple(type(a) if type(a) in (int, float) else a.aval for a in operands)
+    count = _count(kinds, options, asks)
+    count[0] += 1
+    if count[0] < _CALLS:
+        return None
+    rhs = operands[-1]
+    try:
+        x, may_be_singular = _program(options, asks)(*operands)
+    except (TypeError, ValueError):  # the general path has the messages
+        return None
+    if x.sharding != rhs.sharding or (asks and may_be_singular):
+        return None
+    return x
+
+
+@cache
+def _functions() -> ModuleType | None:
+    """Return `pysolvers.jax`, or None if it is not available."""
+    try:
+        return import_module("pysolvers.jax")
+    except ImportError:
+        return None
+
+
+def _is_plain(operands: tuple[Any, ...], options: tuple[Any, Any, Any]) -> bool:
+    """Whether JAX promotes the operands as NumPy does, and the right-hand sides are on a device."""
+    axis, pivot, periodic = options
+    *_, rhs = operands
+    kind, dtype = type(rhs), rhs.dtype
+    if dtype.kind not in "fc" or dtype.itemsize < (8 if dtype.kind == "c" else 4):
+        return False
+    dtypes = (dtype, np.dtype(f"f{dtype.itemsize // 2}")) if dtype.kind == "c" else (dtype,)
+    return (
+        type(axis) is int
+        and type(periodic) is bool
+        and (pivot is None or type(pivot) is bool)
+        and all(
+            type(a) is float or type(a) is int or (type(a) is kind and a.dtype in dtypes)
+            for a in operands
+        )
+        and _is_on_one_device(rhs)
+    )
+
+
+def _is_on_one_device(array: Any) -> bool:
+    """Whether an array of JAX is on one device, which is not the CPU."""
+    (device, *others) = array.sharding.device_set
+    return not others and device.platform != "cpu"
+
+
+@lru_cache(maxsize=1024)
+def _count(kinds: tuple[Any, ...], options: tuple[Any, Any, Any], asks: bool) -> list[int]:
+    """Return a list with the number of calls, which the caller changes."""
+    return [0]
+
+
+@lru_cache(maxsize=64)
+def _program(options: tuple[Any, Any, Any], asks: bool) -> Callable[..., Any]:
+    """Return the function that JAX compiles for each set of shapes.
+
+    It returns the solutions, and whether one of them is NaN in its first row: that of a singular
+    system is NaN in every row.
+    """
+    jax: Any = import_module("jax")
+    axis, pivot, periodic = options
+
+    def solve(*operands: Any) -> tuple[Any, Any]:
+        x = import_module("pysolvers.jax").solve_tridiagonal(
+            *operands, axis=axis, pivot=pivot, periodic=periodic
+        )
+        first = jax.lax.index_in_dim(x, 0, axis)
+        return x, jax.numpy.isnan(first).any() if asks else False
+
+    return jax.jit(solve)
