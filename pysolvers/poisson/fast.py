@@ -23,7 +23,7 @@ from ._device import DevicePoisson
 from ._host import HostPoisson
 from ._sides import condition_value, kind_of_condition, values_at
 
-__all__ = ["FastPoisson"]
+__all__ = ["FastPoisson", "checked_shape", "grid_axes"]
 
 Array = NDArray[Any]
 
@@ -163,19 +163,14 @@ class FastPoisson(ShownAsText):
         check_choice("grid", grid, _GRIDS)
         check_choice("on_incompatible", on_incompatible, _ON_INCOMPATIBLE)
         place, _ = parse_device(device)
-        self.shape = _checked_shape(shape)
+        self.shape = checked_shape(shape)
         self.grid = grid
         self.dtype = _checked_dtype(dtype)
         self._on_incompatible = on_incompatible
         names = _NAMES[: len(self.shape)]
         conditions = sides_of(boundary, names)
         kinds = {side: kind_of_condition(side, given) for side, given in conditions.items()}
-        edges = _edges(self.shape, spacing, extent, grid, kinds)
-        # Axes in the order of the array: x last.
-        self._axes = [
-            Axis(name, size, grid == "nodes", (kinds[name + "-"], kinds[name + "+"]), *edges[name])
-            for name, size in zip(reversed(names), self.shape, strict=True)
-        ]
+        self._axes = grid_axes(self.shape, spacing, extent, grid, kinds)
         self._values = {
             side: self._side_values(side, condition)
             for side, condition in conditions.items()
@@ -446,7 +441,19 @@ def _at(axis: int, place: int) -> tuple[Any, ...]:
     return (slice(None),) * axis + (place,)
 
 
-def _checked_shape(shape: Any) -> tuple[int, ...]:
+def grid_axes(
+    shape: Sequence[int], spacing: Any, extent: Any, grid: str, kinds: Mapping[str, str]
+) -> list[Axis]:
+    """Return the axes in the order of the array, x last; `kinds` of the sides by name."""
+    edges = _edges(tuple(shape), spacing, extent, grid, kinds)
+    return [
+        Axis(name, size, grid == "nodes", (kinds[name + "-"], kinds[name + "+"]), *edges[name])
+        for name, size in zip(reversed(_NAMES[: len(shape)]), shape, strict=True)
+    ]
+
+
+def checked_shape(shape: Any) -> tuple[int, ...]:
+    """Return the shape of a solution, or raise TypeError or ValueError."""
     if not isinstance(shape, tuple | list):
         return (index("shape", shape, 1),)
     require(1 <= len(shape) <= 3, "shape must have 1, 2 or 3 axes", tuple(shape))

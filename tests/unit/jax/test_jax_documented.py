@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("jax")
 
-import pysolvers.jax  # noqa: E402
+import pysolvers.jax
 
 DOCS = Path(__file__).parents[3] / "docs"
 
