@@ -13,6 +13,7 @@ from PIL import Image
 
 from pysolvers import (
     GCEIDD,
+    CubicSpline,
     FastPoisson,
     HeatADI,
     LidDrivenCavity,
@@ -78,6 +79,17 @@ def start_of_a_flow(axes: Axes) -> None:
     StaggeredCavity(400, 64).run(4.0).plot(axes)
 
 
+def closed_curve(axes: Axes) -> None:
+    angle = np.linspace(0, 2 * np.pi, 11)
+    radius = 1 + 0.4 * np.cos(5 * angle)
+    knots = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    knots[-1] = knots[0]
+    curve = CubicSpline(angle, knots, bc_type="periodic")(np.linspace(0, 2 * np.pi, 500))
+    axes.plot(*curve.T)
+    axes.plot(*knots.T, "o")
+    axes.set(xlabel="x", ylabel="y", aspect="equal", title="a periodic spline through 10 points")
+
+
 PICTURES: dict[str, Callable[[Axes], None]] = {
     "01_tridiagonal": speed_on_a_cpu,
     "02_cavity": cavity,
@@ -88,6 +100,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "07_cylinder": cylinder,
     "08_poisson": charges,
     "09_staggered": start_of_a_flow,
+    "13_splines": closed_curve,
 }
 
 
