@@ -86,10 +86,12 @@ class Layout(NamedTuple):
         return real.reshape(self.outer, rows, self.inner).transpose(0, 2, 1)
 
 
-def stored(place: Place, count: int, shape: tuple[int, ...], dtype: np.dtype) -> list[Array]:
+def stored(
+    place: Place, count: int, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = True
+) -> list[Array]:
     """Allocate memory for `count` arrays of lines of one shape, whose strides are the same."""
     outer, inner, rows = shape
-    block = place.lasting((count, outer, rows, inner), dtype)
+    block = place.block((count, outer, rows, inner), dtype, lasting=lasting)
     return [part.transpose(0, 2, 1) for part in block]
 
 

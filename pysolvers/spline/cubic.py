@@ -202,7 +202,7 @@ class CubicSpline(PiecewisePolynomial):
             options = (*arguments, faults, self._threads)
             call(place, "CubicSpline", backend.spline_rows, codes, x, *options)
 
-        matrix = stored(place, 3, self._knots.shape, real)
+        matrix = stored(place, 3, self._knots.shape, real, lasting=False)
         compute(self._knots, None, (None, None), tuple(matrix), None)
         ends = tuple(
             layout.spread(layout.lines(place, given[name])) if name in given else None

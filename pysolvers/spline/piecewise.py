@@ -291,7 +291,7 @@ class PiecewisePolynomial(ShownAsText):
         layout, arrays = self._layout, self._coefficients()
         pieces = self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
-        target = place.lasting((int(np.prod((*shape, *layout.parts))),), arrays[0].dtype)
+        target = place.block((int(np.prod((*shape, *layout.parts))),), arrays[0].dtype)
         self._write_coefficients(place, target, arrays)
         c = place.read(target).view(self.dtype).reshape(shape)
         wide = np.result_type(self.dtype, np.float64)
@@ -381,7 +381,7 @@ class PiecewisePolynomial(ShownAsText):
 
     def _host_knots(self, place: Place) -> NDArray[np.float64]:
         """Return the knots that all splines share, on the host."""
-        copy = place.lasting(self._knots.shape, self._knots.dtype)
+        copy = place.block(self._knots.shape, self._knots.dtype)
         place.write(copy, self._knots)
         return place.read(copy)[0, 0].astype(np.float64)
 
