@@ -154,7 +154,7 @@ class PiecewisePolynomial(ShownAsText):
         points, this is done once for the batch. A value of a cubic spline is a combination of two
         values and two slopes, 7 operations. The call does not wait for a device.
         """
-        order = index("nu", nu, 0)
+        order = min(index("nu", nu, 0), _MOST_COEFFICIENTS)
         outside = self._outside(extrapolate)
         like = x if is_of_library(x) else self._like
         place = place_for(self._device, like, stream)
@@ -196,7 +196,8 @@ class PiecewisePolynomial(ShownAsText):
         order = integer("nu", nu)
         if order < 0:
             return self.antiderivative(-order)
-        return self._with_arrays(self._differentiate(order), self.extrapolate)
+        arrays = self._differentiate(min(order, _MOST_COEFFICIENTS))
+        return self._with_arrays(arrays, self.extrapolate)
 
     def antiderivative(self, nu: int = 1) -> PiecewisePolynomial:
         """Return the antiderivative of order `nu` that vanishes at the first knot.

@@ -390,6 +390,7 @@ def test_other_bad_arguments(backend, rng):
         with pytest.raises(kind, match=re.escape(text)):
             call()
     assert spline.antiderivative(8).c.shape == (12, 5, 2)
+    assert not spline(0.1, 10**12).any() and not spline.derivative(10**12).c.any()
 
 
 def test_knots_of_each_spline_are_checked(backend, rng):
