@@ -66,7 +66,8 @@ class Layout(NamedTuple):
 
     def spread(self, lines: Array) -> Array:
         """Broadcast lines to all splines."""
-        return np.broadcast_to(lines, (self.outer, self.inner, lines.shape[-1]))
+        full = self.outer, self.inner, lines.shape[-1]
+        return lines if lines.shape == full else np.broadcast_to(lines, full)
 
     def lines(self, place: Place, array: Array) -> Array:
         """View an array that broadcasts to `shape` as lines, or copy it so; not broadcast."""
@@ -120,6 +121,8 @@ def points_of(place: Place, value: Any, dtype: np.dtype) -> Array:
 
 def flat(place: Place, array: Array) -> Array:
     """View an array with any axes as one line, or copy it so."""
+    if array.ndim == 1:
+        return array
     return place.group(array[..., None], (range(array.ndim),), array.shape)[:, 0]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -84,7 +85,7 @@ class PiecewisePolynomial(ShownAsText):
         place = place_for(self._device, self._like, None)
         layout, pieces = self._layout, self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
-        size = int(np.prod(shape))
+        size = prod(shape)
         result = self._result(place, self._like, (size,), self.dtype)
         if size:
             target = place.target(result).view(real_of(self.dtype))
@@ -160,7 +161,7 @@ class PiecewisePolynomial(ShownAsText):
         place = place_for(self._device, like, stream)
         points = points_of(place, x, real_of(self.dtype))
         shape, count = self._result_shape(points.shape, per_spline)
-        size = int(np.prod(shape))
+        size = prod(shape)
         result = self._result(place, like, (size,), self.dtype)
         if size:
             layout = self._layout
@@ -292,7 +293,7 @@ class PiecewisePolynomial(ShownAsText):
         layout, arrays = self._layout, self._coefficients()
         pieces = self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
-        target = place.block((int(np.prod((*shape, *layout.parts))),), arrays[0].dtype)
+        target = place.block((prod((*shape, *layout.parts)),), arrays[0].dtype)
         self._write_coefficients(place, target, arrays)
         c = place.read(target).view(self.dtype).reshape(shape)
         wide = np.result_type(self.dtype, np.float64)
@@ -304,7 +305,7 @@ class PiecewisePolynomial(ShownAsText):
         """Return the shape of the values at points, and the number of points of a spline."""
         layout = self._layout
         if not per_spline:
-            return layout.shape(*points), int(np.prod(points))
+            return layout.shape(*points), prod(points)
         full = layout.shape(points[self.axis] if self.axis < len(points) else 0)
         require(
             len(points) == len(full)
