@@ -80,6 +80,21 @@ def test_knots_and_points_of_each_spline(library, rng, shape, axis, bc, dtype):
     np.testing.assert_array_equal(library.get(spline.x), x)
 
 
+@pytest.mark.parametrize("bc", ["not-a-knot", "natural", "periodic"])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((300, 2048), 1), ((2048, 1000), 0), ((3, 70_000), 1), ((20_000, 200), 0)]
+)
+def test_long_splines(rng, shape, axis, own, bc):
+    x, y, _ = data(rng, shape, axis, "float64", own=own, periodic=bc == "periodic")
+    here, there = (CubicSpline(x, y, axis, bc, device=d) for d in ("cpu", "cuda"))
+    points = rng.uniform(x.min(), x.max(), 50)
+
+    for nu in range(3):
+        near(there(points, nu), here(points, nu), 2e-16)
+    near(there.antiderivative()(points), here.antiderivative()(points), 1e-14)
+
+
 @pytest.mark.parametrize("part", [np.s_[:, ::2], np.s_[3:, 1:-1], np.s_[::2, ::3]])
 def test_views(library, rng, part):
     x, y, points = data(rng, (41, 30), 0, "complex128")
