@@ -14,6 +14,7 @@ from PIL import Image
 
 from pysolvers import (
     GCEIDD,
+    CubicSpline,
     FastPoisson,
     HeatADI,
     LidDrivenCavity,
@@ -90,6 +91,15 @@ def conductivity(axes: Axes) -> None:
     axes.plot(names["x"], names["k"], "--", label="fitted")
     axes.set(xlabel="x", ylabel="k", title="conductivity of a rod")
     axes.legend()
+def closed_curve(axes: Axes) -> None:
+    angle = np.linspace(0, 2 * np.pi, 11)
+    radius = 1 + 0.4 * np.cos(5 * angle)
+    knots = radius[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    knots[-1] = knots[0]
+    curve = CubicSpline(angle, knots, bc_type="periodic")(np.linspace(0, 2 * np.pi, 500))
+    axes.plot(*curve.T)
+    axes.plot(*knots.T, "o")
+    axes.set(xlabel="x", ylabel="y", aspect="equal", title="a periodic spline through 10 points")
 
 
 PICTURES: dict[str, Callable[[Axes], None]] = {
@@ -103,6 +113,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "08_poisson": charges,
     "09_staggered": start_of_a_flow,
     "11_gradients": conductivity,
+    "13_splines": closed_curve,
 }
 
 

@@ -147,6 +147,56 @@ def poisson_gpu(record: Record) -> Iterator[str]:
     )
 
 
+def splines(record: Record) -> Iterator[str]:
+    """Yield the table of docs/theory/splines.md: milliseconds to create and to evaluate."""
+    names = ("one thread", "package", "scipy")
+    heads = ("1 thread", "`CubicSpline`", "SciPy")
+    parts = ("create", "evaluate")
+    yield row("values", "axis", "knots", *(f"{part}: {head}" for part in parts for head in heads))
+    yield row(*["---"] * 3, *["--:"] * 6)
+    for entry in record["cases"]:
+        cells = []
+        for part in parts:
+            seconds = entry["seconds"][part]
+            ratio = seconds["scipy"] / seconds["package"]
+            cells += [f"{seconds[name] * 1e3:.0f}" for name in names]
+            cells[-1] += f" ({ratio:.1f} ×)"
+        shape = " × ".join(map(str, entry["shape"]))
+        yield row(shape, entry["axis"], entry["knots"], *cells)
+    yield ""
+    machine, settings = record["machine"], record["settings"]
+    yield (
+        f"Milliseconds in float64, not-a-knot, {settings['points']} sorted points for each spline; "
+        f"in brackets the ratio to `CubicSpline`. Measured on {machine['cpu']}, "
+        f"{settings['threads']} threads, SciPy {record['versions']['scipy']}; load before: "
+        f"{record['load']}."
+    )
+
+
+def splines_gpu(record: Record) -> Iterator[str]:
+    """Yield the table of docs/theory/splines.md for a GPU: microseconds."""
+    names = {"package": "`CubicSpline`", "CuPy": "CuPy", "floor": "copy"}
+    parts = ("create", "evaluate")
+    heads = (f"{part}: {head}" for part in parts for head in names.values())
+    yield row("splines", "knots", "axis", "dtype", *heads)
+    yield row(*["--:"] * 3, "---", *["--:"] * 6)
+    for entry in record["cases"]:
+        cells = [
+            f"{entry[part][name] * 1e6:.0f}" if name in entry[part] else ""
+            for part in parts
+            for name in names
+        ]
+        yield row(*(entry[key] for key in ("splines", "knots", "axis", "dtype")), *cells)
+    yield ""
+    versions = record["versions"]
+    cupy = versions.get("cupy-cuda13x") or versions.get("cupy-cuda12x")
+    yield (
+        "Microseconds; to create by the clock of the host, because the call waits, to evaluate by "
+        "that of the device. *Copy* moves 3 words per knot or point. Measured on "
+        f"{record['gpu']['name']}, CuPy {cupy}."
+    )
+
+
 # Key of the record of calls -> heading.
 CALLS = {
     "package": "`solve_tridiagonal`",
@@ -190,6 +240,7 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "gpu profile": gpu_tables.profile,
     },
     "docs/theory/poisson.md": {"poisson": poisson, "poisson gpu": poisson_gpu},
+    "docs/theory/splines.md": {"splines": splines, "splines gpu": splines_gpu},
     "docs/reproductions.md": {
         "pta2020": gpu_tables.pta2020,
         **{

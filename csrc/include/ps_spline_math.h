@@ -298,8 +298,8 @@ ps_spline_differentiate(double *a, int32_t order, int32_t nu, double h)
     double integral = 0;
 
     if (nu >= 0) {
-        for (int32_t q = 0; q == 0 || q + nu < order; q++) {
-            a[q] = q + nu < order ? a[q + nu] * ps_spline_factor(q, nu) : 0;
+        for (int32_t q = 0; q == 0 || nu < order - q; q++) {
+            a[q] = nu < order - q ? a[q + nu] * ps_spline_factor(q, nu) : 0;
         }
         return 0;
     }

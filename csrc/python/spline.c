@@ -177,8 +177,14 @@ spline_pieces(PyObject *Py_UNUSED(module), PyObject *args)
 
     if (!PyArg_ParseTuple(args, "iiOO!O!i|iK:spline_pieces", &order, &nu, &x,
                           &PyTuple_Type, &coefficients, &PyTuple_Type, &result, &threads,
-                          &device, &stream) ||
-        borrow_polynomials(x, coefficients, order, &knots, &p.from) < 0 ||
+                          &device, &stream)) {
+        return NULL;
+    }
+    if (nu < -1) {
+        PyErr_Format(PyExc_ValueError, "nu: need at least -1, got %d", nu);
+        return NULL;
+    }
+    if (borrow_polynomials(x, coefficients, order, &knots, &p.from) < 0 ||
         borrow_coefficients(result, &knots, knots.rows - 1, ps_spline_order(order, nu), 1,
                             to, &p.stride) < 0 ||
         call_begin(&c, threads, device, stream) < 0) {

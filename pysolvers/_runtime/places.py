@@ -127,8 +127,8 @@ class Place:
         """Return where the backend writes the result."""
         return x
 
-    def lasting(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-        """Allocate a C-contiguous array that later calls use, on any stream."""
+    def block(self, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = False) -> Array:
+        """Allocate a C-contiguous array; a lasting one can be used on any stream."""
         return np.empty(shape, dtype)
 
     def wait(self) -> None:
@@ -212,9 +212,9 @@ class _Device(Place):
         self._call(self.backend.download, numbers, address_of(array))
         return numbers
 
-    def lasting(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    def block(self, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = False) -> Array:
         strides = contiguous_strides(shape, dtype.itemsize)
-        return self._empty(shape, strides, dtype, lasting=True)
+        return self._empty(shape, strides, dtype, lasting=lasting)
 
     def lines(self, plan: Plan, operands: Sequence[Array], rows: int) -> list[Array]:
         outer, inner = plan.outer, plan.inner

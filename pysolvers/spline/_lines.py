@@ -66,7 +66,8 @@ class Layout(NamedTuple):
 
     def spread(self, lines: Array) -> Array:
         """Broadcast lines to all splines."""
-        return np.broadcast_to(lines, (self.outer, self.inner, lines.shape[-1]))
+        full = self.outer, self.inner, lines.shape[-1]
+        return lines if lines.shape == full else np.broadcast_to(lines, full)
 
     def lines(self, place: Place, array: Array) -> Array:
         """View an array that broadcasts to `shape` as lines, or copy it so; not broadcast."""
@@ -86,10 +87,12 @@ class Layout(NamedTuple):
         return real.reshape(self.outer, rows, self.inner).transpose(0, 2, 1)
 
 
-def stored(place: Place, count: int, shape: tuple[int, ...], dtype: np.dtype) -> list[Array]:
+def stored(
+    place: Place, count: int, shape: tuple[int, ...], dtype: np.dtype, *, lasting: bool = True
+) -> list[Array]:
     """Allocate memory for `count` arrays of lines of one shape, whose strides are the same."""
     outer, inner, rows = shape
-    block = place.lasting((count, outer, rows, inner), dtype)
+    block = place.block((count, outer, rows, inner), dtype, lasting=lasting)
     return [part.transpose(0, 2, 1) for part in block]
 
 
@@ -118,6 +121,8 @@ def points_of(place: Place, value: Any, dtype: np.dtype) -> Array:
 
 def flat(place: Place, array: Array) -> Array:
     """View an array with any axes as one line, or copy it so."""
+    if array.ndim == 1:
+        return array
     return place.group(array[..., None], (range(array.ndim),), array.shape)[:, 0]
 
 

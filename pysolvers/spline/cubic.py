@@ -173,7 +173,7 @@ class CubicSpline(PiecewisePolynomial):
         ]
         knots, *operands = place.move(in_real(place, "x", knots, real), *operands)
         if knots.ndim == 1:
-            knots = knots.reshape((1,) * self.axis + knots.shape + (1,) * len(rest[1]))
+            knots = knots[(*(None,) * self.axis, slice(None), *(None,) * len(rest[1]))]
         ends = [np.expand_dims(array, self.axis) for array in operands[1:]]
         self._make(place, kinds, knots, operands[0], dict(zip(given, ends, strict=True)))
 
@@ -202,7 +202,7 @@ class CubicSpline(PiecewisePolynomial):
             options = (*arguments, faults, self._threads)
             call(place, "CubicSpline", backend.spline_rows, codes, x, *options)
 
-        matrix = stored(place, 3, self._knots.shape, real)
+        matrix = stored(place, 3, self._knots.shape, real, lasting=False)
         compute(self._knots, None, (None, None), tuple(matrix), None)
         ends = tuple(
             layout.spread(layout.lines(place, given[name])) if name in given else None
@@ -272,7 +272,7 @@ def _kind(condition: Any, name: str, keep: Callable[[str, Any], None]) -> str:
         raise ValueError(
             f"{name}: a specified derivative value must be given in the form (order, value)"
         ) from None
-    if order not in _DERIVATIVES:
+    if order not in tuple(_DERIVATIVES):
         raise ValueError(f"{name}: the specified derivative order must be 1 or 2, got {order!r}")
     keep(name, value)
     return _DERIVATIVES[order]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from math import prod
 from typing import Any, Literal
 
 import numpy as np
@@ -84,7 +85,7 @@ class PiecewisePolynomial(ShownAsText):
         place = place_for(self._device, self._like, None)
         layout, pieces = self._layout, self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
-        size = int(np.prod(shape))
+        size = prod(shape)
         result = self._result(place, self._like, (size,), self.dtype)
         if size:
             target = place.target(result).view(real_of(self.dtype))
@@ -154,13 +155,13 @@ class PiecewisePolynomial(ShownAsText):
         points, this is done once for the batch. A value of a cubic spline is a combination of two
         values and two slopes, 7 operations. The call does not wait for a device.
         """
-        order = index("nu", nu, 0)
+        order = min(index("nu", nu, 0), _MOST_COEFFICIENTS)
         outside = self._outside(extrapolate)
         like = x if is_of_library(x) else self._like
         place = place_for(self._device, like, stream)
         points = points_of(place, x, real_of(self.dtype))
         shape, count = self._result_shape(points.shape, per_spline)
-        size = int(np.prod(shape))
+        size = prod(shape)
         result = self._result(place, like, (size,), self.dtype)
         if size:
             layout = self._layout
@@ -196,7 +197,8 @@ class PiecewisePolynomial(ShownAsText):
         order = integer("nu", nu)
         if order < 0:
             return self.antiderivative(-order)
-        return self._with_arrays(self._differentiate(order), self.extrapolate)
+        arrays = self._differentiate(min(order, _MOST_COEFFICIENTS))
+        return self._with_arrays(arrays, self.extrapolate)
 
     def antiderivative(self, nu: int = 1) -> PiecewisePolynomial:
         """Return the antiderivative of order `nu` that vanishes at the first knot.
@@ -291,7 +293,7 @@ class PiecewisePolynomial(ShownAsText):
         layout, arrays = self._layout, self._coefficients()
         pieces = self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
-        target = place.lasting((int(np.prod((*shape, *layout.parts))),), arrays[0].dtype)
+        target = place.block((prod((*shape, *layout.parts)),), arrays[0].dtype)
         self._write_coefficients(place, target, arrays)
         c = place.read(target).view(self.dtype).reshape(shape)
         wide = np.result_type(self.dtype, np.float64)
@@ -303,7 +305,7 @@ class PiecewisePolynomial(ShownAsText):
         """Return the shape of the values at points, and the number of points of a spline."""
         layout = self._layout
         if not per_spline:
-            return layout.shape(*points), int(np.prod(points))
+            return layout.shape(*points), prod(points)
         full = layout.shape(points[self.axis] if self.axis < len(points) else 0)
         require(
             len(points) == len(full)
@@ -381,7 +383,7 @@ class PiecewisePolynomial(ShownAsText):
 
     def _host_knots(self, place: Place) -> NDArray[np.float64]:
         """Return the knots that all splines share, on the host."""
-        copy = place.lasting(self._knots.shape, self._knots.dtype)
+        copy = place.block(self._knots.shape, self._knots.dtype)
         place.write(copy, self._knots)
         return place.read(copy)[0, 0].astype(np.float64)
 

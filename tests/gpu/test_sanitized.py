@@ -10,7 +10,14 @@ import oracle
 import pytest
 
 import pysolvers
-from pysolvers import LMSOR, FastPoisson, Neumann, RedBlackSOR, SteadyConvectionDiffusion
+from pysolvers import (
+    LMSOR,
+    CubicSpline,
+    FastPoisson,
+    Neumann,
+    RedBlackSOR,
+    SteadyConvectionDiffusion,
+)
 from pysolvers.flow import LidDrivenCavity, StaggeredCavity
 from pysolvers.papers.gceidd2022 import heated_channel, rotating_pulse
 
@@ -209,6 +216,31 @@ def test_fast_poisson(rng, y, grid, dtype):
 
     most = 1e3 * np.finfo(dtype).eps * np.abs(expected).max()
     np.testing.assert_allclose(device.solve(f), expected, rtol=0, atol=most)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+@pytest.mark.parametrize("bc", ["not-a-knot", "clamped", "natural", "periodic"])
+@pytest.mark.parametrize(("shape", "axis"), [((2,), 0), ((37, 200), 0), ((11, 130), 1)])
+def test_cubic_spline(rng, shape, axis, bc, dtype):
+    x = np.cumsum(rng.uniform(0.5, 1, shape[axis])).astype("float32")
+    y = rng.standard_normal(shape).astype(dtype)
+    if bc == "periodic":
+        y[(slice(None),) * axis + (-1,)] = y[(slice(None),) * axis + (0,)]
+    points = rng.uniform(x[0] - 1, x[-1] + 1, 40)
+    own = np.broadcast_to(x if axis else x.reshape(-1, *[1] * (len(shape) - 1)), shape)
+    for knots in (x, own):
+        device, host = (CubicSpline(knots, y, axis, bc, device=d) for d in ("cuda", "cpu"))
+        for nu in (0, 2):
+            near(device(points, nu), host(points, nu), dtype)
+        near(device(own, per_spline=True), host(own, per_spline=True), dtype)
+        near(device.antiderivative()(points), host.antiderivative()(points), dtype)
+        near(device.c, host.c, dtype)
+
+
+def near(actual, expected, dtype):
+    """Require equality but for rounding errors."""
+    most = 1e3 * np.finfo(dtype).eps * np.nanmax(np.abs(expected), initial=1)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
 
 
 @pytest.mark.parametrize("kernels", ["fused", "paper"])

@@ -29,7 +29,8 @@ def data(rng, shape, axis, dtype, *, own=False, periodic=False):
         y[-1] = y[0]
     y = (y if np.dtype(dtype).kind == "c" else y.real).astype(dtype)
     points = rng.uniform(x.min() - 2, x.max() + 2, (6, 7)).astype(x.dtype)
-    return (np.moveaxis(x, 0, axis) if own else x), np.moveaxis(y, 0, axis), points
+    x, y = (np.moveaxis(x, 0, axis) if own else x), np.moveaxis(y, 0, axis)
+    return np.ascontiguousarray(x), np.ascontiguousarray(y), points
 
 
 def near(actual, expected, eps):
@@ -67,7 +68,7 @@ def test_values_are_those_of_the_cpu(library, rng, shape, axis, bc, dtype):
 @pytest.mark.parametrize(("shape", "axis"), SHAPES[1:])
 def test_knots_and_points_of_each_spline(library, rng, shape, axis, bc, dtype):
     x, y, _ = data(rng, shape, axis, dtype, own=True, periodic=bc == "periodic")
-    points = rng.permuted(x + x.dtype.type(0.1), axis=axis)
+    points = np.ascontiguousarray(rng.permuted(x + x.dtype.type(0.1), axis=axis))
     eps = np.finfo(dtype).eps
     expected = CubicSpline(x, y, axis, bc)
 
@@ -77,6 +78,34 @@ def test_knots_and_points_of_each_spline(library, rng, shape, axis, bc, dtype):
         own = spline(library.array(points), nu, per_spline=True)
         near(library.get(own), expected(points, nu, per_spline=True), eps)
     np.testing.assert_array_equal(library.get(spline.x), x)
+
+
+@pytest.mark.parametrize("bc", ["not-a-knot", "natural", "periodic"])
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((300, 2048), 1), ((2048, 1000), 0), ((3, 70_000), 1), ((20_000, 200), 0)]
+)
+def test_long_splines(rng, shape, axis, own, bc):
+    x, y, _ = data(rng, shape, axis, "float64", own=own, periodic=bc == "periodic")
+    here, there = (CubicSpline(x, y, axis, bc, device=d) for d in ("cpu", "cuda"))
+    points = rng.uniform(x.min(), x.max(), 50)
+
+    for nu in range(3):
+        near(there(points, nu), here(points, nu), 2e-16)
+    near(there.antiderivative()(points), here.antiderivative()(points), 1e-14)
+
+
+@pytest.mark.parametrize("part", [np.s_[:, ::2], np.s_[3:, 1:-1], np.s_[::2, ::3]])
+def test_views(library, rng, part):
+    x, y, points = data(rng, (41, 30), 0, "complex128")
+    there = library.view(library.array(y), part)
+    knots = x[part[0]].copy()
+    expected = CubicSpline(knots, y[part])
+
+    spline = CubicSpline(library.array(knots), there)
+
+    own = spline(library.view(library.array(points), np.s_[::2, 1::2]))
+    near(library.get(own), expected(points[::2, 1::2]), 2e-16)
 
 
 def test_integrals(streaming, rng):

@@ -240,6 +240,7 @@ SOLVERS = (
     pysolvers.RedBlackSOR,
     pysolvers.SteadyConvectionDiffusion,
     pysolvers.FastPoisson,
+    pysolvers.CubicSpline,
     pysolvers.LidDrivenCavity,
     pysolvers.SquareCylinder,
     pysolvers.StaggeredCavity,
@@ -276,7 +277,8 @@ def made():
     poisson = pysolvers.FastPoisson((5, 5), 0.1, boundary=0.0)
     solvers = [heat, gceidd, lmsor, plate, cavity, staggered, cylinder]
     results = [each.result() for each in solvers]
-    return [*solvers, transport, problem, poisson, *results]
+    spline = pysolvers.CubicSpline([0, 1, 2], [0, 1, 4])
+    return [*solvers, transport, problem, poisson, spline, *results]
 
 
 @pytest.mark.filterwarnings("ignore:invalid value")

@@ -236,6 +236,22 @@ def test_the_piece_of_a_point_is_found_among_any_knots(backend, rng, ratio):
         assert np.isfinite(CubicSpline(x, y, device=backend)(points)).all()
 
 
+@pytest.mark.parametrize("bc", NAMED)
+def test_one_long_spline(backend, rng, bc):
+    n = 140_001  # the systems are divided into chunks
+    x = np.cumsum(rng.uniform(0.2, 1, n))
+    y = batch(rng, n, (), 0, periodic=bc == "periodic")
+    points = rng.uniform(x[0], x[-1], 1000)
+    expected = interpolate.CubicSpline(x, y, 0, bc)
+
+    spline = CubicSpline(x, y, 0, bc, device=backend)
+
+    for nu in range(4):
+        near(spline(points, nu), expected(points, nu), x, y, nu)
+    own, theirs = spline.antiderivative()(points), expected.antiderivative()(points)
+    np.testing.assert_allclose(own, theirs, rtol=0, atol=1e-12 * np.abs(theirs).max())
+
+
 @pytest.mark.parametrize("nu", range(4))
 @pytest.mark.parametrize("bc", ["not-a-knot", "periodic", "exact slopes", "exact curvatures"])
 def test_order_of_convergence(backend, bc, nu):
@@ -390,6 +406,7 @@ def test_other_bad_arguments(backend, rng):
         with pytest.raises(kind, match=re.escape(text)):
             call()
     assert spline.antiderivative(8).c.shape == (12, 5, 2)
+    assert not spline(0.1, 10**12).any() and not spline.derivative(10**12).c.any()
 
 
 def test_knots_of_each_spline_are_checked(backend, rng):

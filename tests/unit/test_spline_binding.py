@@ -1,0 +1,157 @@
+"""The binding of splines guards the memory: what does not fit is refused by name."""
+
+import numpy as np
+import pytest
+
+from pysolvers import _core
+
+OUTER, INNER, KNOTS, POINTS = 2, 3, 5, 4
+LINES = (OUTER, INNER, KNOTS)
+PIECES = (OUTER, INNER, KNOTS - 1)
+TEXTS = {code: name for code, (name, _) in _core.STATUS.items()}
+
+
+def lines(shape=LINES, dtype=np.float64):
+    return np.zeros(shape, dtype)
+
+
+def knots():
+    return np.broadcast_to(np.arange(float(KNOTS)), LINES)
+
+
+def rows(**changes):
+    """Return the arguments of a call of spline_rows that is right, but for `changes`."""
+    given = {
+        "ends": (_core.SPLINE_ENDS["slope"], _core.SPLINE_ENDS["curvature"]),
+        "x": knots(),
+        "y": lines(),
+        "given": (np.ones((OUTER, INNER, 1)), None),
+        "matrix": tuple(lines() for _ in range(3)),
+        "sides": (lines(), lines()),
+        "faults": np.zeros(len(_core.SPLINE_FAULTS), np.int32),
+        "threads": 1,
+    }
+    return tuple((given | changes).values())
+
+
+def pieces(**changes):
+    """Return those of spline_pieces."""
+    given = {
+        "order": 0,
+        "nu": 1,
+        "x": knots(),
+        "coefficients": (lines(), lines()),
+        "result": tuple(lines(PIECES) for _ in range(3)),
+        "threads": 1,
+    }
+    return tuple((given | changes).values())
+
+
+def points(**changes):
+    """Return those of spline_points."""
+    given = {
+        "order": 0,
+        "nu": 1,
+        "outside": 0,
+        "x": knots(),
+        "coefficients": (lines(), lines()),
+        "at": lines((OUTER, INNER, POINTS)),
+        "value": np.ones((OUTER, INNER, POINTS)),
+        "threads": 1,
+    }
+    return tuple((given | changes).values())
+
+
+def test_right_calls_compute():
+    given = rows()
+    assert TEXTS[_core.spline_rows(*given)] == "PS_OK"
+    assert given[5][0][0, 0].tolist() == [1, 0, 0, 0, 0]
+    assert not given[6].any()
+    assert TEXTS[_core.spline_pieces(*pieces())] == "PS_OK"
+    given = points()
+    assert TEXTS[_core.spline_points(*given)] == "PS_OK"
+    assert not given[6].any()
+
+
+def test_empty_batches_are_left_alone():
+    empty = lines((0, INNER, KNOTS))
+    short = lines((0, INNER, KNOTS - 1))
+    assert TEXTS[_core.spline_rows(
+        *rows(x=empty, y=empty, given=(None, None), matrix=None, sides=(empty, empty))
+    )] == "PS_OK"  # fmt: skip
+    given = pieces(x=empty, coefficients=(empty, empty), result=(short,) * 3)
+    assert TEXTS[_core.spline_pieces(*given)] == "PS_OK"
+
+
+@pytest.mark.parametrize(
+    ("call", "changes", "error", "message"),
+    [
+        ("rows", {"x": lines((OUTER, KNOTS))}, ValueError, "x: need 3 axes"),
+        ("rows", {"y": lines((OUTER, INNER, 6))}, ValueError, "y: need shape"),
+        ("rows", {"y": lines(dtype="f4")}, TypeError, "y: the dtype"),
+        ("rows", {"given": (lines(), None)}, ValueError, "given: need shape"),
+        ("rows", {"matrix": (lines(),)}, TypeError, "matrix: need a tuple of 3"),
+        ("rows", {"matrix": (lines(PIECES),) * 3}, ValueError, "matrix: need shape"),
+        ("rows", {"sides": (knots(),) * 2}, ValueError, "sides: .*read-only"),
+        ("rows", {"sides": [lines()]}, TypeError, "sides: need a tuple of 2"),
+        ("rows", {"faults": np.zeros(2, np.int32)}, ValueError, "info: need 4"),
+        ("pieces", {"coefficients": (lines(),)}, ValueError, "coefficients: need 2"),
+        ("pieces", {"coefficients": (lines(PIECES),) * 2}, ValueError, "need shape"),
+        ("pieces", {"order": 3, "coefficients": (lines(),) * 3}, ValueError, "need shape"),
+        ("pieces", {"order": 13, "coefficients": (lines(),) * 13}, ValueError, "at most 12"),
+        ("pieces", {"nu": -1}, ValueError, "coefficients: need 5"),
+        ("pieces", {"nu": -2}, ValueError, "nu: need at least -1"),
+        ("pieces", {"result": (lines(PIECES),) * 2}, ValueError, "coefficients: need 3"),
+        (
+            "pieces",
+            {"result": (lines(PIECES), lines(PIECES), lines((OUTER, 4, INNER)).swapaxes(1, 2))},
+            ValueError,
+            "the strides differ",
+        ),
+        ("points", {"at": lines()}, ValueError, "at: need shape"),
+        ("points", {"value": lines((1, INNER, POINTS))}, ValueError, "value: need shape"),
+        ("points", {"value": lines((OUTER, INNER, POINTS), "f4")}, TypeError, "value: the dtype"),
+        ("points", {"coefficients": lines()}, TypeError, "must be tuple"),
+        ("points", {"threads": -1}, ValueError, "threads"),
+    ],
+)
+def test_what_does_not_fit_is_refused(call, changes, error, message):
+    function = getattr(_core, f"spline_{call}")
+    with pytest.raises(error, match=message):
+        function(*globals()[call](**changes))
+
+
+@pytest.mark.parametrize(
+    ("call", "changes"),
+    [
+        ("rows", {"ends": (0, 9)}),
+        ("rows", {"ends": (_core.SPLINE_ENDS["periodic"], 0)}),
+        ("rows", {"sides": None}),
+        ("rows", {"y": None}),
+        ("rows", {"x": lines((OUTER, INNER, 1)), "y": None, "given": (None, None), "sides": None,
+                  "matrix": (lines((OUTER, INNER, 1)),) * 3}),
+        ("pieces", {"order": -1, "result": (lines(PIECES),)}),
+        ("points", {"nu": -1}),
+        ("points", {"outside": 3}),
+        ("points", {"order": -1}),
+    ],
+)  # fmt: skip
+def test_the_check_refuses(call, changes):
+    status = getattr(_core, f"spline_{call}")(*globals()[call](**changes))
+
+    assert TEXTS[status] == "PS_BAD_ARGUMENT"
+
+
+@pytest.mark.parametrize("call", ["rows", "pieces", "points"])
+def test_complex_numbers_are_refused(call):
+    given = globals()[call]()
+    swap = {np.dtype(np.float64): np.complex128}
+
+    def widened(value):
+        if isinstance(value, tuple):
+            return tuple(map(widened, value))
+        return (
+            value.astype(swap.get(value.dtype, value.dtype)) if hasattr(value, "dtype") else value
+        )
+
+    assert TEXTS[getattr(_core, f"spline_{call}")(*widened(given))] == "PS_BAD_ARGUMENT"
