@@ -458,7 +458,7 @@ class _Staged(_Device):
 
     def move(self, *operands: Array) -> list[Array]:
         self._started = perf_counter()
-        moved = [self.upload(array) if array.size else array for array in operands]
+        moved = [self.upload(a) if a.size and not is_shadow(a) else a for a in operands]
         self._account("copy")
         return moved
 

@@ -46,7 +46,7 @@ def finished(job, seconds=240):
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("script", ["ranks_solve.py"])
+@pytest.mark.parametrize("script", ["ranks_solve.py", "ranks_factor.py"])
 def test_ranks(script, ranks):
     status, out, errors = finished(start(ranks, script))
 
