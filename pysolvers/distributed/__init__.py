@@ -3,5 +3,6 @@
 from ._factor import SplitFactor
 from ._group import Group
 from ._slab import Slab
+from ._systems import checked_group as checked_group
 
 __all__ = ["Group", "Slab", "SplitFactor"]
