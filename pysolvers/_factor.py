@@ -64,6 +64,67 @@ class _Call(NamedTuple):
     threads: int
 
 
+class Matrices(NamedTuple):
+    """Diagonals as arrays of one dtype, and their common shape."""
+
+    operands: list[Array]
+    dtype: np.dtype
+    shape: Shape
+    copied: tuple[str, ...]
+
+
+def resolve_matrices(
+    place: Place, named: dict[str, ArrayLike], axis: int, rows: int | None, *, periodic: bool
+) -> Matrices:
+    """Check the diagonals of `factor_tridiagonal`, and broadcast their shapes."""
+    operands, dtype, copied = place.operands(named)
+    count = None if rows is None else index("rows", rows, 0)
+    if count is None and not any(array.ndim for array in operands):
+        raise ValueError(
+            "lower, diag and upper are all 0-d, so the number of rows is unknown: "
+            "pass rows=n, or at least one array"
+        )
+    arrays = dict(zip(_NAMES, operands, strict=True))
+    shape = resolve_shape(arrays, axis, leader="diag", periodic=periodic, rows=count)
+    if count is None and shape.rows == 1 < len(shape.full) and not any(shape.short):
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(
+            f"lower, diag and upper have one row along axis {axis}: {shapes}; pass rows=n "
+            "for matrices of n rows with these coefficients in every row, rows=1 for one row"
+        )
+    if shape.rows > place.backend.MAX_ROWS:
+        limit = place.backend.MAX_ROWS
+        raise ValueError(f"a matrix can have at most {limit} rows, got {shape.rows}")
+    return Matrices(operands, dtype, shape, copied)
+
+
+def rhs_shape(shape: tuple[int, ...], own_axis: int, rhs: Array, axis: int | None) -> Shape:
+    """Return the shape of right-hand sides, to which matrices of a shape and axis broadcast."""
+    ndim = rhs.ndim
+    if axis is None:
+        place = ndim + own_axis
+    else:
+        place = integer("axis", axis, "an int or None")
+        if not -ndim <= place < ndim:
+            raise np.exceptions.AxisError(
+                f"axis must be in {-ndim} .. {ndim - 1} for rhs of {ndim} axes, got {place}"
+            )
+        place %= ndim
+    batch = rhs.shape[: max(place, 0)] + rhs.shape[place + 1 :]
+    own = Shape(shape, own_axis % len(shape), ()).batch
+    missing = len(batch) - len(own)
+    fits = place >= 0 and missing >= 0 and rhs.shape[place] == shape[own_axis]
+    if not fits or any(
+        size not in (1, asked) for size, asked in zip(own, batch[missing:], strict=True)
+    ):
+        which = f"axis {own_axis}" if axis is None else f"axis {axis}"
+        raise ValueError(
+            f"rhs has shape {rhs.shape}, to which {shape} of the factor does not "
+            f"broadcast with {shape[own_axis]} rows along {which}"
+        )
+    return Shape(rhs.shape, place, (False,))
+
+
 class TridiagonalFactor:
     r"""Factors of a batch of tridiagonal matrices.
 
@@ -108,37 +169,52 @@ class TridiagonalFactor:
     ) -> None:
         named = {"lower": lower, "diag": diag, "upper": upper}
         place = find_place(device, stream, named, leader="diag", timed=True)
+        require_flag("periodic", periodic)
+        found = resolve_matrices(place, named, axis, rows, periodic=bool(periodic))
+        self._set(place, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
+
+    @classmethod
+    def of_matrices(
+        cls,
+        place: Place,
+        found: Matrices,
+        pivot: bool | None,
+        on_singular: OnSingular,
+        threads: int | None,
+        *,
+        periodic: bool,
+    ) -> tuple[TridiagonalFactor, Singular | None]:
+        """Return factors, and the singular matrices, which the caller has to report."""
+        factor = cls.__new__(cls)
+        factor._set(place, found, pivot, on_singular, threads, periodic=periodic, stacklevel=None)
+        return factor, factor._factors.singular
+
+    def _set(
+        self,
+        place: Place,
+        found: Matrices,
+        pivot: bool | None,
+        on_singular: OnSingular,
+        threads: int | None,
+        *,
+        periodic: bool,
+        stacklevel: int | None,
+    ) -> None:
         self._backend = place.backend
         self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
         self._pivot_code = pivot_code(pivot, self._backend.PIVOTS)
         self._policy = check_policy(on_singular)
         self._threads = check_threads(threads)
         self.pivot = pivot
-        require_flag("periodic", periodic)
-        self.periodic = bool(periodic)
-
-        operands, self.dtype, copied = place.operands(named)
-        count = None if rows is None else index("rows", rows, 0)
-        if count is None and not any(array.ndim for array in operands):
-            raise ValueError(
-                "lower, diag and upper are all 0-d, so the number of rows is unknown: "
-                "pass rows=n, or at least one array"
-            )
-        arrays = dict(zip(_NAMES, operands, strict=True))
-        shape = resolve_shape(arrays, axis, leader="diag", periodic=self.periodic, rows=count)
-        if count is None and shape.rows == 1 < len(shape.full) and not any(shape.short):
-            shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
-            raise ValueError(
-                f"lower, diag and upper have one row along axis {axis}: {shapes}; pass rows=n "
-                "for matrices of n rows with these coefficients in every row, rows=1 for one row"
-            )
-        if shape.rows > self._backend.MAX_ROWS:
-            limit = self._backend.MAX_ROWS
-            raise ValueError(f"a matrix can have at most {limit} rows, got {shape.rows}")
+        self.periodic = periodic
+        shape = found.shape
+        self.dtype = found.dtype
         self.shape = shape.full
         self.axis = shape.axis - len(shape.full)
         self.rows = shape.rows
-        self._factors = self._factor(place, operands, shape, copied, stacklevel=3)
+        self._factors = self._factor(
+            place, found.operands, shape, found.copied, stacklevel=stacklevel
+        )
 
     @property
     def info(self) -> SolveInfo:
@@ -235,26 +311,30 @@ class TridiagonalFactor:
         named = {"rhs": rhs}
         place = find_place(self._device, stream, named, out, leader="rhs")
         (array,), dtype, _ = place.operands(named, {"the factor": self._token()}, widens=True)
-        shape = self._rhs_shape(array, axis)
+        shape = rhs_shape(self.shape, self.axis, array, axis)
         result = place.result(out, named, array, array.shape, dtype)
         if result.size:
-            factors = self._factors
             (array,) = place.move(array)
             views = (shape.batch_first(array), shape.batch_first(place.target(result)))
-            batch = shape.batch
-            core = self._core_for(factors, views[0], views[0].ndim - 1)
-            if dtype != self.dtype and core is factors.core:
-                # Real and imaginary parts are two right-hand sides of one real matrix.
-                views = (pairs(views[0]), pairs(views[1]))
-                batch = (2, *batch)
-            call = _Call(factors, core, place, code, count)
-            if factors.plan.outer or factors.plan.inner:
-                self._solve_own(call, batch, views)
-            else:
-                self._solve_shared(call, batch, views)
-            if self._policy == "nan" and not place.fills and factors.singular is not None:
-                factors.singular.fill_nan(views[1], factors.plan.batch)
+            self.solve_views(place, *views, code, count)
         return place.finish(result, rhs, out)
+
+    def solve_views(self, place: Place, rhs: Array, x: Array, code: int, count: int) -> None:
+        """Solve right-hand sides on a place, their rows last; `x` can be `rhs` itself."""
+        factors = self._factors
+        views, batch = (rhs, x), x.shape[:-1]
+        core = self._core_for(factors, rhs, rhs.ndim - 1)
+        if rhs.dtype != self.dtype and core is factors.core:
+            # Real and imaginary parts are two right-hand sides of one real matrix.
+            views = (pairs(rhs), pairs(x))
+            batch = (2, *batch)
+        call = _Call(factors, core, place, code, count)
+        if factors.plan.outer or factors.plan.inner:
+            self._solve_own(call, batch, views)
+        else:
+            self._solve_shared(call, batch, views)
+        if self._policy == "nan" and not place.fills and factors.singular is not None:
+            factors.singular.fill_nan(views[1], factors.plan.batch)
 
     def refactor(
         self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike, *, stream: object = None
@@ -303,7 +383,7 @@ class TridiagonalFactor:
         shape: Shape,
         converted: Sequence[str],
         *,
-        stacklevel: int,
+        stacklevel: int | None,
     ) -> _Factors:
         if all(shape.full):
             operands = place.move(*operands)
@@ -341,7 +421,8 @@ class TridiagonalFactor:
         if asks:
             numbers = np.zeros(0, np.int32) if failed is None else place.read(failed)
             singular = find_singular(numbers, plan)
-            singular.report(self._policy, stacklevel=stacklevel + 1)
+            if stacklevel is not None:
+                singular.report(self._policy, stacklevel=stacklevel + 1)
         info = SolveInfo(
             **place.description(report, singular),
             systems=systems,
@@ -404,32 +485,6 @@ class TridiagonalFactor:
             raise_for_status(status, self._backend.STATUS, "TridiagonalFactor.solve")
             factors.complex_core[:] = [core]
         return factors.complex_core[0]
-
-    def _rhs_shape(self, rhs: Array, axis: int | None) -> Shape:
-        """Return the shape of the right-hand sides, to which the matrices broadcast."""
-        ndim = rhs.ndim
-        if axis is None:
-            place = ndim + self.axis
-        else:
-            place = integer("axis", axis, "an int or None")
-            if not -ndim <= place < ndim:
-                raise np.exceptions.AxisError(
-                    f"axis must be in {-ndim} .. {ndim - 1} for rhs of {ndim} axes, got {place}"
-                )
-            place %= ndim
-        batch = rhs.shape[: max(place, 0)] + rhs.shape[place + 1 :]
-        own = Shape(self.shape, self.axis % len(self.shape), ()).batch
-        missing = len(batch) - len(own)
-        fits = place >= 0 and missing >= 0 and rhs.shape[place] == self.rows
-        if not fits or any(
-            size not in (1, asked) for size, asked in zip(own, batch[missing:], strict=True)
-        ):
-            which = f"axis {self.axis}" if axis is None else f"axis {axis}"
-            raise ValueError(
-                f"rhs has shape {rhs.shape}, to which {self.shape} of the factor does not "
-                f"broadcast with {self.rows} rows along {which}"
-            )
-        return Shape(rhs.shape, place, (False,))
 
     def _solve_shared(
         self, call: _Call, batch: tuple[int, ...], views: tuple[Array, Array]

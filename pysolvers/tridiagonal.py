@@ -33,7 +33,7 @@ from ._runtime.places import Place, find_place, lender_of
 from ._runtime.singular import Singular, find_singular
 
 if TYPE_CHECKING:
-    from .distributed import Group, Slab
+    from .distributed import Group, Slab, SplitFactor
 
 __all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
 
@@ -274,7 +274,7 @@ def solve_tridiagonal(
     last entry of `upper`. If the arrays are split along a batch axis, nothing is exchanged but the
     singular systems. If the systems are cut, each rank eliminates its rows onto its ends by the
     partition method [4]_, the ranks exchange 7 numbers per system, and the error is that of one
-    device; 25 words per unknown are moved, or 10 if all systems share one matrix. Systems that
+    device; 27 words per unknown are moved, or 10 if all systems share one matrix. Systems that
     need row exchanges, and all systems with ``pivot=True``, are distributed over the ranks as
     whole systems instead: 5 numbers per unknown are exchanged, and the solution is the one of
     one device. ``info.exchange`` names what was exchanged. The same number of ranks gives the
@@ -364,7 +364,9 @@ def factor_tridiagonal(
     device: str | None = None,
     stream: object = None,
     threads: int | None = None,
-) -> TridiagonalFactor:
+    group: Group | None = None,
+    split: Slab | None = None,
+) -> TridiagonalFactor | SplitFactor:
     r"""Factor a batch of tridiagonal matrices for repeated solves.
 
     Row i of each matrix is :math:`l_i, d_i, u_i` in columns i - 1, i and i + 1.
@@ -399,11 +401,17 @@ def factor_tridiagonal(
         Stream of the device on which the work is enqueued; as in `solve_tridiagonal`.
     threads : int, optional
         Number of host threads of the factorisation; by default as in `solve_tridiagonal`.
+    group : pysolvers.distributed.Group, optional
+        Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Each rank passes
+        its part of the diagonals; `rows` is the number of rows that it holds.
+    split : pysolvers.distributed.Slab, optional
+        With `group`, the axis of the diagonals along which they are split.
 
     Returns
     -------
-    TridiagonalFactor
-        An object with the methods ``solve`` and ``refactor``.
+    TridiagonalFactor or pysolvers.distributed.SplitFactor
+        An object with the methods ``solve`` and ``refactor``. A `SplitFactor` if there is a
+        `group`.
 
     Raises
     ------
@@ -430,6 +438,11 @@ def factor_tridiagonal(
     exchanges are factored in chunks, so that all threads work on one system;
     ``info.method`` is then ``'partition'``.
 
+    With a `group`, cut systems are solved by the partition method of `solve_tridiagonal`, with 2
+    exchanged numbers per right-hand side and 10 words per unknown (15 if the matrices are not
+    shared); matrices that need row exchanges are factored as whole matrices, and a solve then
+    exchanges its right-hand sides and solutions, 2 numbers per unknown.
+
     References
     ----------
     .. [1] N. J. Higham, *Accuracy and Stability of Numerical Algorithms*, 2nd ed.,
@@ -444,6 +457,12 @@ def factor_tridiagonal(
     array([[1., 1., 1.],
            [2., 4., 2.]])
     """
+    if group is not None or split is not None:
+        from .distributed._factor import SplitFactor
+
+        named = {"lower": lower, "diag": diag, "upper": upper}
+        options = (axis, rows, pivot, periodic, on_singular, device, threads)
+        return SplitFactor(group, split, named, stream, options)
     return TridiagonalFactor(
         lower,
         diag,

@@ -29,6 +29,7 @@ __all__ = ["Place", "find_place", "lender_of"]
 Array = NDArray[Any]
 
 _INFO = np.dtype(np.int32)
+_BLOCK = 1 << 15  # elements of a product that are computed at once: they stay in a cache
 
 
 class Place:
@@ -181,7 +182,15 @@ class Place:
 
     def add_product(self, view: Array, factor: Array, values: Array) -> None:
         """Add the product of an array and of values of the host, which broadcast, to a view."""
-        view += factor * values
+        whole = np.broadcast_to(factor, view.shape), np.broadcast_to(values, view.shape)
+        if view.ndim < 2 or view.size < _BLOCK:
+            view += whole[0] * whole[1]
+            return
+        axis = view.strides.index(max(view.strides, key=abs))
+        count = max(1, _BLOCK * view.shape[axis] // view.size)
+        for start in range(0, view.shape[axis], count):
+            block = (slice(None),) * axis + (slice(start, start + count),)
+            view[block] += whole[0][block] * whole[1][block]
 
     def settle(self) -> None:
         """Take note that all work on the inputs has been enqueued."""
@@ -471,7 +480,7 @@ class _Staged(_Device):
 
     def move(self, *operands: Array) -> list[Array]:
         self._started = perf_counter()
-        moved = [self.upload(array) if array.size else array for array in operands]
+        moved = [self.upload(a) if a.size and not is_shadow(a) else a for a in operands]
         self._account("copy")
         return moved
 

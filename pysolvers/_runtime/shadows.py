@@ -66,8 +66,11 @@ def address_of(array: Array) -> int:
 
 
 def is_shadow(array: Array) -> bool:
-    """Whether an array that is no view of another is a shadow."""
-    return isinstance(array.base, _Memory)
+    """Whether an array is a shadow, or a view of one."""
+    base = array.base
+    while isinstance(base, np.ndarray):
+        base = base.base
+    return isinstance(base, _Memory)
 
 
 def memory_order(array: Array) -> list[int]:

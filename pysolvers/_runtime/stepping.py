@@ -122,6 +122,7 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
         interval = index("interval", interval, 1)
         end, short = self._plan(until)
         total = max(end - self.steps, 0) + (short > 0)
+        progress = progress if self._shows_progress else False
         with IterationBar(progress, type(self).__name__, "time", total) as bar:
             while self.steps < end or short:
                 made = self.steps
@@ -172,6 +173,11 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
     @abstractmethod
     def result(self, stop_reason: str = "running") -> Result:
         """Return a copy of the current state as a result."""
+
+    @property
+    def _shows_progress(self) -> bool:
+        """Whether this process shows the progress of a run."""
+        return True
 
     @property
     @abstractmethod

@@ -1,6 +1,8 @@
 """Solves of lines that are split over processes: groups of ranks, and how arrays are split."""
 
+from ._factor import SplitFactor
 from ._group import Group
 from ._slab import Slab
+from ._systems import checked_group as checked_group
 
-__all__ = ["Group", "Slab"]
+__all__ = ["Group", "Slab", "SplitFactor"]

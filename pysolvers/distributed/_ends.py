@@ -18,7 +18,7 @@ same g, l and u as the equations of the ends: another solve with T would leave i
 errors, up to m of them, in the rows of the separators.
 
 Operations and words per unknown of a line with its own matrix: three solves with T, 28 operations
-and 25 words, 5 on one device; with one matrix for all lines: one solve, 12 operations and 10 words.
+and 27 words, 5 on one device; with one matrix for all lines: one solve, 12 operations and 10 words.
 No row exchanges across the ends: stable for diagonally dominant systems, where l and u are at most
 1 in magnitude and the reduced system is dominant, too. The other systems are solved as whole lines
 (_whole.py).
@@ -36,180 +36,167 @@ from numpy.typing import NDArray
 
 from .._runtime.places import Place
 
-__all__ = ["Equations", "Lines", "reduced_system"]
+__all__ = ["Coefficients", "Matrices", "packed", "reduced_matrix", "reduced_rhs", "unpacked"]
 
 Array = NDArray[Any]
 
-_RHS, _X = 3, 4
 
-
-class Equations(NamedTuple):
-    """What the elimination of one rank leaves, or of all ranks along a new first axis.
-
-    `l`, `u`, `a`, `b`, `c` have the batch shape of the matrices, `g` and `d` that of the lines.
-    """
+class Coefficients(NamedTuple):
+    """What the elimination of a matrix leaves, of one rank or of all along a new first axis."""
 
     l: Array  # noqa: E741 - the names of the formulas
     u: Array
     a: Array
     b: Array
     c: Array
-    g: Array
-    d: Array
-
-    def packed(self, dtype: np.dtype) -> Array:
-        """Return all numbers in one array."""
-        return np.concatenate([np.ravel(part).astype(dtype) for part in self])
-
-    @classmethod
-    def unpacked(cls, numbers: Array, matrices: Sequence[int], lines: Sequence[int]) -> "Equations":
-        """Return the equations of all ranks from their numbers, shape (ranks, ...)."""
-        shapes = [*(tuple(matrices),) * 5, *(tuple(lines),) * 2]
-        bounds = np.cumsum([0, *(prod(shape) for shape in shapes)])
-        return cls(
-            *(
-                numbers[:, start:stop].reshape(len(numbers), *shape)
-                for start, stop, shape in zip(bounds, bounds[1:], shapes, strict=False)
-            )
-        )
 
 
-class Lines:
-    """The rows of one rank.
+class Matrices:
+    """The rows of one rank of the matrices.
 
     Parameters
     ----------
     place : Place
         Where the operands are.
-    views : list of ndarray
-        lower, diag, upper, rhs and x, the rows last.
+    views : sequence of ndarray
+        lower, diag and upper, the rows last.
+    rows : int
+        Number of rows m.
     has_left, has_right : bool
         Whether the first row couples to the rank before, and the last row to the next one.
     is_short : bool
         Whether `lower` begins with row 1.
-    pivots : bool
-        Whether systems that are not dominant need row exchanges.
-    solve : callable
-        ``solve(views)`` solves systems that are not periodic, and returns whether the solution
-        can be used: no rows were exchanged, and no pivot is zero.
     """
 
     def __init__(
         self,
         place: Place,
-        views: list[Array],
+        views: Sequence[Array],
+        rows: int,
         *,
         has_left: bool,
         has_right: bool,
         is_short: bool,
-        pivots: bool,
-        solve: Callable[[list[Array]], bool],
     ) -> None:
-        self._place, self._views, self._solve = place, views, solve
-        self._pivots = pivots
-        self._has_left, self._has_right, self._is_short = has_left, has_right, is_short
-        self._m = views[_X].shape[-1]
-        self.matrices = np.broadcast_shapes(*(view.shape[:-1] for view in views[:_RHS]))
-        self._rows = {i: self._row(i) for i in (0, self._m - 2, self._m - 1) if i >= 0}
+        self._place, self._views, self._m = place, views, rows
+        self.batch = np.broadcast_shapes(*(view.shape[:-1] for view in views))
+        self._starts = (int(is_short and views[0].shape[-1] > 1), 0, 0)
+        self._is_open = (not has_left, False, not has_right)
+        self._rows = {i: self._row(i) for i in (0, rows - 2, rows - 1) if i >= 0}
 
-    def eliminate(self) -> tuple[Equations, bool]:
-        """Return the equations, and whether they can be used: the rows need no exchanges."""
-        m, rows = self._m, self._rows
-        lower, diag, upper, rhs = rows[m - 1]
-        zero, one = np.zeros(self.matrices), np.ones(self.matrices)
-        ends = {"g": (np.zeros_like(rhs),) * 2, "l": (zero, -one), "u": (-one, zero)}
-        usable = self._is_dominant()
-        if m > 1:
-            self._g = self._place.packed(self._interior(self._views[_X]))
-            self._place.write(self._g, self._interior(self._views[_RHS]))
-            usable = self._solve([*self._matrix(), self._g, self._g]) and usable
-            ends["g"] = self._ends_of(self._g)
-        if m > 1 and usable:
-            self._l = self._spike(0, rows[0][0])
-            self._u = self._spike(m - 2, rows[m - 2][2])
-            ends |= {"l": self._ends_of(self._l), "u": self._ends_of(self._u)}
-        found = Equations(
-            l=ends["l"][0],
-            u=ends["u"][0],
-            a=-lower * ends["l"][1],
-            b=diag - lower * ends["u"][1],
-            c=upper,
-            g=ends["g"][0],
-            d=rhs - lower * ends["g"][1],
+    @property
+    def is_dominant(self) -> bool:
+        """Whether the rows are dominant that have entries outside of the interior."""
+        return all(
+            bool((np.abs(diag) >= np.abs(lower) + np.abs(upper)).all())
+            for lower, diag, upper in self._rows.values()
         )
-        return self._full(found), usable
 
-    def substitute(self, left: Array, own: Array) -> None:
+    @property
+    def interior(self) -> list[Array]:
+        """Diagonals of the interior rows; those of one entry along the rows are views as given."""
+        return [
+            view if view.shape[-1] == 1 else view[..., : self._m - 1 - start]
+            for view, start in zip(self._views, self._starts, strict=True)
+        ]
+
+    def eliminate(self, solve: Callable[[Array], Any]) -> tuple[Coefficients, list[Array]]:
+        """Return the coefficients of the ends, and the solutions l and u of the interior.
+
+        ``solve(work)`` solves systems of the interior in place.
+        """
+        m = self._m
+        lower, diag, upper = self._rows[m - 1]
+        if m == 1:
+            zero = np.zeros(self.batch, diag.dtype)
+            return self._full(zero, zero - 1, lower, diag, upper), []
+        spikes = [self._spike(0, self._rows[0][0]), self._spike(m - 2, self._rows[m - 2][2])]
+        for spike in spikes:
+            solve(spike)
+        (l_first, l_last), (u_first, u_last) = (_ends(self._place, spike) for spike in spikes)
+        return self._full(l_first, u_first, -lower * l_last, diag - lower * u_last, upper), spikes
+
+    def reduce(self, rhs: Array, solve: Callable[[Array], Any]) -> tuple[Array, Array, list[Array]]:
+        """Return g_0 and d of right-hand sides, and the solution g of the interior."""
+        place, m = self._place, self._m
+        last = place.download(rhs[..., m - 1])
+        if m == 1:
+            return np.zeros_like(last), last, []
+        work = place.packed(rhs[..., : m - 1])
+        place.write(work, rhs[..., : m - 1])
+        solve(work)
+        g_first, g_last = _ends(place, work)
+        return g_first, last - self._rows[m - 1][0] * g_last, [work]
+
+    def substitute(
+        self, x: Array, g: list[Array], spikes: list[Array], left: Array, own: Array
+    ) -> None:
         """Write the solution, from the separators of the rank before and of this rank."""
-        x = self._views[_X]
-        if self._m > 1:
-            inside = self._interior(x)
-            self._place.write(inside, self._g)
-            self._place.add_product(inside, self._l, -left[..., None])
-            self._place.add_product(inside, self._u, -own[..., None])
-        self._put(x, self._m - 1, own)
-
-    def _full(self, found: Equations) -> Equations:
-        """Return equations with the batch shapes of the matrices and of the lines."""
-        lines = self._views[_X].shape[:-1]
-        shapes = [*(self.matrices,) * 5, lines, lines]
-        parts = (np.broadcast_to(p, shape) for p, shape in zip(found, shapes, strict=True))
-        return Equations(*parts)
+        place, m = self._place, self._m
+        for work in g:
+            inside = x[..., : m - 1]
+            place.write(inside, work)
+            for spike, values in zip(spikes, (left, own), strict=True):
+                place.add_product(inside, spike, -values[..., None])
+        _put(place, x, m - 1, own)
 
     def _row(self, i: int) -> list[Array]:
-        """Return one row of lower, diag, upper and rhs, in host memory.
-
-        Entries that couple to no row are zero.
-        """
+        """Return one row, in host memory; entries that couple to no row are zero."""
         row = []
-        for k, view in enumerate(self._views[:_X]):
-            at = i - (self._is_short and k == 0 and view.shape[-1] > 1)
-            if (k == 0 and i == 0 and not self._has_left) or (
-                k == 2 and i == self._m - 1 and not self._has_right
-            ):
+        for k, (view, start) in enumerate(zip(self._views, self._starts, strict=True)):
+            at = 0 if view.shape[-1] == 1 else i - start
+            if self._is_open[k] and i == (0 if k == 0 else self._m - 1):
                 row.append(np.zeros(view.shape[:-1], view.dtype))
             else:
-                row.append(self._place.download(view[..., 0 if view.shape[-1] == 1 else at]))
+                row.append(self._place.download(view[..., at]))
         return row
 
-    def _is_dominant(self) -> bool:
-        """Whether rows with entries outside of the interior need no exchanges."""
-        return not self._pivots or all(
-            bool((np.abs(diag) >= np.abs(lower) + np.abs(upper)).all())
-            for lower, diag, upper, _ in self._rows.values()
-        )
-
-    def _interior(self, view: Array) -> Array:
-        return view if view.shape[-1] == 1 < self._m else view[..., : self._m - 1]
-
-    def _matrix(self) -> list[Array]:
-        """Return lower, diag and upper of the interior."""
-        lower, diag, upper = self._views[:_RHS]
-        if self._is_short and lower.shape[-1] > 1:
-            lower = lower[..., : self._m - 2]
-        return [self._interior(view) for view in (lower, diag, upper)]
-
     def _spike(self, i: int, values: Array) -> Array:
-        """Return the solution for a right-hand side of these values in row i, zero elsewhere."""
-        work = self._place.zeros((*self.matrices, self._m - 1), self._views[1].dtype)
-        if values.any():
-            self._put(work, i, np.broadcast_to(values, self.matrices))
-            self._solve([*self._matrix(), work, work])
-        return work
+        """Return right-hand sides of the interior with these values in row i, zero elsewhere."""
+        spike = self._place.zeros((*self.batch, self._m - 1), self._views[1].dtype)
+        _put(self._place, spike, i, np.broadcast_to(values, self.batch))
+        return spike
 
-    def _ends_of(self, work: Array) -> tuple[Array, Array]:
-        return self._place.download(work[..., 0]), self._place.download(work[..., -1])
-
-    def _put(self, view: Array, i: int, values: Array) -> None:
-        values = np.ascontiguousarray(values, view.dtype)
-        self._place.write(view[..., i : i + 1], self._place.upload(values[..., None]))
+    def _full(self, *parts: Array) -> Coefficients:
+        return Coefficients(*(np.broadcast_to(part, self.batch) for part in parts))
 
 
-def reduced_system(found: Equations, *, periodic: bool) -> tuple[Array, Array, Array, Array]:
-    """Return lower, diag, upper and rhs of the reduced system, shapes (ranks, ...)."""
-    after = Equations(*(np.roll(part, -1, axis=0) for part in found))
-    c = found.c
-    if not periodic:
-        c = c.copy()
-        c[-1] = 0
-    return found.a, found.b - c * after.l, -c * after.u, found.d - c * after.g
+def _ends(place: Place, work: Array) -> tuple[Array, Array]:
+    return place.download(work[..., 0]), place.download(work[..., -1])
+
+
+def _put(place: Place, view: Array, i: int, values: Array) -> None:
+    values = np.ascontiguousarray(values, view.dtype)
+    place.write(view[..., i : i + 1], place.upload(values[..., None]))
+
+
+def reduced_matrix(found: Coefficients, *, periodic: bool) -> tuple[Array, Array, Array]:
+    """Return lower, diag and upper of the reduced system, shapes (ranks, ...)."""
+    c = found.c if periodic else _without_last(found.c)
+    l_next, u_next = (np.roll(part, -1, axis=0) for part in (found.l, found.u))
+    return found.a, found.b - c * l_next, -c * u_next
+
+
+def reduced_rhs(found: Coefficients, g: Array, d: Array, *, periodic: bool) -> Array:
+    """Return the right-hand sides of the reduced system, shapes (ranks, ...)."""
+    c = found.c if periodic else _without_last(found.c)
+    c = c.reshape(len(c), *(1,) * (d.ndim - c.ndim), *c.shape[1:])
+    return np.asarray(d - c * np.roll(g, -1, axis=0))
+
+
+def _without_last(c: Array) -> Array:
+    return np.concatenate([c[:-1], np.zeros_like(c[-1:])])
+
+
+def packed(parts: Sequence[Array], dtype: np.dtype) -> Array:
+    """Return all numbers of some arrays in one array."""
+    return np.concatenate([np.ravel(part).astype(dtype) for part in parts])
+
+
+def unpacked(numbers: Array, shapes: Sequence[Sequence[int]]) -> list[Array]:
+    """Return the arrays of `packed` of all ranks, shape (ranks, ...), from their numbers."""
+    bounds = np.cumsum([0, *(prod(shape) for shape in shapes)])
+    return [
+        numbers[:, start:stop].reshape(len(numbers), *shape)
+        for start, stop, shape in zip(bounds, bounds[1:], shapes, strict=False)
+    ]

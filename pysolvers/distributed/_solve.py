@@ -12,11 +12,12 @@ from .._options import SolveInfo
 from .._runtime.arrays import Shape
 from .._runtime.singular import Singular
 from ..tridiagonal import Call, Choice, finish, prepare, solve_tridiagonal, solve_views
-from ._ends import Equations, Lines, reduced_system
+from ._ends import Coefficients, Matrices, packed, reduced_matrix, reduced_rhs, unpacked
 from ._group import Group
 from ._peers import solve_by_peers
 from ._slab import Slab
-from ._whole import Shares
+from ._systems import check_short, check_sizes, checked_group, merged, numbered
+from ._whole import Shares, whole_rows
 
 __all__ = ["solve_split"]
 
@@ -34,18 +35,14 @@ def solve_split(
     group: Group | None, split: Slab | None, named: dict[str, Any], choice: Choice
 ) -> Array | tuple[Array, SolveInfo]:
     """Solve with operands of which each rank holds its part; see `solve_tridiagonal`."""
-    if not isinstance(group, Group) or not isinstance(split, Slab):
-        raise TypeError(
-            "group and split must be given together, a Group and a Slab of pysolvers.distributed; "
-            f"got {type(group).__name__} and {type(split).__name__}"
-        )
+    group, split = checked_group(group, split)
     with group.agreement(_OPERATION) as agreed:
         call = prepare(named, choice)
         full = call.shape.full
         along = split.of(len(full))
         is_cut = along == call.shape.axis
         if is_cut:
-            _check_short(group, call)
+            check_short(group, call.shape)
         agreed.own = full[along]
         agreed.same = {
             "dtype": str(call.dtype),
@@ -55,11 +52,7 @@ def solve_split(
             **{name: getattr(choice, name) for name in _SAME},
         }
     sizes = agreed.found
-    if min(sizes) == 0 < max(sizes):
-        raise ValueError(
-            f"split: every rank must hold at least one index of axis {along}, but the ranks hold "
-            f"{', '.join(map(str, sizes))}"
-        )
+    check_sizes(along, sizes)
     full = (*full[:along], sum(sizes), *full[along + 1 :])
     if is_cut and group.size > 1 and call.result.size:
         report, singular, exchange = _solve_lines(group, call, sizes)
@@ -82,16 +75,6 @@ def _matrix_batch(call: Call) -> tuple[int, ...]:
     return np.broadcast_shapes(*(view.shape[:-1] for view in call.views[:_RHS]))
 
 
-def _check_short(group: Group, call: Call) -> None:
-    for name, end, k in (("lower", 0, 0), ("upper", group.size - 1, 2)):
-        if call.shape.short[k] and group.rank != end:
-            raise ValueError(
-                f"{name}: only rank {end}, which holds the {'last' if k else 'first'} row, may "
-                f"omit an entry; rank {group.rank} has {call.shape.rows - 1} entries for "
-                f"{call.shape.rows} rows"
-            )
-
-
 def _solve_systems(
     group: Group, call: Call, along: int, sizes: Sequence[int]
 ) -> tuple[Report, Singular | None]:
@@ -103,19 +86,7 @@ def _solve_systems(
     report |= {key: sum(own[key] for own in counts) for key in _COUNTS}
     if along == call.shape.axis or any(own is None for own in found):
         return report, singular
-    axis = along - (along > call.shape.axis)  # among the batch axes
-    starts = np.cumsum([0, *sizes])
-    for own, start in zip(found, starts, strict=False):
-        own.systems[:, axis] += start
-    return report, _merged(found)
-
-
-def _merged(found: Sequence[Singular]) -> Singular:
-    """Return the singular systems of all ranks in ascending order."""
-    systems = np.concatenate([own.systems for own in found])
-    rows = np.concatenate([own.rows for own in found])
-    order = np.lexsort(systems.T[::-1]) if systems.size else slice(None)
-    return Singular(systems[order], rows[order])
+    return report, merged(found, sizes, along - (along > call.shape.axis))
 
 
 def _solve_lines(group: Group, call: Call, sizes: Sequence[int]) -> Answer:
@@ -126,51 +97,60 @@ def _solve_lines(group: Group, call: Call, sizes: Sequence[int]) -> Answer:
             return *answer, "peers"
         report = _solve_by_ends(group, call)
         if report is not None:
-            return report, Singular(*_none(call)), "ends"
+            return report, numbered([], [], call.shape.batch), "ends"
     report, singular = _solve_whole(group, call, sizes)
     return report, singular, "lines"
-
-
-def _none(call: Call) -> tuple[Array, Array]:
-    return np.zeros((0, len(call.shape.batch)), np.intp), np.zeros(0, np.intp)
 
 
 def _solve_by_ends(group: Group, call: Call) -> Report | None:
     """Solve by the partition method; None if the systems need row exchanges."""
     rank, periodic = group.rank, call.choice.periodic
     reports: list[Report] = []
+    usable: list[bool] = []
     asking = call._replace(
         options=call.options._replace(policy="raise"), choice=call.choice._replace(return_info=True)
     )
 
-    def solve(views: list[Array]) -> bool:
-        shape = Shape(views[_X].shape, views[_X].ndim - 1, (call.shape.short[0], False, False))
-        report, singular = solve_views(asking, shape, False, views)
+    def solve(work: Array) -> None:
+        shape = Shape(work.shape, work.ndim - 1, (call.shape.short[0], False, False))
+        report, singular = solve_views(asking, shape, False, [*matrices.interior, work, work])
         reports.append(report)
-        return report["pivoted"] == 0 and singular is not None and not len(singular.rows)
+        usable.append(report["pivoted"] == 0 and singular is not None and not len(singular.rows))
 
-    lines = Lines(
+    *matrix, rhs, x = call.views
+    matrices = Matrices(
         call.place,
-        call.views,
+        matrix,
+        call.shape.rows,
         has_left=periodic or rank > 0,
         has_right=periodic or rank < group.size - 1,
         is_short=call.shape.short[0],
-        pivots=call.options.pivot != call.place.backend.PIVOTS["never"],
-        solve=solve,
     )
     with group.agreement(_OPERATION) as eliminated:
-        mine, eliminated.own = lines.eliminate()
+        never = call.options.pivot == call.place.backend.PIVOTS["never"]
+        usable.append(never or matrices.is_dominant)
+        *ends, g = matrices.reduce(rhs, solve)
+        if all(usable):
+            coefficients, spikes = matrices.eliminate(solve)
+        eliminated.own = all(usable)
     if not all(eliminated.found):
         return None
-    numbers = group.allgather(_OPERATION, mine.packed(call.dtype))
-    found = Equations.unpacked(numbers, lines.matrices, call.shape.batch)
-    system = reduced_system(found, periodic=periodic)
+    numbers = group.allgather(_OPERATION, packed((*coefficients, *ends), call.dtype))
+    shapes = [*(matrices.batch,) * len(coefficients), *(x.shape[:-1],) * len(ends)]
+    *of_matrices, g_first, d = unpacked(numbers, shapes)
+    found = Coefficients(*of_matrices)
     try:  # the same numbers on all ranks, and so the same outcome
-        y = solve_tridiagonal(*system, axis=0, periodic=periodic, threads=call.choice.threads)
+        y = solve_tridiagonal(
+            *reduced_matrix(found, periodic=periodic),
+            reduced_rhs(found, g_first, d, periodic=periodic),
+            axis=0,
+            periodic=periodic,
+            threads=call.choice.threads,
+        )
     except SingularSystemError:
         return None
     with group.agreement(_OPERATION):
-        lines.substitute(y[rank - 1], y[rank])
+        matrices.substitute(x, g, spikes, y[rank - 1], y[rank])
     report = reports[-1] if reports else {"kernel": "", "threads": 0, "copied": ()}
     return report | {"method": "partition", "pivoted": 0, "repeated": 0}
 
@@ -181,7 +161,8 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
     count = prod(call.shape.batch)
     shares = Shares(group, _OPERATION, sizes, count)
     with group.agreement(_OPERATION):
-        parts = [_part_of_lines(call, k) for k in range(_X)]
+        parts = [whole_rows(place, call.shape, k, call.views[k]) for k in range(_RHS)]
+        parts.append(place.download(call.views[_RHS]).reshape(-1, rows))
     lines = [shares.to_lines(part) for part in parts]
     with group.agreement(_OPERATION) as done:
         x, info = solve_tridiagonal(
@@ -202,20 +183,7 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
     with group.agreement(_OPERATION):
         place.write(call.views[_X], place.upload(part))
     shared, bad, counts = zip(*done.found, strict=True)
-    at = np.unravel_index(np.concatenate(shared), call.shape.batch or (1,))
-    found = np.array(at[: len(call.shape.batch)], np.intp).reshape(-1, len(at[0])).T
+    singular = numbered(np.concatenate(shared), np.concatenate(bad), call.shape.batch)
     report = {"method": info.method, "kernel": info.kernel, "threads": info.threads, "copied": ()}
     report |= {key: sum(own[key] for own in counts) for key in _COUNTS}
-    return report, Singular(found, np.concatenate(bad))
-
-
-def _part_of_lines(call: Call, k: int) -> Array:
-    """Return the rows that this rank holds of one operand: (lines or 1, rows), in host memory."""
-    view, rows = call.views[k], call.shape.rows
-    part = call.place.download(view)
-    if call.shape.short[k]:
-        missing = np.zeros((*part.shape[:-1], 1), part.dtype)
-        part = np.concatenate([missing, part] if k == 0 else [part, missing], axis=-1)
-    is_shared = k < _RHS and prod(view.shape[:-1]) == 1
-    batch = (1,) * len(call.shape.batch) if is_shared else call.shape.batch
-    return np.ascontiguousarray(np.broadcast_to(part, (*batch, rows))).reshape(-1, rows)
+    return report, singular

@@ -9,16 +9,33 @@ Words per unknown: 5 through the network (4 there, 1 back), beside those of the 
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._runtime.arrays import Shape
+from .._runtime.places import Place
 from ._group import Group
 
-__all__ = ["Shares"]
+__all__ = ["Shares", "whole_rows"]
 
 Array = NDArray[Any]
+
+
+def whole_rows(place: Place, shape: Shape, k: int, view: Array) -> Array:
+    """Return diagonal k of lower, diag and upper: (lines, rows), or (1, rows), in host memory.
+
+    `view` has the rows last, and broadcasts to the batch of `shape`.
+    """
+    part = place.download(view)
+    if shape.short[k]:
+        missing = np.zeros((*part.shape[:-1], 1), part.dtype)
+        part = np.concatenate([missing, part] if k == 0 else [part, missing], axis=-1)
+    batch = (1,) if prod(view.shape[:-1]) == 1 else shape.batch
+    part = part.reshape(1, -1) if batch == (1,) else part
+    return np.array(np.broadcast_to(part, (*batch, shape.rows))).reshape(-1, shape.rows)
 
 
 class Shares:
@@ -47,29 +64,33 @@ class Shares:
         return self._share(self._group.rank)
 
     def to_lines(self, part: Array) -> Array:
-        """Return the complete lines of this rank, shape (lines of the share, n).
+        """Return the complete lines of this rank, shape (lines of the share, ..., n).
 
-        `part` has the rows of this rank of all lines, or of one line that stands for all.
+        `part` has the rows of this rank of all lines, shape (lines, ..., rows), or of one line
+        that stands for all.
         """
         is_shared = len(part) == 1
         ranks = range(self._group.size)
         count = 1 if is_shared else len(self.own)
-        found = {rank: np.empty((count, self._rows[rank]), part.dtype) for rank in ranks}
+        found = {
+            rank: np.empty((count, *part.shape[1:-1], self._rows[rank]), part.dtype)
+            for rank in ranks
+        }
         sends = {}
         for rank in ranks:
             share = self._share(rank)
             own = part if is_shared else part[share.start : share.stop]
             sends[rank] = np.ascontiguousarray(own)
         self._group.exchange(self._operation, sends, found)
-        return np.concatenate([found[rank] for rank in ranks], axis=1)
+        return np.concatenate([found[rank] for rank in ranks], axis=-1)
 
     def from_lines(self, lines: Array) -> Array:
         """Return the rows of this rank of all lines, from the complete lines of each rank."""
         ranks = range(self._group.size)
         starts = self._starts
-        sends = {r: np.ascontiguousarray(lines[:, starts[r] : starts[r + 1]]) for r in ranks}
+        sends = {r: np.ascontiguousarray(lines[..., starts[r] : starts[r + 1]]) for r in ranks}
         own = self._rows[self._group.rank]
-        found = np.empty((self._bounds[-1], own), lines.dtype)
+        found = np.empty((self._bounds[-1], *lines.shape[1:-1], own), lines.dtype)
         parts = {r: found[self._share(r).start : self._share(r).stop] for r in ranks}
         self._group.exchange(self._operation, sends, parts)
         return found

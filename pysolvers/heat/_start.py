@@ -44,7 +44,7 @@ from .._data import NodeData
 from ..tridiagonal import solve_tridiagonal
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = ["damped_step", "needs_damping"]
+__all__ = ["Parts", "balance", "damped_step", "needs_damping", "sweep"]
 
 Array = NDArray[np.float64]
 
@@ -52,10 +52,45 @@ _HALVES = 2
 # Of the range of the data: a larger rest of a half-step is removed.
 _REST = 1e-5
 
-Place = tuple[str | None, int | None]  # device and threads, as in solve_tridiagonal
+
+class Parts:
+    """A field that is held as a whole.
+
+    Parameters
+    ----------
+    device, threads
+        As in `solve_tridiagonal`.
+    """
+
+    def __init__(self, device: str | None, threads: int | None) -> None:
+        self._device, self._threads = device, threads
+
+    def largest(self, field: Array) -> float:
+        """Return the largest magnitude of a field."""
+        return float(np.abs(field).max())
+
+    def range(self, fields: Sequence[Array]) -> tuple[float, float]:
+        """Return the smallest and the largest value of some arrays."""
+        return min(float(a.min()) for a in fields), max(float(a.max()) for a in fields)
+
+    def solve(
+        self, lower: Array, diag: Array, upper: Array, rhs: Array, axis: int, *, periodic: bool
+    ) -> Array:
+        """Solve tridiagonal systems along an axis of the field."""
+        found: Array = solve_tridiagonal(
+            lower,
+            diag,
+            upper,
+            rhs,
+            axis=axis,
+            periodic=periodic,
+            device=self._device,
+            threads=self._threads,
+        )
+        return found
 
 
-def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any]) -> bool:
+def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts: Parts) -> bool:
     """Return whether an explicit step from these values would leave the range of the data.
 
     This is the case if k dt/h^2 is large and the values have a jump, for example between initial
@@ -69,31 +104,31 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any]) -> boo
         The sides.
     t : ndarray
         T at time 0, the values of the sides included.
+    parts : Parts
+        How the field is held.
     """
-    largest = max(grid.ratio) * (1.0 if grid.k is None else float(grid.k.max()))
+    largest = max(grid.ratio) * (1.0 if grid.k is None else parts.largest(grid.k))
     if 2 * grid.axes * largest <= 1 and not any(side.exchange for side in sides.values()):
         return False  # a mean of neighbours stays in their range
     field = np.asarray(t, np.float64)
-    low, high = float(field.min()), float(field.max())
+    values = [field]
     levels = {}
     for side in sides.values():
         if side.ambient is not None:
             time = grid.clock.leg.at(0)
-            ambient = side.ambient.at(time)
-            low, high = min(low, float(ambient.min())), max(high, float(ambient.max()))
+            values.append(side.ambient.at(time))
             levels[side] = side.level(time)
-    rate = _balance(grid, list(sides.values()), field, levels)
-    return bool(np.abs(rate).max() > high - low)
+    low, high = parts.range(values)
+    rate = balance(grid, list(sides.values()), field, levels)
+    return parts.largest(rate) > high - low
 
 
 def damped_step(
     grid: Grid,
     sides: Mapping[str, Side],
-    source: NodeData | None,
+    source: NodeData | Any,
     t: NDArray[Any],
-    *,
-    device: str | None,
-    threads: int | None,
+    parts: Parts,
 ) -> Array:
     """Return T after the first step.
 
@@ -103,8 +138,8 @@ def damped_step(
         As in `HeatADI`.
     t : ndarray
         T at time 0, the values of the sides included.
-    device, threads
-        As in `solve_tridiagonal`.
+    parts : Parts
+        How the field is held.
     """
     field = np.array(t, np.float64)
     begin, every = grid.clock.leg.at(0), list(sides.values())
@@ -114,12 +149,12 @@ def damped_step(
         levels = {side: side.level(time) for side in every if side.kind != PERIODIC}
         field = right
         for axis in range(grid.axes):
-            field = _sweep(grid, every, axis, levels, field, (device, threads))
+            field = sweep(grid, every, axis, levels, field, parts)
         for side in every:  # at edges the values of the later axis remain
             if side.kind == "value":
                 side.of(field)[...] = levels[side]
         if half == _HALVES - 1:  # which damps the rest of the halves before
-            _remove_rest(grid, every, levels, right, field, (device, threads))
+            _remove_rest(grid, every, levels, right, field, parts)
     return field
 
 
@@ -129,30 +164,30 @@ def _remove_rest(
     levels: Mapping[Side, Array],
     right: Array,
     field: Array,
-    place: Place,
+    parts: Parts,
 ) -> None:
     """Change `field` to the solution of a half-step that is not split, if it is far from it."""
     values = [level for side, level in levels.items() if side.kind == "value"]
-    extremes = [end for a in (right, *values) for end in (float(a.min()), float(a.max()))]
-    scale = max(max(extremes) - min(extremes), float(np.abs(field - right).max()))
+    low, high = parts.range([right, *values])
+    scale = max(high - low, parts.largest(field - right))
     share = 1 / grid.axes
-    for p in _parameters(grid, sides):
-        rest = right - field + _balance(grid, sides, field, levels) / _HALVES
+    for p in _parameters(grid, sides, parts):
+        rest = right - field + balance(grid, sides, field, levels) / _HALVES
         for side in sides:
             if side.kind == "value":
                 side.of(rest)[...] = 0
-        if np.abs(rest).max() <= _REST * scale:
+        if parts.largest(rest) <= _REST * scale:
             return
         change = rest * (2 * p ** (grid.axes - 1) / (p + share) ** grid.axes)
         for axis in range(grid.axes):
-            change = _sweep(grid, sides, axis, {}, change, place, p + share)
+            change = sweep(grid, sides, axis, {}, change, parts, p + share)
         field += change
 
 
-def _parameters(grid: Grid, sides: Sequence[Side]) -> Iterator[float]:
+def _parameters(grid: Grid, sides: Sequence[Side], parts: Parts) -> Iterator[float]:
     """Yield parameters between the bounds of the eigenvalues of 1/2 + X and 1/2 + Y, or 1/3."""
-    largest = 4 * max(grid.ratio) * (1.0 if grid.k is None else float(grid.k.max()))
-    largest += max(side.exchange for side in sides)
+    largest = 4 * max(grid.ratio) * (1.0 if grid.k is None else parts.largest(grid.k))
+    largest += parts.range([np.array([side.exchange for side in sides])])[1]
     low = 1 / grid.axes
     high = low + largest / _HALVES
     count = 1 + ceil(0.6 * log(4 * high / low))
@@ -160,9 +195,7 @@ def _parameters(grid: Grid, sides: Sequence[Side]) -> Iterator[float]:
         yield low * (high / low) ** ((k + 0.5) / count)
 
 
-def _balance(
-    grid: Grid, sides: Sequence[Side], field: Array, levels: Mapping[Side, Array]
-) -> Array:
+def balance(grid: Grid, sides: Sequence[Side], field: Array, levels: Mapping[Side, Array]) -> Array:
     """Return dt times the divergence of the flux, with the inflows `levels`; 0 at given values."""
     rate, fixed = np.zeros_like(field), np.zeros(field.shape, bool)
     for axis in range(grid.axes):
@@ -183,13 +216,13 @@ def _balance(
     return rate
 
 
-def _sweep(
+def sweep(
     grid: Grid,
     sides: Sequence[Side],
     axis: int,
     given: Mapping[Side, Array],
     field: Array,
-    place: Place,
+    parts: Parts,
     shift: float = 1.0,
 ) -> Array:
     """Solve with 1 + X/shift along an axis; values and inflows of its sides are 0 if not given."""
@@ -221,11 +254,7 @@ def _sweep(
         elif side.kind == "value":
             side.of(right)[...] = given.get(side, 0.0)
     low, middle, high = (_along(a, along, field.ndim) for a in (lower, diag, upper))
-    device, threads = place
-    found: Array = solve_tridiagonal(
-        low, middle, high, right, axis=along, periodic=is_periodic, device=device, threads=threads
-    )
-    return found
+    return parts.solve(low, middle, high, right, along, periodic=is_periodic)
 
 
 def _along(line: Array, place: int, axes: int) -> Array:

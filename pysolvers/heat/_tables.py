@@ -94,16 +94,21 @@ class SideTables:
         return start, nodes if varies else 0, 0 if is_uniform else 1
 
     def _fill_sweeps(self, values: Array, s: int, levels: dict[Side, tuple[Array, Array]]) -> None:
-        sweeps: dict[Side, Array] = {}
-        for side in sorted(self._given, key=lambda side: -side.axis):
-            before, after = levels[side]
-            if self._is_delta:
-                sweeps[side] = self._difference(side, after - before, sweeps)
-            else:
-                sweeps[side] = self._intermediate(side, before, after, levels)
+        if self._is_delta:
+            sweeps = self.differences(levels)
+        else:
+            sweeps = {side: self._intermediate(side, *levels[side], levels) for side in levels}
         for side, (_, sweep) in zip(self._sides, self._places, strict=True):
             if side.kind != PERIODIC and self._sweep_varies(side):
                 _put(values, sweep, s, sweeps[side])
+
+    def differences(self, levels: dict[Side, tuple[Array, Array]]) -> dict[Side, Array]:
+        """Return Douglas and Gunn's differences at the sides, from their levels at both times."""
+        sweeps: dict[Side, Array] = {}
+        for side in sorted(levels, key=lambda side: -side.axis):
+            before, after = levels[side]
+            sweeps[side] = self._difference(side, after - before, sweeps)
+        return sweeps
 
     def _intermediate(
         self, side: Side, before: Array, after: Array, levels: dict[Side, tuple[Array, Array]]

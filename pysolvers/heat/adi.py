@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from math import isfinite
 from time import perf_counter
 from typing import Any, Literal
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from .._boundary import PERIODIC
 from .._checks import require, short
+from .._clock import Clock, Leg
 from .._counter import Counter
 from .._data import NodeData, dependence
 from .._domain import per_axis, unequal, watch_position
@@ -30,10 +32,12 @@ from .._header import (
 )
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
+from ..distributed import Group, Slab, checked_group
 from ._result import HeatResult
 from ._settings import HeatSettings
 from ._sides import Grid, Side, boundary_by_side
-from ._start import damped_step, needs_damping
+from ._split import SplitState
+from ._start import Parts, damped_step, needs_damping
 from ._state import HeatState
 
 __all__ = ["HeatADI"]
@@ -148,6 +152,10 @@ class HeatADI(Stepper[HeatResult]):
     threads : int, optional
         Number of host threads; the backend chooses the default. The result has the same bits
         for any number.
+    group : pysolvers.distributed.Group, optional
+        Processes that each hold a part of the nodes and step together; see Notes.
+    split : pysolvers.distributed.Slab, optional
+        With `group`, the axis of the solution along which it is split.
 
     Raises
     ------
@@ -189,6 +197,14 @@ class HeatADI(Stepper[HeatResult]):
     :math:`r_x = r_y = r`, one step advances a smooth field by :math:`2/(1 + 2 r)` of dt; at
     the published r = 100 by 0.0099 dt. This scheme and the kernels of [3]_ need constant k,
     Dirichlet values that do not change with time, and no source.
+
+    With a `group`, `shape`, `extent` and `spacing` are those of the whole domain, of which each
+    rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates
+    and the results are those of the part, and arrays of `initial`, `diffusivity` and `source` as
+    well. The values of the sides are numbers or functions. All ranks make the same calls; `gather`
+    returns the whole solution. Every step has the form of Douglas and Gunn, so that the solution
+    differs by rounding errors from that of one process. A group runs on the CPU, by array
+    operations: a step takes several times the time of one of the kernels.
 
     References
     ----------
@@ -240,38 +256,53 @@ class HeatADI(Stepper[HeatResult]):
         timed: bool = False,
         device: str | None = None,
         threads: int | None = None,
+        group: Group | None = None,
+        split: Slab | None = None,
     ) -> None:
-        self._settings = settings = HeatSettings(
-            shape=shape,
-            spacing=spacing,
-            extent=extent,
-            dt=dt,
-            scheme=scheme,
-            dtype=dtype,
-            kernels=kernels,
-            mapping=mapping,
-            memory=memory,
-            block=block,
-            timed=timed,
-            damped_start=damped_start,
-            device=device,
-            threads=threads,
-        )
-        super().__init__(settings.dt)
-        by_side = boundary_by_side(boundary, settings.axes)
-        periodic = [name[0] for name, one in by_side.items() if one == PERIODIC]
-        self._grid = grid = Grid(settings, self._clock, periodic)
-        grid.diffusivity, grid.k = _conductivity(diffusivity, grid, settings)
-        self._sides = {name: Side(name, found, grid) for name, found in by_side.items()}
-        self._check_nodes()
-        places = grid.places(range(grid.axes))
-        self._source = None if source is None else NodeData("source", source, *places)
-        if "t" in dependence("initial", initial, settings.axes):
-            raise TypeError("initial must be a number, an array or a function of the coordinates")
-        self._check_paper()
-        self._state = HeatState(settings, grid, self._sides, self._source)
-        start = NodeData("initial", initial, *places).at(0.0)
-        self._state.start(np.broadcast_to(start, settings.shape))
+        with nullcontext() if group is None else group.agreement("HeatADI") as agreed:
+            self._settings = settings = HeatSettings(
+                shape=shape,
+                spacing=spacing,
+                extent=extent,
+                dt=dt,
+                scheme=scheme,
+                dtype=dtype,
+                kernels=kernels,
+                mapping=mapping,
+                memory=memory,
+                block=block,
+                timed=timed,
+                damped_start=damped_start,
+                device=device,
+                threads=threads,
+            )
+            super().__init__(settings.dt)
+            by_side = boundary_by_side(boundary, settings.axes)
+            periodic = [name[0] for name, one in by_side.items() if one == PERIODIC]
+            self._grid = grid = Grid(settings, self._clock, periodic)
+            self._sides = {name: Side(name, found, grid) for name, found in by_side.items()}
+            self._check_nodes()
+            slab: SplitState | None = None
+            if group is not None or split is not None:
+                slab = SplitState(settings, grid, by_side, *checked_group(group, split))
+                self._grid = grid = slab.own
+            grid.diffusivity, grid.k = _conductivity(diffusivity, grid, settings)
+            places = grid.places(range(grid.axes))
+            self._source = None if source is None else NodeData("source", source, *places)
+            if "t" in dependence("initial", initial, settings.axes):
+                raise TypeError(
+                    "initial must be a number, an array or a function of the coordinates"
+                )
+            self._check_paper()
+            start = NodeData("initial", initial, *places).at(0.0)
+            if agreed is not None:
+                agreed.same = settings.facts() | self._problem() | {"split": split}
+        self._slab = slab
+        if slab is not None:
+            slab.start(np.broadcast_to(start, slab.own_shape), self._source)
+        else:
+            self._state = HeatState(settings, grid, self._sides, self._source)
+            self._state.start(np.broadcast_to(start, settings.shape))
         self._is_damped = False
         self._seconds = dict.fromkeys(settings.backend.HEAT_STAGES, 0.0)
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
@@ -300,8 +331,8 @@ class HeatADI(Stepper[HeatResult]):
 
     @property
     def u(self) -> NDArray[Any]:
-        """Temperature at the current time: a read-only view."""
-        return read_only(self._state.t)
+        """Temperature at the current time, with a group its part of this rank: read-only."""
+        return read_only(self._now)
 
     @property
     def seconds(self) -> dict[str, float]:
@@ -330,7 +361,7 @@ class HeatADI(Stepper[HeatResult]):
         """
         s = self._settings
         return HeatResult(
-            u=self._state.t.copy(),
+            u=self._now.copy(),
             spacing=self._grid.spacing,
             origin=self._grid.origin,
             time=self.time,
@@ -364,7 +395,26 @@ class HeatADI(Stepper[HeatResult]):
             "seconds": self._seconds,
             "run_by": self._run_by,
         }
-        write_npz(path, _KIND, facts, self._state.fields())
+        if self._slab is None:
+            write_npz(path, _KIND, facts, self._state.fields())
+            return
+        # The steps of a group keep T alone: whoever continues begins a new leg of the clock.
+        clock = Clock(self._clock.dt)
+        clock.leg = Leg(self.time, self.steps, self._clock.dt, self.last_dt)
+        whole = self.gather()
+        with self._slab.group.agreement("HeatADI.save"):
+            if whole is not None:
+                fields = {"t": whole, "w": np.zeros_like(whole)}
+                write_npz(path, _KIND, facts | {"clock": clock.facts()}, fields)
+
+    def gather(self) -> NDArray[Any] | None:
+        """Return the temperature at all nodes; with a group on rank 0, None on the other ranks.
+
+        With a group, all ranks call this function.
+        """
+        if self._slab is None:
+            return self._now.copy()
+        return self._slab.gather()
 
     @classmethod
     def load(
@@ -376,6 +426,8 @@ class HeatADI(Stepper[HeatResult]):
         source: Any = None,
         device: str | None = None,
         threads: int | None = None,
+        group: Group | None = None,
+        split: Slab | None = None,
     ) -> "HeatADI":
         """Read a state that `save` wrote.
 
@@ -393,6 +445,11 @@ class HeatADI(Stepper[HeatResult]):
             As in `HeatADI`. On another device than before, later steps differ by rounding
             errors.
         threads : int, optional
+            As in `HeatADI`.
+        group : pysolvers.distributed.Group, optional
+            As in `HeatADI`. A state can be continued by any number of ranks; every rank reads the
+            file.
+        split : pysolvers.distributed.Slab, optional
             As in `HeatADI`.
 
         Returns
@@ -420,6 +477,8 @@ class HeatADI(Stepper[HeatResult]):
             source=source,
             device=device,
             threads=threads,
+            group=group,
+            split=split,
         )
         for name, value in solver._problem().items():
             before = facts["problem"][name]
@@ -429,7 +488,7 @@ class HeatADI(Stepper[HeatResult]):
                 f"{name} must be the same as when the state was saved, {short(before)}, "
                 f"got {short(value)}",
             )
-        solver._state.set_fields(arrays)
+        (solver._state if solver._slab is None else solver._slab).set_fields(arrays)
         solver._count = Counter(facts["steps"])
         solver._clock.restore(facts["clock"])
         solver._is_damped = facts["is_damped"]
@@ -437,8 +496,16 @@ class HeatADI(Stepper[HeatResult]):
         return solver
 
     @property
+    def _now(self) -> NDArray[Any]:
+        return self._state.t if self._slab is None else self._slab.t
+
+    @property
     def _most_steps(self) -> int:
-        return self._state.most_steps
+        return 1 if self._slab is not None else self._state.most_steps
+
+    @property
+    def _shows_progress(self) -> bool:
+        return self._slab is None or self._slab.group.rank == 0
 
     def _problem(self) -> dict[str, Any]:
         """Return the facts that identify the problem, without functions and arrays."""
@@ -469,6 +536,8 @@ class HeatADI(Stepper[HeatResult]):
         require(self._source is None, "'wei2013' allows no source: source must be None", "a source")
 
     def _advance(self, end: int) -> bool:
+        if self._slab is not None:
+            return self._advance_slab(self._slab)
         s, state, first = self._settings, self._state, self.steps
         if first == 0 and not s.is_paper and self._begin_damped():
             return self._is_in_bounds()
@@ -490,11 +559,27 @@ class HeatADI(Stepper[HeatResult]):
             self._seconds[stage] += seconds
         return isfinite(state.largest)
 
+    def _advance_slab(self, slab: SplitState) -> bool:
+        """Make one step with a group."""
+        start = perf_counter()
+        wanted = self._settings.damped_start
+        if self.steps == 0:
+            self._is_damped = slab.needs_damping() if wanted is None else wanted
+        if self.steps == 0 and self._is_damped:
+            is_finite = slab.start_damped()
+        else:
+            is_finite = slab.step(self.steps)
+        self._count = Counter(self.steps + 1)
+        self._run_by = {"kernel": "slabs", "threads": self._settings.call_threads}
+        self._seconds["x"] += perf_counter() - start
+        return is_finite
+
     def _begin_damped(self) -> bool:
         """Make a damped first step if it is wanted; return whether it was made."""
         s, state = self._settings, self._state
         if s.damped_start is None:
-            self._is_damped = needs_damping(self._grid, self._sides, state.t)
+            parts = Parts(s.device, s.call_threads or None)
+            self._is_damped = needs_damping(self._grid, self._sides, state.t, parts)
         else:
             self._is_damped = s.damped_start
         if not self._is_damped:
@@ -506,8 +591,7 @@ class HeatADI(Stepper[HeatResult]):
             self._sides,
             self._source,
             kept,
-            device=s.device,
-            threads=s.call_threads or None,
+            Parts(s.device, s.call_threads or None),
         )
         try:
             state.set_t(field.astype(kept.dtype))
@@ -520,6 +604,8 @@ class HeatADI(Stepper[HeatResult]):
         return True
 
     def _is_in_bounds(self) -> bool:
+        if self._slab is not None:
+            return self._slab.is_finite()
         return bool(np.isfinite(self._state.t).all())
 
     def _out_of_bounds(self) -> ConvergenceError:
@@ -546,6 +632,6 @@ def _conductivity(
     if "t" in dependence("diffusivity", diffusivity, settings.axes):
         raise TypeError("diffusivity must be a number, an array or a function of the coordinates")
     data = NodeData("diffusivity", diffusivity, *grid.places(range(grid.axes)))
-    values = np.array(np.broadcast_to(data.at(0.0), settings.shape))
+    values = np.array(np.broadcast_to(data.at(0.0), grid.nodes[::-1]))
     require(bool((values > 0).all()), "diffusivity must be positive", float(values.min()))
     return (1.0,) * grid.axes, values

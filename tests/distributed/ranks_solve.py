@@ -118,6 +118,17 @@ def check_row_exchanges(group, rng):
             assert info.pivoted == 5
 
 
+def check_rows_at_the_ends_decide(group, rng):
+    """A matrix that is dominant but for one row that couples two ranks needs row exchanges."""
+    shape = (5, 8 * group.size)
+    for k in range(1, group.size):
+        for which, row in ((0, 8 * k), (2, 8 * k - 1), (1, 8 * k - 1), (1, 8 * k)):
+            operands = oracle.dominant(rng, shape)
+            operands[which][3, row] *= 100 if which != 1 else 1e-3
+            _, info = solved(group, operands, shape, 1, 1, exchange="lines")
+            assert info.pivoted == 1
+
+
 def check_pivot_true_of_dominant_systems(group, rng):
     operands = oracle.dominant(rng, (7, 30))
     whole, _ = solved(group, operands, (7, 30), 1, 1, pivot=True, exchange="lines")

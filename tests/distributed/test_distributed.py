@@ -1,52 +1,18 @@
 """Split arrays under MPI: each test starts a job of a few ranks and looks at how it ends."""
 
-import os
-import shutil
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
+from mpi_job import LAUNCHER, finished, start
 
 pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
-
-HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-LAUNCHER = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
 
 pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
-def start(ranks, script, *arguments, launcher=()):
-    """Start a script on some ranks; each uses one thread."""
-    paths = [ROOT, ROOT / "tests/support", HERE, os.environ.get("PYTHONPATH", "")]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(map(str, paths)),
-        "PYSOLVERS_NUM_THREADS": "1",
-        "PYTHONFAULTHANDLER": "1",
-    }
-    return subprocess.Popen(
-        [LAUNCHER, *launcher, "-n", str(ranks), sys.executable, HERE / script, *arguments],
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finished(job, seconds=240):
-    """Wait for a job; return its status and what it wrote."""
-    try:
-        out, errors = job.communicate(timeout=seconds)
-    finally:
-        job.kill()
-    return job.returncode, out, errors
-
-
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("script", ["ranks_solve.py"])
+@pytest.mark.parametrize("script", ["ranks_solve.py", "ranks_factor.py", "ranks_heat.py"])
 def test_ranks(script, ranks):
     status, out, errors = finished(start(ranks, script))
 

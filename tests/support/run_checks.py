@@ -15,7 +15,7 @@ def run_checks(members):
     they have waited for it.
     """
     group = Group(timeout=20)
-    for name, check in members.items():
+    for name, check in list(members.items()):
         if name.startswith("check_"):
             try:
                 check(group, np.random.default_rng(20240607))

@@ -1,0 +1,442 @@
+"""`factor_tridiagonal` for arrays that are split over the ranks of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .._checks import require_flag
+from .._errors import SingularSystemError
+from .._factor import Matrices as Operands
+from .._factor import TridiagonalFactor, resolve_matrices, rhs_shape
+from .._options import (
+    OnSingular,
+    SolveInfo,
+    Trans,
+    check_choice,
+    check_policy,
+    check_threads,
+    pivot_code,
+)
+from .._runtime.arrays import Shape
+from .._runtime.places import Place, find_place
+from .._runtime.singular import Singular
+from ._ends import Coefficients, Matrices, packed, reduced_matrix, reduced_rhs, unpacked
+from ._group import Group
+from ._slab import Slab
+from ._systems import check_short, check_sizes, checked_group, merged, numbered
+from ._whole import Shares, whole_rows
+
+__all__ = ["SplitFactor"]
+
+Array = NDArray[Any]
+
+_FACTOR, _SOLVE = "factor_tridiagonal", "SplitFactor.solve"
+
+
+class _Options(NamedTuple):
+    """Options of `factor_tridiagonal` as the caller gave them."""
+
+    axis: int
+    rows: int | None
+    pivot: bool | None
+    periodic: bool
+    on_singular: OnSingular
+    device: str | None
+    threads: int | None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ends:
+    """Factors by the partition method."""
+
+    matrices: Matrices
+    interior: TridiagonalFactor | None  # None for one row
+    found: Coefficients  # of all ranks
+    spikes: list[Array]
+    reduced: TridiagonalFactor
+    nbytes: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Whole:
+    """Factors of the share of whole lines of this rank; None if it has none."""
+
+    factor: TridiagonalFactor | None
+    is_shared: bool
+
+
+_State = TridiagonalFactor | _Ends | _Whole
+
+
+def _solver(
+    place: Place, interior: TridiagonalFactor | None, threads: int
+) -> Callable[[Array], None]:
+    """Return a function that solves systems of the interior in place."""
+
+    def solve(work: Array) -> None:
+        assert interior is not None  # of one row there is no interior to solve for
+        interior.solve_views(place, work, work, place.backend.TRANS["N"], threads)
+
+    return solve
+
+
+class SplitFactor:
+    """Factors of tridiagonal matrices whose rows, or whose batch, are split over ranks.
+
+    `pysolvers.factor_tridiagonal` creates it if it gets a group. All ranks make the same calls in
+    the same order.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Broadcast shape of the part of the diagonals of this rank.
+    axis : int
+        Axis of the matrices in `shape`, a negative number.
+    dtype : dtype
+        Dtype of the factors.
+    rows : int
+        Number of rows that this rank holds of each matrix.
+    pivot : bool or None
+        The argument of `factor_tridiagonal`.
+    periodic : bool
+        The argument of `factor_tridiagonal`.
+    info : SolveInfo
+        Method, threads and counts of the factorisation; ``info.rows`` counts the rows of all
+        ranks.
+    nbytes : int
+        Size of the factors of this rank in bytes.
+    """
+
+    def __init__(
+        self,
+        group: Group | None,
+        split: Slab | None,
+        named: dict[str, ArrayLike],
+        stream: object,
+        options: Sequence[Any],
+    ) -> None:
+        self._group, self._split = checked_group(group, split)
+        self._options = _Options(*options)
+        self.pivot = self._options.pivot
+        self._factor(named, stream)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the factors of this rank in bytes."""
+        state = self._state
+        if isinstance(state, _Whole):
+            return 0 if state.factor is None else state.factor.nbytes
+        return state.nbytes
+
+    def solve(
+        self,
+        rhs: ArrayLike,
+        *,
+        axis: int | None = None,
+        trans: Trans = "N",
+        out: Any = None,
+        threads: int | None = None,
+        stream: object = None,
+    ) -> Any:
+        """Solve with the factored matrices; collective.
+
+        Parameters
+        ----------
+        rhs : array_like, shape (..., rows, ...)
+            The part of the right-hand sides of this rank, as in `TridiagonalFactor.solve`.
+        axis : int, optional
+            Axis of the systems in `rhs`, as in `TridiagonalFactor.solve`.
+        trans : {'N', 'T', 'H'}
+            As in `TridiagonalFactor.solve`. Only ``'N'`` if the systems are cut: factor the
+            transposed matrices.
+        out : array, optional
+            Array for the part of the solution of this rank; it can be `rhs` itself.
+        threads : int, optional
+            Number of host threads.
+        stream : int or object, optional
+            Stream of the factor's device.
+
+        Returns
+        -------
+        array, shape of `rhs`
+            The part of the solutions of this rank.
+
+        Raises
+        ------
+        TypeError, ValueError
+            As in `TridiagonalFactor.solve`.
+        DistributedError
+            As in `pysolvers.solve_tridiagonal`.
+        """
+        named = {"rhs": rhs}
+        with self._group.agreement(_SOLVE) as agreed:
+            place = find_place(self._device, stream, named, out, leader="rhs")
+            code, count = check_choice("trans", trans, place.backend.TRANS), check_threads(threads)
+            if trans != "N" and not isinstance(self._state, TridiagonalFactor):
+                raise ValueError(
+                    f"trans must be 'N' for systems that are cut, got {trans!r}: factor the "
+                    "transposed matrices"
+                )
+            like = {"the factor": np.empty((1,), self.dtype)}
+            (array,), dtype, _ = place.operands(named, like, widens=True)
+            shape = rhs_shape(self.shape, self.axis, array, axis)
+            result = place.result(out, named, array, array.shape, dtype)
+            (array,) = place.move(array) if result.size else (array,)
+            x = place.target(result) if result.size else result
+            agreed.own = shape.batch
+            same_batch = None if isinstance(self._state, TridiagonalFactor) else shape.batch
+            agreed.same = {"dtype": str(dtype), "batch shape": same_batch, "trans": trans}
+        views = shape.batch_first(array), shape.batch_first(x)
+        if result.size:
+            self._solve(place, *views, code, count)
+        return place.finish(result, rhs, out)
+
+    def refactor(
+        self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike, *, stream: object = None
+    ) -> None:
+        """Factor other matrices of the same shape and dtype, with the same options; collective.
+
+        Parameters
+        ----------
+        lower, diag, upper : array_like
+            The parts of the new diagonals of this rank.
+        stream : int or object, optional
+            Stream of the factor's device.
+
+        Raises
+        ------
+        ValueError
+            If the matrices have another shape or dtype than before. The old factors are kept.
+        """
+        named = {"lower": lower, "diag": diag, "upper": upper}
+        new = SplitFactor(self._group, self._split, named, stream, self._options)
+        with self._group.agreement(_FACTOR):
+            if (new.shape, new.dtype) != (self.shape, self.dtype):
+                raise ValueError(
+                    f"the matrices must have the shape {self.shape} and the dtype {self.dtype}, "
+                    f"got {new.shape} and {new.dtype}"
+                )
+        self.__dict__ = new.__dict__
+
+    def __repr__(self) -> str:
+        return (
+            f"<SplitFactor shape={self.shape} axis={self.axis} dtype={self.dtype} "
+            f"rank {self._group.rank} of {self._group.size}>"
+        )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError("a SplitFactor cannot be pickled or copied: factor the diagonals again")
+
+    def _factor(self, named: dict[str, ArrayLike], stream: object) -> None:
+        group, options = self._group, self._options
+        with group.agreement(_FACTOR) as agreed:
+            place = find_place(options.device, stream, named, leader="diag", timed=True)
+            require_flag("periodic", options.periodic)
+            pivot_code(options.pivot, place.backend.PIVOTS)
+            check_policy(options.on_singular)
+            check_threads(options.threads)
+            given = resolve_matrices(
+                place, named, options.axis, options.rows, periodic=bool(options.periodic)
+            )
+            full = given.shape.full
+            along = self._split.of(len(full))
+            is_cut = along == given.shape.axis
+            if is_cut:
+                check_short(group, given.shape)
+            agreed.own = full[along]
+            agreed.same = {
+                "dtype": str(given.dtype),
+                "shape": tuple(":" if axis == along else size for axis, size in enumerate(full)),
+                "axis": given.shape.axis,
+                **{name: getattr(options, name) for name in ("pivot", "periodic", "on_singular")},
+            }
+        sizes = agreed.found
+        check_sizes(along, sizes)
+        self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
+        self.shape, self.dtype, self.rows = full, given.dtype, given.shape.rows
+        self.axis = given.shape.axis - len(full)
+        self.periodic = bool(options.periodic)
+        self._sizes = sizes
+        state: _State
+        singular: Singular | None
+        if is_cut and group.size > 1 and 0 not in full:
+            given = given._replace(operands=place.move(*given.operands))
+            ends = None if options.pivot else self._factor_ends(place, given)
+            if ends is None:
+                state, singular, info = self._factor_whole(place, given)
+            else:
+                state, info = ends
+                singular = numbered([], [], given.shape.batch)
+        else:
+            state, singular = self._factor_systems(place, given, along, sizes)
+            info = state.info
+        self._state = state
+        total = (*full[:along], sum(sizes), *full[along + 1 :])
+        rows = total[given.shape.axis]
+        self.info = replace(
+            info,
+            systems=prod(total) // rows if rows else 0,
+            rows=rows,
+            singular=None if singular is None else singular.systems,
+            singular_rows=None if singular is None else singular.rows,
+            ranks=group.size,
+            exchange={_Ends: "ends", _Whole: "lines"}.get(type(state), "none"),
+        )
+        if singular is not None:
+            singular.report(options.on_singular, stacklevel=4)
+
+    def _factor_systems(
+        self, place: Place, given: Operands, along: int, sizes: Sequence[int]
+    ) -> tuple[TridiagonalFactor, Singular | None]:
+        """Factor matrices that lie complete on the ranks."""
+        options = self._options
+        with self._group.agreement(_FACTOR) as done:
+            state, done.own = TridiagonalFactor.of_matrices(
+                place,
+                given,
+                options.pivot,
+                options.on_singular,
+                options.threads,
+                periodic=self.periodic,
+            )
+        if along == given.shape.axis or any(own is None for own in done.found):
+            return state, done.own
+        return state, merged(done.found, sizes, along - (along > given.shape.axis))
+
+    def _factor_ends(self, place: Place, given: Operands) -> tuple[_Ends, SolveInfo] | None:
+        """Factor by the partition method; None if the matrices need row exchanges."""
+        group, options, shape = self._group, self._options, given.shape
+        rank, periodic = group.rank, self.periodic
+        matrices = Matrices(
+            place,
+            shape.operands(given.operands),
+            shape.rows,
+            has_left=periodic or rank > 0,
+            has_right=periodic or rank < group.size - 1,
+            is_short=shape.short[0],
+        )
+        interior: TridiagonalFactor | None = None
+        nbytes = 0
+        with group.agreement(_FACTOR) as eliminated:
+            usable = options.pivot is False or matrices.is_dominant
+            if shape.rows > 1:
+                inside = (*matrices.batch, shape.rows - 1)
+                interior, singular = TridiagonalFactor.of_matrices(
+                    place,
+                    given._replace(
+                        operands=matrices.interior,
+                        shape=Shape(inside, len(inside) - 1, (shape.short[0], False, False)),
+                    ),
+                    options.pivot,
+                    "raise",
+                    options.threads,
+                    periodic=False,
+                )
+                is_sound = singular is not None and not len(singular.rows)
+                usable = usable and is_sound and interior.info.pivoted == 0
+                nbytes = interior.nbytes
+            if usable:
+                own, spikes = matrices.eliminate(_solver(place, interior, 0))
+            eliminated.own = usable, None if interior is None else interior.info
+        if not all(usable for usable, _ in eliminated.found):
+            return None
+        numbers = group.allgather(_FACTOR, packed(own, given.dtype))
+        found = Coefficients(*unpacked(numbers, (matrices.batch,) * len(own)))
+        try:  # the same numbers on all ranks, and so the same outcome
+            reduced = TridiagonalFactor(
+                *reduced_matrix(found, periodic=periodic),
+                axis=0,
+                rows=group.size,
+                periodic=periodic,
+                threads=options.threads,
+            )
+        except SingularSystemError:
+            return None
+        info = next((info for _, info in eliminated.found if info is not None), reduced.info)
+        nbytes += sum(spike.nbytes for spike in spikes) + reduced.nbytes
+        state = _Ends(matrices, interior, found, spikes, reduced, nbytes)
+        return state, replace(info, method="partition", pivoted=0, repeated=0)
+
+    def _factor_whole(self, place: Place, given: Operands) -> tuple[_Whole, Singular, SolveInfo]:
+        """Factor every matrix on one rank, as on one device, or a shared matrix on every rank."""
+        group, options, shape = self._group, self._options, given.shape
+        with group.agreement(_FACTOR):
+            views = shape.operands(given.operands)
+            parts = [whole_rows(place, shape, k, view) for k, view in enumerate(views)]
+        count = max(len(part) for part in parts)
+        is_shared = count == 1
+        shares = Shares(group, _FACTOR, self._sizes, count)
+        lines = [shares.to_lines(part) for part in parts]
+        factor = None
+        own: tuple[Any, Any] = np.zeros(0, np.intp), np.zeros(0, np.intp)
+        with group.agreement(_FACTOR) as done:
+            if is_shared or len(shares.own):
+                factor = TridiagonalFactor(
+                    *(line[0] if is_shared else line[:, None] for line in lines),
+                    pivot=options.pivot,
+                    periodic=self.periodic,
+                    on_singular="nan" if options.on_singular == "nan" else "ignore",
+                    device=self._device,
+                    threads=options.threads,
+                )
+                info = factor.info
+                assert info.singular is not None  # arrays of the host are waited for
+                own = np.zeros(len(info.singular), np.intp), info.singular_rows
+                if not is_shared:
+                    own = shares.own.start + info.singular[:, 0], info.singular_rows
+            done.own = *own, None if factor is None else factor.info
+        numbers, bad, infos = zip(*(done.found[:1] if is_shared else done.found), strict=True)
+        singular = numbered(np.concatenate(numbers), np.concatenate(bad), shape.batch)
+        info = next(info for info in infos if info is not None)
+        pivoted = sum(info.pivoted or 0 for info in infos if info is not None)
+        return _Whole(factor, is_shared), singular, replace(info, pivoted=pivoted)
+
+    def _solve(self, place: Place, rhs: Array, x: Array, code: int, count: int) -> None:
+        """Solve right-hand sides of this rank, their rows last."""
+        state, group = self._state, self._group
+        if isinstance(state, TridiagonalFactor):
+            with group.agreement(_SOLVE):
+                state.solve_views(place, rhs, x, code, count)
+        elif isinstance(state, _Ends):
+            self._solve_ends(state, place, rhs, x, count)
+        else:
+            self._solve_whole(state, place, rhs, x, count)
+
+    def _solve_ends(self, state: _Ends, place: Place, rhs: Array, x: Array, count: int) -> None:
+        group, matrices, interior = self._group, state.matrices, state.interior
+        with group.agreement(_SOLVE):
+            *ends, g = matrices.reduce(rhs, _solver(place, interior, count))
+        numbers = group.allgather(_SOLVE, packed(ends, x.dtype))
+        g_first, d = unpacked(numbers, (x.shape[:-1],) * 2)
+        right = reduced_rhs(state.found, g_first, d, periodic=self.periodic)
+        y = state.reduced.solve(right, axis=0)
+        with group.agreement(_SOLVE):
+            matrices.substitute(x, g, state.spikes, y[group.rank - 1], y[group.rank])
+
+    def _solve_whole(self, state: _Whole, place: Place, rhs: Array, x: Array, count: int) -> None:
+        group = self._group
+        batch, rows = x.shape[:-1], x.shape[-1]
+        own_batch = Shape(self.shape, self.axis % len(self.shape), ()).batch
+        own_batch = (1,) * (len(batch) - len(own_batch)) + own_batch
+        # The axes of the matrices first; the other axes are further right-hand sides.
+        own = [axis for axis, size in enumerate(own_batch) if size > 1 and not state.is_shared]
+        order = [*own, *(axis for axis in range(len(batch)) if axis not in own)]
+        lines = prod(batch[axis] for axis in (own or order))
+        with group.agreement(_SOLVE):
+            part = place.download(rhs).transpose(*order, len(batch))
+            part = part.reshape(lines, prod(batch) // lines, rows)
+        shares = Shares(group, _SOLVE, self._sizes, lines)
+        whole = shares.to_lines(part)
+        with group.agreement(_SOLVE):
+            if state.factor is not None and whole.size:
+                whole = np.asarray(state.factor.solve(whole, threads=count or None))
+        part = shares.from_lines(whole).reshape(*(batch[axis] for axis in order), rows)
+        with group.agreement(_SOLVE):
+            inverse = [*np.argsort(np.array(order, int)), len(batch)]
+            place.write(x, place.upload(part.transpose(inverse)))

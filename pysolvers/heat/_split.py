@@ -1,0 +1,312 @@
+r"""Heat conduction on slabs: each rank of a group steps its part of the nodes.
+
+A step is Douglas and Gunn's, in differences; with two axes it has the solution of Peaceman and
+Rachford's step up to rounding errors:
+
+    A_x D_1 = dt (div k grad T + q),   A_y D_2 = D_1,   A_z D_3 = D_2,   T <- T + D_3.
+
+Each rank holds one layer of nodes of its neighbours at every cut. Lines along the cut axis are
+solved by `solve_tridiagonal` with the group, and the layers of the neighbours are exchanged after
+it; every other operation is that of a whole field. Values and inflows of the sides are those of
+_tables.py.
+
+Operations and words per node and step, two axes: 45 operations and about 60 words, by array
+operations; 2 exchanges of a layer and one of 2 numbers per line. Stability, source: _start.py and
+`HeatADI`.
+"""
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._boundary import Dirichlet
+from .._checks import require
+from .._data import NodeData
+from ..distributed import Group, Slab
+from ..tridiagonal import solve_tridiagonal
+from ._settings import HeatSettings
+from ._sides import PERIODIC, Grid, Side
+from ._start import Parts, balance, damped_step, needs_damping, sweep
+from ._tables import SideTables
+
+__all__ = ["SplitState"]
+
+Array = NDArray[Any]
+
+_OPERATION = "HeatADI"
+
+
+class _Cut(Side):
+    """The outer layer of nodes at a cut: they belong to another rank, and are nowhere changed."""
+
+    def __init__(self, name: str, grid: Grid) -> None:
+        super().__init__(name, Dirichlet(0.0), grid)
+        self.kind = "cut"
+
+
+class _SlabParts(Parts):
+    """A field of which this rank holds a slab, and a layer of each neighbour.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    axis : int
+        Axis of the field that is cut.
+    layers : (int, int)
+        Number of layers of the rank before and of the next one, 0 or 1.
+    periodic : bool
+        Whether the cut axis is periodic.
+    threads : int, optional
+        As in `solve_tridiagonal`.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        axis: int,
+        layers: tuple[int, int],
+        *,
+        periodic: bool,
+        threads: int | None,
+    ) -> None:
+        super().__init__(None, threads)
+        self._group, self._axis, self._periodic = group, axis, periodic
+        self._layers = layers
+
+    def own(self, field: Array, axis: int | None = None) -> Array:
+        """Return the nodes of this rank: a view."""
+        axis = self._axis if axis is None else axis
+        first, last = self._layers
+        return field[(slice(None),) * axis + (slice(first, field.shape[axis] - last),)]
+
+    def refresh(self, field: Array, axis: int | None = None) -> None:
+        """Exchange the layers at the cuts; `axis` is the cut axis of the field."""
+        axis = self._axis if axis is None else axis
+        at: tuple[Any, ...] = (slice(None),) * axis
+        own, group = self.own(field, axis), self._group
+        before, after = (group.rank - 1) % group.size, (group.rank + 1) % group.size
+        sends: dict[int, list[Array]] = {}
+        receives: dict[int, list[tuple[int, int]]] = {}  # index of the layer, place in the message
+        # A rank sends its first layer to the rank before and its last one to the next, which with
+        # two ranks can be one rank: the first layer comes first in the message.
+        for there, rank, layer in ((0, before, 0), (1, after, -1)):
+            if self._layers[there]:
+                sends.setdefault(rank, []).append(own[(*at, layer)])
+        for there, rank, layer in ((1, after, -1), (0, before, 0)):
+            if self._layers[there]:
+                found = receives.setdefault(rank, [])
+                found.append((layer, len(found)))
+        shape = own[(*at, 0)].shape
+        messages = {r: np.empty((len(own), *shape), field.dtype) for r, own in receives.items()}
+        group.exchange(_OPERATION, {r: np.stack(own) for r, own in sends.items()}, messages)
+        for rank, layers in receives.items():
+            for layer, place in layers:
+                field[(*at, layer)] = messages[rank][place]
+
+    def largest(self, field: Array) -> float:
+        found = np.array(super().largest(self.own(field)))
+        return float(self._group.allgather(_OPERATION, found).max())
+
+    def range(self, fields: Sequence[Array]) -> tuple[float, float]:
+        found = np.array(super().range(fields))
+        low, high = self._group.allgather(_OPERATION, found).T
+        return float(low.min()), float(high.max())
+
+    def solve(
+        self, lower: Array, diag: Array, upper: Array, rhs: Array, axis: int, *, periodic: bool
+    ) -> Array:
+        if axis != self._axis:
+            return super().solve(lower, diag, upper, rhs, axis, periodic=periodic)
+        found = np.zeros_like(rhs)
+        self.own(found)[...] = solve_tridiagonal(
+            *(self.own(a) for a in (lower, diag, upper, rhs)),
+            axis=axis,
+            periodic=self._periodic,
+            threads=self._threads,
+            group=self._group,
+            split=Slab(axis),
+        )
+        self.refresh(found)
+        return found
+
+
+class SplitState:
+    """T on the nodes of this rank.
+
+    Parameters
+    ----------
+    settings : HeatSettings
+        The method, of the whole field.
+    whole : Grid
+        All nodes.
+    boundary : dict of str to condition
+        What each side prescribes, by its name.
+    group : Group
+        The ranks.
+    split : Slab
+        The axis of the field that is cut.
+    """
+
+    def __init__(
+        self,
+        settings: HeatSettings,
+        whole: Grid,
+        boundary: dict[str, Any],
+        group: Group,
+        split: Slab,
+    ) -> None:
+        require(
+            settings.device in (None, "cpu"),
+            "with a group device must be None or 'cpu'",
+            settings.device,
+        )
+        require(not settings.is_paper, "'wei2013' has no group: group must be None", group)
+        self._settings, self._boundary, self.group = settings, boundary, group
+        self._axis = split.of(whole.axes)
+        self._across = whole.axes - 1 - self._axis  # the cut axis, counted from x on
+        self._name = settings.axes[self._across]
+        self._part = part = split.part(settings.shape[self._axis], group.rank, group.size)
+        self._is_periodic = boundary[self._name + "-"] == PERIODIC
+        cut = group.size > 1
+        self._layers = (
+            int(cut and (self._is_periodic or group.rank > 0)),
+            int(cut and (self._is_periodic or group.rank < group.size - 1)),
+        )
+        #: The nodes of this rank.
+        self.own = self._moved(whole, part.start, part.stop - part.start)
+        self.largest = 0.0
+
+    @property
+    def own_shape(self) -> tuple[int, ...]:
+        """Shape of the part of this rank."""
+        return self.own.nodes[::-1]
+
+    def start(self, initial: Array, source: NodeData | None) -> None:
+        """Begin from the values at the nodes of this rank; collective."""
+        first, last = self._layers
+        n = self.own.nodes[self._across]
+        self._grid = grid = self._moved(self.own, -first, n + first + last)
+        self._parts = _SlabParts(
+            self.group,
+            self._axis,
+            self._layers,
+            periodic=self._is_periodic,
+            threads=self._settings.threads,
+        )
+        if self.own.k is not None:
+            grid.k = self._extended(self.own.k)
+        self._source = None if source is None else _ExtendedSource(source, self)
+        self._sides = {name: self._side(name, one) for name, one in self._boundary.items()}
+        self._real = [s for s in self._sides.values() if s.kind not in ("cut", PERIODIC)]
+        self._tables = SideTables(grid, self._sides, True, 1)
+        self._t = self._extended(initial.astype(self._settings.dtype))
+        self._set_sides(self._levels(0.0))
+
+    @property
+    def t(self) -> Array:
+        """T at the nodes of this rank."""
+        return self._parts.own(self._t)
+
+    def needs_damping(self) -> bool:
+        """Whether an explicit step would leave the range of the data; collective."""
+        return needs_damping(self._grid, self._sides, self._t, self._parts)
+
+    def is_finite(self) -> bool:
+        """Whether T is finite on all ranks; collective."""
+        self.largest = self._parts.largest(self._t)
+        return bool(np.isfinite(self.largest))
+
+    def set_fields(self, fields: dict[str, Array]) -> None:
+        """Go on from the whole T; collective."""
+        self._t = self._extended(fields["t"][(slice(None),) * self._axis + (self._part,)])
+
+    def start_damped(self) -> bool:
+        """Make the first step, damped; return whether T is finite on all ranks. Collective."""
+        field = damped_step(self._grid, self._sides, self._source, self._t, self._parts)
+        self._parts.refresh(field)
+        self._t = field.astype(self._t.dtype)
+        return self.is_finite()
+
+    def step(self, first: int) -> bool:
+        """Make step `first`; return whether T is finite on all ranks. Collective."""
+        grid, parts, leg = self._grid, self._parts, self._grid.clock.leg
+        before, after = self._levels(leg.at(first)), self._levels(leg.at(first + 1))
+        change = balance(grid, list(self._sides.values()), self._t, before)
+        if self._source is not None:
+            change += grid.dt * self._source.at(leg.at(first + 0.5))
+        given = self._differences(before, after)
+        for axis in range(grid.axes):
+            change = sweep(grid, list(self._sides.values()), axis, given, change, parts)
+        self._t += change.astype(self._t.dtype)
+        self._set_sides(after)
+        return self.is_finite()
+
+    def gather(self) -> Array | None:
+        """Return the whole T on rank 0, None on the others; collective."""
+        found = self.group.objects(_OPERATION, self.t if self.group.rank else None)
+        found[0] = self.t
+        return np.concatenate(found, self._axis) if self.group.rank == 0 else None
+
+    def _moved(self, grid: Grid, start: int, nodes: int) -> Grid:
+        """Return the grid of `nodes` nodes from node `start` on along the cut axis."""
+        moved, across = copy(grid), self._across
+        counts, origin = list(grid.nodes), list(grid.origin)
+        counts[across] = nodes
+        origin[across] += start * grid.spacing[across]
+        moved.nodes, moved.origin = tuple(counts), tuple(origin)
+        return moved
+
+    def _extended(self, own: Array) -> Array:
+        """Return values with the layers of the neighbours."""
+        whole = np.zeros(self._grid.nodes[::-1], own.dtype)
+        self._parts.own(whole)[...] = own
+        self._parts.refresh(whole)
+        return whole
+
+    def _side(self, name: str, one: Any) -> Side:
+        end = 0 if name[1] == "-" else 1
+        if name[0] == self._name and (
+            self._layers[end] or (self._is_periodic and self.group.size > 1)
+        ):
+            return _Cut(name, self._grid)
+        return Side(name, one, self._grid)
+
+    def _levels(self, time: float) -> dict[Side, Array]:
+        """Return values and inflows of the sides, those of the neighbours' layers theirs."""
+        levels = {}
+        for side in self._real:
+            level = np.array(side.level(time), np.float64)
+            if side.axis != self._across and any(self._layers):
+                self._parts.refresh(level, side.place_of(self._across))
+            levels[side] = level
+        return levels
+
+    def _differences(
+        self, before: dict[Side, Array], after: dict[Side, Array]
+    ) -> dict[Side, Array]:
+        """Return what `sweep` takes of the sides for the differences of a step."""
+        found = self._tables.differences({side: (before[side], after[side]) for side in before})
+        return {side: d if side.kind == "value" else 2 * d for side, d in found.items()}
+
+    def _set_sides(self, levels: dict[Side, Array]) -> None:
+        for side in self._real:
+            if side.kind == "value":
+                side.of(self._t)[...] = levels[side]
+
+
+class _ExtendedSource:
+    """A source that is zero on the layers of the neighbours."""
+
+    def __init__(self, source: NodeData, state: SplitState) -> None:
+        self._source, self._state = source, state
+
+    def at(self, time: float) -> Array:
+        """Return the values at a time."""
+        state = self._state
+        values = np.zeros(state._grid.nodes[::-1])
+        state._parts.own(values)[...] = self._source.at(time)
+        return values

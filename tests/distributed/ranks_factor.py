@@ -1,0 +1,133 @@
+"""Checks of split factors, run by every rank of an MPI job; see test_distributed.py."""
+
+import fake_device
+import numpy as np
+import oracle
+from ranks_solve import BOUND, cut, joined, singular_operands
+
+import pysolvers
+from pysolvers.distributed import Slab
+
+
+def factored(group, matrix, shape, axis, along, **options):
+    """Factor the part of matrices that broadcast to a shape."""
+    parts = [cut(group, a, shape, along) for a in matrix]
+    options |= {"rows": max(np.shape(a)[axis] for a in parts if np.ndim(a))}
+    return pysolvers.factor_tridiagonal(
+        *parts, axis=axis, group=group, split=Slab(along), **options
+    )
+
+
+def solved(group, factor, matrix, rhs, axis, along, periodic=False):
+    """Solve, and check the backward error of the whole."""
+    part = cut(group, rhs, rhs.shape, along)
+    x = factor.solve(part, axis=axis)
+    whole = joined(group, x, along)
+    operands = [*(np.broadcast_to(a, rhs.shape) for a in matrix), rhs, whole]
+    wide = [np.moveaxis(a, axis, -1) for a in operands]
+    errors, _ = oracle.backward_errors(*wide, periodic=periodic)
+    assert x.dtype == np.result_type(rhs, *matrix)
+    assert errors.max() <= BOUND * oracle.eps(x.dtype), (rhs.shape, axis, along, factor.info)
+    return whole
+
+
+def check_every_axis_and_dtype(group, rng):
+    for axis in range(3):
+        for along in range(3):
+            for dtype in oracle.DTYPES:
+                for make in (oracle.dominant, oracle.general):
+                    shape = [5, 4, 6]
+                    shape[axis] = 23
+                    batch = (*shape[:axis], *shape[axis + 1 :])
+                    operands = make(rng, (*batch, shape[axis]), dtype)
+                    *matrix, rhs = (np.moveaxis(a, -1, axis) for a in operands)
+                    periodic = axis == 1
+                    factor = factored(group, matrix, shape, axis, along, periodic=periodic)
+                    solved(group, factor, matrix, rhs, axis, along, periodic)
+                    if make is oracle.dominant and along == axis and group.size > 1:
+                        assert factor.info.exchange == "ends"
+                    assert (factor.info.rows, factor.info.systems) == (23, np.prod(batch))
+
+
+def check_shared_matrices(group, rng):
+    """One matrix, and matrices that the batch shares in part, with real and complex sides."""
+    shape = (4, 3, 29)
+    for make in (oracle.dominant, oracle.general):
+        operands = make(rng, shape)
+        rhs = operands[3]
+        for index in (np.s_[0, 0], np.s_[:1], np.s_[:, :1]):
+            matrix = [a[index] for a in operands[:3]]
+            factor = factored(group, matrix, matrix[0].shape, -1, matrix[0].ndim - 1)
+            solved(group, factor, matrix, rhs, 2, 2)
+            solved(group, factor, matrix, rhs + 1j * rhs[::-1], 2, 2)
+            more = np.stack([rhs, 2 * rhs[:, ::-1]])
+            solved(group, factor, matrix, more, 3, 3)
+        one = [a[0, 0] for a in operands[:3]]
+        factor = factored(group, one, (29,), 0, 0)
+        turned = np.moveaxis(rhs, 2, 0)
+        solved(group, factor, [a[:, None, None] for a in one], turned, 0, 0)
+
+
+def check_every_remainder(group, rng):
+    for rows in range(group.size, 4 * group.size + 2):
+        for make in (oracle.dominant, oracle.general):
+            for periodic in (False, True):
+                *matrix, rhs = make(rng, (3, rows))
+                factor = factored(group, matrix, (3, rows), 1, 1, periodic=periodic)
+                solved(group, factor, matrix, rhs, 1, 1, periodic)
+
+
+def check_in_place_and_refactored(group, rng):
+    *matrix, rhs = oracle.dominant(rng, (5, 31))
+    factor = factored(group, matrix, (5, 31), 1, 1)
+    part = cut(group, rhs, (5, 31), 1)
+    x = factor.solve(part)
+    again = part.copy()
+    assert factor.solve(again, out=again) is again
+    np.testing.assert_array_equal(again, x)
+    other = oracle.general(rng, (5, 31))[:3]
+    factor.refactor(*(cut(group, a, (5, 31), 1) for a in other))
+    solved(group, factor, other, rhs, 1, 1)
+    assert factor.nbytes > 0
+
+
+def check_singular_matrices(group, rng):
+    """All ranks name the same matrices and rows as one device."""
+    *matrix, rhs = singular_operands(rng)
+    try:
+        pysolvers.factor_tridiagonal(*matrix)
+    except pysolvers.SingularSystemError as error:
+        expected = error
+    for along in (0, 1):
+        try:
+            factored(group, matrix, (6, 20), 1, along)
+        except pysolvers.SingularSystemError as error:
+            found = error
+        np.testing.assert_array_equal(found.systems[:, 0], [1, 4])
+        np.testing.assert_array_equal(found.rows, expected.rows)
+        factor = factored(group, matrix, (6, 20), 1, along, on_singular="nan")
+        np.testing.assert_array_equal(factor.info.singular[:, 0], [1, 4])
+        x = joined(group, factor.solve(cut(group, rhs, (6, 20), along)), along)
+        np.testing.assert_array_equal(np.isnan(x).all(axis=1), np.isin(range(6), (1, 4)))
+
+
+def check_arrays_on_a_device(group, rng):
+    """On a device made of protected host memory, which ends a process that touches it."""
+    with fake_device.in_place_of_cuda() as fake:
+        for make in (oracle.dominant, oracle.general):
+            *matrix, rhs = make(rng, (4, 21))
+            for own in (matrix, [a[:1] for a in matrix]):
+                factor = factored(group, own, (len(own[0]), 21), 1, 1, device="cuda")
+                solved(group, factor, own, rhs, 1, 1)
+                part = fake.array(cut(group, rhs, (4, 21), 1))
+                x = joined(group, factor.solve(part).get(), 1)
+                errors, _ = oracle.backward_errors(
+                    *(np.broadcast_to(a, (4, 21)) for a in own), rhs, x
+                )
+                assert errors.max() <= BOUND * oracle.eps(float)
+
+
+if __name__ == "__main__":
+    from run_checks import run_checks
+
+    run_checks(globals())

@@ -1,0 +1,95 @@
+"""Checks of split solves on GPUs, run by every rank of an MPI job; see tests/gpu.
+
+Rank r uses device r, or the devices in turn if there are fewer.
+"""
+
+import os
+import subprocess
+
+RANK = int(os.environ.get("PMI_RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or 0)
+FOUND = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
+DEVICES = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(
+    str(k) for k, _ in enumerate(FOUND.stdout.splitlines())
+)
+NAMES = DEVICES.split(",")
+os.environ["CUDA_VISIBLE_DEVICES"] = NAMES[RANK % len(NAMES)]
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+
+import gpu_libraries  # noqa: E402
+import numpy as np  # noqa: E402
+import oracle  # noqa: E402
+from ranks_factor import solved as solved_by_factor  # noqa: E402
+from ranks_solve import cut, joined, singular_operands, solved  # noqa: E402
+
+import pysolvers  # noqa: E402
+from pysolvers.distributed import Slab  # noqa: E402
+
+SHAPES = ((37, 300, 5), (2, 3, 5000))
+
+
+def check_arrays_of_the_host(group, rng):
+    for shape in SHAPES:
+        axis = int(np.argmax(shape))
+        for dtype in oracle.DTYPES:
+            for periodic in (False, True):
+                batch = (*shape[:axis], *shape[axis + 1 :])
+                operands = oracle.dominant(rng, (*batch, shape[axis]), dtype)
+                operands = [np.moveaxis(a, -1, axis) for a in operands]
+                for along in range(3):
+                    if shape[along] >= group.size:
+                        solved(group, operands, shape, axis, along, periodic, "ends", device="cuda")
+
+
+def check_arrays_of_every_library(group, rng):
+    for make in (oracle.dominant, oracle.general):
+        operands = make(rng, (6, 301))
+        expected = pysolvers.solve_tridiagonal(*operands)
+        for kind in gpu_libraries.LIBRARIES.values():
+            try:
+                library = kind()
+            except ImportError:
+                continue
+            parts = [library.array(np.array(cut(group, a, (6, 301), 1))) for a in operands]
+            x = pysolvers.solve_tridiagonal(*parts, group=group, split=Slab(1))
+            whole = joined(group, library.get(x), 1)
+            np.testing.assert_allclose(whole, expected, rtol=1e-9, atol=1e-9)
+
+
+def check_factors(group, rng):
+    for make in (oracle.dominant, oracle.general):
+        *matrix, rhs = make(rng, (6, 301))
+        for own in (matrix, [a[0] for a in matrix]):
+            shape = own[0].shape
+            along = len(shape) - 1
+            factor = pysolvers.factor_tridiagonal(
+                *(cut(group, a, shape, along) for a in own),
+                device="cuda",
+                group=group,
+                split=Slab(along),
+            )
+            solved_by_factor(group, factor, own, rhs, 1, 1)
+
+
+def check_singular_systems(group, rng):
+    operands = singular_operands(rng)
+    parts = [cut(group, a, (6, 20), 1) for a in operands]
+    options = {"group": group, "split": Slab(1), "device": "cuda"}
+    x, info = pysolvers.solve_tridiagonal(*parts, on_singular="nan", return_info=True, **options)
+    whole = joined(group, x, 1)
+    np.testing.assert_array_equal(info.singular[:, 0], [1, 4])
+    np.testing.assert_array_equal(np.isnan(whole).all(axis=1), np.isin(range(6), (1, 4)))
+
+
+def check_long_lines(group, rng):
+    for rows in (4097, 300001):
+        shape = (2, rows)
+        for lower, diag, upper in ((-1, 2, -1), (-1.9, 2, -0.1)):
+            matrix = [np.full(shape, float(v)) for v in (lower, diag, upper)]
+            operands = (*matrix, rng.standard_normal(shape))
+            solved(group, operands, shape, 1, 1, exchange="ends", device="cuda")
+
+
+if __name__ == "__main__":
+    from run_checks import run_checks
+
+    run_checks(globals())

@@ -1,0 +1,159 @@
+"""Checks of HeatADI on slabs, run by every rank of an MPI job; see test_distributed.py."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pysolvers import Dirichlet, DistributedError, HeatADI, Neumann, Robin
+from pysolvers.distributed import Slab
+
+STEPS = 7
+PLANE = {"shape": (17, 14), "extent": ((0.0, 2.0), (0.0, 1.0)), "dt": 0.013}
+BOX = {"shape": (9, 11, 10), "extent": ((0.0, 2.0), (0.0, 1.0), (0.0, 1.5)), "dt": 0.02}
+
+
+def wave(x, y):
+    return np.sin(2 * x) * np.cos(3 * y) + x * y
+
+
+PROBLEMS = {
+    "values": PLANE | {"initial": wave, "damped_start": False},
+    "damped": PLANE | {"initial": 1.0, "dt": 0.5},
+    "single": PLANE | {"initial": wave, "dtype": np.float32},
+    "values in time": PLANE
+    | {
+        "initial": wave,
+        "boundary": {
+            "x-": lambda y, t: np.cos(3 * t) * y,
+            "x+": lambda y, t: y**2 + t,
+            "y-": lambda x, t: np.sin(t) * x,
+            "y+": 1.0,
+        },
+        "source": lambda x, y, t: x * y * np.exp(-t),
+    },
+    "fluxes": PLANE
+    | {
+        "initial": wave,
+        "boundary": {
+            "x-": Neumann(lambda y, t: y * t),
+            "x+": Robin(2.0, lambda y, t: t + y),
+            "y-": Neumann(0.3),
+            "y+": Robin(0.5, 1.0),
+        },
+        "diffusivity": {"x": 2.0, "y": 0.5},
+    },
+    "conductivity": PLANE
+    | {
+        "initial": wave,
+        "diffusivity": lambda x, y: 1 + x * y + np.sin(5 * y) ** 2,
+        "boundary": {"x": Dirichlet(lambda y: y), "y-": Neumann(1.0), "y+": 0.0},
+        "source": 2.0,
+    },
+    "periodic": PLANE
+    | {
+        "initial": lambda x, y: np.sin(np.pi * x) + np.cos(2 * np.pi * y) * x,
+        "boundary": {"x": Neumann(lambda y, t: t * np.sin(2 * np.pi * y)), "y": "periodic"},
+        "diffusivity": lambda x, y: 2 + np.sin(2 * np.pi * y) + x,
+    },
+    "box": BOX
+    | {
+        "initial": lambda x, y, z: x * y + z**2,
+        "boundary": {
+            "x-": lambda y, z, t: y * z * np.cos(t),
+            "x+": Neumann(lambda z, t: t * z),
+            "y": "periodic",
+            "z-": Robin(1.0, lambda x, t: x + t),
+            "z+": lambda x, y, t: x * np.sin(2 * np.pi * y) + t,
+        },
+        "source": lambda z, t: z + t,
+    },
+    "damped box": BOX | {"initial": 1.0, "boundary": {"x": 0.0, "y": 1.0, "z": Neumann(1.0)}},
+}
+
+
+def part_of(group, field, axis):
+    return field[
+        (slice(None),) * axis + (Slab(axis).part(field.shape[axis], group.rank, group.size),)
+    ]
+
+
+def same(group, solver, expected, axis, bound):
+    """Require the field of one process, up to rounding errors of data of size 1."""
+    np.testing.assert_allclose(solver.u, part_of(group, expected, axis), rtol=0, atol=bound)
+    whole = solver.gather()
+    assert (whole is None) == (group.rank > 0)
+    if whole is not None:
+        np.testing.assert_array_equal(part_of(group, whole, axis), solver.u)
+
+
+def check_fields_of_one_process(group, rng):
+    for name, problem in PROBLEMS.items():
+        one = HeatADI(**problem).step(STEPS)
+        one.dt = problem["dt"] / 3
+        one.step(2)
+        bound = 1e-13 if problem.get("dtype") is not np.float32 else 2e-6
+        for axis in range(len(problem["shape"])):
+            split = HeatADI(**problem, group=group, split=Slab(axis)).step(STEPS)
+            split.dt = problem["dt"] / 3
+            split.step(2)
+            same(group, split, one.u, axis, bound)
+            assert split.result().damped_start == one.result().damped_start, name
+            assert (split.time, split.steps) == (one.time, one.steps)
+
+
+def check_arrays_of_the_part(group, rng):
+    initial, k, source = rng.uniform(1, 2, (3, *PLANE["shape"]))
+    data = {"initial": initial, "diffusivity": k, "source": source}
+    one = HeatADI(**PLANE, **data).step(STEPS)
+    for axis in (0, 1):
+        parts = {name: part_of(group, values, axis) for name, values in data.items()}
+        split = HeatADI(**PLANE, **parts, group=group, split=Slab(axis)).step(STEPS)
+        same(group, split, one.u, axis, 1e-13)
+        line = (one.y, one.x)[axis]
+        np.testing.assert_allclose(
+            (split.y, split.x)[axis], part_of(group, line, 0), rtol=1e-14, atol=1e-15
+        )
+
+
+def check_run_and_result(group, rng):
+    problem = PROBLEMS["values in time"]
+    one = HeatADI(**problem).run(0.1)
+    split = HeatADI(**problem, group=group, split=Slab(0)).run(0.1)
+    np.testing.assert_allclose(split.u, part_of(group, one.u, 0), rtol=0, atol=1e-13)
+    assert split.last_dt == one.last_dt
+
+
+def check_saved_states(group, rng):
+    """A state is continued by one process and by a group, and the other way round."""
+    problem = PROBLEMS["fluxes"]
+    data = {name: problem[name] for name in ("boundary", "diffusivity")}
+    one = HeatADI(**problem).step(STEPS)
+    split = HeatADI(**problem, group=group, split=Slab(1)).step(STEPS)
+    folder = Path(group.objects("test", tempfile.mkdtemp() if group.rank == 0 else None)[0])
+    split.save(folder / "split.npz")
+    if group.rank == 0:
+        one.save(folder / "one.npz")
+    group.objects("test", None)
+    one.step(STEPS)
+    for name in ("one.npz", "split.npz"):
+        alone = HeatADI.load(folder / name, **data).step(STEPS)
+        np.testing.assert_allclose(alone.u, one.u, rtol=0, atol=1e-12)
+        for axis in (0, 1):
+            more = HeatADI.load(folder / name, **data, group=group, split=Slab(axis))
+            same(group, more.step(STEPS), one.u, axis, 1e-12)
+            assert more.steps == one.steps
+
+
+def check_one_rank_that_differs(group, rng):
+    if group.size == 1:
+        return
+    with pytest.raises(DistributedError, match="dt must be the same on all ranks"):
+        HeatADI(**PLANE | {"dt": 0.1 + group.rank}, group=group, split=Slab(0))
+
+
+if __name__ == "__main__":
+    from run_checks import run_checks
+
+    run_checks(globals())

@@ -1,0 +1,17 @@
+"""Split arrays on GPUs under MPI: a rank per device, or ranks that share one."""
+
+import pytest
+
+pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
+
+from mpi_job import LAUNCHER, finished, start
+
+
+@pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_ranks(ranks):
+    status, out, errors = finished(start(ranks, "ranks_gpu.py"), 600)
+
+    assert status == 0, errors
+    assert out.count("all checks passed") == ranks

@@ -1,0 +1,37 @@
+"""Jobs of several ranks under an MPI launcher."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = ROOT / "tests/distributed"
+LAUNCHER = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
+
+
+def start(ranks, script, *arguments):
+    """Start a script of tests/distributed on some ranks; each uses one thread."""
+    paths = [ROOT, ROOT / "tests/support", SCRIPTS, os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        "PYSOLVERS_NUM_THREADS": "1",
+        "PYTHONFAULTHANDLER": "1",
+    }
+    return subprocess.Popen(
+        [LAUNCHER, "-n", str(ranks), sys.executable, SCRIPTS / script, *arguments],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finished(job, seconds=240):
+    """Wait for a job; return its status and what it wrote."""
+    try:
+        out, errors = job.communicate(timeout=seconds)
+    finally:
+        job.kill()
+    return job.returncode, out, errors
