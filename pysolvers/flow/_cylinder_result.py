@@ -1,5 +1,7 @@
 """Result of the flow around a square cylinder."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -144,7 +146,7 @@ class CylinderResult(SavedResult):
     seconds: dict[str, float]
     backend: str
     threads: int
-    frames: "tuple[CylinderResult, ...]" = ()
+    frames: tuple[CylinderResult, ...] = ()
 
     _KIND = "pysolvers cylinder result"
     _FACTS: ClassVar = {
@@ -231,7 +233,7 @@ class CylinderResult(SavedResult):
 
     def plot(
         self,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         *,
         show: bool | None = None,
         **options: Any,
@@ -258,7 +260,7 @@ class CylinderResult(SavedResult):
 
         return plot_cylinder(self, ax, show=show, **options)
 
-    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
+    def animate(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """Return a film of the recorded frames, and write it to a file if there is a path.
 
         Parameters
@@ -297,7 +299,7 @@ class CylinderResult(SavedResult):
             attrs={"reynolds": self.reynolds, "time": self.time, "dt": self.dt},
         )
 
-    def to_vtk(self, path: "str | os.PathLike[str]") -> None:
+    def to_vtk(self, path: str | os.PathLike[str]) -> None:
         """Write psi, omega and the velocity to a VTK file (legacy format, binary).
 
         Parameters

@@ -1,5 +1,7 @@
 """Result of the cavity on a staggered grid."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -140,7 +142,7 @@ class StaggeredResult(SavedResult):
     backend: str
     kernel: str
     threads: int
-    frames: "tuple[StaggeredResult, ...]" = ()
+    frames: tuple[StaggeredResult, ...] = ()
 
     _KIND = "pysolvers staggered cavity result"
     _FACTS: ClassVar = {
@@ -288,9 +290,9 @@ class StaggeredResult(SavedResult):
 
     def plot(
         self,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         *,
-        tables: "Mapping[str, Mapping[str, Any]] | None" = None,
+        tables: Mapping[str, Mapping[str, Any]] | None = None,
         show: bool | None = None,
         **options: Any,
     ) -> Any:
@@ -320,7 +322,7 @@ class StaggeredResult(SavedResult):
 
         return plot_staggered(self, ax, tables=tables, show=show, **options)
 
-    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
+    def animate(self, path: str | os.PathLike[str] | None = None, **options: Any) -> Any:
         """Return a film of the recorded frames, and write it to a file if there is a path.
 
         Parameters
@@ -362,7 +364,7 @@ class StaggeredResult(SavedResult):
             attrs={"reynolds": self.reynolds, "time": self.time, "change": self.change},
         )
 
-    def to_vtk(self, path: "str | os.PathLike[str]") -> None:
+    def to_vtk(self, path: str | os.PathLike[str]) -> None:
         """Write a VTK file (legacy format, binary): p and the velocity of cells, psi and omega.
 
         The velocity of a cell is the mean of its faces. psi and omega belong to the corners.

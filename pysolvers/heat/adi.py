@@ -1,5 +1,7 @@
 """Heat conduction by alternating directions."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from math import isfinite
@@ -376,7 +378,7 @@ class HeatADI(Stepper[HeatResult]):
         source: Any = None,
         device: str | None = None,
         threads: int | None = None,
-    ) -> "HeatADI":
+    ) -> HeatADI:
         """Read a state that `save` wrote.
 
         Parameters

@@ -1,5 +1,7 @@
 """Base class of the red-black relaxations: iterations, stop test, history, state."""
 
+from __future__ import annotations
+
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
