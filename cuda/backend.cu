@@ -328,6 +328,7 @@ make_table()
     b.release = release;
     b.reserve = reserve;
     b.discard = discard;
+    b.trim = ps_cuda_trim; /* does not initialise a device that was not used */
     b.upload = upload;
     b.download = download;
     b.relayout = relayout;

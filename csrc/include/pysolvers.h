@@ -217,7 +217,7 @@ typedef struct ps_cylinder_report ps_cylinder_report;
 
 /* Rules for every entry:
  *   - no static state, no printing, no exit; no allocation except in the memory entries
- *     (allocate, release, reserve, discard);
+ *     (allocate, release, reserve, discard, trim);
  *   - device entries enqueue on exec->stream and return without waiting, and may be
  *     called while that stream is captured, unless the entry states otherwise: PS_OK
  *     means "accepted"; numerical failure is reported in info;
@@ -288,6 +288,9 @@ typedef struct {
      * must not be called while exec->stream is captured. */
     ps_status (*reserve)(size_t bytes, const ps_exec *exec, void **data);
     ps_status (*discard)(void *data, const ps_exec *exec);
+    /* Return to the device what release() has kept for later calls of allocate(). Memory
+     * that a stream has not released yet stays. */
+    ps_status (*trim)(const ps_exec *exec);
 
     /* Copy from the host: `from` may change after upload() has returned. While
      * exec->stream is captured, at most PS_SMALL_BYTES bytes. */
