@@ -112,9 +112,9 @@ def damped_step(
         time = begin + (half + 1) * grid.dt / _HALVES
         right = field if source is None else field + grid.dt / _HALVES * source.at(time)
         levels = {side: side.level(time) for side in every if side.kind != PERIODIC}
-        field = right
+        field = right.copy()
         for axis in range(grid.axes):
-            field = _sweep(grid, every, axis, levels, field, (device, threads))
+            _sweep(grid, every, axis, levels, field, (device, threads))
         for side in every:  # at edges the values of the later axis remain
             if side.kind == "value":
                 side.of(field)[...] = levels[side]
@@ -137,15 +137,18 @@ def _remove_rest(
     scale = max(max(extremes) - min(extremes), float(np.abs(field - right).max()))
     share = 1 / grid.axes
     for p in _parameters(grid, sides):
-        rest = right - field + _balance(grid, sides, field, levels) / _HALVES
+        change = _balance(grid, sides, field, levels)
+        change /= _HALVES
+        change += right
+        change -= field
         for side in sides:
             if side.kind == "value":
-                side.of(rest)[...] = 0
-        if np.abs(rest).max() <= _REST * scale:
+                side.of(change)[...] = 0
+        if max(change.max(), -change.min()) <= _REST * scale:
             return
-        change = rest * (2 * p ** (grid.axes - 1) / (p + share) ** grid.axes)
+        change *= 2 * p ** (grid.axes - 1) / (p + share) ** grid.axes
         for axis in range(grid.axes):
-            change = _sweep(grid, sides, axis, {}, change, place, p + share)
+            _sweep(grid, sides, axis, {}, change, place, p + share)
         field += change
 
 
@@ -164,7 +167,7 @@ def _balance(
     grid: Grid, sides: Sequence[Side], field: Array, levels: Mapping[Side, Array]
 ) -> Array:
     """Return dt times the divergence of the flux, with the inflows `levels`; 0 at given values."""
-    rate, fixed = np.zeros_like(field), np.zeros(field.shape, bool)
+    rate = np.zeros_like(field)
     for axis in range(grid.axes):
         ends = [side for side in sides if side.axis == axis]
         flow = _flow(grid, axis, field, ends[0].kind == PERIODIC)
@@ -172,14 +175,15 @@ def _balance(
         if ends[0].kind == PERIODIC:
             out += flow - np.roll(flow, 1, -1)
             continue
-        out[..., 1:-1] += flow[..., 1:] - flow[..., :-1]
+        out[..., 1:-1] += flow[..., 1:]
+        out[..., 1:-1] -= flow[..., :-1]
         for side, inward in zip(ends, (1, -1), strict=True):
             out[..., side.index] += 2 * inward * flow[..., side.index]
-            if side.kind == "value":
-                side.of(fixed)[...] = True
-            else:
+            if side.kind != "value":
                 side.of(rate)[...] += levels.get(side, 0.0) - side.exchange * side.of(field)
-    rate[fixed] = 0.0
+    for side in sides:
+        if side.kind == "value":
+            side.of(rate)[...] = 0.0
     return rate
 
 
@@ -191,8 +195,8 @@ def _sweep(
     field: Array,
     place: Place,
     shift: float = 1.0,
-) -> Array:
-    """Solve with 1 + X/shift along an axis; values and inflows of its sides are 0 if not given."""
+) -> None:
+    """Solve with 1 + X/shift along an axis in place; values and inflows not given are 0."""
     along = field.ndim - 1 - axis
     n, share = field.shape[along], 1 / (_HALVES * shift)
     ends = [side for side in sides if side.axis == axis]
@@ -213,19 +217,22 @@ def _sweep(
         elif side.kind == "value":
             other[..., side.index] = 0
     diag = 1 - lower - upper
-    right = field.copy()
     for side in ends:
         if side.kind == "flux":
             diag[..., side.index] += side.exchange * share
-            side.of(right)[...] += given.get(side, 0.0) * share
+            side.of(field)[...] += given.get(side, 0.0) * share
         elif side.kind == "value":
-            side.of(right)[...] = given.get(side, 0.0)
+            side.of(field)[...] = given.get(side, 0.0)
     low, middle, high = (_along(a, along, field.ndim) for a in (lower, diag, upper))
     device, threads = place
-    found: Array = solve_tridiagonal(
-        low, middle, high, right, axis=along, periodic=is_periodic, device=device, threads=threads
+    solve_tridiagonal(
+        *(low, middle, high, field),
+        axis=along,
+        periodic=is_periodic,
+        out=field,
+        device=device,
+        threads=threads,
     )
-    return found
 
 
 def _along(line: Array, place: int, axes: int) -> Array:
