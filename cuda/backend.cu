@@ -430,6 +430,7 @@ make_table()
     b.share = share;
     b.open_shared = open_shared;
     b.close_shared = close_shared;
+    b.trim = ps_cuda_trim; /* does not initialise a device that was not used */
     b.upload = upload;
     b.download = download;
     b.answer = answer;

@@ -9,6 +9,7 @@ from ._errors import (
     SingularSystemError,
     SingularSystemWarning,
 )
+from ._memory import clear_cache
 from ._version import __version__
 from .flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
 from .heat import HeatADI
@@ -42,6 +43,7 @@ __all__ = [
     "SteadyConvectionDiffusion",
     "TridiagonalFactor",
     "__version__",
+    "clear_cache",
     "factor_tridiagonal",
     "solve_laplace",
     "solve_tridiagonal",

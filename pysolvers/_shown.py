@@ -2,9 +2,10 @@
 
 from collections.abc import Mapping
 from html import escape
+from math import inf
 from typing import Any
 
-__all__ = ["Shown", "ShownAsText", "steps_text"]
+__all__ = ["Shown", "ShownAsText", "residual_text", "steps_text"]
 
 
 class Shown:
@@ -33,6 +34,11 @@ class ShownAsText:
 
     def _repr_html_(self) -> str:
         return f"<code>{escape(repr(self))}</code>"
+
+
+def residual_text(residual: float) -> str:
+    """Return the part of a repr about a residual, which is infinite before it is measured."""
+    return "" if residual == inf else f", residual {residual:.1e}"
 
 
 def steps_text(result: Any) -> str:

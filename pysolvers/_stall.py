@@ -35,11 +35,11 @@ class Stall:
             self._level, self._since = residual, iterations
         return iterations - self._since > self.patience
 
-    def text(self, residual: float) -> str:
-        """Return the reason of the end."""
+    def text(self, residual: float, name: str = "residual") -> str:
+        """Return the reason of the end; `name` is that of the measured quantity."""
         verb = "grew" if residual > 10 * self.smallest else "stalled"
         return (
-            f"the residual {verb}: it is {residual:.1e}, and has not fallen by "
+            f"the {name} {verb}: it is {residual:.1e}, and has not fallen by "
             f"{100 * (1 - FALL):.0f} % below {self._level:.1e} in {self.patience} iterations"
         )
 

@@ -230,7 +230,7 @@ typedef struct ps_part ps_part;
 /* Rules for every entry:
  *   - no static state other than what is remembered of devices and plans; no printing, no
  *     exit; no allocation except in the memory entries (allocate, release, reserve,
- *     discard, answer);
+ *     discard, trim, answer);
  *   - device entries enqueue on exec->stream and return without waiting, and may be
  *     called while that stream is captured, unless the entry states otherwise: PS_OK
  *     means "accepted"; numerical failure is reported in info;
@@ -314,6 +314,9 @@ typedef struct {
      * must not be called while exec->stream is captured. */
     ps_status (*reserve)(size_t bytes, const ps_exec *exec, void **data);
     ps_status (*discard)(void *data, const ps_exec *exec);
+    /* Return to the device what release() has kept for later calls of allocate(). Memory
+     * that a stream has not released yet stays. */
+    ps_status (*trim)(const ps_exec *exec);
 
     /* Let exec->device use the memory of another device: PS_UNSUPPORTED if it cannot. */
     ps_status (*reach)(int32_t other, const ps_exec *exec);

@@ -267,6 +267,19 @@ wait(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 static PyObject *
+trim(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    int device = 0;
+    call c;
+
+    if (!PyArg_ParseTuple(args, "|i:trim", &device) || call_begin(&c, 0, device, 0) < 0) {
+        return NULL;
+    }
+    call_enter(&c);
+    return finish(&c, ps_backend_get()->trim(&c.exec));
+}
+
+static PyObject *
 device_count(PyObject *Py_UNUSED(module), PyObject *Py_UNUSED(none))
 {
     return PyLong_FromLong(ps_backend_get()->devices());
@@ -298,6 +311,8 @@ PyDoc_STRVAR(order_doc, "order($module, first, second, device=0, /)\n--\n\n"
                         "Let one stream wait for what another holds now.");
 PyDoc_STRVAR(wait_doc, "wait($module, device=0, stream=0, /)\n--\n\n"
                        "Wait for a stream.");
+PyDoc_STRVAR(trim_doc, "trim($module, device=0, /)\n--\n\n"
+                       "Return the memory that the pool keeps to the device.");
 PyDoc_STRVAR(device_count_doc, "device_count($module, /)\n--\n\n"
                                "Return how many devices there are.");
 PyDoc_STRVAR(unavailable_doc, "unavailable($module, /)\n--\n\n"
@@ -320,6 +335,7 @@ static PyMethodDef methods[] = {
     {"fill_nan", fill_nan, METH_VARARGS, fill_nan_doc},
     {"order", order, METH_VARARGS, order_doc},
     {"wait", wait, METH_VARARGS, wait_doc},
+    {"trim", trim, METH_VARARGS, trim_doc},
     {"device_count", device_count, METH_NOARGS, device_count_doc},
     {"unavailable", unavailable, METH_NOARGS, unavailable_doc},
     {NULL, NULL, 0, NULL},

@@ -46,16 +46,16 @@ make_pool(int device)
     return pool;
 }
 
-/* The pool of a device; null if it cannot be made, for example because the device
- * memory is full. */
+/* The pool of a device. Null if it does not exist yet and `is_made_if_missing` is false,
+ * or if it cannot be made, for example because the device memory is full. */
 static cudaMemPool_t
-pool_of(int device)
+pool_of(int device, bool is_made_if_missing)
 {
     static std::mutex lock;
     static cudaMemPool_t pools[PS_CUDA_MAX_DEVICES];
     const std::lock_guard<std::mutex> own(lock);
 
-    if (pools[device] == nullptr) {
+    if (pools[device] == nullptr && is_made_if_missing) {
         pools[device] = make_pool(device);
     }
     return pools[device];
@@ -68,7 +68,7 @@ ps_cuda_allocate(size_t bytes, const ps_exec *exec, void **data)
     if (bytes == 0) {
         return PS_OK;
     }
-    cudaMemPool_t const pool = pool_of(exec->device);
+    cudaMemPool_t const pool = pool_of(exec->device, true);
     if (pool == nullptr) {
         return PS_DEVICE_FAILURE;
     }
@@ -96,6 +96,15 @@ ps_cuda_discard(void *data)
     const Relaxed relaxed;
 
     return ps_cuda_status(cudaFree(data));
+}
+
+ps_status
+ps_cuda_trim(const ps_exec *exec)
+{
+    const Relaxed relaxed;
+    cudaMemPool_t const pool = pool_of(exec->device, false);
+
+    return pool == nullptr ? PS_OK : ps_cuda_status(cudaMemPoolTrimTo(pool, 0));
 }
 
 /* Poll query() until its result is not cudaErrorNotReady. */

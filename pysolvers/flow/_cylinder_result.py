@@ -1,7 +1,9 @@
 """Result of the flow around a square cylinder."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +16,7 @@ from .._atomic import atomic_write
 from .._extras import extra_module
 from .._files import SavedFile
 from .._header import count, flag, mapping, number, positive, text
+from .._runtime.recording import Filmed
 from .._saved_result import SavedResult
 from ._channel import ChannelGrid
 
@@ -82,7 +85,7 @@ class CylinderHistory:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CylinderResult(SavedResult):
+class CylinderResult(SavedResult, Filmed):
     """Flow around a square cylinder, with the history that led to it.
 
     Lengths are in sides of the cylinder and velocities in units of the largest inflow velocity.
@@ -144,7 +147,7 @@ class CylinderResult(SavedResult):
     seconds: dict[str, float]
     backend: str
     threads: int
-    frames: "tuple[CylinderResult, ...]" = ()
+    frames: tuple[CylinderResult, ...] = ()
 
     _KIND = "pysolvers cylinder result"
     _FACTS: ClassVar = {
@@ -231,7 +234,7 @@ class CylinderResult(SavedResult):
 
     def plot(
         self,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         *,
         show: bool | None = None,
         **options: Any,
@@ -258,29 +261,11 @@ class CylinderResult(SavedResult):
 
         return plot_cylinder(self, ax, show=show, **options)
 
-    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
-        """Return a film of the recorded frames, and write it to a file if there is a path.
-
-        Parameters
-        ----------
-        path : path-like, optional
-            File to write: a name that ends in ``.gif``, or a format that ffmpeg writes.
-        **options
-            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of `contourf`.
-
-        Returns
-        -------
-        film : matplotlib.animation.FuncAnimation
-            The film; a notebook shows it with buttons.
-
-        Raises
-        ------
-        ValueError
-            If the result has no frames: only `SquareCylinder.record` keeps them.
-        """
+    @property
+    def _film(self) -> Callable[..., Any]:
         from ..plots.cylinder import film_cylinder
 
-        return film_cylinder(self.frames, path=path, **options)
+        return film_cylinder
 
     def to_xarray(self) -> Any:
         """Return the fields as an `xarray.Dataset` with their coordinates.
@@ -297,7 +282,7 @@ class CylinderResult(SavedResult):
             attrs={"reynolds": self.reynolds, "time": self.time, "dt": self.dt},
         )
 
-    def to_vtk(self, path: "str | os.PathLike[str]") -> None:
+    def to_vtk(self, path: str | os.PathLike[str]) -> None:
         """Write psi, omega and the velocity to a VTK file (legacy format, binary).
 
         Parameters

@@ -1,5 +1,7 @@
 """Result of the lid-driven cavity."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -252,9 +254,9 @@ class CavityResult(SavedResult):
 
     def plot(
         self,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         *,
-        tables: "Mapping[str, Mapping[str, Any]] | None" = None,
+        tables: Mapping[str, Mapping[str, Any]] | None = None,
         show: bool | None = None,
         **options: Any,
     ) -> Any:

@@ -1,7 +1,9 @@
 """Result of the cavity on a staggered grid."""
 
+from __future__ import annotations
+
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,6 +16,7 @@ from .._atomic import atomic_write
 from .._extras import extra_module
 from .._files import SavedFile, is_rising
 from .._header import count, mapping, number, positive, text
+from .._runtime.recording import Filmed
 from .._saved_result import SavedResult
 from . import _fields
 from ._result import Vortex
@@ -79,7 +82,7 @@ def gamma_check(name: str, value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class StaggeredResult(SavedResult):
+class StaggeredResult(SavedResult, Filmed):
     """State of a cavity on a staggered grid, with the history that led to it.
 
     Lengths are in units of the side, velocities in units of the lid speed U, pressures in units
@@ -140,7 +143,7 @@ class StaggeredResult(SavedResult):
     backend: str
     kernel: str
     threads: int
-    frames: "tuple[StaggeredResult, ...]" = ()
+    frames: tuple[StaggeredResult, ...] = ()
 
     _KIND = "pysolvers staggered cavity result"
     _FACTS: ClassVar = {
@@ -288,9 +291,9 @@ class StaggeredResult(SavedResult):
 
     def plot(
         self,
-        ax: "Axes | None" = None,
+        ax: Axes | None = None,
         *,
-        tables: "Mapping[str, Mapping[str, Any]] | None" = None,
+        tables: Mapping[str, Mapping[str, Any]] | None = None,
         show: bool | None = None,
         **options: Any,
     ) -> Any:
@@ -320,29 +323,11 @@ class StaggeredResult(SavedResult):
 
         return plot_staggered(self, ax, tables=tables, show=show, **options)
 
-    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
-        """Return a film of the recorded frames, and write it to a file if there is a path.
-
-        Parameters
-        ----------
-        path : path-like, optional
-            File to write: a name that ends in ``.gif``, or a format that ffmpeg writes.
-        **options
-            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of `contourf`.
-
-        Returns
-        -------
-        film : matplotlib.animation.FuncAnimation
-            The film; a notebook shows it with buttons.
-
-        Raises
-        ------
-        ValueError
-            If the result has no frames: only `StaggeredCavity.record` keeps them.
-        """
+    @property
+    def _film(self) -> Callable[..., Any]:
         from ..plots.staggered import film_staggered
 
-        return film_staggered(self.frames, path=path, **options)
+        return film_staggered
 
     def to_xarray(self) -> Any:
         """Return the fields as an `xarray.Dataset` with their coordinates.
@@ -362,7 +347,7 @@ class StaggeredResult(SavedResult):
             attrs={"reynolds": self.reynolds, "time": self.time, "change": self.change},
         )
 
-    def to_vtk(self, path: "str | os.PathLike[str]") -> None:
+    def to_vtk(self, path: str | os.PathLike[str]) -> None:
         """Write a VTK file (legacy format, binary): p and the velocity of cells, psi and omega.
 
         The velocity of a cell is the mean of its faces. psi and omega belong to the corners.

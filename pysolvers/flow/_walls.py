@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["WALLS", "WallFormula"]
+__all__ = ["WALLS", "WallFormula", "cavity_wall_residual"]
 
 Array = NDArray[Any]
 
@@ -69,3 +69,30 @@ WALLS = {
     "woods": WallFormula(-3.0, 0.0, -0.5),
     "jensen": WallFormula(-4.0, 0.5, 0.0),
 }
+
+
+def cavity_wall_residual(wall: str, psi: Array, omega: Array, lid_velocity: float) -> float:
+    """Return the root mean square of the formula minus omega on the walls of a cavity.
+
+    Parameters
+    ----------
+    wall : str
+        Name of the formula.
+    psi, omega : ndarray
+        Fields on the unit square, shape (n, n), with psi = 0 on the walls.
+    lid_velocity : float
+        Velocity of the wall y = 1. Its formula contains psi minus that of the moving wall,
+        -lid_velocity times the distance.
+    """
+    h = 1.0 / (psi.shape[0] - 1)
+    total = 0.0
+    for turned, turned_omega, speed in (
+        (psi, omega, 0.0),
+        (psi[::-1], omega[::-1], lid_velocity),
+        (psi.T, omega.T, 0.0),
+        (psi.T[::-1], omega.T[::-1], 0.0),
+    ):
+        near, far = (turned[k, 1:-1] + k * h * speed for k in (1, 2))
+        found = WALLS[wall].at((near, far), turned_omega[1, 1:-1], 0.0, h)
+        total += float(np.square(found - turned_omega[0, 1:-1]).mean())
+    return float(np.sqrt(total / 4))

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
-from math import floor, isfinite
+from math import ceil, floor, isfinite
 from time import perf_counter
 from typing import Any, Literal, Self
 
@@ -18,6 +18,7 @@ from .._progress import IterationBar
 from .._runtime.backends import parse_device
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
+from .._stall import Stall, checked_patience
 from ._channel import ChannelGrid
 from ._cylinder_device import DeviceCylinderState, DeviceSteps, extremes, history_rows
 from ._cylinder_result import CylinderHistory, CylinderResult, Strouhal, strouhal_of, velocity
@@ -365,6 +366,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         tol: float = 1e-6,
         *,
         max_iterations: int = 100_000,
+        patience: int | None = None,
         callback: Callable[["SquareCylinder"], Any] | None = None,
         progress: bool | None = None,
     ) -> CylinderResult:
@@ -374,9 +376,15 @@ class SquareCylinder(Stepper[CylinderResult]):
         ----------
         tol : float, default: 1e-6
             Upper bound of the largest change of psi per unit time; positive. It is checked after
-            every step, on a device after every 20 steps.
+            every step, on a device after every 20 steps. With a `dt` that was set, the change in a
+            trial step of the default length must not be larger, either: very long and very short
+            steps change little in a flow that is not steady.
         max_iterations : int, default: 100000
             Largest number of steps of this call.
+        patience : int, optional
+            Largest number of steps in which the smallest change does not fall by 10 %; then the
+            iteration ends with an error. By default the larger of 5000 and the steps of the time
+            in which the flow passes the channel.
         callback : callable, optional
             Called with this object every 20 steps; a true return value ends the iteration.
         progress : bool, optional
@@ -390,8 +398,8 @@ class SquareCylinder(Stepper[CylinderResult]):
         Raises
         ------
         ConvergenceError
-            If the tolerance was not reached, or the step is too large. The attribute ``result``
-            contains the last finite state and the history.
+            If the tolerance was not reached, the change stalled, or the step is too large. The
+            attribute ``result`` contains the last finite state and the history.
         ValueError
             If the solver is not steady, or an argument is out of its range.
         """
@@ -401,16 +409,27 @@ class SquareCylinder(Stepper[CylinderResult]):
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
         end = self.steps + index("max_iterations", max_iterations, 1)
+        passage = ceil(min(self._settings["length"] / self.dt, max_iterations))
+        stall = Stall(checked_patience(patience, passage), self.steps)
+        change = self._largest_change(tol)
         with IterationBar(progress, "SquareCylinder", "change", max_iterations) as bar:
-            while self._change() > tol and self.steps < end:
+            while change > tol and self.steps < end:
                 made = self.steps
                 self.step(min(self._make.interval, end - made))
-                bar.update(self.steps - made, self._change())
+                change = self._largest_change(tol)
+                bar.update(self.steps - made, change)
                 if callback is not None and self.steps % _CHECK == 0 and callback(self):
                     return self.result("callback")
-        if self._change() > tol:
+                if change > tol and stall.is_over(self.steps, change):
+                    raise ConvergenceError(
+                        f"{self!r} did not converge: {stall.text(change, 'change')}: the flow "
+                        "can be unsteady, or dt unsuitable: take dt=None, a smaller re, or a "
+                        "larger patience",
+                        self.result("stalled"),
+                    )
+        if change > tol:
             raise ConvergenceError(
-                f"{self!r} did not converge: the change {self._change():.1e} of psi per unit time "
+                f"{self!r} did not converge: the change {change:.1e} of psi per unit time "
                 f"is above the tolerance {tol:g} after {max_iterations} iterations",
                 self.result("max_iterations"),
             )
@@ -677,6 +696,27 @@ class SquareCylinder(Stepper[CylinderResult]):
         """Return the change of psi per unit time in the last step."""
         self._collect()
         return self._probe_rows[-1][1] if self._probe_rows else float("inf")
+
+    def _largest_change(self, tol: float) -> float:
+        """Return the change of psi per unit time that decides about convergence.
+
+        That of the last step; where it is at most `tol`, the larger one of it and of the change in
+        a trial step of the default length. The trial step vanishes only where the equations and
+        the wall formulas hold, and its change per unit time does not depend on `dt`.
+        """
+        change, s = self._change(), self._settings
+        dt = _default_step(self._grid, s["re"], s["wall"], steady=True)
+        if not change <= tol or self.last_dt == dt:
+            return change
+        trial = self._state
+        if isinstance(self._make, DeviceSteps):
+            assert isinstance(trial, DeviceCylinderState)
+            trial = trial.copy()
+            self._make.make(trial, dt, 1, self._probes)
+        else:
+            assert isinstance(trial, CylinderState)
+            trial = self._make.make(trial, dt)
+        return max(change, float(np.abs(trial.psi - trial.psi_old).max()) / dt)
 
     def _seconds(self) -> dict[str, float]:
         """Return the seconds of all stages, the forces on the host included."""

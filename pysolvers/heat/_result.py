@@ -1,7 +1,6 @@
 """Result of a heat conduction solver."""
 
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from .._extras import extra_module
 from .._files import SavedFile
 from .._header import count, flag, mapping, number, positive, sequence, text
+from .._runtime.recording import Filmed
 from .._saved_result import Member, SavedResult
 from .._shown import steps_text
 
@@ -21,7 +21,7 @@ __all__ = ["HeatResult"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class HeatResult(SavedResult):
+class HeatResult(SavedResult, Filmed):
     """A temperature field, with scheme, steps and times.
 
     Parameters
@@ -148,29 +148,11 @@ class HeatResult(SavedResult):
 
         return plot_heat(self, ax, show=show, **options)
 
-    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
-        """Return a film of the recorded frames, and write it to a file if there is a path.
-
-        Parameters
-        ----------
-        path : path-like, optional
-            File to write: a name that ends in ``.gif``, or a format that ffmpeg writes.
-        **options
-            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of `contourf`.
-
-        Returns
-        -------
-        film : matplotlib.animation.FuncAnimation
-            The film; a notebook shows it with buttons.
-
-        Raises
-        ------
-        ValueError
-            If the result has no frames: only `HeatADI.record` keeps them.
-        """
+    @property
+    def _film(self) -> Callable[..., Any]:
         from ..plots.heat import film_heat
 
-        return film_heat(self.frames, path=path, **options)
+        return film_heat
 
     def to_xarray(self) -> Any:
         """Return the field as an `xarray.DataArray` with its coordinates.

@@ -117,21 +117,22 @@ class _SlabParts(Parts):
         return float(low.min()), float(high.max())
 
     def solve(
-        self, lower: Array, diag: Array, upper: Array, rhs: Array, axis: int, *, periodic: bool
-    ) -> Array:
+        self, lower: Array, diag: Array, upper: Array, field: Array, axis: int, *, periodic: bool
+    ) -> None:
         if axis != self._axis:
-            return super().solve(lower, diag, upper, rhs, axis, periodic=periodic)
-        found = np.zeros_like(rhs)
-        self.own(found)[...] = solve_tridiagonal(
-            *(self.own(a) for a in (lower, diag, upper, rhs)),
+            super().solve(lower, diag, upper, field, axis, periodic=periodic)
+            return
+        own = self.own(field)
+        own[...] = solve_tridiagonal(
+            *(self.own(a) for a in (lower, diag, upper)),
+            own,
             axis=axis,
             periodic=self._periodic,
             threads=self._threads,
             group=self._group,
             split=Slab(axis),
         )
-        self.refresh(found)
-        return found
+        self.refresh(field)
 
 
 class SplitState:
@@ -240,7 +241,7 @@ class SplitState:
             change += grid.dt * self._source.at(leg.at(first + 0.5))
         given = self._differences(before, after)
         for axis in range(grid.axes):
-            change = sweep(grid, list(self._sides.values()), axis, given, change, parts)
+            sweep(grid, list(self._sides.values()), axis, given, change, parts)
         self._t += change.astype(self._t.dtype)
         self._set_sides(after)
         return self.is_finite()

@@ -67,27 +67,24 @@ class Parts:
 
     def largest(self, field: Array) -> float:
         """Return the largest magnitude of a field."""
-        return float(np.abs(field).max())
+        return max(float(field.max()), -float(field.min()))
 
     def range(self, fields: Sequence[Array]) -> tuple[float, float]:
         """Return the smallest and the largest value of some arrays."""
         return min(float(a.min()) for a in fields), max(float(a.max()) for a in fields)
 
     def solve(
-        self, lower: Array, diag: Array, upper: Array, rhs: Array, axis: int, *, periodic: bool
-    ) -> Array:
-        """Solve tridiagonal systems along an axis of the field."""
-        found: Array = solve_tridiagonal(
-            lower,
-            diag,
-            upper,
-            rhs,
+        self, lower: Array, diag: Array, upper: Array, field: Array, axis: int, *, periodic: bool
+    ) -> None:
+        """Solve tridiagonal systems along an axis, with the field as right-hand sides, in place."""
+        solve_tridiagonal(
+            *(lower, diag, upper, field),
             axis=axis,
             periodic=periodic,
+            out=field,
             device=self._device,
             threads=self._threads,
         )
-        return found
 
 
 def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts: Parts) -> bool:
@@ -147,9 +144,9 @@ def damped_step(
         time = begin + (half + 1) * grid.dt / _HALVES
         right = field if source is None else field + grid.dt / _HALVES * source.at(time)
         levels = {side: side.level(time) for side in every if side.kind != PERIODIC}
-        field = right
+        field = right.copy()
         for axis in range(grid.axes):
-            field = sweep(grid, every, axis, levels, field, parts)
+            sweep(grid, every, axis, levels, field, parts)
         for side in every:  # at edges the values of the later axis remain
             if side.kind == "value":
                 side.of(field)[...] = levels[side]
@@ -172,15 +169,18 @@ def _remove_rest(
     scale = max(high - low, parts.largest(field - right))
     share = 1 / grid.axes
     for p in _parameters(grid, sides, parts):
-        rest = right - field + balance(grid, sides, field, levels) / _HALVES
+        change = balance(grid, sides, field, levels)
+        change /= _HALVES
+        change += right
+        change -= field
         for side in sides:
             if side.kind == "value":
-                side.of(rest)[...] = 0
-        if parts.largest(rest) <= _REST * scale:
+                side.of(change)[...] = 0
+        if parts.largest(change) <= _REST * scale:
             return
-        change = rest * (2 * p ** (grid.axes - 1) / (p + share) ** grid.axes)
+        change *= 2 * p ** (grid.axes - 1) / (p + share) ** grid.axes
         for axis in range(grid.axes):
-            change = sweep(grid, sides, axis, {}, change, parts, p + share)
+            sweep(grid, sides, axis, {}, change, parts, p + share)
         field += change
 
 
@@ -197,7 +197,7 @@ def _parameters(grid: Grid, sides: Sequence[Side], parts: Parts) -> Iterator[flo
 
 def balance(grid: Grid, sides: Sequence[Side], field: Array, levels: Mapping[Side, Array]) -> Array:
     """Return dt times the divergence of the flux, with the inflows `levels`; 0 at given values."""
-    rate, fixed = np.zeros_like(field), np.zeros(field.shape, bool)
+    rate = np.zeros_like(field)
     for axis in range(grid.axes):
         ends = [side for side in sides if side.axis == axis]
         flow = _flow(grid, axis, field, ends[0].kind == PERIODIC)
@@ -205,14 +205,15 @@ def balance(grid: Grid, sides: Sequence[Side], field: Array, levels: Mapping[Sid
         if ends[0].kind == PERIODIC:
             out += flow - np.roll(flow, 1, -1)
             continue
-        out[..., 1:-1] += flow[..., 1:] - flow[..., :-1]
+        out[..., 1:-1] += flow[..., 1:]
+        out[..., 1:-1] -= flow[..., :-1]
         for side, inward in zip(ends, (1, -1), strict=True):
             out[..., side.index] += 2 * inward * flow[..., side.index]
-            if side.kind == "value":
-                side.of(fixed)[...] = True
-            else:
+            if side.kind != "value":
                 side.of(rate)[...] += levels.get(side, 0.0) - side.exchange * side.of(field)
-    rate[fixed] = 0.0
+    for side in sides:
+        if side.kind == "value":
+            side.of(rate)[...] = 0.0
     return rate
 
 
@@ -224,8 +225,8 @@ def sweep(
     field: Array,
     parts: Parts,
     shift: float = 1.0,
-) -> Array:
-    """Solve with 1 + X/shift along an axis; values and inflows of its sides are 0 if not given."""
+) -> None:
+    """Solve with 1 + X/shift along an axis in place; values and inflows not given are 0."""
     along = field.ndim - 1 - axis
     n, share = field.shape[along], 1 / (_HALVES * shift)
     ends = [side for side in sides if side.axis == axis]
@@ -246,15 +247,14 @@ def sweep(
         elif side.kind == "value":
             other[..., side.index] = 0
     diag = 1 - lower - upper
-    right = field.copy()
     for side in ends:
         if side.kind == "flux":
             diag[..., side.index] += side.exchange * share
-            side.of(right)[...] += given.get(side, 0.0) * share
+            side.of(field)[...] += given.get(side, 0.0) * share
         elif side.kind == "value":
-            side.of(right)[...] = given.get(side, 0.0)
+            side.of(field)[...] = given.get(side, 0.0)
     low, middle, high = (_along(a, along, field.ndim) for a in (lower, diag, upper))
-    return parts.solve(low, middle, high, right, along, periodic=is_periodic)
+    parts.solve(low, middle, high, field, along, periodic=is_periodic)
 
 
 def _along(line: Array, place: int, axes: int) -> Array:

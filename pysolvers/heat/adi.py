@@ -1,5 +1,7 @@
 """Heat conduction by alternating directions."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
@@ -428,7 +430,7 @@ class HeatADI(Stepper[HeatResult]):
         threads: int | None = None,
         group: Group | None = None,
         split: Slab | None = None,
-    ) -> "HeatADI":
+    ) -> HeatADI:
         """Read a state that `save` wrote.
 
         Parameters

@@ -1,5 +1,7 @@
 """The Poisson equation on a rectangle or a box, solved directly by transforms and lines."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Mapping, Sequence
 from math import sqrt

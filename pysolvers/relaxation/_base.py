@@ -1,5 +1,7 @@
 """Base class of the red-black relaxations: iterations, stop test, history, state."""
 
+from __future__ import annotations
+
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +21,7 @@ from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime import backends
 from .._runtime.state import make_state
-from .._shown import ShownAsText
+from .._shown import ShownAsText, residual_text
 from .._stall import Stall, checked_patience
 from ._colours import ColourGrid
 from ._result import RelaxationHistory, RelaxationResult
@@ -140,7 +142,7 @@ class Relaxation(ShownAsText, ABC):
 
     def __repr__(self) -> str:
         kind = f"{self._NAME}({self.shape}, dtype={self._dtype.name})"
-        return f"{kind}: {self.iterations} iterations, residual {self.residual:.1e}"
+        return f"{kind}: {self.iterations} iterations{residual_text(self.residual)}"
 
     def iterate(self, count: int) -> Self:
         """Make `count` iterations; several calls give the same bits as one call.

@@ -1,5 +1,7 @@
 """Red-black SOR for heat conduction in a plate."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import cos, pi, sqrt
@@ -492,7 +494,7 @@ def solve_laplace(
 
 
 def optimal_omega(
-    shape: tuple[int, int], a: tuple[float, float], walls: "Mapping[str, _Wall]"
+    shape: tuple[int, int], a: tuple[float, float], walls: Mapping[str, _Wall]
 ) -> float:
     r"""Return the optimal relaxation parameter of a rectangle.
 

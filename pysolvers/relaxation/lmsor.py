@@ -1,5 +1,7 @@
 """LMSOR, LSOR and SOR for steady convection and diffusion."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self

@@ -1,5 +1,7 @@
 """Steady convection and diffusion on a rectangle: the equation and its nodes."""
 
+from __future__ import annotations
+
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal

@@ -1,6 +1,5 @@
 """Result of a convection-diffusion solver."""
 
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 from .._extras import extra_module
 from .._files import SavedFile
 from .._header import count, mapping, number, positive, sequence, text
+from .._runtime.recording import Filmed
 from .._saved_result import SavedResult
 from .._shown import steps_text
 
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class TransportResult(SavedResult):
+class TransportResult(SavedResult, Filmed):
     """State of a convection-diffusion problem, with scheme, steps and times.
 
     Parameters
@@ -169,30 +169,11 @@ class TransportResult(SavedResult):
 
         return plot_transport(self, ax, show=show, **options)
 
-    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
-        """Return a film of the recorded frames, and write it to a file if there is a path.
-
-        Parameters
-        ----------
-        path : path-like, optional
-            File to write: a name that ends in ``.gif``, or a format that ffmpeg writes.
-        **options
-            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of
-            `pcolormesh`.
-
-        Returns
-        -------
-        film : matplotlib.animation.FuncAnimation
-            The film; a notebook shows it with buttons.
-
-        Raises
-        ------
-        ValueError
-            If the result has no frames: only `GCEIDD.record` keeps them.
-        """
+    @property
+    def _film(self) -> Callable[..., Any]:
         from ..plots.transport import film_transport
 
-        return film_transport(self.frames, path=path, **options)
+        return film_transport
 
     def _check(self, saved: SavedFile) -> None:
         nodes = self.y.size, self.x.size

@@ -1,5 +1,7 @@
 """GCEIDD: convection and diffusion in strips that are solved independently."""
 
+from __future__ import annotations
+
 import os
 from typing import Any, Literal
 
@@ -291,7 +293,7 @@ class GCEIDD(Stepper[TransportResult]):
         write_npz(path, _KIND, facts, self._state.fields())
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], problem: ConvectionDiffusion) -> "GCEIDD":
+    def load(cls, path: str | os.PathLike[str], problem: ConvectionDiffusion) -> GCEIDD:
         """Read a state that `save` wrote.
 
         Parameters

@@ -68,6 +68,18 @@ def test_public_object_has_a_docstring(name):
 
 
 @pytest.mark.parametrize("name", public_names())
+def test_signature_is_readable(name):
+    """`help` opens with it: names of types, not the members of NumPy's unions."""
+    value = object_named(name)
+    if not callable(value) or (inspect.isclass(value) and issubclass(value, Exception)):
+        return
+    signature = str(inspect.signature(value))
+
+    assert "numpy._typing" not in signature
+    assert len(signature) < 700
+
+
+@pytest.mark.parametrize("name", public_names())
 def test_examples_run(name):
     value = object_named(name)
     module = importlib.import_module(getattr(value, "__module__", None) or "pysolvers")

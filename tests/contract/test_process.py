@@ -50,6 +50,35 @@ def test_fork_after_use_does_not_hang(parent, child):
     assert run_python(FORK.format(parent=parent, child=child)) == "[0, 0] True\n"
 
 
+FORK_WITH_WORKERS = """
+import os, time, warnings
+import numpy as np
+from pysolvers import solve_tridiagonal
+
+warnings.simplefilter("ignore", DeprecationWarning)  # of os.fork beside threads
+rhs = np.ones((20_000, 64))
+
+def starts_a_worker():
+    # A team that was slow is not used again for some time, so that one solve is not enough.
+    before, end = len(os.listdir("/proc/self/task")), time.monotonic() + 20
+    while len(os.listdir("/proc/self/task")) == before and time.monotonic() < end:
+        solve_tridiagonal(-1.0, 4.0, -1.0, rhs, threads=2)
+    return len(os.listdir("/proc/self/task")) > before
+
+in_parent = starts_a_worker()
+child = os.fork()
+if child == 0:
+    os._exit(0 if starts_a_worker() else 3)
+print(in_parent, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="threads cannot be counted")
+def test_a_child_process_starts_workers_of_its_own():
+    """The workers of the parent do not exist in the child, which would solve on one thread."""
+    assert run_python(FORK_WITH_WORKERS) == "True 0\n"
+
+
 FORK_DURING_SOLVES = """
 import os, signal, threading, warnings
 import numpy as np

@@ -1,5 +1,6 @@
 """Memory of the device: what goes in comes out, in every layout and stream."""
 
+import ctypes
 import math
 import subprocess
 import sys
@@ -7,6 +8,8 @@ import threading
 
 import numpy as np
 import pytest
+
+import pysolvers
 
 _cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
 pytestmark = pytest.mark.gpu
@@ -260,3 +263,31 @@ def test_forked_child_says_why_and_leaves_the_parent_alone():
     )
 
     assert run.stdout.split() == ["0", "None", "0", "0"], run.stderr
+
+
+def free_memory():
+    """Return the free bytes of device 0, asked from the driver."""
+    driver = ctypes.CDLL("libcuda.so.1")
+    context, free, total = ctypes.c_void_p(), ctypes.c_size_t(), ctypes.c_size_t()
+    assert driver.cuInit(0) == 0
+    assert driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+    assert driver.cuCtxPushCurrent_v2(context) == 0
+    assert driver.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)) == 0
+    assert driver.cuCtxPopCurrent_v2(ctypes.byref(context)) == 0
+    assert driver.cuDevicePrimaryCtxRelease_v2(0) == 0
+    return free.value
+
+
+def test_clear_cache_returns_released_memory_to_the_device():
+    nbytes = 1 << 28
+    buffer = _cuda.Buffer(nbytes)
+    del buffer
+    assert _cuda.wait() == 0
+    kept = free_memory()
+
+    pysolvers.clear_cache()
+
+    assert free_memory() - kept >= nbytes
+    pysolvers.clear_cache()
+    again = _cuda.Buffer(nbytes)
+    assert again.address

@@ -11,6 +11,7 @@ import pysolvers
 from pysolvers import _core
 from pysolvers.flow import CavityResult, LidDrivenCavity
 from pysolvers.flow._poisson import solve_poisson
+from pysolvers.flow._walls import cavity_wall_residual
 
 LINE_METHODS = ["thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted"]
 CORNERS = ((0, 0), (0, -1), (-1, 0), (-1, -1))
@@ -546,3 +547,40 @@ def test_a_cavity_with_patience_goes_on():
     with pytest.raises(pysolvers.ConvergenceError, match="not reached in 8000 iterations"):
         LidDrivenCavity(20_000, 33).solve(max_iterations=8000, patience=100_000)
     assert LidDrivenCavity(1000, 33).solve(patience=2000).converged
+
+
+def cavity_fields(wall, n=9, lid=2.0):
+    """Return random psi, and omega that has the values of the formula on the walls."""
+    h, rng = 1 / (n - 1), np.random.default_rng(5)
+    psi, omega = np.zeros((n, n)), rng.normal(size=(n, n))
+    psi[1:-1, 1:-1] = rng.normal(size=(n - 2, n - 2))
+    for k in range(4):  # each wall in turn is the first row, y = 1 with k = 2
+        p, w = np.rot90(psi, -k), np.rot90(omega, -k)
+        speed = lid if k == 2 else 0.0
+        one, two = p[1, 1:-1] / h**2, p[2, 1:-1] / h**2
+        w[0, 1:-1] = {
+            "thom": -2 * one - 2 * speed / h,
+            "woods": -3 * one - w[1, 1:-1] / 2 - 3 * speed / h,
+            "jensen": -4 * one + two / 2 - 3 * speed / h,
+        }[wall]
+    return psi, omega
+
+
+@pytest.mark.parametrize("wall", ["jensen", "woods", "thom"])
+def test_residual_of_the_walls(wall):
+    psi, omega = cavity_fields(wall)
+    assert cavity_wall_residual(wall, psi, omega, 2.0) < 1e-12
+    for side in (np.s_[0], np.s_[-1], np.s_[:, 0], np.s_[:, -1]):
+        other = omega.copy()
+        other[side] += 0.5
+        assert cavity_wall_residual(wall, psi, other, 2.0) == pytest.approx(0.25, rel=1e-10)
+
+
+@pytest.mark.parametrize("step", [1e10, 1e100])
+def test_a_step_that_hardly_moves_the_walls_does_not_converge(step):
+    """The fields stay near 0, where the residual of the interior nodes is small."""
+    with pytest.raises(pysolvers.ConvergenceError, match=r"the residual (stalled|grew)") as caught:
+        LidDrivenCavity(100, 17, step=step).solve(1e-3, patience=200)
+
+    assert caught.value.result.residual < 1e-3
+    assert caught.value.result.stop_reason == "stalled"

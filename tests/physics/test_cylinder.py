@@ -334,6 +334,27 @@ def test_steady_state_satisfies_the_steady_equations():
     assert result.steps < 4000
 
 
+@pytest.mark.parametrize("dt", [1e100, 1e-20])
+def test_steps_that_change_nothing_do_not_converge(dt):
+    """After the first step the change of psi per unit time is below any tolerance."""
+    solver = SquareCylinder(20, SMALL, steady=True, dt=dt)
+    with pytest.raises(ConvergenceError, match=r"the change stalled: .* take dt=None") as caught:
+        solver.solve(1e-3, max_iterations=200, patience=50)
+
+    assert caught.value.result.stop_reason == "stalled"
+    assert caught.value.result.history.change[-1] < 1e-3
+
+
+@pytest.mark.parametrize("dt", [0.5, 10.0])
+def test_the_steady_flow_does_not_depend_on_the_step(dt):
+    """With dt=10 the change per unit time is small long before the flow is steady."""
+    expected = SquareCylinder(20, SMALL, steady=True).solve(1e-7)
+    result = SquareCylinder(20, SMALL, steady=True, dt=dt).solve(1e-5)
+
+    assert result.stop_reason == "converged"
+    assert difference(result, expected) < 1e-3
+
+
 def difference(a, b):
     return np.abs(a.psi - b.psi).max()
 

@@ -128,7 +128,9 @@ ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads
     const int lanes = kernels->lanes;
     const int64_t bytes = job->t.rows * lanes * (int64_t)kernels->element;
     const int64_t room = (job->strided ? STRIDED_BYTES : CONTIGUOUS_BYTES) / (bytes + 1);
-    const int64_t least = job->strided ? PS_BAND_TILES / 2 : CONTIGUOUS_TILES;
+    /* The words of matrices of their own are read as one stream, tile by tile. */
+    const int64_t lines = shared ? CONTIGUOUS_TILES : 1;
+    const int64_t least = job->strided ? PS_BAND_TILES / 2 : lines;
     const int64_t wished = room < PS_BAND_TILES ? room : PS_BAND_TILES;
     const int64_t most = wished > least ? wished : least;
 
