@@ -1,5 +1,6 @@
 """Lines that are cut over devices, with a process for each device, under MPI."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,12 @@ def test_ranks_of_one_host(count, dtype):
     job = Path(__file__).with_name("peers_job.py")
     command = [mpiexec, "-n", str(count), sys.executable, str(job), dtype]
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    # The messages of MPI are of host memory.
+    environment = {**os.environ, "MPIR_CVAR_ENABLE_GPU": "0", "PYTHONFAULTHANDLER": "1"}
+
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False, env=environment
+    )
 
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("passed") == count
