@@ -66,6 +66,7 @@ PYTHON_LEVELS = [
     ("tridiagonal",),
     ("poisson",),
     SOLVERS,
+    ("torch",),
     ("plots",),
     ("papers",),
     ("bench",),
