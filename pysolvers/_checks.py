@@ -24,6 +24,7 @@ _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxset = 4, 12, 12
 _SHORT.maxstring = _SHORT.maxlong = 80
 _SHORT.maxother = 120
 _LONGEST = 200  # characters
+_FLAGS = (bool, np.bool_)  # a tuple: torch.compile of torch 2.7 does not trace unions
 
 
 def short(value: object) -> str:
@@ -75,7 +76,7 @@ def require_callable(name: str, value: object) -> None:
 def integer(name: str, value: object, choices: str = "an int") -> int:
     """Return an integer, or raise TypeError; a bool is not accepted."""
     try:
-        if not isinstance(value, bool | np.bool_):
+        if not isinstance(value, _FLAGS):
             return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         pass

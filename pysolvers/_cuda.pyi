@@ -95,7 +95,7 @@ def tridiag_direct(
     threads: Any,
     device: int = 0,
     stream: int = 0,
-    asks: bool = True,
+    singular: int = 1,
     /,
 ) -> Any: ...
 def upload(address: int, host: _Array, device: int = 0, stream: int = 0, /) -> int: ...

@@ -38,6 +38,9 @@ Array = NDArray[Any]
 _NAMES = ("lower", "diag", "upper", "rhs", "out")
 _DIAG, _RHS, _X = 1, 3, 4
 
+# What a device does about singular systems, as numbers of the extension.
+_ON_DEVICE = {"ignore": 0, "raise": 1, "nan": 2}
+
 
 class _Options(NamedTuple):
     """Checked options, as codes of the backend."""
@@ -272,15 +275,14 @@ def solve_tridiagonal(
     if (
         return_info is False
         and (method, stream) == ("auto", None)
-        and on_singular in ("raise", "ignore")
+        and on_singular in ("raise", "nan", "ignore")
         and type(variant) is int
         and variant == 0
     ):
         direct = None
-        asks = on_singular == "raise"
         if device is None or device == "cpu":
             direct = _solve_directly(
-                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, asks
+                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular
             )
         if direct is None and type(rhs) is not np.ndarray:
             direct = _solve_borrowed(
@@ -288,7 +290,7 @@ def solve_tridiagonal(
                 out,
                 device,
                 (axis, pivot, periodic, threads),
-                asks=asks,
+                policy=on_singular,
             )
         if direct is not None:
             return direct
@@ -465,7 +467,7 @@ def _solve_directly(
     pivot: object,
     periodic: object,
     threads: object,
-    asks: bool,
+    policy: OnSingular,
 ) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
@@ -480,43 +482,53 @@ def _solve_directly(
         lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
     backend = require("cpu")
     answer = backend.tridiag_direct(
-        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, asks
+        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, policy != "ignore"
     )
     if answer is NotImplemented:
         return None
     if type(answer) is not np.ndarray:
-        _raise_for_answer(answer, backend, axis)
+        answer = _answer(answer, backend, axis, policy)
     if rhs is sides[0]:
         return answer
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
 
 
 def _solve_borrowed(
-    named: dict[str, Any], out: Any, device: str | None, options: tuple[Any, ...], *, asks: bool
+    named: dict[str, Any],
+    out: Any,
+    device: str | None,
+    options: tuple[Any, ...],
+    *,
+    policy: OnSingular,
 ) -> Any:
     """Solve as `_solve_directly` does for arrays on a device, if they can be borrowed."""
     borrowed = borrow(named, out, device)
     if borrowed is None:
         return None
     axis, *others = options
+    place = borrowed.ordinal, borrowed.stream
     answer = borrowed.backend.tridiag_direct(
-        *borrowed.operands, axis, borrowed.x, *others, borrowed.ordinal, borrowed.stream, asks
+        *borrowed.operands, axis, borrowed.x, *others, *place, _ON_DEVICE[policy]
     )
     if answer is NotImplemented:
         return None
     if answer is not borrowed.x:
-        _raise_for_answer(answer, borrowed.backend, axis)
+        _answer(answer, borrowed.backend, axis, policy)
     return borrowed.result
 
 
-def _raise_for_answer(answer: Any, backend: ModuleType, axis: Any) -> None:
-    """Raise the error that an answer of the extension other than an array stands for."""
+def _answer(answer: Any, backend: ModuleType, axis: Any, policy: OnSingular) -> Array:
+    """Return the array of an answer of the extension with singular systems, or raise an error."""
     if isinstance(answer, int):
         raise_for_status(answer, backend.STATUS, "solve_tridiagonal")
     x, info = answer
-    batch = np.moveaxis(x, integer("axis", axis), -1).shape[:-1]
+    rows_last = np.moveaxis(x, integer("axis", axis), -1)
+    batch = rows_last.shape[:-1]
     plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
-    find_singular(info, plan).report("raise", stacklevel=4)
+    singular = find_singular(info, plan)
+    singular.report(policy, stacklevel=4)
+    singular.fill_nan(rows_last, batch)
+    return x
 
 
 def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:

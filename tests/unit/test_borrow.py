@@ -259,7 +259,7 @@ def test_calls_that_are_planned_on_a_device(device, rng):
         named = dict(zip(("lower", "diag", "upper", "rhs"), operands, strict=True))
         options = {"out": None, "device": None, "axis": -1, **options}
         others = (options.pop("axis"), None, False, None)
-        assert tridiagonal._solve_borrowed(named, *options.values(), others, asks=True) is None
+        assert tridiagonal._solve_borrowed(named, *options.values(), others, policy="raise") is None
     lent[2].lazy = True
     with pytest.raises(TypeError, match="upper is lazy"):
         pysolvers.solve_tridiagonal(*lent)
