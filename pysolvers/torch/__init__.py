@@ -1,5 +1,10 @@
-"""Tridiagonal solves and heat conduction with gradients, for PyTorch."""
+"""Tridiagonal solves and steps of heat conduction as functions of PyTorch, with gradients."""
 
-from ._solve import solve_tridiagonal
+from .._extras import extra_module
 
-__all__ = ["solve_tridiagonal"]
+extra_module("torch", "torch")
+
+from ._heat import heat_step  # noqa: E402
+from ._solve import solve_tridiagonal  # noqa: E402
+
+__all__ = ["heat_step", "solve_tridiagonal"]

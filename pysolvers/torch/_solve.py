@@ -270,9 +270,19 @@ class _Differentiable(torch.autograd.Function):
     setup_context = staticmethod(_keep)
     backward = staticmethod(_backward)
 
+    # Names for all arguments: torch.compile of torch 2.7 counts them.
     @staticmethod
-    def forward(*arguments: Any) -> Tensor:
-        return _solve(*arguments)
+    def forward(
+        lower: Tensor,
+        diag: Tensor,
+        upper: Tensor,
+        rhs: Tensor,
+        periodic: bool,
+        pivot: bool | None,
+        on_singular: str,
+        threads: int | None,
+    ) -> Tensor:
+        return _solve(lower, diag, upper, rhs, periodic, pivot, on_singular, threads)
 
 
 torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
