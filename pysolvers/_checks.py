@@ -24,7 +24,9 @@ _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxset = 4, 12, 12
 _SHORT.maxstring = _SHORT.maxlong = 80
 _SHORT.maxother = 120
 _LONGEST = 200  # characters
-_FLAGS = (bool, np.bool_)  # a tuple: torch.compile of torch 2.7 does not trace unions
+# Tuples: torch.compile of torch 2.7 does not trace unions of types.
+_FLAGS = (bool, np.bool_)
+_NO_NUMBERS = (*_FLAGS, str)
 
 
 def short(value: object) -> str:
@@ -44,7 +46,7 @@ def require(condition: bool, rule: str, value: object) -> None:
 def require_number(name: str, value: float) -> None:
     """Raise TypeError unless `value` is a real number; infinity and NaN are accepted."""
     try:
-        if isinstance(value, bool | np.bool_ | str):
+        if isinstance(value, _NO_NUMBERS):
             raise TypeError
         isfinite(value)
     except TypeError:

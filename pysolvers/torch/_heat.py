@@ -28,6 +28,8 @@ from ._solve import solve_tridiagonal
 
 __all__ = ["heat_step"]
 
+_FLUXES = (Neumann, Robin)
+
 
 class _Lines(NamedTuple):
     """The rows of K along one axis."""
@@ -182,7 +184,7 @@ def _like(value: Tensor | float, u: Tensor) -> Tensor:
 def _check_ends(name: str, nodes: int, ends: tuple[Any, Any]) -> None:
     one, other = (isinstance(end, str) for end in ends)
     require(one == other, "boundary: both sides of an axis must be periodic, or none", name)
-    least = 2 if all(isinstance(end, Neumann | Robin) for end in ends) else 3
+    least = 2 if all(isinstance(end, _FLUXES) for end in ends) else 3
     require(nodes >= least, f"u must have at least {least} nodes along {name}", nodes)
 
 
