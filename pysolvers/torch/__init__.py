@@ -4,7 +4,8 @@ from .._extras import extra_module
 
 extra_module("torch", "torch")
 
+from ._factor import TridiagonalFactor, factor_tridiagonal  # noqa: E402
 from ._heat import heat_step  # noqa: E402
 from ._solve import solve_tridiagonal  # noqa: E402
 
-__all__ = ["heat_step", "solve_tridiagonal"]
+__all__ = ["TridiagonalFactor", "factor_tridiagonal", "heat_step", "solve_tridiagonal"]
