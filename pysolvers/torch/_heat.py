@@ -14,6 +14,8 @@ each solve, and 6 for each difference.
 The helpers view fields with the axis of the lines last.
 """
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 

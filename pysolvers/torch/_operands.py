@@ -1,5 +1,7 @@
 """Tensors and numbers of a call as tensors of one dtype, with the rows along the last axis."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any

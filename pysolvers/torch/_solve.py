@@ -16,6 +16,8 @@ moves 5 for λ and, if the products are fused by a compiler, 5 for the gradients
 It keeps the diagonals and x, nothing else.
 """
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from typing import Any
 

@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 
 import numpy as np
@@ -14,6 +15,8 @@ import pysolvers.poisson
 import pysolvers.relaxation
 import pysolvers.transport
 
+OPTIONAL = [name for name in ("torch",) if importlib.util.find_spec(name) is not None]
+
 MODULES = (
     pysolvers,
     pysolvers.flow,
@@ -21,6 +24,7 @@ MODULES = (
     pysolvers.poisson,
     pysolvers.relaxation,
     pysolvers.transport,
+    *(importlib.import_module(f"pysolvers.{name}") for name in OPTIONAL),
 )
 
 

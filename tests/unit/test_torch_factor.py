@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", exc_type=ImportError)
 
 from pysolvers.torch import _factor, factor_tridiagonal, solve_tridiagonal  # noqa: E402
 
-# torch.compile of torch 2.7 instantiates the class of a derivative, of which torch itself warns.
+# Of torch.compile itself, in torch 2.7.
 pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 
 of_torch_itself = pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")

@@ -14,8 +14,11 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 
 from pysolvers.torch import solve_tridiagonal  # noqa: E402
 
-# torch.compile of torch 2.7 instantiates the class of a derivative, of which torch itself warns.
-pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+# Of torch.compile itself, in torch 2.7 and 2.11.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning"),
+]
 
 OPERATOR = torch.ops.pysolvers.solve_tridiagonal.default
 REAL, COMPLEX = torch.float64, torch.complex128

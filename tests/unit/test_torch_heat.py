@@ -9,7 +9,7 @@ torch = pytest.importorskip("torch", exc_type=ImportError)
 
 from pysolvers.torch import heat_step  # noqa: E402
 
-# torch.compile of torch 2.7 instantiates the class of a derivative, of which torch itself warns.
+# Of torch.compile itself, in torch 2.7.
 pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
 
 SPACING = {2: (0.5, 0.7), 3: (0.5, 0.7, 0.4)}
