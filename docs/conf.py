@@ -2,6 +2,7 @@
 
 import shutil
 from importlib.metadata import version as installed_version
+from importlib.util import find_spec
 from pathlib import Path
 
 project = "pysolvers"
@@ -32,12 +33,15 @@ shutil.copytree(
 )
 nb_execution_mode = "force"  # a cache does not notice that the package changed
 nb_execution_excludepatterns = ["03_gpu.ipynb"]
+if find_spec("torch") is None:  # it is large; the notebook shows the outputs that are stored in it
+    nb_execution_excludepatterns.append("12_gradients_torch.ipynb")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_merge_streams = True
 
 autodoc_typehints = "none"
 autosummary_generate = True
+autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False
 

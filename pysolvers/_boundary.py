@@ -62,6 +62,7 @@ class Robin:
 
 
 Boundary = Dirichlet | Neumann | Robin
+_KINDS = (Dirichlet, Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions
 
 
 def sides_of(boundary: Any, axes: str, *, complete: bool = True) -> dict[str, Any]:
@@ -131,7 +132,7 @@ def condition_of(name: str, given: Any, kinds: str = "Dirichlet, Neumann, Robin,
             given,
         )
         return given
-    if isinstance(given, Dirichlet | Neumann | Robin):
+    if isinstance(given, _KINDS):
         if type(given).__name__ not in kinds:
             raise TypeError(
                 f"boundary {name}: the condition must be one of {kinds}, or a value, "

@@ -24,6 +24,9 @@ _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxset = 4, 12, 12
 _SHORT.maxstring = _SHORT.maxlong = 80
 _SHORT.maxother = 120
 _LONGEST = 200  # characters
+# Tuples: torch.compile of torch 2.7 does not trace unions of types.
+_FLAGS = (bool, np.bool_)
+_NO_NUMBERS = (*_FLAGS, str)
 
 
 def short(value: object) -> str:
@@ -43,7 +46,7 @@ def require(condition: bool, rule: str, value: object) -> None:
 def require_number(name: str, value: float) -> None:
     """Raise TypeError unless `value` is a real number; infinity and NaN are accepted."""
     try:
-        if isinstance(value, bool | np.bool_ | str):
+        if isinstance(value, _NO_NUMBERS):
             raise TypeError
         isfinite(value)
     except TypeError:
@@ -75,7 +78,7 @@ def require_callable(name: str, value: object) -> None:
 def integer(name: str, value: object, choices: str = "an int") -> int:
     """Return an integer, or raise TypeError; a bool is not accepted."""
     try:
-        if not isinstance(value, bool | np.bool_):
+        if not isinstance(value, _FLAGS):
             return operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         pass

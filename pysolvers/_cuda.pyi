@@ -104,7 +104,7 @@ def tridiag_direct(
     threads: Any,
     device: int = 0,
     stream: int = 0,
-    asks: bool = True,
+    singular: int = 1,
     /,
 ) -> Any: ...
 def part_mailbox(dtype: int, systems: int, count: int, /) -> tuple[int, int]: ...

@@ -42,6 +42,9 @@ Array = NDArray[Any]
 _NAMES = ("lower", "diag", "upper", "rhs", "out")
 _DIAG, _RHS, _X = 1, 3, 4
 
+# What a device does about singular systems, as numbers of the extension.
+_ON_DEVICE = {"ignore": 0, "raise": 1, "nan": 2}
+
 
 class _Options(NamedTuple):
     """Checked options, as codes of the backend."""
@@ -306,24 +309,25 @@ def solve_tridiagonal(
         and split is None
         and return_info is False
         and (method, stream) == ("auto", None)
-        and on_singular in ("raise", "ignore")
+        and on_singular in ("raise", "nan", "ignore")
         and type(variant) is int
         and variant == 0
     ):
-        asks = on_singular == "raise"
         lender = None if type(rhs) is np.ndarray else lender_of(rhs, device)
         direct = None
         if lender is not None:
             direct = _solve_lent(
-                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, asks, lender
+                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular, lender
             )
         elif device is None or device == "cpu":
             direct = _solve_directly(
-                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, asks
+                lower, diag, upper, rhs, axis, out, pivot, periodic, threads, on_singular
             )
             if direct is None and out is None and threads is None and library_of(rhs).compiles:
                 direct = solve_compiled(
-                    (lower, diag, upper, rhs), (axis, pivot, periodic), asks=asks
+                    (lower, diag, upper, rhs),
+                    (axis, pivot, periodic),
+                    asks=on_singular == "raise",
                 )
         if direct is not None:
             return direct
@@ -595,7 +599,7 @@ def _solve_directly(
     pivot: object,
     periodic: object,
     threads: object,
-    asks: bool,
+    policy: OnSingular,
 ) -> Any:
     """Solve in one call of the extension if the operands need no planning, or return None.
 
@@ -610,12 +614,12 @@ def _solve_directly(
         lower, diag, upper, out = map(host_array, (lower, diag, upper, out))
     backend = require("cpu")
     answer = backend.tridiag_direct(
-        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, asks
+        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, 0, 0, policy != "ignore"
     )
     if answer is NotImplemented:
         return None
     if type(answer) is not np.ndarray:
-        _raise_for_answer(answer, backend, axis)
+        answer = _answer(answer, backend, axis, policy)
     if rhs is sides[0]:
         return answer
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
@@ -631,29 +635,36 @@ def _solve_lent(
     pivot: object,
     periodic: object,
     threads: object,
-    asks: bool,
+    policy: OnSingular,
     lender: tuple[ModuleType, Any, int],
 ) -> Any:
     """Solve as `_solve_directly` does for arrays on a device, which their library lends."""
     backend, functions, ordinal = lender
     answer = backend.tridiag_lent(
-        lower, diag, upper, rhs, axis, out, pivot, periodic, threads, ordinal, asks, functions
+        *(lower, diag, upper, rhs, axis, out, pivot, periodic, threads),
+        ordinal,
+        _ON_DEVICE[policy],
+        functions,
     )
     if answer is NotImplemented:
         return None
     if type(answer) is int or type(answer) is tuple:
-        _raise_for_answer(answer, backend, axis)
+        _answer(answer, backend, axis, policy)
     return answer
 
 
-def _raise_for_answer(answer: Any, backend: ModuleType, axis: Any) -> None:
-    """Raise the error that an answer of the extension other than an array stands for."""
+def _answer(answer: Any, backend: ModuleType, axis: Any, policy: OnSingular) -> Array:
+    """Return the array of an answer of the extension with singular systems, or raise an error."""
     if isinstance(answer, int):
         raise_for_status(answer, backend.STATUS, "solve_tridiagonal")
     x, info = answer
-    batch = np.moveaxis(x, integer("axis", axis), -1).shape[:-1]
+    rows_last = np.moveaxis(x, integer("axis", axis), -1)
+    batch = rows_last.shape[:-1]
     plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
-    find_singular(info, plan).report("raise", stacklevel=4)
+    singular = find_singular(info, plan)
+    singular.report(policy, stacklevel=4)
+    singular.fill_nan(rows_last, batch)
+    return x
 
 
 def _solve_shape(operands: Sequence[Array], axis: int, periodic: bool, max_rows: int) -> Shape:

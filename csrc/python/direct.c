@@ -235,9 +235,13 @@ info_array(const int32_t *info, npy_intp systems, npy_intp step)
     return array;
 }
 
-/* Where a call runs, and whether it reports singular systems. */
+/* What is done about singular systems: nothing; the numbers in `info` are reported; or,
+ * on a device, their solutions become NaN without waiting. */
+enum { IGNORED, REPORTED, FILLED };
+
+/* Where a call runs, and what it does about singular systems. */
 typedef struct {
-    int device, asks;
+    int device, singular;
     unsigned long long stream;
 } place;
 
@@ -373,6 +377,41 @@ run_and_read(const direct *d, const ps_options *options, int threads, const plac
     return raised;
 }
 
+/* Solve, and enqueue that the solutions of singular systems become NaN; 0, or -1 with an
+ * exception. */
+static int
+run_and_fill(const direct *d, const ps_options *options, int threads, const place *where,
+             ps_status *status)
+{
+    const ps_tridiag *const t = &d->t;
+    const size_t bytes = (size_t)(t->outer * t->inner) * sizeof(int32_t);
+    block there;
+    call c;
+
+    if (call_begin(&c, threads, where->device, where->stream) < 0 ||
+        block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
+        return -1;
+    }
+    int raised = run(d, options, threads, where, there.data, status);
+
+    if (raised == 0 && *status == PS_OK) {
+        const ps_blank b = {.dtype = t->dtype,
+                            .rows = t->rows,
+                            .outer = t->outer,
+                            .inner = t->inner,
+                            .x = t->x,
+                            .info = there.data,
+                            .info_outer = t->inner,
+                            .info_inner = 1};
+
+        call_enter(&c);
+        *status = ps_backend_get()->blank(&b, &c.exec);
+        raised = call_leave(&c);
+    }
+    block_free(&there);
+    return raised;
+}
+
 static PyObject *
 solve(const direct *d, const ps_options *options, int threads, const place *where,
       PyArrayObject *x)
@@ -383,8 +422,12 @@ solve(const direct *d, const ps_options *options, int threads, const place *wher
     PyObject *answer = NULL;
     npy_intp failed = 0;
 
-    if (!where->asks) {
-        return run(d, options, threads, where, NULL, &status) < 0 ? NULL
+    if (where->singular != REPORTED) {
+        const int raised = where->singular == FILLED
+                               ? run_and_fill(d, options, threads, where, &status)
+                               : run(d, options, threads, where, NULL, &status);
+
+        return raised < 0        ? NULL
                : status != PS_OK ? PyLong_FromLong((long)status)
                                  : Py_NewRef((PyObject *)x);
     }
@@ -482,14 +525,14 @@ solve_arguments(PyObject *const *args, const place *where)
 PyObject *
 tridiag_direct(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t count)
 {
-    place where = {.asks = 1};
+    place where = {.singular = REPORTED};
 
     if (count != 9 && count != 12) {
         return PyErr_Format(PyExc_TypeError,
                             "tridiag_direct: need 9 or 12 arguments, got %zd", count);
     }
     if (count == 12) {
-        where = (place){(int)PyLong_AsLong(args[9]), PyObject_IsTrue(args[11]),
+        where = (place){(int)PyLong_AsLong(args[9]), (int)PyLong_AsLong(args[11]),
                         PyLong_AsUnsignedLongLong(args[10])};
         if (PyErr_Occurred()) {
             return NULL;
@@ -507,7 +550,8 @@ tridiag_lent(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
         return PyErr_Format(PyExc_TypeError, "tridiag_lent: need 12 arguments, got %zd",
                             count);
     }
-    const int device = (int)PyLong_AsLong(args[9]), asks = PyObject_IsTrue(args[10]);
+    const int device = (int)PyLong_AsLong(args[9]);
+    const int singular = (int)PyLong_AsLong(args[10]);
 
     if (PyErr_Occurred()) {
         return NULL;
@@ -521,7 +565,7 @@ tridiag_lent(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
                                   args[6],         args[7],        args[8]};
 
         answer =
-            loan_answer(&l, solve_arguments(lent, &(place){l.device, asks, l.stream}));
+            loan_answer(&l, solve_arguments(lent, &(place){l.device, singular, l.stream}));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.lib.array_utils import normalize_axis_index
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer
@@ -289,7 +288,7 @@ def resolve_shape(
         raise np.exceptions.AxisError(
             f"axis must be in {-ndim} .. {ndim - 1} for operands of {ndim} axes, got {axis}"
         )
-    axis = normalize_axis_index(axis, ndim)
+    axis %= ndim
     full = named[leader].shape
     has_rows = rows is None or full[axis : axis + 1] == (rows,)
     if has_rows and all(array.shape == full for array in named.values()):
@@ -315,21 +314,30 @@ def resolve_shape(
         if length not in (1, rows) and not is_short:
             kind = "a periodic system" if periodic else "a system"
             raise ValueError(f"{name}: {length} rows along axis {axis} do not fit {kind} of {rows}")
-    try:
-        batch = np.broadcast_shapes(*(s[:axis] + s[axis + 1 :] for s in padded.values()))
-    except ValueError:
-        shapes = ", ".join(f"{name} {array.shape}" for name, array in named.items())
-        raise ValueError(f"shapes do not broadcast beside axis {axis}: {shapes}") from None
+    batch = [
+        _common(sizes)
+        for place, sizes in enumerate(zip(*padded.values(), strict=True))
+        if place != axis
+    ]
+    if -1 in batch:
+        shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in named.items())
+        raise ValueError(f"shapes do not broadcast beside axis {axis}: {shapes}")
     return Shape(
         (*batch[:axis], rows, *batch[axis:]), axis, short, tuple(name in along for name in named)
     )
+
+
+def _common(sizes: Sequence[int]) -> int:
+    """Return the size to which all sizes broadcast; -1 if there is none."""
+    others = [size for size in sizes if size != 1] or [1]
+    return others[0] if all(size == others[0] for size in others) else -1
 
 
 def _along_axis(
     named: Mapping[str, Array], axis: int, ndim: int, leader: str, periodic: bool, rows: int | None
 ) -> set[str]:
     """Return the names of the operands of one axis that lie along `axis`, not the last one."""
-    vectors = {name: array.size for name, array in named.items() if array.ndim == 1}
+    vectors = {name: array.shape[0] for name, array in named.items() if array.ndim == 1}
     if not vectors or axis == ndim - 1:
         return set()
     if rows is None:

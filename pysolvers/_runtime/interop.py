@@ -191,7 +191,9 @@ class _Torch(Library):
 
     def check(self, name: str, value: Any) -> None:
         if value.requires_grad:
-            raise TypeError(f"{name} requires a gradient, which is not offered: detach() it")
+            raise TypeError(
+                f"{name} requires a gradient: use the functions of pysolvers.torch, or detach() it"
+            )
         if value.is_conj() or value.is_neg():
             raise TypeError(f"{name} is a lazy conjugate or negative: resolve it")
         if value.layout != sys.modules["torch"].strided:

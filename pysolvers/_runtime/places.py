@@ -120,10 +120,6 @@ class Place:
         """Bring inputs to where they are used."""
         return list(operands)
 
-    def upload(self, array: Array) -> Array:
-        """Bring an array of the host to where operands are used."""
-        return array
-
     def target(self, x: Array) -> Array:
         """Return where the backend writes the result."""
         return x

@@ -67,7 +67,7 @@ PYTHON_LEVELS = [
     ("distributed",),
     ("poisson",),
     SOLVERS,
-    ("jax",),
+    ("jax", "torch"),
     ("plots",),
     ("papers",),
     ("bench",),

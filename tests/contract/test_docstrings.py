@@ -2,6 +2,7 @@
 
 import doctest
 import importlib
+import importlib.util
 import inspect
 
 import numpy as np
@@ -16,6 +17,8 @@ import pysolvers.relaxation
 import pysolvers.spline
 import pysolvers.transport
 
+OPTIONAL = [name for name in ("torch",) if importlib.util.find_spec(name) is not None]
+
 MODULES = (
     pysolvers,
     pysolvers.distributed,
@@ -25,6 +28,7 @@ MODULES = (
     pysolvers.relaxation,
     pysolvers.spline,
     pysolvers.transport,
+    *(importlib.import_module(f"pysolvers.{name}") for name in OPTIONAL),
 )
 
 

@@ -274,7 +274,7 @@ def test_calls_that_are_planned_on_a_device(device, rng, lent):
     ]:
         axis, out = options.get("axis", -1), options.get("out")
         lender = places.lender_of(operands[3], options.get("device"))
-        others = (axis, out, None, False, None, True, lender)
+        others = (axis, out, None, False, None, "raise", lender)
         assert tridiagonal._solve_lent(*operands, *others) is None
     assert places.lender_of(arrays[3], "cpu") is None
 

@@ -273,6 +273,24 @@ def test_singular_systems_that_are_ignored(direct, rng):
     assert direct == [True]
 
 
+@pytest.mark.parametrize("complex_rhs", [False, True])
+@pytest.mark.parametrize(("shape", "axis"), [((7,), 0), ((5, 7), 1), ((7, 5), 0), ((2, 7, 3), 1)])
+def test_singular_systems_become_nan_as_in_a_planned_call(direct, rng, shape, axis, complex_rhs):
+    arrays = operands(rng, shape, axis, float)
+    if complex_rhs:
+        arrays[3] = arrays[3] * (1 - 2j)
+    batches = [np.moveaxis(a, axis, -1) for a in arrays]
+    for diagonal in batches[:3]:
+        diagonal[(*(-1,) * (diagonal.ndim - 1), slice(2, 4))] = 0
+
+    x, planned, info = both(*arrays, axis=axis, on_singular="nan")
+
+    assert len(info.singular) == 1
+    assert np.isnan(x).sum() == shape[axis]
+    np.testing.assert_array_equal(x, planned)
+    assert direct == [True]
+
+
 CASES = {
     "integers": lambda a: [x.astype(int) for x in a],
     "another dtype": lambda a: [a[0], a[1], a[2].astype(np.float32), a[3]],

@@ -1,0 +1,383 @@
+"""Solves with kept factors, with gradients: operators over `pysolvers.factor_tridiagonal`.
+
+Factors are no tensors. An operator makes them and returns their number, a tensor of one integer
+that owns them: they exist as long as this tensor. Another operator solves with the factors of a
+number. It takes the diagonals, too, for the gradients. With these it makes the factors again if
+they do not exist any more, because the tensor was copied, or if they have another batch shape,
+because `torch.vmap` gave the diagonals an axis that they had not when the factors were made.
+
+For x = op(A)⁻¹ b with op(A) = A, Aᵀ or Aᴴ and the gradient g with respect to x,
+
+    op      y             gradient of b    gradient of A_ij
+    A       A⁻ᴴ g         y                -y_i x̄_j
+    Aᴴ      A⁻¹ g         y                -x_i ȳ_j
+    Aᵀ      A⁻¹ ḡ         ȳ                -x̄_i ȳ_j
+
+on the three diagonals. The reverse pass solves with the same factors. It keeps them, the diagonals
+and x.
+"""
+
+from __future__ import annotations
+
+from itertools import count, dropwhile
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .._checks import require
+from .._factor import TridiagonalFactor as Factors
+from .._options import OnSingular, Trans
+from .._runtime.arrays import resolve_shape
+from ._operands import as_tensors, rows_last
+from ._solve import diagonal_gradients
+
+__all__ = ["TridiagonalFactor", "factor_tridiagonal"]
+
+_MAKE, _SOLVE = "pysolvers::factor_tridiagonal", "pysolvers::solve_factored"
+_OPTIONS = "int rows, bool periodic, bool? pivot, str on_singular"
+torch.library.define(
+    _MAKE,
+    f"(Tensor lower, Tensor diag, Tensor upper, {_OPTIONS}) -> Tensor",
+    tags=torch.Tag.pt2_compliant_tag,
+)
+torch.library.define(
+    _SOLVE,
+    "(Tensor number, Tensor lower, Tensor diag, Tensor upper, Tensor rhs, str trans, "
+    f"{_OPTIONS}) -> Tensor",
+    tags=torch.Tag.pt2_compliant_tag,
+)
+_make = torch.ops.pysolvers.factor_tridiagonal.default
+_solve = torch.ops.pysolvers.solve_factored.default
+
+
+class _Owner(np.ndarray):
+    """The number of factors, with the factors; a tensor over its memory keeps it."""
+
+    factors: Factors
+
+
+_OWNERS: WeakValueDictionary[int, _Owner] = WeakValueDictionary()
+_NUMBERS = count()
+
+
+class TridiagonalFactor:
+    """Factors of a batch of tridiagonal matrices, with gradients; see `factor_tridiagonal`.
+
+    Attributes
+    ----------
+    lower, diag, upper : Tensor
+        The diagonals, the axis of the matrices last.
+    axis : int
+        Axis of the matrices in the broadcast shape of the arguments, a negative number.
+    rows : int
+        Number of rows of each matrix.
+    periodic : bool
+        The argument of `factor_tridiagonal`.
+    """
+
+    def __init__(
+        self,
+        lower: Tensor | complex,
+        diag: Tensor | complex,
+        upper: Tensor | complex,
+        *,
+        axis: int = -1,
+        rows: int | None = None,
+        periodic: bool = False,
+        pivot: bool | None = None,
+        on_singular: OnSingular = "nan",
+    ) -> None:
+        named = as_tensors({"lower": lower, "diag": diag, "upper": upper})
+        shape = resolve_shape(named, axis, leader="diag", periodic=periodic, rows=rows)
+        along = shape.along or (False,) * 3
+        self.lower, self.diag, self.upper = (
+            rows_last(tensor, shape, along=is_along)
+            for tensor, is_along in zip(named.values(), along, strict=True)
+        )
+        self.axis = shape.axis - len(shape.full)
+        self.rows = shape.rows
+        self.periodic = periodic
+        self._options = (shape.rows, periodic, pivot, on_singular)
+        diagonals = (self.lower, self.diag, self.upper)
+        self._number = _make(*(tensor.detach() for tensor in diagonals), *self._options)
+
+    def solve(self, rhs: Tensor, *, axis: int | None = None, trans: Trans = "N") -> Tensor:
+        r"""Solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
+
+        Parameters
+        ----------
+        rhs : Tensor
+            Right-hand sides b, to whose shape the matrices broadcast.
+        axis : int, optional
+            Axis of the systems in `rhs`; by default that of the matrices, counted from the end.
+        trans : {'N', 'T', 'H'}
+            Whether to solve with A, its transpose or its conjugate transpose.
+
+        Returns
+        -------
+        x : Tensor, shape of `rhs`
+            The solutions.
+
+        Raises
+        ------
+        TypeError
+            If `rhs` is no tensor, or does not promote to the precision of the factors.
+        ValueError
+            If the matrices do not broadcast to `rhs`, or `trans` is unknown.
+        """
+        require(trans in ("N", "T", "H"), "trans must be 'N', 'T' or 'H'", trans)
+        (b,) = as_tensors({"rhs": rhs}).values()
+        b = b.to(torch.promote_types(b.dtype, self.diag.dtype))
+        place = self.axis if axis is None else axis
+        if not -b.ndim <= place < b.ndim:
+            raise ValueError(f"axis must be in {-b.ndim} .. {b.ndim - 1}, got {place}")
+        b = b.movedim(place, -1)
+        diagonals = (self.lower, self.diag, self.upper)
+        batch = _batch(*diagonals)
+        fits = b.shape[-1] == self.rows and len(batch) <= b.ndim - 1
+        missing = b.ndim - 1 - len(batch)
+        if not fits or any(
+            size not in (1, asked) for size, asked in zip(batch, b.shape[missing:-1], strict=True)
+        ):
+            raise ValueError(
+                f"rhs has shape {tuple(rhs.shape)}, to which matrices of shape "
+                f"{(*batch, self.rows)}, rows last, do not broadcast along axis {place}"
+            )
+        padded = (t.reshape((1,) * missing + tuple(t.shape)) for t in diagonals)
+        x = _Differentiable.apply(self._number, *padded, b, trans, *self._options)
+        return x.movedim(-1, place)
+
+
+def factor_tridiagonal(
+    lower: Tensor | complex,
+    diag: Tensor | complex,
+    upper: Tensor | complex,
+    *,
+    axis: int = -1,
+    rows: int | None = None,
+    periodic: bool = False,
+    pivot: bool | None = None,
+    on_singular: OnSingular = "nan",
+) -> TridiagonalFactor:
+    """Factor a batch of tridiagonal matrices for repeated solves, with gradients.
+
+    Parameters
+    ----------
+    lower, diag, upper : Tensor or number, shapes that broadcast
+        The three diagonals, as in `solve_tridiagonal`; at least one tensor.
+    axis : int, default: -1
+        Axis of the matrices in the broadcast shape.
+    rows : int, optional
+        Number of rows; by default that of the diagonals. Needed if no diagonal has more than one
+        entry along `axis`.
+    periodic : bool, default: False
+        Whether the matrices have corner entries, as in `solve_tridiagonal`.
+    pivot : bool, optional
+        Whether to exchange rows; by default in the matrices that are not diagonally dominant.
+    on_singular : {'nan', 'raise', 'warn', 'ignore'}
+        Reaction to a singular matrix; with ``'nan'``, solves with this matrix return NaN.
+
+    Returns
+    -------
+    TridiagonalFactor
+        An object with the method ``solve``.
+
+    Raises
+    ------
+    TypeError
+        If a diagonal is neither a tensor nor a number, or has an unsupported dtype.
+    ValueError
+        If shapes do not broadcast, or `rows` is needed and not given.
+    SingularSystemError
+        If a matrix is singular and `on_singular` is ``'raise'``.
+
+    See Also
+    --------
+    solve_tridiagonal : Solve without keeping the factors.
+
+    Notes
+    -----
+    Solutions are differentiable with respect to the diagonals and the right-hand sides. The
+    reverse pass solves with the same factors, transposed. A factor can be made and used inside
+    `torch.compile`, `torch.func.grad` and `torch.vmap`. A graph that makes or uses factors
+    contains a tensor on the CPU, their number, so that ``mode="reduce-overhead"`` of
+    `torch.compile` does not record it as a CUDA graph.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pysolvers.torch import factor_tridiagonal
+    >>> diag = torch.full((3,), 2.0, requires_grad=True)
+    >>> factor = factor_tridiagonal(-1.0, diag, -1.0)
+    >>> x = factor.solve(torch.tensor([[1.0, 0.0, 1.0], [0.0, 4.0, 0.0]]))
+    >>> x.detach().round(decimals=4)
+    tensor([[1., 1., 1.],
+            [2., 4., 2.]])
+    >>> x.sum().backward()
+    >>> diag.grad
+    tensor([ -4.5000, -10.0000,  -4.5000])
+    """
+    return TridiagonalFactor(
+        lower,
+        diag,
+        upper,
+        axis=axis,
+        rows=rows,
+        periodic=periodic,
+        pivot=pivot,
+        on_singular=on_singular,
+    )
+
+
+@torch.library.impl(_MAKE, ("cpu", "cuda"))
+def _run_make(
+    lower: Tensor,
+    diag: Tensor,
+    upper: Tensor,
+    rows: int,
+    periodic: bool,
+    pivot: bool | None,
+    on_singular: Any,
+) -> Tensor:
+    owner = np.asarray(next(_NUMBERS), np.int64).view(_Owner)
+    owner.factors = _factors(lower, diag, upper, rows, periodic, pivot, on_singular)
+    _OWNERS[int(owner)] = owner
+    return torch.from_numpy(owner)
+
+
+def _factors(
+    lower: Tensor,
+    diag: Tensor,
+    upper: Tensor,
+    rows: int,
+    periodic: bool,
+    pivot: bool | None,
+    on_singular: Any,
+) -> Factors:
+    return Factors(
+        lower.detach(),
+        diag.detach(),
+        upper.detach(),
+        rows=rows,
+        periodic=periodic,
+        pivot=pivot,
+        on_singular=on_singular,
+    )
+
+
+@torch.library.register_fake(_MAKE)
+def _fake_make(lower: Tensor, *arguments: Any) -> Tensor:
+    return torch.empty((), dtype=torch.int64, device="cpu")
+
+
+@torch.library.register_vmap(_MAKE)
+def _vmap_make(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, None]:
+    return _make(*_batched(arguments[:3], in_dims), *arguments[3:]), None
+
+
+@torch.library.impl(_SOLVE, ("cpu", "cuda"))
+def _run_solve(
+    number: Tensor,
+    lower: Tensor,
+    diag: Tensor,
+    upper: Tensor,
+    rhs: Tensor,
+    trans: Any,
+    *options: Any,
+) -> Tensor:
+    diagonals = (lower, diag, upper)
+    owner = _OWNERS.get(int(number))
+    if owner is not None and _varying(owner.factors.shape[:-1]) == _varying(_batch(*diagonals)):
+        factors = owner.factors
+    else:
+        factors = _factors(*diagonals, *options)
+    x = _fake_solve(number, *diagonals, rhs)
+    return factors.solve(rhs.detach().expand(x.shape), axis=-1, trans=trans, out=x)
+
+
+def _batch(*tensors: Tensor) -> tuple[int, ...]:
+    return tuple(torch.broadcast_shapes(*(tensor.shape[:-1] for tensor in tensors)))
+
+
+def _varying(batch: tuple[int, ...]) -> tuple[int, ...]:
+    """Return a batch shape without leading axes of size 1."""
+    return tuple(dropwhile(lambda size: size == 1, batch))
+
+
+@torch.library.register_fake(_SOLVE)
+def _fake_solve(
+    number: Tensor, lower: Tensor, diag: Tensor, upper: Tensor, rhs: Tensor, *options: Any
+) -> Tensor:
+    shape = (*_batch(lower, diag, upper, rhs), rhs.shape[-1])
+    return torch.empty_like(rhs) if rhs.shape == shape else rhs.new_empty(shape)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    *tensors, rhs = inputs[:5]
+    ctx.options = inputs[5:]
+    ctx.rhs_shape = rhs.shape
+    # Without x if no diagonal needs a gradient.
+    solution = [output] if any(ctx.needs_input_grad[1:4]) else []
+    ctx.save_for_backward(*tensors, *solution)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    number, lower, diag, upper, *solution = ctx.saved_tensors
+    (trans, *options), needs = ctx.options, ctx.needs_input_grad
+    reverse = "H" if trans == "N" else "N"
+    g = grad.conj() if trans == "T" else grad
+    y = _Differentiable.apply(number, lower, diag, upper, g, reverse, *options)
+    gradients: list[Tensor | None] = [None] * 3
+    if solution:
+        (x,) = solution
+        left, right = {"N": (y, x), "H": (x, y), "T": (x.conj(), y)}[trans]
+        gradients = diagonal_gradients(
+            (lower, diag, upper), right, left, needs[1:4], periodic=options[1]
+        )
+    of_rhs = y.conj() if trans == "T" else y
+    of_rhs = of_rhs.sum_to_size(ctx.rhs_shape) if needs[4] else None
+    return (None, *gradients, of_rhs, *(None,) * 5)
+
+
+class _Differentiable(torch.autograd.Function):
+    """The solve and its derivative; see the class in `_solve`."""
+
+    generate_vmap_rule = True
+    setup_context = staticmethod(_keep)
+    backward = staticmethod(_backward)
+
+    @staticmethod
+    def forward(
+        number: Tensor,
+        lower: Tensor,
+        diag: Tensor,
+        upper: Tensor,
+        rhs: Tensor,
+        trans: str,
+        rows: int,
+        periodic: bool,
+        pivot: bool | None,
+        on_singular: str,
+    ) -> Tensor:
+        return _solve(number, lower, diag, upper, rhs, trans, rows, periodic, pivot, on_singular)
+
+
+torch.library.register_autograd(_SOLVE, _backward, setup_context=_keep)
+
+
+@torch.library.register_vmap(_SOLVE)
+def _vmap_solve(
+    info: Any, in_dims: tuple[Any, ...], number: Tensor, *arguments: Any
+) -> tuple[Tensor, int]:
+    return _solve(number, *_batched(arguments[:4], in_dims[1:]), *arguments[4:]), 0
+
+
+def _batched(tensors: tuple[Tensor, ...], in_dims: tuple[Any, ...]) -> list[Tensor]:
+    """Return tensors with a first axis for the batch of vmap, of size 1 if it shares a tensor."""
+    return [
+        tensor.unsqueeze(0) if dim is None else tensor.movedim(dim, 0)
+        for tensor, dim in zip(tensors, in_dims, strict=False)
+    ]

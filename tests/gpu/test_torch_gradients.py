@@ -1,0 +1,201 @@
+"""`pysolvers.torch` on a device: the CPU's numbers, streams, graphs, compilation and memory."""
+
+import pytest
+
+torch = pytest.importorskip("torch", exc_type=ImportError)
+
+from pysolvers import Neumann  # noqa: E402
+from pysolvers.torch import heat_step, solve_tridiagonal  # noqa: E402
+
+DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
+SHAPES = {
+    "own": [(300, 65)] * 4,
+    "shared": [(65,), (65,), (65,), (300, 65)],
+    "short": [(300, 64), (300, 65), (300, 64), (300, 65)],
+    "constant": [(), (300, 1), (1,), (300, 65)],
+    "few long systems": [(3, 5000)] * 4,
+}
+CASES = [(name, periodic) for name in SHAPES for periodic in (False, True) if name != "short"]
+CASES.append(("short", False))
+
+
+def system(shapes, dtype=torch.float64, dominance=3.0):
+    generator = torch.Generator().manual_seed(3)
+    made = [torch.rand(shape, dtype=dtype, generator=generator) - 0.5 for shape in shapes]
+    made[1] = made[1] + dominance
+    return made
+
+
+def gradients(operands, **options):
+    """Return the solution and the gradients of the sum of its squares, in host memory."""
+    leaves = [a.detach().requires_grad_() for a in operands]
+    x = solve_tridiagonal(*leaves, **options)
+    found = torch.autograd.grad(x.abs().square().sum(), leaves)
+    return [a.detach().cpu() for a in (x, *found)]
+
+
+def nearly(found, expected, most=500):
+    for one, other in zip(found, expected, strict=True):
+        bound = most * torch.finfo(other.dtype).eps * max(1.0, float(other.abs().max()))
+        torch.testing.assert_close(one, other, rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("case", "periodic"), CASES)
+def test_solutions_and_gradients_are_those_of_the_cpu(case, periodic, dtype):
+    operands = system(SHAPES[case], dtype)
+    expected = gradients(operands, periodic=periodic)
+    nearly(gradients([a.cuda() for a in operands], periodic=periodic), expected)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_gradients_with_row_exchanges(periodic):
+    operands = system([(40, 65)] * 4, dominance=0.0)
+    expected = gradients(operands, periodic=periodic)
+    found = gradients([a.cuda() for a in operands], periodic=periodic)
+    for one, other in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-7, atol=1e-9 * float(other.abs().max()))
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_columns_and_planes(axis):
+    operands = system([(20, 30, 40)] * 4)
+    expected = gradients(operands, axis=axis)
+    nearly(gradients([a.cuda() for a in operands], axis=axis), expected)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_first_and_second_derivatives_are_those_of_finite_differences(periodic):
+    operands = [a.cuda().requires_grad_() for a in system([(3, 5)] * 4)]
+
+    def solve(*values):
+        return solve_tridiagonal(*values, periodic=periodic)
+
+    assert torch.autograd.gradcheck(solve, operands)
+    assert torch.autograd.gradgradcheck(solve, operands)
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
+def test_operator_passes_the_checks_of_torch():
+    operands = [a.cuda().requires_grad_() for a in system([(3, 5)] * 4)]
+    operator = torch.ops.pysolvers.solve_tridiagonal.default
+    torch.library.opcheck(operator, (*operands, False, None, "nan", None))
+
+
+def test_a_singular_system_is_nan_and_the_others_are_solved():
+    for dtype in (torch.float32, torch.complex128):
+        lower, diag, upper, rhs = (a.cuda() for a in system([(50, 65)] * 4, dtype))
+        for diagonal in (lower, diag, upper):
+            diagonal[7] = 0
+        for matrix_of in (lambda a: a, lambda a: a.real):  # a real matrix, complex sides
+            matrix = [matrix_of(a) if a.is_complex() else a for a in (lower, diag, upper)]
+            x = solve_tridiagonal(*matrix, rhs)
+            bad = x.isnan().all(1).nonzero().flatten().tolist()
+            assert bad == [7]
+            assert int(x.isnan().any(1).sum()) == 1
+
+
+def test_both_passes_use_the_current_stream():
+    operands = [a.cuda() for a in system(SHAPES["own"])]
+    expected = gradients(operands)
+    stream = torch.cuda.Stream()
+    torch.cuda.synchronize()
+    with torch.cuda.stream(stream):
+        torch.cuda._sleep(200_000_000)
+        delayed = [a + 0 for a in operands]  # not ready before the stream has slept
+        leaves = [a.requires_grad_() for a in delayed]
+        x = solve_tridiagonal(*leaves)
+        found = torch.autograd.grad(x.square().sum(), leaves)
+        assert not stream.query()
+    stream.synchronize()
+    nearly([a.detach().cpu() for a in (x, *found)], expected)
+
+
+def test_both_passes_in_a_graph():
+    operands = [a.cuda() for a in system(SHAPES["own"])]
+    leaves = [a.clone().requires_grad_() for a in operands]
+
+    def step():
+        x = solve_tridiagonal(*leaves)
+        return x, *torch.autograd.grad(x.square().sum(), leaves)
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = step()
+    with torch.no_grad():
+        leaves[3].mul_(2)
+    graph.replay()
+    torch.cuda.synchronize()
+    nearly([a.detach().cpu() for a in results], gradients([*operands[:3], 2 * operands[3]]))
+
+
+@pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
+@pytest.mark.parametrize("case", ["own", "shared"])
+def test_compiled(case, mode):
+    torch._dynamo.reset()
+    operands = [a.cuda() for a in system(SHAPES[case])]
+    leaves = [a.clone().requires_grad_() for a in operands]
+    compiled = torch.compile(solve_tridiagonal, fullgraph=True, mode=mode)
+    for _ in range(3):  # records a graph, and replays it
+        torch.compiler.cudagraph_mark_step_begin()
+        x = compiled(*leaves)
+        found = torch.autograd.grad(x.square().sum(), leaves)
+        results = [a.detach().cpu() for a in (x, *found)]
+    nearly(results, gradients(operands))
+
+
+def test_the_reverse_pass_keeps_x_and_the_matrix_only():
+    operands = [a.cuda().requires_grad_() for a in system([(20000, 64)] * 4)]
+    size = operands[0].nbytes
+    solve_tridiagonal(*operands)
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    x = solve_tridiagonal(*operands)
+    assert torch.cuda.memory_allocated() - before <= 1.01 * size
+    del x
+
+
+def test_vmap_keeps_a_matrix_shared():
+    lower, diag, upper, rhs = (a.cuda() for a in system([(64,)] * 3 + [(20000, 64)]))
+    batched = torch.vmap(solve_tridiagonal, in_dims=(None, None, None, 0))
+    expected = solve_tridiagonal(lower, diag, upper, rhs)
+    torch.cuda.synchronize()
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    x = batched(lower, diag, upper, rhs)
+    assert torch.cuda.max_memory_allocated() - before <= 1.01 * rhs.nbytes
+    torch.testing.assert_close(x, expected, rtol=0, atol=0)
+
+
+@pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two devices")
+def test_a_device_that_is_not_the_current_one():
+    operands = system(SHAPES["own"])
+    nearly(gradients([a.to("cuda:1") for a in operands]), gradients(operands))
+
+
+def test_heat_steps_are_those_of_the_cpu():
+    generator = torch.Generator().manual_seed(5)
+    u, k, q = (torch.rand(33, 40, dtype=torch.float64, generator=generator) for _ in range(3))
+    sides = {"x-": 1.0, "x+": Neumann(0.5), "y": "periodic"}
+
+    def fields(device):
+        conductivity = (k + 0.5).to(device).requires_grad_()
+        t = u.to(device)
+        for _ in range(5):
+            t = heat_step(
+                t,
+                dt=0.1,
+                spacing=0.3,
+                diffusivity=conductivity,
+                boundary=sides,
+                source=q.to(device),
+            )
+        (gradient,) = torch.autograd.grad(t.square().sum(), conductivity)
+        return [a.detach().cpu() for a in (t, gradient)]
+
+    nearly(fields("cuda"), fields("cpu"))

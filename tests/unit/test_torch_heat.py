@@ -1,0 +1,147 @@
+"""`pysolvers.torch.heat_step`: the numbers of HeatADI, with gradients."""
+
+import numpy as np
+import pytest
+
+from pysolvers import Dirichlet, HeatADI, Neumann, Robin
+
+torch = pytest.importorskip("torch", exc_type=ImportError)
+
+from pysolvers.torch import heat_step  # noqa: E402
+
+# Of torch.compile itself, in torch 2.7.
+pytestmark = pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning")
+
+SPACING = {2: (0.5, 0.7), 3: (0.5, 0.7, 0.4)}
+CASES = {
+    "Dirichlet": ((7, 9), 0.0, 1.0, 0.0),
+    "all kinds of sides": (
+        (7, 9),
+        lambda r: {"x-": 1.0, "x+": r((7,)), "y-": Neumann(0.3), "y+": Robin(0.7, r((9,)))},
+        lambda r: r((7, 9)) + 0.5,
+        lambda r: r((7, 9)),
+    ),
+    "periodic": ((7, 9), {"x": "periodic", "y": Neumann()}, {"x": 2.0, "y": 0.5}, 1.0),
+    "box": (
+        (5, 6, 7),
+        lambda r: {
+            "x-": 1.0,
+            "x+": r((5, 6)),
+            "y-": Neumann(r((5, 7))),
+            "y+": Robin(0.7, 2.0),
+            "z": "periodic",
+        },
+        lambda r: r((5, 6, 7)) + 0.5,
+        lambda r: r((5, 6, 7)),
+    ),
+    "corners of a box": (
+        (5, 6, 7),
+        {"x-": 1.0, "x+": 0.0, "y-": Neumann(0.2), "y+": 3.0, "z-": Robin(1.0, 1.0), "z+": 2.0},
+        1.5,
+        0.0,
+    ),
+}
+
+
+def in_torch(value):
+    """Return a condition, a mapping or an array with tensors in place of the arrays."""
+    if isinstance(value, dict):
+        return {key: in_torch(one) for key, one in value.items()}
+    if isinstance(value, Dirichlet):
+        return Dirichlet(in_torch(value.value))
+    if isinstance(value, Neumann):
+        return Neumann(in_torch(value.flux))
+    if isinstance(value, Robin):
+        return Robin(value.coefficient, in_torch(value.ambient))
+    return torch.tensor(value) if isinstance(value, np.ndarray) else value
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_steps_are_those_of_the_solver(rng, case):
+    shape, *data = CASES[case]
+    boundary, k, source = (one(rng.random) if callable(one) else one for one in data)
+    spacing, initial = SPACING[len(shape)], rng.random(shape)
+    solver = HeatADI(
+        shape,
+        spacing=spacing,
+        dt=0.3,
+        diffusivity=k,
+        boundary=boundary,
+        source=source,
+        initial=initial,
+        damped_start=False,
+    )
+    solver.step(3)
+
+    u = torch.tensor(initial)
+    given = {"diffusivity": k, "boundary": boundary, "source": source}
+    for _ in range(3):
+        u = heat_step(u, dt=0.3, spacing=spacing, **in_torch(given))
+
+    np.testing.assert_allclose(u.numpy(), solver.u, rtol=0, atol=1e-14)
+
+
+def test_a_sine_on_a_line_decays_by_the_factor_of_the_scheme():
+    nodes, ratio = 33, 20.0
+    h = 1 / (nodes - 1)
+    wave = torch.sin(torch.pi * torch.linspace(0, 1, nodes, dtype=torch.float64))
+    u = heat_step(wave, dt=ratio * h**2, spacing=h)
+    a = 2 * ratio * np.sin(np.pi * h / 2) ** 2
+    torch.testing.assert_close(u, wave * (1 - a) / (1 + a), rtol=0, atol=1e-14)
+
+
+def step(u, k, source, dt, values):
+    boundary = {"x-": values, "x+": Robin(values[0], values), "y-": Neumann(values[1]), "y+": 1.0}
+    return heat_step(u, dt=dt, spacing=0.5, diffusivity=k, source=source, boundary=boundary)
+
+
+@pytest.fixture
+def arguments():
+    generator = torch.Generator().manual_seed(1)
+    shapes = ((4, 5), (4, 5), (4, 5), (), (4,))
+    made = [torch.rand(s, dtype=torch.float64, generator=generator) + 0.5 for s in shapes]
+    return [a.requires_grad_() for a in made]
+
+
+def test_gradients_are_those_of_finite_differences(arguments):
+    assert torch.autograd.gradcheck(step, arguments)
+    assert torch.autograd.gradgradcheck(step, arguments)
+
+
+def test_gradient_through_many_steps(arguments):
+    u, k, *others = arguments
+
+    def loss(k):
+        field = u.detach()
+        for _ in range(20):
+            field = step(field, k, *others)
+        return field.square().sum()
+
+    assert torch.autograd.gradcheck(loss, k)
+
+
+def test_batches_and_compilation(arguments):
+    torch._dynamo.reset()
+    fields = torch.stack([arguments[0].detach(), 2 * arguments[0].detach()])
+    rest = [a.detach() for a in arguments[1:]]
+    found = torch.vmap(step, in_dims=(0, None, None, None, None))(fields, *rest)
+    expected = torch.stack([step(field, *rest) for field in fields])
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-14)
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(fields[0], *rest), expected[0], rtol=0, atol=1e-14)
+
+
+def test_bad_arguments_are_refused():
+    u = torch.zeros(3, 4)
+    with pytest.raises(TypeError, match="float32 or float64, got ndarray"):
+        heat_step(np.zeros((3, 4)), dt=0.1, spacing=1.0)
+    with pytest.raises(ValueError, match="1, 2 or 3 axes"):
+        heat_step(torch.tensor(1.0), dt=0.1, spacing=1.0)
+    with pytest.raises(ValueError, match="spacing must be positive"):
+        heat_step(u, dt=0.1, spacing=-1.0)
+    with pytest.raises(ValueError, match="each side must be given"):
+        heat_step(u, dt=0.1, spacing=1.0, boundary={"x": 0.0})
+    with pytest.raises(ValueError, match="must be periodic, or none"):
+        heat_step(u, dt=0.1, spacing=1.0, boundary={"x-": "periodic", "x+": 0.0, "y": 0.0})
+    with pytest.raises(ValueError, match="at least 3 nodes along y"):
+        heat_step(u[:2], dt=0.1, spacing=1.0)
