@@ -1,5 +1,6 @@
 /* tridiag.cu - the choice of the method for a batch of systems. */
 #include "lines/methods.h"
+#include "lines/pivoted/pivoted.h"
 #include "runtime/backend.h"
 #include "runtime/engine.h"
 
@@ -50,12 +51,21 @@ struct Plan {
 } // namespace
 
 static Plan
-plan_of(const ps_tridiag *t, const ps_options *options)
+plan_of(const ps_tridiag *t, const ps_options *options, const ps_exec *exec)
 {
     const ps_method method = method_of(options);
+    const ps_pivot pivot = ps_options_pivot(options);
 
-    return {{method, ps_options_pivot(options), options->variant},
+    return {{method, pivot == PS_PIVOT_AUTO && exec->marks != nullptr ? mark_only : pivot,
+             options->variant},
             implementation_of(t, method)};
+}
+
+/* Whether only the marked systems are solved. */
+static bool
+solves_marked(const Plan &p, const ps_exec *exec)
+{
+    return p.options.method == PS_PIVOTED && exec->marks != nullptr;
 }
 
 static bool
@@ -65,7 +75,7 @@ is_empty(const ps_tridiag *t)
 }
 
 ps_status
-ps_cuda_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exec *,
+ps_cuda_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
                      size_t *bytes)
 {
     const ps_status status = ps_tridiag_check(t, options);
@@ -74,8 +84,9 @@ ps_cuda_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_ex
     if (status != PS_OK || is_empty(t)) {
         return status;
     }
-    const Plan p = plan_of(t, options);
-    return p.method->work(t, &p.options, bytes);
+    const Plan p = plan_of(t, options, exec);
+    return solves_marked(p, exec) ? ps_cuda_pivoted_marked_work(t, bytes)
+                                  : p.method->work(t, &p.options, bytes);
 }
 
 /* The number of systems that are solved with row exchanges, as far as the host knows
@@ -106,12 +117,18 @@ ps_cuda_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_e
     if (bytes > exec->work_bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    const Plan p = plan_of(t, options);
+    const Plan p = plan_of(t, options, exec);
     const int64_t pivoted = pivoted_of(t, p.options.pivot);
-    const uint8_t *const marks =
-        pivoted < 0 ? static_cast<const uint8_t *>(exec->work) : nullptr;
-    *report = {p.options.method, 0, pivoted, marks, pivoted == 0 ? 0 : -1, marks, ""};
-    return is_empty(t) ? PS_OK : p.method->solve(t, &p.options, exec, report);
+    const void *const marks = exec->marks != nullptr ? exec->marks : exec->work;
+    const uint8_t *const known =
+        pivoted < 0 ? static_cast<const uint8_t *>(marks) : nullptr;
+    *report = {p.options.method, 0, pivoted, known, pivoted == 0 ? 0 : -1, known, ""};
+    if (is_empty(t)) {
+        return PS_OK;
+    }
+    return solves_marked(p, exec)
+               ? ps_cuda_pivoted_marked(t, exec->marks, exec, exec->work)
+               : p.method->solve(t, &p.options, exec, report);
 }
 
 } // namespace pysolvers

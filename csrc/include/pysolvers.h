@@ -146,6 +146,9 @@ typedef struct {
     size_t work_bytes;
     int (*poll)(void *poll_self); /* null, or called repeatedly by the calling thread: */
     void *poll_self;              /* a non-zero result ends the call early */
+    uint8_t *marks; /* null, or for the tridiag entries of a device one byte per system:
+                       with PS_PIVOT_AUTO the systems that need row exchanges are marked
+                       and not solved, with PS_PIVOT_ALWAYS only marked ones are solved */
 } ps_exec;
 
 /* Factors of outer * inner matrices, in memory that the caller provides, for solves with

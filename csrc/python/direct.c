@@ -274,10 +274,10 @@ upload_numbers(direct *d, call *c, block *there, ps_status *status)
 }
 
 /* Solve, the numbers of the systems in `info`, in the memory of the backend, or in no
- * memory if it is null; 0, or -1 with an exception. */
+ * memory if it is null; `marks` as in ps_exec; 0, or -1 with an exception. */
 static int
 run(const direct *given, const ps_options *options, int threads, const place *where,
-    int32_t *info, ps_status *status)
+    int32_t *info, uint8_t *marks, ps_status *status)
 {
     direct d = *given;
     ps_input *const inputs[] = {&d.t.lower, &d.t.diag, &d.t.upper};
@@ -294,6 +294,7 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
     if (call_begin(&c, threads, where->device, where->stream) < 0) {
         return -1;
     }
+    c.exec.marks = marks;
     int raised = upload_numbers(&d, &c, &numbers, status);
 
     if (raised == 0 && *status == PS_OK) {
@@ -303,11 +304,14 @@ run(const direct *given, const ps_options *options, int threads, const place *wh
     return raised;
 }
 
-/* Wait for the stream after a call with this status; 0, or -1 with an exception. A call
- * that failed may have enqueued work. */
+/* run() for a device, and wait for it; 0, or -1 with an exception. *is_complete: whether
+ * the stream has nothing left to do, also if the call failed. */
 static int
-wait_for_stream(call *c, ps_status *status, int *is_complete)
+run_and_wait(const direct *d, const ps_options *options, int threads, const place *where,
+             int32_t *info, uint8_t *marks, call *c, ps_status *status, int *is_complete)
 {
+    int raised = run(d, options, threads, where, info, marks, status);
+
     call_enter(c);
     const ps_status waited = ps_backend_get()->wait(&c->exec);
 
@@ -315,25 +319,39 @@ wait_for_stream(call *c, ps_status *status, int *is_complete)
     if (*status == PS_OK) {
         *status = waited;
     }
-    return call_leave(c);
+    return call_leave(c) < 0 ? -1 : raised;
 }
 
-/* run() with `info` in memory of the host that the device writes; 1 if there is none. */
+/* run() with `info` in memory of the host that the device writes; 1 if there is none.
+ * Systems that need row exchanges are rare: the device marks them in this memory, and
+ * they are solved by a second call if there are any. */
 static int
 run_and_answer(const direct *d, const ps_options *options, int threads,
-               const place *where, call *c, int32_t *info, size_t bytes,
+               const place *where, call *c, int32_t *info, npy_intp count,
                ps_status *status)
 {
     const ps_backend *const backend = ps_backend_get();
+    const ps_options exchanges = {.method = PS_AUTO, .pivot = PS_PIVOT_ALWAYS};
+    const size_t bytes = (size_t)count * sizeof *info, offset = (bytes + 63) / 64 * 64;
     void *data = NULL;
-    int is_complete = 0;
+    int is_complete = 0, marked = 0;
 
-    if (bytes > PS_ANSWER_BYTES || backend->answer(&c->exec, &data) != PS_OK) {
+    if (offset + (size_t)count > PS_ANSWER_BYTES ||
+        backend->answer(&c->exec, &data) != PS_OK) {
         return 1;
     }
-    int raised = run(d, options, threads, where, data, status);
+    uint8_t *const marks =
+        options->pivot == PS_PIVOT_AUTO ? (uint8_t *)data + offset : NULL;
+    int raised =
+        run_and_wait(d, options, threads, where, data, marks, c, status, &is_complete);
 
-    raised = wait_for_stream(c, status, &is_complete) < 0 ? -1 : raised;
+    for (npy_intp k = 0; marks != NULL && is_complete && k < count; k++) {
+        marked |= marks[k];
+    }
+    if (raised == 0 && *status == PS_OK && marked) {
+        raised = run_and_wait(d, &exchanges, threads, where, data, marks, c, status,
+                              &is_complete);
+    }
     if (is_complete) {
         memcpy(info, data, bytes);
     }
@@ -352,13 +370,13 @@ run_and_read(const direct *d, const ps_options *options, int threads, const plac
     call c;
 
     if (backend->memory == PS_HOST) {
-        return run(d, options, threads, where, info, status);
+        return run(d, options, threads, where, info, NULL, status);
     }
     if (call_begin(&c, threads, where->device, where->stream) < 0) {
         return -1;
     }
     const int answered =
-        run_and_answer(d, options, threads, where, &c, info, bytes, status);
+        run_and_answer(d, options, threads, where, &c, info, count, status);
 
     if (answered <= 0) {
         return answered;
@@ -366,7 +384,7 @@ run_and_read(const direct *d, const ps_options *options, int threads, const plac
     if (block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
         return -1;
     }
-    int raised = run(d, options, threads, where, there.data, status);
+    int raised = run(d, options, threads, where, there.data, NULL, status);
 
     if (raised == 0 && *status == PS_OK) {
         call_enter(&c);
@@ -392,7 +410,7 @@ run_and_fill(const direct *d, const ps_options *options, int threads, const plac
         block_allocate(bytes, FOR_STREAM, &c.exec, &there) < 0) {
         return -1;
     }
-    int raised = run(d, options, threads, where, there.data, status);
+    int raised = run(d, options, threads, where, there.data, NULL, status);
 
     if (raised == 0 && *status == PS_OK) {
         const ps_blank b = {.dtype = t->dtype,
@@ -425,7 +443,7 @@ solve(const direct *d, const ps_options *options, int threads, const place *wher
     if (where->singular != REPORTED) {
         const int raised = where->singular == FILLED
                                ? run_and_fill(d, options, threads, where, &status)
-                               : run(d, options, threads, where, NULL, &status);
+                               : run(d, options, threads, where, NULL, NULL, &status);
 
         return raised < 0        ? NULL
                : status != PS_OK ? PyLong_FromLong((long)status)

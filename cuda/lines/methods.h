@@ -6,6 +6,10 @@
 
 namespace pysolvers::lines {
 
+/* PS_PIVOT_AUTO without the second step: systems that are not dominant are marked in
+ * exec->marks and not solved. */
+static constexpr ps_pivot mark_only = PS_PIVOT_COUNT;
+
 /* A method. `work` returns the bytes of exec->work that `solve` needs. Both require a
  * problem that ps_tridiag_check() has accepted, at least one system, and a concrete
  * method. `solve` sets report->kernel, and writes t->info if it is not null. */

@@ -1,7 +1,9 @@
 /* memory.cu - device memory, the order of streams, and waiting.
  *
  * Stream-ordered memory comes from one pool per device. The pool keeps a part of the
- * memory that was released for later calls.
+ * memory that was released for later calls. Small blocks, the workspace of small batches,
+ * are not returned to the pool: the next call on the same stream uses them again, ordered
+ * by the stream, which costs less than an allocation.
  */
 #include "runtime/memory.h"
 
@@ -61,14 +63,11 @@ pool_of(int device, bool is_made_if_missing)
     return pools[device];
 }
 
-ps_status
-ps_cuda_allocate(size_t bytes, const ps_exec *exec, void **data)
+static ps_status
+allocate_from_pool(size_t bytes, const ps_exec *exec, void **data)
 {
-    *data = nullptr;
-    if (bytes == 0) {
-        return PS_OK;
-    }
     cudaMemPool_t const pool = pool_of(exec->device, true);
+
     if (pool == nullptr) {
         return PS_DEVICE_FAILURE;
     }
@@ -76,11 +75,96 @@ ps_cuda_allocate(size_t bytes, const ps_exec *exec, void **data)
         cudaMallocFromPoolAsync(data, bytes, pool, ps_cuda_stream(exec)));
 }
 
+namespace {
+
+/* A block that stays with its stream. Numbers of streams are never used again, so that a
+ * new stream does not get the block of one that was destroyed and may still be busy. */
+struct Kept {
+    void *data;
+    unsigned long long stream;
+    int32_t device;
+    bool is_in_use;
+};
+
+} // namespace
+
+static constexpr int most_kept = 32;
+static constexpr size_t kept_bytes = 16384;
+static std::mutex kept_lock;
+static Kept kept[most_kept];
+static int kept_count;
+
+/* The number of the stream; 0 if it is captured: a graph must own its memory. */
+static unsigned long long
+number_of(cudaStream_t stream)
+{
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
+    unsigned long long number = 0;
+
+    if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess ||
+        capture != cudaStreamCaptureStatusNone ||
+        cudaStreamGetId(stream, &number) != cudaSuccess) {
+        (void)cudaGetLastError();
+        return 0;
+    }
+    return number;
+}
+
+/* A block of the stream that no call uses, perhaps a new one; null if there is none. */
+static void *
+take_kept(const ps_exec *exec)
+{
+    const unsigned long long stream = number_of(ps_cuda_stream(exec));
+    const std::lock_guard<std::mutex> own(kept_lock);
+    void *data = nullptr;
+
+    for (int k = 0; stream != 0 && k < kept_count; k++) {
+        Kept &block = kept[k];
+
+        if (block.stream == stream && block.device == exec->device && !block.is_in_use) {
+            block.is_in_use = true;
+            return block.data;
+        }
+    }
+    if (stream != 0 && kept_count < most_kept &&
+        allocate_from_pool(kept_bytes, exec, &data) == PS_OK) {
+        kept[kept_count++] = {data, stream, exec->device, true};
+    }
+    return data;
+}
+
+/* Whether the memory is a block that stays with its stream. */
+static bool
+leave_kept(const void *data)
+{
+    const std::lock_guard<std::mutex> own(kept_lock);
+
+    for (int k = 0; k < kept_count; k++) {
+        if (kept[k].data == data) {
+            kept[k].is_in_use = false;
+            return true;
+        }
+    }
+    return false;
+}
+
+ps_status
+ps_cuda_allocate(size_t bytes, const ps_exec *exec, void **data)
+{
+    *data = nullptr;
+    if (bytes == 0) {
+        return PS_OK;
+    }
+    *data = bytes <= kept_bytes ? take_kept(exec) : nullptr;
+    return *data != nullptr ? PS_OK : allocate_from_pool(bytes, exec, data);
+}
+
 ps_status
 ps_cuda_release(void *data, const ps_exec *exec)
 {
-    return data == nullptr ? PS_OK
-                           : ps_cuda_status(cudaFreeAsync(data, ps_cuda_stream(exec)));
+    return data == nullptr || leave_kept(data)
+               ? PS_OK
+               : ps_cuda_status(cudaFreeAsync(data, ps_cuda_stream(exec)));
 }
 
 ps_status

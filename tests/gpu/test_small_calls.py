@@ -68,7 +68,7 @@ def test_factors_of_matrices_that_are_dominant_by_rows_only(streaming, rng, syst
 
 def test_factors_of_matrices_with_row_exchanges(streaming, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (6, 70))
-    diag[2, ::2] = 0
+    diag[2, 1::4] = 0
     factor = pysolvers.factor_tridiagonal(*map(streaming.array, (lower, diag, upper)))
     assert factor.info.pivoted == 1
 
@@ -76,3 +76,43 @@ def test_factors_of_matrices_with_row_exchanges(streaming, rng):
 
     errors = oracle.matrix_backward_error(lower, diag, upper, rhs, x)
     assert np.max(errors) < 50 * oracle.eps(np.float64)
+
+
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("rows", [9, 500, 5000])
+@pytest.mark.parametrize("on_singular", ["raise", "ignore"])
+def test_systems_with_row_exchanges_in_place(
+    streaming, rng, dtype, axis, shared, rows, on_singular
+):
+    """With 'raise' the host knows after the first kernel which systems need row exchanges."""
+    lower, diag, upper, rhs = oracle.dominant(rng, (11, rows), np.dtype(dtype))
+    diag[[2, 7], 1::4] = 0
+    matrix = [a[2] if shared else a for a in (lower, diag, upper)]
+    hosts = [np.moveaxis(a, 1, axis).copy() if a.ndim > 1 else a for a in (*matrix, rhs)]
+    arrays = [streaming.array(a) for a in hosts]
+
+    for _ in range(2):
+        streaming.assign(arrays[3], streaming.array(hosts[3]))
+        x = pysolvers.solve_tridiagonal(*arrays, axis=axis, out=arrays[3], on_singular=on_singular)
+
+        assert x is arrays[3]
+        found = np.moveaxis(streaming.get(x), axis, 1)
+        system = [np.broadcast_to(a, rhs.shape) for a in matrix]
+        errors = oracle.matrix_backward_error(*system, rhs, found)
+        assert np.max(errors) < 200 * oracle.eps(dtype)
+
+
+def test_singular_systems_among_those_with_row_exchanges(streaming, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (40, 21))
+    diag[5:9, 1::4] = 0
+    lower[30, 4:6] = diag[30, 4] = upper[30, 3:5] = 0
+    arrays = [streaming.array(a) for a in (lower, diag, upper, rhs)]
+
+    for _ in range(3):
+        with pytest.raises(pysolvers.SingularSystemError) as caught:
+            pysolvers.solve_tridiagonal(*arrays)
+
+        assert caught.value.systems.tolist() == [[30]]
+        assert caught.value.rows.tolist() == [4]

@@ -212,11 +212,13 @@ solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
     if (status != PS_OK) {
         return status;
     }
-    uint8_t *const marks =
-        store.solve > 0 ? reinterpret_cast<uint8_t *>(memory) : nullptr;
+    const bool pivots = options->pivot == PS_PIVOT_AUTO;
+    uint8_t *const marks = pivots ? reinterpret_cast<uint8_t *>(memory)
+                           : options->pivot == mark_only ? exec->marks
+                                                         : nullptr;
     report->kernel = kernel_of(p);
     status = ps_cuda_status(solve_planned(p, device, marks, exec, memory + store.solve));
-    if (status == PS_OK && marks != nullptr) {
+    if (status == PS_OK && pivots) {
         status = ps_cuda_pivoted_marked(t, marks, exec, memory + store.pivoted);
     }
     return status;

@@ -179,13 +179,14 @@ ps_cuda_shared_solve(const ps_tridiag *t, const void *store, bool conjugated,
                      ps_pivot pivot, const ps_exec *exec)
 {
     uint8_t *const memory = static_cast<uint8_t *>(exec->work);
-    uint8_t *const marks = pivot == PS_PIVOT_AUTO ? memory : nullptr;
+    const bool pivots = pivot == PS_PIVOT_AUTO;
+    uint8_t *const marks = pivots ? memory : pivot == mark_only ? exec->marks : nullptr;
     uint8_t *const work =
-        marks != nullptr ? memory + ps_cuda_marks_bytes(t->outer * t->inner) : memory;
+        pivots ? memory + ps_cuda_marks_bytes(t->outer * t->inner) : memory;
     const ps_status status =
         shared_apply(t, store, conjugated, marks, work, ps_cuda_stream(exec));
 
-    return status == PS_OK && marks != nullptr
+    return status == PS_OK && pivots
                ? ps_cuda_pivoted_marked(t, marks, exec,
                                         work + bytes_of_words(t, store != nullptr))
                : status;
