@@ -38,7 +38,7 @@ template <typename Real> struct WaveLines {
     Real over_x;       /* 1/hx^2 */
 
     /* What is added at the few columns that have more than `waves`. */
-    __device__ __forceinline__ Real more(int64_t p, int, int column) const
+    __device__ __forceinline__ Real more(int p, int, int column) const
     {
         Real sum = 0;
 
@@ -73,7 +73,7 @@ template <typename Real> struct WavesOfPsi : WaveLines<Real> {
     const double *body_sines, *charged;
     Real *solution;
 
-    __device__ __forceinline__ Real more(int64_t p, int wave, int column) const
+    __device__ __forceinline__ Real more(int p, int wave, int column) const
     {
         const CylinderGrid<Real> &grid = this->grid;
         const int width = grid.column_1 - grid.column_0 + 1;
@@ -87,7 +87,7 @@ template <typename Real> struct WavesOfPsi : WaveLines<Real> {
             const double *const sines = body_sines + wave;
             const double scale = 0.5 * (ny - 1);
             const double low = sines[0];
-            const double high = sines[int64_t(grid.row_1 - grid.row_0) * ny];
+            const double high = sines[(grid.row_1 - grid.row_0) * ny];
 
             return static_cast<Real>(scale * (low * charged[2 * ny + at] +
                                               high * charged[2 * ny + width + at]));
@@ -167,27 +167,34 @@ template <typename Real> struct Ends {
     Real first, before_last, behind; /* p[1], p[N-1], p[N+1] */
 };
 
-/* The factors a and b of the homogeneous solutions; `whole` is r^(N+1). */
-template <typename Real>
-__device__ __forceinline__ void
-factors_of(const Ends<Real> &p, Real r, Real whole, bool free_outlet, Real &a, Real &b)
-{
-    const Real p_0 = r * p.first;
+/* The factors a and b of the homogeneous solutions. */
+template <typename Real> struct Factors {
+    Real r, whole, jump, ratio, scale; /* whole = r^(N+1) */
+    bool free_outlet;
 
-    if (free_outlet) {
-        const Real jump = (p.before_last - p.behind) / (1 - r * r);
-        const Real ratio = whole / (r * r);
-
-        a = -(p_0 + whole * jump) / (1 + whole * ratio);
-        b = jump + ratio * a;
+    __device__ __forceinline__ Factors(Real r, int rows, bool free_outlet)
+        : r(r), whole(power(r, rows + 1)), jump(1 / (1 - r * r)), ratio(whole / (r * r)),
+          scale(1 / (free_outlet ? 1 + whole * ratio : 1 - whole * whole)),
+          free_outlet(free_outlet)
+    {
     }
-    else {
-        const Real scale = 1 / (1 - whole * whole);
 
-        a = (whole * p.behind - p_0) * scale;
-        b = (whole * p_0 - p.behind) * scale;
+    __device__ __forceinline__ void solve(const Ends<Real> &p, Real &a, Real &b) const
+    {
+        const Real p_0 = r * p.first;
+
+        if (free_outlet) {
+            const Real change = (p.before_last - p.behind) * jump;
+
+            a = -(p_0 + whole * change) * scale;
+            b = change + ratio * a;
+        }
+        else {
+            a = (whole * p.behind - p_0) * scale;
+            b = (whole * p_0 - p.behind) * scale;
+        }
     }
-}
+};
 
 __device__ __forceinline__ int
 slot_of(int row)
@@ -209,14 +216,14 @@ __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Li
     const int threads = static_cast<int>(blockDim.x);
     const int wave = static_cast<int>(blockIdx.x) + 1, rows = grid.last;
     const int first = thread * chunk_rows;
-    const int64_t begin = int64_t(wave) * grid.nx + 1;
+    const int begin = wave * grid.nx + 1;
 
     let_next_kernel_in();
     const Real r = static_cast<Real>(lines.decays[wave]), inverse = 1 / r;
     const Recurrence<Real, true> up(r);
     const Recurrence<Real, false> down(r);
-    const Real whole = power(r, rows + 1);
-    const Real from_left = power(r, first + 1);
+    const Factors<Real> factors(r, rows, grid.free_outlet);
+    const Real from_left = r * up.before * power(up.warp, thread / 32);
     const Real from_right = power(r, rows - first);
     Real f[chunk_rows], x[chunk_rows];
 
@@ -283,7 +290,7 @@ __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Li
 
     Real a, b;
 
-    factors_of(ends, r, whole, grid.free_outlet, a, b);
+    factors.solve(ends, a, b);
     a *= from_left;
     b *= from_right;
 #pragma unroll
