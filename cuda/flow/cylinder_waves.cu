@@ -10,7 +10,7 @@
  *
  *   y[i] = f[i] + r y[i-1],   p[i] = r (y[i] + p[i+1]),   y[0] = p[M+1] = 0,
  *
- * and x = p + a r^i + b r^(N+1-i). Both recurrences are scans: a thread has chunk_rows
+ * and x = p + a r^i + b r^(N+1-i). Both recurrences are scans: a thread has some
  * neighbouring rows, lanes are joined by shuffles, and warps by shared memory; M >= N is
  * the last row of the last thread. Operations per unknown: 12 and no division; words: one
  * read, and one written in the second of both passes of a step. Stable because r < 1;
@@ -28,7 +28,10 @@ using namespace runtime;
 
 namespace {
 
-constexpr int chunk_rows = 8, chunk_pitch = 9, largest_block = 512;
+constexpr int largest_block = 512;
+/* Rows of a thread: many for large grids, and few for those that would occupy less than a
+ * quarter of the threads of the device with `many`. */
+constexpr int many = 8, few = 4;
 
 /* The right sides. Block b has wave b + 1. */
 template <typename Real> struct WaveLines {
@@ -111,14 +114,13 @@ power(Real x, int n)
 }
 
 /* A recurrence from thread to thread, in ascending order or in descending order. */
-template <typename Real, bool ASCENDS> struct Recurrence {
+template <typename Real, int ROWS, bool ASCENDS> struct Recurrence {
     Real chunk;  /* decay over the rows of a thread */
     Real before; /* over the lanes of the warp before this one */
     Real warp;
 
     __device__ __forceinline__ explicit Recurrence(Real decay)
-        : chunk(power(decay, chunk_rows)), before(power(chunk, rank())),
-          warp(power(chunk, 32))
+        : chunk(power(decay, ROWS)), before(power(chunk, rank())), warp(power(chunk, 32))
     {
     }
 
@@ -196,14 +198,16 @@ template <typename Real> struct Factors {
     }
 };
 
+/* Chunks have an odd pitch, which avoids bank conflicts. */
+template <int ROWS>
 __device__ __forceinline__ int
 slot_of(int row)
 {
-    return row + row / chunk_rows;
+    return row + row / ROWS;
 }
 
 /* Grid: a block for each wave; row i of the line, from 0 on, is that of column i + 1. */
-template <typename Real, typename Lines>
+template <typename Real, int ROWS, typename Lines>
 __global__ void
 __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Lines lines)
 {
@@ -215,70 +219,70 @@ __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Li
     const int thread = static_cast<int>(threadIdx.x);
     const int threads = static_cast<int>(blockDim.x);
     const int wave = static_cast<int>(blockIdx.x) + 1, rows = grid.last;
-    const int first = thread * chunk_rows;
+    const int first = thread * ROWS;
     const int begin = wave * grid.nx + 1;
 
     let_next_kernel_in();
     const Real r = static_cast<Real>(lines.decays[wave]), inverse = 1 / r;
-    const Recurrence<Real, true> up(r);
-    const Recurrence<Real, false> down(r);
+    const Recurrence<Real, ROWS, true> up(r);
+    const Recurrence<Real, ROWS, false> down(r);
     const Factors<Real> factors(r, rows, grid.free_outlet);
     const Real from_left = r * up.before * power(up.warp, thread / 32);
     const Real from_right = power(r, rows - first);
-    Real f[chunk_rows], x[chunk_rows];
+    Real f[ROWS], x[ROWS];
 
     wait_for_last_kernel();
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         const int row = thread + k * threads;
 
         f[k] = row < rows ? lines.waves[begin + row] : Real(0);
     }
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         const int row = thread + k * threads;
 
         if (row < rows) {
             f[k] += lines.more(begin + row, wave, row + 1);
         }
-        shared[slot_of(row)] = f[k];
+        shared[slot_of<ROWS>(row)] = f[k];
     }
     __syncthreads(); /* the right sides are written */
 
-    Real *const own = shared + thread * chunk_pitch;
+    Real *const own = shared + thread * (ROWS + 1);
     Real last = 0;
 
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         f[k] = own[k];
         last = f[k] + r * last;
     }
     last = up.entering(last, totals[0]);
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         last = f[k] + r * last;
         x[k] = last;
     }
     last = 0;
 #pragma unroll
-    for (int k = chunk_rows - 1; k >= 0; k--) {
+    for (int k = ROWS - 1; k >= 0; k--) {
         last = r * (x[k] + last);
     }
     last = down.entering(last, totals[1]);
 #pragma unroll
-    for (int k = chunk_rows - 1; k >= 0; k--) {
+    for (int k = ROWS - 1; k >= 0; k--) {
         last = r * (x[k] + last);
         x[k] = last;
     }
 
     if (thread == 0) {
         ends.first = x[0];
-        if (rows == threads * chunk_rows) {
+        if (rows == threads * ROWS) {
             ends.behind = 0; /* no thread has this row */
         }
     }
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         if (first + k == rows - 2) {
             ends.before_last = x[k];
         }
@@ -294,7 +298,7 @@ __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Li
     a *= from_left;
     b *= from_right;
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         x[k] += a + b;
         a *= r;
         b *= inverse;
@@ -308,25 +312,47 @@ __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Li
     if constexpr (Lines::keeps_all) {
         __syncthreads(); /* the solution is written */
 #pragma unroll
-        for (int k = 0; k < chunk_rows; k++) {
+        for (int k = 0; k < ROWS; k++) {
             const int row = thread + k * threads;
 
             if (row < rows) {
-                lines.solution[begin + row] = shared[slot_of(row)];
+                lines.solution[begin + row] = shared[slot_of<ROWS>(row)];
             }
         }
     }
+}
+
+inline int
+threads_for(int rows, int of_thread)
+{
+    return (rows + 32 * of_thread - 1) / (32 * of_thread) * 32;
+}
+
+template <typename Real, int ROWS, typename Lines>
+ps_status
+launch(const CylinderRun &r, const Lines &lines)
+{
+    const int threads = threads_for(lines.grid.last, ROWS);
+
+    return launch_closely(wave_lines_kernel<Real, ROWS, Lines>, r.c->ny - 2, threads,
+                          threads * (ROWS + 1) * sizeof(Real), r.stream, lines);
 }
 
 template <typename Real, typename Lines>
 ps_status
 launch(const CylinderRun &r, const Lines &lines)
 {
-    const int chunks = (lines.grid.last + chunk_rows - 1) / chunk_rows;
-    const int threads = (chunks + 31) / 32 * 32;
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int rows = lines.grid.last;
 
-    return launch_closely(wave_lines_kernel<Real, Lines>, r.c->ny - 2, threads,
-                          threads * chunk_pitch * sizeof(Real), r.stream, lines);
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    const bool is_small =
+        threads_for(rows, few) <= largest_block &&
+        r.c->ny * threads_for(rows, many) <= int64_t(device->processors) * 512;
+
+    return is_small ? launch<Real, few>(r, lines) : launch<Real, many>(r, lines);
 }
 
 template <typename Real>
@@ -346,6 +372,16 @@ solve(const CylinderRun &r, bool with_charges)
                             r.charged, static_cast<Real *>(r.half)});
 }
 
+template <typename Real, typename Lines>
+cudaError_t
+prepare_lines()
+{
+    const cudaError_t error = share_cache(wave_lines_kernel<Real, many, Lines>);
+
+    return error == cudaSuccess ? share_cache(wave_lines_kernel<Real, few, Lines>)
+                                : error;
+}
+
 } // namespace
 
 ps_status
@@ -353,11 +389,10 @@ ps_cuda_cylinder_prepare_waves(const ps_cylinder *c)
 {
     return with_real(c->dtype, [](auto real) {
         using Real = decltype(real);
-        const cudaError_t error = share_cache(wave_lines_kernel<Real, WavesAtBody<Real>>);
+        const cudaError_t error = prepare_lines<Real, WavesAtBody<Real>>();
 
-        return ps_cuda_status(error == cudaSuccess
-                                  ? share_cache(wave_lines_kernel<Real, WavesOfPsi<Real>>)
-                                  : error);
+        return ps_cuda_status(
+            error == cudaSuccess ? prepare_lines<Real, WavesOfPsi<Real>>() : error);
     });
 }
 
