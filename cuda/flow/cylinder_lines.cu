@@ -8,18 +8,22 @@ namespace pysolvers::flow {
 namespace {
 
 constexpr int most_words = 2;
+/* Rows of a chunk of small grids: those that would occupy less than a quarter of the
+ * threads of the device with chunk_rows. */
+constexpr int few_rows = 4;
 
 /* Lines along x with the unknowns 1 to last; along y those of the interior nodes. */
 template <typename Real>
 SweepTiles
 tiles_of(const ps_cylinder &c, int axis, int last, int words,
-         const ps_cuda_device *device)
+         const ps_cuda_device *device, int of_chunk = chunk_rows)
 {
     const int ny = static_cast<int>(c.ny), nx = static_cast<int>(c.nx);
 
-    return axis == 0
-               ? sweep_tiles<Real>({1, ny - 1, ny, nx}, nx, 1, last + 1, 0, words, device)
-               : sweep_tiles<Real>({1, nx - 1, nx, nx}, ny, 1, ny - 1, 1, words, device);
+    return axis == 0 ? sweep_tiles<Real>({1, ny - 1, ny, nx}, nx, 1, last + 1, 0, words,
+                                         device, of_chunk)
+                     : sweep_tiles<Real>({1, nx - 1, nx, nx}, ny, 1, ny - 1, 1, words,
+                                         device, of_chunk);
 }
 
 template <int AXIS, typename Rows>
@@ -31,10 +35,16 @@ sweep(const CylinderRun &r, const Rows &rows, int last, int64_t more = 0)
     if (device == nullptr) {
         return PS_DEVICE_FAILURE;
     }
-    const SweepTiles t =
-        tiles_of<typename Rows::Number>(*r.c, AXIS, last, Rows::words, device);
+    using Number = typename Rows::Number;
+    const SweepTiles large = tiles_of<Number>(*r.c, AXIS, last, Rows::words, device);
+    const SweepTiles small =
+        tiles_of<Number>(*r.c, AXIS, last, Rows::words, device, few_rows);
+    const bool is_small = small.threads <= largest_block &&
+                          small.shared <= line_tile_bytes<Number>(device) &&
+                          large.blocks * large.threads <= device->processors * 512;
 
-    return launch_sweep<AXIS>(rows, t, more, r.stream);
+    return is_small ? launch_sweep<AXIS, few_rows>(rows, small, more, r.stream)
+                    : launch_sweep<AXIS>(rows, large, more, r.stream);
 }
 
 template <typename Real>
@@ -100,18 +110,27 @@ fits(const ps_cylinder &c, const ps_cuda_device *device)
            tiles_of<Real>(c, 1, last, most_words, device).shared <= most;
 }
 
+template <int AXIS, typename Rows>
+cudaError_t
+prepare_sweep()
+{
+    const cudaError_t error = set_up_sweep<AXIS, Rows>();
+
+    return error == cudaSuccess ? set_up_sweep<AXIS, Rows, few_rows>() : error;
+}
+
 template <typename Real>
 cudaError_t
 prepare(bool is_steady)
 {
-    cudaError_t error = is_steady ? set_up_sweep<0, IncrementX<Real>>()
-                                  : set_up_sweep<0, HalfStepX<Real>>();
+    const cudaError_t error = is_steady ? prepare_sweep<0, IncrementX<Real>>()
+                                        : prepare_sweep<0, HalfStepX<Real>>();
 
-    if (error == cudaSuccess) {
-        error = is_steady ? set_up_sweep<1, IncrementY<Real>>()
-                          : set_up_sweep<1, HalfStepY<Real>>();
+    if (error != cudaSuccess) {
+        return error;
     }
-    return error;
+    return is_steady ? prepare_sweep<1, IncrementY<Real>>()
+                     : prepare_sweep<1, HalfStepY<Real>>();
 }
 
 } // namespace

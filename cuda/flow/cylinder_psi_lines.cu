@@ -28,12 +28,14 @@ template <typename Real, int AXIS> struct PsiLines {
     const Real *omega, *from;
     Real *to;
 
-    __device__ __forceinline__ bool is_plain(int) const
+    __device__ __forceinline__ bool is_plain(int line) const
     {
-        return false;
+        return AXIS == 0 ? line < grid.row_0 || line > grid.row_1
+                         : line < grid.column_0 || line > grid.column_1;
     }
 
-    __device__ __forceinline__ void node(int p, int line, int at, bool, Real *word) const
+    __device__ __forceinline__ void node(int p, int line, int at, bool plain,
+                                         Real *word) const
     {
         const int row = AXIS == 0 ? line : at, column = AXIS == 0 ? at : line;
         const int across = AXIS == 0 ? grid.nx : 1;
@@ -43,7 +45,7 @@ template <typename Real, int AXIS> struct PsiLines {
         const Real all = shift * centre + cross * (next - 2 * centre + from[p - across]) +
                          area * omega[p];
 
-        word[0] = grid.in_body(row, column) ? centre : all;
+        word[0] = !plain && grid.in_body(row, column) ? centre : all;
     }
 
     __device__ __forceinline__ void adjust(int p, int, int at, Real *word) const

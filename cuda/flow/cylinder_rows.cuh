@@ -234,7 +234,7 @@ template <typename Real> struct HalfStepX : OmegaLines<Real> {
 
 /* (1 + dt/2 (v delta_y - nu delta_yy)) w[n+1] = half */
 template <typename Real> struct HalfStepY : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 0, batch = 8;
+    static constexpr int words = 2, solution = 0, batch = 4;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::along_y;
 
@@ -325,7 +325,7 @@ template <typename Real> struct IncrementX : OmegaLines<Real> {
 /* (1 + dt (v delta_y - nu delta_yy)) D = D*, w + D; the gradient at the outlet is zero.
  */
 template <typename Real> struct IncrementY : OmegaLines<Real> {
-    static constexpr int words = 2, solution = 0, batch = 8;
+    static constexpr int words = 2, solution = 0, batch = 4;
     using Base = OmegaLines<Real>;
     using Base::grid, Base::along_y;
 

@@ -10,7 +10,7 @@
  *
  *   y[i] = f[i] + r y[i-1],   p[i] = r (y[i] + p[i+1]),   y[0] = p[M+1] = 0,
  *
- * and x = p + a r^i + b r^(N+1-i). Both recurrences are scans: a thread has chunk_rows
+ * and x = p + a r^i + b r^(N+1-i). Both recurrences are scans: a thread has some
  * neighbouring rows, lanes are joined by shuffles, and warps by shared memory; M >= N is
  * the last row of the last thread. Operations per unknown: 12 and no division; words: one
  * read, and one written in the second of both passes of a step. Stable because r < 1;
@@ -28,7 +28,10 @@ using namespace runtime;
 
 namespace {
 
-constexpr int chunk_rows = 8, chunk_pitch = 9, largest_block = 512;
+constexpr int largest_block = 512;
+/* Rows of a thread: many for large grids, and few for those that would occupy less than a
+ * quarter of the threads of the device with `many`. */
+constexpr int many = 8, few = 4;
 
 /* The right sides. Block b has wave b + 1. */
 template <typename Real> struct WaveLines {
@@ -38,7 +41,7 @@ template <typename Real> struct WaveLines {
     Real over_x;       /* 1/hx^2 */
 
     /* What is added at the few columns that have more than `waves`. */
-    __device__ __forceinline__ Real more(int64_t p, int, int column) const
+    __device__ __forceinline__ Real more(int p, int, int column) const
     {
         Real sum = 0;
 
@@ -73,7 +76,7 @@ template <typename Real> struct WavesOfPsi : WaveLines<Real> {
     const double *body_sines, *charged;
     Real *solution;
 
-    __device__ __forceinline__ Real more(int64_t p, int wave, int column) const
+    __device__ __forceinline__ Real more(int p, int wave, int column) const
     {
         const CylinderGrid<Real> &grid = this->grid;
         const int width = grid.column_1 - grid.column_0 + 1;
@@ -87,7 +90,7 @@ template <typename Real> struct WavesOfPsi : WaveLines<Real> {
             const double *const sines = body_sines + wave;
             const double scale = 0.5 * (ny - 1);
             const double low = sines[0];
-            const double high = sines[int64_t(grid.row_1 - grid.row_0) * ny];
+            const double high = sines[(grid.row_1 - grid.row_0) * ny];
 
             return static_cast<Real>(scale * (low * charged[2 * ny + at] +
                                               high * charged[2 * ny + width + at]));
@@ -111,14 +114,13 @@ power(Real x, int n)
 }
 
 /* A recurrence from thread to thread, in ascending order or in descending order. */
-template <typename Real, bool ASCENDS> struct Recurrence {
+template <typename Real, int ROWS, bool ASCENDS> struct Recurrence {
     Real chunk;  /* decay over the rows of a thread */
     Real before; /* over the lanes of the warp before this one */
     Real warp;
 
     __device__ __forceinline__ explicit Recurrence(Real decay)
-        : chunk(power(decay, chunk_rows)), before(power(chunk, rank())),
-          warp(power(chunk, 32))
+        : chunk(power(decay, ROWS)), before(power(chunk, rank())), warp(power(chunk, 32))
     {
     }
 
@@ -167,36 +169,45 @@ template <typename Real> struct Ends {
     Real first, before_last, behind; /* p[1], p[N-1], p[N+1] */
 };
 
-/* The factors a and b of the homogeneous solutions; `whole` is r^(N+1). */
-template <typename Real>
-__device__ __forceinline__ void
-factors_of(const Ends<Real> &p, Real r, Real whole, bool free_outlet, Real &a, Real &b)
-{
-    const Real p_0 = r * p.first;
+/* The factors a and b of the homogeneous solutions. */
+template <typename Real> struct Factors {
+    Real r, whole, jump, ratio, scale; /* whole = r^(N+1) */
+    bool free_outlet;
 
-    if (free_outlet) {
-        const Real jump = (p.before_last - p.behind) / (1 - r * r);
-        const Real ratio = whole / (r * r);
-
-        a = -(p_0 + whole * jump) / (1 + whole * ratio);
-        b = jump + ratio * a;
+    __device__ __forceinline__ Factors(Real r, int rows, bool free_outlet)
+        : r(r), whole(power(r, rows + 1)), jump(1 / (1 - r * r)), ratio(whole / (r * r)),
+          scale(1 / (free_outlet ? 1 + whole * ratio : 1 - whole * whole)),
+          free_outlet(free_outlet)
+    {
     }
-    else {
-        const Real scale = 1 / (1 - whole * whole);
 
-        a = (whole * p.behind - p_0) * scale;
-        b = (whole * p_0 - p.behind) * scale;
+    __device__ __forceinline__ void solve(const Ends<Real> &p, Real &a, Real &b) const
+    {
+        const Real p_0 = r * p.first;
+
+        if (free_outlet) {
+            const Real change = (p.before_last - p.behind) * jump;
+
+            a = -(p_0 + whole * change) * scale;
+            b = change + ratio * a;
+        }
+        else {
+            a = (whole * p.behind - p_0) * scale;
+            b = (whole * p_0 - p.behind) * scale;
+        }
     }
-}
+};
 
+/* Chunks have an odd pitch, which avoids bank conflicts. */
+template <int ROWS>
 __device__ __forceinline__ int
 slot_of(int row)
 {
-    return row + row / chunk_rows;
+    return row + row / ROWS;
 }
 
 /* Grid: a block for each wave; row i of the line, from 0 on, is that of column i + 1. */
-template <typename Real, typename Lines>
+template <typename Real, int ROWS, typename Lines>
 __global__ void
 __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Lines lines)
 {
@@ -208,70 +219,70 @@ __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Li
     const int thread = static_cast<int>(threadIdx.x);
     const int threads = static_cast<int>(blockDim.x);
     const int wave = static_cast<int>(blockIdx.x) + 1, rows = grid.last;
-    const int first = thread * chunk_rows;
-    const int64_t begin = int64_t(wave) * grid.nx + 1;
+    const int first = thread * ROWS;
+    const int begin = wave * grid.nx + 1;
 
     let_next_kernel_in();
     const Real r = static_cast<Real>(lines.decays[wave]), inverse = 1 / r;
-    const Recurrence<Real, true> up(r);
-    const Recurrence<Real, false> down(r);
-    const Real whole = power(r, rows + 1);
-    const Real from_left = power(r, first + 1);
+    const Recurrence<Real, ROWS, true> up(r);
+    const Recurrence<Real, ROWS, false> down(r);
+    const Factors<Real> factors(r, rows, grid.free_outlet);
+    const Real from_left = r * up.before * power(up.warp, thread / 32);
     const Real from_right = power(r, rows - first);
-    Real f[chunk_rows], x[chunk_rows];
+    Real f[ROWS], x[ROWS];
 
     wait_for_last_kernel();
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         const int row = thread + k * threads;
 
         f[k] = row < rows ? lines.waves[begin + row] : Real(0);
     }
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         const int row = thread + k * threads;
 
         if (row < rows) {
             f[k] += lines.more(begin + row, wave, row + 1);
         }
-        shared[slot_of(row)] = f[k];
+        shared[slot_of<ROWS>(row)] = f[k];
     }
     __syncthreads(); /* the right sides are written */
 
-    Real *const own = shared + thread * chunk_pitch;
+    Real *const own = shared + thread * (ROWS + 1);
     Real last = 0;
 
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         f[k] = own[k];
         last = f[k] + r * last;
     }
     last = up.entering(last, totals[0]);
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         last = f[k] + r * last;
         x[k] = last;
     }
     last = 0;
 #pragma unroll
-    for (int k = chunk_rows - 1; k >= 0; k--) {
+    for (int k = ROWS - 1; k >= 0; k--) {
         last = r * (x[k] + last);
     }
     last = down.entering(last, totals[1]);
 #pragma unroll
-    for (int k = chunk_rows - 1; k >= 0; k--) {
+    for (int k = ROWS - 1; k >= 0; k--) {
         last = r * (x[k] + last);
         x[k] = last;
     }
 
     if (thread == 0) {
         ends.first = x[0];
-        if (rows == threads * chunk_rows) {
+        if (rows == threads * ROWS) {
             ends.behind = 0; /* no thread has this row */
         }
     }
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         if (first + k == rows - 2) {
             ends.before_last = x[k];
         }
@@ -283,11 +294,11 @@ __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Li
 
     Real a, b;
 
-    factors_of(ends, r, whole, grid.free_outlet, a, b);
+    factors.solve(ends, a, b);
     a *= from_left;
     b *= from_right;
 #pragma unroll
-    for (int k = 0; k < chunk_rows; k++) {
+    for (int k = 0; k < ROWS; k++) {
         x[k] += a + b;
         a *= r;
         b *= inverse;
@@ -301,25 +312,47 @@ __launch_bounds__(largest_block, 2) wave_lines_kernel(const __grid_constant__ Li
     if constexpr (Lines::keeps_all) {
         __syncthreads(); /* the solution is written */
 #pragma unroll
-        for (int k = 0; k < chunk_rows; k++) {
+        for (int k = 0; k < ROWS; k++) {
             const int row = thread + k * threads;
 
             if (row < rows) {
-                lines.solution[begin + row] = shared[slot_of(row)];
+                lines.solution[begin + row] = shared[slot_of<ROWS>(row)];
             }
         }
     }
+}
+
+inline int
+threads_for(int rows, int of_thread)
+{
+    return (rows + 32 * of_thread - 1) / (32 * of_thread) * 32;
+}
+
+template <typename Real, int ROWS, typename Lines>
+ps_status
+launch(const CylinderRun &r, const Lines &lines)
+{
+    const int threads = threads_for(lines.grid.last, ROWS);
+
+    return launch_closely(wave_lines_kernel<Real, ROWS, Lines>, r.c->ny - 2, threads,
+                          threads * (ROWS + 1) * sizeof(Real), r.stream, lines);
 }
 
 template <typename Real, typename Lines>
 ps_status
 launch(const CylinderRun &r, const Lines &lines)
 {
-    const int chunks = (lines.grid.last + chunk_rows - 1) / chunk_rows;
-    const int threads = (chunks + 31) / 32 * 32;
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const int rows = lines.grid.last;
 
-    return launch_closely(wave_lines_kernel<Real, Lines>, r.c->ny - 2, threads,
-                          threads * chunk_pitch * sizeof(Real), r.stream, lines);
+    if (device == nullptr) {
+        return PS_DEVICE_FAILURE;
+    }
+    const bool is_small =
+        threads_for(rows, few) <= largest_block &&
+        r.c->ny * threads_for(rows, many) <= int64_t(device->processors) * 512;
+
+    return is_small ? launch<Real, few>(r, lines) : launch<Real, many>(r, lines);
 }
 
 template <typename Real>
@@ -339,6 +372,16 @@ solve(const CylinderRun &r, bool with_charges)
                             r.charged, static_cast<Real *>(r.half)});
 }
 
+template <typename Real, typename Lines>
+cudaError_t
+prepare_lines()
+{
+    const cudaError_t error = share_cache(wave_lines_kernel<Real, many, Lines>);
+
+    return error == cudaSuccess ? share_cache(wave_lines_kernel<Real, few, Lines>)
+                                : error;
+}
+
 } // namespace
 
 ps_status
@@ -346,11 +389,10 @@ ps_cuda_cylinder_prepare_waves(const ps_cylinder *c)
 {
     return with_real(c->dtype, [](auto real) {
         using Real = decltype(real);
-        const cudaError_t error = share_cache(wave_lines_kernel<Real, WavesAtBody<Real>>);
+        const cudaError_t error = prepare_lines<Real, WavesAtBody<Real>>();
 
-        return ps_cuda_status(error == cudaSuccess
-                                  ? share_cache(wave_lines_kernel<Real, WavesOfPsi<Real>>)
-                                  : error);
+        return ps_cuda_status(
+            error == cudaSuccess ? prepare_lines<Real, WavesOfPsi<Real>>() : error);
     });
 }
 

@@ -135,18 +135,18 @@ scatter(const Rows &rows, const SweepTiles &t, int first,
 }
 
 /* Solve the lines of a tile. Pads before row 0 hold x = 0, the value of y_left there. */
-template <typename Rows>
+template <int ROWS, typename Rows>
 __device__ __forceinline__ void
-solve_tile(const Rows &rows, const SweepTiles &t, ThreadPlace<chunk_rows> self, int first,
+solve_tile(const Rows &rows, const SweepTiles &t, ThreadPlace<ROWS> self, int first,
            typename Rows::Number *shared)
 {
     using Number = typename Rows::Number;
     __shared__ WarpExchange<Number> exchange;
-    Levels<Number, chunk_rows> levels;
+    Levels<Number, ROWS> levels;
     const int chunk = self.warp * t.shape.lanes + self.lane, line = first + self.slot;
     const bool idle = self.lane >= t.shape.lanes;
     Number *const word =
-        idle ? shared : shared + self.slot * t.pitch + chunk * chunk_pitch;
+        idle ? shared : shared + self.slot * t.pitch + chunk * (ROWS + 1);
     Number y_left = Number(0), y;
 
     if (line < t.lines_of_field.first || line >= t.lines_of_field.end) {
@@ -168,8 +168,8 @@ solve_tile(const Rows &rows, const SweepTiles &t, ThreadPlace<chunk_rows> self, 
         Row<Number> row = rows.row(line, at + t.begin, own);
 
         row.lower = at <= 0 ? Number(0) : row.lower;
-        row.upper = at < 0 || (i == chunk_rows - 1 && at == t.shape.rows - 1) ? Number(0)
-                                                                              : row.upper;
+        row.upper =
+            at < 0 || (i == ROWS - 1 && at == t.shape.rows - 1) ? Number(0) : row.upper;
         return row;
     });
     const Segment<Number> whole = levels.reduce_block(t.shape, self, exchange);
@@ -183,7 +183,8 @@ solve_tile(const Rows &rows, const SweepTiles &t, ThreadPlace<chunk_rows> self, 
     });
 }
 
-template <int AXIS, typename Rows>
+/* ROWS: of a chunk. */
+template <int AXIS, int ROWS, typename Rows>
 __global__ void
 __launch_bounds__(largest_block)
     sweep_kernel(const __grid_constant__ Rows rows, const __grid_constant__ SweepTiles t)
@@ -192,7 +193,7 @@ __launch_bounds__(largest_block)
     auto *const shared = reinterpret_cast<typename Rows::Number *>(memory);
     const int more = static_cast<int>(gridDim.x) - t.blocks;
     const int block = static_cast<int>(blockIdx.x), first = (block - more) * t.lines;
-    const ThreadPlace<chunk_rows> self(t.shape, 0);
+    const ThreadPlace<ROWS> self(t.shape, 0);
 
     let_next_kernel_in();
     wait_for_last_kernel();
@@ -211,13 +212,13 @@ __launch_bounds__(largest_block)
 template <typename Number>
 inline SweepTiles
 sweep_tiles(const SweepLines &lines, int nodes, int begin, int end, int axis, int words,
-            const ps_cuda_device *device)
+            const ps_cuda_device *device, int of_chunk = chunk_rows)
 {
     SweepTiles t = {};
 
     static_cast<LineTiles &>(t) =
         line_tiles(end - begin, lines.count, axis, words, sizeof(Number),
-                   line_tile_bytes<Number>(device));
+                   line_tile_bytes<Number>(device), of_chunk);
     t.nodes = nodes;
     t.begin = begin;
     t.rows_end = end;
@@ -225,20 +226,20 @@ sweep_tiles(const SweepLines &lines, int nodes, int begin, int end, int axis, in
     return t;
 }
 
-template <int AXIS, typename Rows>
+template <int AXIS, typename Rows, int ROWS = chunk_rows>
 cudaError_t
 set_up_sweep()
 {
-    return share_cache(sweep_kernel<AXIS, Rows>);
+    return share_cache(sweep_kernel<AXIS, ROWS, Rows>);
 }
 
 /* `more`: the number of additional blocks. */
-template <int AXIS, typename Rows>
+template <int AXIS, int ROWS = chunk_rows, typename Rows>
 ps_status
 launch_sweep(const Rows &rows, const SweepTiles &t, int64_t more, cudaStream_t stream)
 {
-    return launch_closely(sweep_kernel<AXIS, Rows>, t.blocks + more, t.threads, t.shared,
-                          stream, rows, t);
+    return launch_closely(sweep_kernel<AXIS, ROWS, Rows>, t.blocks + more, t.threads,
+                          t.shared, stream, rows, t);
 }
 
 } // namespace pysolvers::flow

@@ -99,7 +99,7 @@ def test_steps_towards_the_steady_flow(wall):
 
 @pytest.mark.parametrize("steady", [False, True])
 def test_lines_of_waves_that_fill_their_threads(steady):
-    """The steady flow has 256 unknowns in a line along x: 8 in each thread of a warp."""
+    """The steady flow has 256 unknowns in a line along x: 4 in each thread of two warps."""
     here, there = pair(60, (33, 257), length=64, steady=steady)
 
     assert_same_fields(here.step(10), there.step(10))

@@ -2,9 +2,9 @@
  * partition method.
  *
  * A block reads some lines of a field in the order of memory, stores their numbers in
- * planes of shared memory, solves the lines there with a chunk of 8 rows per thread
+ * planes of shared memory, solves the lines there with a chunk of 4 or 8 rows per thread
  * (levels.cuh), and writes the solution in the order of memory. The pitch of a chunk is
- * 9 words, which avoids bank conflicts.
+ * one word more than it has, which avoids bank conflicts.
  */
 #ifndef PS_CUDA_LINES_JOIN_LINE_TILES_CUH
 #define PS_CUDA_LINES_JOIN_LINE_TILES_CUH
@@ -27,7 +27,8 @@ struct LineTiles {
     int lines, threads, blocks;
     int line_bits; /* along y: 2^line_bits neighbouring threads process neighbouring lines
                     */
-    int front;     /* pads before the first row: lines are aligned to their ends */
+    int chunk_bits; /* a chunk has 2^chunk_bits rows */
+    int front;      /* pads before the first row: lines are aligned to their ends */
     int pitch, plane;
     size_t shared;
 };
@@ -61,7 +62,7 @@ slot_of(const LineTiles &t, int line, int node)
 {
     const int place = node - t.begin + t.front;
 
-    return line * t.pitch + place + place / chunk_rows;
+    return line * t.pitch + place + (place >> t.chunk_bits);
 }
 
 /* Lines of a tile: whole memory sectors along y; along x few lines, because small
@@ -89,7 +90,7 @@ set_lines(LineTiles &t, int lines, int all, int axis, int words, int word)
     while (axis == 1 && 1 << t.line_bits < lines) {
         t.line_bits++;
     }
-    t.pitch = t.shape.chunks() * chunk_pitch;
+    t.pitch = t.shape.chunks() * ((1 << t.chunk_bits) + 1);
     while (lines > 1 && t.pitch % 16 != 4) {
         t.pitch++;
     }
@@ -98,20 +99,22 @@ set_lines(LineTiles &t, int lines, int all, int axis, int words, int word)
 }
 
 /* The tiles of `all` lines along `axis` of `rows` rows each, with `words` numbers of
- * `word` bytes per row. A tile of long lines has fewer lines if a block has less shared
- * memory than `most`. */
+ * `word` bytes per row, and chunks of `of_chunk` rows. A tile of long lines has fewer
+ * lines if a block has less shared memory than `most`. */
 inline LineTiles
-line_tiles(int rows, int all, int axis, int words, int word, size_t most)
+line_tiles(int rows, int all, int axis, int words, int word, size_t most,
+           int of_chunk = chunk_rows)
 {
-    const int chunks = (rows + chunk_rows - 1) / chunk_rows;
+    const int chunks = (rows + of_chunk - 1) / of_chunk;
     LineTiles t = {};
 
+    t.chunk_bits = of_chunk == 4 ? 2 : 3;
     t.shape.rows = rows;
     t.shape.warps = (chunks + warp_lanes - 1) / warp_lanes;
     t.shape.lanes = t.shape.warps > 1 ? warp_lanes : chunks;
     t.shape.groups = warp_lanes / t.shape.lanes;
     t.shape.blocks = 1;
-    t.front = t.shape.chunks() * chunk_rows - rows;
+    t.front = t.shape.chunks() * of_chunk - rows;
     set_lines(t, lines_for(t.shape, axis, word), all, axis, words, word);
     while (t.shared > most && t.lines > t.shape.groups) {
         set_lines(t, t.lines - t.shape.groups, all, axis, words, word);
