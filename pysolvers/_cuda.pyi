@@ -56,6 +56,7 @@ from ._core import laplace_iterate as laplace_iterate
 from ._core import lmsor_iterate as lmsor_iterate
 from ._core import staggered_step as staggered_step
 from ._core import tridiag_solve as tridiag_solve
+from ._core import xla_products as xla_products
 from ._core import xla_tridiag as xla_tridiag
 from ._core import xla_tridiag_work as xla_tridiag_work
 
