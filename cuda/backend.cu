@@ -2,6 +2,7 @@
  * of its call current and passes the call on.
  */
 #include "lines/layout.h"
+#include "lines/products.h"
 #include "runtime/backend.h"
 #include "runtime/device.h"
 #include "runtime/memory.h"
@@ -255,6 +256,12 @@ accumulate(const ps_relayout *r, const ps_exec *exec)
 }
 
 static ps_status
+products(const ps_products *p, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_products(p, exec); });
+}
+
+static ps_status
 transform_load(const ps_transform *t, const ps_exec *exec)
 {
     return on_device(exec, [=] { return ps_cuda_transform_load(t, exec); });
@@ -438,6 +445,7 @@ make_table()
     b.relayout = relayout;
     b.blank = blank;
     b.accumulate = accumulate;
+    b.products = products;
     b.transform_load = transform_load;
     b.transform_store = transform_store;
     b.centre = centre;

@@ -89,6 +89,7 @@ STATUS: Final[dict[int, tuple[str, str]]]
 TABLE_ROWS: Final[int]
 TRANS: Final[dict[str, int]]
 WALLS: Final[dict[str, int]]
+xla_products: Final[Any]
 xla_tridiag: Final[Any]
 
 @final

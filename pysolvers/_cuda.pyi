@@ -63,6 +63,7 @@ from ._core import spline_rows as spline_rows
 from ._core import staggered_step as staggered_step
 from ._core import tridiag_lent as tridiag_lent
 from ._core import tridiag_solve as tridiag_solve
+from ._core import xla_products as xla_products
 from ._core import xla_tridiag as xla_tridiag
 from ._core import xla_tridiag_work as xla_tridiag_work
 

@@ -206,6 +206,19 @@ typedef struct {
     int64_t info_outer, info_inner;
 } ps_blank;
 
+/* The derivatives of solves with respect to their matrices, in contiguous arrays of
+ * outer * rows * inner elements that do not overlap, except that g may be x:
+ * lower[i] = -g[i] x[i-1], diag[i] = -g[i] x[i], upper[i] = -g[i] x[i+1], where x[-1] and
+ * x[rows] are x[rows-1] and x[0] if PS_PERIODIC is set; otherwise lower[0] and
+ * upper[rows-1] are 0. */
+typedef struct {
+    ps_dtype dtype;
+    uint32_t flags;
+    int64_t rows, outer, inner;
+    const void *g, *x;
+    void *lower, *diag, *upper;
+} ps_products;
+
 /* The solvers. A separate header defines each of them and includes this header. */
 typedef struct ps_cavity ps_cavity;
 typedef struct ps_cavity_report ps_cavity_report;
@@ -345,6 +358,7 @@ typedef struct {
     /* to += from, or to += factor * from, element by element, as relayout() copies;
      * elements of 4 or 8 bytes are float or double. */
     ps_status (*accumulate)(const ps_relayout *r, const ps_exec *exec);
+    ps_status (*products)(const ps_products *p, const ps_exec *exec);
 
     /* The steps of a transform before and after the one of a library, and the mean of a
      * line: ps_transform.h. */

@@ -1,4 +1,4 @@
-/* xla.c - tridiagonal solves as a custom call of XLA.
+/* xla.c - tridiagonal solves, and their derivatives, as custom calls of XLA.
  *
  * A custom call has arrays without strides, and attributes that are constants of the
  * program. The attribute `layout` therefore says where the elements of a batch of systems
@@ -108,8 +108,9 @@ answer_metadata(const XLA_FFI_CallFrame *frame)
     return 0;
 }
 
+/* Read the attribute `layout`, so many numbers; 0 if it is another one. */
 static int
-read_layout(const XLA_FFI_CallFrame *frame, layout *l)
+read_layout(const XLA_FFI_CallFrame *frame, void *numbers, size_t count)
 {
     static const char name[] = "layout";
 
@@ -120,8 +121,8 @@ read_layout(const XLA_FFI_CallFrame *frame, layout *l)
             frame->attrs.types[k] == XLA_FFI_AttrType_ARRAY) {
             const XLA_FFI_Array *const array = frame->attrs.attrs[k];
 
-            if (array->dtype == XLA_FFI_DataType_S64 && array->size == LAYOUT_NUMBERS) {
-                memcpy(l, array->data, sizeof *l);
+            if (array->dtype == XLA_FFI_DataType_S64 && array->size == count) {
+                memcpy(numbers, array->data, count * sizeof(int64_t));
                 return 1;
             }
         }
@@ -311,7 +312,7 @@ solve_on_host(const layout *l, ps_tridiag *t)
 }
 
 static XLA_FFI_Error *
-handle(XLA_FFI_CallFrame *frame)
+tridiag_handler(XLA_FFI_CallFrame *frame)
 {
     XLA_FFI_Error *error = NULL;
     ps_exec exec = {0};
@@ -322,7 +323,7 @@ handle(XLA_FFI_CallFrame *frame)
     if (answer_metadata(frame)) {
         return NULL;
     }
-    if (!read_layout(frame, &l) || !read_systems(frame, &l, &t)) {
+    if (!read_layout(frame, &l, LAYOUT_NUMBERS) || !read_systems(frame, &l, &t)) {
         return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
                        "pysolvers: the arrays of the call do not fit its layout");
     }
@@ -342,6 +343,74 @@ handle(XLA_FFI_CallFrame *frame)
         }
         status = solve(&l, &t, &exec, work->data, (size_t)size_of(work));
     }
+    return status == PS_OK
+               ? NULL
+               : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
+}
+
+/* The layout of the products: flags, rows, outer, inner. */
+enum { PRODUCT_NUMBERS = 4, PRODUCT_INPUTS = 2, PRODUCT_RESULTS = 3 };
+
+/* Read the arrays of the products; 0 if they do not fit their layout. */
+static int
+read_products(const XLA_FFI_CallFrame *frame, ps_products *p)
+{
+    void *data[PRODUCT_INPUTS + PRODUCT_RESULTS];
+    int64_t numbers[PRODUCT_NUMBERS];
+
+    if (!read_layout(frame, numbers, PRODUCT_NUMBERS) ||
+        frame->args.size != PRODUCT_INPUTS || frame->rets.size != PRODUCT_RESULTS) {
+        return 0;
+    }
+    *p = (ps_products){.flags = (uint32_t)numbers[0],
+                       .rows = numbers[1],
+                       .outer = numbers[2],
+                       .inner = numbers[3]};
+    for (int k = 0; k < PRODUCT_INPUTS + PRODUCT_RESULTS; k++) {
+        const XLA_FFI_Buffer *const buffer = k < PRODUCT_INPUTS
+                                                 ? frame->args.args[k]
+                                                 : frame->rets.rets[k - PRODUCT_INPUTS];
+        ps_dtype dtype;
+
+        if (!dtype_of(buffer->dtype, &dtype) || (k > 0 && dtype != p->dtype) ||
+            p->rows < 1 || p->outer < 0 || p->inner < 0 ||
+            size_of(buffer) != p->rows * p->outer * p->inner) {
+            return 0;
+        }
+        p->dtype = dtype;
+        data[k] = buffer->data;
+    }
+    p->g = data[0];
+    p->x = data[1];
+    p->lower = data[2];
+    p->diag = data[3];
+    p->upper = data[4];
+    return 1;
+}
+
+static XLA_FFI_Error *
+products_handler(XLA_FFI_CallFrame *frame)
+{
+    const ps_backend *const backend = ps_backend_get();
+    ps_exec exec = {0};
+    ps_products p;
+
+    if (answer_metadata(frame)) {
+        return NULL;
+    }
+    if (backend->products == NULL) {
+        return failure(frame, XLA_FFI_Error_Code_UNIMPLEMENTED,
+                       ps_status_text(PS_UNSUPPORTED));
+    }
+    if (!read_products(frame, &p)) {
+        return failure(frame, XLA_FFI_Error_Code_INVALID_ARGUMENT,
+                       "pysolvers: the arrays of the call do not fit its layout");
+    }
+    XLA_FFI_Error *const error = read_stream(frame, &exec);
+    if (error != NULL) {
+        return error;
+    }
+    const ps_status status = backend->products(&p, &exec);
     return status == PS_OK
                ? NULL
                : failure(frame, XLA_FFI_Error_Code_INTERNAL, ps_status_text(status));
@@ -409,18 +478,25 @@ static PyMethodDef methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-int
-xla_add(PyObject *module)
+static int
+add_handler(PyObject *module, const char *name, XLA_FFI_Handler *handler)
 {
-    XLA_FFI_Handler *const handler = handle;
     void *address;
 
     memcpy(&address, &handler, sizeof address);
     PyObject *const capsule = PyCapsule_New(address, NULL, NULL);
-    const int failed = capsule == NULL ||
-                       PyModule_AddObjectRef(module, "xla_tridiag", capsule) < 0 ||
-                       PyModule_AddFunctions(module, methods) < 0;
+    const int failed =
+        capsule == NULL || PyModule_AddObjectRef(module, name, capsule) < 0;
 
     Py_XDECREF(capsule);
     return failed ? -1 : 0;
+}
+
+int
+xla_add(PyObject *module)
+{
+    return add_handler(module, "xla_tridiag", tridiag_handler) < 0 ||
+                   add_handler(module, "xla_products", products_handler) < 0
+               ? -1
+               : PyModule_AddFunctions(module, methods);
 }

@@ -1,6 +1,6 @@
-/* xla.h - the handler through which programs that XLA has compiled call the backend.
+/* xla.h - the handlers through which programs that XLA has compiled call the backend.
  *
- * The handler is registered with JAX. It neither uses Python nor needs the GIL.
+ * The handlers are registered with JAX. They neither use Python nor need the GIL.
  */
 #ifndef PS_PYTHON_XLA_H
 #define PS_PYTHON_XLA_H
@@ -9,13 +9,18 @@
 
 /* Add to the module, 0, or -1 with an exception:
  *
- *   xla_tridiag    capsule of the handler: operands lower, diag, upper, rhs; results x
+ *   xla_tridiag    capsule of a handler: operands lower, diag, upper, rhs; results x
  *                  and, on a device, the workspace; attribute `layout` of int64
  *   xla_tridiag_work(dtype, layout) -> bytes of the workspace on a device, which must be
  *                  available
  *
- * layout: pivot, flags, rows, outer, inner; then for lower, diag, upper, rhs and x the
- * first element and the strides row, outer, inner, in elements, all at least 0. */
+ *   xla_products   capsule of a handler for a device: operands g and x, results lower,
+ *                  diag and upper of ps_products; attribute `layout` of int64: flags,
+ *                  rows, outer, inner
+ *
+ * layout of xla_tridiag: pivot, flags, rows, outer, inner; then for lower, diag, upper,
+ * rhs and x the first element and the strides row, outer, inner, in elements, all at
+ * least 0. */
 int xla_add(PyObject *module);
 
 #endif

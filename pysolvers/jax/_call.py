@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from .._runtime import backends
 from .._runtime.lines import Plan, contiguous_strides, plan_lines
 
-__all__ = ["solve_lines"]
+__all__ = ["call_products", "has_device", "solve_lines"]
 
 _TARGET = "pysolvers_tridiagonal"
+_PRODUCTS = "pysolvers_products"
 _LOWER, _UPPER, _X = 0, 2, 4
 
 
@@ -29,6 +30,8 @@ def _register(name: str, platform: str) -> Any:
     """Register the handler of a backend for a platform of JAX, and return the backend."""
     backend = backends.require(name)
     jax.ffi.register_ffi_target(_TARGET, backend.xla_tridiag, platform=platform)
+    if name != "cpu":
+        jax.ffi.register_ffi_target(_PRODUCTS, backend.xla_products, platform=platform)
     return backend
 
 
@@ -96,9 +99,27 @@ def solve_lines(
         results = (x, jax.ShapeDtypeStruct((size,), np.uint8))
         return jax.ffi.ffi_call(_TARGET, results)(*operands, layout=layout)[0]
 
-    if "cuda" not in _backends():
+    if not has_device():
         return on_host(*operands)
     return jax.lax.platform_dependent(*operands, cpu=on_host, cuda=on_device)
+
+
+def has_device() -> bool:
+    """Return whether JAX and this package can use a device."""
+    return "cuda" in _backends()
+
+
+def call_products(g: jax.Array, x: jax.Array, *, axis: int, periodic: bool) -> Sequence[jax.Array]:
+    """Return the products of two arrays of one shape by the kernel of a device.
+
+    They are -(g_i x_{i-1}, g_i x_i, g_i x_{i+1}) along `axis`, which is negative.
+    """
+    cuda = _backends()["cuda"]
+    place = x.ndim + axis
+    sizes = (x.shape[place], prod(x.shape[:place]), prod(x.shape[place + 1 :]))
+    layout = np.array([cuda.PERIODIC if periodic else 0, *sizes], np.int64)
+    results = [jax.ShapeDtypeStruct(x.shape, x.dtype)] * 3
+    return jax.ffi.ffi_call(_PRODUCTS, results)(g, x, layout=layout)
 
 
 def _shifted(array: jax.Array, rows: int, axis: int) -> jax.Array:

@@ -23,7 +23,8 @@ from jax.typing import ArrayLike
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, condition_of, sides_of
 from .._checks import require
 from .._domain import AXES, per_axis
-from .tridiagonal import multiply_tridiagonal, solve_tridiagonal
+from ._products import multiply
+from .tridiagonal import solve_tridiagonal
 
 __all__ = ["heat_step"]
 
@@ -42,7 +43,7 @@ class _Lines(NamedTuple):
     def without_k(self, t: jax.Array) -> jax.Array:
         """Return -K T with the inflow."""
         diag = -(self.below + self.above + self.exchange)
-        product = multiply_tridiagonal(self.below, diag, self.above, t, self.axis, self.is_periodic)
+        product = multiply(self.below, diag, self.above, t, self.axis, self.is_periodic)
         return product + self.inflow
 
     def solve(self, rhs: jax.Array) -> jax.Array:

@@ -15,12 +15,12 @@ from .._checks import require_flag
 from .._options import Trans, check_choice, pivot_code
 from .._runtime.arrays import Shape, resolve_shape
 from .._runtime.backends import require
-from ._call import solve_lines
+from ._call import has_device, solve_lines
+from ._products import multiply, multiply_negated
 
 __all__ = [
     "TridiagonalFactor",
     "factor_tridiagonal",
-    "multiply_tridiagonal",
     "solve_tridiagonal",
 ]
 
@@ -284,11 +284,16 @@ def _solve(*operands: jax.Array, shape: Shape, periodic: bool, pivot: int) -> ja
         for t in (False, True)
     )
     # Without `checkpoint` the reverse pass would keep x and the matrix shifted by a row, too.
-    multiply = jax.checkpoint(
-        partial(multiply_tridiagonal, axis=axis, periodic=periodic), prevent_cse=False
-    )
+    plain = jax.checkpoint(partial(multiply, axis=axis, periodic=periodic), prevent_cse=False)
+    has_products = _uses_products(rhs)
+
+    def product(x: jax.Array) -> jax.Array:
+        if has_products:
+            return -multiply_negated(lower, diag, upper, x, axis, periodic)
+        return plain(lower, diag, upper, x)
+
     return jax.lax.custom_linear_solve(
-        lambda x: multiply(lower, diag, upper, x),
+        product,
         jnp.broadcast_to(rhs, shape.full),
         lambda _, b: solve(lower, diag, upper, b),
         lambda _, b: solve_transposed(lower, diag, upper, b),
@@ -317,6 +322,16 @@ def _equally_varying(arrays: list[jax.Array]) -> list[jax.Array]:
     ]
 
 
+def _uses_products(rhs: jax.Array) -> bool:
+    """Return whether the derivatives use the kernel of a device.
+
+    `shard_map` refuses primitives for which it has no rule. Where it can be in use, that is if
+    operands vary over a mesh, and in versions of JAX that do not tell, the derivatives are array
+    operations.
+    """
+    return has_device() and hasattr(jax.lax, "pcast") and not _varying_axes(rhs)
+
+
 def _varying_axes(array: jax.Array) -> frozenset[str]:
     """Return the axes of a mesh of `shard_map` over which an array varies."""
     kind = jax.typeof(array)
@@ -341,30 +356,3 @@ def _batched(solve: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
         ), True
 
     return mapped
-
-
-def multiply_tridiagonal(
-    lower: jax.Array, diag: jax.Array, upper: jax.Array, x: jax.Array, axis: int, periodic: bool
-) -> jax.Array:
-    """Return A x for operands as those of `solve_lines`."""
-    if periodic:
-        return lower * jnp.roll(x, 1, axis) + diag * x + upper * jnp.roll(x, -1, axis)
-    rows = x.shape[axis]
-    if lower.shape[axis] == rows:
-        lower = _rows(lower, 1, rows, axis)
-    if upper.shape[axis] == rows:
-        upper = _rows(upper, 0, rows - 1, axis)
-    below = lower * _rows(x, 0, rows - 1, axis)
-    above = upper * _rows(x, 1, rows, axis)
-    return diag * x + _padded(below, (1, 0), axis) + _padded(above, (0, 1), axis)
-
-
-def _rows(array: jax.Array, start: int, stop: int, axis: int) -> jax.Array:
-    return jax.lax.slice_in_dim(array, start, stop, axis=axis)
-
-
-def _padded(array: jax.Array, rows: tuple[int, int], axis: int) -> jax.Array:
-    """Return an array with rows of zeros before and after it."""
-    widths = [(0, 0, 0)] * array.ndim
-    widths[axis] = (*rows, 0)
-    return jax.lax.pad(array, jnp.zeros((), array.dtype), widths)

@@ -4,6 +4,7 @@ Gradients are compared with those of dense solves, which JAX differentiates itse
 finite differences.
 """
 
+import importlib
 import itertools
 
 import numpy as np
@@ -16,6 +17,16 @@ jnp = jax.numpy
 from pysolvers.jax import factor_tridiagonal, solve_tridiagonal  # noqa: E402
 
 OPERANDS = range(4)
+
+
+@pytest.fixture(params=[False, True], ids=["operations", "products"])
+def products(request, monkeypatch):
+    """Let derivatives use array operations, and the primitives that a device has a kernel for."""
+    module = importlib.import_module("pysolvers.jax.tridiagonal")
+    monkeypatch.setattr(module, "_uses_products", lambda rhs: request.param)
+    jax.clear_caches()
+    yield
+    jax.clear_caches()
 
 
 def dense_solve(lower, diag, upper, rhs, *, periodic=False):
@@ -172,7 +183,7 @@ def test_vmap_of_vmap_shares_the_matrix(rng):
 
 @pytest.mark.parametrize("options", [{}, {"periodic": True}, {"pivot": True}])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
-def test_gradients_are_those_of_dense_solves(rng, dtype, options):
+def test_gradients_are_those_of_dense_solves(products, rng, dtype, options):
     make = oracle.general if "pivot" in options else oracle.dominant
     system = make(rng, (3, 8), dtype)
     weight = oracle.uniform(rng, (3, 8), dtype)
@@ -187,7 +198,7 @@ def test_gradients_are_those_of_dense_solves(rng, dtype, options):
 
 @pytest.mark.parametrize("shared", [((7,),) * 3, ((1, 7), (5, 7), (1,)), ((), (5, 1), ())])
 @pytest.mark.parametrize("periodic", [False, True])
-def test_gradients_are_summed_over_broadcast_axes(rng, shared, periodic):
+def test_gradients_are_summed_over_broadcast_axes(products, rng, shared, periodic):
     *_, rhs = oracle.dominant(rng, (5, 7))
     operands = [oracle.uniform(rng, shape) for shape in shared]
     operands[1] = operands[1] + 4
@@ -203,7 +214,7 @@ def test_gradients_are_summed_over_broadcast_axes(rng, shared, periodic):
         close(a, b)
 
 
-def test_gradients_of_short_off_diagonals(rng):
+def test_gradients_of_short_off_diagonals(products, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (3, 8))
     weight = oracle.uniform(rng, (3, 8))
 
@@ -217,7 +228,7 @@ def test_gradients_of_short_off_diagonals(rng):
     close(short[1], full[1])
 
 
-def test_entries_outside_the_matrix_have_no_gradient(rng):
+def test_entries_outside_the_matrix_have_no_gradient(products, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (3, 8))
     lower[:, 0] = upper[:, -1] = np.nan
 
@@ -228,7 +239,7 @@ def test_entries_outside_the_matrix_have_no_gradient(rng):
 
 
 @pytest.mark.parametrize("options", [{}, {"periodic": True}, {"axis": 0}])
-def test_derivatives_of_second_order(rng, options):
+def test_derivatives_of_second_order(products, rng, options):
     util = pytest.importorskip("jax.test_util")
     system = [np.moveaxis(a, -1, options.get("axis", -1)) for a in oracle.dominant(rng, (2, 6))]
 
@@ -237,7 +248,7 @@ def test_derivatives_of_second_order(rng, options):
     )
 
 
-def test_vmap_of_gradients_and_hessian(rng):
+def test_vmap_of_gradients_and_hessian(products, rng):
     system = oracle.dominant(rng, (4, 6))
     weight = oracle.uniform(rng, (6,))
     of_one = jax.grad(weighted(solve_tridiagonal, weight), OPERANDS)
@@ -254,7 +265,7 @@ def test_vmap_of_gradients_and_hessian(rng):
         close(a, b)
 
 
-def test_transposition_of_the_solve_is_the_transposed_solve(rng):
+def test_transposition_of_the_solve_is_the_transposed_solve(products, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (3, 9))
 
     (x,) = jax.linear_transpose(lambda b: solve_tridiagonal(lower, diag, upper, b), rhs)(rhs)
@@ -284,7 +295,7 @@ def test_steps_inside_scan_and_while_loop(rng):
     np.testing.assert_allclose(slope, apart, rtol=1e-7)
 
 
-def test_only_the_matrix_and_the_solution_are_kept_for_the_reverse_pass(rng):
+def test_only_the_matrix_and_the_solution_are_kept_for_the_reverse_pass(products, rng):
     system = oracle.dominant(rng, (3, 9))
 
     _, reverse = jax.vjp(solve_tridiagonal, *map(jnp.asarray, system))
