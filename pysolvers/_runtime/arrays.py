@@ -21,6 +21,7 @@ __all__ = [
     "as_array",
     "as_operands",
     "check_out",
+    "common_size",
     "pairs",
     "promote",
     "real_of",
@@ -315,7 +316,7 @@ def resolve_shape(
             kind = "a periodic system" if periodic else "a system"
             raise ValueError(f"{name}: {length} rows along axis {axis} do not fit {kind} of {rows}")
     batch = [
-        _common(sizes)
+        common_size(sizes)
         for place, sizes in enumerate(zip(*padded.values(), strict=True))
         if place != axis
     ]
@@ -327,7 +328,7 @@ def resolve_shape(
     )
 
 
-def _common(sizes: Sequence[int]) -> int:
+def common_size(sizes: Sequence[int]) -> int:
     """Return the size to which all sizes broadcast; -1 if there is none."""
     others = [size for size in sizes if size != 1] or [1]
     return others[0] if all(size == others[0] for size in others) else -1

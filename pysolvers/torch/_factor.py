@@ -32,7 +32,7 @@ from .._factor import TridiagonalFactor as Factors
 from .._options import OnSingular, Trans
 from .._runtime.arrays import resolve_shape
 from ._operands import as_tensors, rows_last
-from ._solve import diagonal_gradients
+from ._solve import diagonal_gradients, result_like
 
 __all__ = ["TridiagonalFactor", "factor_tridiagonal"]
 
@@ -294,7 +294,7 @@ def _run_solve(
         factors = owner.factors
     else:
         factors = _factors(*diagonals, *options)
-    x = _fake_solve(number, *diagonals, rhs)
+    x = result_like(rhs, *diagonals)
     return factors.solve(rhs.detach().expand(x.shape), axis=-1, trans=trans, out=x)
 
 
@@ -311,8 +311,7 @@ def _varying(batch: tuple[int, ...]) -> tuple[int, ...]:
 def _fake_solve(
     number: Tensor, lower: Tensor, diag: Tensor, upper: Tensor, rhs: Tensor, *options: Any
 ) -> Tensor:
-    shape = (*_batch(lower, diag, upper, rhs), rhs.shape[-1])
-    return torch.empty_like(rhs) if rhs.shape == shape else rhs.new_empty(shape)
+    return result_like(rhs, lower, diag, upper)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:

@@ -26,7 +26,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from .._options import OnSingular
-from .._runtime.arrays import resolve_shape
+from .._runtime.arrays import common_size, resolve_shape
 from ..tridiagonal import solve_tridiagonal as solve_arrays
 from ._operands import as_tensors, rows_last
 
@@ -148,16 +148,18 @@ def solve_tridiagonal(
         rows_last(tensor, shape, along=k)
         for tensor, k in zip(operands.values(), along, strict=True)
     ]
-    return _Differentiable.apply(*views, periodic, pivot, on_singular, threads).movedim(
-        -1, shape.axis
-    )
+    x = _differentiable(*views, periodic, pivot, on_singular, threads)
+    return x.movedim(-1, shape.axis)
 
 
 def result_like(rhs: Tensor, *others: Tensor) -> Tensor:
     """Allocate a result, in the memory order of `rhs` if it has its shape."""
-    batch = torch.broadcast_shapes(rhs.shape[:-1], *(other.shape[:-1] for other in others))
-    rows = max(rhs.shape[-1], *(other.shape[-1] for other in others))
-    shape = (*batch, rows)
+    if all(other.shape[:-1] == rhs.shape[:-1] for other in others):
+        batch = rhs.shape[:-1]
+    else:
+        sizes = zip(rhs.shape[:-1], *(other.shape[:-1] for other in others), strict=True)
+        batch = torch.Size(map(common_size, sizes))
+    shape = (*batch, max(rhs.shape[-1], *(other.shape[-1] for other in others)))
     return torch.empty_like(rhs) if rhs.shape == shape else rhs.new_empty(shape)
 
 
@@ -173,12 +175,15 @@ def _run(
     threads: int | None,
 ) -> Tensor:
     x = result_like(rhs, lower, diag, upper)
-    lower, diag, upper = (_vector_if_shared(a.detach(), x.shape[-1]) for a in (lower, diag, upper))
+    lower, diag, upper, rhs = (
+        a.detach() if a.requires_grad else a for a in (lower, diag, upper, rhs)
+    )
+    lower, diag, upper = (_vector_if_shared(a, x.shape[-1]) for a in (lower, diag, upper))
     return solve_arrays(
         lower,
         diag,
         upper,
-        rhs.detach().expand(x.shape),
+        rhs if rhs.shape == x.shape else rhs.expand(x.shape),
         periodic=periodic,
         pivot=pivot,
         on_singular=on_singular,
@@ -214,7 +219,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     lower, diag, upper, *solution = ctx.saved_tensors
     diagonals, periodic = (lower, diag, upper), ctx.options[0]
     matrix = adjoint(diagonals, grad.shape[-1], periodic=periodic)
-    y = _Differentiable.apply(*matrix, grad, *ctx.options)
+    y = _differentiable(*matrix, grad, *ctx.options)
     needs = ctx.needs_input_grad
     gradients: list[Tensor | None] = [None] * 3
     if solution:
@@ -285,6 +290,13 @@ class _Differentiable(torch.autograd.Function):
         threads: int | None,
     ) -> Tensor:
         return _solve(lower, diag, upper, rhs, periodic, pivot, on_singular, threads)
+
+
+def _differentiable(*arguments: Any) -> Tensor:
+    """Solve, by the operator itself where this is enough: it takes less time."""
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return _Differentiable.apply(*arguments)
+    return _solve(*arguments)
 
 
 torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
