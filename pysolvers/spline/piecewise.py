@@ -158,9 +158,10 @@ class PiecewisePolynomial(ShownAsText):
 
         Notes
         -----
-        The piece of a point is found from the place that equidistant knots would give, by steps
-        that double, so that uniform knots take one comparison. If all splines share knots and
-        points, this is done once for the batch. A value of a cubic spline is a combination of two
+        The piece of a point is looked for at the place that equidistant knots would give, and then
+        from there or from the piece of the point before, by steps that double: two comparisons for
+        uniform knots, a few for sorted points. If all splines share knots and points, this is done
+        once for the batch. A value of a cubic spline is a combination of two
         values and two slopes, 7 operations. The call does not wait for a device.
         """
         order = min(index("nu", nu, 0), _MOST_COEFFICIENTS)
