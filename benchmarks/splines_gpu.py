@@ -89,6 +89,16 @@ def with_cupy(x: Any, y: Any, axis: int) -> Any:
     return CupySpline(x, y, axis)
 
 
+def compare(found: dict[str, Any], x: Any, y: Any, points: Any, spline: CubicSpline) -> None:
+    """Add the seconds of CuPy and the difference from its values."""
+    seconds_of_host(lambda: with_cupy(x, y[:, :2], 0)(points), 1)
+    made: list[Any] = []
+    found["create"]["CuPy"] = seconds_of_host(lambda: made.append(with_cupy(x, y, 0)), 1)
+    found["evaluate"]["CuPy"] = seconds_of_device(lambda: made[0](points))
+    own, theirs = spline(points), made[0](points)
+    found["error"] = float(cupy.abs(own - theirs).max() / cupy.abs(theirs).max())
+
+
 def measure(
     splines: int, knots: int, axis: int, dtype: np.dtype, rate: float, *, cupy_too: bool = False
 ) -> dict[str, Any]:
@@ -110,12 +120,10 @@ def measure(
         "evaluate": {"floor": floor, "package": seconds_of_device(lambda: spline(points))},
     }
     if cupy_too:
-        seconds_of_host(lambda: with_cupy(x, y[:, :2], axis)(points), 1)
-        made = []
-        found["create"]["CuPy"] = seconds_of_host(lambda: made.append(with_cupy(x, y, axis)), 1)
-        found["evaluate"]["CuPy"] = seconds_of_device(lambda: made[0](points))
-        own, theirs = spline(points), made[0](points)
-        found["error"] = float(cupy.abs(own - theirs).max() / cupy.abs(theirs).max())
+        try:
+            compare(found, x, y, points, spline)
+        except Exception as error:
+            found["failed"] = f"CuPy: {type(error).__name__}: {str(error).splitlines()[0]}"
     return found
 
 
@@ -135,6 +143,8 @@ def lines(case: dict[str, Any]) -> str:
             row += f"{found['CuPy'] / found['package']:9.1f}"
         rows.append(row)
         head = ""
+    if "failed" in case:
+        rows.append(f"    {case['failed']}")
     if "error" in case:
         rows[-1] += f"{case['error']:10.1e}"
     return "\n".join(rows)

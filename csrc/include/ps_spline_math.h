@@ -154,15 +154,26 @@ ps_spline_is_open(int is_single, double first, double last)
 }
 
 /* The piece of a point: the last i with x_i <= at, between 0 and knots - 2. The search
- * starts at the piece that equidistant knots would have there and doubles its steps. */
+ * starts at the piece that equidistant knots would have there or, if its knot is nearer,
+ * at piece `hint`, that of the point before, and doubles its steps. */
 PS_SPLINE_INLINE int64_t
-ps_spline_find(const ps_polynomials *s, const void *x, int is_single, double at)
+ps_spline_find(const ps_polynomials *s, const void *x, int is_single, double at,
+               int64_t hint)
 {
     const int64_t step = s->x.stride.row, end = s->knots - 1;
     const double first = ps_spline_knot(x, is_single, 0);
-    const double guess =
-        (at - first) * ((double)end / (ps_spline_knot(x, is_single, end * step) - first));
+    const double length = ps_spline_knot(x, is_single, end * step) - first;
+    const double guess = (at - first) * ((double)end / length);
     int64_t low = guess > 0 ? guess < (double)end ? (int64_t)guess : end - 1 : 0;
+
+    if (at >= ps_spline_knot(x, is_single, low * step) &&
+        at < ps_spline_knot(x, is_single, (low + 1) * step)) {
+        return low;
+    }
+    if (fabs(at - ps_spline_knot(x, is_single, hint * step)) <
+        fabs(at - ps_spline_knot(x, is_single, low * step))) {
+        low = hint;
+    }
     int64_t high = low + 1, reach = 1;
 
     if (at >= ps_spline_knot(x, is_single, low * step)) {
@@ -232,8 +243,10 @@ ps_spline_weights(double u, double h, int32_t nu, double *weight)
     }
 }
 
+/* Locate a point; `hint` is any piece. */
 PS_SPLINE_INLINE ps_spline_point
-ps_spline_locate(const ps_spline_points *p, const void *x, int is_single, double at)
+ps_spline_locate(const ps_spline_points *p, const void *x, int is_single, double at,
+                 int64_t hint)
 {
     const ps_polynomials *const s = &p->from;
     const int64_t step = s->x.stride.row;
@@ -249,7 +262,7 @@ ps_spline_locate(const ps_spline_points *p, const void *x, int is_single, double
     if (isnan(at) || (p->outside == PS_OUTSIDE_NAN && !(at >= first && at <= last))) {
         return point;
     }
-    point.piece = ps_spline_find(s, x, is_single, at);
+    point.piece = ps_spline_find(s, x, is_single, at, hint);
     const double begin = ps_spline_knot(x, is_single, point.piece * step);
 
     if (s->order == 0) {

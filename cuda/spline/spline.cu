@@ -230,7 +230,7 @@ static __device__ __forceinline__ ps_spline_point
 locate(const ps_spline_points &p, int64_t i, int64_t j, int64_t k)
 {
     return ps_spline_locate(&p, line_of<Real>(p.from.x, j, k), is_single<Real>,
-                            line_of<Real>(p.at, j, k)[i * p.at.stride.row]);
+                            line_of<Real>(p.at, j, k)[i * p.at.stride.row], 0);
 }
 
 /* Values of one spline after another at point i: splines (j, k) + m (dj, dk), as long as

@@ -5,6 +5,7 @@ imaginary part are one more inner axis. Memory of splines has the order of a C-c
 the caller: (outer, rows, inner).
 """
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ __all__ = [
     "is_of_library",
     "place_for",
     "points_of",
+    "solve_lines",
     "stored",
 ]
 
@@ -135,3 +137,29 @@ def call(place: Place, name: str, function: Any, *arguments: Any) -> None:
 def place_for(device: str, like: Any, stream: object) -> Place:
     """Return where splines of a device are computed, with the current stream of `like`."""
     return find_place(device, stream, {"x": like}, leader="x")
+
+
+def solve_lines(
+    place: Place, matrix: Sequence[Array], lines: Array, threads: int, *, periodic: bool = False
+) -> None:
+    """Solve tridiagonal systems without row exchanges, in place of their right-hand sides."""
+    backend = place.backend
+
+    def run(*arguments: Any) -> int:
+        status, _ = backend.tridiag_solve(*arguments, 0)
+        return status
+
+    call(
+        place,
+        "spline",
+        run,
+        backend.METHODS["auto"],
+        backend.PIVOTS["never"],
+        backend.PERIODIC if periodic else 0,
+        *matrix,
+        lines,
+        lines,
+        None,
+        threads,
+        0,
+    )

@@ -12,8 +12,8 @@ from .._checks import integer
 from .._options import check_threads
 from .._runtime.arrays import real_of
 from .._runtime.places import Place, find_place
-from ._lines import Layout, call, in_real, is_of_library, stored
-from .piecewise import Extrapolate, PiecewisePolynomial, solve_lines
+from ._lines import Layout, call, in_real, is_of_library, solve_lines, stored
+from .piecewise import Extrapolate, PiecewisePolynomial
 
 __all__ = ["CubicSpline"]
 

@@ -14,7 +14,16 @@ from .._checks import index, integer, require
 from .._runtime.arrays import real_of
 from .._runtime.places import Place
 from .._shown import ShownAsText
-from ._lines import Layout, call, flat, is_of_library, place_for, points_of, stored
+from ._lines import (
+    Layout,
+    call,
+    flat,
+    is_of_library,
+    place_for,
+    points_of,
+    solve_lines,
+    stored,
+)
 
 __all__ = ["Extrapolate", "PiecewisePolynomial"]
 
@@ -60,12 +69,11 @@ class PiecewisePolynomial(ShownAsText):
     def x(self) -> Any:
         """array: The knots, shape (n,), or that of the values with n along `axis`."""
         count = self._knots.shape[-1]
-        is_shared = self._knots.shape[:2] == (1, 1)
         place = place_for(self._device, self._like, None)
-        shape = (count,) if is_shared else self._layout.shape(count)
+        shape = (count,) if self._is_shared else self._layout.shape(count)
         real = real_of(self.dtype)
         lines = self._knots
-        if not is_shared:  # complex splines have knots for both parts
+        if not self._is_shared:  # complex splines have knots for both parts
             step = len(self._layout.parts) + 1
             lines = self._layout.spread(lines)[:, ::step]
         outer, inner, _ = lines.shape
@@ -150,9 +158,10 @@ class PiecewisePolynomial(ShownAsText):
 
         Notes
         -----
-        The piece of a point is found from the place that equidistant knots would give, by steps
-        that double, so that uniform knots take one comparison. If all splines share knots and
-        points, this is done once for the batch. A value of a cubic spline is a combination of two
+        The piece of a point is looked for at the place that equidistant knots would give, and then
+        from there or from the piece of the point before, by steps that double: two comparisons for
+        uniform knots, a few for sorted points. If all splines share knots and points, this is done
+        once for the batch. A value of a cubic spline is a combination of two
         values and two slopes, 7 operations. The call does not wait for a device.
         """
         order = min(index("nu", nu, 0), _MOST_COEFFICIENTS)
@@ -249,25 +258,37 @@ class PiecewisePolynomial(ShownAsText):
         ------
         ValueError
             If `extrapolate` is ``'periodic'`` and the splines have knots of their own.
+        TypeError
+            If the library of the splines has no arithmetic (arrays of Numba on a device).
 
         Notes
         -----
         The integral is the difference of an antiderivative, which each call computes: for many
-        integrals, keep that of `antiderivative`.
+        integrals, keep that of `antiderivative`. If the splines share their knots, it is the
+        antiderivative that vanishes at the begin of the first piece of the interval, so that the
+        rounding errors are those of the interval, not of all pieces.
         """
         outside = self._outside(extrapolate)
-        points = np.array([a, b, b], np.float64)
-        turns = np.zeros(2)
-        if outside == "periodic":
-            first, last = self._ends()
-            turns = np.floor((points[:2] - first) / (last - first))
-            points[:2] -= turns * (last - first)
-            points[2] = last
-        values = self.antiderivative()(points, extrapolate=outside != "nan")
+        begin, end = min(a, b), max(a, b)
+        last, turns, first_piece = end, 0.0, 0
+        if outside == "periodic" or self._is_shared:
+            knots = self._host_knots()
+            if outside == "periodic":
+                first, last = float(knots[0]), float(knots[-1])
+                turns, rest = divmod(end - begin, last - first)
+                begin = first + (begin - first) % (last - first)
+                end = begin + rest
+                if end > last:
+                    end, turns = end - (last - first), turns + 1
+            if not turns:
+                found = int(np.searchsorted(knots, begin, side="right")) - 1
+                first_piece = min(max(found, 0), len(knots) - 2)
+        primitive = self._with_arrays(self._differentiate(-1, first_piece), outside != "nan")
+        values = primitive([begin, end, last])
         before = (slice(None),) * self.axis
         low, high, whole = (values[(*before, k)] for k in range(3))
-        count = float(turns[1] - turns[0])
-        return high - low + count * whole if count else high - low
+        integral = high - low + turns * whole if turns else high - low
+        return integral if a <= b else -integral
 
     def to_scipy(self) -> Any:
         """Return a copy as `scipy.interpolate.PPoly`, in double precision, on the host.
@@ -284,11 +305,7 @@ class PiecewisePolynomial(ShownAsText):
         """
         from scipy.interpolate import PPoly
 
-        require(
-            self._knots.shape[:2] == (1, 1),
-            "SciPy's polynomials share their knots, these have knots of shape",
-            self._knots.shape,
-        )
+        knots = self._host_knots()
         place = place_for(self._device, np.zeros(1), None)
         layout, arrays = self._layout, self._coefficients()
         pieces = self._knots.shape[-1] - 1
@@ -297,9 +314,7 @@ class PiecewisePolynomial(ShownAsText):
         self._write_coefficients(place, target, arrays)
         c = place.read(target).view(self.dtype).reshape(shape)
         wide = np.result_type(self.dtype, np.float64)
-        return PPoly.construct_fast(
-            c.astype(wide), self._host_knots(place), self.extrapolate, self.axis
-        )
+        return PPoly.construct_fast(c.astype(wide), knots, self.extrapolate, self.axis)
 
     def _result_shape(self, points: tuple[int, ...], per_spline: bool) -> tuple[Any, int]:
         """Return the shape of the values at points, and the number of points of a spline."""
@@ -339,13 +354,18 @@ class PiecewisePolynomial(ShownAsText):
         for lines, power in zip(arrays, reversed(range(len(arrays))), strict=True):
             place.write(view[power], lines)
 
-    def _differentiate(self, nu: int) -> list[Array]:
-        """Return the coefficients of the derivative of order nu >= 0, or -1."""
+    def _differentiate(self, nu: int, first_piece: int = 0) -> list[Array]:
+        """Return the coefficients of the derivative of order nu >= 0, or -1.
+
+        An antiderivative, nu = -1, vanishes at the begin of `first_piece`; before this piece it is
+        not continuous.
+        """
         place = place_for(self._device, np.zeros(1), None)
         layout, backend = self._layout, place.backend
         count = max((self._order or _CUBIC) - nu, 1)
         shape = (layout.outer, layout.inner, self._knots.shape[-1] - 1)
-        result = stored(place, count, shape, real_of(self.dtype))
+        real = real_of(self.dtype)
+        result = stored(place, count, shape, real)
         if not result[0].size:
             return result
         call(
@@ -360,15 +380,15 @@ class PiecewisePolynomial(ShownAsText):
             self._threads,
         )
         if nu < 0:
-            # The constants are the sums of the integrals: the solution of c_i - c_{i-1} = b_i.
-            self._add_up(place, result[0])
+            minus, zero, one = (place.upload(np.full((1, 1, 1), k, real)) for k in (-1, 0, 1))
+            constants = result[0]
+            part = constants[..., : first_piece + 1]
+            place.write(part, np.broadcast_to(zero, part.shape))
+            # They are the sums of the integrals: the solution of c_i - c_{i-1} = b_i.
+            matrix = [np.broadcast_to(k, constants.shape) for k in (minus, one, zero)]
+            solve_lines(place, matrix, constants, self._threads)
         place.wait()
         return result
-
-    def _add_up(self, place: Place, lines: Array) -> None:
-        """Replace lines by the sums of their elements."""
-        numbers = [place.upload(np.full((1, 1, 1), v, lines.dtype)) for v in (-1, 1, 0)]
-        solve_lines(place, [np.broadcast_to(n, lines.shape) for n in numbers], lines, self._threads)
 
     def _with_arrays(
         self, arrays: Sequence[Array], extrapolate: Extrapolate
@@ -381,44 +401,19 @@ class PiecewisePolynomial(ShownAsText):
         found._arrays, found._order = tuple(arrays), len(arrays)
         return found
 
-    def _host_knots(self, place: Place) -> NDArray[np.float64]:
-        """Return the knots that all splines share, on the host."""
+    @property
+    def _is_shared(self) -> bool:
+        """Whether all splines share their knots."""
+        return self._knots.shape[:2] == (1, 1)
+
+    def _host_knots(self) -> NDArray[np.float64]:
+        """Return the knots on the host, if all splines share them."""
+        if not self._is_shared:
+            raise ValueError(
+                "this needs knots that all splines share: make a CubicSpline for each vector of "
+                f"knots; there are {self._knots.shape[0] * self._knots.shape[1]}"
+            )
+        place = place_for(self._device, np.zeros(1), None)
         copy = place.block(self._knots.shape, self._knots.dtype)
         place.write(copy, self._knots)
         return place.read(copy)[0, 0].astype(np.float64)
-
-    def _ends(self) -> tuple[float, float]:
-        """Return the first and the last knot that all splines share."""
-        if self._knots.shape[:2] != (1, 1):
-            raise ValueError(
-                "integrate(extrapolate='periodic') needs knots that all splines share: integrate "
-                "the splines of each vector of knots in a call of their own"
-            )
-        knots = self._host_knots(place_for(self._device, np.zeros(1), None))
-        return float(knots[0]), float(knots[-1])
-
-
-def solve_lines(
-    place: Place, matrix: Sequence[Array], lines: Array, threads: int, *, periodic: bool = False
-) -> None:
-    """Solve tridiagonal systems without row exchanges, in place of their right-hand sides."""
-    backend = place.backend
-
-    def run(*arguments: Any) -> int:
-        status, _ = backend.tridiag_solve(*arguments, 0)
-        return status
-
-    call(
-        place,
-        "spline",
-        run,
-        backend.METHODS["auto"],
-        backend.PIVOTS["never"],
-        backend.PERIODIC if periodic else 0,
-        *matrix,
-        lines,
-        lines,
-        None,
-        threads,
-        0,
-    )

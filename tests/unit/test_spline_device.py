@@ -31,6 +31,9 @@ class Array(fake_device.Array):
     def __add__(self, other):
         return Array(self.device, np.asarray(self.get() + other.get()))
 
+    def __neg__(self):
+        return Array(self.device, -self.get())
+
     def __rmul__(self, factor):
         return Array(self.device, np.asarray(factor * self.get()))
 
@@ -122,6 +125,7 @@ def test_arrays_stay_on_the_device(device, rng, shape, axis, bc, dtype):
     np.testing.assert_array_equal(own(device.array(points)).get(), theirs(points))
     np.testing.assert_array_equal(spline.derivative()(2.5).get(), expected.derivative()(2.5))
     np.testing.assert_array_equal(spline.integrate(1, 9).get(), expected.integrate(1, 9))
+    np.testing.assert_array_equal(spline.integrate(3, -19).get(), expected.integrate(3, -19))
     if bc != "periodic":
         copy = pytest.importorskip("scipy.interpolate") and spline.to_scipy()
         np.testing.assert_allclose(copy(points), expected(points), rtol=1e-11, atol=1e-11)
