@@ -75,7 +75,7 @@ def check_reports_on_all_ranks(group, rng):
         solver.solve(part_of(group, np.cos(np.pi * np.arange(18) / 17)[:, None], 0))
     if group.size > 1:
         kind = ValueError if group.rank == 1 else DistributedError
-        with pytest.raises(kind, match="f must broadcast|rank 1 raised"):
+        with pytest.raises(kind, match=r"f must broadcast|rank 1 raised"):
             solver.solve(np.ones((99, 15) if group.rank == 1 else (1, 15)))
 
 
