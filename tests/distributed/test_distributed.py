@@ -12,7 +12,7 @@ pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("subject", ["solve", "factor", "heat", "poisson"])
+@pytest.mark.parametrize("subject", ["solve", "factor", "heat", "poisson", "relaxation"])
 def test_ranks(subject, ranks):
     status, out, errors = finished(start(ranks, f"ranks_{subject}.py"))
 
