@@ -402,8 +402,7 @@ class Relaxation(ShownAsText, ABC):
             rows.refresh(field)
             if before is None:
                 continue
-            nodes = (self.shape[0] - 2) * (self.shape[1] - 2)
-            value = scale * rows.measure(self._measured(rows, before), self._norm, nodes)
+            value = scale * rows.measure(before, field, self._criterion, self._norm)
             self._measures.append((self.iterations, value))
             if not isfinite(value) or value <= tolerance:
                 break
@@ -411,17 +410,6 @@ class Relaxation(ShownAsText, ABC):
         if not isfinite(value):
             return "not finite"
         return "tolerance" if value <= tolerance else "count"
-
-    def _measured(self, rows: SplitRows, before: NDArray[Any]) -> NDArray[Any]:
-        """Return what the criterion measures at the own nodes, from the field before."""
-        own = self._state.get("u")[:, rows.own]
-        inside = rows.inside[:, rows.own]
-        if self._criterion == "solution":
-            return own[inside]
-        change = (own - before)[inside]
-        if self._criterion == "change":
-            return change
-        return np.asarray(change / self._state.get("omega")[:, rows.own][inside])
 
     def gather(self) -> NDArray[Any] | None:
         """Return the whole solution; with a group on rank 0, None on the other ranks.

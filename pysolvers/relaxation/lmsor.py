@@ -254,9 +254,7 @@ class LMSOR(Relaxation):
         for name in self._fields:
             self._state.set(name, self._grid.pack(self._field(name, c)[held], self._dtype))
         if self._rows is not None:
-            inside = np.zeros(u.shape, bool)
-            inside[1:-1, 1:-1] = True
-            self._rows.inside = self._grid.pack(inside[held], bool)
+            self._rows.set_gain(self._field("omega", c), self._grid)
         if self._tables:
             ny, nx = self._problem.interior
             x, y = np.zeros((len(c.x), nx + 2)), np.zeros((len(c.y), ny + 2))

@@ -3,7 +3,14 @@
 import numpy as np
 import pytest
 
-from pysolvers import LMSOR, DistributedError, SteadyConvectionDiffusion
+from pysolvers import (
+    LMSOR,
+    DistributedError,
+    Neumann,
+    RedBlackSOR,
+    Robin,
+    SteadyConvectionDiffusion,
+)
 from pysolvers.distributed import Slab
 
 SPLIT = Slab(0)
@@ -72,6 +79,35 @@ def check_counts_and_measures_of_one_process(group, rng):
                         found.history.measure, expected.history.measure, rtol=1e-6
                     )
                     np.testing.assert_array_equal(found.u, rows_of(group, expected.u))
+
+
+def check_plates(group, rng):
+    boundary = {"x-": lambda y: y, "x+": Neumann(0.3), "y-": Robin(2.0, 1.0), "y+": lambda x: x}
+    extent = ((0.0, 1.0), (0.0, 1.5))
+    for ny in (12, 13, 15, 17, 30):
+        for options in (
+            {"source": lambda x, y: x - y},
+            {"omega": 1.5, "variant": "split"},
+            {"dtype": np.float32},
+        ):
+            problem = {"shape": (ny, 14), "extent": extent, "boundary": boundary, **options}
+            one = RedBlackSOR(**problem).iterate(25)
+            split = RedBlackSOR(**problem, group=group, split=SPLIT).iterate(25)
+            np.testing.assert_array_equal(split.u, rows_of(group, one.u))
+            np.testing.assert_array_equal(split.y, rows_of(group, one.y))
+            whole = split.gather()
+            if whole is not None:
+                np.testing.assert_array_equal(whole, one.u)
+        for criterion in ("residual", "change", "solution"):
+            for norm in ("max", "l2"):
+                options = {"criterion": criterion, "norm": norm, "check_every": 2}
+                tol = 1e3 if criterion == "solution" else 1e-8
+                problem = {"shape": (ny, 14), "extent": extent, "boundary": boundary}
+                expected = RedBlackSOR(**problem).solve(tol, **options)
+                found = RedBlackSOR(**problem, group=group, split=SPLIT).solve(tol, **options)
+                assert found.iterations == expected.iterations
+                measures = found.history.measure, expected.history.measure
+                np.testing.assert_allclose(*measures, rtol=1e-6)
 
 
 def check_what_is_not_offered(group, rng):
