@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from .._checks import require
 
-__all__ = ["DIRICHLET", "NEUMANN", "PERIODIC", "Axis"]
+__all__ = ["DIRICHLET", "NEUMANN", "PERIODIC", "Axis", "AxisPart"]
 
 Array = NDArray[np.float64]
 
@@ -92,6 +92,11 @@ class Axis:
             f"shape must have at least {least} {kind} along {self.name} between {ends} sides",
             self.size,
         )
+
+    @property
+    def holds(self) -> tuple[bool, bool]:
+        """Whether the values next to the lower and the upper end are there."""
+        return True, True
 
     @property
     def is_periodic(self) -> bool:
@@ -204,3 +209,39 @@ class Axis:
             modes += 1
         assert self.step is not None, "only uniform axes have a transform"
         return -((2 / self.step * np.sin(np.pi / 2 * modes / self.intervals)) ** 2)
+
+
+class AxisPart:
+    """Consecutive values along an axis, which one rank of a group holds.
+
+    Parameters
+    ----------
+    whole : Axis
+        The axis.
+    part : slice
+        The values.
+    """
+
+    def __init__(self, whole: Axis, part: slice) -> None:
+        unknowns = whole.unknowns
+        first, stop = max(unknowns.start, part.start), min(unknowns.stop, part.stop)
+        require(
+            first < stop,
+            f"split: every rank must hold an unknown along {whole.name}; this one holds the values",
+            part,
+        )
+        rows = slice(first - unknowns.start, stop - unknowns.start)
+        self._whole = whole
+        self.name, self.ends, self.edges = whole.name, whole.ends, whole.edges
+        self.is_periodic, self.has_null_vector = whole.is_periodic, whole.has_null_vector
+        self.size, self.count = part.stop - part.start, stop - first
+        self.unknowns = slice(first - part.start, stop - part.start)
+        self.places, self.volumes = whole.places[part], whole.volumes[rows]
+        self.holds = part.start == 0, part.stop == whole.size
+        lower, diag, upper = (diagonal[rows] for diagonal in whole.rows)
+        #: Lower, main and upper diagonal of the unknowns.
+        self.rows = lower, diag, upper
+
+    def side_factor(self, end: int) -> float:
+        """Return the factor of a side in its row, as `Axis.side_factor` does."""
+        return self._whole.side_factor(end)

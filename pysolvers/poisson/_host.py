@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 
 from .._extras import extra_module
 from .._runtime import backends
+from ..distributed import Group, Slab
 from ..tridiagonal import factor_tridiagonal
-from ._axes import Axis
 from ._columns import transform_columns
 
 __all__ = ["HostPoisson"]
@@ -40,14 +40,23 @@ class HostPoisson:
     Parameters
     ----------
     axes : sequence of Axis
-        In the order of the array: x last.
+        In the order of the array; the lines lie along the last one.
     dtype : dtype
         Of the solution.
     threads : int
         0 leaves the choice to the backend.
+    group : Group, optional
+        Ranks that hold parts of the last axis, which is then an `AxisPart`.
     """
 
-    def __init__(self, axes: Sequence[Axis], dtype: np.dtype, threads: int) -> None:
+    def __init__(
+        self,
+        axes: Sequence[Any],
+        dtype: np.dtype,
+        threads: int,
+        group: Group | None = None,
+    ) -> None:
+        self._group = group
         self._fft = extra_module("scipy.fft", "poisson")
         self._axes, self._dtype = tuple(axes), dtype
         self._real = np.empty(0, dtype).real.dtype
@@ -96,7 +105,9 @@ class HostPoisson:
             source = work
             for (axis, end), values in sides.items():
                 work[(slice(None),) * axis + (-end,)] += values
-        scale = _root_mean_square(source) if self.is_singular else 0.0
+        scale = 0.0
+        if self.is_singular:
+            scale = sqrt(self._sum(_sum_of_squares(source)) / self._sum(source.size))
         defect = 0.0
         self._forward(source, work, field)
         if self.is_singular:
@@ -131,7 +142,7 @@ class HostPoisson:
             waves = axis.eigenvalues(count)
             diag = diag + waves.reshape((-1,) + (1,) * (ndim - 1 - k))
         diag = np.array(diag)
-        if self.is_singular:
+        if self.is_singular and (self._group is None or self._group.rank == 0):
             # The first matrix A has the null vector 1 and the left null vector v of the volumes.
             # If v b = 0, the solution of (A + s e e^T) x = b, e = (1, 0, ...), s != 0, has
             # x[0] = 0 and satisfies A x = b.
@@ -147,6 +158,8 @@ class HostPoisson:
             periodic=last.is_periodic,
             pivot=False,
             threads=self.threads,
+            group=self._group,
+            split=None if self._group is None else Slab(-2 if self._is_complex else -1),
         )
 
     def _take(self) -> tuple[Array, Array]:
@@ -205,9 +218,15 @@ class HostPoisson:
         """Make the mean of a transformed field zero; return the magnitude of the old mean."""
         volumes = self._axes[-1].volumes
         first = (0,) * (len(self._axes) - 1)
-        total = volumes @ field[first] / volumes.sum()
+        total = self._sum(volumes @ field[first]) / self._sum(volumes.sum())
         field[first] -= total
         return float(abs(total)) / self._gain
+
+    def _sum(self, value: Any) -> Any:
+        """Return the sum over all ranks."""
+        if self._group is None:
+            return value
+        return self._group.allgather("FastPoisson", np.array(value)).sum()
 
     @property
     def _gain(self) -> float:
@@ -219,9 +238,9 @@ class HostPoisson:
         return gain
 
 
-def _root_mean_square(a: Array) -> float:
+def _sum_of_squares(a: Array) -> float:
     axes = list(range(a.ndim))
     total = np.einsum(a.real, axes, a.real, axes, [])
     if a.dtype.kind == "c":
         total = total + np.einsum(a.imag, axes, a.imag, axes, [])
-    return sqrt(float(total) / a.size)
+    return float(total)

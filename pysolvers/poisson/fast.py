@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from math import sqrt
 from typing import Any, Literal
 
@@ -20,7 +21,8 @@ from .._runtime.backends import parse_device
 from .._runtime.interop import kind_of, locate
 from .._runtime.state import read_only
 from .._shown import ShownAsText
-from ._axes import DIRICHLET, NEUMANN, Axis
+from ..distributed import Group, Slab, checked_group
+from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart
 from ._device import DevicePoisson
 from ._host import HostPoisson
 from ._sides import condition_value, kind_of_condition, values_at
@@ -29,6 +31,7 @@ __all__ = ["FastPoisson", "checked_shape", "grid_axes"]
 
 Array = NDArray[Any]
 
+_OPERATION = "FastPoisson"
 _NAMES = "xyz"
 _GRIDS = {"nodes": 0, "cells": 1}
 _ON_INCOMPATIBLE = {"warn": 0, "raise": 1, "ignore": 2}
@@ -79,6 +82,10 @@ class FastPoisson(ShownAsText):
     threads : int, optional
         Number of host threads; the backend chooses the default. The result has the same bits for
         any number.
+    group : pysolvers.distributed.Group, optional
+        Processes that each hold a part of the solution; see Notes.
+    split : pysolvers.distributed.Slab, optional
+        With `group`, the axis of the solution along which it is split.
 
     Attributes
     ----------
@@ -125,6 +132,13 @@ class FastPoisson(ShownAsText):
     captured in a CUDA graph if `boundary` is not given; the solver must then exist as long as the
     graph is used. SciPy's and cuFFT's transforms differ by rounding errors.
 
+    With a `group`, `shape`, `extent` and `spacing` are those of the whole domain, of which each
+    rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `f`, the solution, the
+    coordinates and arrays over the sides are those of the part. The tridiagonal systems lie along
+    the split axis, so that transforms need no exchange; the systems exchange 2 numbers for each
+    line of each rank. An axis with an array of coordinates must be the split one. `apply` is not
+    offered. A group runs on the CPU, and all ranks make the same calls.
+
     The rounding errors of the solution are those of a system with the condition
     number of the Laplacian, about :math:`n^2` for n nodes along the longest axis: in float32, a
     smooth solution on 1000 nodes has an error of up to a few percent. The residual is small.
@@ -161,28 +175,51 @@ class FastPoisson(ShownAsText):
         on_incompatible: Literal["warn", "raise", "ignore"] = "warn",
         device: str | None = None,
         threads: int | None = None,
+        group: Group | None = None,
+        split: Slab | None = None,
     ) -> None:
-        check_choice("grid", grid, _GRIDS)
-        check_choice("on_incompatible", on_incompatible, _ON_INCOMPATIBLE)
-        place, _ = parse_device(device)
-        self.shape = checked_shape(shape)
-        self.grid = grid
-        self.dtype = _checked_dtype(dtype)
-        self._on_incompatible = on_incompatible
-        names = _NAMES[: len(self.shape)]
-        conditions = sides_of(boundary, names)
-        kinds = {side: kind_of_condition(side, given) for side, given in conditions.items()}
-        self._axes = grid_axes(self.shape, spacing, extent, grid, kinds)
-        self._values = {
-            side: self._side_values(side, condition)
-            for side, condition in conditions.items()
-            if kinds[side] in (DIRICHLET, NEUMANN)
-        }
-        count = check_threads(threads)
+        with nullcontext() if group is None else group.agreement(_OPERATION) as agreed:
+            check_choice("grid", grid, _GRIDS)
+            check_choice("on_incompatible", on_incompatible, _ON_INCOMPATIBLE)
+            place, _ = parse_device(device)
+            self.shape = checked_shape(shape)
+            self.grid = grid
+            self.dtype = _checked_dtype(dtype)
+            self._on_incompatible = on_incompatible
+            names = _NAMES[: len(self.shape)]
+            conditions = sides_of(boundary, names)
+            kinds = {side: kind_of_condition(side, given) for side, given in conditions.items()}
+            self._axes: list[Any] = grid_axes(self.shape, spacing, extent, grid, kinds)
+            self._line = len(self.shape) - 1  # axis of the tridiagonal systems
+            self._group: Group | None = None
+            if group is not None or split is not None:
+                self._group, slab = checked_group(group, split)
+                require(place == "cpu", "with a group device must be None or 'cpu'", device)
+                self._hold_part(slab)
+            self._values = {
+                side: self._side_values(side, condition)
+                for side, condition in conditions.items()
+                if kinds[side] in (DIRICHLET, NEUMANN)
+            }
+            count = check_threads(threads)
+            if agreed is not None:
+                agreed.same = {
+                    "shape": self.shape,
+                    "grid": grid,
+                    "dtype": str(self.dtype),
+                    "boundary": self.boundary,
+                    "split": split,
+                    "on_incompatible": on_incompatible,
+                }
         self._host: HostPoisson | None = None
         self._device: DevicePoisson | None = None
         if place == "cpu":
-            self._host = HostPoisson(self._axes, self.dtype, count)
+            axes = [
+                *self._axes[: self._line],
+                *self._axes[self._line + 1 :],
+                self._axes[self._line],
+            ]
+            self._host = HostPoisson(axes, self.dtype, count, self._group)
         else:
             self._device = DevicePoisson(self._axes, self.dtype, str(device))
             self._kept_additions = self._device.kept(self._additions(self._values))
@@ -265,24 +302,35 @@ class FastPoisson(ShownAsText):
             If values do not broadcast to their place or `out` cannot hold the solution; with
             ``on_incompatible='raise'``, if there is no solution.
         """
-        changed = {} if boundary is None else self._changed(boundary)
         if self._device is not None:
+            changed = {} if boundary is None else self._changed(boundary)
             return self._solve_on_device(self._device, f, changed, out, stream)
-        if stream is not None:
-            raise ValueError(f"stream must be None on the CPU, got {stream!r}")
-        if locate(f) is not None:
-            raise TypeError(
-                f"f is a {kind_of(f)} on a device, but the solver is on the CPU: "
-                "create FastPoisson with device='cuda'"
-            )
+        with nullcontext() if self._group is None else self._group.agreement(_OPERATION):
+            changed = {} if boundary is None else self._changed(boundary)
+            if stream is not None:
+                raise ValueError(f"stream must be None on the CPU, got {stream!r}")
+            if locate(f) is not None:
+                raise TypeError(
+                    f"f is a {kind_of(f)} on a device, but the solver is on the CPU: "
+                    "create FastPoisson with device='cuda'"
+                )
+            shape = tuple(axis.size for axis in self._axes)
+            right = np.asarray(values_at("f", f, self._places(), shape, self.dtype))
+            values = self._values | changed
+            additions = self._additions(values)
+            if out is None:
+                result = np.empty(shape, self.dtype)
+            else:
+                result = check_out(out, shape, self.dtype, {})
         assert self._host is not None
-        right = values_at("f", f, self._places(), self.shape, self.dtype)
-        values = self._values | changed
-        if out is None:
-            result = np.empty(self.shape, self.dtype)
+        line = self._line
+        if line == len(shape) - 1:
+            defect = self._host.solve(right, additions, result)
         else:
-            result = check_out(out, self.shape, self.dtype, {})
-        defect = self._host.solve(right, self._additions(values), result)
+            right = np.moveaxis(np.broadcast_to(right, shape), line, -1)
+            defect = self._host.solve(
+                right, self._lines_last(additions), np.moveaxis(result, line, -1)
+            )
         self._write_sides(values, result)
         if defect > sqrt(np.finfo(self.dtype).eps):
             self._report(defect)
@@ -305,6 +353,8 @@ class FastPoisson(ShownAsText):
             The left side of the equations that `solve` solves, the values of the sides included;
             zero on nodes of Dirichlet sides, which have no equation.
         """
+        if self._group is not None:
+            raise ValueError("apply needs the whole field: create FastPoisson without a group")
         given = np.asarray(values_at("u", u, self._places(), self.shape, self.dtype), self.dtype)
         values = self._values if boundary is None else self._values | self._changed(boundary)
         inner = tuple(axis.unknowns for axis in self._axes)
@@ -326,6 +376,31 @@ class FastPoisson(ShownAsText):
         result = np.zeros(self.shape, self.dtype)
         result[inner] = total
         return result
+
+    def _hold_part(self, split: Slab) -> None:
+        """Replace the axis that is split by the part of this rank: the lines lie along it."""
+        assert self._group is not None
+        self._line = split.of(len(self.shape))
+        for axis in self._axes:
+            require(
+                axis is self._axes[self._line] or axis.step is not None,
+                "split must be the axis whose spacing is an array of coordinates,",
+                split,
+            )
+        part = split.part(self.shape[self._line], self._group.rank, self._group.size)
+        self._axes[self._line] = AxisPart(self._axes[self._line], part)
+
+    def _lines_last(
+        self, additions: Mapping[tuple[int, int], Array]
+    ) -> dict[tuple[int, int], Array]:
+        """Return additions for axes in another order: that of the lines last."""
+        found, line = {}, self._line
+        for (k, end), values in additions.items():
+            if k == line:
+                found[len(self.shape) - 1, end] = values
+            else:
+                found[k - (k > line), end] = np.moveaxis(values, line - (line > k), -1)
+        return found
 
     def _coordinates(self, name: str) -> NDArray[np.float64]:
         axis = next((axis for axis in self._axes if axis.name == name), None)
@@ -380,7 +455,7 @@ class FastPoisson(ShownAsText):
             kept = [other for other in self._axes if other is not axis]
             for end, sign in enumerate("-+"):
                 given = values.get(axis.name + sign)
-                if given is None or not given.any():
+                if given is None or not axis.holds[end] or not given.any():
                     continue
                 whole = np.broadcast_to(given, [other.size for other in kept])
                 part = whole[tuple(other.unknowns for other in kept)]
@@ -400,7 +475,7 @@ class FastPoisson(ShownAsText):
             (k, end): values[axis.name + sign]
             for k, axis in reversed(list(enumerate(self._axes)))
             for end, sign in enumerate("-+")
-            if axis.ends[end] == DIRICHLET
+            if axis.ends[end] == DIRICHLET and axis.holds[end]
         }
 
     def _solve_on_device(

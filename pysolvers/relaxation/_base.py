@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
+from math import inf, isfinite
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
 
@@ -25,6 +25,7 @@ from .._shown import ShownAsText, residual_text
 from .._stall import Stall, checked_patience
 from ._colours import ColourGrid
 from ._result import RelaxationHistory, RelaxationResult
+from ._rows import SplitRows
 
 __all__ = ["Relaxation", "Stop", "checked_dtype", "checked_relaxation", "field_arrays"]
 
@@ -75,6 +76,7 @@ class Relaxation(ShownAsText, ABC):
         fields: Mapping[str, tuple[tuple[int, ...], Any]],
     ) -> None:
         self._grid, self._dtype, self._device = grid, dtype, device
+        self._rows: SplitRows | None = None  # those of this rank, with a group
         self._threads = check_threads(threads)
         layout = {
             "u": (grid.shape, dtype),
@@ -235,6 +237,8 @@ class Relaxation(ShownAsText, ABC):
         stall = Stall(
             checked_patience(patience, max(self._grid.nx, self._grid.ny) ** 2), self.iterations
         )
+        if self._rows is not None and self._rows.group.rank > 0:
+            progress = False
         with IterationBar(progress, self._NAME, total=most) as bar:
             while self.iterations < end:
                 before, have = self.iterations, len(self._measures)
@@ -297,6 +301,8 @@ class Relaxation(ShownAsText, ABC):
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all.
         """
+        if self._rows is not None:
+            raise ValueError("save needs the whole field: gather() it")
         facts, arrays = self._facts()
         state = {
             "iterations": self.iterations,
@@ -358,6 +364,8 @@ class Relaxation(ShownAsText, ABC):
 
     def _advance(self, count: int, every: int, tolerance: float) -> str:
         """Iterate until the stop test is satisfied; return the backend's reason for the end."""
+        if self._rows is not None:
+            return self._advance_rows(self._rows, count, every, tolerance)
         codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
         scale = self._scale(self._criterion, self._norm)
         stop = (*codes, every, tolerance / scale, self._state.operand("history"))
@@ -376,6 +384,46 @@ class Relaxation(ShownAsText, ABC):
         raise_for_status(status, self._backend.STATUS, self._NAME)
         self._report = {name: report[name] for name in ("kernel", "threads")}
         return str(report["end"])
+
+    def _advance_rows(self, rows: SplitRows, count: int, every: int, tolerance: float) -> str:
+        """Do what `_advance` does for the rows of this rank; collective."""
+        codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
+        scale = self._scale(self._criterion, self._norm)
+        stop = (*codes, 1, -1.0, self._state.operand("history"))
+        start, field = perf_counter(), self._state.get("u")
+        with rows.group.agreement(self._NAME) as agreed:
+            agreed.same = {
+                "number of iterations": (self.iterations, count, every),
+                "stop test": (tolerance, self._criterion, self._norm),
+            }
+        for n in range(1, count + 1):
+            before = field[:, rows.own].copy() if n % every == 0 or n == count else None
+            status, report = self._call(1, stop, self._count.begin())
+            raise_for_status(status, self._backend.STATUS, self._NAME)
+            self._report = {name: report[name] for name in ("kernel", "threads")}
+            rows.refresh(field)
+            if before is None:
+                continue
+            value = scale * rows.measure(before, field, self._criterion, self._norm)
+            self._measures.append((self.iterations, value))
+            if not isfinite(value) or value <= tolerance:
+                break
+        self._seconds["iterations"] += perf_counter() - start
+        if not isfinite(value):
+            return "not finite"
+        return "tolerance" if value <= tolerance else "count"
+
+    def gather(self) -> NDArray[Any] | None:
+        """Return the whole solution; with a group on rank 0, None on the other ranks.
+
+        With a group, all ranks call this function.
+        """
+        own = self._describe()["u"]
+        if self._rows is None:
+            return own
+        group = self._rows.group
+        parts = group.objects(self._NAME, own if group.rank else None)
+        return np.concatenate([own, *parts[1:]]) if group.rank == 0 else None
 
     def _diverged(self) -> ConvergenceError:
         text = f"{self!r} did not converge: the measured value grew to {self.residual:.1e}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from math import cos, pi, sqrt
 from time import perf_counter
@@ -19,9 +20,11 @@ from .._functions import call
 from .._header import Check, count, number, optional, positive, sequence, text
 from .._options import check_choice
 from .._runtime import directive
+from ..distributed import Group, Slab, checked_group
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult
+from ._rows import SplitRows
 from .problem import (
     checked_lengths,
     checked_pairs,
@@ -115,6 +118,12 @@ class RedBlackSOR(Relaxation):
     initial : number, array_like or callable, optional
         Initial temperature, in the forms of `source`; 0 by default.
 
+    group : pysolvers.distributed.Group, optional
+        Processes that each hold rows of the cells and iterate together, as in `LMSOR`: at least
+        three rows each. All parameters are those of the whole plate.
+    split : pysolvers.distributed.Slab, optional
+        With `group`, the axis of the rows: ``Slab(0)``.
+
     Raises
     ------
     TypeError, ValueError
@@ -183,25 +192,41 @@ class RedBlackSOR(Relaxation):
         device: str | None = None,
         threads: int | None = None,
         initial: ArrayLike | Any = None,
+        group: Group | None = None,
+        split: Slab | None = None,
     ) -> None:
         start = perf_counter()
-        ny, nx = self._shape = checked_shape(shape, 1)
-        self._extent, real = _domain(self._shape, extent, spacing), checked_dtype(dtype)
-        require_finite("conductivity", conductivity)
-        require(conductivity > 0, "conductivity must be positive", conductivity)
-        checked_relaxation("omega", omega, ("optimal",))
-        self._conductivity, self._variant = float(conductivity), variant
-        (x0, x1), (y0, y1) = self._extent
-        dx, dy = (x1 - x0) / nx, (y1 - y0) / ny
-        self._x, self._y = x0 + _centres(nx, dx), y0 + _centres(ny, dy)
-        self._a = conductivity * dy / dx, conductivity * dx / dy
-        self._walls = walls = self._find_walls(boundary, (dx, dy))
+        with nullcontext() if group is None else group.agreement(self._NAME) as agreed:
+            ny, nx = self._shape = checked_shape(shape, 1)
+            self._extent, real = _domain(self._shape, extent, spacing), checked_dtype(dtype)
+            require_finite("conductivity", conductivity)
+            require(conductivity > 0, "conductivity must be positive", conductivity)
+            checked_relaxation("omega", omega, ("optimal",))
+            self._conductivity, self._variant = float(conductivity), variant
+            (x0, x1), (y0, y1) = self._extent
+            dx, dy = (x1 - x0) / nx, (y1 - y0) / ny
+            self._x, self._y = x0 + _centres(nx, dx), y0 + _centres(ny, dy)
+            self._a = conductivity * dy / dx, conductivity * dx / dy
+            self._walls = walls = self._find_walls(boundary, (dx, dy))
+            self._source = self._inside("source", source)
+            rows = self._rows_of(group, split, device)
+            if agreed is not None:
+                agreed.same = {
+                    "shape": self._shape,
+                    "extent": self._extent,
+                    "conductivity": self._conductivity,
+                    "omega": omega,
+                    "variant": variant,
+                    "dtype": str(real),
+                }
+        if rows is not None:
+            ny = rows.held.stop - rows.held.start - 2
         grid = ColourGrid(nx, ny, variant in _INTERLEAVED)
         field, table = (grid.shape, real), ((3, 2 * grid.pitch), real)
-        self._source = self._inside("source", source)
         self._sourced = bool(self._source.any())
         layout = {"diag": table, "gain": table, **({"source": field} if self._sourced else {})}
         super().__init__(grid, real, device, threads, layout)
+        self._rows = rows
         variants = self._backend.LAPLACE_VARIANTS
         check_choice("variant", variant, dict.fromkeys((*variants, *directive.MODELS), 0))
         self._directive: directive.Directive | None = None
@@ -216,8 +241,12 @@ class RedBlackSOR(Relaxation):
 
     @property
     def u(self) -> NDArray[Any]:
-        """Current temperature of the cells: shape (ny, nx), a new array."""
-        return self._grid.unpack(self._state.get("u"))[1:-1, 1:-1].copy()
+        """Current temperature of the cells: shape (ny, nx), a new array.
+
+        With a group, the rows of this rank.
+        """
+        rows = slice(1, -1) if self._rows is None else self._rows.inner
+        return self._grid.unpack(self._state.get("u"))[rows, 1:-1].copy()
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -231,8 +260,8 @@ class RedBlackSOR(Relaxation):
 
     @property
     def y(self) -> Array:
-        """Coordinates of the cell centres along y: shape (ny,)."""
-        return self._y.copy()
+        """Coordinates of the cell centres along y: shape (ny,); with a group, of this rank."""
+        return (self._y if self._rows is None else self._y[self._rows.part]).copy()
 
     @property
     def omega(self) -> float:
@@ -243,6 +272,18 @@ class RedBlackSOR(Relaxation):
         if callable(values):
             values = call(name, values, {"x": self._x[None, :], "y": self._y[:, None]})
         return checked_values(name, values, self._shape)
+
+    def _rows_of(
+        self, group: Group | None, split: Slab | None, device: str | None
+    ) -> SplitRows | None:
+        """Return the rows of this rank if there is a group."""
+        if group is None and split is None:
+            return None
+        group, split = checked_group(group, split)
+        require(device in (None, "cpu"), "with a group device must be None or 'cpu'", device)
+        is_split = self._variant not in _INTERLEAVED
+        require(is_split, f"with a group variant must be none of {_INTERLEAVED}", self._variant)
+        return SplitRows(group, split, self._shape[0], self._NAME, frame=1)
 
     def _find_walls(self, boundary: Any, steps: tuple[float, float]) -> dict[str, _Wall]:
         given = sides_of({} if boundary is None else boundary, "xy", complete=False)
@@ -277,17 +318,24 @@ class RedBlackSOR(Relaxation):
             a * _neighbours(n, walls[f"{axis}-"].exchange, walls[f"{axis}+"].exchange)
             for a, n, axis in ((ax, nx, "x"), (ay, ny, "y"))
         )
-        places = along_y[[0, min(1, ny - 1), ny - 1]]
+        # The first and the last row have places in the tables, all others share one.
+        held = slice(0, ny + 2) if self._rows is None else self._rows.held
+        first, last = held.start, held.stop - 3
+        places = along_y[[first, min(first + 1, last), last]]
         diag = np.ones((3, nx + 2))
         diag[:, 1:-1] = along_x + places[:, None]
         self._norms = self._right_hand_side(t, volume)
-        self._state.set("u", self._grid.pack(t, self._dtype))
+        self._state.set("u", self._grid.pack(t[held], self._dtype))
+        if self._rows is not None:
+            gain = np.zeros_like(t)
+            gain[1:-1, 1:-1] = self._omega / (along_x + along_y[:, None])
+            self._rows.set_gain(gain, self._grid)
         self._set_table("diag", diag)
         self._set_table("gain", self._omega / diag)
         if self._sourced:
             source = np.zeros_like(t)
             source[1:-1, 1:-1] = volume * self._source
-            self._state.set("source", self._grid.pack(source, self._dtype))
+            self._state.set("source", self._grid.pack(source[held], self._dtype))
 
     def _set_table(self, name: str, rows: Array) -> None:
         pitch = self._grid.pitch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import nullcontext
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
 
@@ -12,9 +13,11 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .._checks import require
 from .._files import SavedFile
 from .._header import Check, count, number, optional, positive, sequence, text, text_or
+from ..distributed import Group, Slab, checked_group
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega
+from ._rows import SplitRows
 from .problem import SteadyConvectionDiffusion
 
 __all__ = ["LMSOR"]
@@ -66,6 +69,10 @@ class LMSOR(Relaxation):
     initial : number, array_like or callable, optional
         Initial values of u at the interior nodes, in the forms of the argument of
         `SteadyConvectionDiffusion.start`; 0 by default.
+    group : pysolvers.distributed.Group, optional
+        Processes that each hold rows of the nodes and iterate together; see Notes.
+    split : pysolvers.distributed.Slab, optional
+        With `group`, the axis of the rows: ``Slab(0)``.
 
     Raises
     ------
@@ -88,6 +95,12 @@ class LMSOR(Relaxation):
 
     .. math:: \omega_{1,2} = \frac{2}{1 \mp \mu_{max} \mu_{min}
         + \sqrt{(1 - \mu_{max}^2)(1 - \mu_{min}^2)}} .
+
+    With a `group`, `problem` and `initial` are those of the whole domain, of which each rank holds
+    the rows ``split.part(ny, group.rank, group.size)``, at least three. `u`, `y` and the results
+    are those of these rows; `gather` returns the whole solution. The iterations have the same bits
+    as with one process. Residuals are measured as the changes divided by the parameters, so that
+    they have the rounding errors of the changes. A group runs on the CPU; `save` is not offered.
 
     References
     ----------
@@ -133,8 +146,41 @@ class LMSOR(Relaxation):
         device: str | None = None,
         threads: int | None = None,
         initial: ArrayLike | Any = None,
+        group: Group | None = None,
+        split: Slab | None = None,
     ) -> None:
         start = perf_counter()
+        with nullcontext() if group is None else group.agreement("LMSOR") as agreed:
+            rows = self._prepare(problem, relaxation, kernel, dtype, device, group, split)
+            if agreed is not None:
+                facts = "shape", "extent", "differences"
+                agreed.same = {name: getattr(problem, name) for name in facts}
+                agreed.same |= {"relaxation": relaxation, "kernel": kernel, "dtype": str(dtype)}
+        ny, nx = problem.interior
+        if rows is not None:
+            ny = rows.held.stop - rows.held.start - 2
+        grid, real = ColourGrid(nx, ny, self._kernel == "serial"), checked_dtype(dtype)
+        self._fields, self._tables = self._operands(is_split=rows is not None)
+        places, table = len(Direction._fields), np.dtype(float)
+        shapes = {"x": ((places, 2, grid.pitch), table), "y": ((places, ny + 2), table)}
+        layout = dict.fromkeys(self._fields, (grid.shape, real))
+        layout.update({name: shapes[name[0]] for name in self._tables})
+        super().__init__(grid, real, device, threads, layout)
+        self._rows = rows
+        self._set_up(problem.start(initial))
+        self._seconds["set-up"] = perf_counter() - start
+
+    def _prepare(
+        self,
+        problem: SteadyConvectionDiffusion,
+        relaxation: Any,
+        kernel: Any,
+        dtype: DTypeLike,
+        device: str | None,
+        group: Group | None,
+        split: Slab | None,
+    ) -> SplitRows | None:
+        """Check the parameters; return the rows of this rank if there is a group."""
         if not isinstance(problem, SteadyConvectionDiffusion):
             kind = type(problem).__name__
             raise TypeError(f"problem must be a SteadyConvectionDiffusion, got {kind}")
@@ -143,7 +189,6 @@ class LMSOR(Relaxation):
         require(self._kernel in _KERNELS, f"kernel must be one of {', '.join(_KERNELS)}", kernel)
         if self._kernel == "3":
             require(problem.separable, "kernel 3 needs f(x) and g(y)", problem)
-        ny, nx = problem.interior
         if problem.differences == "upwind" and problem.f.size * problem.g.size > 1:
             require(
                 self._kernel in ("auto", "1"),
@@ -151,20 +196,24 @@ class LMSOR(Relaxation):
                 kernel,
             )
             self._kernel = "1"
-        grid, real = ColourGrid(nx, ny, self._kernel == "serial"), checked_dtype(dtype)
-        self._fields, self._tables = self._operands()
-        rows, table = len(Direction._fields), np.dtype(float)
-        shapes = {"x": ((rows, 2, grid.pitch), table), "y": ((rows, ny + 2), table)}
-        layout = dict.fromkeys(self._fields, (grid.shape, real))
-        layout.update({name: shapes[name[0]] for name in self._tables})
-        super().__init__(grid, real, device, threads, layout)
-        self._set_up(problem.start(initial))
-        self._seconds["set-up"] = perf_counter() - start
+        checked_dtype(dtype)
+        if group is None and split is None:
+            return None
+        group, split = checked_group(group, split)
+        require(device in (None, "cpu"), "with a group device must be None or 'cpu'", device)
+        require(
+            self._kernel in ("auto", "1", "2"), "with a group kernel must be 'auto', 1 or 2", kernel
+        )
+        return SplitRows(group, split, problem.shape[0], "LMSOR")
 
     @property
     def u(self) -> NDArray[Any]:
-        """Solution now, with the boundary: shape (ny, nx), a new array."""
-        return self._grid.unpack(self._state.get("u"))
+        """Solution now, with the boundary: shape (ny, nx), a new array.
+
+        With a group, the rows of this rank.
+        """
+        found = self._grid.unpack(self._state.get("u"))
+        return found if self._rows is None else found[self._rows.own]
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -178,15 +227,15 @@ class LMSOR(Relaxation):
 
     @property
     def y(self) -> NDArray[np.float64]:
-        """Coordinates of the nodes along y: shape (ny,)."""
-        return self._problem.y.copy()
+        """Coordinates of the nodes along y: shape (ny,); with a group, those of this rank."""
+        return (self._problem.y if self._rows is None else self._problem.y[self._rows.part]).copy()
 
     @property
     def problem(self) -> SteadyConvectionDiffusion:
         """The equation."""
         return self._problem
 
-    def _operands(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _operands(self, *, is_split: bool) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return the names of the fields and of the tables that the kernel reads."""
         fields: tuple[str, ...] = ("omega", "skew_x", "skew_y")
         tables: tuple[str, ...] = ()
@@ -194,7 +243,7 @@ class LMSOR(Relaxation):
             fields = ("omega", "west", "east", "north", "south")
         elif self._kernel == "3":
             fields, tables = (), _TABLES
-        elif self._kernel == "auto" and self._problem.separable:
+        elif self._kernel == "auto" and self._problem.separable and not is_split:
             fields, tables = ("omega",), _TABLES
         return (*fields, "source") if self._problem.source.any() else fields, tables
 
@@ -202,9 +251,12 @@ class LMSOR(Relaxation):
         c = coefficients(self._problem)
         # Kernel 1 reads stored coefficients and neither of the two.
         self._centres = tuple(0.0 if isinstance(a, np.ndarray) else a for a in (c.cx, c.cy))
-        self._state.set("u", self._grid.pack(u, self._dtype))
+        held = slice(None) if self._rows is None else self._rows.held
+        self._state.set("u", self._grid.pack(u[held], self._dtype))
         for name in self._fields:
-            self._state.set(name, self._grid.pack(self._field(name, c), self._dtype))
+            self._state.set(name, self._grid.pack(self._field(name, c)[held], self._dtype))
+        if self._rows is not None:
+            self._rows.set_gain(self._field("omega", c), self._grid)
         if self._tables:
             ny, nx = self._problem.interior
             x, y = np.zeros((len(c.x), nx + 2)), np.zeros((len(c.y), ny + 2))
@@ -255,8 +307,8 @@ class LMSOR(Relaxation):
     def _describe(self) -> dict[str, Any]:
         return {
             "u": self.u,
-            "x": self._problem.x.copy(),
-            "y": self._problem.y.copy(),
+            "x": self.x,
+            "y": self.y,
             "title": "Steady convection and diffusion",
             "relaxation": str(self._relaxation),
             "method": f"kernel {self._kernel}",

@@ -12,9 +12,9 @@ pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("script", ["ranks_solve.py", "ranks_factor.py", "ranks_heat.py"])
-def test_ranks(script, ranks):
-    status, out, errors = finished(start(ranks, script))
+@pytest.mark.parametrize("subject", ["solve", "factor", "heat", "poisson", "relaxation"])
+def test_ranks(subject, ranks):
+    status, out, errors = finished(start(ranks, f"ranks_{subject}.py"))
 
     assert status == 0, errors
     assert out.count("all checks passed") == ranks

@@ -1,0 +1,85 @@
+"""Checks of FastPoisson on slabs, run by every rank of an MPI job; see test_distributed.py."""
+
+import warnings
+
+import numpy as np
+import pytest
+from ranks_heat import part_of
+
+from pysolvers import DistributedError, FastPoisson, Neumann, SingularSystemWarning
+from pysolvers.distributed import Slab
+
+PLANE = {"shape": (18, 15), "extent": ((0.0, 2.0), (0.0, 1.0))}
+BOX = {"shape": (9, 12, 10), "extent": ((0.0, 2.0), (0.0, 1.0), (0.0, 1.5))}
+EDGES = np.linspace(0, 1, 16) ** 1.5
+
+PROBLEMS = {
+    "values": PLANE
+    | {"boundary": {"x-": lambda y: y, "x+": 2.0, "y-": lambda x: np.cos(x), "y+": -1.0}},
+    "cells": PLANE
+    | {"boundary": {"x": 1.0, "y-": Neumann(2.0), "y+": lambda x: x}, "grid": "cells"},
+    "periodic": PLANE | {"boundary": {"x": "periodic", "y": Neumann(lambda x: np.sin(np.pi * x))}},
+    "periodic lines": PLANE
+    | {"boundary": {"x": lambda y: np.sin(2 * np.pi * y), "y": "periodic"}, "grid": "cells"},
+    "singular": PLANE | {"boundary": Neumann(), "on_incompatible": "ignore"},
+    "singular and periodic": PLANE
+    | {"boundary": "periodic", "grid": "cells", "on_incompatible": "ignore"},
+    "box": BOX | {"boundary": {"x": 1.0, "y": Neumann(1.0), "z-": lambda x, y: x * y, "z+": 0.0}},
+    "periodic box": BOX | {"boundary": {"x": "periodic", "y": "periodic", "z": 1.0}},
+    "line": {"shape": (40,), "spacing": 0.1, "boundary": {"x-": 1.0, "x+": Neumann(2.0)}},
+}
+
+
+def check_fields_of_one_process(group, rng):
+    for name, problem in PROBLEMS.items():
+        for dtype, bound in ((np.float64, 2e-13), (np.complex64, 3e-4)):
+            problem = problem | {"dtype": dtype}
+            f = rng.standard_normal(problem["shape"]).astype(dtype)
+            expected = FastPoisson(**problem).solve(f)
+            size = np.abs(expected).max()
+            for axis in range(f.ndim):
+                solver = FastPoisson(**problem, group=group, split=Slab(axis))
+                u = solver.solve(part_of(group, f, axis))
+                wanted = part_of(group, expected, axis)
+                np.testing.assert_allclose(u, wanted, rtol=0, atol=bound * size, err_msg=name)
+
+
+def check_functions_and_stretched_coordinates(group, rng):
+    problem = {
+        "shape": (11, 16),
+        "spacing": (EDGES, 0.1),
+        "boundary": {"x": lambda y: y, "y-": lambda x: x, "y+": Neumann(1.0)},
+    }
+
+    def f(x, y):
+        return np.exp(x) * np.sin(5 * y)
+
+    one = FastPoisson(**problem)
+    solver = FastPoisson(**problem, group=group, split=Slab(-1))
+    np.testing.assert_array_equal(solver.x, part_of(group, one.x, 0))
+    given = {"y-": lambda x: 1 - x}
+    for boundary in (None, given):
+        u = solver.solve(f, boundary=boundary)
+        expected = part_of(group, one.solve(f, boundary=boundary), 1)
+        np.testing.assert_allclose(u, expected, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="array of coordinates"):
+        FastPoisson(**problem, group=group, split=Slab(0))
+
+
+def check_reports_on_all_ranks(group, rng):
+    solver = FastPoisson(**PLANE, boundary=Neumann(), group=group, split=Slab(0))
+    with pytest.warns(SingularSystemWarning, match="mean of 1 times"):
+        solver.solve(1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        solver.solve(part_of(group, np.cos(np.pi * np.arange(18) / 17)[:, None], 0))
+    if group.size > 1:
+        kind = ValueError if group.rank == 1 else DistributedError
+        with pytest.raises(kind, match=r"f must broadcast|rank 1 raised"):
+            solver.solve(np.ones((99, 15) if group.rank == 1 else (1, 15)))
+
+
+if __name__ == "__main__":
+    from run_checks import run_checks
+
+    run_checks(globals())

@@ -1,0 +1,134 @@
+"""Checks of LMSOR on slabs, run by every rank of an MPI job; see test_distributed.py."""
+
+import numpy as np
+import pytest
+
+from pysolvers import (
+    LMSOR,
+    DistributedError,
+    Neumann,
+    RedBlackSOR,
+    Robin,
+    SteadyConvectionDiffusion,
+)
+from pysolvers.distributed import Slab
+
+SPLIT = Slab(0)
+
+
+def flow(shape, **options):
+    """A problem with convection that turns, so that every row has its own parameters."""
+    return SteadyConvectionDiffusion(
+        lambda x, y: 30 * (2 * y - 1) * (x + 1),
+        lambda x, y: -20 * (2 * x - 1),
+        shape=shape,
+        extent=((0.0, 1.0), (0.0, 1.5)),
+        source=lambda x, y: x - y,
+        boundary=lambda x, y: x * y,
+        **({"differences": "central"} | options),
+    )
+
+
+def rows_of(group, field):
+    return field[SPLIT.part(len(field), group.rank, group.size)]
+
+
+def check_bits_of_one_process(group, rng):
+    for ny in (12, 15, 17, 30):
+        for kernel in ("auto", 1, 2):
+            for dtype in (np.float64, np.float32):
+                options = {"kernel": kernel, "dtype": dtype}
+                options["initial"] = lambda x, y: np.sin(9 * x * y)
+                one = LMSOR(flow((ny, 14)), **options).iterate(25)
+                split = LMSOR(flow((ny, 14)), **options, group=group, split=SPLIT)
+                split.iterate(10).iterate(15)
+                np.testing.assert_array_equal(split.u, rows_of(group, one.u))
+                np.testing.assert_array_equal(split.y, rows_of(group, one.y))
+                whole = split.gather()
+                assert (whole is None) == (group.rank > 0)
+                if whole is not None:
+                    np.testing.assert_array_equal(whole, one.u)
+
+
+def check_counts_and_measures_of_one_process(group, rng):
+    separable = SteadyConvectionDiffusion(
+        lambda x: 20 * x,
+        lambda y: 5.0 - y,
+        shape=(40, 33),
+        extent=((0, 1), (0, 1)),
+        boundary=1.0,
+        differences="central",
+    )
+    for problem in (flow((29, 31)), flow((29, 31), differences="upwind"), separable):
+        for relaxation in ("lmsor", "lsor", 1.4):
+            for criterion in ("residual", "change", "solution"):
+                for norm in ("max", "l2"):
+                    options = {"criterion": criterion, "norm": norm, "check_every": 3}
+                    tol = 0.9 if criterion == "solution" else 1e-7
+                    one = LMSOR(problem, relaxation=relaxation)
+                    split = LMSOR(problem, relaxation=relaxation, group=group, split=SPLIT)
+                    try:
+                        expected = one.solve(tol, max_iterations=1500, **options)
+                    except Exception as error:
+                        with pytest.raises(type(error)):
+                            split.solve(tol, max_iterations=1500, **options)
+                        continue
+                    found = split.solve(tol, max_iterations=1500, **options)
+                    assert found.iterations == expected.iterations
+                    np.testing.assert_allclose(
+                        found.history.measure, expected.history.measure, rtol=1e-6
+                    )
+                    np.testing.assert_array_equal(found.u, rows_of(group, expected.u))
+
+
+def check_plates(group, rng):
+    boundary = {"x-": lambda y: y, "x+": Neumann(0.3), "y-": Robin(2.0, 1.0), "y+": lambda x: x}
+    extent = ((0.0, 1.0), (0.0, 1.5))
+    for ny in (12, 13, 15, 17, 30):
+        for options in (
+            {"source": lambda x, y: x - y},
+            {"omega": 1.5, "variant": "split"},
+            {"dtype": np.float32},
+        ):
+            problem = {"shape": (ny, 14), "extent": extent, "boundary": boundary, **options}
+            one = RedBlackSOR(**problem).iterate(25)
+            split = RedBlackSOR(**problem, group=group, split=SPLIT).iterate(25)
+            np.testing.assert_array_equal(split.u, rows_of(group, one.u))
+            np.testing.assert_array_equal(split.y, rows_of(group, one.y))
+            whole = split.gather()
+            if whole is not None:
+                np.testing.assert_array_equal(whole, one.u)
+        for criterion in ("residual", "change", "solution"):
+            for norm in ("max", "l2"):
+                options = {"criterion": criterion, "norm": norm, "check_every": 2}
+                tol = 1e3 if criterion == "solution" else 1e-8
+                problem = {"shape": (ny, 14), "extent": extent, "boundary": boundary}
+                expected = RedBlackSOR(**problem).solve(tol, **options)
+                found = RedBlackSOR(**problem, group=group, split=SPLIT).solve(tol, **options)
+                assert found.iterations == expected.iterations
+                measures = found.history.measure, expected.history.measure
+                np.testing.assert_allclose(*measures, rtol=1e-6)
+
+
+def check_what_is_not_offered(group, rng):
+    problem = flow((20, 20))
+    options = {"group": group, "split": SPLIT}
+    with pytest.raises(ValueError, match="kernel must be"):
+        LMSOR(problem, kernel="serial", **options)
+    with pytest.raises(ValueError, match="split must be"):
+        LMSOR(problem, group=group, split=Slab(1))
+    with pytest.raises(ValueError, match="gather"):
+        LMSOR(problem, **options).save("nowhere.npz")
+    if group.size > 1:
+        with pytest.raises(ValueError, match="at least 3 rows"):
+            LMSOR(flow((5, 9)), **options)
+        with pytest.raises(DistributedError, match="relaxation must be the same"):
+            LMSOR(problem, relaxation=1.0 + 0.1 * group.rank, **options)
+        with pytest.raises(DistributedError, match="number of iterations must be the same"):
+            LMSOR(problem, **options).iterate(2 + group.rank)
+
+
+if __name__ == "__main__":
+    from run_checks import run_checks
+
+    run_checks(globals())
