@@ -313,7 +313,8 @@ class _Device(Place):
     def download(self, view: Array) -> Array:
         found = np.empty(view.shape, view.dtype)
         if view.size:
-            self._call(self.backend.download, found, address_of(self._copy(view)))
+            copy = self._copy(view)  # kept until the download is complete
+            self._call(self.backend.download, found, address_of(copy))
         return found
 
     def add_product(self, view: Array, factor: Array, values: Array) -> None:

@@ -5,6 +5,7 @@ import sys
 import cupy
 import numpy as np
 import oracle
+import pytest
 
 from pysolvers import SingularSystemError, solve_tridiagonal
 from pysolvers.distributed import Group, Slab
@@ -31,7 +32,7 @@ def solve(operands, axis, expected="peers", **options):
 
 def check(operands, x, axis, **options):
     *matrix, rhs, x = (np.moveaxis(a, axis, -1) for a in (*operands, x))
-    error = oracle.backward_error(*matrix, rhs, x, **options) / oracle.eps(x.dtype)
+    error = np.max(oracle.backward_errors(*matrix, rhs, x, **options)[0]) / oracle.eps(x.dtype)
     assert error < 30, error
 
 
@@ -51,10 +52,6 @@ x = solve(operands, 1, expected="lines")
 check(operands, x, 1)
 lower, diag, upper, rhs = oracle.dominant(rng, (20, 333), dtype)
 lower[3, 200] = diag[3, 200] = upper[3, 200] = 0
-try:
+with pytest.raises(SingularSystemError, match="3"):
     solve((lower, diag, upper, rhs), 1)
-except SingularSystemError as error:
-    assert "3" in str(error)
-else:
-    raise AssertionError("a singular system was solved")
 print("passed", group.rank)

@@ -123,6 +123,7 @@ template <typename Number> struct DeviceExchange {
                 if (w.round == round) {
                     return w.word;
                 }
+                pause();
             }
             if (late() != 0) {
                 return ~uint64_t(0); /* numbers that are NaN, a bad pivot below row 0 */
@@ -131,6 +132,14 @@ template <typename Number> struct DeviceExchange {
                 atomicCAS(&clock->late, 0u, 1u + static_cast<uint32_t>(sender));
             }
         }
+    }
+
+    /* Polls without pauses slow down the other blocks, and the messages. */
+    static __device__ __forceinline__ void pause()
+    {
+#if __CUDA_ARCH__ >= 700
+        __nanosleep(200);
+#endif
     }
 
     /* Nanoseconds. */
