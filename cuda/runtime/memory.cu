@@ -188,7 +188,13 @@ ps_cuda_trim(const ps_exec *exec)
     const Relaxed relaxed;
     cudaMemPool_t const pool = pool_of(exec->device, false);
 
-    return pool == nullptr ? PS_OK : ps_cuda_status(cudaMemPoolTrimTo(pool, 0));
+    if (pool == nullptr) {
+        return PS_OK;
+    }
+    /* The pool has the memory back only after the host has waited. */
+    const ps_status status = ps_cuda_status(cudaDeviceSynchronize());
+
+    return status == PS_OK ? ps_cuda_status(cudaMemPoolTrimTo(pool, 0)) : status;
 }
 
 /* Poll query() until its result is not cudaErrorNotReady. */
