@@ -24,6 +24,7 @@ from statistics import median
 from typing import Any
 
 import torch
+import torch._functorch.config
 
 import pysolvers
 from pysolvers.bench import machine

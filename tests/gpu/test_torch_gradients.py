@@ -85,8 +85,8 @@ def test_operator_passes_the_checks_of_torch():
 def test_a_singular_system_is_nan_and_the_others_are_solved():
     for dtype in (torch.float32, torch.complex128):
         lower, diag, upper, rhs = (a.cuda() for a in system([(50, 65)] * 4, dtype))
-        for diagonal in (lower, diag, upper):
-            diagonal[7] = 0
+        for diagonal in (lower, diag):
+            diagonal[7, -1] = 0
         for matrix_of in (lambda a: a, lambda a: a.real):  # a real matrix, complex sides
             matrix = [matrix_of(a) if a.is_complex() else a for a in (lower, diag, upper)]
             x = solve_tridiagonal(*matrix, rhs)
@@ -134,6 +134,8 @@ def test_both_passes_in_a_graph():
     nearly([a.detach().cpu() for a in results], gradients([*operands[:3], 2 * operands[3]]))
 
 
+# torch records an empty graph before the first one, and warns of it.
+@pytest.mark.filterwarnings("ignore:The CUDA Graph is empty:UserWarning")
 @pytest.mark.parametrize("mode", ["default", "reduce-overhead"])
 @pytest.mark.parametrize("case", ["own", "shared"])
 def test_compiled(case, mode):

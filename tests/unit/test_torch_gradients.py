@@ -229,6 +229,12 @@ def test_vmap_over_each_subset_of_operands(subset):
         nearly(one, other, most=2000)
 
 
+def test_vmap_of_the_operator_over_other_axes():
+    operands = [a.detach() for a in system([(5, 3)] * 4)]
+    batched = torch.vmap(lambda *a: OPERATOR(*a, False, None, "nan", None), in_dims=1)
+    nearly(batched(*operands), dense_solve(*(a.mT for a in operands)))
+
+
 def test_vmap_inside_vmap_over_other_axes():
     operands = system([(2, 5, 3)] * 4)
     twice = torch.vmap(
