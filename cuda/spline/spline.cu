@@ -197,14 +197,13 @@ pieces_kernel(const __grid_constant__ ps_spline_pieces p, int32_t count)
     }
 }
 
-/* The value of spline (j, k) at a located point. */
+/* The value at a located point of the spline that begins at `first` in the arrays. */
 template <typename Real, bool is_cubic>
 static __device__ __forceinline__ Real
-value_at(const ps_spline_points &p, const ps_spline_point &point, int64_t j, int64_t k)
+value_at(const ps_spline_points &p, const ps_spline_point &point, int64_t first)
 {
     const ps_polynomials &from = p.from;
-    const int64_t step = from.stride.row;
-    const int64_t at = point.piece * step + offset(from.stride, j, k);
+    const int64_t step = from.stride.row, at = first + point.piece * step;
 
     if (is_cubic) {
         const Real *const y = static_cast<const Real *>(from.coefficient[0]) + at;
@@ -240,19 +239,28 @@ static __device__ __forceinline__ void
 write_values(const ps_spline_points &p, int64_t i, int64_t j, int64_t k, int64_t dj,
              int64_t dk)
 {
+    const ps_stride &in = p.from.stride, &out = p.value.stride;
+    const int64_t step = dj * in.outer + dk * in.inner;
+    const int64_t out_step = dj * out.outer + dk * out.inner;
+    int64_t first = offset(in, j, k);
+    Real *value = static_cast<Real *>(p.value.data) + offset(out, {i, j, k});
     ps_spline_point point = {};
 
     if (shares) {
         point = locate<Real>(p, i, 0, 0);
     }
 #pragma unroll
-    for (int m = 0; m < splines_a_thread; m++, j += dj, k += dk) {
+    for (int m = 0; m < splines_a_thread; m++) {
         if (j < p.from.outer && k < p.from.inner) {
             if (!shares) {
                 point = locate<Real>(p, i, j, k);
             }
-            put<Real>(p.value, {i, j, k}, value_at<Real, is_cubic>(p, point, j, k));
+            *value = value_at<Real, is_cubic>(p, point, first);
         }
+        j += dj;
+        k += dk;
+        first += step;
+        value += out_step;
     }
 }
 
