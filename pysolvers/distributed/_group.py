@@ -143,15 +143,23 @@ class Group:
             {rank: array for rank, array in arrays.items() if rank != self.rank}
             for arrays in (sends, receives)
         )
-        late, reason = self._transport.exchange(sends, receives, self.timeout)
+        try:
+            late, reason = self._transport.exchange(sends, receives, self.timeout)
+        except BaseException:  # an interrupt: other ranks may have, or not have, the messages
+            self._lose(f"{operation}: rank {self.rank} of {self.size} was interrupted")
+            raise
         if late:
-            text = (
+            self._lose(
                 f"{operation}: rank {self.rank} of {self.size} gets no message from "
                 f"{_named(late)}: {reason or f'waited {self.timeout:g} s'}"
             )
-            self._lost = text
-            atexit.register(self._transport.abandon)
-            raise DistributedError(text, late)
+            raise DistributedError(self._lost, late)
+
+    def _lose(self, text: str) -> None:
+        """Refuse further calls, whose messages would not match those of other ranks."""
+        self._lost = text
+        assert self._transport is not None
+        atexit.register(self._transport.abandon)
 
     def allgather(self, operation: str, mine: Array) -> Array:
         """Return the arrays of all ranks, of equal shapes and dtypes, along a new first axis."""
