@@ -178,15 +178,13 @@ class Place:
 
     def add_product(self, view: Array, factor: Array, values: Array) -> None:
         """Add the product of an array and of values of the host, which broadcast, to a view."""
-        whole = np.broadcast_to(factor, view.shape), np.broadcast_to(values, view.shape)
-        if view.ndim < 2 or view.size < _BLOCK:
-            view += whole[0] * whole[1]
-            return
-        axis = view.strides.index(max(view.strides, key=abs))
-        count = max(1, _BLOCK * view.shape[axis] // view.size)
-        for start in range(0, view.shape[axis], count):
-            block = (slice(None),) * axis + (slice(start, start + count),)
-            view[block] += whole[0][block] * whole[1][block]
+        order = memory_order(view)  # the view has one axis at least: its rows
+        to = view.transpose(order)
+        a, b = (np.broadcast_to(x, view.shape).transpose(order) for x in (factor, values))
+        count = max(1, _BLOCK * len(to) // max(view.size, 1))
+        for start in range(0, len(to), count):
+            block = slice(start, start + count)
+            to[block] += a[block] * b[block]
 
     def settle(self) -> None:
         """Take note that all work on the inputs has been enqueued."""

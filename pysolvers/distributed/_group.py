@@ -20,10 +20,13 @@ from numpy.typing import NDArray
 from .._checks import require, require_number, short
 from .._errors import BackendError, DistributedError
 from ._mpi import MpiTransport
+from ._torch import TorchTransport, is_process_group
 
 __all__ = ["Agreement", "Group"]
 
 Array = NDArray[Any]
+
+_OF_MPI = ("Dup", "Irecv", "Isend", "rank", "size")
 
 # Variables that MPI launchers set to the number of processes.
 _LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
@@ -50,9 +53,10 @@ class Group:
 
     Parameters
     ----------
-    comm : mpi4py.MPI.Comm, optional
-        An intracommunicator, also a part of another one. By default ``MPI.COMM_WORLD`` if mpi4py
-        and an MPI library are installed, otherwise this process alone.
+    comm : mpi4py.MPI.Comm or torch.distributed.ProcessGroup, optional
+        An intracommunicator, also a part of another one, or a process group with a backend for
+        tensors in host memory, for example ``torch.distributed.group.WORLD``. By default
+        ``MPI.COMM_WORLD`` if mpi4py and an MPI library are installed, otherwise this process alone.
     timeout : float, default: 60
         Seconds that a rank waits for another one in a call. Then it raises `DistributedError`;
         the group cannot be used after that, and when the process exits, it ends all processes of
@@ -65,7 +69,7 @@ class Group:
     size : int
         Number of processes.
     transport : str
-        ``"mpi"``, or ``"none"`` for one process.
+        ``"mpi"``, ``"torch"``, or ``"none"`` for one process.
     timeout : float
         The argument `timeout`.
 
@@ -105,11 +109,14 @@ class Group:
         self.kept: dict[str, dict[Any, Any]] = {}
         if comm is None:
             comm = _world()
-        elif not all(hasattr(comm, name) for name in ("Dup", "Irecv", "Isend", "rank", "size")):
+        if is_process_group(comm):
+            self._transport = TorchTransport(comm) if comm.size() > 1 else None
+        elif comm is not None and not all(hasattr(comm, name) for name in _OF_MPI):
             raise TypeError(
-                f"comm must be a communicator of mpi4py or None, got {type(comm).__name__}"
+                "comm must be a communicator of mpi4py, a process group of torch.distributed or "
+                f"None, got {type(comm).__name__}"
             )
-        if comm is not None and comm.size > 1:
+        elif comm is not None and comm.size > 1:
             self._transport = MpiTransport(comm)
         self.rank: int = 0 if self._transport is None else self._transport.rank
         self.size: int = 1 if self._transport is None else self._transport.size
@@ -138,15 +145,23 @@ class Group:
             {rank: array for rank, array in arrays.items() if rank != self.rank}
             for arrays in (sends, receives)
         )
-        late, reason = self._transport.exchange(sends, receives, self.timeout)
+        try:
+            late, reason = self._transport.exchange(sends, receives, self.timeout)
+        except BaseException:  # an interrupt: other ranks may have, or not have, the messages
+            self._lose(f"{operation}: rank {self.rank} of {self.size} was interrupted")
+            raise
         if late:
-            text = (
+            self._lose(
                 f"{operation}: rank {self.rank} of {self.size} gets no message from "
                 f"{_named(late)}: {reason or f'waited {self.timeout:g} s'}"
             )
-            self._lost = text
-            atexit.register(self._transport.abandon)
-            raise DistributedError(text, late)
+            raise DistributedError(self._lost, late)
+
+    def _lose(self, text: str) -> None:
+        """Refuse further calls, whose messages would not match those of other ranks."""
+        self._lost = text
+        assert self._transport is not None
+        atexit.register(self._transport.abandon)
 
     def allgather(self, operation: str, mine: Array) -> Array:
         """Return the arrays of all ranks, of equal shapes and dtypes, along a new first axis."""

@@ -59,6 +59,9 @@ class MpiTransport:
             reason = ""
         except self._mpi.Exception as error:
             reason = str(error)
+        except BaseException:  # an interrupt
+            self._unfinished += [requests, sends, receives]
+            raise
         self._unfinished += [requests, sends, receives]
         late = {rank for rank, request in pairs if reason or not request.Test()}
         return tuple(sorted(late)), reason

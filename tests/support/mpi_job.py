@@ -13,6 +13,11 @@ LAUNCHER = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.w
 
 def start(ranks, script, *arguments):
     """Start a script of tests/distributed on some ranks; each uses one thread."""
+    return started(LAUNCHER, "-n", str(ranks), sys.executable, SCRIPTS / script, *arguments)
+
+
+def started(*command):
+    """Start a process that can import the package and what the tests share."""
     paths = [ROOT, ROOT / "tests/support", SCRIPTS, os.environ.get("PYTHONPATH", "")]
     environment = os.environ | {
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
@@ -20,7 +25,7 @@ def start(ranks, script, *arguments):
         "PYTHONFAULTHANDLER": "1",
     }
     return subprocess.Popen(
-        [LAUNCHER, "-n", str(ranks), sys.executable, SCRIPTS / script, *arguments],
+        command,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -1,0 +1,118 @@
+"""Groups of one process and slabs; tests/distributed has those of several processes."""
+
+import numpy as np
+import oracle
+import pytest
+
+import pysolvers
+from pysolvers.distributed import Group, Slab, _group
+
+
+@pytest.fixture
+def group(monkeypatch):
+    """A group of this process, also where mpi4py is installed."""
+    monkeypatch.setattr(_group, "_world", lambda: None)
+    return Group()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7])
+@pytest.mark.parametrize("more", [0, 1, 5, 6])
+def test_parts_of_a_slab_follow_each_other(size, more):
+    length = 2 * size + more
+    parts = [Slab(0).part(length, rank, size) for rank in range(size)]
+    lengths = [part.stop - part.start for part in parts]
+
+    assert [k for part in parts for k in range(length)[part]] == list(range(length))
+    assert lengths == sorted(lengths, reverse=True)
+    assert lengths[0] - lengths[-1] <= 1
+
+
+def test_slabs_refuse_what_they_cannot_split():
+    with pytest.raises(ValueError, match="an axis of 3 cannot be split over 4 ranks"):
+        Slab(0).part(3, 0, 4)
+    with pytest.raises(ValueError, match="rank must be in"):
+        Slab(0).part(10, 4, 4)
+    with pytest.raises(TypeError, match="axis"):
+        Slab(0.5)
+    assert Slab(-1).of(3) == 2
+    with pytest.raises(np.exceptions.AxisError, match="split"):
+        Slab(3).of(3)
+
+
+def test_group_of_one_process_solves_as_without(group, rng):
+    for axis in (0, 1):
+        for make in (oracle.dominant, oracle.general):
+            operands = make(rng, (7, 7))
+            options = {"axis": axis, "periodic": True}
+            expected = pysolvers.solve_tridiagonal(*operands, **options)
+            factor = pysolvers.factor_tridiagonal(*operands[:3], **options)
+            for along in (0, 1):
+                split = {"group": group, "split": Slab(along)}
+                x, info = pysolvers.solve_tridiagonal(
+                    *operands, **options, **split, return_info=True
+                )
+                own = pysolvers.factor_tridiagonal(*operands[:3], **options, **split)
+
+                np.testing.assert_array_equal(x, expected)
+                np.testing.assert_array_equal(own.solve(operands[3]), factor.solve(operands[3]))
+                assert (info.ranks, info.exchange) == (1, "none")
+                assert own.solve(operands[3], trans="T").shape == (7, 7)
+
+
+def test_group_and_split_go_together(group):
+    ones = np.ones(3)
+    for options in ({"group": group}, {"split": Slab(0)}, {"group": "all", "split": 0}):
+        with pytest.raises(TypeError, match="group and split must be given together"):
+            pysolvers.solve_tridiagonal(ones, 4 * ones, ones, ones, **options)
+        with pytest.raises(TypeError, match="group and split must be given together"):
+            pysolvers.factor_tridiagonal(ones, 4 * ones, ones, **options)
+
+
+def test_arguments_of_a_group():
+    with pytest.raises(TypeError, match="communicator of mpi4py"):
+        Group("world")
+    for timeout in (0, -1.0, float("nan")):
+        with pytest.raises(ValueError, match="timeout must be positive"):
+            Group(timeout=timeout)
+
+
+def test_processes_of_a_launcher_need_mpi4py(monkeypatch):
+    def missing(name):
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(_group, "import_module", missing)
+    for variable in _group._LAUNCHED:
+        monkeypatch.delenv(variable, raising=False)
+    assert Group().size == 1
+    monkeypatch.setenv("PMI_SIZE", "4")
+    with pytest.raises(pysolvers.BackendError, match=r"started 4 processes.*extra 'mpi'"):
+        Group()
+
+
+def test_objects_that_stay_in_their_process(group, rng):
+    *matrix, _ = oracle.dominant(rng, (2, 5))
+    factor = pysolvers.factor_tridiagonal(*matrix, group=group, split=Slab(1))
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        factor.__reduce__()
+    assert "rank 0 of 1" in repr(factor)
+    assert repr(group) == "<Group rank 0 of 1, transport none>"
+
+
+class Interrupted:
+    """A transport whose exchange is interrupted."""
+
+    rank, size, name = 0, 2, "mpi"
+
+    def exchange(self, sends, receives, timeout):
+        raise KeyboardInterrupt
+
+    def abandon(self):
+        """Called at the end of the process."""
+
+
+def test_interrupt_of_an_exchange_ends_the_use_of_a_group(group):
+    group._transport, group.size = Interrupted(), 2
+    with pytest.raises(KeyboardInterrupt):
+        group.objects("test", None)
+    with pytest.raises(pysolvers.DistributedError, match="after test: rank 0 of 2 was interrupted"):
+        group.objects("test", None)
