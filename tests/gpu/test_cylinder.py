@@ -289,3 +289,18 @@ def test_recirculation_length():
     result = SquareCylinder(40, (241, 1201), steady=True, device="cuda").solve(1e-6)
 
     assert result.recirculation_length == pytest.approx(2.1718, rel=5e-3)
+
+
+def test_steps_that_change_nothing_do_not_converge():
+    solver = SquareCylinder(20, (33, 201), steady=True, dt=1e100, device="cuda")
+    with pytest.raises(ConvergenceError, match="the change stalled"):
+        solver.solve(1e-3, max_iterations=400, patience=60)
+
+
+def test_the_steady_flow_does_not_depend_on_the_step():
+    expected = SquareCylinder(20, (33, 201), steady=True).solve(1e-7)
+    solver = SquareCylinder(20, (33, 201), steady=True, dt=10.0, device="cuda")
+    result = solver.solve(1e-5)
+
+    assert np.abs(result.psi - expected.psi).max() < 1e-3
+    assert len(result.history.change) == result.steps == solver.steps
