@@ -33,7 +33,7 @@ extern "C" {
      * entry (t, m) is 2/n times these sines. */                                         \
     X(PS_TABLE_SINES, "sines")                                                           \
     /* [ny]: r < 1 with r + 1/r = 2 + 4 hx^2/hy^2 sin^2(pi k/(2n)) for wave k: by how    \
-     * much its harmonic functions decay from column to column */                                   \
+     * much its harmonic functions decay from column to column */                        \
     X(PS_TABLE_DECAYS, "decays")                                                         \
     /* [rows of the body][ny]: 2/n sin(pi j k/n) for wave k */                           \
     X(PS_TABLE_BODY_SINES, "body_sines")                                                 \

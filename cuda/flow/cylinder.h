@@ -19,9 +19,9 @@
  * lines of waves; 16 in all. The fewest are 11: three fields (omega, psi, psi one step
  * before) are read and two written, and each of the three changes between passes along x
  * and along y writes a field and reads it again. Operations per node: 2 ny for both
- * transforms, about 110 otherwise. The fields of such grids stay in the L2 cache, and most
- * of a step is latency: the blocks of a kernel are launched while the one before it runs,
- * and read only tables until it has ended.
+ * transforms, about 110 otherwise. The fields of such grids stay in the L2 cache, and a
+ * step is bounded by instructions and latency: the blocks of a kernel are launched while
+ * the one before it runs, and read only tables until it has ended.
  */
 #ifndef PS_CUDA_FLOW_CYLINDER_H
 #define PS_CUDA_FLOW_CYLINDER_H

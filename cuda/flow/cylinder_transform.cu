@@ -3,12 +3,12 @@
  *
  * With n = ny - 1 and the columns f[0..n], f[0] = f[n] = 0, the forward transform is
  *
- *   w[k] = hx^2 sum_j f[j] sin(pi j k/n),    f = omega, and psi/hy^2 of the wall next to
- * j; 0 on the body
+ *   w[k] = hx^2 sum_j f[j] sin(pi j k/n)
  *
- * and the transform back psi[j] = 2/n sum_k w[k] sin(pi j k/n). The columns of the inlet
- * and of the outlet have psi instead of f, unless it is an unknown there: the lines of
- * waves add these waves to their right sides. The sines of odd k are even about j = n/2,
+ * and the transform back psi[j] = 2/n sum_k w[k] sin(pi j k/n). f is omega, plus psi/hy^2
+ * of a wall next to row j, and 0 on the body. The columns of the inlet and of the outlet
+ * have psi instead, unless it is an unknown there: the lines of waves add these waves to
+ * their right sides. The sines of odd k are even about j = n/2,
  * those of even k are odd, so that the even and the odd part of a column, f[j] +- f[n-j],
  * have transforms of half the length each: two products with matrices of n/2 x n/2 (table
  * PS_TABLE_SINES).
@@ -51,8 +51,8 @@ template <int FRAGMENTS> constexpr int stages = FRAGMENTS > 1 ? 3 : 4;
 /* Entries that are copied at once. */
 template <typename Real> constexpr int together = 16 / sizeof(Real);
 
-/* `results` of each parity. In columns of the table of pitch depth + 2 doubles, a quarter
- * of a warp reads 16 bytes of different banks. */
+/* `results` of each parity. With the pitch depth + 2 doubles of the table, the 8 threads
+ * of a quarter of a warp read 16 bytes each from different banks. */
 template <typename Real, int FRAGMENTS> struct Slice {
     static constexpr int results = 2 * 8 * FRAGMENTS;
 
@@ -209,8 +209,7 @@ template <typename Real> struct ToPsi {
         return (image == 0 ? t + 1 : grid.ny - 2 - t) * grid.nx + column;
     }
 
-    /* The value at the node of result t or at its image, from that of the sum; psi on the
-     * body is the same everywhere. */
+    /* The value at the node of result t or at its image: on the body that of the body. */
     __device__ __forceinline__ Real on_body_or(Real value, int t, int image, int column,
                                                Real on_body) const
     {

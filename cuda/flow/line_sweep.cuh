@@ -186,7 +186,7 @@ solve_tile(const Rows &rows, const SweepTiles &t, ThreadPlace<ROWS> self, int fi
 /* ROWS: of a chunk. */
 template <int AXIS, int ROWS, typename Rows>
 __global__ void
-__launch_bounds__(largest_block)
+__launch_bounds__(largest_block, 1)
     sweep_kernel(const __grid_constant__ Rows rows, const __grid_constant__ SweepTiles t)
 {
     extern __shared__ __align__(16) char memory[];
