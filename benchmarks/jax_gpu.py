@@ -3,11 +3,12 @@
 
 Own matrices, compiled with `jit`, 2^26 unknowns, in systems of 64, 512 and 4096 rows. `forward` is
 the solve, `reverse` the function of `jax.vjp` that maps the cotangent of x to those of the three
-diagonals and the right-hand side, `transposed` its solve with the transposes, `direct` is `pysolvers.solve_tridiagonal` with arrays of JAX.
-The floor of `forward` and `direct` is the time in which the device moves five words per unknown,
-with the bandwidth of JAX's own x + 1. `loop` is one solve in a compiled loop of 1000 solves of 100
-systems of 64 rows. `peak` is the memory of the compiled reverse pass without its operands and
-results. Times are medians of rounds of consecutive calls, measured on the host.
+diagonals and the right-hand side, `transposed` its solve with the transposes, `direct` is
+`pysolvers.solve_tridiagonal` with arrays of JAX. The floor of `forward` and `direct` is the time in
+which the device moves five words per unknown, with the bandwidth of JAX's own x + 1. `loop` is one
+solve in a compiled loop of 1000 solves of 100 systems of 64 rows. `peak` is the memory of the
+compiled reverse pass without its operands and results. Times are medians of rounds of consecutive
+calls, measured on the host.
 
     python benchmarks/jax_gpu.py --json FILE       # exit status 1 if a bar is missed
 """
