@@ -3,11 +3,12 @@
 
 Own matrices, compiled with `jit`, 2^26 unknowns, in systems of 64, 512 and 4096 rows. `forward` is
 the solve, `reverse` the function of `jax.vjp` that maps the cotangent of x to those of the three
-diagonals and the right-hand side, `direct` is `pysolvers.solve_tridiagonal` with arrays of JAX.
-The floor of `forward` and `direct` is the time in which the device moves five words per unknown,
-with the bandwidth of JAX's own x + 1. `loop` is one solve in a compiled loop of 1000 solves of 100
-systems of 64 rows. `peak` is the memory of the compiled reverse pass without its operands and
-results. Times are medians of rounds of consecutive calls, measured on the host.
+diagonals and the right-hand side, `transposed` its solve with the transposes, `direct` is
+`pysolvers.solve_tridiagonal` with arrays of JAX. The floor of `forward` and `direct` is the time in
+which the device moves five words per unknown, with the bandwidth of JAX's own x + 1. `loop` is one
+solve in a compiled loop of 1000 solves of 100 systems of 64 rows. `peak` is the memory of the
+compiled reverse pass without its operands and results. Times are medians of rounds of consecutive
+calls, measured on the host.
 
     python benchmarks/jax_gpu.py --json FILE       # exit status 1 if a bar is missed
 """
@@ -80,6 +81,12 @@ def jax_solve(lower: Any, diag: Any, upper: Any, rhs: Any) -> Any:
     return jax.lax.linalg.tridiagonal_solve(lower, diag, upper, rhs[..., None])[..., 0]
 
 
+def transposed_solve(lower: Any, diag: Any, upper: Any, rhs: Any) -> Any:
+    """Solve with the transposes, which is a part of the reverse pass."""
+    solve = jax.linear_transpose(lambda b: solve_tridiagonal(lower, diag, upper, b), rhs)
+    return solve(rhs)[0]
+
+
 def operands(rows: int, systems: int, dtype: Any) -> list[Any]:
     """Return the operands of dominant systems; the corners are zero, as JAX's solve needs."""
     keys = jax.random.split(jax.random.key(0), 4)
@@ -106,6 +113,8 @@ def measure(rows: int, dtype: str, unknowns: int, rate: float) -> dict[str, Any]
     case["forward"] = seconds(lambda: forward(*system))
     case["direct"] = seconds(lambda: pysolvers.solve_tridiagonal(*system, on_singular="nan"))
     case["jax_forward"] = seconds(lambda: peer(*system))
+    transposed = jax.jit(transposed_solve)
+    case["transposed"] = seconds(lambda: transposed(*system))
     worst = float(jnp.max(jnp.abs(forward(*system) - peer(*system))))
     assert worst < 1e3 * np.finfo(dtype).eps, f"the solutions differ by {worst}"
     for name, solve in (("", solve_tridiagonal), ("jax_", jax_solve)):
@@ -144,7 +153,7 @@ def main() -> int:
         for rows in ROWS:
             case = measure(rows, dtype, args.unknowns, rate)
             cases.append(case)
-            times = ("forward", "direct", "jax_forward", "reverse", "jax_reverse")
+            times = ("forward", "direct", "jax_forward", "transposed", "reverse", "jax_reverse")
             print(
                 f"{dtype} n = {rows}: floor {1e3 * case['floor']:.2f} ms, "
                 + ", ".join(f"{name} {1e3 * case[name]:.2f}" for name in times)
