@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import raise_for_status
-from .._runtime.arrays import as_array, real_of
+from .._runtime.arrays import as_operands, real_of
 from .._runtime.interop import host_array, locate
 from .._runtime.places import Place, find_place
 
@@ -113,7 +113,7 @@ def points_of(place: Place, value: Any, dtype: np.dtype) -> Array:
     if is_of_library(value):
         (array,), _, _ = place.operands({"x": value})
     else:
-        array = as_array("x", value)
+        (array,), _, _ = as_operands({"x": value})
     if array.dtype.kind == "c":
         raise TypeError(f"x must contain real values, got {array.dtype}")
     if is_of_library(value):

@@ -203,18 +203,20 @@ class CubicSpline(PiecewisePolynomial):
             call(place, "CubicSpline", backend.spline_rows, codes, x, *options)
 
         matrix = stored(place, 3, self._knots.shape, real, lasting=False)
-        compute(self._knots, None, (None, None), tuple(matrix), None)
         ends = tuple(
             layout.spread(layout.lines(place, given[name])) if name in given else None
             for name in _NAMES
         )
+        is_own = self._knots.shape == values.shape  # a matrix for each spline
         compute(
             layout.spread(self._knots),
             layout.spread(layout.lines(place, y)),
             ends,
-            None,
+            tuple(matrix) if is_own else None,
             (slopes, values),
         )
+        if not is_own:
+            compute(self._knots, None, (None, None), tuple(matrix), None)
         periodic = kinds[0] == "periodic"
         rows = count - 1 if periodic else count
         wide = [layout.spread(diagonal)[..., :rows] for diagonal in matrix]

@@ -340,6 +340,23 @@ def test_any_strides(backend, rng, view, dtype):
         np.testing.assert_array_equal(y, before)
 
 
+def test_any_alignment_and_byte_order(backend, rng):
+    x, y, points = knots(rng, 9), rng.standard_normal((9, 2)), rng.uniform(0, 1, 5)
+    expected = CubicSpline(x, y, device=backend)(points)
+
+    def packed(values):
+        """Return a view whose elements are not aligned."""
+        table = np.zeros(values.shape, np.dtype([("gap", "u1"), ("own", values.dtype)]))
+        table["own"] = values
+        return table["own"]
+
+    for change in (packed, lambda a: a.astype(">f8")):
+        spline = CubicSpline(change(x), change(y), device=backend)
+        np.testing.assert_array_equal(spline(change(points)), expected)
+    whole = CubicSpline([0, 1, 2], [0, 1, 8], device=backend)
+    assert whole(2) == 8 and whole(True) == 1
+
+
 def test_the_spline_keeps_copies(backend, rng):
     x, y = knots(rng, 8), rng.standard_normal((8, 2))
     spline = CubicSpline(x, y, device=backend)
