@@ -19,7 +19,7 @@ def jobs():
             yield pytest.param(subject, ranks, marks=() if often else pytest.mark.slow)
 
 
-@pytest.mark.parametrize(("subject", "ranks"), jobs())
+@pytest.mark.parametrize(("subject", "ranks"), list(jobs()))
 def test_ranks(subject, ranks):
     status, out, errors = finished(start(ranks, f"ranks_{subject}.py"))
 
