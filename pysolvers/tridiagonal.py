@@ -277,7 +277,7 @@ def solve_tridiagonal(
     last entry of `upper`. If the arrays are split along a batch axis, nothing is exchanged but the
     singular systems. If the systems are cut, each rank eliminates its rows onto its ends by the
     partition method [4]_, the ranks exchange 7 numbers per system, and the error is that of one
-    device; 27 words per unknown are moved, or 10 if all systems share one matrix. Systems that
+    device; 21 words per unknown are moved, or 4 if all systems share one matrix. Systems that
     need row exchanges, and all systems with ``pivot=True``, are distributed over the ranks as
     whole systems instead: 5 numbers per unknown are exchanged, and the solution is the one of
     one device. ``info.exchange`` names what was exchanged. The same number of ranks gives the
@@ -443,7 +443,7 @@ def factor_tridiagonal(
     ``info.method`` is then ``'partition'``.
 
     With a `group`, cut systems are solved by the partition method of `solve_tridiagonal`, with 2
-    exchanged numbers per right-hand side and 10 words per unknown (15 if the matrices are not
+    exchanged numbers per right-hand side and 4 words per unknown (9 if the matrices are not
     shared); matrices that need row exchanges are factored as whole matrices, and a solve then
     exchanges its right-hand sides and solutions, 2 numbers per unknown.
 

@@ -176,15 +176,24 @@ class Place:
         """Allocate an array without gaps, of zeros."""
         return np.zeros(shape, dtype)
 
-    def add_product(self, view: Array, factor: Array, values: Array) -> None:
-        """Add the product of an array and of values of the host, which broadcast, to a view."""
-        order = memory_order(view)  # the view has one axis at least: its rows
-        to = view.transpose(order)
-        a, b = (np.broadcast_to(x, view.shape).transpose(order) for x in (factor, values))
+    def write_sum(self, view: Array, base: Array, products: Sequence[tuple[Array, Array]]) -> None:
+        """Write `base` and the sum of products of an array and of values of the host to a view.
+
+        The arrays broadcast to the view, which has one axis at least.
+        """
+        order = memory_order(view)
+        to, first = view.transpose(order), base.transpose(order)
+        pairs = [
+            [np.broadcast_to(part, view.shape).transpose(order) for part in product]
+            for product in products
+        ]
         count = max(1, _BLOCK * len(to) // max(view.size, 1))
         for start in range(0, len(to), count):
             block = slice(start, start + count)
-            to[block] += a[block] * b[block]
+            total = first[block].copy()
+            for factor, values in pairs:
+                total += factor[block] * values[block]
+            to[block] = total
 
     def settle(self) -> None:
         """Take note that all work on the inputs has been enqueued."""
@@ -315,14 +324,19 @@ class _Device(Place):
             self._call(self.backend.download, found, address_of(copy))
         return found
 
-    def add_product(self, view: Array, factor: Array, values: Array) -> None:
+    def write_sum(self, view: Array, base: Array, products: Sequence[tuple[Array, Array]]) -> None:
+        self.write(view, base)
+        for factor, values in products:
+            self._add_product(view, factor, values)
+
+    def _add_product(self, view: Array, factor: Array, values: Array) -> None:
         if view.dtype.kind == "c":
             # The product of complex numbers, in pairs of real products.
             parts, own = pairs(view), [values.real, values.imag]
             sides = pairs(factor) if factor.dtype.kind == "c" else factor[None]
             for side, turned in zip(sides, (own, [-own[1], own[0]]), strict=False):
                 for part, value in zip(parts, turned, strict=True):
-                    self.add_product(part, side, value)
+                    self._add_product(part, side, value)
             return
         source = self.upload(np.ascontiguousarray(values, view.dtype))
         operands = (np.broadcast_to(a, view.shape) for a in (factor, source))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple
@@ -26,7 +26,7 @@ from .._options import (
 from .._runtime.arrays import Shape
 from .._runtime.places import Place, find_place
 from .._runtime.singular import Singular
-from ._ends import Coefficients, Matrices, packed, reduced_matrix, reduced_rhs, unpacked
+from ._ends import Coefficients, Matrices, Solve, packed, reduced_matrix, reduced_rhs, unpacked
 from ._group import Group
 from ._slab import Slab
 from ._systems import check_short, check_sizes, checked_group, merged, numbered
@@ -74,14 +74,12 @@ class _Whole:
 _State = TridiagonalFactor | _Ends | _Whole
 
 
-def _solver(
-    place: Place, interior: TridiagonalFactor | None, threads: int
-) -> Callable[[Array], None]:
-    """Return a function that solves systems of the interior in place."""
+def _solver(place: Place, interior: TridiagonalFactor | None, threads: int) -> Solve:
+    """Return a function that solves systems of the interior."""
 
-    def solve(work: Array) -> None:
+    def solve(right: Array, target: Array) -> None:
         assert interior is not None  # of one row there is no interior to solve for
-        interior.solve_views(place, work, work, place.backend.TRANS["N"], threads)
+        interior.solve_views(place, right, target, place.backend.TRANS["N"], threads)
 
     return solve
 

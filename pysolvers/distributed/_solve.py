@@ -111,9 +111,10 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         options=call.options._replace(policy="raise"), choice=call.choice._replace(return_info=True)
     )
 
-    def solve(work: Array) -> None:
-        shape = Shape(work.shape, work.ndim - 1, (call.shape.short[0], False, False))
-        report, singular = solve_views(asking, shape, False, [*matrices.interior, work, work])
+    def solve(right: Array, target: Array) -> None:
+        shape = Shape(target.shape, target.ndim - 1, (call.shape.short[0], False, False))
+        views = [*matrices.interior, right, target]
+        report, singular = solve_views(asking, shape, False, views)
         reports.append(report)
         usable.append(report["pivoted"] == 0 and singular is not None and not len(singular.rows))
 

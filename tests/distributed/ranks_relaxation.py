@@ -5,6 +5,7 @@ import pytest
 
 from pysolvers import (
     LMSOR,
+    ConvergenceError,
     DistributedError,
     Neumann,
     RedBlackSOR,
@@ -50,35 +51,38 @@ def check_bits_of_one_process(group, rng):
                     np.testing.assert_array_equal(whole, one.u)
 
 
+MEASURES = (("residual", "max"), ("residual", "l2"), ("change", "l2"), ("solution", "max"))
+
+
 def check_counts_and_measures_of_one_process(group, rng):
     separable = SteadyConvectionDiffusion(
         lambda x: 20 * x,
         lambda y: 5.0 - y,
-        shape=(40, 33),
+        shape=(18, 13),
         extent=((0, 1), (0, 1)),
         boundary=1.0,
         differences="central",
     )
-    for problem in (flow((29, 31)), flow((29, 31), differences="upwind"), separable):
+    for problem in (flow((17, 15)), flow((17, 15), differences="upwind"), separable):
         for relaxation in ("lmsor", "lsor", 1.4):
-            for criterion in ("residual", "change", "solution"):
-                for norm in ("max", "l2"):
-                    options = {"criterion": criterion, "norm": norm, "check_every": 3}
-                    tol = 0.9 if criterion == "solution" else 1e-7
-                    one = LMSOR(problem, relaxation=relaxation)
-                    split = LMSOR(problem, relaxation=relaxation, group=group, split=SPLIT)
-                    try:
-                        expected = one.solve(tol, max_iterations=1500, **options)
-                    except Exception as error:
-                        with pytest.raises(type(error)):
-                            split.solve(tol, max_iterations=1500, **options)
-                        continue
-                    found = split.solve(tol, max_iterations=1500, **options)
-                    assert found.iterations == expected.iterations
-                    np.testing.assert_allclose(
-                        found.history.measure, expected.history.measure, rtol=1e-6
-                    )
-                    np.testing.assert_array_equal(found.u, rows_of(group, expected.u))
+            for criterion, norm in MEASURES:
+                options = {"criterion": criterion, "norm": norm, "check_every": 3}
+                tol = 0.9 if criterion == "solution" else 1e-7
+                one = LMSOR(problem, relaxation=relaxation)
+                split = LMSOR(problem, relaxation=relaxation, group=group, split=SPLIT)
+                try:
+                    expected = one.solve(tol, max_iterations=300, **options)
+                except ConvergenceError as error:
+                    with pytest.raises(ConvergenceError):
+                        split.solve(tol, max_iterations=300, **options)
+                    expected = error.result
+                    found = split.result()
+                else:
+                    found = split.solve(tol, max_iterations=300, **options)
+                assert found.iterations == expected.iterations
+                measures = found.history.measure, expected.history.measure
+                np.testing.assert_allclose(*measures, rtol=1e-6)
+                np.testing.assert_array_equal(found.u, rows_of(group, expected.u))
 
 
 def check_plates(group, rng):
@@ -98,16 +102,15 @@ def check_plates(group, rng):
             whole = split.gather()
             if whole is not None:
                 np.testing.assert_array_equal(whole, one.u)
-        for criterion in ("residual", "change", "solution"):
-            for norm in ("max", "l2"):
-                options = {"criterion": criterion, "norm": norm, "check_every": 2}
-                tol = 1e3 if criterion == "solution" else 1e-8
-                problem = {"shape": (ny, 14), "extent": extent, "boundary": boundary}
-                expected = RedBlackSOR(**problem).solve(tol, **options)
-                found = RedBlackSOR(**problem, group=group, split=SPLIT).solve(tol, **options)
-                assert found.iterations == expected.iterations
-                measures = found.history.measure, expected.history.measure
-                np.testing.assert_allclose(*measures, rtol=1e-6)
+        for criterion, norm in MEASURES if ny in (13, 30) else ():
+            options = {"criterion": criterion, "norm": norm, "check_every": 2}
+            tol = 1e3 if criterion == "solution" else 1e-8
+            problem = {"shape": (ny, 14), "extent": extent, "boundary": boundary}
+            expected = RedBlackSOR(**problem).solve(tol, **options)
+            found = RedBlackSOR(**problem, group=group, split=SPLIT).solve(tol, **options)
+            assert found.iterations == expected.iterations
+            measures = found.history.measure, expected.history.measure
+            np.testing.assert_allclose(*measures, rtol=1e-6)
 
 
 def check_what_is_not_offered(group, rng):

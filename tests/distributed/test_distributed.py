@@ -11,8 +11,15 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
-@pytest.mark.parametrize("ranks", [1, 2, 3, 4])
-@pytest.mark.parametrize("subject", ["solve", "factor", "heat", "poisson", "relaxation"])
+def jobs():
+    """The checks on 1 to 4 ranks; those of the solvers on 2 and 4 in the default run."""
+    for subject in ("solve", "factor", "heat", "poisson", "relaxation"):
+        for ranks in (1, 2, 3, 4):
+            often = subject in ("solve", "factor") or ranks in (2, 4)
+            yield pytest.param(subject, ranks, marks=() if often else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("subject", "ranks"), list(jobs()))
 def test_ranks(subject, ranks):
     status, out, errors = finished(start(ranks, f"ranks_{subject}.py"))
 
