@@ -67,12 +67,14 @@ __launch_bounds__(block_threads) surface_kernel(const __grid_constant__ Surface<
     const CylinderGrid<Real> &grid = s.grid;
     const int warp = static_cast<int>(blockIdx.x * block_warps + threadIdx.x / 32);
     const bool writes = threadIdx.x % 32 == 0;
+    const int node = min(warp, s.surface_nodes - 1);
 
     let_next_kernel_in();
+    const double *const sines = s.body_sines + s.places[2 * node] * grid.ny;
+    const double *const line = s.lines + s.places[2 * node + 1] * grid.ny;
+
     wait_for_last_kernel();
     if (warp < s.surface_nodes) {
-        const double *const sines = s.body_sines + int64_t(s.places[2 * warp]) * grid.ny;
-        const double *const line = s.lines + int64_t(s.places[2 * warp + 1]) * grid.ny;
         const double sum =
             sum_of_terms(1, grid.ny - 1, [&](int k) { return sines[k] * line[k]; });
 
