@@ -6,15 +6,26 @@ namespace pysolvers::transforms {
 
 using namespace runtime;
 
-/* The factors of a tile need less shared memory than the rows of column kernels. */
+static constexpr size_t statics_bytes = 1024; /* static shared memory of a block */
+
+/* The widest shape for which a block has room for the words of the kernel. */
 template <typename Real>
 static bool
 shape_of(int64_t planes, ColumnShape *shape)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
+    int32_t widest = 5;
 
-    return device != nullptr && planes > 1 &&
-           ps_cuda_column_shape(number_traits<Real>::dtype, planes, device, shape);
+    while (
+        device != nullptr && planes > 1 &&
+        ps_cuda_column_shape(number_traits<Real>::dtype, planes, widest, device, shape)) {
+        if (wave_bytes<Real, ColumnTuning<Real>::rows>(*shape) + statics_bytes <=
+            static_cast<size_t>(device->shared_bytes)) {
+            return true;
+        }
+        widest = shape->width - 1;
+    }
+    return false;
 }
 
 ps_status
@@ -29,11 +40,10 @@ ps_cuda_waves_fit(ps_dtype dtype, int64_t planes, int32_t *fit)
 
 template <typename Real>
 static Row<Real>
-row_of(const double (&row)[3], double unit, bool has_lower, bool has_upper)
+row_of(const double (&row)[3], bool has_lower, bool has_upper)
 {
-    return {static_cast<Real>(has_lower ? row[0] / unit : 0),
-            static_cast<Real>(row[1] / unit),
-            static_cast<Real>(has_upper ? row[2] / unit : 0), Real(0)};
+    return {static_cast<Real>(has_lower ? row[0] : 0), static_cast<Real>(row[1]),
+            static_cast<Real>(has_upper ? row[2] : 0), Real(0)};
 }
 
 template <typename Real>
@@ -41,7 +51,6 @@ static bool
 job_of(const ps_wave_lines &l, WaveJob<Real> *job)
 {
     const bool periodic = l.periodic != 0;
-    const double unit = l.planes > 2 ? l.inner[2] : l.first[2];
     ColumnShape shape;
 
     if (!shape_of<Real>(l.planes, &shape)) {
@@ -53,12 +62,10 @@ job_of(const ps_wave_lines &l, WaveJob<Real> *job)
             static_cast<const Real *>(l.shifts),
             static_cast<const Complex<Real> *>(l.turns),
             static_cast<const Complex<Real> *>(l.row_turns),
-            static_cast<Real>(1 / unit),
-            row_of<Real>(l.first, unit, periodic, true),
-            row_of<Real>(l.inner, unit, true, true),
-            row_of<Real>(l.last, unit, true, periodic),
-            static_cast<Real>(l.null_diag / unit),
-            static_cast<Real>(unit / l.first[2]),
+            row_of<Real>(l.first, periodic, true),
+            row_of<Real>(l.inner, true, true),
+            row_of<Real>(l.last, true, periodic),
+            static_cast<Real>(l.null_diag),
             periodic,
             {static_cast<int>(l.rows), static_cast<int>(l.length), 1 << shape.width},
             shape};

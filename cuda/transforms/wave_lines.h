@@ -17,31 +17,26 @@ template <typename Real> struct WaveJob {
     int64_t plane, pitch; /* reals from one plane, and from one line, to the next */
     const Real *shifts;
     const Complex<Real> *turns, *row_turns;
-    Real scale; /* 1 / upper of the inner rows; the rows here are multiplied by it */
     Row<Real> first, inner, last; /* of the matrices, without the shift */
-    Real null_diag, over_first;   /* over_first: 1 / first.upper */
+    Real null_diag;
     bool periodic;
     WaveTiles tiles;
     ColumnShape shape;
 };
 
-/* Blocks of a multiprocessor: one reads or writes while the other one computes. */
-template <typename Real> static constexpr int wave_blocks = sizeof(Real) == 8 ? 2 : 1;
-
-/* Words of shared memory of a block for the factors of a tile. */
-template <int ROWS>
-__host__ __device__ __forceinline__ int
-wave_words(const ColumnShape &shape)
-{
-    return 2 * ROWS * 2 << shape.width;
-}
+/* Words of shared memory of a warp: two tiles of right-hand sides, of which one is
+ * copied while the other one is solved, and the part of its chunks that is not in
+ * registers. */
+template <typename Real, int ROWS>
+static constexpr int wave_words = 2 * ROWS * 32 + ColumnChunk<Real, ROWS>::words;
 
 /* Dynamic shared memory of a block. */
 template <typename Real, int ROWS>
 inline size_t
 wave_bytes(const ColumnShape &shape)
 {
-    return wave_words<ROWS>(shape) * sizeof(Real) + ColumnExchange<Real>::bytes_of(shape);
+    return shape.warps * sizeof(Real) * wave_words<Real, ROWS> +
+           ColumnExchange<Real>::bytes_of(shape);
 }
 
 cudaError_t ps_cuda_wave_lines_f32(const WaveJob<float> &job, cudaStream_t stream);

@@ -38,10 +38,6 @@ __all__ = ["PackedWaves", "are_packed"]
 
 Array = NDArray[Any]
 
-# Bytes of the alignment of the lines of planes: a line of memory. Lines that are transformed alone
-# follow each other, because cuFFT takes 1.6 times as long otherwise (4096 float64, H200).
-_ALIGNMENT = 128
-
 
 def are_packed(axes: Sequence[Axis], dtype: np.dtype, backend: Any, ordinal: int) -> bool:
     """Return whether `PackedWaves` can solve the equation on these axes."""
@@ -83,8 +79,8 @@ class PackedWaves:
         self._shape = tuple(axis.count for axis in axes)
         lengths = tuple(_length(axis) for axis in others)
         self._rows, self._length = (1, *lengths)[-2:]
-        step = _ALIGNMENT // dtype.itemsize if len(lengths) > 1 else 1
-        self._pitch = -(-2 * (self._length // 2 + 1) // step) * step
+        # No space between lines: with it cuFFT takes 1.1 to 1.7 times as long (H200).
+        self._pitch = 2 * (self._length // 2 + 1)
         #: Bytes of the waves.
         self.wave_bytes = first.count * self._rows * self._pitch * dtype.itemsize
         self._plans = [

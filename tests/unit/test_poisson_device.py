@@ -147,7 +147,6 @@ class Device(fake_device.Device):
     def _waves(self, shape, dtype, pitch, waves, nbytes):
         count = int(np.prod(shape[:2])) * pitch
         assert nbytes in (None, count * dtype.itemsize)
-        assert shape[1] == 1 or pitch * dtype.itemsize % 128 == 0
         lines = fake_device._as_host(waves, count * dtype.itemsize).view(dtype)
         return lines.reshape(*shape[:2], pitch)
 

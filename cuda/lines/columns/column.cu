@@ -103,12 +103,12 @@ cut(int64_t rows, int32_t width, const ps_cuda_device *device, ColumnShape *shap
  * shared by two tiles. Otherwise as many systems as a cluster can hold. */
 template <typename Number>
 static bool
-shape_of(int64_t rows, const ps_cuda_device *device, ColumnShape *shape)
+shape_of(int64_t rows, int32_t widest, const ps_cuda_device *device, ColumnShape *shape)
 {
     constexpr int32_t bytes = sizeof(Number);
     constexpr int32_t preferred = bytes < 16 ? 2 * line : line;
 
-    for (int32_t width = 5; (bytes << width) >= least; width--) {
+    for (int32_t width = widest; (bytes << width) >= least; width--) {
         if (cut<Number>(rows, width, device, shape) &&
             (shape->blocks == 1 || (bytes << width) <= preferred)) {
             return true;
@@ -118,13 +118,13 @@ shape_of(int64_t rows, const ps_cuda_device *device, ColumnShape *shape)
 }
 
 bool
-ps_cuda_column_shape(ps_dtype dtype, int64_t rows, const ps_cuda_device *device,
-                     ColumnShape *shape)
+ps_cuda_column_shape(ps_dtype dtype, int64_t rows, int32_t widest,
+                     const ps_cuda_device *device, ColumnShape *shape)
 {
     bool fits = false;
 
     (void)with_number(dtype, [&](auto zero) {
-        fits = shape_of<decltype(zero)>(rows, device, shape);
+        fits = shape_of<decltype(zero)>(rows, widest, device, shape);
         return PS_OK;
     });
     return fits;
@@ -147,7 +147,7 @@ ps_cuda_column_accepts(const ps_tridiag *t, const ps_cuda_device *device,
         !lies_by_column(t->rhs.stride) || !lies_by_column(t->x.stride)) {
         return false;
     }
-    return ps_cuda_column_shape(t->dtype, t->rows, device, shape);
+    return ps_cuda_column_shape(t->dtype, t->rows, 5, device, shape);
 }
 
 /* Whether every row begins at a multiple of `bytes` bytes and the systems can be copied

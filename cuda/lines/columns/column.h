@@ -56,10 +56,10 @@ template <typename Number> struct ColumnJob {
     uint32_t *work_queue; /* null, or the number of tiles that were drawn */
 };
 
-/* The shape for systems of so many rows; false if a block or a cluster of the device
- * cannot hold one. */
-bool ps_cuda_column_shape(ps_dtype dtype, int64_t rows, const ps_cuda_device *device,
-                          ColumnShape *shape);
+/* The shape for systems of so many rows, with a width of at most `widest`; false if a
+ * block or a cluster of the device cannot hold such systems. */
+bool ps_cuda_column_shape(ps_dtype dtype, int64_t rows, int32_t widest,
+                          const ps_cuda_device *device, ColumnShape *shape);
 
 /* Whether the systems of `t`, whose batch axes are merged, are suitable for column
  * kernels, and a block or a cluster of the device can hold one. `shape` depends on the

@@ -40,11 +40,6 @@ struct ColumnShape {
     {
         return parts() * warps * blocks;
     }
-    /* Pads before row 0 in its chunk. */
-    template <int ROWS> __host__ __device__ __forceinline__ int32_t pads() const
-    {
-        return (ROWS - rows % ROWS) % ROWS;
-    }
     /* First row of chunk k; negative for the pads before row 0. */
     template <int ROWS>
     __host__ __device__ __forceinline__ int32_t start_of(int32_t k) const
