@@ -91,6 +91,8 @@ def conductivity(axes: Axes) -> None:
     axes.plot(names["x"], names["k"], "--", label="fitted")
     axes.set(xlabel="x", ylabel="k", title="conductivity of a rod")
     axes.legend()
+
+
 def closed_curve(axes: Axes) -> None:
     angle = np.linspace(0, 2 * np.pi, 11)
     radius = 1 + 0.4 * np.cos(5 * angle)

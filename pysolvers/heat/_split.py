@@ -124,7 +124,9 @@ class _SlabParts(Parts):
             return
         own = self.own(field)
         own[...] = solve_tridiagonal(
-            *(self.own(a) for a in (lower, diag, upper)),
+            self.own(lower),
+            self.own(diag),
+            self.own(upper),
             own,
             axis=axis,
             periodic=self._periodic,
