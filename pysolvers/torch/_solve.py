@@ -9,7 +9,7 @@ For x = A⁻¹ b and the gradient g of a real function with respect to x,
 summed over the axes along which an operand broadcasts (M. B. Giles, "Collected matrix derivative
 results for forward and reverse mode algorithmic differentiation", 2008). A⁻ᴴ g is a call of the
 same operator with the off-diagonals exchanged and shifted by one row, so that second derivatives
-follow. Unless A is periodic, this is a view: without row 0 of l and without row n - 1 of u.
+follow. Unless A is periodic, Aᵀ is a view: without row 0 of l and without row n - 1 of u.
 
 With a matrix of its own for each system, the solve moves 5 words per unknown. The reverse pass
 moves 5 for λ and, if the products are fused by a compiler, 5 for the gradients of the diagonals.
@@ -30,7 +30,7 @@ from .._runtime.arrays import common_size, resolve_shape
 from ..tridiagonal import solve_tridiagonal as solve_arrays
 from ._operands import as_tensors, rows_last
 
-__all__ = ["adjoint", "diagonal_gradients", "result_like", "solve_tridiagonal"]
+__all__ = ["diagonal_gradients", "result_like", "solve_tridiagonal"]
 
 _NAME = "pysolvers::solve_tridiagonal"
 torch.library.define(
@@ -218,8 +218,11 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     lower, diag, upper, *solution = ctx.saved_tensors
     diagonals, periodic = (lower, diag, upper), ctx.options[0]
-    matrix = adjoint(diagonals, grad.shape[-1], periodic=periodic)
-    y = _differentiable(*matrix, grad, *ctx.options)
+    matrix = _transposed(diagonals, grad.shape[-1], periodic=periodic)
+    if any(diagonal.is_complex() for diagonal in diagonals):  # conjugates g, not the matrix
+        y = _differentiable(*matrix, grad.conj(), *ctx.options).conj()
+    else:
+        y = _differentiable(*matrix, grad, *ctx.options)
     needs = ctx.needs_input_grad
     gradients: list[Tensor | None] = [None] * 3
     if solution:
@@ -227,9 +230,9 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     return (*gradients, y.sum_to_size(ctx.rhs_shape) if needs[3] else None, *(None,) * 4)
 
 
-def adjoint(diagonals: Sequence[Tensor], rows: int, *, periodic: bool) -> list[Tensor]:
-    """Return the diagonals of the conjugate transposed matrices: views unless periodic."""
-    lower, diag, upper = (a.conj() for a in diagonals)
+def _transposed(diagonals: Sequence[Tensor], rows: int, *, periodic: bool) -> list[Tensor]:
+    """Return the diagonals of the transposed matrices: views unless periodic."""
+    lower, diag, upper = diagonals
     if periodic:
         return [upper.roll(1, -1), diag, lower.roll(-1, -1)]
     if upper.shape[-1] == rows > 1:
