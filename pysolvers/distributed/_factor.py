@@ -311,17 +311,17 @@ class SplitFactor:
         """Factor by the partition method; None if the matrices need row exchanges."""
         group, options, shape = self._group, self._options, given.shape
         rank, periodic = group.rank, self.periodic
-        matrices = Matrices(
-            place,
-            shape.operands(given.operands),
-            shape.rows,
-            has_left=periodic or rank > 0,
-            has_right=periodic or rank < group.size - 1,
-            is_short=shape.short[0],
-        )
         interior: TridiagonalFactor | None = None
         nbytes = 0
         with group.agreement(_FACTOR) as eliminated:
+            matrices = Matrices(
+                place,
+                shape.operands(given.operands),
+                shape.rows,
+                has_left=periodic or rank > 0,
+                has_right=periodic or rank < group.size - 1,
+                is_short=shape.short[0],
+            )
             usable = options.pivot is False or matrices.is_dominant
             if shape.rows > 1:
                 inside = (*matrices.batch, shape.rows - 1)

@@ -119,15 +119,15 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         usable.append(report["pivoted"] == 0 and singular is not None and not len(singular.rows))
 
     *matrix, rhs, x = call.views
-    matrices = Matrices(
-        call.place,
-        matrix,
-        call.shape.rows,
-        has_left=periodic or rank > 0,
-        has_right=periodic or rank < group.size - 1,
-        is_short=call.shape.short[0],
-    )
     with group.agreement(_OPERATION) as eliminated:
+        matrices = Matrices(
+            call.place,
+            matrix,
+            call.shape.rows,
+            has_left=periodic or rank > 0,
+            has_right=periodic or rank < group.size - 1,
+            is_short=call.shape.short[0],
+        )
         never = call.options.pivot == call.place.backend.PIVOTS["never"]
         usable.append(never or matrices.is_dominant)
         *ends, g = matrices.reduce(rhs, solve)
