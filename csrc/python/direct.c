@@ -582,8 +582,8 @@ tridiag_lent(PyObject *Py_UNUSED(module), PyObject *const *args, Py_ssize_t coun
                                   l.arrays[RHS],   args[4],        l.arrays[INPUTS],
                                   args[6],         args[7],        args[8]};
 
-        answer =
-            loan_answer(&l, solve_arguments(lent, &(place){l.device, singular, l.stream}));
+        answer = loan_answer(
+            &l, solve_arguments(lent, &(place){l.device, singular, l.stream}));
     }
     else if (taken == 0) {
         answer = Py_NewRef(Py_NotImplemented);
