@@ -119,7 +119,7 @@ def check(operands, x, axis, most=30, **options):
 @pytest.mark.parametrize("axis", [1, 0])
 @pytest.mark.parametrize("count", [2, 3, 4])
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_sanitized_parts(rng, dtype, count, axis, periodic):
+def test_parts_of_every_kind(rng, dtype, count, axis, periodic):
     for rows in (count, 3 * count + 1, 40 * count - 1, 300 * count + 5, 1001 * count):
         shape = (37, rows) if axis else (rows, 37)
         operands = batch(rng, shape, dtype, axis)
