@@ -247,3 +247,36 @@ def test_splines_are_arrays_of_the_library(library, rng, dtype):
         assert isinstance(actual, library.kind)
         assert dtype_of(actual) == str(wanted.dtype)
         np.testing.assert_array_equal(np.asarray(actual), wanted)
+
+
+@pytest.mark.parametrize("library", ["torch"], indirect=True)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_tensors_are_lent_as_those_of_a_device(library, rng, dtype):
+    """The extension of the CPU takes tensors of the CPU as that of a device takes its tensors."""
+    system = oracle.dominant(rng, (5, 9), np.dtype(dtype))
+    tensors = [library.make(a) for a in system]
+    loan = interop.library_of(tensors[3]).loan
+    expected = _core.tridiag_direct(*system, -1, None, None, False, 1)
+    counts = [sys.getrefcount(a) for a in tensors]
+
+    def solve(*operands, out=None, device=-1):
+        others = (-1, out, None, False, 1, device, 1, loan)
+        return _core.tridiag_lent(*operands, *others)
+
+    x = solve(*tensors)
+    assert type(x) is library.kind
+    np.testing.assert_array_equal(x.numpy(), expected)
+    assert solve(*tensors, out=tensors[3]) is tensors[3]
+    np.testing.assert_array_equal(tensors[3].numpy(), expected)
+    np.testing.assert_array_equal(solve(-1.0, 4, -1.0, x.T.contiguous().T), solve(-1.0, 4, -1.0, x))
+    assert [sys.getrefcount(a) for a in tensors] == counts
+    assert interop.library_of(x).on_device(x) is False
+
+    lower, diag, upper, rhs = tensors
+    lazy = rhs.conj() if rhs.is_complex() else (rhs + 1j * rhs).conj().imag
+    whole = rhs.real.to(library.module.int64)
+    for other in (rhs.clone().requires_grad_(), lazy, rhs.to_sparse(), whole, rhs.numpy()):
+        assert solve(lower, diag, other, rhs) is NotImplemented
+        assert solve(lower, diag, upper, other) is NotImplemented
+        assert solve(lower, diag, upper, rhs, out=other) is NotImplemented
+    assert solve(lower, diag, upper, rhs, device=1) is NotImplemented
