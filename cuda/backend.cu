@@ -174,6 +174,14 @@ discard(void *data, const ps_exec *exec)
     return on_device(exec, [=] { return ps_cuda_discard(data); });
 }
 
+/* Does not initialise a device that was not used. */
+static ps_status
+trim(const ps_exec *exec)
+{
+    return ps_cuda_has_pool(exec) ? on_device(exec, [=] { return ps_cuda_trim(exec); })
+                                  : PS_OK;
+}
+
 static ps_status
 upload(void *to, const void *from, size_t bytes, const ps_exec *exec)
 {
@@ -328,7 +336,7 @@ make_table()
     b.release = release;
     b.reserve = reserve;
     b.discard = discard;
-    b.trim = ps_cuda_trim; /* does not initialise a device that was not used */
+    b.trim = trim;
     b.upload = upload;
     b.download = download;
     b.relayout = relayout;

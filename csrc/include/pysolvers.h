@@ -288,8 +288,8 @@ typedef struct {
      * must not be called while exec->stream is captured. */
     ps_status (*reserve)(size_t bytes, const ps_exec *exec, void **data);
     ps_status (*discard)(void *data, const ps_exec *exec);
-    /* Return to the device what release() has kept for later calls of allocate(). Memory
-     * that a stream has not released yet stays. */
+    /* Wait for the device, and return to it what release() has kept for later calls of
+     * allocate(). Must not be called while a stream of the device is captured. */
     ps_status (*trim)(const ps_exec *exec);
 
     /* Copy from the host: `from` may change after upload() has returned. While
