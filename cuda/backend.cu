@@ -194,6 +194,14 @@ discard(void *data, const ps_exec *exec)
     return on_device(exec, [=] { return ps_cuda_discard(data); });
 }
 
+/* Does not initialise a device that was not used. */
+static ps_status
+trim(const ps_exec *exec)
+{
+    return ps_cuda_has_pool(exec) ? on_device(exec, [=] { return ps_cuda_trim(exec); })
+                                  : PS_OK;
+}
+
 static ps_status
 reach(int32_t other, const ps_exec *exec)
 {
@@ -437,7 +445,7 @@ make_table()
     b.share = share;
     b.open_shared = open_shared;
     b.close_shared = close_shared;
-    b.trim = ps_cuda_trim; /* does not initialise a device that was not used */
+    b.trim = trim;
     b.upload = upload;
     b.download = download;
     b.answer = answer;

@@ -11,12 +11,11 @@ def clear_cache() -> None:
     """Return the device memory that is kept for later calls.
 
     On a device, workspace and temporary arrays come from a pool. It keeps what calls release, at
-    most a 16th of the memory of the device. This function waits for the devices in use, and
-    returns that memory to them. It must not be called while a stream is captured.
+    most a 16th of the memory of the device. This function waits for the device and returns that
+    memory to it. It must not be called while a stream of the device is captured.
 
     On the host nothing is kept: each call allocates and frees its workspace, and plans anew, which
-    takes about 0.1 us. Factors and solvers keep their memory until they are
-    deleted.
+    takes about 0.1 us. Factors and solvers keep their memory until they are deleted.
 
     Raises
     ------

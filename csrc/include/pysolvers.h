@@ -331,7 +331,7 @@ typedef struct {
     ps_status (*reserve)(size_t bytes, const ps_exec *exec, void **data);
     ps_status (*discard)(void *data, const ps_exec *exec);
     /* Wait for the device, and return to it what release() has kept for later calls of
-     * allocate(). Must not be called while a stream is captured. */
+     * allocate(). Must not be called while a stream of the device is captured. */
     ps_status (*trim)(const ps_exec *exec);
 
     /* Let exec->device use the memory of another device: PS_UNSUPPORTED if it cannot. */

@@ -182,19 +182,23 @@ ps_cuda_discard(void *data)
     return ps_cuda_status(cudaFree(data));
 }
 
+bool
+ps_cuda_has_pool(const ps_exec *exec)
+{
+    return pool_of(exec->device, false) != nullptr;
+}
+
+/* The pool counts memory as released only after a synchronisation; queries of a stream,
+ * with which ps_cuda_wait() waits, are none. */
 ps_status
 ps_cuda_trim(const ps_exec *exec)
 {
     const Relaxed relaxed;
-    cudaMemPool_t const pool = pool_of(exec->device, false);
+    const cudaError_t error = cudaDeviceSynchronize();
 
-    if (pool == nullptr) {
-        return PS_OK;
-    }
-    /* The pool has the memory back only after the host has waited. */
-    const ps_status status = ps_cuda_status(cudaDeviceSynchronize());
-
-    return status == PS_OK ? ps_cuda_status(cudaMemPoolTrimTo(pool, 0)) : status;
+    return ps_cuda_status(error != cudaSuccess
+                              ? error
+                              : cudaMemPoolTrimTo(pool_of(exec->device, false), 0));
 }
 
 /* Poll query() until its result is not cudaErrorNotReady. */

@@ -33,6 +33,7 @@ ps_status ps_cuda_allocate(size_t bytes, const ps_exec *exec, void **data);
 ps_status ps_cuda_release(void *data, const ps_exec *exec);
 ps_status ps_cuda_reserve(size_t bytes, void **data);
 ps_status ps_cuda_discard(void *data);
+bool ps_cuda_has_pool(const ps_exec *exec);
 ps_status ps_cuda_trim(const ps_exec *exec);
 ps_status ps_cuda_copy(void *to, const void *from, size_t bytes, const ps_exec *exec);
 

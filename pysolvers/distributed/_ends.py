@@ -167,7 +167,7 @@ def _ends(place: Place, work: Array) -> tuple[Array, Array]:
 
 
 def _put(place: Place, view: Array, i: int, values: Array) -> None:
-    values = np.ascontiguousarray(values, view.dtype)
+    values = np.asarray(values, view.dtype)  # np.ascontiguousarray adds an axis to numbers
     place.write(view[..., i : i + 1], place.upload(values[..., None]))
 
 
