@@ -70,6 +70,7 @@ def run_sanitizer(tool: str, select: str, workers: int, parts: Path) -> None:
     command += [f"--junitxml={report}", "-o", "junit_family=xunit1"]
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     print(run.stdout[-6000:], run.stderr[-2000:], sep="\n")
+    (parts / f"sanitizer-{tool}.log").write_text(run.stdout + run.stderr)
     found = [int(number) for number in SUMMARY.findall(run.stdout + run.stderr)]
     if not found:
         raise SystemExit(f"compute-sanitizer --tool {tool} gave no summary")

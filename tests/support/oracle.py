@@ -285,6 +285,10 @@ def condition(lower, diag, upper, *, periodic=False):
         factors = sparse_linalg.splu(matrix, permc_spec="NATURAL")
     except RuntimeError:
         return np.inf
+    with np.errstate(all="ignore"):
+        probe = factors.solve(np.ones(rows, wide))
+    if not np.all(np.isfinite(probe)):  # the estimate of a norm overlooks NaN
+        return np.inf
     inverse = sparse_linalg.LinearOperator(
         (rows, rows),
         matvec=factors.solve,

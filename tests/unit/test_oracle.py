@@ -157,6 +157,13 @@ def test_condition_of_a_periodic_matrix_whose_rows_differ_in_size():
     assert oracle.condition(lower, diag, upper, periodic=True) > 1e16
 
 
+def test_condition_of_a_matrix_whose_inverse_overflows():
+    """Its smallest pivot is 2e-307; the estimate from solutions that are NaN was 2436."""
+    lower, diag, upper, _ = growth_families.draw("scaled", "complex64", 1651, 4, [2758082544])
+
+    assert oracle.condition(lower[1], diag[1], upper[0], periodic=True) > 1e16
+
+
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 5, 40, 41])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_band_elimination_solves_periodic_systems(rng, dtype, rows):
