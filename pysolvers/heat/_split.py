@@ -238,7 +238,7 @@ class SplitState:
         """Make step `first`; return whether T is finite on all ranks. Collective."""
         grid, parts, leg = self._grid, self._parts, self._grid.clock.leg
         before, after = self._levels(leg.at(first)), self._levels(leg.at(first + 1))
-        change = balance(grid, list(self._sides.values()), self._t, before)
+        change = balance(grid, list(self._sides.values()), self._t.astype(np.float64), before)
         if self._source is not None:
             change += grid.dt * self._source.at(leg.at(first + 0.5))
         given = self._differences(before, after)
