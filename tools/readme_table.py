@@ -225,6 +225,51 @@ def calls(record: Record) -> Iterator[str]:
     )
 
 
+# Key of the record of calls on a GPU -> heading.
+GPU_CALLS = {
+    "add": "`x + x`, µs",
+    "raise": "`on_singular="raise"`",
+    "ignore": "`on_singular="ignore"`",
+    "factor": "`factor.solve`",
+}
+
+
+def gpu_calls(record: Record) -> Iterator[str]:
+    """Yield the table of docs/performance.md: calls on a GPU beside x + x of the library."""
+    yield row("library", "systems", "rows", *GPU_CALLS.values())
+    yield row(":--", *["--:"] * (len(GPU_CALLS) + 2))
+    for entry in record["cases"]:
+        times = entry["microseconds"]
+        ratios = (f"{times[name] / times['add']:.1f}" for name in list(GPU_CALLS)[1:])
+        cells = entry["library"], entry["systems"], entry["rows"]
+        yield row(*cells, f"{times['add']:.1f}", *ratios)
+    yield ""
+    yield (
+        "Time until a call returns, relative to that of `x + x` of the library of the arrays, "
+        "float64. Only `raise` waits for the GPU. Measured on an H200."
+    )
+
+
+def parts(record: Record) -> Iterator[str]:
+    """Yield the table of docs/distributed.md: solves in one pass on several GPUs."""
+    yield row("GPUs", "dtype", "rows of a GPU", "systems", "ms", "of the floor", "of one GPU")
+    yield row("--:", ":--", *["--:"] * 5)
+    for entry in record["cases"]:
+        time, gpus = entry["seconds"], entry["gpus"]
+        yield row(
+            *(entry[key] for key in ("gpus", "dtype", "rows", "systems")),
+            f"{1e3 * time:.2f}",
+            f"{entry['floor'] / time:.0%}",
+            f"{entry['one GPU'] / gpus / time:.0%}",
+        )
+    yield ""
+    yield (
+        "*Of the floor*: the time of a copy of five words per unknown, in the same run, as a part "
+        "of the time of the solve. *Of one GPU*: the time of one GPU for the whole systems, divided "
+        f"by the number of GPUs, as a part of it. Measured on {record['gpu']['name']}, NVLink."
+    )
+
+
 # Document -> kind of the table -> what makes its lines.
 TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
     "README.md": {
@@ -233,7 +278,8 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "speed": summary,
         "gpu speed": gpu_tables.summary,
     },
-    "docs/performance.md": {"calls": calls},
+    "docs/performance.md": {"calls": calls, "calls gpu": gpu_calls},
+    "docs/distributed.md": {"parts": parts},
     "docs/records.md": {
         "speed": everything,
         "gpu speed": gpu_tables.everything,
