@@ -228,8 +228,8 @@ def calls(record: Record) -> Iterator[str]:
 # Key of the record of calls on a GPU -> heading.
 GPU_CALLS = {
     "add": "`x + x`, µs",
-    "raise": "`on_singular="raise"`",
-    "ignore": "`on_singular="ignore"`",
+    "raise": '`on_singular="raise"`',
+    "ignore": '`on_singular="ignore"`',
     "factor": "`factor.solve`",
 }
 
@@ -265,8 +265,8 @@ def parts(record: Record) -> Iterator[str]:
     yield ""
     yield (
         "*Of the floor*: the time of a copy of five words per unknown, in the same run, as a part "
-        "of the time of the solve. *Of one GPU*: the time of one GPU for the whole systems, divided "
-        f"by the number of GPUs, as a part of it. Measured on {record['gpu']['name']}, NVLink."
+        "of the time of the solve. *Of one GPU*: the time of one GPU for the whole systems, over "
+        f"the number of GPUs, as a part of it. Measured on {record['gpu']['name']}, NVLink."
     )
 
 
