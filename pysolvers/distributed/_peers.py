@@ -7,6 +7,7 @@ has met; they are made, opened and closed by all ranks together.
 
 import socket
 from collections.abc import Sequence
+from functools import cache
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -15,30 +16,61 @@ import numpy as np
 
 from .._errors import BackendError, DistributedError
 from .._runtime.mailboxes import Mailboxes
+from .._runtime.shadows import address_of
 from .._runtime.singular import Singular, find_singular
 from ..tridiagonal import Call, plan_of, shape_flags
 from ._group import Group
 
-__all__ = ["solve_by_peers"]
+__all__ = ["Facts", "facts_of", "solve_by_peers"]
 
 _OPERATION = "solve_tridiagonal"
 _MOST = 8  # ranks
 _KEPT = 4  # mailboxes of a rank
-_X = 4
+
+Key = tuple[str, int, tuple[int, ...]]  # dtype, number of systems, device of each rank
 
 
-class _Facts(NamedTuple):
-    """What must be equal on all ranks for a solve in one pass."""
+class Facts(NamedTuple):
+    """What the other ranks need to know of a rank for a solve in one pass.
 
-    host: str
-    order: tuple[tuple[int, ...], tuple[int, ...]]
-    is_possible: bool = True
+    Attributes
+    ----------
+    like : tuple
+        What must be equal on all ranks: the machine, and the order of the systems.
+    device : int
+        The device of the operands.
+    """
+
+    like: tuple[Any, ...]
+    device: int
+
+
+def facts_of(call: Call) -> Facts | None:
+    """Return the facts of this rank, or None if its operands cannot be solved in one pass."""
+    if not hasattr(call.place.backend, "part_solve"):  # a host has none
+        return None
+    plan = plan_of(call.shape.batch, call.views)
+    one_dtype = len({view.dtype for view in call.views}) == 1
+    if plan.copied or any(call.shape.short) or not one_dtype:
+        return None
+    return Facts((_host(), plan.outer, plan.inner), call.place.ordinal)
 
 
 def solve_by_peers(
-    group: Group, call: Call, sizes: Sequence[int]
+    group: Group, call: Call, sizes: Sequence[int], facts: Sequence[Facts | None]
 ) -> tuple[dict[str, Any], Singular | None] | None:
     """Solve on devices of one host.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    call : Call
+        The call of this rank.
+    sizes : sequence of int
+        Rows of each rank.
+    facts : sequence
+        `facts_of` all ranks.
 
     Returns
     -------
@@ -48,44 +80,42 @@ def solve_by_peers(
         The singular systems, if the call asks for them.
 
     None in place of both, on all ranks, if this way cannot be taken: an operand is on the host, a
-    device cannot use the memory of another one, or a system needs row exchanges.
+    device cannot use the memory of another one, a block cannot hold the rows of a rank, or a system
+    needs row exchanges.
     """
+    known = [own for own in facts if own is not None]
+    if len(known) < len(facts) or len({own.like for own in known}) > 1 or len(known) > _MOST:
+        return None
     place, backend, shape = call.place, call.place.backend, call.shape
-    if not hasattr(backend, "part_solve") or not 2 <= group.size <= _MOST:  # a host has none
+    if sum(sizes) >= backend.MAX_ROWS:
         return None
-    plan = plan_of(shape.batch, call.views)
-    systems = prod(shape.batch)
-    with group.agreement(_OPERATION) as facts:
-        simple = not plan.copied and not any(shape.short) and sum(sizes) < backend.MAX_ROWS
-        one_dtype = len({view.dtype for view in call.views}) == 1
-        facts.own = _Facts(_host(), (plan.outer, plan.inner), simple and one_dtype)
-    if any(own != facts.found[0] or not own.is_possible for own in facts.found):
-        return None
-    boxes = _mailboxes(group, call, systems)
-    if boxes is None:
-        return None
-    info = place.info(systems)
-    marks = None
+    plan, systems = plan_of(shape.batch, call.views), prod(shape.batch)
+    info, marks = place.info(systems), None
     if call.options.pivot != backend.PIVOTS["never"]:
-        marks = backend.Buffer(systems, *place.arguments)
-    arguments = (
+        marks = place.block((systems,), np.dtype(np.uint8))
+    operands = (
         shape_flags(backend, shape, call.choice.periodic),
         *place.lines(plan, call.views, shape.rows),
         info,
         group.rank,
         group.size,
         tuple(int(end) - 1 for end in np.cumsum(sizes)),
-        *boxes.arguments,
+    )
+    rest = (
         round(1e9 * group.timeout),
-        0 if marks is None else marks.address,
+        0 if marks is None else address_of(marks),
         *place.arguments,
     )
-    with group.agreement(_OPERATION) as checked:
-        checked.own = backend.part_check(*arguments)
+    with group.agreement(_OPERATION) as checked:  # reads no mailbox
+        checked.own = backend.part_check(*operands, (0,) * group.size, 0, *rest)
     if any(checked.found):
         return None
+    key = str(call.dtype), systems, tuple(own.device for own in known)
+    boxes = _mailboxes(group, call, key)
+    if boxes is None:
+        return None
     with group.agreement(_OPERATION) as begun:
-        begun.own = backend.part_solve(*arguments)
+        begun.own = backend.part_solve(*operands, *boxes.arguments, *rest)
         boxes.used(place.arguments[1])
     if any(begun.found):
         raise BackendError(f"{_OPERATION}: {backend.STATUS[max(begun.found)][1]}")
@@ -95,7 +125,7 @@ def solve_by_peers(
 def _outcome(
     group: Group, call: Call, info: Any, marks: Any, plan: Any
 ) -> tuple[dict[str, Any], Singular | None] | None:
-    place, backend = call.place, call.place.backend
+    place = call.place
     report: dict[str, Any] = {"method": "partition", "kernel": "partition devices", "copied": ()}
     report |= {"threads": 0, "pivoted": 0, "repeated": 0}
     if marks is None and not place.asks(call.options.policy):
@@ -108,33 +138,30 @@ def _outcome(
             f"waited {group.timeout:g} s",
             (late,),
         )
-    if marks is not None:
-        found = np.empty(len(failed), np.uint8)
-        backend.download(found, marks.address, *place.arguments)
-        if found.any() or failed.any():
-            return None
+    if marks is not None and (failed.any() or place.read(marks).any()):
+        return None
     return report, find_singular(failed, plan)
 
 
+@cache
 def _host() -> str:
     """Return a name of the machine that no other one has."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return f"{socket.gethostname()} {path.read_text() if path.exists() else ''}"
 
 
-def _mailboxes(group: Group, call: Call, systems: int) -> Mailboxes | None:
+def _mailboxes(group: Group, call: Call, key: Key) -> Mailboxes | None:
     """Return the mailboxes for this call, or None if a device cannot use another one's memory."""
     place = call.place
-    kept: dict[Any, Mailboxes | None] = group.kept.setdefault("mailboxes", {})
-    key = str(call.dtype), systems, place.ordinal
+    kept: dict[Key, Mailboxes | None] = group.kept.setdefault("mailboxes", {})
     if key in kept:
         return kept[key]
     while len(kept) >= _KEPT:
         _discard(group, kept.pop(next(iter(kept))))
     with group.agreement(_OPERATION) as made:
-        dtype, backend = call.dtype, place.backend
+        _, systems, devices = key
         boxes = Mailboxes(
-            backend, place.ordinal, dtype, systems, group.rank, group.size, group.rank
+            place.backend, place.ordinal, call.dtype, systems, group.rank, len(devices), group.rank
         )
         made.own = boxes.own
     with group.agreement(_OPERATION) as opened:

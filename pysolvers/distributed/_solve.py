@@ -14,7 +14,7 @@ from .._runtime.singular import Singular
 from ..tridiagonal import Call, Choice, finish, prepare, solve_tridiagonal, solve_views
 from ._ends import Coefficients, Matrices, packed, reduced_matrix, reduced_rhs, unpacked
 from ._group import Group
-from ._peers import solve_by_peers
+from ._peers import Facts, facts_of, solve_by_peers
 from ._slab import Slab
 from ._systems import check_short, check_sizes, checked_group, merged, numbered
 from ._whole import Shares, whole_rows
@@ -43,7 +43,7 @@ def solve_split(
         is_cut = along == call.shape.axis
         if is_cut:
             check_short(group, call.shape)
-        agreed.own = full[along]
+        agreed.own = full[along], facts_of(call) if is_cut else None
         agreed.same = {
             "dtype": str(call.dtype),
             "shape": tuple(":" if axis == along else size for axis, size in enumerate(full)),
@@ -51,11 +51,11 @@ def solve_split(
             "batch shape of the matrices": _matrix_batch(call) if is_cut else None,
             **{name: getattr(choice, name) for name in _SAME},
         }
-    sizes = agreed.found
+    sizes, facts = zip(*agreed.found, strict=True)
     check_sizes(along, sizes)
     full = (*full[:along], sum(sizes), *full[along + 1 :])
     if is_cut and group.size > 1 and call.result.size:
-        report, singular, exchange = _solve_lines(group, call, sizes)
+        report, singular, exchange = _solve_lines(group, call, sizes, facts)
     else:
         report, singular = _solve_systems(group, call, along, sizes)
         exchange = "none"
@@ -89,10 +89,12 @@ def _solve_systems(
     return report, merged(found, sizes, along - (along > call.shape.axis))
 
 
-def _solve_lines(group: Group, call: Call, sizes: Sequence[int]) -> Answer:
+def _solve_lines(
+    group: Group, call: Call, sizes: Sequence[int], facts: Sequence[Facts | None]
+) -> Answer:
     """Solve systems that are cut: by the partition method, or as whole lines."""
     if call.options.pivot != call.place.backend.PIVOTS["always"]:
-        answer = solve_by_peers(group, call, sizes)
+        answer = solve_by_peers(group, call, sizes, facts)
         if answer is not None:
             return *answer, "peers"
         report = _solve_by_ends(group, call)

@@ -4,9 +4,13 @@ Every rank makes the same random operands, takes its part of them, and compares 
 solution. The whole solution is checked on rank 0 by its backward error.
 """
 
+import ctypes
+from unittest import mock
+
 import fake_device
 import numpy as np
 import oracle
+from mpi4py import MPI
 
 import pysolvers
 from pysolvers.distributed import Group, Slab
@@ -251,6 +255,81 @@ def check_arrays_on_a_device(group, rng):
                     *parts, group=group, split=Slab(along), on_singular=policy
                 )
                 np.testing.assert_allclose(joined(group, x.get(), along), expected, rtol=1e-12)
+
+
+class PeerDevice(fake_device.Device):
+    """A device made of host memory, whose parts exchange all their rows by MPI."""
+
+    status = 0  # of part_check()
+
+    def __init__(self):
+        super().__init__()
+        self.Mark.passed = True
+
+    def reach(self, other, device, /):
+        return 0
+
+    def part_mailbox(self, dtype, systems, count, /):
+        return 0, 64
+
+    def share(self, address, device, /):
+        return 0, bytes(64)
+
+    def open_shared(self, name, device, /):
+        return 0, 1
+
+    def close_shared(self, address, device, /):
+        return 0
+
+    def part_check(self, *arguments):
+        assert arguments[10] == (0, 0)
+        return self.status
+
+    def part_solve(
+        self, flags, lower, diag, upper, rhs, x, info, part, count, last, boxes, clock, *rest
+    ):
+        _, marks, _, _ = rest
+        assert len(boxes) == count and last[part] - (last[part - 1] if part else -1) == x.shape[2]
+        with self.open():
+            own = [np.array(a) for a in (lower, diag, upper, rhs)]
+            parts = zip(*MPI.COMM_WORLD.allgather(own), strict=True)
+            whole = [np.concatenate(a, axis=2) for a in parts]
+            y = pysolvers.solve_tridiagonal(*whole, periodic=bool(flags & 1))
+            x[...] = y[..., last[part] + 1 - x.shape[2] : last[part] + 1]
+            info[...] = 0
+            if marks:
+                weak = (np.abs(whole[1]) < np.abs(whole[0]) + np.abs(whole[2])).any(axis=2)
+                ctypes.memmove(marks, weak.tobytes(), weak.size)
+        return 0
+
+
+def check_one_pass_over_the_memory_of_peers(group, rng):
+    if group.size != 2:
+        return
+    with mock.patch.object(fake_device, "Device", PeerDevice), fake_device.in_place_of_cuda():
+        for dtype in oracle.DTYPES:
+            for periodic in (False, True):
+                operands = [np.moveaxis(a, -1, 1) for a in oracle.dominant(rng, (4, 3, 19), dtype)]
+                for pivot in (None, False):
+                    options = {"pivot": pivot, "device": "cuda"}
+                    solved(group, operands, (4, 19, 3), 1, 1, periodic, "peers", **options)
+        operands = oracle.general(rng, (5, 20))
+        solved(group, operands, (5, 20), 1, 1, exchange="lines", device="cuda")
+        with mock.patch.object(PeerDevice, "status", 1):
+            operands = oracle.dominant(rng, (5, 20))
+            _, info = solved(group, operands, (5, 20), 1, 1, device="cuda")
+            assert info.exchange == "ends"
+
+
+def check_that_all_ranks_have_devices_for_one_pass(group, rng):
+    """A rank with arrays of the host among ranks with devices: all take the way over the host."""
+    if group.size != 2:
+        return
+    operands = oracle.dominant(rng, (5, 20))
+    with mock.patch.object(fake_device, "Device", PeerDevice), fake_device.in_place_of_cuda():
+        device = "cuda" if group.rank else "cpu"
+        _, info = solved(group, operands, (5, 20), 1, 1, device=device)
+    assert info.exchange == "ends"
 
 
 def check_sub_communicators(group, rng):
