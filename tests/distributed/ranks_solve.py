@@ -312,9 +312,11 @@ def check_one_pass_over_the_memory_of_peers(group, rng):
                 operands = [np.moveaxis(a, -1, 1) for a in oracle.dominant(rng, (4, 3, 19), dtype)]
                 for pivot in (None, False):
                     options = {"pivot": pivot, "device": "cuda"}
-                    solved(group, operands, (4, 19, 3), 1, 1, periodic, "peers", **options)
+                    _, info = solved(group, operands, (4, 19, 3), 1, 1, periodic, **options)
+                    assert info.exchange == "peers"
         operands = oracle.general(rng, (5, 20))
-        solved(group, operands, (5, 20), 1, 1, exchange="lines", device="cuda")
+        _, info = solved(group, operands, (5, 20), 1, 1, device="cuda")
+        assert info.exchange == "lines"
         with mock.patch.object(PeerDevice, "status", 1):
             operands = oracle.dominant(rng, (5, 20))
             _, info = solved(group, operands, (5, 20), 1, 1, device="cuda")
