@@ -235,7 +235,7 @@ GPU_CALLS = {
 
 
 def gpu_calls(record: Record) -> Iterator[str]:
-    """Yield the table of docs/performance.md: calls on a GPU beside x + x of the library."""
+    """Yield the table of docs/performance.md: calls on a GPU, relative to x + x of the library."""
     yield row("library", "systems", "rows", *GPU_CALLS.values())
     yield row(":--", *["--:"] * (len(GPU_CALLS) + 2))
     for entry in record["cases"]:

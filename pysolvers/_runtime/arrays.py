@@ -322,7 +322,7 @@ def resolve_shape(
     ]
     if -1 in batch:
         shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in named.items())
-        raise ValueError(f"shapes do not broadcast beside axis {axis}: {shapes}")
+        raise ValueError(f"shapes do not broadcast except along axis {axis}: {shapes}")
     return Shape(
         (*batch[:axis], rows, *batch[axis:]), axis, short, tuple(name in along for name in named)
     )

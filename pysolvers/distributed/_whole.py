@@ -5,7 +5,7 @@ back. Systems that are not diagonally dominant need this: rows are exchanged acr
 the rows that one rank holds can be singular although the system is not. It also gives the row of
 a zero pivot in the order of elimination of one device.
 
-Words per unknown: 5 through the network (4 there, 1 back), beside those of the solve.
+Words per unknown: 5 through the network (4 there, 1 back), in addition to those of the solve.
 """
 
 from collections.abc import Sequence

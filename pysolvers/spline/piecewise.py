@@ -325,8 +325,8 @@ class PiecewisePolynomial(ShownAsText):
         require(
             len(points) == len(full)
             and all(own in (1, n) for own, n in zip(points, full, strict=True)),
-            f"x must broadcast to {layout.shape()} beside axis {self.axis} with per_spline=True; "
-            "x has shape",
+            f"x must broadcast to {layout.shape()} except along axis {self.axis} with "
+            "per_spline=True; x has shape",
             points,
         )
         return full, full[self.axis]

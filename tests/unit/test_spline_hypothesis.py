@@ -1,4 +1,4 @@
-"""CubicSpline of values of any shape, axis, memory order and condition, beside SciPy."""
+"""CubicSpline of values of any shape, axis, memory order and condition, compared with SciPy."""
 
 import numpy as np
 import pytest
