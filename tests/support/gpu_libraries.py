@@ -16,7 +16,9 @@ class Cupy:
         self.cupy = _quietly("cupy")
 
     def array(self, values):
-        return self.cupy.asarray(values)
+        array = self.cupy.asarray(values)
+        self.cupy.cuda.get_current_stream().synchronize()  # for the use on any other stream
+        return array
 
     def view(self, array, index):
         return array[index]

@@ -23,6 +23,7 @@ def started(*command):
         "PYTHONPATH": os.pathsep.join(map(str, paths)),
         "PYSOLVERS_NUM_THREADS": "1",
         "PYTHONFAULTHANDLER": "1",
+        "MPIR_CVAR_ENABLE_GPU": "0",  # of MPICH: the messages are of host memory
     }
     return subprocess.Popen(
         command,
