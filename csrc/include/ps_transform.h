@@ -122,7 +122,9 @@ struct ps_wave_lines {
     const void *shifts;
     const void *turns;     /* cos and sin of the turn of wave k: (length/2 + 1) x 2 */
     const void *row_turns; /* rows x 2 */
-    /* lower, diag, upper of the rows of a matrix */
+    /* lower, diag, upper of the rows of a matrix. For all waves inner[0] = inner[2] and
+     * (inner[1] + shift) / inner[2] <= -2 but for rounding errors; first[2] is not 0.
+     * With two planes inner is not used. */
     double first[3], inner[3], last[3];
     double null_diag; /* instead of that of the first row if the shift is 0 */
     int32_t periodic; /* otherwise first[0] and last[2] are not used */

@@ -6,26 +6,15 @@ namespace pysolvers::transforms {
 
 using namespace runtime;
 
-static constexpr size_t statics_bytes = 1024; /* static shared memory of a block */
-
-/* The widest shape for which a block has room for the words of the kernel. */
+/* The kernel needs less shared memory than those of columns. */
 template <typename Real>
 static bool
 shape_of(int64_t planes, ColumnShape *shape)
 {
     const ps_cuda_device *const device = ps_cuda_device_get();
-    int32_t widest = 5;
 
-    while (
-        device != nullptr && planes > 1 &&
-        ps_cuda_column_shape(number_traits<Real>::dtype, planes, widest, device, shape)) {
-        if (wave_bytes<Real, ColumnTuning<Real>::rows>(*shape) + statics_bytes <=
-            static_cast<size_t>(device->shared_bytes)) {
-            return true;
-        }
-        widest = shape->width - 1;
-    }
-    return false;
+    return device != nullptr && planes > 1 &&
+           ps_cuda_column_shape(number_traits<Real>::dtype, planes, 5, device, shape);
 }
 
 ps_status
@@ -51,9 +40,14 @@ static bool
 job_of(const ps_wave_lines &l, WaveJob<Real> *job)
 {
     const bool periodic = l.periodic != 0;
+    /* A system of two rows has no inner one. */
+    const double inner[3] = {l.planes > 2 ? l.inner[0] : l.first[2],
+                             l.planes > 2 ? l.inner[1] : l.first[1],
+                             l.planes > 2 ? l.inner[2] : l.first[2]};
     ColumnShape shape;
 
-    if (!shape_of<Real>(l.planes, &shape)) {
+    if (inner[0] != inner[2] || inner[2] == 0 || l.first[2] == 0 ||
+        !shape_of<Real>(l.planes, &shape)) {
         return false;
     }
     *job = {static_cast<Real *>(l.waves),
@@ -63,9 +57,13 @@ job_of(const ps_wave_lines &l, WaveJob<Real> *job)
             static_cast<const Complex<Real> *>(l.turns),
             static_cast<const Complex<Real> *>(l.row_turns),
             row_of<Real>(l.first, periodic, true),
-            row_of<Real>(l.inner, true, true),
+            row_of<Real>(inner, true, true),
             row_of<Real>(l.last, true, periodic),
             static_cast<Real>(l.null_diag),
+            static_cast<Real>(-inner[1] / inner[2] - 2),
+            static_cast<Real>(1 / inner[2]),
+            static_cast<Real>(1 / l.first[2]),
+            static_cast<Real>(inner[2] / l.first[2]),
             periodic,
             {static_cast<int>(l.rows), static_cast<int>(l.length), 1 << shape.width},
             shape};

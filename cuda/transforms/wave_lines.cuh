@@ -1,31 +1,52 @@
 /* wave_lines.cuh - the kernel of the tridiagonal systems of packed waves: struct
  * ps_wave_lines.
  *
- * Resident blocks, or clusters, process one tile of waves after the other. A thread has a
- * chunk of rows of one system. It copies its next chunk to words of shared memory that
- * only it uses while it solves the current one by the partition method (column.cuh). The
- * waves are combined (waves.cuh) when they are read and when they are stored, by
- * exchanges within a warp; a tile is read before any of it is written.
+ * Resident blocks, or clusters, process one tile of waves after the other, two blocks on
+ * a multiprocessor. A thread has a chunk of rows of one system in registers. While the
+ * chunks are joined and written, the next tile is copied to the cache of the device. The
+ * rows differ in the right-hand side only, but for the first and the last one, so that
+ * the inner rows of a chunk need no pivots (wave_chunk.cuh); the chunks are joined as in
+ * column.cuh. The waves are combined
+ * (waves.cuh) after they are read and before they are written, by exchanges within a
+ * warp; a tile is read before any of it is written.
  *
- * The rows differ in the right-hand side only, but for the first and the last one, so
- * that a solve moves two words per unknown. 17 operations and one reciprocal, and 4 for
- * each of up to six rotations. No pivoting: the matrices are diagonally dominant.
+ * Two words moved per unknown; 9 operations, and 3 for each of two or six rotations. No
+ * pivoting: the matrices are diagonally dominant.
  */
 #ifndef PS_CUDA_TRANSFORMS_WAVE_LINES_CUH
 #define PS_CUDA_TRANSFORMS_WAVE_LINES_CUH
 
 #include "lines/columns/column_grid.cuh"
+#include "transforms/wave_chunk.cuh"
 #include "transforms/wave_lines.h"
 
 namespace pysolvers::transforms {
 
 extern __shared__ __align__(128) int4 wave_memory[];
 
-/* What a thread has of a tile. */
-template <typename Real> struct WaveSystem {
+/* Start to copy to the cache of the device: whole units of 16 bytes, from the one with
+ * `from` on, up to `bytes` bytes. */
+__device__ __forceinline__ void
+prefetch_bulk(const void *from, uint32_t bytes)
+{
+#if __CUDA_ARCH__ >= 900
+    const size_t first = __cvta_generic_to_global(from) / 16 * 16;
+
+    if (bytes >= 16) {
+        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(first),
+                     "r"(bytes / 16 * 16)
+                     : "memory");
+    }
+#endif
+}
+
+/* What a thread has of a tile. IS_PAIRED: the tile has two rows of the plane. */
+template <typename Real, bool IS_PAIRED> struct WaveSystem {
+    using Turn = typename WaveTurns<Real>::Turn;
     WavePlace place;
     WaveTurns<Real> turns;
-    Real shift, first_diag;
+    Real shift;
+    int reach;
 
     __device__ __forceinline__ WaveSystem(const WaveJob<Real> &job, int64_t tile,
                                           int slot)
@@ -33,133 +54,266 @@ template <typename Real> struct WaveSystem {
           turns(place, job.turns[place.real / 2],
                 job.row_turns[min(place.row, place.mirror)]),
           shift(job.shifts[int64_t(place.row) * job.tiles.reals() + place.real]),
-          first_diag(shift == Real(0) ? job.null_diag : job.first.diag + shift)
+          reach(job.tiles.reach())
     {
     }
 
-    /* All lanes of the warp take part. */
-    __device__ __forceinline__ Real combined(Real x, int reach) const
+    /* The rotation that combined() applies last. */
+    __device__ __forceinline__ Turn last_turn() const
     {
-        x = turns.values.apply(x, __shfl_xor_sync(all_lanes, x, 1));
-        if (reach > 0) {
-            x = turns.both.apply(x, __shfl_xor_sync(all_lanes, x, reach));
-            x = turns.rows.apply(x, __shfl_xor_sync(all_lanes, x, 1));
-        }
-        return x;
+        return IS_PAIRED ? turns.rows : turns.values;
     }
-    __device__ __forceinline__ Real separated(Real x, int reach) const
+
+    /* The wave of a system; `last` is last_turn(), or a multiple of it. All lanes of the
+     * warp take part. */
+    __device__ __forceinline__ Real combined(Real x, const Turn &last) const
     {
-        if (reach > 0) {
+        if constexpr (IS_PAIRED) {
+            x = turns.values.apply(x, __shfl_xor_sync(all_lanes, x, 1));
+            x = turns.both.apply(x, __shfl_xor_sync(all_lanes, x, reach));
+        }
+        return last.apply(x, __shfl_xor_sync(all_lanes, x, 1));
+    }
+    __device__ __forceinline__ Real separated(Real x) const
+    {
+        if constexpr (IS_PAIRED) {
             x = turns.rows.undo(x, __shfl_xor_sync(all_lanes, x, 1));
             x = turns.both.undo(x, __shfl_xor_sync(all_lanes, x, reach));
         }
         return turns.values.undo(x, __shfl_xor_sync(all_lanes, x, 1));
     }
+};
 
-    __device__ __forceinline__ Row<Real> row(const WaveJob<Real> &job, bool is_first,
-                                             bool is_last, Real rhs) const
+/* The rows of a thread: the waves that it read, then -r f_i of the inner rows, then the
+ * first sweep of wave_chunk.cuh. The first inner row is row `pads`. Warps without row 0
+ * and without pads have HAS_START = false. */
+template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
+    static constexpr int inner = ROWS - 1; /* rows but the last one */
+    using System = WaveSystem<Real, IS_PAIRED>;
+    const WaveJob<Real> &job;
+    const ColumnThreadPlace<ROWS> &self;
+    Real x[ROWS];
+    Real sum, head; /* A and -f_0 of wave_chunk.cuh */
+
+    /* Start to copy the chunks of the warp in a tile to the cache of the device. A lane
+     * copies some rows of its chunk in the width of the tile. */
+    __device__ __forceinline__ void prefetch(int64_t tile) const
+    {
+        if (tile < job.tiles.count()) {
+            const int width = job.tiles.reals_of_tile(), slot = self.column % width;
+            const WavePlace place(job.tiles, tile, self.column - slot);
+            const int reals = min(width, job.tiles.reals() - place.real);
+            const Real *const from = waves(place);
+
+            for (int i = slot; i < ROWS; i += width) {
+                if (i >= self.pads) {
+                    prefetch_bulk(from + i * job.plane,
+                                  static_cast<uint32_t>(reals * sizeof(Real)));
+                }
+            }
+        }
+    }
+
+    template <bool HAS_START> __device__ __forceinline__ void load(const WavePlace &place)
+    {
+        const Real *from = waves(place);
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            x[i] = !HAS_START || i >= self.pads ? __ldcg(from) : Real(0);
+            from += job.plane;
+        }
+    }
+
+    /* The coefficients of the inner rows. */
+    __device__ __forceinline__ WaveChunk<Real> chunk(Real shift) const
+    {
+        return {ratio_of(excess(shift)), max(inner - self.pads, 0)};
+    }
+
+    /* The segment of the chunk. */
+    template <bool HAS_START>
+    __device__ __forceinline__ Segment<Real> reduce(const System &system,
+                                                    const WaveChunk<Real> &chunk)
+    {
+        const auto turn = system.last_turn();
+        const typename System::Turn unscaled = {-job.over_inner * turn.c,
+                                                -job.over_inner * turn.s};
+        const typename System::Turn scaled = {chunk.r * unscaled.c, chunk.r * unscaled.s};
+        Real z = 0, power = 1;
+
+        sum = head = 0;
+#pragma unroll
+        for (int i = 0; i < inner; i++) {
+            const bool begins = is_first<HAS_START>(i);
+            const Real f = system.combined(x[i], begins ? unscaled : scaled);
+
+            head = begins ? f : head;
+            x[i] = begins ? Real(0) : f;
+            z = chunk.r * z + x[i];
+            sum += power * z;
+            power = HAS_START && i < self.pads ? Real(1) : power * chunk.r;
+        }
+        if (HAS_START && has_first_row()) {
+            head *= job.first_factor;
+        }
+        return chunk.segment(sum, z, head, left_end<HAS_START>(system.shift),
+                             last_row(system.shift, system.combined(x[inner], turn)));
+    }
+
+    /* Solve between y_left and y, and write the waves. */
+    template <bool HAS_START>
+    __device__ __forceinline__ void
+    substitute(const System &system, const WaveChunk<Real> &chunk, Real y_left, Real y)
+    {
+        const Real r = chunk.r;
+        Real z = 0;
+
+        if (HAS_START) {
+            const LeftEnd<Real> end = left_end<HAS_START>(system.shift);
+
+            y_left = end.at(chunk.first(sum, head, end).at(y_left, y), y_left);
+        }
+        const Real z_first = chunk.z_first(sum, head, y_left, y);
+
+#pragma unroll
+        for (int i = 0; i < inner; i++) {
+            z = is_first<HAS_START>(i) ? z_first : r * z + x[i];
+            x[i] = z;
+        }
+        x[inner] = y;
+#pragma unroll
+        for (int i = inner - 1; i >= 0; i--) {
+            x[i] += r * x[i + 1];
+        }
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            x[i] = system.separated(x[i]);
+        }
+        if (system.place.exists) {
+            store<HAS_START>(system.place);
+        }
+    }
+
+  private:
+    template <bool HAS_START> __device__ __forceinline__ bool is_first(int i) const
+    {
+        return HAS_START ? i == self.pads : i == 0;
+    }
+
+    /* The left end of the inner rows. */
+    template <bool HAS_START>
+    __device__ __forceinline__ LeftEnd<Real> left_end(Real shift) const
+    {
+        if (!HAS_START || !has_first_row()) {
+            return {Real(0), Real(1)};
+        }
+        return {2 + excess(shift) + first_row(shift).diag * job.over_first,
+                job.first.lower * job.over_first};
+    }
+
+    /* The waves of the chunk, from its row 0 on. */
+    __device__ __forceinline__ Real *waves(const WavePlace &place) const
+    {
+        return job.waves + int64_t(self.start) * job.plane +
+               int64_t(place.row) * job.pitch + place.column;
+    }
+
+    template <bool HAS_START>
+    __device__ __forceinline__ void store(const WavePlace &place) const
+    {
+        Real *to = waves(place);
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (!HAS_START || i >= self.pads) {
+                *to = x[i];
+            }
+            to += job.plane;
+        }
+    }
+
+    /* Whether row 0 of the system is an inner row of the chunk. */
+    __device__ __forceinline__ bool has_first_row() const
+    {
+        return self.start <= 0 && self.pads < inner;
+    }
+    __device__ __forceinline__ Real excess(Real shift) const
+    {
+        return max(job.excess - shift * job.over_inner, Real(0));
+    }
+    __device__ __forceinline__ Row<Real> first_row(Real shift) const
+    {
+        return {job.first.lower,
+                shift == Real(0) ? job.null_diag : job.first.diag + shift,
+                job.first.upper, Real(0)};
+    }
+    __device__ __forceinline__ Row<Real> last_row(Real shift, Real rhs) const
     {
         Row<Real> row = {job.inner.lower, job.inner.diag + shift, job.inner.upper, rhs};
 
-        if (is_first) {
-            row = {job.first.lower, first_diag, job.first.upper, rhs};
+        if (self.pads == ROWS) {
+            return copy_row<Real>();
         }
-        if (is_last) {
+        if (self.start == -inner) {
+            row = first_row(shift);
+        }
+        if (self.start == job.shape.rows - ROWS) {
             row = {job.last.lower, job.last.diag + shift, job.last.upper, rhs};
         }
+        row.rhs = rhs;
         return row;
     }
 };
 
-/* The waves of the chunk of this thread, from row 0 of the chunk on. */
-template <typename Real, int ROWS>
-__device__ __forceinline__ Real *
-chunk_of(const WaveJob<Real> &job, const ColumnThreadPlace<ROWS> &self,
-         const WavePlace &place)
-{
-    return job.waves + int64_t(self.start) * job.plane + place.row * job.pitch +
-           place.column;
-}
-
-/* Start the copies of the chunk of this thread in a tile. */
-template <typename Real, int ROWS>
-__device__ __forceinline__ void
-load_chunk(const WaveJob<Real> &job, const ColumnThreadPlace<ROWS> &self, int64_t tile,
-           Real *to)
-{
-    if (tile < job.tiles.count()) {
-        const WavePlace place(job.tiles, tile, self.column);
-        const Real *from = chunk_of(job, self, place);
-
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            if (i >= self.pads) {
-                copy_async_of_line<sizeof(Real)>(to + 32 * i, from);
-            }
-            from += job.plane;
-        }
-    }
-    copies_committed();
-}
-
-/* Grid: any number of clusters of shape.blocks blocks. Shared memory: the words of the
- * warps, then the ColumnExchange. */
-template <typename Real, int ROWS, bool IS_CLUSTER>
+/* Grid: any number of clusters of shape.blocks blocks. Shared memory: the ColumnExchange.
+ */
+template <typename Real, int ROWS, bool IS_CLUSTER, bool IS_PAIRED>
 __global__ void
-__launch_bounds__(ColumnTuning<Real>::threads, 1)
+__launch_bounds__(ColumnTuning<Real>::threads, 2)
     wave_lines_kernel(const __grid_constant__ WaveJob<Real> job)
 {
-    constexpr int words = wave_words<Real, ROWS>;
+    constexpr std::bool_constant<true> with_start;
+    constexpr std::bool_constant<false> without_start;
     __shared__ Arrivals arrivals[2];
     const int32_t rank = IS_CLUSTER ? static_cast<int32_t>(rank_in_cluster()) : 0;
     const ColumnThreadPlace<ROWS> self(job.shape, rank);
-    const int32_t first_row = -self.start, last_row = job.shape.rows - 1 - self.start;
+    const bool has_start = __any_sync(all_lanes, self.start <= 0);
     const int64_t tiles = job.tiles.count(), step = gridDim.x / job.shape.blocks;
-    const int reach = job.tiles.reach();
-    Real *const memory = reinterpret_cast<Real *>(wave_memory);
-    Real *const own = memory + threadIdx.x / 32 * words + threadIdx.x % 32;
-    Real *chunk = own, *next = own + 32 * ROWS;
-    Column<Real, ROWS, IS_CLUSTER> column(job.shape, self, job.periodic,
-                                          memory + blockDim.x / 32 * words,
-                                          own + 2 * 32 * ROWS, arrivals);
+    WaveRows<Real, ROWS, IS_PAIRED> rows = {job, self, {}, 0, 0};
+    Column<Real, ROWS, IS_CLUSTER> column(job.shape, self, job.periodic, wave_memory,
+                                          nullptr, arrivals);
     int64_t tile = IS_CLUSTER ? cluster_of_grid() : blockIdx.x;
+    /* A warp takes one of two paths through the code of its rows. */
+    const auto choose = [&](const auto &call) {
+        if (has_start) {
+            call(with_start);
+        }
+        else {
+            call(without_start);
+        }
+    };
 
     column.begin();
-    load_chunk(job, self, tile, chunk);
     column.started();
     for (; tile < tiles; tile += step) {
-        const WaveSystem<Real> system(job, tile, self.column);
+        const WaveSystem<Real, IS_PAIRED> system(job, tile, self.column);
 
-        load_chunk(job, self, tile + step, next);
-        copies_done_but<1>();
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            chunk[32 * i] = system.combined(chunk[32 * i], reach);
-        }
-        const auto rows = [&](int i) {
-            return system.row(job, i == first_row, i == last_row, chunk[32 * i]);
-        };
+        choose([&](auto start) { rows.template load<start.value>(system.place); });
 
-        column.eliminate(
-            [&](int i) {
-                return system.row(job, i == 0 && first_row == 0,
-                                  i == ROWS - 1 && last_row == ROWS - 1, chunk[32 * i]);
-            },
-            rows, rows, false);
+        const WaveChunk<Real> chunk = rows.chunk(system.shift);
+
+        choose([&](auto start) {
+            column.own = rows.template reduce<start.value>(system, chunk);
+        });
+        rows.prefetch(tile + step);
+
+        column.note = {BadPivot::none, 0};
         column.join_chunks(0, [](int32_t, const Note &) {});
 
-        Real *const to = chunk_of(job, self, system.place);
-
-        column.chunk.substitute(column.y_left, column.y, [&](int i, Real x) {
-            const Real wave = system.separated(x, reach);
-
-            if (i >= self.pads && system.place.exists) {
-                to[i * job.plane] = wave;
-            }
+        choose([&](auto start) {
+            rows.template substitute<start.value>(system, chunk, column.y_left, column.y);
         });
-        Real *const done = chunk;
-        chunk = next;
-        next = done;
     }
 }
 
@@ -167,10 +321,13 @@ template <typename Real, int ROWS, bool IS_CLUSTER>
 inline cudaError_t
 launch_chunks(const WaveJob<Real> &job, cudaStream_t stream)
 {
-    void (*const kernel)(const WaveJob<Real>) = wave_lines_kernel<Real, ROWS, IS_CLUSTER>;
+    void (*const kernel)(const WaveJob<Real>) =
+        job.tiles.are_paired() ? wave_lines_kernel<Real, ROWS, IS_CLUSTER, true>
+                               : wave_lines_kernel<Real, ROWS, IS_CLUSTER, false>;
     ColumnGrid grid;
-    const cudaError_t error = grid.set<IS_CLUSTER>(
-        kernel, job.shape, job.tiles.count(), wave_bytes<Real, ROWS>(job.shape), stream);
+    const cudaError_t error =
+        grid.set<IS_CLUSTER>(kernel, job.shape, job.tiles.count(),
+                             ColumnExchange<Real>::bytes_of(job.shape), stream);
 
     return error == cudaSuccess ? cudaLaunchKernelEx(&grid.config, kernel, job) : error;
 }

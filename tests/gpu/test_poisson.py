@@ -13,8 +13,13 @@ PAIRS = ("DD", "DN", "ND", "NN", "PP")
 CONDITIONS = {"D": Dirichlet, "N": Neumann}
 
 
-def solvers(rng, shape, ends, *, grid="nodes", dtype="float64", x=None, on=("cpu", "cuda")):
-    """Return the same solver on the CPU and on the GPU, with random values on its sides."""
+def solvers(
+    rng, shape, ends, *, grid="nodes", dtype="float64", x=None, first=None, on=("cpu", "cuda")
+):
+    """Return the same solver on the CPU and on the GPU, with random values on its sides.
+
+    `x` are the values along x, `first` is the spacing of the first axis.
+    """
     if "cpu" in on:
         pytest.importorskip("scipy.fft")
     boundary = {}
@@ -27,6 +32,8 @@ def solvers(rng, shape, ends, *, grid="nodes", dtype="float64", x=None, on=("cpu
     spacing = [0.3 + 0.1 * k for k in range(len(shape))]
     if x is not None:
         spacing[0] = x
+    if first is not None:
+        spacing[-1] = first
     options = {"boundary": boundary, "grid": grid, "dtype": dtype, "on_incompatible": "ignore"}
     return [FastPoisson(shape, tuple(spacing), device=d, **options) for d in on]
 
@@ -127,7 +134,7 @@ def check_residual(solver, f):
             mean = mean @ axis / axis.sum()
         residual -= mean.astype(f.dtype)
     inner = tuple(axis.unknowns for axis in solver._axes)
-    norm = sum(4 / (0.3 + 0.1 * k) ** 2 for k in range(f.ndim))
+    norm = sum(4 / np.diff(axis.edges).min() ** 2 for axis in solver._axes)
     scale = norm * np.abs(u).max() + np.abs(f).max()
     # In a singular case the rounding errors of all rows of a line add up in its first row.
     errors = max(10, 3 * np.sqrt(max(f.shape))) if solver.is_singular else 10
@@ -172,6 +179,30 @@ def test_packed_waves_of_nodes(rng, shape, y, x, dtype):
 
     assert there._device._packed is not None
     check_residual(there, right_side(rng, shape, dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("first", [1e-4, 1e-2, 1e2, 1e4])
+@pytest.mark.parametrize("y", ["DD", "ND", "NN", "PP"])
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_packed_waves_of_long_and_short_cells(rng, grid, y, first, dtype):
+    ends = [y, "NN"]
+    (there,) = solvers(rng, (300, 50), ends, grid=grid, dtype=dtype, first=first, on=("cuda",))
+
+    assert there._device._packed is not None
+    check_residual(there, right_side(rng, (300, 50), dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("row", [0, 1, 31, 2047, 4095])
+@pytest.mark.parametrize("y", ["DD", "DN"])
+def test_packed_waves_of_one_row(rng, y, row, dtype):
+    """A right side in one row has a large solution next to small ones."""
+    (there,) = solvers(rng, (4096, 40), [y, "NN"], grid="cells", dtype=dtype, on=("cuda",))
+    f = np.zeros((4096, 40), dtype)
+    f[row] = 1
+
+    check_residual(there, f)
 
 
 def test_axis_too_long_for_packed_waves(rng):
