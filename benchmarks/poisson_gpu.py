@@ -10,11 +10,12 @@ device over calls in a row; needs CuPy.
     python benchmarks/poisson_gpu.py                  # prints a table
     python benchmarks/poisson_gpu.py --json FILE      # also writes the values
     python benchmarks/poisson_gpu.py --steps 12 24 48 # also the steps, with panels of these MB
+    python benchmarks/poisson_gpu.py --only graph     # without the other solvers
 """
 
 import argparse
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -179,13 +180,13 @@ def seconds(call: Callable[[], object], budget: float = 0.5) -> float:
         return median(run(count) for _ in range(5))
 
 
-def measure(shape: tuple[int, ...], dtype: np.dtype) -> dict[str, Any]:
-    """Return the seconds of all solvers, None for one that fails, with the reason."""
+def measure(shape: tuple[int, ...], dtype: np.dtype, names: Sequence[str]) -> dict[str, Any]:
+    """Return the seconds of these solvers, and the reasons of those that fail."""
     found: dict[str, float] = {}
     failed: dict[str, str] = {}
-    for name, make in SOLVERS.items():
+    for name in names:
         try:
-            found[name] = seconds(make(shape, dtype))
+            found[name] = seconds(SOLVERS[name](shape, dtype))
         except Exception as error:
             failed[name] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
         cupy.get_default_memory_pool().free_all_blocks()
@@ -208,6 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--sizes", nargs="*", help="for example 1024x1024 128x128x128")
     parser.add_argument("--json", type=Path, default=None, help="file for the values")
+    parser.add_argument("--only", nargs="*", choices=SOLVERS, default=list(SOLVERS))
     parser.add_argument("--steps", nargs="*", type=float, default=[], help="sizes of panels in MB")
     args = parser.parse_args()
     sizes = SIZES
@@ -217,7 +219,7 @@ def main() -> None:
     cases = []
     for shape in sizes:
         for dtype in (np.dtype("f8"), np.dtype("f4")):
-            cases.append(measure(shape, dtype))
+            cases.append(measure(shape, dtype, args.only))
             print(line(cases[-1]), flush=True)
             for megabytes in args.steps:
                 found = steps(shape, dtype, megabytes)
