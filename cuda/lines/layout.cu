@@ -10,6 +10,7 @@
 #include <cstdlib>
 
 #include "device/operand.cuh"
+#include "runtime/launch.cuh"
 #include "runtime/memory.h"
 
 #include "lines/layout.h"
@@ -301,6 +302,7 @@ fill_nan_kernel(const __grid_constant__ Output<Number> x, const int32_t *info,
     const int64_t step = int64_t(gridDim.x) * blockDim.x;
     const int lane = threadIdx.x % 32;
 
+    wait_for_last_kernel();
     for (int64_t first = int64_t(blockIdx.x) * blockDim.x + threadIdx.x - lane;
          first < systems; first += step) {
         const int64_t mine = first + lane, j = mine / b.inner, k = mine % b.inner;
@@ -323,9 +325,8 @@ blank(const ps_blank *b, cudaStream_t stream)
 {
     const unsigned blocks = blocks_for((b->outer * b->inner - 1) / threads_a_block + 1);
 
-    fill_nan_kernel<<<blocks, threads_a_block, 0, stream>>>(output_of<Number>(b->x),
-                                                            b->info, *b);
-    return ps_cuda_status(cudaGetLastError());
+    return launch_closely(fill_nan_kernel<Number>, blocks, threads_a_block, 0, stream,
+                          output_of<Number>(b->x), b->info, *b);
 }
 
 ps_status

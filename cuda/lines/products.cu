@@ -16,92 +16,70 @@ namespace pysolvers::lines {
 using namespace device;
 using namespace runtime;
 
-/* `at_once` independent elements of each thread keep the memory busy. */
+/* Each thread loads the operands of `at_once` packs before it stores a result. */
 static constexpr int threads_a_block = 256, at_once = 4;
-
-/* The arrays have `count` elements, less than 2^31 if Index has 32 bits. Row i of a
- * system follows row i - 1 after `inner` elements. */
-template <typename Number, typename Index>
-static __global__ void
-products_kernel(const Number *__restrict__ g, const Number *__restrict__ x,
-                Number *__restrict__ lower, Number *__restrict__ diag,
-                Number *__restrict__ upper, Index count, Index rows, Index inner,
-                bool is_periodic)
-{
-    const Index first = Index(blockIdx.x) * (threads_a_block * at_once) + threadIdx.x;
-    const Index around = (rows - 1) * inner;
-
-#pragma unroll
-    for (int k = 0; k < at_once; k++) {
-        const Index e = first + k * threads_a_block;
-
-        if (e < count) {
-            const Index i = (inner == 1 ? e : e / inner) % rows;
-            const bool has_below = i > 0 || is_periodic;
-            const bool has_above = i < rows - 1 || is_periodic;
-            const Number left = has_below ? x[i > 0 ? e - inner : e + around] : Number{};
-            const Number right =
-                has_above ? x[i < rows - 1 ? e + inner : e - around] : Number{};
-            const Number factor = -g[e];
-
-            lower[e] = has_below ? factor * left : Number{};
-            diag[e] = factor * x[e];
-            upper[e] = has_above ? factor * right : Number{};
-        }
-    }
-}
 
 namespace {
 
-/* As many numbers as one load or store moves. */
-template <typename Number> struct alignas(16) Pack {
-    static constexpr int width = 16 / sizeof(Number);
-
-    Number of[width];
+/* Neighbouring numbers that one load or store moves. */
+template <typename Number, int WIDTH> struct alignas(WIDTH * sizeof(Number)) Pack {
+    Number of[WIDTH];
 };
 
 } // namespace
 
-/* The same for contiguous systems, whose rows are packs: `packs` of them in all. */
-template <typename Number, typename Index>
+/* The arrays have `packs` packs; fewer than 2^30 numbers if Index has 32 bits. Row i of a
+ * system follows row i - 1 after `inner` numbers; if a pack has several, they are rows
+ * of one system, and inner is 1. */
+template <int WIDTH, typename Number, typename Index>
 static __global__ void
-packs_kernel(const Number *__restrict__ g, const Number *__restrict__ x,
-             Number *__restrict__ lower, Number *__restrict__ diag,
-             Number *__restrict__ upper, Index packs, Index rows, bool is_periodic)
+__launch_bounds__(threads_a_block)
+    products_kernel(const Number *__restrict__ g, const Number *__restrict__ x,
+                    Number *__restrict__ lower, Number *__restrict__ diag,
+                    Number *__restrict__ upper, Index packs, Index rows, Index inner,
+                    bool is_periodic)
 {
-    using P = Pack<Number>;
+    using P = Pack<Number, WIDTH>;
     const Index first = Index(blockIdx.x) * (threads_a_block * at_once) + threadIdx.x;
+    P of_g[at_once], of_x[at_once];
+    Number before[at_once], after[at_once];
+    bool has_before[at_once], has_after[at_once];
+
+    /* Threads behind the end load the last pack, so that no load waits for a branch. */
+#pragma unroll
+    for (int k = 0; k < at_once; k++) {
+        const Index p = min(first + k * threads_a_block, packs - 1), e = p * WIDTH;
+        const Index i = (WIDTH > 1 || inner == 1 ? e : e / inner) % rows;
+        const bool is_first = i == 0, is_last = i + WIDTH == rows;
+
+        of_g[k] = reinterpret_cast<const P *>(g)[p];
+        of_x[k] = reinterpret_cast<const P *>(x)[p];
+        before[k] = x[is_first ? e + (rows - 1) * inner : e - inner];
+        after[k] = x[is_last ? e - i * inner : e + WIDTH * inner];
+        has_before[k] = !is_first || is_periodic;
+        has_after[k] = !is_last || is_periodic;
+    }
 
 #pragma unroll
     for (int k = 0; k < at_once; k++) {
         const Index p = first + k * threads_a_block;
-
-        if (p < packs) {
-            const Index e = p * P::width, i = e % rows, last = rows - P::width;
-            const P a = reinterpret_cast<const P *>(g)[p];
-            const P b = reinterpret_cast<const P *>(x)[p];
-            const bool has_below = i > 0 || is_periodic;
-            const bool has_above = i < last || is_periodic;
-            Number left = has_below ? x[i > 0 ? e - 1 : e + rows - 1] : Number{};
-            P below, middle, above;
+        P below, middle, above;
 
 #pragma unroll
-            for (int j = 0; j < P::width; j++) {
-                const Number factor = -a.of[j];
+        for (int j = 0; j < WIDTH; j++) {
+            const Number factor = -of_g[k].of[j];
 
-                below.of[j] = factor * left;
-                middle.of[j] = factor * b.of[j];
-                left = b.of[j];
-                if (j + 1 < P::width) {
-                    above.of[j] = factor * b.of[j + 1];
-                }
-            }
-            if (!has_below) {
-                below.of[0] = Number{};
-            }
-            above.of[P::width - 1] =
-                has_above ? -a.of[P::width - 1] * x[i < last ? e + P::width : e - i]
-                          : Number{};
+            below.of[j] = factor * (j > 0 ? of_x[k].of[j - 1] : before[k]);
+            middle.of[j] = factor * of_x[k].of[j];
+            above.of[j] = factor * (j + 1 < WIDTH ? of_x[k].of[j + 1] : after[k]);
+        }
+        if (!has_before[k]) {
+            below.of[0] = Number{};
+        }
+        if (!has_after[k]) {
+            above.of[WIDTH - 1] = Number{};
+        }
+        if (p < packs) {
             reinterpret_cast<P *>(lower)[p] = below;
             reinterpret_cast<P *>(diag)[p] = middle;
             reinterpret_cast<P *>(upper)[p] = above;
@@ -121,37 +99,30 @@ has_packs(const ps_products *p, int64_t width)
     return p->inner == 1 && p->rows % width == 0 && addresses % 16 == 0;
 }
 
-static unsigned
-blocks_for(int64_t count)
+template <int WIDTH, typename Number, typename Index>
+static ps_status
+launch(const ps_products *p, cudaStream_t stream)
 {
-    return static_cast<unsigned>((count - 1) / (threads_a_block * at_once) + 1);
+    const int64_t packs = p->outer * p->rows * p->inner / WIDTH;
+    const int64_t blocks = (packs - 1) / (threads_a_block * at_once) + 1;
+
+    products_kernel<WIDTH><<<static_cast<unsigned>(blocks), threads_a_block, 0, stream>>>(
+        static_cast<const Number *>(p->g), static_cast<const Number *>(p->x),
+        static_cast<Number *>(p->lower), static_cast<Number *>(p->diag),
+        static_cast<Number *>(p->upper), static_cast<Index>(packs),
+        static_cast<Index>(p->rows), static_cast<Index>(p->inner),
+        (p->flags & PS_PERIODIC) != 0);
+    return ps_cuda_status(cudaGetLastError());
 }
 
 template <typename Number, typename Index>
 static ps_status
 launch(const ps_products *p, cudaStream_t stream)
 {
-    const int64_t count = p->outer * p->rows * p->inner;
-    const int64_t width = Pack<Number>::width;
-    const auto g = static_cast<const Number *>(p->g),
-               x = static_cast<const Number *>(p->x);
-    const auto lower = static_cast<Number *>(p->lower);
-    const auto diag = static_cast<Number *>(p->diag);
-    const auto upper = static_cast<Number *>(p->upper);
-    const bool is_periodic = (p->flags & PS_PERIODIC) != 0;
+    constexpr int width = 16 / sizeof(Number);
 
-    if (has_packs(p, width)) {
-        packs_kernel<Number, Index>
-            <<<blocks_for(count / width), threads_a_block, 0, stream>>>(
-                g, x, lower, diag, upper, static_cast<Index>(count / width),
-                static_cast<Index>(p->rows), is_periodic);
-    }
-    else {
-        products_kernel<Number, Index><<<blocks_for(count), threads_a_block, 0, stream>>>(
-            g, x, lower, diag, upper, static_cast<Index>(count),
-            static_cast<Index>(p->rows), static_cast<Index>(p->inner), is_periodic);
-    }
-    return ps_cuda_status(cudaGetLastError());
+    return has_packs(p, width) ? launch<width, Number, Index>(p, stream)
+                               : launch<1, Number, Index>(p, stream);
 }
 
 ps_status

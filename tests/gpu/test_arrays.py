@@ -92,6 +92,26 @@ def test_broadcast_scalars_and_short_off_diagonals(library, rng, dtype):
     agree(library.get(x), expected)
 
 
+@pytest.mark.parametrize("shape", [(700, 64), (700, 65), (99, 512), (9, 4096), (3, 30000), (40, 2)])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_off_diagonals_that_are_views_of_whole_rows(streaming, rng, dtype, shape):
+    """With and without a shift, as in A and its transpose; entries between are not used."""
+    lower, diag, upper, rhs = oracle.dominant(rng, shape, dtype)
+    diag += 9  # the transposes are dominant, too
+    matrices = {trans: oracle.transposed(lower, diag, upper, trans) for trans in "NT"}
+    lower, upper = lower.copy(), upper.copy()
+    lower[:, 0] = upper[:, -1] = np.nan
+    arrays = [streaming.array(a) for a in (lower, diag, upper, rhs)]
+    below = streaming.view(arrays[0], np.s_[:, 1:])
+    above = streaming.view(arrays[2], np.s_[:, :-1])
+
+    for trans, (first, last) in {"N": (below, above), "T": (above, below)}.items():
+        x = pysolvers.solve_tridiagonal(first, arrays[1], last, arrays[3])
+
+        error = oracle.backward_error(*matrices[trans], rhs, streaming.get(x))
+        assert error < 50 * oracle.eps(dtype)
+
+
 def test_shared_matrix(library, rng):
     rhs = rng.standard_normal((100, 64))
     lower, diag, upper = (array[0] for array in oracle.dominant(rng, (1, 64))[:3])

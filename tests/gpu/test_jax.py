@@ -85,7 +85,7 @@ def test_singular_systems_are_nan(rng, dtype, axis):
     assert oracle.backward_error(*others) < 50 * oracle.eps(dtype)
 
 
-@pytest.mark.parametrize("rows", [1, 4, 32, 33])
+@pytest.mark.parametrize("rows", [1, 4, 33, 1000])
 @pytest.mark.parametrize("options", [{}, {"periodic": True}, {"axis": 0}, {"pivot": True}])
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_gradients_are_those_of_the_host(rng, dtype, options, rows):

@@ -65,6 +65,19 @@ def test_method(rng, method, dtype, axis, periodic):
         check(operands, x, axis, periodic=periodic)
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+@pytest.mark.parametrize("dtype", ["float32", "complex128"])
+def test_short_off_diagonals(rng, dtype, axis):
+    for rows in ROWS[1:]:
+        lower, diag, upper, rhs = batch(oracle.dominant, rng, rows, axis, dtype)
+        below = np.delete(lower, 0, axis)
+        above = np.delete(upper, -1, axis)
+
+        x = pysolvers.solve_tridiagonal(below, diag, above, rhs, axis=axis, device="cuda")
+
+        check((lower, diag, upper, rhs), x, axis)
+
+
 @pytest.mark.parametrize("shared", [False, True], ids=["own", "shared"])
 def test_tiles_that_are_claimed(rng, shared):
     operands = [np.repeat(a, 34000, axis=0) for a in oracle.dominant(rng, (1, 300))]

@@ -151,9 +151,9 @@ is_run(const ps_tridiag &t, const ps_stride &s, const Tiling &how, bool by_row)
 }
 
 /* Whether elements can be copied by 16 bytes along the contiguous axis, aligned in both
- * memories. */
+ * memories. `data` may lie up to `most` bytes after a multiple of 16 bytes. */
 static bool
-allows_vectors(const ps_tridiag &t, const void *data, const ps_stride &s,
+allows_vectors(const ps_tridiag &t, const void *data, int most, const ps_stride &s,
                const Tiling &how, bool by_row)
 {
     const int vector = sizes_of(t.dtype, by_row).vector;
@@ -163,12 +163,16 @@ allows_vectors(const ps_tridiag &t, const void *data, const ps_stride &s,
 
     return next == 1 && across % vector == 0 && count % vector == 0 &&
            pitch % vector == 0 && (t.outer == 1 || s.outer % vector == 0) &&
-           reinterpret_cast<uintptr_t>(data) % 16 == 0;
+           reinterpret_cast<uintptr_t>(data) % 16 <= static_cast<uintptr_t>(most);
 }
 
+/* A short operand whose systems are as far apart as those of the others, like an
+ * off-diagonal of a transposed matrix, is copied with the elements between its systems.
+ * Vectors of more than one element can include one beyond its ends. */
 static void
 set_copies(const ps_tridiag &t, bool by_row, Tiling *how)
 {
+    const Sizes size = sizes_of(t.dtype, by_row);
     const void *const data[] = {t.lower.data, t.diag.data, t.upper.data, t.rhs.data,
                                 t.x.data};
     const ps_stride *const strides[] = {&t.lower.stride, &t.diag.stride, &t.upper.stride,
@@ -182,14 +186,17 @@ set_copies(const ps_tridiag &t, bool by_row, Tiling *how)
     }
     for (int q = 0; q < 5; q++) {
         const uint32_t bit = 1u << q;
+        const ps_stride &s = *strides[q];
         const bool is_cut = by_row && (how->shorts & bit) != 0;
+        const bool is_dense = t.outer == 1 && s.inner == t.rows;
 
-        if (!is_cut && is_run(t, *strides[q], *how, by_row)) {
+        if ((!is_cut || t.rows > 1) && is_run(t, s, *how, by_row)) {
             how->runs |= bit;
         }
-        else if (!is_cut && allows_vectors(t, data[q], *strides[q], *how, by_row)) {
+        else if ((!is_cut || (is_dense && size.vector > 1)) &&
+                 allows_vectors(t, data[q], is_cut ? size.bytes : 0, s, *how, by_row)) {
             how->vectors |= bit;
-            how->dense |= t.outer == 1 && strides[q]->inner == t.rows ? bit : 0;
+            how->dense |= is_dense ? bit : 0;
         }
     }
 }

@@ -4,7 +4,8 @@
  * stored in shared memory as one array per operand, with element (row, system) at row *
  * row_pitch + system * system_pitch. Loads are asynchronous on sm_80 and later and run
  * along the contiguous axis. Tiles that are contiguous in memory are copied by 16
- * bytes, with the alignment of global memory.
+ * bytes, with the alignment of global memory. So are the off-diagonals of a transposed
+ * matrix: they are those of the matrix, shifted by one row.
  */
 #ifndef PS_CUDA_LINES_PARTITION_TILE_CUH
 #define PS_CUDA_LINES_PARTITION_TILE_CUH
@@ -217,6 +218,48 @@ template <typename Number, bool BY_ROW> struct Tiles {
         return (operands >> q & 1u) != 0;
     }
 
+    /* How a contiguous operand is copied; row 0 of the first system lies `skew` elements
+     * after the beginning of the array. */
+    struct RunCopy {
+        const Number *from;
+        Number *to;
+        int skew;
+        Run<Number> run;
+    };
+
+    /* A short operand does not have the first or the last element of the range. */
+    __device__ __forceinline__ RunCopy run_copy(int q, const TileRange &range) const
+    {
+        const Number *const from = at(inputs[q], range.system, range.begin);
+        const int32_t absent = absent_row(q) - range.begin;
+        const int first = q == 0 && absent == 0 ? 1 : 0;
+        const int last = q == 2 && absent == range.rows - 1 ? 1 : 0;
+        const int count = max(range.systems * range.rows - first - last, 0);
+        const int skew = skew_of(from);
+
+        return {from + first, memory + q * how.words + skew + first, skew,
+                Run<Number>(skew_of(from + first), count)};
+    }
+
+    /* How a dense operand is copied: element 0 to element `to` of its array, where row 0
+     * of the first system lies at `skew`. The vectors of a short operand may begin one
+     * row after row 0, which lower does not have, or one row before it. */
+    struct DenseCopy {
+        const Number *from;
+        int to, skew;
+    };
+
+    __device__ __forceinline__ DenseCopy dense_copy(int q, const TileRange &range) const
+    {
+        const Number *const row_0 = at(inputs[q], range.system, 0);
+
+        if (skew_of(row_0) == 0) {
+            return {row_0, 0, 0};
+        }
+        return q == 0 ? DenseCopy{row_0 + 1, vector, vector - 1}
+                      : DenseCopy{row_0 - 1, 0, 1};
+    }
+
     /* Copy the contiguous operands: lane 8 q + k is the k-th of operand q. */
     __device__ __forceinline__ void load_runs(const TileRange &range, int turn) const
     {
@@ -225,17 +268,21 @@ template <typename Number, bool BY_ROW> struct Tiles {
         int skew = 0;
 
         if (has(how.runs, q)) {
-            const Number *const from = at(inputs[q], range.system, range.begin);
-            const Run<Number> run(skew_of(from), range.systems * range.rows);
-            Number *const to = memory + q * how.words + skew_of(from);
+            const RunCopy copy = run_copy(q, range);
+            const Run<Number> &run = copy.run;
 
-            skew = skew_of(from);
+            skew = copy.skew;
             bytes = run.vectors * 16;
             if (has_bulk && lane == 0 && bytes > 0) {
-                copy_bulk(to + run.head, from + run.head, bytes, state.arrivals);
+                copy_bulk(copy.to + run.head, copy.from + run.head, bytes,
+                          state.arrivals);
             }
-            visit_rest(run, lane,
-                       [&](int i) { copy_async<sizeof(Number)>(to + i, from + i); });
+            visit_rest(run, lane, [&](int i) {
+                copy_async<sizeof(Number)>(copy.to + i, copy.from + i);
+            });
+        }
+        else if (BY_ROW && has(how.dense, q)) {
+            skew = dense_copy(q, range).skew;
         }
         if (lane == 0) {
             state.skew[turn][q] = skew;
@@ -250,13 +297,11 @@ template <typename Number, bool BY_ROW> struct Tiles {
     /* The vectors of a range, without bulk copies. */
     __device__ __forceinline__ void load_run(int q, const TileRange &range) const
     {
-        const Number *const from = at(inputs[q], range.system, range.begin);
-        const Run<Number> run(skew_of(from), range.systems * range.rows);
-        Number *const to = memory + q * how.words + skew_of(from);
+        const RunCopy copy = run_copy(q, range);
 
-        for (int v = threadIdx.x; v < run.vectors; v += blockDim.x) {
-            const int i = run.head + v * vector;
-            copy_async<16>(to + i, from + i);
+        for (int v = threadIdx.x; v < copy.run.vectors; v += blockDim.x) {
+            const int i = copy.run.head + v * vector;
+            copy_async<16>(copy.to + i, copy.from + i);
         }
     }
 
@@ -298,10 +343,10 @@ template <typename Number, bool BY_ROW> struct Tiles {
                 }
             }
             else if (BY_ROW && has(how.dense, q)) {
-                const Number *const from = at(inputs[q], range.system, range.begin);
+                const DenseCopy copy = dense_copy(q, range);
 
                 walk_dense(range, [&](int along, int offset) {
-                    copy_async_cached(to + offset, from + along);
+                    copy_async_cached(to + copy.to + offset, copy.from + along);
                 });
             }
             else {
