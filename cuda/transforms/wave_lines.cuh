@@ -2,13 +2,11 @@
  * ps_wave_lines.
  *
  * Resident blocks, or clusters, process one tile of waves after the other, two blocks on
- * a multiprocessor. A thread has a chunk of rows of one system in registers. While the
- * chunks are joined and written, the next tile is copied to the cache of the device. The
- * rows differ in the right-hand side only, but for the first and the last one, so that
- * the inner rows of a chunk need no pivots (wave_chunk.cuh); the chunks are joined as in
- * column.cuh. The waves are combined
- * (waves.cuh) after they are read and before they are written, by exchanges within a
- * warp; a tile is read before any of it is written.
+ * a multiprocessor. A thread has a chunk of rows of one system in registers. The rows
+ * differ in the right-hand side only, but for the first and the last one, so that the
+ * inner rows of a chunk need no pivots (wave_chunk.cuh); the chunks are joined as in
+ * column.cuh. The waves are combined (waves.cuh) after they are read and before they are
+ * written, by exchanges within a warp; a tile is read before any of it is written.
  *
  * Two words moved per unknown; 9 operations, and 3 for each of two or six rotations. No
  * pivoting: the matrices are diagonally dominant.
@@ -23,22 +21,6 @@
 namespace pysolvers::transforms {
 
 extern __shared__ __align__(128) int4 wave_memory[];
-
-/* Start to copy to the cache of the device: whole units of 16 bytes, from the one with
- * `from` on, up to `bytes` bytes. */
-__device__ __forceinline__ void
-prefetch_bulk(const void *from, uint32_t bytes)
-{
-#if __CUDA_ARCH__ >= 900
-    const size_t first = __cvta_generic_to_global(from) / 16 * 16;
-
-    if (bytes >= 16) {
-        asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(first),
-                     "r"(bytes / 16 * 16)
-                     : "memory");
-    }
-#endif
-}
 
 /* What a thread has of a tile. IS_PAIRED: the tile has two rows of the plane. */
 template <typename Real, bool IS_PAIRED> struct WaveSystem {
@@ -94,25 +76,6 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
     const ColumnThreadPlace<ROWS> &self;
     Real x[ROWS];
     Real sum, head; /* A and -f_0 of wave_chunk.cuh */
-
-    /* Start to copy the chunks of the warp in a tile to the cache of the device. A lane
-     * copies some rows of its chunk in the width of the tile. */
-    __device__ __forceinline__ void prefetch(int64_t tile) const
-    {
-        if (tile < job.tiles.count()) {
-            const int width = job.tiles.reals_of_tile(), slot = self.column % width;
-            const WavePlace place(job.tiles, tile, self.column - slot);
-            const int reals = min(width, job.tiles.reals() - place.real);
-            const Real *const from = waves(place);
-
-            for (int i = slot; i < ROWS; i += width) {
-                if (i >= self.pads) {
-                    prefetch_bulk(from + i * job.plane,
-                                  static_cast<uint32_t>(reals * sizeof(Real)));
-                }
-            }
-        }
-    }
 
     template <bool HAS_START> __device__ __forceinline__ void load(const WavePlace &place)
     {
@@ -306,7 +269,6 @@ __launch_bounds__(ColumnTuning<Real>::threads, 2)
         choose([&](auto start) {
             column.own = rows.template reduce<start.value>(system, chunk);
         });
-        rows.prefetch(tile + step);
 
         column.note = {BadPivot::none, 0};
         column.join_chunks(0, [](int32_t, const Note &) {});
