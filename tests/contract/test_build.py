@@ -145,6 +145,26 @@ def test_distribution_has_no_line_numbers(tmp_path, monkeypatch):
     assert "-lineinfo" not in command and "-compress-mode=size" in command
 
 
+@pytest.mark.parametrize("colon", [":", " :"], ids=["gcc", "nvcc"])
+def test_object_file_is_compiled_again_only_if_an_input_changed(tmp_path, colon):
+    is_current = runpy.run_path(str(ROOT / "tools" / "object_files.py"))["is_current"]
+    target, source, header = (tmp_path / name for name in ("one.o", "one.cu", "one.h"))
+    for path in (source, header, target):
+        path.touch()
+        os.utime(path, (1000, 1000))
+    assert not is_current(target, tmp_path)  # the list of the inputs is missing
+
+    (tmp_path / "one.d").write_text(f"build/one.o{colon} one.cu \\\n    {header}\n")
+    assert is_current(target, tmp_path)
+
+    for path in (source, header):
+        os.utime(path, (1001, 1001))
+        assert not is_current(target, tmp_path), path
+        os.utime(path, (1000, 1000))
+    header.unlink()
+    assert not is_current(target, tmp_path)
+
+
 def test_old_setuptools_is_named(tmp_path):
     old = tmp_path / "sitecustomize.py"
     old.write_text("import setuptools\nsetuptools.__version__ = '70.1.0'\n")
