@@ -449,8 +449,9 @@ if int(setuptools.__version__.partition(".")[0]) < 77:  # earlier ones do not kn
         f"pysolvers needs setuptools 77 or newer to build, this is {setuptools.__version__}: "
         "pip install 'setuptools>=77', or build without --no-build-isolation"
     )
-setup(
-    ext_modules=extensions(),
-    cmdclass={"build_ext": BuildExtensions},
-    distclass=CudaDistribution if CudaDistribution.is_wanted() else setuptools.Distribution,
-)
+options = {"ext_modules": extensions(), "cmdclass": {"build_ext": BuildExtensions}}
+if CudaDistribution.is_wanted():
+    options["distclass"] = CudaDistribution
+    # A wheel contains the whole folder of its build; the one of pysolvers is built in another.
+    options["options"] = {"build": {"build_base": "build/cuda-distribution"}}
+setup(**options)

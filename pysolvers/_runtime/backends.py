@@ -16,7 +16,7 @@ from .._environment import check_environment
 from .._errors import BackendError
 from .._version import UNKNOWN_VERSION, __version__
 
-__all__ = ["loaded", "names", "parse_device", "require", "unavailable_reason"]
+__all__ = ["installed_module", "loaded", "names", "parse_device", "require", "unavailable_reason"]
 
 # The distribution that contains the compiled backend for CUDA; its number is the major version of
 # CUDA. Its package has the same name with an underscore. The build reads this line.
@@ -92,6 +92,12 @@ def _version_of(distribution: str) -> str | None:
 def loaded(name: str) -> ModuleType | None:
     """Return the module of a backend if it has been imported, without importing it."""
     return next((sys.modules[m] for m in _MODULES[name] if m in sys.modules), None)
+
+
+def installed_module(name: str) -> str | None:
+    """Return the name of the module of a backend, with or without a device, or None."""
+    found = _load(name)
+    return None if isinstance(found, str) else found.__name__
 
 
 def unavailable_reason(name: str) -> str | None:

@@ -3,12 +3,13 @@
 import pickle
 import sys
 import types
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers import _errors, _options
+from pysolvers import _cli, _errors, _options
 from pysolvers._runtime import backends
 
 STATUS = {
@@ -191,6 +192,7 @@ def test_distribution_for_cuda_is_found_without_a_setting(installed):
     assert backends.loaded("cuda") is None
     assert backends.require("cuda").WHERE == "distribution"
     assert backends.loaded("cuda") is backends.require("cuda")
+    assert backends.installed_module("cuda") == f"{PACKAGE}._cuda"
 
 
 def test_own_build_is_used_before_the_distribution(installed):
@@ -217,6 +219,7 @@ def test_distribution_of_another_version_is_refused_with_the_command(installed):
         f"{DISTRIBUTION} is version 1.2.4, pysolvers is 1.2.3: pip install {DISTRIBUTION}==1.2.3"
     )
     assert backends.unavailable_reason("cuda") == expected
+    assert backends.installed_module("cuda") is None
 
 
 def test_distribution_of_another_contract_is_refused_with_the_command(installed):
@@ -230,10 +233,25 @@ def test_distribution_of_another_contract_is_refused_with_the_command(installed)
 
 @pytest.mark.parametrize(("own", "other"), [("0+unknown", "1.0"), ("1.2.3", None)])
 def test_version_that_is_not_known_is_not_compared(installed, monkeypatch, own, other):
+    def not_installed(name):
+        raise PackageNotFoundError(name)
+
     monkeypatch.setattr(backends, "__version__", own)
+    if other is None:  # a folder of the search path, which pip did not install
+        monkeypatch.setattr(backends, "version", not_installed)
     installed.install(version=other)
 
     assert backends.require("cuda").WHERE == "distribution"
+
+
+def test_info_names_the_installed_module_and_why_no_device_is_used(installed, capsys):
+    installed.install(
+        text=f"ABI = {backends.ABI_VERSION}\ndef unavailable():\n    return 'no GPU'\n"
+    )
+
+    assert _cli.main(["info"]) == 0
+    text = f"backend cuda  {PACKAGE}._cuda is installed, but not available: no GPU\n"
+    assert text in capsys.readouterr().out
 
 
 def test_library_that_the_distribution_lacks_is_named(installed):
