@@ -68,9 +68,10 @@ CUDA_FLAGS = [
 SMALLEST_CUDA_FLAGS = [flag for flag in CUDA_FLAGS if flag != "-lineinfo"] + ["-compress-mode=size"]
 CUDA_WARNINGS = ["-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Wshadow,-Werror"]
 
-# Compute capabilities of the default build, times ten, and the one that is also compiled to PTX:
-# it serves all newer ones, of which 110 is the first.
-ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+# Compute capabilities of the default build, times ten. A binary also runs on higher minor versions:
+# 86 on 87 and 89, for which nvcc generates the same instructions; 100 on 103; 120 on 121.
+ARCHITECTURES = (75, 80, 86, 90, 100, 120)
+# Also compiled to PTX, for newer ones that have no binary, of which 110 is the first.
 PTX_ARCHITECTURE = 100
 
 # Last word of the name of a file in csrc/cpu/isa -> its compiler flags, and the macro that is

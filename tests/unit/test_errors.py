@@ -160,6 +160,8 @@ def installed(tmp_path, monkeypatch):
     monkeypatch.setitem(backends._MODULES, "cuda", (own, backends._MODULES["cuda"][1]))
     monkeypatch.setattr(backends, "__version__", "1.2.3")
     monkeypatch.syspath_prepend(tmp_path)
+    for name in (PACKAGE, f"{PACKAGE}._cuda"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     backends._load.cache_clear()
 
     def code(where, abi):
