@@ -15,6 +15,9 @@ PYSOLVERS_CUDA : auto, 0 or 1
     is visible; 1 builds it also without a GPU, and stops with an error if nvcc is missing.
 PYSOLVERS_OPTIMIZE : for example ``-O1``
     Optimisation flag of the C files instead of -O2; for development.
+PYSOLVERS_DISTRIBUTION : cuda
+    Build the wheel of the second distribution instead, which contains the CUDA backend only. Its
+    name is CUDA_DISTRIBUTION in pysolvers/_runtime/backends.py, its version that of pysolvers.
 PYSOLVERS_CUDA_ARCH : for example ``90``, ``80;90`` or ``native``
     Compile for these compute capabilities only; native means the GPUs of this machine (90 if
     there is none). The default is all of `ARCHITECTURES` that nvcc supports.
@@ -60,10 +63,16 @@ CUDA_FLAGS = [
     "-Xfatbin=-compress-all",
     "-Xcompiler=-fPIC,-fvisibility=hidden",
 ]
+# The second distribution has no line numbers for profilers, which more than double the size of the
+# module, and it is compressed as much as possible, which every driver for CUDA 13 can read.
+SMALLEST_CUDA_FLAGS = [flag for flag in CUDA_FLAGS if flag != "-lineinfo"] + ["-compress-mode=size"]
 CUDA_WARNINGS = ["-Werror=all-warnings", "-Xcompiler=-Wall,-Wextra,-Wshadow,-Werror"]
 
-# Compute capabilities of the default build, times ten.
-ARCHITECTURES = (75, 80, 86, 89, 90, 100, 120)
+# Compute capabilities of the default build, times ten. A binary also runs on higher minor versions:
+# 86 on 87 and 89, for which nvcc generates the same instructions; 100 on 103; 120 on 121.
+ARCHITECTURES = (75, 80, 86, 90, 100, 120)
+# Also compiled to PTX, for newer ones that have no binary, of which 110 is the first.
+PTX_ARCHITECTURE = 100
 
 # Last word of the name of a file in csrc/cpu/isa -> its compiler flags, and the macro that is
 # defined if the instruction set is compiled. No FMA: every instruction set gives the same bits.
@@ -115,37 +124,50 @@ def glob(pattern):
 
 def extensions():
     """Return one extension per backend; all use the same binding source."""
+    if CudaDistribution.is_wanted():
+        CudaDistribution.check_nvcc()
+        return [cuda_extension(CudaDistribution.package())]
     wanted = os.environ.get("PYSOLVERS_CUDA", "auto")
     if wanted not in {"auto", "0", "1"}:
         raise SystemExit(f"PYSOLVERS_CUDA must be auto, 0 or 1, not {wanted}")
     if wanted == "1" and not find_nvcc():
         raise SystemExit("PYSOLVERS_CUDA=1: no nvcc on PATH, in NVCC, CUDA_HOME or CUDA_PATH")
-    found = [extension("_core", sources("core", "cpu", "python"), "csrc/cpu")]
+    found = [extension("pysolvers._core", sources("core", "cpu", "python"), "csrc/cpu")]
     if wanted == "1" or (wanted == "auto" and find_nvcc() and native_architectures()):
-        found.append(
-            extension("_cuda", [*sources("core", "python"), *sorted(glob("cuda/**/*.cu"))])
-        )
-        found[-1].depends += sorted([*glob("cuda/**/*.h"), *glob("cuda/**/*.cuh")])
+        found.append(cuda_extension("pysolvers"))
     elif wanted == "auto":
         reason = "no GPU is visible" if find_nvcc() else "no nvcc was found"
         print(f"pysolvers: {reason}, so the CUDA backend is not built (PYSOLVERS_CUDA=1 builds it)")
     return found
 
 
+def cuda_extension(package):
+    """Return the extension for CUDA as a module of `package`."""
+    files = [*sources("core", "python"), *sorted(glob("cuda/**/*.cu"))]
+    found = extension(f"{package}._cuda", files)
+    found.depends += sorted([*glob("cuda/**/*.h"), *glob("cuda/**/*.cuh")])
+    return found
+
+
 def extension(name, files, *folders):
     return Extension(
-        f"pysolvers.{name}",
+        name,
         files,
         depends=[*headers(), "setup.py"],
         include_dirs=["csrc/include", "csrc/python", *folders],
-        define_macros=[("PS_MODULE_NAME", name), ("PS_ABI_VERSION", abi_version())],
+        define_macros=[("PS_MODULE_NAME", name.split(".")[-1]), ("PS_ABI_VERSION", abi_version())],
     )
 
 
 def abi_version():
     """Return the version number of the contract between the package and its extensions."""
+    return constant_of_backends("ABI_VERSION")
+
+
+def constant_of_backends(name):
+    """Return the text of a number or of a string that pysolvers/_runtime/backends.py defines."""
     text = Path(__file__).with_name("pysolvers").joinpath("_runtime", "backends.py").read_text()
-    return re.search(r"^ABI_VERSION = (\d+)$", text, re.MULTILINE)[1]
+    return re.search(rf'^{name} = "?([\w-]+)"?$', text, re.MULTILINE)[1]
 
 
 def find_nvcc():
@@ -162,7 +184,7 @@ def find_nvcc():
 
 
 def cuda_targets(nvcc):
-    """Return the nvcc flags of the selected architectures; the newest is also compiled to PTX."""
+    """Return the nvcc flags of the selected architectures, one of which is also compiled to PTX."""
     offered = {int(number) for number in re.findall(r"sm_(\d+)\b", output(nvcc, "--list-gpu-code"))}
     asked = os.environ.get("PYSOLVERS_CUDA_ARCH", "")
     if asked == "native":
@@ -174,7 +196,8 @@ def cuda_targets(nvcc):
     if not chosen or not chosen <= offered:
         raise SystemExit(f"PYSOLVERS_CUDA_ARCH={asked}: {nvcc} offers {sorted(offered)}")
     flags = [f"-gencode=arch=compute_{number},code=sm_{number}" for number in sorted(chosen)]
-    return [*flags, f"-gencode=arch=compute_{max(chosen)},code=compute_{max(chosen)}"]
+    ptx = PTX_ARCHITECTURE if PTX_ARCHITECTURE in chosen else max(chosen)
+    return [*flags, f"-gencode=arch=compute_{ptx},code=compute_{ptx}"]
 
 
 def native_architectures():
@@ -196,6 +219,60 @@ def optimisation():
         flag = f"-fsanitize={sanitize}"
         return ["-O1", "-g", "-fno-omit-frame-pointer", flag], [flag]
     return [os.environ.get("PYSOLVERS_OPTIMIZE", "-O2"), "-g0"], []
+
+
+class CudaDistribution(setuptools.Distribution):
+    """The distribution that contains the CUDA backend only, for example pysolvers-cuda13.
+
+    Its metadata are those of pyproject.toml except the name, the texts, the files and the
+    requirements.
+    """
+
+    @staticmethod
+    def is_wanted():
+        """Return whether PYSOLVERS_DISTRIBUTION asks for this distribution."""
+        wanted = os.environ.get("PYSOLVERS_DISTRIBUTION", "")
+        if wanted not in {"", "cuda"}:
+            raise SystemExit(f"PYSOLVERS_DISTRIBUTION must be cuda or not set, not {wanted}")
+        return wanted == "cuda"
+
+    @staticmethod
+    def package():
+        """Return the name of the Python package."""
+        return constant_of_backends("CUDA_DISTRIBUTION").replace("-", "_")
+
+    @classmethod
+    def check_nvcc(cls):
+        """Stop if nvcc is missing or not of the CUDA version that the name states."""
+        nvcc = find_nvcc()
+        if not nvcc:
+            raise SystemExit(
+                "PYSOLVERS_DISTRIBUTION=cuda: no nvcc on PATH, in NVCC, CUDA_HOME or CUDA_PATH"
+            )
+        major = re.search(r"release (\d+)", output(nvcc, "--version"))[1]
+        if not cls.package().endswith(f"_cuda{major}"):
+            raise SystemExit(
+                f"PYSOLVERS_DISTRIBUTION=cuda: {cls.package()} is built with the nvcc of this "
+                f"CUDA version, and {nvcc} is of CUDA {major}"
+            )
+
+    def parse_config_files(self, *args, **options):
+        super().parse_config_files(*args, **options)
+        text = Path("packaging", "cuda", "README.md").read_text()
+        self.metadata.name = constant_of_backends("CUDA_DISTRIBUTION")
+        self.metadata.description = "The compiled CUDA backend of pysolvers"
+        self.metadata.long_description = text
+        self.metadata.long_description_content_type = "text/markdown"
+        own = self.metadata.classifiers
+        self.metadata.classifiers = [text for text in own if "MacOS" not in text]
+        self.packages = [self.package()]
+        self.package_dir = {self.package(): "packaging/cuda"}
+        self.package_data, self.entry_points = {}, {}
+        # Assigned to both, because the base class has copied the requirements to the metadata.
+        self.install_requires = [f"pysolvers == {self.metadata.version}"]
+        self.metadata.install_requires = self.install_requires
+        self.extras_require, self.metadata.extras_require = {}, {}
+        self.metadata.provides_extras.clear()
 
 
 class BuildExtensions(build_ext):
@@ -325,7 +402,8 @@ class Cuda:
 
     def __init__(self, ext):
         self.nvcc = find_nvcc()
-        self.command = [self.nvcc, *CUDA_FLAGS, *cuda_targets(self.nvcc), "-Icuda"]
+        flags = SMALLEST_CUDA_FLAGS if CudaDistribution.is_wanted() else CUDA_FLAGS
+        self.command = [self.nvcc, *flags, *cuda_targets(self.nvcc), "-Icuda"]
         self.command += [f"-I{folder}" for folder in ext.include_dirs]
         if os.environ.get("PYSOLVERS_WERROR") == "1":
             self.command += CUDA_WARNINGS
@@ -372,4 +450,9 @@ if int(setuptools.__version__.partition(".")[0]) < 77:  # earlier ones do not kn
         f"pysolvers needs setuptools 77 or newer to build, this is {setuptools.__version__}: "
         "pip install 'setuptools>=77', or build without --no-build-isolation"
     )
-setup(ext_modules=extensions(), cmdclass={"build_ext": BuildExtensions})
+options = {"ext_modules": extensions(), "cmdclass": {"build_ext": BuildExtensions}}
+if CudaDistribution.is_wanted():
+    options["distclass"] = CudaDistribution
+    # A wheel contains the whole folder of its build; the one of pysolvers is built in another.
+    options["options"] = {"build": {"build_base": "build/cuda-distribution"}}
+setup(**options)

@@ -127,7 +127,13 @@ def run_info(args: argparse.Namespace) -> int:
         return OK
     lines = {name: text or "not installed" for name, text in found["versions"].items()}
     for name, backend in found["backends"].items():
-        lines[f"backend {name}"] = backend["description"] or f"not available: {backend['reason']}"
+        if backend["available"]:
+            text = backend["description"]
+        elif backend["module"]:
+            text = f"{backend['module']} is installed, but not available: {backend['reason']}"
+        else:
+            text = f"not available: {backend['reason']}"
+        lines[f"backend {name}"] = text
     lines["threads"] = found["threads"] or "none"
     lines["processor"] = f"{found['machine']['cpu']}, {found['machine']['cpus']} usable"
     for name, text in lines.items():
@@ -138,13 +144,19 @@ def run_info(args: argparse.Namespace) -> int:
 def collect_info() -> dict[str, Any]:
     """Return versions, backends, default number of threads of the CPU, and machine.
 
-    For a backend that is not available, the description is None and the reason is given.
+    For a backend that is not available, the description is None and the reason is given; if it is
+    not installed or does not belong to this package, the module is None, too.
     """
     backends = {}
     for name in _backends.names():
         reason = _backends.unavailable_reason(name)
         description = None if reason else _backends.require(name).describe()
-        backends[name] = {"available": not reason, "reason": reason, "description": description}
+        backends[name] = {
+            "available": not reason,
+            "module": _backends.installed_module(name),
+            "reason": reason,
+            "description": description,
+        }
     available = backends["cpu"]["available"]
     return {
         "versions": machine.versions("pysolvers", "numpy", "scipy", "matplotlib", "tqdm"),

@@ -1,8 +1,7 @@
 """Release of the memory that the package keeps between calls."""
 
-import sys
-
 from ._errors import raise_for_status
+from ._runtime import backends
 
 __all__ = ["clear_cache"]
 
@@ -27,7 +26,7 @@ def clear_cache() -> None:
     >>> import pysolvers
     >>> pysolvers.clear_cache()
     """
-    backend = sys.modules.get("pysolvers._cuda")
+    backend = backends.loaded("cuda")
     if backend is None:
         return
     for device in range(backend.device_count()):

@@ -2,9 +2,11 @@
 
 from importlib.metadata import PackageNotFoundError, version
 
-__all__ = ["__version__"]
+__all__ = ["UNKNOWN_VERSION", "__version__"]
+
+UNKNOWN_VERSION = "0+unknown"  # of a source tree that is not installed
 
 try:
     __version__ = version("pysolvers")
-except PackageNotFoundError:  # run from a source tree that is not installed
-    __version__ = "0+unknown"
+except PackageNotFoundError:
+    __version__ = UNKNOWN_VERSION

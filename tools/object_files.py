@@ -1,7 +1,7 @@
 """Object files and the lists of their inputs, for setup.py and for the C tests.
 
 For each object file NAME.o the compiler writes a file NAME.d, a rule of make: the object file,
-a colon, and the source with all files that it includes.
+a colon, and the source with all files that it includes. nvcc writes a space before the colon.
 """
 
 import os
@@ -23,5 +23,6 @@ def is_current(target: Path, root: Path) -> bool:
     depends = target.with_suffix(".d")
     if not depends.exists():
         return False
-    inputs = depends.read_text().replace("\\\n", " ").split()[1:]
+    rule = depends.read_text().replace("\\\n", " ")
+    inputs = rule.partition(":")[2].split()
     return is_newer(target, [root / path for path in inputs])

@@ -1,25 +1,38 @@
 """The backends by name: their modules, or the reasons why they are not available.
 
 A backend is an extension module that implements the interface ``pysolvers.h``. It is
-imported at its first use.
+imported at its first use. The backend for CUDA is in this package if the package was built with
+it, otherwise in a distribution of its own, because it is much larger than the package.
 """
 
 import importlib
 import re
+import sys
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from types import ModuleType
 
 from .._environment import check_environment
 from .._errors import BackendError
+from .._version import UNKNOWN_VERSION, __version__
 
-__all__ = ["names", "parse_device", "require", "unavailable_reason"]
+__all__ = ["installed_module", "loaded", "names", "parse_device", "require", "unavailable_reason"]
 
-_MODULES = {"cpu": "pysolvers._core", "cuda": "pysolvers._cuda"}
+# The distribution that contains the compiled backend for CUDA; its number is the major version of
+# CUDA. Its package has the same name with an underscore. The build reads this line.
+CUDA_DISTRIBUTION = "pysolvers-cuda13"
+_CUDA_PACKAGE = CUDA_DISTRIBUTION.replace("-", "_")
 
-# What to do if a module was not built; it can be missing only if it is optional.
+# The modules of a backend; the first one that is installed is used.
+_MODULES = {
+    "cpu": ("pysolvers._core",),
+    "cuda": ("pysolvers._cuda", f"{_CUDA_PACKAGE}._cuda"),
+}
+
+# What to do if no module is installed; a module can be missing only if it is optional.
 _REMEDIES = {
-    "cuda": "build it with PYSOLVERS_CUDA=1 pip install . in a copy of the source, where nvcc is "
-    "found, or use device='cpu'"
+    "cuda": f"pip install {CUDA_DISTRIBUTION} (Linux), or build it with PYSOLVERS_CUDA=1 "
+    "pip install . in a copy of the source, where nvcc is found, or use device='cpu'"
 }
 
 # Number of the contract csrc/include/pysolvers.h. The build compiles it into the extensions, so
@@ -37,28 +50,60 @@ def _load(name: str) -> ModuleType | str:
     """Return the module of a backend, or the reason why it is not available."""
     if name == "cpu":
         check_environment()
-    module_name = _MODULES[name]
-    try:
-        module = importlib.import_module(module_name)
-    except ModuleNotFoundError as error:
-        if error.name != module_name:
+    for module_name in _MODULES[name]:
+        try:
+            module = importlib.import_module(module_name)
+        except ModuleNotFoundError as error:
+            if error.name not in (module_name, module_name.partition(".")[0]):
+                return f"{module_name} cannot be imported: {error}"
+        except ImportError as error:
             return f"{module_name} cannot be imported: {error}"
-        remedy = f": {_REMEDIES[name]}" if name in _REMEDIES else ""
-        return f"{module_name} was not built{remedy}"
-    except ImportError as error:
-        return f"{module_name} cannot be imported: {error}"
+        else:
+            return _mismatch(module, module_name) or module
+    remedy = f": {_REMEDIES[name]}" if name in _REMEDIES else ""
+    return f"{' or '.join(_MODULES[name])} is not installed{remedy}"
+
+
+def _mismatch(module: ModuleType, module_name: str) -> str | None:
+    """Return why a module cannot be used with this package, or None if it can."""
+    remedy = "rebuild it"
+    if module_name.startswith(f"{_CUDA_PACKAGE}."):
+        found = _version_of(CUDA_DISTRIBUTION)
+        wanted = None if __version__ == UNKNOWN_VERSION else __version__
+        remedy = f"pip install {CUDA_DISTRIBUTION}" + (f"=={wanted}" if wanted else "")
+        if wanted and found not in (None, wanted):
+            return f"{CUDA_DISTRIBUTION} is version {found}, pysolvers is {wanted}: {remedy}"
     if module.ABI != ABI_VERSION:
         return (
             f"{module_name} was built for contract {module.ABI}, "
-            f"this package needs {ABI_VERSION}: rebuild it"
+            f"this package needs {ABI_VERSION}: {remedy}"
         )
-    return module
+    return None
+
+
+def _version_of(distribution: str) -> str | None:
+    """Return the version of an installed distribution; None if it is not known."""
+    try:
+        return version(distribution)
+    except PackageNotFoundError:  # a folder of the search path, which pip did not install
+        return None
+
+
+def loaded(name: str) -> ModuleType | None:
+    """Return the module of a backend if it has been imported, without importing it."""
+    return next((sys.modules[m] for m in _MODULES[name] if m in sys.modules), None)
+
+
+def installed_module(name: str) -> str | None:
+    """Return the name of the module of a backend, with or without a device, or None."""
+    found = _load(name)
+    return None if isinstance(found, str) else found.__name__
 
 
 def unavailable_reason(name: str) -> str | None:
     """Return why a backend is not available, or None if it is."""
-    loaded = _load(name)
-    return loaded if isinstance(loaded, str) else _device_reason(loaded)
+    found = _load(name)
+    return found if isinstance(found, str) else _device_reason(found)
 
 
 def _device_reason(module: ModuleType) -> str | None:
@@ -85,11 +130,11 @@ def require(name: str) -> ModuleType:
     BackendError
         If the backend is not available; the message gives the reason.
     """
-    loaded = _load(name)
-    reason = loaded if isinstance(loaded, str) else _device_reason(loaded)
-    if isinstance(loaded, str) or reason is not None:
+    found = _load(name)
+    reason = found if isinstance(found, str) else _device_reason(found)
+    if isinstance(found, str) or reason is not None:
         raise BackendError(f"the backend {name!r} is not available: {reason}")
-    return loaded
+    return found
 
 
 def parse_device(device: str | None) -> tuple[str, int]:

@@ -359,7 +359,10 @@ def _of_cuda_core(module: str, name: str) -> Any:
             return getattr(importlib.import_module(package + module), name)
         except (ImportError, AttributeError) as error:
             reason = error
-    raise BackendError(f"GPU arrays need the package cuda-core: pip install cuda-core: {reason}")
+    raise BackendError(
+        "GPU arrays need the packages cuda-core and cuda-bindings: "
+        f"pip install cuda-core cuda-bindings: {reason}"
+    )
 
 
 @cache

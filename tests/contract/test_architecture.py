@@ -61,6 +61,7 @@ PYTHON_LEVELS = [
     ("_core", "_cuda"),
     (BASE,),
     ("_runtime",),
+    ("_memory",),
     ("_options",),
     ("_factor",),
     ("tridiagonal",),

@@ -31,7 +31,7 @@ def test_array_of_the_host_is_solved_on_the_host():
 @pytest.fixture
 def cuda():
     """The extension for CUDA, with or without a device."""
-    return pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+    return availability.extension("cuda")
 
 
 def test_both_extensions_hold_the_same_contract(cuda):
@@ -45,7 +45,8 @@ def test_both_extensions_hold_the_same_contract(cuda):
 
 IMPORT = """
 import os
-from pysolvers import _cuda
+from pysolvers._runtime import backends
+_cuda = backends._load("cuda")
 maps = open("/proc/self/maps").read() if os.path.exists("/proc/self/maps") else ""
 print("libcuda" in maps, _cuda.METHODS["auto"])
 """

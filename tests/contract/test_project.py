@@ -126,7 +126,9 @@ def test_wheels_are_built_for_the_versions_that_are_named():
     classifiers = PROJECT["project"]["classifiers"]
     named = {c.removeprefix(words) for c in classifiers if c.startswith(words)}
     built = {name.removeprefix("cp3").removesuffix("-*") for name in CIBUILDWHEEL["build"]}
+    cuda = tomllib.loads((ROOT / "packaging" / "cuda" / "cibuildwheel.toml").read_text())
 
+    assert cuda["tool"]["cibuildwheel"]["build"] == CIBUILDWHEEL["build"]
     assert {name.removesuffix("t") for name in built} == named
     assert ("Programming Language :: Python :: Free Threading" in classifiers) == any(
         name.endswith("t") for name in built

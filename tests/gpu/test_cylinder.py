@@ -3,6 +3,7 @@
 import threading
 import time
 
+import availability
 import numpy as np
 import pytest
 
@@ -10,7 +11,7 @@ import pysolvers
 from pysolvers import ConvergenceError
 from pysolvers.flow import CylinderResult, SquareCylinder
 
-_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+_cuda = availability.extension("cuda")
 pytestmark = pytest.mark.gpu
 
 SMALL = (33, 201)

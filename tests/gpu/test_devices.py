@@ -2,6 +2,7 @@
 
 import threading
 
+import availability
 import gpu_libraries
 import numpy as np
 import oracle
@@ -18,7 +19,7 @@ from pysolvers import (
 from pysolvers.flow import LidDrivenCavity
 from pysolvers.papers.gceidd2022 import decaying_bump
 
-_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+_cuda = availability.extension("cuda")
 
 SHAPE = (3, 4100, 37)  # every axis has kernels of its own: in a block, in clusters, in tiles
 SOLVERS = {

@@ -1,11 +1,13 @@
 """Split arrays on GPUs under MPI: a rank per device, or ranks that share one."""
 
+import availability
 import pytest
 
-pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
 pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 
 from mpi_job import LAUNCHER, finished, start
+
+availability.extension("cuda")
 
 
 @pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")

@@ -1,12 +1,13 @@
 """Heat conduction on a GPU has the fields of the CPU, whatever scheme, sides and kernels."""
 
+import availability
 import numpy as np
 import pytest
 
 from pysolvers import Dirichlet, HeatADI, Neumann, Robin
 from pysolvers.papers.wei2013 import relative_difference
 
-_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+_cuda = availability.extension("cuda")
 pytestmark = pytest.mark.gpu
 
 

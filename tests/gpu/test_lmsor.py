@@ -3,13 +3,14 @@
 import threading
 import time
 
+import availability
 import numpy as np
 import pytest
 
 import pysolvers
 from pysolvers import LMSOR, Neumann, RedBlackSOR, Robin, SteadyConvectionDiffusion
 
-_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+_cuda = availability.extension("cuda")
 pytestmark = pytest.mark.gpu
 
 KERNELS = ("auto", 1, 2, 3)

@@ -5,10 +5,11 @@ import subprocess
 import sys
 import threading
 
+import availability
 import numpy as np
 import pytest
 
-_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+_cuda = availability.extension("cuda")
 pytestmark = pytest.mark.gpu
 
 PIECE = 8 << 20  # bytes of a pinned piece
@@ -236,7 +237,8 @@ def test_operands_not_aligned_to_their_size_are_refused():
 FORK = """
 import os, warnings
 import numpy as np
-from pysolvers import _cuda
+from pysolvers._runtime import backends
+_cuda = backends._load("cuda")
 warnings.simplefilter("ignore", DeprecationWarning)
 buffer = _cuda.Buffer(1 << 20)
 child = os.fork()
@@ -267,7 +269,8 @@ def test_forked_child_says_why_and_leaves_the_parent_alone():
 CLEAR_CACHE = """
 import ctypes
 import pysolvers
-from pysolvers import _cuda
+from pysolvers._runtime import backends
+_cuda = backends._load("cuda")
 
 def free_memory():
     driver = ctypes.CDLL("libcuda.so.1")

@@ -4,6 +4,7 @@ import multiprocessing
 import time
 from itertools import pairwise
 
+import availability
 import numpy as np
 import oracle
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from pysolvers._runtime.mailboxes import Mailboxes
 from pysolvers._runtime.shadows import shadow
 
-_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+_cuda = availability.extension("cuda")
 cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
 
 pytestmark = pytest.mark.gpu

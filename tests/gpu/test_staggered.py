@@ -2,13 +2,14 @@
 
 import threading
 
+import availability
 import numpy as np
 import pytest
 
 import pysolvers
 from pysolvers.flow import StaggeredCavity
 
-_cuda = pytest.importorskip("pysolvers._cuda", reason="pysolvers._cuda was not built")
+_cuda = availability.extension("cuda")
 pytestmark = pytest.mark.gpu
 
 PRESSURES = ["fast", "sor"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import pysolvers
+from pysolvers._runtime import backends
 
 BACKENDS = ("cpu", "cuda")
 
@@ -19,6 +20,14 @@ def missing(backend):
     except pysolvers.BackendError as error:
         return str(error)
     return None
+
+
+def extension(backend):
+    """Return the module of `backend`, with or without a device, or skip what asks for it."""
+    found = backends._load(backend)
+    if isinstance(found, str):
+        pytest.skip(found, allow_module_level=True)
+    return found
 
 
 def required(config):

@@ -3,12 +3,13 @@
 import pickle
 import sys
 import types
+from importlib.metadata import PackageNotFoundError
 
 import numpy as np
 import pytest
 
 import pysolvers
-from pysolvers import _errors, _options
+from pysolvers import _cli, _errors, _options
 from pysolvers._runtime import backends
 
 STATUS = {
@@ -114,7 +115,7 @@ def registry(monkeypatch):
     """Register modules as backends for the length of a test."""
 
     def add(name, module_name, module=None):
-        monkeypatch.setitem(backends._MODULES, name, module_name)
+        monkeypatch.setitem(backends._MODULES, name, (module_name,))
         if module is not None:
             monkeypatch.setitem(sys.modules, module_name, module)
 
@@ -122,19 +123,19 @@ def registry(monkeypatch):
     backends._load.cache_clear()
 
 
-def test_missing_backend_says_that_it_was_not_built(registry):
+def test_missing_backend_says_that_it_is_not_installed(registry):
     registry("none", "pysolvers._none")
 
-    assert backends.unavailable_reason("none") == "pysolvers._none was not built"
-    with pytest.raises(pysolvers.BackendError, match=r"'none' is not available.*not built"):
+    assert backends.unavailable_reason("none") == "pysolvers._none is not installed"
+    with pytest.raises(pysolvers.BackendError, match=r"'none' is not available.*not installed"):
         backends.require("none")
 
 
 def test_missing_device_backend_names_the_remedy(registry):
     registry("cuda", "pysolvers._missing")
 
-    remedy = r"PYSOLVERS_CUDA=1 pip install \..*device='cpu'"
-    with pytest.raises(pysolvers.BackendError, match=f"_missing was not built: .*{remedy}"):
+    remedy = r"pip install pysolvers-cuda.*PYSOLVERS_CUDA=1 pip install \..*device='cpu'"
+    with pytest.raises(pysolvers.BackendError, match=f"_missing is not installed: .*{remedy}"):
         pysolvers.solve_tridiagonal(-1.0, 4.0, -1.0, np.ones(4), device="cuda")
 
 
@@ -145,6 +146,121 @@ def test_backend_of_another_contract_is_refused_with_both_numbers(registry):
 
     with pytest.raises(pysolvers.BackendError, match=r"built for contract 999.*rebuild"):
         backends.require("stale")
+
+
+DISTRIBUTION = backends.CUDA_DISTRIBUTION
+PACKAGE = DISTRIBUTION.replace("-", "_")
+METADATA = f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: "
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """Install modules that stand for the CUDA backend into a folder of the search path."""
+    own = "stand_in_for_own_build"
+    monkeypatch.setitem(backends._MODULES, "cuda", (own, backends._MODULES["cuda"][1]))
+    monkeypatch.setattr(backends, "__version__", "1.2.3")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name in (PACKAGE, f"{PACKAGE}._cuda"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    backends._load.cache_clear()
+
+    def code(where, abi):
+        return f"ABI, WHERE = {abi}, {where!r}\ndef unavailable():\n    return None\n"
+
+    def build(abi=backends.ABI_VERSION):
+        (tmp_path / f"{own}.py").write_text(code("own build", abi))
+
+    def install(version="1.2.3", abi=backends.ABI_VERSION, text=None):
+        folder = tmp_path / PACKAGE
+        folder.mkdir()
+        (folder / "__init__.py").touch()
+        (folder / "_cuda.py").write_text(text or code("distribution", abi))
+        if version is not None:
+            metadata = tmp_path / f"{PACKAGE}-{version}.dist-info" / "METADATA"
+            metadata.parent.mkdir()
+            metadata.write_text(
+                f"Metadata-Version: 2.1\nName: {DISTRIBUTION}\nVersion: {version}\n"
+            )
+
+    yield types.SimpleNamespace(build=build, install=install)
+    backends._load.cache_clear()
+    for name in (own, PACKAGE, f"{PACKAGE}._cuda"):
+        sys.modules.pop(name, None)
+
+
+def test_distribution_for_cuda_is_found_without_a_setting(installed):
+    installed.install()
+
+    assert backends.loaded("cuda") is None
+    assert backends.require("cuda").WHERE == "distribution"
+    assert backends.loaded("cuda") is backends.require("cuda")
+    assert backends.installed_module("cuda") == f"{PACKAGE}._cuda"
+
+
+def test_own_build_is_used_before_the_distribution(installed):
+    installed.build()
+    installed.install()
+
+    assert backends.require("cuda").WHERE == "own build"
+
+
+def test_own_build_of_another_contract_is_not_replaced_in_silence(installed):
+    installed.build(abi=3)
+    installed.install()
+
+    with pytest.raises(
+        pysolvers.BackendError, match=r"own_build was built for contract 3.*rebuild"
+    ):
+        backends.require("cuda")
+
+
+def test_distribution_of_another_version_is_refused_with_the_command(installed):
+    installed.install(version="1.2.4")
+
+    expected = (
+        f"{DISTRIBUTION} is version 1.2.4, pysolvers is 1.2.3: pip install {DISTRIBUTION}==1.2.3"
+    )
+    assert backends.unavailable_reason("cuda") == expected
+    assert backends.installed_module("cuda") is None
+
+
+def test_distribution_of_another_contract_is_refused_with_the_command(installed):
+    installed.install(abi=3)
+
+    with pytest.raises(
+        pysolvers.BackendError, match=f"contract 3.*: pip install {DISTRIBUTION}==1"
+    ):
+        backends.require("cuda")
+
+
+@pytest.mark.parametrize(("own", "other"), [("0+unknown", "1.0"), ("1.2.3", None)])
+def test_version_that_is_not_known_is_not_compared(installed, monkeypatch, own, other):
+    def not_installed(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr(backends, "__version__", own)
+    if other is None:  # a folder of the search path, which pip did not install
+        monkeypatch.setattr(backends, "version", not_installed)
+    installed.install(version=other)
+
+    assert backends.require("cuda").WHERE == "distribution"
+
+
+def test_info_names_the_installed_module_and_why_no_device_is_used(installed, capsys):
+    installed.install(
+        text=f"ABI = {backends.ABI_VERSION}\ndef unavailable():\n    return 'no GPU'\n"
+    )
+
+    assert _cli.main(["info"]) == 0
+    text = f"backend cuda  {PACKAGE}._cuda is installed, but not available: no GPU\n"
+    assert text in capsys.readouterr().out
+
+
+def test_library_that_the_distribution_lacks_is_named(installed):
+    installed.install(text="import library_that_is_missing")
+
+    reason = f"{PACKAGE}._cuda cannot be imported: No module named 'library_that_is_missing'"
+    assert backends.unavailable_reason("cuda") == reason
 
 
 def test_cpu_backend_is_always_there():

@@ -521,5 +521,5 @@ def test_package_that_sees_arrays_is_asked_for_by_name(monkeypatch):
     interop._memory_view.cache_clear()
     monkeypatch.setattr(interop.importlib, "import_module", absent)
 
-    with pytest.raises(pysolvers.BackendError, match="GPU arrays need the package cuda-core"):
+    with pytest.raises(pysolvers.BackendError, match="GPU arrays need the packages cuda-core"):
         interop._memory_view()

@@ -1,0 +1,1 @@
+"""The compiled CUDA backend of pysolvers, which finds and imports it; nothing here is for users."""
