@@ -254,13 +254,13 @@ class Relaxation(ShownAsText, ABC):
                 lowest = min(measure for _, measure in self._measures[have:])
                 if criterion != "solution" and stall.is_over(self.iterations, lowest):
                     raise ConvergenceError(
-                        f"{self!r} did not converge: {stall.text(self.residual)}: the tolerance "
+                        f"{self!r}, did not converge: {stall.text(self.residual)}: the tolerance "
                         f"{tol:g} can be below the rounding errors; take a larger one, or a larger "
                         "patience",
                         self.result("stalled"),
                     )
         raise ConvergenceError(
-            f"{self!r} did not converge: tolerance {tol:g} not reached in {most} iterations",
+            f"{self!r}, did not converge: tolerance {tol:g} not reached in {most} iterations",
             self.result("max_iterations"),
         )
 
@@ -426,7 +426,7 @@ class Relaxation(ShownAsText, ABC):
         return np.concatenate([own, *parts[1:]]) if group.rank == 0 else None
 
     def _diverged(self) -> ConvergenceError:
-        text = f"{self!r} did not converge: the measured value grew to {self.residual:.1e}"
+        text = f"{self!r}, did not converge: the measured value grew to {self.residual:.1e}"
         return ConvergenceError(text, self.result("diverged"))
 
 
