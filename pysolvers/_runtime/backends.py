@@ -7,6 +7,7 @@ imported at its first use.
 import importlib
 import re
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 
 from .._environment import check_environment
@@ -16,11 +17,14 @@ __all__ = ["names", "parse_device", "require", "unavailable_reason"]
 
 _MODULES = {"cpu": "pysolvers._core", "cuda": "pysolvers._cuda"}
 
-# What to do if a module was not built; it can be missing only if it is optional.
+# What to do if a module was not built.
 _REMEDIES = {
+    "cpu": "install the package with pip install . in a copy of the source",
     "cuda": "build it with PYSOLVERS_CUDA=1 pip install . in a copy of the source, where nvcc is "
-    "found, or use device='cpu'"
+    "found, or use device='cpu'",
 }
+
+_ROOT = Path(__file__).parents[2]
 
 # Number of the contract csrc/include/pysolvers.h. The build compiles it into the extensions, so
 # that an extension built before a change of the contract is refused. Raise it with every change.
@@ -43,8 +47,7 @@ def _load(name: str) -> ModuleType | str:
     except ModuleNotFoundError as error:
         if error.name != module_name:
             return f"{module_name} cannot be imported: {error}"
-        remedy = f": {_REMEDIES[name]}" if name in _REMEDIES else ""
-        return f"{module_name} was not built{remedy}"
+        return f"{module_name} was not built{_remedy(name)}"
     except ImportError as error:
         return f"{module_name} cannot be imported: {error}"
     if module.ABI != ABI_VERSION:
@@ -53,6 +56,16 @@ def _load(name: str) -> ModuleType | str:
             f"this package needs {ABI_VERSION}: rebuild it"
         )
     return module
+
+
+def _remedy(name: str) -> str:
+    """Return what to do about a module that was not built, as the end of a sentence."""
+    if name == "cpu" and (_ROOT / "setup.py").is_file():
+        return (
+            f" in {_ROOT}: Python imports the package from this copy of the source, also if it is "
+            "installed. Start Python in another folder, or compile the copy with pip install -e ."
+        )
+    return f": {_REMEDIES[name]}" if name in _REMEDIES else ""
 
 
 def unavailable_reason(name: str) -> str | None:

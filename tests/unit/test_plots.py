@@ -89,6 +89,10 @@ def test_figure_belongs_to_pyplot_and_every_scale_is_named(result):
     assert colour_bars(figure)
     for bar in colour_bars(figure):
         assert "(" in bar.get_ylabel(), "a unit in brackets"
+        low, high = bar.get_ylim()
+        ticks = bar.get_yticks()
+        assert len(ticks) >= 3
+        assert all(low - 1e-6 <= tick <= high + 1e-6 for tick in ticks), "a tick out of place"
     for plot in axes:
         assert plot.get_title()
         assert plot.get_xlabel()
