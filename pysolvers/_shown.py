@@ -5,7 +5,15 @@ from html import escape
 from math import inf
 from typing import Any
 
-__all__ = ["Shown", "ShownAsText", "place_text", "residual_text", "shape_text", "steps_text"]
+__all__ = [
+    "Shown",
+    "ShownAsText",
+    "counted",
+    "place_text",
+    "residual_text",
+    "shape_text",
+    "steps_text",
+]
 
 
 class Shown:
@@ -44,8 +52,13 @@ def residual_text(residual: float) -> str:
 def place_text(result: Any) -> str:
     """Return the backend, the kernel and the number of threads of a result, as far as known."""
     count = getattr(result, "threads", 0)
-    threads = f"{count} thread{'' if count == 1 else 's'}" if count else ""
+    threads = counted(count, "thread") if count else ""
     return ", ".join(filter(None, (result.backend, getattr(result, "kernel", ""), threads)))
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number and a noun, in the plural if there is not one."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def shape_text(shape: Sequence[int]) -> str:

@@ -335,8 +335,8 @@ class CylinderResult(SavedResult, Filmed):
         facts = {
             "flow": f"Re = {self.reynolds:g}, {shape} nodes, {self.wall} walls",
             "steps": f"{self.steps} of {self.dt:g}, time {self.time:g} ({self.stop_reason})",
-            "drag, lift": f"{self.drag:.4f}, {self.lift:.4f} "
-            f"(surface {self.surface_drag:.4f}, {self.surface_lift:.4f})",
+            "drag, lift": f"{self.drag:.4f}, {self.lift:z.4f} "
+            f"(surface {self.surface_drag:.4f}, {self.surface_lift:z.4f})",
         }
         if self.steady:
             facts["recirculation length"] = f"{self.recirculation_length:.4f}"

@@ -670,7 +670,9 @@ def test_suggested_steps_keep_the_limits():
 
     slow = ConvectionDiffusion((0.2, lambda x, y: x / 10), 0.01, extent=((0, 2), (0, 1)))
     fine = suggest_dt(slow, shape=(513, 65), strips=8)
-    assert fine.diffusion_number == 3.8
+    assert fine.diffusion_limit == 3.8
+    assert fine.diffusion_number == pytest.approx(3.8)
+    assert "diffusion number     3.8, at most 3.8" in repr(fine)
     assert fine.dt == pytest.approx(3.8 / (0.01 * 512**2))
     solver = GCEIDD(slow, shape=(513, 65), dt=fine.dt, strips=8)
     assert solver.courant == pytest.approx(fine.courant)
