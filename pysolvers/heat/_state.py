@@ -1,5 +1,6 @@
 """The fields of a heat solver and the data of its steps, on the host or on a device."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 from .._clock import Leg
 from .._data import NodeData
-from .._runtime.state import make_state
+from .._runtime.state import count_of_a_call, make_state
 from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._tables import SideTables
@@ -73,7 +74,8 @@ class HeatState:
 
     def _steps_at_once(self) -> int:
         if not self._varies:
-            return _MOST_STEPS
+            settings = self._settings
+            return count_of_a_call(_MOST_STEPS, prod(settings.shape), settings.device)
         nodes = sum(int(np.prod(side.shape)) for side in self._sides.values() if side.varies)
         if self._source is not None and self._source.varies:
             nodes += int(np.prod(self._source.shape))

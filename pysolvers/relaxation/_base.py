@@ -20,7 +20,7 @@ from .._header import Check, count, number, record, text
 from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime import backends
-from .._runtime.state import make_state
+from .._runtime.state import count_of_a_call, make_state
 from .._shown import ShownAsText, residual_text
 from .._stall import Stall, checked_patience
 from ._colours import ColourGrid
@@ -233,7 +233,9 @@ class Relaxation(ShownAsText, ABC):
         every = index("check_every", check_every, 1)
         self._measure_by(criterion, norm)
         end, known = self.iterations + most, len(self._measures)
-        chunk = every if callback is not None else every * _CHECKS
+        nodes = self._grid.nx * self._grid.ny
+        checks = count_of_a_call(_CHECKS, nodes * every, self._device)
+        chunk = every if callback is not None else every * checks
         stall = Stall(
             checked_patience(patience, max(self._grid.nx, self._grid.ny) ** 2), self.iterations
         )
