@@ -82,7 +82,7 @@ class HeatState:
         return max(1, min(_MOST_TIMES, _TABLE_NODES // max(nodes, 1)))
 
     def start(self, initial: Array) -> None:
-        """Begin from a field; value sides have their say on their nodes."""
+        """Begin from a field; the nodes of a side with given values have these values."""
         field = np.array(initial, self._settings.dtype)
         for side in self._sides.values():
             if side.kind == "value":
