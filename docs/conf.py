@@ -1,5 +1,6 @@
 """Configuration of the Sphinx documentation."""
 
+import os
 import shutil
 from importlib.metadata import version as installed_version
 from importlib.util import find_spec
@@ -38,6 +39,7 @@ if find_spec("torch") is None:  # it is large; the notebook shows the outputs th
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_merge_streams = True
+os.environ["TQDM_DISABLE"] = "1"  # a page shows results, not the progress of their computation
 
 autodoc_typehints = "none"
 autosummary_generate = True

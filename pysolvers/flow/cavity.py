@@ -303,7 +303,8 @@ class LidDrivenCavity(ShownAsText):
         s = self._settings
         stall = Stall(checked_patience(patience, s.n**2 // 10), self.iterations)
         end = self.iterations + index("max_iterations", max_iterations, 1)
-        with IterationBar(progress, "LidDrivenCavity", total=end - self.iterations) as bar:
+        most = end - self.iterations
+        with IterationBar(progress, "LidDrivenCavity", total=most, goal=tol) as bar:
             while self._is_undecided or (self._error(tol) > tol and self.iterations < end):
                 made = self.iterations
                 self._advance(end)

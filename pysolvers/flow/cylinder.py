@@ -412,7 +412,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         passage = ceil(min(self._settings["length"] / self.dt, max_iterations))
         stall = Stall(checked_patience(patience, passage), self.steps)
         change = self._largest_change(tol)
-        with IterationBar(progress, "SquareCylinder", "change", max_iterations) as bar:
+        with IterationBar(progress, "SquareCylinder", "change", max_iterations, tol) as bar:
             while change > tol and self.steps < end:
                 made = self.steps
                 self.step(min(self._make.interval, end - made))

@@ -241,7 +241,7 @@ class Relaxation(ShownAsText, ABC):
         )
         if self._rows is not None and self._rows.group.rank > 0:
             progress = False
-        with IterationBar(progress, self._NAME, total=most) as bar:
+        with IterationBar(progress, self._NAME, total=most, goal=tol) as bar:
             while self.iterations < end:
                 before, have = self.iterations, len(self._measures)
                 outcome = self._advance(min(chunk, end - before), every, tol)

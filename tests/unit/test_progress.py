@@ -81,6 +81,20 @@ def test_bar_on_a_terminal_after_a_second(bars, monkeypatch):
     assert bars[1].told == [{"time": "5.0e-01"}, 3, "closed"]
 
 
+def test_bar_expects_the_iterations_that_are_needed(bars, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+
+    with _progress.IterationBar(None, "steps", total=1000, goal=1e-6) as bar:
+        expected = []
+        for value in (1.0, 1e-1, 1e-2, 2.0, 1e-9, 0.99, float("inf"), float("nan")):
+            bar.update(10, value)
+            expected.append(bars[0].total)
+
+    # A factor of 10 in 10 iterations, four and five more factors to go; then values without
+    # a rate; then less than a percent in 50 iterations.
+    assert expected == [1000, 70, 70, 1000, 1000, 1000, 1000, 1000]
+
+
 def test_bar_may_be_wanted_or_not(bars, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
     with _progress.IterationBar(False, "steps"):
