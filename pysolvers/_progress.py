@@ -110,7 +110,9 @@ class IterationBar:
         count, first = self._first
         if not count:
             self._first = self._count, value
-        if not (count and self._goal < value < first):
+        if value <= self._goal:
+            return self._count
+        if not count or not value < first:
             return self._most
         rate = log(first / value) / (self._count - count)
         needed = self._count + log(value / self._goal) / rate

@@ -92,7 +92,7 @@ def test_bar_expects_the_iterations_that_are_needed(bars, monkeypatch):
 
     # A factor of 10 in 10 iterations, four and five more factors to go; then values without
     # a rate; then less than a percent in 50 iterations.
-    assert expected == [1000, 70, 70, 1000, 1000, 1000, 1000, 1000]
+    assert expected == [1000, 70, 70, 1000, 50, 1000, 1000, 1000]
 
 
 def test_bar_may_be_wanted_or_not(bars, monkeypatch):
