@@ -99,7 +99,7 @@ def _size(*results: "HeatResult") -> tuple[float, float]:
     ratio = 1.0
     for result in results:
         ratio = float((result.y[-1] - result.y[0]) / (result.x[-1] - result.x[0]))
-    return _WIDTH, min(max(4.1 * ratio + 0.9, 2.4), 8.0)
+    return _WIDTH, min(max(4.1 * ratio + 0.9, 2.8), 8.0)
 
 
 def _paint(axes: "Axes", result: "HeatResult", **options: Any) -> Any:

@@ -64,6 +64,7 @@ def run(name):
 RESULTS = {
     **{name: partial(run, name) for name in STEPPERS},
     "heat in a box": lambda: heat_in_a_box().run(0.01),
+    "heat in a strip": lambda: HeatADI((5, 9), extent=((0, 9), (0, 1)), dt=0.1).run(0.1),
     "cavity": lambda: LidDrivenCavity(100, 17).solve(1e-3),
     "cavity by lines": lambda: LidDrivenCavity(100, 17, method="line-jacobi").solve(1e-2),
     "plate": lambda: solve_laplace((9, 8), boundary={"y+": 1.0}),
