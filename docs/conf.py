@@ -1,8 +1,12 @@
 """Configuration of the Sphinx documentation."""
 
+import os
 import shutil
+from functools import cached_property
+from importlib import import_module
 from importlib.metadata import version as installed_version
 from importlib.util import find_spec
+from inspect import getattr_static
 from pathlib import Path
 
 project = "pysolvers"
@@ -18,7 +22,8 @@ extensions = [
     "sphinx_design",
     "sphinx-mathjax-offline",  # the pages show formulas without a network
 ]
-exclude_patterns = ["_build"]
+templates_path = ["_templates"]
+exclude_patterns = ["_build", "_templates"]
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 3
 
@@ -38,9 +43,34 @@ if find_spec("torch") is None:  # it is large; the notebook shows the outputs th
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_merge_streams = True
+os.environ["TQDM_DISABLE"] = "1"  # a page shows results, not the progress of their computation
 
 autodoc_typehints = "none"
 autosummary_generate = True
+
+
+def properties() -> dict[str, list[str]]:
+    """Return the names of the properties of the public classes, by the names of these.
+
+    The table of attributes of a class contains its properties. Fields of results have no
+    docstring; the parameters of the class describe them.
+    """
+    names = ("distributed", "flow", "heat", "jax", "papers", "relaxation", "spline", "transport")
+    modules = [import_module("pysolvers"), *(import_module(f"pysolvers.{name}") for name in names)]
+    found = {}
+    for module in modules:
+        for name in module.__all__:
+            kind = getattr(module, name)
+            if isinstance(kind, type):
+                kinds = property, cached_property
+                members = ((each, getattr_static(kind, each)) for each in dir(kind))
+                shown = [each for each, member in members if isinstance(member, kinds)]
+                shown = [each for each in shown if not each.startswith("_")]
+                found[f"{module.__name__}.{name}"] = shown
+    return found
+
+
+autosummary_context = {"properties": properties()}
 autodoc_mock_imports = [name for name in ("torch",) if find_spec(name) is None]
 numpydoc_class_members_toctree = False
 numpydoc_show_class_members = False

@@ -1,5 +1,8 @@
 """Batched tridiagonal solves on a C core, and solvers for implicit steps on structured grids."""
 
+import importlib as _importlib
+import typing as _typing
+
 from ._boundary import Dirichlet, Neumann, Robin
 from ._errors import (
     BackendError,
@@ -51,7 +54,19 @@ __all__ = [
 
 _SUBPACKAGES = ("distributed", "flow", "heat", "poisson", "relaxation", "spline", "transport")
 
+# Imported at the first use: JAX, PyTorch and matplotlib take seconds to import, or are missing.
+_LATE_SUBPACKAGES = ("jax", "papers", "plots", "torch")
+
 
 def __dir__() -> list[str]:
     """Return the public names only."""
     return sorted([*__all__, *_SUBPACKAGES])
+
+
+if not _typing.TYPE_CHECKING:  # a type checker would accept any name
+
+    def __getattr__(name: str) -> _typing.Any:
+        """Import a subpackage at its first use."""
+        if name in _LATE_SUBPACKAGES:
+            return _importlib.import_module(f"{__name__}.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

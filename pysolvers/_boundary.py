@@ -63,6 +63,7 @@ class Robin:
 
 Boundary = Dirichlet | Neumann | Robin
 _KINDS = (Dirichlet, Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions
+_EXAMPLES = {Dirichlet: "Dirichlet(0.0)", Neumann: "Neumann(0.0)", Robin: "Robin(1.0, 0.0)"}
 
 
 def sides_of(boundary: Any, axes: str, *, complete: bool = True) -> dict[str, Any]:
@@ -79,10 +80,19 @@ def sides_of(boundary: Any, axes: str, *, complete: bool = True) -> dict[str, An
 
     Raises
     ------
+    TypeError
+        If a condition is a class instead of an instance.
     ValueError
         If a key is unknown, or a side is given twice or not at all.
     """
     names = [axis + end for axis in axes for end in _ENDS]
+    for given in boundary.values() if isinstance(boundary, Mapping) else [boundary]:
+        for kind in _KINDS:
+            if given is kind:
+                raise TypeError(
+                    f"boundary: a condition must be an instance, for example {_EXAMPLES[kind]}, "
+                    f"got the class {kind.__name__}"
+                )
     if not isinstance(boundary, Mapping):
         return dict.fromkeys(names, boundary)
     unknown = [key for key in boundary if key not in names and key not in list(axes)]
@@ -93,18 +103,22 @@ def sides_of(boundary: Any, axes: str, *, complete: bool = True) -> dict[str, An
         unknown,
     )
     twice = [name for name in names if name in boundary and name[0] in boundary]
-    require(not twice, "boundary: a side must be given once; given twice", twice)
+    if twice:
+        raise ValueError(
+            "boundary: each side must be given once, by its own key or by that of its axis; "
+            f"{', '.join(twice)} {'are' if len(twice) > 1 else 'is'} given by both"
+        )
     found = {
         name: boundary[name] if name in boundary else boundary[name[0]]
         for name in names
         if name in boundary or name[0] in boundary
     }
     missing = [name for name in names if name not in found]
-    require(
-        not (complete and missing),
-        "boundary: each side must be given, for example {'x': 0.0, 'y': Neumann()}; missing",
-        missing,
-    )
+    if complete and missing:
+        raise ValueError(
+            "boundary: each side must be given, for example {'x': 0.0, 'y': Neumann()}; "
+            f"{', '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing"
+        )
     return found
 
 

@@ -113,7 +113,7 @@ def build_parser() -> argparse.ArgumentParser:
     reproduce = commands.add_parser("reproduce", help="repeat the experiment of a paper")
     paper = reproduce.add_subparsers(metavar="PAPER", required=True)
     for title, (text, add_arguments, run_paper) in _PAPERS.items():
-        command = paper.add_parser(title, help=text)
+        command = paper.add_parser(title, help=text, description=text)
         add_arguments(command)
         command.set_defaults(run=run_paper)
     return parser

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ._checks import integer, require_flag
 from ._errors import singular_text
 from ._runtime.arrays import Shape
-from ._shown import Shown
+from ._shown import Shown, counted
 
 __all__ = [
     "Method",
@@ -106,15 +106,15 @@ class SolveInfo(Shown):
     exchange: str = "none"
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
-        rows = _counted(self.rows, "row")
-        caption = f"SolveInfo: {_counted(self.systems, 'system')} of {rows}, {self.dtype}"
+        rows = counted(self.rows, "row")
+        caption = f"SolveInfo: {counted(self.systems, 'system')} of {rows}, {self.dtype}"
         parts = [self.method]
         if self.pivoted:
             parts.append(f"{self.pivoted} with row exchanges")
         if self.repeated:
             parts.append(f"{self.repeated} repeated")
         place = self.backend if self.backend == "cpu" else f"{self.backend}:{self.device}"
-        where = [place, self.kernel, _counted(self.threads, "thread") if self.threads else ""]
+        where = [place, self.kernel, counted(self.threads, "thread") if self.threads else ""]
         facts = {
             "method": ", ".join(parts),
             "where": ", ".join(filter(None, where)),
@@ -129,10 +129,6 @@ class SolveInfo(Shown):
         if self.seconds is not None:
             facts["seconds"] = ", ".join(f"{k} {v:.3g}" for k, v in self.seconds.items())
         return caption, facts
-
-
-def _counted(number: int, thing: str) -> str:
-    return f"{number} {thing}" + ("s" if number != 1 else "")
 
 
 def check_choice(name: str, value: object, table: Mapping[str, int]) -> int:

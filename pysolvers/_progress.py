@@ -3,6 +3,7 @@
 import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
+from math import ceil, log
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -52,6 +53,10 @@ class IterationBar:
     It shows the number of iterations and the `quantity` after the last one. It appears where
     somebody sees it and if tqdm is installed. If it is `wanted` and tqdm is not installed, a
     warning says so.
+
+    An iteration that ends when the quantity reaches a `goal` usually needs far fewer iterations
+    than the `total` that is allowed. The bar then shows the number that it would need if the
+    quantity fell at its mean rate so far.
     """
 
     def __init__(
@@ -60,8 +65,10 @@ class IterationBar:
         label: str,
         quantity: str = "residual",
         total: int | None = None,
+        goal: float = 0.0,
     ) -> None:
-        self._quantity = quantity
+        self._quantity, self._most, self._goal = quantity, total, goal
+        self._count, self._first = 0, (0, 0.0)  # iterations, and quantity after the first ones
         self._bar: Any = None
         if wanted is False or (wanted is None and not _is_watched()):
             return
@@ -84,13 +91,29 @@ class IterationBar:
         if self._bar is not None:
             self._bar.close()
 
-    def expect(self, total: int) -> None:
-        """Set the number of all iterations, where it becomes known only on the way."""
+    def expect(self, total: int | None) -> None:
+        """Set the number of all iterations, which becomes known during the iteration."""
         if self._bar is not None:
             self._bar.total = total
 
     def update(self, count: int, value: float) -> None:
         """Add `count` iterations and show the quantity after them."""
         if self._bar is not None:
+            self._count += count
+            if self._goal > 0:
+                self.expect(self._needed(value))
             self._bar.set_postfix({self._quantity: f"{value:.1e}"}, refresh=False)
             self._bar.update(count)
+
+    def _needed(self, value: float) -> int | None:
+        """Return the number of iterations after which the quantity reaches the goal."""
+        count, first = self._first
+        if not count:
+            self._first = self._count, value
+        if value <= self._goal:
+            return self._count
+        if not count or not value < first:
+            return self._most
+        rate = log(first / value) / (self._count - count)
+        needed = self._count + log(value / self._goal) / rate
+        return self._most if self._most is not None and needed > self._most else ceil(needed)

@@ -1,11 +1,19 @@
 """What results and solvers show of themselves, as text and in a notebook."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from math import inf
 from typing import Any
 
-__all__ = ["Shown", "ShownAsText", "residual_text", "steps_text"]
+__all__ = [
+    "Shown",
+    "ShownAsText",
+    "counted",
+    "place_text",
+    "residual_text",
+    "shape_text",
+    "steps_text",
+]
 
 
 class Shown:
@@ -39,6 +47,23 @@ class ShownAsText:
 def residual_text(residual: float) -> str:
     """Return the part of a repr about a residual, which is infinite before it is measured."""
     return "" if residual == inf else f", residual {residual:.1e}"
+
+
+def place_text(result: Any) -> str:
+    """Return the backend, the kernel and the number of threads of a result, as far as known."""
+    count = getattr(result, "threads", 0)
+    threads = counted(count, "thread") if count else ""
+    return ", ".join(filter(None, (result.backend, getattr(result, "kernel", ""), threads)))
+
+
+def counted(count: int, noun: str) -> str:
+    """Return a number and a noun, in the plural if there is not one."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def shape_text(shape: Sequence[int]) -> str:
+    """Return the shape of a field, in the order of its axes: y before x."""
+    return " × ".join(map(str, shape))
 
 
 def steps_text(result: Any) -> str:

@@ -2,7 +2,9 @@
 """Draw the small pictures of docs/gallery.md, one for each notebook, into docs/images/gallery."""
 
 import json
+from base64 import b64decode
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +49,8 @@ def cavity(axes: Axes) -> None:
 
 
 def plate(axes: Axes) -> None:
-    solve_laplace((96, 96), boundary={"y+": 1.0}).plot(axes)
+    sides = {"x": 0.0, "y-": 0.0, "y+": 1.0}
+    solve_laplace((96, 96), extent=((0, 1), (0, 1)), boundary=sides).plot(axes)
 
 
 def cooling(axes: Axes) -> None:
@@ -57,7 +60,7 @@ def cooling(axes: Axes) -> None:
 
 def pulse(axes: Axes) -> None:
     problem = gceidd2022.rotating_pulse(0.002)
-    GCEIDD(problem, 128, dt=1 / 1024, strips=4).run(until=0.1).plot(axes)
+    GCEIDD(problem, shape=(129, 129), dt=1 / 1024, strips=4).run(until=0.1).plot(axes)
 
 
 def cylinder(axes: Axes) -> None:
@@ -93,6 +96,17 @@ def conductivity(axes: Axes) -> None:
     axes.legend()
 
 
+def conductivities(axes: Axes) -> None:
+    """Show the figure that is stored in the notebook, which needs PyTorch."""
+    notebook = json.loads((ROOT / "notebooks" / "12_gradients_torch.ipynb").read_text())
+    outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
+    (stored,) = (
+        each["data"]["image/png"] for each in outputs if "image/png" in each.get("data", {})
+    )
+    axes.imshow(Image.open(BytesIO(b64decode(stored))))
+    axes.set_axis_off()
+
+
 def closed_curve(axes: Axes) -> None:
     angle = np.linspace(0, 2 * np.pi, 11)
     radius = 1 + 0.4 * np.cos(5 * angle)
@@ -115,6 +129,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "08_poisson": charges,
     "09_staggered": start_of_a_flow,
     "11_gradients": conductivity,
+    "12_gradients_torch": conductivities,
     "13_splines": closed_curve,
 }
 

@@ -197,6 +197,73 @@ def splines_gpu(record: Record) -> Iterator[str]:
     )
 
 
+def cylinder(record: Record) -> Iterator[str]:
+    """Yield the table of docs/theory/cylinder.md: microseconds of a step."""
+    yield row("intervals", "dtype", "step", "call", "one core")
+    yield row("---", "---", *["--:"] * 3)
+    for entry in record["grids"]:
+        cells = [f"{entry[name] * 1e6:.0f}" for name in ("step", "call")]
+        core = entry["one_core"]  # NaN where it was not measured
+        cells.append("" if core != core else f"{core * 1e6:.0f} ({core / entry['call']:.0f} ×)")
+        yield row(_intervals(entry["shape"]), entry["dtype"], *cells)
+    yield ""
+    steady = record["steady"]
+    yield (
+        'Microseconds of an unsteady step with `psi="fast"`: *step* by the clock of the device, '
+        "*call* by that of the host, *one core* of the host of the device, in brackets its ratio "
+        f"to *call*. The steady flow at Re = 40 on 240 × 1200 intervals takes {steady['steps']} "
+        f"steps and {steady['seconds']:.2f} s. "
+        f"Measured on {record['gpu']['name']}, {record['machine']['cpu']}."
+    )
+
+
+# Kernels of a step of the cylinder, by a part of their names -> what they compute.
+CYLINDER_KERNELS = {
+    "HalfStepX": "half step along x",
+    "HalfStepY": "half step along y",
+    "product_kernel": "both transforms",
+    "wave_lines_kernel": "lines of waves, twice",
+    "surface_kernel|charges_kernel": "surface and charges",
+    "walls_kernel|forces_kernel": "walls, and a quarter of the forces",
+}
+
+
+def cylinder_kernels(record: Record) -> Iterator[str]:
+    """Yield the table of docs/designs.md: microseconds of the kernels of a step."""
+    grids = record["kernels"]
+    shapes = [[int(n) for n in name.split("x")] for name in grids]
+    yield row("kernels", *map(_intervals, shapes))
+    yield row("---", *["--:"] * len(grids))
+    for pattern, text in CYLINDER_KERNELS.items():
+        sums = (
+            sum(time for name, time in times.items() if re.search(pattern, name))
+            for times in grids.values()
+        )
+        yield row(text, *(f"{time:.1f}" for time in sums))
+    yield row("all", *(f"{sum(times.values()):.1f}" for times in grids.values()))
+    yield ""
+    yield f"Measured on {record['gpu']['name']}."
+
+
+def staggered_gpu(record: Record) -> Iterator[str]:
+    """Yield the table of docs/theory/staggered.md: microseconds of a step."""
+    stages = ("predict", "pressure", "correct")
+    yield row("cells", '`"fast"`', *stages, '`"sor"`', "15 words")
+    yield row("---", *["--:"] * 6)
+    for entry in record["cases"]:
+        times = (entry["fast"], *(entry["stages"][name] for name in stages), entry["sor"])
+        cells = (f"{time * 1e6:.0f}" for time in times)
+        yield row(f"{entry['n']}²", *cells, f"{entry['floor'] * 1e6:.3g}")
+    yield ""
+    yield (
+        'Microseconds of a step on a device, by the clock of the host: with `pressure="fast"`, its '
+        f'stages by the clock of the device, and with {record["sweeps"]} iterations of `"sor"`; '
+        "then the time in which 15 words per cell move at the bandwidth of a copy. On grids that "
+        "fit into the cache of the device it is not a lower bound. "
+        f"Measured on {record['gpu']['name']}."
+    )
+
+
 # Key of the record of calls -> heading.
 CALLS = {
     "package": "`solve_tridiagonal`",
@@ -285,8 +352,11 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "gpu speed": gpu_tables.everything,
         "gpu profile": gpu_tables.profile,
     },
+    "docs/designs.md": {"cylinder kernels": cylinder_kernels},
+    "docs/theory/cylinder.md": {"cylinder": cylinder},
     "docs/theory/poisson.md": {"poisson": poisson, "poisson gpu": poisson_gpu},
     "docs/theory/splines.md": {"splines": splines, "splines gpu": splines_gpu},
+    "docs/theory/staggered.md": {"staggered": staggered_gpu},
     "docs/reproductions.md": {
         "pta2020": gpu_tables.pta2020,
         **{
@@ -339,6 +409,10 @@ def _machine(record: Record) -> str:
         f"copy {record['copy']['bandwidth'] / 1e9:.0f} GB/s, Python {versions['python']}, "
         f"NumPy {versions['numpy']}, SciPy {versions['scipy']}."
     )
+
+
+def _intervals(shape: list[int]) -> str:
+    return " × ".join(str(n - 1) for n in shape)
 
 
 def _full_row(entry: Record) -> str:

@@ -1,5 +1,9 @@
 /* cylinder_lines.cu - the lines of the vorticity: both half steps, or both factors of the
- * steady step.
+ * steady step (Peaceman and Rachford 1955; formulas in cylinder_rows.cuh).
+ *
+ * One kernel for each axis (line_sweep.cuh): 4 words per node, 17 operations and one
+ * division per row for the partition method and those of the stencils. No row exchanges:
+ * the rows are dominant for steps of the order of the spacing.
  */
 #include "flow/cylinder_rows.cuh"
 

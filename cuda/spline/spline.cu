@@ -1,5 +1,7 @@
 /* spline.cu - rows, pieces and points of splines on a device.
  *
+ * ps_spline.h contains the formulas and their source, ps_spline_math.h computes them.
+ *
  * Threads follow each other as the elements of an array (outer, rows, inner) in C order,
  * the order in which splines are stored. A thread of rows or pieces computes one element.
  *

@@ -10,6 +10,7 @@ import re
 import sys
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from types import ModuleType
 
 from .._environment import check_environment
@@ -29,11 +30,14 @@ _MODULES = {
     "cuda": ("pysolvers._cuda", f"{_CUDA_PACKAGE}._cuda"),
 }
 
-# What to do if no module is installed; a module can be missing only if it is optional.
+# What to do if no module of a backend is installed.
 _REMEDIES = {
+    "cpu": "install the package with pip install . in a copy of the source",
     "cuda": f"pip install {CUDA_DISTRIBUTION} (Linux), or build it with PYSOLVERS_CUDA=1 "
-    "pip install . in a copy of the source, where nvcc is found, or use device='cpu'"
+    "pip install . in a copy of the source, where nvcc is found, or use device='cpu'",
 }
+
+_ROOT = Path(__file__).parents[2]
 
 # Number of the contract csrc/include/pysolvers.h. The build compiles it into the extensions, so
 # that an extension built before a change of the contract is refused. Raise it with every change.
@@ -60,8 +64,7 @@ def _load(name: str) -> ModuleType | str:
             return f"{module_name} cannot be imported: {error}"
         else:
             return _mismatch(module, module_name) or module
-    remedy = f": {_REMEDIES[name]}" if name in _REMEDIES else ""
-    return f"{' or '.join(_MODULES[name])} is not installed{remedy}"
+    return f"{' or '.join(_MODULES[name])} is not installed{_remedy(name)}"
 
 
 def _mismatch(module: ModuleType, module_name: str) -> str | None:
@@ -98,6 +101,16 @@ def installed_module(name: str) -> str | None:
     """Return the name of the module of a backend, with or without a device, or None."""
     found = _load(name)
     return None if isinstance(found, str) else found.__name__
+
+
+def _remedy(name: str) -> str:
+    """Return what to do about a module that is not installed, as the end of a sentence."""
+    if name == "cpu" and (_ROOT / "setup.py").is_file():
+        return (
+            f" in {_ROOT}: Python imports the package from this copy of the source, also if it is "
+            "installed. Start Python in another folder, or compile the copy with pip install -e ."
+        )
+    return f": {_REMEDIES[name]}"
 
 
 def unavailable_reason(name: str) -> str | None:

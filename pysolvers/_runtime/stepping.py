@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from math import isclose
 from typing import Any, Generic, Self, TypeVar
 
 from .._checks import index, require, require_callable, require_finite
@@ -96,9 +97,8 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
         Parameters
         ----------
         until : float
-            The end time. If the last step would end later, it is shortened to end at this
-            time; ``last_dt`` of the result is its length. A time that has passed ends the run at
-            once.
+            The end time, not before `time`. If the last step would end later, it is shortened to
+            end at this time; ``last_dt`` of the result is its length.
         callback : callable, optional
             Called with this object every `interval` steps; a true return value ends the run.
         interval : int, default: 20
@@ -115,9 +115,9 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
         Raises
         ------
         ConvergenceError, ValueError
-            As in `step`.
+            As in `step`; ValueError also if `until` is before `time`.
         """
-        require_finite("until", until)
+        self._check_end(until)
         require_callable("callback", callback)
         interval = index("interval", interval, 1)
         end, short = self._plan(until)
@@ -166,7 +166,7 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
         """
         from .recording import record_steps
 
-        require_finite("until", until)
+        self._check_end(until)
         found: Result = record_steps(self, until, index("frames", frames, 1), progress)
         return found
 
@@ -198,6 +198,15 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
     @abstractmethod
     def _out_of_bounds(self) -> ConvergenceError:
         """Return the error of a solution that is not in bounds."""
+
+    def _check_end(self, until: float) -> None:
+        """Raise unless `until` can be the end of a run: not before the time, but for rounding."""
+        require_finite("until", until)
+        require(
+            until >= self.time or isclose(until, self.time, rel_tol=1e-12),
+            f"until must be at least the time {self.time:g}",
+            until,
+        )
 
     def _step_to(self, end: int, dt: float) -> None:
         """Make steps of this length up to step `end`."""

@@ -101,9 +101,9 @@ def measure(case: GpuCase, buffers: Buffers, clock: Clock, *, quick: bool) -> di
     entry |= dict.fromkeys(bars) if quick else bars
     try:
         system[-1].fill(np.nan)
-        solve, told = solver(case, system)
+        solve, facts = solver(case, system)
         solve()
-        entry |= told | {"error": _rounded(backward_error(case, system))}
+        entry |= facts | {"error": _rounded(backward_error(case, system))}
         entry |= _timed(case, solve, clock, quick=quick)
     except Exception as error:  # the other cases run even if one fails
         text = str(error).splitlines() or [""]
@@ -119,8 +119,8 @@ def solver(case: GpuCase, system: list[Any]) -> tuple[Callable[[], object], dict
         factor = factor_tridiagonal(
             *operands[:3], axis=axis - x.ndim if axis >= 0 else axis, pivot=False
         )
-        told = {"used": factor.info.method, "kernel": factor.info.kernel}
-        return lambda: factor.solve(operands[3], out=x), told
+        facts = {"used": factor.info.method, "kernel": factor.info.kernel}
+        return lambda: factor.solve(operands[3], out=x), facts
 
     options: dict[str, Any] = {"axis": axis, "method": case.method, "out": x}
     options |= {"periodic": case.matrix == "periodic", "on_singular": "ignore"}
@@ -129,8 +129,8 @@ def solver(case: GpuCase, system: list[Any]) -> tuple[Callable[[], object], dict
     if case.variant:
         options["variant"] = case.variant
     _, info = solve_tridiagonal(*operands, **options, return_info=True)
-    told = {"used": info.method, "kernel": info.kernel}
-    return lambda: solve_tridiagonal(*operands, **options), told
+    facts = {"used": info.method, "kernel": info.kernel}
+    return lambda: solve_tridiagonal(*operands, **options), facts
 
 
 def backward_error(case: GpuCase, system: list[Any]) -> float:

@@ -72,7 +72,7 @@ def method_name(entry: Entry) -> str:
 def bar_text(entry: Entry) -> str:
     """Return the target of a case as text; empty if there is none."""
     if entry["time_bar"] is not None:
-        return f"{1e6 * entry['time_bar']:.0f} us"
+        return f"{1e6 * entry['time_bar']:.0f} µs"
     return "" if entry["bar"] is None else f"{entry['bar']:.0%}"
 
 

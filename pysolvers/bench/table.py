@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
+from .._shown import counted
 from . import small
 
 PEERS = ("scipy", "lapack", "numpy")
@@ -11,7 +12,8 @@ PEERS = ("scipy", "lapack", "numpy")
 def table(record: dict[str, Any]) -> Iterator[str]:
     """Yield the lines of the table of `record`."""
     settings = record["settings"]
-    yield f"{record['machine']['cpu']}, {record['kernel']}, {settings['threads']} threads"
+    threads = counted(settings["threads"], "thread")
+    yield f"{record['machine']['cpu']}, {record['kernel']}, {threads}"
     yield f"load of the machine before: {record['load']}"
     if "cases" in record:
         yield from _large(record)

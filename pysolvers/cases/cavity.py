@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from .._progress import progress
+from .._shown import counted
 from ..flow import CavityResult, LidDrivenCavity
 from ..flow.cavity import LineMethod
 from ..papers import (
@@ -190,7 +191,7 @@ def _time_split(result: CavityResult, elapsed: float) -> Iterator[str]:
     inside = sum(result.seconds.values())
     yield (
         f"Time: {elapsed:.2f} s, {1e3 * elapsed / max(result.iterations, 1):.3f} ms an iteration, "
-        f"{result.threads} threads, {result.kernel}, lines by {result.line_method}"
+        f"{counted(result.threads, 'thread')}, {result.kernel}, lines by {result.line_method}"
     )
     for name, seconds in [*result.seconds.items(), ("other", max(elapsed - inside, 0.0))]:
         yield f"  {name:10} {seconds:8.3f} s {seconds / elapsed:6.1%}"

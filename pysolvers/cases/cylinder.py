@@ -8,6 +8,7 @@ from time import perf_counter
 
 import numpy as np
 
+from .._shown import counted
 from ..flow import CylinderResult, SquareCylinder
 from ..papers import breuer_drag, breuer_recirculation_length
 from ..plots.cylinder import draw_cylinder
@@ -105,7 +106,7 @@ def report(result: CylinderResult, elapsed: float) -> Iterator[str]:
     total = sum(result.seconds.values())
     shares = ", ".join(f"{name} {t / total:.0%}" for name, t in result.seconds.items() if total)
     milliseconds = 1e3 * elapsed / max(result.steps, 1)
-    place = f"{result.threads} threads" if result.backend == "cpu" else result.backend
+    place = counted(result.threads, "thread") if result.backend == "cpu" else result.backend
     yield f"{milliseconds:.2f} ms/step on {place}: {shares}"
 
 

@@ -143,9 +143,11 @@ def _scaling_table(times: dict[tuple[str, int], float], sizes: Sequence[int], de
         serial = solver_of(_PROBLEM, _REYNOLDS, size, kernel="serial", threads=1)
         seconds = iteration_seconds(serial, 2, 1)
         rows.append((size, *rates, (size - 2) ** 2 / seconds / 1e6))
-    told = "; ".join(f"{k} {low:g} to {high:g}" for k, (low, high) in PUBLISHED_ELEMENTS.items())
+    published = "; ".join(
+        f"{k} {low:g} to {high:g}" for k, (low, high) in PUBLISHED_ELEMENTS.items()
+    )
     where = "all cores" if device == "cpu" else "the GPU"
-    note = f"Kernels on {where}, serial on one core. Published, kernel 2 on the GPUs: {told}."
+    note = f"Kernels on {where}, serial on one core. Published, kernel 2 on the GPUs: {published}."
     return Table("Millions of nodes an iteration and second", columns, rows, (note,))
 
 

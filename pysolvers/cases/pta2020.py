@@ -101,8 +101,8 @@ def _published_speedups(run: Run) -> str:
 def _coalescing(experiment: Experiment) -> Iterator[str]:
     ratios = experiment.speedups("PTA coalesced", "PTA uncoalesced")
     if ratios:
-        told = ", ".join(f"{ratio:.2f} at {n}^2" for n, ratio in ratios.items())
-        yield f"coalesced over uncoalesced: {told}; published: about 2"
+        listed = ", ".join(f"{ratio:.2f} at {n}^2" for n, ratio in ratios.items())
+        yield f"coalesced over uncoalesced: {listed}; published: about 2"
 
 
 def _bar(experiment: Experiment) -> Iterator[str]:

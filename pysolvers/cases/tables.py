@@ -116,7 +116,7 @@ def report(
         for line in table.lines():
             print(line)
     args.output.mkdir(parents=True, exist_ok=True)
-    told = {
+    record = {
         "title": title,
         "gpu": gpu,
         "machine": machine.machine(),
@@ -124,7 +124,7 @@ def report(
         **(facts or {}),
     }
     path = args.output / f"{name}.json"
-    path.write_text(json.dumps(told, indent=1, allow_nan=False) + "\n")
+    path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
     print(f"wrote {path}", file=sys.stderr)
     if not args.no_plot:
         _draw(args.output, name, pictures or {})

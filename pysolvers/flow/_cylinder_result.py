@@ -18,6 +18,7 @@ from .._files import SavedFile
 from .._header import count, flag, mapping, number, positive, text
 from .._runtime.recording import Filmed
 from .._saved_result import SavedResult
+from .._shown import place_text, shape_text
 from ._channel import ChannelGrid
 
 if TYPE_CHECKING:
@@ -254,8 +255,12 @@ class CylinderResult(SavedResult, Filmed):
         Returns
         -------
         axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots. The extra ``plot`` installs
-            matplotlib.
+            `ax`, or the axes of all plots.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed; it is in the extra ``plot``.
         """
         from ..plots.cylinder import plot_cylinder
 
@@ -326,12 +331,12 @@ class CylinderResult(SavedResult, Filmed):
         )
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
-        ny, nx = self.psi.shape
+        shape = shape_text(self.psi.shape)
         facts = {
-            "Reynolds number": f"{self.reynolds:g}, {ny} × {nx} nodes, {self.wall} walls",
+            "flow": f"Re = {self.reynolds:g}, {shape} nodes, {self.wall} walls",
             "steps": f"{self.steps} of {self.dt:g}, time {self.time:g} ({self.stop_reason})",
-            "drag, lift": f"{self.drag:.4f}, {self.lift:.4f} "
-            f"(surface {self.surface_drag:.4f}, {self.surface_lift:.4f})",
+            "drag, lift": f"{self.drag:.4f}, {self.lift:z.4f} "
+            f"(surface {self.surface_drag:.4f}, {self.surface_lift:z.4f})",
         }
         if self.steady:
             facts["recirculation length"] = f"{self.recirculation_length:.4f}"
@@ -341,7 +346,7 @@ class CylinderResult(SavedResult, Filmed):
                 facts["Strouhal number"] = f"{found.value:.4f} ± {found.uncertainty:.4f}"
             except ValueError:
                 facts["Strouhal number"] = "fewer than three periods"
-        facts["time"] = f"{sum(self.seconds.values()):.2f} s, {self.threads} threads"
+        facts["seconds"] = f"{sum(self.seconds.values()):.3g}, {place_text(self)}"
         return "Flow around a square cylinder", facts
 
 

@@ -43,16 +43,47 @@ class ForceTable(NamedTuple):
 
 
 class _Weights:
-    """Weights of single nodes of the box; the same node can occur several times."""
+    """Weights of single nodes of the box; the same node can occur several times.
 
-    def __init__(self, shape: tuple[int, int]) -> None:
-        self._places = np.arange(shape[0] * shape[1]).reshape(shape)
+    Parameters
+    ----------
+    shape : (int, int)
+        Nodes of the box along y and x.
+    spacing : (float, float)
+        hx and hy.
+    """
+
+    def __init__(self, shape: tuple[int, int], spacing: tuple[float, float]) -> None:
+        (self.ny, self.nx), (self.hx, self.hy) = shape, spacing
+        self.bottom, self.top = np.s_[0, :], np.s_[self.ny - 1, :]
+        self.left, self.right = np.s_[:, 0], np.s_[:, self.nx - 1]
+        # Weights of the whole running sum along a side.
+        self.whole_x = _running_weights(_unit(self.nx), self.hx)
+        self.whole_y = _running_weights(_unit(self.ny), self.hy)
+        self._places = np.arange(self.ny * self.nx).reshape(shape)
         self._entries: list[tuple[int, int, NDArray[Any], Array]] = []
 
     def add(self, result: int, quantity: int, place: Any, weights: Any) -> None:
         """Add weights to the nodes box[place]."""
         nodes = np.atleast_1d(self._places[place])
         self._entries.append((result, quantity, nodes, np.broadcast_to(weights, nodes.shape)))
+
+    def add_pressure(self, result: int, side: str, values: Array) -> None:
+        """Add the sum of values times the total pressure along a side.
+
+        The total pressure is a running sum from the lower left corner; it continues from the left
+        to the top and from the bottom to the right.
+        """
+        if side == "bottom":
+            self.add(result, _SLOPE_X, self.bottom, _running_weights(values, self.hx))
+        elif side == "left":
+            self.add(result, _SLOPE_Y, self.left, _running_weights(values, self.hy))
+        elif side == "top":
+            self.add(result, _SLOPE_X, self.top, _running_weights(values, self.hx))
+            self.add(result, _SLOPE_Y, self.left, values.sum() * self.whole_y)
+        else:
+            self.add(result, _SLOPE_Y, self.right, _running_weights(values, self.hy))
+            self.add(result, _SLOPE_X, self.bottom, values.sum() * self.whole_x)
 
     def total(self) -> tuple[NDArray[Any], Array]:
         """Return the nodes that occur, and their weights."""
@@ -91,56 +122,55 @@ def force_table(
     columns : int
         Nodes of the grid along x.
     """
-    (ny, nx), (hx, hy), nu = shape, spacing, viscosity
-    j0, j1, i0, i1 = body
-    weights = _Weights(shape)
-    along_x, along_y = _sum_weights(nx, hx), _sum_weights(ny, hy)
-    bottom, top = np.s_[0, :], np.s_[ny - 1, :]
-    left, right = np.s_[:, 0], np.s_[:, nx - 1]
+    weights = _Weights(shape, spacing)
+    _add_box(weights)
+    _add_faces(weights, body, faces, viscosity)
+    nodes, table = weights.total()
+    rows, box_columns = np.divmod(nodes, weights.nx)
+    return ForceTable(
+        ((rows + origin[0]) * columns + box_columns + origin[1]).astype(np.int32), table
+    )
 
-    # The total pressure along the sides is a running sum from the lower left corner; it continues
-    # from the left to the top and from the bottom to the right.
-    whole_x, whole_y = _running_weights(_unit(nx), hx), _running_weights(_unit(ny), hy)
+
+def _add_box(weights: _Weights) -> None:
+    """Add the balance of momentum of the box, and the sum of the pressure once around it."""
+    bottom, top, left, right = weights.bottom, weights.top, weights.left, weights.right
+    along_x, along_y = _sum_weights(weights.nx, weights.hx), _sum_weights(weights.ny, weights.hy)
     for sign, side, quantity, whole in (
-        (1, bottom, _SLOPE_X, whole_x),
-        (1, right, _SLOPE_Y, whole_y),
-        (-1, top, _SLOPE_X, whole_x),
-        (-1, left, _SLOPE_Y, whole_y),
+        (1, bottom, _SLOPE_X, weights.whole_x),
+        (1, right, _SLOPE_Y, weights.whole_y),
+        (-1, top, _SLOPE_X, weights.whole_x),
+        (-1, left, _SLOPE_Y, weights.whole_y),
     ):
         weights.add(_BOX_GAP, quantity, side, sign * whole)
-
-    def head(result: int, side: str, values: Array) -> None:
-        """Add the sum of values times the total pressure along a side."""
-        if side == "bottom":
-            weights.add(result, _SLOPE_X, bottom, _running_weights(values, hx))
-        elif side == "left":
-            weights.add(result, _SLOPE_Y, left, _running_weights(values, hy))
-        elif side == "top":
-            weights.add(result, _SLOPE_X, top, _running_weights(values, hx))
-            weights.add(result, _SLOPE_Y, left, values.sum() * whole_y)
-        else:
-            weights.add(result, _SLOPE_Y, right, _running_weights(values, hy))
-            weights.add(result, _SLOPE_X, bottom, values.sum() * whole_x)
-
-    for sign, side, ends in ((1, right, "right"), (-1, left, "left")):
+    for sign, side, name in ((1, right, "right"), (-1, left, "left")):
         weights.add(_DRAG, _ALONG_X, side, sign * 2 * along_y)
         weights.add(_LIFT, _CROSS, side, sign * 2 * along_y)
         weights.add(_LIFT, _RATE, side, sign * 2 * along_y)
-        head(_DRAG, ends, -sign * 2 * along_y)
-    for sign, side, ends in ((1, top, "top"), (-1, bottom, "bottom")):
+        weights.add_pressure(_DRAG, name, -sign * 2 * along_y)
+    for sign, side, name in ((1, top, "top"), (-1, bottom, "bottom")):
         weights.add(_LIFT, _ALONG_Y, side, sign * 2 * along_x)
         weights.add(_DRAG, _CROSS, side, sign * 2 * along_x)
         weights.add(_DRAG, _RATE, side, -sign * 2 * along_x)
-        head(_LIFT, ends, -sign * 2 * along_x)
+        weights.add_pressure(_LIFT, name, -sign * 2 * along_x)
 
-    # Each face: the pressure in its middle, from the box along a normal, times its length; and
-    # the pressure along the face relative to the middle.
+
+def _add_faces(
+    weights: _Weights, body: tuple[int, int, int, int], faces: Any, viscosity: float
+) -> None:
+    """Add the forces by pressure and shear on the faces of the body.
+
+    The pressure in the middle of a face, from the box along a normal, counts with the length of
+    the face; the pressure along the face is relative to its middle.
+    """
+    nx, ny, nu = weights.nx, weights.ny, viscosity
+    j0, j1, i0, i1 = body
     j, i = (j0 + j1) // 2, (i0 + i1) // 2
     normals: tuple[tuple[str, Any, int, float, int, int, int], ...] = (
-        ("left", np.s_[j, : i0 + 1], _SLOPE_X, hx, 1, j, ny),
-        ("top", np.s_[j1:, i], _SLOPE_Y, hy, -1, i, nx),
-        ("right", np.s_[j, i1:], _SLOPE_X, hx, -1, j, ny),
-        ("bottom", np.s_[: j0 + 1, i], _SLOPE_Y, hy, 1, i, nx),
+        ("left", np.s_[j, : i0 + 1], _SLOPE_X, weights.hx, 1, j, ny),
+        ("top", np.s_[j1:, i], _SLOPE_Y, weights.hy, -1, i, nx),
+        ("right", np.s_[j, i1:], _SLOPE_X, weights.hx, -1, j, ny),
+        ("bottom", np.s_[: j0 + 1, i], _SLOPE_Y, weights.hy, 1, i, nx),
     )
     forces = ((_SURFACE_DRAG, 2.0), (_SURFACE_LIFT, -2.0), (_SURFACE_DRAG, -2.0),
               (_SURFACE_LIFT, 2.0))  # fmt: skip
@@ -154,7 +184,7 @@ def force_table(
         total = factor * over.sum()
         start = np.zeros(count)
         start[middle] = total
-        head(result, name, start)
+        weights.add_pressure(result, name, start)
         length = len(np.arange(ny if quantity == _SLOPE_Y else nx)[line[1 - quantity]])
         weights.add(result, quantity, line, direction * total * _sum_weights(length, step))
         relative = factor * over
@@ -169,12 +199,6 @@ def force_table(
             weights.add(_SURFACE_GAP, _OMEGA, place, scale * around)
         shear_result, shear_sign = shear
         weights.add(shear_result, _OMEGA, (face.rows, face.columns), shear_sign * nu * over)
-
-    nodes, table = weights.total()
-    rows, box_columns = np.divmod(nodes, nx)
-    return ForceTable(
-        ((rows + origin[0]) * columns + box_columns + origin[1]).astype(np.int32), table
-    )
 
 
 def _unit(count: int) -> Array:

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._files import SavedFile, is_rising
 from .._header import count, mapping, number, positive, text
 from .._saved_result import SavedResult
+from .._shown import place_text
 from . import _fields
 
 if TYPE_CHECKING:
@@ -279,8 +280,12 @@ class CavityResult(SavedResult):
         Returns
         -------
         axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots. The extra ``plot`` installs
-            matplotlib.
+            `ax`, or the axes of all plots.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed; it is in the extra ``plot``.
         """
         from ..plots.cavity import plot_cavity
 
@@ -307,6 +312,6 @@ class CavityResult(SavedResult):
             "iterations": f"{self.iterations} ({self.stop_reason}), residual {self.residual:.2e}",
             "primary vortex": f"psi {vortex.psi:.6f}, omega {vortex.omega:.5f} "
             f"at ({vortex.x:.4f}, {vortex.y:.4f})",
-            "time": f"{sum(self.seconds.values()):.2f} s, {self.threads} threads, {self.kernel}",
+            "seconds": f"{sum(self.seconds.values()):.3g}, {place_text(self)}",
         }
         return "Lid-driven cavity", facts

@@ -18,6 +18,7 @@ from .._files import SavedFile, is_rising
 from .._header import count, mapping, number, positive, text
 from .._runtime.recording import Filmed
 from .._saved_result import SavedResult
+from .._shown import place_text
 from . import _fields
 from ._result import Vortex
 
@@ -316,8 +317,12 @@ class StaggeredResult(SavedResult, Filmed):
         Returns
         -------
         axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots. The extra ``plot`` installs
-            matplotlib.
+            `ax`, or the axes of all plots.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed; it is in the extra ``plot``.
         """
         from ..plots.staggered import plot_staggered
 
@@ -411,7 +416,7 @@ class StaggeredResult(SavedResult, Filmed):
             "pressure": self.pressure + (f", {self.sweeps} sweeps" if self.sweeps else ""),
             "state": f"t = {self.time:.6g}, {self.steps} steps ({self.stop_reason})",
             "change": f"{self.change:.2e}, divergence × cell size {self.divergence:.1e}",
-            "run": f"{sum(self.seconds.values()):.2f} s, {self.threads} threads, {self.kernel}",
+            "seconds": f"{sum(self.seconds.values()):.3g}, {place_text(self)}",
         }
         return "Lid-driven cavity on a staggered grid", facts
 

@@ -303,7 +303,8 @@ class LidDrivenCavity(ShownAsText):
         s = self._settings
         stall = Stall(checked_patience(patience, s.n**2 // 10), self.iterations)
         end = self.iterations + index("max_iterations", max_iterations, 1)
-        with IterationBar(progress, "LidDrivenCavity", total=end - self.iterations) as bar:
+        most = end - self.iterations
+        with IterationBar(progress, "LidDrivenCavity", total=most, goal=tol) as bar:
             while self._is_undecided or (self._error(tol) > tol and self.iterations < end):
                 made = self.iterations
                 self._advance(end)
@@ -313,7 +314,7 @@ class LidDrivenCavity(ShownAsText):
                 error = self._error(tol)
                 if error > tol and stall.is_over(self.iterations, error):
                     raise ConvergenceError(
-                        f"{self!r} did not converge: {stall.text(error)}: the flow can be "
+                        f"{self!r}, did not converge: {stall.text(error)}: the flow can be "
                         "unsteady, or the grid too coarse: take a larger n or a smaller re, or a "
                         "larger patience",
                         self.result("stalled"),
@@ -322,14 +323,14 @@ class LidDrivenCavity(ShownAsText):
             self._fields.go_back()
             self._residuals = self._best_residuals
             raise ConvergenceError(
-                f"{self!r} did not converge: the residual was not finite after {self.iterations} "
+                f"{self!r}, did not converge: the residual was not finite after {self.iterations} "
                 "iterations",
                 self.result("diverged"),
             )
         if self._error(tol) > tol:
             result = self.result("max_iterations")
             raise ConvergenceError(
-                f"{self!r} did not converge: tolerance {tol:g} not reached in "
+                f"{self!r}, did not converge: tolerance {tol:g} not reached in "
                 f"{max_iterations} iterations",
                 result,
             )
@@ -479,7 +480,7 @@ class LidDrivenCavity(ShownAsText):
         if verdict == "give up":
             diverged = self.result("diverged")
             raise ConvergenceError(
-                f"{self!r} did not converge: the residual rose to {residual:.1e}", diverged
+                f"{self!r}, did not converge: the residual rose to {residual:.1e}", diverged
             )
 
     def _make(self, count: int) -> None:

@@ -412,7 +412,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         passage = ceil(min(self._settings["length"] / self.dt, max_iterations))
         stall = Stall(checked_patience(patience, passage), self.steps)
         change = self._largest_change(tol)
-        with IterationBar(progress, "SquareCylinder", "change", max_iterations) as bar:
+        with IterationBar(progress, "SquareCylinder", "change", max_iterations, tol) as bar:
             while change > tol and self.steps < end:
                 made = self.steps
                 self.step(min(self._make.interval, end - made))
@@ -422,14 +422,14 @@ class SquareCylinder(Stepper[CylinderResult]):
                     return self.result("callback")
                 if change > tol and stall.is_over(self.steps, change):
                     raise ConvergenceError(
-                        f"{self!r} did not converge: {stall.text(change, 'change')}: the flow "
+                        f"{self!r}, did not converge: {stall.text(change, 'change')}: the flow "
                         "can be unsteady, or dt unsuitable: take dt=None, a smaller re, or a "
                         "larger patience",
                         self.result("stalled"),
                     )
         if change > tol:
             raise ConvergenceError(
-                f"{self!r} did not converge: the change {change:.1e} of psi per unit time "
+                f"{self!r}, did not converge: the change {change:.1e} of psi per unit time "
                 f"is above the tolerance {tol:g} after {max_iterations} iterations",
                 self.result("max_iterations"),
             )

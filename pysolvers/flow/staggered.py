@@ -589,7 +589,7 @@ class StaggeredCavity(ShownAsText):
         if reason == "sweeps":
             s = self._settings
             raise ConvergenceError(
-                f"{self!r} did not converge: SOR left the residual {self._now('residual'):.1e} "
+                f"{self!r}, did not converge: SOR left the residual {self._now('residual'):.1e} "
                 f"above pressure_tol {s.pressure_tol:g} after {s.max_sweeps} iterations; raise "
                 "max_sweeps or pressure_tol, or use pressure='fast'",
                 self.result("diverged"),
@@ -618,7 +618,7 @@ class StaggeredCavity(ShownAsText):
         if is_known or not speed <= 100:
             last = self._now("dt")
             raise ConvergenceError(
-                f"{self!r} diverged: the largest speed is {speed:.1e} lid speeds; "
+                f"{self!r}, diverged: the largest speed is {speed:.1e} lid speeds; "
                 f"steps of {last:.1e} are too long, use dt={last / 4:.1e}",
                 self.result("diverged"),
             )

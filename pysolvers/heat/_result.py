@@ -12,7 +12,7 @@ from .._files import SavedFile
 from .._header import count, flag, mapping, number, positive, sequence, text
 from .._runtime.recording import Filmed
 from .._saved_result import Member, SavedResult
-from .._shown import steps_text
+from .._shown import place_text, shape_text, steps_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,8 +141,12 @@ class HeatResult(SavedResult, Filmed):
         Returns
         -------
         axes : matplotlib.axes.Axes
-            The axes; ``axes.figure`` is the figure. The extra ``plot`` installs
-            matplotlib.
+            The axes; ``axes.figure`` is the figure.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed; it is in the extra ``plot``.
         """
         from ..plots.heat import plot_heat
 
@@ -181,10 +185,10 @@ class HeatResult(SavedResult, Filmed):
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {
-            "nodes": " × ".join(map(str, self.u.shape[::-1])),
+            "nodes": shape_text(self.u.shape),
             "time": f"{self.time:g} ({steps_text(self)}, {self.stop_reason})",
             "scheme": self.scheme + (", damped start" if self.damped_start else ""),
             "T": f"{self.u.min():.6g} to {self.u.max():.6g}",
-            "seconds": f"{sum(self.seconds.values()):.3g}, {self.backend}, {self.kernel}",
+            "seconds": f"{sum(self.seconds.values()):.3g}, {place_text(self)}",
         }
         return "Heat conduction", facts

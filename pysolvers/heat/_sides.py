@@ -183,6 +183,10 @@ def boundary_by_side(boundary: Any, axes: str) -> dict[str, Any]:
     """
     found = {name: condition_of(name, one) for name, one in sides_of(boundary, axes).items()}
     for axis in axes:
-        one, other = (isinstance(found[axis + end], str) for end in "-+")
-        require(one == other, f"boundary: both sides along {axis} must be periodic, or none", axis)
+        pair = found[axis + "-"], found[axis + "+"]
+        require(
+            isinstance(pair[0], str) == isinstance(pair[1], str),
+            f"boundary: both sides along {axis} must be periodic, or none of them",
+            pair,
+        )
     return found

@@ -1,5 +1,6 @@
 """The fields of a heat solver and the data of its steps, on the host or on a device."""
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ from numpy.typing import NDArray
 
 from .._clock import Leg
 from .._data import NodeData
-from .._runtime.state import make_state
+from .._runtime.state import count_of_a_call, make_state
 from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._tables import SideTables
@@ -73,14 +74,15 @@ class HeatState:
 
     def _steps_at_once(self) -> int:
         if not self._varies:
-            return _MOST_STEPS
+            settings = self._settings
+            return count_of_a_call(_MOST_STEPS, prod(settings.shape), settings.device)
         nodes = sum(int(np.prod(side.shape)) for side in self._sides.values() if side.varies)
         if self._source is not None and self._source.varies:
             nodes += int(np.prod(self._source.shape))
         return max(1, min(_MOST_TIMES, _TABLE_NODES // max(nodes, 1)))
 
     def start(self, initial: Array) -> None:
-        """Begin from a field; value sides have their say on their nodes."""
+        """Begin from a field; the nodes of a side with given values have these values."""
         field = np.array(initial, self._settings.dtype)
         for side in self._sides.values():
             if side.kind == "value":

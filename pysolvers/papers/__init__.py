@@ -1,6 +1,6 @@
 """Published results and the experiments of papers."""
 
-from .reference import (
+from .._published import (
     PrimaryVortex,
     SouriTiming,
     botella_peyret_profiles,

@@ -73,7 +73,12 @@ def levels_of(field: NDArray[Any], number: int = 20) -> NDArray[np.float64]:
 def add_scale(axes: "Axes | list[Axes]", drawn: Any, label: str, **options: Any) -> None:
     """Add a colour bar, with a label and ticks at round numbers, to axes or to a list of them."""
     ticker = extra_module("matplotlib.ticker", "plot")
-    options.setdefault("ticks", ticker.MaxNLocator(_LABELS, steps=[1, 2, 2.5, 5, 10]))
+    levels = getattr(drawn, "levels", drawn.get_clim())
+    low, high = float(levels[0]), float(levels[-1])
+    ticks = ticker.MaxNLocator(_LABELS, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    # The bar of filled contours would show a tick outside of their levels at a wrong place.
+    room = 1e-9 * (high - low)
+    options.setdefault("ticks", ticks[(low - room <= ticks) & (ticks <= high + room)])
     drawn.axes.figure.colorbar(drawn, ax=axes, label=label, **options)
 
 

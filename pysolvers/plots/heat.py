@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_heat", "film_heat", "plot_heat", "plot_isotherms"]
 
-_SIZE = 6.2, 5.0
+_WIDTH = 6.2  # of a figure, inches
 _SCALE = "temperature T (unit of the data)"
 
 
@@ -43,7 +43,9 @@ def plot_heat(
     if ax is not None:
         plot_isotherms(ax, result, **options)
         return ax
-    axes: Axes = show_figure(*_SIZE, lambda figure: draw_heat(figure, result, **options), show)
+    axes: Axes = show_figure(
+        *_size(result), lambda figure: draw_heat(figure, result, **options), show
+    )
     return axes
 
 
@@ -89,7 +91,15 @@ def film_heat(frames: "tuple[HeatResult, ...]", **options: Any) -> Any:
     """Return a film of isotherms; `options` are those of `make_film` and of `contourf`."""
     values = np.array([value for frame in frames for value in (frame.u.min(), frame.u.max())])
     options.setdefault("levels", levels_of(values))
-    return make_film(frames, _paint, _SIZE, _SCALE, **options)
+    return make_film(frames, _paint, _size(*frames[:1]), _SCALE, **options)
+
+
+def _size(*results: "HeatResult") -> tuple[float, float]:
+    """Return the size of a figure for the domain of a result, a square without a result."""
+    ratio = 1.0
+    for result in results:
+        ratio = float((result.y[-1] - result.y[0]) / (result.x[-1] - result.x[0]))
+    return _WIDTH, min(max(4.1 * ratio + 0.9, 2.8), 8.0)
 
 
 def _paint(axes: "Axes", result: "HeatResult", **options: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._shown import shape_text
 from ._figure import add_scale, show_figure
 from .film import make_film
 
@@ -70,9 +71,9 @@ def draw_transport(figure: "Figure", result: "TransportResult", **options: Any) 
     axes: NDArray[Any] = figure.subplots(1, 2)
     plot_field(axes[0], result, **options)
     plot_profiles(axes[1], result)
-    nx, ny = len(result.x) - 1, len(result.y) - 1
     figure.suptitle(
-        f"{result.scheme}, {nx} × {ny} cells, {result.strips[0]} × {result.strips[1]} strips"
+        f"{result.scheme}, {shape_text(result.u.shape)} nodes, "
+        f"strips {result.strips[0]} along x, {result.strips[1]} along y"
     )
     return axes
 

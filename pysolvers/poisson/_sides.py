@@ -73,7 +73,8 @@ def values_at(
     ValueError
         If they do not broadcast to `shape`.
     """
-    found = call(name, given, places) if callable(given) else given
+    in_order = dict(sorted(places.items()))
+    found = call(name, given, in_order) if callable(given) else given
     if isinstance(found, np.ma.MaskedArray | np.matrix):
         raise TypeError(f"{name} must be a plain array, got {type(found).__name__}")
     try:

@@ -20,7 +20,7 @@ from .._header import Check, count, number, record, text
 from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime import backends
-from .._runtime.state import make_state
+from .._runtime.state import count_of_a_call, make_state
 from .._shown import ShownAsText, residual_text
 from .._stall import Stall, checked_patience
 from ._colours import ColourGrid
@@ -233,13 +233,15 @@ class Relaxation(ShownAsText, ABC):
         every = index("check_every", check_every, 1)
         self._measure_by(criterion, norm)
         end, known = self.iterations + most, len(self._measures)
-        chunk = every if callback is not None else every * _CHECKS
+        nodes = self._grid.nx * self._grid.ny
+        checks = count_of_a_call(_CHECKS, nodes * every, self._device)
+        chunk = every if callback is not None else every * checks
         stall = Stall(
             checked_patience(patience, max(self._grid.nx, self._grid.ny) ** 2), self.iterations
         )
         if self._rows is not None and self._rows.group.rank > 0:
             progress = False
-        with IterationBar(progress, self._NAME, total=most) as bar:
+        with IterationBar(progress, self._NAME, total=most, goal=tol) as bar:
             while self.iterations < end:
                 before, have = self.iterations, len(self._measures)
                 outcome = self._advance(min(chunk, end - before), every, tol)
@@ -254,13 +256,13 @@ class Relaxation(ShownAsText, ABC):
                 lowest = min(measure for _, measure in self._measures[have:])
                 if criterion != "solution" and stall.is_over(self.iterations, lowest):
                     raise ConvergenceError(
-                        f"{self!r} did not converge: {stall.text(self.residual)}: the tolerance "
+                        f"{self!r}, did not converge: {stall.text(self.residual)}: the tolerance "
                         f"{tol:g} can be below the rounding errors; take a larger one, or a larger "
                         "patience",
                         self.result("stalled"),
                     )
         raise ConvergenceError(
-            f"{self!r} did not converge: tolerance {tol:g} not reached in {most} iterations",
+            f"{self!r}, did not converge: tolerance {tol:g} not reached in {most} iterations",
             self.result("max_iterations"),
         )
 
@@ -426,7 +428,7 @@ class Relaxation(ShownAsText, ABC):
         return np.concatenate([own, *parts[1:]]) if group.rank == 0 else None
 
     def _diverged(self) -> ConvergenceError:
-        text = f"{self!r} did not converge: the measured value grew to {self.residual:.1e}"
+        text = f"{self!r}, did not converge: the measured value grew to {self.residual:.1e}"
         return ConvergenceError(text, self.result("diverged"))
 
 

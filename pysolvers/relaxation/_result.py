@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._files import SavedFile, is_rising
 from .._header import count, number, record, text
 from .._saved_result import SavedResult
+from .._shown import place_text, shape_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -149,8 +150,12 @@ class RelaxationResult(SavedResult):
         Returns
         -------
         axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots. The extra ``plot`` installs
-            matplotlib.
+            `ax`, or the axes of all plots.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed; it is in the extra ``plot``.
         """
         from ..plots.relaxation import plot_relaxation
 
@@ -170,11 +175,11 @@ class RelaxationResult(SavedResult):
     def _table(self) -> tuple[str, Mapping[str, str]]:
         speed = self.updates_per_second / 1e6
         facts = {
-            "nodes": f"{len(self.x)} × {len(self.y)}, {self.u.dtype}",
+            "shape": f"{shape_text(self.u.shape)}, {self.u.dtype}",
             "relaxation": f"{self.relaxation}, {self.method}",
             "iterations": f"{self.iterations} ({self.stop_reason}), "
             f"{self.criterion} ({self.norm}) {self.residual:.2e}",
-            "time": f"{self.seconds['iterations']:.3g} s, {speed:.4g} million updates/s",
-            "backend": f"{self.backend}, {self.kernel}, {self.threads} threads",
+            "seconds": f"{self.seconds['iterations']:.3g}, {place_text(self)}",
+            "speed": f"{speed:.4g} million updates/s",
         }
         return self.title, facts

@@ -1,11 +1,13 @@
 """Time steps from a model of the error, within limits of stability that were measured."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from math import inf
+from math import inf, isinf
 from typing import NamedTuple
 
 from .._checks import require
 from .._domain import watch_position
+from .._shown import Shown
 from ._settings import (
     Foot,
     Scheme,
@@ -34,8 +36,8 @@ _UPWINDS = ("modified", "plain")
 _FEET = ("clamp", "extrapolate")
 
 
-@dataclass(frozen=True, slots=True)
-class SuggestedStep:
+@dataclass(frozen=True, slots=True, repr=False)
+class SuggestedStep(Shown):
     """A time step for GCEIDD, and the errors that the model expects.
 
     Parameters
@@ -45,8 +47,9 @@ class SuggestedStep:
     courant : float
         abs(b) dt/h, the larger of both axes; 0 if the velocity is zero.
     diffusion_number : float
-        Limit of a dt/h^2, the larger of both axes; infinite if no diffusion is treated
-        explicitly.
+        a dt/h^2, the larger of both axes; 0 if there is no diffusion.
+    diffusion_limit : float
+        Largest stable diffusion number; infinite if no diffusion is treated explicitly.
     numerical_diffusion : (float, float)
         Numerical diffusion along x and y where the velocity is largest: that of the step and
         that of the differences. A pulse of variance s^2 along an axis has the variance
@@ -56,7 +59,19 @@ class SuggestedStep:
     dt: float
     courant: float
     diffusion_number: float
+    diffusion_limit: float
     numerical_diffusion: tuple[float, float]
+
+    def _table(self) -> tuple[str, Mapping[str, str]]:
+        along_x, along_y = self.numerical_diffusion
+        limit = "" if isinf(self.diffusion_limit) else f", at most {self.diffusion_limit:.3g}"
+        facts = {
+            "dt": f"{self.dt:.4g}",
+            "Courant number": f"{self.courant:.3g}",
+            "diffusion number": f"{self.diffusion_number:.3g}{limit}",
+            "numerical diffusion": f"{along_x:.3g} along x, {along_y:.3g} along y",
+        }
+        return "Suggested step", facts
 
 
 @watch_position(0, check_position("suggest_dt"))
@@ -149,7 +164,8 @@ def suggest_dt(
     return SuggestedStep(
         dt=dt,
         courant=max(axis.courant(dt) for axis in axes),
-        diffusion_number=explicit,
+        diffusion_number=max(axis.a * dt / axis.h**2 if axis.a else 0.0 for axis in axes),
+        diffusion_limit=explicit,
         numerical_diffusion=(axes[0].numerical_diffusion(dt), axes[1].numerical_diffusion(dt)),
     )
 

@@ -12,7 +12,7 @@ from .._files import SavedFile
 from .._header import count, mapping, number, positive, sequence, text
 from .._runtime.recording import Filmed
 from .._saved_result import SavedResult
-from .._shown import steps_text
+from .._shown import place_text, shape_text, steps_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -162,8 +162,12 @@ class TransportResult(SavedResult, Filmed):
         Returns
         -------
         axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots. The extra ``plot`` installs
-            matplotlib.
+            `ax`, or the axes of all plots.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed; it is in the extra ``plot``.
         """
         from ..plots.transport import plot_transport
 
@@ -185,11 +189,12 @@ class TransportResult(SavedResult, Filmed):
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {
-            "nodes": f"{len(self.x)} × {len(self.y)}, {self.strips[0]} × {self.strips[1]} strips",
+            "nodes": f"{shape_text(self.u.shape)}, strips {self.strips[0]} along x, "
+            f"{self.strips[1]} along y",
             "scheme": f"{self.scheme}, Courant number {self.courant:.3g}, "
             f"diffusion number {self.diffusion_number:.3g}",
             "time": f"{self.time:g} ({steps_text(self)}, {self.stop_reason})",
             "u": f"{self.u.min():.6g} to {self.u.max():.6g}",
-            "seconds": f"{sum(self.seconds.values()):.3g}, {self.backend}, {self.kernel}",
+            "seconds": f"{sum(self.seconds.values()):.3g}, {place_text(self)}",
         }
         return "Convection and diffusion", facts

@@ -1,13 +1,14 @@
 """The fields of GCEIDD and the data of its steps, on the host or on a device."""
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._data import NodeData
-from .._runtime.state import make_state
+from .._runtime.state import count_of_a_call, make_state
 from ._settings import Settings
 from .problem import SIDES, GridData
 
@@ -41,7 +42,7 @@ class TransportState:
     """
 
     def __init__(self, data: GridData, settings: Settings) -> None:
-        self._data, self._nodes = data, settings.shape
+        self._data, self._nodes, self._device = data, settings.shape, settings.device
         self._names = field_names(settings.scheme)
         self._tables: dict[str, NodeData] = {
             **{f"velocity {axis}": b for axis, b in zip("xy", data.velocity, strict=True)},
@@ -129,6 +130,7 @@ class TransportState:
         """Return for how many steps the tables are filled at a time."""
         shapes = [table.shape for table in self._tables.values() if table.varies]
         if not shapes:
-            return _MOST_STEPS_WITHOUT_TABLES
+            most = _MOST_STEPS_WITHOUT_TABLES
+            return count_of_a_call(most, prod(self._nodes), self._device)
         largest = max(rows * columns for rows, columns in shapes)
         return max(1, min(_MOST_STEPS, _TABLE_NODES // largest))

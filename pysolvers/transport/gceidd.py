@@ -376,7 +376,7 @@ class GCEIDD(Stepper[TransportResult]):
 
     def _out_of_bounds(self) -> ConvergenceError:
         return ConvergenceError(
-            f"{self!r} grew: some abs(u) is not at most {self._bound:g} after step {self.steps}, "
+            f"{self!r}, grew: some abs(u) is not at most {self._bound:g} after step {self.steps}, "
             f"with Courant number {self.courant:.3g} and diffusion number "
             f"{self.diffusion_number:.3g}; see suggest_dt",
             self.result("grown"),

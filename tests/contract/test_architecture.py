@@ -294,6 +294,9 @@ def test_names_of_the_package_are_public():
     assert all(name == "__version__" or not name.startswith("_") for name in listed)
     for name in listed:
         assert getattr(pysolvers, name) is not None
+    assert pysolvers.papers.__name__ == "pysolvers.papers"  # imported here, if not before
+    with pytest.raises(AttributeError, match="no attribute 'paper'"):
+        _ = pysolvers.paper
 
 
 def x_list(name):

@@ -147,8 +147,11 @@ def test_requirements_of_the_recipe_are_those_of_the_package():
 
 
 def command_lines():
-    """Return the arguments of every `python -m pysolvers` line of the documents."""
-    pattern = re.compile(r"(?:^|`)\$? ?python -m pysolvers ([^`#\n\[]+)", re.MULTILINE)
+    """Return the arguments of every line `pysolvers` or `python -m pysolvers` of the documents."""
+    commands = "info|run|bench|reproduce"
+    pattern = re.compile(
+        rf"(?:^ *|`)\$? ?(?:python -m )?pysolvers ((?:{commands})\b[^`#\n\[]*)", re.MULTILINE
+    )
     lines = [m.strip() for path in documents() for m in pattern.findall(path.read_text())]
     return sorted({line for line in lines if line.islower() and not line.startswith("-")})
 

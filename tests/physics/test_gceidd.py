@@ -386,8 +386,11 @@ def test_run_shortens_the_last_step():
     result = solver.run(10.5 / 256)
     assert (result.steps, result.time, result.last_dt) == (11, 10.5 / 256, 0.5 / 256)
     assert "the last of 0.00195" in repr(result)
-    assert solver.run(0.0).steps == 11
+    assert solver.run(10.5 / 256 * (1 - 1e-15)).steps == 11
     assert solver.run(0.1).time == 0.1
+    for run in (solver.run, solver.record):
+        with pytest.raises(ValueError, match=r"until must be at least the time 0\.1, got 0\.09"):
+            run(0.09)
     assert (solver.dt, solver.steps) == (1 / 256, 11 + 16)
 
 
@@ -519,8 +522,8 @@ def test_result_tells_what_was_done(tmp_path):
     for name in ("u", "x", "y"):
         np.testing.assert_array_equal(getattr(loaded, name), getattr(result, name))
     assert (loaded.strips, loaded.seconds) == (result.strips, result.seconds)
-    assert "38 × 30" in result._repr_html_()
-    assert "38 × 30" in repr(result)
+    assert "30 × 38" in result._repr_html_()
+    assert "30 × 38" in repr(result)
     error = np.abs(result.u - rotating_pulse_exact(result.x, result.y[:, None], 0.25, 0.01))
     largest, l2 = result.errors(lambda x, y, t: rotating_pulse_exact(x, y, t, 0.01))
     assert largest == error.max()
@@ -667,7 +670,9 @@ def test_suggested_steps_keep_the_limits():
 
     slow = ConvectionDiffusion((0.2, lambda x, y: x / 10), 0.01, extent=((0, 2), (0, 1)))
     fine = suggest_dt(slow, shape=(513, 65), strips=8)
-    assert fine.diffusion_number == 3.8
+    assert fine.diffusion_limit == 3.8
+    assert fine.diffusion_number == pytest.approx(3.8)
+    assert "diffusion number     3.8, at most 3.8" in repr(fine)
     assert fine.dt == pytest.approx(3.8 / (0.01 * 512**2))
     solver = GCEIDD(slow, shape=(513, 65), dt=fine.dt, strips=8)
     assert solver.courant == pytest.approx(fine.courant)

@@ -139,6 +139,23 @@ def test_missing_device_backend_names_the_remedy(registry):
         pysolvers.solve_tridiagonal(-1.0, 4.0, -1.0, np.ones(4), device="cuda")
 
 
+@pytest.mark.parametrize(
+    ("is_source", "remedy"),
+    [
+        (True, r"not built in .*another folder.*pip install -e \."),
+        (False, r"pip install \. in a copy"),
+    ],
+)
+def test_missing_cpu_backend_names_the_remedy(registry, monkeypatch, tmp_path, is_source, remedy):
+    registry("cpu", "pysolvers._missing")
+    monkeypatch.setattr(backends, "_ROOT", tmp_path)
+    if is_source:
+        (tmp_path / "setup.py").touch()
+
+    with pytest.raises(pysolvers.BackendError, match=remedy):
+        pysolvers.solve_tridiagonal(-1.0, 4.0, -1.0, np.ones(4))
+
+
 def test_backend_of_another_contract_is_refused_with_both_numbers(registry):
     stale = types.ModuleType("stale")
     stale.ABI = 999

@@ -64,6 +64,7 @@ def run(name):
 RESULTS = {
     **{name: partial(run, name) for name in STEPPERS},
     "heat in a box": lambda: heat_in_a_box().run(0.01),
+    "heat in a strip": lambda: HeatADI((5, 9), extent=((0, 9), (0, 1)), dt=0.1).run(0.1),
     "cavity": lambda: LidDrivenCavity(100, 17).solve(1e-3),
     "cavity by lines": lambda: LidDrivenCavity(100, 17, method="line-jacobi").solve(1e-2),
     "plate": lambda: solve_laplace((9, 8), boundary={"y+": 1.0}),
@@ -89,6 +90,10 @@ def test_figure_belongs_to_pyplot_and_every_scale_is_named(result):
     assert colour_bars(figure)
     for bar in colour_bars(figure):
         assert "(" in bar.get_ylabel(), "a unit in brackets"
+        low, high = bar.get_ylim()
+        ticks = bar.get_yticks()
+        assert len(ticks) >= 3
+        assert all(low - 1e-6 <= tick <= high + 1e-6 for tick in ticks), "a tick out of place"
     for plot in axes:
         assert plot.get_title()
         assert plot.get_xlabel()

@@ -5,9 +5,19 @@ import sys
 import types
 import warnings
 
+import numpy as np
 import pytest
 
-from pysolvers import HeatADI, LidDrivenCavity, RedBlackSOR, StaggeredCavity, _progress
+from pysolvers import (
+    GCEIDD,
+    ConvectionDiffusion,
+    HeatADI,
+    LidDrivenCavity,
+    RedBlackSOR,
+    StaggeredCavity,
+    _progress,
+)
+from pysolvers._runtime import state
 
 pytest.importorskip("tqdm")
 with warnings.catch_warnings():
@@ -69,6 +79,20 @@ def test_bar_on_a_terminal_after_a_second(bars, monkeypatch):
     assert all(bar.options["delay"] == 1.0 for bar in bars)
     assert all(bar.options["file"] is sys.stderr for bar in bars)
     assert bars[1].told == [{"time": "5.0e-01"}, 3, "closed"]
+
+
+def test_bar_expects_the_iterations_that_are_needed(bars, monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+
+    with _progress.IterationBar(None, "steps", total=1000, goal=1e-6) as bar:
+        expected = []
+        for value in (1.0, 1e-1, 1e-2, 2.0, 1e-9, 0.99, float("inf"), float("nan")):
+            bar.update(10, value)
+            expected.append(bars[0].total)
+
+    # A factor of 10 in 10 iterations, four and five more factors to go; then values without
+    # a rate; then less than a percent in 50 iterations.
+    assert expected == [1000, 70, 70, 1000, 50, 1000, 1000, 1000]
 
 
 def test_bar_may_be_wanted_or_not(bars, monkeypatch):
@@ -141,9 +165,30 @@ def test_bar_in_a_notebook(bars, monkeypatch):
     ids=["heat", "staggered", "plate", "cavity"],
 )
 def test_bars_of_the_solvers_know_how_far_they_go(bars, make, total):
-    make()
+    result = make()
+    is_iteration = result.stop_reason == "converged"  # the bar ends where it has converged
 
     (bar,) = bars
-    assert getattr(bar, "total", bar.options["total"]) == total
     made = sum(each for each in bar.told if isinstance(each, int))
     assert 0 < made <= total
+    assert bar.options["total"] in (total, None)
+    assert getattr(bar, "total", total) == (made if is_iteration else total)
+
+
+def test_calls_of_the_backend_take_a_second_or_two(monkeypatch):
+    assert state.count_of_a_call(1024, 64**2, None) == 1024
+    assert state.count_of_a_call(1024, 4096**2, "cpu") == 32
+    assert state.count_of_a_call(1024, 1024**3, "cpu") == 16
+    assert state.count_of_a_call(1024, 4096**2, "cuda:1") == 1024
+
+    pulse = ConvectionDiffusion((1.0, 0.5), 0.01, initial=lambda x, y: x * y)
+    makers = (
+        lambda: HeatADI((9, 8), 0.1, 0.01, initial=1.0),
+        lambda: GCEIDD(pulse, shape=(9, 8), dt=0.01),
+    )
+    whole = [make().run(0.5).u for make in makers]
+    monkeypatch.setitem(state._UPDATES, "cpu", 1)
+    for make, expected in zip(makers, whole, strict=True):
+        solver = make()
+        assert solver._most_steps == 16
+        np.testing.assert_array_equal(solver.run(0.5).u, expected)

@@ -8,7 +8,15 @@ import pytest
 
 import pysolvers
 import pysolvers.transport
-from pysolvers import ConvectionDiffusion, Dirichlet, HeatADI, Neumann, Robin
+from pysolvers import (
+    ConvectionDiffusion,
+    Dirichlet,
+    FastPoisson,
+    HeatADI,
+    Neumann,
+    RedBlackSOR,
+    Robin,
+)
 from pysolvers._boundary import condition_of, sides_of
 from pysolvers._checks import short
 from pysolvers._clock import Clock
@@ -91,12 +99,27 @@ def test_no_message_of_a_solver_holds_a_whole_list():
 def test_sides_by_name_by_axis_or_all():
     assert sides_of(1.0, "xy") == {"x-": 1.0, "x+": 1.0, "y-": 1.0, "y+": 1.0}
     assert sides_of({"x-": 1, "x+": 2, "y": 3}, "xy") == {"x-": 1, "x+": 2, "y-": 3, "y+": 3}
-    with pytest.raises(ValueError, match=r"each side must be given.*\['y-', 'y\+'\]"):
+    with pytest.raises(ValueError, match=r"each side must be given.*; y-, y\+ are missing"):
         sides_of({"x": 1}, "xy")
-    with pytest.raises(ValueError, match="given twice"):
+    with pytest.raises(ValueError, match="given by both"):
         sides_of({"x": 1, "x-": 2, "y": 3}, "xy")
     with pytest.raises(ValueError, match="the sides are x-, x+".replace("+", r"\+")):
         sides_of({"x": 1, "y": 2, "z": 3}, "xy")
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda sides: HeatADI((5, 5), 0.1, 0.1, boundary=sides),
+        lambda sides: FastPoisson((5, 5), 0.1, boundary=sides),
+        lambda sides: ConvectionDiffusion((1, 1), 0.1, boundary=sides),
+        lambda sides: RedBlackSOR((5, 5), extent=((0, 1), (0, 1)), boundary=sides),
+    ],
+)
+def test_a_class_is_not_a_condition(make):
+    for sides in (Neumann, {"x": 0.0, "y": Neumann}):
+        with pytest.raises(TypeError, match=r"for example Neumann\(0.0\), got the class Neumann"):
+            make(sides)
 
 
 def test_a_value_is_a_dirichlet_condition():
@@ -305,3 +328,10 @@ def test_what_solvers_and_results_show_is_short():
             assert "inf" not in repr(each)
         assert each._repr_html_().startswith(("<table>", "<code>"))
         assert "&lt;" in each._repr_html_() or "<F" not in each._repr_html_()
+
+
+def test_results_name_backend_and_threads():
+    result = pysolvers.LidDrivenCavity(100, 9, threads=1).iterate(3).result()
+    assert repr(result).endswith(f"cpu, {result.kernel}, 1 thread")
+    assert repr(HeatADI((5, 7), 0.1, 0.1).result()).splitlines()[1] == "  nodes    5 × 7"
+    assert repr(HeatADI((5, 7), 0.1, 0.1).result()).endswith("seconds  0, cpu")
