@@ -2,6 +2,8 @@
 
 from ._factor import SplitFactor
 from ._group import Group
+from ._launch import launch_command as launch_command
+from ._launch import launched as launched
 from ._slab import Slab
 from ._systems import checked_group as checked_group
 

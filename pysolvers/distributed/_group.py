@@ -7,7 +7,6 @@ All waiting is bounded by the timeout of the group.
 """
 
 import atexit
-import os
 import pickle
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -19,6 +18,7 @@ from numpy.typing import NDArray
 
 from .._checks import require, require_number, short
 from .._errors import BackendError, DistributedError
+from ._launch import launched
 from ._mpi import MpiTransport
 from ._torch import TorchTransport, is_process_group
 
@@ -27,9 +27,6 @@ __all__ = ["Agreement", "Group"]
 Array = NDArray[Any]
 
 _OF_MPI = ("Dup", "Irecv", "Isend", "rank", "size")
-
-# Variables that MPI launchers set to the number of processes.
-_LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
 
 
 class Transport(Protocol):
@@ -262,7 +259,7 @@ def _world() -> Any:
     try:
         return import_module("mpi4py.MPI").COMM_WORLD
     except (ImportError, RuntimeError) as error:  # no mpi4py, or mpi4py finds no MPI library
-        size = max(int(os.environ.get(name) or 1) for name in _LAUNCHED)
+        size, _ = launched()
         if size > 1:
             raise BackendError(
                 f"an MPI launcher started {size} processes, but mpi4py cannot be used ({error}): "

@@ -1,11 +1,13 @@
 """Groups of one process and slabs; tests/distributed has those of several processes."""
 
+import sys
+
 import numpy as np
 import oracle
 import pytest
 
 import pysolvers
-from pysolvers.distributed import Group, Slab, _group
+from pysolvers.distributed import Group, Slab, _group, _launch, launch_command, launched
 
 
 @pytest.fixture
@@ -76,17 +78,55 @@ def test_arguments_of_a_group():
             Group(timeout=timeout)
 
 
+def without_launcher(monkeypatch):
+    for variables in _launch._LAUNCHED:
+        for variable in variables:
+            monkeypatch.delenv(variable, raising=False)
+
+
 def test_processes_of_a_launcher_need_mpi4py(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr(_group, "import_module", missing)
-    for variable in _group._LAUNCHED:
-        monkeypatch.delenv(variable, raising=False)
+    without_launcher(monkeypatch)
     assert Group().size == 1
     monkeypatch.setenv("PMI_SIZE", "4")
     with pytest.raises(pysolvers.BackendError, match=r"started 4 processes.*extra 'mpi'"):
         Group()
+
+
+def test_size_and_rank_come_from_the_launcher(monkeypatch):
+    without_launcher(monkeypatch)
+    assert launched() == (1, 0)
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "6")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "5")
+    assert launched() == (6, 5)
+
+
+def test_launch_uses_the_launcher_of_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setattr(_launch, "find_spec", lambda name: name)
+    other = tmp_path / "other"
+    for folder in (tmp_path, other):
+        folder.mkdir(exist_ok=True)
+        (folder / "mpiexec").write_text("")
+        (folder / "mpiexec").chmod(0o755)
+    monkeypatch.setenv("PATH", str(other))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    expected = [str(tmp_path / "mpiexec"), "-n", "3", sys.executable, "script.py"]
+    assert launch_command(3, ["script.py"]) == expected
+    (tmp_path / "mpiexec").unlink()
+    assert launch_command(3, [])[0] == str(other / "mpiexec")
+    (other / "mpiexec").unlink()
+    with pytest.raises(pysolvers.BackendError, match=r"mpiexec is neither in .*extra 'mpi'"):
+        launch_command(3, [])
+
+
+def test_launch_needs_mpi4py(monkeypatch):
+    monkeypatch.setattr(_launch, "find_spec", lambda name: None)
+    monkeypatch.setattr(_launch.shutil, "which", lambda name, path=None: "/bin/mpiexec")
+    with pytest.raises(pysolvers.BackendError, match=r"mpi4py is not installed.*extra 'mpi'"):
+        launch_command(2, [])
 
 
 def test_objects_that_stay_in_their_process(group, rng):
