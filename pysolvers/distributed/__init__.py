@@ -1,5 +1,6 @@
 """Solves of lines that are split over processes: groups of ranks, and how arrays are split."""
 
+from ._cost import CostModel
 from ._factor import SplitFactor
 from ._group import Group
 from ._launch import launch_command as launch_command
@@ -7,4 +8,4 @@ from ._launch import launched as launched
 from ._slab import Slab
 from ._systems import checked_group as checked_group
 
-__all__ = ["Group", "Slab", "SplitFactor"]
+__all__ = ["CostModel", "Group", "Slab", "SplitFactor"]

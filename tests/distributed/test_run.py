@@ -1,13 +1,14 @@
 """`python -m pysolvers run heat` on several ranks: one field, one report, and how it fails."""
 
 import json
+import re
 import signal
 import sys
 import time
 
 import numpy as np
 import pytest
-from mpi_job import LAUNCHER, finished, started
+from mpi_job import LAUNCHER, ROOT, finished, started
 
 pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 
@@ -17,6 +18,7 @@ HEAT = (sys.executable, "-m", "pysolvers", "run", "heat", "--no-plot")
 
 
 def slow(*values):
+    """Parameters of a test that runs only with the slow tests."""
     return pytest.param(*values, marks=pytest.mark.slow)
 
 
@@ -112,3 +114,22 @@ def test_interrupt_ends_ranks_that_the_command_started(tmp_path):
     assert status != 0
     assert "Time" not in out
     assert "Traceback" not in errors
+
+
+def scripts():
+    """The scripts of the page on several processes, by their names."""
+    page = (ROOT / "docs" / "distributed.md").read_text()
+    return dict(re.findall(r"```python\n# (\w+\.py): mpirun[^\n]*\n(.*?)```", page, re.DOTALL))
+
+
+@pytest.mark.parametrize("name", ["solve.py", slow("heat.py")])
+def test_script_of_the_documentation_runs(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name).write_text(scripts()[name])
+    status, out, errors = finished(started(LAUNCHER, "-n", "3", sys.executable, name))
+
+    assert status == 0, errors
+    if name == "solve.py":
+        assert out == "rank 0 holds the rows 0 to 1365\n"
+    else:
+        assert (tmp_path / "state.npz").exists()

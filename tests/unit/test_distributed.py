@@ -1,13 +1,14 @@
 """Groups of one process and slabs; tests/distributed has those of several processes."""
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 import oracle
 import pytest
 
 import pysolvers
-from pysolvers.distributed import Group, Slab, _group, _launch, launch_command, launched
+from pysolvers.distributed import CostModel, Group, Slab, _group, _launch, launch_command, launched
 
 
 @pytest.fixture
@@ -127,6 +128,52 @@ def test_launch_needs_mpi4py(monkeypatch):
     monkeypatch.setattr(_launch.shutil, "which", lambda name, path=None: "/bin/mpiexec")
     with pytest.raises(pysolvers.BackendError, match=r"mpi4py is not installed.*extra 'mpi'"):
         launch_command(2, [])
+
+
+MODEL = CostModel(
+    whole=2.0,
+    elimination=5.0,
+    substitution=3.0,
+    reduced=7.0,
+    latency=11.0,
+    gap=13.0,
+    bandwidth=0.5,
+    overhead=17.0,
+    rounds=2,
+    numbers=3,
+)
+
+
+def test_cost_of_the_stages():
+    assert MODEL.seconds(12, 4, 1) == 2 * 48
+    assert MODEL.stages(12, 4, 3, itemsize=2) == {
+        "overhead": 17,
+        "elimination": 5 * 16,
+        "exchange": 2 * 11 + 2 * (2 * 13 + 3 * 2 * 4 / 0.5),
+        "reduced systems": 7 * 3 * 4,
+        "substitution": 3 * 16,
+    }
+    shares = MODEL.stages(12, 4, 3, itemsize=2, reduced_on="shares")
+    assert shares["reduced systems"] == 7 * 4
+    assert shares["exchange"] == pytest.approx(3 * 11 + 2 * (3 * 13 + (3 + 2) * 2 * 4 / 3 / 0.5))
+    assert sum(shares.values()) == MODEL.seconds(12, 4, 3, itemsize=2, reduced_on="shares")
+
+
+def test_arguments_of_a_cost_model():
+    with pytest.raises(ValueError, match="latency must not be negative, got -1"):
+        replace(MODEL, latency=-1.0)
+    with pytest.raises(ValueError, match="reduced must not be negative, got nan"):
+        replace(MODEL, reduced=float("nan"))
+    with pytest.raises(ValueError, match="bandwidth must be positive"):
+        replace(MODEL, bandwidth=0.0)
+    with pytest.raises(TypeError, match="whole must be a number"):
+        replace(MODEL, whole="fast")
+    with pytest.raises(ValueError, match="rows must be at least ranks = 4, got 3"):
+        MODEL.seconds(3, 1, 4)
+    with pytest.raises(ValueError, match="reduced_on must be 'all' or 'shares', got 'none'"):
+        MODEL.seconds(8, 1, 4, reduced_on="none")
+    with pytest.raises(ValueError, match="lines must be at least 1"):
+        MODEL.seconds(8, 0, 4)
 
 
 def test_objects_that_stay_in_their_process(group, rng):
