@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol, Self
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 from .._checks import require, require_number, short
 from .._errors import BackendError, DistributedError
 from ._launch import launched
-from ._mpi import MpiTransport
+from ._mpi import MpiTransport, agree
 from ._torch import TorchTransport, is_process_group
 
 __all__ = ["Agreement", "Group"]
@@ -37,7 +38,7 @@ class Transport(Protocol):
     size: int
 
     def exchange(
-        self, sends: Mapping[int, Array], receives: Mapping[int, Array], timeout: float
+        self, sends: Mapping[int, Array], receives: Mapping[int, Array], timeout: float, tag: int
     ) -> tuple[tuple[int, ...], str]:
         """Exchange contiguous host arrays; return the ranks that are missing, and a reason."""
 
@@ -123,9 +124,15 @@ class Group:
         return f"<Group rank {self.rank} of {self.size}, transport {self.transport}>"
 
     def exchange(
-        self, operation: str, sends: Mapping[int, Array], receives: Mapping[int, Array]
+        self,
+        operation: str,
+        sends: Mapping[int, Array],
+        receives: Mapping[int, Array],
+        kind: str = "arrays",
     ) -> None:
         """Send contiguous arrays to ranks, and receive into contiguous arrays.
+
+        Messages of another operation, or of another `kind`, are not taken for these.
 
         Raises
         ------
@@ -143,7 +150,9 @@ class Group:
             for arrays in (sends, receives)
         )
         try:
-            late, reason = self._transport.exchange(sends, receives, self.timeout)
+            late, reason = self._transport.exchange(
+                sends, receives, self.timeout, _tag(operation, kind)
+            )
         except BaseException:  # an interrupt: other ranks may have, or not have, the messages
             self._lose(f"{operation}: rank {self.rank} of {self.size} was interrupted")
             raise
@@ -160,12 +169,13 @@ class Group:
         assert self._transport is not None
         atexit.register(self._transport.abandon)
 
-    def allgather(self, operation: str, mine: Array) -> Array:
+    def allgather(self, operation: str, mine: Array, kind: str = "arrays") -> Array:
         """Return the arrays of all ranks, of equal shapes and dtypes, along a new first axis."""
         mine = np.ascontiguousarray(mine)
         found = np.empty((self.size, *mine.shape), mine.dtype)
         ranks = range(self.size)
-        self.exchange(operation, dict.fromkeys(ranks, mine), {rank: found[rank] for rank in ranks})
+        receives = {rank: found[rank] for rank in ranks}
+        self.exchange(operation, dict.fromkeys(ranks, mine), receives, kind)
         return found
 
     def objects(self, operation: str, mine: Any) -> list[Any]:
@@ -173,9 +183,9 @@ class Group:
         if self.size == 1:
             return [mine]
         octets = np.frombuffer(pickle.dumps(mine), np.uint8)
-        sizes = self.allgather(operation, np.array(octets.size))
+        sizes = self.allgather(operation, np.array(octets.size), "sizes")
         found = {rank: np.empty(size, np.uint8) for rank, size in enumerate(sizes)}
-        self.exchange(operation, dict.fromkeys(range(self.size), octets), found)
+        self.exchange(operation, dict.fromkeys(range(self.size), octets), found, "objects")
         return [pickle.loads(found[rank].tobytes()) for rank in range(self.size)]
 
     def agreement(self, operation: str) -> "Agreement":
@@ -224,7 +234,7 @@ class Agreement:
             return
         group, reason = self._group, None
         if error is not None:
-            error.add_note(f"raised on rank {group.rank} of {group.size}")
+            agree(error, group.rank, group.size)
             reason = f"{type(error).__name__}: {error}"
         mine = (reason, {"operation": self._operation, **self.same}, self.own)
         reasons, facts, self.found = zip(*group.objects(self._operation, mine), strict=True)
@@ -246,6 +256,11 @@ class Agreement:
                     f"{short(facts[others[0]].get(name))}",
                     others,
                 )
+
+
+def _tag(operation: str, kind: str) -> int:
+    """Return the tag of a message, below the smallest upper bound of tags of MPI."""
+    return crc32(f"{operation}, {kind}".encode()) % 30000
 
 
 def _named(ranks: Sequence[int]) -> str:
