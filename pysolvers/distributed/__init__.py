@@ -4,5 +4,6 @@ from ._factor import SplitFactor
 from ._group import Group
 from ._slab import Slab
 from ._systems import checked_group as checked_group
+from ._transpose import Transposition as Transposition
 
 __all__ = ["Group", "Slab", "SplitFactor"]

@@ -171,6 +171,21 @@ class Group:
         self.exchange(operation, dict.fromkeys(ranks, mine), {rank: found[rank] for rank in ranks})
         return found
 
+    def gather(self, operation: str, mine: Array, axis: int) -> Array | None:
+        """Return the arrays of all ranks joined along an axis on rank 0, None on the others."""
+        sizes = self.allgather(operation, np.array(mine.shape[axis]))
+        if self.rank > 0:
+            self.exchange(operation, {0: np.ascontiguousarray(mine)}, {})
+            return None
+        before, after = mine.shape[:axis], mine.shape[axis + 1 :]
+        parts = {
+            rank: np.empty((*before, size, *after), mine.dtype)
+            for rank, size in enumerate(sizes.ravel().tolist())
+            if rank > 0
+        }
+        self.exchange(operation, {}, parts)
+        return np.concatenate([mine, *parts.values()], axis)
+
     def objects(self, operation: str, mine: Any) -> list[Any]:
         """Return the objects of all ranks; they are pickled."""
         if self.size == 1:

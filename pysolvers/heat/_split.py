@@ -250,9 +250,7 @@ class SplitState:
 
     def gather(self) -> Array | None:
         """Return the whole T on rank 0, None on the others; collective."""
-        found = self.group.objects(_OPERATION, self.t if self.group.rank else None)
-        found[0] = self.t
-        return np.concatenate(found, self._axis) if self.group.rank == 0 else None
+        return self.group.gather(_OPERATION, self.t, self._axis)
 
     def _moved(self, grid: Grid, start: int, nodes: int) -> Grid:
         """Return the grid of `nodes` nodes from node `start` on along the cut axis."""
