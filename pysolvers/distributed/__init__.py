@@ -7,5 +7,6 @@ from ._launch import launch_command as launch_command
 from ._launch import launched as launched
 from ._slab import Slab
 from ._systems import checked_group as checked_group
+from ._transpose import Transposition as Transposition
 
 __all__ = ["CostModel", "Group", "Slab", "SplitFactor"]

@@ -39,9 +39,9 @@ class CostModel:
         Bytes per second that a rank sends, :math:`\beta`, while all ranks send.
     overhead : float, default: 0
         Seconds of a call of several ranks that do not depend on the size, o.
-    rounds : int, default: 7
-        Rounds of a call, in which each rank sends a message to every other one, m: three
-        comparisons of two rounds each, and the numbers.
+    rounds : int, default: 2
+        Rounds of a call, in which each rank sends a message to every other one, m: the
+        comparison of the ranks, and the numbers.
     numbers : int, default: 7
         Numbers exchanged per line, k: 7 if each line has its own matrix, 2 if all have one that
         was factored before.
@@ -84,7 +84,7 @@ class CostModel:
     gap: float
     bandwidth: float
     overhead: float = 0.0
-    rounds: int = 7
+    rounds: int = 2
     numbers: int = 7
 
     def __post_init__(self) -> None:

@@ -29,6 +29,11 @@ Array = NDArray[Any]
 
 _OF_MPI = ("Dup", "Irecv", "Isend", "rank", "size")
 
+# Octets that `Group.objects` sends of each object, its size included; a larger one needs a second
+# message.
+_HEAD = 1024
+_LENGTH = 8
+
 
 class Transport(Protocol):
     """How messages get from rank to rank; see `MpiTransport`."""
@@ -178,15 +183,50 @@ class Group:
         self.exchange(operation, dict.fromkeys(ranks, mine), receives, kind)
         return found
 
+    def gather(self, operation: str, mine: Array, axis: int) -> Array | None:
+        """Return the arrays of all ranks joined along an axis on rank 0, None on the others."""
+        sizes = self.allgather(operation, np.array(mine.shape[axis]))
+        if self.rank > 0:
+            self.exchange(operation, {0: np.ascontiguousarray(mine)}, {})
+            return None
+        before, after = mine.shape[:axis], mine.shape[axis + 1 :]
+        parts = {
+            rank: np.empty((*before, size, *after), mine.dtype)
+            for rank, size in enumerate(sizes.ravel().tolist())
+            if rank > 0
+        }
+        self.exchange(operation, {}, parts)
+        return np.concatenate([mine, *parts.values()], axis)
+
     def objects(self, operation: str, mine: Any) -> list[Any]:
         """Return the objects of all ranks; they are pickled."""
         if self.size == 1:
             return [mine]
         octets = np.frombuffer(pickle.dumps(mine), np.uint8)
-        sizes = self.allgather(operation, np.array(octets.size), "sizes")
-        found = {rank: np.empty(size, np.uint8) for rank, size in enumerate(sizes)}
-        self.exchange(operation, dict.fromkeys(range(self.size), octets), found, "objects")
-        return [pickle.loads(found[rank].tobytes()) for rank in range(self.size)]
+        head = np.zeros(_HEAD, np.uint8)
+        head[:_LENGTH] = np.array([octets.size], np.int64).view(np.uint8)
+        head[_LENGTH : _LENGTH + octets.size] = octets[: _HEAD - _LENGTH]
+        heads = self.allgather(operation, head, "objects")
+        sizes = np.ascontiguousarray(heads[:, :_LENGTH]).view(np.int64).ravel()
+        rests = {
+            rank: np.empty(size - (_HEAD - _LENGTH), np.uint8)
+            for rank, size in enumerate(sizes.tolist())
+            if size > _HEAD - _LENGTH
+        }
+        if rests:  # of the ranks whose objects are larger than what is always sent
+            ranks = range(self.size) if self.rank in rests else ()
+            self.exchange(
+                operation, dict.fromkeys(ranks, octets[_HEAD - _LENGTH :]), rests, "objects"
+            )
+        nothing = np.empty(0, np.uint8)
+        return [
+            pickle.loads(np.concatenate([own[_LENGTH:], rests.get(rank, nothing)]).tobytes())
+            for rank, own in enumerate(heads)
+        ]
+
+    def agreed_numbers(self, operation: str, count: int, dtype: np.dtype) -> "AgreedNumbers":
+        """Return a context in which this rank prepares numbers that all ranks need."""
+        return AgreedNumbers(self, operation, count, dtype)
 
     def agreement(self, operation: str) -> "Agreement":
         """Return a context in which this rank prepares its part of a collective call."""
@@ -256,6 +296,70 @@ class Agreement:
                     f"{short(facts[others[0]].get(name))}",
                     others,
                 )
+
+
+class AgreedNumbers:
+    """The local part of a collective call that ends with numbers of this rank for all ranks.
+
+    The numbers travel in the message that says whether the rank has any.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    count : int
+        How many numbers a rank has; the same on all ranks.
+    dtype : dtype
+        Their dtype.
+
+    Attributes
+    ----------
+    mine : array, shape (count,), or None
+        The numbers of this rank, to be set in the context; None if it has none.
+    found : array, shape (ranks, count), or None
+        After the context, the numbers of all ranks; None if a rank has none.
+
+    Raises
+    ------
+    DistributedError
+        At the end of the context, if another rank raised an error in it.
+    """
+
+    _HAS, _HAS_NONE, _FAILED = range(3)
+
+    def __init__(self, group: Group, operation: str, count: int, dtype: np.dtype) -> None:
+        self._group, self._operation = group, operation
+        self._count, self._dtype = count, np.dtype(dtype)
+        self.mine: Array | None = None
+        self.found: Array | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and not isinstance(error, Exception):
+            return
+        group = self._group
+        numbers = np.zeros(self._count + 1, self._dtype)
+        if error is not None:
+            numbers[0] = self._FAILED
+        elif self.mine is None:
+            numbers[0] = self._HAS_NONE
+        else:
+            numbers[1:] = self.mine
+        found = group.allgather(self._operation, numbers)
+        if (found[:, 0] == self._FAILED).any():
+            agreement = group.agreement(self._operation)
+            agreement.__exit__(kind, error, traceback)  # raises on the ranks without an error
+        elif error is None and not (found[:, 0] == self._HAS_NONE).any():
+            self.found = found[:, 1:]
 
 
 def _tag(operation: str, kind: str) -> int:

@@ -103,6 +103,69 @@ def check_fields_of_one_process(group, rng):
             assert (split.time, split.steps) == (one.time, one.steps)
 
 
+def fine(problem):
+    """Return a problem of which one process steps by the kernels, and so do four ranks."""
+    if len(problem["shape"]) == 3:
+        return problem | {"shape": (41, 44, 48), "dt": 8e-6}
+    return problem | {"shape": (101, 104), "dt": 4e-6}
+
+
+def check_kernels_with_layers_for_several_steps(group, rng):
+    for name, problem in PROBLEMS.items():
+        problem = fine(problem)
+        one = HeatADI(**problem).step(40)
+        one.dt = problem["dt"] / 3
+        one.step(5)
+        bound = 1e-13 if problem.get("dtype") is not np.float32 else 4e-6
+        for axis in range(len(problem["shape"])):
+            split = HeatADI(**problem, group=group, split=Slab(axis))
+            split.step(3).step(37)
+            split.dt = problem["dt"] / 3
+            split.step(5)
+            same(group, split, one.u, axis, bound)
+            assert split.result().kernel == one.result().kernel, name
+
+
+def check_bits_do_not_depend_on_the_calls(group, rng):
+    problem = fine(PROBLEMS["values in time"])
+    field = HeatADI(**problem, group=group, split=Slab(0)).step(41).u
+    again = HeatADI(**problem, group=group, split=Slab(0)).step(1).step(17).step(2).step(21)
+    np.testing.assert_array_equal(again.u, field)
+
+
+def check_longer_and_shorter_steps(group, rng):
+    """Steps that spread over few nodes are made by the kernels, others by array operations."""
+    problem = fine(PROBLEMS["conductivity"])
+    one = HeatADI(**problem).step(3)
+    split = HeatADI(**problem, group=group, split=Slab(0)).step(3)
+    for factor in (1000, 1):
+        for solver in (one, split):
+            solver.dt = factor * problem["dt"]
+            solver.step(3)
+        same(group, split, one.u, 0, 1e-13)
+    if group.size > 1:
+        split.dt = 1000 * problem["dt"]
+        assert split.step(1).result().kernel == "slabs"
+
+
+def check_ranks_that_step_differently(group, rng):
+    if group.size == 1:
+        return
+    problem = fine(PROBLEMS["values"])
+    solver = HeatADI(**problem, group=group, split=Slab(0)).step(1)
+    with pytest.raises(DistributedError, match="all ranks must make the same steps"):
+        solver.step(2 + group.rank % 2)
+
+    def source(t):
+        if t > 3 * problem["dt"] and group.rank == 1:
+            raise OSError("no data")
+        return t
+
+    solver = HeatADI(**problem, source=source, group=group, split=Slab(0))
+    with pytest.raises(OSError if group.rank == 1 else DistributedError, match="no data"):
+        solver.step(40)
+
+
 def check_arrays_of_the_part(group, rng):
     initial, k, source = rng.uniform(1, 2, (3, *PLANE["shape"]))
     data = {"initial": initial, "diffusivity": k, "source": source}
@@ -111,6 +174,13 @@ def check_arrays_of_the_part(group, rng):
         parts = {name: part_of(group, values, axis) for name, values in data.items()}
         split = HeatADI(**PLANE, **parts, group=group, split=Slab(axis)).step(STEPS)
         same(group, split, one.u, axis, 1e-13)
+        short = {"dt": 1e-5, "shape": (61, 64)}
+        whole = {name: np.resize(values, short["shape"]) for name, values in data.items()}
+        parts = {name: part_of(group, values, axis) for name, values in whole.items()}
+        again = HeatADI(**PLANE | short, **whole).step(STEPS)
+        window = HeatADI(**PLANE | short, **parts, group=group, split=Slab(axis)).step(STEPS)
+        same(group, window, again.u, axis, 1e-13)
+        assert window.result().kernel == again.result().kernel
         line = (one.y, one.x)[axis]
         np.testing.assert_allclose(
             (split.y, split.x)[axis], part_of(group, line, 0), rtol=1e-14, atol=1e-15

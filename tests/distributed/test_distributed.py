@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 def jobs():
     """The checks on 1 to 4 ranks; those of the solvers on 2 and 4 in the default run."""
-    for subject in ("solve", "factor", "heat", "poisson", "relaxation"):
+    for subject in ("solve", "factor", "heat", "poisson", "relaxation", "transport"):
         for ranks in (1, 2, 3, 4):
             often = subject in ("solve", "factor") or ranks in (2, 4)
             yield pytest.param(subject, ranks, marks=() if often else pytest.mark.slow)

@@ -9,6 +9,7 @@ import pytest
 
 import pysolvers
 from pysolvers.distributed import CostModel, Group, Slab, _group, _launch, launch_command, launched
+from pysolvers.heat._window import plan_window
 
 
 @pytest.fixture
@@ -203,3 +204,26 @@ def test_interrupt_of_an_exchange_ends_the_use_of_a_group(group):
         group.objects("test", None)
     with pytest.raises(pysolvers.DistributedError, match="after test: rank 0 of 2 was interrupted"):
         group.objects("test", None)
+
+
+@pytest.mark.parametrize("ratio", [0.02, 0.3, 1.0, 8.0, 90.0])
+def test_wrong_side_of_a_window_is_below_rounding_behind_its_layers(ratio):
+    """One axis of Peaceman and Rachford's step, on a window and on a line that is longer."""
+    plan = plan_window(ratio, nodes=200, lines=200, dtype="float16")
+    reach = plan.layers + 60
+
+    def left(layers):
+        """Return the change of the nodes of the rank by an insulated side."""
+        step = {}
+        for nodes in (layers + 40, reach + 300):
+            a = -ratio / 2 * (np.eye(nodes, k=1) + np.eye(nodes, k=-1) - 2 * np.eye(nodes))
+            a[[0, -1], [1, -2]] *= 2
+            step[nodes] = np.linalg.solve(np.eye(nodes) + a, np.eye(nodes) - a)
+        small, whole = (np.linalg.matrix_power(one, plan.steps) for one in step.values())
+        change = whole[-40:].copy()  # of any data: row sums of the difference
+        change[:, -len(small) :] -= small[-40:]
+        return np.abs(change[:30]).sum(axis=1).max()
+
+    rounding = float(np.finfo("float16").eps)
+    assert left(plan.layers) < rounding / 8
+    assert left(plan.layers // 3) > rounding
