@@ -2,7 +2,9 @@ r"""Heat conduction on slabs: each rank of a group steps its part of the nodes.
 
 Each rank also holds layers of nodes of its neighbours at every cut. If the data of a step spread
 over few nodes, that is for moderate k dt/h^2 along the cut axis, the layers are so many that the
-kernels can make several steps before the layers are exchanged: _window.py.
+kernels can make several steps before the layers are exchanged: _window.py. If the first axis of the
+field is cut, along which the last sweep goes, the kernels step with one layer, and what the other
+ranks change is added: _cut.py. The cheaper of these ways is taken.
 
 Otherwise there is one layer, and a step is Douglas and Gunn's, in differences; with two axes it has
 the solution of Peaceman and Rachford's step up to rounding errors:
@@ -33,12 +35,13 @@ from .._clock import Leg
 from .._data import NodeData
 from ..distributed import Group, Slab
 from ..tridiagonal import solve_tridiagonal
+from ._cut import CutWindow
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
 from ._start import Parts, balance, damped_step, needs_damping, sweep
 from ._state import HeatState
 from ._tables import SideTables
-from ._window import Plan, Window, plan_window
+from ._window import Plan, Window, cost_of_cuts, plan_window
 
 __all__ = ["SplitState"]
 
@@ -46,6 +49,7 @@ Array = NDArray[Any]
 
 _OPERATION = "HeatADI"
 _ALL = 1 << 62  # steps between two exchanges of one rank
+_CUT = 0  # steps between two exchanges: cut lines, which are corrected in each step
 
 
 class _Cut(Side):
@@ -291,9 +295,14 @@ class SplitState:
         own = self.t
         ratio = grid.ratio[self._across] * self._largest_k
         lines = prod(self.own_shape) // self.own.nodes[self._across]
-        plan: Plan | None = Plan(_ALL, 0)
+        plan: Plan | None = Plan(_ALL, 0, 1.0)
         if self.group.size > 1:
-            plan = plan_window(ratio, self._least, lines, self._settings.dtype)
+            about = ratio, self._least, lines, str(self._settings.scheme), self._settings.dtype
+            plan = plan_window(*about)
+            if self._axis == 0 and self._least > 1:  # the lines of the last sweep are cut
+                cost = cost_of_cuts(*about)
+                if plan is None or plan.cost > cost:
+                    plan = Plan(_CUT, 1, cost)
         if plan is not None:
             self._make_window(plan, own)
         elif self._window is not None:
@@ -318,8 +327,9 @@ class SplitState:
         grid.numbers = {across: numbers % self._whole.nodes[across]}
         if self.own.k is not None:
             grid.k = self._extended(self.own.k, parts, grid)
+        end = Dirichlet(0.0) if plan.steps == _CUT else Neumann(0.0)
         sides = {
-            name: Side(name, Neumann(0.0) if self._is_cut(name) else one, grid)
+            name: Side(name, end if self._is_cut(name) else one, grid)
             for name, one in self._boundary.items()
         }
         source = None
@@ -334,7 +344,15 @@ class SplitState:
         state.set_t(self._extended(own, parts, grid))
         exchanged = "t" if settings.scheme == "douglas-gunn" else "w"
         self._window_parts = parts
-        self._window = Window(self.group, state, parts, plan.steps, exchanged)
+        if plan.steps == _CUT:
+            cuts = [
+                sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
+            ]
+            self._window = CutWindow(
+                self.group, state, parts, exchanged, grid, cuts, list(sides.values())
+            )
+        else:
+            self._window = Window(self.group, state, parts, plan.steps, exchanged)
         self._t = np.empty(0)
 
     def _step_once(self, first: int) -> bool:

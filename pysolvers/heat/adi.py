@@ -207,10 +207,12 @@ class HeatADI(Stepper[HeatResult]):
     well. The values of the sides are numbers or functions. All ranks make the same calls; `gather`
     returns the whole solution, which differs by rounding errors from that of one process. Each rank
     also holds layers of its neighbours' nodes. If :math:`k\,dt/h^2` along the split axis is so
-    moderate that the layers needed, about :math:`35 \sqrt{k\,dt/h^2}` and at least 10, are not more
+    moderate that the layers needed, about :math:`35 \sqrt{k\,dt/h^2}` and at least 10, are fewer
     than the nodes of a rank, the kernels make several steps between two exchanges of the layers.
-    Otherwise a step is made by array operations in the form of Douglas and Gunn, and takes several
-    times as long; ``kernel`` of the result is then ``'slabs'``. A group runs on the CPU.
+    For larger steps split along the first axis: the kernels make one step, to which each rank adds
+    what the nodes of the others change. Along another axis such a step is made by array
+    operations, in the form of Douglas and Gunn, and takes several times as long; ``kernel`` of the
+    result is then ``'slabs'``. A group runs on the CPU.
 
     References
     ----------

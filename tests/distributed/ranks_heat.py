@@ -137,15 +137,33 @@ def check_longer_and_shorter_steps(group, rng):
     """Steps that spread over few nodes are made by the kernels, others by array operations."""
     problem = fine(PROBLEMS["conductivity"])
     one = HeatADI(**problem).step(3)
-    split = HeatADI(**problem, group=group, split=Slab(0)).step(3)
+    splits = [HeatADI(**problem, group=group, split=Slab(axis)).step(3) for axis in (0, 1)]
     for factor in (1000, 1):
-        for solver in (one, split):
+        for solver in (one, *splits):
             solver.dt = factor * problem["dt"]
             solver.step(3)
-        same(group, split, one.u, 0, 1e-13)
-    if group.size > 1:
-        split.dt = 1000 * problem["dt"]
-        assert split.step(1).result().kernel == "slabs"
+        for axis, split in enumerate(splits):
+            same(group, split, one.u, axis, 1e-13)
+            is_slow = axis == 1 and factor == 1000 and group.size > 1
+            assert split.result().kernel == ("slabs" if is_slow else one.result().kernel)
+
+
+def check_long_steps(group, rng):
+    """What a step spreads over all nodes is corrected by the cut lines of the last sweep."""
+    plane = {"shape": (120, 70), "extent": ((0.0, 2.0), (0.0, 1.0)), "dt": 0.07, "initial": wave}
+    sides = {"x-": lambda y, t: np.cos(t) * y, "x+": Robin(1.0, 2.0), "y-": 1.0, "y+": Neumann(1.0)}
+    box = BOX | {"shape": (40, 11, 10), "dt": 0.5, "initial": 1.0}
+    ring = {"x": 0.0, "y": Neumann(lambda x, t: x + t), "z": "periodic"}
+    for problem in (
+        plane | {"boundary": sides},
+        plane | {"boundary": {"x": 0.0, "y": "periodic"}, "scheme": "douglas-gunn"},
+        plane | {"boundary": sides, "diffusivity": lambda x, y: 1 + x + np.sin(9 * y) ** 2},
+        box | {"boundary": ring, "source": lambda z, t: z + t},
+    ):
+        one = HeatADI(**problem).step(20)
+        split = HeatADI(**problem, group=group, split=Slab(0)).step(1).step(19)
+        same(group, split, one.u, 0, 1e-13 * max(1.0, np.abs(one.u).max()))
+        assert split.result().kernel == one.result().kernel
 
 
 def check_ranks_that_step_differently(group, rng):
