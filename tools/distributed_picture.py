@@ -91,7 +91,7 @@ def picture(cpu: Record, gpu: Record) -> Figure:
         ylabel="time of a solve, ms",
     )
     _finish(strong, "lower left")
-    _finish(weak, "upper left")
+    _finish(weak, "lower right")
     return figure
 
 
