@@ -134,15 +134,14 @@ def sizes(group):
 def midway(group, how):
     """Rank 1 raises an error in the middle of a run: it ends, or makes another call."""
 
-    def source(x, y, t):
-        if group.rank == 1 and t > 0.03:
+    def callback(solver):
+        if group.rank == 1 and solver.steps == 3:
             raise RuntimeError("no data")
-        return x * y * t
 
-    solver = heat(group, source=source)
+    solver = heat(group)
     if how == "ends" and group.rank == 1:
-        solver.run(0.1)
-    attempt(group, "run", lambda: solver.run(0.1))
+        solver.run(0.1, callback=callback, interval=1)
+    attempt(group, "run", lambda: solver.run(0.1, callback=callback, interval=1))
     attempt(group, "next", lambda: heat(group))
 
 
