@@ -40,6 +40,8 @@ nb_execution_mode = "force"  # a cache does not notice that the package changed
 nb_execution_excludepatterns = ["03_gpu.ipynb"]
 if find_spec("torch") is None:  # it is large; the notebook shows the outputs that are stored in it
     nb_execution_excludepatterns.append("12_gradients_torch.ipynb")
+if find_spec("mpi4py") is None:  # where MPICH has no wheel
+    nb_execution_excludepatterns.append("10_distributed.ipynb")
 nb_execution_raise_on_error = True
 nb_execution_timeout = 600
 nb_merge_streams = True

@@ -4,16 +4,21 @@
 
 Results go to stdout, messages and progress to stderr. Exit codes: 0 success, 1 the computation
 failed, 2 wrong usage, 130 interrupted.
+
+Under an MPI launcher the ranks run one command together, and rank 0 prints; a command that has no
+use for ranks refuses them, as it would be run, and would write its files, once for every rank.
 """
 
 import argparse
+import io
 import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from typing import Any
 
-from ._errors import PysolversError
+from ._errors import DistributedError, PysolversError
 from ._runtime import backends as _backends
 from ._version import __version__
 from .bench import gpu as bench_gpu
@@ -22,10 +27,12 @@ from .bench import tridiagonal as bench_tridiagonal
 from .cases import cavity as cavity_case
 from .cases import cylinder as cylinder_case
 from .cases import gceidd2022 as gceidd2022_case
+from .cases import heat as heat_case
 from .cases import lmsor2012 as lmsor2012_case
 from .cases import pta2020 as pta2020_case
 from .cases import survey2014 as survey2014_case
 from .cases import wei2013 as wei2013_case
+from .distributed import launched
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -62,21 +69,35 @@ _PAPERS: dict[str, _Paper] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, ``sys.argv[1:]`` by default, and return the exit code."""
-    args = build_parser().parse_args(argv)
+    ranks, rank = launched()
+    with ExitStack() as stack:
+        if rank > 0:  # rank 0 prints the help, and what is wrong with the arguments
+            stack.enter_context(redirect_stdout(io.StringIO()))
+            stack.enter_context(redirect_stderr(io.StringIO()))
+        args = build_parser().parse_args(argv)
+    args.command_line = list(sys.argv[1:] if argv is None else argv)
     try:
+        if ranks > 1 and not args.takes_ranks:
+            raise ValueError(
+                f"an MPI launcher started {ranks} processes, but this command is not split over "
+                "ranks: start it without the launcher"
+            )
         code: int = args.run(args)
         sys.stdout.flush()
         return code
     except KeyboardInterrupt:
-        return _say("interrupted", INTERRUPTED)
+        return _say("interrupted", INTERRUPTED, rank)
     except BrokenPipeError:
         # The reader closed the pipe. Prevent the interpreter from flushing into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
+    except DistributedError as error:
+        others = (r for r in range(ranks) if r not in error.ranks)
+        return _say(error, FAILED, rank if rank != next(others, 0) else 0)
     except (PysolversError, OSError) as error:
-        return _say(error, FAILED)
+        return _say(error, FAILED, rank)
     except ValueError as error:  # raised for an argument out of its range
-        return _say(error, USAGE)
+        return _say(error, USAGE, rank)
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -86,11 +107,12 @@ def build_parser() -> argparse.ArgumentParser:
         description="Batched tridiagonal solves, and solvers on structured grids.",
     )
     parser.add_argument("--version", action="version", version=f"pysolvers {__version__}")
+    parser.set_defaults(takes_ranks=False)
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     info = commands.add_parser("info", help="print versions, backends and the machine")
     info.add_argument("--json", action="store_true", help="print one JSON object")
-    info.set_defaults(run=run_info)
+    info.set_defaults(run=run_info, takes_ranks=True)
 
     run = commands.add_parser("run", help="solve a case and compare it with published results")
     case = run.add_subparsers(metavar="CASE", required=True)
@@ -100,6 +122,9 @@ def build_parser() -> argparse.ArgumentParser:
     cylinder = case.add_parser("cylinder", help="the flow around a square cylinder")
     cylinder_case.add_cylinder_arguments(cylinder)
     cylinder.set_defaults(run=cylinder_case.run_cylinder)
+    heat = case.add_parser("heat", help="a cooling square or cube, also split over ranks")
+    heat_case.add_heat_arguments(heat)
+    heat.set_defaults(run=heat_case.run_heat, takes_ranks=True)
 
     bench = commands.add_parser("bench", help="measure the speed on this machine")
     name = bench.add_subparsers(metavar="NAME", required=True)
@@ -166,6 +191,8 @@ def collect_info() -> dict[str, Any]:
     }
 
 
-def _say(message: object, code: int) -> int:
-    print(f"pysolvers: {message}", file=sys.stderr)
+def _say(message: object, code: int, rank: int) -> int:
+    """Print the message on rank 0, and return the exit code."""
+    if rank == 0:
+        print(f"pysolvers: {message}", file=sys.stderr)
     return code

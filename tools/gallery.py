@@ -1,7 +1,12 @@
 #!/usr/bin/env python3
-"""Draw the small pictures of docs/gallery.md, one for each notebook, into docs/images/gallery."""
+"""Draw the small pictures of docs/gallery.md, one for each notebook, into docs/images/gallery.
+
+python tools/gallery.py                    # all of them
+python tools/gallery.py 05_adi 08_poisson  # those of these notebooks
+"""
 
 import json
+import sys
 from base64 import b64decode
 from collections.abc import Callable
 from io import BytesIO
@@ -26,6 +31,7 @@ from pysolvers import (
     StaggeredCavity,
     solve_laplace,
 )
+from pysolvers.distributed import Slab
 from pysolvers.papers import gceidd2022
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -84,6 +90,21 @@ def start_of_a_flow(axes: Axes) -> None:
     StaggeredCavity(400, 64).run(4.0).plot(axes)
 
 
+def cut_plate(axes: Axes) -> None:
+    solver = HeatADI(
+        (96, 128),
+        extent=((0.0, 4.0), (0.0, 3.0)),
+        dt=0.01,
+        boundary={"x-": 1.0, "x+": 0.0, "y": lambda x: 1 - x / 4},
+        initial=lambda x, y: 2 * np.exp(-4 * ((x - 2.5) ** 2 + (y - 1.5) ** 2)),
+    )
+    solver.run(until=0.2).plot(axes)
+    for rank in range(1, 4):
+        last = Slab(0).part(96, rank, 4).start - 1
+        axes.axhline(solver.y[last : last + 2].mean(), color="w", ls="--", lw=1)
+    axes.set_title("heat conduction on four ranks")
+
+
 def conductivity(axes: Axes) -> None:
     notebook = json.loads((ROOT / "notebooks" / "11_gradients.ipynb").read_text())
     names: dict[str, Any] = {}
@@ -128,6 +149,7 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
     "07_cylinder": cylinder,
     "08_poisson": charges,
     "09_staggered": start_of_a_flow,
+    "10_distributed": cut_plate,
     "11_gradients": conductivity,
     "12_gradients_torch": conductivities,
     "13_splines": closed_curve,
@@ -137,7 +159,8 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
 def main() -> int:
     """Draw the pictures and return the exit code."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name, draw in PICTURES.items():
+    wanted = sys.argv[1:] or PICTURES
+    for name, draw in ((name, PICTURES[name]) for name in wanted):
         figure = Figure(figsize=SIZE, layout="constrained")
         draw(figure.subplots())
         path = FOLDER / f"{name}.png"

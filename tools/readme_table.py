@@ -22,6 +22,8 @@ from typing import Any
 import gpu_tables
 from gpu_tables import row
 
+from pysolvers.distributed import CostModel
+
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- ([a-z][\w ]*): (\S+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
@@ -337,6 +339,63 @@ def parts(record: Record) -> Iterator[str]:
     )
 
 
+_STAGES = ("elimination", "exchange", "reduced systems", "substitution", "comparison")
+
+
+def ranks(record: Record) -> Iterator[str]:
+    """Yield the table of docs/distributed.md: stages of solves on the ranks of one host."""
+    yield row("matrix", "rows", "lines", "ranks", "ms", "model", *_STAGES, "whole lines")
+    yield row(":--", *["--:"] * 11)
+    for entry in record["cases"]:
+        times = [entry["seconds"], entry["model"], *map(entry["stages"].get, _STAGES)]
+        times.append(entry.get("whole lines") if entry["ranks"] > 1 else None)
+        yield row(
+            *(entry[key] for key in ("matrix", "rows", "lines", "ranks")),
+            *("" if time is None else f"{1e3 * time:.2f}" for time in times),
+        )
+    yield ""
+    yield (
+        "Times in ms, float64, one thread a rank; the fastest of "
+        f"{record['settings']['calls']} calls, for each stage by itself. *Comparison*: the ranks "
+        "compare the arguments, and whether a rank failed. *Whole lines*: with `pivot=True`. "
+        f"Measured on {record['machine']['cpu']}, {record['machine']['cpus']} cores, MPICH in "
+        f"shared memory; load of the machine before: {record['load']:.1f}."
+    )
+
+
+_MODEL_RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+_MODEL_SIZE = 65536, 4096  # rows, lines
+
+
+def model(record: Record) -> Iterator[str]:
+    """Yield the table of docs/distributed.md: predictions for more ranks."""
+    found = CostModel(**record["models"]["own"])
+    rows, lines = _MODEL_SIZE
+    stages = list(found.stages(rows, lines, 1))[1:]
+    yield row("ranks", *stages, "all", "efficiency", "in shares", "smaller")
+    yield row(*["--:"] * (len(stages) + 4), ":--")
+    one = found.seconds(rows, lines, 1)
+    for count in _MODEL_RANKS:
+        times = found.stages(rows, lines, count)
+        total, other = (
+            found.seconds(rows, lines, count, reduced_on=way) for way in ("all", "shares")
+        )
+        yield row(
+            count,
+            *(f"{1e3 * times[stage]:.1f}" for stage in stages),
+            f"{1e3 * total:.1f}",
+            f"{one / count / total:.0%}",
+            f"{1e3 * other:.1f}" if count > 1 else "",
+            ("all" if total <= other else "in shares") if count > 1 else "",
+        )
+    yield ""
+    yield (
+        f"Predicted times in ms: {lines} lines of {rows} rows, float64, own matrices, with the "
+        "constants of the record above for any number of ranks. *In shares*: each rank would solve "
+        "the reduced systems of its share of the lines, which this package does not do."
+    )
+
+
 # Document -> kind of the table -> what makes its lines.
 TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
     "README.md": {
@@ -346,7 +405,7 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "gpu speed": gpu_tables.summary,
     },
     "docs/performance.md": {"calls": calls, "calls gpu": gpu_calls},
-    "docs/distributed.md": {"parts": parts},
+    "docs/distributed.md": {"parts": parts, "ranks": ranks, "model": model},
     "docs/records.md": {
         "speed": everything,
         "gpu speed": gpu_tables.everything,

@@ -397,10 +397,9 @@ class SplitFactor:
 
     def _solve(self, place: Place, rhs: Array, x: Array, code: int, count: int) -> None:
         """Solve right-hand sides of this rank, their rows last."""
-        state, group = self._state, self._group
+        state = self._state
         if isinstance(state, TridiagonalFactor):
-            with group.agreement(_SOLVE):
-                state.solve_views(place, rhs, x, code, count)
+            state.solve_views(place, rhs, x, code, count)
         elif isinstance(state, _Ends):
             self._solve_ends(state, place, rhs, x, count)
         else:
@@ -408,14 +407,16 @@ class SplitFactor:
 
     def _solve_ends(self, state: _Ends, place: Place, rhs: Array, x: Array, count: int) -> None:
         group, matrices, interior = self._group, state.matrices, state.interior
-        with group.agreement(_SOLVE):
+        shapes = (x.shape[:-1],) * 2
+        size = sum(prod(shape) for shape in shapes)
+        with group.agreed_numbers(_SOLVE, size, x.dtype) as reduced:
             *ends, g = matrices.reduce(rhs, _solver(place, interior, count))
-        numbers = group.allgather(_SOLVE, packed(ends, x.dtype))
-        g_first, d = unpacked(numbers, (x.shape[:-1],) * 2)
+            reduced.mine = packed(ends, x.dtype)
+        assert reduced.found is not None  # every rank has numbers, or all have raised
+        g_first, d = unpacked(reduced.found, shapes)
         right = reduced_rhs(state.found, g_first, d, periodic=self.periodic)
         y = state.reduced.solve(right, axis=0)
-        with group.agreement(_SOLVE):
-            matrices.substitute(x, g, state.spikes, y[group.rank - 1], y[group.rank])
+        matrices.substitute(x, g, state.spikes, y[group.rank - 1], y[group.rank])
 
     def _solve_whole(self, state: _Whole, place: Place, rhs: Array, x: Array, count: int) -> None:
         group = self._group

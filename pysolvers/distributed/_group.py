@@ -7,19 +7,20 @@ All waiting is bounded by the timeout of the group.
 """
 
 import atexit
-import os
 import pickle
 from collections.abc import Mapping, Sequence
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol, Self
+from zlib import crc32
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require, require_number, short
 from .._errors import BackendError, DistributedError
-from ._mpi import MpiTransport
+from ._launch import launched
+from ._mpi import MpiTransport, agree
 from ._torch import TorchTransport, is_process_group
 
 __all__ = ["Agreement", "Group"]
@@ -28,8 +29,10 @@ Array = NDArray[Any]
 
 _OF_MPI = ("Dup", "Irecv", "Isend", "rank", "size")
 
-# Variables that MPI launchers set to the number of processes.
-_LAUNCHED = ("PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE")
+# Octets that `Group.objects` sends of each object, its size included; a larger one needs a second
+# message.
+_HEAD = 1024
+_LENGTH = 8
 
 
 class Transport(Protocol):
@@ -40,7 +43,7 @@ class Transport(Protocol):
     size: int
 
     def exchange(
-        self, sends: Mapping[int, Array], receives: Mapping[int, Array], timeout: float
+        self, sends: Mapping[int, Array], receives: Mapping[int, Array], timeout: float, tag: int
     ) -> tuple[tuple[int, ...], str]:
         """Exchange contiguous host arrays; return the ranks that are missing, and a reason."""
 
@@ -126,9 +129,15 @@ class Group:
         return f"<Group rank {self.rank} of {self.size}, transport {self.transport}>"
 
     def exchange(
-        self, operation: str, sends: Mapping[int, Array], receives: Mapping[int, Array]
+        self,
+        operation: str,
+        sends: Mapping[int, Array],
+        receives: Mapping[int, Array],
+        kind: str = "arrays",
     ) -> None:
         """Send contiguous arrays to ranks, and receive into contiguous arrays.
+
+        Messages of another operation, or of another `kind`, are not taken for these.
 
         Raises
         ------
@@ -146,7 +155,9 @@ class Group:
             for arrays in (sends, receives)
         )
         try:
-            late, reason = self._transport.exchange(sends, receives, self.timeout)
+            late, reason = self._transport.exchange(
+                sends, receives, self.timeout, _tag(operation, kind)
+            )
         except BaseException:  # an interrupt: other ranks may have, or not have, the messages
             self._lose(f"{operation}: rank {self.rank} of {self.size} was interrupted")
             raise
@@ -163,23 +174,59 @@ class Group:
         assert self._transport is not None
         atexit.register(self._transport.abandon)
 
-    def allgather(self, operation: str, mine: Array) -> Array:
+    def allgather(self, operation: str, mine: Array, kind: str = "arrays") -> Array:
         """Return the arrays of all ranks, of equal shapes and dtypes, along a new first axis."""
         mine = np.ascontiguousarray(mine)
         found = np.empty((self.size, *mine.shape), mine.dtype)
         ranks = range(self.size)
-        self.exchange(operation, dict.fromkeys(ranks, mine), {rank: found[rank] for rank in ranks})
+        receives = {rank: found[rank] for rank in ranks}
+        self.exchange(operation, dict.fromkeys(ranks, mine), receives, kind)
         return found
+
+    def gather(self, operation: str, mine: Array, axis: int) -> Array | None:
+        """Return the arrays of all ranks joined along an axis on rank 0, None on the others."""
+        sizes = self.allgather(operation, np.array(mine.shape[axis]))
+        if self.rank > 0:
+            self.exchange(operation, {0: np.ascontiguousarray(mine)}, {})
+            return None
+        before, after = mine.shape[:axis], mine.shape[axis + 1 :]
+        parts = {
+            rank: np.empty((*before, size, *after), mine.dtype)
+            for rank, size in enumerate(sizes.ravel().tolist())
+            if rank > 0
+        }
+        self.exchange(operation, {}, parts)
+        return np.concatenate([mine, *parts.values()], axis)
 
     def objects(self, operation: str, mine: Any) -> list[Any]:
         """Return the objects of all ranks; they are pickled."""
         if self.size == 1:
             return [mine]
         octets = np.frombuffer(pickle.dumps(mine), np.uint8)
-        sizes = self.allgather(operation, np.array(octets.size))
-        found = {rank: np.empty(size, np.uint8) for rank, size in enumerate(sizes)}
-        self.exchange(operation, dict.fromkeys(range(self.size), octets), found)
-        return [pickle.loads(found[rank].tobytes()) for rank in range(self.size)]
+        head = np.zeros(_HEAD, np.uint8)
+        head[:_LENGTH] = np.array([octets.size], np.int64).view(np.uint8)
+        head[_LENGTH : _LENGTH + octets.size] = octets[: _HEAD - _LENGTH]
+        heads = self.allgather(operation, head, "objects")
+        sizes = np.ascontiguousarray(heads[:, :_LENGTH]).view(np.int64).ravel()
+        rests = {
+            rank: np.empty(size - (_HEAD - _LENGTH), np.uint8)
+            for rank, size in enumerate(sizes.tolist())
+            if size > _HEAD - _LENGTH
+        }
+        if rests:  # of the ranks whose objects are larger than what is always sent
+            ranks = range(self.size) if self.rank in rests else ()
+            self.exchange(
+                operation, dict.fromkeys(ranks, octets[_HEAD - _LENGTH :]), rests, "objects"
+            )
+        nothing = np.empty(0, np.uint8)
+        return [
+            pickle.loads(np.concatenate([own[_LENGTH:], rests.get(rank, nothing)]).tobytes())
+            for rank, own in enumerate(heads)
+        ]
+
+    def agreed_numbers(self, operation: str, count: int, dtype: np.dtype) -> "AgreedNumbers":
+        """Return a context in which this rank prepares numbers that all ranks need."""
+        return AgreedNumbers(self, operation, count, dtype)
 
     def agreement(self, operation: str) -> "Agreement":
         """Return a context in which this rank prepares its part of a collective call."""
@@ -227,7 +274,7 @@ class Agreement:
             return
         group, reason = self._group, None
         if error is not None:
-            error.add_note(f"raised on rank {group.rank} of {group.size}")
+            agree(error, group.rank, group.size)
             reason = f"{type(error).__name__}: {error}"
         mine = (reason, {"operation": self._operation, **self.same}, self.own)
         reasons, facts, self.found = zip(*group.objects(self._operation, mine), strict=True)
@@ -251,6 +298,75 @@ class Agreement:
                 )
 
 
+class AgreedNumbers:
+    """The local part of a collective call that ends with numbers of this rank for all ranks.
+
+    The numbers travel in the message that says whether the rank has any.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    count : int
+        How many numbers a rank has; the same on all ranks.
+    dtype : dtype
+        Their dtype.
+
+    Attributes
+    ----------
+    mine : array, shape (count,), or None
+        The numbers of this rank, to be set in the context; None if it has none.
+    found : array, shape (ranks, count), or None
+        After the context, the numbers of all ranks; None if a rank has none.
+
+    Raises
+    ------
+    DistributedError
+        At the end of the context, if another rank raised an error in it.
+    """
+
+    _HAS, _HAS_NONE, _FAILED = range(3)
+
+    def __init__(self, group: Group, operation: str, count: int, dtype: np.dtype) -> None:
+        self._group, self._operation = group, operation
+        self._count, self._dtype = count, np.dtype(dtype)
+        self.mine: Array | None = None
+        self.found: Array | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None and not isinstance(error, Exception):
+            return
+        group = self._group
+        numbers = np.zeros(self._count + 1, self._dtype)
+        if error is not None:
+            numbers[0] = self._FAILED
+        elif self.mine is None:
+            numbers[0] = self._HAS_NONE
+        else:
+            numbers[1:] = self.mine
+        found = group.allgather(self._operation, numbers)
+        if (found[:, 0] == self._FAILED).any():
+            agreement = group.agreement(self._operation)
+            agreement.__exit__(kind, error, traceback)  # raises on the ranks without an error
+        elif error is None and not (found[:, 0] == self._HAS_NONE).any():
+            self.found = found[:, 1:]
+
+
+def _tag(operation: str, kind: str) -> int:
+    """Return the tag of a message, below the smallest upper bound of tags of MPI."""
+    return crc32(f"{operation}, {kind}".encode()) % 30000
+
+
 def _named(ranks: Sequence[int]) -> str:
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
@@ -262,7 +378,7 @@ def _world() -> Any:
     try:
         return import_module("mpi4py.MPI").COMM_WORLD
     except (ImportError, RuntimeError) as error:  # no mpi4py, or mpi4py finds no MPI library
-        size = max(int(os.environ.get(name) or 1) for name in _LAUNCHED)
+        size, _ = launched()
         if size > 1:
             raise BackendError(
                 f"an MPI launcher started {size} processes, but mpi4py cannot be used ({error}): "

@@ -26,6 +26,8 @@ __all__ = ["Facts", "facts_of", "solve_by_peers"]
 _OPERATION = "solve_tridiagonal"
 _MOST = 8  # ranks
 _KEPT = 4  # mailboxes of a rank
+_CHECKS = 256  # calls whose check is kept
+_ALIGNMENT = 256  # octets: addresses that differ by a multiple of it are alike
 
 Key = tuple[str, int, tuple[int, ...]]  # dtype, number of systems, device of each rank
 
@@ -39,10 +41,13 @@ class Facts(NamedTuple):
         What must be equal on all ranks: the machine, and the order of the systems.
     device : int
         The device of the operands.
+    geometry : tuple
+        What the check of the backend depends on, apart from the sizes of the parts.
     """
 
     like: tuple[Any, ...]
     device: int
+    geometry: tuple[Any, ...]
 
 
 def facts_of(call: Call) -> Facts | None:
@@ -53,7 +58,9 @@ def facts_of(call: Call) -> Facts | None:
     one_dtype = len({view.dtype for view in call.views}) == 1
     if plan.copied or any(call.shape.short) or not one_dtype:
         return None
-    return Facts((_host(), plan.outer, plan.inner), call.place.ordinal)
+    places = tuple((address_of(view) % _ALIGNMENT, view.shape, view.strides) for view in call.views)
+    geometry = (str(call.dtype), call.choice.periodic, call.options.pivot, places)
+    return Facts((_host(), plan.outer, plan.inner), call.place.ordinal, geometry)
 
 
 def solve_by_peers(
@@ -106,9 +113,16 @@ def solve_by_peers(
         0 if marks is None else address_of(marks),
         *place.arguments,
     )
-    with group.agreement(_OPERATION) as checked:  # reads no mailbox
-        checked.own = backend.part_check(*operands, (0,) * group.size, 0, *rest)
-    if any(checked.found):
+    # What the ranks checked is the same on all of them, as they keep it by the facts of all.
+    checks = group.kept.setdefault("checked", {})
+    checked = tuple(sizes), tuple(known)
+    if checked not in checks:
+        if len(checks) >= _CHECKS:
+            checks.clear()
+        with group.agreement(_OPERATION) as agreed:  # reads no mailbox
+            agreed.own = backend.part_check(*operands, (0,) * group.size, 0, *rest)
+        checks[checked] = not any(agreed.found)
+    if not checks[checked]:
         return None
     key = str(call.dtype), systems, tuple(own.device for own in known)
     boxes = _mailboxes(group, call, key)

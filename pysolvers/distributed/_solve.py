@@ -27,6 +27,7 @@ Answer = tuple[Report, Singular | None, str]  # the last is `SolveInfo.exchange`
 
 _OPERATION = "solve_tridiagonal"
 _RHS, _X = 3, 4
+_ENDS = 2  # numbers of a right-hand side: those of `Matrices.reduce`
 _SAME = ("method", "periodic", "pivot", "on_singular", "return_info")  # options of all ranks
 _COUNTS = ("pivoted", "repeated")
 
@@ -121,7 +122,9 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         usable.append(report["pivoted"] == 0 and singular is not None and not len(singular.rows))
 
     *matrix, rhs, x = call.views
-    with group.agreement(_OPERATION) as eliminated:
+    shapes = [*(_matrix_batch(call),) * len(Coefficients._fields), *(x.shape[:-1],) * _ENDS]
+    count = sum(prod(shape) for shape in shapes)
+    with group.agreed_numbers(_OPERATION, count, call.dtype) as eliminated:
         matrices = Matrices(
             call.place,
             matrix,
@@ -135,12 +138,11 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         *ends, g = matrices.reduce(rhs, solve)
         if all(usable):
             coefficients, spikes = matrices.eliminate(solve)
-        eliminated.own = all(usable)
-    if not all(eliminated.found):
+        if all(usable):
+            eliminated.mine = packed((*coefficients, *ends), call.dtype)
+    if eliminated.found is None:
         return None
-    numbers = group.allgather(_OPERATION, packed((*coefficients, *ends), call.dtype))
-    shapes = [*(matrices.batch,) * len(coefficients), *(x.shape[:-1],) * len(ends)]
-    *of_matrices, g_first, d = unpacked(numbers, shapes)
+    *of_matrices, g_first, d = unpacked(eliminated.found, shapes)
     found = Coefficients(*of_matrices)
     try:  # the same numbers on all ranks, and so the same outcome
         y = solve_tridiagonal(
@@ -152,8 +154,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         )
     except SingularSystemError:
         return None
-    with group.agreement(_OPERATION):
-        matrices.substitute(x, g, spikes, y[rank - 1], y[rank])
+    matrices.substitute(x, g, spikes, y[rank - 1], y[rank])
     report = reports[-1] if reports else {"kernel": "", "threads": 0, "copied": ()}
     return report | {"method": "partition", "pivoted": 0, "repeated": 0}
 

@@ -47,7 +47,7 @@ class TorchTransport:
             )
 
     def exchange(
-        self, sends: Mapping[int, Array], receives: Mapping[int, Array], timeout: float
+        self, sends: Mapping[int, Array], receives: Mapping[int, Array], timeout: float, tag: int
     ) -> tuple[tuple[int, ...], str]:
         """Send and receive as `MpiTransport.exchange` does."""
         distributed = self._torch.distributed
@@ -60,7 +60,7 @@ class TorchTransport:
                     own = array if array.flags.writeable else array.copy()  # as torch requires
                     octets = self._torch.from_numpy(own.reshape(-1).view(np.uint8))
                     there = self._ranks[rank]
-                    pairs.append((rank, begin(octets, there, group=self._comm, tag=_TAG)))
+                    pairs.append((rank, begin(octets, there, group=self._comm, tag=_TAG + tag)))
         for rank, work in pairs:
             try:
                 work.wait(timedelta(seconds=max(end - time.monotonic(), 1e-3)))

@@ -38,6 +38,8 @@ class Grid:
         self.origin, self.spacing = origin_and_step(
             self.nodes, settings.spacing, settings.extent, periodic
         )
+        #: Numbers of the nodes along an axis whose first node is not number 0.
+        self.numbers: dict[int, NDArray[np.int64]] = {}
         #: Conductivity along each axis, as a factor of `k`.
         self.diffusivity = (1.0,) * self.axes
         #: Conductivity at the nodes; None is 1.
@@ -57,7 +59,8 @@ class Grid:
 
     def line(self, axis: int) -> Array:
         """Return the coordinates along an axis."""
-        return self.origin[axis] + np.arange(self.nodes[axis]) * self.spacing[axis]
+        numbers = self.numbers.get(axis, np.arange(self.nodes[axis]))
+        return np.asarray(self.origin[axis] + numbers * self.spacing[axis], np.float64)
 
     def places(self, keep: Sequence[int]) -> tuple[Array, ...]:
         """Return coordinates along x, y, ... that broadcast to the nodes of these axes."""
@@ -93,9 +96,7 @@ class Side:
         self.kind, self.coefficient = "value", 0.0
         self._data: NodeData | None = None
         places = list(grid.places(self.others))
-        if self.index < 0:
-            last = (grid.nodes[self.axis] - 1) * grid.spacing[self.axis]
-            places[self.axis] = places[self.axis] + last
+        places[self.axis] = grid.line(self.axis)[self.index].reshape(places[self.axis].shape)
         if boundary == PERIODIC:
             self.kind = PERIODIC
         elif isinstance(boundary, Dirichlet):

@@ -1,42 +1,55 @@
 r"""Heat conduction on slabs: each rank of a group steps its part of the nodes.
 
-A step is Douglas and Gunn's, in differences; with two axes it has the solution of Peaceman and
-Rachford's step up to rounding errors:
+Each rank also holds layers of nodes of its neighbours at every cut. If the data of a step spread
+over few nodes, that is for moderate k dt/h^2 along the cut axis, the layers are so many that the
+kernels can make several steps before the layers are exchanged: _window.py. If the first axis of the
+field is cut, along which the last sweep goes, the kernels step with one layer, and what the other
+ranks change is added: _cut.py. The cheaper of these ways is taken.
+
+Otherwise there is one layer, and a step is Douglas and Gunn's, in differences; with two axes it has
+the solution of Peaceman and Rachford's step up to rounding errors:
 
     A_x D_1 = dt (div k grad T + q),   A_y D_2 = D_1,   A_z D_3 = D_2,   T <- T + D_3.
 
-Each rank holds one layer of nodes of its neighbours at every cut. Lines along the cut axis are
-solved by `solve_tridiagonal` with the group, and the layers of the neighbours are exchanged after
-it; every other operation is that of a whole field. Values and inflows of the sides are those of
-_tables.py.
+Lines along the cut axis are solved by `solve_tridiagonal` with the group, and the layers are
+exchanged after it; every other operation is that of a whole field. Values and inflows of the sides
+are those of _tables.py.
 
-Operations and words per node and step, two axes: 45 operations and about 60 words, by array
-operations; 2 exchanges of a layer and one of 2 numbers per line. Stability, source: _start.py and
-`HeatADI`.
+Operations and words per node and step of this way, two axes: 45 operations and about 60 words, by
+array operations; 2 exchanges of a layer and one of 2 numbers per line. Stability, source: _start.py
+and `HeatADI`.
 """
 
 from collections.abc import Sequence
 from copy import copy
+from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._boundary import Dirichlet
+from .._boundary import Dirichlet, Neumann
 from .._checks import require
+from .._clock import Leg
 from .._data import NodeData
 from ..distributed import Group, Slab
 from ..tridiagonal import solve_tridiagonal
+from ._cut import CutWindow
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
 from ._start import Parts, balance, damped_step, needs_damping, sweep
+from ._state import HeatState
 from ._tables import SideTables
+from ._window import Plan, Window, cost_of_cuts, plan_window
 
 __all__ = ["SplitState"]
 
 Array = NDArray[Any]
 
 _OPERATION = "HeatADI"
+_ALL = 1 << 62  # steps between two exchanges of one rank
+_CUT = 0  # steps between two exchanges: cut lines, which are corrected in each step
 
 
 class _Cut(Side):
@@ -48,7 +61,7 @@ class _Cut(Side):
 
 
 class _SlabParts(Parts):
-    """A field of which this rank holds a slab, and a layer of each neighbour.
+    """A field of which this rank holds a slab, and layers of each neighbour.
 
     Parameters
     ----------
@@ -57,7 +70,8 @@ class _SlabParts(Parts):
     axis : int
         Axis of the field that is cut.
     layers : (int, int)
-        Number of layers of the rank before and of the next one, 0 or 1.
+        Number of layers of the rank before and of the next one; those that are not 0 are equal on
+        all ranks.
     periodic : bool
         Whether the cut axis is periodic.
     threads : int, optional
@@ -87,28 +101,33 @@ class _SlabParts(Parts):
         """Exchange the layers at the cuts; `axis` is the cut axis of the field."""
         axis = self._axis if axis is None else axis
         at: tuple[Any, ...] = (slice(None),) * axis
-        own, group = self.own(field, axis), self._group
+        own, group, depth = self.own(field, axis), self._group, max(self._layers)
         before, after = (group.rank - 1) % group.size, (group.rank + 1) % group.size
+        first, last = slice(depth), slice(-depth, None)
         sends: dict[int, list[Array]] = {}
-        receives: dict[int, list[tuple[int, int]]] = {}  # index of the layer, place in the message
-        # A rank sends its first layer to the rank before and its last one to the next, which with
-        # two ranks can be one rank: the first layer comes first in the message.
-        for there, rank, layer in ((0, before, 0), (1, after, -1)):
+        receives: dict[int, list[tuple[slice, int]]] = {}  # the layers, place in the message
+        # A rank sends its first layers to the rank before and its last ones to the next, which with
+        # two ranks can be one rank: the first layers come first in the message.
+        for there, rank, layers in ((0, before, first), (1, after, last)):
             if self._layers[there]:
-                sends.setdefault(rank, []).append(own[(*at, layer)])
-        for there, rank, layer in ((1, after, -1), (0, before, 0)):
+                sends.setdefault(rank, []).append(own[(*at, layers)])
+        for there, rank, layers in ((1, after, last), (0, before, first)):
             if self._layers[there]:
                 found = receives.setdefault(rank, [])
-                found.append((layer, len(found)))
-        shape = own[(*at, 0)].shape
+                found.append((layers, len(found)))
+        shape = own[(*at, first)].shape
         messages = {r: np.empty((len(own), *shape), field.dtype) for r, own in receives.items()}
         group.exchange(_OPERATION, {r: np.stack(own) for r, own in sends.items()}, messages)
-        for rank, layers in receives.items():
-            for layer, place in layers:
-                field[(*at, layer)] = messages[rank][place]
+        for rank, targets in receives.items():
+            for layers, place in targets:
+                field[(*at, layers)] = messages[rank][place]
 
     def largest(self, field: Array) -> float:
-        found = np.array(super().largest(self.own(field)))
+        return self.largest_own(self.own(field))
+
+    def largest_own(self, own: Array) -> float:
+        """Return the largest magnitude of a field whose nodes of this rank are given."""
+        found = np.array(super().largest(own))
         return float(self._group.allgather(_OPERATION, found).max())
 
     def range(self, fields: Sequence[Array]) -> tuple[float, float]:
@@ -179,17 +198,30 @@ class SplitState:
             int(cut and (self._is_periodic or group.rank > 0)),
             int(cut and (self._is_periodic or group.rank < group.size - 1)),
         )
+        sizes = [
+            part.stop - part.start
+            for part in (
+                split.part(settings.shape[self._axis], r, group.size) for r in range(group.size)
+            )
+        ]
+        self._least = min(sizes)
         #: The nodes of this rank.
         self.own = self._moved(whole, part.start, part.stop - part.start)
-        self.largest = 0.0
+        self._whole = whole
+        self._largest_k = 1.0
+        self._window: Window | None = None
+        self._leg: Leg | None = None  # of the steps that the window is made for, or none is
 
     @property
     def own_shape(self) -> tuple[int, ...]:
         """Shape of the part of this rank."""
         return self.own.nodes[::-1]
 
-    def start(self, initial: Array, source: NodeData | None) -> None:
-        """Begin from the values at the nodes of this rank; collective."""
+    def start(self, initial: Array, source: NodeData | None, given: Any) -> None:
+        """Begin from the values at the nodes of this rank; collective.
+
+        `given` is the source as the caller gave it.
+        """
         first, last = self._layers
         n = self.own.nodes[self._across]
         self._grid = grid = self._moved(self.own, -first, n + first + last)
@@ -202,6 +234,8 @@ class SplitState:
         )
         if self.own.k is not None:
             grid.k = self._extended(self.own.k)
+            self._largest_k = self._parts.largest(grid.k)
+        self._given = given
         self._source = None if source is None else _ExtendedSource(source, self)
         self._sides = {name: self._side(name, one) for name, one in self._boundary.items()}
         self._real = [s for s in self._sides.values() if s.kind not in ("cut", PERIODIC)]
@@ -212,6 +246,8 @@ class SplitState:
     @property
     def t(self) -> Array:
         """T at the nodes of this rank."""
+        if self._window is not None:
+            return self._window_parts.own(self._window.t)
         return self._parts.own(self._t)
 
     def needs_damping(self) -> bool:
@@ -220,11 +256,11 @@ class SplitState:
 
     def is_finite(self) -> bool:
         """Whether T is finite on all ranks; collective."""
-        self.largest = self._parts.largest(self._t)
-        return bool(np.isfinite(self.largest))
+        return bool(np.isfinite(self._parts.largest_own(self.t)))
 
     def set_fields(self, fields: dict[str, Array]) -> None:
         """Go on from the whole T; collective."""
+        self._window = self._leg = None
         self._t = self._extended(fields["t"][(slice(None),) * self._axis + (self._part,)])
 
     def start_damped(self) -> bool:
@@ -234,8 +270,93 @@ class SplitState:
         self._t = field.astype(self._t.dtype)
         return self.is_finite()
 
-    def step(self, first: int) -> bool:
-        """Make step `first`; return whether T is finite on all ranks. Collective."""
+    def step(self, first: int, end: int) -> tuple[int, bool, dict[str, Any] | None]:
+        """Make some of the steps from `first` up to `end`; collective.
+
+        Returns their number, whether T is finite on all ranks, and the report of the backend, or
+        None if the step was made by array operations.
+        """
+        if self._leg is not self._grid.clock.leg:
+            self._begin_leg()
+        if self._window is None:
+            return 1, self._step_once(first), None
+        made, largest, report = self._window.step(first, end)
+        return made, bool(np.isfinite(largest)), report
+
+    def _begin_leg(self) -> None:
+        """Prepare steps of another length, or from another state; collective."""
+        grid = self._grid
+        with self.group.agreement(_OPERATION) as agreed:
+            agreed.same = {"dt": grid.dt}
+        before, self._leg = self._leg, grid.clock.leg
+        if self._window is not None and before is not None and before.dt == grid.dt:
+            self._window.begin()
+            return
+        own = self.t
+        ratio = grid.ratio[self._across] * self._largest_k
+        lines = prod(self.own_shape) // self.own.nodes[self._across]
+        plan: Plan | None = Plan(_ALL, 0, 1.0)
+        if self.group.size > 1:
+            about = ratio, self._least, lines, str(self._settings.scheme), self._settings.dtype
+            plan = plan_window(*about)
+            if self._axis == 0 and self._least > 1:  # the lines of the last sweep are cut
+                cost = cost_of_cuts(*about)
+                if plan is None or plan.cost > cost:
+                    plan = Plan(_CUT, 1, cost)
+        if plan is not None:
+            self._make_window(plan, own)
+        elif self._window is not None:
+            self._t = self._extended(own)
+            self._window = None
+
+    def _make_window(self, plan: Plan, own: Array) -> None:
+        """Begin to step with the layers of a plan; collective."""
+        first, last = (plan.layers * layer for layer in self._layers)
+        parts = _SlabParts(
+            self.group,
+            self._axis,
+            (first, last),
+            periodic=self._is_periodic,
+            threads=self._settings.threads,
+        )
+        grid, across = copy(self.own), self._across
+        numbers = np.arange(self._part.start - first, self._part.stop + last)
+        nodes = list(grid.nodes)
+        nodes[across] = numbers.size
+        grid.nodes, grid.origin = tuple(nodes), self._whole.origin
+        grid.numbers = {across: numbers % self._whole.nodes[across]}
+        if self.own.k is not None:
+            grid.k = self._extended(self.own.k, parts, grid)
+        end = Dirichlet(0.0) if plan.steps == _CUT else Neumann(0.0)
+        sides = {
+            name: Side(name, end if self._is_cut(name) else one, grid)
+            for name, one in self._boundary.items()
+        }
+        source = None
+        if self._given is not None:
+            values = self._given
+            if not callable(values) and np.ndim(values):
+                whole = np.broadcast_to(np.asarray(values, np.float64), self.own_shape)
+                values = self._extended(whole, parts, grid)
+            source = NodeData("source", values, *grid.places(range(grid.axes)))
+        settings = replace(self._settings, shape=grid.nodes[::-1])
+        state = HeatState(settings, grid, sides, source)
+        state.set_t(self._extended(own, parts, grid))
+        exchanged = "t" if settings.scheme == "douglas-gunn" else "w"
+        self._window_parts = parts
+        if plan.steps == _CUT:
+            cuts = [
+                sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
+            ]
+            self._window = CutWindow(
+                self.group, state, parts, exchanged, grid, cuts, list(sides.values())
+            )
+        else:
+            self._window = Window(self.group, state, parts, plan.steps, exchanged)
+        self._t = np.empty(0)
+
+    def _step_once(self, first: int) -> bool:
+        """Make step `first` by array operations; return whether T is finite. Collective."""
         grid, parts, leg = self._grid, self._parts, self._grid.clock.leg
         before, after = self._levels(leg.at(first)), self._levels(leg.at(first + 1))
         change = balance(grid, list(self._sides.values()), self._t.astype(np.float64), before)
@@ -250,9 +371,7 @@ class SplitState:
 
     def gather(self) -> Array | None:
         """Return the whole T on rank 0, None on the others; collective."""
-        found = self.group.objects(_OPERATION, self.t if self.group.rank else None)
-        found[0] = self.t
-        return np.concatenate(found, self._axis) if self.group.rank == 0 else None
+        return self.group.gather(_OPERATION, self.t, self._axis)
 
     def _moved(self, grid: Grid, start: int, nodes: int) -> Grid:
         """Return the grid of `nodes` nodes from node `start` on along the cut axis."""
@@ -263,18 +382,23 @@ class SplitState:
         moved.nodes, moved.origin = tuple(counts), tuple(origin)
         return moved
 
-    def _extended(self, own: Array) -> Array:
-        """Return values with the layers of the neighbours."""
-        whole = np.zeros(self._grid.nodes[::-1], own.dtype)
-        self._parts.own(whole)[...] = own
-        self._parts.refresh(whole)
+    def _extended(
+        self, own: Array, parts: _SlabParts | None = None, grid: Grid | None = None
+    ) -> Array:
+        """Return values with the layers of the neighbours; collective."""
+        parts, grid = parts or self._parts, grid or self._grid
+        whole = np.zeros(grid.nodes[::-1], own.dtype)
+        parts.own(whole)[...] = own
+        parts.refresh(whole)
         return whole
 
+    def _is_cut(self, name: str) -> bool:
+        """Whether the nodes beyond a side of the part are those of another rank."""
+        end = "-+".index(name[1])
+        return name[0] == self._name and bool(self._layers[end])
+
     def _side(self, name: str, one: Any) -> Side:
-        end = 0 if name[1] == "-" else 1
-        if name[0] == self._name and (
-            self._layers[end] or (self._is_periodic and self.group.size > 1)
-        ):
+        if self._is_cut(name):
             return _Cut(name, self._grid)
         return Side(name, one, self._grid)
 

@@ -105,7 +105,8 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts:
         How the field is held.
     """
     largest = max(grid.ratio) * (1.0 if grid.k is None else parts.largest(grid.k))
-    if 2 * grid.axes * largest <= 1 and not any(side.exchange for side in sides.values()):
+    _, exchange = parts.range([np.array([side.exchange for side in sides.values()])])
+    if 2 * grid.axes * largest <= 1 and not exchange:
         return False  # a mean of neighbours stays in their range
     field = np.asarray(t, np.float64)
     values = [field]

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from .._clock import Leg
 from .._data import NodeData
+from .._errors import raise_for_status
 from .._runtime.state import count_of_a_call, make_state
 from ._settings import HeatSettings
 from ._sides import Grid, Side
@@ -64,7 +65,8 @@ class HeatState:
         self._leg: Leg | None = None  # of the steps whose data are in the tables
 
     @property
-    def _varies(self) -> bool:
+    def varies(self) -> bool:
+        """Whether data of the problem change with time."""
         source = self._source is not None and self._source.varies
         return source or any(side.varies for side in self._sides.values())
 
@@ -73,7 +75,7 @@ class HeatState:
         return self.most_steps if self._source is not None and self._source.varies else 1
 
     def _steps_at_once(self) -> int:
-        if not self._varies:
+        if not self.varies:
             settings = self._settings
             return count_of_a_call(_MOST_STEPS, prod(settings.shape), settings.device)
         nodes = sum(int(np.prod(side.shape)) for side in self._sides.values() if side.varies)
@@ -102,6 +104,24 @@ class HeatState:
                 values[s] = self._share * leg.dt * self._source.at(leg.at(first + s + 0.5))
             self._state.set("source", values)
         self._leg = leg
+
+    def step(self, count: int, *, is_fresh: bool, made: NDArray[np.int64]) -> dict[str, Any]:
+        """Make the steps that `prepare` prepared; return the report of the backend.
+
+        `is_fresh` says that w is to be computed from T; `made` receives the number of steps.
+        """
+        s = self._settings
+        status, report = s.backend.heat_step(
+            s.codes,
+            (int(is_fresh), int(s.timed)),
+            *self.arguments(count),
+            s.call_threads,
+            made,
+            *self.place,
+        )
+        raise_for_status(status, s.backend.STATUS, "HeatADI")
+        found: dict[str, Any] = report
+        return found
 
     @property
     def t(self) -> Array:

@@ -18,7 +18,7 @@ from .._clock import Clock, Leg
 from .._counter import Counter
 from .._data import NodeData, dependence
 from .._domain import per_axis, unequal, watch_position
-from .._errors import ConvergenceError, raise_for_status
+from .._errors import ConvergenceError
 from .._files import read_npz, write_npz
 from .._header import (
     anything,
@@ -45,6 +45,7 @@ from ._state import HeatState
 __all__ = ["HeatADI"]
 
 _KIND = "pysolvers HeatADI state"
+_SLAB_STEPS = 64  # between two updates of the progress bar of a group
 
 _HEADER = {
     "settings": record(
@@ -204,9 +205,14 @@ class HeatADI(Stepper[HeatResult]):
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates
     and the results are those of the part, and arrays of `initial`, `diffusivity` and `source` as
     well. The values of the sides are numbers or functions. All ranks make the same calls; `gather`
-    returns the whole solution. Every step has the form of Douglas and Gunn, so that the solution
-    differs by rounding errors from that of one process. A group runs on the CPU, by array
-    operations: a step takes several times the time of one of the kernels.
+    returns the whole solution, which differs by rounding errors from that of one process. Each rank
+    also holds layers of its neighbours' nodes. If :math:`k\,dt/h^2` along the split axis is so
+    moderate that the layers needed, about :math:`35 \sqrt{k\,dt/h^2}` and at least 10, are fewer
+    than the nodes of a rank, the kernels make several steps between two exchanges of the layers.
+    For larger steps split along the first axis: the kernels make one step, to which each rank adds
+    what the nodes of the others change. Along another axis such a step is made by array
+    operations, in the form of Douglas and Gunn, and takes several times as long; ``kernel`` of the
+    result is then ``'slabs'``. A group runs on the CPU.
 
     References
     ----------
@@ -301,7 +307,7 @@ class HeatADI(Stepper[HeatResult]):
                 agreed.same = settings.facts() | self._problem() | {"split": split}
         self._slab = slab
         if slab is not None:
-            slab.start(np.broadcast_to(start, slab.own_shape), self._source)
+            slab.start(np.broadcast_to(start, slab.own_shape), self._source, source)
         else:
             self._state = HeatState(settings, grid, self._sides, self._source)
             self._state.start(np.broadcast_to(start, settings.shape))
@@ -503,7 +509,7 @@ class HeatADI(Stepper[HeatResult]):
 
     @property
     def _most_steps(self) -> int:
-        return 1 if self._slab is not None else self._state.most_steps
+        return _SLAB_STEPS if self._slab is not None else self._state.most_steps
 
     @property
     def _shows_progress(self) -> bool:
@@ -539,7 +545,7 @@ class HeatADI(Stepper[HeatResult]):
 
     def _advance(self, end: int) -> bool:
         if self._slab is not None:
-            return self._advance_slab(self._slab)
+            return self._advance_slab(self._slab, end)
         s, state, first = self._settings, self._state, self.steps
         if first == 0 and not s.is_paper and self._begin_damped():
             return self._is_in_bounds()
@@ -547,33 +553,30 @@ class HeatADI(Stepper[HeatResult]):
         is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
         count = min(end - first, state.most_steps)
         state.prepare(first, count)
-        status, report = s.backend.heat_step(
-            s.codes,
-            (int(is_fresh), int(s.timed)),
-            *state.arguments(count),
-            s.call_threads,
-            self._count.begin(),
-            *state.place,
-        )
-        raise_for_status(status, s.backend.STATUS, "HeatADI")
+        self._note(state.step(count, is_fresh=is_fresh, made=self._count.begin()))
+        return isfinite(state.largest)
+
+    def _note(self, report: dict[str, Any]) -> None:
         self._run_by = {"kernel": report["kernel"], "threads": report["threads"]}
         for stage, seconds in report["seconds"].items():
             self._seconds[stage] += seconds
-        return isfinite(state.largest)
 
-    def _advance_slab(self, slab: SplitState) -> bool:
-        """Make one step with a group."""
-        start = perf_counter()
-        wanted = self._settings.damped_start
+    def _advance_slab(self, slab: SplitState, end: int) -> bool:
+        """Make some steps with a group."""
+        wanted, start = self._settings.damped_start, perf_counter()
         if self.steps == 0:
             self._is_damped = slab.needs_damping() if wanted is None else wanted
         if self.steps == 0 and self._is_damped:
-            is_finite = slab.start_damped()
+            made, is_finite, report = 1, slab.start_damped(), None
         else:
-            is_finite = slab.step(self.steps)
-        self._count = Counter(self.steps + 1)
-        self._run_by = {"kernel": "slabs", "threads": self._settings.call_threads}
-        self._seconds["x"] += perf_counter() - start
+            made, is_finite, report = slab.step(self.steps, end)
+        self._count = Counter(self.steps + made)
+        if report is None:
+            self._run_by = {"kernel": "slabs", "threads": self._settings.call_threads}
+        else:
+            self._note(report)
+            start += sum(report["seconds"].values())
+        self._seconds["end"] += perf_counter() - start
         return is_finite
 
     def _begin_damped(self) -> bool:

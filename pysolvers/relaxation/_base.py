@@ -423,9 +423,7 @@ class Relaxation(ShownAsText, ABC):
         own = self._describe()["u"]
         if self._rows is None:
             return own
-        group = self._rows.group
-        parts = group.objects(self._NAME, own if group.rank else None)
-        return np.concatenate([own, *parts[1:]]) if group.rank == 0 else None
+        return self._rows.group.gather(self._NAME, own, 0)
 
     def _diverged(self) -> ConvergenceError:
         text = f"{self!r}, did not converge: the measured value grew to {self.residual:.1e}"

@@ -38,10 +38,14 @@ class TransportState:
     data : GridData
         The problem on the grid.
     settings : Settings
-        The method.
+        The method, with the shape of the part of the grid that `data` has.
+    most_steps : int, optional
+        Largest number of steps in a call.
     """
 
-    def __init__(self, data: GridData, settings: Settings) -> None:
+    def __init__(
+        self, data: GridData, settings: Settings, most_steps: int = _MOST_STEPS_WITHOUT_TABLES
+    ) -> None:
         self._data, self._nodes, self._device = data, settings.shape, settings.device
         self._names = field_names(settings.scheme)
         self._tables: dict[str, NodeData] = {
@@ -50,7 +54,7 @@ class TransportState:
             **{f"source {k}": field for k, field in enumerate(data.fields)},
             **data.edges,
         }
-        self.most_steps = self._steps_at_once()
+        self.most_steps = min(most_steps, self._steps_at_once())
         layout = dict.fromkeys(self._names, ((1, *self._nodes), settings.dtype))
         for name, table in self._tables.items():
             steps = self.most_steps if table.varies else 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
+from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
@@ -15,9 +17,11 @@ from .._files import read_npz, write_npz
 from .._header import count, mapping, number, optional, positive, record, sequence, text
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
+from ..distributed import Group, Slab, checked_group
 from ._limits import courant, diffusion_number
 from ._result import TransportResult
 from ._settings import Foot, Scheme, Settings, Upwind, check_position, shape_of_cells
+from ._split import SplitState
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
 
@@ -107,6 +111,10 @@ class GCEIDD(Stepper[TransportResult]):
     threads : int, optional
         Number of host threads; the backend chooses the default. The result has the same bits
         for any number.
+    group : pysolvers.distributed.Group, optional
+        Processes that each hold a part of the nodes and step together; see Notes.
+    split : pysolvers.distributed.Slab, optional
+        With `group`, the axis of the solution along which it is split.
 
     Raises
     ------
@@ -132,6 +140,14 @@ class GCEIDD(Stepper[TransportResult]):
     :math:`a\,p^2/(1 + p)` by modified upwind differences (h abs(b)/2 by plain ones), which widens
     pulses and fronts. A stable step is not necessarily accurate: `suggest_dt` balances the two
     parts; compare with a smaller `dt` and a finer grid.
+
+    With a `group`, `shape` and the arrays of the problem are those of the whole grid, of which each
+    rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates,
+    `courant`, `diffusion_number` and the results are those of the part. Functions are called with
+    the nodes of a part. All ranks make the same calls; `gather` returns the whole solution. In each
+    step the ranks exchange rows for columns twice, so that every line is swept on one rank: the
+    solution is that of one process up to rounding errors. Each rank needs at least 4 nodes along
+    both axes. A group runs on the CPU.
 
     References
     ----------
@@ -173,36 +189,50 @@ class GCEIDD(Stepper[TransportResult]):
         bound: float | None = None,
         device: str | None = None,
         threads: int | None = None,
+        group: Group | None = None,
+        split: Slab | None = None,
     ) -> None:
-        self._settings = settings = Settings(
-            shape=shape_of_cells("GCEIDD", shape),
-            dt=dt,
-            scheme=scheme,
-            strips=strips,
-            upwind=upwind,
-            predictor=predictor,
-            foot=foot,
-            kernels=kernels,
-            strategy=strategy,
-            dtype=dtype,
-            bound=bound,
-            device=device,
-            threads=threads,
-        )
-        if not isinstance(problem, ConvectionDiffusion):
-            kind = type(problem).__name__
-            raise TypeError(f"problem must be a ConvectionDiffusion, got {kind}")
-        super().__init__(float(settings.dt))
-        self._x, self._y = problem.nodes(settings.shape)
-        self._data = problem.grid_data(settings.shape)
-        self._state = TransportState(self._data, settings)
+        agreement = group.agreement("GCEIDD") if isinstance(group, Group) else nullcontext()
+        with agreement as agreed:
+            self._settings = settings = Settings(
+                shape=shape_of_cells("GCEIDD", shape),
+                dt=dt,
+                scheme=scheme,
+                strips=strips,
+                upwind=upwind,
+                predictor=predictor,
+                foot=foot,
+                kernels=kernels,
+                strategy=strategy,
+                dtype=dtype,
+                bound=bound,
+                device=device,
+                threads=threads,
+            )
+            if not isinstance(problem, ConvectionDiffusion):
+                kind = type(problem).__name__
+                raise TypeError(f"problem must be a ConvectionDiffusion, got {kind}")
+            super().__init__(float(settings.dt))
+            self._x, self._y = problem.nodes(settings.shape)
+            self._state: TransportState | SplitState
+            if group is not None or split is not None:
+                self._state = state = SplitState(problem, settings, *checked_group(group, split))
+                self._x, self._y = self._x[state.part[1]], self._y[state.part[0]]
+                self._data = state.data
+            else:
+                self._data = problem.grid_data(settings.shape)
+                self._state = TransportState(self._data, settings)
+            if agreed is not None:
+                facts = settings.facts() | {"extent": problem.extent, "split": split}
+                facts |= {"boundary": [type(edge).__name__ for edge in problem.boundary.values()]}
+                agreed.same = {k: v for k, v in facts.items() if k not in ("device", "threads")}
         self._bound = self._growth_bound() if bound is None else float(bound)
         self._seconds: dict[str, float] = {}
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
 
     @property
     def u(self) -> NDArray[Any]:
-        """Solution at the current time: shape (ny, nx), a read-only view."""
+        """Solution at the current time, with a group its part of this rank: a read-only view."""
         return read_only(self._state.u)
 
     @property
@@ -290,10 +320,30 @@ class GCEIDD(Stepper[TransportResult]):
             "seconds": self._seconds,
             "run_by": self._run_by,
         }
-        write_npz(path, _KIND, facts, self._state.fields())
+        fields = self._state.fields()  # with a group, None on all ranks but the first one
+        guard = nullcontext() if self._group is None else self._group.agreement("GCEIDD.save")
+        with guard:
+            if fields is not None:
+                write_npz(path, _KIND, facts, fields)
+
+    def gather(self) -> NDArray[Any] | None:
+        """Return the solution at all nodes; with a group on rank 0, None on the other ranks.
+
+        With a group, all ranks call this function.
+        """
+        if isinstance(self._state, SplitState):
+            return self._state.gather()
+        return self._state.u.copy()
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str], problem: ConvectionDiffusion) -> GCEIDD:
+    def load(
+        cls,
+        path: str | os.PathLike[str],
+        problem: ConvectionDiffusion,
+        *,
+        group: Group | None = None,
+        split: Slab | None = None,
+    ) -> GCEIDD:
         """Read a state that `save` wrote.
 
         Parameters
@@ -302,6 +352,11 @@ class GCEIDD(Stepper[TransportResult]):
             The file.
         problem : ConvectionDiffusion
             The problem of the solver that was saved.
+        group : pysolvers.distributed.Group, optional
+            As in `GCEIDD`. A state can be continued by any number of ranks; every rank reads the
+            file.
+        split : pysolvers.distributed.Slab, optional
+            As in `GCEIDD`.
 
         Returns
         -------
@@ -325,7 +380,7 @@ class GCEIDD(Stepper[TransportResult]):
             "header",
             f"problem must have the extent {facts['extent']}, got {problem.extent}",
         )
-        solver = cls(problem, **facts["settings"])
+        solver = cls(problem, **facts["settings"], group=group, split=split)
         solver._state.set_fields(arrays)
         solver._count = Counter(facts["steps"])
         solver._clock.restore(facts["clock"])
@@ -333,15 +388,44 @@ class GCEIDD(Stepper[TransportResult]):
         return solver
 
     @property
+    def _group(self) -> Group | None:
+        return self._state.group if isinstance(self._state, SplitState) else None
+
+    @property
     def _most_steps(self) -> int:
-        return self._state.most_steps
+        return 1 if isinstance(self._state, SplitState) else self._state.most_steps
+
+    @property
+    def _shows_progress(self) -> bool:
+        return self._group is None or self._group.rank == 0
 
     def _growth_bound(self) -> float:
         edges = (edge.at(0.0) for edge in self._data.edges.values())
         values: list[ArrayLike] = [self._data.initial, *edges]
-        return _GROWTH * max(1.0, *(float(np.abs(v).max()) for v in values))
+        largest = max(float(np.abs(v).max()) for v in values)
+        if isinstance(self._state, SplitState):
+            largest = self._state.over_ranks(largest)
+        return _GROWTH * max(1.0, largest)
+
+    def _advance_split(self, state: SplitState) -> bool:
+        """Make one step with a group."""
+        leg, start = self._clock.leg, perf_counter()
+        if self.steps == leg.steps > 0:
+            state.forget()
+        is_in_bounds = state.step(
+            leg.at(self.steps + 1), leg.dt, self._bound, self._settings.threads or 0
+        )
+        self._count = Counter(self.steps + 1)
+        for report in state.reports:
+            self._note(report)
+            start += sum(sum(report[axis].values()) for axis in ("x", "y"))
+        exchange = self._seconds.get("exchange", 0.0)
+        self._seconds["exchange"] = exchange + perf_counter() - start
+        return is_in_bounds
 
     def _advance(self, end: int) -> bool:
+        if isinstance(self._state, SplitState):
+            return self._advance_split(self._state)
         s, state, first = self._settings, self._state, self.steps
         count = min(end - first, state.most_steps)
         leg = self._clock.leg
@@ -372,6 +456,8 @@ class GCEIDD(Stepper[TransportResult]):
                 self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
     def _is_in_bounds(self) -> bool:
+        if isinstance(self._state, SplitState):
+            return self._state.over_ranks(np.abs(self._state.u).max()) <= self._bound
         return bool((np.abs(self._state.u) <= self._bound).all())
 
     def _out_of_bounds(self) -> ConvergenceError:

@@ -1,7 +1,7 @@
 """Problem of convection and diffusion: equation, domain, sides and initial values."""
 
 from collections.abc import Sequence
-from math import isfinite
+from math import inf, isfinite
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,10 @@ from .._shown import ShownAsText
 __all__ = ["SIDES", "ConvectionDiffusion"]
 
 Array = NDArray[np.float64]
+Part = tuple[slice, slice]
+Places = tuple[Array, Array]
+
+_WHOLE = slice(None), slice(None)
 
 SIDES = ("x-", "x+", "y-", "y+")
 """Names of the sides: the lower and the upper end along x, then along y."""
@@ -135,60 +139,93 @@ class ConvectionDiffusion(ShownAsText):
         x, y = (np.linspace(*ends, n) for ends, n in zip(self.extent, reversed(shape), strict=True))
         return x, y
 
-    def grid_data(self, shape: tuple[int, int]) -> "GridData":
+    def grid_data(
+        self, shape: tuple[int, int], part: Part = _WHOLE, *, sweep: str = ""
+    ) -> "GridData":
         """Return the data of the problem on a grid, checked.
 
         Parameters
         ----------
         shape : (ny, nx)
             Number of nodes along y and x, those on the boundary included.
+        part : (slice, slice), optional
+            The indices of the nodes along y and x of a part of the grid. Arrays of the problem
+            are those of the whole grid.
+        sweep : {'', 'x', 'y'}, default: ''
+            The axis of the only sweep that is to change the solution.
 
         Returns
         -------
         data : GridData
             The data in the form that a solver needs.
         """
-        return GridData(self, shape)
+        return GridData(self, shape, part, sweep)
 
 
 class GridData:
-    """The data of a problem at the nodes of a grid."""
+    """The data of a problem at the nodes of a grid, or of a part of it.
 
-    def __init__(self, problem: ConvectionDiffusion, shape: tuple[int, int]) -> None:
+    For one sweep, velocity and diffusion along the other axis are 0, and so are the derivatives at
+    its ends. A side of the grid that is not a side of the part has the derivative 0 as well.
+    """
+
+    def __init__(
+        self, problem: ConvectionDiffusion, shape: tuple[int, int], part: Part, sweep: str
+    ) -> None:
+        self._grid, self._part, self.extent = shape, part, problem.extent
         x, y = problem.nodes(shape)
-        place = x[None, :], y[:, None]
-        self._shape, self.extent = shape, problem.extent
+        whole, place = (x[None, :], y[:, None]), (x[None, part[1]], y[part[0], None])
+        self._shape = len(place[1]), place[0].shape[1]
+        silent = [axis for axis in "xy" if sweep not in ("", axis)]
         self.velocity = [
-            NodeData(f"velocity along {axis}", value, *place)
+            self._node_data(
+                f"velocity along {axis}", 0.0 if axis in silent else value, place, whole
+            )
             for axis, value in zip("xy", problem._velocity, strict=True)
         ]
         self.diffusion = [
-            NodeData(f"diffusion along {axis}", value, *place, least=0.0)
+            self._node_data(
+                f"diffusion along {axis}", 0.0 if axis in silent else value, place, whole, 0.0
+            )
             for axis, value in zip("xy", problem._diffusion, strict=True)
         ]
-        self.fields = [NodeData("source", field, *place) for _, field in problem._source]
+        self.fields = [
+            self._node_data("source", field, place, whole) for _, field in problem._source
+        ]
         self.factors = [factor for factor, _ in problem._source]
-        self.initial = NodeData("initial", problem._initial, *place).at(0.0)
-        ends = {
-            "x-": (x[None, :1], y[:, None]),
-            "x+": (x[None, -1:], y[:, None]),
-            "y-": (x[None, :], y[:1, None]),
-            "y+": (x[None, :], y[-1:, None]),
-        }
-        self.kinds = {
-            side: "dirichlet" if isinstance(edge, Dirichlet) else "neumann"
-            for side, edge in problem.boundary.items()
-        }
-        self.edges = {
-            side: self._edge(side, edge, ends[side]) for side, edge in problem.boundary.items()
-        }
+        self.initial = self._node_data("initial", problem._initial, place, whole).at(0.0)
+        self.kinds: dict[str, str] = {}
+        self.edges: dict[str, NodeData] = {}
+        for side, edge in problem.boundary.items():
+            is_given = isinstance(edge, Dirichlet) or side[0] not in silent
+            own = edge if is_given and self._has(side) else Neumann()
+            self.kinds[side] = "dirichlet" if isinstance(own, Dirichlet) else "neumann"
+            self.edges[side] = self._edge(side, own, _at_side(side, place), _at_side(side, whole))
 
-    def _edge(self, side: str, edge: Dirichlet | Neumann, places: tuple[Array, Array]) -> NodeData:
+    def _has(self, side: str) -> bool:
+        """Whether a side of the grid is a side of the part."""
+        axis, end = "yx".index(side[0]), "-+".index(side[1])
+        start, stop, _ = self._part[axis].indices(self._grid[axis])
+        return (start, self._grid[axis] - stop)[end] == 0
+
+    def _node_data(
+        self, name: str, value: Any, places: Places, whole: Places, least: float = -inf
+    ) -> NodeData:
+        """Return a quantity at nodes of the part; an array has its values at those of the grid."""
+        if self._shape != self._grid and np.ndim(value) and not callable(value):
+            values = NodeData(name, value, *whole).at(0.0)
+            held = zip(self._part, values.shape, strict=True)
+            value = values[tuple(own if size > 1 else slice(None) for own, size in held)]
+        return NodeData(name, value, *places, least=least)
+
+    def _edge(
+        self, side: str, edge: Dirichlet | Neumann, places: Places, whole: Places
+    ) -> NodeData:
         """Return the value of u, or its outward derivative."""
         name = f"boundary {side}"
         if isinstance(edge, Dirichlet):
-            return NodeData(name, edge.value, *places)
-        flux = NodeData(name, edge.flux, *places)
+            return self._node_data(name, edge.value, places, whole)
+        flux = self._node_data(name, edge.flux, places, whole)
         if not flux.varies and not flux.at(0.0).any():
             return flux
         axis, end = "xy".index(side[0]), "-+".index(side[1])
@@ -212,7 +249,7 @@ class GridData:
     def spacing(self) -> tuple[float, float]:
         """Spacing of the nodes along x and y."""
         (x0, x1), (y0, y1) = self.extent
-        return (x1 - x0) / (self._shape[1] - 1), (y1 - y0) / (self._shape[0] - 1)
+        return (x1 - x0) / (self._grid[1] - 1), (y1 - y0) / (self._grid[0] - 1)
 
     def factor(self, term: int, time: float) -> float:
         """Return the factor of a term of the source."""
@@ -225,6 +262,13 @@ class GridData:
         """Return the largest magnitude of velocity or diffusion along an axis."""
         data: NodeData = getattr(self, name)[axis]
         return float(np.abs(data.at(time)).max())
+
+
+def _at_side(side: str, places: Places) -> Places:
+    """Return the coordinates along x and y of the nodes of a side."""
+    x, y = places
+    at = slice(-1, None) if side[1] == "+" else slice(1)
+    return (x[:, at], y) if side[0] == "x" else (x, y[at])
 
 
 def _word(value: Any) -> str:

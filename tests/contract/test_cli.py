@@ -131,6 +131,36 @@ def test_cylinder_is_compared_and_drawn(options, expected, tmp_path):
     assert list(tmp_path.glob("*.png"))
 
 
+def test_cooling_body_is_compared_with_its_series_and_drawn(tmp_path):
+    run = cli(
+        "run", "heat", "--shape", "33", "33", "33", "--until", "0.05", "--output", str(tmp_path)
+    )
+
+    assert run.returncode == 0, run.stderr
+    assert "Carslaw" in run.stdout
+    assert float(run.stdout.split("node: ")[1].split(".\n")[0]) < 1e-3
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_ranks_without_a_launcher_are_refused_with_the_remedy(tmp_path):
+    code = (
+        "import sys; sys.executable = '/nowhere/python'; from pysolvers._cli import main;"
+        f"sys.exit(main(['run', 'heat', '--ranks', '2', '--output', {str(tmp_path)!r}]))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ | {"PATH": str(tmp_path)},
+    )
+
+    assert run.returncode == 1
+    assert "install pysolvers with its extra 'mpi'" in run.stderr
+    assert run.stdout == ""
+
+
 def test_folder_that_cannot_be_made_is_told_before_the_work(tmp_path):
     (tmp_path / "file").write_text("")
 

@@ -61,6 +61,90 @@ def differ(group):
     note(group, "after", np.isfinite(x).all())
 
 
+def attempt(group, name, call):
+    """Make a call that must fail, and note its error."""
+    start = time.monotonic()
+    try:
+        call()
+    except Exception as error:
+        seconds = time.monotonic() - start
+        where = getattr(error, "ranks", "")
+        note(group, name, type(error).__name__, where, error, f"{seconds:.1f}")
+    else:
+        note(group, name, "no error")
+
+
+PLANE = {"shape": (16, 14), "extent": ((0.0, 1.0), (0.0, 1.0))}
+
+
+def heat(group, **options):
+    split = {"group": group, "split": Slab(0)}
+    return pysolvers.HeatADI(**(PLANE | {"dt": 0.01} | split | options))
+
+
+def solvers(group, rows):
+    """Return a function for each solver that makes it with a number of rows."""
+    split = {"group": group, "split": Slab(0)}
+    plane = {"shape": (rows, 14), "extent": PLANE["extent"]}
+    problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, **plane)
+    return {
+        "heat": lambda **o: pysolvers.HeatADI(**(plane | split | {"dt": 0.01} | o)),
+        "poisson": lambda **o: pysolvers.FastPoisson(**(plane | split | {"boundary": 0.0} | o)),
+        "lmsor": lambda **o: pysolvers.LMSOR(problem, **(split | o)),
+        "plate": lambda **o: pysolvers.RedBlackSOR(**(plane | split | {"boundary": 1.0} | o)),
+    }
+
+
+def solvers_differ(group):
+    """Rank 1 has other options of the solvers than the others."""
+    odd = group.rank == 1
+    make = solvers(group, 16)
+    neumann = {"x": pysolvers.Neumann(), "y": 0.0}
+    calls = {
+        "factor dtype": lambda: pysolvers.factor_tridiagonal(
+            -1.0, np.full(3, 4.0, "f4" if odd else "f8"), -1.0, group=group, split=Slab(0)
+        ),
+        "heat dtype": lambda: make["heat"](dtype="float32" if odd else "float64"),
+        "heat boundary": lambda: make["heat"](boundary=neumann if odd else 0.0),
+        "heat value": lambda: make["heat"](dt=-1.0 if odd else 0.01),
+        "poisson boundary": lambda: make["poisson"](boundary=neumann if odd else 0.0),
+        "lmsor dtype": lambda: make["lmsor"](dtype="float32" if odd else "float64"),
+        "plate omega": lambda: make["plate"](omega=1.6 if odd else 1.5),
+    }
+    for name, call in calls.items():
+        attempt(group, name, call)
+
+
+def few(group):
+    """There are fewer rows than ranks."""
+    for name, make in solvers(group, 3).items():
+        attempt(group, name, make)
+    own = np.ones(0 if group.rank == group.size - 1 else 1)
+    split = {"group": group, "split": Slab(0)}
+    attempt(group, "solve", lambda: pysolvers.solve_tridiagonal(-1.0, 4.0, -1.0, own, **split))
+    attempt(group, "factor", lambda: pysolvers.factor_tridiagonal(-1.0, 4 + own, -1.0, **split))
+
+
+def sizes(group):
+    """The message of rank 1 is longer than the others expect."""
+    own = np.zeros(3 if group.rank == 1 else 2)
+    attempt(group, "sizes", lambda: group.allgather("test", own))
+
+
+def midway(group, how):
+    """Rank 1 raises an error in the middle of a run: it ends, or makes another call."""
+
+    def callback(solver):
+        if group.rank == 1 and solver.steps == 3:
+            raise RuntimeError("no data")
+
+    solver = heat(group)
+    if how == "ends" and group.rank == 1:
+        solver.run(0.1, callback=callback, interval=1)
+    attempt(group, "run", lambda: solver.run(0.1, callback=callback, interval=1))
+    attempt(group, "next", lambda: heat(group))
+
+
 def lose(group, how):
     """Rank 1 ends or stops between two calls; the others say what they raised, and when."""
     part = part_of(group)
@@ -79,6 +163,16 @@ def lose(group, how):
     raise SystemExit(4)
 
 
+def die(group):
+    """Rank 1 is killed in the middle of a run."""
+
+    def callback(solver):
+        if group.rank == 1 and solver.steps == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    attempt(group, "run", lambda: heat(group).run(0.5, callback=callback, interval=1))
+
+
 def loop(group):
     """Solve until an interrupt; every rank says that it came."""
     part = part_of(group)
@@ -94,4 +188,4 @@ def loop(group):
 if __name__ == "__main__":
     _, what, *arguments = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell ignores it
-    globals()[what](Group(timeout=2 if what == "lose" else 20), *arguments)
+    globals()[what](Group(timeout=2 if what in ("lose", "die") else 20), *arguments)

@@ -103,6 +103,87 @@ def check_fields_of_one_process(group, rng):
             assert (split.time, split.steps) == (one.time, one.steps)
 
 
+def fine(problem):
+    """Return a problem of which one process steps by the kernels, and so do four ranks."""
+    if len(problem["shape"]) == 3:
+        return problem | {"shape": (41, 44, 48), "dt": 8e-6}
+    return problem | {"shape": (101, 104), "dt": 4e-6}
+
+
+def check_kernels_with_layers_for_several_steps(group, rng):
+    for name, problem in PROBLEMS.items():
+        problem = fine(problem)
+        one = HeatADI(**problem).step(40)
+        one.dt = problem["dt"] / 3
+        one.step(5)
+        bound = 1e-13 if problem.get("dtype") is not np.float32 else 4e-6
+        for axis in range(len(problem["shape"])):
+            split = HeatADI(**problem, group=group, split=Slab(axis))
+            split.step(3).step(37)
+            split.dt = problem["dt"] / 3
+            split.step(5)
+            same(group, split, one.u, axis, bound)
+            assert split.result().kernel == one.result().kernel, name
+
+
+def check_bits_do_not_depend_on_the_calls(group, rng):
+    problem = fine(PROBLEMS["values in time"])
+    field = HeatADI(**problem, group=group, split=Slab(0)).step(41).u
+    again = HeatADI(**problem, group=group, split=Slab(0)).step(1).step(17).step(2).step(21)
+    np.testing.assert_array_equal(again.u, field)
+
+
+def check_longer_and_shorter_steps(group, rng):
+    """Steps that spread over few nodes are made by the kernels, others by array operations."""
+    problem = fine(PROBLEMS["conductivity"])
+    one = HeatADI(**problem).step(3)
+    splits = [HeatADI(**problem, group=group, split=Slab(axis)).step(3) for axis in (0, 1)]
+    for factor in (1000, 1):
+        for solver in (one, *splits):
+            solver.dt = factor * problem["dt"]
+            solver.step(3)
+        for axis, split in enumerate(splits):
+            same(group, split, one.u, axis, 1e-13)
+            is_slow = axis == 1 and factor == 1000 and group.size > 1
+            assert split.result().kernel == ("slabs" if is_slow else one.result().kernel)
+
+
+def check_long_steps(group, rng):
+    """What a step spreads over all nodes is corrected by the cut lines of the last sweep."""
+    plane = {"shape": (120, 70), "extent": ((0.0, 2.0), (0.0, 1.0)), "dt": 0.07, "initial": wave}
+    sides = {"x-": lambda y, t: np.cos(t) * y, "x+": Robin(1.0, 2.0), "y-": 1.0, "y+": Neumann(1.0)}
+    box = BOX | {"shape": (40, 11, 10), "dt": 0.5, "initial": 1.0}
+    ring = {"x": 0.0, "y": Neumann(lambda x, t: x + t), "z": "periodic"}
+    for problem in (
+        plane | {"boundary": sides},
+        plane | {"boundary": {"x": 0.0, "y": "periodic"}, "scheme": "douglas-gunn"},
+        plane | {"boundary": sides, "diffusivity": lambda x, y: 1 + x + np.sin(9 * y) ** 2},
+        box | {"boundary": ring, "source": lambda z, t: z + t},
+    ):
+        one = HeatADI(**problem).step(20)
+        split = HeatADI(**problem, group=group, split=Slab(0)).step(1).step(19)
+        same(group, split, one.u, 0, 1e-13 * max(1.0, np.abs(one.u).max()))
+        assert split.result().kernel == one.result().kernel
+
+
+def check_ranks_that_step_differently(group, rng):
+    if group.size == 1:
+        return
+    problem = fine(PROBLEMS["values"])
+    solver = HeatADI(**problem, group=group, split=Slab(0)).step(1)
+    with pytest.raises(DistributedError, match="all ranks must make the same steps"):
+        solver.step(2 + group.rank % 2)
+
+    def source(t):
+        if t > 3 * problem["dt"] and group.rank == 1:
+            raise OSError("no data")
+        return t
+
+    solver = HeatADI(**problem, source=source, group=group, split=Slab(0))
+    with pytest.raises(OSError if group.rank == 1 else DistributedError, match="no data"):
+        solver.step(40)
+
+
 def check_arrays_of_the_part(group, rng):
     initial, k, source = rng.uniform(1, 2, (3, *PLANE["shape"]))
     data = {"initial": initial, "diffusivity": k, "source": source}
@@ -111,6 +192,13 @@ def check_arrays_of_the_part(group, rng):
         parts = {name: part_of(group, values, axis) for name, values in data.items()}
         split = HeatADI(**PLANE, **parts, group=group, split=Slab(axis)).step(STEPS)
         same(group, split, one.u, axis, 1e-13)
+        short = {"dt": 1e-5, "shape": (61, 64)}
+        whole = {name: np.resize(values, short["shape"]) for name, values in data.items()}
+        parts = {name: part_of(group, values, axis) for name, values in whole.items()}
+        again = HeatADI(**PLANE | short, **whole).step(STEPS)
+        window = HeatADI(**PLANE | short, **parts, group=group, split=Slab(axis)).step(STEPS)
+        same(group, window, again.u, axis, 1e-13)
+        assert window.result().kernel == again.result().kernel
         line = (one.y, one.x)[axis]
         np.testing.assert_allclose(
             (split.y, split.x)[axis], part_of(group, line, 0), rtol=1e-14, atol=1e-15

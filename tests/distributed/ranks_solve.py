@@ -10,11 +10,14 @@ from unittest import mock
 import fake_device
 import numpy as np
 import oracle
+import pytest
 from mpi4py import MPI
 
 import pysolvers
 from pysolvers.distributed import Group, Slab
+from pysolvers.distributed._ends import Matrices
 
+REDUCE = Matrices.reduce
 BOUND = 8  # eps, for the normwise backward error; as for one device
 
 
@@ -318,9 +321,56 @@ def check_one_pass_over_the_memory_of_peers(group, rng):
         _, info = solved(group, operands, (5, 20), 1, 1, device="cuda")
         assert info.exchange == "lines"
         with mock.patch.object(PeerDevice, "status", 1):
-            operands = oracle.dominant(rng, (5, 20))
-            _, info = solved(group, operands, (5, 20), 1, 1, device="cuda")
+            operands = oracle.dominant(rng, (5, 22))
+            _, info = solved(group, operands, (5, 22), 1, 1, device="cuda")
             assert info.exchange == "ends"
+
+
+def check_exchanges_of_a_call(group, rng):
+    """A call exchanges the facts of the ranks, and then the numbers of the reduced system."""
+    if group.size == 1:
+        return
+    operands = [
+        a[:, Slab(1).part(24, group.rank, group.size)] for a in oracle.dominant(rng, (3, 24))
+    ]
+    options = {"group": group, "split": Slab(1)}
+    factor = pysolvers.factor_tridiagonal(*operands[:3], **options)
+    for call in (
+        lambda: pysolvers.solve_tridiagonal(*operands, **options),
+        lambda: factor.solve(operands[3]),
+    ):
+        with mock.patch.object(group, "exchange", wraps=group.exchange) as exchange:
+            call()
+        assert exchange.call_count == 2
+
+
+def check_an_error_of_one_rank_in_its_elimination(group, rng):
+    """It raises on all ranks, with the reason, and the group can be used after it."""
+    if group.size == 1:
+        return
+    operands = oracle.dominant(rng, (3, 24))
+    parts = [a[:, Slab(1).part(24, group.rank, group.size)] for a in operands]
+    options = {"group": group, "split": Slab(1)}
+    factor = pysolvers.factor_tridiagonal(*parts[:3], **options)
+    kind = MemoryError if group.rank == 1 else pysolvers.DistributedError
+    with mock.patch.object(Matrices, "reduce", autospec=True) as reduce:
+        reduce.side_effect = MemoryError("no room") if group.rank == 1 else REDUCE
+        with pytest.raises(kind, match="no room"):
+            pysolvers.solve_tridiagonal(*parts, **options)
+        with pytest.raises(kind, match="no room"):
+            factor.solve(parts[3])
+    solved(group, operands, (3, 24), 1, 1, exchange="ends")
+
+
+def check_objects_of_any_size(group, rng):
+    for sizes in (
+        (0, 0, 0, 0),
+        (0, 5000, 0, 20000),
+        (1000, 1015, 1016, 1017),
+        (990, 980, 970, 960),
+    ):
+        found = group.objects("test", b"%d" % group.rank * sizes[group.rank % 4])
+        assert found == [b"%d" % rank * sizes[rank % 4] for rank in range(group.size)]
 
 
 def check_that_all_ranks_have_devices_for_one_pass(group, rng):

@@ -4,7 +4,7 @@ import signal
 import time
 
 import pytest
-from mpi_job import LAUNCHER, finished, start
+from mpi_job import LAUNCHER, finished, is_mpich, start
 
 pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 def jobs():
     """The checks on 1 to 4 ranks; those of the solvers on 2 and 4 in the default run."""
-    for subject in ("solve", "factor", "heat", "poisson", "relaxation"):
+    for subject in ("solve", "factor", "heat", "poisson", "relaxation", "transport"):
         for ranks in (1, 2, 3, 4):
             often = subject in ("solve", "factor") or ranks in (2, 4)
             yield pytest.param(subject, ranks, marks=() if often else pytest.mark.slow)
@@ -61,6 +61,72 @@ def test_ranks_that_differ_raise_on_all_ranks(tmp_path):
         assert "the ranks hold 14, 0, 13" in words["empty"][2]
 
 
+def found_by_ranks(folder, ranks):
+    """Return, for each rank, {name of a call: the words of its note}."""
+    return [{name: words for name, *words in notes(folder, rank)} for rank in range(ranks)]
+
+
+def test_options_of_solvers_that_differ_raise_on_all_ranks(tmp_path):
+    status, _, errors = finished(start(3, "ranks_faults.py", tmp_path, "solvers_differ"))
+
+    assert status == 0, errors
+    found = found_by_ranks(tmp_path, 3)
+    for name in found[0]:
+        expected = name.split()[1] + " must be the same on all ranks"
+        for rank, words in enumerate(found):
+            kind, ranks, text, _ = words[name]
+            if name == "heat value":
+                assert kind == ("ValueError" if rank == 1 else "DistributedError")
+                assert "dt must be positive" in text
+            else:
+                assert (kind, ranks) == ("DistributedError", "(1,)"), name
+                assert expected in text
+    assert len(found[0]) == 7
+
+
+def test_fewer_rows_than_ranks_are_refused_on_all_ranks(tmp_path):
+    status, _, errors = finished(start(4, "ranks_faults.py", tmp_path, "few"))
+
+    assert status == 0, errors
+    for words in found_by_ranks(tmp_path, 4):
+        assert set(words) == {"heat", "poisson", "lmsor", "plate", "solve", "factor"}
+        for kind, _, text, _ in words.values():
+            assert kind == "ValueError"
+            assert "every rank" in text
+
+
+def test_messages_of_other_sizes_are_named(tmp_path):
+    status, *_ = finished(start(3, "ranks_faults.py", tmp_path, "sizes"), 60)
+
+    assert status != 0
+    for rank, words in enumerate(found_by_ranks(tmp_path, 3)):
+        kind, ranks, text, seconds = words["sizes"]
+        assert (kind, ranks) == ("DistributedError", "(0, 2)" if rank == 1 else "(1,)")
+        assert "it makes another call" in text
+        assert float(seconds) < 10
+
+
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [("ends", "it raised RuntimeError: no data"), ("goes on", "it makes another call")],
+)
+def test_error_in_the_middle_of_a_run_is_named_at_once(how, reason, tmp_path):
+    status, _, errors = finished(start(3, "ranks_faults.py", tmp_path, "midway", how), 60)
+
+    assert status != 0
+    assert ("RuntimeError: no data" in errors) == (how == "ends")
+    found = found_by_ranks(tmp_path, 3)
+    for words in (found[0], found[2]):
+        kind, ranks, text, seconds = words["run"]
+        assert (kind, ranks) == ("DistributedError", "(1,)")
+        assert f"no message from rank 1: {reason}" in text
+        assert float(seconds) < 10  # the timeout is 20 s
+        assert "cannot be used after" in words["next"][2]
+    if how == "goes on":
+        assert found[1]["run"][0] == "RuntimeError"
+        assert found[1]["next"][0] == "DistributedError"
+
+
 @pytest.mark.parametrize("how", ["stop", "exit"])
 def test_rank_that_is_missing_is_named_by_the_others_in_time(how, tmp_path):
     begun = time.monotonic()
@@ -84,6 +150,18 @@ def test_rank_that_is_killed_ends_the_job_in_time(tmp_path):
     assert time.monotonic() - begun < 30
 
 
+def test_rank_that_is_killed_in_a_run_ends_the_job_in_time(tmp_path):
+    begun = time.monotonic()
+    status, *_ = finished(start(4, "ranks_faults.py", tmp_path, "die"), 60)
+
+    assert status != 0
+    assert time.monotonic() - begun < 30
+    for words in found_by_ranks(tmp_path, 4):  # of those that the launcher left to themselves
+        kind, _, text, _ = words.get("run", ("DistributedError", "", "no message from rank", ""))
+        assert kind == "DistributedError"
+        assert "no message from rank" in text
+
+
 def test_interrupt_ends_all_ranks(tmp_path):
     job = start(2, "ranks_faults.py", tmp_path, "loop")
     try:
@@ -96,4 +174,5 @@ def test_interrupt_ends_all_ranks(tmp_path):
         job.kill()
 
     assert status != 0
-    assert ["interrupted"] in notes(tmp_path, 0)
+    if is_mpich():  # other launchers end the ranks by another signal
+        assert ["interrupted"] in notes(tmp_path, 0)

@@ -37,6 +37,8 @@ def test_notebook_is_kept_without_output(notebook, request):
 def test_notebook_runs(notebook, tmp_path, monkeypatch, request):
     if "torch" in request.node.name:
         pytest.importorskip("torch", exc_type=ImportError)
+    if "distributed" in request.node.name:
+        pytest.importorskip("mpi4py")
     client = pytest.importorskip("nbclient").NotebookClient
     monkeypatch.setenv("MPLBACKEND", "agg")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))

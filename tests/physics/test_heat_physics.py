@@ -4,8 +4,10 @@ import json
 
 import numpy as np
 import pytest
+from scipy.special import erfc
 
 from pysolvers import BackendError, ConvergenceError, Dirichlet, HeatADI, Neumann, Robin
+from pysolvers.cases.heat import cooled_slab
 from pysolvers.heat import HeatResult
 from pysolvers.papers.wei2013 import heated_plate
 
@@ -445,3 +447,14 @@ def test_count_and_until_are_checked():
 def test_u_is_read_only():
     with pytest.raises(ValueError, match="read-only"):
         HeatADI((5, 5), 0.1, 0.1).u[0, 0] = 1
+
+
+@pytest.mark.parametrize("t", [1e-4, 0.01, 0.1, 1.0])
+def test_series_of_a_cooling_slab_is_the_sum_of_images(t):
+    x = np.linspace(0, 1, 41)
+    images = sum(
+        (-1) ** n * (erfc((n + x) / np.sqrt(4 * t)) + erfc((n + 1 - x) / np.sqrt(4 * t)))
+        for n in range(40)
+    )
+
+    np.testing.assert_allclose(cooled_slab(x, t), 1 - images, rtol=0, atol=2e-14)

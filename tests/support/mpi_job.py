@@ -11,6 +11,12 @@ SCRIPTS = ROOT / "tests/distributed"
 LAUNCHER = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
 
 
+def is_mpich():
+    """Whether the launcher is that of MPICH."""
+    run = subprocess.run([LAUNCHER, "--version"], capture_output=True, text=True, check=False)
+    return "HYDRA" in run.stdout
+
+
 def start(ranks, script, *arguments):
     """Start a script of tests/distributed on some ranks; each uses one thread."""
     return started(LAUNCHER, "-n", str(ranks), sys.executable, SCRIPTS / script, *arguments)

@@ -1,11 +1,15 @@
 """Groups of one process and slabs; tests/distributed has those of several processes."""
 
+import sys
+from dataclasses import replace
+
 import numpy as np
 import oracle
 import pytest
 
 import pysolvers
-from pysolvers.distributed import Group, Slab, _group
+from pysolvers.distributed import CostModel, Group, Slab, _group, _launch, launch_command, launched
+from pysolvers.heat._window import plan_window
 
 
 @pytest.fixture
@@ -76,17 +80,101 @@ def test_arguments_of_a_group():
             Group(timeout=timeout)
 
 
+def without_launcher(monkeypatch):
+    for variables in _launch._LAUNCHED:
+        for variable in variables:
+            monkeypatch.delenv(variable, raising=False)
+
+
 def test_processes_of_a_launcher_need_mpi4py(monkeypatch):
     def missing(name):
         raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
     monkeypatch.setattr(_group, "import_module", missing)
-    for variable in _group._LAUNCHED:
-        monkeypatch.delenv(variable, raising=False)
+    without_launcher(monkeypatch)
     assert Group().size == 1
     monkeypatch.setenv("PMI_SIZE", "4")
     with pytest.raises(pysolvers.BackendError, match=r"started 4 processes.*extra 'mpi'"):
         Group()
+
+
+def test_size_and_rank_come_from_the_launcher(monkeypatch):
+    without_launcher(monkeypatch)
+    assert launched() == (1, 0)
+    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "6")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "5")
+    assert launched() == (6, 5)
+
+
+def test_launch_uses_the_launcher_of_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setattr(_launch, "find_spec", lambda name: name)
+    other = tmp_path / "other"
+    for folder in (tmp_path, other):
+        folder.mkdir(exist_ok=True)
+        (folder / "mpiexec").write_text("")
+        (folder / "mpiexec").chmod(0o755)
+    monkeypatch.setenv("PATH", str(other))
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))
+    expected = [str(tmp_path / "mpiexec"), "-n", "3", sys.executable, "script.py"]
+    assert launch_command(3, ["script.py"]) == expected
+    (tmp_path / "mpiexec").unlink()
+    assert launch_command(3, [])[0] == str(other / "mpiexec")
+    (other / "mpiexec").unlink()
+    with pytest.raises(pysolvers.BackendError, match=r"mpiexec is neither in .*extra 'mpi'"):
+        launch_command(3, [])
+
+
+def test_launch_needs_mpi4py(monkeypatch):
+    monkeypatch.setattr(_launch, "find_spec", lambda name: None)
+    monkeypatch.setattr(_launch.shutil, "which", lambda name, path=None: "/bin/mpiexec")
+    with pytest.raises(pysolvers.BackendError, match=r"mpi4py is not installed.*extra 'mpi'"):
+        launch_command(2, [])
+
+
+MODEL = CostModel(
+    whole=2.0,
+    elimination=5.0,
+    substitution=3.0,
+    reduced=7.0,
+    latency=11.0,
+    gap=13.0,
+    bandwidth=0.5,
+    overhead=17.0,
+    rounds=2,
+    numbers=3,
+)
+
+
+def test_cost_of_the_stages():
+    assert MODEL.seconds(12, 4, 1) == 2 * 48
+    assert MODEL.stages(12, 4, 3, itemsize=2) == {
+        "overhead": 17,
+        "elimination": 5 * 16,
+        "exchange": 2 * 11 + 2 * (2 * 13 + 3 * 2 * 4 / 0.5),
+        "reduced systems": 7 * 3 * 4,
+        "substitution": 3 * 16,
+    }
+    shares = MODEL.stages(12, 4, 3, itemsize=2, reduced_on="shares")
+    assert shares["reduced systems"] == 7 * 4
+    assert shares["exchange"] == pytest.approx(3 * 11 + 2 * (3 * 13 + (3 + 2) * 2 * 4 / 3 / 0.5))
+    assert sum(shares.values()) == MODEL.seconds(12, 4, 3, itemsize=2, reduced_on="shares")
+
+
+def test_arguments_of_a_cost_model():
+    with pytest.raises(ValueError, match="latency must not be negative, got -1"):
+        replace(MODEL, latency=-1.0)
+    with pytest.raises(ValueError, match="reduced must not be negative, got nan"):
+        replace(MODEL, reduced=float("nan"))
+    with pytest.raises(ValueError, match="bandwidth must be positive"):
+        replace(MODEL, bandwidth=0.0)
+    with pytest.raises(TypeError, match="whole must be a number"):
+        replace(MODEL, whole="fast")
+    with pytest.raises(ValueError, match="rows must be at least ranks = 4, got 3"):
+        MODEL.seconds(3, 1, 4)
+    with pytest.raises(ValueError, match="reduced_on must be 'all' or 'shares', got 'none'"):
+        MODEL.seconds(8, 1, 4, reduced_on="none")
+    with pytest.raises(ValueError, match="lines must be at least 1"):
+        MODEL.seconds(8, 0, 4)
 
 
 def test_objects_that_stay_in_their_process(group, rng):
@@ -103,7 +191,7 @@ class Interrupted:
 
     rank, size, name = 0, 2, "mpi"
 
-    def exchange(self, sends, receives, timeout):
+    def exchange(self, sends, receives, timeout, tag):
         raise KeyboardInterrupt
 
     def abandon(self):
@@ -116,3 +204,26 @@ def test_interrupt_of_an_exchange_ends_the_use_of_a_group(group):
         group.objects("test", None)
     with pytest.raises(pysolvers.DistributedError, match="after test: rank 0 of 2 was interrupted"):
         group.objects("test", None)
+
+
+@pytest.mark.parametrize("ratio", [0.02, 0.3, 1.0, 8.0, 90.0])
+def test_wrong_side_of_a_window_is_below_rounding_behind_its_layers(ratio):
+    """One axis of Peaceman and Rachford's step, on a window and on a line that is longer."""
+    plan = plan_window(ratio, 200, 200, "peaceman-rachford", "float16")
+    reach = plan.layers + 60
+
+    def left(layers):
+        """Return the change of the nodes of the rank by an insulated side."""
+        step = {}
+        for nodes in (layers + 40, reach + 300):
+            a = -ratio / 2 * (np.eye(nodes, k=1) + np.eye(nodes, k=-1) - 2 * np.eye(nodes))
+            a[[0, -1], [1, -2]] *= 2
+            step[nodes] = np.linalg.solve(np.eye(nodes) + a, np.eye(nodes) - a)
+        small, whole = (np.linalg.matrix_power(one, plan.steps) for one in step.values())
+        change = whole[-40:].copy()  # of any data: row sums of the difference
+        change[:, -len(small) :] -= small[-40:]
+        return np.abs(change[:30]).sum(axis=1).max()
+
+    rounding = float(np.finfo("float16").eps)
+    assert left(plan.layers) < rounding / 8
+    assert left(plan.layers // 3) > rounding

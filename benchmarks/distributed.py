@@ -1,0 +1,356 @@
+#!/usr/bin/env python3
+"""Measure solves of lines that are cut over ranks, their stages, and the messages.
+
+Each rank has one thread, or one GPU. The matrices are those of every line, or one for all lines
+whose factors are kept; rows along the last axis, dominant. Of each call the slowest rank counts,
+and of all calls the fastest one, also for each stage, so that other processes of the machine
+disturb little. In the same run: the solve of the part of a rank `alone`, without the other ranks,
+and the solve with row exchanges, which sends whole lines to the ranks and back (`whole lines`).
+
+The stages are those of `pysolvers.distributed.CostModel`. `exchange` contains the time in which a
+rank waits for the others. The constants of the model are fitted to the first size; the record has
+the time of the model for all sizes.
+
+    python benchmarks/distributed.py                    # jobs of 1 and 2 ranks on this host
+    python benchmarks/distributed.py --ranks 1 2 4 --json FILE
+    mpirun -n 8 python benchmarks/distributed.py        # the ranks of this launcher only
+    mpirun -n 2 python benchmarks/distributed.py --device cuda
+
+Needs the extra 'mpi'; with --device cuda CuPy, and rank r uses device r.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from pysolvers import factor_tridiagonal, solve_tridiagonal
+from pysolvers.bench import machine
+from pysolvers.distributed import CostModel, Group, Slab, launch_command, launched
+from pysolvers.distributed._ends import Matrices
+
+ROOT = Path(__file__).resolve().parents[1]
+SIZES = ((4096, 1024), (512, 8192), (512, 256))  # rows of all ranks, lines
+MESSAGES = tuple(8 << k for k in range(0, 24, 3))  # bytes
+MANY = 200  # messages at once
+NUMBERS = {"own": 7, "shared": 2}
+
+# Function of the package -> stage; what follows the exchange up to the substitution, without
+# comparisons of the ranks, is the solution of the reduced systems.
+STAGES = {
+    (Matrices, "reduce"): "elimination",
+    (Matrices, "eliminate"): "elimination",
+    (Group, "allgather"): "exchange",
+    (Group, "objects"): "comparison",
+    (Matrices, "substitute"): "substitution",
+}
+
+Record = dict[str, Any]
+
+
+class Stages:
+    """Seconds by stage of one call, while the functions of `STAGES` are timed."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, float] = {}
+        self._inside = False
+        self._exchanged: float | None = None  # end of the exchange
+
+    def _timed(self, function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+        def call(*args: Any, **options: Any) -> Any:
+            if self._inside:
+                return function(*args, **options)
+            start = perf_counter()
+            if self._exchanged is not None:
+                self._add("reduced systems", start - self._exchanged)
+                self._exchanged = None
+            self._inside = True
+            try:
+                return function(*args, **options)
+            finally:
+                self._inside = False
+                end = perf_counter()
+                self._add(stage, end - start)
+                if stage == "exchange":
+                    self._exchanged = end
+
+        return call
+
+    def _add(self, stage: str, seconds: float) -> None:
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+
+    @contextmanager
+    def measured(self) -> Iterator[None]:
+        """Time the functions of the package."""
+        patches = [
+            patch.object(owner, name, self._method(getattr(owner, name), stage))
+            for (owner, name), stage in STAGES.items()
+        ]
+        for one in patches:
+            one.start()
+        try:
+            yield
+        finally:
+            for one in patches:
+                one.stop()
+
+    def _method(self, function: Callable[..., Any], stage: str) -> Callable[..., Any]:
+        timed = self._timed(function, stage)
+        return lambda *args, **options: timed(*args, **options)
+
+
+def arrays_on(device: str) -> tuple[Callable[[Any], Any], Callable[[], None]]:
+    """Return what brings an array to the device, and what waits for the device."""
+    if device == "cpu":
+        return np.asarray, lambda: None
+    import cupy
+
+    cupy.cuda.Device(int(device.partition(":")[2])).use()
+    return cupy.asarray, cupy.cuda.Device().synchronize
+
+
+def fastest(
+    group: Group, call: Callable[[], Any], wait: Callable[[], None], calls: int
+) -> tuple[float, dict[str, float]]:
+    """Return the seconds of the fastest call, and of each stage, the mean of the ranks."""
+    best, of_stages = float("inf"), dict[str, float]()
+    for _ in range(calls + 1):
+        stages = Stages()
+        group.objects("benchmark", None)  # the ranks begin together
+        with stages.measured():
+            start = perf_counter()
+            call()
+            wait()
+            seconds = perf_counter() - start
+        found = group.objects("benchmark", (seconds, stages.seconds))
+        best = min(best, max(seconds for seconds, _ in found))
+        for name in found[0][1]:
+            mean = sum(own[name] for _, own in found) / group.size
+            of_stages[name] = min(mean, of_stages.get(name, mean))
+    return best, of_stages
+
+
+def measured_size(
+    group: Group, rows: int, lines: int, dtype: str, device: str, calls: int
+) -> Iterator[Record]:
+    """Yield the times of one size, for each kind of matrices."""
+    to_device, wait = arrays_on(device)
+    part = Slab(-1).part(rows, group.rank, group.size)
+    own = lines, part.stop - part.start
+    rng = np.random.default_rng(group.rank)
+    lower, upper, rhs = (to_device(rng.uniform(-1, 1, own).astype(dtype)) for _ in range(3))
+    diag = to_device(rng.uniform(3, 4, own).astype(dtype))
+    out = to_device(np.empty(own, dtype))
+    matrix = lower, diag, upper
+    one = [values[0] for values in matrix]
+    where: dict[str, Any] = {"device": device, "threads": 1}
+    split: dict[str, Any] = {"group": group, "split": Slab(-1)}
+    factor = factor_tridiagonal(*one, **where, **split)
+    alone = factor_tridiagonal(*one, **where)
+    _, info = solve_tridiagonal(*matrix, rhs, return_info=True, **where, **split)
+    calls_of: dict[str, dict[str, Callable[[], Any]]] = {
+        "own": {
+            "seconds": lambda: solve_tridiagonal(*matrix, rhs, out=out, **where, **split),
+            "alone": lambda: solve_tridiagonal(*matrix, rhs, out=out, **where),
+            "whole lines": lambda: solve_tridiagonal(
+                *matrix, rhs, out=out, pivot=True, **where, **split
+            ),
+        },
+        "shared": {
+            "seconds": lambda: factor.solve(rhs, out=out),
+            "alone": lambda: alone.solve(rhs, out=out),
+        },
+    }
+    for kind, functions in calls_of.items():
+        found = {name: fastest(group, call, wait, calls) for name, call in functions.items()}
+        yield {
+            "ranks": group.size,
+            "rows": rows,
+            "lines": lines,
+            "matrix": kind,
+            "exchange": info.exchange if kind == "own" else factor.info.exchange,
+            **{name: seconds for name, (seconds, _) in found.items()},
+            "stages": found["seconds"][1],
+        }
+
+
+def measured_messages(group: Group, calls: int) -> list[Record]:
+    """Return the times in which each rank sends as many bytes to every other one."""
+    found = []
+    for octets in MESSAGES if group.size > 1 else ():
+        mine = np.zeros(octets, np.uint8)
+        times = []
+        for _ in range(4 * calls):
+            group.objects("benchmark", None)
+            start = perf_counter()
+            group.allgather("benchmark", mine)
+            times.append(max(group.objects("benchmark", perf_counter() - start)))
+        found.append({"ranks": group.size, "bytes": octets, "seconds": min(times)})
+    return found
+
+
+def measured_gap(calls: int) -> float:
+    """Return the seconds of one of many short messages that two ranks send each other at once."""
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    if comm.rank > 1 or comm.size == 1:
+        return 0.0
+    numbers = np.zeros((2 * MANY, 1))
+    times = []
+    for _ in range(4 * calls):
+        comm.sendrecv(None, 1 - comm.rank, source=1 - comm.rank)
+        start = perf_counter()
+        requests = [comm.Irecv(numbers[k], 1 - comm.rank) for k in range(MANY)]
+        requests += [comm.Isend(numbers[MANY + k], 1 - comm.rank) for k in range(MANY)]
+        MPI.Request.Waitall(requests)
+        times.append(perf_counter() - start)
+    return min(times) / MANY
+
+
+def measure(args: argparse.Namespace) -> Record:
+    """Return the values of the ranks of this job; collective."""
+    group = Group()
+    device = "cpu" if args.device == "cpu" else f"cuda:{group.rank}"
+    sizes = [(rows * args.scale[0], lines * args.scale[1]) for rows, lines in SIZES]
+    # For weak scaling, the first size also with half of its rows for each rank.
+    sizes.append((sizes[0][0] // 2 * group.size, sizes[0][1]))
+    cases: list[Record] = []
+    for rows, lines in dict.fromkeys(sizes):
+        cases += measured_size(group, rows, lines, args.dtype, device, args.calls)
+    messages = measured_messages(group, args.calls)
+    return {"cases": cases, "messages": messages, "gap": measured_gap(args.calls)}
+
+
+def fitted(found: Record, kind: str, itemsize: int) -> CostModel:
+    """Return the model with the constants of one kind of matrices.
+
+    They are those of the largest number of ranks, at the first size; those of the reduced systems
+    at the size with the most lines. The fixed part is what the smallest size takes in addition to
+    the other terms.
+    """
+    own = [case for case in found["cases"] if case["matrix"] == kind]
+    most = max(case["ranks"] for case in own)
+    messages = [message for message in found["messages"] if message["ranks"] == most]
+    first = next(case for case in own if case["ranks"] == most)
+    size = {name: first[name] for name in ("rows", "lines")}
+    widest = max((c for c in own if c["ranks"] == most), key=lambda c: c["lines"])
+    single = next(c for c in own if c["ranks"] == 1 and all(c[k] == size[k] for k in size))
+    unknowns, stages = first["rows"] * first["lines"] / most, first["stages"]
+    short, long = messages[0], messages[-1]
+    per_octet = (long["seconds"] - short["seconds"]) / (long["bytes"] - short["bytes"])
+    constants = {
+        "whole": single["seconds"] / (unknowns * most),
+        "elimination": stages["elimination"] / unknowns,
+        "substitution": stages["substitution"] / unknowns,
+        "reduced": widest["stages"]["reduced systems"] / (most * widest["lines"]),
+        "latency": max(short["seconds"] - (most - 1) * found["gap"], 0.0),
+        "gap": found["gap"],
+        "bandwidth": (most - 1) / per_octet,
+        "numbers": NUMBERS[kind],
+    }
+    small = min((c for c in own if c["ranks"] == most), key=lambda c: c["seconds"])
+    model = CostModel(**constants)
+    rest = small["seconds"] - model.seconds(small["rows"], small["lines"], most, itemsize=itemsize)
+    return CostModel(**constants, overhead=max(rest, 0.0))
+
+
+def jobs(args: argparse.Namespace) -> Record:
+    """Return the values of jobs of all numbers of ranks on this host."""
+    merged: Record = {"cases": [], "messages": [], "gap": 0.0}
+    for ranks in args.ranks:
+        options = ["--calls", str(args.calls), "--dtype", args.dtype, "--device", args.device]
+        options += ["--scale", *map(str, args.scale), "--json", "-"]
+        command = launch_command(ranks, [str(Path(__file__).resolve()), *options])
+        run = subprocess.run(
+            command,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env={"MPIR_CVAR_ENABLE_GPU": "0"} | os.environ,
+        )
+        found = json.loads(run.stdout)
+        for key in ("cases", "messages"):
+            merged[key] += found[key]
+        merged["gap"] = found["gap"]
+    return merged
+
+
+def record_of(args: argparse.Namespace, found: Record) -> Record:
+    """Return the record: machine, measured values, and the fitted model."""
+    record: Record = {
+        "benchmark": "lines cut over ranks",
+        "machine": machine.machine(),
+        "gpu": machine.gpu() if args.device == "cuda" else None,
+        "load": machine.load(),
+        "versions": machine.versions("pysolvers", "numpy", "mpi4py", "mpich"),
+        "settings": {"dtype": args.dtype, "device": args.device, "calls": args.calls},
+        **found,
+        "models": {},
+    }
+    ranks = {case["ranks"] for case in found["cases"]}
+    itemsize = np.dtype(args.dtype).itemsize
+    for kind in NUMBERS if 1 in ranks and len(ranks) > 1 and args.device == "cpu" else ():
+        model = fitted(found, kind, itemsize)
+        record["models"][kind] = asdict(model)
+        for case in found["cases"]:
+            if case["matrix"] == kind:
+                size = case["rows"], case["lines"], case["ranks"]
+                case["model"] = model.seconds(*size, itemsize=itemsize)
+    return record
+
+
+def show(record: Record) -> None:
+    """Print the times in ms."""
+    names = "elimination", "exchange", "reduced systems", "substitution", "comparison"
+    heads = "matrix", "rows", "lines", "ranks", "ms", "alone", "model", *names
+    print("".join(head.rjust(max(len(head) + 2, 9)) for head in heads))
+    for case in record["cases"]:
+        times = [case["seconds"], case["alone"], case.get("model")]
+        times += [case["stages"].get(name) for name in names]
+        cells = [str(case[name]) for name in ("matrix", "rows", "lines", "ranks")]
+        cells += ["" if time is None else f"{1e3 * time:.3f}" for time in times]
+        print("".join(c.rjust(max(len(h) + 2, 9)) for c, h in zip(cells, heads, strict=True)))
+
+
+def main() -> int:
+    """Measure, print a table, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--dtype", default="float64")
+    parser.add_argument("--calls", type=int, default=15, help="of a case (%(default)d)")
+    parser.add_argument(
+        "--scale", type=int, nargs=2, default=[1, 1], help="factors of all rows, of all lines"
+    )
+    parser.add_argument("--json", help="file of the record; - prints the values of a job")
+    args = parser.parse_args()
+    if launched()[0] > 1 or args.json == "-":
+        found = measure(args)
+        if launched()[1] > 0:
+            return 0
+        if args.json == "-":
+            json.dump(found, sys.stdout)
+            return 0
+    else:
+        found = jobs(args)
+    record = record_of(args, found)
+    show(record)
+    if args.json:
+        Path(args.json).write_text(json.dumps(record, indent=1) + "\n")
+        print(f"record in {args.json}")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

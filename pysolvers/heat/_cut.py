@@ -1,0 +1,161 @@
+r"""Steps of a slab by the kernels whose last sweep has cut lines.
+
+The kernels solve with the diagonal block of a rank: the nodes next to the cuts have the value 0 in
+the last sweep, and everything before is that of the whole field. With the solutions l and u for the
+value 1 at one of these nodes and no right-hand side, the solution of the whole lines is
+
+    x_i = v_i + l_i x_before + u_i x_after,
+
+v that of the kernels, x_before the last unknown of the rank before, x_after the first one of the
+next rank. These equations of the first and the last node of each rank are a reduced system of
+2 ranks unknowns per line; the rows of its inverse that a rank needs are made once. T changes by
+l x_before + u x_after, and w = 2 T - rhs by twice as much, at the nodes where l and u are not below
+rounding errors.
+
+Operations and words per node and step: those of a call of the kernels for one step, and 2 and 2 for
+each of l and u near the cuts; one exchange of 2 numbers per line. Stability: l and u are positive
+and their sum is below 1, so that the reduced system is diagonally dominant; for k dt/h^2 of 10^5
+and more, the sum comes close to 1, and rounding errors grow.
+
+Source: Polizzi and Sameh, Parallel Computing 32 (2006) 177-194.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..distributed import Group
+from ._sides import Grid, Side
+from ._start import Parts, sweep
+from ._state import HeatState
+from ._window import BELOW, OPERATION, Layers, Window
+
+__all__ = ["CutWindow"]
+
+Array = NDArray[Any]
+
+_ALWAYS = 1 << 62  # steps between two exchanges of the layers
+_BLOCK = 1 << 14  # nodes that are changed together
+
+
+class CutWindow(Window):
+    """The nodes of a rank and one layer of its neighbours; the first axis of the field is cut.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    state : HeatState
+        The nodes, the layers included, at the time of the next step.
+    layers : Layers
+        Those of the neighbours.
+    exchanged : {'t', 'w'}
+        The field that the next step depends on.
+    grid : Grid
+        The nodes, the layers included.
+    cuts : sequence of (Side or None)
+        The sides before the first and after the last own node that are cuts.
+    sides : sequence of Side
+        All sides.
+    """
+
+    def __init__(
+        self,
+        group: Group,
+        state: HeatState,
+        layers: Layers,
+        exchanged: str,
+        grid: Grid,
+        cuts: Sequence[Side | None],
+        sides: Sequence[Side],
+    ) -> None:
+        super().__init__(group, state, layers, _ALWAYS, exchanged)
+        self._most = 1
+        self._pending: Array | None = None  # what T at the nodes beyond the cuts still changes
+        first, last = (int(cut is not None) for cut in cuts)
+        nodes = grid.nodes[-1]
+        self._own = slice(first, nodes - last)
+        self._beyond = [at for at, cut in ((0, cuts[0]), (nodes - 1, cuts[1])) if cut is not None]
+        others = (1,) * (grid.axes - 1) if grid.k is None else grid.nodes[-2::-1]
+        spikes = np.zeros((2, nodes, *others))
+        for spike, cut in zip(spikes, cuts, strict=True):
+            if cut is not None:
+                given = {cut: np.ones(())}
+                sweep(grid, sides, grid.axes - 1, given, spike, Parts(None, None))
+        own = spikes[:, self._own]
+        self._weights = _weights(group.allgather(OPERATION, own[:, [0, -1]]), group.rank)
+        #: 1 at lines of unknowns, 0 at lines on a side of given values.
+        self._is_unknown = np.ones(state.t.shape[1:])
+        layer = self._is_unknown[None]
+        for side in sides:
+            if side.axis < grid.axes - 1 and side.kind == "value":
+                side.of(layer)[...] = 0
+        dtype = state.t.dtype
+        small = BELOW * float(np.finfo(dtype).eps)
+        is_large = own.reshape(2, own.shape[1], -1).max(axis=2) > small
+        stop = int(is_large[0].nonzero()[0].max(initial=-1)) + 1
+        start = int(is_large[1].nonzero()[0].min(initial=own.shape[1]))
+        #: First node, and l or u from there on.
+        self._spikes = (
+            (first, own[0, :stop].astype(dtype)),
+            (first + start, own[1, start:].astype(dtype)),
+        )
+
+    @property
+    def t(self) -> Array:
+        t = self._state.t
+        if self._pending is not None:
+            self._add(t, self._pending)
+            self._pending = None
+        return t
+
+    def _add(self, field: Array, beyond: Array) -> None:
+        """Add to a field what the nodes beyond the cuts change, near the cuts."""
+        for (start, spike), value in zip(self._spikes, beyond, strict=True):
+            rows = max(1, _BLOCK // value.size)
+            for k in range(0, len(spike), rows):
+                change = spike[k : k + rows] * value
+                field[start + k : start + k + len(change)] += change
+
+    def _make(self, count: int) -> dict[str, Any]:
+        """Make a step with the kernels, and what the nodes of other ranks change of it."""
+        fields = self._state.fields()
+        t = fields["t"]
+        own, is_delta = t[self._own], self._exchanged == "t"
+        before, layers = own[[0, -1]].astype(np.float64), t[self._beyond]
+        report = super()._make(count)
+        self._pending = None
+        ends = own[[0, -1]] - before if is_delta else own[[0, -1]].astype(np.float64)
+        found = self._group.allgather(OPERATION, ends)
+        found = found.reshape(-1, *found.shape[2:])
+        beyond = np.einsum("ej...,j...->e...", self._weights, found)
+        beyond = (beyond * self._is_unknown).astype(t.dtype)
+        if is_delta:
+            self._add(t, beyond)
+            is_cut = [at in self._beyond for at in (0, len(t) - 1)]
+            t[self._beyond] = layers + beyond[is_cut]
+        else:  # the next step reads w alone
+            self._add(fields["w"], 2 * beyond)
+            self._pending = beyond
+        return report
+
+
+def _weights(ends: Array, rank: int) -> Array:
+    """Return the rows of the inverse of the reduced systems that a rank needs.
+
+    `ends` has l and u of the first and the last node of each rank, shape (ranks, 2, 2, ...). The
+    result, shape (2, 2 ranks, ...), gives the last unknown of the rank before and the first one of
+    the next rank from v of the first and the last node of every rank.
+    """
+    ranks, others = len(ends), ends.shape[3:]
+    matrix = np.zeros((*others, 2 * ranks, 2 * ranks)) + np.eye(2 * ranks)
+    beyond = [(2 * ((p - 1) % ranks) + 1, 2 * ((p + 1) % ranks)) for p in range(ranks)]
+    for p in range(ranks):
+        for side in (0, 1):
+            for end in (0, 1):
+                matrix[..., 2 * p + end, beyond[p][side]] -= ends[p, side, end]
+    wanted = np.eye(2 * ranks)[:, list(beyond[rank])]
+    found = np.linalg.solve(matrix.swapaxes(-1, -2), wanted)
+    return np.moveaxis(found, (-1, -2), (0, 1))

@@ -1,0 +1,169 @@
+r"""Steps of a slab by the kernels, with enough layers of the neighbours to make several of them.
+
+A window is the nodes of a rank and some layers of its neighbours, which end in insulated sides. The
+kernels step it like a whole field. A wrong side changes the nodes next to it by about the size of
+the data, and others less: with r = k dt/h^2 along the cut axis, a step multiplies a perturbation by
+(1 - a)/(1 + a), where a is the operator -dt/2 d k d of the axis. Let e^{-x d} be the weight of a
+node in the distance d from the side, and s = r (cosh x - 1) < 1. In the weighted norm a is at least
+-s (Combes and Thomas), so that a step amplifies the perturbation at most by (1 + s)/(1 - s), and j
+steps leave at the nodes of the rank, behind d layers, at most
+
+    j ((1 + s)/(1 - s))^j e^{-x d} / (1 - s)
+
+of the size of the data. The number of layers is the smallest d for which this is below a part of
+the rounding errors, for the best x. Operators along the other axes have the same bound or
+a smaller one, since they do not couple nodes at different distances. After j steps the layers are
+exchanged: those of T for Douglas and Gunn's scheme, and those of w for Peaceman and Rachford's.
+
+Operations and words per node and step: those of the kernels, times 1 + 2 d/m for m nodes of the
+rank along the cut axis.
+
+Source: J. M. Combes and L. Thomas, Asymptotic behaviour of eigenfunctions for multiparticle
+Schroedinger operators, Commun. Math. Phys. 34 (1973) 251-270 (the weighted norm).
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._counter import Counter
+from .._errors import DistributedError
+from ..distributed import Group
+from ._state import HeatState
+
+__all__ = ["BELOW", "OPERATION", "Layers", "Plan", "Window", "cost_of_cuts", "plan_window"]
+
+Array = NDArray[Any]
+
+OPERATION = "HeatADI"
+BELOW = 1 / 64  # of a rounding error: what a wrong side may change
+_STEPS = (1, 2, 4, 8, 16, 32)
+# Costs, in steps of the nodes of a rank: of a call of the kernels and an exchange, and of changing
+# the field that the next step depends on at all nodes. Measured.
+_CALL = {"peaceman-rachford": 0.6, "douglas-gunn": 0.15}
+_CHANGE = {"peaceman-rachford": 0.4, "douglas-gunn": 0.35}
+_MESSAGE = 60_000  # nodes that a step advances in the time of an exchange
+
+
+class Plan(NamedTuple):
+    """Steps between two exchanges, layers of each neighbour, cost in steps of one process."""
+
+    steps: int
+    layers: int
+    cost: float
+
+
+class Layers(Protocol):
+    """The layers of the neighbours in a field."""
+
+    def refresh(self, field: Array) -> None:
+        """Exchange them."""
+
+
+def plan_window(ratio: float, nodes: int, lines: int, scheme: str, dtype: str) -> Plan | None:
+    """Return the cheapest plan, or None if the layers of every plan are more than the nodes.
+
+    Parameters
+    ----------
+    ratio : float
+        Largest k dt/h^2 along the cut axis.
+    nodes : int
+        Smallest number of nodes of a rank along this axis.
+    lines : int
+        Number of lines along it.
+    scheme, dtype : str
+        As in `HeatADI`.
+    """
+    s = np.linspace(0.01, 0.99, 99)
+    x = np.arccosh(1 + s / ratio)
+    growth, small = np.log((1 + s) / (1 - s)), float(np.finfo(dtype).eps) * BELOW
+    best: Plan | None = None
+    for steps in _STEPS:
+        layers = int(np.ceil(((steps * growth + np.log(steps / small / (1 - s))) / x).min()))
+        more = 1 + 2 * layers / nodes + (_CALL[scheme] + _MESSAGE / (nodes * lines)) / steps
+        if layers <= nodes and nodes + layers > 2 and (best is None or more < best.cost):
+            best = Plan(steps, layers, more)
+    return best
+
+
+def cost_of_cuts(ratio: float, nodes: int, lines: int, scheme: str, dtype: str) -> float:
+    """Return the cost of a step with cut lines (_cut.py), as of a plan."""
+    decay = np.log((1 + ratio + np.sqrt(1 + 2 * ratio)) / ratio)
+    reach = -np.log(float(np.finfo(dtype).eps) * BELOW) / decay
+    change = _CHANGE[scheme] * min(1.0, reach / nodes)
+    return float(1 + _CALL[scheme] + change + _MESSAGE / (nodes * lines))
+
+
+class Window:
+    """The nodes of a rank and of its neighbours, and their steps; made by all ranks together.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    state : HeatState
+        The nodes, those of the neighbours included, at the time of the next step.
+    layers : Layers
+        Those of the neighbours.
+    steps : int
+        Steps between two exchanges.
+    exchanged : {'t', 'w'}
+        The field that the next step depends on.
+    """
+
+    def __init__(
+        self, group: Group, state: HeatState, layers: Layers, steps: int, exchanged: str
+    ) -> None:
+        self._group, self._state, self._layers = group, state, layers
+        self._steps, self._exchanged = steps, exchanged
+        self._left = steps
+        self._is_fresh = True
+        # Sides whose data change with time can be those of some ranks only.
+        facts = np.array([state.most_steps, -int(state.varies)])
+        self._most, varies = group.allgather(OPERATION, facts).min(axis=0).tolist()
+        self._varies = varies < 0
+
+    @property
+    def t(self) -> Array:
+        """T at all nodes of the window."""
+        return self._state.t
+
+    def begin(self) -> None:
+        """Go on from T at the nodes of the ranks; collective."""
+        self._layers.refresh(self.t)
+        self._left, self._is_fresh = self._steps, True
+
+    def step(self, first: int, end: int) -> tuple[int, float, dict[str, Any]]:
+        """Make some of the steps from `first` up to `end`; collective.
+
+        Returns their number, the largest magnitude of T on all ranks, which is not finite if T is
+        not, and the report of the backend.
+        """
+        state, group = self._state, self._group
+        if self._left == 0:
+            self._layers.refresh(state.fields()[self._exchanged])
+            self._left = self._steps
+        count = min(end - first, self._left, self._most)
+        if self._varies:  # functions of the caller, which can raise
+            with group.agreement(OPERATION) as agreed:
+                state.prepare(first, count)
+                agreed.same = {"steps": (first, count)}
+        else:
+            state.prepare(first, count)
+        report = self._make(count)
+        self._left, self._is_fresh = self._left - count, False
+        found = group.allgather(OPERATION, np.array([state.largest, first, count]))
+        others = np.flatnonzero((found[:, 1:] != found[0, 1:]).any(axis=1))
+        if others.size:
+            steps = [f"{int(n)} steps after step {int(at)}" for _, at, n in found]
+            raise DistributedError(
+                f"{OPERATION}: all ranks must make the same steps, but rank 0 makes {steps[0]} "
+                f"and rank {others[0]} {steps[others[0]]}",
+                tuple(others.tolist()),
+            )
+        return count, float(found[:, 0].max()), report
+
+    def _make(self, count: int) -> dict[str, Any]:
+        """Make steps with the kernels; return their report."""
+        return self._state.step(count, is_fresh=self._is_fresh, made=Counter().begin())

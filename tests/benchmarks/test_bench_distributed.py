@@ -1,0 +1,117 @@
+"""The benchmark of cut lines runs on ranks, and fits a model; its table and picture are made."""
+
+import json
+import runpy
+import sys
+from dataclasses import asdict, replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from mpi_job import LAUNCHER, finished, started
+
+from pysolvers.distributed import CostModel
+
+ROOT = Path(__file__).parents[2]
+STAGES = {"elimination", "exchange", "reduced systems", "substitution", "comparison"}
+
+# Exact in binary, so that the fit finds them again.
+TRUE = CostModel(
+    whole=2.0**-30,
+    elimination=2.0**-28,
+    substitution=2.0**-29,
+    reduced=2.0**-25,
+    latency=2.0**-16,
+    gap=2.0**-19,
+    bandwidth=2.0**31,
+    overhead=2.0**-10,
+)
+
+
+MODELS = {"own": TRUE, "shared": replace(TRUE, numbers=2)}
+
+
+def case(kind, rows, lines, ranks):
+    stages = MODELS[kind].stages(rows, lines, ranks)
+    return {
+        "matrix": kind,
+        "rows": rows,
+        "lines": lines,
+        "ranks": ranks,
+        "seconds": sum(stages.values()),
+        "stages": stages | {"comparison": 2.0**-10} if ranks > 1 else {},
+    }
+
+
+def found(ranks):
+    octets = [8, 2**24]
+    return {
+        "cases": [
+            case(kind, rows, lines, p)
+            for p in (1, ranks)
+            for rows, lines in {(4096, 1024): 0, (512, 8192): 0, (512, 256): 0, (2048 * p, 1024): 0}
+            for kind in MODELS
+        ],
+        "messages": [
+            {
+                "ranks": ranks,
+                "bytes": b,
+                "seconds": TRUE.latency + (ranks - 1) * (TRUE.gap + b / TRUE.bandwidth),
+            }
+            for b in octets
+        ],
+        "gap": TRUE.gap,
+    }
+
+
+@pytest.mark.parametrize("ranks", [2, 4])
+def test_fit_finds_the_constants_of_a_machine(ranks):
+    script = runpy.run_path(str(ROOT / "benchmarks/distributed.py"))
+    args = SimpleNamespace(device="cpu", dtype="float64", calls=1)
+
+    record = script["record_of"](args, found(ranks))
+
+    for kind, model in MODELS.items():
+        assert record["models"][kind] == pytest.approx(asdict(model), rel=1e-2)
+    for entry in record["cases"]:
+        assert entry["model"] == pytest.approx(entry["seconds"], rel=1e-2)
+
+
+def test_picture_of_scaling(monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import distributed_picture
+
+    cpu = found(2) | {"models": {"own": asdict(TRUE)}}
+    gpu = json.loads(distributed_picture.GPU.read_text())
+    axes = distributed_picture.picture(cpu, gpu).axes
+
+    assert len(axes) == 2
+    lines = {line.get_label(): line for line in axes[0].lines}
+    measured = lines["CPU, measured"]
+    assert list(measured.get_xdata()) == [1, 2]
+    modelled = lines["CPU, model"].get_ydata()[:2]
+    assert list(measured.get_ydata()) == pytest.approx(list(modelled))
+    published = lines["NVIDIA H200, PaScaL_TDMA 2.1, published"]
+    assert list(published.get_ydata()) == pytest.approx([22.3, 21.4, 17.9], abs=0.05)
+
+
+@pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
+@pytest.mark.slow
+def test_small_benchmark_writes_a_record(tmp_path):
+    pytest.importorskip("mpi4py")
+    path = tmp_path / "record.json"
+    options = "--calls", "2", "--json", str(path)
+    status, _, errors = finished(
+        started(sys.executable, ROOT / "benchmarks/distributed.py", *options)
+    )
+
+    assert status == 0, errors
+    record = json.loads(path.read_text())
+    assert {entry["ranks"] for entry in record["cases"]} == {1, 2}
+    assert record["models"].keys() == {"own", "shared"}
+    for entry in record["cases"]:
+        if entry["ranks"] == 2:
+            assert entry["exchange"] == "ends"
+            assert entry["stages"].keys() == STAGES
+            assert sum(entry["stages"].values()) <= 1.01 * entry["seconds"]
+            assert entry["seconds"] > entry["alone"] > 0
