@@ -5,12 +5,14 @@ corrections are those of one process. Each rank holds rows of the grid for the s
 columns for the sweep along y; the solution is exchanged between the two before the second sweep,
 and once more for the next step. The kernels make both sweeps of a step: velocity and diffusion
 along the other axis are 0, and what the other sweep adds, half of the source, is taken away again.
+Without a source, the kernels leave the other sweep out.
 
 The first sweep of the kernels, which is without effect in a sweep along y, makes its input u the
 half level S1 of ``'mu'``. The prediction U + (U - S1) or U + (S1 - S2) is therefore made by the
 printed one, U + (u - S), with the field S = u - (U - S1) or u - (S1 - S2).
 
-Words per node and step: twice those of the kernels, and two exchanges of the field (Transposition).
+Words per node and step: those of the kernels, with a source or ``'mu'`` twice these, and two
+exchanges of the field (Transposition).
 """
 
 from dataclasses import replace

@@ -809,3 +809,33 @@ def test_solver_needs_a_problem():
         GCEIDD("stir", shape=(9, 9), dt=0.1)
     with pytest.raises(ValueError, match="count must be at least 0, got -1"):
         pulse().step(-1)
+
+
+@pytest.mark.parametrize("idle", ["x", "y"])
+@pytest.mark.parametrize("scheme", SCHEMES)
+@pytest.mark.parametrize("kind", ["dirichlet", "neumann"])
+def test_sweep_without_velocity_and_diffusion_is_that_of_zeros_at_all_nodes(
+    idle, scheme, kind, rng
+):
+    """Zeros that are one value let the CPU leave out a sweep; those of an array do not."""
+    shape = (21, 18)
+    initial, ends = rng.random(shape), rng.random((2, 21, 1))
+    other = Dirichlet if kind == "dirichlet" else Neumann
+    sides = {
+        "x-": Dirichlet(lambda t: ends[0] * (1 + t)),
+        "x+": other(0.0),
+        "y-": other(0.0) if idle == "x" else Dirichlet(lambda x, t: x + t),
+        "y+": 0.5,
+    }
+
+    def solution(zero, bound=None):
+        first, second = ((zero, 0.3), (zero, 0.02)) if idle == "x" else ((0.3, zero), (0.02, zero))
+        problem = ConvectionDiffusion(first, second, boundary=sides, initial=initial)
+        strips = (1, 3) if idle == "x" else (3, 1)
+        return GCEIDD(problem, shape=shape, dt=0.02, scheme=scheme, strips=strips, bound=bound)
+
+    found, expected = solution(0.0).step(5), solution(np.zeros(shape)).step(5)
+    np.testing.assert_allclose(found.u, expected.u, rtol=0, atol=1e-15)
+    with pytest.raises(ConvergenceError) as error:
+        solution(0.0, bound=0.5).step(3)
+    assert (error.value.result.stop_reason, error.value.result.steps) == ("grown", 1)

@@ -2,7 +2,8 @@
  *
  * A step is a sweep along x and a sweep along y; the groups of lines (gceidd_sweep.inc)
  * are distributed over the threads. The field is updated in place; MU needs two previous
- * half levels and rotates its fields instead. 4 words per node and step, 8 with MU.
+ * half levels and rotates its fields instead. 4 words per node and step, 8 with MU. A
+ * sweep without velocity, diffusion and source only sets its sides.
  */
 #include "transport/gceidd.h"
 
@@ -153,8 +154,14 @@ make_sweep(run *r, int axis)
         .grown = r->grown,
     };
 
-    ps_parallel_for(r->threads, (lines + PS_GCEIDD_LANES - 1) / PS_GCEIDD_LANES,
-                    single ? ps_gceidd_sweep_f32 : ps_gceidd_sweep_f64, &s);
+    if (!(single ? ps_gceidd_is_idle_f32 : ps_gceidd_is_idle_f64)(&s)) {
+        ps_parallel_for(r->threads, (lines + PS_GCEIDD_LANES - 1) / PS_GCEIDD_LANES,
+                        single ? ps_gceidd_sweep_f32 : ps_gceidd_sweep_f64, &s);
+    }
+    else if (axis == PS_GCEIDD_Y) {
+        ps_parallel_for(r->threads, g->cells[PS_GCEIDD_Y] + 1,
+                        single ? ps_gceidd_keep_f32 : ps_gceidd_keep_f64, &s);
+    }
     if (axis == PS_GCEIDD_X) {
         keep_rows(g, s.from, s.to);
     }

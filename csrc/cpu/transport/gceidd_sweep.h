@@ -33,6 +33,17 @@ int64_t ps_gceidd_end_line(const ps_gceidd *g, int axis);
 void ps_gceidd_sweep_f32(void *self, int64_t begin, int64_t end, int thread);
 void ps_gceidd_sweep_f64(void *self, int64_t begin, int64_t end, int thread);
 
+/* Whether the sweep leaves U as it is, apart from the values of Dirichlet sides: without
+ * velocity, diffusion and source there are no neighbours in a row. Not for MU, whose
+ * fields rotate. */
+int ps_gceidd_is_idle_f32(const ps_gceidd_sweep *s);
+int ps_gceidd_is_idle_f64(const ps_gceidd_sweep *s);
+
+/* What remains of an idle sweep along y in rows [begin, end): the values of the sides
+ * south and north, and the bound. */
+void ps_gceidd_keep_f32(void *self, int64_t begin, int64_t end, int thread);
+void ps_gceidd_keep_f64(void *self, int64_t begin, int64_t end, int thread);
+
 /* Store the values of this step at the Dirichlet sides across x. */
 void ps_gceidd_sides_f32(const ps_gceidd_sweep *s);
 void ps_gceidd_sides_f64(const ps_gceidd_sweep *s);
