@@ -104,8 +104,8 @@ def heat_step(
     Raises
     ------
     TypeError, ValueError
-        If `u` has no or more than three axes, a side is missing or unknown, or the spacing is
-        not positive.
+        If `u` has no or more than three axes, a side is missing or unknown, the coefficient of a
+        `Robin` side is an array, or the spacing is not positive.
 
     See Also
     --------
@@ -177,7 +177,7 @@ def _lines(
     is_periodic = ends[0] == PERIODIC
     require(
         is_periodic == (ends[1] == PERIODIC),
-        f"boundary: both sides along {name} must be periodic, or none; got",
+        f"boundary: both sides along {name} must be periodic, or none",
         ends,
     )
     least = 2 if all(isinstance(end, Neumann | Robin) for end in ends) else 3
@@ -212,6 +212,11 @@ def _exchange_and_flow(end: Any, t: jax.Array, axis: int) -> tuple[jax.Array, ja
     coefficient: Any = end.coefficient if isinstance(end, Robin) else 0.0
     flow: Any = end.flux if isinstance(end, Neumann) else 0.0
     if isinstance(end, Robin):
+        if jnp.ndim(coefficient):
+            raise TypeError(
+                "coefficient of Robin must be a number, got an array of shape "
+                f"{jnp.shape(coefficient)}"
+            )
         flow = coefficient * jnp.asarray(end.ambient)
     flow = jnp.asarray(flow, t.dtype)
     return jnp.asarray(coefficient, t.dtype), jnp.expand_dims(flow, axis) if flow.ndim else flow

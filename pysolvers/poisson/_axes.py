@@ -82,7 +82,7 @@ class Axis:
             least = 2
         require(
             (self.ends[0] == PERIODIC) == (self.ends[1] == PERIODIC),
-            f"boundary: both sides along {self.name} must be periodic, or none; got",
+            f"boundary: both sides along {self.name} must be periodic, or none",
             self.ends,
         )
         kind = "nodes" if self.on_nodes else "cells"

@@ -122,6 +122,12 @@ def test_batches_by_vmap(rng):
         )
 
 
+def test_the_coefficient_of_robin_is_a_number():
+    robin = Robin(np.arange(1.0, 6.0), 2.0)
+    with pytest.raises(TypeError, match=r"coefficient of Robin must be a number, got .* \(5,\)"):
+        heat_step(np.ones((5, 5)), dt=0.1, spacing=0.1, boundary={"x": robin, "y": 0.0})
+
+
 def test_errors_name_the_rule():
     with pytest.raises(ValueError, match="1, 2 or 3 axes, got 0"):
         heat_step(1.0, dt=0.1, spacing=0.1)
