@@ -73,6 +73,9 @@ class Parts:
         """Return the smallest and the largest value of some arrays."""
         return min(float(a.min()) for a in fields), max(float(a.max()) for a in fields)
 
+    def refresh(self, field: Array) -> None:
+        """Replace the values that are copies of those of other parts."""
+
     def solve(
         self, lower: Array, diag: Array, upper: Array, field: Array, axis: int, *, periodic: bool
     ) -> None:
@@ -105,7 +108,8 @@ def needs_damping(grid: Grid, sides: Mapping[str, Side], t: NDArray[Any], parts:
         How the field is held.
     """
     largest = max(grid.ratio) * (1.0 if grid.k is None else parts.largest(grid.k))
-    if 2 * grid.axes * largest <= 1 and not any(side.exchange for side in sides.values()):
+    _, exchange = parts.range([np.array([side.exchange for side in sides.values()])])
+    if 2 * grid.axes * largest <= 1 and not exchange:
         return False  # a mean of neighbours stays in their range
     field = np.asarray(t, np.float64)
     values = [field]
@@ -150,6 +154,7 @@ def damped_step(
         for side in every:  # at edges the values of the later axis remain
             if side.kind == "value":
                 side.of(field)[...] = levels[side]
+        parts.refresh(field)
         if half == _HALVES - 1:  # which damps the rest of the halves before
             _remove_rest(grid, every, levels, right, field, parts)
     return field
@@ -181,6 +186,7 @@ def _remove_rest(
         change *= 2 * p ** (grid.axes - 1) / (p + share) ** grid.axes
         for axis in range(grid.axes):
             sweep(grid, sides, axis, {}, change, parts, p + share)
+        parts.refresh(change)
         field += change
 
 
