@@ -476,6 +476,7 @@ class StaggeredCavity(ShownAsText):
         result : StaggeredResult
             Copies of the fields, history and timings.
         """
+        self._record()
         s = self._settings
         table = np.array(self._history, float).reshape(-1, len(_COLUMNS))
         columns: dict[str, Any] = {name: table[:, k].copy() for k, name in enumerate(_COLUMNS)}
@@ -509,6 +510,7 @@ class StaggeredCavity(ShownAsText):
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all.
         """
+        self._record()
         facts = {
             "settings": self._settings.facts(),
             "steps": self.steps,
@@ -589,8 +591,8 @@ class StaggeredCavity(ShownAsText):
     def _advance(self, end: int | None = None, *, until: float = inf, steady: float = -1.0) -> None:
         """Step to the next row of the history, or to step `end` if it comes first.
 
-        An interrupt leaves the state after a complete step; the next call adds the row that may
-        be missing.
+        An interrupt leaves the state after a complete step; the next call, also of `result` or
+        `save`, adds the row that may be missing.
         """
         self._record()
         self._check_bound()
