@@ -97,6 +97,11 @@ class Matrices:
         )
 
     @property
+    def is_short(self) -> bool:
+        """Whether `lower` of the interior begins with row 1; a single entry is that of all rows."""
+        return self._starts[0] == 1 and self._m > 3
+
+    @property
     def interior(self) -> list[Array]:
         """Diagonals of the interior rows; those of one entry along the rows are views as given."""
         return [

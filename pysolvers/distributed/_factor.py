@@ -329,7 +329,7 @@ class SplitFactor:
                     place,
                     given._replace(
                         operands=matrices.interior,
-                        shape=Shape(inside, len(inside) - 1, (shape.short[0], False, False)),
+                        shape=Shape(inside, len(inside) - 1, (matrices.is_short, False, False)),
                     ),
                     options.pivot,
                     "raise",
@@ -364,13 +364,14 @@ class SplitFactor:
     def _factor_whole(self, place: Place, given: Operands) -> tuple[_Whole, Singular, SolveInfo]:
         """Factor every matrix on one rank, as on one device, or a shared matrix on every rank."""
         group, options, shape = self._group, self._options, given.shape
-        with group.agreement(_FACTOR):
+        with group.agreement(_FACTOR) as gathered:
             views = shape.operands(given.operands)
             parts = [whole_rows(place, shape, k, view) for k, view in enumerate(views)]
-        count = max(len(part) for part in parts)
-        is_shared = count == 1
-        shares = Shares(group, _FACTOR, self._sizes, count)
-        lines = [shares.to_lines(part) for part in parts]
+            gathered.own = [len(part) == 1 for part in parts]
+        shared = [all(forms) for forms in zip(*gathered.found, strict=True)]
+        is_shared = all(shared)
+        shares = Shares(group, _FACTOR, self._sizes, 1 if is_shared else prod(shape.batch))
+        lines = [shares.to_lines(a, is_shared=one) for a, one in zip(parts, shared, strict=True)]
         factor = None
         own: tuple[Any, Any] = np.zeros(0, np.intp), np.zeros(0, np.intp)
         with group.agreement(_FACTOR) as done:

@@ -115,7 +115,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
     )
 
     def solve(right: Array, target: Array) -> None:
-        shape = Shape(target.shape, target.ndim - 1, (call.shape.short[0], False, False))
+        shape = Shape(target.shape, target.ndim - 1, (matrices.is_short, False, False))
         views = [*matrices.interior, right, target]
         report, singular = solve_views(asking, shape, False, views)
         reports.append(report)
@@ -164,10 +164,13 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
     place, choice, rows = call.place, call.choice, call.shape.rows
     count = prod(call.shape.batch)
     shares = Shares(group, _OPERATION, sizes, count)
-    with group.agreement(_OPERATION):
+    with group.agreement(_OPERATION) as gathered:
         parts = [whole_rows(place, call.shape, k, call.views[k]) for k in range(_RHS)]
-        parts.append(place.download(call.views[_RHS]).reshape(-1, rows))
-    lines = [shares.to_lines(part) for part in parts]
+        gathered.own = [len(part) == 1 for part in parts]
+        rhs = place.download(call.views[_RHS]).reshape(-1, rows)
+    shared = [all(forms) for forms in zip(*gathered.found, strict=True)]
+    lines = [shares.to_lines(a, is_shared=one) for a, one in zip(parts, shared, strict=True)]
+    lines.append(shares.to_lines(rhs))
     with group.agreement(_OPERATION) as done:
         x, info = solve_tridiagonal(
             *lines,
@@ -186,8 +189,8 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
     part = shares.from_lines(x).reshape(*call.shape.batch, rows)
     with group.agreement(_OPERATION):
         place.write(call.views[_X], place.upload(part))
-    shared, bad, counts = zip(*done.found, strict=True)
-    singular = numbered(np.concatenate(shared), np.concatenate(bad), call.shape.batch)
+    numbers, bad, counts = zip(*done.found, strict=True)
+    singular = numbered(np.concatenate(numbers), np.concatenate(bad), call.shape.batch)
     report = {"method": info.method, "kernel": info.kernel, "threads": info.threads, "copied": ()}
     report |= {key: sum(own[key] for own in counts) for key in _COUNTS}
     return report, singular

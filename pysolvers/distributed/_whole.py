@@ -63,13 +63,14 @@ class Shares:
         """The lines of this rank."""
         return self._share(self._group.rank)
 
-    def to_lines(self, part: Array) -> Array:
+    def to_lines(self, part: Array, *, is_shared: bool = False) -> Array:
         """Return the complete lines of this rank, shape (lines of the share, ..., n).
 
         `part` has the rows of this rank of all lines, shape (lines, ..., rows), or of one line
-        that stands for all.
+        that stands for all. Then, if `is_shared`, on all ranks, this line is returned once.
         """
-        is_shared = len(part) == 1
+        if not is_shared:
+            part = np.broadcast_to(part, (self._bounds[-1], *part.shape[1:]))
         ranks = range(self._group.size)
         count = 1 if is_shared else len(self.own)
         found = {

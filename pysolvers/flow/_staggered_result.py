@@ -112,7 +112,7 @@ class StaggeredResult(SavedResult, Filmed):
         Largest change of a velocity in the last step, divided by the length of the step.
     sweeps : int
         Number of SOR iterations since time 0; 0 for a direct solver.
-    stop_reason : {'steady', 'reached', 'max_steps', 'callback', 'diverged', 'running'}
+    stop_reason : {'steady', 'reached', 'max_steps', 'stalled', 'callback', 'diverged', 'running'}
         Reason of the end of the run. ``'reached'``: the end time is reached; the last step was
         shortened to end there.
     history : StaggeredHistory

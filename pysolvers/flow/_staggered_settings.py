@@ -136,6 +136,11 @@ class StaggeredSettings:
         """Relaxation factor of SOR."""
         return 2 / (1 + sin(pi / self.n)) if self.omega is None else float(self.omega)
 
+    @property
+    def longest_step(self) -> float:
+        """Length of a step of the fluid at rest."""
+        return self.dt or self.tau * min(self.re / 4 / self.n**2, 1 / (2 * self.n))
+
     def numbers(self, until: float, steady: float) -> tuple[float, ...]:
         """Return the numbers of a call of the backend."""
         return (

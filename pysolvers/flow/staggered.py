@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from math import inf
+from math import ceil, inf
 from time import perf_counter
 from typing import Any, Literal
 
@@ -22,6 +22,7 @@ from .._runtime import directive
 from .._runtime.recording import record_frames
 from .._runtime.state import make_state, read_only
 from .._shown import ShownAsText
+from .._stall import Stall, checked_patience
 from ..poisson import FastPoisson
 from . import _fields
 from ._staggered_device import DeviceSteps, call_backend
@@ -34,6 +35,9 @@ Array = NDArray[np.float64]
 
 _KIND = "pysolvers staggered cavity state"
 _INTERVAL = 20  # steps between two rows of the history
+# Time in which the change of a flow that becomes steady falls by 10 %: it took at most 7.2 in runs
+# with Re = 100 to 10000 on 32 x 32 and 64 x 64 cells.
+_PATIENCE = 50.0
 _COLUMNS = ("step", "time", "dt", "change", "sweeps")
 _SAVED = ("u", "v", "p", "clock")
 
@@ -396,6 +400,7 @@ class StaggeredCavity(ShownAsText):
         tol: float = 1e-5,
         *,
         max_steps: int = 1_000_000,
+        patience: int | None = None,
         callback: Callable[["StaggeredCavity"], Any] | None = None,
         progress: bool | None = None,
     ) -> StaggeredResult:
@@ -407,6 +412,10 @@ class StaggeredCavity(ShownAsText):
             Upper bound of `change`; positive.
         max_steps : int, default: 1000000
             Largest number of steps of this call.
+        patience : int, optional
+            Largest number of steps in which the smallest change does not fall by 10 %; then the
+            iteration ends with an error. By default the larger of 5000 and the steps of a time
+            of 50.
         callback : callable, optional
             Called with this object every 20 steps; a true return value ends the run.
         progress : bool, optional
@@ -423,12 +432,15 @@ class StaggeredCavity(ShownAsText):
             If `tol` is not a positive number, `max_steps` is not an integer of at least 1, or
             `callback` is not a function.
         ConvergenceError
-            If the flow is not steady after `max_steps` steps, and as in `step`.
+            If the flow is not steady after `max_steps` steps, the change stalled, and as in
+            `step`. The attribute ``result`` contains the state and the history.
         """
         require_finite("tol", tol)
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
         end = self.steps + index("max_steps", max_steps, 1)
+        steps = ceil(min(_PATIENCE / self._settings.longest_step, max_steps))
+        stall = Stall(checked_patience(patience, steps), self.steps)
         with IterationBar(progress, "StaggeredCavity", "change", max_steps) as bar:
             while self.change > tol:
                 if self.steps >= end:
@@ -442,6 +454,13 @@ class StaggeredCavity(ShownAsText):
                 bar.update(self.steps - made, self.change)
                 if callback is not None and self._is_recorded and callback(self):
                     return self.result("callback")
+                if self.change > tol and stall.is_over(self.steps, self.change):
+                    raise ConvergenceError(
+                        f"{self!r} is not steady: {stall.text(self.change, 'change')}: the flow "
+                        "can be unsteady, or tol below the rounding errors: take a larger tol, a "
+                        "smaller re, or a larger patience",
+                        self.result("stalled"),
+                    )
         return self.result("steady")
 
     def result(self, stop_reason: str = "running") -> StaggeredResult:
@@ -457,6 +476,7 @@ class StaggeredCavity(ShownAsText):
         result : StaggeredResult
             Copies of the fields, history and timings.
         """
+        self._record()
         s = self._settings
         table = np.array(self._history, float).reshape(-1, len(_COLUMNS))
         columns: dict[str, Any] = {name: table[:, k].copy() for k, name in enumerate(_COLUMNS)}
@@ -490,6 +510,7 @@ class StaggeredCavity(ShownAsText):
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all.
         """
+        self._record()
         facts = {
             "settings": self._settings.facts(),
             "steps": self.steps,
@@ -570,8 +591,8 @@ class StaggeredCavity(ShownAsText):
     def _advance(self, end: int | None = None, *, until: float = inf, steady: float = -1.0) -> None:
         """Step to the next row of the history, or to step `end` if it comes first.
 
-        An interrupt leaves the state after a complete step; the next call adds the row that may
-        be missing.
+        An interrupt leaves the state after a complete step; the next call, also of `result` or
+        `save`, adds the row that may be missing.
         """
         self._record()
         self._check_bound()

@@ -266,7 +266,6 @@ class SplitState:
     def start_damped(self) -> bool:
         """Make the first step, damped; return whether T is finite on all ranks. Collective."""
         field = damped_step(self._grid, self._sides, self._source, self._t, self._parts)
-        self._parts.refresh(field)
         self._t = field.astype(self._t.dtype)
         return self.is_finite()
 
@@ -420,9 +419,14 @@ class SplitState:
         return {side: d if side.kind == "value" else 2 * d for side, d in found.items()}
 
     def _set_sides(self, levels: dict[Side, Array]) -> None:
+        """Write the given values, also on the layer of a rank whose neighbour has no other nodes.
+
+        This is one more exchange of a layer.
+        """
         for side in self._real:
             if side.kind == "value":
                 side.of(self._t)[...] = levels[side]
+        self._parts.refresh(self._t)
 
 
 class _ExtendedSource:

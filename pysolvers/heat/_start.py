@@ -73,6 +73,9 @@ class Parts:
         """Return the smallest and the largest value of some arrays."""
         return min(float(a.min()) for a in fields), max(float(a.max()) for a in fields)
 
+    def refresh(self, field: Array) -> None:
+        """Replace the values that are copies of those of other parts."""
+
     def solve(
         self, lower: Array, diag: Array, upper: Array, field: Array, axis: int, *, periodic: bool
     ) -> None:
@@ -151,6 +154,7 @@ def damped_step(
         for side in every:  # at edges the values of the later axis remain
             if side.kind == "value":
                 side.of(field)[...] = levels[side]
+        parts.refresh(field)
         if half == _HALVES - 1:  # which damps the rest of the halves before
             _remove_rest(grid, every, levels, right, field, parts)
     return field
@@ -182,6 +186,7 @@ def _remove_rest(
         change *= 2 * p ** (grid.axes - 1) / (p + share) ** grid.axes
         for axis in range(grid.axes):
             sweep(grid, sides, axis, {}, change, parts, p + share)
+        parts.refresh(change)
         field += change
 
 

@@ -23,6 +23,7 @@ from jax.typing import ArrayLike
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, condition_of, sides_of
 from .._checks import require
 from .._domain import AXES, per_axis
+from ..poisson._sides import broadcasts
 from ._products import multiply
 from .tridiagonal import solve_tridiagonal
 
@@ -104,8 +105,9 @@ def heat_step(
     Raises
     ------
     TypeError, ValueError
-        If `u` has no or more than three axes, a side is missing or unknown, or the spacing is
-        not positive.
+        If `u` has no or more than three axes, a side is missing or unknown, the coefficient of a
+        `Robin` side is an array, an array does not broadcast to its place, or the spacing is not
+        positive.
 
     See Also
     --------
@@ -141,21 +143,30 @@ def heat_step(
     names = AXES[: t.ndim]
     steps = per_axis("spacing", spacing, names)
     sides = {name: condition_of(name, one) for name, one in sides_of(boundary, names).items()}
-    dt = jnp.asarray(dt, t.dtype)
+    dt = _fitted("dt", dt, (), t.dtype)
     lines = []
     for k, name in enumerate(names):
         of_axis = diffusivity[name] if isinstance(diffusivity, Mapping) else diffusivity
         ends = sides[f"{name}-"], sides[f"{name}+"]
         t = _with_values(t, -1 - k, ends)
-        lines.append(_lines(t, -1 - k, jnp.asarray(of_axis, t.dtype), dt, steps[k], ends))
+        of_axis = _fitted("diffusivity", of_axis, t.shape, t.dtype)
+        lines.append(_lines(t, -1 - k, of_axis, dt, steps[k], ends))
     is_given = np.zeros((1,) * t.ndim, bool)
     for line in lines:
         is_given = is_given | line.given
-    change = dt * jnp.asarray(source, t.dtype) + sum(line.without_k(t) for line in lines)
+    change = dt * _fitted("source", source, t.shape, t.dtype)
+    change = change + sum(line.without_k(t) for line in lines)
     change = jnp.where(is_given, 0, change)
     for line in lines:
         change = line.solve(change)
     return t + change
+
+
+def _fitted(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    """Return an argument as an array, or raise ValueError if it does not broadcast to a shape."""
+    array = jnp.asarray(value, dtype)
+    require(broadcasts(array.shape, shape), f"{name} must broadcast to {shape}", array.shape)
+    return array
 
 
 def _with_values(t: jax.Array, axis: int, ends: tuple[Any, Any]) -> jax.Array:
@@ -177,7 +188,7 @@ def _lines(
     is_periodic = ends[0] == PERIODIC
     require(
         is_periodic == (ends[1] == PERIODIC),
-        f"boundary: both sides along {name} must be periodic, or none; got",
+        f"boundary: both sides along {name} must be periodic, or none",
         ends,
     )
     least = 2 if all(isinstance(end, Neumann | Robin) for end in ends) else 3
@@ -212,6 +223,15 @@ def _exchange_and_flow(end: Any, t: jax.Array, axis: int) -> tuple[jax.Array, ja
     coefficient: Any = end.coefficient if isinstance(end, Robin) else 0.0
     flow: Any = end.flux if isinstance(end, Neumann) else 0.0
     if isinstance(end, Robin):
+        if jnp.ndim(coefficient):
+            raise TypeError(
+                "coefficient of Robin must be a number, got an array of shape "
+                f"{jnp.shape(coefficient)}"
+            )
         flow = coefficient * jnp.asarray(end.ambient)
-    flow = jnp.asarray(flow, t.dtype)
-    return jnp.asarray(coefficient, t.dtype), jnp.expand_dims(flow, axis) if flow.ndim else flow
+    side = list(t.shape)
+    del side[axis]
+    flow = _fitted(f"boundary {AXES[-1 - axis]}", flow, tuple(side), t.dtype)
+    if flow.ndim:
+        flow = jnp.expand_dims(jnp.broadcast_to(flow, side), axis)
+    return jnp.asarray(coefficient, t.dtype), flow

@@ -15,7 +15,7 @@ transforms and 5 for the lines.
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from math import prod, sqrt
+from math import isfinite, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -105,9 +105,7 @@ class HostPoisson:
             source = work
             for (axis, end), values in sides.items():
                 work[(slice(None),) * axis + (-end,)] += values
-        scale = 0.0
-        if self.is_singular:
-            scale = sqrt(self._sum(_sum_of_squares(source)) / self._sum(source.size))
+        scale = self._root_mean_square(source) if self.is_singular else 0.0
         defect = 0.0
         self._forward(source, work, field)
         if self.is_singular:
@@ -118,7 +116,7 @@ class HostPoisson:
             self._subtract_mean(field)
         self._backward(field, work, result[inner])
         self._spare.append((work, field))
-        return defect / scale if defect else 0.0
+        return defect / scale if scale else 0.0
 
     def transform(self, field: Array) -> None:
         """Replace real values at the unknowns by their waves; no axis may be periodic."""
@@ -222,11 +220,27 @@ class HostPoisson:
         field[first] -= total
         return float(abs(total)) / self._gain
 
+    def _root_mean_square(self, a: Array) -> float:
+        """Return the root mean square over all ranks, also where squares overflow or underflow."""
+        limits = np.finfo(self._real)
+        count = self._sum(a.size)
+        square = self._sum(_sum_of_squares(a)) / count
+        if limits.tiny / limits.eps <= square <= limits.max:
+            return sqrt(square)
+        largest = float(self._of_ranks(np.abs(a).max()).max())
+        if largest == 0 or not isfinite(largest):
+            return largest
+        return largest * sqrt(self._sum(_sum_of_squares(a / a.dtype.type(largest))) / count)
+
     def _sum(self, value: Any) -> Any:
         """Return the sum over all ranks."""
+        return value if self._group is None else self._of_ranks(value).sum()
+
+    def _of_ranks(self, value: Any) -> Array:
+        """Return the values of all ranks."""
         if self._group is None:
-            return value
-        return self._group.allgather("FastPoisson", np.array(value)).sum()
+            return np.array([value])
+        return self._group.allgather("FastPoisson", np.array(value))
 
     @property
     def _gain(self) -> float:

@@ -72,9 +72,11 @@ def check_every_remainder(group, rng):
     for rows in range(group.size, 4 * group.size + 2):
         for make in (oracle.dominant, oracle.general):
             for periodic in (False, True):
-                *matrix, rhs = make(rng, (3, rows))
-                factor = factored(group, matrix, (3, rows), 1, 1, periodic=periodic)
-                solved(group, factor, matrix, rhs, 1, 1, periodic)
+                for shape in ((3, rows), (1, rows), (rows,)):
+                    axis = len(shape) - 1
+                    *matrix, rhs = make(rng, shape)
+                    factor = factored(group, matrix, shape, axis, axis, periodic=periodic)
+                    solved(group, factor, matrix, rhs, axis, axis, periodic)
 
 
 def check_in_place_and_refactored(group, rng):

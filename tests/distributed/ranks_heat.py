@@ -44,6 +44,12 @@ PROBLEMS = {
         },
         "diffusivity": {"x": 2.0, "y": 0.5},
     },
+    "exchange and a short step": PLANE
+    | {
+        "initial": wave,
+        "dt": 1e-4,
+        "boundary": {"x-": Robin(2.0, 1.0), "x+": 0.0, "y": 1.0},
+    },
     "conductivity": PLANE
     | {
         "initial": wave,
@@ -211,6 +217,33 @@ def check_run_and_result(group, rng):
     split = HeatADI(**problem, group=group, split=Slab(0)).run(0.1)
     np.testing.assert_allclose(split.u, part_of(group, one.u, 0), rtol=0, atol=1e-13)
     assert split.last_dt == one.last_dt
+
+
+def check_last_part_of_one_node(group, rng):
+    """The nodes of a side are all that the last rank has, and a layer of the rank before."""
+    for axis in (0, 1):
+        shape = [9, 9]
+        shape[axis] = max(4, 2 * group.size - 1)
+        problem = {"shape": shape, "spacing": 0.1, "initial": 1.0}
+        problem["boundary"] = {
+            "x-": Neumann(0.3),
+            "x+": lambda y, t: np.cos(3 * t) + y,
+            "y-": 0.5,
+            "y+": lambda x, t: np.cos(2 * t) + x,
+        }
+        for damped in (False, True):
+            for dt in (0.001, 0.1):
+                options = problem | {"dt": dt, "damped_start": damped}
+                one = HeatADI(**options).step(3)
+                split = HeatADI(**options, group=group, split=Slab(axis)).step(3)
+                same(group, split, one.u, axis, 1e-12)
+
+
+def check_data_with_a_jump_between_periodic_ends(group, rng):
+    problem = {"shape": (8, 9), "spacing": 0.1, "dt": 0.1, "initial": wave, "damped_start": True}
+    problem["boundary"] = {"x": "periodic", "y": Neumann(lambda x, t: x + np.cos(t))}
+    one = HeatADI(**problem).step(3)
+    same(group, HeatADI(**problem, group=group, split=Slab(1)).step(3), one.u, 1, 1e-12)
 
 
 def check_saved_states(group, rng):

@@ -118,12 +118,31 @@ def check_unequal_parts(group, rng):
 def check_row_exchanges(group, rng):
     """Zero diagonals: the rows of one rank are singular where their number is odd."""
     for rows in (6 * group.size, 6 * group.size + 2):
-        shape = (5, rows)
-        ones = np.ones(shape)
-        for pivot in (None, True):
-            operands = (ones, 0 * ones, ones, rng.standard_normal(shape))
-            _, info = solved(group, operands, shape, 1, 1, pivot=pivot, exchange="lines")
-            assert info.pivoted == 5
+        for shape in ((5, rows), (1, rows), (rows,)):
+            ones = np.ones(shape)
+            axis, systems = len(shape) - 1, ones.size // rows
+            for pivot in (None, True):
+                operands = (ones, 0 * ones, ones, rng.standard_normal(shape))
+                _, info = solved(group, operands, shape, axis, axis, pivot=pivot, exchange="lines")
+                assert info.pivoted == systems
+
+
+def check_numbers_on_some_ranks(group, rng):
+    """A diagonal can be a number on one rank and an array on another one."""
+    shape = (5, 29)
+    for make in (oracle.dominant, oracle.general):
+        operands = make(rng, shape)
+        operands[0][...], operands[2][...] = -1.25, 0.75
+        parts = [cut(group, a, shape, 1) for a in operands]
+        if group.rank == 0:
+            parts[0] = -1.25
+        if group.rank == group.size - 1:
+            parts[2] = 0.75
+        options = {"group": group, "split": Slab(1)}
+        factor = pysolvers.factor_tridiagonal(*parts[:3], **options)
+        for x in (pysolvers.solve_tridiagonal(*parts, **options), factor.solve(parts[3])):
+            errors, _ = oracle.backward_errors(*operands, joined(group, x, 1))
+            assert errors.max() <= BOUND * oracle.eps(float)
 
 
 def check_rows_at_the_ends_decide(group, rng):
@@ -175,20 +194,23 @@ def check_operands_are_kept_and_out_is_filled(group, rng):
 
 
 def check_short_and_ignored_entries(group, rng):
-    shape = (4, 17)
-    lower, diag, upper, rhs = oracle.dominant(rng, shape)
-    lower[:, 0] = upper[:, -1] = np.nan
-    parts = [cut(group, a, shape, 1) for a in (lower, diag, upper, rhs)]
-    options = {"group": group, "split": Slab(1)}
-    expected = pysolvers.solve_tridiagonal(*parts, **options)
-    lower[:, 0] = upper[:, -1] = 0
-    errors, _ = oracle.backward_errors(lower, diag, upper, rhs, joined(group, expected, 1))
-    assert errors.max() <= BOUND * oracle.eps(float)
-    if group.rank == 0:
-        parts[0] = parts[0][:, 1:]
-    if group.rank == group.size - 1:
-        parts[2] = parts[2][:, :-1]
-    np.testing.assert_array_equal(pysolvers.solve_tridiagonal(*parts, **options), expected)
+    for rows in (17, 3 * group.size, 4 * group.size):
+        lower, diag, upper, rhs = oracle.dominant(rng, (4, rows))
+        lower[:, 0] = upper[:, -1] = np.nan
+        parts = [cut(group, a, (4, rows), 1) for a in (lower, diag, upper, rhs)]
+        options = {"group": group, "split": Slab(1)}
+        expected = pysolvers.solve_tridiagonal(*parts, **options)
+        lower[:, 0] = upper[:, -1] = 0
+        errors, _ = oracle.backward_errors(lower, diag, upper, rhs, joined(group, expected, 1))
+        assert errors.max() <= BOUND * oracle.eps(float)
+        if group.rank == 0:
+            parts[0] = parts[0][:, 1:]
+        if group.rank == group.size - 1:
+            parts[2] = parts[2][:, :-1]
+        found = pysolvers.solve_tridiagonal(*parts, **options)
+        np.testing.assert_array_equal(found, expected)
+        factor = pysolvers.factor_tridiagonal(*parts[:3], **options)
+        np.testing.assert_allclose(factor.solve(parts[3]), expected, rtol=1e-13, atol=1e-14)
 
 
 def check_empty_batch(group, rng):
@@ -235,6 +257,27 @@ def check_singular_systems(group, rng):
             np.testing.assert_array_equal(np.isnan(whole).all(axis=1), np.isin(range(6), (1, 4)))
             rest = [a[[0, 2, 3, 5]] for a in (*operands, whole)]
             assert oracle.backward_errors(*rest)[0].max() <= BOUND * oracle.eps(float)
+
+
+def check_one_singular_line(group, rng):
+    """Its number is 0 on all ranks, once."""
+    for shape in ((20,), (1, 20)):
+        operands = [a.reshape(shape) for a in oracle.dominant(rng, (20,))]
+        for a in operands[:3]:
+            a[..., 7] = 0
+        along = len(shape) - 1
+        parts = [cut(group, a, shape, along) for a in operands]
+        options = {"on_singular": "nan", "return_info": True}
+        _, expected = pysolvers.solve_tridiagonal(*operands, **options)
+        options |= {"group": group, "split": Slab(along)}
+        x, info = pysolvers.solve_tridiagonal(*parts, **options)
+        del options["return_info"]
+        factor = pysolvers.factor_tridiagonal(*parts[:3], **options)
+        for each in (info, factor.info):
+            assert each.singular.shape == (1, along)
+            np.testing.assert_array_equal(each.singular_rows, expected.singular_rows)
+        assert np.isnan(x).all()
+        assert np.isnan(factor.solve(parts[3])).all()
 
 
 def check_arrays_on_a_device(group, rng):

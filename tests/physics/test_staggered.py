@@ -279,6 +279,26 @@ def test_flow_that_is_not_steady_raises_with_the_history():
     assert (np.diff(result.history.change) < 0).all()
 
 
+@pytest.mark.parametrize("pressure", PRESSURES)
+def test_change_that_stalls_ends_the_run(pressure):
+    """The change cannot fall below the rounding errors."""
+    cavity = StaggeredCavity(20, 8, pressure=pressure)
+    with pytest.raises(pysolvers.ConvergenceError, match=r"the change (stalled|grew)") as caught:
+        cavity.solve(1e-30, patience=200)
+
+    result = caught.value.result
+    assert result.stop_reason == "stalled"
+    levels = np.minimum.accumulate(result.history.change)
+    before = result.history.step <= result.steps - 200
+    assert levels[-1] > 0.5 * levels[before][-1]  # no progress at the end
+    assert levels[-1] < 1e-12  # progress before
+
+    with pytest.raises(pysolvers.ConvergenceError, match="after 400 steps"):
+        cavity.solve(1e-30, max_steps=400)
+    with pytest.raises(ValueError, match="patience must be at least 1"):
+        cavity.solve(1e-30, patience=0)
+
+
 def test_callback_ends_the_run():
     seen = []
 

@@ -16,7 +16,14 @@ from pysolvers import (
     RedBlackSOR,
     SteadyConvectionDiffusion,
 )
-from pysolvers.flow import CavityResult, LidDrivenCavity
+from pysolvers.flow import (
+    CavityResult,
+    CylinderResult,
+    LidDrivenCavity,
+    SquareCylinder,
+    StaggeredCavity,
+    StaggeredResult,
+)
 from pysolvers.heat import HeatResult
 from pysolvers.relaxation import RelaxationResult
 from pysolvers.transport import TransportResult
@@ -48,6 +55,14 @@ def lmsor():
     return LMSOR(problem, kernel=2)
 
 
+def staggered(**options):
+    return StaggeredCavity(100, 6, **options)
+
+
+def cylinder(**options):
+    return SquareCylinder(50, (17, 101), **options)
+
+
 def plate():
     return RedBlackSOR(
         (4, 5),
@@ -77,8 +92,16 @@ CASES = {
     ),
     "lmsor": (lambda: lmsor().iterate(4).iterate(2), LMSOR.load, lambda s: s.iterate(2)),
     "plate": (lambda: plate().iterate(4).iterate(2), RedBlackSOR.load, lambda s: s.iterate(2)),
+    "staggered": (
+        lambda: staggered(pressure="sor").step(23),
+        StaggeredCavity.load,
+        lambda s: s.step(2),
+    ),
+    "cylinder": (lambda: cylinder().step(7), SquareCylinder.load, lambda s: s.step(2)),
     "cavity-result": (lambda: cavity().iterate(40).result(), CavityResult.load, repr),
     "heat-result": (lambda: heat().run(0.05), HeatResult.load, repr),
+    "staggered-result": (lambda: staggered().step(23).result(), StaggeredResult.load, repr),
+    "cylinder-result": (lambda: cylinder().run(0.3), CylinderResult.load, repr),
     "gceidd-result": (lambda: gceidd().run(0.05), TransportResult.load, repr),
     "relaxation-result": (lambda: plate().solve(1e-6), RelaxationResult.load, repr),
 }

@@ -18,7 +18,14 @@ import pysolvers
 from pysolvers import _core
 
 PACKAGE = str(Path(pysolvers.__file__).parent)
-CALLS = ("cavity_iterate", "heat_step", "gceidd_step", "lmsor_iterate", "laplace_iterate")
+CALLS = (
+    "cavity_iterate",
+    "staggered_step",
+    "heat_step",
+    "gceidd_step",
+    "lmsor_iterate",
+    "laplace_iterate",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -73,11 +80,16 @@ SOLVERS = {
     "cavity-back": (exploding_cavity, iterate_to, 80),
     "cavity-jacobi": (lambda: saved_files.cavity(method="line-jacobi"), iterate_to, 40),
     "cavity-fast": (lambda: saved_files.cavity(psi="fast"), iterate_to, 21),
+    "staggered": (saved_files.staggered, step_to, 3),
+    "staggered-sor": (lambda: saved_files.staggered(pressure="sor"), step_to, 40),
+    "cylinder": (saved_files.cylinder, step_to, 3),
+    "cylinder-steady": (lambda: saved_files.cylinder(steady=True), step_to, 3),
     "heat": (saved_files.heat, step_to, 3),
     "gceidd": (saved_files.gceidd, step_to, 3),
     "lmsor": (saved_files.lmsor, iterate_to, 6),
     "plate": (saved_files.plate, iterate_to, 6),
 }
+SEVERAL_CALLS = ("cylinder", "cylinder-steady")  # steps made of several calls, and many lines
 
 
 def state(solver, folder):
@@ -102,7 +114,10 @@ def assert_same(solver, expected, folder, *, but=()):
         np.testing.assert_array_equal(array, expected[1][name], err_msg=name)
 
 
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(s, marks=pytest.mark.slow if s in SEVERAL_CALLS else ()) for s in SOLVERS],
+)
 def test_interrupt_between_two_lines_changes_nothing(name, tmp_path):
     make, go_to, end = SOLVERS[name]
     go_to(make(), end)  # what is done once only is done
@@ -122,7 +137,7 @@ def test_interrupt_between_two_lines_changes_nothing(name, tmp_path):
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
-@pytest.mark.parametrize("name", SOLVERS)
+@pytest.mark.parametrize("name", [name for name in SOLVERS if name not in SEVERAL_CALLS])
 def test_interrupt_as_a_call_returns_changes_nothing(name, number, tmp_path, monkeypatch):
     make, go_to, end = SOLVERS[name]
     ends = [end // 3, 2 * end // 3, end]

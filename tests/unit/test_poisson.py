@@ -221,12 +221,27 @@ class TestSingular:
         assert caught[0].filename == __file__
         np.testing.assert_allclose(solver.apply(u), f - f.mean(), atol=1e-12)
 
-    def test_size_of_the_mean_is_in_the_message(self):
-        solver = FastPoisson((4, 4), 0.1, boundary=Neumann(), grid="cells")
-        f = np.tile([1.0, -1.0, 1.0, 0.0], (4, 1))  # mean 1/4, mean square 3/4
+    @pytest.mark.parametrize(
+        ("dtype", "size"),
+        [
+            (np.float32, 1e-28),
+            (np.float32, 1e-21),
+            (np.complex64, 1e22),
+            (np.float64, 1.0),
+            (np.complex128, 1e-200),
+            (np.float64, 1e-160),
+            (np.float64, 1e200),
+        ],
+    )
+    def test_size_of_the_mean_is_in_the_message(self, dtype, size):
+        solver = FastPoisson((4, 4), 0.1, boundary=Neumann(), grid="cells", dtype=dtype)
+        f = size * np.tile([1.0, -1.0, 1.0, 0.0], (4, 1))  # mean 1/4, mean square 3/4
 
         with pytest.warns(SingularSystemWarning, match=r"a mean of 0\.289 times"):
             solver.solve(f)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            np.testing.assert_array_equal(solver.solve(0.0), 0)
 
     def test_derivatives_on_the_sides_are_part_of_the_balance(self):
         # u = x^2 + y^2 on the unit square: f = 4, outward derivatives 0, 2, 0, 2.

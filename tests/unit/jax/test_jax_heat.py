@@ -122,6 +122,40 @@ def test_batches_by_vmap(rng):
         )
 
 
+def test_the_coefficient_of_robin_is_a_number():
+    robin = Robin(np.arange(1.0, 6.0), 2.0)
+    with pytest.raises(TypeError, match=r"coefficient of Robin must be a number, got .* \(5,\)"):
+        heat_step(np.ones((5, 5)), dt=0.1, spacing=0.1, boundary={"x": robin, "y": 0.0})
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"dt": np.ones(6)}, r"dt must broadcast to \(\)"),
+        ({"source": np.ones((2, 5, 6))}, r"source must broadcast to \(5, 6\)"),
+        ({"diffusivity": np.ones((2, 5, 6))}, r"diffusivity must broadcast to \(5, 6\)"),
+        (
+            {"boundary": {"x": Neumann(np.ones((5, 1))), "y": 0.0}},
+            r"boundary x .* \(5,\), got \(5, 1",
+        ),
+        ({"boundary": {"x": 0.0, "y": Robin(1.0, np.ones(5))}}, r"boundary y .* \(6,\), got \(5,"),
+    ],
+)
+def test_arrays_do_not_enlarge_the_field(options, text):
+    with pytest.raises(ValueError, match=text):
+        heat_step(np.ones((5, 6)), **({"dt": 0.1, "spacing": 0.1} | options))
+
+
+def test_fluxes_broadcast_over_their_side(rng):
+    t, flux = rng.standard_normal((4, 5, 6)), rng.standard_normal(6)
+    rest = {"x": 0.0, "y": 0.0}
+    found, whole = (
+        heat_step(t, dt=0.1, spacing=0.2, boundary={**rest, "z": Neumann(values)})
+        for values in (flux, np.broadcast_to(flux, (5, 6)))
+    )
+    np.testing.assert_array_equal(found, whole)
+
+
 def test_errors_name_the_rule():
     with pytest.raises(ValueError, match="1, 2 or 3 axes, got 0"):
         heat_step(1.0, dt=0.1, spacing=0.1)
