@@ -125,13 +125,18 @@ def cubic_of(
 
 
 class _Row(NamedTuple):
-    """A row at an end, and what replaces the row next to it if its own unknown is eliminated."""
+    """A row at an end, and what replaces the row next to it if its own unknown is eliminated.
+
+    The right-hand side is the sum of the differences of the values on the piece at the end and on
+    the next one, times `weights`, and of the given derivative times `gain`.
+    """
 
     diag: Array
     beyond: Array  # entry of the neighbour
-    rhs: Array
+    weights: tuple[Array, Array]
+    gain: Array
     next_diag: Array | None = None
-    next_rhs: Array | None = None
+    next_weights: tuple[Array, Array] | None = None
 
 
 def _slopes(
@@ -141,73 +146,84 @@ def _slopes(
     kinds: tuple[str, str],
     ends: tuple[Array | None, Array | None],
 ) -> Array:
-    """Return the slopes at the knots; the rows are those of csrc/include/ps_spline_math.h."""
+    """Return the slopes at the knots; the rows are those of csrc/include/ps_spline_math.h.
+
+    The right-hand side is made of two products of arrays of the batch, which keeps its reverse
+    pass short; the weights are as large as the knots.
+    """
     concatenate = library.operations.concatenate
     h, d = x[..., 1:] - x[..., :-1], y[..., 1:] - y[..., :-1]
     if kinds[0] == "periodic":
         before, change = (concatenate([a[..., -1:], a[..., :-1]], -1) for a in (h, d))
-        rhs = 3 * (h / before * change + before / h * d)
+        rhs = 3 * h / before * change + 3 * before / h * d
         s = library.solve(h, 2 * (before + h), before, rhs, periodic=True)
         return concatenate([s, s[..., :1]], -1)
     a, b = h[..., :-1], h[..., 1:]
     lower, diag, upper = b, 2 * (a + b), a
-    rhs = 3 * (b / a * d[..., :-1] + a / b * d[..., 1:])
+    left, right = 3 * b / a, 3 * a / b
     is_parabola = y.shape[-1] == 3 and kinds[0] == kinds[1] == "not-a-knot"
-    lengths, changes = ((a[..., :1], a[..., 1:2]) for a in (h, d))
-    first = _end_row(library, kinds[0], lengths, changes, ends[0], -0.5, is_parabola)
-    lengths, changes = ((a[..., -1:], a[..., -2:-1]) for a in (h, d))
-    last = _end_row(library, kinds[1], lengths, changes, ends[1], 0.5, is_parabola)
-    if first.next_rhs is not None:
+    first = _end_row(library, kinds[0], h[..., :1], h[..., 1:2], -0.5, is_parabola)
+    last = _end_row(library, kinds[1], h[..., -1:], h[..., -2:-1], 0.5, is_parabola)
+    if first.next_weights is not None:
         lower = concatenate([0 * lower[..., :1], lower[..., 1:]], -1)
         diag = concatenate([first.next_diag, diag[..., 1:]], -1)
-        rhs = concatenate([first.next_rhs, rhs[..., 1:]], -1)
-    if last.next_rhs is not None:
+        left, right = (
+            concatenate([new, old[..., 1:]], -1)
+            for new, old in zip(first.next_weights, (left, right), strict=True)
+        )
+    if last.next_weights is not None:
         upper = concatenate([upper[..., :-1], 0 * upper[..., :1]], -1)
         diag = concatenate([diag[..., :-1], last.next_diag], -1)
-        rhs = concatenate([rhs[..., :-1], last.next_rhs], -1)
+        right, left = (
+            concatenate([old[..., :-1], new], -1)
+            for new, old in zip(last.next_weights, (right, left), strict=True)
+        )
+    if y.shape[-1] == 2:  # one piece
+        rhs = concatenate([first.weights[0], last.weights[0]], -1) * d
+    else:
+        left = concatenate([first.weights[0], left, last.weights[1]], -1)
+        right = concatenate([first.weights[1], right, last.weights[0]], -1)
+        rhs = left * concatenate([d[..., :1], d[..., :-1], d[..., -2:-1]], -1)
+        rhs = rhs + right * concatenate([d[..., 1:2], d[..., 1:], d[..., -1:]], -1)
+    zeros = library.operations.zeros_like(h)  # in all rows but one
+    for row, value, is_last in ((first, ends[0], False), (last, ends[1], True)):
+        if value is not None:
+            gains = [zeros, row.gain] if is_last else [row.gain, zeros]
+            rhs = rhs + concatenate(gains, -1) * value
     return library.solve(
         concatenate([lower, last.beyond], -1),
         concatenate([first.diag, diag, last.diag], -1),
         concatenate([first.beyond, upper], -1),
-        concatenate([first.rhs, rhs, last.rhs], -1),
+        rhs,
         periodic=False,
     )
 
 
 def _end_row(
-    library: Library,
-    kind: str,
-    h: tuple[Array, Array],
-    d: tuple[Array, Array],
-    value: Array | None,
-    half: float,
-    is_parabola: bool,
+    library: Library, kind: str, own: Array, other: Array, half: float, is_parabola: bool
 ) -> _Row:
     """Return the row of an end.
 
-    `h` and `d` are the lengths and the differences of the values of the piece at the end and of
-    the next one, empty if there is none; `half` is 1/2 with the sign of the outward direction.
+    `own` and `other` are the lengths of the piece at the end and of the next one, empty if there
+    is none; `half` is 1/2 with the sign of the outward direction.
     """
-    (own, other), (change, other_change) = h, d
     zero, one = library.operations.zeros_like(own), library.operations.ones_like(own)
     if kind == "slope":
-        rhs = library.operations.zeros_like(change) if value is None else value
-        return _Row(one, zero, rhs)
+        return _Row(one, zero, (zero, zero), one)
     if kind == "curvature":
-        rhs = 3 * change if value is None else 3 * change + half * own**2 * value
-        return _Row(2 * own, own, rhs)
+        return _Row(2 * own, own, (3 * one, zero), half * own**2)
     if not other.shape[-1]:
-        return _Row(one, zero, change / own)
+        return _Row(one, zero, (1 / own, zero), zero)
     if is_parabola:
-        return _Row(one, one, 2 * change / own)
+        return _Row(one, one, (2 / own, zero), zero)
     both = own + other
-    slope, other_slope = change / (both * own), other_change / (both * other)
     return _Row(
         other,
         both,
-        (own + 2 * both) * other * slope + own**2 * other_slope,
+        ((own + 2 * both) * other / (both * own), own**2 / (both * other)),
+        zero,
         both,
-        other**2 * slope + (2 * own + 3 * other) * own * other_slope,
+        (other**2 / (both * own), (2 * own + 3 * other) * own / (both * other)),
     )
 
 
