@@ -1,6 +1,6 @@
 """The sides of the box: what they prescribe, level by level and sweep by sweep."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,11 @@ from .._data import NodeData
 from .._domain import AXES, origin_and_step
 from ._settings import HeatSettings
 
-__all__ = ["PERIODIC", "Grid", "Side", "boundary_by_side"]
+__all__ = ["PERIODIC", "Grid", "Side", "boundary_by_side", "check_nodes"]
 
 Array = NDArray[np.float64]
+
+_FLUXES = (Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions
 
 
 class Grid:
@@ -191,3 +193,21 @@ def boundary_by_side(boundary: Any, axes: str) -> dict[str, Any]:
             pair,
         )
     return found
+
+
+def check_nodes(what: str, shape: Sequence[int], sides: Mapping[str, Any]) -> None:
+    """Raise ValueError if an axis has too few nodes for the conditions at its ends.
+
+    Parameters
+    ----------
+    what : str
+        What has the shape, for messages.
+    shape : sequence of int
+        Numbers of nodes, x last.
+    sides : mapping
+        Conditions as `boundary_by_side` returns them.
+    """
+    for name, nodes in zip(AXES, shape[::-1], strict=False):
+        has_fluxes = all(isinstance(sides[name + end], _FLUXES) for end in "-+")
+        least = 2 if has_fluxes else 3
+        require(nodes >= least, f"{what} must have at least {least} nodes along {name}", nodes)

@@ -37,7 +37,7 @@ from .._runtime.stepping import Stepper
 from ..distributed import Group, Slab, checked_group
 from ._result import HeatResult
 from ._settings import HeatSettings
-from ._sides import Grid, Side, boundary_by_side
+from ._sides import Grid, Side, boundary_by_side, check_nodes
 from ._split import SplitState
 from ._start import Parts, damped_step, needs_damping
 from ._state import HeatState
@@ -289,7 +289,7 @@ class HeatADI(Stepper[HeatResult]):
             periodic = [name[0] for name, one in by_side.items() if one == PERIODIC]
             self._grid = grid = Grid(settings, self._clock, periodic)
             self._sides = {name: Side(name, found, grid) for name, found in by_side.items()}
-            self._check_nodes()
+            check_nodes("shape", settings.shape, by_side)
             slab: SplitState | None = None
             if group is not None or split is not None:
                 slab = SplitState(settings, grid, by_side, *checked_group(group, split))
@@ -523,12 +523,6 @@ class HeatADI(Stepper[HeatResult]):
             "boundary": [[name, s.kind, s.coefficient] for name, s in self._sides.items()],
             "source": self._source is not None,
         }
-
-    def _check_nodes(self) -> None:
-        for name, nodes in zip(self._settings.axes, self._grid.nodes, strict=True):
-            kinds = {self._sides[name + end].kind for end in "-+"}
-            least = 2 if kinds == {"flux"} else 3
-            require(nodes >= least, f"shape must be at least {least} along {name}", nodes)
 
     def _check_paper(self) -> None:
         if not self._settings.is_paper:

@@ -1,4 +1,4 @@
-"""Solves that JAX compiles, batches and differentiates: tridiagonal systems, heat, Poisson."""
+"""Solves that JAX compiles and differentiates: tridiagonal systems, heat, Poisson, splines."""
 
 from .._extras import extra_module
 
@@ -6,6 +6,7 @@ extra_module("jax", "jax")
 
 from .heat import heat_step  # noqa: E402
 from .poisson import FastPoisson  # noqa: E402
+from .spline import CubicSpline, PiecewisePolynomial  # noqa: E402
 from .tridiagonal import (  # noqa: E402
     TridiagonalFactor,
     factor_tridiagonal,
@@ -13,7 +14,9 @@ from .tridiagonal import (  # noqa: E402
 )
 
 __all__ = [
+    "CubicSpline",
     "FastPoisson",
+    "PiecewisePolynomial",
     "TridiagonalFactor",
     "factor_tridiagonal",
     "heat_step",

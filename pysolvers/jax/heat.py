@@ -20,9 +20,10 @@ import numpy as np
 from jax import numpy as jnp
 from jax.typing import ArrayLike
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, condition_of, sides_of
+from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
 from .._checks import require
 from .._domain import AXES, per_axis
+from ..heat._sides import boundary_by_side, check_nodes
 from ..poisson._sides import broadcasts
 from ._products import multiply
 from .tridiagonal import solve_tridiagonal
@@ -142,7 +143,8 @@ def heat_step(
     require(1 <= t.ndim <= len(AXES), "u must have 1, 2 or 3 axes", t.ndim)
     names = AXES[: t.ndim]
     steps = per_axis("spacing", spacing, names)
-    sides = {name: condition_of(name, one) for name, one in sides_of(boundary, names).items()}
+    sides = boundary_by_side(boundary, names)
+    check_nodes("u", t.shape, sides)
     dt = _fitted("dt", dt, (), t.dtype)
     lines = []
     for k, name in enumerate(names):
@@ -184,22 +186,13 @@ def _lines(
 ) -> _Lines:
     """Return the rows of K along an axis for conditions at its lower and its upper end."""
     nodes = t.shape[axis]
-    name = AXES[-1 - axis]
-    is_periodic = ends[0] == PERIODIC
-    require(
-        is_periodic == (ends[1] == PERIODIC),
-        f"boundary: both sides along {name} must be periodic, or none",
-        ends,
-    )
-    least = 2 if all(isinstance(end, Neumann | Robin) for end in ends) else 3
-    require(nodes >= least, f"u must have at least {least} nodes along {name}", nodes)
     along = [1] * t.ndim
     along[axis] = nodes
     k = k.reshape((1,) * (t.ndim - k.ndim) + k.shape)
     k = jnp.broadcast_to(k, jnp.broadcast_shapes(k.shape, tuple(along)))
     ratio = dt / h**2 * 2 * k * jnp.roll(k, -1, axis) / (k + jnp.roll(k, -1, axis))
     zero = jnp.zeros((), t.dtype)
-    if is_periodic:
+    if ends[0] == PERIODIC:
         given = np.zeros(along, bool)
         return _Lines(axis, True, jnp.roll(ratio, 1, axis), ratio, zero, zero, given)
 

@@ -233,12 +233,11 @@ class Relaxation(ShownAsText, ABC):
         every = index("check_every", check_every, 1)
         self._measure_by(criterion, norm)
         end, known = self.iterations + most, len(self._measures)
-        nodes = self._grid.nx * self._grid.ny
-        checks = count_of_a_call(_CHECKS, nodes * every, self._device)
+        # Of the whole grid, so that all ranks make the same calls.
+        nx, ny = self._grid.nx, self._grid.ny if self._rows is None else self._rows.total
+        checks = count_of_a_call(_CHECKS, nx * ny * every, self._device)
         chunk = every if callback is not None else every * checks
-        stall = Stall(
-            checked_patience(patience, max(self._grid.nx, self._grid.ny) ** 2), self.iterations
-        )
+        stall = Stall(checked_patience(patience, max(nx, ny) ** 2), self.iterations)
         if self._rows is not None and self._rows.group.rank > 0:
             progress = False
         with IterationBar(progress, self._NAME, total=most, goal=tol) as bar:

@@ -49,6 +49,8 @@ class SplitRows:
     ) -> None:
         require(split.of(2) == 0, "split must be Slab(0), the axis of the rows", split)
         self.group, self._operation = group, operation
+        #: Number of rows that are split.
+        self.total = rows
         parts = [split.part(rows, rank, group.size) for rank in range(group.size)]
         least = min(part.stop - part.start for part in parts)
         require(least >= _LEAST, f"every rank needs at least {_LEAST} rows of nodes", least)

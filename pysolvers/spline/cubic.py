@@ -2,35 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import integer
 from .._options import check_threads
 from .._runtime.arrays import real_of
 from .._runtime.places import Place, find_place
+from ._arguments import (
+    ENDS,
+    Conditions,
+    Extrapolate,
+    check_given,
+    check_knots,
+    checked_axis,
+    conditions_of,
+    outside_of,
+)
 from ._lines import Layout, call, in_real, is_of_library, solve_lines, stored
-from .piecewise import Extrapolate, PiecewisePolynomial
+from .piecewise import PiecewisePolynomial
 
 __all__ = ["CubicSpline"]
 
 Array = NDArray[Any]
-Condition = Literal["not-a-knot", "clamped", "natural"] | tuple[int, ArrayLike]
-
-# Kinds of the backend by the names and by the orders of derivatives of the caller.
-_NAMED = {
-    "not-a-knot": "not-a-knot",
-    "clamped": "slope",
-    "natural": "curvature",
-    "periodic": "periodic",
-}
-_DERIVATIVES = {1: "slope", 2: "curvature"}
-
-# Names of the values of derivatives at the ends, for messages.
-_NAMES = ("bc_type[0]", "bc_type[1]")
 
 
 class CubicSpline(PiecewisePolynomial):
@@ -132,20 +127,19 @@ class CubicSpline(PiecewisePolynomial):
         x: ArrayLike,
         y: ArrayLike,
         axis: int = 0,
-        bc_type: Literal["not-a-knot", "clamped", "natural", "periodic"]
-        | tuple[Condition, Condition] = "not-a-knot",
+        bc_type: Conditions = "not-a-knot",
         extrapolate: Extrapolate | None = None,
         *,
         device: str | None = None,
         stream: object = None,
         threads: int | None = None,
     ) -> None:
-        kinds, given = _conditions(bc_type)
+        kinds, given = conditions_of(bc_type)
         self._threads = check_threads(threads)
         if extrapolate is None:
             extrapolate = "periodic" if kinds[0] == "periodic" else True
         self.extrapolate = extrapolate
-        self._outside(None)
+        outside_of(extrapolate)
         named = {"y": y, **given}
         place = find_place(device, stream, {"x": x, **named}, leader="y")
         self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
@@ -153,15 +147,11 @@ class CubicSpline(PiecewisePolynomial):
         if x_dtype.kind == "c":
             raise ValueError(f"`x` must contain real values, got {x_dtype}")
         operands, dtype, _ = place.operands(named)
-        self.axis = _checked_axis(axis, operands[0].ndim)
-        _check_shapes(knots.shape, operands[0].shape, self.axis)
+        self.axis = checked_axis(axis, operands[0].ndim)
+        check_knots(knots.shape, operands[0].shape, self.axis)
         rest = operands[0].shape[: self.axis], operands[0].shape[self.axis + 1 :]
         for name, array in zip(given, operands[1:], strict=True):
-            if array.shape != rest[0] + rest[1]:
-                raise ValueError(
-                    f"{name}: `deriv_value` shape {array.shape} is not the expected one "
-                    f"{rest[0] + rest[1]}"
-                )
+            check_given(name, array.shape, rest[0] + rest[1])
         self.dtype = np.result_type(dtype, x_dtype)
         self._layout = Layout(*rest, self.dtype)
         self._like = self._smallest(place, y if is_of_library(y) else x, operands[0])
@@ -205,7 +195,7 @@ class CubicSpline(PiecewisePolynomial):
         matrix = stored(place, 3, self._knots.shape, real, lasting=False)
         ends = tuple(
             layout.spread(layout.lines(place, given[name])) if name in given else None
-            for name in _NAMES
+            for name in ENDS
         )
         is_own = self._knots.shape == values.shape  # a matrix for each spline
         compute(
@@ -233,78 +223,6 @@ class CubicSpline(PiecewisePolynomial):
         """Return an array of one element of the library of the caller."""
         result = self._result(place, like, (1,), array.dtype)
         return place.finish(result, like)
-
-
-def _conditions(bc_type: Any) -> tuple[tuple[str, str], dict[str, Any]]:
-    """Return the kinds of the ends, as the backend names them, and the given derivatives."""
-    pair = (bc_type, bc_type) if isinstance(bc_type, str) else bc_type
-    try:
-        first, last = pair
-    except (TypeError, ValueError):
-        raise ValueError(
-            "`bc_type` must contain 2 elements to specify start and end conditions, got "
-            f"{bc_type!r}"
-        ) from None
-    if not isinstance(bc_type, str) and any(
-        isinstance(end, str) and end == "periodic" for end in (first, last)
-    ):
-        raise ValueError(
-            "'periodic' `bc_type` is defined for both curve ends and cannot be used with other "
-            "boundary conditions"
-        )
-    given: dict[str, Any] = {}
-    kinds = [
-        _kind(end, name, given.__setitem__) for end, name in zip((first, last), _NAMES, strict=True)
-    ]
-    return (kinds[0], kinds[1]), given
-
-
-def _kind(condition: Any, name: str, keep: Callable[[str, Any], None]) -> str:
-    """Return the kind of one end; keep the values of its derivative, if they are given."""
-    if isinstance(condition, str):
-        if condition not in _NAMED:
-            raise ValueError(
-                f"bc_type={condition} is not allowed: need {', '.join(map(repr, _NAMED))} or a "
-                "pair (order, value)"
-            )
-        return _NAMED[condition]
-    try:
-        order, value = condition
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"{name}: a specified derivative value must be given in the form (order, value)"
-        ) from None
-    if order not in tuple(_DERIVATIVES):
-        raise ValueError(f"{name}: the specified derivative order must be 1 or 2, got {order!r}")
-    keep(name, value)
-    return _DERIVATIVES[order]
-
-
-def _checked_axis(axis: int, ndim: int) -> int:
-    number = integer("axis", axis)
-    if not -ndim <= number < ndim:
-        raise np.exceptions.AxisError(
-            f"axis must be in {-ndim} .. {ndim - 1} for y of {ndim} axes, got {axis}"
-        )
-    return number % ndim
-
-
-def _check_shapes(x: tuple[int, ...], y: tuple[int, ...], axis: int) -> None:
-    """Raise unless knots of shape `x` fit values of shape `y`."""
-    if len(x) != 1 and len(x) != len(y):
-        raise ValueError(
-            f"`x` must be 1-dimensional, or have the {len(y)} axes of `y`; its shape is {x}"
-        )
-    own = axis if len(x) == len(y) else 0
-    if x[own] < 2:
-        raise ValueError(f"`x` must contain at least 2 elements, got {x[own]}")
-    if x[own] != y[axis]:
-        raise ValueError(
-            f"The length of `y` along `axis`={axis} doesn't match the length of `x`: {y[axis]} and "
-            f"{x[own]}"
-        )
-    if len(x) > 1 and any(a not in (1, b) for a, b in zip(x, y, strict=True)):
-        raise ValueError(f"`x` of shape {x} does not broadcast to `y` of shape {y}")
 
 
 def _raise_for_faults(found: set[str], axis: int) -> None:

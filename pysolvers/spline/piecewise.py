@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from .._checks import index, integer, require
 from .._runtime.arrays import real_of
 from .._runtime.places import Place
 from .._shown import ShownAsText
+from ._arguments import Extrapolate, check_points, outside_of
 from ._lines import (
     Layout,
     call,
@@ -25,10 +26,9 @@ from ._lines import (
     stored,
 )
 
-__all__ = ["Extrapolate", "PiecewisePolynomial"]
+__all__ = ["PiecewisePolynomial"]
 
 Array = NDArray[Any]
-Extrapolate = bool | Literal["periodic"]
 
 _CUBIC = 4  # coefficients of a piece that is stored as values and slopes
 _MOST_COEFFICIENTS = 12  # PS_SPLINE_ORDERS
@@ -165,7 +165,7 @@ class PiecewisePolynomial(ShownAsText):
         values and two slopes, 7 operations. The call does not wait for a device.
         """
         order = min(index("nu", nu, 0), _MOST_COEFFICIENTS)
-        outside = self._outside(extrapolate)
+        outside = outside_of(self.extrapolate if extrapolate is None else extrapolate)
         like = x if is_of_library(x) else self._like
         place = place_for(self._device, like, stream)
         points = points_of(place, x, real_of(self.dtype))
@@ -268,7 +268,7 @@ class PiecewisePolynomial(ShownAsText):
         antiderivative that vanishes at the begin of the first piece of the interval, so that the
         rounding errors are those of the interval, not of all pieces.
         """
-        outside = self._outside(extrapolate)
+        outside = outside_of(self.extrapolate if extrapolate is None else extrapolate)
         begin, end = min(a, b), max(a, b)
         last, turns, first_piece = end, 0.0, 0
         if outside == "periodic" or self._is_shared:
@@ -321,27 +321,12 @@ class PiecewisePolynomial(ShownAsText):
         layout = self._layout
         if not per_spline:
             return layout.shape(*points), prod(points)
-        full = layout.shape(points[self.axis] if self.axis < len(points) else 0)
-        require(
-            len(points) == len(full)
-            and all(own in (1, n) for own, n in zip(points, full, strict=True)),
-            f"x must broadcast to {layout.shape()} except along axis {self.axis} with "
-            "per_spline=True; x has shape",
-            points,
-        )
-        return full, full[self.axis]
+        check_points(points, layout.shape(), self.axis)
+        return layout.shape(points[self.axis]), points[self.axis]
 
     @staticmethod
     def _result(place: Place, like: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         return place.result(None, {"rhs": like}, np.empty(0, dtype), shape, dtype)
-
-    def _outside(self, extrapolate: Extrapolate | None) -> str:
-        """Return the name that the backend has for an option."""
-        chosen = self.extrapolate if extrapolate is None else extrapolate
-        if isinstance(chosen, str):
-            require(chosen == "periodic", "extrapolate must be a bool or 'periodic'", chosen)
-            return chosen
-        return "extrapolate" if chosen else "nan"
 
     def _coefficients(self) -> Sequence[Array]:
         """Return the coefficients as lines, that of power 0 first."""

@@ -1,4 +1,4 @@
-"""Tridiagonal solves and steps of heat conduction as functions of PyTorch, with gradients."""
+"""Tridiagonal solves, splines and steps of heat conduction for PyTorch, with gradients."""
 
 from .._extras import extra_module
 
@@ -7,5 +7,13 @@ extra_module("torch", "torch")
 from ._factor import TridiagonalFactor, factor_tridiagonal  # noqa: E402
 from ._heat import heat_step  # noqa: E402
 from ._solve import solve_tridiagonal  # noqa: E402
+from ._spline import CubicSpline, PiecewisePolynomial  # noqa: E402
 
-__all__ = ["TridiagonalFactor", "factor_tridiagonal", "heat_step", "solve_tridiagonal"]
+__all__ = [
+    "CubicSpline",
+    "PiecewisePolynomial",
+    "TridiagonalFactor",
+    "factor_tridiagonal",
+    "heat_step",
+    "solve_tridiagonal",
+]

@@ -23,14 +23,13 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, condition_of, sides_of
+from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
 from .._checks import require
 from .._domain import AXES, per_axis
+from ..heat._sides import boundary_by_side, check_nodes
 from ._solve import solve_tridiagonal
 
 __all__ = ["heat_step"]
-
-_FLUXES = (Neumann, Robin)
 
 
 class _Lines(NamedTuple):
@@ -160,11 +159,11 @@ def heat_step(
     require(1 <= u.ndim <= len(AXES), "u must have 1, 2 or 3 axes", u.ndim)
     names = AXES[: u.ndim]
     steps = per_axis("spacing", spacing, names)
-    sides = {name: condition_of(name, one) for name, one in sides_of(boundary, names).items()}
+    sides = boundary_by_side(boundary, names)
+    check_nodes("u", u.shape, sides)
     lines = []
     for number, name in enumerate(names):
         axis, ends = -1 - number, (sides[f"{name}-"], sides[f"{name}+"])
-        _check_ends(name, u.shape[axis], ends)
         k = diffusivity[name] if isinstance(diffusivity, Mapping) else diffusivity
         u = _with_values(u, axis, ends)
         lines.append(_lines(u, axis, _like(k, u), _like(dt, u), steps[number], ends))
@@ -181,13 +180,6 @@ def heat_step(
 def _like(value: Tensor | float, u: Tensor) -> Tensor:
     """Return a number or a tensor as a tensor with the dtype and the device of u."""
     return value.to(u) if isinstance(value, Tensor) else u.new_full((), value)
-
-
-def _check_ends(name: str, nodes: int, ends: tuple[Any, Any]) -> None:
-    one, other = (isinstance(end, str) for end in ends)
-    require(one == other, "boundary: both sides of an axis must be periodic, or none", name)
-    least = 2 if all(isinstance(end, _FLUXES) for end in ends) else 3
-    require(nodes >= least, f"u must have at least {least} nodes along {name}", nodes)
 
 
 def _with_values(u: Tensor, axis: int, ends: tuple[Any, Any]) -> Tensor:

@@ -1,12 +1,14 @@
 """`pysolvers.jax` on a device: the same numbers as on the CPU, also inside CUDA graphs."""
 
+from functools import partial
+
 import numpy as np
 import oracle
 import pytest
 
 jax = pytest.importorskip("jax")
 
-from pysolvers.jax import solve_tridiagonal  # noqa: E402
+from pysolvers.jax import CubicSpline, solve_tridiagonal  # noqa: E402
 
 OPERANDS = range(4)
 
@@ -177,3 +179,24 @@ def test_each_device_solves_its_part(rng):
     x = jax.jit(solve)(*system)
     assert x.devices() == set(devices)
     close(x, oracle.solve(*system))
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("bc_type", ["not-a-knot", "periodic"])
+def test_splines_and_their_gradients_are_those_of_the_host(rng, bc_type, own):
+    x = np.cumsum(rng.uniform(0.5, 1.5, (65, 40 if own else 1)), axis=0)
+    x = x if own else x[:, 0]
+    y, points = rng.standard_normal((65, 40)), rng.uniform(-3, 70, 100)
+
+    def values(x, y, points):
+        def loss(*arguments):
+            spline = CubicSpline(*arguments[:2], bc_type=bc_type)
+            integral = spline.integrate(arguments[2][0], 9.0)
+            return (spline(arguments[2]) ** 2).sum() + integral.sum(), spline.c
+
+        return jax.jit(jax.value_and_grad(loss, (0, 1, 2), has_aux=True))(x, y, points)
+
+    found, desired = (jax.tree.leaves(f(x, y, points)) for f in (values, partial(on_host, values)))
+
+    for a, b in zip(found, desired, strict=True):
+        close(a, np.asarray(b))

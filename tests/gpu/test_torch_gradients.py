@@ -5,7 +5,7 @@ import pytest
 torch = pytest.importorskip("torch", exc_type=ImportError)
 
 from pysolvers import Neumann  # noqa: E402
-from pysolvers.torch import heat_step, solve_tridiagonal  # noqa: E402
+from pysolvers.torch import CubicSpline, heat_step, solve_tridiagonal  # noqa: E402
 
 DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
 SHAPES = {
@@ -201,3 +201,25 @@ def test_heat_steps_are_those_of_the_cpu():
         return [a.detach().cpu() for a in (t, gradient)]
 
     nearly(fields("cuda"), fields("cpu"))
+
+
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.parametrize("bc_type", ["not-a-knot", "periodic"])
+def test_splines_and_their_gradients_are_those_of_the_cpu(bc_type, own):
+    generator = torch.Generator().manual_seed(7)
+    random = [
+        torch.rand(shape, dtype=torch.float64, generator=generator)
+        for shape in ((65, 40), (65, 40), (100,))
+    ]
+    knots = (random[0] + 0.5).cumsum(0)
+    arguments = (knots if own else knots[:, 0], random[1], 70 * random[2] - 3)
+
+    def values(device):
+        x, y, points = (a.to(device).requires_grad_() for a in arguments)
+        spline = CubicSpline(x, y, bc_type=bc_type)
+        found = spline(points), spline.integrate(points[0], 9.0), spline.c
+        total = found[0].square().sum() + found[1].sum()
+        gradients = torch.autograd.grad(total, (x, y, points))
+        return [a.detach().cpu() for a in (*found, *gradients)]
+
+    nearly(values("cuda"), values("cpu"), most=1e5)

@@ -369,7 +369,7 @@ def test_data_that_spoil_later_leave_the_state(backend):
 BAD = [
     ({"shape": 5}, TypeError, "shape must be a tuple"),
     ({"shape": (5,)}, ValueError, "2 or 3 axes"),
-    ({"shape": (5, 2)}, ValueError, "at least 3 along x"),
+    ({"shape": (5, 2)}, ValueError, "at least 3 nodes along x"),
     ({"shape": (5, 1)}, ValueError, "at least 2"),
     ({"spacing": 0.0}, ValueError, "spacing must be positive"),
     ({"spacing": (0.1, 0.1, 0.1)}, ValueError, "spacing must be a number, or one"),

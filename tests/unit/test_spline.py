@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+from spline_cases import CONDITIONS, NAMED, batch, condition, conditions_at, knots, near
 
 import pysolvers
 from pysolvers import CubicSpline
@@ -12,46 +13,9 @@ from pysolvers.spline import PiecewisePolynomial
 
 interpolate = pytest.importorskip("scipy.interpolate")
 
-NAMED = ("not-a-knot", "clamped", "natural", "periodic")
-PAIRS = {  # by the values of derivatives at the ends
-    "slopes": lambda v: ((1, v), (1, 2 * v)),
-    "curvatures": lambda v: ((2, v), (2, -v)),
-    "mixed": lambda v: ((2, v), "not-a-knot"),
-    "mixed, reversed": lambda v: ("not-a-knot", (1, v)),
-    "named": lambda v: ("clamped", "natural"),
-}
-CONDITIONS = (*NAMED, *PAIRS)
 # The axis of the knots first, in the middle and last; an inner axis that is short and one that is
 # longer than a block of threads.
 SHAPES = [((), 0), ((3,), 0), ((3,), 1), ((2, 5), 1), ((150,), 0), ((9, 2), 2), ((2, 140), 1)]
-
-
-def knots(rng, n, span=3.0):
-    """Return knots that are neither equidistant nor far from it."""
-    return span * (np.arange(n) + 0.4 * rng.random(n)) / max(n, 2) - 0.7
-
-
-def batch(rng, n, rest, axis, dtype=np.float64, *, periodic=False):
-    """Return values with n entries along `axis`."""
-    y = rng.standard_normal((n, *rest))
-    if np.dtype(dtype).kind == "c":
-        y = y + 1j * rng.standard_normal(y.shape)
-    if periodic:
-        y[-1] = y[0]
-    return np.moveaxis(y, 0, axis).astype(dtype)
-
-
-def condition(name, rng, rest):
-    return PAIRS[name](rng.standard_normal(rest)) if name in PAIRS else name
-
-
-def near(actual, expected, x, y, nu=0, eps=1e-13):
-    """Require equality to 10 eps, where derivatives of order nu are of the size of y / h^nu."""
-    assert actual.shape == expected.shape
-    np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
-    size = np.abs(y).max() / min(np.diff(x, axis=-1).min(), 1) ** nu
-    most = eps * (10 * np.nanmax(np.abs(expected), initial=0) + size)
-    np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.complex128])
@@ -163,12 +127,8 @@ def test_splines_have_knots_and_points_of_their_own(backend, rng, bc, dtype):
             lines = [np.moveaxis(np.broadcast_to(x, y.shape), axis, -1), np.moveaxis(y, axis, -1)]
             for index in np.ndindex(*rest):
                 line = (*index[:axis], slice(None), *index[axis:])
-                chosen = tuple(
-                    e if isinstance(e, str) else (e[0], e[1][index])
-                    for e in (ends if isinstance(ends, tuple) else (ends, ends))
-                )
-                chosen = ends if isinstance(ends, str) else chosen
                 near_x, near_y = lines[0][index], lines[1][index]
+                chosen = conditions_at(ends, index)
                 expected = interpolate.CubicSpline(near_x, near_y, bc_type=chosen)
                 for nu in range(4):
                     near(own[nu][line], expected(points[line], nu), near_x, near_y, nu)

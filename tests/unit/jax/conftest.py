@@ -1,4 +1,4 @@
-"""The tests of `pysolvers.jax`: float64, and two devices, of the CPU."""
+"""The tests of `pysolvers.jax`: float64, and four devices, of the CPU."""
 
 import pytest
 
@@ -8,7 +8,7 @@ def pytest_configure():
         import jax
     except ImportError:
         return
-    jax.config.update("jax_num_cpu_devices", 2)
+    jax.config.update("jax_num_cpu_devices", 4)
 
 
 @pytest.fixture(autouse=True)

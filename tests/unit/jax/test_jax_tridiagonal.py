@@ -315,26 +315,77 @@ def test_only_the_matrix_and_the_solution_are_kept_for_the_reverse_pass(products
     assert 0 < sum(a.size for a in kept) <= 4 * system[0].size
 
 
-def test_work_is_divided_over_devices(rng):
+def over_devices(function, specs, result):
+    """Return a function that four devices compute together, with parts of its operands."""
     try:
         from jax import shard_map
     except ImportError:  # JAX before 0.6
         from jax.experimental.shard_map import shard_map
-    over = jax.sharding.PartitionSpec("systems")
-    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")[:2]), ("systems",))
-    lower, diag, upper, _ = oracle.dominant(rng, (9,))
-    rhs = oracle.uniform(rng, (6, 9))
-    matrix = jax.sharding.PartitionSpec()
+    mesh = jax.sharding.Mesh(np.array(jax.devices("cpu")[:4]), ("devices",))
+    return shard_map(function, mesh=mesh, in_specs=specs, out_specs=result)
 
-    solve = shard_map(
-        solve_tridiagonal, mesh=mesh, in_specs=(matrix, matrix, matrix, over), out_specs=over
-    )
+
+def test_work_is_divided_over_devices(rng):
+    over, matrix = (jax.sharding.PartitionSpec(*axes) for axes in (("devices",), ()))
+    lower, diag, upper, _ = oracle.dominant(rng, (9,))
+    rhs = oracle.uniform(rng, (8, 9))
+
+    solve = over_devices(solve_tridiagonal, (matrix, matrix, matrix, over), over)
 
     close(jax.jit(solve)(lower, diag, upper, rhs), oracle.solve(lower, diag, upper, rhs))
-    found = jax.grad(weighted(solve, 1.0), OPERANDS)(lower, diag, upper, rhs)
+    found = jax.jit(jax.grad(weighted(solve, 1.0), OPERANDS))(lower, diag, upper, rhs)
     desired = jax.grad(weighted(dense_solve, 1.0), OPERANDS)(lower, diag, upper, rhs)
     for a, b in zip(found, desired, strict=True):
         close(a, b)
+
+
+@pytest.mark.parametrize(
+    ("rows", "axis", "periodic", "shared", "dtype"),
+    [
+        (4, -1, False, False, np.float64),  # one row on each device
+        (4, -1, True, True, np.float64),
+        (8, 0, True, False, np.complex128),  # an interior of one row
+        (20, -1, False, True, np.float64),
+        (20, 0, False, False, np.float64),
+    ],
+)
+def test_rows_are_divided_over_devices(rng, rows, axis, periodic, shared, dtype):
+    lower, diag, upper, rhs = oracle.dominant(rng, (3, rows), dtype)
+    if shared:
+        lower, diag, upper = lower[0], diag[0], upper[0]
+    weight = oracle.uniform(rng, rhs.shape, dtype)
+    if not periodic:  # these entries are outside the matrix
+        lower[..., 0] = upper[..., -1] = np.nan
+    system = [a if a.ndim == 1 else np.moveaxis(a, -1, axis) for a in (lower, diag, upper, rhs)]
+    fields = ("devices", None) if axis == 0 else (None, "devices")
+    specs = [jax.sharding.PartitionSpec(*(fields if a.ndim == 2 else ("devices",))) for a in system]
+
+    split = over_devices(
+        lambda *part: solve_tridiagonal(*part, axis=axis, periodic=periodic, axis_name="devices"),
+        tuple(specs),
+        specs[3],
+    )
+    every = jax.jit(jax.value_and_grad(
+        lambda *a: (lambda x: ((np.moveaxis(weight, -1, axis) * x).real.sum(), x))(split(*a)),
+        OPERANDS, has_aux=True))  # fmt: skip
+    (_, x), found = every(*system)
+
+    close(np.moveaxis(x, axis, -1), oracle.solve(lower, diag, upper, rhs, periodic=periodic))
+    desired = jax.grad(weighted(solve_tridiagonal, weight, periodic=periodic), OPERANDS)(
+        lower, diag, upper, rhs
+    )
+    for own, one in zip(found, desired, strict=True):
+        close(own if own.ndim == 1 else np.moveaxis(own, axis, -1), one)
+
+
+def test_parts_of_rows_are_complete(rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (4, 6))
+
+    def solve(*part):
+        return jax.vmap(lambda *a: solve_tridiagonal(*a, axis_name="p"), axis_name="p")(*part)
+
+    with pytest.raises(ValueError, match="lower"):
+        solve(lower[:, 1:], diag, upper, rhs)
 
 
 @pytest.mark.parametrize("trans", ["N", "T", "H"])

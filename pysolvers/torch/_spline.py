@@ -1,0 +1,159 @@
+"""Cubic splines in batches, with gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from math import prod
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..spline._arguments import Conditions, Extrapolate
+from ..spline._differentiable import Library, Pieces, cubic_of
+from ._operands import as_tensors
+from ._solve import solve_tridiagonal
+
+__all__ = ["CubicSpline", "PiecewisePolynomial"]
+
+
+def _promote(named: dict[str, Any]) -> dict[str, Tensor]:
+    tensors = as_tensors(named)
+    x = named["x"]
+    if isinstance(x, complex) or (isinstance(x, Tensor) and x.is_complex()):
+        raise ValueError(f"`x` must contain real values, got {tensors['x'].dtype}")
+    return tensors | {"x": tensors["x"].real}
+
+
+def _points(value: Any, like: Tensor) -> Tensor:
+    if isinstance(value, complex) or (isinstance(value, Tensor) and value.is_complex()):
+        raise TypeError(f"x must contain real values, got {getattr(value, 'dtype', value)}")
+    return torch.as_tensor(value, dtype=like.dtype, device=like.device)
+
+
+def _locate(knots: Tensor, points: Tensor) -> Tensor:
+    knots = knots.detach()
+    # The sum has the batch of both, also that of vmap, in contiguous memory.
+    points = (points.detach() + torch.zeros_like(knots[..., :1])).contiguous()
+    if _is_shared(knots):
+        return torch.searchsorted(knots.reshape(-1).contiguous(), points, right=True)
+    lines = knots.expand(*points.shape[:-1], knots.shape[-1]).contiguous()
+    return torch.searchsorted(lines, points, right=True)
+
+
+def _take(array: Tensor, indices: Tensor) -> Tensor:
+    if _is_shared(indices):
+        return array.index_select(-1, indices.reshape(-1))
+    return torch.take_along_dim(array, indices, -1)
+
+
+def _is_shared(lines: Tensor) -> bool:
+    return prod(lines.shape[:-1]) == 1
+
+
+class PiecewisePolynomial(Pieces):
+    r"""Piecewise polynomials of a batch, as the methods of `CubicSpline` return them.
+
+    On the piece :math:`x_i \le x < x_{i+1}` the polynomials are
+
+    .. math:: p(x) = \sum_{q=0}^{k-1} c_q (x - x_i)^{k-1-q}.
+
+    The first and the last piece extend to all x outside.
+
+    Attributes
+    ----------
+    extrapolate : bool or 'periodic'
+        What `__call__` does outside the knots by default.
+    """
+
+    _library = Library(
+        torch,
+        torch.movedim,
+        partial(solve_tridiagonal, pivot=False),
+        _promote,
+        _points,
+        _locate,
+        _take,
+    )
+
+    def _with(self, coefficients: Sequence[Any], extrapolate: Extrapolate) -> PiecewisePolynomial:
+        return PiecewisePolynomial._of(self._knots, coefficients, self._axis, extrapolate)
+
+
+class CubicSpline(PiecewisePolynomial):
+    r"""Cubic splines through the values of a batch, with gradients.
+
+    The slopes at the knots solve the tridiagonal systems of `pysolvers.CubicSpline`.
+
+    Parameters
+    ----------
+    x : Tensor, shape (n,), or a shape that broadcasts to that of `y`
+        Knots: real, finite, strictly increasing, at least 2. One vector is shared by all splines;
+        a tensor with as many axes as `y` has a vector for each spline along `axis`.
+    y : Tensor
+        Values, real or complex, with n entries along `axis`. The other axes are those of the
+        batch.
+    axis : int, default: 0
+        Axis of the knots in `y`.
+    bc_type : str or pair, default: 'not-a-knot'
+        Condition at the ends, as in `pysolvers.CubicSpline`: ``'not-a-knot'``, ``'clamped'``,
+        ``'natural'`` or ``'periodic'``, or a pair of conditions of the first and the last knot,
+        each a name other than ``'periodic'`` or a pair (order, value) of the order of a
+        derivative, 1 or 2, and its values: a tensor of the shape of `y` without `axis`, or a
+        number if there is no other axis.
+    extrapolate : bool or 'periodic', optional
+        Whether points outside the knots have the value of the first or last piece (True), are NaN
+        (False), or are shifted by periods. By default ``'periodic'`` for periodic splines,
+        otherwise True.
+
+    Attributes
+    ----------
+    extrapolate : bool or 'periodic'
+        What `__call__` does outside the knots by default.
+
+    Raises
+    ------
+    TypeError
+        If x or y is not a tensor, or a tensor has an unsupported dtype.
+    ValueError
+        If x is complex, shapes do not fit, or `bc_type` or `extrapolate` is unknown.
+
+    See Also
+    --------
+    pysolvers.CubicSpline : The same splines for arrays of any library, faster, without gradients.
+
+    Notes
+    -----
+    Values, derivatives and integrals are differentiable any number of times, in reverse mode, with
+    respect to y, the knots, the given derivatives and the points; the third derivative of a spline
+    jumps at the knots. The gradient with respect to y takes one more tridiagonal solve. Splines can
+    be made and evaluated inside `torch.compile`, `torch.vmap` and `torch.func.grad`.
+
+    A call does not wait for a device: that the knots increase, that x and y are finite, and that
+    the values of a periodic spline are equal at both ends is not checked. A periodic spline whose
+    ends differ goes through all values, with slopes and curvatures that are periodic.
+
+    The spline keeps the knots and the coefficients, 4 words per knot and spline.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from pysolvers.torch import CubicSpline
+    >>> x = torch.linspace(0.0, 3.0, 31)
+    >>> y = torch.sin(x).requires_grad_()
+    >>> integral = CubicSpline(x, y).integrate(0.0, 3.0)
+    >>> integral.backward()
+    >>> print(f"{integral:.3f} {y.grad.sum():.3f}")
+    1.990 3.000
+    """
+
+    def __init__(
+        self,
+        x: Tensor,
+        y: Tensor,
+        axis: int = 0,
+        bc_type: Conditions = "not-a-knot",
+        extrapolate: Extrapolate | None = None,
+    ) -> None:
+        self._set(*cubic_of(self._library, x, y, axis, bc_type, extrapolate))

@@ -1,0 +1,54 @@
+"""Knots, values and conditions of splines for the tests of all libraries."""
+
+import numpy as np
+
+NAMED = ("not-a-knot", "clamped", "natural", "periodic")
+PAIRS = {  # by the values of derivatives at the ends
+    "slopes": lambda v: ((1, v), (1, 2 * v)),
+    "curvatures": lambda v: ((2, v), (2, -v)),
+    "mixed": lambda v: ((2, v), "not-a-knot"),
+    "mixed, reversed": lambda v: ("not-a-knot", (1, v)),
+    "named": lambda v: ("clamped", "natural"),
+}
+CONDITIONS = (*NAMED, *PAIRS)
+
+
+def knots(rng, n, span=3.0):
+    """Return knots that are neither equidistant nor far from it."""
+    return span * (np.arange(n) + 0.4 * rng.random(n)) / max(n, 2) - 0.7
+
+
+def batch(rng, n, rest, axis, dtype=np.float64, *, periodic=False):
+    """Return values with n entries along `axis`."""
+    y = rng.standard_normal((n, *rest))
+    if np.dtype(dtype).kind == "c":
+        y = y + 1j * rng.standard_normal(y.shape)
+    if periodic:
+        y[-1] = y[0]
+    return np.moveaxis(y, 0, axis).astype(dtype)
+
+
+def condition(name, rng, rest):
+    """Return the argument `bc_type` of a name, with random values of the derivatives."""
+    return condition_with(name, rng.standard_normal(rest)) if name in PAIRS else name
+
+
+def condition_with(name, value):
+    """Return the argument `bc_type` of a name; `value` gives the derivatives, if it has any."""
+    return PAIRS[name](value) if name in PAIRS else name
+
+
+def conditions_at(bc_type, place):
+    """Return the argument `bc_type` for one spline of a batch."""
+    if isinstance(bc_type, str):
+        return bc_type
+    return tuple(end if isinstance(end, str) else (end[0], end[1][place]) for end in bc_type)
+
+
+def near(actual, expected, x, y, nu=0, eps=1e-13):
+    """Require equality to 10 eps, where derivatives of order nu are of the size of y / h^nu."""
+    assert actual.shape == expected.shape
+    np.testing.assert_array_equal(np.isnan(actual), np.isnan(expected))
+    size = np.abs(y).max() / min(np.diff(x, axis=-1).min(), 1) ** nu
+    most = eps * (10 * np.nanmax(np.abs(expected), initial=0) + size)
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
