@@ -64,7 +64,7 @@ def _load(name: str) -> ModuleType | str:
             return f"{module_name} cannot be imported: {error}"
         else:
             return _mismatch(module, module_name) or module
-    return f"{' or '.join(_MODULES[name])} is not installed{_remedy(name)}"
+    return _missing(name)
 
 
 def _mismatch(module: ModuleType, module_name: str) -> str | None:
@@ -103,14 +103,17 @@ def installed_module(name: str) -> str | None:
     return None if isinstance(found, str) else found.__name__
 
 
-def _remedy(name: str) -> str:
-    """Return what to do about a module that is not installed, as the end of a sentence."""
+def _missing(name: str) -> str:
+    """Return that no module of a backend is installed, and what to do."""
+    modules = " or ".join(_MODULES[name])
     if name == "cpu" and (_ROOT / "setup.py").is_file():
         return (
-            f" in {_ROOT}: Python imports the package from this copy of the source, also if it is "
-            "installed. Start Python in another folder, or compile the copy with pip install -e ."
+            f"{modules} was not compiled in {_ROOT}: Python imports the package from this copy of "
+            "the source, also if it is installed. Start Python in another folder, or compile the "
+            "copy with pip install -e ."
         )
-    return f": {_REMEDIES[name]}"
+    remedy = f": {_REMEDIES[name]}" if name in _REMEDIES else ""
+    return f"{modules} is not installed{remedy}"
 
 
 def unavailable_reason(name: str) -> str | None:

@@ -142,7 +142,7 @@ def test_missing_device_backend_names_the_remedy(registry):
 @pytest.mark.parametrize(
     ("is_source", "remedy"),
     [
-        (True, r"not built in .*another folder.*pip install -e \."),
+        (True, r"not compiled in .*another folder.*pip install -e \."),
         (False, r"pip install \. in a copy"),
     ],
 )
