@@ -138,7 +138,8 @@ class DeviceSteps:
                     self._check(graph.launch(*self._state.arguments))
                 self._check(self._backend.wait(*self._state.arguments))
                 times.append(perf_counter() - start)
-            self._times[name] = (times[1] - times[0]) / _REPEATS
+            # Not negative if another program delayed the first wait.
+            self._times[name] = max(times[1] - times[0], 0.0) / _REPEATS
 
     def _captured(self, work: Callable[[], object]) -> Any:
         """Return a graph of the work that a function enqueues."""

@@ -227,7 +227,7 @@ def test_times_of_the_stages(pressure):
     seconds = result.seconds
 
     assert set(seconds) == {"predict", "pressure", "correct"}
-    assert min(seconds["predict"], seconds["pressure"]) > 0
-    # With the direct solver, what is left of the time of all steps: none, if others use the device.
-    assert seconds["correct"] >= 0
+    # With the direct solver, the time of one of them can be 0 if others use the device.
+    assert min(seconds.values()) >= 0
+    assert sum(seconds.values()) > 0
     assert result.threads == 0 and result.kernel
