@@ -206,8 +206,8 @@ def _lines(
         coefficient, flow = _exchange_and_flow(end, t, axis)
         exchange = exchange + of_end * coefficient
         inflow = inflow + of_end * flow
-    above = np.append(weights[:-1], 0).astype(t.dtype).reshape(along) * ratio
-    below = np.append(0, weights[1:]).astype(t.dtype).reshape(along) * jnp.roll(ratio, 1, axis)
+    above = ratio * np.append(weights[:-1], 0).astype(t.dtype).reshape(along)
+    below = jnp.roll(ratio, 1, axis) * np.append(0, weights[1:]).astype(t.dtype).reshape(along)
     return _Lines(axis, False, below, above, exchange, inflow, (weights == 0).reshape(along))
 
 

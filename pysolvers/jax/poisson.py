@@ -257,12 +257,19 @@ class FastPoisson:
             # See `poisson._host`: the rows stay satisfied, and the first unknown is zero.
             diag[(0,) * field.ndim] += diag[(0,) * field.ndim] or -1.0
             field = self._without_mean(field)
-        lower, diag, upper = (
-            jnp.asarray(a.astype(field.real.dtype))[..., None] for a in (lower, diag, upper)
-        )
+
+        def operand(diagonal: np.ndarray) -> jax.Array:
+            return jnp.asarray(diagonal.astype(field.real.dtype))[..., None]
+
         parts = jnp.stack([field.real, field.imag] if jnp.iscomplexobj(field) else [field], -1)
         found = solve_tridiagonal(
-            lower, diag, upper, parts, axis=-2, periodic=last.is_periodic, pivot=False
+            operand(lower),
+            operand(diag),
+            operand(upper),
+            parts,
+            axis=-2,
+            periodic=last.is_periodic,
+            pivot=False,
         )
         is_complex = found.shape[-1] == 2
         field = jax.lax.complex(found[..., 0], found[..., 1]) if is_complex else found[..., 0]

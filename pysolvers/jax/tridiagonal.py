@@ -379,7 +379,8 @@ def _varying_axes(array: jax.Array) -> frozenset[str]:
 def _made_varying(array: jax.Array, axes: tuple[str, ...]) -> jax.Array:
     if hasattr(jax.lax, "pcast"):
         return jax.lax.pcast(array, axes, to="varying")
-    return jax.lax.pvary(array, axes)  # before 0.8
+    before_0_8: Any = jax.lax
+    return before_0_8.pvary(array, axes)
 
 
 def _batched(solve: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
