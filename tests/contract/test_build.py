@@ -112,6 +112,7 @@ def test_extra_brings_the_distribution_of_this_version():
 def commands(tmp_path, monkeypatch, **variables):
     """Return the architectures and the forms of the nvcc command, and the whole command."""
     nvcc = nvcc_of(tmp_path, "13.0", (75, 80, 86, 87, 89, 90, 100, 103, 110, 120, 121))
+    monkeypatch.delenv("PYSOLVERS_CUDA_ARCH", raising=False)  # the Makefile sets it
     for name, value in {"NVCC": nvcc, "PYSOLVERS_CUDA": "0", **variables}.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(sys, "argv", ["setup.py", "--name"])
