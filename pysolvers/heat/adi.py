@@ -267,7 +267,7 @@ class HeatADI(Stepper[HeatResult]):
         group: Group | None = None,
         split: Slab | None = None,
     ) -> None:
-        with nullcontext() if group is None else group.agreement("HeatADI") as agreed:
+        with group.agreement("HeatADI") if isinstance(group, Group) else nullcontext() as agreed:
             self._settings = settings = HeatSettings(
                 shape=shape,
                 spacing=spacing,

@@ -178,7 +178,7 @@ class FastPoisson(ShownAsText):
         group: Group | None = None,
         split: Slab | None = None,
     ) -> None:
-        with nullcontext() if group is None else group.agreement(_OPERATION) as agreed:
+        with group.agreement(_OPERATION) if isinstance(group, Group) else nullcontext() as agreed:
             check_choice("grid", grid, _GRIDS)
             check_choice("on_incompatible", on_incompatible, _ON_INCOMPATIBLE)
             place, _ = parse_device(device)

@@ -196,7 +196,7 @@ class RedBlackSOR(Relaxation):
         split: Slab | None = None,
     ) -> None:
         start = perf_counter()
-        with nullcontext() if group is None else group.agreement(self._NAME) as agreed:
+        with group.agreement(self._NAME) if isinstance(group, Group) else nullcontext() as agreed:
             ny, nx = self._shape = checked_shape(shape, 1)
             self._extent, real = _domain(self._shape, extent, spacing), checked_dtype(dtype)
             require_finite("conductivity", conductivity)

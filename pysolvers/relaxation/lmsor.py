@@ -150,7 +150,7 @@ class LMSOR(Relaxation):
         split: Slab | None = None,
     ) -> None:
         start = perf_counter()
-        with nullcontext() if group is None else group.agreement("LMSOR") as agreed:
+        with group.agreement("LMSOR") if isinstance(group, Group) else nullcontext() as agreed:
             rows = self._prepare(problem, relaxation, kernel, dtype, device, group, split)
             if agreed is not None:
                 facts = "shape", "extent", "differences"

@@ -215,6 +215,11 @@ def _lines(u: Tensor, axis: int, k: Tensor, dt: Tensor, h: float, ends: tuple[An
     for end, widths in zip(ends, ((0, nodes - 1), (nodes - 1, 0)), strict=True):
         if isinstance(end, Robin):
             coefficient = _like(end.coefficient, u)
+            if coefficient.ndim:
+                raise TypeError(
+                    "coefficient of Robin must be a number, got an array of shape "
+                    f"{tuple(coefficient.shape)}"
+                )
             exchange = exchange + pad((2 * dt / h * coefficient).reshape(1), widths)
             flux = coefficient * _like(end.ambient, u)
         elif isinstance(end, Neumann):

@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import oracle
@@ -227,3 +228,15 @@ def test_wrong_side_of_a_window_is_below_rounding_behind_its_layers(ratio):
     rounding = float(np.finfo("float16").eps)
     assert left(plan.layers) < rounding / 8
     assert left(plan.layers // 3) > rounding
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        partial(pysolvers.FastPoisson, (8, 8), 1.0, boundary=0.0),
+        partial(pysolvers.HeatADI, (8, 8), spacing=1.0, dt=0.1),
+    ],
+)
+def test_groups_of_other_types_are_refused(solver):
+    with pytest.raises(TypeError, match="group"):
+        solver(group=3, split=Slab(0))

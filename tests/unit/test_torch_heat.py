@@ -145,3 +145,10 @@ def test_bad_arguments_are_refused():
         heat_step(u, dt=0.1, spacing=1.0, boundary={"x-": "periodic", "x+": 0.0, "y": 0.0})
     with pytest.raises(ValueError, match="at least 3 nodes along y"):
         heat_step(u[:2], dt=0.1, spacing=1.0)
+    with pytest.raises(TypeError, match=r"Robin must be a number, got an array of shape \(4,\)"):
+        heat_step(
+            u,
+            dt=0.1,
+            spacing=1.0,
+            boundary={"x-": 0.0, "x+": 0.0, "y-": 0.0, "y+": Robin(torch.ones(4), 0.0)},
+        )
