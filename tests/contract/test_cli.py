@@ -171,14 +171,23 @@ def test_folder_that_cannot_be_made_is_told_before_the_work(tmp_path):
     assert "Not a directory" in run.stderr
 
 
+INTERRUPTED = """
+import runpy, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+print("begun", flush=True)
+sys.argv = ["pysolvers", "bench", "tridiagonal"]
+runpy.run_module("pysolvers", run_name="__main__")
+"""
+
+
 def test_interrupt_is_130():
     process = subprocess.Popen(
-        [sys.executable, "-m", "pysolvers", "bench", "tridiagonal"],
+        [sys.executable, "-c", INTERRUPTED],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # a shell may ignore it
     )
+    assert process.stdout.readline() == "begun\n"
     time.sleep(3)
     process.send_signal(signal.SIGINT)
     begin = time.perf_counter()
