@@ -9,7 +9,6 @@ import argparse
 import os
 import sys
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from .._checks import require
 from .._errors import BackendError
 from ..bench import machine
-from ..distributed import Group, Slab, launch_command, launched
+from ..distributed import Group, Slab, agreement_of, launch_command, launched
 from ..heat import HeatADI, HeatResult
 from .tables import Column, Table, add_report_arguments, report
 
@@ -81,7 +80,7 @@ def run_heat(args: argparse.Namespace) -> int:
         if args.ranks > 1:
             _launch(args)
     group = _group(args)
-    with nullcontext() if group is None else group.agreement(_OPERATION):
+    with agreement_of(group, _OPERATION):
         if group is None or group.rank == 0:
             args.output.mkdir(parents=True, exist_ok=True)
     axes = "xyz"[: len(args.shape)]
@@ -103,7 +102,7 @@ def run_heat(args: argparse.Namespace) -> int:
     elapsed = perf_counter() - start
     whole = solver.gather()
     ranks = 1 if group is None else group.size
-    with nullcontext() if group is None else group.agreement(_OPERATION):
+    with agreement_of(group, _OPERATION):
         if whole is not None:
             result = replace(result, u=whole, origin=(0.0,) * whole.ndim)
             _write(args, result, elapsed, f"{ranks}, cut along {axis}" if ranks > 1 else "1")

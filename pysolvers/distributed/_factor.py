@@ -413,8 +413,8 @@ class SplitFactor:
         with group.agreed_numbers(_SOLVE, size, x.dtype) as reduced:
             *ends, g = matrices.reduce(rhs, _solver(place, interior, count))
             reduced.mine = packed(ends, x.dtype)
-        assert reduced.found is not None  # every rank has numbers, or all have raised
-        g_first, d = unpacked(reduced.found, shapes)
+        assert reduced.numbers is not None  # every rank has numbers, or all have raised
+        g_first, d = unpacked(reduced.numbers, shapes)
         right = reduced_rhs(state.found, g_first, d, periodic=self.periodic)
         y = state.reduced.solve(right, axis=0)
         matrices.substitute(x, g, state.spikes, y[group.rank - 1], y[group.rank])

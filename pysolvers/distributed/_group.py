@@ -9,6 +9,7 @@ All waiting is bounded by the timeout of the group.
 import atexit
 import pickle
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -23,7 +24,7 @@ from ._launch import launched
 from ._mpi import MpiTransport, agree
 from ._torch import TorchTransport, is_process_group
 
-__all__ = ["Agreement", "Group"]
+__all__ = ["Agreement", "Group", "agreement_of"]
 
 Array = NDArray[Any]
 
@@ -298,10 +299,11 @@ class Agreement:
                 )
 
 
-class AgreedNumbers:
+class AgreedNumbers(Agreement):
     """The local part of a collective call that ends with numbers of this rank for all ranks.
 
-    The numbers travel in the message that says whether the rank has any.
+    The numbers travel in the message that says whether the rank has any, so that the ranks compare
+    nothing else.
 
     Parameters
     ----------
@@ -318,7 +320,7 @@ class AgreedNumbers:
     ----------
     mine : array, shape (count,), or None
         The numbers of this rank, to be set in the context; None if it has none.
-    found : array, shape (ranks, count), or None
+    numbers : array, shape (ranks, count), or None
         After the context, the numbers of all ranks; None if a rank has none.
 
     Raises
@@ -330,13 +332,10 @@ class AgreedNumbers:
     _HAS, _HAS_NONE, _FAILED = range(3)
 
     def __init__(self, group: Group, operation: str, count: int, dtype: np.dtype) -> None:
-        self._group, self._operation = group, operation
+        super().__init__(group, operation)
         self._count, self._dtype = count, np.dtype(dtype)
         self.mine: Array | None = None
-        self.found: Array | None = None
-
-    def __enter__(self) -> Self:
-        return self
+        self.numbers: Array | None = None
 
     def __exit__(
         self,
@@ -346,7 +345,6 @@ class AgreedNumbers:
     ) -> None:
         if error is not None and not isinstance(error, Exception):
             return
-        group = self._group
         numbers = np.zeros(self._count + 1, self._dtype)
         if error is not None:
             numbers[0] = self._FAILED
@@ -354,12 +352,16 @@ class AgreedNumbers:
             numbers[0] = self._HAS_NONE
         else:
             numbers[1:] = self.mine
-        found = group.allgather(self._operation, numbers)
+        found = self._group.allgather(self._operation, numbers)
         if (found[:, 0] == self._FAILED).any():
-            agreement = group.agreement(self._operation)
-            agreement.__exit__(kind, error, traceback)  # raises on the ranks without an error
+            super().__exit__(kind, error, traceback)  # raises on the ranks without an error
         elif error is None and not (found[:, 0] == self._HAS_NONE).any():
-            self.found = found[:, 1:]
+            self.numbers = found[:, 1:]
+
+
+def agreement_of(group: object, operation: str) -> AbstractContextManager[Agreement | None]:
+    """Return the context of a call that is collective if `group` is a `Group`."""
+    return group.agreement(operation) if isinstance(group, Group) else nullcontext()
 
 
 def _tag(operation: str, kind: str) -> int:

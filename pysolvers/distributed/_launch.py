@@ -9,7 +9,7 @@ from pathlib import Path
 
 from .._errors import BackendError
 
-__all__ = ["launch_command", "launched"]
+__all__ = ["find_launcher", "launch_command", "launched"]
 
 # Variables that MPI launchers set to the number of processes and to the number of this one: those
 # of MPICH and Intel MPI, Open MPI, and MVAPICH.
@@ -29,6 +29,11 @@ def launched() -> tuple[int, int]:
     return max(sizes, key=lambda found: found[0])
 
 
+def find_launcher() -> str | None:
+    """Return the path of mpiexec: that of the folder of the interpreter, or of the search path."""
+    return shutil.which("mpiexec", path=_folder()) or shutil.which("mpiexec")
+
+
 def launch_command(ranks: int, arguments: Sequence[str]) -> list[str]:
     """Return the command that starts this Python on several ranks of this host.
 
@@ -42,19 +47,17 @@ def launch_command(ranks: int, arguments: Sequence[str]) -> list[str]:
     Returns
     -------
     list of str
-        The path of mpiexec, that of the interpreter's environment before that of the search
-        path, and its arguments.
+        The path of mpiexec, and its arguments.
 
     Raises
     ------
     BackendError
         If mpi4py or mpiexec is missing.
     """
-    beside = Path(sys.executable).parent
-    launcher = shutil.which("mpiexec", path=str(beside)) or shutil.which("mpiexec")
+    launcher = find_launcher()
     missing = "mpi4py is not installed" if find_spec("mpi4py") is None else ""
     if launcher is None:
-        missing = f"mpiexec is neither in {beside} nor on the search path"
+        missing = f"mpiexec is neither in {_folder()} nor on the search path"
     if missing or launcher is None:
         raise BackendError(
             f"{ranks} ranks need mpi4py and an MPI launcher, but {missing}: install pysolvers "
@@ -66,3 +69,8 @@ def launch_command(ranks: int, arguments: Sequence[str]) -> list[str]:
 def _number(name: str, default: int) -> int:
     text = os.environ.get(name, "")
     return int(text) if text.isdecimal() else default
+
+
+def _folder() -> str:
+    """Return the folder of the interpreter."""
+    return str(Path(sys.executable).parent)

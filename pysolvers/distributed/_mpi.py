@@ -2,7 +2,7 @@
 
 The messages of one rank arrive in the order in which they were sent. So a rank that waits for a
 message, and finds one of another tag or of another size, knows that the sender makes another call.
-A rank that ends by an error which the others have not agreed upon tells them why.
+A rank that ends by an error which the others have not agreed upon reports it to them.
 """
 
 import atexit
@@ -131,7 +131,7 @@ class MpiTransport:
         return None
 
     def report(self, text: str) -> None:
-        """Tell the other ranks why this one ends."""
+        """Send the reason why this rank ends to the other ranks."""
         if self._mpi.Is_finalized():
             return
         octets = text[:_LONGEST].encode()
@@ -161,7 +161,7 @@ _open: WeakSet[MpiTransport] = WeakSet()
 
 
 def _report_error() -> None:
-    """At the end of the process, tell the other ranks of an error that they do not know."""
+    """At the end of the process, report an error to the other ranks if they do not know it."""
     error = getattr(sys, "last_value", None)
     if error is None or is_agreed(error):
         return

@@ -140,9 +140,9 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
             coefficients, spikes = matrices.eliminate(solve)
         if all(usable):
             eliminated.mine = packed((*coefficients, *ends), call.dtype)
-    if eliminated.found is None:
+    if eliminated.numbers is None:
         return None
-    *of_matrices, g_first, d = unpacked(eliminated.found, shapes)
+    *of_matrices, g_first, d = unpacked(eliminated.numbers, shapes)
     found = Coefficients(*of_matrices)
     try:  # the same numbers on all ranks, and so the same outcome
         y = solve_tridiagonal(

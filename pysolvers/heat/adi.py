@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from math import isfinite
 from time import perf_counter
 from typing import Any, Literal
@@ -34,7 +33,7 @@ from .._header import (
 )
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
-from ..distributed import Group, Slab, checked_group
+from ..distributed import Group, Slab, agreement_of, checked_group
 from ._result import HeatResult
 from ._settings import HeatSettings
 from ._sides import Grid, Side, boundary_by_side, check_nodes
@@ -267,7 +266,7 @@ class HeatADI(Stepper[HeatResult]):
         group: Group | None = None,
         split: Slab | None = None,
     ) -> None:
-        with group.agreement("HeatADI") if isinstance(group, Group) else nullcontext() as agreed:
+        with agreement_of(group, "HeatADI") as agreed:
             self._settings = settings = HeatSettings(
                 shape=shape,
                 spacing=spacing,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from math import sqrt
 from typing import Any, Literal
 
@@ -21,7 +20,7 @@ from .._runtime.backends import parse_device
 from .._runtime.interop import kind_of, locate
 from .._runtime.state import read_only
 from .._shown import ShownAsText
-from ..distributed import Group, Slab, checked_group
+from ..distributed import Group, Slab, agreement_of, checked_group
 from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart
 from ._device import DevicePoisson
 from ._host import HostPoisson
@@ -178,7 +177,7 @@ class FastPoisson(ShownAsText):
         group: Group | None = None,
         split: Slab | None = None,
     ) -> None:
-        with group.agreement(_OPERATION) if isinstance(group, Group) else nullcontext() as agreed:
+        with agreement_of(group, _OPERATION) as agreed:
             check_choice("grid", grid, _GRIDS)
             check_choice("on_incompatible", on_incompatible, _ON_INCOMPATIBLE)
             place, _ = parse_device(device)
@@ -305,7 +304,7 @@ class FastPoisson(ShownAsText):
         if self._device is not None:
             changed = {} if boundary is None else self._changed(boundary)
             return self._solve_on_device(self._device, f, changed, out, stream)
-        with nullcontext() if self._group is None else self._group.agreement(_OPERATION):
+        with agreement_of(self._group, _OPERATION):
             changed = {} if boundary is None else self._changed(boundary)
             if stream is not None:
                 raise ValueError(f"stream must be None on the CPU, got {stream!r}")

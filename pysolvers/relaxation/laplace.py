@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from math import cos, pi, sqrt
 from time import perf_counter
@@ -20,7 +19,7 @@ from .._functions import call
 from .._header import Check, count, number, optional, positive, sequence, text
 from .._options import check_choice
 from .._runtime import directive
-from ..distributed import Group, Slab, checked_group
+from ..distributed import Group, Slab, agreement_of, checked_group
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._result import RelaxationResult
@@ -196,7 +195,7 @@ class RedBlackSOR(Relaxation):
         split: Slab | None = None,
     ) -> None:
         start = perf_counter()
-        with group.agreement(self._NAME) if isinstance(group, Group) else nullcontext() as agreed:
+        with agreement_of(group, self._NAME) as agreed:
             ny, nx = self._shape = checked_shape(shape, 1)
             self._extent, real = _domain(self._shape, extent, spacing), checked_dtype(dtype)
             require_finite("conductivity", conductivity)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import nullcontext
 from time import perf_counter
 from typing import Any, ClassVar, Literal, Self
 
@@ -13,7 +12,7 @@ from numpy.typing import ArrayLike, DTypeLike, NDArray
 from .._checks import require
 from .._files import SavedFile
 from .._header import Check, count, number, optional, positive, sequence, text, text_or
-from ..distributed import Group, Slab, checked_group
+from ..distributed import Group, Slab, agreement_of, checked_group
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
 from ._parameters import Coefficients, Direction, coefficients, local_omega
@@ -150,7 +149,7 @@ class LMSOR(Relaxation):
         split: Slab | None = None,
     ) -> None:
         start = perf_counter()
-        with group.agreement("LMSOR") if isinstance(group, Group) else nullcontext() as agreed:
+        with agreement_of(group, "LMSOR") as agreed:
             rows = self._prepare(problem, relaxation, kernel, dtype, device, group, split)
             if agreed is not None:
                 facts = "shape", "extent", "differences"

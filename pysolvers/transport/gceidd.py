@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from contextlib import nullcontext
 from time import perf_counter
 from typing import Any, Literal
 
@@ -17,7 +16,7 @@ from .._files import read_npz, write_npz
 from .._header import count, mapping, number, optional, positive, record, sequence, text
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
-from ..distributed import Group, Slab, checked_group
+from ..distributed import Group, Slab, agreement_of, checked_group
 from ._limits import courant, diffusion_number
 from ._result import TransportResult
 from ._settings import Foot, Scheme, Settings, Upwind, check_position, shape_of_cells
@@ -192,8 +191,7 @@ class GCEIDD(Stepper[TransportResult]):
         group: Group | None = None,
         split: Slab | None = None,
     ) -> None:
-        agreement = group.agreement("GCEIDD") if isinstance(group, Group) else nullcontext()
-        with agreement as agreed:
+        with agreement_of(group, "GCEIDD") as agreed:
             self._settings = settings = Settings(
                 shape=shape_of_cells("GCEIDD", shape),
                 dt=dt,
@@ -321,8 +319,7 @@ class GCEIDD(Stepper[TransportResult]):
             "run_by": self._run_by,
         }
         fields = self._state.fields()  # with a group, None on all ranks but the first one
-        guard = nullcontext() if self._group is None else self._group.agreement("GCEIDD.save")
-        with guard:
+        with agreement_of(self._group, "GCEIDD.save"):
             if fields is not None:
                 write_npz(path, _KIND, facts, fields)
 

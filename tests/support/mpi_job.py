@@ -1,14 +1,15 @@
 """Jobs of several ranks under an MPI launcher."""
 
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+from pysolvers.distributed._launch import find_launcher
+
 ROOT = Path(__file__).parents[2]
 SCRIPTS = ROOT / "tests/distributed"
-LAUNCHER = shutil.which("mpiexec", path=Path(sys.executable).parent) or shutil.which("mpiexec")
+LAUNCHER = find_launcher()
 
 
 def is_mpich():
