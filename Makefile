@@ -16,11 +16,13 @@
 #
 # If an installed Python has CuPy, PyTorch, JAX and pytest, GPU_PYTHON=python3 uses that Python for
 # the three GPU targets and creates no environment. The CUDA backend is compiled for the GPU of this
-# machine only; `make build` compiles it for all architectures.
+# machine only; `make build` compiles it for all architectures. WORKERS is the number of processes
+# that run the tests; with 0 they run in pytest's own process, as the debugger needs it.
 
 export PYSOLVERS_CUDA_ARCH ?= native
 
 PYTHON  ?= python3
+WORKERS ?= 2
 VENV    := .venv
 ASAN    := .venv-asan
 BIN     := $(VENV)/bin
@@ -46,10 +48,10 @@ demo: $(PACKAGE)
 	$(BIN)/python -m pysolvers run cavity --re 1000 --n 129 --output results
 
 test: $(PACKAGE) $(VENV)/test.stamp
-	$(BIN)/pytest
+	$(BIN)/pytest -n $(WORKERS)
 
 test-all: $(PACKAGE) $(VENV)/test.stamp
-	$(BIN)/pytest -m ""
+	$(BIN)/pytest -n $(WORKERS) -m ""
 
 # Preload libstdc++: without it the sanitizer stops at the first exception of a C++ module.
 test-asan: $(ASAN)/package.stamp

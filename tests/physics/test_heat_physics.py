@@ -427,7 +427,9 @@ BAD = [
 ]
 
 
-@pytest.mark.parametrize(("wrong", "error", "message"), BAD, ids=lambda v: str(v)[:40])
+@pytest.mark.parametrize(
+    ("wrong", "error", "message"), BAD, ids=[f"{', '.join(case[0])}: {case[2]}" for case in BAD]
+)
 def test_wrong_parameters(wrong, error, message):
     options = {"shape": (5, 5), "spacing": 0.1, "dt": 0.1} | wrong
 
