@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from math import prod
 from typing import Any
 
 import jax
@@ -13,7 +12,7 @@ from jax.tree_util import register_pytree_node_class
 from jax.typing import ArrayLike
 
 from ..spline._arguments import Conditions, Extrapolate
-from ..spline._differentiable import Library, Pieces, cubic_of
+from ..spline._differentiable import Library, Pieces, cubic_of, is_shared
 from .tridiagonal import as_operands, solve_tridiagonal
 
 __all__ = ["CubicSpline", "PiecewisePolynomial"]
@@ -35,19 +34,15 @@ def _points(value: ArrayLike, like: jax.Array) -> jax.Array:
 
 def _locate(knots: jax.Array, points: jax.Array) -> jax.Array:
     search = partial(jnp.searchsorted, side="right")
-    if _is_shared(knots):
+    if is_shared(knots):
         return search(knots.reshape(-1), points)
     return jnp.vectorize(search, signature="(n),(m)->(m)")(knots, points)
 
 
 def _take(array: jax.Array, indices: jax.Array) -> jax.Array:
-    if _is_shared(indices):
+    if is_shared(indices):
         return jnp.take(array, indices.reshape(-1), axis=-1, mode="clip")
     return jnp.take_along_axis(array, indices, -1, mode="clip")
-
-
-def _is_shared(lines: jax.Array) -> bool:
-    return prod(lines.shape[:-1]) == 1
 
 
 @register_pytree_node_class

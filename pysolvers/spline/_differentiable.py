@@ -34,7 +34,7 @@ from ._arguments import (
     outside_of,
 )
 
-__all__ = ["Cubic", "Library", "Pieces", "cubic_of"]
+__all__ = ["Cubic", "Library", "Pieces", "cubic_of", "is_shared"]
 
 Array = Any
 Self = TypeVar("Self", bound="Pieces")
@@ -92,6 +92,11 @@ class Cubic(NamedTuple):
     coefficients: tuple[Array, ...]
     axis: int
     extrapolate: Extrapolate
+
+
+def is_shared(lines: Array) -> bool:
+    """Return whether lines, shape (..., n), are one line for the whole batch."""
+    return prod(lines.shape[:-1]) == 1
 
 
 def cubic_of(
@@ -282,7 +287,7 @@ class Pieces:
     @property
     def x(self) -> Any:
         """array: The knots, shape (n,), or those of each spline, with n entries along `axis`."""
-        if self._is_shared:
+        if is_shared(self._knots):
             return self._knots.reshape(-1)
         return self._library.move(self._knots, -1, self._axis)
 
@@ -299,11 +304,6 @@ class Pieces:
     def _batch(self) -> tuple[int, ...]:
         """Shape of the values without `axis`."""
         return tuple(self._coefficients[0].shape[:-1])
-
-    @property
-    def _is_shared(self) -> bool:
-        """Whether all splines share their knots."""
-        return prod(self._knots.shape[:-1]) == 1
 
     def __repr__(self) -> str:
         shape = list(self._batch)

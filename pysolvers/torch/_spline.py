@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from math import prod
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ..spline._arguments import Conditions, Extrapolate
-from ..spline._differentiable import Library, Pieces, cubic_of
+from ..spline._differentiable import Library, Pieces, cubic_of, is_shared
 from ._operands import as_tensors
 from ._solve import solve_tridiagonal
 
@@ -36,20 +35,16 @@ def _locate(knots: Tensor, points: Tensor) -> Tensor:
     knots = knots.detach()
     # The sum has the batch of both, also that of vmap, in contiguous memory.
     points = (points.detach() + torch.zeros_like(knots[..., :1])).contiguous()
-    if _is_shared(knots):
+    if is_shared(knots):
         return torch.searchsorted(knots.reshape(-1).contiguous(), points, right=True)
     lines = knots.expand(*points.shape[:-1], knots.shape[-1]).contiguous()
     return torch.searchsorted(lines, points, right=True)
 
 
 def _take(array: Tensor, indices: Tensor) -> Tensor:
-    if _is_shared(indices):
+    if is_shared(indices):
         return array.index_select(-1, indices.reshape(-1))
     return torch.take_along_dim(array, indices, -1)
-
-
-def _is_shared(lines: Tensor) -> bool:
-    return prod(lines.shape[:-1]) == 1
 
 
 class PiecewisePolynomial(Pieces):
