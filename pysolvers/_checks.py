@@ -2,12 +2,14 @@
 
 import operator
 import reprlib
+from collections.abc import Sequence
 from math import isfinite
 from sys import float_info
 
 import numpy as np
 
 __all__ = [
+    "broadcasts",
     "index",
     "integer",
     "require",
@@ -35,6 +37,12 @@ def short(value: object) -> str:
         return f"an array of shape {value.shape} and dtype {value.dtype}"
     text = _SHORT.repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}... ({type(value).__name__})"
+
+
+def broadcasts(own: Sequence[int], shape: Sequence[int]) -> bool:
+    """Return whether an array of shape `own` broadcasts to `shape`."""
+    pairs = zip(reversed(own), reversed(shape), strict=False)
+    return len(own) <= len(shape) and all(n in (1, whole) for n, whole in pairs)
 
 
 def require(condition: bool, rule: str, value: object) -> None:

@@ -23,8 +23,7 @@ from jax.typing import ArrayLike
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
 from .._checks import require
 from .._domain import AXES, per_axis
-from ..heat._sides import boundary_by_side, check_nodes
-from ..poisson._sides import broadcasts
+from ..heat._sides import boundary_by_side, check_coefficient, check_fits, check_nodes
 from ._products import multiply
 from .tridiagonal import solve_tridiagonal
 
@@ -167,7 +166,7 @@ def heat_step(
 def _fitted(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
     """Return an argument as an array, or raise ValueError if it does not broadcast to a shape."""
     array = jnp.asarray(value, dtype)
-    require(broadcasts(array.shape, shape), f"{name} must broadcast to {shape}", array.shape)
+    check_fits(name, array.shape, shape)
     return array
 
 
@@ -216,11 +215,7 @@ def _exchange_and_flow(end: Any, t: jax.Array, axis: int) -> tuple[jax.Array, ja
     coefficient: Any = end.coefficient if isinstance(end, Robin) else 0.0
     flow: Any = end.flux if isinstance(end, Neumann) else 0.0
     if isinstance(end, Robin):
-        if jnp.ndim(coefficient):
-            raise TypeError(
-                "coefficient of Robin must be a number, got an array of shape "
-                f"{jnp.shape(coefficient)}"
-            )
+        check_coefficient(jnp.shape(coefficient))
         flow = coefficient * jnp.asarray(end.ambient)
     side = list(t.shape)
     del side[axis]

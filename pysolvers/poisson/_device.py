@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._checks import broadcasts
 from .._errors import raise_for_status
 from .._runtime.cufft import CufftPlan
 from .._runtime.lines import contiguous_strides
@@ -31,7 +32,6 @@ from .._runtime.places import find_place
 from .._runtime.shadows import address_of, is_shadow, shadow
 from .._runtime.streams import PER_THREAD
 from ._axes import Axis
-from ._sides import broadcasts
 from ._waves import PackedWaves, are_packed
 
 __all__ = ["DevicePoisson"]

@@ -7,11 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._boundary import Dirichlet, Neumann, Robin
-from .._checks import require, short
+from .._checks import broadcasts, require, short
 from .._functions import call
 from ._axes import DIRICHLET, NEUMANN, PERIODIC
 
-__all__ = ["broadcasts", "condition_value", "kind_of_condition", "values_at"]
+__all__ = ["condition_value", "kind_of_condition", "values_at"]
 
 Array = NDArray[Any]
 
@@ -91,11 +91,3 @@ def values_at(
     if not broadcasts(array.shape, shape):
         raise ValueError(f"{name} must broadcast to shape {tuple(shape)}, got shape {array.shape}")
     return array
-
-
-def broadcasts(own: Sequence[int], shape: Sequence[int]) -> bool:
-    """Return whether an array of shape `own` broadcasts to `shape`."""
-    try:
-        return np.broadcast_shapes(tuple(own), tuple(shape)) == tuple(shape)
-    except ValueError:
-        return False

@@ -16,7 +16,7 @@ The helpers view fields with the axis of the lines last.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -26,7 +26,7 @@ from torch.nn.functional import pad
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
 from .._checks import require
 from .._domain import AXES, per_axis
-from ..heat._sides import boundary_by_side, check_nodes
+from ..heat._sides import boundary_by_side, check_coefficient, check_fits, check_nodes
 from ._solve import solve_tridiagonal
 
 __all__ = ["heat_step"]
@@ -123,7 +123,8 @@ def heat_step(
     ------
     TypeError, ValueError
         If `u` is not a tensor of float32 or float64 with one to three axes, a side is missing or
-        unknown, or the spacing is not positive.
+        unknown, the coefficient of a `Robin` side is not a number, a tensor does not broadcast to
+        its place, or the spacing is not positive.
 
     See Also
     --------
@@ -161,13 +162,15 @@ def heat_step(
     steps = per_axis("spacing", spacing, names)
     sides = boundary_by_side(boundary, names)
     check_nodes("u", u.shape, sides)
+    dt = _fitted("dt", dt, (), u)
     lines = []
     for number, name in enumerate(names):
         axis, ends = -1 - number, (sides[f"{name}-"], sides[f"{name}+"])
         k = diffusivity[name] if isinstance(diffusivity, Mapping) else diffusivity
         u = _with_values(u, axis, ends)
-        lines.append(_lines(u, axis, _like(k, u), _like(dt, u), steps[number], ends))
-    change = _like(dt, u) * _like(source, u)
+        k = _fitted("diffusivity", k, u.shape, u)
+        lines.append(_lines(u, axis, k, dt, steps[number], ends))
+    change = dt * _fitted("source", source, u.shape, u)
     for line in lines:
         change = change + line.without_k(u)
     for line in lines:
@@ -182,16 +185,26 @@ def _like(value: Tensor | float, u: Tensor) -> Tensor:
     return value.to(u) if isinstance(value, Tensor) else u.new_full((), value)
 
 
+def _fitted(name: str, value: Tensor | float, shape: Sequence[int], u: Tensor) -> Tensor:
+    """Return an argument like u, or raise ValueError if it does not broadcast to a shape."""
+    tensor = _like(value, u)
+    check_fits(name, tensor.shape, shape)
+    return tensor
+
+
 def _with_values(u: Tensor, axis: int, ends: tuple[Any, Any]) -> Tensor:
     """Return u with the values that Dirichlet sides give."""
     u = u.movedim(axis, -1)
     first, last = (isinstance(end, Dirichlet) for end in ends)
     parts = [u[..., int(first) : u.shape[-1] - int(last)]]
     side = u[..., :1]
+    name, shape = f"boundary {AXES[-1 - axis]}", u.shape[:-1]
     if first:
-        parts.insert(0, _like(ends[0].value, u).expand(u.shape[:-1]).unsqueeze(-1).expand_as(side))
+        values = _fitted(name, ends[0].value, shape, u)
+        parts.insert(0, values.expand(shape).unsqueeze(-1).expand_as(side))
     if last:
-        parts.append(_like(ends[1].value, u).expand(u.shape[:-1]).unsqueeze(-1).expand_as(side))
+        values = _fitted(name, ends[1].value, shape, u)
+        parts.append(values.expand(shape).unsqueeze(-1).expand_as(side))
     return torch.cat(parts, -1).movedim(-1, axis)
 
 
@@ -215,17 +228,14 @@ def _lines(u: Tensor, axis: int, k: Tensor, dt: Tensor, h: float, ends: tuple[An
     for end, widths in zip(ends, ((0, nodes - 1), (nodes - 1, 0)), strict=True):
         if isinstance(end, Robin):
             coefficient = _like(end.coefficient, u)
-            if coefficient.ndim:
-                raise TypeError(
-                    "coefficient of Robin must be a number, got an array of shape "
-                    f"{tuple(coefficient.shape)}"
-                )
+            check_coefficient(coefficient.shape)
             exchange = exchange + pad((2 * dt / h * coefficient).reshape(1), widths)
             flux = coefficient * _like(end.ambient, u)
         elif isinstance(end, Neumann):
             flux = _like(end.flux, u)
         else:
             continue
+        check_fits(f"boundary {AXES[-1 - axis]}", flux.shape, u.movedim(axis, -1).shape[:-1])
         inflow = inflow + pad((2 * dt / h * flux).unsqueeze(-1), widths)
     given = int(first == 0), int(last == 0)
     return _Lines(axis, False, below, above, exchange, inflow, given)

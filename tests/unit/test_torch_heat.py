@@ -131,6 +131,33 @@ def test_batches_and_compilation(arguments):
     torch.testing.assert_close(compiled(fields[0], *rest), expected[0], rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"dt": torch.ones(6)}, r"dt must broadcast to \(\), got \(6,\)"),
+        ({"source": torch.ones(2, 5, 6)}, r"source must broadcast to \(5, 6\)"),
+        ({"source": torch.ones(5)}, r"source must broadcast to \(5, 6\)"),
+        ({"diffusivity": torch.ones(2, 5, 6)}, r"diffusivity must broadcast to \(5, 6\)"),
+        ({"boundary": {"x": torch.ones(2, 5), "y": 0.0}}, r"boundary x .* \(5,\), got \(2, 5"),
+        ({"boundary": {"x": Neumann(torch.ones(5, 1)), "y": 0.0}}, r"x .* \(5,\), got \(5, 1"),
+        ({"boundary": {"x": 0.0, "y": Robin(1.0, torch.ones(5))}}, r"y .* \(6,\), got \(5,"),
+    ],
+)
+def test_arrays_do_not_enlarge_the_field(options, text):
+    with pytest.raises(ValueError, match=text):
+        heat_step(torch.ones(5, 6), **({"dt": 0.1, "spacing": 0.1} | options))
+
+
+@pytest.mark.parametrize("kind", [Neumann, Dirichlet, lambda values: Robin(0.3, values)])
+def test_values_of_a_side_broadcast_over_it(kind):
+    t, values = torch.rand(4, 5, 6), torch.rand(6)
+    found, whole = (
+        heat_step(t, dt=0.1, spacing=0.2, boundary={"x": 0.0, "y": 0.0, "z": kind(of_side)})
+        for of_side in (values, values.expand(5, 6))
+    )
+    torch.testing.assert_close(found, whole, rtol=0, atol=0)
+
+
 def test_bad_arguments_are_refused():
     u = torch.zeros(3, 4)
     with pytest.raises(TypeError, match="float32 or float64, got ndarray"):
