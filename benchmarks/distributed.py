@@ -93,7 +93,7 @@ class Stages:
     def measured(self) -> Iterator[None]:
         """Time the functions of the package."""
         patches = [
-            patch.object(owner, name, self._method(getattr(owner, name), stage))
+            patch.object(owner, name, self._timed(getattr(owner, name), stage))
             for (owner, name), stage in STAGES.items()
         ]
         for one in patches:
@@ -103,10 +103,6 @@ class Stages:
         finally:
             for one in patches:
                 one.stop()
-
-    def _method(self, function: Callable[..., Any], stage: str) -> Callable[..., Any]:
-        timed = self._timed(function, stage)
-        return lambda *args, **options: timed(*args, **options)
 
 
 def arrays_on(device: str) -> tuple[Callable[[Any], Any], Callable[[], None]]:
