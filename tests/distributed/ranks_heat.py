@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slabs import part_of, same
 
 from pysolvers import Dirichlet, DistributedError, HeatADI, Neumann, Robin
 from pysolvers.distributed import Slab
@@ -77,21 +78,6 @@ PROBLEMS = {
     },
     "damped box": BOX | {"initial": 1.0, "boundary": {"x": 0.0, "y": 1.0, "z": Neumann(1.0)}},
 }
-
-
-def part_of(group, field, axis):
-    return field[
-        (slice(None),) * axis + (Slab(axis).part(field.shape[axis], group.rank, group.size),)
-    ]
-
-
-def same(group, solver, expected, axis, bound):
-    """Require the field of one process, up to rounding errors of data of size 1."""
-    np.testing.assert_allclose(solver.u, part_of(group, expected, axis), rtol=0, atol=bound)
-    whole = solver.gather()
-    assert (whole is None) == (group.rank > 0)
-    if whole is not None:
-        np.testing.assert_array_equal(part_of(group, whole, axis), solver.u)
 
 
 def check_fields_of_one_process(group, rng):

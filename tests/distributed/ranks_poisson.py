@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
-from ranks_heat import part_of
+from slabs import part_of
 
 from pysolvers import DistributedError, FastPoisson, Neumann, SingularSystemWarning
 from pysolvers.distributed import Slab

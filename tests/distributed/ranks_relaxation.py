@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from slabs import part_of
 
 from pysolvers import (
     LMSOR,
@@ -30,10 +31,6 @@ def flow(shape, **options):
     )
 
 
-def rows_of(group, field):
-    return field[SPLIT.part(len(field), group.rank, group.size)]
-
-
 def check_bits_of_one_process(group, rng):
     for ny in (12, 15, 17, 30):
         for kernel in ("auto", 1, 2):
@@ -43,8 +40,8 @@ def check_bits_of_one_process(group, rng):
                 one = LMSOR(flow((ny, 14)), **options).iterate(25)
                 split = LMSOR(flow((ny, 14)), **options, group=group, split=SPLIT)
                 split.iterate(10).iterate(15)
-                np.testing.assert_array_equal(split.u, rows_of(group, one.u))
-                np.testing.assert_array_equal(split.y, rows_of(group, one.y))
+                np.testing.assert_array_equal(split.u, part_of(group, one.u, 0))
+                np.testing.assert_array_equal(split.y, part_of(group, one.y, 0))
                 whole = split.gather()
                 assert (whole is None) == (group.rank > 0)
                 if whole is not None:
@@ -82,7 +79,7 @@ def check_counts_and_measures_of_one_process(group, rng):
                 assert found.iterations == expected.iterations
                 measures = found.history.measure, expected.history.measure
                 np.testing.assert_allclose(*measures, rtol=1e-6)
-                np.testing.assert_array_equal(found.u, rows_of(group, expected.u))
+                np.testing.assert_array_equal(found.u, part_of(group, expected.u, 0))
 
 
 def check_plates(group, rng):
@@ -97,8 +94,8 @@ def check_plates(group, rng):
             problem = {"shape": (ny, 14), "extent": extent, "boundary": boundary, **options}
             one = RedBlackSOR(**problem).iterate(25)
             split = RedBlackSOR(**problem, group=group, split=SPLIT).iterate(25)
-            np.testing.assert_array_equal(split.u, rows_of(group, one.u))
-            np.testing.assert_array_equal(split.y, rows_of(group, one.y))
+            np.testing.assert_array_equal(split.u, part_of(group, one.u, 0))
+            np.testing.assert_array_equal(split.y, part_of(group, one.y, 0))
             whole = split.gather()
             if whole is not None:
                 np.testing.assert_array_equal(whole, one.u)

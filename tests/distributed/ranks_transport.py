@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from slabs import part_of, same
 
 from pysolvers import (
     GCEIDD,
@@ -59,20 +60,6 @@ METHODS = (
     {"strips": 2, "scheme": "mu", "predictor": "printed", "upwind": "plain"},
     {"strips": 3, "dtype": np.float32},
 )
-
-
-def part_of(group, field, axis):
-    held = Slab(axis).part(field.shape[axis], group.rank, group.size)
-    return field[(slice(None),) * axis + (held,)]
-
-
-def same(group, solver, expected, axis, bound):
-    """Require the field of one process, up to rounding errors of data of size 1."""
-    np.testing.assert_allclose(solver.u, part_of(group, expected, axis), rtol=0, atol=bound)
-    whole = solver.gather()
-    assert (whole is None) == (group.rank > 0)
-    if whole is not None:
-        np.testing.assert_array_equal(part_of(group, whole, axis), solver.u)
 
 
 def check_fields_of_one_process(group, rng):

@@ -28,6 +28,44 @@ def batch(rng, n, rest, axis, dtype=np.float64, *, periodic=False):
     return np.moveaxis(y, 0, axis).astype(dtype)
 
 
+class OwnKnots:
+    """Complex splines of a batch of shape (2, 3), with 9 knots and 8 points of their own.
+
+    The axis of the knots is the middle one. With `is_shared`, splines share their knots along the
+    last axis, and their points along the first one.
+
+    Attributes
+    ----------
+    x, y, points : ndarray
+        Knots, values and points, shapes (2, 9, 3), (2, 9, 3) and (2, 8, 3), or with axes of
+        length 1.
+    bc_type : str or tuple
+        Conditions at the ends.
+    axis : int
+        Axis of the knots and of the points: 1.
+    """
+
+    axis = 1
+
+    def __init__(self, rng, name, *, is_shared):
+        rest, n, m = (2, 3), 9, 8
+        self.y = batch(rng, n, rest, self.axis, np.complex128, periodic=name == "periodic")
+        x = np.stack([knots(rng, n) for _ in range(6)], 1).reshape(n, *rest)
+        points = rng.uniform(x.min() - 0.3, x.max() + 0.3, (m, *rest))
+        if is_shared:
+            x, points = x[..., :1], points[:, :1]
+        self.x, self.points = np.moveaxis(x, 0, self.axis), np.moveaxis(points, 0, self.axis)
+        self.bc_type = condition(name, rng, rest)
+
+    def lines(self):
+        """Yield the place of each spline in results, its knots, values, points and conditions."""
+        x, points = (np.broadcast_to(a, (2, a.shape[self.axis], 3)) for a in (self.x, self.points))
+        for place in np.ndindex(2, 3):
+            line = (place[0], slice(None), place[1])
+            ends = conditions_at(self.bc_type, place)
+            yield line, x[line], self.y[line], points[line], ends
+
+
 def condition(name, rng, rest):
     """Return the argument `bc_type` of a name, with random values of the derivatives."""
     return condition_with(name, rng.standard_normal(rest)) if name in PAIRS else name

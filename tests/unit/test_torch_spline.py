@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from spline_cases import CONDITIONS, batch, condition, condition_with, conditions_at, knots, near
+from spline_cases import CONDITIONS, OwnKnots, batch, condition, condition_with, knots, near
 
 torch = pytest.importorskip("torch", exc_type=ImportError)
 interpolate = pytest.importorskip("scipy.interpolate")
@@ -73,31 +73,20 @@ def test_integrals_and_derivatives_are_those_of_scipy(rng, bc):
 
 @pytest.mark.parametrize(("alone", "bc"), [(False, "mixed"), (True, "periodic")])
 def test_splines_have_knots_and_points_of_their_own(rng, bc, alone):
-    rest, axis, n, m = (2, 3), 1, 9, 8
-    y = batch(rng, n, rest, axis, np.complex128, periodic=bc == "periodic")
-    x = np.stack([knots(rng, n) for _ in range(6)], 1).reshape(n, *rest)
-    points = rng.uniform(x.min() - 0.3, x.max() + 0.3, (m, *rest))
-    if alone:  # shared along one axis of the batch
-        x, points = x[..., :1], points[:, :1]
-    x, points = np.moveaxis(x, 0, axis), np.moveaxis(points, 0, axis)
-    ends = condition(bc, rng, rest)
+    given = OwnKnots(rng, bc, is_shared=alone)
 
-    spline = CubicSpline(torch.tensor(x), torch.tensor(y), axis, tensors(ends))
-
-    np.testing.assert_array_equal(spline.x, x)
-    wide_x, wide_points = (
-        np.moveaxis(np.broadcast_to(a, (2, length, 3)), axis, -1)
-        for a, length in ((x, n), (points, m))
+    spline = CubicSpline(
+        torch.tensor(given.x), torch.tensor(given.y), given.axis, tensors(given.bc_type)
     )
-    for place in np.ndindex(*rest):
-        line = (*place[:axis], slice(None), *place[axis:])
-        one = wide_x[place], y[line]
-        expected = interpolate.CubicSpline(*one, bc_type=conditions_at(ends, place))
+    own = [spline(torch.tensor(given.points), nu, per_spline=True).numpy() for nu in range(4)]
+    shared = spline(torch.tensor(given.points.ravel()[:3])).numpy()
+
+    np.testing.assert_array_equal(spline.x, given.x)
+    for line, x, y, points, ends in given.lines():
+        expected = interpolate.CubicSpline(x, y, bc_type=ends)
         for nu in range(4):
-            own = spline(torch.tensor(points), nu, per_spline=True).numpy()
-            near(own[line], expected(wide_points[place], nu), *one, nu)
-        shared = spline(torch.tensor(points.ravel()[:3])).numpy()
-        near(shared[line], expected(points.ravel()[:3]), *one)
+            near(own[nu][line], expected(points, nu), x, y, nu)
+        near(shared[line], expected(given.points.ravel()[:3]), x, y)
 
 
 @pytest.mark.parametrize("extrapolate", [True, False, "periodic", None])

@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 import pytest
-from spline_cases import CONDITIONS, batch, condition, condition_with, conditions_at, knots, near
+from spline_cases import CONDITIONS, OwnKnots, batch, condition, condition_with, knots, near
 
 jax = pytest.importorskip("jax")
 interpolate = pytest.importorskip("scipy.interpolate")
@@ -72,35 +72,23 @@ def test_values_integrals_and_derivatives_are_those_of_scipy(rng, bc):
 
 @pytest.mark.parametrize(("alone", "bc"), [(False, "mixed"), (True, "periodic")])
 def test_splines_have_knots_and_points_of_their_own(rng, bc, alone):
-    rest, axis, n, m = (2, 3), 1, 9, 8
-    y = batch(rng, n, rest, axis, np.complex128, periodic=bc == "periodic")
-    x = np.stack([knots(rng, n) for _ in range(6)], 1).reshape(n, *rest)
-    points = rng.uniform(x.min() - 0.3, x.max() + 0.3, (m, *rest))
-    if alone:  # shared along one axis of the batch
-        x, points = x[..., :1], points[:, :1]
-    x, points = np.moveaxis(x, 0, axis), np.moveaxis(points, 0, axis)
-    ends = condition(bc, rng, rest)
+    given = OwnKnots(rng, bc, is_shared=alone)
 
     @jax.jit
     def found(x, y):
-        spline = CubicSpline(x, y, axis, ends)
-        own = [spline(points, nu, per_spline=True) for nu in range(4)]
-        return spline.x, own, spline(points.ravel()[:3]), spline.integrate(0.1, 0.9)
+        spline = CubicSpline(x, y, given.axis, given.bc_type)
+        own = [spline(given.points, nu, per_spline=True) for nu in range(4)]
+        return spline.x, own, spline(given.points.ravel()[:3]), spline.integrate(0.1, 0.9)
 
-    same, own, shared, integral = found(x, y)
+    same, own, shared, integral = found(given.x, given.y)
 
-    np.testing.assert_array_equal(same, x)
-    lines = [np.moveaxis(np.broadcast_to(a, (2, len_, 3)), axis, -1)
-             for a, len_ in ((x, n), (points, m))]  # fmt: skip
-    for place in np.ndindex(*rest):
-        line = (*place[:axis], slice(None), *place[axis:])
-        expected = interpolate.CubicSpline(
-            lines[0][place], y[line], bc_type=conditions_at(ends, place)
-        )
+    np.testing.assert_array_equal(same, given.x)
+    for line, x, y, points, ends in given.lines():
+        expected = interpolate.CubicSpline(x, y, bc_type=ends)
         for nu in range(4):
-            near(own[nu][line], expected(lines[1][place], nu), lines[0][place], y[line], nu)
-        near(shared[line], expected(points.ravel()[:3]), lines[0][place], y[line])
-        near(integral[place], expected.integrate(0.1, 0.9), lines[0][place], y[line])
+            near(own[nu][line], expected(points, nu), x, y, nu)
+        near(shared[line], expected(given.points.ravel()[:3]), x, y)
+        near(integral[line[::2]], expected.integrate(0.1, 0.9), x, y)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,20 @@
+"""Parts of fields that the ranks of a job hold, for the checks of solvers on slabs."""
+
+import numpy as np
+
+from pysolvers.distributed import Slab
+
+
+def part_of(group, field, axis):
+    """Return the part of an array of the whole grid that this rank holds."""
+    held = Slab(axis).part(field.shape[axis], group.rank, group.size)
+    return field[(slice(None),) * axis + (held,)]
+
+
+def same(group, solver, expected, axis, bound):
+    """Require the field of one process, up to rounding errors of data of size 1."""
+    np.testing.assert_allclose(solver.u, part_of(group, expected, axis), rtol=0, atol=bound)
+    whole = solver.gather()
+    assert (whole is None) == (group.rank > 0)
+    if whole is not None:
+        np.testing.assert_array_equal(part_of(group, whole, axis), solver.u)
