@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from image_file import write_image
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -98,9 +99,7 @@ def picture(cpu: Record, gpu: Record) -> Figure:
 def main() -> int:
     """Draw the picture and return the exit code."""
     figure = picture(json.loads(CPU.read_text()), json.loads(GPU.read_text()))
-    path = IMAGES / "distributed.png"
-    figure.savefig(path, dpi=100)
-    print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes")
+    write_image(figure, IMAGES / "distributed.png")
     return 0
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import speed_picture
+from image_file import write_image
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from PIL import Image
@@ -158,16 +159,11 @@ PICTURES: dict[str, Callable[[Axes], None]] = {
 
 def main() -> int:
     """Draw the pictures and return the exit code."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
     wanted = sys.argv[1:] or PICTURES
     for name, draw in ((name, PICTURES[name]) for name in wanted):
         figure = Figure(figsize=SIZE, layout="constrained")
         draw(figure.subplots())
-        path = FOLDER / f"{name}.png"
-        figure.savefig(path, dpi=100)
-        picture = Image.open(path).convert("RGB").quantize(COLOURS)
-        picture.save(path, optimize=True)
-        print(f"{path.name}: {path.stat().st_size} bytes")
+        write_image(figure, FOLDER / f"{name}.png", COLOURS)
     return 0
 
 

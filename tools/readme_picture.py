@@ -3,6 +3,7 @@
 
 from pathlib import Path
 
+from image_file import print_size
 from PIL import Image  # comes with matplotlib
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -13,4 +14,4 @@ COLOURS = 256
 if __name__ == "__main__":
     picture = Image.open(SOURCE).convert("RGB")
     picture.quantize(COLOURS, Image.Quantize.MAXCOVERAGE).save(TARGET, optimize=True)
-    print(f"{TARGET.relative_to(ROOT)}: {TARGET.stat().st_size} bytes")
+    print_size(TARGET)

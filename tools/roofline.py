@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from image_file import write_image
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -91,13 +92,10 @@ def crossover(record: dict[str, Any]) -> Figure:
     return figure
 
 
-def pictures(record: dict[str, Any]) -> Iterator[Path]:
-    """Draw both pictures and yield their paths."""
-    IMAGES.mkdir(parents=True, exist_ok=True)
+def write_pictures(record: dict[str, Any], folder: Path) -> None:
+    """Draw both pictures into a folder."""
     for name, draw in (("gpu_roofline", roofline), ("gpu_crossover", crossover)):
-        path = IMAGES / f"{name}.png"
-        draw(record).savefig(path, dpi=100)
-        yield path
+        write_image(draw(record), folder / f"{name}.png")
 
 
 def main() -> int:
@@ -107,8 +105,7 @@ def main() -> int:
     path = parser.parse_args().record
     if not path.exists():
         raise SystemExit(f"{path} is missing: tools/gpu_record.py makes it")
-    for picture in pictures(json.loads(path.read_text())):
-        print(f"{picture.relative_to(ROOT)}: {picture.stat().st_size} bytes")
+    write_pictures(json.loads(path.read_text()), IMAGES)
     return 0
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from image_file import write_image
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
@@ -105,9 +106,7 @@ def main() -> int:
     """Draw the picture and return the exit code."""
     gpu = json.loads(GPU.read_text()) if GPU.exists() else None
     figure = picture(json.loads(CPU.read_text()), gpu)
-    path = IMAGES / "small.png"
-    figure.savefig(path, dpi=100)
-    print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes")
+    write_image(figure, IMAGES / "small.png")
     return 0
 
 

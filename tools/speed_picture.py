@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from image_file import write_image
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
@@ -80,9 +81,7 @@ def picture(cpu: Record, gpu: Record) -> Figure:
 def main() -> int:
     """Draw the picture and return the exit code."""
     figure = picture(json.loads(CPU.read_text()), json.loads(GPU.read_text()))
-    path = IMAGES / "speed.png"
-    figure.savefig(path, dpi=100)
-    print(f"{path.relative_to(ROOT)}: {path.stat().st_size} bytes")
+    write_image(figure, IMAGES / "speed.png")
     return 0
 
 
