@@ -1,6 +1,5 @@
 """Data of a problem, given as numbers, arrays or functions, evaluated at the nodes."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,19 +59,15 @@ class NodeData:
         #: Whether the quantity depends on time.
         self.varies = "t" in depends
         self._nodes = np.broadcast_shapes(*(place.shape for place in places))
-        arguments = {
+        self._value = value
+        self._arguments = {
             axis: place for axis, place in zip(axes, places, strict=True) if axis in depends
         }
-        self._call: Callable[[float], Any] = lambda t: value
-        if self.varies:
-            self._call = lambda t: value(**arguments, t=t)
-        elif callable(value):
-            self._call = lambda t: value(**arguments)
         #: Shape of the values; 1 along an axis along which they are constant.
         self.shape = self._shaped(self._call(0.0), 0.0).shape
-        if self.varies and arguments:
+        if self.varies and self._arguments:
             # Values that are equal along an axis at time 0 can differ later.
-            used = np.broadcast_shapes(*(place.shape for place in arguments.values()))
+            used = np.broadcast_shapes(*(place.shape for place in self._arguments.values()))
             self.shape = np.broadcast_shapes(self.shape, used)
 
     def at(self, time: float) -> Array:
@@ -84,6 +79,13 @@ class NodeData:
             If the values do not broadcast to the nodes, or some are not finite or too small.
         """
         return np.broadcast_to(self._shaped(self._call(time), time), self.shape)
+
+    def _call(self, time: float) -> Any:
+        """Return the value, or that of the function at a time."""
+        if not callable(self._value):
+            return self._value
+        when = {"t": time} if self.varies else {}
+        return self._value(**self._arguments, **when)
 
     def _shaped(self, found: Any, time: float) -> Array:
         when = f" at time {time:g}" if self.varies else ""

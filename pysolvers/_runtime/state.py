@@ -122,6 +122,12 @@ class DeviceState(State):
         for name, field in self._fields.items():
             self._upload(name, field)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            f"a {self._owner} on a device cannot be pickled or copied: write its state with "
+            f"save() and read it with {self._owner}.load()"
+        )
+
     def operand(self, name: str, *, changes: bool = True) -> Array:
         if changes:
             self._current.discard(name)

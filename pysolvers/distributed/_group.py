@@ -126,6 +126,12 @@ class Group:
         self.size: int = 1 if self._transport is None else self._transport.size
         self.transport = "none" if self._transport is None else self._transport.name
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            "a Group belongs to its process and cannot be pickled or copied, and neither can a "
+            "solver with group=: write its state with save(), or create it again"
+        )
+
     def __repr__(self) -> str:
         return f"<Group rank {self.rank} of {self.size}, transport {self.transport}>"
 

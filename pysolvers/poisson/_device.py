@@ -163,6 +163,12 @@ class DevicePoisson:
         status = self._backend.wait(place.ordinal, PER_THREAD.address)
         raise_for_status(status, self._backend.STATUS, "FastPoisson")
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(
+            f"a FastPoisson on {self._device} cannot be pickled or copied: create it again with "
+            "the same arguments"
+        )
+
     @property
     def nbytes(self) -> int:
         """Size of the matrices in bytes."""

@@ -57,7 +57,7 @@ class HostPoisson:
         group: Group | None = None,
     ) -> None:
         self._group = group
-        self._fft = extra_module("scipy.fft", "poisson")
+        extra_module("scipy.fft", "poisson")
         self._axes, self._dtype = tuple(axes), dtype
         self._real = np.empty(0, dtype).real.dtype
         self._shape = tuple(axis.count for axis in axes)
@@ -73,6 +73,10 @@ class HostPoisson:
         self.is_singular = all(axis.has_null_vector for axis in axes)
         self._factor = self._factored()
         self._spare: list[tuple[Array, Array]] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Return how to make the solver again: the factors lie in memory of the backend."""
+        return HostPoisson, (self._axes, self._dtype, self.threads, self._group)
 
     @property
     def nbytes(self) -> int:
@@ -209,7 +213,8 @@ class HostPoisson:
             name = "rfft"
             if backward:
                 options["n"] = self._axes[k].count
-        transform = partial(getattr(self._fft, prefix + name), **options)
+        fft = extra_module("scipy.fft", "poisson")
+        transform = partial(getattr(fft, prefix + name), **options)
         transform_columns(transform, source, target, k, source.dtype, self.threads)
 
     def _subtract_mean(self, field: Array) -> float:

@@ -1,5 +1,7 @@
 """Groups of one process and slabs; tests/distributed has those of several processes."""
 
+import copy
+import pickle
 import sys
 from dataclasses import replace
 from functools import partial
@@ -181,8 +183,12 @@ def test_arguments_of_a_cost_model():
 def test_objects_that_stay_in_their_process(group, rng):
     *matrix, _ = oracle.dominant(rng, (2, 5))
     factor = pysolvers.factor_tridiagonal(*matrix, group=group, split=Slab(1))
-    with pytest.raises(TypeError, match="cannot be pickled"):
-        factor.__reduce__()
+    heat = pysolvers.HeatADI((9, 8), spacing=0.1, dt=0.1, group=group, split=Slab(0))
+    poisson = pysolvers.FastPoisson((9, 8), spacing=0.1, boundary=0.0, group=group, split=Slab(0))
+    for one in (group, factor, heat, poisson):
+        for duplicate in (pickle.dumps, copy.deepcopy):
+            with pytest.raises(TypeError, match="cannot be pickled or copied"):
+                duplicate(one)
     assert "rank 0 of 1" in repr(factor)
     assert repr(group) == "<Group rank 0 of 1, transport none>"
 

@@ -5,6 +5,7 @@ the plan of cuFFT does nothing, and `transform_store` transforms them. What the 
 tested in test_transform_elements.py and, with cuFFT, in tests/gpu.
 """
 
+import copy
 import functools
 
 import fake_device
@@ -442,6 +443,10 @@ def test_errors_name_the_remedy(device):
         there.solve(device.array(np.zeros((5, 7))))
     with pytest.raises(TypeError, match="the solver is float64"):
         there.solve(device.array(np.zeros((6, 7), np.complex128)))
+    with pytest.raises(
+        TypeError, match=r"FastPoisson on cuda:0 cannot be pickled .* create it again"
+    ):
+        copy.deepcopy(there)
 
 
 def test_memory_of_a_call_is_freed(device):
