@@ -35,7 +35,8 @@ def check_arrays_of_the_host(group, rng):
                 batch = (*shape[:axis], *shape[axis + 1 :])
                 operands = oracle.dominant(rng, (*batch, shape[axis]), dtype)
                 operands = [np.moveaxis(a, -1, axis) for a in operands]
-                for along in range(3):
+                # Whole lines are solved as on one device: one dtype is enough.
+                for along in range(3) if dtype == np.float64 and not periodic else (axis,):
                     if shape[along] >= group.size:
                         solved(group, operands, shape, axis, along, periodic, "ends", device="cuda")
 
