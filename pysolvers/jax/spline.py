@@ -121,7 +121,8 @@ class CubicSpline(PiecewisePolynomial):
     TypeError
         If an array has an unsupported dtype.
     ValueError
-        If x is complex, shapes do not fit, or `bc_type` or `extrapolate` is unknown.
+        If x is complex, shapes do not fit, `bc_type` or `extrapolate` is unknown, or a derivative
+        that is given as a number or as an array of NumPy is not finite.
 
     See Also
     --------

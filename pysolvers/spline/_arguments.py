@@ -32,6 +32,11 @@ _NAMED = {
 }
 _DERIVATIVES = {1: "slope", 2: "curvature"}
 
+# Tuples: torch.compile of torch 2.7 does not trace unions of types.
+_NUMBERS = (int, float, complex)
+_ARRAYS = (np.ndarray, np.generic)
+_LISTS = (list, tuple)
+
 #: Names of the values of derivatives at the ends, for messages.
 ENDS = ("bc_type[0]", "bc_type[1]")
 
@@ -70,8 +75,29 @@ def conditions_of(bc_type: Any) -> tuple[tuple[str, str], dict[str, Any]]:
                 f"{name}: the specified derivative order must be 1 or 2, got {order!r}"
             )
         kinds.append(_DERIVATIVES[order])
+        _check_finite(name, value)
         given[name] = value
     return (kinds[0], kinds[1]), given
+
+
+def _check_finite(name: str, value: Any) -> None:
+    """Raise unless numbers and arrays of NumPy are finite; others can be traced or on a device."""
+    if isinstance(value, _LISTS):
+        for each in value:
+            _check_finite(name, each)
+        return
+    if isinstance(value, _NUMBERS):
+        is_finite = value - value == 0  # torch.compile has numbers for which isfinite fails
+    elif isinstance(value, _ARRAYS):
+        is_finite = value.dtype.kind not in "fc" or bool(np.isfinite(value).all())
+    else:
+        return
+    require(
+        is_finite,
+        f"{name}: `deriv_value` must contain only finite values; write 'not-a-knot' in place of "
+        "(order, value) where no derivative is known",
+        value,
+    )
 
 
 def _named(condition: str) -> str:

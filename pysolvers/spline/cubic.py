@@ -82,8 +82,10 @@ class CubicSpline(PiecewisePolynomial):
     TypeError
         If an array has an unsupported dtype.
     ValueError
-        If x or y is not finite, x does not increase or is complex, shapes do not fit, `bc_type` is
-        unknown, or the ends of a periodic spline differ by more than a few eps.
+        If x, y or a given derivative is not finite, x does not increase or is complex, shapes do
+        not fit, `bc_type` is unknown, the ends of a periodic spline differ by more than a few eps,
+        or the slopes overflow. On a device neither the slopes nor derivatives that are given as
+        arrays on the device are examined.
     BackendError
         If the device is not available.
 
@@ -218,11 +220,25 @@ class CubicSpline(PiecewisePolynomial):
         _raise_for_faults(
             {name for name, code in backend.SPLINE_FAULTS.items() if found[code]}, self.axis
         )
+        if self._device == "cpu":  # those of a device stay there
+            _check_slopes(slopes, self._knots)
 
     def _smallest(self, place: Place, like: Any, array: Array) -> Any:
         """Return an array of one element of the library of the caller."""
         result = self._result(place, like, (1,), array.dtype)
         return place.finish(result, like)
+
+
+def _check_slopes(slopes: Array, knots: Array) -> None:
+    """Raise if slopes are not finite, as SciPy does: data or knots overflow in the formulas."""
+    if np.isfinite(slopes).all():
+        return
+    least, most = (f(np.diff(knots)) for f in (np.min, np.max))
+    raise ValueError(
+        "the slopes at the knots must be finite, but the formulas overflow for these values and "
+        f"derivatives and for distances of the knots from {least:.3g} to {most:.3g}: scale x and y "
+        "to moderate size"
+    )
 
 
 def _raise_for_faults(found: set[str], axis: int) -> None:

@@ -359,6 +359,11 @@ BAD = {
     "unknown": (([0, 1, 2], [0, 1, 0]), {"bc_type": "slope"}),
     "no pair": (([0, 1, 2], [0, 1, 0]), {"bc_type": (1, "natural")}),
     "order": (([0, 1, 2], [0, 1, 0]), {"bc_type": ((3, 0.0), "natural")}),
+    "slope that is NaN": (([0, 1, 2], [0, 1, 0]), {"bc_type": ((1, np.nan), "natural")}),
+    "infinite curvature": (
+        ([0, 1, 2], np.ones((3, 2))),
+        {"bc_type": ("natural", (2, np.array([0.0, np.inf])))},
+    ),
     "shape of the end": (([0, 1, 2], np.zeros((3, 2))), {"bc_type": ((1, 0.0), "natural")}),
 }
 
@@ -402,6 +407,34 @@ def test_other_bad_arguments(backend, rng):
             call()
     assert spline.antiderivative(8).c.shape == (12, 5, 2)
     assert not spline(0.1, 10**12).any() and not spline.derivative(10**12).c.any()
+
+
+@pytest.mark.parametrize("values", [[0.0, np.nan], [0.0, np.inf]])
+def test_given_derivatives_are_finite(backend, rng, values):
+    x, y = knots(rng, 700), rng.standard_normal((700, 2))
+    for bc_type in (((1, values), "natural"), ("not-a-knot", (2, np.array(values)))):
+        with pytest.raises(ValueError, match="finite"):
+            CubicSpline(x, y, 0, bc_type, device=backend)
+
+
+def test_slopes_that_overflow_are_refused():
+    x, y = np.arange(6.0), np.sin(np.arange(6.0))
+    for scale in (1e200, 1e-200):
+        with pytest.raises(ValueError, match=r"slopes .* finite.* distances .* scale x and y"):
+            CubicSpline(scale * x, y)
+    with pytest.raises(ValueError, match="slopes at the knots must be finite"):
+        CubicSpline(x, 1e308 * (-1) ** x)
+
+
+@pytest.mark.parametrize("scale", [2.0**-600, 2.0**600])
+@pytest.mark.parametrize("bc", ["natural", "periodic", "clamped"])
+def test_knots_that_are_near_or_far(scale, bc):
+    x, y = np.arange(6.0), np.sin(np.pi * np.arange(6.0) / 5) ** 2
+    y[-1] = y[0]
+    points = np.linspace(0, 5, 23)
+    expected = interpolate.CubicSpline(x, y, bc_type=bc)(points)
+    found = CubicSpline(scale * x, y, 0, bc)(scale * points)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 
 
 def test_knots_of_each_spline_are_checked(backend, rng):

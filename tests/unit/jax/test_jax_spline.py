@@ -260,6 +260,8 @@ def test_bad_arguments_are_refused(rng):
         (lambda: CubicSpline(x + 1j, y), ValueError, "`x` must contain real values"),
         (lambda: CubicSpline(x, y, bc_type="slope"), ValueError, "bc_type=slope is not allowed"),
         (lambda: CubicSpline(x, y, 0, ((1, 0.0), "natural")), ValueError, "expected one (2,)"),
+        (lambda: CubicSpline(x, y, 0, ((1, np.nan), "natural")), ValueError, "got nan"),
+        (lambda: CubicSpline(x, y, 0, ((1, np.full(2, np.inf)), "natural")), ValueError, "finite"),
         (lambda: CubicSpline(x, y, extrapolate="no"), ValueError, "'periodic'"),
         (lambda: spline(0.1, -1), ValueError, "nu must be at least 0"),
         (lambda: spline(0.1j), TypeError, "real values"),
