@@ -6,28 +6,15 @@ import importlib.util
 import inspect
 
 import numpy as np
+import public_modules
 import pytest
 
 import pysolvers
-import pysolvers.distributed
-import pysolvers.flow
-import pysolvers.heat
-import pysolvers.poisson
-import pysolvers.relaxation
-import pysolvers.spline
-import pysolvers.transport
 
 OPTIONAL = [name for name in ("torch",) if importlib.util.find_spec(name) is not None]
 
 MODULES = (
-    pysolvers,
-    pysolvers.distributed,
-    pysolvers.flow,
-    pysolvers.heat,
-    pysolvers.poisson,
-    pysolvers.relaxation,
-    pysolvers.spline,
-    pysolvers.transport,
+    *public_modules.MODULES,
     *(importlib.import_module(f"pysolvers.{name}") for name in OPTIONAL),
 )
 

@@ -242,9 +242,9 @@ class View:
 
 
 @contextlib.contextmanager
-def in_place_of_cuda():
-    """Use a new `Device` as the backend "cuda", and its arrays as those of a library."""
-    fake = Device()
+def in_place_of_cuda(fake=None):
+    """Use a `Device`, by default a new one, as the backend "cuda", with arrays of a library."""
+    fake = fake or Device()
     load = backends._load
     with (
         mock.patch.object(backends, "_load", lambda name: fake if name == "cuda" else load(name)),

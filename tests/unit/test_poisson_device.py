@@ -14,7 +14,6 @@ import pytest
 import scipy.fft
 
 from pysolvers import Dirichlet, FastPoisson, Neumann
-from pysolvers._runtime import backends, interop
 from pysolvers._runtime.cufft import COMPLEX_TO_REAL
 from pysolvers.poisson import _device, _waves
 
@@ -223,18 +222,10 @@ class PlanOfWaves(Plan):
 
 @pytest.fixture
 def device(monkeypatch):
-    fake = Device()
-    monkeypatch.setattr(_waves, "CufftPlan", functools.partial(PlanOfWaves, fake))
-    load = backends._load
-    monkeypatch.setattr(backends, "_load", lambda name: fake if name == "cuda" else load(name))
-    monkeypatch.setattr(interop, "_memory_view", lambda: fake_device.View)
-    monkeypatch.setattr(
-        interop.Library,
-        "empty",
-        lambda self, like, view, shape, ordinal: fake.array(np.zeros(shape, view.dtype)),
-    )
-    monkeypatch.setattr(_device, "CufftPlan", Plan)
-    return fake
+    with fake_device.in_place_of_cuda(Device()) as fake:
+        monkeypatch.setattr(_waves, "CufftPlan", functools.partial(PlanOfWaves, fake))
+        monkeypatch.setattr(_device, "CufftPlan", Plan)
+        yield fake
 
 
 def sides(pair, rng, shape, axis, dtype):

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pysolvers import CubicSpline, _core
-from pysolvers._runtime import backends, interop
 
 
 class Array(fake_device.Array):
@@ -68,17 +67,9 @@ class Device(fake_device.Device):
 
 
 @pytest.fixture
-def device(monkeypatch):
-    fake = Device()
-    load = backends._load
-    monkeypatch.setattr(backends, "_load", lambda name: fake if name == "cuda" else load(name))
-    monkeypatch.setattr(interop, "_memory_view", lambda: fake_device.View)
-    monkeypatch.setattr(
-        interop.Library,
-        "empty",
-        lambda self, like, view, shape, ordinal: fake.array(np.zeros(shape, view.dtype)),
-    )
-    yield fake
+def device():
+    with fake_device.in_place_of_cuda(Device()) as fake:
+        yield fake
     assert fake.live == 0
 
 
