@@ -187,7 +187,7 @@ def main() -> int:
     record = {
         "benchmark": "torch_gpu",
         "machine": machine.machine(),
-        "gpu": name,
+        "gpu": machine.gpu(),
         "versions": machine.versions("pysolvers", "numpy", "torch"),
         "bytes_per_second": rate,
         "cases": cases,

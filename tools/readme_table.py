@@ -266,6 +266,74 @@ def staggered_gpu(record: Record) -> Iterator[str]:
     )
 
 
+def jax(record: Record) -> Iterator[str]:
+    """Yield the table of docs/jax.md: milliseconds of a solve and of its reverse pass."""
+    heads = ("copy", "`solve_tridiagonal`", "of JAX", "reverse pass", "of JAX", "reverse / solve")
+    yield row("dtype", "rows", *heads)
+    yield row("---", *["--:"] * (len(heads) + 1))
+    for entry in record["cases"]:
+        solve, reverse = entry["forward"], entry["reverse"]
+        cells = [f"{1e3 * time:.2f}" for time in (entry["floor"], solve)]
+        for own, peer in ((solve, entry["jax_forward"]), (reverse, entry["jax_reverse"])):
+            cells.append(f"{1e3 * peer:.1f} ({peer / own:.1f} ×)")
+        cells.insert(3, f"{1e3 * reverse:.2f}")
+        yield row(entry["dtype"], entry["rows"], *cells, f"{reverse / solve:.2f}")
+    yield ""
+    yield (
+        f"Milliseconds for {_unknowns(record)} unknowns, each system with its own matrix, compiled "
+        "by `jax.jit`. *Copy* moves five words per unknown, as a solve does; *of JAX* is "
+        "`jax.lax.linalg.tridiagonal_solve`, in brackets its ratio to this package. "
+        f"Measured on {record['gpu']['name']}, JAX {record['versions']['jax']}."
+    )
+
+
+def jax_loops(record: Record) -> Iterator[str]:
+    """Yield the second table of docs/jax.md: microseconds of a small solve in a loop."""
+    found = {
+        (loop["unroll"], loop["flags"], loop["pivot"]): loop["seconds"]
+        for loop in record["loops"]
+        if loop["dtype"] == "float64"
+    }
+    yield row("", "`pivot=None`", "`pivot=False`")
+    yield row("---", "--:", "--:")
+    for unroll, flags in dict.fromkeys(key[:2] for key in found):
+        options = [f"`unroll={unroll}`"] * (unroll > 1) + [f"`{flags}`"] * bool(flags)
+        times = (found[unroll, flags, pivot] for pivot in (None, False))
+        yield row(", ".join(options) or "by default", *(f"{1e6 * time:.1f}" for time in times))
+    yield ""
+    yield (
+        "Microseconds per solve in a compiled loop of 1000 solves with 100 systems of 64 rows, "
+        f"float64. Measured on {record['gpu']['name']}, JAX {record['versions']['jax']}."
+    )
+
+
+def torch(record: Record) -> Iterator[str]:
+    """Yield the table of docs/torch.md: milliseconds of a solve and of its reverse pass."""
+    heads = ("copy", "solve", "reverse pass", "reverse / solve", "reverse pass, not compiled")
+    yield row("dtype", "rows", *heads)
+    yield row("---", *["--:"] * (len(heads) + 1))
+    for entry in record["cases"]:
+        floor, solve, reverse, eager = (
+            f"{1e3 * entry[name]:.2f}" for name in ("floor", "forward", "reverse", "eager")
+        )
+        ratio = f"{entry['reverse'] / entry['forward']:.2f}"
+        yield row(entry["dtype"], entry["rows"], floor, solve, reverse, ratio, eager)
+    yield ""
+    loop = 1e6 * record["loop_seconds"]["float64"]
+    yield (
+        f"Milliseconds for {_unknowns(record)} unknowns, each system with its own matrix, compiled "
+        "by `torch.compile`. *Copy* moves five words per unknown, as a solve does. A solve of 100 "
+        f"systems of 64 rows in a loop that is recorded as a CUDA graph takes {loop:.1f} µs. "
+        f"Measured on {record['gpu']['name']}, torch {record['versions']['torch']}."
+    )
+
+
+def _unknowns(record: Record) -> str:
+    """Return the number of unknowns of all cases, as a power of two."""
+    (unknowns,) = {entry["unknowns"] for entry in record["cases"]}
+    return f"$2^{{{unknowns.bit_length() - 1}}}$"
+
+
 # Key of the record of calls -> heading.
 CALLS = {
     "package": "`solve_tridiagonal`",
@@ -413,6 +481,8 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
     },
     "docs/designs.md": {"cylinder kernels": cylinder_kernels},
     "docs/theory/cylinder.md": {"cylinder": cylinder},
+    "docs/jax.md": {"jax": jax, "jax loops": jax_loops},
+    "docs/torch.md": {"torch": torch},
     "docs/theory/poisson.md": {"poisson": poisson, "poisson gpu": poisson_gpu},
     "docs/theory/splines.md": {"splines": splines, "splines gpu": splines_gpu},
     "docs/theory/staggered.md": {"staggered": staggered_gpu},
