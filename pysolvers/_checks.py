@@ -13,6 +13,7 @@ __all__ = [
     "index",
     "integer",
     "require",
+    "require_broadcast",
     "require_callable",
     "require_finite",
     "require_flag",
@@ -41,8 +42,17 @@ def short(value: object) -> str:
 
 def broadcasts(own: Sequence[int], shape: Sequence[int]) -> bool:
     """Return whether an array of shape `own` broadcasts to `shape`."""
-    pairs = zip(reversed(own), reversed(shape), strict=False)
-    return len(own) <= len(shape) and all(n in (1, whole) for n, whole in pairs)
+    # torch.compile of torch 2.7 does not trace a zip of unequal lengths.
+    missing = len(shape) - len(own)
+    return missing >= 0 and all(
+        size in (1, asked) for size, asked in zip(own, shape[missing:], strict=True)
+    )
+
+
+def require_broadcast(name: str, own: Sequence[int], shape: Sequence[int]) -> None:
+    """Raise ValueError unless the argument `name`, of shape `own`, broadcasts to `shape`."""
+    if not broadcasts(own, shape):
+        raise ValueError(f"{name} must broadcast to shape {tuple(shape)}, got shape {tuple(own)}")
 
 
 def require(condition: bool, rule: str, value: object) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin, condition_of, sides_of
-from .._checks import broadcasts, require, require_finite
+from .._checks import require, require_finite
 from .._clock import Clock
 from .._data import NodeData
 from .._domain import AXES, origin_and_step
@@ -19,7 +19,6 @@ __all__ = [
     "Side",
     "boundary_by_side",
     "check_coefficient",
-    "check_fits",
     "check_nodes",
 ]
 
@@ -215,7 +214,7 @@ def check_nodes(what: str, shape: Sequence[int], sides: Mapping[str, Any]) -> No
     sides : mapping
         Conditions as `boundary_by_side` returns them.
     """
-    for name, nodes in zip(AXES, shape[::-1], strict=False):
+    for name, nodes in zip(AXES[: len(shape)], shape[::-1], strict=True):
         has_fluxes = all(isinstance(sides[name + end], _FLUXES) for end in "-+")
         least = 2 if has_fluxes else 3
         require(nodes >= least, f"{what} must have at least {least} nodes along {name}", nodes)
@@ -227,8 +226,3 @@ def check_coefficient(shape: Sequence[int]) -> None:
         raise TypeError(
             f"coefficient of Robin must be a number, got an array of shape {tuple(shape)}"
         )
-
-
-def check_fits(name: str, own: Sequence[int], shape: Sequence[int]) -> None:
-    """Raise ValueError unless the argument `name`, of shape `own`, broadcasts to `shape`."""
-    require(broadcasts(own, shape), f"{name} must broadcast to {tuple(shape)}", tuple(own))

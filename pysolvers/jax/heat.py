@@ -22,9 +22,9 @@ from jax import numpy as jnp
 from jax.typing import ArrayLike
 
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
-from .._checks import require
+from .._checks import require, require_broadcast
 from .._domain import AXES, per_axis
-from ..heat._sides import boundary_by_side, check_coefficient, check_fits, check_nodes
+from ..heat._sides import boundary_by_side, check_coefficient, check_nodes
 from ._products import multiply
 from .tridiagonal import solve_tridiagonal
 
@@ -167,7 +167,7 @@ def heat_step(
 def _fitted(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
     """Return an argument as an array, or raise ValueError if it does not broadcast to a shape."""
     array = jnp.asarray(value, dtype)
-    check_fits(name, array.shape, shape)
+    require_broadcast(name, array.shape, shape)
     return array
 
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._checks import broadcasts
+from .._checks import require_broadcast
 from .._errors import raise_for_status
 from .._runtime.cufft import CufftPlan
 from .._runtime.lines import contiguous_strides
@@ -209,8 +209,7 @@ class DevicePoisson:
         place: Any = find_place(self._device, stream, named, out, leader="rhs")
         token = np.empty((1,), self._dtype)
         (right,), _, _ = place.operands(named, {"the solver": token})
-        if not broadcasts(right.shape, shape):
-            raise ValueError(f"f must broadcast to shape {shape}, got shape {right.shape}")
+        require_broadcast("f", right.shape, shape)
         result = place.result(out, named, right, shape, self._dtype)
         (right,) = place.move(right)
         target = place.target(result)

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._boundary import Dirichlet, Neumann, Robin
-from .._checks import broadcasts, require, short
+from .._checks import require, require_broadcast, short
 from .._functions import call
 from ._axes import DIRICHLET, NEUMANN, PERIODIC
 
@@ -88,6 +88,5 @@ def values_at(
             f"{name} is {array.dtype}, but the solver is {dtype}: "
             "create FastPoisson with dtype=np.complex128"
         )
-    if not broadcasts(array.shape, shape):
-        raise ValueError(f"{name} must broadcast to shape {tuple(shape)}, got shape {array.shape}")
+    require_broadcast(name, array.shape, shape)
     return array

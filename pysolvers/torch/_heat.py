@@ -25,9 +25,9 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
-from .._checks import require
+from .._checks import require, require_broadcast
 from .._domain import AXES, per_axis
-from ..heat._sides import boundary_by_side, check_coefficient, check_fits, check_nodes
+from ..heat._sides import boundary_by_side, check_coefficient, check_nodes
 from ._solve import solve_tridiagonal
 
 __all__ = ["heat_step"]
@@ -189,7 +189,7 @@ def _like(value: Tensor | float, u: Tensor) -> Tensor:
 def _fitted(name: str, value: Tensor | float, shape: Sequence[int], u: Tensor) -> Tensor:
     """Return an argument like u, or raise ValueError if it does not broadcast to a shape."""
     tensor = _like(value, u)
-    check_fits(name, tensor.shape, shape)
+    require_broadcast(name, tensor.shape, shape)
     return tensor
 
 
@@ -236,7 +236,7 @@ def _lines(u: Tensor, axis: int, k: Tensor, dt: Tensor, h: float, ends: tuple[An
             flux = _like(end.flux, u)
         else:
             continue
-        check_fits(f"boundary {AXES[-1 - axis]}", flux.shape, u.movedim(axis, -1).shape[:-1])
+        require_broadcast(f"boundary {AXES[-1 - axis]}", flux.shape, u.movedim(axis, -1).shape[:-1])
         inflow = inflow + pad((2 * dt / h * flux).unsqueeze(-1), widths)
     given = int(first == 0), int(last == 0)
     return _Lines(axis, False, below, above, exchange, inflow, given)

@@ -134,13 +134,13 @@ def test_batches_and_compilation(arguments):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"dt": torch.ones(6)}, r"dt must broadcast to \(\), got \(6,\)"),
-        ({"source": torch.ones(2, 5, 6)}, r"source must broadcast to \(5, 6\)"),
-        ({"source": torch.ones(5)}, r"source must broadcast to \(5, 6\)"),
-        ({"diffusivity": torch.ones(2, 5, 6)}, r"diffusivity must broadcast to \(5, 6\)"),
-        ({"boundary": {"x": torch.ones(2, 5), "y": 0.0}}, r"boundary x .* \(5,\), got \(2, 5"),
-        ({"boundary": {"x": Neumann(torch.ones(5, 1)), "y": 0.0}}, r"x .* \(5,\), got \(5, 1"),
-        ({"boundary": {"x": 0.0, "y": Robin(1.0, torch.ones(5))}}, r"y .* \(6,\), got \(5,"),
+        ({"dt": torch.ones(6)}, r"dt must broadcast to shape \(\), got shape \(6,\)"),
+        ({"source": torch.ones(2, 5, 6)}, r"source must broadcast to shape \(5, 6\)"),
+        ({"source": torch.ones(5)}, r"source must broadcast to shape \(5, 6\)"),
+        ({"diffusivity": torch.ones(2, 5, 6)}, r"diffusivity must broadcast to shape \(5, 6\)"),
+        ({"boundary": {"x": torch.ones(2, 5), "y": 0.0}}, r"boundary x .* \(5,\), got shape \(2, 5"),
+        ({"boundary": {"x": Neumann(torch.ones(5, 1)), "y": 0.0}}, r"x .* \(5,\), got shape \(5, 1"),
+        ({"boundary": {"x": 0.0, "y": Robin(1.0, torch.ones(5))}}, r"y .* \(6,\), got shape \(5,"),
     ],
 )
 def test_arrays_do_not_enlarge_the_field(options, text):

@@ -131,14 +131,14 @@ def test_the_coefficient_of_robin_is_a_number():
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"dt": np.ones(6)}, r"dt must broadcast to \(\)"),
-        ({"source": np.ones((2, 5, 6))}, r"source must broadcast to \(5, 6\)"),
-        ({"diffusivity": np.ones((2, 5, 6))}, r"diffusivity must broadcast to \(5, 6\)"),
+        ({"dt": np.ones(6)}, r"dt must broadcast to shape \(\)"),
+        ({"source": np.ones((2, 5, 6))}, r"source must broadcast to shape \(5, 6\)"),
+        ({"diffusivity": np.ones((2, 5, 6))}, r"diffusivity must broadcast to shape \(5, 6\)"),
         (
             {"boundary": {"x": Neumann(np.ones((5, 1))), "y": 0.0}},
-            r"boundary x .* \(5,\), got \(5, 1",
+            r"boundary x .* \(5,\), got shape \(5, 1",
         ),
-        ({"boundary": {"x": 0.0, "y": Robin(1.0, np.ones(5))}}, r"boundary y .* \(6,\), got \(5,"),
+        ({"boundary": {"x": 0.0, "y": Robin(1.0, np.ones(5))}}, r"boundary y .* \(6,\), got shape \(5,"),
     ],
 )
 def test_arrays_do_not_enlarge_the_field(options, text):
