@@ -134,7 +134,11 @@ def factored_residual(box, before, after, flows, source):
     for axis in range(box.axes - 1, -1, -1):
         inflow = (flows[1][axis] - flows[0][axis]) / 2
         for later in range(box.axes - 1, axis, -1):
-            inflow = inflow + box.times(later, inflow) / 2
+            spread = box.times(later, inflow)
+            for other, end in box.ends("flux"):
+                if other == later:  # cancels with the inflow of the inflow
+                    spread[box.side(other, end)] = 0
+            inflow = inflow + spread / 2
         change = change + box.times(axis, change) / 2 - inflow
     return np.where(box.unknown, change - rest, 0)
 
