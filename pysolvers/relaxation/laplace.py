@@ -549,14 +549,21 @@ def optimal_omega(
         \rho = \frac{a_x \cos \theta_x + a_y \cos \theta_y}{a_x + a_y},
 
     where :math:`\theta = \pi / n` along an axis of n cells with two sides of given
-    temperature, :math:`\pi / (2 n)` with one, and 0 with none.
+    temperature, :math:`\pi / (2 n)` with one, and 0 with none. A single cell has no neighbours
+    along its axis: it adds nothing to the numerator, and to the denominator half of the
+    coefficients towards its walls.
     """
     ny, nx = shape
-    angles = []
-    for axis, n in (("x", nx), ("y", ny)):
-        fixed = sum(walls[axis + end].exchange > 0 for end in "-+")
-        angles.append(cos(pi * fixed / (2 * n)))
-    rho = (a[0] * angles[0] + a[1] * angles[1]) / (a[0] + a[1])
+    numerator = denominator = 0.0
+    for each, axis, n in zip(a, "xy", (nx, ny), strict=True):
+        exchanges = [walls[axis + end].exchange for end in "-+"]
+        if n == 1:
+            denominator += each * sum(exchanges) / 2
+        else:
+            fixed = sum(exchange > 0 for exchange in exchanges)
+            numerator += each * cos(pi * fixed / (2 * n))
+            denominator += each
+    rho = numerator / denominator
     return 2 / (1 + sqrt(max(1 - rho * rho, 0.0)))
 
 

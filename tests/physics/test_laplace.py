@@ -197,6 +197,23 @@ def test_optimal_parameter_of_other_plates_beats_its_neighbours(backend):
         assert made < other.iterations
 
 
+@pytest.mark.parametrize(
+    ("shape", "spacing", "boundary", "most"),
+    [
+        ((1, 1), (1.0, 1.0), {"x": 3.0, "y": 3.0}, 2),
+        ((1, 1), (0.5, 2.0), {"x": 3.0, "y": Robin(2.0, 3.0)}, 2),
+        ((1, 40), (1.0, 0.1), {"x": 3.0, "y": 3.0}, 8),
+        ((40, 1), (0.1, 1.0), {"x": 3.0, "y": Neumann()}, 8),
+        ((1, 40), (1.0, 0.1), {"x": 3.0, "y": Neumann()}, 250),
+    ],
+)
+def test_optimal_parameter_of_a_single_row_of_cells(backend, shape, spacing, boundary, most):
+    plate = RedBlackSOR(shape, spacing=spacing, boundary=boundary, device=backend)
+    result = plate.solve(1e-10, max_iterations=most)
+
+    np.testing.assert_allclose(result.u, 3.0, rtol=1e-8)
+
+
 def test_residual_is_relative_to_the_right_hand_side(backend):
     one, many = (
         RedBlackSOR(
