@@ -130,6 +130,10 @@ class _SlabParts(Parts):
         found = np.array(super().largest(own))
         return float(self._group.allgather(_OPERATION, found).max())
 
+    def total(self, field: Array) -> float:
+        found = np.array(super().total(self.own(field)))
+        return float(self._group.allgather(_OPERATION, found).sum())
+
     def range(self, fields: Sequence[Array]) -> tuple[float, float]:
         found = np.array(super().range(fields))
         low, high = self._group.allgather(_OPERATION, found).T

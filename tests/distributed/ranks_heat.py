@@ -57,6 +57,13 @@ PROBLEMS = {
         "boundary": {"x": Dirichlet(lambda y: y), "y-": Neumann(1.0), "y+": 0.0},
         "source": 2.0,
     },
+    "damped with a conductivity": BOX
+    | {
+        "initial": 1.0,
+        "dt": 50.0,
+        "diffusivity": lambda x, y, z: 0.1 + 2 * np.sin(7 * x * y + 5 * z) ** 2,
+        "boundary": {"x-": 0.0, "x+": Robin(3.0, 2.0), "y": Neumann(), "z": 1.5},
+    },
     "periodic": PLANE
     | {
         "initial": lambda x, y: np.sin(np.pi * x) + np.cos(2 * np.pi * y) * x,
