@@ -7,11 +7,13 @@ from math import isfinite
 from sys import float_info
 
 import numpy as np
+from numpy.typing import NDArray
 
 __all__ = [
     "broadcasts",
     "index",
     "integer",
+    "real_array",
     "require",
     "require_broadcast",
     "require_callable",
@@ -79,6 +81,23 @@ def require_finite(name: str, value: float) -> None:
     """Raise TypeError unless `value` is a real number, ValueError unless it is finite."""
     require_number(name, value)
     require(isfinite(value), f"{name} must be finite", value)
+
+
+def real_array(name: str, values: object, when: str = "") -> NDArray[np.float64]:
+    """Return real numbers as an array of float64, or raise TypeError.
+
+    A masked array has values at the masked places, and the imaginary part of a complex one would
+    be lost: both are errors, as are texts.
+    """
+    if isinstance(values, np.ma.MaskedArray | np.matrix):
+        raise TypeError(f"{name} must be a plain array{when}, got {type(values).__name__}")
+    try:
+        array = np.asarray(values)
+        if array.dtype.kind in "biufO":
+            return np.asarray(array, np.float64)
+    except (TypeError, ValueError):
+        pass
+    raise TypeError(f"{name} must be real numbers{when}, got {short(values)}")
 
 
 def require_flag(name: str, value: object, choices: str = "a bool") -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._checks import short
+from ._checks import real_array
 from ._functions import arguments_of
 
 __all__ = ["NodeData", "dependence"]
@@ -89,10 +89,7 @@ class NodeData:
 
     def _shaped(self, found: Any, time: float) -> Array:
         when = f" at time {time:g}" if self.varies else ""
-        try:
-            values = np.asarray(found, np.float64)
-        except (TypeError, ValueError):
-            raise TypeError(f"{self.name} must be real numbers{when}, got {short(found)}") from None
+        values = real_array(self.name, found, when)
         values = values.reshape((1,) * (len(self._nodes) - values.ndim) + values.shape)
         try:
             fits = np.broadcast_shapes(values.shape, self._nodes) == self._nodes

@@ -191,7 +191,8 @@ class HeatADI(Stepper[HeatResult]):
     :math:`k\,dt/h^2` can multiply some waves by more than 1. In an insulated cube with a ball of 10
     times the conductivity the solution grows for :math:`k\,dt/h^2` from about 30 on (21 nodes along
     an axis), and does not for 10; with twice the conductivity it does not grow for 200. With values
-    given on all sides the factors are near 1. Compare with a smaller `dt`.
+    given on all sides the factors are near 1. Compare with a smaller `dt`. The damped start below
+    remains bounded there, but can leave the range of the data by some per cent.
 
     Neither scheme damps the shortest waves if :math:`k\,dt/h^2` is large: initial values that are
     not smooth, or do not agree with the boundary values, then cause oscillations and values

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._boundary import condition_of, sides_of
-from .._checks import index, require, short
+from .._checks import index, real_array, require, short
 from .._domain import checked_extent, exactly_one, per_axis, replaced
 from .._functions import call
 from .._options import check_choice
@@ -175,7 +175,7 @@ class SteadyConvectionDiffusion(ShownAsText):
         if callable(values):
             places = {"x": self.x[None, 1:-1], "y": self.y[1:-1, None]}
             return checked_values(name, call(name, values, places), self.interior)
-        array = np.atleast_2d(np.asarray(values)) if np.ndim(values) <= 2 else values
+        array = np.atleast_2d(real_array(name, values))
         # An array over all nodes is one in which an axis has the length of `shape`.
         if np.ndim(array) == 2 and any(
             size == n for size, n in zip(array.shape, self.shape, strict=True)
@@ -203,8 +203,8 @@ class SteadyConvectionDiffusion(ShownAsText):
                 rows, columns = sides[side]
                 values = call(name, values, {"x": x[:, columns], "y": y[rows]})
             elif by_side:
-                line = np.asarray(values)
-                values = line[:, None] if side[0] == "x" and line.ndim == 1 else values
+                line = real_array(name, values)
+                values = line[:, None] if side[0] == "x" and line.ndim == 1 else line
             else:
                 values = _broadcast(name, values, self.shape)[sides[side]]
             part = frame[sides[side]]
@@ -262,16 +262,17 @@ def checked_pairs(extent: Any) -> tuple[tuple[float, float], tuple[float, float]
 
 
 def _broadcast(name: str, values: Any, shape: tuple[int, ...]) -> Array:
+    found = real_array(name, values)
     try:
-        return np.broadcast_to(np.asarray(values, float), shape)
-    except (TypeError, ValueError):
+        return np.broadcast_to(found, shape)
+    except ValueError:
         text = f"got shape {np.shape(values)}"
         raise ValueError(f"{name} must broadcast to {shape}, {text}") from None
 
 
 def checked_values(name: str, values: Any, shape: tuple[int, int], *, finite: bool = True) -> Array:
     """Return values that broadcast to `shape`, finite if wanted, as an array of two axes."""
-    array = np.atleast_2d(np.asarray(values, float))
+    array = np.atleast_2d(real_array(name, values))
     try:
         np.broadcast_to(array, shape)
     except ValueError:

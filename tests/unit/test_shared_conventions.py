@@ -9,6 +9,7 @@ import pytest
 import pysolvers
 import pysolvers.transport
 from pysolvers import (
+    GCEIDD,
     ConvectionDiffusion,
     Dirichlet,
     FastPoisson,
@@ -16,6 +17,7 @@ from pysolvers import (
     Neumann,
     RedBlackSOR,
     Robin,
+    SteadyConvectionDiffusion,
 )
 from pysolvers._boundary import condition_of, sides_of
 from pysolvers._checks import short
@@ -335,3 +337,35 @@ def test_results_name_backend_and_threads():
     assert repr(result).endswith(f"cpu, {result.kernel}, 1 thread")
     assert repr(HeatADI((5, 7), 0.1, 0.1).result()).splitlines()[1] == "  nodes    5 × 7"
     assert repr(HeatADI((5, 7), 0.1, 0.1).result()).endswith("seconds  0, cpu")
+
+
+def _field(values):
+    return {
+        "HeatADI": lambda: HeatADI((4, 5), spacing=1.0, dt=1.0, initial=values),
+        "HeatADI source": lambda: HeatADI((4, 5), spacing=1.0, dt=1.0, source=lambda t: values),
+        "GCEIDD": lambda: GCEIDD(
+            ConvectionDiffusion((1.0, 1.0), 0.1, source=values), shape=(4, 5), dt=0.1
+        ),
+        "SteadyConvectionDiffusion": lambda: SteadyConvectionDiffusion(
+            values, 0.0, shape=(4, 5), spacing=1.0
+        ),
+        "boundary": lambda: SteadyConvectionDiffusion(
+            0.0, 0.0, shape=(4, 5), spacing=1.0, boundary=values
+        ),
+        "side": lambda: SteadyConvectionDiffusion(
+            0.0, 0.0, shape=(4, 5), spacing=1.0, boundary={"x": values[:, :1], "y": 0.0}
+        ),
+        "RedBlackSOR": lambda: RedBlackSOR((4, 5), spacing=1.0, boundary=0.0, source=values),
+        "FastPoisson": lambda: FastPoisson((4, 5), spacing=1.0, boundary=0.0).solve(values),
+    }
+
+
+@pytest.mark.parametrize("solver", _field(np.ones((4, 5))))
+def test_arrays_that_would_lose_values_are_refused(solver):
+    masked = np.ma.masked_array(np.ones((4, 5)), np.eye(4, 5))
+    with pytest.raises(TypeError, match="plain array"):
+        _field(masked)[solver]()
+    for lossy in (1j * np.ones((4, 5)), np.full((4, 5), "1")):
+        with pytest.raises(TypeError, match=r"real|complex128|numbers"):
+            _field(lossy)[solver]()
+    _field(np.ones((4, 5)))[solver]()
