@@ -179,7 +179,7 @@ class Place:
     def write_sum(self, view: Array, base: Array, products: Sequence[tuple[Array, Array]]) -> None:
         """Write `base` and the sum of products of an array and of values of the host to a view.
 
-        The arrays broadcast to the view, which has one axis at least.
+        The arrays broadcast to the view, which has one axis at least. `base` can be the view.
         """
         order = memory_order(view)
         to, first = view.transpose(order), base.transpose(order)
@@ -325,7 +325,8 @@ class _Device(Place):
         return found
 
     def write_sum(self, view: Array, base: Array, products: Sequence[tuple[Array, Array]]) -> None:
-        self.write(view, base)
+        if base is not view:
+            self.write(view, base)
         for factor, values in products:
             self._add_product(view, factor, values)
 
