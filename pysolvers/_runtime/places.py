@@ -29,7 +29,9 @@ __all__ = ["Place", "find_place", "lender_of"]
 Array = NDArray[Any]
 
 _INFO = np.dtype(np.int32)
-_BLOCK = 1 << 15  # elements of a product that are computed at once: they stay in a cache
+# Bytes of a product that are computed at once: they stay in a cache, and are fewer than those for
+# which the C library asks the system for new memory.
+_BLOCK = 1 << 16
 
 
 class Place:
@@ -187,13 +189,16 @@ class Place:
             [np.broadcast_to(part, view.shape).transpose(order) for part in product]
             for product in products
         ]
-        count = max(1, _BLOCK * len(to) // max(view.size, 1))
+        count = max(1, _BLOCK * len(to) // max(view.nbytes, 1))
+        product = np.empty_like(to[:count])
         for start in range(0, len(to), count):
             block = slice(start, start + count)
-            total = first[block].copy()
+            total, part = to[block], product[: len(to[block])]
+            if base is not view:
+                total[...] = first[block]
             for factor, values in pairs:
-                total += factor[block] * values[block]
-            to[block] = total
+                np.multiply(factor[block], values[block], out=part)
+                total += part
 
     def settle(self) -> None:
         """Take note that all work on the inputs has been enqueued."""
