@@ -64,7 +64,7 @@ Array = NDArray[Any]
 # be the one before; returns whether no row was exchanged and no pivot was bad.
 Solve = Callable[[slice, Array, Array], bool]
 
-_FIRST_ROWS = 64  # in which l and u are computed at first
+_FIRST_ROWS = 64  # in which l and u are computed at first: to read fewer rows is hardly faster
 _WORTH = 2  # they are computed in all rows if there are fewer than this times the rows needed
 _MARGIN = 1.25  # of the rows that a decay by equal factors would need
 
@@ -212,17 +212,18 @@ class Matrices:
             is_sound = solve(window, values, values)
             if count == rows:
                 return Spike(window, values)
+            order = range(count) if is_left else range(count)[::-1]  # from the coupling on
+            half = count // 2
+            start, middle, end = (
+                self._place.download(values[..., order[i]]) for i in (0, half, count - 1)
+            )
             beyond = self._row(count if is_left else window.start - 1)[entry]
-            end = self._place.download(values[..., -1 if is_left else 0])
-            left_over = _largest_ratio(beyond * end, coupling) if is_sound else 1.0
             bound = float(np.finfo(values.dtype).eps) ** 2
-            if left_over <= bound:
+            if is_sound and _largest_ratio(beyond * end, coupling) <= bound:
                 return Spike(window, values)
-            if left_over >= 1:
-                count = rows
-            else:
-                needed = int(_MARGIN * count * log(bound) / log(left_over))
-                count = max(2 * count, min(needed, rows))
+            decay = _largest_ratio(middle, start) if is_sound else 1.0
+            needed = _MARGIN * half * log(bound) / log(max(decay, bound)) if decay < 1 else rows
+            count = max(count + half, int(min(needed, rows)))
 
     def _ends(self, spike: Spike | None) -> list[Array]:
         """Return l or u in the first and in the last interior row."""

@@ -76,7 +76,7 @@ def eliminated(matrix, *, is_short=False):
 
 @pytest.mark.parametrize("is_short", [False, True])
 @pytest.mark.parametrize(
-    ("ratio", "fewest", "most"), [(0.05, 64, 64), (3.0, 128, 200), (1e6, 499, 499)]
+    ("ratio", "fewest", "most"), [(0.05, 64, 64), (3.0, 126, 175), (1e6, 499, 499)]
 )
 def test_ends_reach_as_many_rows_as_the_matrix_lets_them(ratio, fewest, most, is_short, rng):
     scale = rng.uniform(0.5, 2, (2, 500))
@@ -103,7 +103,10 @@ def test_one_slow_system_decides_for_all():
     for ratios in ([0.05, 0.05], [0.05, 1e4]):
         matrix = [np.outer(a, np.ones(300)) for a in (*_diffusion(np.array(ratios)),)]
         _, _, rows = eliminated(matrix)
-        assert rows == [slice(0, 64), slice(235, 299)] if ratios[1] < 1 else [slice(0, 299)] * 2
+        if ratios[1] > 1:
+            assert rows == [slice(0, 299)] * 2
+        else:
+            assert rows[0].stop == 299 - rows[1].start == 64
 
 
 def _diffusion(ratio):
