@@ -25,9 +25,10 @@ decays too slowly, k = m - 1.
 
 Operations and words per unknown of a line with its own matrix: 8 operations and 5 words, as on one
 device, and 10 operations and 9 words per row of l and of u; at most 28 operations and 21 words.
-With one matrix for all lines 5 operations and 2 words, and 3 words per row of l and of u; at most 4
-words (on a GPU 8, as products are added one after the other). If the solution of a solve replaces
-the right-hand sides, 2 words more: they are kept until all ranks know that no row is exchanged.
+With one matrix for all lines 5 operations and 2 words, and 2 words per row of l and of u; at most 4
+words. On a GPU, where products are added one after the other, at most 23 words and 6. If the
+solution of a solve replaces the right-hand sides, 2 words more: they are kept until all ranks know
+that no row is exchanged.
 
 No row exchanges across the ends: stable for diagonally dominant systems, where l and u are at most
 1 in magnitude and the reduced system is dominant, too. The other systems are solved as whole lines

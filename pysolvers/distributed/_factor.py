@@ -164,7 +164,8 @@ class SplitFactor:
             As in `TridiagonalFactor.solve`. Only ``'N'`` if the systems are cut: factor the
             transposed matrices.
         out : array, optional
-            Array for the part of the solution of this rank; it can be `rhs` itself.
+            Array for the part of the solution of this rank; it can be `rhs` itself. After an error
+            its values are undefined.
         threads : int, optional
             Number of host threads.
         stream : int or object, optional
