@@ -212,6 +212,23 @@ def check_entries_that_reach_no_other_row(group, rng):
         solved(group, (lower, diag, upper, rhs), shape, 1, 1, False, "ends")
 
 
+def check_attempts_that_are_singular(group, rng):
+    """The last rows of a part alone are singular, the part and the systems are not."""
+    shape = (3, 400 * group.size)
+    lower, diag, upper, rhs = oracle.dominant(rng, shape)
+    row = np.arange(group.size) * 400 + 399 - 64
+    for k in (row, row - 1):
+        lower[:, k], upper[:, k] = 1, 1
+    diag[:, row - 1], diag[:, row] = 2, 0
+    operands = lower, diag, upper, rhs
+    solved(group, operands, shape, 1, 1, False, "ends", pivot=False)
+    factor = pysolvers.factor_tridiagonal(
+        *(cut(group, a, shape, 1) for a in operands[:3]), pivot=False, group=group, split=Slab(1)
+    )
+    x = joined(group, factor.solve(cut(group, rhs, shape, 1)), 1)
+    assert oracle.backward_errors(*operands, x)[0].max() <= BOUND * oracle.eps(float)
+
+
 def check_one_row_that_is_not_finite(group, rng):
     """Its system is not finite in any row, the others are as without it."""
     shape = (3, 300 * group.size)
