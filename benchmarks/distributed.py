@@ -2,7 +2,9 @@
 """Measure solves of lines that are cut over ranks, their stages, and the messages.
 
 Each rank has one thread, or one GPU. The matrices are those of every line, or one for all lines
-whose factors are kept; rows along the last axis, dominant. Of each call the slowest rank counts,
+whose factors are kept; rows along the last axis, dominant, so that what couples two ranks decays
+within some ten rows. For the first size also matrices (-1, 2, -1) of every line, in which it decays
+in no row (`slow`). Of each call the slowest rank counts,
 and of all calls the fastest one, also for each stage, so that other processes of the machine
 disturb little. In the same run: the solve of the part of a rank `alone`, without the other ranks,
 and the solve with row exchanges, which sends whole lines to the ranks and back (`whole lines`).
@@ -137,9 +139,9 @@ def fastest(
 
 
 def measured_size(
-    group: Group, rows: int, lines: int, dtype: str, device: str, calls: int
+    group: Group, rows: int, lines: int, dtype: str, device: str, calls: int, *, slow: bool
 ) -> Iterator[Record]:
-    """Yield the times of one size, for each kind of matrices."""
+    """Yield the times of one size, for each kind of matrices; `slow`: also the slow ones."""
     to_device, wait = arrays_on(device)
     part = Slab(-1).part(rows, group.rank, group.size)
     own = lines, part.stop - part.start
@@ -167,6 +169,12 @@ def measured_size(
             "alone": lambda: alone.solve(rhs, out=out),
         },
     }
+    if slow:
+        laplace = [to_device(np.full(own, value, dtype)) for value in (-1, 2, -1)]
+        calls_of["slow"] = {
+            "seconds": lambda: solve_tridiagonal(*laplace, rhs, out=out, **where, **split),
+            "alone": lambda: solve_tridiagonal(*laplace, rhs, out=out, **where),
+        }
     for kind, functions in calls_of.items():
         found = {name: fastest(group, call, wait, calls) for name, call in functions.items()}
         yield {
@@ -174,7 +182,7 @@ def measured_size(
             "rows": rows,
             "lines": lines,
             "matrix": kind,
-            "exchange": info.exchange if kind == "own" else factor.info.exchange,
+            "exchange": factor.info.exchange if kind == "shared" else info.exchange,
             **{name: seconds for name, (seconds, _) in found.items()},
             "stages": found["seconds"][1],
         }
@@ -223,7 +231,8 @@ def measure(args: argparse.Namespace) -> Record:
     sizes.append((sizes[0][0] // 2 * group.size, sizes[0][1]))
     cases: list[Record] = []
     for rows, lines in dict.fromkeys(sizes):
-        cases += measured_size(group, rows, lines, args.dtype, device, args.calls)
+        slow = (rows, lines) == sizes[0]
+        cases += measured_size(group, rows, lines, args.dtype, device, args.calls, slow=slow)
     messages = measured_messages(group, args.calls)
     return {"cases": cases, "messages": messages, "gap": measured_gap(args.calls)}
 

@@ -277,11 +277,12 @@ def solve_tridiagonal(
     last entry of `upper`. If the arrays are split along a batch axis, nothing is exchanged but the
     singular systems. If the systems are cut, each rank eliminates its rows onto its ends by the
     partition method [4]_, the ranks exchange 7 numbers per system, and the error is that of one
-    device; 21 words per unknown are moved, or 4 if all systems share one matrix. Systems that
-    need row exchanges, and all systems with ``pivot=True``, are distributed over the ranks as
-    whole systems instead: 5 numbers per unknown are exchanged, and the solution is the one of
-    one device. ``info.exchange`` names what was exchanged. The same number of ranks gives the
-    same bits. On a device, a call with a group waits for the solution.
+    device. 5 words per unknown are moved, as on one device, and up to 16 more in the rows in which
+    the coupling to other ranks has not yet decayed. Systems that need row exchanges, and all
+    systems with ``pivot=True``, are distributed over the ranks as whole systems instead: 5 numbers
+    per unknown are exchanged, and the solution is the one of one device. ``info.exchange`` names
+    what was exchanged. The same number of ranks gives the same bits. On a device, a call with a
+    group waits for the solution.
 
     References
     ----------

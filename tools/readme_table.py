@@ -415,7 +415,7 @@ def ranks(record: Record) -> Iterator[str]:
     yield row("matrix", "rows", "lines", "ranks", "ms", "model", *_STAGES, "whole lines")
     yield row(":--", *["--:"] * 11)
     for entry in record["cases"]:
-        times = [entry["seconds"], entry["model"], *map(entry["stages"].get, _STAGES)]
+        times = [entry["seconds"], entry.get("model"), *map(entry["stages"].get, _STAGES)]
         times.append(entry.get("whole lines") if entry["ranks"] > 1 else None)
         yield row(
             *(entry[key] for key in ("matrix", "rows", "lines", "ranks")),
@@ -426,6 +426,7 @@ def ranks(record: Record) -> Iterator[str]:
         "Times in ms, float64, one thread a rank; the fastest of "
         f"{record['settings']['calls']} calls, for each stage by itself. *Comparison*: the ranks "
         "compare the arguments, and whether a rank failed. *Whole lines*: with `pivot=True`. "
+        "*Slow*: the matrices (-1, 2, -1) of every line, whose ends reach all rows. "
         f"Measured on {record['machine']['cpu']}, {record['machine']['cpus']} cores, MPICH in "
         f"shared memory; load of the machine before: {record['load']:.1f}."
     )

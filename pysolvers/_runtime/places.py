@@ -29,7 +29,9 @@ __all__ = ["Place", "find_place", "lender_of"]
 Array = NDArray[Any]
 
 _INFO = np.dtype(np.int32)
-_BLOCK = 1 << 15  # elements of a product that are computed at once: they stay in a cache
+# Bytes of a product that are computed at once: they stay in a cache, and are fewer than those for
+# which the C library asks the system for new memory.
+_BLOCK = 1 << 16
 
 
 class Place:
@@ -179,7 +181,7 @@ class Place:
     def write_sum(self, view: Array, base: Array, products: Sequence[tuple[Array, Array]]) -> None:
         """Write `base` and the sum of products of an array and of values of the host to a view.
 
-        The arrays broadcast to the view, which has one axis at least.
+        The arrays broadcast to the view, which has one axis at least. `base` can be the view.
         """
         order = memory_order(view)
         to, first = view.transpose(order), base.transpose(order)
@@ -187,13 +189,16 @@ class Place:
             [np.broadcast_to(part, view.shape).transpose(order) for part in product]
             for product in products
         ]
-        count = max(1, _BLOCK * len(to) // max(view.size, 1))
+        count = max(1, _BLOCK * len(to) // max(view.nbytes, 1))
+        product = np.empty_like(to[:count])
         for start in range(0, len(to), count):
             block = slice(start, start + count)
-            total = first[block].copy()
+            total, part = to[block], product[: len(to[block])]
+            if base is not view:
+                total[...] = first[block]
             for factor, values in pairs:
-                total += factor[block] * values[block]
-            to[block] = total
+                np.multiply(factor[block], values[block], out=part)
+                total += part
 
     def settle(self) -> None:
         """Take note that all work on the inputs has been enqueued."""
@@ -325,7 +330,8 @@ class _Device(Place):
         return found
 
     def write_sum(self, view: Array, base: Array, products: Sequence[tuple[Array, Array]]) -> None:
-        self.write(view, base)
+        if base is not view:
+            self.write(view, base)
         for factor, values in products:
             self._add_product(view, factor, values)
 

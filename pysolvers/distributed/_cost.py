@@ -48,8 +48,9 @@ class CostModel:
 
     Notes
     -----
-    The assumptions: all ranks are equal, and hold equally many rows; a message takes the same
-    time between any two ranks, at any load of the network; nothing overlaps. `stages` also
+    The assumptions: all ranks are equal, and hold equally many rows; the rows that the coupling to
+    other ranks reaches are the same part of them at any size; a message takes the same time
+    between any two ranks, at any load of the network; nothing overlaps. `stages` also
     predicts another exchange, which this package does not make: each rank gets the numbers of
     :math:`L / P` lines, solves their reduced systems, and sends 2 numbers per line back. It takes
 

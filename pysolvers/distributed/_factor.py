@@ -26,7 +26,16 @@ from .._options import (
 from .._runtime.arrays import Shape
 from .._runtime.places import Place, find_place
 from .._runtime.singular import Singular
-from ._ends import Coefficients, Matrices, Solve, packed, reduced_matrix, reduced_rhs, unpacked
+from ._ends import (
+    Coefficients,
+    Matrices,
+    Solve,
+    Spikes,
+    packed,
+    reduced_matrix,
+    reduced_rhs,
+    unpacked,
+)
 from ._group import Group
 from ._slab import Slab
 from ._systems import check_short, check_sizes, checked_group, merged, numbered
@@ -58,7 +67,7 @@ class _Ends:
     matrices: Matrices
     interior: TridiagonalFactor | None  # None for one row
     found: Coefficients  # of all ranks
-    spikes: list[Array]
+    spikes: Spikes
     reduced: TridiagonalFactor
     nbytes: int
 
@@ -77,9 +86,10 @@ _State = TridiagonalFactor | _Ends | _Whole
 def _solver(place: Place, interior: TridiagonalFactor | None, threads: int) -> Solve:
     """Return a function that solves systems of the interior."""
 
-    def solve(right: Array, target: Array) -> None:
+    def solve(rows: slice, right: Array, target: Array) -> bool:
         assert interior is not None  # of one row there is no interior to solve for
         interior.solve_views(place, right, target, place.backend.TRANS["N"], threads)
+        return True
 
     return solve
 
@@ -154,7 +164,8 @@ class SplitFactor:
             As in `TridiagonalFactor.solve`. Only ``'N'`` if the systems are cut: factor the
             transposed matrices.
         out : array, optional
-            Array for the part of the solution of this rank; it can be `rhs` itself.
+            Array for the part of the solution of this rank; it can be `rhs` itself. After an error
+            its values are undefined.
         threads : int, optional
             Number of host threads.
         stream : int or object, optional
@@ -323,24 +334,19 @@ class SplitFactor:
                 is_short=shape.short[0],
             )
             usable = options.pivot is False or matrices.is_dominant
+
+            def solve(rows: slice, right: Array, target: Array) -> bool:
+                if rows == matrices.interior:
+                    return _solver(place, interior, 0)(rows, right, target)
+                factor, is_sound = self._factor_rows(place, given, matrices, rows)
+                return is_sound and _solver(place, factor, 0)(rows, right, target)
+
             if shape.rows > 1:
-                inside = (*matrices.batch, shape.rows - 1)
-                interior, singular = TridiagonalFactor.of_matrices(
-                    place,
-                    given._replace(
-                        operands=matrices.interior,
-                        shape=Shape(inside, len(inside) - 1, (matrices.is_short, False, False)),
-                    ),
-                    options.pivot,
-                    "raise",
-                    options.threads,
-                    periodic=False,
-                )
-                is_sound = singular is not None and not len(singular.rows)
-                usable = usable and is_sound and interior.info.pivoted == 0
+                interior, is_sound = self._factor_rows(place, given, matrices, matrices.interior)
+                usable = usable and is_sound
                 nbytes = interior.nbytes
             if usable:
-                own, spikes = matrices.eliminate(_solver(place, interior, 0))
+                own, spikes = matrices.eliminate(solve)
             eliminated.own = usable, None if interior is None else interior.info
         if not all(usable for usable, _ in eliminated.found):
             return None
@@ -357,9 +363,28 @@ class SplitFactor:
         except SingularSystemError:
             return None
         info = next((info for _, info in eliminated.found if info is not None), reduced.info)
-        nbytes += sum(spike.nbytes for spike in spikes) + reduced.nbytes
+        nbytes += sum(spike.values.nbytes for spike in spikes if spike) + reduced.nbytes
         state = _Ends(matrices, interior, found, spikes, reduced, nbytes)
         return state, replace(info, method="partition", pivoted=0, repeated=0)
+
+    def _factor_rows(
+        self, place: Place, given: Operands, matrices: Matrices, rows: slice
+    ) -> tuple[TridiagonalFactor, bool]:
+        """Factor interior rows; also return whether no row was exchanged and no pivot was bad."""
+        operands, is_short = matrices.diagonals(rows)
+        inside = (*matrices.batch, rows.stop - rows.start)
+        factor, singular = TridiagonalFactor.of_matrices(
+            place,
+            given._replace(
+                operands=operands, shape=Shape(inside, len(inside) - 1, (is_short, False, False))
+            ),
+            self._options.pivot,
+            "raise",
+            self._options.threads,
+            periodic=False,
+        )
+        is_sound = singular is not None and not len(singular.rows)
+        return factor, is_sound and factor.info.pivoted == 0
 
     def _factor_whole(self, place: Place, given: Operands) -> tuple[_Whole, Singular, SolveInfo]:
         """Factor every matrix on one rank, as on one device, or a shared matrix on every rank."""
@@ -411,13 +436,13 @@ class SplitFactor:
         shapes = (x.shape[:-1],) * 2
         size = sum(prod(shape) for shape in shapes)
         with group.agreed_numbers(_SOLVE, size, x.dtype) as reduced:
-            *ends, g = matrices.reduce(rhs, _solver(place, interior, count))
+            ends = matrices.reduce(rhs, x, _solver(place, interior, count))
             reduced.mine = packed(ends, x.dtype)
         assert reduced.numbers is not None  # every rank has numbers, or all have raised
         g_first, d = unpacked(reduced.numbers, shapes)
         right = reduced_rhs(state.found, g_first, d, periodic=self.periodic)
         y = state.reduced.solve(right, axis=0)
-        matrices.substitute(x, g, state.spikes, y[group.rank - 1], y[group.rank])
+        matrices.substitute(x, x, state.spikes, y[group.rank - 1], y[group.rank])
 
     def _solve_whole(self, state: _Whole, place: Place, rhs: Array, x: Array, count: int) -> None:
         group = self._group

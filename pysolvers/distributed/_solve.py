@@ -114,14 +114,19 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         options=call.options._replace(policy="raise"), choice=call.choice._replace(return_info=True)
     )
 
-    def solve(right: Array, target: Array) -> None:
-        shape = Shape(target.shape, target.ndim - 1, (matrices.is_short, False, False))
-        views = [*matrices.interior, right, target]
-        report, singular = solve_views(asking, shape, False, views)
-        reports.append(report)
-        usable.append(report["pivoted"] == 0 and singular is not None and not len(singular.rows))
+    def solve(rows: slice, right: Array, target: Array) -> bool:
+        diagonals, is_short = matrices.diagonals(rows)
+        shape = Shape(target.shape, target.ndim - 1, (is_short, False, False))
+        report, singular = solve_views(asking, shape, False, [*diagonals, right, target])
+        is_sound = report["pivoted"] == 0 and singular is not None and not len(singular.rows)
+        if rows == matrices.interior:
+            reports.append(report)
+            usable.append(is_sound)
+        return is_sound
 
     *matrix, rhs, x = call.views
+    # Systems that need row exchanges are solved from the right-hand sides.
+    g = call.place.packed(x) if np.may_share_memory(rhs, x) else x
     shapes = [*(_matrix_batch(call),) * len(Coefficients._fields), *(x.shape[:-1],) * _ENDS]
     count = sum(prod(shape) for shape in shapes)
     with group.agreed_numbers(_OPERATION, count, call.dtype) as eliminated:
@@ -135,7 +140,7 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         )
         never = call.options.pivot == call.place.backend.PIVOTS["never"]
         usable.append(never or matrices.is_dominant)
-        *ends, g = matrices.reduce(rhs, solve)
+        ends = matrices.reduce(rhs, g, solve)
         if all(usable):
             coefficients, spikes = matrices.eliminate(solve)
         if all(usable):

@@ -3,7 +3,7 @@
 import fake_device
 import numpy as np
 import oracle
-from ranks_solve import BOUND, cut, joined, singular_operands
+from ranks_solve import BOUND, cut, diffusion, joined, singular_operands
 
 import pysolvers
 from pysolvers.distributed import Slab
@@ -66,6 +66,23 @@ def check_shared_matrices(group, rng):
         factor = factored(group, one, (29,), 0, 0)
         turned = np.moveaxis(rhs, 2, 0)
         solved(group, factor, [a[:, None, None] for a in one], turned, 0, 0)
+
+
+def check_parts_of_more_rows_than_the_ends_reach(group, rng):
+    """The ends of a part reach some or all of its rows, in all or in some of the systems."""
+    rows = 400 * group.size + 1
+    rhs = rng.standard_normal((6, rows))
+    for ratio in (0.2, 4.0, 1e6, np.array([1e-12, 0.2, 1, 4, 20, 1e6])[:, None]):
+        matrix = diffusion(rhs.shape, ratio)
+        for own in (matrix, [a[0] for a in matrix], [a.T for a in matrix]):
+            axis = 0 if own[0].ndim > 1 and len(own[0]) == rows else -1
+            along = axis % own[0].ndim
+            sides = rhs.T if axis == 0 else rhs
+            for periodic in (False, True):
+                factor = factored(group, own, own[0].shape, axis, along, periodic=periodic)
+                if group.size > 1:
+                    assert factor.info.exchange == "ends"
+                solved(group, factor, own, sides, axis, axis % sides.ndim, periodic)
 
 
 def check_every_remainder(group, rng):

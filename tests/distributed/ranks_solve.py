@@ -5,6 +5,7 @@ solution. The whole solution is checked on rank 0 by its backward error.
 """
 
 import ctypes
+import itertools
 from unittest import mock
 
 import fake_device
@@ -172,6 +173,79 @@ def check_long_lines(group, rng):
             solved(group, operands, shape, 1, 1, exchange="ends")
 
 
+def diffusion(shape, ratio):
+    """Return the diagonals of an implicit step of diffusion, with k dt / h^2 = `ratio`."""
+    return [np.full(shape, value) for value in (-ratio, 1 + 2 * ratio, -ratio)]
+
+
+def check_parts_of_more_rows_than_the_ends_reach(group, rng):
+    """The ends of a part reach some, many or all of its rows, in all or in some of the systems."""
+    rows = 400 * group.size + 1
+    shape = (6, rows)
+    rhs = rng.standard_normal(shape)
+    ratios = np.array([1e-12, 0.2, 1, 4, 20, 1e6])[:, None]
+    *random, sides = oracle.dominant(rng, shape)
+    for periodic in (False, True):
+        for ratio in (0.2, 4.0, 1e6, ratios):
+            matrix = diffusion(shape, ratio)
+            solved(group, [*matrix, rhs], shape, 1, 1, periodic, "ends")
+            turned = [a.T for a in (*matrix, rhs)]
+            solved(group, turned, shape[::-1], 0, 0, periodic, "ends")
+            solved(group, [*matrix, rhs], shape, 1, 1, periodic, "ends", pivot=False)
+            single = [a.astype(np.float32) for a in (*matrix, rhs)]
+            solved(group, single, shape, 1, 1, periodic, "ends")
+            solved(group, [*matrix, rhs + 1j * rhs[::-1]], shape, 1, 1, periodic, "ends")
+        for index in (np.s_[:], np.s_[0], np.s_[:, :1]):
+            matrix = [a[index] for a in random]
+            whole, _ = solved(group, [*matrix, sides], shape, 1, 1, periodic, "ends")
+            expected = pysolvers.solve_tridiagonal(*matrix, sides, periodic=periodic)
+            np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-14)
+
+
+def check_entries_that_reach_no_other_row(group, rng):
+    """Systems that are cut between the ranks anyway, all or one of them."""
+    shape = (3, 150 * group.size)
+    for system in (slice(None), slice(1, 2)):
+        lower, diag, upper, rhs = oracle.dominant(rng, shape)
+        for k in range(1, group.size):
+            lower[system, 150 * k] = upper[system, 150 * k - 2 : 150 * k] = 0
+        solved(group, (lower, diag, upper, rhs), shape, 1, 1, False, "ends")
+
+
+def check_attempts_that_are_singular(group, rng):
+    """The last rows of a part alone are singular, the part and the systems are not."""
+    shape = (3, 400 * group.size)
+    lower, diag, upper, rhs = oracle.dominant(rng, shape)
+    row = np.arange(group.size) * 400 + 399 - 64
+    for k in (row, row - 1):
+        lower[:, k], upper[:, k] = 1, 1
+    diag[:, row - 1], diag[:, row] = 2, 0
+    operands = lower, diag, upper, rhs
+    solved(group, operands, shape, 1, 1, False, "ends", pivot=False)
+    factor = pysolvers.factor_tridiagonal(
+        *(cut(group, a, shape, 1) for a in operands[:3]), pivot=False, group=group, split=Slab(1)
+    )
+    x = joined(group, factor.solve(cut(group, rhs, shape, 1)), 1)
+    assert oracle.backward_errors(*operands, x)[0].max() <= BOUND * oracle.eps(float)
+
+
+def check_one_row_that_is_not_finite(group, rng):
+    """Its system is not finite in any row, the others are as without it."""
+    shape = (3, 300 * group.size)
+    for value in (np.nan, np.inf):
+        for at in (0, 299, 300 * group.size - 1):
+            operands = oracle.dominant(rng, shape)
+            parts = [cut(group, a, shape, 1) for a in operands]
+            options = {"group": group, "split": Slab(1)}
+            factor = pysolvers.factor_tridiagonal(*parts[:3], **options)
+            expected = pysolvers.solve_tridiagonal(*parts, **options)
+            operands[3][1, at] = value
+            parts[3] = cut(group, operands[3], shape, 1)
+            for x in (pysolvers.solve_tridiagonal(*parts, **options), factor.solve(parts[3])):
+                assert not np.isfinite(x[1]).any()
+                np.testing.assert_allclose(x[::2], expected[::2], rtol=1e-12, atol=1e-14)
+
+
 def check_same_bits_twice(group, rng):
     operands = oracle.dominant(rng, (6, 50))
     first, _ = solved(group, operands, (6, 50), 1, 1)
@@ -180,8 +254,9 @@ def check_same_bits_twice(group, rng):
 
 
 def check_operands_are_kept_and_out_is_filled(group, rng):
-    shape = (5, 31)
-    for make in (oracle.dominant, oracle.general):
+    for shape, make in itertools.product(
+        ((5, 31), (5, 200 * group.size)), (oracle.dominant, oracle.general)
+    ):
         parts = [np.ascontiguousarray(cut(group, a, shape, 1)) for a in make(rng, shape)]
         kept = [a.copy() for a in parts]
         options = {"group": group, "split": Slab(1)}

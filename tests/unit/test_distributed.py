@@ -11,7 +11,9 @@ import oracle
 import pytest
 
 import pysolvers
+from pysolvers._runtime.places import find_place
 from pysolvers.distributed import CostModel, Group, Slab, _group, _launch, launch_command, launched
+from pysolvers.distributed._ends import Matrices
 from pysolvers.heat._window import plan_window
 
 
@@ -44,6 +46,73 @@ def test_slabs_refuse_what_they_cannot_split():
     assert Slab(-1).of(3) == 2
     with pytest.raises(np.exceptions.AxisError, match="split"):
         Slab(3).of(3)
+
+
+def eliminated(matrix, *, is_short=False):
+    """Eliminate the rows of a rank between others; return coefficients, l, u, and their rows."""
+    rows = matrix[1].shape[-1]
+    matrices = Matrices(
+        find_place("cpu", None, {}, leader="rhs"),
+        [matrix[0][..., 1:] if is_short else matrix[0], *matrix[1:]],
+        rows,
+        has_left=not is_short,
+        has_right=True,
+        is_short=is_short,
+    )
+
+    def solve(rows, rhs, x):
+        diagonals, lacks_one = matrices.diagonals(rows)
+        assert lacks_one == (is_short and rows.start == 0)
+        if lacks_one:
+            diagonals[0] = np.insert(diagonals[0], 0, 0, axis=-1)
+        x[...] = np.linalg.solve(oracle.dense(*diagonals), rhs[..., None])[..., 0]
+        return True
+
+    coefficients, spikes = matrices.eliminate(solve)
+    full = np.zeros((2, *matrices.batch, rows - 1))
+    for values, spike in zip(full, spikes, strict=True):
+        if spike is not None:
+            values[..., spike.rows] = spike.values
+    return coefficients, full, [spike and spike.rows for spike in spikes]
+
+
+@pytest.mark.parametrize("is_short", [False, True])
+@pytest.mark.parametrize(
+    ("ratio", "fewest", "most"), [(0.05, 64, 64), (3.0, 126, 175), (1e6, 499, 499)]
+)
+def test_ends_reach_as_many_rows_as_the_matrix_lets_them(ratio, fewest, most, is_short, rng):
+    scale = rng.uniform(0.5, 2, (2, 500))
+    matrix = lower, _, upper = [entry * scale for entry in _diffusion(ratio)]
+    found, (left, right), (of_left, of_right) = eliminated(matrix, is_short=is_short)
+    inside = oracle.dense(*(a[:, :-1] for a in matrix))
+    sides = np.zeros((2, 2, 499))
+    sides[0, :, 0], sides[1, :, -1] = 0 if is_short else lower[:, 0], upper[:, -2]
+    expected = [np.linalg.solve(inside, side[..., None])[..., 0] for side in sides]
+
+    np.testing.assert_allclose([left, right], expected, rtol=1e-13, atol=1e-31)
+    assert fewest <= of_right.stop - of_right.start <= most
+    assert of_right.stop == 499
+    assert of_left is None if is_short else of_left.start == 0
+    assert is_short or fewest <= of_left.stop <= most
+    np.testing.assert_array_equal(found.l, left[:, 0])
+    np.testing.assert_array_equal(found.u, right[:, 0])
+    np.testing.assert_array_equal(found.a, -lower[:, -1] * left[:, -1])
+    np.testing.assert_array_equal(found.b, matrix[1][:, -1] - lower[:, -1] * right[:, -1])
+    np.testing.assert_array_equal(found.c, upper[:, -1])
+
+
+def test_one_slow_system_decides_for_all():
+    for ratios in ([0.05, 0.05], [0.05, 1e4]):
+        matrix = [np.outer(a, np.ones(300)) for a in (*_diffusion(np.array(ratios)),)]
+        _, _, rows = eliminated(matrix)
+        if ratios[1] > 1:
+            assert rows == [slice(0, 299)] * 2
+        else:
+            assert rows[0].stop == 299 - rows[1].start == 64
+
+
+def _diffusion(ratio):
+    return -ratio, 1 + 2 * ratio, -ratio
 
 
 def test_group_of_one_process_solves_as_without(group, rng):
