@@ -15,21 +15,15 @@ one complex Fourier transform of length 2 N, which JAX has on every device. That
 the work of a real transform of the same kind.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 from jax import numpy as jnp
-from jax.typing import ArrayLike
 from numpy.typing import NDArray
 
-from .._boundary import sides_of
-from .._domain import AXES
-from .._options import check_choice
-from ..poisson._axes import DIRICHLET, NEUMANN, Axis
-from ..poisson._sides import condition_value, kind_of_condition
-from ..poisson.fast import checked_shape, grid_axes
+from ..poisson._axes import DIRICHLET, Axis
+from ..poisson._differentiable import Library, LinearPoisson
 from .tridiagonal import solve_tridiagonal
 
 __all__ = ["FastPoisson"]
@@ -87,7 +81,31 @@ def _along(numbers: NDArray[Any], like: jax.Array, axis: int) -> jax.Array:
     return jnp.asarray(numbers.reshape(shape).astype(kind))
 
 
-class FastPoisson:
+def _checked(name: str, value: Any) -> jax.Array:
+    return jnp.asarray(value)
+
+
+def _promote(named: dict[str, Any]) -> dict[str, jax.Array]:
+    arrays = {name: jnp.asarray(value) for name, value in named.items()}
+    dtype = jnp.result_type(*arrays.values())
+    dtype = dtype if dtype.kind in "fc" else jnp.result_type(float)
+    return {name: array.astype(dtype) for name, array in arrays.items()}
+
+
+def _add(array: jax.Array, axis: int, index: int, values: jax.Array) -> jax.Array:
+    return array.at[_at(axis, index)].add(values)
+
+
+def _put(array: jax.Array, axis: int, index: int, values: jax.Array) -> jax.Array:
+    return array.at[_at(axis, index)].set(values)
+
+
+def _at(axis: int, place: int) -> tuple[Any, ...]:
+    """Return the index of one layer along an axis."""
+    return (slice(None),) * axis + (place,)
+
+
+class FastPoisson(LinearPoisson):
     r"""Direct solver of the Poisson equation, for functions of JAX.
 
     .. math:: u_{xx} + u_{yy} + u_{zz} = f
@@ -133,93 +151,11 @@ class FastPoisson:
     True
     """
 
-    def __init__(
-        self,
-        shape: int | Sequence[int],
-        spacing: Any = None,
-        *,
-        boundary: Any,
-        extent: Sequence[Sequence[float]] | None = None,
-        grid: Literal["nodes", "cells"] = "nodes",
-    ) -> None:
-        check_choice("grid", grid, {"nodes": 0, "cells": 1})
-        self.shape = checked_shape(shape)
-        conditions = sides_of(boundary, AXES[: len(self.shape)])
-        self._kinds = {side: kind_of_condition(side, given) for side, given in conditions.items()}
-        self._axes = grid_axes(self.shape, spacing, extent, grid, self._kinds)
-        self._values = self._checked_values(conditions)
-        self.is_singular = all(axis.has_null_vector for axis in self._axes)
+    _library = Library(_checked, _promote, jnp.broadcast_to, _add, _put)
 
-    def solve(self, f: ArrayLike, *, boundary: Mapping[str, Any] | None = None) -> jax.Array:
-        """Solve for one right side.
-
-        Parameters
-        ----------
-        f : array_like
-            Right side, broadcastable to `shape`. Its precision is that of the solution.
-        boundary : mapping, optional
-            New conditions of some sides, of the same kinds, as in `pysolvers.FastPoisson.solve`.
-
-        Returns
-        -------
-        u : jax.Array
-            The solution.
-
-        Raises
-        ------
-        TypeError
-            If the kind of a side changes.
-        """
-        names = AXES[: len(self.shape)]
-        changed = {} if boundary is None else sides_of(boundary, names, complete=False)
-        values = self._values | self._checked_values(changed)
-        right = jnp.asarray(f)
-        dtype = jnp.result_type(right, *values.values())
-        right = right.astype(dtype if dtype.kind in "fc" else jnp.result_type(float))
+    def _solve(self, right: jax.Array) -> jax.Array:
         inner = tuple(axis.unknowns for axis in self._axes)
-        u = jnp.zeros(self.shape, right.dtype)
-        found = self._solve_unknowns(self._with_sides(right, values, inner))
-        return self._with_nodes(u.at[inner].set(found), values)
-
-    def _checked_values(self, conditions: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the values of conditions by side."""
-        found = {}
-        for side, condition in conditions.items():
-            kind = kind_of_condition(side, condition)
-            value = condition_value(condition)
-            if kind != self._kinds[side]:
-                raise TypeError(
-                    f"boundary {side} is {self._kinds[side]} in this solver, but {condition!r} is "
-                    f"{kind}: create another FastPoisson"
-                )
-            if callable(value):
-                raise TypeError(f"boundary {side} must be a number or an array, not a function")
-            if kind in (DIRICHLET, NEUMANN):
-                found[side] = jnp.asarray(value)
-        return found
-
-    def _with_sides(
-        self, f: jax.Array, values: Mapping[str, Any], inner: tuple[slice, ...]
-    ) -> jax.Array:
-        """Return the right side of the unknowns, the contributions of the sides included."""
-        right = jnp.broadcast_to(f, self.shape)[inner]
-        for k, axis in enumerate(self._axes):
-            others = [other for other in self._axes if other is not axis]
-            for end, sign in enumerate("-+"):
-                if axis.name + sign in values:
-                    value = values[axis.name + sign].astype(right.dtype)
-                    whole = jnp.broadcast_to(value, [other.size for other in others])
-                    part = whole[tuple(other.unknowns for other in others)]
-                    right = right.at[_at(k, -end)].add(-axis.side_factor(end) * part)
-        return right
-
-    def _with_nodes(self, u: jax.Array, values: Mapping[str, Any]) -> jax.Array:
-        """Return the solution with the values of Dirichlet nodes, in the order x, y, z."""
-        for k, axis in reversed(list(enumerate(self._axes))):
-            for end, sign in enumerate("-+"):
-                if axis.on_nodes and axis.ends[end] == DIRICHLET:
-                    u = u.at[_at(k, -end)].set(values[axis.name + sign].astype(u.dtype))
-        return u
+        return jnp.zeros_like(right).at[inner].set(self._solve_unknowns(right[inner]))
 
     def _solve_unknowns(self, right: jax.Array) -> jax.Array:
         """Transform, solve the lines and transform back."""
@@ -289,8 +225,3 @@ def _of_parts(transform: Any, field: jax.Array) -> jax.Array:
     if not jnp.iscomplexobj(field):
         return transform(field)
     return jax.lax.complex(transform(field.real), transform(field.imag))
-
-
-def _at(axis: int, place: int) -> tuple[Any, ...]:
-    """Return the index of one layer along an axis."""
-    return (slice(None),) * axis + (place,)

@@ -95,7 +95,5 @@ def values_at(
 
 def broadcasts(own: Sequence[int], shape: Sequence[int]) -> bool:
     """Return whether an array of shape `own` broadcasts to `shape`."""
-    try:
-        return np.broadcast_shapes(tuple(own), tuple(shape)) == tuple(shape)
-    except ValueError:
-        return False
+    pairs = zip(reversed(own), reversed(shape), strict=False)
+    return len(own) <= len(shape) and all(size in (1, asked) for size, asked in pairs)
