@@ -1,4 +1,4 @@
-"""Tridiagonal solves, splines and steps of heat conduction for PyTorch, with gradients."""
+"""Solves for PyTorch, with gradients: tridiagonal systems, heat, Poisson, splines."""
 
 from .._extras import extra_module
 
@@ -6,11 +6,13 @@ extra_module("torch", "torch")
 
 from ._factor import TridiagonalFactor, factor_tridiagonal  # noqa: E402
 from ._heat import heat_step  # noqa: E402
+from ._poisson import FastPoisson  # noqa: E402
 from ._solve import solve_tridiagonal  # noqa: E402
 from ._spline import CubicSpline, PiecewisePolynomial  # noqa: E402
 
 __all__ = [
     "CubicSpline",
+    "FastPoisson",
     "PiecewisePolynomial",
     "TridiagonalFactor",
     "factor_tridiagonal",

@@ -1,0 +1,337 @@
+"""`pysolvers.torch.FastPoisson`: the numbers of `pysolvers.FastPoisson`, with gradients."""
+
+import copy
+import gc
+import io
+
+import numpy as np
+import poisson_reference
+import pytest
+
+import pysolvers
+from pysolvers import Neumann
+
+torch = pytest.importorskip("torch", exc_type=ImportError)
+pytest.importorskip("scipy")
+
+from pysolvers.torch import FastPoisson, _poisson  # noqa: E402
+
+# Of torch.compile itself, in torch 2.7 and 2.11.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning"),
+]
+
+ENDS = ("DD", "DN", "ND", "NN", "PP")
+REAL = torch.float64
+OPERATOR = torch.ops.pysolvers.solve_poisson.default
+# Kinds of the sides along x, y and z, the shape, and coordinates along x where it is stretched.
+GRIDS = {
+    "given values": (("DD", "DD"), (5, 6), None),
+    "one Neumann side": (("DN", "ND"), (4, 5), None),
+    "all Neumann": (("NN", "NN"), (4, 5), None),
+    "periodic": (("PP", "PP"), (4, 5), None),
+    "stretched": (("DN", "NN"), (4, 5), [0.0, 0.1, 0.3, 0.4, 0.8, 1.1]),
+    "stretched, all Neumann": (("NN", "PP"), (4, 5), [0.0, 0.1, 0.3, 0.4, 0.8, 1.1]),
+    "line": (("ND",), (6,), None),
+    "box": (("DN", "NN", "PP"), (3, 4, 5), None),
+}
+
+
+def spacing_of(edges, shape, grid):
+    steps = [0.2, 0.3, 0.4][: len(shape)]
+    return steps if edges is None else [edges[: shape[-1] + (grid == "cells")], *steps[1:]]
+
+
+def conditions(kinds, shape, make):
+    """Return conditions whose values vary along the sides; kinds for x, y, z."""
+    found = {}
+    for axis, ends in zip("xyz", kinds, strict=False):
+        sizes = list(shape)
+        del sizes[-1 - "xyz".index(axis)]
+        for sign, end in zip("-+", ends, strict=True):
+            values = make(tuple(sizes))
+            found[axis + sign] = {"D": values, "N": Neumann(values), "P": "periodic"}[end]
+    return found
+
+
+def in_torch(boundary):
+    return {
+        side: Neumann(torch.tensor(one.flux))
+        if isinstance(one, Neumann)
+        else one
+        if isinstance(one, str)
+        else torch.tensor(one)
+        for side, one in boundary.items()
+    }
+
+
+def random(*shape, dtype=REAL, seed=0):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.rand(shape, dtype=dtype, generator=generator)
+
+
+def nearly(found, expected, most=1e4):
+    bound = most * torch.finfo(expected.dtype).eps * float(expected.detach().abs().max())
+    torch.testing.assert_close(found, expected, rtol=0, atol=bound)
+
+
+def solver_of(case, grid="nodes", values=0.0):
+    kinds, shape, edges = GRIDS[case]
+    boundary = conditions(kinds, shape, lambda sizes: values)
+    return FastPoisson(shape, spacing_of(edges, shape, grid), boundary=boundary, grid=grid)
+
+
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+@pytest.mark.parametrize("case", GRIDS)
+@pytest.mark.parametrize("dtype", [torch.float32, REAL, torch.complex128])
+def test_solutions_are_those_of_the_solver_for_arrays(rng, dtype, case, grid):
+    kinds, shape, edges = GRIDS[case]
+    spacing = spacing_of(edges, shape, grid)
+    f = random(*shape, dtype=dtype)
+    wide = f.numpy().dtype
+    boundary = conditions(
+        kinds, shape, lambda sizes: rng.random(sizes).astype(f.real.numpy().dtype)
+    )
+    options = {"boundary": boundary, "grid": grid, "dtype": wide, "on_incompatible": "ignore"}
+    host = pysolvers.FastPoisson(shape, spacing, **options)
+
+    solver = FastPoisson(shape, spacing, boundary=in_torch(boundary), grid=grid)
+    u = solver.solve(f)
+
+    assert solver.is_singular == host.is_singular
+    assert u.dtype == dtype
+    nearly(u, torch.tensor(host.solve(f.numpy())), most=1e3)
+
+
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+@pytest.mark.parametrize("others", ENDS)
+@pytest.mark.parametrize("ends", ENDS)
+def test_the_jacobian_is_the_inverse_of_a_dense_matrix(ends, others, grid):
+    shape = 4, 5
+    edges = [np.arange(size + 1.0) * step for size, step in zip(shape, (0.3, 0.2), strict=True)]
+    for k, pair in enumerate((others, ends)):
+        if grid == "nodes" and pair != "PP":
+            edges[k] = edges[k][:-1]
+    boundary = {"x-": ends[0], "x+": ends[1], "y-": others[0], "y+": others[1]}
+    values = {"D": 0.0, "N": Neumann(), "P": "periodic"}
+    solver = FastPoisson(
+        shape, (0.2, 0.3), boundary={k: values[v] for k, v in boundary.items()}, grid=grid
+    )
+    jacobian = torch.func.jacrev(solver.solve)(random(*shape)).reshape(20, 20).numpy()
+
+    columns = [
+        poisson_reference.solve(grid, [others, ends], edges, one.reshape(shape), {})[0]
+        for one in np.eye(20)
+    ]
+    dense = np.nan_to_num(np.stack([one.ravel() for one in columns], 1))
+    np.testing.assert_allclose(jacobian, dense, rtol=0, atol=1e-12 * np.abs(dense).max())
+
+
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+@pytest.mark.parametrize("case", GRIDS)
+def test_first_and_second_derivatives_are_those_of_finite_differences(case, grid):
+    _, shape, _ = GRIDS[case]
+    solver = solver_of(case, grid)
+    side = next((s for s in ("x-", "y+") if solver._kinds[s] != "periodic"), None)
+    sizes = {"x-": shape[:-1], "y+": (*shape[:-2], shape[-1])}
+    inputs = [random(*shape).requires_grad_()]
+    if side is not None:
+        inputs.append(random(*sizes[side], seed=1).requires_grad_())
+
+    def solve(f, *values):
+        is_flux = side is not None and solver._kinds[side] == "Neumann"
+        new = {side: Neumann(values[0]) if is_flux else values[0]} if values else None
+        return solver.solve(f, boundary=new)
+
+    def loss(*inputs):
+        return solve(*inputs).pow(3).sum(-1)
+
+    assert torch.autograd.gradcheck(solve, inputs)
+    assert torch.autograd.gradcheck(loss, inputs)
+    assert torch.autograd.gradgradcheck(loss, inputs)
+
+
+def test_complex_gradients():
+    solver = solver_of("stretched")
+    f = random(4, 5, dtype=torch.complex128).requires_grad_()
+    assert torch.autograd.gradcheck(solver.solve, f)
+    assert torch.autograd.gradgradcheck(solver.solve, f)
+    # The gradient that arrives is a conjugate view.
+    found = torch.autograd.grad(solver.solve(f.conj()).conj().real.sum(), f)[0]
+    expected = torch.autograd.grad(solver.solve(f).real.sum(), f)[0]
+    nearly(found, expected)
+
+
+def test_fields_and_values_broadcast():
+    boundary = {"x-": torch.tensor(0.5, dtype=REAL), "x+": 0.0, "y": Neumann(0.1)}
+    solver = FastPoisson((4, 5), 0.2, boundary=boundary)
+    f, flux = random(5).requires_grad_(), random(1, seed=1).requires_grad_()
+
+    def solve(f, flux):
+        return solver.solve(f, boundary={"y-": Neumann(flux)})
+
+    full = solver.solve(f.expand(4, 5), boundary={"y-": Neumann(flux.expand(5))})
+    torch.testing.assert_close(solve(f, flux), full, rtol=0, atol=0)
+    assert torch.autograd.gradcheck(solve, (f, flux))
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")
+@pytest.mark.parametrize("transposed", [False, True])
+@pytest.mark.parametrize("dtype", [REAL, torch.complex64])
+def test_operator_passes_the_checks_of_torch(dtype, transposed):
+    grid = solver_of("stretched")._grid
+    f = random(5, 4, dtype=dtype).mT
+    for right in (f, f.expand(2, 4, 5)):
+        right = right.detach().requires_grad_()
+        torch.library.opcheck(OPERATOR, (right, grid, transposed))
+
+
+def test_batches_by_vmap():
+    boundary = {"x-": 0.0, "x+": Neumann(), "y": "periodic"}
+    solver = FastPoisson((4, 5), 0.2, boundary=boundary)
+    f, value = random(4, 3, 5), random(3, 4, seed=1)
+
+    def solve(f, value):
+        return solver.solve(f, boundary={"x-": value})
+
+    for fields, values, dims in (
+        (f, value[0], (1, None)),
+        (f[:, 0], value, (None, 0)),
+        (f, value, (1, 0)),
+    ):
+        together = torch.vmap(solve, in_dims=dims)(fields, values)
+        slopes = torch.vmap(
+            torch.func.grad(lambda f, v: solve(f, v).pow(3).sum(), (0, 1)), in_dims=dims
+        )(fields, values)
+        for k in range(3):
+            one = fields[:, k] if dims[0] == 1 else fields
+            leaves = [
+                a.clone().requires_grad_() for a in (one, values[k] if dims[1] == 0 else values)
+            ]
+            u = solve(*leaves)
+            torch.testing.assert_close(together[k], u, rtol=0, atol=0)
+            gradients = torch.autograd.grad(u.pow(3).sum(), leaves)
+            for found, expected in zip(slopes, gradients, strict=True):
+                nearly(found[k], expected, most=100)
+
+
+def test_vmap_of_the_operator_over_another_axis():
+    grid, f = solver_of("stretched")._grid, random(4, 5, 3)
+    together = torch.vmap(lambda f: OPERATOR(f, grid, True), in_dims=2)(f)
+    apart = torch.stack([OPERATOR(f[..., k], grid, True) for k in range(3)])
+    torch.testing.assert_close(together, apart, rtol=0, atol=0)
+
+
+def test_vmap_inside_vmap_and_a_hessian():
+    solver = solver_of("all Neumann")
+    f = random(2, 4, 3, 5)
+    twice = torch.vmap(torch.vmap(solver.solve, in_dims=1))(f)
+    nearly(twice[1, 2], solver.solve(f[1, :, 2]), most=100)
+
+    def loss(f):
+        return solver.solve(f).square().sum()
+
+    hessian = torch.func.jacrev(torch.func.grad(loss))(f[0, :, 0]).reshape(20, 20)
+    jacobian = torch.func.jacrev(solver.solve)(f[0, :, 0]).reshape(20, 20)
+    nearly(hessian, 2 * jacobian.mT @ jacobian)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_compiled_without_graph_breaks(dynamic):
+    torch._dynamo.reset()
+    solver = FastPoisson((4, 5), 0.2, boundary={"x": 0.0, "y-": Neumann(0.3), "y+": 1.0})
+
+    def loss(f, value):
+        return solver.solve(f, boundary={"x-": value}).pow(3).sum()
+
+    compiled = torch.compile(loss, fullgraph=True, dynamic=dynamic, backend="aot_eager")
+    for seed in (0, 1):
+        leaves = [a.requires_grad_() for a in (random(4, 5, seed=seed), random(4, seed=seed + 2))]
+        found = torch.autograd.grad(compiled(*leaves), leaves)
+        expected = torch.autograd.grad(loss(*leaves), leaves)
+        for one, other in zip(found, expected, strict=True):
+            nearly(one, other)
+
+
+@pytest.mark.slow  # compiles C++
+def test_compiled_by_inductor():
+    torch._dynamo.reset()
+    solver = FastPoisson((9, 8), 0.2, boundary={"x": 0.5, "y": Neumann(0.3)})
+
+    def loss(f):
+        return solver.solve(f * f).square().sum()
+
+    f = random(9, 8).requires_grad_()
+    compiled = torch.compile(loss, fullgraph=True)
+    found = torch.autograd.grad(compiled(f), f)[0]
+    nearly(found, torch.autograd.grad(loss(f), f)[0])
+
+
+def test_the_reverse_pass_keeps_nothing():
+    solver = solver_of("one Neumann side", values=0.5)
+    f = random(4, 5).requires_grad_()
+    kept = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda a: kept.append(a) or a, lambda a: a):
+        solver.solve(f)
+    assert not kept
+
+
+def test_solvers_for_arrays_are_shared_and_last_as_long_as_they_can_be_used():
+    first, second = solver_of("box"), solver_of("box", values=2.0)
+    assert first._solvers is second._solvers
+    grid = first._grid
+    f = random(3, 4, 5).requires_grad_()
+    u = first.solve(f)
+    made = first._solvers._made
+    del first, second
+    gc.collect()
+    assert grid in _poisson._KEPT  # for the reverse pass
+    u.sum().backward()
+    assert len(made) == 1
+    del u
+    gc.collect()
+    assert grid not in _poisson._KEPT
+    again = OPERATOR(torch.ones_like(f), grid, True)  # makes a solver for this call
+    torch.testing.assert_close(again, f.grad, rtol=0, atol=0)
+    assert grid not in _poisson._KEPT
+
+
+def test_a_solver_in_a_module_is_copied_and_saved():
+    solver = solver_of("stretched", values=0.5)
+    expected = solver.solve(random(4, 5))
+    alike = copy.deepcopy(solver)
+    assert alike._solvers is solver._solvers
+    file = io.BytesIO()
+    torch.save(solver, file)
+    file.seek(0)
+    for other in (alike, torch.load(file, weights_only=False)):
+        torch.testing.assert_close(other.solve(random(4, 5)), expected, rtol=0, atol=0)
+
+
+def test_types_promote_as_documented():
+    f = torch.ones(5, dtype=torch.float32)
+    assert FastPoisson(5, 0.1, boundary=1.0).solve(f).dtype == torch.float32
+    assert FastPoisson(5, 0.1, boundary=1j).solve(f).dtype == torch.complex64
+    wide = torch.tensor(1.0, dtype=REAL)
+    assert FastPoisson(5, 0.1, boundary=wide).solve(f).dtype == REAL
+    assert FastPoisson(5, 0.1, boundary=0.0).solve(f.int()).dtype == REAL
+    assert FastPoisson(5, 0.1, boundary=wide).solve(1).dtype == REAL
+
+
+def test_errors_name_the_rule():
+    with pytest.raises(TypeError, match="boundary x- must be a number or an array"):
+        FastPoisson(5, 0.1, boundary=lambda x: x)
+    with pytest.raises(TypeError, match="boundary x-: need a tensor or a number, got ndarray"):
+        FastPoisson((4, 5), 0.1, boundary=np.ones(4))
+    with pytest.raises(ValueError, match=r"boundary y- must broadcast to shape \(5,\), got"):
+        FastPoisson((4, 5), 0.1, boundary={"x": 0.0, "y": torch.ones(4)})
+    solver = FastPoisson(5, 0.1, boundary=0.0)
+    with pytest.raises(TypeError, match="x- is Dirichlet in this solver"):
+        solver.solve(torch.ones(5), boundary={"x-": Neumann()})
+    with pytest.raises(ValueError, match=r"f must broadcast to shape \(5,\), got shape \(2, 5\)"):
+        solver.solve(torch.ones(2, 5))
+    with pytest.raises(TypeError, match="f must be a tensor"):
+        solver.solve(1.0)
+    with pytest.raises(TypeError, match="f: need float32"):
+        solver.solve(torch.ones(5).half())
