@@ -207,7 +207,7 @@ def check_nodes(what: str, shape: Sequence[int], sides: Mapping[str, Any]) -> No
     sides : mapping
         Conditions as `boundary_by_side` returns them.
     """
-    for name, nodes in zip(AXES, shape[::-1], strict=False):
+    for name, nodes in zip(AXES[: len(shape)], shape[::-1], strict=True):
         has_fluxes = all(isinstance(sides[name + end], _FLUXES) for end in "-+")
         least = 2 if has_fluxes else 3
         require(nodes >= least, f"{what} must have at least {least} nodes along {name}", nodes)

@@ -95,5 +95,7 @@ def values_at(
 
 def broadcasts(own: Sequence[int], shape: Sequence[int]) -> bool:
     """Return whether an array of shape `own` broadcasts to `shape`."""
-    pairs = zip(reversed(own), reversed(shape), strict=False)
-    return len(own) <= len(shape) and all(size in (1, asked) for size, asked in pairs)
+    missing = len(shape) - len(own)
+    return missing >= 0 and all(
+        size in (1, asked) for size, asked in zip(own, shape[missing:], strict=True)
+    )

@@ -23,7 +23,7 @@ def _promote(named: dict[str, Any]) -> dict[str, Tensor]:
     x = named["x"]
     if isinstance(x, complex) or (isinstance(x, Tensor) and x.is_complex()):
         raise ValueError(f"`x` must contain real values, got {tensors['x'].dtype}")
-    return tensors | {"x": tensors["x"].real}
+    return {**tensors, "x": tensors["x"].real}  # torch 2.7 compiles no union of dicts
 
 
 def _points(value: Any, like: Tensor) -> Tensor:
