@@ -17,6 +17,7 @@ jnp = jax.numpy
 from pysolvers.jax import factor_tridiagonal, solve_tridiagonal  # noqa: E402
 
 OPERANDS = range(4)
+OPTIONS = ({}, {"periodic": True}, {"pivot": True}, {"periodic": True, "pivot": True})
 
 
 @pytest.fixture(params=[False, True], ids=["operations", "products"])
@@ -152,6 +153,22 @@ def test_errors_name_the_rule():
         solve_tridiagonal(1.0, 4.0, 1.0, np.ones(5), periodic="no")
 
 
+def sum_of_cubes(solve):
+    """Return a function whose gradient depends on every unknown, with the solution."""
+
+    def loss(*operands):
+        x = solve(*operands)
+        return (x**3).sum(), x
+
+    return loss
+
+
+@jax.jit
+@jax.vmap
+def gradients_of_each_dense_solve(*operands):
+    return jax.grad(sum_of_cubes(dense_solve), OPERANDS, has_aux=True)(*operands)[0]
+
+
 @pytest.mark.parametrize("mapped", list(itertools.product([False, True], repeat=4))[1:])
 def test_vmap_over_each_subset_of_operands(rng, mapped):
     system = oracle.dominant(rng, (4, 3, 6))
@@ -159,9 +176,13 @@ def test_vmap_over_each_subset_of_operands(rng, mapped):
     operands[1] = operands[1] + 4
     axes = tuple(0 if m else None for m in mapped)
 
-    x = jax.jit(jax.vmap(solve_tridiagonal, in_axes=axes))(*operands)
+    solve = jax.value_and_grad(sum_of_cubes(solve_tridiagonal), OPERANDS, has_aux=True)
+    (_, x), found = jax.jit(jax.vmap(solve, in_axes=axes))(*operands)
 
     close(x, oracle.solve(*operands))
+    desired = gradients_of_each_dense_solve(*(np.broadcast_to(a, (4, 3, 6)) for a in operands))
+    for a, b in zip(found, desired, strict=True):
+        close(a, b)
 
 
 def test_vmap_of_vmap_shares_the_matrix(rng):
@@ -179,19 +200,19 @@ def test_vmap_of_vmap_shares_the_matrix(rng):
 
 
 @pytest.mark.parametrize(
-    ("dtype", "options"),
+    ("dtype", "options", "products"),
     [
-        *((dtype, {}) for dtype in oracle.DTYPES),
-        (np.float64, {"periodic": True}),
-        (np.complex64, {"periodic": True}),
-        (np.complex128, {"pivot": True}),
+        *((dtype, options, True) for dtype in oracle.DTYPES for options in OPTIONS),
+        *((dtype, {}, False) for dtype in oracle.DTYPES),
+        *((np.complex64, options, False) for options in OPTIONS[1:]),
     ],
+    indirect=["products"],
 )
 def test_gradients_are_those_of_dense_solves(products, rng, dtype, options):
     make = oracle.general if "pivot" in options else oracle.dominant
     system = make(rng, (3, 8), dtype)
     weight = oracle.uniform(rng, (3, 8), dtype)
-    dense_options = {"periodic": "periodic" in options}
+    dense_options = {"periodic": options.get("periodic", False)}
 
     found = jax.grad(weighted(solve_tridiagonal, weight, **options), OPERANDS)(*system)
     desired = jax.grad(weighted(dense_solve, weight, **dense_options), OPERANDS)(*system)
@@ -259,6 +280,28 @@ def test_derivatives_of_second_order(products, rng, options):
     )
 
 
+@pytest.mark.parametrize(
+    ("case", "dtype", "options"),
+    [
+        ("own", np.complex128, {}),
+        ("shared", np.float64, {}),
+        ("shared", np.float64, {"periodic": True}),
+        ("exchanged", np.float64, {"pivot": True}),
+        ("exchanged", np.float64, {"pivot": True, "periodic": True}),
+    ],
+)
+def test_derivatives_are_those_of_finite_differences(rng, case, dtype, options):
+    util = pytest.importorskip("jax.test_util")
+    system = list(oracle.dominant(rng, (2, 6), dtype))
+    if case == "shared":
+        system[:3] = (a[0] for a in system[:3])
+    elif case == "exchanged":  # small entries, and exchanges of the rows 2 i and 2 i + 1
+        lower, diag, upper, rhs = (a / 8 for a in system)
+        system = [lower + np.array([0, 1] * 3), diag, upper + np.array([1, 0] * 3), rhs]
+
+    util.check_grads(lambda *operands: solve_tridiagonal(*operands, **options), system, 2, ["rev"])
+
+
 def test_vmap_of_gradients_and_hessian(products, rng):
     system = oracle.dominant(rng, (4, 6))
     weight = oracle.uniform(rng, (6,))
@@ -301,9 +344,19 @@ def test_steps_inside_scan_and_while_loop(rng):
     )
     close(by_scan(0.3), desired)
     close(looped[1], desired)
+    _, tangent = jax.jvp(
+        lambda k: jax.lax.while_loop(
+            lambda state: state[0] < 5,
+            lambda state: (state[0] + 1, step(k, state[1])),
+            (0, jnp.asarray(rhs)),
+        )[1].sum(),
+        (0.3,),
+        (1.0,),
+    )
     slope = jax.jit(jax.grad(lambda k: by_scan(k).sum()))(0.3)
     apart = (by_scan(0.3 + 1e-6).sum() - by_scan(0.3 - 1e-6).sum()) / 2e-6
     np.testing.assert_allclose(slope, apart, rtol=1e-7)
+    np.testing.assert_allclose(slope, tangent, rtol=1e-12)
 
 
 def test_only_the_matrix_and_the_solution_are_kept_for_the_reverse_pass(products, rng):
@@ -399,6 +452,37 @@ def test_factor_solves_with_transposes(rng, periodic, trans):
     matrix = np.broadcast_arrays(lower[0], diag, upper)
     swapped = oracle.transposed(*matrix, trans)
     close(x, oracle.solve(*swapped, rhs, periodic=periodic))
+
+
+@pytest.mark.parametrize("trans", ["T", "H"])
+@pytest.mark.parametrize(
+    ("dtype", "options"),
+    [
+        *((dtype, {}) for dtype in oracle.DTYPES),
+        *((np.complex128, options) for options in OPTIONS[1:]),
+    ],
+)
+def test_gradients_of_transposed_solves_are_those_of_dense_solves(rng, dtype, options, trans):
+    make = oracle.general if "pivot" in options else oracle.dominant
+    lower, diag, upper, _ = make(rng, (7,), dtype)  # a matrix that all systems share
+    rhs, weight = oracle.uniform(rng, (3, 7), dtype), oracle.uniform(rng, (3, 7), dtype)
+    periodic = options.get("periodic", False)
+
+    def by_factor(*operands):
+        return factor_tridiagonal(*operands[:3], **options).solve(operands[3], trans=trans)
+
+    def by_matrix(lower, diag, upper, rhs):
+        swapped = jnp.roll(upper, 1), diag, jnp.roll(lower, -1)
+        lower, diag, upper = (a.conj() for a in swapped) if trans == "H" else swapped
+        return dense_solve(lower, diag, upper, rhs, periodic=periodic)
+
+    found, desired = (
+        jax.grad(weighted(solve, weight), OPERANDS)(lower, diag, upper, rhs)
+        for solve in (by_factor, by_matrix)
+    )
+
+    for a, b in zip(found, desired, strict=True):
+        close(a, b, 1e5 if "pivot" in options else 1e3)
 
 
 def test_factor_along_an_axis_with_constant_rows(rng):
