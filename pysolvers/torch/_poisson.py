@@ -178,11 +178,16 @@ def _expand(array: Tensor, shape: Sequence[int]) -> Tensor:
 
 
 def _add(array: Tensor, axis: int, index: int, values: Tensor) -> Tensor:
-    return array.select_scatter(array.select(axis, index) + values, axis, index)
+    return _put(array, axis, index, array.select(axis, index) + values)
 
 
 def _put(array: Tensor, axis: int, index: int, values: Tensor) -> Tensor:
-    return array.select_scatter(values.expand_as(array.select(axis, index)), axis, index)
+    """Return an array with new values in a layer. select_scatter has no complex gradients."""
+    size = array.shape[axis]
+    first = index % size
+    layer = values.expand_as(array.select(axis, first)).unsqueeze(axis)
+    before, after = array.narrow(axis, 0, first), array.narrow(axis, first + 1, size - first - 1)
+    return torch.cat((before, layer, after), axis)
 
 
 class FastPoisson(LinearPoisson):

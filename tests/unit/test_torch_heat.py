@@ -138,8 +138,14 @@ def test_batches_and_compilation(arguments):
         ({"source": torch.ones(2, 5, 6)}, r"source must broadcast to shape \(5, 6\)"),
         ({"source": torch.ones(5)}, r"source must broadcast to shape \(5, 6\)"),
         ({"diffusivity": torch.ones(2, 5, 6)}, r"diffusivity must broadcast to shape \(5, 6\)"),
-        ({"boundary": {"x": torch.ones(2, 5), "y": 0.0}}, r"boundary x .* \(5,\), got shape \(2, 5"),
-        ({"boundary": {"x": Neumann(torch.ones(5, 1)), "y": 0.0}}, r"x .* \(5,\), got shape \(5, 1"),
+        (
+            {"boundary": {"x": torch.ones(2, 5), "y": 0.0}},
+            r"boundary x .* \(5,\), got shape \(2, 5",
+        ),
+        (
+            {"boundary": {"x": Neumann(torch.ones(5, 1)), "y": 0.0}},
+            r"x .* \(5,\), got shape \(5, 1",
+        ),
         ({"boundary": {"x": 0.0, "y": Robin(1.0, torch.ones(5))}}, r"y .* \(6,\), got shape \(5,"),
     ],
 )

@@ -152,6 +152,20 @@ def test_first_and_second_derivatives_are_those_of_finite_differences(case, grid
     assert torch.autograd.gradgradcheck(loss, inputs)
 
 
+def test_complex_gradients_with_values_at_the_sides():
+    boundary = {"x-": 1j, "x+": 2.0, "y-": Neumann(1.0), "y+": -1j}
+    solver = FastPoisson((4, 5), 0.2, boundary=boundary)
+    f = random(4, 5, dtype=torch.complex128).requires_grad_()
+    side = random(4, dtype=torch.complex128).requires_grad_()
+
+    def solve(f, side):
+        return solver.solve(f, boundary={"x-": side})
+
+    assert torch.autograd.gradcheck(solver.solve, f)
+    assert torch.autograd.gradcheck(solve, (f, side))
+    assert torch.autograd.gradgradcheck(solve, (f, side))
+
+
 def test_complex_gradients():
     solver = solver_of("stretched")
     f = random(4, 5, dtype=torch.complex128).requires_grad_()

@@ -138,7 +138,10 @@ def test_the_coefficient_of_robin_is_a_number():
             {"boundary": {"x": Neumann(np.ones((5, 1))), "y": 0.0}},
             r"boundary x .* \(5,\), got shape \(5, 1",
         ),
-        ({"boundary": {"x": 0.0, "y": Robin(1.0, np.ones(5))}}, r"boundary y .* \(6,\), got shape \(5,"),
+        (
+            {"boundary": {"x": 0.0, "y": Robin(1.0, np.ones(5))}},
+            r"boundary y .* \(6,\), got shape \(5,",
+        ),
     ],
 )
 def test_arrays_do_not_enlarge_the_field(options, text):
