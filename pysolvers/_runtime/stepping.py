@@ -51,6 +51,7 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
     def dt(self, value: float) -> None:
         require_finite("dt", value)
         require(value > 0, "dt must be positive", value)
+        self._check_length(float(value))
         self._next_dt = float(value)
 
     @property
@@ -216,6 +217,9 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
             if self._examined != self.steps:  # an interrupt came before the last check
                 self._examine(self._is_in_bounds())
             self._examine(self._advance(end))
+
+    def _check_length(self, dt: float) -> None:
+        """Warn of a length with which steps can grow; called by `dt` and by the constructor."""
 
     def _set_length(self, dt: float) -> None:
         """Make the next steps of this length."""

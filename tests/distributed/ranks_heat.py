@@ -1,6 +1,7 @@
 """Checks of HeatADI on slabs, run by every rank of an MPI job; see test_distributed.py."""
 
 import tempfile
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -237,6 +238,19 @@ def check_data_with_a_jump_between_periodic_ends(group, rng):
     problem["boundary"] = {"x": "periodic", "y": Neumann(lambda x, t: x + np.cos(t))}
     one = HeatADI(**problem).step(3)
     same(group, HeatADI(**problem, group=group, split=Slab(1)).step(3), one.u, 1, 1e-12)
+
+
+def check_warning_of_growth(group, rng):
+    """The conductivity of the whole field counts; rank 0 warns."""
+    z, y = np.ix_(np.arange(9.0), np.arange(9.0))
+    k = np.broadcast_to(1 + z[..., None] * y[..., None], (9, 9, 9))
+    options = {"shape": k.shape, "spacing": 1.0, "dt": 0.05}  # 64 dt is 3.2
+    for axis in range(3):
+        split = Slab(axis)
+        with warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            HeatADI(**options, diffusivity=part_of(group, k, axis), group=group, split=split)
+        assert ["it is 3.2:" in str(w.message) for w in found] == [True] * (group.rank == 0)
 
 
 def check_saved_states(group, rng):

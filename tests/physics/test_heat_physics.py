@@ -77,6 +77,7 @@ def test_flux_through_layers(backend):
     np.testing.assert_allclose(solver.step(40).u, profile, rtol=0, atol=1e-13)
 
 
+@pytest.mark.filterwarnings("ignore:HeatADI. in three dimensions:RuntimeWarning")
 @pytest.mark.parametrize("shape", [(12, 19), (8, 9, 10)])
 @pytest.mark.parametrize("varied", [False, True])
 def test_heat_stays_without_flux(backend, rng, shape, varied):
@@ -186,6 +187,54 @@ def test_spacing_and_diffusivity_name_their_axes(backend):
 
     # The same factored operator in the other order: the order of the factors does not matter.
     np.testing.assert_allclose(one.step(5).u, other.step(5).u.T, rtol=0, atol=1e-13)
+
+
+def inclusions(rng, shape=(9, 9, 9), contrast=100.0):
+    return np.where(rng.random(shape) < 0.3, contrast, 1.0)
+
+
+def cube(k, dt, **options):
+    sides = dict.fromkeys("xyz", Neumann())
+    return HeatADI(np.shape(k), 1.0, dt, diffusivity=k, boundary=sides, **options)
+
+
+@pytest.mark.parametrize("scheme", ["dt", "constructor"])
+def test_steps_that_can_grow_are_a_warning_that_names_a_shorter_one(rng, scheme):
+    k, limit = inclusions(rng), 3 / 99
+
+    def create(dt):
+        if scheme == "constructor":
+            return cube(k, dt)
+        solver = cube(k, limit / 100)
+        solver.dt = dt
+        return solver
+
+    create(0.999 * limit)
+    with pytest.warns(RuntimeWarning, match=r"dt/h\^2 is above 3; it is 3.03: take dt <= 0.0303,"):
+        create(1.01 * limit)
+
+
+def test_steps_without_growth_are_no_warning(rng):
+    layers = np.broadcast_to(inclusions(rng, (9,)), (9, 9, 9))
+    for k in (
+        layers,
+        layers.transpose(0, 2, 1),
+        layers.transpose(2, 0, 1),
+        np.full((9, 9, 9), 3.0),
+    ):
+        cube(k, 100.0)
+    HeatADI((9, 9), 1.0, 100.0, diffusivity=inclusions(rng, (9, 9)))
+
+
+def test_warning_of_growth_parts_bounded_from_growing_solutions(rng):
+    k, start = inclusions(rng), rng.random((9, 9, 9))
+    options = {"initial": start, "damped_start": False}
+    assert np.ptp(cube(k, 3 / 99, **options).step(300).u) < np.ptp(start)
+    with pytest.warns(RuntimeWarning, match="steps can multiply waves"):
+        solver = cube(k, 100 / 99, **options)
+    assert np.ptp(solver.step(300).u) > 1e6
+    with pytest.warns(RuntimeWarning), pytest.raises(ConvergenceError, match=r"take dt <= 0\.0303"):
+        cube(k, 100.0, **options).step(3000)
 
 
 def test_float32_stays_near_float64(backend):
