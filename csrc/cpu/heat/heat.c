@@ -4,8 +4,8 @@
  * step, each of which reads one word and writes one word per node. Douglas and Gunn
  * (1964): second order, unconditionally stable in two dimensions, and in three if k is
  * constant; the sweeps along x and y of a plane run one after the other, so that the
- * intermediate plane may stay in cache. Wei, Jang, Zhang and Jia (2013): one pass of line Jacobi, no time
- * integrator.
+ * intermediate plane may stay in cache. Wei, Jang, Zhang and Jia (2013): one pass of line
+ * Jacobi, no time integrator.
  */
 #include "heat/heat.h"
 
