@@ -48,10 +48,10 @@ demo: $(PACKAGE)
 	$(BIN)/python -m pysolvers run cavity --re 1000 --n 129 --output results
 
 test: $(PACKAGE) $(VENV)/test.stamp
-	$(BIN)/pytest -n $(WORKERS)
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 test-all: $(PACKAGE) $(VENV)/test.stamp
-	$(BIN)/pytest -n $(WORKERS) -m ""
+	$(BIN)/pytest -n $(WORKERS) --dist worksteal -m ""
 
 # Preload libstdc++: without it the sanitizer stops at the first exception of a C++ module.
 test-asan: $(ASAN)/package.stamp
