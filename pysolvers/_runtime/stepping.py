@@ -219,7 +219,7 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
             self._examine(self._advance(end))
 
     def _check_length(self, dt: float) -> None:
-        """Warn of a length with which steps can grow; called by `dt` and by the constructor."""
+        """Warn of a length with which steps can grow; called before `dt` is set."""
 
     def _set_length(self, dt: float) -> None:
         """Make the next steps of this length."""

@@ -248,6 +248,11 @@ class SplitState:
         self._set_sides(self._levels(0.0))
 
     @property
+    def k(self) -> Array | None:
+        """Conductivity at the nodes of this rank and the layers of its neighbours."""
+        return self._grid.k
+
+    @property
     def t(self) -> Array:
         """T at the nodes of this rank."""
         if self._window is not None:

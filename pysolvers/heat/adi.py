@@ -323,7 +323,8 @@ class HeatADI(Stepper[HeatResult]):
         else:
             self._state = HeatState(settings, grid, self._sides, self._source)
             self._state.start(np.broadcast_to(start, settings.shape))
-        self._growth = growth_factor(grid.k, grid.spacing, group)
+        k = grid.k if slab is None else slab.k
+        self._growth = growth_factor(k, grid.spacing, group)
         self._check_length(self.dt)
         self._is_damped = False
         self._seconds = dict.fromkeys(settings.backend.HEAT_STAGES, 0.0)

@@ -57,7 +57,7 @@ class HostPoisson:
         group: Group | None = None,
     ) -> None:
         self._group = group
-        extra_module("scipy.fft", "poisson")
+        self._fft = extra_module("scipy.fft", "poisson")
         self._axes, self._dtype = tuple(axes), dtype
         self._real = np.empty(0, dtype).real.dtype
         self._shape = tuple(axis.count for axis in axes)
@@ -213,8 +213,7 @@ class HostPoisson:
             name = "rfft"
             if backward:
                 options["n"] = self._axes[k].count
-        fft = extra_module("scipy.fft", "poisson")
-        transform = partial(getattr(fft, prefix + name), **options)
+        transform = partial(getattr(self._fft, prefix + name), **options)
         transform_columns(transform, source, target, k, source.dtype, self.threads)
 
     def _subtract_mean(self, field: Array) -> float:

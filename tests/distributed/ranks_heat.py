@@ -251,6 +251,15 @@ def check_warning_of_growth(group, rng):
             warnings.simplefilter("always")
             HeatADI(**options, diffusivity=part_of(group, k, axis), group=group, split=split)
         assert ["it is 3.2:" in str(w.message) for w in found] == [True] * (group.rank == 0)
+        layers = np.moveaxis(np.broadcast_to(np.arange(1.0, 10.0), k.shape), 2, axis)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            HeatADI(
+                **options | {"dt": 9.0},
+                diffusivity=part_of(group, layers, axis),
+                group=group,
+                split=split,
+            )
 
 
 def check_saved_states(group, rng):

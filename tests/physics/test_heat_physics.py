@@ -198,12 +198,12 @@ def cube(k, dt, **options):
     return HeatADI(np.shape(k), 1.0, dt, diffusivity=k, boundary=sides, **options)
 
 
-@pytest.mark.parametrize("scheme", ["dt", "constructor"])
-def test_steps_that_can_grow_are_a_warning_that_names_a_shorter_one(rng, scheme):
+@pytest.mark.parametrize("place", ["dt", "constructor"])
+def test_steps_that_can_grow_are_a_warning_that_names_a_shorter_one(rng, place):
     k, limit = inclusions(rng), 3 / 99
 
     def create(dt):
-        if scheme == "constructor":
+        if place == "constructor":
             return cube(k, dt)
         solver = cube(k, limit / 100)
         solver.dt = dt

@@ -2,6 +2,8 @@
 
 import numpy as np
 
+from pysolvers import Neumann
+
 
 def line(grid, ends, edges):
     """Return the matrix of the unknowns along one axis and the factors of both sides' values.
@@ -93,3 +95,15 @@ def solve(grid, ends, edges, f, values):
     found = np.linalg.lstsq(rows, np.append(right.ravel(), 0), rcond=None)[0]
     result[inner] = found.reshape(shape)
     return result, matrix
+
+
+def conditions(kinds, shape, make):
+    """Return conditions whose values vary along the sides; `kinds` for x, y, z."""
+    found = {}
+    for axis, ends in zip("xyz", kinds, strict=False):
+        sizes = list(shape)
+        del sizes[-1 - "xyz".index(axis)]
+        for sign, end in zip("-+", ends, strict=True):
+            values = make(tuple(sizes))
+            found[axis + sign] = {"D": values, "N": Neumann(values), "P": "periodic"}[end]
+    return found

@@ -43,18 +43,6 @@ def spacing_of(edges, shape, grid):
     return steps if edges is None else [edges[: shape[-1] + (grid == "cells")], *steps[1:]]
 
 
-def conditions(kinds, shape, make):
-    """Return conditions whose values vary along the sides; kinds for x, y, z."""
-    found = {}
-    for axis, ends in zip("xyz", kinds, strict=False):
-        sizes = list(shape)
-        del sizes[-1 - "xyz".index(axis)]
-        for sign, end in zip("-+", ends, strict=True):
-            values = make(tuple(sizes))
-            found[axis + sign] = {"D": values, "N": Neumann(values), "P": "periodic"}[end]
-    return found
-
-
 def in_torch(boundary):
     return {
         side: Neumann(torch.tensor(one.flux))
@@ -78,7 +66,7 @@ def nearly(found, expected, most=1e4):
 
 def solver_of(case, grid="nodes", values=0.0):
     kinds, shape, edges = GRIDS[case]
-    boundary = conditions(kinds, shape, lambda sizes: values)
+    boundary = poisson_reference.conditions(kinds, shape, lambda sizes: values)
     return FastPoisson(shape, spacing_of(edges, shape, grid), boundary=boundary, grid=grid)
 
 
@@ -90,7 +78,7 @@ def test_solutions_are_those_of_the_solver_for_arrays(rng, dtype, case, grid):
     spacing = spacing_of(edges, shape, grid)
     f = random(*shape, dtype=dtype)
     wide = f.numpy().dtype
-    boundary = conditions(
+    boundary = poisson_reference.conditions(
         kinds, shape, lambda sizes: rng.random(sizes).astype(f.real.numpy().dtype)
     )
     options = {"boundary": boundary, "grid": grid, "dtype": wide, "on_incompatible": "ignore"}

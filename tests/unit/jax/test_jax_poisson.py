@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from poisson_reference import conditions
 
 jax = pytest.importorskip("jax")
 pytest.importorskip("scipy")
@@ -11,18 +12,6 @@ from pysolvers import Neumann  # noqa: E402
 from pysolvers.jax import FastPoisson  # noqa: E402
 
 ENDS = ("DD", "DN", "ND", "NN", "PP")
-
-
-def boundary_of(kinds, shape, rng):
-    """Return conditions with values that vary along the sides; `kinds` for x, y, z."""
-    found = {}
-    for axis, ends in zip("xyz", kinds, strict=False):
-        sizes = list(shape)
-        del sizes[-1 - "xyz".index(axis)]
-        for sign, end in zip("-+", ends, strict=True):
-            values = rng.random(sizes)
-            found[axis + sign] = {"D": values, "N": Neumann(values), "P": "periodic"}[end]
-    return found
 
 
 def solutions(shape, spacing, f, boundary, **options):
@@ -51,7 +40,7 @@ def close(actual, desired):
 @pytest.mark.parametrize("ends", ENDS)
 def test_sides_of_all_kinds(rng, grid, ends):
     for others in ENDS:
-        boundary = boundary_of((others, ends), (6, 7), rng)
+        boundary = conditions((others, ends), (6, 7), rng.random)
         desired, found = solutions((6, 7), (0.1, 0.2), rng.random((6, 7)), boundary, grid=grid)
         close(found, desired)
 
@@ -84,7 +73,7 @@ def test_stretched_line(rng):
 @pytest.mark.parametrize("kinds", [("DN", "DD"), ("NN", "PP")])
 def test_gradients_agree_with_finite_differences(rng, kinds):
     shape = 5, 6
-    boundary = boundary_of(kinds, shape, rng)
+    boundary = conditions(kinds, shape, rng.random)
     solver = FastPoisson(shape, 0.2, boundary=boundary)
     f, weight, side = rng.random(shape), rng.random(shape), rng.random(5)
 
