@@ -5,18 +5,22 @@ as an operation of JAX. The compilation takes some tenths of a second for each s
 that only shapes which are used repeatedly are compiled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from importlib import import_module
+from math import prod
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-__all__ = ["solve_compiled"]
+__all__ = ["CompiledFactor", "solve_compiled"]
 
 # A program is compiled at this call with the same shapes and options.
 _CALLS = 3
+
+# Diagonals of more bytes are not kept: their solves take longer than the call.
+_MOST_BYTES = 16 << 20
 
 
 def solve_compiled(operands: tuple[Any, ...], options: tuple[Any, Any, Any], *, asks: bool) -> Any:
@@ -34,10 +38,7 @@ def solve_compiled(operands: tuple[Any, ...], options: tuple[Any, Any, Any], *, 
     functions = _functions()
     if functions is None or not _is_plain(operands, options):
         return None
-    kinds = tuple(type(a) if type(a) in (int, float) else a.aval for a in operands)
-    count = _count(kinds, options, asks)
-    count[0] += 1
-    if count[0] < _CALLS:
+    if not _is_repeated(operands, options, asks):
         return None
     rhs = operands[-1]
     try:
@@ -47,6 +48,75 @@ def solve_compiled(operands: tuple[Any, ...], options: tuple[Any, Any, Any], *, 
     if x.sharding != rhs.sharding or (asks and may_be_singular):
         return None
     return x
+
+
+class CompiledFactor:
+    """Solves with one factor for arrays of JAX on a device, by compiled programs.
+
+    The programs solve from the diagonals, which moves as many words as a solve with factors.
+
+    Parameters
+    ----------
+    diagonals : iterable
+        As the caller gave them.
+    shape : tuple of int
+        Shape of the matrices, to which the diagonals broadcast.
+    axis : int
+        Axis of the matrices in `shape`, negative.
+    pivot, periodic
+        Those of the factor.
+    """
+
+    def __init__(
+        self,
+        diagonals: Iterable[Any],
+        shape: tuple[int, ...],
+        axis: int,
+        *,
+        pivot: bool | None,
+        periodic: bool,
+    ) -> None:
+        self._diagonals, self._shape = tuple(diagonals), shape
+        self._options = axis, pivot, periodic
+        self._matrices: Any = None
+
+    @classmethod
+    def of(
+        cls, diagonals: Iterable[Any], shape: tuple[int, ...], axis: int, **options: Any
+    ) -> "CompiledFactor | None":
+        """Return an instance, or None if programs would not save time."""
+        found = cls(diagonals, shape, axis, **options)
+        arrays = [a for a in found._diagonals if type(a) not in (int, float)]
+        packages = {type(a).__module__.partition(".")[0] for a in arrays}
+        if not packages <= {"jax", "jaxlib"}:
+            return None
+        size = sum(prod(a.shape) * a.dtype.itemsize for a in arrays)
+        return found if size <= _MOST_BYTES else None
+
+    def solve(self, rhs: Any, trans: str) -> Any:
+        """Solve, or return None if the call is not one for a program."""
+        functions = _functions()
+        operands = *self._diagonals, rhs
+        if functions is None or not _is_plain(operands, self._options):
+            return None
+        if not _is_repeated(operands, self._options, trans):
+            return None
+        try:
+            if np.broadcast_shapes(self._shape, rhs.shape) != rhs.shape:
+                return None
+            if self._matrices is None:
+                axis, pivot, periodic = self._options
+                self._matrices = functions.factor_tridiagonal(
+                    *self._diagonals,
+                    axis=axis,
+                    rows=self._shape[axis],
+                    pivot=pivot,
+                    periodic=periodic,
+                )
+            x = _factor_program(trans)(self._matrices, rhs)
+        except (TypeError, ValueError):  # the general path has the messages
+            return None
+        return x if x.dtype == rhs.dtype and x.sharding == rhs.sharding else None
 
 
 @cache
@@ -84,8 +154,16 @@ def _is_on_one_device(array: Any) -> bool:
     return not others and device.platform != "cpu"
 
 
+def _is_repeated(operands: tuple[Any, ...], options: tuple[Any, Any, Any], mode: Any) -> bool:
+    """Count a call, and return whether there were enough with the same shapes and options."""
+    kinds = tuple(type(a) if type(a) in (int, float) else a.aval for a in operands)
+    count = _count(kinds, options, mode)
+    count[0] += 1
+    return count[0] >= _CALLS
+
+
 @lru_cache(maxsize=1024)
-def _count(kinds: tuple[Any, ...], options: tuple[Any, Any, Any], asks: bool) -> list[int]:
+def _count(kinds: tuple[Any, ...], options: tuple[Any, Any, Any], mode: Any) -> list[int]:
     """Return a list with the number of calls, which the caller changes."""
     return [0]
 
@@ -108,3 +186,10 @@ def _program(options: tuple[Any, Any, Any], asks: bool) -> Callable[..., Any]:
         return x, jax.numpy.isnan(first).any() if asks else False
 
     return jax.jit(solve)
+
+
+@cache
+def _factor_program(trans: str) -> Callable[..., Any]:
+    """Return the function of a factor and right-hand sides that JAX compiles."""
+    jax: Any = import_module("jax")
+    return jax.jit(lambda matrices, rhs: matrices.solve(rhs, trans=trans))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import index, integer, require_flag
+from ._compiled import CompiledFactor
 from ._errors import raise_for_status
 from ._options import (
     OnSingular,
@@ -47,6 +48,7 @@ class _Factors:
     diagonals: list[Array] | None  # copies of those of one real matrix in host memory
     flags: int
     complex_core: list[Any] = field(default_factory=list)  # Factor of these, once it is needed
+    compiled: CompiledFactor | None = None  # if the diagonals are arrays of JAX on a device
 
     @property
     def may_be_singular(self) -> bool:
@@ -152,6 +154,8 @@ class TridiagonalFactor:
         Size of the factors in bytes.
     """
 
+    _factors: _Factors
+
     def __init__(
         self,
         lower: ArrayLike,
@@ -172,6 +176,7 @@ class TridiagonalFactor:
         require_flag("periodic", periodic)
         found = resolve_matrices(place, named, axis, rows, periodic=bool(periodic))
         self._set(place, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
+        self._factors = self._with_programs(self._factors, named)
 
     @classmethod
     def of_matrices(
@@ -298,6 +303,9 @@ class TridiagonalFactor:
         one axis, the systems of each index of the axes over which the matrices are shared
         are solved one after the other.
 
+        Calls with arrays of JAX that repeat shapes and options are compiled, if the diagonals are
+        numbers or arrays of JAX too; the factor then keeps the diagonals, up to 16 MB.
+
         If `rhs` is on a device, the call does not wait for the solutions. With `out`, a
         solve can be captured in a CUDA graph; the factor must then exist as long as the
         graph is used.
@@ -306,6 +314,9 @@ class TridiagonalFactor:
         count = check_threads(threads)
         if stream is None:
             answer = self._solve_directly(rhs, axis, out, code, count)
+            programs = self._factors.compiled
+            if answer is None and programs is not None and out is None and axis is None:
+                answer = programs.solve(rhs, trans) if library_of(rhs).compiles else None
             if answer is not None:
                 return answer
         named = {"rhs": rhs}
@@ -370,7 +381,17 @@ class TridiagonalFactor:
         )
         if shape.full != self.shape:
             raise ValueError(f"the matrices must have the shape {self.shape}, got {shape.full}")
-        self._factors = self._factor(place, operands, shape, copied, stacklevel=2)
+        factors = self._factor(place, operands, shape, copied, stacklevel=2)
+        self._factors = self._with_programs(factors, named)
+
+    def _with_programs(self, factors: _Factors, named: dict[str, ArrayLike]) -> _Factors:
+        """Return factors that keep the diagonals, if compiled programs can solve with them."""
+        if self._device == "cpu":
+            return factors
+        options = {"pivot": self.pivot, "periodic": self.periodic}
+        return replace(
+            factors, compiled=CompiledFactor.of(named.values(), self.shape, self.axis, **options)
+        )
 
     def _token(self) -> Array:
         """Return an array with the dtype of the factor, for the checks of dtypes."""

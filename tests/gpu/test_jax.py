@@ -8,6 +8,7 @@ import pytest
 
 jax = pytest.importorskip("jax")
 
+import pysolvers  # noqa: E402
 from pysolvers.jax import CubicSpline, solve_tridiagonal  # noqa: E402
 
 OPERANDS = range(4)
@@ -103,6 +104,22 @@ def test_gradients_are_those_of_the_host(rng, dtype, options, rows):
 
     for found, desired in zip(gradients(*system), on_host(gradients, *system), strict=True):
         close(found, desired)
+
+
+@pytest.mark.parametrize("trans", ["N", "T"])
+@pytest.mark.parametrize("options", [{}, {"pivot": False}, {"periodic": True}])
+def test_repeated_solves_with_factors_are_compiled(rng, options, trans):
+    system = oracle.dominant(rng, (7, 65))
+    desired = pysolvers.factor_tridiagonal(*system[:3], **options).solve(system[3], trans=trans)
+    *matrix, rhs = map(jax.numpy.asarray, system)
+    factor = pysolvers.factor_tridiagonal(*matrix, **options)
+
+    for _ in range(5):
+        x = factor.solve(rhs, trans=trans)
+        assert x.sharding == rhs.sharding
+        close(x, desired)
+
+    assert factor._factors.compiled._matrices is not None
 
 
 def test_gradients_of_a_shared_matrix_and_vmap(rng):

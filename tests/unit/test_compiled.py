@@ -8,7 +8,7 @@ jax = pytest.importorskip("jax")
 pytest.importorskip("pysolvers.jax")
 
 import pysolvers  # noqa: E402
-from pysolvers import _compiled, tridiagonal  # noqa: E402
+from pysolvers import _compiled, _factor, tridiagonal  # noqa: E402
 
 CALLS = 5
 
@@ -98,3 +98,90 @@ def test_calls_that_are_not_compiled(compiled, rng):
             with pytest.raises((ValueError, TypeError)):
                 repeated(lower, diag, upper, rhs, **bad)
     assert not any(compiled)
+
+
+@pytest.fixture
+def factor_of(compiled, monkeypatch):
+    """Return a function that factors arrays of JAX on the CPU as on a device."""
+    monkeypatch.setattr(_factor.TridiagonalFactor, "_solve_directly", lambda *arguments: None)
+
+    def solve(self, *arguments):
+        answer = solve_by_program(self, *arguments)
+        compiled.append(answer is not None)
+        return answer
+
+    solve_by_program = _compiled.CompiledFactor.solve
+    monkeypatch.setattr(_compiled.CompiledFactor, "solve", solve)
+
+    def create(*diagonals, **options):
+        arrays = [jax.numpy.asarray(a) if isinstance(a, np.ndarray) else a for a in diagonals]
+        factor = pysolvers.factor_tridiagonal(*arrays, **options)
+        monkeypatch.setattr(factor, "_device", "cuda:0")
+        named = dict(zip(("lower", "diag", "upper"), arrays, strict=True))
+        factor._factors = factor._with_programs(factor._factors, named)
+        monkeypatch.setattr(factor, "_device", "cpu")
+        return factor
+
+    return create
+
+
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("dtype", oracle.DTYPES)
+@pytest.mark.parametrize("options", [{}, {"pivot": False}, {"periodic": True}])
+def test_factors_solve_by_programs(factor_of, compiled, rng, options, dtype, trans):
+    lower, diag, upper, rhs = oracle.dominant(rng, (7, 33), np.dtype(dtype))
+    expected = pysolvers.factor_tridiagonal(lower, diag, upper, **options).solve(rhs, trans=trans)
+    factor = factor_of(lower, diag, upper, **options)
+
+    for _ in range(CALLS):
+        x = factor.solve(jax.numpy.asarray(rhs), trans=trans)
+        assert isinstance(x, jax.Array) and x.dtype == dtype
+        np.testing.assert_allclose(x, expected, atol=50 * oracle.eps(dtype))
+
+    assert compiled == [False, False, True, True, True]
+
+
+def test_factors_of_numbers_vectors_and_complex_sides(factor_of, compiled, rng):
+    diag = 3 + rng.random(33)
+    rhs = rng.standard_normal((33, 4)) * (1 + 2j)
+    expected = pysolvers.factor_tridiagonal(-1.0, diag, 1).solve(rhs.T).T
+    factor = factor_of(-1.0, diag[:, None], 1, axis=0)
+
+    for _ in range(CALLS):
+        np.testing.assert_allclose(factor.solve(jax.numpy.asarray(rhs)), expected, rtol=1e-12)
+
+    assert compiled[-1]
+
+
+def test_programs_use_the_matrices_of_the_last_refactor(factor_of, compiled, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (7, 33))
+    factor = factor_of(lower, diag, upper)
+    for _ in range(CALLS):
+        factor.solve(jax.numpy.asarray(rhs))
+    assert compiled[-1]
+
+    factor.refactor(lower, 2 * diag, upper)
+
+    x = factor.solve(jax.numpy.asarray(rhs))
+    assert oracle.backward_error(lower, 2 * diag, upper, rhs, np.asarray(x)) < 1e-14
+
+
+def test_factors_that_do_not_fit_a_program(factor_of, compiled, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (7, 33))
+    wide = factor_of(lower, diag, upper)
+    single = factor_of(*(a.astype("f4") for a in (lower, diag, upper)))
+
+    for _ in range(CALLS):
+        assert isinstance(wide.solve(rhs), np.ndarray)
+        with pytest.raises(ValueError, match="does not broadcast"):
+            wide.solve(jax.numpy.asarray(rhs[0]))
+        with pytest.raises(ValueError, match="does not broadcast"):
+            wide.solve(jax.numpy.asarray(rhs[:, 1:]))
+        with pytest.raises(TypeError):
+            single.solve(jax.numpy.asarray(rhs))
+
+    assert not any(compiled)
+    options = {"pivot": None, "periodic": False}
+    assert _compiled.CompiledFactor.of((lower, diag, upper), diag.shape, -1, **options) is None
+    many = jax.ShapeDtypeStruct((1 << 21, 9), "f8")
+    assert _compiled.CompiledFactor.of((1.0, many, 1.0), many.shape, -1, **options) is None
