@@ -273,6 +273,8 @@ def factor_tridiagonal(
 
 def as_operands(**named: ArrayLike) -> dict[str, Any]:
     """Return arrays of the dtype to which JAX promotes the operands, or raise TypeError."""
+    if _are_alike(*named.values()):
+        return named
     arrays = {name: jnp.asarray(value) for name, value in named.items()}
     dtype = jnp.result_type(*arrays.values())
     if dtype.kind in "biu":
@@ -283,6 +285,15 @@ def as_operands(**named: ArrayLike) -> dict[str, Any]:
             + ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
         )
     return {name: array.astype(dtype) for name, array in arrays.items()}
+
+
+def _are_alike(first: Any, *others: Any) -> bool:
+    """Return whether these are arrays of JAX, of one dtype of the backends, without promotion."""
+    return (
+        all(isinstance(a, jax.Array) and not a.aval.weak_type for a in (first, *others))
+        and all(a.dtype == first.dtype for a in others)
+        and first.dtype.name in require("cpu").DTYPES
+    )
 
 
 @partial(jax.jit, static_argnames=("shape", "periodic", "pivot"))

@@ -106,6 +106,20 @@ def test_gradients_are_those_of_the_host(rng, dtype, options, rows):
         close(found, desired)
 
 
+def test_repeated_calls_report_singular_systems(rng):
+    system = oracle.dominant(rng, (7, 65))
+    desired = pysolvers.solve_tridiagonal(*system)
+    for _ in range(5):
+        close(pysolvers.solve_tridiagonal(*map(jax.numpy.asarray, system)), desired)
+
+    lower, diag, upper, _ = system
+    lower[3, 4] = diag[3, 4] = upper[3, 4] = 0
+    for _ in range(5):
+        with pytest.raises(pysolvers.SingularSystemError) as caught:
+            pysolvers.solve_tridiagonal(*map(jax.numpy.asarray, system))
+        np.testing.assert_array_equal(caught.value.systems, [[3]])
+
+
 @pytest.mark.parametrize("trans", ["N", "T"])
 @pytest.mark.parametrize("options", [{}, {"pivot": False}, {"periodic": True}])
 def test_repeated_solves_with_factors_are_compiled(rng, options, trans):
