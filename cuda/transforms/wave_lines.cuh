@@ -1,12 +1,16 @@
 /* wave_lines.cuh - the kernel of the tridiagonal systems of packed waves: struct
  * ps_wave_lines.
  *
- * Resident blocks, or clusters, process one tile of waves after the other, two blocks on
- * a multiprocessor. A thread has a chunk of rows of one system in registers. The rows
- * differ in the right-hand side only, but for the first and the last one, so that the
- * inner rows of a chunk need no pivots (wave_chunk.cuh); the chunks are joined as in
- * column.cuh. The waves are combined (waves.cuh) after they are read and before they are
- * written, by exchanges within a warp; a tile is read before any of it is written.
+ * Resident blocks, or clusters, process one tile of waves after the other. A
+ * thread has a chunk of rows of one system in registers. The rows differ in the
+ * right-hand side only, but for the first and the last one, so that the inner rows of a
+ * chunk need no pivots (wave_chunk.cuh); the chunks are joined as in column.cuh. The
+ * waves are combined (waves.cuh) after they are read and before they are written, by
+ * exchanges within a warp; a tile is read before any of it is written.
+ *
+ * Launches that stream have one block on a multiprocessor, and copy the next tile to
+ * shared memory while they solve one (WaveStream). Waves that fit into the second-level
+ * cache are solved with two blocks or more on a multiprocessor.
  *
  * Two words moved per unknown; 9 operations, and 3 for each of two or six rotations. No
  * pivoting: the matrices are diagonally dominant.
@@ -66,6 +70,22 @@ template <typename Real, bool IS_PAIRED> struct WaveSystem {
     }
 };
 
+/* What a thread of a launch that streams has in shared memory: the waves of its chunk in
+ * the next tile. Row i has index 32 i. */
+template <typename Real, int ROWS> struct WaveStream {
+    static constexpr int words = ROWS * 32; /* of a warp */
+    Real *const next;
+
+    __device__ __forceinline__ explicit WaveStream(Real *memory)
+        : next(memory + threadIdx.x / 32 * words + threadIdx.x % 32)
+    {
+    }
+    static size_t bytes_of(const ColumnShape &shape)
+    {
+        return shape.warps * words * sizeof(Real);
+    }
+};
+
 /* The rows of a thread: the waves that it read, then -r f_i of the inner rows, then the
  * first sweep of wave_chunk.cuh. The first inner row is row `pads`. Warps without row 0
  * and without pads have HAS_START = false. */
@@ -85,6 +105,32 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
         for (int i = 0; i < ROWS; i++) {
             x[i] = !HAS_START || i >= self.pads ? __ldcg(from) : Real(0);
             from += job.plane;
+        }
+    }
+
+    /* Start the copies of the chunk in another tile. */
+    template <bool HAS_START>
+    __device__ __forceinline__ void copy(const WavePlace &place, Real *to) const
+    {
+        const Real *from = waves(place);
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (!HAS_START || i >= self.pads) {
+                copy_async_of_line<sizeof(Real)>(to + 32 * i, from);
+            }
+            from += job.plane;
+        }
+        copies_committed();
+    }
+
+    /* Read the chunk of the tile whose copies this thread started last. */
+    template <bool HAS_START> __device__ __forceinline__ void receive(const Real *from)
+    {
+        copies_done();
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            x[i] = !HAS_START || i >= self.pads ? from[32 * i] : Real(0);
         }
     }
 
@@ -124,7 +170,7 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
                              last_row(system.shift, system.combined(x[inner], turn)));
     }
 
-    /* Solve between y_left and y, and write the waves. */
+    /* Solve between y_left and y: x are the waves. */
     template <bool HAS_START>
     __device__ __forceinline__ void
     substitute(const System &system, const WaveChunk<Real> &chunk, Real y_left, Real y)
@@ -153,8 +199,19 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
         for (int i = 0; i < ROWS; i++) {
             x[i] = system.separated(x[i]);
         }
-        if (system.place.exists) {
-            store<HAS_START>(system.place);
+    }
+
+    template <bool HAS_START>
+    __device__ __forceinline__ void store(const WavePlace &place) const
+    {
+        Real *to = waves(place);
+
+#pragma unroll
+        for (int i = 0; i < ROWS; i++) {
+            if (place.exists && (!HAS_START || i >= self.pads)) {
+                *to = x[i];
+            }
+            to += job.plane;
         }
     }
 
@@ -180,20 +237,6 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
     {
         return job.waves + int64_t(self.start) * job.plane +
                int64_t(place.row) * job.pitch + place.column;
-    }
-
-    template <bool HAS_START>
-    __device__ __forceinline__ void store(const WavePlace &place) const
-    {
-        Real *to = waves(place);
-
-#pragma unroll
-        for (int i = 0; i < ROWS; i++) {
-            if (!HAS_START || i >= self.pads) {
-                *to = x[i];
-            }
-            to += job.plane;
-        }
     }
 
     /* Whether row 0 of the system is an inner row of the chunk. */
@@ -229,24 +272,55 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
     }
 };
 
-/* Grid: any number of clusters of shape.blocks blocks. Shared memory: the ColumnExchange.
- */
-template <typename Real, int ROWS, bool IS_CLUSTER, bool IS_PAIRED>
+/* Dynamic shared memory of a block. */
+template <typename Real, int ROWS, bool STREAMS>
+static size_t
+wave_bytes(const ColumnShape &shape)
+{
+    return ColumnExchange<Real>::bytes_of(shape) +
+           (STREAMS ? WaveStream<Real, ROWS>::bytes_of(shape) : 0);
+}
+
+/* Waves of fewer bytes remain in the second-level cache between two kernels. */
+static constexpr int64_t cached_bytes = 48 << 20;
+
+/* Whether a launch streams: if its waves do not remain in the second-level cache. The
+ * longest chunks only, because others would double the number of kernels. */
+template <typename Real>
+static bool
+streams(const WaveJob<Real> &job)
+{
+    constexpr size_t statics_bytes = 1024;
+    const ps_cuda_device *const device = ps_cuda_device_get();
+    const size_t bytes =
+        wave_bytes<Real, ColumnTuning<Real>::rows, true>(job.shape) + statics_bytes;
+
+    return job.shape.rows * job.plane * int64_t(sizeof(Real)) > cached_bytes &&
+           device != nullptr && bytes <= static_cast<size_t>(device->shared_bytes);
+}
+
+/* Grid: any number of clusters of shape.blocks blocks, at most one per tile. Shared
+ * memory: the ColumnExchange; before it, if the launch STREAMS, the WaveStream. */
+template <typename Real, int ROWS, bool IS_CLUSTER, bool IS_PAIRED, bool STREAMS>
 __global__ void
-__launch_bounds__(ColumnTuning<Real>::threads, 2)
+__launch_bounds__(ColumnTuning<Real>::threads, STREAMS ? 1 : 2)
     wave_lines_kernel(const __grid_constant__ WaveJob<Real> job)
 {
+    using Stream = WaveStream<Real, ROWS>;
     constexpr std::bool_constant<true> with_start;
     constexpr std::bool_constant<false> without_start;
     __shared__ Arrivals arrivals[2];
     const int32_t rank = IS_CLUSTER ? static_cast<int32_t>(rank_in_cluster()) : 0;
     const ColumnThreadPlace<ROWS> self(job.shape, rank);
     const bool has_start = __any_sync(all_lanes, self.start <= 0);
+    const int64_t which = IS_CLUSTER ? cluster_of_grid() : blockIdx.x;
     const int64_t tiles = job.tiles.count(), step = gridDim.x / job.shape.blocks;
+    Real *const memory = reinterpret_cast<Real *>(wave_memory);
+    const Stream stream(memory);
     WaveRows<Real, ROWS, IS_PAIRED> rows = {job, self, {}, 0, 0};
-    Column<Real, ROWS, IS_CLUSTER> column(job.shape, self, job.periodic, wave_memory,
-                                          nullptr, arrivals);
-    int64_t tile = IS_CLUSTER ? cluster_of_grid() : blockIdx.x;
+    Column<Real, ROWS, IS_CLUSTER> column(
+        job.shape, self, job.periodic,
+        memory + (STREAMS ? blockDim.x / 32 * Stream::words : 0), nullptr, arrivals);
     /* A warp takes one of two paths through the code of its rows. */
     const auto choose = [&](const auto &call) {
         if (has_start) {
@@ -256,40 +330,57 @@ __launch_bounds__(ColumnTuning<Real>::threads, 2)
             call(without_start);
         }
     };
+    const auto copy = [&](const WavePlace &place) {
+        choose([&](auto start) { rows.template copy<start.value>(place, stream.next); });
+    };
 
     column.begin();
+    if constexpr (STREAMS) {
+        copy(WavePlace(job.tiles, which, self.column));
+    }
     column.started();
-    for (; tile < tiles; tile += step) {
+    for (int64_t tile = which; tile < tiles; tile += step) {
         const WaveSystem<Real, IS_PAIRED> system(job, tile, self.column);
 
-        choose([&](auto start) { rows.template load<start.value>(system.place); });
-
+        if constexpr (!STREAMS) {
+            choose([&](auto start) { rows.template load<start.value>(system.place); });
+        }
         const WaveChunk<Real> chunk = rows.chunk(system.shift);
 
         choose([&](auto start) {
+            if constexpr (STREAMS) {
+                rows.template receive<start.value>(stream.next);
+            }
             column.own = rows.template reduce<start.value>(system, chunk);
         });
+        if constexpr (STREAMS) {
+            if (tile + step < tiles) {
+                copy(WavePlace(job.tiles, tile + step, self.column));
+            }
+        }
 
         column.note = {BadPivot::none, 0};
         column.join_chunks(0, [](int32_t, const Note &) {});
 
         choose([&](auto start) {
             rows.template substitute<start.value>(system, chunk, column.y_left, column.y);
+            rows.template store<start.value>(system.place);
         });
     }
 }
 
-template <typename Real, int ROWS, bool IS_CLUSTER>
+template <typename Real, int ROWS, bool IS_CLUSTER, bool STREAMS>
 inline cudaError_t
 launch_chunks(const WaveJob<Real> &job, cudaStream_t stream)
 {
     void (*const kernel)(const WaveJob<Real>) =
-        job.tiles.are_paired() ? wave_lines_kernel<Real, ROWS, IS_CLUSTER, true>
-                               : wave_lines_kernel<Real, ROWS, IS_CLUSTER, false>;
+        job.tiles.are_paired()
+            ? wave_lines_kernel<Real, ROWS, IS_CLUSTER, true, STREAMS>
+            : wave_lines_kernel<Real, ROWS, IS_CLUSTER, false, STREAMS>;
     ColumnGrid grid;
     const cudaError_t error =
         grid.set<IS_CLUSTER>(kernel, job.shape, job.tiles.count(),
-                             ColumnExchange<Real>::bytes_of(job.shape), stream);
+                             wave_bytes<Real, ROWS, STREAMS>(job.shape), stream);
 
     return error == cudaSuccess ? cudaLaunchKernelEx(&grid.config, kernel, job) : error;
 }
@@ -299,7 +390,13 @@ inline cudaError_t
 launch_wave_lines(const WaveJob<Real> &job, cudaStream_t stream)
 {
     return with_chunks<Real>(job.shape, [&](auto rows, auto is_cluster) {
-        return launch_chunks<Real, rows.value, is_cluster.value>(job, stream);
+        if constexpr (rows.value == ColumnTuning<Real>::rows) {
+            if (streams<Real>(job)) {
+                return launch_chunks<Real, rows.value, is_cluster.value, true>(job,
+                                                                               stream);
+            }
+        }
+        return launch_chunks<Real, rows.value, is_cluster.value, false>(job, stream);
     });
 }
 

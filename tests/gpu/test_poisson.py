@@ -123,6 +123,17 @@ def test_residual_is_of_the_size_of_rounding_errors(rng, grid, shape, pair, dtyp
     check_residual(there, f)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pair", ["DD", "NN", "PP"])
+@pytest.mark.parametrize("shape", [(2040, 6499), (2040, 6500), (509, 163, 165), (509, 162, 164)])
+def test_residual_of_waves_larger_than_the_cache(rng, shape, pair, dtype):
+    """More than 48 MB of waves; rows of several tiles that begin at any place of a sector."""
+    (there,) = solvers(rng, shape, [pair] * len(shape), grid="cells", dtype=dtype, on=("cuda",))
+    f = right_side(rng, shape, dtype)
+
+    check_residual(there, f)
+
+
 def check_residual(solver, f):
     """Require a residual of the size of rounding errors."""
     u = solver.solve(f)
