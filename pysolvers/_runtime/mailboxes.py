@@ -1,6 +1,7 @@
-"""Mailboxes, by which the parts of systems on several devices of one host send their numbers.
+"""Memory of a device into which other devices and other processes of the host write.
 
-csrc/include/ps_part.h says what a part is and what it sends.
+Mailboxes are such memory, by which the parts of systems on several devices of one host send their
+numbers: csrc/include/ps_part.h says what a part is and what it sends.
 """
 
 import time
@@ -12,7 +13,7 @@ import numpy as np
 
 from .._errors import raise_for_status
 
-__all__ = ["MailboxAddress", "Mailboxes"]
+__all__ = ["MailboxAddress", "Mailboxes", "SharedMemory"]
 
 _CLOCK = 64  # bytes, as in ps_part.h
 _PAUSE = 1e-4  # seconds
@@ -20,7 +21,7 @@ _OWNER = "a group of devices"
 
 
 class MailboxAddress(NamedTuple):
-    """Where the other parts find the mailbox of a part."""
+    """Where the other parts find the mailbox, or the shared memory, of a part."""
 
     process: int  # a number that no other process of the group has
     device: int
@@ -28,7 +29,70 @@ class MailboxAddress(NamedTuple):
     name: bytes  # for other processes
 
 
-class Mailboxes:
+class SharedMemory:
+    """Memory of a device that other processes use, and the way to theirs.
+
+    Parameters
+    ----------
+    backend : module
+        The extension of the devices.
+    device : int
+        The device of this process.
+    nbytes : int
+        Size of the memory.
+    process : int
+        The number of this process.
+
+    Raises
+    ------
+    MemoryError
+        If the device has too little memory.
+    """
+
+    def __init__(self, backend: ModuleType, device: int, nbytes: int, process: int) -> None:
+        self._backend, self._device, self._process = backend, device, process
+        self._opened: list[int] = []
+        self._memory = backend.Buffer(nbytes, device, 0, True)
+
+    @property
+    def address(self) -> int:
+        """Address of the memory in this process."""
+        return int(self._memory.address)
+
+    @property
+    def own(self) -> MailboxAddress:
+        """Where other processes find the memory."""
+        address = self.address
+        status, name = self._backend.share(address, self._device)
+        self._check(status)
+        return MailboxAddress(self._process, self._device, address, name)
+
+    def open(self, there: MailboxAddress) -> int:
+        """Return the address of the memory of another process, or device, in this process.
+
+        Raises
+        ------
+        BackendError
+            If the device cannot use the memory of the other one.
+        """
+        if there.process == self._process:
+            self._check(self._backend.reach(there.device, self._device))
+            return there.address
+        status, address = self._backend.open_shared(there.name, self._device)
+        self._check(status)
+        self._opened.append(address)
+        return int(address)
+
+    def close(self) -> None:
+        """Close the memory of the other processes, which must exist until then."""
+        while self._opened:
+            self._check(self._backend.close_shared(self._opened.pop(), self._device))
+
+    def _check(self, status: int) -> None:
+        raise_for_status(status, self._backend.STATUS, _OWNER)
+
+
+class Mailboxes(SharedMemory):
     """The mailbox of a part, and the way to those of the other parts.
 
     Parameters
@@ -62,24 +126,14 @@ class Mailboxes:
         count: int,
         process: int,
     ) -> None:
-        self._backend, self._device, self._process = backend, device, process
+        status, size = backend.part_mailbox(backend.DTYPES[str(dtype)], systems, count)
+        raise_for_status(status, backend.STATUS, _OWNER)
+        super().__init__(backend, device, _CLOCK + size, process)
         self.part, self.count = part, count
-        self._opened: list[int] = []
         self._marks: dict[int, Any] = {}  # by stream
         self._addresses: tuple[int, ...] = ()
-        status, size = backend.part_mailbox(backend.DTYPES[str(dtype)], systems, count)
-        self._check(status)
-        self._memory = backend.Buffer(_CLOCK + size, device, 0, True)
-        self._check(backend.upload(self._memory.address, np.zeros(_CLOCK + size, np.uint8), device))
+        self._check(backend.upload(self.address, np.zeros(_CLOCK + size, np.uint8), device))
         self._check(backend.wait(device))
-
-    @property
-    def own(self) -> MailboxAddress:
-        """Where the other parts find this mailbox."""
-        address = self._memory.address
-        status, name = self._backend.share(address, self._device)
-        self._check(status)
-        return MailboxAddress(self._process, self._device, address, name)
 
     def connect(self, all_parts: Sequence[MailboxAddress]) -> None:
         """Open the mailboxes of the other parts.
@@ -94,22 +148,12 @@ class Mailboxes:
         BackendError
             If the device cannot use the memory of another one.
         """
-        addresses = []
-        for there in all_parts:
-            if there.process == self._process:
-                self._check(self._backend.reach(there.device, self._device))
-                addresses.append(there.address)
-                continue
-            status, address = self._backend.open_shared(there.name, self._device)
-            self._check(status)
-            self._opened.append(address)
-            addresses.append(address)
-        self._addresses = tuple(address + _CLOCK for address in addresses)
+        self._addresses = tuple(self.open(there) + _CLOCK for there in all_parts)
 
     @property
     def arguments(self) -> tuple[tuple[int, ...], int]:
         """The mailboxes and the clock, as `part_solve` takes them."""
-        return self._addresses, self._memory.address
+        return self._addresses, self.address
 
     def used(self, stream: int) -> None:
         """Take note that all solves so far have been enqueued on a stream."""
@@ -120,11 +164,3 @@ class Mailboxes:
         while not all(mark.passed for mark in self._marks.values()):
             time.sleep(_PAUSE)
         self._marks.clear()
-
-    def close(self) -> None:
-        """Close the mailboxes of the other parts, which must exist until then."""
-        while self._opened:
-            self._check(self._backend.close_shared(self._opened.pop(), self._device))
-
-    def _check(self, status: int) -> None:
-        raise_for_status(status, self._backend.STATUS, _OWNER)

@@ -10,12 +10,22 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._errors import BackendError, raise_for_status
 from .backends import parse_device, require
+from .lines import contiguous_strides
 from .shadows import address_of, shadow
 from .streams import PER_THREAD
 
-__all__ = ["DeviceState", "HostState", "State", "count_of_a_call", "make_state", "read_only"]
+__all__ = [
+    "DeviceState",
+    "HostState",
+    "Index",
+    "State",
+    "count_of_a_call",
+    "make_state",
+    "read_only",
+]
 
 Array = NDArray[Any]
+Index = tuple[slice, ...]  # of a part of a field
 Layout = tuple[tuple[int, ...], Any]
 
 _ALIGNMENT = 256  # bytes between the starts of two fields on a device
@@ -25,6 +35,7 @@ _CACHE_LINE = 64  # bytes that the start of a field on the host is a multiple of
 # nodes per second) or on a large GPU (3e10 to 6e10).
 _UPDATES = {"cpu": 1 << 29, "cuda": 1 << 36}
 _LEAST = 16  # steps in a call: what a call does once costs a few percent of them
+_BLOCK = 1 << 14  # elements of a product that are computed at once: they stay in a cache
 
 
 class State:
@@ -53,6 +64,25 @@ class State:
         """Make one field equal to another of the same layout."""
         raise NotImplementedError
 
+    def part(self, name: str, at: Index) -> Array:
+        """Return a copy of a part of a field, on the host."""
+        raise NotImplementedError
+
+    def set_part(self, name: str, at: Index, values: Array) -> None:
+        """Replace a part of a field by values of the host, of its shape and dtype."""
+        raise NotImplementedError
+
+    def hold(self, values: Array) -> Array:
+        """Return values of the host as an array that `add_product` takes."""
+        raise NotImplementedError
+
+    def add_product(self, name: str, at: Index, factor: Array, values: Array) -> None:
+        """Add the product of an array of `hold` and of values of the host to a part of a field.
+
+        Both broadcast to the part, and have its number of axes and its dtype.
+        """
+        raise NotImplementedError
+
 
 class HostState(State):
     """Fields in arrays of the host.
@@ -79,6 +109,22 @@ class HostState(State):
     def copy(self, to: str, source: str) -> None:
         self._fields[to][...] = self._fields[source]
 
+    def part(self, name: str, at: Index) -> Array:
+        return np.array(self._fields[name][at])
+
+    def set_part(self, name: str, at: Index, values: Array) -> None:
+        self._fields[name][at] = values
+
+    def hold(self, values: Array) -> Array:
+        return values
+
+    def add_product(self, name: str, at: Index, factor: Array, values: Array) -> None:
+        to = self._fields[name][at]
+        pair = [np.broadcast_to(a, to.shape) for a in (factor, values)]
+        rows = max(1, _BLOCK * len(to) // max(to.size, 1))
+        for k in range(0, len(to), rows):
+            to[k : k + rows] += pair[0][k : k + rows] * pair[1][k : k + rows]
+
 
 class DeviceState(State):
     """Fields on a device.
@@ -104,6 +150,7 @@ class DeviceState(State):
         self.arguments = (ordinal, PER_THREAD.address)
         self._fields = {name: np.zeros(shape, dtype) for name, (shape, dtype) in layout.items()}
         self._current = set(self._fields)
+        self._staging: Any = None  # memory of the device for parts of fields on their way
         places, end = {}, 0
         for name, field in self._fields.items():
             places[name] = end
@@ -155,19 +202,99 @@ class DeviceState(State):
         self._current.discard(to)
         self._call(self._backend.relayout, self._shadows[to], other._shadows[source])
 
+    def part(self, name: str, at: Index) -> Array:
+        if name in self._current:
+            return np.array(self._fields[name][at])
+        view = self._shadows[name][at]
+        values = np.empty(view.shape, view.dtype)
+        if values.size:
+            if not view.flags.c_contiguous:
+                self._enqueue(self._backend.relayout, packed := self._packed(view), view)
+                view = packed
+            self._enqueue(self._backend.download, values, address_of(view))  # waits
+        return values
+
+    def set_part(self, name: str, at: Index, values: Array) -> None:
+        view = self._shadows[name][at]
+        if not view.size:
+            return
+        self._current.discard(name)
+        values = np.ascontiguousarray(values, view.dtype)
+        if view.flags.c_contiguous:
+            self._call(self._backend.upload, address_of(view), values)
+            return
+        packed = self._packed(view)
+        self._enqueue(self._backend.upload, address_of(packed), values)
+        self._call(self._backend.relayout, view, packed)
+
+    def hold(self, values: Array) -> Array:
+        values = np.ascontiguousarray(values)
+        buffer = self._backend.Buffer(max(values.nbytes, _ALIGNMENT), *self.arguments, True)
+        held = shadow(buffer.address, values.shape, values.strides, values.dtype, buffer)
+        if values.size:
+            self._call(self._backend.upload, address_of(held), values)
+        return held
+
+    def add_product(self, name: str, at: Index, factor: Array, values: Array) -> None:
+        view = self._shadows[name][at]
+        if not view.size:
+            return
+        self._current.discard(name)
+        values = np.ascontiguousarray(values, view.dtype)
+        packed = self._packed(values)
+        self._enqueue(self._backend.upload, address_of(packed), values)
+        operands = (np.broadcast_to(a, view.shape) for a in (factor, packed))
+        self._call(self._backend.add_product, view, *operands)
+
+    def shadow(self, name: str) -> Array:
+        """Return a field on the device, to be read: its elements cannot be read here."""
+        return self._shadows[name]
+
+    def write(self, name: str, at: Index, source: Array) -> None:
+        """Enqueue a copy of an array on the device, a shadow, to a part of a field."""
+        self._current.discard(name)
+        self._enqueue(self._backend.relayout, self._shadows[name][at], source)
+
+    def read(self, name: str, at: Index, to: Array) -> None:
+        """Enqueue a copy of a part of a field to an array on the device, a shadow."""
+        self._enqueue(self._backend.relayout, to, self._shadows[name][at])
+
+    def wait(self) -> None:
+        """Wait for the end of what was enqueued."""
+        self._enqueue(self._backend.wait)
+
+    @property
+    def ordinal(self) -> int:
+        """Number of the device."""
+        return self.arguments[0]
+
     @property
     def backend(self) -> ModuleType:
         """The extension that has the device."""
         return self._backend
 
+    def _packed(self, like: Array) -> Array:
+        """Return an array without gaps, of the shape of another one, on the device.
+
+        It is valid until the next call of this function.
+        """
+        if self._staging is None or self._staging.nbytes < like.nbytes:
+            self._staging = self._backend.Buffer(like.nbytes, *self.arguments, True)
+        strides = contiguous_strides(like.shape, like.itemsize)
+        return shadow(self._staging.address, like.shape, strides, like.dtype, self._staging)
+
     def _upload(self, name: str, values: Array) -> None:
         if values.size:
             self._call(self._backend.upload, address_of(self._shadows[name]), values)
 
+    def _enqueue(self, function: Callable[..., int], *operands: Any) -> None:
+        """Enqueue a call."""
+        raise_for_status(function(*operands, *self.arguments), self._backend.STATUS, self._owner)
+
     def _call(self, function: Callable[..., int], *operands: Any) -> None:
         """Enqueue a call and wait for its end."""
-        for status in (function(*operands, *self.arguments), self._backend.wait(*self.arguments)):
-            raise_for_status(status, self._backend.STATUS, self._owner)
+        self._enqueue(function, *operands)
+        self._enqueue(self._backend.wait)
 
 
 def count_of_a_call(most: int, nodes: int, device: str | None) -> int:

@@ -21,7 +21,7 @@ from .._runtime.singular import Singular, find_singular
 from ..tridiagonal import Call, plan_of, shape_flags
 from ._group import Group
 
-__all__ = ["Facts", "facts_of", "solve_by_peers"]
+__all__ = ["Facts", "facts_of", "host_name", "solve_by_peers"]
 
 _OPERATION = "solve_tridiagonal"
 _MOST = 8  # ranks
@@ -60,7 +60,7 @@ def facts_of(call: Call) -> Facts | None:
         return None
     places = tuple((address_of(view) % _ALIGNMENT, view.shape, view.strides) for view in call.views)
     geometry = (str(call.dtype), call.choice.periodic, call.options.pivot, places)
-    return Facts((_host(), plan.outer, plan.inner), call.place.ordinal, geometry)
+    return Facts((host_name(), plan.outer, plan.inner), call.place.ordinal, geometry)
 
 
 def solve_by_peers(
@@ -158,7 +158,7 @@ def _outcome(
 
 
 @cache
-def _host() -> str:
+def host_name() -> str:
     """Return a name of the machine that no other one has."""
     path = Path("/proc/sys/kernel/random/boot_id")
     return f"{socket.gethostname()} {path.read_text() if path.exists() else ''}"

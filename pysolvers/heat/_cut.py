@@ -26,18 +26,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributed import Group
+from ..distributed import Group, Layers
 from ._sides import Grid, Side
 from ._start import Parts, sweep
 from ._state import HeatState
-from ._window import BELOW, OPERATION, Layers, Window
+from ._window import BELOW, OPERATION, Window
 
 __all__ = ["CutWindow"]
 
 Array = NDArray[Any]
 
 _ALWAYS = 1 << 62  # steps between two exchanges of the layers
-_BLOCK = 1 << 14  # nodes that are changed together
 
 
 class CutWindow(Window):
@@ -50,7 +49,7 @@ class CutWindow(Window):
     state : HeatState
         The nodes, the layers included, at the time of the next step.
     layers : Layers
-        Those of the neighbours.
+        Those of the neighbours, in T and w.
     exchanged : {'t', 'w'}
         The field that the next step depends on.
     grid : Grid
@@ -77,7 +76,11 @@ class CutWindow(Window):
         first, last = (int(cut is not None) for cut in cuts)
         nodes = grid.nodes[-1]
         self._own = slice(first, nodes - last)
-        self._beyond = [at for at, cut in ((0, cuts[0]), (nodes - 1, cuts[1])) if cut is not None]
+        # The first and the last own node, and the nodes beyond the cuts.
+        self._ends = (slice(first, nodes - last, nodes - last - first - 1),)
+        self._is_cut = [cut is not None for cut in cuts]
+        start, stop = (0 if first else nodes - 1), (nodes if last else 1)
+        self._beyond = (slice(start, stop, nodes - 1),)
         others = (1,) * (grid.axes - 1) if grid.k is None else grid.nodes[-2::-1]
         spikes = np.zeros((2, nodes, *others))
         for spike, cut in zip(spikes, cuts, strict=True):
@@ -87,57 +90,53 @@ class CutWindow(Window):
         own = spikes[:, self._own]
         self._weights = _weights(group.allgather(OPERATION, own[:, [0, -1]]), group.rank)
         #: 1 at lines of unknowns, 0 at lines on a side of given values.
-        self._is_unknown = np.ones(state.t.shape[1:])
+        self._is_unknown = np.ones(grid.nodes[-2::-1])
         layer = self._is_unknown[None]
         for side in sides:
             if side.axis < grid.axes - 1 and side.kind == "value":
                 side.of(layer)[...] = 0
-        dtype = state.t.dtype
+        self._dtype = dtype = state.t.dtype
         small = BELOW * float(np.finfo(dtype).eps)
         is_large = own.reshape(2, own.shape[1], -1).max(axis=2) > small
         stop = int(is_large[0].nonzero()[0].max(initial=-1)) + 1
         start = int(is_large[1].nonzero()[0].min(initial=own.shape[1]))
-        #: First node, and l or u from there on.
-        self._spikes = (
-            (first, own[0, :stop].astype(dtype)),
-            (first + start, own[1, start:].astype(dtype)),
-        )
+        #: Nodes, and l or u there.
+        self._spikes = [
+            ((slice(at, at + len(spike)),), state.store.hold(spike.astype(dtype)))
+            for at, spike in ((first, own[0, :stop]), (first + start, own[1, start:]))
+            if len(spike)
+        ]
+        self._changing = [k for k, n in enumerate((stop, own.shape[1] - start)) if n]
 
-    @property
-    def t(self) -> Array:
-        t = self._state.t
+    def _settle(self) -> None:
         if self._pending is not None:
-            self._add(t, self._pending)
+            self._add("t", self._pending)
             self._pending = None
-        return t
 
-    def _add(self, field: Array, beyond: Array) -> None:
+    def _add(self, name: str, beyond: Array) -> None:
         """Add to a field what the nodes beyond the cuts change, near the cuts."""
-        for (start, spike), value in zip(self._spikes, beyond, strict=True):
-            rows = max(1, _BLOCK // value.size)
-            for k in range(0, len(spike), rows):
-                change = spike[k : k + rows] * value
-                field[start + k : start + k + len(change)] += change
+        for (at, spike), k in zip(self._spikes, self._changing, strict=True):
+            self._state.store.add_product(name, at, spike, beyond[k : k + 1])
 
     def _make(self, count: int) -> dict[str, Any]:
         """Make a step with the kernels, and what the nodes of other ranks change of it."""
-        fields = self._state.fields()
-        t = fields["t"]
-        own, is_delta = t[self._own], self._exchanged == "t"
-        before, layers = own[[0, -1]].astype(np.float64), t[self._beyond]
+        store, is_delta = self._state.store, self._exchanged == "t"
+        if is_delta:
+            before, layers = store.part("t", self._ends), store.part("t", self._beyond)
         report = super()._make(count)
         self._pending = None
-        ends = own[[0, -1]] - before if is_delta else own[[0, -1]].astype(np.float64)
+        ends = store.part("t", self._ends).astype(np.float64)
+        if is_delta:
+            ends -= before
         found = self._group.allgather(OPERATION, ends)
         found = found.reshape(-1, *found.shape[2:])
         beyond = np.einsum("ej...,j...->e...", self._weights, found)
-        beyond = (beyond * self._is_unknown).astype(t.dtype)
+        beyond = (beyond * self._is_unknown).astype(self._dtype)
         if is_delta:
-            self._add(t, beyond)
-            is_cut = [at in self._beyond for at in (0, len(t) - 1)]
-            t[self._beyond] = layers + beyond[is_cut]
+            self._add("t", beyond)
+            store.set_part("t", self._beyond, layers + beyond[self._is_cut])
         else:  # the next step reads w alone
-            self._add(fields["w"], 2 * beyond)
+            self._add("w", 2 * beyond)
             self._pending = beyond
         return report
 

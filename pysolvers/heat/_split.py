@@ -6,6 +6,9 @@ kernels can make several steps before the layers are exchanged: _window.py. If t
 field is cut, along which the last sweep goes, the kernels step with one layer, and what the other
 ranks change is added: _cut.py. The cheaper of these ways is taken.
 
+On devices, the layers travel between them directly, or through the memory of the host. Steps for
+which neither way is possible raise an error there.
+
 Otherwise there is one layer, and a step is Douglas and Gunn's, in differences; with two axes it has
 the solution of Peaceman and Rachford's step up to rounding errors:
 
@@ -33,7 +36,8 @@ from .._boundary import Dirichlet, Neumann
 from .._checks import require
 from .._clock import Leg
 from .._data import NodeData
-from ..distributed import Group, Slab
+from .._runtime.backends import parse_device
+from ..distributed import Group, Slab, borders_of, exchange_layers, layers_of, share_memory
 from ..tridiagonal import solve_tridiagonal
 from ._cut import CutWindow
 from ._settings import HeatSettings
@@ -41,7 +45,7 @@ from ._sides import PERIODIC, Grid, Side
 from ._start import Parts, balance, damped_step, needs_damping, sweep
 from ._state import HeatState
 from ._tables import SideTables
-from ._window import Plan, Window, cost_of_cuts, plan_window
+from ._window import COSTS, Plan, Window, cost_of_cuts, layers_for, plan_window
 
 __all__ = ["SplitState"]
 
@@ -74,7 +78,7 @@ class _SlabParts(Parts):
         all ranks.
     periodic : bool
         Whether the cut axis is periodic.
-    threads : int, optional
+    device, threads
         As in `solve_tridiagonal`.
     """
 
@@ -85,42 +89,26 @@ class _SlabParts(Parts):
         layers: tuple[int, int],
         *,
         periodic: bool,
+        device: str | None,
         threads: int | None,
     ) -> None:
-        super().__init__(None, threads)
+        super().__init__(device, threads)
         self._group, self._axis, self._periodic = group, axis, periodic
-        self._layers = layers
+        #: Number of layers of the rank before and of the next one.
+        self.layers = layers
 
     def own(self, field: Array, axis: int | None = None) -> Array:
         """Return the nodes of this rank: a view."""
         axis = self._axis if axis is None else axis
-        first, last = self._layers
+        first, last = self.layers
         return field[(slice(None),) * axis + (slice(first, field.shape[axis] - last),)]
 
     def refresh(self, field: Array, axis: int | None = None) -> None:
         """Exchange the layers at the cuts; `axis` is the cut axis of the field."""
         axis = self._axis if axis is None else axis
-        at: tuple[Any, ...] = (slice(None),) * axis
-        own, group, depth = self.own(field, axis), self._group, max(self._layers)
-        before, after = (group.rank - 1) % group.size, (group.rank + 1) % group.size
-        first, last = slice(depth), slice(-depth, None)
-        sends: dict[int, list[Array]] = {}
-        receives: dict[int, list[tuple[slice, int]]] = {}  # the layers, place in the message
-        # A rank sends its first layers to the rank before and its last ones to the next, which with
-        # two ranks can be one rank: the first layers come first in the message.
-        for there, rank, layers in ((0, before, first), (1, after, last)):
-            if self._layers[there]:
-                sends.setdefault(rank, []).append(own[(*at, layers)])
-        for there, rank, layers in ((1, after, last), (0, before, first)):
-            if self._layers[there]:
-                found = receives.setdefault(rank, [])
-                found.append((layers, len(found)))
-        shape = own[(*at, first)].shape
-        messages = {r: np.empty((len(own), *shape), field.dtype) for r, own in receives.items()}
-        group.exchange(_OPERATION, {r: np.stack(own) for r, own in sends.items()}, messages)
-        for rank, targets in receives.items():
-            for layers, place in targets:
-                field[(*at, layers)] = messages[rank][place]
+        borders = borders_of(self._group, axis, self.layers, field.shape)
+        put = field.__setitem__
+        exchange_layers(self._group, _OPERATION, borders, field, field.__getitem__, put)
 
     def largest(self, field: Array) -> float:
         return self.largest_own(self.own(field))
@@ -153,6 +141,7 @@ class _SlabParts(Parts):
             own,
             axis=axis,
             periodic=self._periodic,
+            device=self._device,
             threads=self._threads,
             group=self._group,
             split=Slab(axis),
@@ -185,11 +174,6 @@ class SplitState:
         group: Group,
         split: Slab,
     ) -> None:
-        require(
-            settings.device in (None, "cpu"),
-            "with a group device must be None or 'cpu'",
-            settings.device,
-        )
         require(not settings.is_paper, "'wei2013' has no group: group must be None", group)
         self._settings, self._boundary, self.group = settings, boundary, group
         self._axis = split.of(whole.axes)
@@ -213,6 +197,7 @@ class SplitState:
         self.own = self._moved(whole, part.start, part.stop - part.start)
         self._whole = whole
         self._largest_k = 1.0
+        self._way = "cpu"  # of the layers, and of their costs
         self._window: Window | None = None
         self._leg: Leg | None = None  # of the steps that the window is made for, or none is
 
@@ -234,8 +219,12 @@ class SplitState:
             self._axis,
             self._layers,
             periodic=self._is_periodic,
+            device=self._settings.device,
             threads=self._settings.threads,
         )
+        if parse_device(self._settings.device)[0] != "cpu":
+            shares = share_memory(self.group, _OPERATION, self._settings.device)
+            self._way = "peers" if shares else "host"
         if self.own.k is not None:
             grid.k = self._extended(self.own.k)
             self._largest_k = self._parts.largest(grid.k)
@@ -246,6 +235,21 @@ class SplitState:
         self._tables = SideTables(grid, self._sides, True, 1)
         self._t = self._extended(initial.astype(self._settings.dtype))
         self._set_sides(self._levels(0.0))
+        self._planned()  # raises if no step can be made
+
+    @property
+    def exchange(self) -> str:
+        """How the layers travel: as `exchange` of a result."""
+        if self.group.size == 1:
+            return "none"
+        if self._window is not None:
+            return self._window.way
+        return "host" if self._way == "cpu" else self._way
+
+    @property
+    def most_steps(self) -> int:
+        """Largest number of steps in a call of the kernels, as far as it is known."""
+        return 1 if self._window is None else self._window.most_steps
 
     @property
     def k(self) -> Array | None:
@@ -296,26 +300,38 @@ class SplitState:
         grid = self._grid
         with self.group.agreement(_OPERATION) as agreed:
             agreed.same = {"dt": grid.dt}
-        before, self._leg = self._leg, grid.clock.leg
+        before, leg = self._leg, grid.clock.leg
         if self._window is not None and before is not None and before.dt == grid.dt:
             self._window.begin()
-            return
-        own = self.t
-        ratio = grid.ratio[self._across] * self._largest_k
+        else:
+            own, plan = self.t, self._planned()
+            if plan is not None:
+                self._make_window(plan, own)
+            elif self._window is not None:
+                self._t = self._extended(own)
+                self._window = None
+        self._leg = leg
+
+    def _planned(self) -> Plan | None:
+        """Return how steps are made, or None for array operations: the same on all ranks."""
+        if self.group.size == 1:
+            return Plan(_ALL, 0, 1.0)
+        ratio = self.own.ratio[self._across] * self._largest_k
         lines = prod(self.own_shape) // self.own.nodes[self._across]
-        plan: Plan | None = Plan(_ALL, 0, 1.0)
-        if self.group.size > 1:
-            about = ratio, self._least, lines, str(self._settings.scheme), self._settings.dtype
-            plan = plan_window(*about)
-            if self._axis == 0 and self._least > 1:  # the lines of the last sweep are cut
-                cost = cost_of_cuts(*about)
-                if plan is None or plan.cost > cost:
-                    plan = Plan(_CUT, 1, cost)
-        if plan is not None:
-            self._make_window(plan, own)
-        elif self._window is not None:
-            self._t = self._extended(own)
-            self._window = None
+        about = ratio, self._least, lines, str(self._settings.scheme), self._settings.dtype
+        plan = plan_window(*about, COSTS[self._way])
+        if self._axis == 0 and self._least > 1:  # the lines of the last sweep are cut
+            cost = cost_of_cuts(*about, COSTS[self._way])
+            if plan is None or plan.cost > cost:
+                plan = Plan(_CUT, 1, cost)
+        if plan is None and self._way != "cpu":
+            remedy = "fewer ranks" if self._axis == 0 else "split=Slab(0), fewer ranks"
+            raise ValueError(
+                f"{_OPERATION}: on a device a group needs {layers_for(ratio, 1, about[-1])} nodes "
+                f"of a rank along {self._name} for k dt/h^2 = {ratio:.3g}, got {self._least}: take "
+                f"{remedy}, a smaller dt or device='cpu'"
+            )
+        return plan
 
     def _make_window(self, plan: Plan, own: Array) -> None:
         """Begin to step with the layers of a plan; collective."""
@@ -325,6 +341,7 @@ class SplitState:
             self._axis,
             (first, last),
             periodic=self._is_periodic,
+            device=self._settings.device,
             threads=self._settings.threads,
         )
         grid, across = copy(self.own), self._across
@@ -351,16 +368,24 @@ class SplitState:
         state = HeatState(settings, grid, sides, source)
         state.set_t(self._extended(own, parts, grid))
         exchanged = "t" if settings.scheme == "douglas-gunn" else "w"
+        shape = settings.shape
+        layers = layers_of(
+            self.group,
+            _OPERATION,
+            state.store,
+            borders_of(self.group, self._axis, parts.layers, shape),
+            np.broadcast_to(np.empty((), settings.dtype), shape),
+        )
         self._window_parts = parts
         if plan.steps == _CUT:
             cuts = [
                 sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
             ]
             self._window = CutWindow(
-                self.group, state, parts, exchanged, grid, cuts, list(sides.values())
+                self.group, state, layers, exchanged, grid, cuts, list(sides.values())
             )
         else:
-            self._window = Window(self.group, state, parts, plan.steps, exchanged)
+            self._window = Window(self.group, state, layers, plan.steps, exchanged)
         self._t = np.empty(0)
 
     def _step_once(self, first: int) -> bool:

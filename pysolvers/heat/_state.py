@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from .._clock import Leg
 from .._data import NodeData
 from .._errors import raise_for_status
-from .._runtime.state import count_of_a_call, make_state
+from .._runtime.state import State, count_of_a_call, make_state
 from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._tables import SideTables
@@ -63,6 +63,11 @@ class HeatState:
         if grid.k is not None:
             self._state.set("k", grid.k)
         self._leg: Leg | None = None  # of the steps whose data are in the tables
+
+    @property
+    def store(self) -> State:
+        """Where the fields lie."""
+        return self._state
 
     @property
     def varies(self) -> bool:

@@ -22,28 +22,78 @@ Source: J. M. Combes and L. Thomas, Asymptotic behaviour of eigenfunctions for m
 Schroedinger operators, Commun. Math. Phys. 34 (1973) 251-270 (the weighted norm).
 """
 
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._counter import Counter
 from .._errors import DistributedError
-from ..distributed import Group
+from ..distributed import Group, Layers
 from ._state import HeatState
 
-__all__ = ["BELOW", "OPERATION", "Layers", "Plan", "Window", "cost_of_cuts", "plan_window"]
+__all__ = [
+    "BELOW",
+    "COSTS",
+    "OPERATION",
+    "Costs",
+    "Plan",
+    "Window",
+    "cost_of_cuts",
+    "layers_for",
+    "plan_window",
+]
 
 Array = NDArray[Any]
 
 OPERATION = "HeatADI"
 BELOW = 1 / 64  # of a rounding error: what a wrong side may change
-_STEPS = (1, 2, 4, 8, 16, 32)
-# Costs, in steps of the nodes of a rank: of a call of the kernels and an exchange, and of changing
-# the field that the next step depends on at all nodes. Measured.
-_CALL = {"peaceman-rachford": 0.6, "douglas-gunn": 0.15}
-_CHANGE = {"peaceman-rachford": 0.4, "douglas-gunn": 0.35}
-_MESSAGE = 60_000  # nodes that a step advances in the time of an exchange
+
+
+class Costs(NamedTuple):
+    """Costs, in steps of the nodes of a rank or in nodes that a step advances meanwhile.
+
+    Attributes
+    ----------
+    call : mapping
+        Steps, by scheme: of a call of the kernels and an exchange.
+    change : mapping
+        Steps, by scheme: of changing the field that the next step depends on at all nodes.
+    message : int
+        Nodes: of the time of an exchange, however few layers there are.
+    layer : int
+        Nodes: of the time in which one node of a layer travels.
+    most : int
+        Largest number of steps between two exchanges.
+    """
+
+    call: Mapping[str, float]
+    change: Mapping[str, float]
+    message: int
+    layer: int
+    most: int
+
+
+# By the way of the layers. Those of the CPU are measured. Those of devices are estimates: of words
+# moved per node by a call, for an H200, which advances 150 nodes of float64 per ns, with 0.2 ms for
+# calls and messages, 200 GB/s between devices and 2 GB/s through the memory of the host.
+_OF_DEVICE = (
+    {"peaceman-rachford": 0.5, "douglas-gunn": 0.15},
+    {"peaceman-rachford": 0.75, "douglas-gunn": 0.4},
+    30_000_000,
+)
+COSTS = {
+    "cpu": Costs(
+        {"peaceman-rachford": 0.6, "douglas-gunn": 0.15},
+        {"peaceman-rachford": 0.4, "douglas-gunn": 0.35},
+        60_000,
+        0,
+        32,
+    ),
+    "host": Costs(*_OF_DEVICE, 600, 128),
+    "peers": Costs(*_OF_DEVICE, 6, 128),
+}
 
 
 class Plan(NamedTuple):
@@ -54,14 +104,17 @@ class Plan(NamedTuple):
     cost: float
 
 
-class Layers(Protocol):
-    """The layers of the neighbours in a field."""
+def layers_for(ratio: float, steps: int, dtype: str) -> int:
+    """Return how many layers a number of steps between two exchanges needs."""
+    s = np.linspace(0.01, 0.99, 99)
+    x = np.arccosh(1 + s / ratio)
+    growth, small = np.log((1 + s) / (1 - s)), float(np.finfo(dtype).eps) * BELOW
+    return int(np.ceil(((steps * growth + np.log(steps / small / (1 - s))) / x).min()))
 
-    def refresh(self, field: Array) -> None:
-        """Exchange them."""
 
-
-def plan_window(ratio: float, nodes: int, lines: int, scheme: str, dtype: str) -> Plan | None:
+def plan_window(
+    ratio: float, nodes: int, lines: int, scheme: str, dtype: str, costs: Costs = COSTS["cpu"]
+) -> Plan | None:
     """Return the cheapest plan, or None if the layers of every plan are more than the nodes.
 
     Parameters
@@ -74,25 +127,29 @@ def plan_window(ratio: float, nodes: int, lines: int, scheme: str, dtype: str) -
         Number of lines along it.
     scheme, dtype : str
         As in `HeatADI`.
+    costs : Costs, optional
+        Those of the CPU by default.
     """
-    s = np.linspace(0.01, 0.99, 99)
-    x = np.arccosh(1 + s / ratio)
-    growth, small = np.log((1 + s) / (1 - s)), float(np.finfo(dtype).eps) * BELOW
     best: Plan | None = None
-    for steps in _STEPS:
-        layers = int(np.ceil(((steps * growth + np.log(steps / small / (1 - s))) / x).min()))
-        more = 1 + 2 * layers / nodes + (_CALL[scheme] + _MESSAGE / (nodes * lines)) / steps
+    steps = 1
+    while steps <= costs.most:
+        layers = layers_for(ratio, steps, dtype)
+        once = costs.call[scheme] + (costs.message / lines + costs.layer * layers) / nodes
+        more = 1 + 2 * layers / nodes + once / steps
         if layers <= nodes and nodes + layers > 2 and (best is None or more < best.cost):
             best = Plan(steps, layers, more)
+        steps *= 2
     return best
 
 
-def cost_of_cuts(ratio: float, nodes: int, lines: int, scheme: str, dtype: str) -> float:
+def cost_of_cuts(
+    ratio: float, nodes: int, lines: int, scheme: str, dtype: str, costs: Costs = COSTS["cpu"]
+) -> float:
     """Return the cost of a step with cut lines (_cut.py), as of a plan."""
     decay = np.log((1 + ratio + np.sqrt(1 + 2 * ratio)) / ratio)
     reach = -np.log(float(np.finfo(dtype).eps) * BELOW) / decay
-    change = _CHANGE[scheme] * min(1.0, reach / nodes)
-    return float(1 + _CALL[scheme] + change + _MESSAGE / (nodes * lines))
+    change = costs.change[scheme] * min(1.0, reach / nodes)
+    return float(1 + costs.call[scheme] + change + costs.message / (nodes * lines))
 
 
 class Window:
@@ -105,7 +162,7 @@ class Window:
     state : HeatState
         The nodes, those of the neighbours included, at the time of the next step.
     layers : Layers
-        Those of the neighbours.
+        Those of the neighbours, in T and w.
     steps : int
         Steps between two exchanges.
     exchanged : {'t', 'w'}
@@ -125,13 +182,28 @@ class Window:
         self._varies = varies < 0
 
     @property
+    def way(self) -> str:
+        """How the layers travel."""
+        return self._layers.way
+
+    @property
+    def most_steps(self) -> int:
+        """Largest number of steps in a call of the kernels."""
+        return min(self._steps, self._most)
+
+    @property
     def t(self) -> Array:
         """T at all nodes of the window."""
+        self._settle()
         return self._state.t
+
+    def _settle(self) -> None:
+        """Make T that of all steps so far."""
 
     def begin(self) -> None:
         """Go on from T at the nodes of the ranks; collective."""
-        self._layers.refresh(self.t)
+        self._settle()
+        self._layers.refresh("t")
         self._left, self._is_fresh = self._steps, True
 
     def step(self, first: int, end: int) -> tuple[int, float, dict[str, Any]]:
@@ -142,7 +214,7 @@ class Window:
         """
         state, group = self._state, self._group
         if self._left == 0:
-            self._layers.refresh(state.fields()[self._exchanged])
+            self._layers.complete(self._exchanged)
             self._left = self._steps
         count = min(end - first, self._left, self._most)
         if self._varies:  # functions of the caller, which can raise
@@ -153,6 +225,8 @@ class Window:
             state.prepare(first, count)
         report = self._make(count)
         self._left, self._is_fresh = self._left - count, False
+        if self._left == 0:  # the ranks meet below, so that the layers need no meeting of their own
+            self._layers.post(self._exchanged)
         found = group.allgather(OPERATION, np.array([state.largest, first, count]))
         others = np.flatnonzero((found[:, 1:] != found[0, 1:]).any(axis=1))
         if others.size:
@@ -162,6 +236,8 @@ class Window:
                 f"and rank {others[0]} {steps[others[0]]}",
                 tuple(others.tolist()),
             )
+        if self._left == 0:
+            self._layers.met()
         return count, float(found[:, 0].max()), report
 
     def _make(self, count: int) -> dict[str, Any]:

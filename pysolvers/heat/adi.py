@@ -224,7 +224,9 @@ class HeatADI(Stepper[HeatResult]):
     For larger steps split along the first axis: the kernels make one step, to which each rank adds
     what the nodes of the others change. Along another axis such a step is made by array
     operations, in the form of Douglas and Gunn, and takes several times as long; ``kernel`` of the
-    result is then ``'slabs'``. A group runs on the CPU.
+    result is then ``'slabs'``. On devices, of which each rank selects its own by `device`, it is an
+    error. There the nodes of a rank stay on its device, and layers are copied between devices of
+    one host, or pass through the memory of the hosts.
 
     References
     ----------
@@ -317,6 +319,7 @@ class HeatADI(Stepper[HeatResult]):
             start = NodeData("initial", initial, *places).at(0.0)
             if agreed is not None:
                 agreed.same = settings.facts() | self._problem() | {"split": split}
+                agreed.same["device"] = settings.backend.NAME
         self._slab = slab
         if slab is not None:
             slab.start(np.broadcast_to(start, slab.own_shape), self._source, source)
@@ -398,6 +401,7 @@ class HeatADI(Stepper[HeatResult]):
             backend=s.backend.NAME,
             kernel=str(self._run_by["kernel"]),
             threads=int(self._run_by["threads"]),
+            exchange="none" if self._slab is None else self._slab.exchange,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -524,7 +528,9 @@ class HeatADI(Stepper[HeatResult]):
 
     @property
     def _most_steps(self) -> int:
-        return _SLAB_STEPS if self._slab is not None else self._state.most_steps
+        if self._slab is None:
+            return self._state.most_steps
+        return max(_SLAB_STEPS, self._slab.most_steps)
 
     @property
     def _shows_progress(self) -> bool:

@@ -3,26 +3,16 @@
 Rank r uses device r, or the devices in turn if there are fewer.
 """
 
-import os
-import subprocess
+import own_device  # noqa: F401, I001  before CUDA is used
 
-RANK = int(os.environ.get("PMI_RANK") or os.environ.get("OMPI_COMM_WORLD_RANK") or 0)
-FOUND = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=True)
-DEVICES = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(
-    str(k) for k, _ in enumerate(FOUND.stdout.splitlines())
-)
-NAMES = DEVICES.split(",")
-os.environ["CUDA_VISIBLE_DEVICES"] = NAMES[RANK % len(NAMES)]
-os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+import gpu_libraries
+import numpy as np
+import oracle
+from ranks_factor import solved as solved_by_factor
+from ranks_solve import cut, joined, singular_operands, solved
 
-import gpu_libraries  # noqa: E402
-import numpy as np  # noqa: E402
-import oracle  # noqa: E402
-from ranks_factor import solved as solved_by_factor  # noqa: E402
-from ranks_solve import cut, joined, singular_operands, solved  # noqa: E402
-
-import pysolvers  # noqa: E402
-from pysolvers.distributed import Slab  # noqa: E402
+import pysolvers
+from pysolvers.distributed import Slab
 
 SHAPES = ((37, 300, 5), (2, 3, 5000))
 

@@ -17,3 +17,12 @@ def test_ranks(ranks):
 
     assert status == 0, errors
     assert out.count("all checks passed") == ranks
+
+
+@pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+def test_solvers(ranks):
+    status, out, errors = finished(start(ranks, "ranks_gpu_solvers.py"), 600)
+
+    assert status == 0, errors
+    assert out.count("all checks passed") == ranks

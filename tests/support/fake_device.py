@@ -34,7 +34,7 @@ class Device:
     SIZE = 1 << 24
 
     def __init__(self):
-        self._memory = mmap.mmap(-1, self.SIZE)
+        self._memory = self._new_memory()
         self._base = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))
         self._next = self._base
         self._depth = 0
@@ -54,6 +54,7 @@ class Device:
 
             def __del__(self):
                 device.live -= 1
+                device._release(self.address, self.nbytes)
 
         class Mark:
             passed = False
@@ -63,6 +64,9 @@ class Device:
 
         self.Buffer = Buffer
         self.Mark = Mark
+
+    def _new_memory(self):
+        return mmap.mmap(-1, self.SIZE)
 
     def __getattr__(self, name):
         return getattr(_core, name)
@@ -77,6 +81,9 @@ class Device:
         if self._next > self._base + self.SIZE:
             raise MemoryError
         return address
+
+    def _release(self, address, nbytes):
+        """Take memory back: this device does not use it again."""
 
     @contextlib.contextmanager
     def open(self):

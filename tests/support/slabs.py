@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pysolvers.distributed import Slab
+from pysolvers.distributed import Group, Slab
 
 
 def part_of(group, field, axis):
@@ -18,3 +18,22 @@ def same(group, solver, expected, axis, bound):
     assert (whole is None) == (group.rank > 0)
     if whole is not None:
         np.testing.assert_array_equal(part_of(group, whole, axis), solver.u)
+
+
+def on_device(solver, device="cuda"):
+    """Return a class of solvers that run on a device."""
+
+    class OnDevice(solver):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options | {"device": device})
+
+    return OnDevice
+
+
+def anew(group):
+    """Return a group of the same ranks that has seen no devices."""
+    if group.size == 1:
+        return Group(timeout=group.timeout)
+    from mpi4py import MPI
+
+    return Group(MPI.COMM_WORLD, timeout=group.timeout)

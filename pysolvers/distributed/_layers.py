@@ -1,0 +1,396 @@
+"""Layers of a field that neighbouring ranks hold of each other, and their exchange.
+
+A rank steps its part of a field and some layers of its neighbours, which it gets anew from time to
+time. They travel through the memory of the host by MPI, or, between devices of one host, directly:
+each rank has an inbox on its device, which its neighbours open by CUDA IPC and copy their layers
+into. An inbox has two slots, which are used in turn: a neighbour writes into a slot again only
+after the ranks have met for the other one, and so after the first one was read.
+
+Words moved per layer: 2 for the copy on the device, 1 over the link and 2 for the copy from the
+inbox; through the memory of the host, 4 over the link of the host and 4 in its memory.
+"""
+
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import BackendError
+from .._runtime.backends import parse_device, require
+from .._runtime.lines import contiguous_strides
+from .._runtime.mailboxes import MailboxAddress, SharedMemory
+from .._runtime.shadows import shadow
+from .._runtime.state import DeviceState, Index, State
+from ._group import Group
+from ._peers import host_name
+
+__all__ = [
+    "Border",
+    "Layers",
+    "borders_of",
+    "exchange_layers",
+    "layers_of",
+    "share_memory",
+]
+
+Array = NDArray[Any]
+
+_SLOTS = 2
+_ENDS = 2
+_ALIGNMENT = 256  # bytes
+
+
+class Border(NamedTuple):
+    """Layers that this rank exchanges with a neighbour.
+
+    Attributes
+    ----------
+    end : {0, 1}
+        At which end of the part of this rank: before its first layer or after its last one.
+    rank : int
+        The neighbour.
+    sent, received : tuple of slice
+        The layers of this rank that the neighbour holds, and those of the neighbour, in a field.
+    """
+
+    end: int
+    rank: int
+    sent: Index
+    received: Index
+
+
+def borders_of(
+    group: Group, axis: int, layers: tuple[int, int], shape: Sequence[int]
+) -> list[Border]:
+    """Return the borders of a field with as many layers of the neighbours at each end.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks; the first one follows the last one.
+    axis : int
+        Axis of the field that is cut.
+    layers : (int, int)
+        Number of layers of the rank before and of the next one; those that are not 0 are equal on
+        all ranks.
+    shape : sequence of int
+        Shape of the field, the layers included.
+    """
+    at: Index = (slice(None),) * axis
+    (first, last), nodes, depth = layers, shape[axis], max(layers)
+    found = []
+    if first:
+        sent, received = slice(first, first + depth), slice(first)
+        found.append(Border(0, (group.rank - 1) % group.size, (*at, sent), (*at, received)))
+    if last:
+        sent, received = slice(nodes - last - depth, nodes - last), slice(nodes - last, nodes)
+        found.append(Border(1, (group.rank + 1) % group.size, (*at, sent), (*at, received)))
+    return found
+
+
+def exchange_layers(
+    group: Group,
+    operation: str,
+    borders: Sequence[Border],
+    like: Array,
+    take: Callable[[Index], Array],
+    put: Callable[[Index, Array], None],
+) -> None:
+    """Exchange layers through the memory of the host; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    borders : sequence of Border
+        The layers.
+    like : array
+        An array of shape and dtype of the field; its elements are not read.
+    take, put : callable
+        What returns a part of the field, and what replaces one.
+    """
+    sends: dict[int, list[Array]] = {}
+    receives: dict[int, list[Border]] = {}
+    # With two ranks both neighbours can be one rank. The layers at the first end of the sender come
+    # first in the message: they are those at the last end of the receiver.
+    for border in sorted(borders, key=lambda border: border.end):
+        sends.setdefault(border.rank, []).append(take(border.sent).ravel())
+        receives.setdefault(border.rank, []).insert(0, border)
+    sizes = {rank: [like[b.received].size for b in own] for rank, own in receives.items()}
+    messages = {rank: np.empty(sum(own), like.dtype) for rank, own in sizes.items()}
+    group.exchange(
+        operation,
+        {rank: own[0] if len(own) == 1 else np.concatenate(own) for rank, own in sends.items()},
+        messages,
+    )
+    for rank, own in receives.items():
+        parts = np.split(messages[rank], np.cumsum(sizes[rank])[:-1])
+        for border, part in zip(own, parts, strict=True):
+            put(border.received, part.reshape(like[border.received].shape))
+
+
+class Layers:
+    """Layers of the neighbours in fields of a state, which travel through the memory of the host.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    state : State
+        The fields, of one shape and dtype.
+    borders : sequence of Border
+        The layers.
+    like : array
+        An array of shape and dtype of the fields; its elements are not read.
+    """
+
+    #: How the layers travel.
+    way = "host"
+
+    def __init__(
+        self, group: Group, operation: str, state: State, borders: Sequence[Border], like: Array
+    ) -> None:
+        self._group, self._operation, self._state = group, operation, state
+        self._borders, self._like = borders, like
+
+    def refresh(self, name: str) -> None:
+        """Exchange the layers of a field; collective."""
+        exchange_layers(
+            self._group,
+            self._operation,
+            self._borders,
+            self._like,
+            lambda at: self._state.part(name, at),
+            lambda at, values: self._state.set_part(name, at, values),
+        )
+
+    def post(self, name: str) -> None:
+        """Begin to exchange layers that `complete` will ask for; it waits for nothing.
+
+        The ranks then meet, each after its device has completed what was enqueued.
+        """
+
+    def met(self) -> None:
+        """Take note that the ranks met after `post`."""
+
+    def complete(self, name: str) -> None:
+        """Get the layers of a field that does not change since `post`; collective."""
+        self.refresh(name)
+
+
+class _PeerLayers(Layers):
+    """Layers that travel between devices of one host."""
+
+    way = "peers"
+
+    def __init__(
+        self,
+        group: Group,
+        operation: str,
+        state: DeviceState,
+        borders: Sequence[Border],
+        like: Array,
+        inbox: "_Inbox",
+    ) -> None:
+        super().__init__(group, operation, state, borders, like)
+        self._device_state, self._inbox = state, inbox
+        self._arrived: str | None = None  # the field whose layers are in the inbox
+
+    def refresh(self, name: str) -> None:
+        # A rank that raises in this context raises on all ranks.
+        with self._group.agreed_numbers(self._operation, 0, np.dtype(np.float64)) as posted:
+            self.post(name)
+            self._device_state.wait()
+            posted.mine = np.empty(0)
+        self.met()
+        self.complete(name)
+
+    def post(self, name: str) -> None:
+        self._inbox.prepare()
+        field = self._device_state.shadow(name)
+        for border in self._borders:
+            part = field[border.sent]
+            there = self._inbox.there(border.rank, 1 - border.end, part)
+            self._device_state.read(name, border.sent, there)
+        self._posted = name
+
+    def met(self) -> None:
+        self._arrived = self._posted
+        self._inbox.met(self)
+
+    def take(self) -> None:
+        """Copy the layers that have arrived to their places."""
+        if self._arrived is None:
+            return
+        for border in self._borders:
+            part = self._device_state.shadow(self._arrived)[border.received]
+            here = self._inbox.here(border.end, part)
+            self._device_state.write(self._arrived, border.received, here)
+        self._device_state.wait()
+        self._arrived = None
+
+    def complete(self, name: str) -> None:
+        if self._arrived == name:
+            self.take()
+        else:
+            self.refresh(name)
+
+
+class _Inbox:
+    """Memory of a device into which the neighbours copy layers, and the way to theirs.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    backend : module
+        The extension of the devices.
+    ordinal : int
+        Number of the device of this rank.
+    """
+
+    def __init__(self, group: Group, operation: str, backend: Any, ordinal: int) -> None:
+        self._group, self._operation, self._backend = group, operation, backend
+        self._ordinal = ordinal
+        self._capacity = 0  # bytes of the layers at an end
+        self._memory: SharedMemory | None = None
+        self._addresses: dict[int, int] = {}  # by rank
+        self._slot = 0  # of the layers that arrived last
+        self._last: weakref.ref[_PeerLayers] | None = None  # whose layers these are
+
+    def reserve(self, nbytes: int) -> bool:
+        """Make room for layers of some bytes at each end, the most of all ranks; collective.
+
+        Returns whether the devices of all neighbours can use each other's memory.
+        """
+        if nbytes <= self._capacity:
+            return True
+        self.prepare()  # what has arrived is read
+        self._close()
+        self._capacity = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        with self._group.agreement(self._operation) as made:
+            self._memory = SharedMemory(
+                self._backend, self._ordinal, _SLOTS * _ENDS * self._capacity, self._group.rank
+            )
+            made.own = self._memory.own
+        with self._group.agreement(self._operation) as opened:
+            opened.own = self._open(made.found)
+        if not all(opened.found):
+            self._close()
+        return self._memory is not None
+
+    def _close(self) -> None:
+        """Close the memory of the neighbours on all ranks, and only then free it; collective."""
+        if self._memory is None:
+            return
+        with self._group.agreement(self._operation):
+            self._memory.close()
+        self._memory, self._capacity = None, 0
+
+    def _open(self, found: Sequence[MailboxAddress]) -> bool:
+        """Open the inboxes of the neighbours; return whether this is possible."""
+        rank, size = self._group.rank, self._group.size
+        assert self._memory is not None
+        try:
+            self._addresses = {
+                there: self._memory.open(found[there])
+                for there in {(rank - 1) % size, (rank + 1) % size}
+            }
+        except BackendError:
+            return False
+        return True
+
+    def there(self, rank: int, end: int, like: Array) -> Array:
+        """Return where a neighbour gets the next layers at an end of its part."""
+        return self._place(self._addresses[rank], 1 - self._slot, end, like)
+
+    def here(self, end: int, like: Array) -> Array:
+        """Return the layers that have arrived at an end of the part of this rank."""
+        assert self._memory is not None
+        return self._place(self._memory.address, self._slot, end, like)
+
+    def _place(self, base: int, slot: int, end: int, like: Array) -> Array:
+        address = base + (_ENDS * slot + end) * self._capacity
+        strides = contiguous_strides(like.shape, like.itemsize)
+        return shadow(address, like.shape, strides, like.dtype, self._memory)
+
+    def prepare(self) -> None:
+        """Bring layers that have arrived to their places, before the next ones are sent."""
+        last = None if self._last is None else self._last()
+        if last is not None:
+            last.take()
+        self._last = None
+
+    def met(self, layers: _PeerLayers) -> None:
+        """Take note that the ranks met after these layers were sent."""
+        self._slot = 1 - self._slot
+        self._last = weakref.ref(layers)
+
+
+def _inbox_of(
+    group: Group, operation: str, backend: Any, ordinal: int, nbytes: int
+) -> _Inbox | None:
+    """Return the inbox of this rank, or None if a rank can have none; collective."""
+    if group.size == 1 or not hasattr(backend, "share"):
+        return None
+    with group.agreement(operation) as agreed:
+        agreed.own = host_name(), ordinal, nbytes
+    hosts, ordinals, sizes = zip(*agreed.found, strict=True)
+    inboxes: dict[tuple[int, ...], _Inbox | None] = group.kept.setdefault("inboxes", {})
+    inbox = inboxes.setdefault(ordinals, _Inbox(group, operation, backend, ordinal))
+    if inbox is None or len(set(hosts)) > 1 or not inbox.reserve(max(sizes)):
+        inboxes[ordinals] = None
+        return None
+    return inbox
+
+
+def share_memory(group: Group, operation: str, device: str | None) -> bool:
+    """Return whether the devices of the ranks can write into each other's memory; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    device : str or None
+        That of this rank, as in `solve_tridiagonal`; on all ranks a device, or on none.
+    """
+    name, ordinal = parse_device(device)
+    if name == "cpu":
+        return False
+    return _inbox_of(group, operation, require(name), ordinal, _ALIGNMENT) is not None
+
+
+def layers_of(
+    group: Group, operation: str, state: State, borders: Sequence[Border], like: Array
+) -> Layers:
+    """Return the layers of the neighbours in fields of a state; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    state : State
+        The fields: on all ranks on a device, or on all in the memory of the host.
+    borders : sequence of Border
+        The layers.
+    like : array
+        An array of shape and dtype of the fields; its elements are not read.
+    """
+    if isinstance(state, DeviceState):
+        most = max((like[border.received].nbytes for border in borders), default=0)
+        inbox = _inbox_of(group, operation, state.backend, state.ordinal, most)
+        if inbox is not None:
+            return _PeerLayers(group, operation, state, borders, like, inbox)
+    return Layers(group, operation, state, borders, like)

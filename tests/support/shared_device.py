@@ -1,0 +1,147 @@
+"""Devices made of host memory that the ranks of a job share, as GPUs of one host do.
+
+Copies are made as late as a GPU can make them: when somebody waits. The kernels of the solvers are
+those of the CPU.
+"""
+
+import contextlib
+import ctypes
+import gc
+import mmap
+import os
+import tempfile
+from pathlib import Path
+
+import fake_device
+import numpy as np
+
+from pysolvers import _core
+
+_NAME = 64  # bytes of the name of shared memory
+
+
+class SharedDevice(fake_device.Device):
+    """A device whose memory other ranks can open, unless `is_shared` is False."""
+
+    SIZE = 1 << 29  # a file with holes
+    STATUS = _core.STATUS
+
+    def __init__(self, *, is_shared=True):
+        folder = "/dev/shm" if Path("/dev/shm").is_dir() else None
+        self._file, name = tempfile.mkstemp(prefix=f"pysolvers-{os.getpid()}-", dir=folder)
+        self.path = Path(name)
+        self._is_shared = is_shared
+        self._queue = []
+        self._opened = {}
+        self._free = []  # [address, bytes] of memory, in the order of addresses
+        self.transferred = 0  # bytes between host and device
+        super().__init__()
+        self._free.append([self._base, self.SIZE])
+
+    def _protect(self, how):
+        """Leave the memory open: to protect it for each call takes long if it is large."""
+
+    def _new_memory(self):
+        os.ftruncate(self._file, self.SIZE)
+        return mmap.mmap(self._file, self.SIZE)
+
+    def _allocate(self, nbytes):
+        size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
+        if not any(block[1] >= size for block in self._free):
+            gc.collect()
+        block = next((block for block in self._free if block[1] >= size), None)
+        if block is None:
+            raise MemoryError
+        address = block[0]
+        block[:] = address + size, block[1] - size
+        return address if nbytes else 0
+
+    def _release(self, address, nbytes):
+        self._flush()
+        size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
+        self._free = sorted([*self._free, [address, size]] if nbytes else self._free)
+        for k in range(len(self._free) - 1, 0, -1):
+            before, block = self._free[k - 1 : k + 1]
+            if sum(before) == block[0]:
+                before[1] += block[1]
+                del self._free[k]
+
+    def _flush(self):
+        queue, self._queue = self._queue, []
+        for operation in queue:
+            operation()
+
+    def upload(self, address, host, ordinal=0, stream=0, /):
+        values = np.array(host)
+        self.transferred += host.nbytes
+        self._queue.append(lambda: super(SharedDevice, self).upload(address, values))
+        return 0
+
+    def download(self, host, address, ordinal=0, stream=0, /):
+        self._flush()
+        self.transferred += host.nbytes
+        return super().download(host, address)
+
+    def relayout(self, to, source, ordinal=0, stream=0, /):
+        self._queue.append(lambda: super(SharedDevice, self).relayout(to, source))
+        return 0
+
+    def add_product(self, to, factor, source, ordinal=0, stream=0, /):
+        self._queue.append(lambda: super(SharedDevice, self).add_product(to, factor, source))
+        return 0
+
+    def wait(self, ordinal=0, stream=0, /):
+        self._flush()
+        return 0
+
+    def tridiag_solve(self, *arguments):
+        self._flush()
+        return super().tridiag_solve(*arguments)
+
+    def factor_make(self, *arguments):
+        self._flush()
+        return super().factor_make(*arguments)
+
+    def heat_step(self, *arguments):
+        return self._step(_core.heat_step, *arguments)
+
+    def lmsor_iterate(self, *arguments):
+        return self._step(_core.lmsor_iterate, *arguments)
+
+    def laplace_iterate(self, *arguments):
+        return self._step(_core.laplace_iterate, *arguments)
+
+    def _step(self, function, *arguments):
+        self._flush()
+        with self.open():
+            return function(*arguments)
+
+    def share(self, address, ordinal, /):
+        return 0, f"{self.path} {address - self._base}".encode().ljust(_NAME)
+
+    def open_shared(self, name, ordinal, /):
+        if not self._is_shared:
+            return next(k for k, (text, _) in self.STATUS.items() if text == "PS_UNSUPPORTED"), 0
+        path, offset = name.decode().split()
+        with open(path, "r+b") as file:
+            memory = mmap.mmap(file.fileno(), self.SIZE)
+        view = ctypes.c_char.from_buffer(memory)
+        address = ctypes.addressof(view) + int(offset)
+        self._opened[address] = view  # which keeps the memory
+        return 0, address
+
+    def close_shared(self, address, ordinal, /):
+        self._flush()
+        del self._opened[address]
+        return 0
+
+
+@contextlib.contextmanager
+def in_place_of_cuda(*, is_shared=True):
+    """Use a new device as the backend "cuda"."""
+    device = SharedDevice(is_shared=is_shared)
+    try:
+        with fake_device.in_place_of_cuda(device):
+            yield device
+    finally:
+        device.path.unlink()
