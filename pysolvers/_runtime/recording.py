@@ -50,8 +50,8 @@ def record_steps(solver: Any, until: float, frames: int, progress: bool | None) 
     Parameters
     ----------
     solver : object
-        Solver with the attribute ``time``, the method ``run`` with `callback` and `interval`, and
-        a ``result`` that has a ``dt``.
+        Solver with the attributes ``time`` and ``dt``, and the method ``run`` with `callback` and
+        `interval`.
     until : float
         The end time.
     frames : int
@@ -64,12 +64,14 @@ def record_steps(solver: Any, until: float, frames: int, progress: bool | None) 
     result : dataclass
         As `record_frames` returns.
     """
-    gap = (until - solver.time) / solver.result().dt / (frames + 1)
-    run = partial(solver.run, until, interval=max(ceil(gap), 1), progress=progress)
-    return record_frames(solver, run)
+    spacing = (until - solver.time) / (frames + 1)
+    interval = max(ceil(spacing / solver.dt), 1)
+    run = partial(solver.run, until, interval=interval, progress=progress)
+    # The callbacks come at multiples of the interval: the first one can come too early.
+    return record_frames(solver, run, frames, spacing / 2)
 
 
-def record_frames(solver: Any, run: Callable[..., Any], spacing: float = 0.0) -> Any:
+def record_frames(solver: Any, run: Callable[..., Any], frames: int, spacing: float = 0.0) -> Any:
     """Run a solver, keep a state at each callback, and return the result with these states.
 
     Parameters
@@ -78,6 +80,8 @@ def record_frames(solver: Any, run: Callable[..., Any], spacing: float = 0.0) ->
         Solver with the attributes ``time`` and ``steps`` and the method ``result``.
     run : callable
         ``run(callback=keep)`` runs the solver and returns its result.
+    frames : int
+        Largest number of states between the first one and the last one.
     spacing : float, default: 0
         Smallest time between two states; the calls that come earlier are skipped.
 
@@ -89,7 +93,7 @@ def record_frames(solver: Any, run: Callable[..., Any], spacing: float = 0.0) ->
     kept = [solver.result()]
 
     def keep(_: object) -> None:
-        if solver.time - kept[-1].time >= spacing:
+        if len(kept) <= frames and solver.time - kept[-1].time >= spacing:
             kept.append(solver.result())
 
     result = run(callback=keep)

@@ -300,7 +300,7 @@ class CylinderResult(SavedResult, Filmed):
             "# vtk DataFile Version 3.0\n"
             f"square cylinder, Re {self.reynolds:g}, t {self.time:g}\n"
             "BINARY\nDATASET STRUCTURED_POINTS\n"
-            f"DIMENSIONS {nx} {ny} 1\nORIGIN 0 {self.y[0]!r} 0\n"
+            f"DIMENSIONS {nx} {ny} 1\nORIGIN 0 {float(self.y[0])!r} 0\n"
             f"SPACING {self.grid.hx!r} {self.grid.hy!r} 1\nPOINT_DATA {nx * ny}\n"
         )
         vectors = np.stack([self.u, self.v, np.zeros_like(self.u)], axis=-1)

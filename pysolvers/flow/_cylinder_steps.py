@@ -290,6 +290,10 @@ class _Step:
         return along_x, along_y
 
     def _solve(self, axis: str, diag: Any, rhs: Array, out: Array) -> None:
+        """Solve the lines along an axis; a line without a pivot is NaN.
+
+        A flow that grows without bound has such lines. The check of the bounds of psi finds them.
+        """
         solve_tridiagonal(
             self._work[f"lower_{axis}"],
             diag,
@@ -297,6 +301,7 @@ class _Step:
             rhs,
             axis=1 if axis == "x" else 0,
             out=out,
+            on_singular="nan",
             threads=self.threads,
         )
 

@@ -390,9 +390,10 @@ class StaggeredCavity(ShownAsText):
             As in `run`.
         """
         require_finite("until", until)
-        spacing = (until - self.time) / (index("frames", frames, 1) + 1)
+        most = index("frames", frames, 1)
         run = partial(self.run, until, progress=progress)
-        found: StaggeredResult = record_frames(self, run, spacing)
+        spacing = (until - self.time) / (most + 1)
+        found: StaggeredResult = record_frames(self, run, most, spacing)
         return found
 
     def solve(

@@ -11,6 +11,7 @@ __all__ = [
     "ENDS",
     "Conditions",
     "Extrapolate",
+    "check_finite",
     "check_given",
     "check_knots",
     "check_points",
@@ -75,16 +76,16 @@ def conditions_of(bc_type: Any) -> tuple[tuple[str, str], dict[str, Any]]:
                 f"{name}: the specified derivative order must be 1 or 2, got {order!r}"
             )
         kinds.append(_DERIVATIVES[order])
-        _check_finite(name, value)
+        check_finite(name, value)
         given[name] = value
     return (kinds[0], kinds[1]), given
 
 
-def _check_finite(name: str, value: Any) -> None:
+def check_finite(name: str, value: Any) -> None:
     """Raise unless numbers and arrays of NumPy are finite; others can be traced or on a device."""
     if isinstance(value, _LISTS):
         for each in value:
-            _check_finite(name, each)
+            check_finite(name, each)
         return
     if isinstance(value, _NUMBERS):
         is_finite = value - value == 0  # torch.compile has numbers for which isfinite fails

@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from .._options import check_threads
 from .._runtime.arrays import real_of
 from .._runtime.places import Place, find_place
+from .._runtime.shadows import is_shadow
 from ._arguments import (
     ENDS,
     Conditions,
     Extrapolate,
+    check_finite,
     check_given,
     check_knots,
     checked_axis,
@@ -154,6 +156,8 @@ class CubicSpline(PiecewisePolynomial):
         rest = operands[0].shape[: self.axis], operands[0].shape[self.axis + 1 :]
         for name, array in zip(given, operands[1:], strict=True):
             check_given(name, array.shape, rest[0] + rest[1])
+            if not is_shadow(array):  # those of a device stay there
+                check_finite(name, array)
         self.dtype = np.result_type(dtype, x_dtype)
         self._layout = Layout(*rest, self.dtype)
         self._like = self._smallest(place, y if is_of_library(y) else x, operands[0])

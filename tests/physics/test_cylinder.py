@@ -425,6 +425,18 @@ def test_too_large_a_step_returns_to_a_state_before_the_growth():
     assert np.isfinite(drag)
 
 
+@pytest.mark.parametrize(("wall", "cylinder"), [("thom", "free"), ("jensen", "fixed")])
+def test_growth_until_a_line_has_no_pivot_returns_to_a_state_before(wall, cylinder):
+    options = {"wall": wall, "cylinder": cylinder}
+    flow = SquareCylinder(50, (17, 21), length=10, psi="lines", dt=20, **options)
+
+    with pytest.raises(ConvergenceError, match="set a smaller dt"):
+        flow.step(100)
+
+    assert np.isfinite(flow.omega).all()
+    assert np.abs(flow.psi).max() < 8
+
+
 @pytest.mark.parametrize(
     "options", [{}, {"cylinder": "fixed"}, {"steady": True}, {"wall": "woods", "length": 25}]
 )
@@ -588,7 +600,14 @@ def test_vtk_file_holds_the_fields(tmp_path):
 
     data = (tmp_path / "flow.vtk").read_bytes()
 
-    assert b"DIMENSIONS 201 33 1" in data
+    head = [line.split() for line in data[: data.index(b"SCALARS")].decode().splitlines()]
+    geometry = {words[0]: [float(word) for word in words[1:]] for words in head[4:7]}
+    x, y = result.x, result.y
+    assert geometry == {
+        "DIMENSIONS": [len(x), len(y), 1],
+        "ORIGIN": [x[0], y[0], 0],
+        "SPACING": [x[1] - x[0], y[1] - y[0], 1],
+    }
     start = data.index(b"LOOKUP_TABLE default\n") + len(b"LOOKUP_TABLE default\n")
     psi = np.frombuffer(data[start : start + 8 * result.psi.size], ">f8").reshape(SMALL)
     np.testing.assert_array_equal(psi, result.psi)

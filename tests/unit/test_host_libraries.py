@@ -249,6 +249,17 @@ def test_splines_are_arrays_of_the_library(library, rng, dtype):
         np.testing.assert_array_equal(np.asarray(actual), wanted)
 
 
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, complex(0, np.nan)])
+@pytest.mark.parametrize("end", [0, 1])
+def test_derivatives_that_are_not_finite_are_refused_by_name(library, rng, value, end):
+    x, y = np.cumsum(1 + rng.random(5)), rng.standard_normal((5, 2))
+    conditions = ["natural", "natural"]
+    conditions[end] = (1, library.make(np.array([1.0, value])))
+
+    with pytest.raises(ValueError, match=rf"bc_type\[{end}\]: .* only finite values"):
+        pysolvers.CubicSpline(library.make(x), library.make(y), bc_type=tuple(conditions))
+
+
 @pytest.mark.parametrize("library", ["torch"], indirect=True)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_tensors_are_lent_as_those_of_a_device(library, rng, dtype):

@@ -211,6 +211,18 @@ def test_record_keeps_states_and_does_not_change_the_run(name):
 
 
 @pytest.mark.parametrize("name", STEPPERS)
+def test_record_keeps_the_frames_it_was_asked_for_after_a_short_step(name):
+    make, end = STEPPERS[name]
+    solver = make()
+    solver.run(end / 100)  # the last step is much shorter than the next ones
+
+    times = [frame.time for frame in solver.record(2 * end, 3).frames]
+
+    assert len(times) == 5
+    assert np.diff(times).max() < 1.6 * (times[-1] - times[0]) / 4
+
+
+@pytest.mark.parametrize("name", STEPPERS)
 def test_film_is_written(name, tmp_path):
     image = pytest.importorskip("PIL.Image")
     make, end = STEPPERS[name]
