@@ -23,8 +23,11 @@ __all__ = ["CompiledFactor", "solve_compiled"]
 # A program is compiled at this call with the same shapes and options.
 _CALLS = 3
 
-# Diagonals of more bytes are not kept: their solves take longer than the call.
-_MOST_BYTES = 16 << 20
+# Diagonals of more bytes are not kept: a solve with them takes about as long as a call.
+_MOST_BYTES = 256 << 20
+
+# Numbers whose arrays on a device are kept: JAX would copy them at every call.
+_NUMBERS = 64
 
 
 def solve_compiled(operands: tuple[Any, ...], options: tuple[Any, Any, Any], *, asks: bool) -> Any:
@@ -46,8 +49,9 @@ def solve_compiled(operands: tuple[Any, ...], options: tuple[Any, Any, Any], *, 
         return None
     rhs = operands[-1]
     try:
-        x, may_be_singular = _program(options, asks)(*operands)
-    except (TypeError, ValueError):  # the general path has the messages
+        there = (_array_of(a, rhs) if type(a) in (int, float) else a for a in operands)
+        x, may_be_singular = _program(options, asks)(*there)
+    except (TypeError, ValueError, OverflowError):  # the general path has the messages
         return None
     if not _lies_like(x, rhs) or (asks and _is_set(may_be_singular)):
         return None
@@ -187,6 +191,20 @@ def _is_repeated(operands: tuple[Any, ...], options: tuple[Any, Any, Any], mode:
 def _count(kinds: tuple[Any, ...], options: tuple[Any, Any, Any], mode: Any) -> list[int]:
     """Return a list with the number of calls, which the caller changes."""
     return [0]
+
+
+def _array_of(number: float, rhs: Any) -> Any:
+    """Return an array of one number beside the right-hand sides, real, of their precision."""
+    (device,) = rhs.devices()
+    place = device if getattr(rhs, "committed", True) else None
+    return _kept_array(float(number), np.empty(0, rhs.dtype).real.dtype, place)
+
+
+@lru_cache(maxsize=_NUMBERS)
+def _kept_array(number: float, dtype: np.dtype, device: Any) -> Any:
+    """Return an array of one number; without a device, one that JAX may move."""
+    jax: Any = import_module("jax")
+    return jax.device_put(np.asarray(number, dtype), device)
 
 
 @lru_cache(maxsize=64)

@@ -304,7 +304,7 @@ class TridiagonalFactor:
         are solved one after the other.
 
         Calls with arrays of JAX that repeat shapes and options are compiled, if the diagonals are
-        numbers or arrays of JAX too; the factor then keeps the diagonals, up to 16 MB.
+        numbers or arrays of JAX too; the factor then keeps the diagonals, up to 256 MB.
 
         If `rhs` is on a device, the call does not wait for the solutions. With `out`, a
         solve can be captured in a CUDA graph; the factor must then exist as long as the

@@ -387,6 +387,36 @@ def gpu_calls(record: Record) -> Iterator[str]:
     )
 
 
+def cylinder_peer(record: Record) -> Iterator[str]:
+    """Yield the table of docs/theory/cylinder.md: this package and lettuce on one geometry."""
+    height = 8  # of the channel, in sides of the cylinder
+    yield row("solver", "cells of a side", "steps", "seconds", "St", "error", "Cd", "error")
+    yield row(":--", *["--:"] * 7)
+    for name, entries in record["tables"].items():
+        for entry in entries:
+            cells = entry["cells"] // height if name == "pysolvers" else entry["cells"]
+            errors = entry["errors"]
+            yield row(
+                name,
+                cells,
+                entry["steps"],
+                f"{entry['seconds']:.2f}",
+                f"{entry['strouhal']:.4f}",
+                f"{errors['strouhal']:.1%}",
+                f"{entry['drag']:.3f}",
+                f"{errors['drag']:.1%}",
+            )
+    reference, versions = record["reference"], record["versions"]
+    yield ""
+    yield (
+        f"Re = 100 to t = {record['until']:g}, {record['dtype']}, Mach number {record['mach']:g} "
+        f"of the lattice. The errors refer to St {reference['strouhal']:.4f} and Cd "
+        f"{reference['drag']:.3f}, to which the two finest grids of this package extrapolate. "
+        f"Measured on {record['gpu']['name']}, lettuce {versions['lettucecfd']}, PyTorch "
+        f"{versions['torch']}."
+    )
+
+
 def parts(record: Record) -> Iterator[str]:
     """Yield the table of docs/distributed.md: solves in one pass on several GPUs."""
     yield row("GPUs", "dtype", "rows of a GPU", "systems", "ms", "of the floor", "of one GPU")
@@ -481,7 +511,7 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "gpu profile": gpu_tables.profile,
     },
     "docs/designs.md": {"cylinder kernels": cylinder_kernels},
-    "docs/theory/cylinder.md": {"cylinder": cylinder},
+    "docs/theory/cylinder.md": {"cylinder": cylinder, "cylinder peer": cylinder_peer},
     "docs/jax.md": {"jax": jax, "jax loops": jax_loops},
     "docs/torch.md": {"torch": torch},
     "docs/theory/poisson.md": {"poisson": poisson, "poisson gpu": poisson_gpu},

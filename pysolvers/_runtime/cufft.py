@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import BackendError
+from .backends import require
 from .interop import device_class
 from .streams import Stream
 
@@ -68,6 +69,7 @@ class CufftPlan:
         self._library = _library()
         self._ordinal, self._form = ordinal, form
         self._lock = Lock()
+        self._set: tuple[int, int] | None = None  # stream and work area of the last transform
         kind, self._execute = _CALLS[dtype.name][form]
         plan, work = ctypes.c_int(), ctypes.c_size_t()
         *rows, size = [length] if isinstance(length, int) else length
@@ -112,8 +114,11 @@ class CufftPlan:
         data = ctypes.c_void_p(lines)
         direction = [ctypes.c_int(_FORWARD)] if self._form == COMPLEX else []
         with self._lock, _current(self._ordinal):
-            self._call("cufftSetStream", self._plan, ctypes.c_void_p(stream.address))
-            self._call("cufftSetWorkArea", self._plan, ctypes.c_void_p(work))
+            if self._set != (stream.address, work):
+                self._set = None
+                self._call("cufftSetStream", self._plan, ctypes.c_void_p(stream.address))
+                self._call("cufftSetWorkArea", self._plan, ctypes.c_void_p(work))
+                self._set = stream.address, work
             self._call(self._execute, self._plan, data, data, *direction)
 
     def __del__(self) -> None:
@@ -141,7 +146,13 @@ def _library() -> Any:
 
 @contextmanager
 def _current(ordinal: int) -> Iterator[None]:
-    """Make a device current for this thread; restore the one before."""
+    """Make a device current for this thread; restore the one before.
+
+    A thread without a current device uses device 0, which is the right one if there is no other.
+    """
+    if require("cuda").device_count() == 1:
+        yield
+        return
     kind = device_class()
     before = kind()
     kind(ordinal).set_current()

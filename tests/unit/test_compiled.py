@@ -183,5 +183,5 @@ def test_factors_that_do_not_fit_a_program(factor_of, compiled, rng):
     assert not any(compiled)
     options = {"pivot": None, "periodic": False}
     assert _compiled.CompiledFactor.of((lower, diag, upper), diag.shape, -1, **options) is None
-    many = jax.ShapeDtypeStruct((1 << 21, 9), "f8")
+    many = jax.ShapeDtypeStruct((1 << 25, 9), "f8")
     assert _compiled.CompiledFactor.of((1.0, many, 1.0), many.shape, -1, **options) is None
