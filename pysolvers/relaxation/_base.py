@@ -23,6 +23,7 @@ from .._runtime import backends
 from .._runtime.state import count_of_a_call, make_state
 from .._shown import ShownAsText, residual_text
 from .._stall import Stall, checked_patience
+from ..distributed import Layers
 from ._colours import ColourGrid
 from ._result import RelaxationHistory, RelaxationResult
 from ._rows import SplitRows
@@ -77,6 +78,8 @@ class Relaxation(ShownAsText, ABC):
     ) -> None:
         self._grid, self._dtype, self._device = grid, dtype, device
         self._rows: SplitRows | None = None  # those of this rank, with a group
+        self._layers: Layers | None = None  # the rows of its neighbours
+        self._left = 0  # iterations before they are exchanged
         self._threads = check_threads(threads)
         layout = {
             "u": (grid.shape, dtype),
@@ -390,22 +393,33 @@ class Relaxation(ShownAsText, ABC):
         """Do what `_advance` does for the rows of this rank; collective."""
         codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
         scale = self._scale(self._criterion, self._norm)
-        stop = (*codes, 1, -1.0, self._state.operand("history"))
-        start, field = perf_counter(), self._state.get("u")
+        start, state, made = perf_counter(), self._state, 0
         with rows.group.agreement(self._NAME) as agreed:
             agreed.same = {
                 "number of iterations": (self.iterations, count, every),
                 "stop test": (tolerance, self._criterion, self._norm),
             }
-        for n in range(1, count + 1):
-            before = field[:, rows.own].copy() if n % every == 0 or n == count else None
-            status, report = self._call(1, stop, self._count.begin())
+        if self._layers is None:
+            like = np.broadcast_to(np.empty((), self._dtype), self._grid.shape)
+            self._layers, self._left = rows.layers(state, like), rows.depth
+        while made < count:
+            # Up to the iteration before one that is measured, or this one.
+            measured = min(count, (made // every + 1) * every)
+            number = min(max(measured - 1 - made, 1), self._left)
+            is_measured = made + number == measured
+            before = state.part("u", rows.own_part) if is_measured else None
+            stop = (*codes, number, -1.0, state.operand("history"))
+            status, report = self._call(number, stop, self._count.begin())
             raise_for_status(status, self._backend.STATUS, self._NAME)
             self._report = {name: report[name] for name in ("kernel", "threads")}
-            rows.refresh(field)
+            made, self._left = made + number, self._left - number
+            if self._left == 0:
+                self._layers.refresh("u")
+                self._left = rows.depth
             if before is None:
                 continue
-            value = scale * rows.measure(before, field, self._criterion, self._norm)
+            after = state.part("u", rows.own_part)
+            value = scale * rows.measure(before, after, self._criterion, self._norm)
             self._measures.append((self.iterations, value))
             if not isfinite(value) or value <= tolerance:
                 break

@@ -19,6 +19,7 @@ from .._functions import call
 from .._header import Check, count, number, optional, positive, sequence, text
 from .._options import check_choice
 from .._runtime import directive
+from .._runtime.backends import parse_device
 from ..distributed import Group, Slab, agreement_of, checked_group
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
@@ -116,7 +117,6 @@ class RedBlackSOR(Relaxation):
         bits for any number.
     initial : number, array_like or callable, optional
         Initial temperature, in the forms of `source`; 0 by default.
-
     group : pysolvers.distributed.Group, optional
         Processes that each hold rows of the cells and iterate together, as in `LMSOR`: at least
         three rows each. All parameters are those of the whole plate.
@@ -217,6 +217,7 @@ class RedBlackSOR(Relaxation):
                     "omega": omega,
                     "variant": variant,
                     "dtype": str(real),
+                    "device": parse_device(device)[0],
                 }
         if rows is not None:
             ny = rows.held.stop - rows.held.start - 2
@@ -279,10 +280,9 @@ class RedBlackSOR(Relaxation):
         if group is None and split is None:
             return None
         group, split = checked_group(group, split)
-        require(device in (None, "cpu"), "with a group device must be None or 'cpu'", device)
         is_split = self._variant not in _INTERLEAVED
         require(is_split, f"with a group variant must be none of {_INTERLEAVED}", self._variant)
-        return SplitRows(group, split, self._shape[0], self._NAME, frame=1)
+        return SplitRows(group, split, self._shape[0], self._NAME, device, frame=1)
 
     def _find_walls(self, boundary: Any, steps: tuple[float, float]) -> dict[str, _Wall]:
         given = sides_of({} if boundary is None else boundary, "xy", complete=False)

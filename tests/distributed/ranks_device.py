@@ -5,6 +5,7 @@ travel between devices or through the memory of the host, and waiting.
 """
 
 import device_heat
+import device_relaxation
 import shared_device
 from slabs import anew
 
@@ -23,8 +24,8 @@ def check_layers_through_the_host(group, rng):
 
 
 def run(group, rng, ways):
-    for module in (device_heat,):
-        for name, check in vars(module).items():
+    for module in (device_heat, device_relaxation):
+        for name, check in list(vars(module).items()):
             if name.startswith("check_") and name not in LARGE:
                 check(group, rng, ways)
 

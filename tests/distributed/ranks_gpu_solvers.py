@@ -7,6 +7,7 @@ import own_device  # noqa: F401, I001  before CUDA is used
 from unittest import mock
 
 import device_heat
+import device_relaxation
 from slabs import anew
 
 from pysolvers import _cuda
@@ -25,8 +26,8 @@ def check_solvers_without_shared_memory(group, rng):
 
 
 def run(group, rng, ways):
-    for module in (device_heat,):
-        for name, check in vars(module).items():
+    for module in (device_heat, device_relaxation):
+        for name, check in list(vars(module).items()):
             if name.startswith("check_"):
                 check(group, rng, ways)
 

@@ -1,0 +1,65 @@
+"""Checks of LMSOR and RedBlackSOR with a group on devices, of host memory or GPUs."""
+
+import numpy as np
+import pytest
+from ranks_relaxation import MEASURES, SPLIT, flow
+from slabs import on_device, part_of
+
+from pysolvers import LMSOR, DistributedError, Neumann, RedBlackSOR, Robin
+
+BOUNDARY = {"x-": lambda y: y, "x+": Neumann(0.3), "y-": Robin(2.0, 1.0), "y+": lambda x: x}
+EXTENT = ((0.0, 1.0), (0.0, 1.5))
+
+
+def lmsor(shape, **options):
+    return on_device(LMSOR)(flow(shape), **options)
+
+
+def plate(shape, **options):
+    return on_device(RedBlackSOR)(shape, extent=EXTENT, boundary=BOUNDARY, **options)
+
+
+def check_relaxations(group, rng, ways):
+    """From parts that have rows for one iteration between two exchanges to several of them."""
+    wave = {"initial": lambda x, y: np.sin(9 * x * y)}
+    for make, options in (
+        (lmsor, wave),
+        (lmsor, wave | {"kernel": 1, "dtype": np.float32}),
+        (lmsor, {"relaxation": 1.4, "kernel": 2}),
+        (plate, wave | {"source": lambda x, y: x - y}),
+        (plate, wave | {"omega": 1.5, "dtype": np.float32}),
+    ):
+        eps = np.finfo(options.get("dtype", np.float64)).eps
+        for ny in (12, 17, 45, 150):
+            one = make((ny, 71), **options).iterate(30)
+            split = make((ny, 71), **options, group=group, split=SPLIT)
+            split.iterate(3).iterate(16).iterate(1).iterate(10)
+            bound = 500 * eps * np.abs(one.u).max()
+            np.testing.assert_allclose(split.u, part_of(group, one.u, 0), rtol=0, atol=bound)
+            np.testing.assert_array_equal(split.y, part_of(group, one.y, 0))
+            whole = split.gather()
+            if whole is not None:
+                np.testing.assert_allclose(whole, one.u, rtol=0, atol=bound)
+
+
+def check_counts_of_relaxations(group, rng, ways):
+    for make, shape in ((lmsor, (17, 15)), (plate, (45, 30))):
+        for criterion, norm in MEASURES:
+            options = {"criterion": criterion, "norm": norm, "check_every": 3}
+            tol = 1e3 if criterion == "solution" else 1e-7
+            expected = make(shape).solve(tol, **options)
+            found = make(shape, group=group, split=SPLIT).solve(tol, **options)
+            assert found.iterations == expected.iterations
+            assert found.backend == "cuda"
+            measures = found.history.measure, expected.history.measure
+            np.testing.assert_allclose(*measures, rtol=1e-6)
+
+
+def check_relaxations_of_ranks_that_differ(group, rng, ways):
+    if group.size == 1:
+        return
+    for solver, first in ((LMSOR, flow((20, 20))), (RedBlackSOR, (20, 20))):
+        options = {"boundary": 1.0} if solver is RedBlackSOR else {}
+        options["device"] = "cuda" if group.rank else "cpu"
+        with pytest.raises(DistributedError, match="device must be the same on all ranks"):
+            solver(first, **options, group=group, split=SPLIT)
