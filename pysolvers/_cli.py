@@ -96,6 +96,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _say(error, FAILED, rank if rank != next(others, 0) else 0)
     except (PysolversError, OSError) as error:
         return _say(error, FAILED, rank)
+    except MemoryError as error:
+        return _say(f"not enough memory: {error}".removesuffix(": "), FAILED, rank)
     except ValueError as error:  # raised for an argument out of its range
         return _say(error, USAGE, rank)
 

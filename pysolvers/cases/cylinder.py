@@ -50,10 +50,12 @@ def run_cylinder(args: argparse.Namespace) -> int:
     Raises
     ------
     ValueError
-        If an option is out of its range.
+        If an option is out of its range, or the film has an unknown format.
     ConvergenceError
         If the step is too large, or the tolerance was not reached.
     """
+    if args.film is not None and args.steady:
+        raise ValueError("--film shows the unsteady flow: leave out --film or --steady")
     solver = SquareCylinder(
         args.re,
         tuple(args.shape),
@@ -67,6 +69,8 @@ def run_cylinder(args: argparse.Namespace) -> int:
         threads=args.threads,
     )
     args.output.mkdir(parents=True, exist_ok=True)
+    if args.film is not None:
+        args.film.parent.mkdir(parents=True, exist_ok=True)
     start = perf_counter()
     if args.steady:
         result = solver.solve(args.tol, max_iterations=args.max_iterations)
@@ -75,11 +79,12 @@ def run_cylinder(args: argparse.Namespace) -> int:
     else:
         result = solver.run(args.until)
     elapsed = perf_counter() - start
-    if args.film is not None:
-        result.animate(args.film)
     for line in report(result, elapsed):
         print(line)
     write_files(result, args.output, plot=not args.no_plot)
+    if args.film is not None:  # last: an error of the film leaves the other files
+        result.animate(args.film)
+        print(f"wrote {args.film}", file=sys.stderr)
     return 0
 
 

@@ -38,7 +38,9 @@ def add_heat_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--dt", type=float, default=1e-3, help="time step (%(default)g)")
     parser.add_argument("--until", type=float, default=0.1, help="end time (%(default)g)")
-    parser.add_argument("--dtype", default="float64", help="float64 or float32 (%(default)s)")
+    parser.add_argument(
+        "--dtype", choices=("float64", "float32"), default="float64", help="(%(default)s)"
+    )
     parser.add_argument("--device", help="cpu, cuda or cuda:N (cpu)")
     parser.add_argument("--threads", type=int, help="threads of a rank (chosen by the grid)")
     parser.add_argument(
@@ -75,6 +77,7 @@ def run_heat(args: argparse.Namespace) -> int:
     DistributedError
         If another rank failed.
     """
+    require(args.until > 0, "--until must be positive", args.until)  # the series needs it
     if args.ranks is not None and not args.launched and launched()[0] == 1:
         require(args.ranks > 0, "--ranks must be positive", args.ranks)
         if args.ranks > 1:

@@ -171,10 +171,14 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
     shares = Shares(group, _OPERATION, sizes, count)
     with group.agreement(_OPERATION) as gathered:
         parts = [whole_rows(place, call.shape, k, call.views[k]) for k in range(_RHS)]
-        gathered.own = [len(part) == 1 for part in parts]
+        gathered.own = [(len(part) == 1, part.dtype) for part in parts]
         rhs = place.download(call.views[_RHS]).reshape(-1, rows)
-    shared = [all(forms) for forms in zip(*gathered.found, strict=True)]
-    lines = [shares.to_lines(a, is_shared=one) for a, one in zip(parts, shared, strict=True)]
+    lines = []
+    for part, forms in zip(parts, zip(*gathered.found, strict=True), strict=True):
+        is_one, dtypes = zip(*forms, strict=True)
+        # Not all ranks make a real matrix complex: it depends on strides.
+        alike = part.astype(np.result_type(*dtypes), copy=False)
+        lines.append(shares.to_lines(alike, is_shared=all(is_one)))
     lines.append(shares.to_lines(rhs))
     with group.agreement(_OPERATION) as done:
         x, info = solve_tridiagonal(

@@ -83,10 +83,14 @@ def test_wrong_usage_is_2_and_says_why_on_stderr():
         ("run", "cavity", "--n", "three"),
         ("run", "cavity", "--re", "-1", "--no-plot"),
         ("run", "cylinder", "--shape", "160", "800", "--no-plot"),
+        ("run", "cylinder", "--steady", "--film", "film.gif", "--no-plot"),
+        ("run", "heat", "--until", "0", "--no-plot"),
+        ("run", "heat", "--dtype", "int32", "--no-plot"),
         ("bench", "nothing"),
     ):
         run = cli(*arguments)
         assert run.returncode == 2, arguments
+        assert "Traceback" not in run.stderr, arguments
         assert run.stdout == "", arguments
         assert run.stderr, arguments
 
@@ -100,6 +104,32 @@ def test_computation_that_fails_is_1(tmp_path):
     assert run.returncode == 1
     assert "Traceback" not in run.stderr
     assert "converge" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("", "not enough memory\n"), ("8 GiB", "not enough memory: 8 GiB\n")]
+)
+def test_too_large_a_grid_is_1(monkeypatch, capsys, text, message):
+    def fail(args):
+        raise MemoryError(*[text] if text else ())
+
+    monkeypatch.setattr("pysolvers.cases.cavity.run_cavity", fail)
+
+    assert main(["run", "cavity"]) == 1
+    assert capsys.readouterr().err == f"pysolvers: {message}"
+
+
+def test_film_that_cannot_be_written_leaves_the_results(tmp_path):
+    film = tmp_path / "new" / "film.unknown"
+    run = cli(
+        *("run", "cylinder", "--shape", "33", "201", "--until", "0.5", "--no-plot"),
+        *("--output", str(tmp_path), "--film", str(film)),
+    )
+
+    assert run.returncode == 2
+    assert "unknown" in run.stderr
+    assert "drag" in run.stdout
+    assert len(list(tmp_path.glob("*.npz"))) == 1
 
 
 def test_case_writes_results_on_stdout_and_files_where_told(tmp_path):

@@ -102,6 +102,17 @@ def check_shared_matrices_and_numbers(group, rng):
     solved(group, [*columns, np.moveaxis(rhs, 2, 1)], (4, 29, 3), 1, 1, exchange="ends")
 
 
+def check_memory_orders_of_ranks(group, rng):
+    """Only ranks with contiguous rows make a real matrix complex that all systems share."""
+    shape = (4, 3, 29)
+    lower, diag, upper, rhs = oracle.dominant(rng, shape)
+    one = [a[0, 0] for a in (lower, diag, upper)]
+    complex_rhs = np.array(rhs + 1j * rhs, order="FC"[group.rank % 2])
+    for pivot, exchange in ((None, "ends"), (True, "lines")):
+        operands = [*one, complex_rhs]
+        solved(group, operands, shape, 2, 2, pivot=pivot, exchange=exchange)
+
+
 def check_unequal_parts(group, rng):
     """The parts of the ranks can have any lengths."""
     sizes = [1 + 5 * ((rank + 1) % group.size) for rank in range(group.size)]
