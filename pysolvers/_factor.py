@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import index, integer, require_flag
-from ._compiled import CompiledFactor
 from ._errors import raise_for_status
 from ._options import (
     OnSingular,
@@ -23,6 +22,7 @@ from ._options import (
     shape_flags,
 )
 from ._runtime.arrays import Shape, pairs, resolve_shape
+from ._runtime.compiled import CompiledFactor
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
 from ._runtime.places import Place, find_place, lender_of

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import integer, require_flag
-from ._compiled import solve_compiled
 from ._errors import raise_for_status
 from ._factor import TridiagonalFactor
 from ._options import (
@@ -27,6 +26,7 @@ from ._options import (
 )
 from ._runtime.arrays import Shape, pairs, resolve_shape
 from ._runtime.backends import require
+from ._runtime.compiled import solve_compiled
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, plan_lines
 from ._runtime.places import Place, find_place, lender_of

@@ -72,7 +72,7 @@ class Library:
     mutable = True  # whether a result may be written to an array of the caller's
     lends = False  # whether its arrays on a device can be lent on its current stream
     converts = False  # whether `converted` makes copies of another dtype
-    compiles = False  # whether `pysolvers._compiled` can solve for its arrays
+    compiles = False  # whether `compiled` can solve for its arrays
     is_abstract = False  # whether a value stands for an array that does not exist yet
     ordered = True  # whether the library reuses memory in the order of its current stream
 

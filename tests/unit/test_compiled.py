@@ -8,7 +8,8 @@ jax = pytest.importorskip("jax")
 pytest.importorskip("pysolvers.jax")
 
 import pysolvers  # noqa: E402
-from pysolvers import _compiled, _factor, tridiagonal  # noqa: E402
+from pysolvers import _factor, tridiagonal  # noqa: E402
+from pysolvers._runtime import compiled as programs  # noqa: E402
 
 CALLS = 5
 
@@ -26,10 +27,10 @@ def compiled(monkeypatch):
     solve_compiled = tridiagonal.solve_compiled
     monkeypatch.setattr(tridiagonal, "solve_compiled", solve)
     monkeypatch.setattr(tridiagonal, "_solve_directly", lambda *arguments: None)
-    monkeypatch.setattr(_compiled, "_is_on_one_device", lambda array: True)
+    monkeypatch.setattr(programs, "_is_on_one_device", lambda array: True)
     before = jax.config.jax_enable_x64
     jax.config.update("jax_enable_x64", True)
-    _compiled._count.cache_clear()
+    programs._count.cache_clear()
     yield answers
     jax.config.update("jax_enable_x64", before)
 
@@ -110,8 +111,8 @@ def factor_of(compiled, monkeypatch):
         compiled.append(answer is not None)
         return answer
 
-    solve_by_program = _compiled.CompiledFactor.solve
-    monkeypatch.setattr(_compiled.CompiledFactor, "solve", solve)
+    solve_by_program = programs.CompiledFactor.solve
+    monkeypatch.setattr(programs.CompiledFactor, "solve", solve)
 
     def create(*diagonals, **options):
         arrays = [jax.numpy.asarray(a) if isinstance(a, np.ndarray) else a for a in diagonals]
@@ -182,6 +183,6 @@ def test_factors_that_do_not_fit_a_program(factor_of, compiled, rng):
 
     assert not any(compiled)
     options = {"pivot": None, "periodic": False}
-    assert _compiled.CompiledFactor.of((lower, diag, upper), diag.shape, -1, **options) is None
+    assert programs.CompiledFactor.of((lower, diag, upper), diag.shape, -1, **options) is None
     many = jax.ShapeDtypeStruct((1 << 25, 9), "f8")
-    assert _compiled.CompiledFactor.of((1.0, many, 1.0), many.shape, -1, **options) is None
+    assert programs.CompiledFactor.of((1.0, many, 1.0), many.shape, -1, **options) is None

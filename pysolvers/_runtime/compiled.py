@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from ._errors import raise_for_status
-from ._runtime.backends import require
-from ._runtime.streams import PER_THREAD
+from .._errors import raise_for_status
+from .backends import require
+from .streams import PER_THREAD
 
 __all__ = ["CompiledFactor", "solve_compiled"]
 
