@@ -33,7 +33,7 @@ FLAGS = [
     f"-I{ROOT / 'csrc' / 'include'}",
 ]
 # sm_80 also runs on newer devices: the driver compiles the code for them.
-OFFLOAD = ["-foffload=nvptx-none", "-foffload-options=nvptx-none=-misa=sm_80"]
+OFFLOAD = ["-foffload=nvptx-none", "-foffload-options=nvptx-none=-misa=sm_80 -lm -latomic"]
 HOST = ["-foffload=disable"]
 
 PROBE = """
