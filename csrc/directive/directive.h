@@ -1,44 +1,53 @@
 /* directive.h - loops that OpenACC or OpenMP runs on an accelerator.
  *
  * Compiled with -fopenacc the macros are OpenACC constructs, with -fopenmp they are
- * OpenMP target constructs. The arrays of a loop must be present: ON_DEVICE_BEGIN maps
- * them. Without an accelerator both models run the loops on the host.
+ * OpenMP target constructs. The arrays of a loop must be on the device already: OpenACC
+ * needs their names, because the construct that maps them is in another function, and
+ * OpenMP finds them by their addresses. Without an accelerator both models run the loops
+ * on the host.
  */
 #ifndef PS_DIRECTIVE_H
 #define PS_DIRECTIVE_H
 
-#define PRAGMA(text) _Pragma(#text)
+#define PRAGMA(...) _Pragma(#__VA_ARGS__)
+
+/* The arguments of the loops that are not results are the arrays of the loop, AT(x). */
+#define SOME 0 : 1
+#define AT(x) x[SOME]
 
 #if defined(_OPENACC)
 
 #include <openacc.h>
 #define MODEL "openacc"
 /* Two nested loops, whose iterations are independent. */
-#define FOR_ALL PRAGMA(acc parallel loop gang vector collapse(2) default(present))
-#define FOR_ALL_SUM(x) \
-    PRAGMA(acc parallel loop gang vector collapse(2) default(present) reduction(+ : x))
-#define FOR_ALL_MAX(x) \
-    PRAGMA(acc parallel loop gang vector collapse(2) default(present) reduction(max : x))
-#define FOR_ALL_BOTH(x, y)                                                             \
-    PRAGMA(acc parallel loop gang vector collapse(2) default(present) reduction(+ : x) \
-               reduction(max : y))
-#define FOR_LINE PRAGMA(acc parallel loop gang vector default(present))
+#define FOR_ALL(...) \
+    PRAGMA(acc parallel loop gang vector collapse(2) present(__VA_ARGS__))
+#define FOR_ALL_SUM(x, ...)                                               \
+    PRAGMA(acc parallel loop gang vector collapse(2) present(__VA_ARGS__) \
+               reduction(+ : x))
+#define FOR_ALL_MAX(x, ...)                                               \
+    PRAGMA(acc parallel loop gang vector collapse(2) present(__VA_ARGS__) \
+               reduction(max : x))
+#define FOR_ALL_BOTH(x, y, ...)                                           \
+    PRAGMA(acc parallel loop gang vector collapse(2) present(__VA_ARGS__) \
+               reduction(+ : x) reduction(max : y))
+#define FOR_LINE(...) PRAGMA(acc parallel loop gang vector present(__VA_ARGS__))
 
 #elif defined(_OPENMP)
 
 #include <omp.h>
 #define MODEL "openmp"
-#define FOR_ALL PRAGMA(omp target teams distribute parallel for collapse(2))
-#define FOR_ALL_SUM(x)                                                          \
-    PRAGMA(omp target teams distribute parallel for collapse(2) map(tofrom : x)     \
+#define FOR_ALL(...) PRAGMA(omp target teams distribute parallel for collapse(2))
+#define FOR_ALL_SUM(x, ...)                                                     \
+    PRAGMA(omp target teams distribute parallel for collapse(2) map(tofrom : x) \
                reduction(+ : x))
-#define FOR_ALL_MAX(x)                                                          \
-    PRAGMA(omp target teams distribute parallel for collapse(2) map(tofrom : x)     \
+#define FOR_ALL_MAX(x, ...)                                                     \
+    PRAGMA(omp target teams distribute parallel for collapse(2) map(tofrom : x) \
                reduction(max : x))
-#define FOR_ALL_BOTH(x, y)                                                         \
+#define FOR_ALL_BOTH(x, y, ...)                                                    \
     PRAGMA(omp target teams distribute parallel for collapse(2) map(tofrom : x, y) \
                reduction(+ : x) reduction(max : y))
-#define FOR_LINE PRAGMA(omp target teams distribute parallel for)
+#define FOR_LINE(...) PRAGMA(omp target teams distribute parallel for)
 
 #else
 #error "compile with -fopenacc or -fopenmp"

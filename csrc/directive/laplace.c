@@ -29,7 +29,7 @@ relax(const ps_laplace *l, int colour)
     const double *const source = has_source ? l->source : l->t;
     double sum = 0, most = 0;
 
-    FOR_ALL_BOTH(sum, most)
+    FOR_ALL_BOTH(sum, most, AT(t), AT(diag), AT(gain), AT(source))
     for (long long j = 1; j <= ny; j++) {
         for (long long k = 0; k < half; k++) {
             const long long i = 1 + 2 * k + ((j + colour + 1) & 1), at = j * row + i;

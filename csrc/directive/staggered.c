@@ -61,7 +61,7 @@ predict(const fields *a, double reynolds, double gamma, double dt)
     const double *const u = a->u, *const v = a->v;
     double *const f = a->f, *const g = a->g, *const q = a->q;
 
-    FOR_ALL
+    FOR_ALL(AT(u), AT(v), AT(f), AT(g))
     for (long long j = 1; j <= n; j++) {
         for (long long i = 1; i <= n; i++) {
             const long long k = j * m + i;
@@ -88,7 +88,7 @@ predict(const fields *a, double reynolds, double gamma, double dt)
             }
         }
     }
-    FOR_ALL
+    FOR_ALL(AT(f), AT(g), AT(q))
     for (long long j = 1; j <= n; j++) {
         for (long long i = 1; i <= n; i++) {
             const long long k = j * m + i;
@@ -107,7 +107,7 @@ relax(const fields *a, double omega, int colour)
     double *const p = a->p;
     double sum = 0;
 
-    FOR_ALL_SUM(sum)
+    FOR_ALL_SUM(sum, AT(p), AT(q))
     for (long long j = 1; j <= n; j++) {
         for (long long l = 0; l < half; l++) {
             const long long i = 1 + 2 * l + ((j + colour + 1) & 1), k = j * m + i;
@@ -163,7 +163,7 @@ correct(const fields *a, double *clock)
     double *const u = a->u, *const v = a->v;
     double change = 0, u_most = 0, v_most = 0, not_finite = 0;
 
-    FOR_ALL_MAX(change)
+    FOR_ALL_MAX(change, AT(u), AT(v), AT(p), AT(f), AT(g))
     for (long long j = 1; j <= n; j++) {
         for (long long i = 1; i <= n; i++) {
             const long long k = j * m + i;
@@ -182,27 +182,27 @@ correct(const fields *a, double *clock)
             }
         }
     }
-    FOR_LINE
+    FOR_LINE(AT(u), AT(v))
     for (long long i = 0; i <= n; i++) {
         u[i] = -u[m + i];
         u[(n + 1) * m + i] = 2 - u[n * m + i];
         v[i * m] = -v[i * m + 1];
         v[i * m + n + 1] = -v[i * m + n];
     }
-    FOR_ALL_MAX(u_most)
+    FOR_ALL_MAX(u_most, AT(u))
     for (long long j = 1; j <= n + 1; j++) {
         for (long long i = 0; i <= n; i++) {
             u_most = fmax(u_most, fabs(u[j * m + i]));
         }
     }
-    FOR_ALL_MAX(v_most)
+    FOR_ALL_MAX(v_most, AT(v))
     for (long long j = 0; j <= n; j++) {
         for (long long i = 1; i <= n; i++) {
             v_most = fmax(v_most, fabs(v[j * m + i]));
         }
     }
     /* fmax() ignores a NaN; the sum of x - x is NaN if one x is not finite. */
-    FOR_ALL_SUM(not_finite)
+    FOR_ALL_SUM(not_finite, AT(u), AT(v))
     for (long long j = 1; j <= n; j++) {
         for (long long i = 1; i <= n; i++) {
             const long long k = j * m + i;

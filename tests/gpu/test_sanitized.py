@@ -331,7 +331,7 @@ def test_heat(rng, kind, shape, varied):
     }[kind]
     options = {
         "boundary": boundary,
-        "diffusivity": rng.uniform(0.5, 2, shape) if varied else 1.0,
+        "diffusivity": rng.uniform(0.5, 1.4, shape) if varied else 1.0,  # stable in 3-D
         "source": 0.1 * rng.random(shape),
         "initial": rng.random(shape),
     }
