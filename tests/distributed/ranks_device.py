@@ -6,6 +6,7 @@ travel between devices or through the memory of the host, and waiting.
 
 import device_heat
 import device_relaxation
+import device_transport
 import shared_device
 from slabs import anew
 
@@ -24,7 +25,7 @@ def check_layers_through_the_host(group, rng):
 
 
 def run(group, rng, ways):
-    for module in (device_heat, device_relaxation):
+    for module in (device_heat, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_") and name not in LARGE:
                 check(group, rng, ways)

@@ -8,6 +8,7 @@ from unittest import mock
 
 import device_heat
 import device_relaxation
+import device_transport
 from slabs import anew
 
 from pysolvers import _cuda
@@ -26,7 +27,7 @@ def check_solvers_without_shared_memory(group, rng):
 
 
 def run(group, rng, ways):
-    for module in (device_heat, device_relaxation):
+    for module in (device_heat, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_"):
                 check(group, rng, ways)

@@ -34,6 +34,7 @@ class SharedDevice(fake_device.Device):
         self._queue = []
         self._opened = {}
         self._free = []  # [address, bytes] of memory, in the order of addresses
+        self._dead = []  # (address, bytes) of memory that was released
         self.transferred = 0  # bytes between host and device
         super().__init__()
         self._free.append([self._base, self.SIZE])
@@ -47,8 +48,10 @@ class SharedDevice(fake_device.Device):
 
     def _allocate(self, nbytes):
         size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
+        self._merge()
         if not any(block[1] >= size for block in self._free):
             gc.collect()
+            self._merge()
         block = next((block for block in self._free if block[1] >= size), None)
         if block is None:
             raise MemoryError
@@ -57,14 +60,21 @@ class SharedDevice(fake_device.Device):
         return address if nbytes else 0
 
     def _release(self, address, nbytes):
+        if nbytes:  # the collector calls this function at any time
+            self._dead.append((address, nbytes))
+
+    def _merge(self):
+        """Make memory that was released free again, after all copies."""
         self._flush()
-        size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
-        self._free = sorted([*self._free, [address, size]] if nbytes else self._free)
-        for k in range(len(self._free) - 1, 0, -1):
-            before, block = self._free[k - 1 : k + 1]
-            if sum(before) == block[0]:
-                before[1] += block[1]
-                del self._free[k]
+        while self._dead:
+            address, nbytes = self._dead.pop()
+            size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
+            self._free = sorted([*self._free, [address, size]])
+            for k in range(len(self._free) - 1, 0, -1):
+                before, block = self._free[k - 1 : k + 1]
+                if sum(before) == block[0]:
+                    before[1] += block[1]
+                    del self._free[k]
 
     def _flush(self):
         queue, self._queue = self._queue, []
@@ -110,6 +120,9 @@ class SharedDevice(fake_device.Device):
 
     def laplace_iterate(self, *arguments):
         return self._step(_core.laplace_iterate, *arguments)
+
+    def gceidd_step(self, *arguments):
+        return self._step(_core.gceidd_step, *arguments)
 
     def _step(self, function, *arguments):
         self._flush()
