@@ -10,6 +10,8 @@ import device_transport
 import shared_device
 from slabs import anew
 
+from pysolvers.distributed import Slab
+
 # Of one process, with several blocks of the kernels of a GPU.
 LARGE = ("check_heat_of_large_fields",)
 
@@ -22,6 +24,18 @@ def check_layers_between_devices(group, rng):
 def check_layers_through_the_host(group, rng):
     with shared_device.in_place_of_cuda(is_shared=False):
         run(anew(group), rng, ("host",))
+
+
+def check_fields_stay_on_the_device(group, rng):
+    """Steps, also shorter ones, move neither the field nor the layers to the host."""
+    problem = device_heat.fine(device_heat.PROBLEMS["values"]) | {"shape": (601, 104)}
+    with shared_device.in_place_of_cuda() as device:
+        solver = device_heat.OnDevice(**problem, group=anew(group), split=Slab(0)).step(1)
+        nbytes, device.transferred = solver.u.nbytes, 0
+        solver.step(40)
+        solver.dt = problem["dt"] / 2
+        solver.step(1)
+        assert device.transferred < nbytes / 4
 
 
 def run(group, rng, ways):
