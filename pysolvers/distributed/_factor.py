@@ -206,6 +206,13 @@ class SplitFactor:
             self._solve(place, *views, code, count)
         return place.finish(result, rhs, out)
 
+    def solve_views(self, place: Place, rhs: Array, x: Array, threads: int = 0) -> None:
+        """Solve right-hand sides on a place, their rows last; `x` can be `rhs` itself; collective.
+
+        The ranks do not compare what they pass.
+        """
+        self._solve(place, rhs, x, place.backend.TRANS["N"], threads)
+
     def refactor(
         self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike, *, stream: object = None
     ) -> None:

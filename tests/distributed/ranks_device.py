@@ -5,6 +5,7 @@ travel between devices or through the memory of the host, and waiting.
 """
 
 import device_heat
+import device_poisson
 import device_relaxation
 import device_transport
 import shared_device
@@ -39,7 +40,7 @@ def check_fields_stay_on_the_device(group, rng):
 
 
 def run(group, rng, ways):
-    for module in (device_heat, device_relaxation, device_transport):
+    for module in (device_heat, device_poisson, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_") and name not in LARGE:
                 check(group, rng, ways)

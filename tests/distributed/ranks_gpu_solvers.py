@@ -7,6 +7,7 @@ import own_device  # noqa: F401, I001  before CUDA is used
 from unittest import mock
 
 import device_heat
+import device_poisson
 import device_relaxation
 import device_transport
 from slabs import anew
@@ -27,7 +28,7 @@ def check_solvers_without_shared_memory(group, rng):
 
 
 def run(group, rng, ways):
-    for module in (device_heat, device_relaxation, device_transport):
+    for module in (device_heat, device_poisson, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_"):
                 check(group, rng, ways)

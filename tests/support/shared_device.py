@@ -11,18 +11,22 @@ import mmap
 import os
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import fake_device
 import numpy as np
+import transform_device
 
 from pysolvers import _core
+from pysolvers.poisson import _device
 
 _NAME = 64  # bytes of the name of shared memory
 
 
-class SharedDevice(fake_device.Device):
+class SharedDevice(transform_device.Device):
     """A device whose memory other ranks can open, unless `is_shared` is False."""
 
+    packs = False
     SIZE = 1 << 29  # a file with holes
     STATUS = _core.STATUS
 
@@ -76,6 +80,10 @@ class SharedDevice(fake_device.Device):
                     before[1] += block[1]
                     del self._free[k]
 
+    def open(self):
+        self._flush()  # what a kernel reads has been written
+        return super().open()
+
     def _flush(self):
         queue, self._queue = self._queue, []
         for operation in queue:
@@ -104,14 +112,6 @@ class SharedDevice(fake_device.Device):
         self._flush()
         return 0
 
-    def tridiag_solve(self, *arguments):
-        self._flush()
-        return super().tridiag_solve(*arguments)
-
-    def factor_make(self, *arguments):
-        self._flush()
-        return super().factor_make(*arguments)
-
     def heat_step(self, *arguments):
         return self._step(_core.heat_step, *arguments)
 
@@ -125,7 +125,6 @@ class SharedDevice(fake_device.Device):
         return self._step(_core.gceidd_step, *arguments)
 
     def _step(self, function, *arguments):
-        self._flush()
         with self.open():
             return function(*arguments)
 
@@ -154,7 +153,8 @@ def in_place_of_cuda(*, is_shared=True):
     """Use a new device as the backend "cuda"."""
     device = SharedDevice(is_shared=is_shared)
     try:
-        with fake_device.in_place_of_cuda(device):
+        plans = mock.patch.object(_device, "CufftPlan", transform_device.Plan)
+        with fake_device.in_place_of_cuda(device), plans:
             yield device
     finally:
         device.path.unlink()
