@@ -136,7 +136,8 @@ class FastPoisson(ShownAsText):
     coordinates and arrays over the sides are those of the part. The tridiagonal systems lie along
     the split axis, so that transforms need no exchange; the systems exchange 2 numbers for each
     line of each rank. An axis with an array of coordinates must be the split one. `apply` is not
-    offered. All ranks make the same calls. On devices each rank selects its own by `device`.
+    offered. All ranks make the same calls. On devices each rank selects its own by `device`; a call
+    waits for the device, and cannot be captured in a graph.
 
     The rounding errors of the solution are those of a system with the condition
     number of the Laplacian, about :math:`n^2` for n nodes along the longest axis: in float32, a

@@ -66,7 +66,7 @@ def check_heat_of_two_solvers_in_turn(group, rng, ways):
     problems = [fine(PROBLEMS[name]) for name in ("values", "single", "box")]
     ones = [OnDevice(**problem) for problem in problems]
     splits = [OnDevice(**problem, group=group, split=Slab(0)) for problem in problems]
-    for count in (16, 1, 16, 31, 2):
+    for count in (16, 16, 32, 64, 40):  # windows end where another solver goes on
         for solver in (*ones, *splits):
             solver.step(count)
     for problem, one, split in zip(problems, ones, splits, strict=True):
