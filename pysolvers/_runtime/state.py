@@ -64,6 +64,14 @@ class State:
         """Make one field equal to another of the same layout."""
         raise NotImplementedError
 
+    def blank(self, name: str) -> Array:
+        """Return the array of the host for a field, to be filled before `changed`."""
+        raise NotImplementedError
+
+    def changed(self, name: str) -> None:
+        """Take what was written to the array that `get` or `blank` returned."""
+        raise NotImplementedError
+
     def part(self, name: str, at: Index) -> Array:
         """Return a copy of a part of a field, on the host."""
         raise NotImplementedError
@@ -108,6 +116,12 @@ class HostState(State):
 
     def copy(self, to: str, source: str) -> None:
         self._fields[to][...] = self._fields[source]
+
+    def blank(self, name: str) -> Array:
+        return self._fields[name]
+
+    def changed(self, name: str) -> None:
+        pass
 
     def part(self, name: str, at: Index) -> Array:
         return np.array(self._fields[name][at])
@@ -201,6 +215,13 @@ class DeviceState(State):
         """Make a field equal to one of the same layout of another state on the device."""
         self._current.discard(to)
         self._call(self._backend.relayout, self._shadows[to], other._shadows[source])
+
+    def blank(self, name: str) -> Array:
+        return self._fields[name]
+
+    def changed(self, name: str) -> None:
+        self._upload(name, self._fields[name])
+        self._current.add(name)
 
     def part(self, name: str, at: Index) -> Array:
         if name in self._current:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from .._checks import require
 from .._errors import BackendError
+from .._runtime import backends
 from ..bench import machine
 from ..distributed import Group, Slab, agreement_of, launch_command, launched
 from ..heat import HeatADI, HeatResult
@@ -41,7 +42,9 @@ def add_heat_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--dtype", choices=("float64", "float32"), default="float64", help="(%(default)s)"
     )
-    parser.add_argument("--device", help="cpu, cuda or cuda:N (cpu)")
+    parser.add_argument(
+        "--device", help="cpu, cuda or cuda:N (cpu); with ranks, cuda gives each its own device"
+    )
     parser.add_argument("--threads", type=int, help="threads of a rank (chosen by the grid)")
     parser.add_argument(
         "--ranks",
@@ -95,7 +98,7 @@ def run_heat(args: argparse.Namespace) -> int:
         dt=args.dt,
         initial=1.0,
         dtype=args.dtype,
-        device=args.device,
+        device=_device(args.device, group),
         threads=args.threads,
         group=group,
         split=None if group is None else Slab(-1 - axes.index(axis)),
@@ -155,6 +158,13 @@ def _group(args: argparse.Namespace) -> Group | None:
             f"mpiexec -n {args.ranks}, of the MPI library that mpi4py uses"
         )
     return group if group.size > 1 else None
+
+
+def _device(device: str | None, group: Group | None) -> str | None:
+    """Return where this rank runs: with ``'cuda'`` the ranks use the devices in turn."""
+    if group is None or device != "cuda":
+        return device
+    return f"cuda:{group.rank % backends.require('cuda').device_count()}"
 
 
 def _write(args: argparse.Namespace, result: HeatResult, elapsed: float, ranks: str) -> None:

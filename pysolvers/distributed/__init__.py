@@ -4,6 +4,7 @@ from ._cost import CostModel
 from ._factor import SplitFactor
 from ._group import Group
 from ._group import agreement_of as agreement_of
+from ._inbox import share_memory as share_memory
 from ._launch import launch_command as launch_command
 from ._launch import launched as launched
 from ._layers import Border as Border
@@ -11,7 +12,6 @@ from ._layers import Layers as Layers
 from ._layers import borders_of as borders_of
 from ._layers import exchange_layers as exchange_layers
 from ._layers import layers_of as layers_of
-from ._layers import share_memory as share_memory
 from ._slab import Slab
 from ._systems import checked_group as checked_group
 from ._transpose import Transposition as Transposition

@@ -160,9 +160,15 @@ class Matrices:
         (l_first, l_last), (u_first, u_last) = (self._ends(spike) for spike in spikes)
         return self._full(l_first, u_first, -lower * l_last, diag - lower * u_last, upper), spikes
 
-    def reduce(self, rhs: Array, g: Array, solve: Solve) -> tuple[Array, Array]:
-        """Return g_0 and d of right-hand sides, and write g of the interior; `g` can be `rhs`."""
-        place, m = self._place, self._m
+    def reduce(
+        self, rhs: Array, g: Array, solve: Solve, place: Place | None = None
+    ) -> tuple[Array, Array]:
+        """Return g_0 and d of right-hand sides, and write g of the interior; `g` can be `rhs`.
+
+        `place` is that of the right-hand sides, if it is not that of the matrices: it can have
+        another stream.
+        """
+        place, m = place or self._place, self._m
         last = place.download(rhs[..., m - 1])
         if m == 1:
             return np.zeros_like(last), last
@@ -170,12 +176,20 @@ class Matrices:
         g_first, g_last = (place.download(g[..., i]) for i in (0, m - 2))
         return g_first, last - self._rows[m - 1][0] * g_last
 
-    def substitute(self, x: Array, g: Array, spikes: Spikes, left: Array, own: Array) -> None:
+    def substitute(
+        self,
+        x: Array,
+        g: Array,
+        spikes: Spikes,
+        left: Array,
+        own: Array,
+        place: Place | None = None,
+    ) -> None:
         """Write the solution, from the separators of the rank before and of this rank.
 
-        `g` is that of `reduce`; it can be `x`.
+        `g` is that of `reduce`, and so is `place`; `g` can be `x`.
         """
-        place, m = self._place, self._m
+        place, m = place or self._place, self._m
         interior = x[..., : m - 1]
         inside = interior if g is x else g[..., : m - 1]
         pairs = [

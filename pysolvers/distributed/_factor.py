@@ -206,6 +206,13 @@ class SplitFactor:
             self._solve(place, *views, code, count)
         return place.finish(result, rhs, out)
 
+    def solve_views(self, place: Place, rhs: Array, x: Array, threads: int = 0) -> None:
+        """Solve right-hand sides on a place, their rows last; `x` can be `rhs` itself; collective.
+
+        The ranks do not compare what they pass.
+        """
+        self._solve(place, rhs, x, place.backend.TRANS["N"], threads)
+
     def refactor(
         self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike, *, stream: object = None
     ) -> None:
@@ -436,13 +443,13 @@ class SplitFactor:
         shapes = (x.shape[:-1],) * 2
         size = sum(prod(shape) for shape in shapes)
         with group.agreed_numbers(_SOLVE, size, x.dtype) as reduced:
-            ends = matrices.reduce(rhs, x, _solver(place, interior, count))
+            ends = matrices.reduce(rhs, x, _solver(place, interior, count), place)
             reduced.mine = packed(ends, x.dtype)
         assert reduced.numbers is not None  # every rank has numbers, or all have raised
         g_first, d = unpacked(reduced.numbers, shapes)
         right = reduced_rhs(state.found, g_first, d, periodic=self.periodic)
         y = state.reduced.solve(right, axis=0)
-        matrices.substitute(x, x, state.spikes, y[group.rank - 1], y[group.rank])
+        matrices.substitute(x, x, state.spikes, y[group.rank - 1], y[group.rank], place)
 
     def _solve_whole(self, state: _Whole, place: Place, rhs: Array, x: Array, count: int) -> None:
         group = self._group

@@ -1,30 +1,22 @@
 """Layers of a field that neighbouring ranks hold of each other, and their exchange.
 
 A rank steps its part of a field and some layers of its neighbours, which it gets anew from time to
-time. They travel through the memory of the host by MPI, or, between devices of one host, directly:
-each rank has an inbox on its device, which its neighbours open by CUDA IPC and copy their layers
-into. An inbox has two slots, which are used in turn: a neighbour writes into a slot again only
-after the ranks have met for the other one, and so after the first one was read.
+time. They travel through the memory of the host by MPI, or, between devices of one host, directly
+into the inbox of the neighbour (_inbox.py).
 
 Words moved per layer: 2 for the copy on the device, 1 over the link and 2 for the copy from the
 inbox; through the memory of the host, 4 over the link of the host and 4 in its memory.
 """
 
-import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError
-from .._runtime.backends import parse_device, require
-from .._runtime.lines import contiguous_strides
-from .._runtime.mailboxes import MailboxAddress, SharedMemory
-from .._runtime.shadows import shadow
 from .._runtime.state import DeviceState, Index, State
 from ._group import Group
-from ._peers import host_name
+from ._inbox import Inbox, inbox_of
 
 __all__ = [
     "Border",
@@ -32,14 +24,11 @@ __all__ = [
     "borders_of",
     "exchange_layers",
     "layers_of",
-    "share_memory",
 ]
 
 Array = NDArray[Any]
 
-_SLOTS = 2
 _ENDS = 2
-_ALIGNMENT = 256  # bytes
 
 
 class Border(NamedTuple):
@@ -196,7 +185,7 @@ class _PeerLayers(Layers):
         state: DeviceState,
         borders: Sequence[Border],
         like: Array,
-        inbox: "_Inbox",
+        inbox: Inbox,
     ) -> None:
         super().__init__(group, operation, state, borders, like)
         self._device_state, self._inbox = state, inbox
@@ -211,12 +200,16 @@ class _PeerLayers(Layers):
         self.met()
         self.complete(name)
 
+    def _place(self, end: int) -> int:
+        """Return where the layers at an end of a part lie in an inbox."""
+        return end * (self._inbox.capacity // _ENDS)
+
     def post(self, name: str) -> None:
         self._inbox.prepare()
         field = self._device_state.shadow(name)
         for border in self._borders:
             part = field[border.sent]
-            there = self._inbox.there(border.rank, 1 - border.end, part)
+            there = self._inbox.there(border.rank, self._place(1 - border.end), part)
             self._device_state.read(name, border.sent, there)
         self._posted = name
 
@@ -230,7 +223,7 @@ class _PeerLayers(Layers):
             return
         for border in self._borders:
             part = self._device_state.shadow(self._arrived)[border.received]
-            here = self._inbox.here(border.end, part)
+            here = self._inbox.here(self._place(border.end), part)
             self._device_state.write(self._arrived, border.received, here)
         self._device_state.wait()
         self._arrived = None
@@ -240,134 +233,6 @@ class _PeerLayers(Layers):
             self.take()
         else:
             self.refresh(name)
-
-
-class _Inbox:
-    """Memory of a device into which the neighbours copy layers, and the way to theirs.
-
-    Parameters
-    ----------
-    group : Group
-        The ranks.
-    operation : str
-        Of the caller, for messages.
-    backend : module
-        The extension of the devices.
-    ordinal : int
-        Number of the device of this rank.
-    """
-
-    def __init__(self, group: Group, operation: str, backend: Any, ordinal: int) -> None:
-        self._group, self._operation, self._backend = group, operation, backend
-        self._ordinal = ordinal
-        self._capacity = 0  # bytes of the layers at an end
-        self._memory: SharedMemory | None = None
-        self._addresses: dict[int, int] = {}  # by rank
-        self._slot = 0  # of the layers that arrived last
-        self._last: weakref.ref[_PeerLayers] | None = None  # whose layers these are
-
-    def reserve(self, nbytes: int) -> bool:
-        """Make room for layers of some bytes at each end, the most of all ranks; collective.
-
-        Returns whether the devices of all neighbours can use each other's memory.
-        """
-        if nbytes <= self._capacity:
-            return True
-        self.prepare()  # what has arrived is read
-        self._close()
-        self._capacity = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
-        with self._group.agreement(self._operation) as made:
-            self._memory = SharedMemory(
-                self._backend, self._ordinal, _SLOTS * _ENDS * self._capacity, self._group.rank
-            )
-            made.own = self._memory.own
-        with self._group.agreement(self._operation) as opened:
-            opened.own = self._open(made.found)
-        if not all(opened.found):
-            self._close()
-        return self._memory is not None
-
-    def _close(self) -> None:
-        """Close the memory of the neighbours on all ranks, and only then free it; collective."""
-        if self._memory is None:
-            return
-        with self._group.agreement(self._operation):
-            self._memory.close()
-        self._memory, self._capacity = None, 0
-
-    def _open(self, found: Sequence[MailboxAddress]) -> bool:
-        """Open the inboxes of the neighbours; return whether this is possible."""
-        rank, size = self._group.rank, self._group.size
-        assert self._memory is not None
-        try:
-            self._addresses = {
-                there: self._memory.open(found[there])
-                for there in {(rank - 1) % size, (rank + 1) % size}
-            }
-        except BackendError:
-            return False
-        return True
-
-    def there(self, rank: int, end: int, like: Array) -> Array:
-        """Return where a neighbour gets the next layers at an end of its part."""
-        return self._place(self._addresses[rank], 1 - self._slot, end, like)
-
-    def here(self, end: int, like: Array) -> Array:
-        """Return the layers that have arrived at an end of the part of this rank."""
-        assert self._memory is not None
-        return self._place(self._memory.address, self._slot, end, like)
-
-    def _place(self, base: int, slot: int, end: int, like: Array) -> Array:
-        address = base + (_ENDS * slot + end) * self._capacity
-        strides = contiguous_strides(like.shape, like.itemsize)
-        return shadow(address, like.shape, strides, like.dtype, self._memory)
-
-    def prepare(self) -> None:
-        """Bring layers that have arrived to their places, before the next ones are sent."""
-        last = None if self._last is None else self._last()
-        if last is not None:
-            last.take()
-        self._last = None
-
-    def met(self, layers: _PeerLayers) -> None:
-        """Take note that the ranks met after these layers were sent."""
-        self._slot = 1 - self._slot
-        self._last = weakref.ref(layers)
-
-
-def _inbox_of(
-    group: Group, operation: str, backend: Any, ordinal: int, nbytes: int
-) -> _Inbox | None:
-    """Return the inbox of this rank, or None if a rank can have none; collective."""
-    if group.size == 1 or not hasattr(backend, "share"):
-        return None
-    with group.agreement(operation) as agreed:
-        agreed.own = host_name(), ordinal, nbytes
-    hosts, ordinals, sizes = zip(*agreed.found, strict=True)
-    inboxes: dict[tuple[int, ...], _Inbox | None] = group.kept.setdefault("inboxes", {})
-    inbox = inboxes.setdefault(ordinals, _Inbox(group, operation, backend, ordinal))
-    if inbox is None or len(set(hosts)) > 1 or not inbox.reserve(max(sizes)):
-        inboxes[ordinals] = None
-        return None
-    return inbox
-
-
-def share_memory(group: Group, operation: str, device: str | None) -> bool:
-    """Return whether the devices of the ranks can write into each other's memory; collective.
-
-    Parameters
-    ----------
-    group : Group
-        The ranks.
-    operation : str
-        Of the caller, for messages.
-    device : str or None
-        That of this rank, as in `solve_tridiagonal`; on all ranks a device, or on none.
-    """
-    name, ordinal = parse_device(device)
-    if name == "cpu":
-        return False
-    return _inbox_of(group, operation, require(name), ordinal, _ALIGNMENT) is not None
 
 
 def layers_of(
@@ -390,7 +255,7 @@ def layers_of(
     """
     if isinstance(state, DeviceState):
         most = max((like[border.received].nbytes for border in borders), default=0)
-        inbox = _inbox_of(group, operation, state.backend, state.ordinal, most)
+        inbox = inbox_of(group, operation, state.backend, state.ordinal, _ENDS * most)
         if inbox is not None:
             return _PeerLayers(group, operation, state, borders, like, inbox)
     return Layers(group, operation, state, borders, like)

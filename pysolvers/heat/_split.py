@@ -54,6 +54,7 @@ Array = NDArray[Any]
 _OPERATION = "HeatADI"
 _ALL = 1 << 62  # steps between two exchanges of one rank
 _CUT = 0  # steps between two exchanges: cut lines, which are corrected in each step
+_KEPT = 1.1  # a window for longer steps is kept if its cost is at most so many times the least one
 
 
 class _Cut(Side):
@@ -199,6 +200,8 @@ class SplitState:
         self._largest_k = 1.0
         self._way = "cpu"  # of the layers, and of their costs
         self._window: Window | None = None
+        self._plan: Plan | None = None  # of the window, for steps of this length
+        self._plan_dt = 0.0
         self._leg: Leg | None = None  # of the steps that the window is made for, or none is
 
     @property
@@ -300,17 +303,26 @@ class SplitState:
         grid = self._grid
         with self.group.agreement(_OPERATION) as agreed:
             agreed.same = {"dt": grid.dt}
-        before, leg = self._leg, grid.clock.leg
-        if self._window is not None and before is not None and before.dt == grid.dt:
+        leg, known = grid.clock.leg, self._plan
+        plan = self._planned()
+        if self._window is not None and known is not None and self._is_enough(known, plan):
             self._window.begin()
-        else:
-            own, plan = self.t, self._planned()
-            if plan is not None:
-                self._make_window(plan, own)
-            elif self._window is not None:
-                self._t = self._extended(own)
-                self._window = None
+        elif plan is not None:
+            self._make_window(plan, self.t)
+            self._plan, self._plan_dt = plan, grid.dt
+        elif self._window is not None:
+            self._t = self._extended(self.t)
+            self._window = None
         self._leg = leg
+
+    def _is_enough(self, known: Plan, wanted: Plan | None) -> bool:
+        """Whether the window can make the steps: it has layers for steps that are not shorter."""
+        if self._plan_dt == self._grid.dt:
+            return True
+        is_cut = _CUT in (known.steps, known.steps if wanted is None else wanted.steps)
+        if wanted is None or is_cut or self._plan_dt < self._grid.dt:
+            return False
+        return known.cost <= _KEPT * wanted.cost
 
     def _planned(self) -> Plan | None:
         """Return how steps are made, or None for array operations: the same on all ranks."""

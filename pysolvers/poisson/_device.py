@@ -15,6 +15,9 @@ Words moved per unknown in two dimensions: 2 for each transform and 3 for the li
 
 Real fields between two Dirichlet or two Neumann sides, and periodic ones, have a faster way, with
 lines along the first axis: `_waves`.
+
+With a group, the axis of the lines is cut, and the lines are solved by the factors of the ranks.
+Each rank transforms along the other axes. The packed waves are not used.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,10 +34,13 @@ from .._runtime.lines import contiguous_strides
 from .._runtime.places import find_place
 from .._runtime.shadows import address_of, is_shadow, shadow
 from .._runtime.streams import PER_THREAD
-from ._axes import Axis
+from ..distributed import Group, Slab, SplitFactor, agreement_of
+from ..tridiagonal import factor_tridiagonal
 from ._waves import PackedWaves, are_packed
 
 __all__ = ["DevicePoisson"]
+
+_OPERATION = "FastPoisson"
 
 Array = NDArray[Any]
 Additions = Mapping[tuple[int, int], Array]
@@ -124,11 +130,15 @@ class DevicePoisson:
     Parameters
     ----------
     axes : sequence of Axis
-        In the order of the array: x last.
+        The lines lie along the last one; the others are in the order of the array.
     dtype : dtype
         Of the solution.
     device : str
         ``'cuda'`` or ``'cuda:N'``.
+    line : int, default: -1
+        Axis of the array along which the lines lie.
+    group : Group, optional
+        Ranks that hold parts of the axis of the lines, which is then an `AxisPart`.
 
     Raises
     ------
@@ -136,7 +146,16 @@ class DevicePoisson:
         If the device or cuFFT is missing.
     """
 
-    def __init__(self, axes: Sequence[Axis], dtype: np.dtype, device: str) -> None:
+    def __init__(
+        self,
+        axes: Sequence[Any],
+        dtype: np.dtype,
+        device: str,
+        line: int = -1,
+        group: Group | None = None,
+    ) -> None:
+        self._line, self._group = line, group
+        self._factor: SplitFactor | None = None
         place: Any = find_place(device, None, {}, leader="rhs")
         self._backend = place.backend
         self._device = f"cuda:{place.ordinal}"
@@ -151,15 +170,19 @@ class DevicePoisson:
         self._forward: dict[int, _Transform] = {}
         self._backward: dict[int, _Transform] = {}
         self._packed: PackedWaves | None = None
-        if are_packed(axes, dtype, self._backend, place.ordinal):
+        if group is None and are_packed(axes, dtype, self._backend, place.ordinal):
             self._packed = PackedWaves(
                 axes, dtype, self._backend, place.ordinal, lambda array: self._kept(array, place)
             )
         else:
             for k in range(len(axes) - 1):
                 self._plan(k, place)
-            self._lower, self._diag, self._upper = self._matrices(place)
-            self._volumes = self._kept(axes[-1].volumes, place)
+            matrices = self._matrices()
+            if group is None:
+                self._lower, self._diag, self._upper = self._expanded(matrices, place)
+                self._volumes = self._kept(axes[-1].volumes, place)
+            else:
+                self._factor = self._factored(matrices, group)
         status = self._backend.wait(place.ordinal, PER_THREAD.address)
         raise_for_status(status, self._backend.STATUS, "FastPoisson")
 
@@ -172,7 +195,8 @@ class DevicePoisson:
     @property
     def nbytes(self) -> int:
         """Size of the matrices in bytes."""
-        return sum(buffer.nbytes for buffer in self._own)
+        own = sum(buffer.nbytes for buffer in self._own)
+        return own if self._factor is None else own + self._factor.nbytes
 
     def kept(self, arrays: Mapping[Any, Array]) -> dict[Any, Array]:
         """Return copies on the device that last as long as this object."""
@@ -206,15 +230,16 @@ class DevicePoisson:
             As in `solve_tridiagonal`.
         """
         named = {"rhs": f}  # the name of the operand that `out` can be
-        place: Any = find_place(self._device, stream, named, out, leader="rhs")
-        token = np.empty((1,), self._dtype)
-        (right,), _, _ = place.operands(named, {"the solver": token})
-        require_broadcast("f", right.shape, shape)
-        result = place.result(out, named, right, shape, self._dtype)
-        (right,) = place.move(right)
-        target = place.target(result)
+        with agreement_of(self._group, _OPERATION):
+            place: Any = find_place(self._device, stream, named, out, leader="rhs")
+            token = np.empty((1,), self._dtype)
+            (right,), _, _ = place.operands(named, {"the solver": token})
+            require_broadcast("f", right.shape, shape)
+            result = place.result(out, named, right, shape, self._dtype)
+            (right,) = place.move(right)
+            target = np.moveaxis(place.target(result), self._line, -1)
         inner = tuple(axis.unknowns for axis in self._axes)
-        source = np.broadcast_to(right, shape)[inner]
+        source = np.moveaxis(np.broadcast_to(right, shape), self._line, -1)[inner]
         self._run(place, source, additions, target[inner], self._buffers(place))
         for (k, end), given in values.items():
             layer = _layer(target, k, end)
@@ -330,8 +355,8 @@ class DevicePoisson:
         )
         self._waves[k] = self._forward[k].after
 
-    def _matrices(self, place: Any) -> tuple[Array, Array, Array]:
-        """Return the diagonals on the device, with the shape (waves, parts, rows)."""
+    def _matrices(self) -> tuple[Array, Array, Array]:
+        """Return the diagonals of the waves, with the shape (waves or 1, rows or 1)."""
         lower, diag, upper = self._axes[-1].rows
         waves: Array = np.zeros(())
         for k, axis in enumerate(self._axes[:-1]):
@@ -341,25 +366,43 @@ class DevicePoisson:
             waves = waves[..., None] + own
         waves = waves.reshape(-1, 1)
         full = waves + (diag[:1] if (diag == diag[0]).all() and not self.is_singular else diag)
-        if self.is_singular:
+        if self.is_singular and (self._group is None or self._group.rank == 0):
             # As on the host. The sine part of wave 0 is zero, and its matrix is the same.
             null = waves[:, 0] == 0
             full[null, 0] += full[null, 0]
             full[null & (full[:, 0] == 0), 0] = -1.0
-        rows = self._axes[-1].count
-        shape = (len(waves), self._parts, rows)
-        found = []
-        for values in (lower[None], full, upper[None]):
-            there = self._kept(np.asarray(values, self._real), place)
-            found.append(np.broadcast_to(there[:, None, :], shape))
-        return found[0], found[1], found[2]
+        diagonals = lower[None], full, upper[None]
+        return tuple(np.asarray(values, self._real) for values in diagonals)  # type: ignore[return-value]
+
+    def _expanded(self, matrices: Sequence[Array], place: Any) -> list[Array]:
+        """Return the diagonals on the device, with the shape (waves, parts, rows)."""
+        shape = (len(matrices[1]), self._parts, self._axes[-1].count)
+        there = (self._kept(values, place) for values in matrices)
+        return [np.broadcast_to(values[:, None, :], shape) for values in there]
+
+    def _factored(self, matrices: Sequence[Array], group: Group) -> Any:
+        """Return the factors of the lines of all ranks; collective."""
+        last = self._axes[-1]
+        shape = (len(matrices[1]), 1, last.count)
+        return factor_tridiagonal(
+            *(np.broadcast_to(values[:, None, :], shape) for values in matrices),
+            rows=last.count,
+            periodic=last.is_periodic,
+            pivot=False,
+            device=self._device,
+            group=group,
+            split=Slab(-1),
+        )
 
     def _solve_lines(self, place: Any, field: Array) -> None:
         rows = self._axes[-1].count
         reals = self._real.itemsize
         strides = (rows * self._parts * reals, reals, self._parts * reals)
-        shape = self._diag.shape
+        shape = (prod(self._waves[:-1]), self._parts, rows)
         lines = shadow(address_of(field), shape, strides, self._real, field)
+        if self._factor is not None:
+            self._factor.solve_views(place, lines, lines)
+            return
         diagonals = [self._lower, self._diag, self._upper]
         if self._parts == 1:  # the waves are the inner axis: they follow each other in memory
             lines, *diagonals = (a.transpose(1, 0, 2) for a in (lines, *diagonals))
@@ -384,9 +427,20 @@ class DevicePoisson:
         if not self.is_singular:
             return
         line = field[(0,) * (len(self._axes) - 1)].reshape(-1, self._parts)
+        if self._group is not None:
+            self._centre_of_ranks(self._group, place, line)
+            return
         for part in range(self._parts):
             own = line[None, :, part][None]
             self._call(place, self._backend.centre, own, address_of(self._volumes))
+
+    def _centre_of_ranks(self, group: Group, place: Any, line: Array) -> None:
+        """Make the mean of a line, of which each rank holds a part, zero; collective."""
+        volumes = self._axes[-1].volumes
+        values = place.download(line)
+        sums = group.allgather(_OPERATION, np.append(volumes @ values, volumes.sum())).sum(axis=0)
+        values -= (sums[:-1] / sums[-1]).astype(self._real)
+        place.write(line, place.upload(values))
 
     def _columns(self, array: Array, k: int) -> Array:
         """View reals as columns (outer, inner, values) along axis k."""

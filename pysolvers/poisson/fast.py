@@ -136,7 +136,8 @@ class FastPoisson(ShownAsText):
     coordinates and arrays over the sides are those of the part. The tridiagonal systems lie along
     the split axis, so that transforms need no exchange; the systems exchange 2 numbers for each
     line of each rank. An axis with an array of coordinates must be the split one. `apply` is not
-    offered. A group runs on the CPU, and all ranks make the same calls.
+    offered. All ranks make the same calls. On devices each rank selects its own by `device`; a call
+    waits for the device, and cannot be captured in a graph.
 
     The rounding errors of the solution are those of a system with the condition
     number of the Laplacian, about :math:`n^2` for n nodes along the longest axis: in float32, a
@@ -193,7 +194,6 @@ class FastPoisson(ShownAsText):
             self._group: Group | None = None
             if group is not None or split is not None:
                 self._group, slab = checked_group(group, split)
-                require(place == "cpu", "with a group device must be None or 'cpu'", device)
                 self._hold_part(slab)
             self._values = {
                 side: self._side_values(side, condition)
@@ -209,20 +209,22 @@ class FastPoisson(ShownAsText):
                     "boundary": self.boundary,
                     "split": split,
                     "on_incompatible": on_incompatible,
+                    "device": place,
                 }
         self._host: HostPoisson | None = None
         self._device: DevicePoisson | None = None
+        axes = [
+            *self._axes[: self._line],
+            *self._axes[self._line + 1 :],
+            self._axes[self._line],
+        ]
         if place == "cpu":
-            axes = [
-                *self._axes[: self._line],
-                *self._axes[self._line + 1 :],
-                self._axes[self._line],
-            ]
             self._host = HostPoisson(axes, self.dtype, count, self._group)
         else:
-            self._device = DevicePoisson(self._axes, self.dtype, str(device))
-            self._kept_additions = self._device.kept(self._additions(self._values))
-            self._kept_values = self._device.kept(self._node_values(self._values))
+            self._device = DevicePoisson(axes, self.dtype, str(device), self._line, self._group)
+            additions, values = self._given_on_device(self._values)
+            self._kept_additions = self._device.kept(additions)
+            self._kept_values = self._device.kept(values)
         self.is_singular = all(axis.has_null_vector for axis in self._axes)
 
     @property
@@ -302,8 +304,7 @@ class FastPoisson(ShownAsText):
             ``on_incompatible='raise'``, if there is no solution.
         """
         if self._device is not None:
-            changed = {} if boundary is None else self._changed(boundary)
-            return self._solve_on_device(self._device, f, changed, out, stream)
+            return self._solve_on_device(self._device, f, boundary, out, stream)
         with agreement_of(self._group, _OPERATION):
             changed = {} if boundary is None else self._changed(boundary)
             if stream is not None:
@@ -477,25 +478,44 @@ class FastPoisson(ShownAsText):
             if axis.ends[end] == DIRICHLET and axis.holds[end]
         }
 
+    def _given_on_device(
+        self, values: Mapping[str, Array]
+    ) -> tuple[dict[tuple[int, int], Array], dict[tuple[int, int], Array]]:
+        """Return what sides add, and the values of Dirichlet nodes, for the lines last."""
+        nodes = {}
+        for (k, end), given in self._node_values(values).items():
+            kept = [other.size for j, other in enumerate(self._axes) if j != k]
+            nodes[k, end] = np.broadcast_to(given, kept)
+        return self._lines_last(self._additions(values)), self._lines_last(nodes)
+
     def _solve_on_device(
-        self, engine: DevicePoisson, f: Any, changed: dict[str, Array], out: Any, stream: object
+        self,
+        engine: DevicePoisson,
+        f: Any,
+        boundary: Mapping[str, Any] | None,
+        out: Any,
+        stream: object,
     ) -> Any:
-        if locate(f) is None:
-            right = values_at("f", f, self._places(), self.shape, self.dtype)
-            f = np.asarray(right, self.dtype)
-        additions, values = self._kept_additions, self._kept_values
-        if changed:
-            new = {
-                (k, end)
-                for k, axis in enumerate(self._axes)
-                for end, sign in enumerate("-+")
-                if axis.name + sign in changed
-            }
-            additions = {key: a for key, a in additions.items() if key not in new}
-            additions |= self._additions(changed)
-            given = self._node_values(self._values | changed)
-            values = {key: given[key] if key in new else a for key, a in values.items()}
-        return engine.solve(f, additions, values, self.shape, out, stream)
+        shape = tuple(axis.size for axis in self._axes)
+        with agreement_of(self._group, _OPERATION):
+            changed = {} if boundary is None else self._changed(boundary)
+            if locate(f) is None:
+                right = values_at("f", f, self._places(), shape, self.dtype)
+                f = np.asarray(right, self.dtype)
+            additions, values = self._kept_additions, self._kept_values
+            if changed:
+                last = len(shape) - 1
+                new = {
+                    (last if k == self._line else k - (k > self._line), end)
+                    for k, axis in enumerate(self._axes)
+                    for end, sign in enumerate("-+")
+                    if axis.name + sign in changed
+                }
+                additions = {key: a for key, a in additions.items() if key not in new}
+                additions |= self._lines_last(self._additions(changed))
+                given = self._given_on_device(self._values | changed)[1]
+                values = {key: given[key] if key in new else a for key, a in values.items()}
+        return engine.solve(f, additions, values, shape, out, stream)
 
     def _report(self, defect: float) -> None:
         """Report a right side without a solution."""

@@ -295,7 +295,15 @@ class Relaxation(ShownAsText, ABC):
             backend=self._backend.NAME,
             kernel=str(self._report["kernel"]),
             threads=int(self._report["threads"]),
+            exchange=self._exchange,
         )
+
+    @property
+    def _exchange(self) -> str:
+        """How the ranks exchange rows."""
+        if self._rows is None or self._rows.group.size == 1:
+            return "none"
+        return "host" if self._layers is None else self._layers.way
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, from which `load` continues with the same bits.

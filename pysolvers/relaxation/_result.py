@@ -72,6 +72,9 @@ class RelaxationResult(SavedResult):
         Backend, and instruction set or kernel.
     threads : int
         Number of host threads; 0 on a device.
+    exchange : {'none', 'host', 'peers'}
+        With a group, how the ranks exchange rows: through the memory of the host, or between the
+        devices of a host. `save` does not write it.
     """
 
     u: NDArray[Any]
@@ -91,6 +94,7 @@ class RelaxationResult(SavedResult):
     backend: str
     kernel: str
     threads: int
+    exchange: str = "none"
 
     _KIND = "pysolvers relaxation result"
     _FACTS: ClassVar = {

@@ -11,6 +11,8 @@ The first sweep of the kernels, which is without effect in a sweep along y, make
 half level S1 of ``'mu'``. The prediction U + (U - S1) or U + (S1 - S2) is therefore made by the
 printed one, U + (u - S), with the field S = u - (U - S1) or u - (S1 - S2).
 
+On devices the fields stay there, unless there is a source or half levels, which the host changes.
+
 Words per node and step: those of the kernels, with a source or ``'mu'`` twice these, and two
 exchanges of the field (Transposition).
 """
@@ -24,6 +26,8 @@ from numpy.typing import NDArray
 from .._checks import require
 from .._counter import Counter
 from .._errors import raise_for_status
+from .._runtime.backends import parse_device
+from .._runtime.state import State
 from ..distributed import Group, Slab, Transposition
 from ._settings import Settings
 from ._state import TransportState, field_names
@@ -56,9 +60,9 @@ class SplitState:
         self, problem: ConvectionDiffusion, settings: Settings, group: Group, split: Slab
     ) -> None:
         require(
-            settings.device in (None, "cpu"),
-            "with a group device must be None or 'cpu'",
-            settings.device,
+            settings.kernels == "fused" or parse_device(settings.device)[0] == "cpu",
+            "with a group on a device kernels must be 'fused'",
+            settings.kernels,
         )
         least = _LEAST * group.size
         require(
@@ -69,6 +73,7 @@ class SplitState:
         )
         self.group, self.axis = group, split.of(2)
         self._transposition = Transposition(group, settings.shape, _OPERATION)
+        self._place = settings.device, settings.dtype
         held = (
             (self._transposition.rows[group.rank], slice(0, settings.shape[1])),
             (slice(0, settings.shape[0]), self._transposition.columns[group.rank]),
@@ -83,6 +88,15 @@ class SplitState:
         ]
         self._forgets = False
         self.reports: tuple[dict[str, Any], ...] = ()
+
+    def connect(self) -> None:
+        """Find how the nodes travel from rank to rank; collective."""
+        self._transposition.connect(*self._place)
+
+    @property
+    def exchange(self) -> str:
+        """How the nodes travel from rank to rank: as `exchange` of a result."""
+        return self._transposition.way
 
     @property
     def u(self) -> Array:
@@ -131,17 +145,17 @@ class SplitState:
                 sweep.prepare(time)
             agreed.same = {"time and dt": (time, dt)}
         if self.axis == 1:
-            self._transposition.to_rows(along_y.u, along_x.u)
+            self._transposition.to_rows(along_y.store, along_x.store, "u")
         if self._forgets:
             along_x.forget()
             along_y.forget()
             self._forgets = False
         first = along_x.make(time, dt, np.inf, threads)
-        self._transposition.to_columns(along_x.u, along_y.u)
+        self._transposition.to_columns(along_x.store, along_y.store, "u")
         second = along_y.make(time, dt, bound, threads)
         self.reports = first, second
         if self.axis == 0:
-            self._transposition.to_rows(along_y.u, along_x.u)
+            self._transposition.to_rows(along_y.store, along_x.store, "u")
         return not self.over_ranks(second["grown"])
 
 
@@ -179,14 +193,22 @@ class _Sweep:
         self._unknown = tuple(
             slice(int(given[name + "-"]), -1 if given[name + "+"] else None) for name in "yx"
         )
+        rows = self._settings.shape[0]
         self._given_rows = [
-            at for side, at in (("y-", 0), ("y+", -1)) if axis == "x" and given[side]
+            (slice(None), slice(at, at + 1))
+            for side, at in (("y-", 0), ("y+", rows - 1))
+            if axis == "x" and given[side]
         ]
 
     @property
     def u(self) -> Array:
         """The field before or after the sweep."""
         return self._state.u
+
+    @property
+    def store(self) -> State:
+        """Where the fields lie."""
+        return self._state.store
 
     def field(self, name: str) -> Array:
         """Return a field that the next sweep depends on."""
@@ -206,13 +228,13 @@ class _Sweep:
 
     def make(self, time: float, dt: float, bound: float, threads: int) -> dict[str, Any]:
         """Make the sweep of the step that ends at a time; return the report of the backend."""
-        s, state, field = self._settings, self._state, self._state.u
-        before = field.copy() if self._has_levels else field
+        s, state, store = self._settings, self._state, self._state.store
+        before = state.u.copy() if self._has_levels else None
         # The sweep along x does not change the rows of given values.
-        kept = [(at, field[at].copy()) for at in self._given_rows]
+        kept = [(at, store.part("u", at)) for at in self._given_rows]
         if self._axis == "y":
             self._take_away(time, dt)
-            if self._has_levels:
+            if before is not None:
                 self._set_printed(before)
         status, report = s.backend.gceidd_step(
             s.codes,
@@ -230,9 +252,10 @@ class _Sweep:
         if self._axis == "x":
             self._take_away(time, dt)
         for at, values in kept:
-            field[at] = values
-        if self._has_levels:
-            state.set_fields({"u": field, "older": field, "oldest": before})
+            store.set_part("u", at, values)
+        if before is not None:
+            store.set("older", state.u)
+            store.set("oldest", before)
         found: dict[str, Any] = report
         return found
 
@@ -240,10 +263,14 @@ class _Sweep:
         """Set the half level with which the printed prediction from `field` is the wanted one."""
         older, oldest = self.field("older"), self.field("oldest")
         older[...] = self.u - (field - older if self._is_newest else older - oldest)
+        self.store.changed("older")
 
     def _take_away(self, time: float, dt: float) -> None:
         """Subtract what the sweep along the other axis adds: half of the source."""
+        if not self._data.fields:
+            return
         field = self._state.u
         for term, source in enumerate(self._data.fields):
             values = np.broadcast_to(source.at(time), field.shape)[self._unknown]
             field[self._unknown] -= (dt / 2 * self._data.factor(term, time)) * values
+        self.store.changed("u")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data import NodeData
-from .._runtime.state import count_of_a_call, make_state
+from .._runtime.state import State, count_of_a_call, make_state
 from ._settings import Settings
 from .problem import SIDES, GridData
 
@@ -67,6 +67,11 @@ class TransportState:
             self._state.set(name, data.initial)
         self._kinds = settings.backend.GCEIDD_KINDS
         self._times: Sequence[float] = ()
+
+    @property
+    def store(self) -> State:
+        """Where the fields lie."""
+        return self._state
 
     @property
     def arguments(self) -> tuple[int, ...]:

@@ -146,7 +146,8 @@ class GCEIDD(Stepper[TransportResult]):
     the nodes of a part. All ranks make the same calls; `gather` returns the whole solution. In each
     step the ranks exchange rows for columns twice, so that every line is swept on one rank: the
     solution is that of one process up to rounding errors. Each rank needs at least 4 nodes along
-    both axes. A group runs on the CPU.
+    both axes. On devices, of which each rank selects its own by `device`, ``kernels`` must be
+    ``'fused'``, and a source or the scheme ``'mu'`` is slow: the host changes the fields.
 
     References
     ----------
@@ -224,6 +225,9 @@ class GCEIDD(Stepper[TransportResult]):
                 facts = settings.facts() | {"extent": problem.extent, "split": split}
                 facts |= {"boundary": [type(edge).__name__ for edge in problem.boundary.values()]}
                 agreed.same = {k: v for k, v in facts.items() if k not in ("device", "threads")}
+                agreed.same["device"] = settings.backend.NAME
+        if isinstance(self._state, SplitState):
+            self._state.connect()
         self._bound = self._growth_bound() if bound is None else float(bound)
         self._seconds: dict[str, float] = {}
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
@@ -299,6 +303,7 @@ class GCEIDD(Stepper[TransportResult]):
             backend=s.backend.NAME,
             kernel=str(self._run_by["kernel"]),
             threads=int(self._run_by["threads"]),
+            exchange=self._state.exchange if isinstance(self._state, SplitState) else "none",
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:

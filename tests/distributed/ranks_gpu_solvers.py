@@ -7,12 +7,17 @@ import own_device  # noqa: F401, I001  before CUDA is used
 from unittest import mock
 
 import device_heat
+import device_poisson
 import device_relaxation
-from slabs import anew
+import device_transport
+import gpu_libraries
+import numpy as np
+from slabs import anew, part_of
 
-from pysolvers import _cuda
+from pysolvers import FastPoisson, _cuda
 from pysolvers._errors import BackendError
 from pysolvers._runtime.mailboxes import SharedMemory
+from pysolvers.distributed import Slab
 
 
 def check_solvers(group, rng):
@@ -25,8 +30,23 @@ def check_solvers_without_shared_memory(group, rng):
         run(anew(group), rng, ("host",))
 
 
+def check_poisson_of_arrays_on_the_device(group, rng):
+    problem = {"shape": (66, 70), "spacing": 0.1, "boundary": {"x": "periodic", "y": 1.0}}
+    f = rng.standard_normal(problem["shape"])
+    expected = FastPoisson(**problem, device="cuda").solve(f)
+    for axis in (0, 1):
+        solver = FastPoisson(**problem, device="cuda", group=group, split=Slab(axis))
+        for kind in gpu_libraries.LIBRARIES.values():
+            try:
+                library = kind()
+            except ImportError:
+                continue
+            u = library.get(solver.solve(library.array(np.array(part_of(group, f, axis)))))
+            np.testing.assert_allclose(u, part_of(group, expected, axis), rtol=0, atol=1e-11)
+
+
 def run(group, rng, ways):
-    for module in (device_heat, device_relaxation):
+    for module in (device_heat, device_poisson, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_"):
                 check(group, rng, ways)

@@ -11,18 +11,22 @@ import mmap
 import os
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import fake_device
 import numpy as np
+import transform_device
 
 from pysolvers import _core
+from pysolvers.poisson import _device
 
 _NAME = 64  # bytes of the name of shared memory
 
 
-class SharedDevice(fake_device.Device):
+class SharedDevice(transform_device.Device):
     """A device whose memory other ranks can open, unless `is_shared` is False."""
 
+    packs = False
     SIZE = 1 << 29  # a file with holes
     STATUS = _core.STATUS
 
@@ -34,6 +38,7 @@ class SharedDevice(fake_device.Device):
         self._queue = []
         self._opened = {}
         self._free = []  # [address, bytes] of memory, in the order of addresses
+        self._dead = []  # (address, bytes) of memory that was released
         self.transferred = 0  # bytes between host and device
         super().__init__()
         self._free.append([self._base, self.SIZE])
@@ -47,8 +52,10 @@ class SharedDevice(fake_device.Device):
 
     def _allocate(self, nbytes):
         size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
+        self._merge()
         if not any(block[1] >= size for block in self._free):
             gc.collect()
+            self._merge()
         block = next((block for block in self._free if block[1] >= size), None)
         if block is None:
             raise MemoryError
@@ -57,14 +64,25 @@ class SharedDevice(fake_device.Device):
         return address if nbytes else 0
 
     def _release(self, address, nbytes):
+        if nbytes:  # the collector calls this function at any time
+            self._dead.append((address, nbytes))
+
+    def _merge(self):
+        """Make memory that was released free again, after all copies."""
         self._flush()
-        size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
-        self._free = sorted([*self._free, [address, size]] if nbytes else self._free)
-        for k in range(len(self._free) - 1, 0, -1):
-            before, block = self._free[k - 1 : k + 1]
-            if sum(before) == block[0]:
-                before[1] += block[1]
-                del self._free[k]
+        while self._dead:
+            address, nbytes = self._dead.pop()
+            size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
+            self._free = sorted([*self._free, [address, size]])
+            for k in range(len(self._free) - 1, 0, -1):
+                before, block = self._free[k - 1 : k + 1]
+                if sum(before) == block[0]:
+                    before[1] += block[1]
+                    del self._free[k]
+
+    def open(self):
+        self._flush()  # what a kernel reads has been written
+        return super().open()
 
     def _flush(self):
         queue, self._queue = self._queue, []
@@ -94,14 +112,6 @@ class SharedDevice(fake_device.Device):
         self._flush()
         return 0
 
-    def tridiag_solve(self, *arguments):
-        self._flush()
-        return super().tridiag_solve(*arguments)
-
-    def factor_make(self, *arguments):
-        self._flush()
-        return super().factor_make(*arguments)
-
     def heat_step(self, *arguments):
         return self._step(_core.heat_step, *arguments)
 
@@ -111,8 +121,10 @@ class SharedDevice(fake_device.Device):
     def laplace_iterate(self, *arguments):
         return self._step(_core.laplace_iterate, *arguments)
 
+    def gceidd_step(self, *arguments):
+        return self._step(_core.gceidd_step, *arguments)
+
     def _step(self, function, *arguments):
-        self._flush()
         with self.open():
             return function(*arguments)
 
@@ -141,7 +153,8 @@ def in_place_of_cuda(*, is_shared=True):
     """Use a new device as the backend "cuda"."""
     device = SharedDevice(is_shared=is_shared)
     try:
-        with fake_device.in_place_of_cuda(device):
+        plans = mock.patch.object(_device, "CufftPlan", transform_device.Plan)
+        with fake_device.in_place_of_cuda(device), plans:
             yield device
     finally:
         device.path.unlink()

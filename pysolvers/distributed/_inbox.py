@@ -1,0 +1,176 @@
+"""Inboxes: memory of the device of each rank, into which the other ranks of the host copy arrays.
+
+They are opened by CUDA IPC. An inbox has two slots, which are used in turn. A message is sent in
+three steps: each rank copies what it sends into the inboxes of the others, the ranks meet, each
+after its device has completed the copies, and each rank copies what it got to its place. A rank
+writes into a slot again only after the ranks have met for the other one, and so after the first one
+was read: one meeting per message is enough.
+"""
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from numpy.typing import NDArray
+
+from .._errors import BackendError
+from .._runtime.backends import parse_device, require
+from .._runtime.lines import contiguous_strides
+from .._runtime.mailboxes import MailboxAddress, SharedMemory
+from .._runtime.shadows import shadow
+from ._group import Group
+from ._peers import host_name
+
+__all__ = ["Inbox", "inbox_of", "share_memory"]
+
+Array = NDArray[Any]
+
+_SLOTS = 2
+_ALIGNMENT = 512  # bytes
+
+
+class Receiver(Protocol):
+    """Who receives a message."""
+
+    def take(self) -> None:
+        """Copy what has arrived to its place, unless this was done."""
+
+
+class Inbox:
+    """Memory of a device into which the other ranks copy arrays, and the way to theirs.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    backend : module
+        The extension of the devices.
+    ordinal : int
+        Number of the device of this rank.
+    """
+
+    def __init__(self, group: Group, operation: str, backend: Any, ordinal: int) -> None:
+        self._group, self._operation, self._backend = group, operation, backend
+        self._ordinal = ordinal
+        #: Bytes of a slot: the same on all ranks.
+        self.capacity = 0
+        self._memory: SharedMemory | None = None
+        self._addresses: list[int] = []  # by rank
+        self._slot = 0  # of what arrived last
+        self._last: weakref.ref[Receiver] | None = None  # whose message this is
+
+    def reserve(self, nbytes: int) -> bool:
+        """Make room for messages of some bytes, the most of all ranks; collective.
+
+        Returns whether the devices of all ranks can use each other's memory.
+        """
+        if nbytes <= self.capacity:
+            return True
+        self.prepare()  # what has arrived is read
+        self._close()
+        self.capacity = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        with self._group.agreement(self._operation) as made:
+            self._memory = SharedMemory(
+                self._backend, self._ordinal, _SLOTS * self.capacity, self._group.rank
+            )
+            made.own = self._memory.own
+        with self._group.agreement(self._operation) as opened:
+            opened.own = self._open(made.found)
+        if not all(opened.found):
+            self._close()
+        return self._memory is not None
+
+    def _close(self) -> None:
+        """Close the memory of the others on all ranks, and only then free it; collective."""
+        if self._memory is None:
+            return
+        with self._group.agreement(self._operation):
+            self._memory.close()
+        self._memory, self.capacity = None, 0
+
+    def _open(self, found: Sequence[MailboxAddress]) -> bool:
+        """Open the inboxes of the other ranks; return whether this is possible."""
+        assert self._memory is not None
+        own = self._group.rank
+        try:
+            self._addresses = [
+                self._memory.address if rank == own else self._memory.open(there)
+                for rank, there in enumerate(found)
+            ]
+        except BackendError:
+            return False
+        return True
+
+    def there(self, rank: int, offset: int, like: Array) -> Array:
+        """Return where a rank gets an array of the next message, from an offset in bytes on."""
+        return self._place(self._addresses[rank], 1 - self._slot, offset, like)
+
+    def here(self, offset: int, like: Array) -> Array:
+        """Return an array of the message that has arrived."""
+        return self._place(self._addresses[self._group.rank], self._slot, offset, like)
+
+    def _place(self, base: int, slot: int, offset: int, like: Array) -> Array:
+        address = base + slot * self.capacity + offset
+        strides = contiguous_strides(like.shape, like.itemsize)
+        return shadow(address, like.shape, strides, like.dtype, self._memory)
+
+    def prepare(self) -> None:
+        """Bring the message that has arrived to its place, before the next one is sent."""
+        last = None if self._last is None else self._last()
+        if last is not None:
+            last.take()
+        self._last = None
+
+    def met(self, receiver: Receiver) -> None:
+        """Take note that the ranks met after a message for this receiver was sent."""
+        self._slot = 1 - self._slot
+        self._last = weakref.ref(receiver)
+
+
+def inbox_of(group: Group, operation: str, backend: Any, ordinal: int, nbytes: int) -> Inbox | None:
+    """Return the inbox of this rank, or None if the ranks can have none; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    backend : module
+        The extension of the device of this rank.
+    ordinal : int
+        Its number.
+    nbytes : int
+        Size of the messages that this rank gets.
+    """
+    if group.size == 1 or not hasattr(backend, "share"):
+        return None
+    with group.agreement(operation) as agreed:
+        agreed.own = host_name(), ordinal, nbytes
+    hosts, ordinals, sizes = zip(*agreed.found, strict=True)
+    inboxes: dict[tuple[int, ...], Inbox | None] = group.kept.setdefault("inboxes", {})
+    inbox = inboxes.setdefault(ordinals, Inbox(group, operation, backend, ordinal))
+    if inbox is None or len(set(hosts)) > 1 or not inbox.reserve(max(sizes)):
+        inboxes[ordinals] = None
+        return None
+    return inbox
+
+
+def share_memory(group: Group, operation: str, device: str | None) -> bool:
+    """Return whether the devices of the ranks can write into each other's memory; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    device : str or None
+        That of this rank, as in `solve_tridiagonal`; on all ranks a device, or on none.
+    """
+    name, ordinal = parse_device(device)
+    if name == "cpu":
+        return False
+    return inbox_of(group, operation, require(name), ordinal, _ALIGNMENT) is not None

@@ -1,0 +1,51 @@
+"""Checks of FastPoisson with a group on devices, of host memory or GPUs: those of the CPU."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+import ranks_poisson
+from slabs import on_device, part_of
+
+from pysolvers import DistributedError, FastPoisson
+from pysolvers.distributed import Slab
+
+OnDevice = on_device(FastPoisson)
+
+
+def check_poisson(group, rng, ways):
+    with mock.patch.object(ranks_poisson, "FastPoisson", OnDevice):
+        ranks_poisson.check_fields_of_one_process(group, np.random.default_rng(1))
+        ranks_poisson.check_functions_and_stretched_coordinates(group, rng)
+
+
+def check_poisson_of_large_fields(group, rng, ways):
+    for shape, dtype in (((300, 257), np.float64), ((65, 70, 33), np.float32)):
+        problem = {"shape": shape, "spacing": 0.1, "dtype": dtype}
+        for boundary in ({"x": 1.0, "y": "periodic", "z": 0.0}, {"x": "periodic", "y": 1.0}):
+            sides = {"z": "periodic"} | boundary
+            own = {name: one for name, one in sides.items() if name in "xyz"[: len(shape)]}
+            f = rng.standard_normal(shape).astype(dtype)
+            expected = OnDevice(**problem, boundary=own).solve(f)
+            # The condition number of the Laplacian is about the square of the number of nodes.
+            bound = max(shape) ** 2 * float(np.finfo(dtype).eps) * float(np.abs(expected).max())
+            for axis in range(len(shape)):
+                solver = OnDevice(**problem, boundary=own, group=group, split=Slab(axis))
+                u = solver.solve(part_of(group, f, axis))
+                np.testing.assert_allclose(u, part_of(group, expected, axis), rtol=0, atol=bound)
+                again = u.copy()
+                solver.solve(part_of(group, f, axis).copy(), out=again)
+                np.testing.assert_array_equal(again, u)
+
+
+def check_poisson_of_ranks_that_differ(group, rng, ways):
+    if group.size == 1:
+        return
+    problem = ranks_poisson.PROBLEMS["values"] | {"group": group, "split": Slab(0)}
+    solver = OnDevice(**problem)
+    kind = ValueError if group.rank == 1 else DistributedError
+    with pytest.raises(kind, match=r"f must broadcast|rank 1 raised"):
+        solver.solve(np.ones((99, 15) if group.rank == 1 else (1, 15)))
+    device = "cuda" if group.rank else "cpu"
+    with pytest.raises(DistributedError, match="device must be the same on all ranks"):
+        FastPoisson(**problem, device=device)

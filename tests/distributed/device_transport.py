@@ -1,0 +1,52 @@
+"""Checks of GCEIDD with a group on devices, of host memory or GPUs: those of the CPU."""
+
+from unittest import mock
+
+import numpy as np
+import pytest
+import ranks_transport
+import slabs
+from ranks_transport import METHOD, PROBLEMS
+
+from pysolvers import GCEIDD, DistributedError
+from pysolvers.distributed import Slab
+
+OnDevice = slabs.on_device(GCEIDD)
+
+
+def same(group, solver, expected, axis, bound):
+    """Require the field of one process, whose kernels on a device can be others."""
+    slabs.same(group, solver, expected, axis, 10 * bound)
+
+
+def check_transport(group, rng, ways):
+    with (
+        mock.patch.object(ranks_transport, "GCEIDD", OnDevice),
+        mock.patch.object(ranks_transport, "same", same),
+    ):
+        for name, check in list(vars(ranks_transport).items()):
+            if name.startswith("check_"):
+                check(group, np.random.default_rng(1))
+
+
+def check_transport_of_a_large_field(group, rng, ways):
+    options = METHOD | {"shape": (300, 517), "strips": 4, "dt": 1e-3}
+    for dtype in (np.float64, np.float32):
+        one = OnDevice(PROBLEMS["turning"], **options, dtype=dtype).step(20)
+        bound = 20 * 8 * float(np.finfo(dtype).eps) * float(np.abs(one.u).max())
+        for axis in (0, 1):
+            split = OnDevice(
+                PROBLEMS["turning"], **options, dtype=dtype, group=group, split=Slab(axis)
+            )
+            slabs.same(group, split.step(20), one.u, axis, bound)
+            assert split.result().exchange in (ways if group.size > 1 else ("none",))
+
+
+def check_what_devices_do_not_offer(group, rng, ways):
+    given, options = PROBLEMS["values"], {"group": group, "split": Slab(0)}
+    with pytest.raises(ValueError, match="kernels must be 'fused'"):
+        OnDevice(given, **METHOD, kernels="paper", **options)
+    if group.size > 1:
+        device = "cuda" if group.rank else "cpu"
+        with pytest.raises(DistributedError, match="device must be the same on all ranks"):
+            GCEIDD(given, **METHOD, device=device, **options)

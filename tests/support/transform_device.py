@@ -1,0 +1,213 @@
+"""A device made of host memory that has the transforms of FastPoisson.
+
+The transforms are those of SciPy: `transform_load` copies the values to the lines, the plan of
+cuFFT does nothing, and `transform_store` transforms them.
+"""
+
+import fake_device
+import numpy as np
+import scipy.fft
+
+from pysolvers._runtime.cufft import COMPLEX_TO_REAL
+
+KINDS = ("dct1", "dct2", "dct3", "dct4", "dst1", "dst2", "dst3", "dst4", "rfft", "irfft")
+
+
+class Device(fake_device.Device):
+    """A device with the entries of transforms; `packs`: it solves packed waves."""
+
+    SIZE = 1 << 27
+    packs = True
+    TRANSFORMS = dict(zip(KINDS, range(len(KINDS)), strict=True))  # noqa: RUF012
+
+    def transform_shape(self, kind, size):
+        pairs = 2 * (size // 2 + 1)
+        before = pairs if KINDS[kind] == "irfft" else size
+        after = pairs if KINDS[kind] == "rfft" else size
+        return 0, before, after, size, pairs
+
+    def transform_load(self, kind, size, field, lines, nbytes, scale, ordinal, stream):
+        self.calls.append(("load", field.shape))
+        with self.open():
+            there = self._lines(field, lines, nbytes, size)
+            there[...] = np.nan
+            there[..., : field.shape[-1]] = field
+        return 0
+
+    def transform_store(self, kind, size, field, lines, nbytes, scale, ordinal, stream):
+        name = KINDS[kind]
+        with self.open():
+            values = self._lines(field, lines, nbytes, size)
+            if name == "rfft":
+                waves = scipy.fft.rfft(values[..., :size])
+                result = np.stack([waves.real, waves.imag], -1).reshape(field.shape)
+            elif name == "irfft":
+                waves = values[..., ::2] + 1j * values[..., 1::2]
+                result = scipy.fft.irfft(waves, size) * size
+            else:
+                result = getattr(scipy.fft, name[:3])(values[..., :size], int(name[3]))
+            field[...] = result * scale
+        return 0
+
+    def waves_fit(self, is_float32, planes, ordinal):
+        return self.packs and planes > 1
+
+    def waves_load(self, row_kind, kind, field, pitch, waves, nbytes, scale, ordinal, stream):
+        self.calls.append(("waves_load", field.shape))
+        with self.open():
+            lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
+            lines[...] = np.nan
+            rows, values = self._order(field.shape, row_kind, kind)
+            signs = self._signs(field.shape, row_kind, kind)
+            ordered = (field * signs)[:, rows][:, :, values]
+            if KINDS[kind] == "dct1":
+                ordered = np.concatenate([ordered, ordered[..., -2:0:-1]], -1)
+            if KINDS[kind] == "dst1":
+                zero = np.zeros_like(ordered[..., :1])
+                ordered = np.concatenate([zero, ordered, zero, -ordered[..., ::-1]], -1)
+            lines[:, :, : ordered.shape[2]] = ordered
+        return 0
+
+    def waves_store(self, row_kind, kind, field, pitch, waves, nbytes, scale, ordinal, stream):
+        with self.open():
+            lines = self._waves(field.shape, field.dtype, pitch, waves, nbytes)
+            rows, values = self._order(field.shape, row_kind, kind)
+            result = np.empty(field.shape)
+            begin = int(KINDS[kind] == "dst1")
+            result[:, rows[:, None], values] = lines[:, :, begin : begin + field.shape[2]]
+            field[...] = result * self._signs(field.shape, row_kind, kind) * scale
+        return 0
+
+    def wave_lines(
+        self, is_float32, planes, rows, size, pitch, waves, tables, first, inner, last, null,
+        is_ring, ordinal, stream,
+    ):  # fmt: skip
+        """The definition of ps_wave_lines, for all waves at once."""
+        dtype = np.dtype(np.float32 if is_float32 else np.float64)
+        half = size // 2 + 1
+        self.calls.append(("solve", stream))
+        with self.open():
+            lines = self._waves((planes, rows, size), dtype, pitch, waves, None)
+            is_folded = rows == 1 and size % 2 == 0
+            shapes = (rows, size if is_folded else 2 * half), (half, 2), (rows, 2)
+            shifts, turns, row_turns = (
+                fake_device._as_host(table, int(np.prod(shape)) * dtype.itemsize)
+                .view(dtype)
+                .reshape(shape)
+                .astype(float)
+                for table, shape in zip(tables, shapes, strict=True)
+            )
+            given = lines[:, :, : 2 * half].astype(float)
+            w = (turns[:, 0] - 1j * turns[:, 1]) * (given[..., ::2] + 1j * given[..., 1::2])
+            across = row_turns[:, 0] - 1j * row_turns[:, 1]
+            parts = np.empty_like(given)
+            for j in range(rows // 2 + 1):
+                m = -j % rows
+                if m == j:
+                    parts[:, j, ::2], parts[:, j, 1::2] = w[:, j].real, w[:, j].imag
+                else:
+                    p = across[j] * (w[:, j] + w[:, m].conj()) / 2
+                    q = across[j] * (w[:, j] - w[:, m].conj()) / 2j
+                    parts[:, j, ::2], parts[:, j, 1::2] = p.real, p.imag
+                    parts[:, m, ::2], parts[:, m, 1::2] = q.imag, q.real
+            if is_folded:  # the place of Im V[0], which is zero, has the shift of the last wave
+                shifts = np.append(shifts, 2 * [shifts[0, 1]]).reshape(1, -1)
+            matrix = np.zeros((planes, planes))
+            for i in range(planes):
+                row = first if i == 0 else last if i == planes - 1 else inner
+                matrix[i, i] = row[1]
+                if i > 0 or is_ring:
+                    matrix[i, i - 1] += row[0]
+                if i < planes - 1 or is_ring:
+                    matrix[i, (i + 1) % planes] += row[2]
+            for j, k in np.ndindex(rows, 2 * half):
+                own = matrix + shifts[j, k] * np.eye(planes)
+                own[0, 0] += null - first[1] if shifts[j, k] == 0 else 0
+                parts[:, j, k] = np.linalg.solve(own, parts[:, j, k])
+            for j in range(rows // 2 + 1):
+                m = -j % rows
+                one = parts[:, j, ::2] + 1j * parts[:, j, 1::2]
+                if m == j:
+                    w[:, j] = one
+                else:
+                    p = one * across[j].conj()
+                    q = (parts[:, m, 1::2] + 1j * parts[:, m, ::2]) * across[j].conj()
+                    w[:, j], w[:, m] = p + 1j * q, (p - 1j * q).conj()
+            w = w * (turns[:, 0] + 1j * turns[:, 1])
+            lines[:, :, : 2 * half : 2], lines[:, :, 1 : 2 * half : 2] = w.real, w.imag
+        return 0
+
+    def _waves(self, shape, dtype, pitch, waves, nbytes):
+        count = int(np.prod(shape[:2])) * pitch
+        assert nbytes in (None, count * dtype.itemsize)
+        lines = fake_device._as_host(waves, count * dtype.itemsize).view(dtype)
+        return lines.reshape(*shape[:2], pitch)
+
+    @staticmethod
+    def _order(shape, *kinds):
+        """The values in the order of the lines, along rows and values."""
+        orders = (np.arange(n) for n in shape[1:])
+        return [
+            np.concatenate([j[::2], j[1::2][::-1]]) if KINDS[kind][3:] == "2" else j
+            for j, kind in zip(orders, kinds, strict=True)
+        ]
+
+    @staticmethod
+    def _signs(shape, *kinds):
+        signs = [(-1.0 if KINDS[k] == "dst2" else 1.0) ** np.arange(n)
+                 for n, k in zip(shape[1:], kinds, strict=True)]  # fmt: skip
+        return signs[0][:, None] * signs[1]
+
+    def _lines(self, field, lines, nbytes, size):
+        shape = (*field.shape[:2], 2 * (size // 2 + 1))
+        need = int(np.prod(shape)) * field.itemsize
+        assert need <= nbytes
+        return fake_device._as_host(lines, need).view(field.dtype).reshape(shape)
+
+    def accumulate(self, to, source, ordinal, stream):
+        with self.open():
+            to += source
+        return 0
+
+    def centre(self, line, weights, ordinal, stream):
+        assert line.shape[:2] == (1, 1)
+        with self.open():
+            own = fake_device._as_host(weights, line.size * 8).view(np.float64)
+            line -= np.average(line, axis=2, weights=own)[..., None].astype(line.dtype)
+        return 0
+
+
+class Plan:
+    """A plan that leaves its lines as they are, because transform_store() transforms them."""
+
+    work_bytes = 512
+
+    def __init__(self, *_arguments):
+        pass
+
+    def execute(self, lines, work, stream):
+        assert lines
+        assert work
+
+
+class PlanOfWaves(Plan):
+    """A plan that transforms lines or planes by SciPy."""
+
+    def __init__(self, device, form, lengths, pitch, count, dtype, ordinal):
+        self.device, self.form, self.lengths = device, form, lengths
+        self.shape, self.dtype = (count, *lengths[:-1], pitch), dtype
+
+    def execute(self, lines, work, stream):
+        assert work
+        size, axes = self.lengths[-1], tuple(range(1, len(self.shape)))
+        with self.device.open():
+            nbytes = int(np.prod(self.shape)) * self.dtype.itemsize
+            values = fake_device._as_host(lines, nbytes).view(self.dtype).reshape(self.shape)
+            waves = values[..., : 2 * (size // 2 + 1)]
+            numbers = waves[..., ::2] + 1j * waves[..., 1::2]
+            if self.form == COMPLEX_TO_REAL:
+                gain = np.prod(self.lengths)
+                values[..., :size] = scipy.fft.irfftn(numbers, self.lengths, axes) * gain
+            else:
+                numbers = scipy.fft.rfftn(values[..., :size], self.lengths, axes)
+                waves[..., ::2], waves[..., 1::2] = numbers.real, numbers.imag
