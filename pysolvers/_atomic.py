@@ -5,9 +5,10 @@ import os
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import ENOENT
+from errno import EACCES, EINVAL, EISDIR, ENOENT
 from hashlib import blake2b
 from pathlib import Path
+from stat import S_IMODE, S_ISDIR, S_ISREG
 from typing import BinaryIO
 
 __all__ = ["atomic_write"]
@@ -23,7 +24,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     be locked has no writer any more. On a file system without locks nothing is removed.
 
     The temporary file lies in the folder of `path`. Its name has a fixed length, so that any
-    name that the file system allows for `path` can be written.
+    name that the file system allows for `path` can be written. A file that is replaced keeps its
+    permissions, and a symbolic link its target, which is replaced.
 
     Parameters
     ----------
@@ -34,18 +36,25 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
     ------
     stream : binary file
         To be written.
+
+    Raises
+    ------
+    OSError
+        If the folder does not exist, the name is too long, or there is a file at `path` that
+        cannot be written or that is a folder, a device or a pipe.
     """
-    target = Path(path)
+    target = Path(os.path.realpath(Path(path)))
     if not target.parent.is_dir():
         raise FileNotFoundError(ENOENT, "there is no such folder", os.fspath(target.parent))
-    with suppress(FileNotFoundError):
-        target.lstat()  # OSError now, not after the work, if the name is too long
+    permissions = _permissions_of(target)
     digest = blake2b(os.fsencode(target.name), digest_size=8).hexdigest()
     prefix = f".pysolvers-{digest}-"
     _remove_leftovers(target.parent, prefix)
     stream = _create_locked(target.parent, prefix)
     with stream:
         try:
+            if permissions is not None:
+                os.fchmod(stream.fileno(), permissions)
             yield stream
             stream.flush()
             os.fsync(stream.fileno())  # reports a full disk before the old file is replaced
@@ -53,6 +62,22 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
         except BaseException:
             Path(stream.name).unlink(missing_ok=True)
             raise
+
+
+def _permissions_of(target: Path) -> int | None:
+    """Return the permissions of the file that is to be replaced; None if there is no file yet."""
+    try:
+        mode = target.lstat().st_mode  # OSError now, not after the work, if the name is too long
+    except FileNotFoundError:
+        return None
+    path = os.fspath(target)
+    if S_ISDIR(mode):
+        raise IsADirectoryError(EISDIR, "there is a folder of this name", path)
+    if not S_ISREG(mode):
+        raise OSError(EINVAL, "a device or a pipe cannot be replaced by a file", path)
+    if not os.access(target, os.W_OK):
+        raise PermissionError(EACCES, "the file must not be written", path)
+    return S_IMODE(mode)
 
 
 def _create_locked(folder: Path, prefix: str) -> BinaryIO:

@@ -3,6 +3,8 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from .._checks import require
+
 __all__ = [
     "fit_peak",
     "interpolate",
@@ -14,6 +16,8 @@ __all__ = [
 ]
 
 Array = NDArray[np.float64]
+
+_ROUNDING = 1e-12  # of coordinates that a caller computes
 
 
 def velocity(psi: Array, lid_velocity: float) -> tuple[Array, Array]:
@@ -39,7 +43,7 @@ def middle(field: Array, axis: int) -> Array:
 def interpolate(values: Array, at: ArrayLike) -> Array:
     """Interpolate values on equal steps over [0, 1] by cubics through four of them."""
     n = len(values)
-    place = np.asarray(at, float) * (n - 1)
+    place = _inside(at) * (n - 1)
     first = np.clip(np.floor(place).astype(int) - 1, 0, n - 4)
     t = place - first
     weights = (
@@ -51,9 +55,17 @@ def interpolate(values: Array, at: ArrayLike) -> Array:
     return sum((w * values[first + k] for k, w in enumerate(weights)), np.zeros_like(t))
 
 
+def _inside(at: ArrayLike) -> Array:
+    """Return coordinates as an array, or raise ValueError if one is outside of [0, 1]."""
+    places = np.asarray(at, float)
+    is_inside = (places >= -_ROUNDING) & (places <= 1 + _ROUNDING)
+    require(bool(is_inside.all()), "the coordinates must be in [0, 1]", places[~is_inside])
+    return places
+
+
 def interpolate_at(places: Array, values: Array, at: ArrayLike) -> Array:
     """Interpolate values at ascending places by cubics through four of them."""
-    target = np.asarray(at, float)
+    target = _inside(at)
     first = np.clip(np.searchsorted(places, target) - 2, 0, len(places) - 4)
     total = np.zeros_like(target)
     for k in range(4):
@@ -91,14 +103,15 @@ def largest_divergence(u: Array, v: Array) -> float:
 def fit_peak(field: Array, other: Array, j: int, i: int) -> tuple[float, float, float, float]:
     """Refine an extremum of `field` at the interior node (j, i).
 
-    Quadratics are fitted to the nine nodes around it.
+    Quadratics are fitted to the nine nodes around it. If that of `field` has no extremum among
+    these nodes, as in a fluid at rest, the node and its values are returned.
 
     Returns
     -------
     x, y : float
-        Place of the extremum of the fit, in units of the side.
+        Place of the extremum, in units of the side.
     value, other_value : float
-        Both fits there.
+        Both fields there.
     """
     h = 1.0 / (field.shape[0] - 1)
     dy, dx = (a.ravel() for a in np.mgrid[-1.0:2.0, -1.0:2.0])
@@ -107,6 +120,11 @@ def fit_peak(field: Array, other: Array, j: int, i: int) -> tuple[float, float, 
     nodes = np.stack([field[block].ravel(), other[block].ravel()], axis=1)
     fits = np.linalg.lstsq(basis, nodes, rcond=None)[0]
     _, bx, by, cxx, cxy, cyy = fits[:, 0]
-    sx, sy = np.linalg.solve([[2 * cxx, cxy], [cxy, 2 * cyy]], [-bx, -by])
+    try:
+        sx, sy = np.linalg.solve([[2 * cxx, cxy], [cxy, 2 * cyy]], [-bx, -by])
+    except np.linalg.LinAlgError:
+        sx = sy = np.nan
+    if not (abs(sx) <= 1 and abs(sy) <= 1):
+        return i * h, j * h, float(field[j, i]), float(other[j, i])
     value, other_value = np.array([1.0, sx, sy, sx * sx, sx * sy, sy * sy]) @ fits
     return float(i + sx) * h, float(j + sy) * h, float(value), float(other_value)

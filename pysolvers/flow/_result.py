@@ -181,6 +181,11 @@ class CavityResult(SavedResult):
         -------
         u : ndarray of float
             One value per coordinate.
+
+        Raises
+        ------
+        ValueError
+            If a coordinate is outside of [0, 1].
         """
         line = _fields.middle(self.u, 1)
         return line if y is None else _fields.interpolate(line, y)
@@ -197,6 +202,11 @@ class CavityResult(SavedResult):
         -------
         v : ndarray of float
             One value per coordinate.
+
+        Raises
+        ------
+        ValueError
+            If a coordinate is outside of [0, 1].
         """
         line = _fields.middle(self.v, 0)
         return line if x is None else _fields.interpolate(line, x)

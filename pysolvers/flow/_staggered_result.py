@@ -230,6 +230,11 @@ class StaggeredResult(SavedResult, Filmed):
         -------
         u : ndarray of float
             One value per coordinate.
+
+        Raises
+        ------
+        ValueError
+            If a coordinate is outside of [0, 1].
         """
         places, values = self._line_u
         return values[1:-1].copy() if y is None else _fields.interpolate_at(places, values, y)
@@ -246,6 +251,11 @@ class StaggeredResult(SavedResult, Filmed):
         -------
         v : ndarray of float
             One value per coordinate.
+
+        Raises
+        ------
+        ValueError
+            If a coordinate is outside of [0, 1].
         """
         places, values = self._line_v
         return values[1:-1].copy() if x is None else _fields.interpolate_at(places, values, x)

@@ -105,9 +105,9 @@ def heat_step(
     Raises
     ------
     TypeError, ValueError
-        If `u` has no or more than three axes, a side is missing or unknown, the coefficient of a
-        `Robin` side is an array, an array does not broadcast to its place, or the spacing is not
-        positive.
+        If `u` has no or more than three axes, another argument is complex and `u` is not, a side is
+        missing or unknown, the coefficient of a `Robin` side is an array, an array does not
+        broadcast to its place, or the spacing is not positive.
 
     See Also
     --------
@@ -165,9 +165,17 @@ def heat_step(
 
 def _fitted(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
     """Return an argument as an array, or raise ValueError if it does not broadcast to a shape."""
-    array = jnp.asarray(value, dtype)
+    array = _converted(name, value, dtype)
     require_broadcast(name, array.shape, shape)
     return array
+
+
+def _converted(name: str, value: Any, dtype: Any) -> jax.Array:
+    """Return an argument with the dtype of u, or raise TypeError if it is complex and u is not."""
+    array = jnp.asarray(value)
+    if jnp.iscomplexobj(array) and not jnp.issubdtype(dtype, jnp.complexfloating):
+        raise TypeError(f"{name} must be real because u is {dtype}, got {array.dtype}")
+    return array.astype(dtype)
 
 
 def _with_values(t: jax.Array, axis: int, ends: tuple[Any, Any]) -> jax.Array:
@@ -176,7 +184,8 @@ def _with_values(t: jax.Array, axis: int, ends: tuple[Any, Any]) -> jax.Array:
         if isinstance(end, Dirichlet):
             at: list[Any] = [slice(None)] * t.ndim
             at[axis] = place
-            t = t.at[tuple(at)].set(end.value)
+            side = t[tuple(at)].shape
+            t = t.at[tuple(at)].set(_fitted(_boundary(axis), end.value, side, t.dtype))
     return t
 
 
@@ -219,7 +228,12 @@ def _exchange_and_flow(end: Any, t: jax.Array, axis: int) -> tuple[jax.Array, ja
         flow = coefficient * jnp.asarray(end.ambient)
     side = list(t.shape)
     del side[axis]
-    flow = _fitted(f"boundary {AXES[-1 - axis]}", flow, tuple(side), t.dtype)
+    flow = _fitted(_boundary(axis), flow, tuple(side), t.dtype)
     if flow.ndim:
         flow = jnp.expand_dims(jnp.broadcast_to(flow, side), axis)
-    return jnp.asarray(coefficient, t.dtype), flow
+    return _converted(_boundary(axis), coefficient, t.dtype), flow
+
+
+def _boundary(axis: int) -> str:
+    """Return the name of the sides of an axis, for messages; `axis` is negative."""
+    return f"boundary {AXES[-1 - axis]}"

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -31,6 +32,8 @@ from ..heat._sides import boundary_by_side, check_coefficient, check_nodes
 from ._solve import solve_tridiagonal
 
 __all__ = ["heat_step"]
+
+_REFUSED = (complex, np.complexfloating, np.ndarray)  # new_full takes neither
 
 
 class _Lines(NamedTuple):
@@ -123,9 +126,10 @@ def heat_step(
     Raises
     ------
     TypeError, ValueError
-        If `u` is not a tensor of float32 or float64 with one to three axes, a side is missing or
-        unknown, the coefficient of a `Robin` side is not a number, a tensor does not broadcast to
-        its place, or the spacing is not positive.
+        If `u` is not a tensor of float32 or float64 with one to three axes, another argument is
+        complex or an array of NumPy, a side is missing or unknown, the coefficient of a `Robin`
+        side is not a number, a tensor does not broadcast to its place, or the spacing is not
+        positive.
 
     See Also
     --------
@@ -181,14 +185,18 @@ def heat_step(
     return u + change
 
 
-def _like(value: Tensor | float, u: Tensor) -> Tensor:
-    """Return a number or a tensor as a tensor with the dtype and the device of u."""
-    return value.to(u) if isinstance(value, Tensor) else u.new_full((), value)
+def _like(name: str, value: Tensor | float, u: Tensor) -> Tensor:
+    """Return a real number or tensor as a tensor with the dtype and the device of u, or raise."""
+    is_tensor = isinstance(value, Tensor)
+    if isinstance(value, _REFUSED) or (is_tensor and value.is_complex()):
+        kind = value.dtype if is_tensor else type(value).__name__
+        raise TypeError(f"{name} must be a real number or a tensor of real numbers, got {kind}")
+    return value.to(u) if is_tensor else u.new_full((), value)
 
 
 def _fitted(name: str, value: Tensor | float, shape: Sequence[int], u: Tensor) -> Tensor:
     """Return an argument like u, or raise ValueError if it does not broadcast to a shape."""
-    tensor = _like(value, u)
+    tensor = _like(name, value, u)
     require_broadcast(name, tensor.shape, shape)
     return tensor
 
@@ -226,17 +234,18 @@ def _lines(u: Tensor, axis: int, k: Tensor, dt: Tensor, h: float, ends: tuple[An
     below = torch.cat([ratio[..., :-1], last * ratio[..., -1:]], -1)
     exchange: Tensor | float = 0.0
     inflow: Tensor | float = 0.0
+    name = f"boundary {AXES[-1 - axis]}"
     for end, widths in zip(ends, ((0, nodes - 1), (nodes - 1, 0)), strict=True):
         if isinstance(end, Robin):
-            coefficient = _like(end.coefficient, u)
+            coefficient = _like(name, end.coefficient, u)
             check_coefficient(coefficient.shape)
             exchange = exchange + pad((2 * dt / h * coefficient).reshape(1), widths)
-            flux = coefficient * _like(end.ambient, u)
+            flux = coefficient * _like(name, end.ambient, u)
         elif isinstance(end, Neumann):
-            flux = _like(end.flux, u)
+            flux = _like(name, end.flux, u)
         else:
             continue
-        require_broadcast(f"boundary {AXES[-1 - axis]}", flux.shape, u.movedim(axis, -1).shape[:-1])
+        require_broadcast(name, flux.shape, u.movedim(axis, -1).shape[:-1])
         inflow = inflow + pad((2 * dt / h * flux).unsqueeze(-1), widths)
     given = int(first == 0), int(last == 0)
     return _Lines(axis, False, below, above, exchange, inflow, given)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -26,7 +27,13 @@ def _promote(named: dict[str, Any]) -> dict[str, Tensor]:
 
 
 def _points(value: Any, like: Tensor) -> Tensor:
-    if isinstance(value, complex) or (isinstance(value, Tensor) and value.is_complex()):
+    if isinstance(value, Tensor):
+        is_complex = value.is_complex()
+    elif isinstance(value, np.ndarray):
+        is_complex = value.dtype.kind == "c"
+    else:
+        is_complex = isinstance(value, complex)
+    if is_complex:
         raise TypeError(f"x must contain real values, got {getattr(value, 'dtype', value)}")
     return torch.as_tensor(value, dtype=like.dtype, device=like.device)
 

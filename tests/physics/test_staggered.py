@@ -8,7 +8,7 @@ import pytest
 
 import pysolvers
 from pysolvers import _core
-from pysolvers.flow import StaggeredCavity, StaggeredResult, _fields
+from pysolvers.flow import LidDrivenCavity, StaggeredCavity, StaggeredResult, _fields
 
 PRESSURES = ["fast", "sor"]
 
@@ -355,6 +355,29 @@ def test_streamfunction_and_vorticity_belong_to_the_velocity():
     vortex, corner = result.primary_vortex(), result.primary_vortex(refine=False)
     assert abs(vortex.x - corner.x) + abs(vortex.y - corner.y) < 2 / n
     assert vortex.psi <= corner.psi < 0
+
+
+def test_coordinates_outside_of_the_cavity_are_refused():
+    for result in (StaggeredCavity(100, 6).run(0.5), LidDrivenCavity(100, 9).iterate(20).result()):
+        for line in (result.centreline_u, result.centreline_v):
+            assert line(1 + 1e-15) == pytest.approx(float(line(1.0)), abs=1e-9)
+            for outside in (-0.1, [0.5, 1.2], np.nan):
+                with pytest.raises(ValueError, match=r"must be in \[0, 1\], got"):
+                    line(outside)
+
+
+@pytest.mark.parametrize("refine", [False, True])
+def test_fluid_at_rest_has_its_extremum_at_a_corner_of_a_cell(refine):
+    vortex = StaggeredCavity(100, 6).result().primary_vortex(refine=refine)
+
+    assert (vortex.x, vortex.y, vortex.psi) == (pytest.approx(1 / 6), pytest.approx(1 / 6), 0)
+
+
+def test_peak_outside_of_the_nodes_of_its_fit_is_not_taken():
+    y, x = np.mgrid[-3.0:4.0, -3.0:4.0]
+    field = 1 + x - 0.1 * x**2 - y**2  # its peak is five nodes away
+
+    assert _fields.fit_peak(field, -field, 3, 3) == (0.5, 0.5, 1.0, -1.0)
 
 
 def test_result_shows_a_table_and_figures():

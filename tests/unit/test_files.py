@@ -100,6 +100,50 @@ def test_failed_write_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch
     assert (tmp_path / "a").read_bytes() == old
 
 
+def test_file_that_is_replaced_keeps_its_permissions(tmp_path):
+    path = tmp_path / "a"
+    write(path)
+    path.chmod(0o640)
+
+    write(path)
+
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+
+
+def test_link_stays_and_its_file_is_replaced(tmp_path):
+    (tmp_path / "runs").mkdir()
+    path, link = tmp_path / "runs" / "a", tmp_path / "latest"
+    write(path)
+    link.symlink_to(path)
+
+    write(link, u=np.ones(5))
+
+    assert link.is_symlink()
+    with np.load(path) as found:
+        np.testing.assert_array_equal(found["u"], np.ones(5))
+    assert os.listdir(tmp_path / "runs") == ["a"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "read-only"])
+def test_what_cannot_be_replaced_is_refused_and_stays(tmp_path, monkeypatch, kind):
+    path = tmp_path / "a"
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.touch(0o444)
+        monkeypatch.setattr(os, "access", lambda *_: False)  # as for users that are not root
+    before = path.stat()
+    error = {"folder": IsADirectoryError, "pipe": OSError, "read-only": PermissionError}[kind]
+
+    with pytest.raises(error, match=re.escape(str(path))):
+        write(path)
+
+    assert os.path.samestat(before, path.stat())
+    assert os.listdir(tmp_path) == ["a"]
+
+
 def test_objects_are_not_written(tmp_path):
     with pytest.raises(TypeError):
         write(tmp_path / "a", u=np.array([{}], object))

@@ -164,10 +164,31 @@ def test_values_of_a_side_broadcast_over_it(kind):
     torch.testing.assert_close(found, whole, rtol=0, atol=0)
 
 
+COMPLEX = {
+    "dt": {"dt": 0.1j},
+    "diffusivity": {"diffusivity": torch.tensor(1 + 2j)},
+    "source": {"source": torch.full((5,), 1j)},
+    "boundary x": {"boundary": {"x-": 0.0, "x+": torch.tensor(1j)}},
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_imaginary_parts_are_not_dropped(name):
+    arguments = {"dt": 0.1, "spacing": 0.1} | COMPLEX[name]
+    with pytest.raises(TypeError, match=f"{name} must be a real number"):
+        heat_step(torch.ones(5), **arguments)
+    imaginary = torch.tensor(1j)
+    for side in (Neumann(imaginary), Robin(1.0, imaginary), Robin(imaginary, 0.0)):
+        with pytest.raises(TypeError, match="boundary x must be a real number"):
+            heat_step(torch.ones(5), dt=0.1, spacing=0.1, boundary=side)
+
+
 def test_bad_arguments_are_refused():
     u = torch.zeros(3, 4)
     with pytest.raises(TypeError, match="float32 or float64, got ndarray"):
         heat_step(np.zeros((3, 4)), dt=0.1, spacing=1.0)
+    with pytest.raises(TypeError, match=r"source must be a real .* ndarray"):
+        heat_step(u, dt=0.1, spacing=1.0, source=np.zeros((3, 4)))
     with pytest.raises(ValueError, match="1, 2 or 3 axes"):
         heat_step(torch.tensor(1.0), dt=0.1, spacing=1.0)
     with pytest.raises(ValueError, match="spacing must be positive"):

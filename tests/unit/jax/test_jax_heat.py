@@ -149,6 +149,24 @@ def test_arrays_do_not_enlarge_the_field(options, text):
         heat_step(np.ones((5, 6)), **({"dt": 0.1, "spacing": 0.1} | options))
 
 
+COMPLEX = {
+    "dt": {"dt": 0.1j},
+    "diffusivity": {"diffusivity": 1 + 2j},
+    "source": {"source": np.full(5, 1j)},
+    "boundary x": {"boundary": {"x-": 0.0, "x+": np.array(1j)}},
+}
+
+
+@pytest.mark.parametrize("name", COMPLEX)
+def test_imaginary_parts_are_not_dropped(name):
+    arguments = {"dt": 0.1, "spacing": 0.1} | COMPLEX[name]
+    with pytest.raises(TypeError, match=f"{name} must be real because u is float"):
+        heat_step(np.ones(5), **arguments)
+    for side in (Neumann(1j), Robin(1.0, 1j), Robin(1j, 0.0)):
+        with pytest.raises(TypeError, match="boundary x must be real"):
+            heat_step(np.ones(5), dt=0.1, spacing=0.1, boundary=side)
+
+
 def test_fluxes_broadcast_over_their_side(rng):
     t, flux = rng.standard_normal((4, 5, 6)), rng.standard_normal(6)
     rest = {"x": 0.0, "y": 0.0}
