@@ -187,11 +187,14 @@ def heat_step(
 
 def _like(name: str, value: Tensor | float, u: Tensor) -> Tensor:
     """Return a real number or tensor as a tensor with the dtype and the device of u, or raise."""
-    is_tensor = isinstance(value, Tensor)
-    if isinstance(value, _REFUSED) or (is_tensor and value.is_complex()):
-        kind = value.dtype if is_tensor else type(value).__name__
-        raise TypeError(f"{name} must be a real number or a tensor of real numbers, got {kind}")
-    return value.to(u) if is_tensor else u.new_full((), value)
+    rule = f"{name} must be a real number or a tensor of real numbers"
+    if isinstance(value, Tensor):
+        if value.is_complex():
+            raise TypeError(f"{rule}, got {value.dtype}")
+        return value.to(u)
+    if isinstance(value, _REFUSED):
+        raise TypeError(f"{rule}, got {type(value).__name__}")
+    return u.new_full((), value)
 
 
 def _fitted(name: str, value: Tensor | float, shape: Sequence[int], u: Tensor) -> Tensor:
