@@ -170,7 +170,7 @@ def _device(device: str | None, group: Group | None) -> str | None:
 def _write(args: argparse.Namespace, result: HeatResult, elapsed: float, ranks: str) -> None:
     """Print the comparison with the series, and write the files."""
     body = {2: "square", 3: "cube"}[result.u.ndim]
-    name = f"heat_{'x'.join(map(str, result.u.shape[::-1]))}"
+    name = f"heat_{'x'.join(map(str, result.u.shape))}"
     lines = [cooled_slab(line, result.time) for line in (result.x, result.y)]
     exact = np.multiply.outer(lines[1], lines[0])
     if result.u.ndim == 3:

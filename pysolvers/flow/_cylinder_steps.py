@@ -402,7 +402,7 @@ class UnsteadyStep(_Step):
             new[1:-1, -1] = (
                 last
                 - courant / 2 * (3 * last - 4 * near + far)
-                + courant**2 / 2 * (last - 2 * near + far)
+                + courant * courant / 2 * (last - 2 * near + far)
             )
 
     def _extrapolate_walls(self, omega: Array, old: Array, share: float, new: Array) -> None:

@@ -358,8 +358,14 @@ class SquareCylinder(Stepper[CylinderResult]):
         """
         if self._settings["steady"]:
             raise ValueError("run needs steady=False; call solve(tol) for the steady flow")
-        self._probes = self._probes.with_more(probes)
-        return super().run(until, callback=callback, interval=interval, progress=progress)
+        before, steps = self._probes, self.steps
+        self._probes = before.with_more(probes)
+        try:
+            return super().run(until, callback=callback, interval=interval, progress=progress)
+        except BaseException:
+            if self.steps == steps:
+                self._probes = before
+            raise
 
     def solve(
         self,

@@ -682,6 +682,23 @@ def test_recirculation_has_the_reference_length(re, shape, wall, length):
     assert result.drag == pytest.approx(drag, rel=0.05)
 
 
+def test_a_refused_run_leaves_the_probes():
+    solver = SquareCylinder(100, (33, 201), dt=0.05).step(2)
+
+    for until in (-1.0, np.nan):
+        with pytest.raises(ValueError, match="until"):
+            solver.run(until, probes=[(20.0, 1.0)])
+    assert len(solver.result().history.probes) == 1
+    assert len(solver.run(0.1, probes=[(20.0, 1.0)]).history.probes) == 2
+
+
+def test_a_huge_step_is_the_error_of_growth():
+    solver = SquareCylinder(100, (33, 201), dt=1e300)
+
+    with np.errstate(all="ignore"), pytest.raises(ConvergenceError, match="set a smaller dt"):
+        solver.step()
+
+
 @pytest.mark.parametrize("until", [1.0, 1.01, 1.03, 0.02])
 def test_a_run_ends_exactly_and_no_step_is_very_short(until):
     solver = SquareCylinder(100, (33, 201), dt=0.05)
