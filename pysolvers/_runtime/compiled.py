@@ -124,6 +124,8 @@ class CompiledFactor:
             x = _factor_program(trans)(self._matrices, rhs)
         except (TypeError, ValueError):  # the general path has the messages
             return None
+        except RuntimeError:  # a diagonal was deleted or donated: the factors are still there
+            return None
         return x if x.dtype == rhs.dtype and _lies_like(x, rhs) else None
 
 

@@ -167,6 +167,19 @@ def test_programs_use_the_matrices_of_the_last_refactor(factor_of, compiled, rng
     assert oracle.backward_error(lower, 2 * diag, upper, rhs, np.asarray(x)) < 1e-14
 
 
+def test_diagonals_may_be_deleted(factor_of, rng):
+    lower, diag, upper, rhs = oracle.dominant(rng, (7, 33))
+    arrays = [jax.numpy.array(a) for a in (lower, diag, upper)]
+    expected = pysolvers.factor_tridiagonal(lower, diag, upper).solve(rhs)
+    factor = factor_of(*arrays)
+
+    for k in range(2 * CALLS):
+        if k == CALLS:
+            arrays[1].delete()
+        found = factor.solve(jax.numpy.asarray(rhs))
+        np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
 def test_factors_that_do_not_fit_a_program(factor_of, compiled, rng):
     lower, diag, upper, rhs = oracle.dominant(rng, (7, 33))
     wide = factor_of(lower, diag, upper)
