@@ -498,6 +498,7 @@ class SquareCylinder(Stepper[CylinderResult]):
             "dt_old": state.dt_old,
             "origin": state.origin,
             "steps": state.steps,
+            "time": self.time,
             "seconds": self._seconds(),
         }
         arrays = {name: getattr(state, name) for name in _FIELDS}
@@ -562,6 +563,7 @@ class SquareCylinder(Stepper[CylinderResult]):
                 **{name: arrays[name] for name in _FIELDS}, **{name: facts[name] for name in names}
             )
         )
+        solver._clock.reach(solver.steps, facts["time"])
         solver._kept = [solver._state.copy()]
         solver._examined = solver.steps
         return solver
@@ -773,6 +775,7 @@ _HEADER = {
     "dt_old": positive,
     "origin": sequence(number(), 2),
     "steps": count(),
+    "time": number(),
     "seconds": mapping(number()),
 }
 

@@ -700,7 +700,7 @@ def test_a_huge_step_is_the_error_of_growth():
 
 
 @pytest.mark.parametrize("until", [1.0, 1.01, 1.03, 0.02])
-def test_a_run_ends_exactly_and_no_step_is_very_short(until):
+def test_a_run_ends_exactly_and_no_step_is_very_short(until, tmp_path):
     solver = SquareCylinder(100, (33, 201), dt=0.05)
     result = solver.run(until)
 
@@ -709,4 +709,6 @@ def test_a_run_ends_exactly_and_no_step_is_very_short(until):
     assert steps.max() <= 0.05 * (1 + 1e-12)
     assert steps.min() >= min(0.025, until) * (1 - 1e-12)
     assert solver.dt == 0.05
+    solver.save(tmp_path / "state.npz")
+    assert SquareCylinder.load(tmp_path / "state.npz").time == until
     assert solver.run(2 * until).time == 2 * until
