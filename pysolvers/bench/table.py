@@ -27,6 +27,7 @@ def _large(record: dict[str, Any]) -> Iterator[str]:
     entries = record["cases"]
     yield f"copy: {record['copy']['bandwidth'] / 1e9:.1f} GB/s, bytes read plus bytes written"
     yield "time: ns for one unknown; floor: fraction of the fastest that the copy allows;"
+    yield "bar: target of the floor column;"
     yield (
         "peers: times faster than each; the loops are timed on "
         f"{record['settings']['sample']} unknowns"
@@ -39,7 +40,10 @@ def _large(record: dict[str, Any]) -> Iterator[str]:
     yield from map(_line, entries)
     yield ""
     barred = [entry for entry in entries if entry["bar"] is not None]
-    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a target miss it (marked !)"
+    if barred:
+        yield f"{sum(map(misses, barred))} of {len(barred)} cases with a target miss it (marked !)"
+    else:
+        yield "no targets: they hold for batches that are larger than the caches"
 
 
 def misses(entry: dict[str, Any]) -> bool:

@@ -43,6 +43,14 @@ def test_every_case_is_measured(bench):
     assert all(case["time"] > 0 and case["fraction"] > 0 for case in record["cases"])
 
 
+def test_a_quick_run_has_no_targets(bench):
+    run, record = bench
+
+    assert all(case["bar"] is None and case["peer_bar"] is None for case in record["cases"])
+    assert "no targets" in run.stdout
+    assert "!" not in run.stdout
+
+
 def test_peers_are_measured_beside_the_contiguous_systems(bench):
     _, record = bench
 
