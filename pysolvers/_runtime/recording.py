@@ -26,7 +26,8 @@ class Filmed:
         Parameters
         ----------
         path : path-like, optional
-            File to write: a name that ends in ``.gif``, or a format that ffmpeg writes.
+            File to write: a name that ends in ``.gif``, ``.apng`` or ``.webp``, or a format that
+            ffmpeg writes, for example ``.mp4``.
         **options
             ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of `contourf`,
             or of `pcolormesh` for a result of `GCEIDD`.
@@ -39,7 +40,8 @@ class Filmed:
         Raises
         ------
         ValueError
-            If the result has no frames: only ``record`` of the solver keeps them.
+            If the result has no frames: only ``record`` of the solver keeps them. If the format
+            of `path` needs ffmpeg, and ffmpeg is not installed.
         """
         return self._film(self.frames, path=path, **options)
 

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 
 __all__ = ["make_film"]
 
+# Formats that Pillow writes.
+_PILLOW = (".gif", ".apng", ".webp")
+
 # Buttons of a film -> characters for the icons that matplotlib takes from the network.
 _ICONS = {
     "fa-minus": "&#8722;",
@@ -51,7 +54,8 @@ def make_film(
     label : str
         Name and unit of the colour bar.
     path : path-like, optional
-        File to write. ``.gif`` is written by Pillow; the other formats need ffmpeg.
+        File to write. ``.gif``, ``.apng`` and ``.webp`` need Pillow; the other formats need
+        ffmpeg.
     fps : float, default: 12
         Frames per second.
     dpi : float, default: 80
@@ -67,13 +71,16 @@ def make_film(
     Raises
     ------
     ValueError
-        If there are no frames.
+        If there are no frames, or if no program that is installed writes the format of `path`.
     """
     if not frames:
         raise ValueError(
             "the result has no frames: record(until, frames=50) keeps them, run(until) does not"
         )
     animation = extra_module("matplotlib.animation", "plot")
+    if path is not None:
+        path = Path(path)
+        _check_format(path, animation.writers.list())
     extra_module("matplotlib.backends.backend_agg", "plot")
     figure = new_figure(*size)
     axes: Axes = figure.subplots()
@@ -92,10 +99,22 @@ def make_film(
 
     film = Film(figure, update, frames=len(frames), interval=1000 / fps, blit=False)
     if path is not None:
-        path = Path(path)
-        writer = animation.PillowWriter(fps=fps) if path.suffix.lower() == ".gif" else None
+        writer = animation.PillowWriter(fps=fps) if path.suffix.lower() in _PILLOW else None
         film.save(path, writer=writer, dpi=dpi, **({} if writer else {"fps": fps}))
     return film
+
+
+def _check_format(path: Path, writers: Sequence[str]) -> None:
+    """Raise ValueError if Pillow does not write the format of `path` and there is no other writer.
+
+    `writers` are the writers of matplotlib that are available. Matplotlib replaces ffmpeg by Pillow
+    if it is missing, and Pillow reports an unknown file extension.
+    """
+    if path.suffix.lower() not in _PILLOW and set(writers) <= {"pillow", "html"}:
+        raise ValueError(
+            f"path: a film in the format {path.suffix!r} needs ffmpeg, which is not installed; "
+            f"write {path.with_suffix('.gif').name!r}, or install ffmpeg; got {str(path)!r}"
+        )
 
 
 def _without_network(page: str) -> str:
