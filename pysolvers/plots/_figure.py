@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["add_scale", "levels_of", "new_figure", "plain_ticks", "show_figure"]
+__all__ = ["add_scale", "check_axes", "levels_of", "new_figure", "plain_ticks", "show_figure"]
 
 _LABELS = 7  # largest number of labels on a colour bar
 
@@ -57,6 +57,16 @@ def show_figure(
     if show:
         pyplot.show()
     return axes
+
+
+def check_axes(ax: Any) -> None:
+    """Raise TypeError if `ax` is not axes of matplotlib, for example the path of a file."""
+    axes = extra_module("matplotlib.axes", "plot").Axes
+    if not isinstance(ax, axes):
+        raise TypeError(
+            f"ax must be axes of matplotlib, got {type(ax).__name__}; to write the figure to a "
+            "file: result.plot(show=False), then matplotlib.pyplot.savefig(path)"
+        )
 
 
 def levels_of(field: NDArray[Any], number: int = 20) -> NDArray[np.float64]:

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._published import published_profiles
-from ._figure import add_scale, new_figure, show_figure
+from ._figure import add_scale, check_axes, new_figure, show_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,6 +71,7 @@ def plot_cavity(
         `ax`, or the axes of the four plots, shape (2, 2).
     """
     if ax is not None:
+        check_axes(ax)
         plot_vorticity(ax, result, **options)
         vortex = result.primary_vortex()
         draw_streamlines(ax, result.x, result.psi, vortex, colours=("k", "k"))

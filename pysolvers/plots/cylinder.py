@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._extras import extra_module
-from ._figure import add_scale, new_figure, show_figure
+from ._figure import add_scale, check_axes, new_figure, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def plot_cylinder(
         `ax`, or the axes of the four plots.
     """
     if ax is not None:
+        check_axes(ax)
         plot_vorticity(ax, result, **options)
         return ax
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._figure import add_scale, levels_of, show_figure
+from ._figure import add_scale, check_axes, levels_of, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def plot_heat(
         The axes of the isotherms.
     """
     if ax is not None:
+        check_axes(ax)
         plot_isotherms(ax, result, **options)
         return ax
     axes: Axes = show_figure(

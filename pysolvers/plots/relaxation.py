@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._figure import add_scale, levels_of, show_figure
+from ._figure import add_scale, check_axes, levels_of, show_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +44,7 @@ def plot_relaxation(
         `ax`, or the axes of the solution and of the history.
     """
     if ax is not None:
+        check_axes(ax)
         plot_solution(ax, result, **options)
         return ax
     return show_figure(10, 4.5, lambda figure: draw_relaxation(figure, result, **options), show)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._published import published_profiles
-from ._figure import add_scale, levels_of, show_figure
+from ._figure import add_scale, check_axes, levels_of, show_figure
 from .cavity import Tables, draw_profiles, draw_streamlines, draw_vorticity, square
 from .film import make_film
 
@@ -51,6 +51,7 @@ def plot_staggered(
         `ax`, or the axes of the six plots, shape (2, 3).
     """
     if ax is not None:
+        check_axes(ax)
         draw_vorticity(ax, result.x_faces, result.omega, **options)
         if result.steps:
             vortex = result.primary_vortex()

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._shown import shape_text
-from ._figure import add_scale, show_figure
+from ._figure import add_scale, check_axes, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def plot_transport(
         `ax`, or the axes of the map and of the profiles.
     """
     if ax is not None:
+        check_axes(ax)
         plot_field(ax, result, **options)
         return ax
     return show_figure(10, 4.4, lambda figure: draw_transport(figure, result, **options), show)

@@ -23,7 +23,7 @@ from pysolvers.papers import ghia_profiles
 
 pytest.importorskip("matplotlib")
 
-from matplotlib import pyplot
+from matplotlib import animation, pyplot
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import same_color
 
@@ -249,6 +249,26 @@ def test_film_without_frames_names_record():
         heat().run(0.01).animate()
 
 
+@pytest.mark.parametrize("name", ["film.mp4", "film", "film.mp5"])
+def test_film_without_ffmpeg_names_a_format_of_pillow(tmp_path, monkeypatch, name):
+    monkeypatch.setattr(animation.writers, "list", lambda: ["pillow", "html"])
+
+    with pytest.raises(ValueError, match=r"needs ffmpeg, which is not installed; write 'film.gif'"):
+        heat().record(0.01, 2).animate(tmp_path / name)
+
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("suffix", [".gif", ".GIF", ".apng", ".webp"])
+def test_films_of_pillow_need_no_ffmpeg(tmp_path, monkeypatch, suffix):
+    monkeypatch.setattr(animation.writers, "list", lambda: ["pillow", "html"])
+    path = tmp_path / f"film{suffix}"
+
+    heat().record(0.01, 2).animate(path, dpi=20)
+
+    assert path.stat().st_size > 0
+
+
 def test_record_needs_a_number_of_frames():
     for wrong in (0, -1, 2.5):
         with pytest.raises((TypeError, ValueError), match="frames"):
@@ -342,3 +362,10 @@ def test_missing_matplotlib_is_named(monkeypatch):
 
     with pytest.raises(ModuleNotFoundError, match="matplotlib is not installed"):
         pysolvers.HeatADI((5, 5), 0.25, 0.01, boundary=Dirichlet(0.0)).result().plot()
+
+
+def test_a_path_instead_of_axes_is_refused(result):
+    with pytest.raises(TypeError, match=r"ax must be axes of matplotlib, got str; to write"):
+        result.plot("figure.png")
+
+    assert not pyplot.get_fignums()
