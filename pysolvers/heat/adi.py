@@ -313,7 +313,8 @@ class HeatADI(Stepper[HeatResult]):
             self._source = None if source is None else NodeData("source", source, *places)
             if "t" in dependence("initial", initial, settings.axes):
                 raise TypeError(
-                    "initial must be a number, an array or a function of the coordinates"
+                    "initial must be a number, an array or a function of the coordinates; the "
+                    "function has the parameter t: leave t out, the solution starts at t = 0"
                 )
             self._check_paper()
             start = NodeData("initial", initial, *places).at(0.0)

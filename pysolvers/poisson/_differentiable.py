@@ -15,6 +15,7 @@ also in singular cases, where S subtracts means that v weights.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import FunctionType
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from .._boundary import sides_of
@@ -130,10 +131,15 @@ class LinearPoisson:
         Raises
         ------
         TypeError
-            If the kind of a side changes, or a value is a function.
+            If the kind of a side changes, or f or a value is a function.
         ValueError
             If f or the values of a side do not broadcast to their place.
         """
+        if isinstance(f, FunctionType):
+            raise TypeError(
+                "f must be a number or an array, not a function: pass the values of the function "
+                "at the coordinates of the grid"
+            )
         values = dict(self._values)
         if boundary is not None:
             changed = sides_of(boundary, AXES[: len(self.shape)], complete=False)

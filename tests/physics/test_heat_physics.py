@@ -432,6 +432,7 @@ BAD = [
     ({"diffusivity": -np.ones((5, 5))}, ValueError, "must be positive"),
     ({"diffusivity": (1.0, 2.0)}, ValueError, "'x': 2.0, 'y': 1.0"),
     ({"diffusivity": lambda x, t: x + t}, TypeError, "function of the coordinates"),
+    ({"initial": lambda x, t: x + t}, TypeError, "has the parameter t: leave t out"),
     ({"extent": ((0, 1), (0, 1))}, TypeError, "either spacing or extent, got both"),
     ({"spacing": None}, TypeError, "either spacing or extent, got neither"),
     ({"spacing": None, "extent": ((0, 1), (1, 0))}, ValueError, "low < high"),

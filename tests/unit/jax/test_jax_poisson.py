@@ -108,4 +108,6 @@ def test_errors_name_the_rule():
     solver = FastPoisson(5, 0.1, boundary=0.0)
     with pytest.raises(TypeError, match="x- is Dirichlet in this solver"):
         solver.solve(1.0, boundary={"x-": Neumann()})
+    with pytest.raises(TypeError, match="f must be a number or an array, not a function"):
+        solver.solve(lambda x: x)
     assert solver.solve(1).dtype == np.float64
