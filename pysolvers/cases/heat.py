@@ -81,17 +81,19 @@ def run_heat(args: argparse.Namespace) -> int:
         If another rank failed.
     """
     require(args.until > 0, "--until must be positive", args.until)  # the series needs it
+    axes = "xyz"[: len(args.shape)]
+    axis = args.split or axes[-1]
+    require(axis in axes, f"--split must be one of {', '.join(axes)} for {len(axes)} axes", axis)
+    split = Slab(-1 - axes.index(axis))
     if args.ranks is not None and not args.launched and launched()[0] == 1:
         require(args.ranks > 0, "--ranks must be positive", args.ranks)
         if args.ranks > 1:
+            split.part(args.shape[split.axis], 0, args.ranks)  # refuses more ranks than nodes
             _launch(args)
     group = _group(args)
     with agreement_of(group, _OPERATION):
         if group is None or group.rank == 0:
             args.output.mkdir(parents=True, exist_ok=True)
-    axes = "xyz"[: len(args.shape)]
-    axis = args.split or axes[-1]
-    require(axis in axes, f"--split must be one of {', '.join(axes)} for {len(axes)} axes", axis)
     solver = HeatADI(
         args.shape,
         extent=((0.0, 1.0),) * len(args.shape),
@@ -101,7 +103,7 @@ def run_heat(args: argparse.Namespace) -> int:
         device=_device(args.device, group),
         threads=args.threads,
         group=group,
-        split=None if group is None else Slab(-1 - axes.index(axis)),
+        split=None if group is None else split,
     )
     start = perf_counter()
     result = solver.run(args.until)

@@ -1,6 +1,7 @@
 """`python -m pysolvers run heat` on several ranks: one field, one report, and how it fails."""
 
 import json
+import os
 import re
 import signal
 import sys
@@ -9,6 +10,8 @@ import time
 import numpy as np
 import pytest
 from mpi_job import LAUNCHER, ROOT, finished, started
+
+from pysolvers._cli import main
 
 pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 
@@ -79,6 +82,13 @@ def test_fewer_rows_than_ranks_are_refused(tmp_path):
 
     assert (status, out) == (2, "")
     assert errors.count("an axis of 3 cannot be split over 4 ranks") == 1
+
+
+def test_more_ranks_than_nodes_are_refused_before_the_launcher_starts(monkeypatch, capsys):
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("the launcher was started"))
+
+    assert main(["run", "heat", "--shape", "3", "9", "--ranks", "4"]) == 2
+    assert "an axis of 3 cannot be split over 4 ranks" in capsys.readouterr().err
 
 
 def test_error_of_one_rank_ends_all(tmp_path):
