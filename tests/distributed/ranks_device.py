@@ -11,12 +11,19 @@ import device_heat
 import device_poisson
 import device_relaxation
 import device_transport
-import numpy as np
 import pytest
 import shared_device
 from slabs import anew, same
 
-from pysolvers import DistributedError
+from pysolvers import (
+    GCEIDD,
+    LMSOR,
+    BackendError,
+    DistributedError,
+    FastPoisson,
+    HeatADI,
+    RedBlackSOR,
+)
 from pysolvers.distributed import Slab, _inbox
 
 # Of one process, with several blocks of the kernels of a GPU.
@@ -46,7 +53,7 @@ def check_fields_stay_on_the_device(group, rng):
 
 
 def check_inbox_that_cannot_grow(group, rng):
-    """A solver keeps its inbox, and another one gets its own, after a rank had too little memory."""
+    """A solver keeps its inbox, and another one gets one, after a rank had too little memory."""
     if group.size == 1:
         return
     small = device_heat.fine(device_heat.PROBLEMS["values"])
@@ -66,6 +73,46 @@ def check_inbox_that_cannot_grow(group, rng):
         for problem, one, split in zip((small, large), ones, (first, second), strict=True):
             same(options["group"], split, one.u, 0, device_heat.bound_of(problem, one))
             assert split.result().exchange == "peers"
+
+
+def check_device_that_a_rank_lacks(group, rng):
+    """All ranks raise at once, and the group can be used afterwards."""
+    if group.size == 1:
+        return
+    poisson = device_poisson.ranks_poisson.PROBLEMS["values"]
+    transport = device_transport.PROBLEMS["values"]
+    kind = BackendError if group.rank == 1 else DistributedError
+    with shared_device.in_place_of_cuda():
+        for solver, problem, options in (
+            (HeatADI, (), device_heat.PLANE),
+            (FastPoisson, (), poisson),
+            (LMSOR, (device_relaxation.flow((20, 20)),), {}),
+            (RedBlackSOR, ((20, 20),), {"boundary": 1.0}),
+            (GCEIDD, (transport,), device_transport.METHOD),
+        ):
+            found = {"device": f"cuda:{group.rank}"} | options | {"group": group, "split": Slab(0)}
+            with pytest.raises(kind, match="there is no device cuda:1: 1 in all"):
+                solver(*problem, **found)
+
+
+def check_memory_that_a_rank_lacks(group, rng):
+    """Memory of a device that is allocated after the options were compared."""
+    if group.size == 1:
+        return
+    kind = MemoryError if group.rank == 1 else DistributedError
+    heat = device_heat.fine(device_heat.PROBLEMS["values"])
+    poisson = device_poisson.ranks_poisson.PROBLEMS["values"]
+    with shared_device.in_place_of_cuda() as device:
+        options = {"group": anew(group), "split": Slab(0)}
+        for make, call in (
+            (lambda: device_heat.OnDevice(**heat, **options), lambda solver: solver.step(5)),
+            (lambda: device_poisson.OnDevice(**poisson, **options), lambda one: one.solve(1.0)),
+        ):
+            solver = make()
+            full = mock.patch.object(device, "Buffer", side_effect=MemoryError("none is left"))
+            with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none is"):
+                call(solver)
+            call(solver)
 
 
 def run(group, rng, ways):
