@@ -392,16 +392,17 @@ class SplitState:
             borders_of(self.group, self._axis, parts.layers, shape),
             np.broadcast_to(np.empty((), settings.dtype), shape),
         )
-        self._window_parts = parts
+        window: Window
         if plan.steps == _CUT:
             cuts = [
                 sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
             ]
-            self._window = CutWindow(
+            window = CutWindow(
                 self.group, state, layers, exchanged, grid, cuts, list(sides.values())
             )
         else:
-            self._window = Window(self.group, state, layers, plan.steps, exchanged)
+            window = Window(self.group, state, layers, plan.steps, exchanged)
+        self._window, self._window_parts = window, parts
         self._t = np.empty(0)
 
     def _step_once(self, first: int) -> bool:

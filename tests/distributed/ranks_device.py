@@ -11,6 +11,7 @@ import device_heat
 import device_poisson
 import device_relaxation
 import device_transport
+import numpy as np
 import pytest
 import shared_device
 from slabs import anew, same
@@ -24,6 +25,7 @@ from pysolvers import (
     HeatADI,
     RedBlackSOR,
 )
+from pysolvers._runtime import state
 from pysolvers.distributed import Slab, _inbox
 
 # Of one process, with several blocks of the kernels of a GPU.
@@ -113,6 +115,25 @@ def check_memory_that_a_rank_lacks(group, rng):
             with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none is"):
                 call(solver)
             call(solver)
+
+
+def check_heat_goes_on_after_an_error_of_cut_lines(group, rng):
+    """A rank that has no memory for the first step with cut lines leaves the field as it was."""
+    if group.size == 1:
+        return
+    problem = device_heat.fine(device_heat.PROBLEMS["values"])
+    kind = MemoryError if group.rank == 1 else DistributedError
+    with shared_device.in_place_of_cuda():
+        options = {"group": anew(group), "split": Slab(0)}
+        one = device_heat.OnDevice(**problem).step(5)
+        split = device_heat.OnDevice(**problem, **options).step(5)
+        before = split.u.copy()
+        one.dt = split.dt = 1000 * problem["dt"]
+        full = mock.patch.object(state.DeviceState, "hold", side_effect=MemoryError("none is left"))
+        with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none is"):
+            split.step(1)
+        np.testing.assert_array_equal(split.u, before)
+        same(options["group"], split.step(3), one.step(3).u, 0, 1e-12)
 
 
 def run(group, rng, ways):
