@@ -237,6 +237,7 @@ class RedBlackSOR(Relaxation):
             optimal = optimal_omega(self._shape, self._a, walls)
             self._omega = optimal if isinstance(omega, str) else float(omega)
             self._set_up(dx * dy, self._inside("initial", 0.0 if initial is None else initial))
+        self._connect()
         self._seconds["set-up"] = perf_counter() - start
 
     @property

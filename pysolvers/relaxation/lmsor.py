@@ -171,6 +171,7 @@ class LMSOR(Relaxation):
             super().__init__(grid, real, device, threads, layout)
             self._rows = rows
             self._set_up(problem.start(initial))
+        self._connect()
         self._seconds["set-up"] = perf_counter() - start
 
     def _prepare(
