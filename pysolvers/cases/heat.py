@@ -89,6 +89,7 @@ def run_heat(args: argparse.Namespace) -> int:
     with agreement_of(group, _OPERATION):
         if group is None or group.rank == 0:
             args.output.mkdir(parents=True, exist_ok=True)
+        device = _device(args.device, group)
     axes = "xyz"[: len(args.shape)]
     axis = args.split or axes[-1]
     require(axis in axes, f"--split must be one of {', '.join(axes)} for {len(axes)} axes", axis)
@@ -98,7 +99,7 @@ def run_heat(args: argparse.Namespace) -> int:
         dt=args.dt,
         initial=1.0,
         dtype=args.dtype,
-        device=_device(args.device, group),
+        device=device,
         threads=args.threads,
         group=group,
         split=None if group is None else Slab(-1 - axes.index(axis)),

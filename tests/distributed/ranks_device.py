@@ -4,7 +4,9 @@ Whatever is not a kernel is that of GPUs: fields on the device, parts that are c
 travel between devices or through the memory of the host, and waiting.
 """
 
-from contextlib import nullcontext
+import io
+import tempfile
+from contextlib import nullcontext, redirect_stderr
 from unittest import mock
 
 import device_heat
@@ -25,7 +27,9 @@ from pysolvers import (
     HeatADI,
     RedBlackSOR,
 )
+from pysolvers._cli import main
 from pysolvers._runtime import state
+from pysolvers.cases import heat
 from pysolvers.distributed import Slab, _inbox
 
 # Of one process, with several blocks of the kernels of a GPU.
@@ -134,6 +138,20 @@ def check_heat_goes_on_after_an_error_of_cut_lines(group, rng):
             split.step(1)
         np.testing.assert_array_equal(split.u, before)
         same(options["group"], split.step(3), one.step(3).u, 0, 1e-12)
+
+
+def check_command_on_a_rank_without_devices(group, rng):
+    """Rank 0 says at once what rank 1 lacks."""
+    if group.size == 1:
+        return
+    folder = group.objects("test", tempfile.mkdtemp() if group.rank == 0 else None)[0]
+    lacks = mock.patch.object(heat.backends, "require", side_effect=BackendError("none is here"))
+    errors = io.StringIO()
+    device = shared_device.in_place_of_cuda()
+    with lacks if group.rank == 1 else nullcontext(), redirect_stderr(errors), device:
+        status = main(["run", "heat", "--device", "cuda", "--no-plot", "--output", folder])
+    assert status == 1
+    assert errors.getvalue().endswith("none is here\n" if group.rank == 0 else "")
 
 
 def run(group, rng, ways):
