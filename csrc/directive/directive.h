@@ -11,7 +11,8 @@
 
 #define PRAGMA(...) _Pragma(#__VA_ARGS__)
 
-/* The arguments of the loops that are not results are the arrays of the loop, AT(x). */
+/* A loop takes its results first, then its arrays as AT(x). Their lengths are not needed:
+ * OpenACC finds an array on the device by its first element. */
 #define SOME 0 : 1
 #define AT(x) x[SOME]
 

@@ -17,7 +17,15 @@ from .._environment import check_environment
 from .._errors import BackendError
 from .._version import UNKNOWN_VERSION, __version__
 
-__all__ = ["installed_module", "loaded", "names", "parse_device", "require", "unavailable_reason"]
+__all__ = [
+    "installed_module",
+    "loaded",
+    "names",
+    "parse_device",
+    "require",
+    "require_device",
+    "unavailable_reason",
+]
 
 # The distribution that contains the compiled backend for CUDA; its number is the major version of
 # CUDA. Its package has the same name with an underscore. The build reads this line.
@@ -151,6 +159,20 @@ def require(name: str) -> ModuleType:
     if isinstance(found, str) or reason is not None:
         raise BackendError(f"the backend {name!r} is not available: {reason}")
     return found
+
+
+def require_device(ordinal: int) -> ModuleType:
+    """Return the extension module of CUDA, or raise BackendError if a device does not exist.
+
+    Parameters
+    ----------
+    ordinal : int
+        Number of the device.
+    """
+    backend = require("cuda")
+    if ordinal and ordinal >= (count := backend.device_count()):
+        raise BackendError(f"there is no device cuda:{ordinal}: {count} in all")
+    return backend
 
 
 def parse_device(device: str | None) -> tuple[str, int]:

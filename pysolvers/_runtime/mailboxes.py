@@ -112,7 +112,7 @@ class Mailboxes(SharedMemory):
 
     Raises
     ------
-    BackendError
+    MemoryError
         If the device has too little memory.
     """
 

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import BackendError, raise_for_status
+from .._errors import raise_for_status
 from .arrays import DTYPES, as_array, as_operands, check_out, pairs, promote, weak_names
-from .backends import parse_device, require
+from .backends import parse_device, require, require_device
 from .interop import Library, hold, kind_of, library_of, locate, view
 from .lines import Plan, contiguous_strides, lines_view, write_lines
 from .shadows import address_of, is_shadow, memory_order, packed_strides, shadow
@@ -569,14 +569,14 @@ def find_place(
     where = {key: at for key, value in values.items() if (at := locate(value)) is not None}
     if where:
         ordinal = _common_device(device, values, where)
-        backend = _require_device(ordinal)
+        backend = require_device(ordinal)
         if stream is not None:
             return _DeviceArrays(backend, ordinal, as_stream(stream), where)
         first = values[leader if leader in where else next(iter(where))]
         current = library_of(first).stream(first, ordinal)
         return _DeviceArrays(backend, ordinal, current, where)
     if name == "cuda":
-        backend = _require_device(ordinal)
+        backend = require_device(ordinal)
         own = PER_THREAD if stream is None else as_stream(stream)
         return _Staged(backend, ordinal, own, timed=timed)
     if stream is not None:
@@ -610,13 +610,6 @@ def lender_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int] | No
 @cache
 def _host() -> Place:
     return Place(require("cpu"))
-
-
-def _require_device(ordinal: int) -> ModuleType:
-    backend = require("cuda")
-    if ordinal and ordinal >= (count := backend.device_count()):
-        raise BackendError(f"there is no device cuda:{ordinal}: {count} in all")
-    return backend
 
 
 def _common_device(device: str | None, values: Mapping[str, Any], where: Mapping[str, int]) -> int:

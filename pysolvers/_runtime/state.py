@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._errors import BackendError, raise_for_status
-from .backends import parse_device, require
+from .._errors import raise_for_status
+from .backends import parse_device, require_device
 from .lines import contiguous_strides
 from .shadows import address_of, shadow
 from .streams import PER_THREAD
@@ -359,13 +359,9 @@ def make_state(layout: Mapping[str, Layout], device: str | None, owner: str) -> 
         If the device is not available.
     """
     name, ordinal = parse_device(device)
-    backend = require(name)
     if name == "cpu":
         return HostState(layout)
-    count = backend.device_count()
-    if ordinal >= count:
-        raise BackendError(f"there is no device cuda:{ordinal}: {count} in all")
-    return DeviceState(layout, backend, ordinal, owner)
+    return DeviceState(layout, require_device(ordinal), ordinal, owner)
 
 
 def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:

@@ -94,13 +94,14 @@ def run_heat(args: argparse.Namespace) -> int:
     with agreement_of(group, _OPERATION):
         if group is None or group.rank == 0:
             args.output.mkdir(parents=True, exist_ok=True)
+        device = _device(args.device, group)
     solver = HeatADI(
         args.shape,
         extent=((0.0, 1.0),) * len(args.shape),
         dt=args.dt,
         initial=1.0,
         dtype=args.dtype,
-        device=_device(args.device, group),
+        device=device,
         threads=args.threads,
         group=group,
         split=None if group is None else split,

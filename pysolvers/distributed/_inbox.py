@@ -43,17 +43,14 @@ class Inbox:
     ----------
     group : Group
         The ranks.
-    operation : str
-        Of the caller, for messages.
     backend : module
         The extension of the devices.
     ordinal : int
         Number of the device of this rank.
     """
 
-    def __init__(self, group: Group, operation: str, backend: Any, ordinal: int) -> None:
-        self._group, self._operation, self._backend = group, operation, backend
-        self._ordinal = ordinal
+    def __init__(self, group: Group, backend: Any, ordinal: int) -> None:
+        self._group, self._backend, self._ordinal = group, backend, ordinal
         #: Bytes of a slot: the same on all ranks.
         self.capacity = 0
         self._memory: SharedMemory | None = None
@@ -61,47 +58,42 @@ class Inbox:
         self._slot = 0  # of what arrived last
         self._last: weakref.ref[Receiver] | None = None  # whose message this is
 
-    def reserve(self, nbytes: int) -> bool:
+    def reserve(self, operation: str, nbytes: int) -> bool:
         """Make room for messages of some bytes, the most of all ranks; collective.
 
-        Returns whether the devices of all ranks can use each other's memory.
+        Returns whether the devices of all ranks can use each other's memory. If not, and after an
+        error, the inbox is as before.
         """
         if nbytes <= self.capacity:
             return True
-        self.prepare()  # what has arrived is read
-        self._close()
-        self.capacity = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
-        with self._group.agreement(self._operation) as made:
-            self._memory = SharedMemory(
-                self._backend, self._ordinal, _SLOTS * self.capacity, self._group.rank
-            )
-            made.own = self._memory.own
-        with self._group.agreement(self._operation) as opened:
-            opened.own = self._open(made.found)
-        if not all(opened.found):
-            self._close()
-        return self._memory is not None
+        capacity = -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        with self._group.agreement(operation) as made:
+            memory = SharedMemory(self._backend, self._ordinal, _SLOTS * capacity, self._group.rank)
+            made.own = memory.own
+        with self._group.agreement(operation) as opened:
+            addresses = self._open(memory, made.found)
+            opened.own = bool(addresses)
+            self.prepare()  # what has arrived is read
+        unused: SharedMemory | None = memory
+        if all(opened.found):
+            unused, self._memory = self._memory, memory
+            self._addresses, self.capacity = addresses, capacity
+        if unused is not None:
+            # The other ranks close memory before it is freed here.
+            with self._group.agreement(operation):
+                unused.close()
+        return unused is not memory
 
-    def _close(self) -> None:
-        """Close the memory of the others on all ranks, and only then free it; collective."""
-        if self._memory is None:
-            return
-        with self._group.agreement(self._operation):
-            self._memory.close()
-        self._memory, self.capacity = None, 0
-
-    def _open(self, found: Sequence[MailboxAddress]) -> bool:
-        """Open the inboxes of the other ranks; return whether this is possible."""
-        assert self._memory is not None
+    def _open(self, memory: SharedMemory, found: Sequence[MailboxAddress]) -> list[int]:
+        """Open the inboxes of the other ranks; return the addresses, none if it is not possible."""
         own = self._group.rank
         try:
-            self._addresses = [
-                self._memory.address if rank == own else self._memory.open(there)
+            return [
+                memory.address if rank == own else memory.open(there)
                 for rank, there in enumerate(found)
             ]
         except BackendError:
-            return False
-        return True
+            return []
 
     def there(self, rank: int, offset: int, like: Array) -> Array:
         """Return where a rank gets an array of the next message, from an offset in bytes on."""
@@ -151,8 +143,8 @@ def inbox_of(group: Group, operation: str, backend: Any, ordinal: int, nbytes: i
         agreed.own = host_name(), ordinal, nbytes
     hosts, ordinals, sizes = zip(*agreed.found, strict=True)
     inboxes: dict[tuple[int, ...], Inbox | None] = group.kept.setdefault("inboxes", {})
-    inbox = inboxes.setdefault(ordinals, Inbox(group, operation, backend, ordinal))
-    if inbox is None or len(set(hosts)) > 1 or not inbox.reserve(max(sizes)):
+    inbox = inboxes.setdefault(ordinals, Inbox(group, backend, ordinal))
+    if inbox is None or len(set(hosts)) > 1 or not inbox.reserve(operation, max(sizes)):
         inboxes[ordinals] = None
         return None
     return inbox

@@ -101,11 +101,12 @@ class CutWindow(Window):
         stop = int(is_large[0].nonzero()[0].max(initial=-1)) + 1
         start = int(is_large[1].nonzero()[0].min(initial=own.shape[1]))
         #: Nodes, and l or u there.
-        self._spikes = [
-            ((slice(at, at + len(spike)),), state.store.hold(spike.astype(dtype)))
-            for at, spike in ((first, own[0, :stop]), (first + start, own[1, start:]))
-            if len(spike)
-        ]
+        with group.agreement(OPERATION):  # a rank can have too little memory
+            self._spikes = [
+                ((slice(at, at + len(spike)),), state.store.hold(spike.astype(dtype)))
+                for at, spike in ((first, own[0, :stop]), (first + start, own[1, start:]))
+                if len(spike)
+            ]
         self._changing = [k for k, n in enumerate((stop, own.shape[1] - start)) if n]
 
     def _settle(self) -> None:

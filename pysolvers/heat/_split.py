@@ -36,7 +36,7 @@ from .._boundary import Dirichlet, Neumann
 from .._checks import require
 from .._clock import Leg
 from .._data import NodeData
-from .._runtime.backends import parse_device
+from .._runtime.backends import parse_device, require_device
 from ..distributed import Group, Slab, borders_of, exchange_layers, layers_of, share_memory
 from ..tridiagonal import solve_tridiagonal
 from ._cut import CutWindow
@@ -176,6 +176,9 @@ class SplitState:
         split: Slab,
     ) -> None:
         require(not settings.is_paper, "'wei2013' has no group: group must be None", group)
+        name, ordinal = parse_device(settings.device)
+        if name != "cpu":
+            require_device(ordinal)
         self._settings, self._boundary, self.group = settings, boundary, group
         self._axis = split.of(whole.axes)
         self._across = whole.axes - 1 - self._axis  # the cut axis, counted from x on
@@ -377,7 +380,8 @@ class SplitState:
                 values = self._extended(whole, parts, grid)
             source = NodeData("source", values, *grid.places(range(grid.axes)))
         settings = replace(self._settings, shape=grid.nodes[::-1])
-        state = HeatState(settings, grid, sides, source)
+        with self.group.agreement(_OPERATION):  # a rank can have too little memory
+            state = HeatState(settings, grid, sides, source)
         state.set_t(self._extended(own, parts, grid))
         exchanged = "t" if settings.scheme == "douglas-gunn" else "w"
         shape = settings.shape
@@ -388,16 +392,17 @@ class SplitState:
             borders_of(self.group, self._axis, parts.layers, shape),
             np.broadcast_to(np.empty((), settings.dtype), shape),
         )
-        self._window_parts = parts
+        window: Window
         if plan.steps == _CUT:
             cuts = [
                 sides[self._name + one] if self._is_cut(self._name + one) else None for one in "-+"
             ]
-            self._window = CutWindow(
+            window = CutWindow(
                 self.group, state, layers, exchanged, grid, cuts, list(sides.values())
             )
         else:
-            self._window = Window(self.group, state, layers, plan.steps, exchanged)
+            window = Window(self.group, state, layers, plan.steps, exchanged)
+        self._window, self._window_parts = window, parts
         self._t = np.empty(0)
 
     def _step_once(self, first: int) -> bool:

@@ -156,33 +156,38 @@ class DevicePoisson:
     ) -> None:
         self._line, self._group = line, group
         self._factor: SplitFactor | None = None
-        place: Any = find_place(device, None, {}, leader="rhs")
-        self._backend = place.backend
-        self._device = f"cuda:{place.ordinal}"
-        self._axes, self._dtype = tuple(axes), dtype
-        self._real = np.empty(0, dtype).real.dtype
-        self._parts = 2 if dtype.kind == "c" else 1
-        self.is_singular = all(axis.has_null_vector for axis in axes)
-        self._own: list[Any] = []  # buffers of the matrices
-        self._lasting: list[Any] = []  # those of `enqueue`
-        self._counts = [axis.count for axis in axes]
-        self._waves = list(self._counts)
-        self._forward: dict[int, _Transform] = {}
-        self._backward: dict[int, _Transform] = {}
-        self._packed: PackedWaves | None = None
-        if group is None and are_packed(axes, dtype, self._backend, place.ordinal):
-            self._packed = PackedWaves(
-                axes, dtype, self._backend, place.ordinal, lambda array: self._kept(array, place)
-            )
-        else:
-            for k in range(len(axes) - 1):
-                self._plan(k, place)
-            matrices = self._matrices()
-            if group is None:
-                self._lower, self._diag, self._upper = self._expanded(matrices, place)
-                self._volumes = self._kept(axes[-1].volumes, place)
+        with agreement_of(group, _OPERATION):
+            place: Any = find_place(device, None, {}, leader="rhs")
+            self._backend = place.backend
+            self._device = f"cuda:{place.ordinal}"
+            self._axes, self._dtype = tuple(axes), dtype
+            self._real = np.empty(0, dtype).real.dtype
+            self._parts = 2 if dtype.kind == "c" else 1
+            self.is_singular = all(axis.has_null_vector for axis in axes)
+            self._own: list[Any] = []  # buffers of the matrices
+            self._lasting: list[Any] = []  # those of `enqueue`
+            self._counts = [axis.count for axis in axes]
+            self._waves = list(self._counts)
+            self._forward: dict[int, _Transform] = {}
+            self._backward: dict[int, _Transform] = {}
+            self._packed: PackedWaves | None = None
+            if group is None and are_packed(axes, dtype, self._backend, place.ordinal):
+                self._packed = PackedWaves(
+                    axes,
+                    dtype,
+                    self._backend,
+                    place.ordinal,
+                    lambda array: self._kept(array, place),
+                )
             else:
-                self._factor = self._factored(matrices, group)
+                for k in range(len(axes) - 1):
+                    self._plan(k, place)
+                matrices = self._matrices()
+                if group is None:
+                    self._lower, self._diag, self._upper = self._expanded(matrices, place)
+                    self._volumes = self._kept(axes[-1].volumes, place)
+        if group is not None:
+            self._factor = self._factored(matrices, group)
         status = self._backend.wait(place.ordinal, PER_THREAD.address)
         raise_for_status(status, self._backend.STATUS, "FastPoisson")
 
@@ -238,9 +243,10 @@ class DevicePoisson:
             result = place.result(out, named, right, shape, self._dtype)
             (right,) = place.move(right)
             target = np.moveaxis(place.target(result), self._line, -1)
+            buffers = self._buffers(place)
         inner = tuple(axis.unknowns for axis in self._axes)
         source = np.moveaxis(np.broadcast_to(right, shape), self._line, -1)[inner]
-        self._run(place, source, additions, target[inner], self._buffers(place))
+        self._run(place, source, additions, target[inner], buffers)
         for (k, end), given in values.items():
             layer = _layer(target, k, end)
             source = np.broadcast_to(self._there(given, place), layer.shape)

@@ -298,12 +298,19 @@ class Relaxation(ShownAsText, ABC):
             exchange=self._exchange,
         )
 
+    def _connect(self) -> None:
+        """Find how the rows of the neighbours travel, if there is a group; collective."""
+        if self._rows is not None:
+            like = np.broadcast_to(np.empty((), self._dtype), self._grid.shape)
+            self._layers, self._left = self._rows.layers(self._state, like), self._rows.depth
+
     @property
     def _exchange(self) -> str:
         """How the ranks exchange rows."""
         if self._rows is None or self._rows.group.size == 1:
             return "none"
-        return "host" if self._layers is None else self._layers.way
+        assert self._layers is not None
+        return self._layers.way
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, from which `load` continues with the same bits.
@@ -407,9 +414,7 @@ class Relaxation(ShownAsText, ABC):
                 "number of iterations": (self.iterations, count, every),
                 "stop test": (tolerance, self._criterion, self._norm),
             }
-        if self._layers is None:
-            like = np.broadcast_to(np.empty((), self._dtype), self._grid.shape)
-            self._layers, self._left = rows.layers(state, like), rows.depth
+        assert self._layers is not None
         while made < count:
             # Up to the iteration before one that is measured, or this one.
             measured = min(count, (made // every + 1) * every)

@@ -219,24 +219,25 @@ class RedBlackSOR(Relaxation):
                     "dtype": str(real),
                     "device": parse_device(device)[0],
                 }
-        if rows is not None:
-            ny = rows.held.stop - rows.held.start - 2
-        grid = ColourGrid(nx, ny, variant in _INTERLEAVED)
-        field, table = (grid.shape, real), ((3, 2 * grid.pitch), real)
-        self._sourced = bool(self._source.any())
-        layout = {"diag": table, "gain": table, **({"source": field} if self._sourced else {})}
-        super().__init__(grid, real, device, threads, layout)
-        self._rows = rows
-        variants = self._backend.LAPLACE_VARIANTS
-        check_choice("variant", variant, dict.fromkeys((*variants, *directive.MODELS), 0))
-        self._directive: directive.Directive | None = None
-        if variant in directive.MODELS:
-            require(real == np.float64, f"dtype must be float64 with variant={variant!r}", real)
-            require(device in (None, "cpu"), f"device must be 'cpu' with {variant!r}", device)
-            self._directive = directive.load(variant)
-        optimal = optimal_omega(self._shape, self._a, walls)
-        self._omega = optimal if isinstance(omega, str) else float(omega)
-        self._set_up(dx * dy, self._inside("initial", 0.0 if initial is None else initial))
+            if rows is not None:
+                ny = rows.held.stop - rows.held.start - 2
+            grid = ColourGrid(nx, ny, variant in _INTERLEAVED)
+            field, table = (grid.shape, real), ((3, 2 * grid.pitch), real)
+            self._sourced = bool(self._source.any())
+            layout = {"diag": table, "gain": table, **({"source": field} if self._sourced else {})}
+            super().__init__(grid, real, device, threads, layout)
+            self._rows = rows
+            variants = self._backend.LAPLACE_VARIANTS
+            check_choice("variant", variant, dict.fromkeys((*variants, *directive.MODELS), 0))
+            self._directive: directive.Directive | None = None
+            if variant in directive.MODELS:
+                require(real == np.float64, f"dtype must be float64 with variant={variant!r}", real)
+                require(device in (None, "cpu"), f"device must be 'cpu' with {variant!r}", device)
+                self._directive = directive.load(variant)
+            optimal = optimal_omega(self._shape, self._a, walls)
+            self._omega = optimal if isinstance(omega, str) else float(omega)
+            self._set_up(dx * dy, self._inside("initial", 0.0 if initial is None else initial))
+        self._connect()
         self._seconds["set-up"] = perf_counter() - start
 
     @property

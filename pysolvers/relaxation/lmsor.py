@@ -159,18 +159,19 @@ class LMSOR(Relaxation):
                 agreed.same = {name: getattr(problem, name) for name in facts}
                 agreed.same |= {"relaxation": relaxation, "kernel": kernel, "dtype": str(dtype)}
                 agreed.same["device"] = parse_device(device)[0]
-        ny, nx = problem.interior
-        if rows is not None:
-            ny = rows.held.stop - rows.held.start - 2
-        grid, real = ColourGrid(nx, ny, self._kernel == "serial"), checked_dtype(dtype)
-        self._fields, self._tables = self._operands(is_split=rows is not None)
-        places, table = len(Direction._fields), np.dtype(float)
-        shapes = {"x": ((places, 2, grid.pitch), table), "y": ((places, ny + 2), table)}
-        layout = dict.fromkeys(self._fields, (grid.shape, real))
-        layout.update({name: shapes[name[0]] for name in self._tables})
-        super().__init__(grid, real, device, threads, layout)
-        self._rows = rows
-        self._set_up(problem.start(initial))
+            ny, nx = problem.interior
+            if rows is not None:
+                ny = rows.held.stop - rows.held.start - 2
+            grid, real = ColourGrid(nx, ny, self._kernel == "serial"), checked_dtype(dtype)
+            self._fields, self._tables = self._operands(is_split=rows is not None)
+            places, table = len(Direction._fields), np.dtype(float)
+            shapes = {"x": ((places, 2, grid.pitch), table), "y": ((places, ny + 2), table)}
+            layout = dict.fromkeys(self._fields, (grid.shape, real))
+            layout.update({name: shapes[name[0]] for name in self._tables})
+            super().__init__(grid, real, device, threads, layout)
+            self._rows = rows
+            self._set_up(problem.start(initial))
+        self._connect()
         self._seconds["set-up"] = perf_counter() - start
 
     def _prepare(
