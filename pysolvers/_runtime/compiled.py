@@ -16,6 +16,7 @@ import numpy as np
 
 from .._errors import raise_for_status
 from .backends import require
+from .interop import library_of
 from .streams import PER_THREAD
 
 __all__ = ["CompiledFactor", "solve_compiled"]
@@ -95,8 +96,7 @@ class CompiledFactor:
         """Return an instance, or None if programs would not save time."""
         found = cls(diagonals, shape, axis, **options)
         arrays = [a for a in found._diagonals if type(a) not in (int, float)]
-        packages = {type(a).__module__.partition(".")[0] for a in arrays}
-        if not packages <= {"jax", "jaxlib"}:
+        if not all(library_of(a).compiles for a in arrays):
             return None
         size = sum(prod(a.shape) * a.dtype.itemsize for a in arrays)
         return found if size <= _MOST_BYTES else None
@@ -196,7 +196,7 @@ def _count(kinds: tuple[Any, ...], options: tuple[Any, Any, Any], mode: Any) -> 
 
 
 def _array_of(number: float, rhs: Any) -> Any:
-    """Return an array of one number beside the right-hand sides, real, of their precision."""
+    """Return a real array of one number on the device and of the precision of `rhs`."""
     (device,) = rhs.devices()
     place = device if getattr(rhs, "committed", True) else None
     return _kept_array(float(number), np.empty(0, rhs.dtype).real.dtype, place)

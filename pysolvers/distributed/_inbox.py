@@ -8,9 +8,11 @@ was read: one meeting per message is enough.
 """
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError
@@ -18,6 +20,7 @@ from .._runtime.backends import parse_device, require
 from .._runtime.lines import contiguous_strides
 from .._runtime.mailboxes import MailboxAddress, SharedMemory
 from .._runtime.shadows import shadow
+from .._runtime.state import DeviceState
 from ._group import Group
 from ._peers import host_name
 
@@ -114,6 +117,17 @@ class Inbox:
         if last is not None:
             last.take()
         self._last = None
+
+    @contextmanager
+    def meeting(self, operation: str, source: DeviceState) -> Iterator[None]:
+        """Let the ranks meet after the copies that are enqueued in this context; collective.
+
+        A rank that raises in the context raises on all ranks.
+        """
+        with self._group.agreed_numbers(operation, 0, np.dtype(np.float64)) as copied:
+            yield
+            source.wait()
+            copied.mine = np.empty(0)
 
     def met(self, receiver: Receiver) -> None:
         """Take note that the ranks met after a message for this receiver was sent."""

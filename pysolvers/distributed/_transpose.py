@@ -149,14 +149,11 @@ class Transposition:
         """
         assert isinstance(source, DeviceState) and isinstance(target, DeviceState)
         dtype = target.shadow(name).dtype
-        # A rank that raises in this context raises on all ranks.
-        with self._group.agreed_numbers(self._operation, 0, np.dtype(np.float64)) as posted:
+        with inbox.meeting(self._operation, source):
             inbox.prepare()
             for rank, (part, shape) in enumerate(zip(sent, shapes, strict=True)):
                 like = np.broadcast_to(np.empty((), dtype), shape)
                 source.read(name, part, inbox.there(rank, 0, like)[place])
-            source.wait()
-            posted.mine = np.empty(0)
         inbox.met(self)
         self._arrived = target, name
         self.take()
