@@ -23,6 +23,11 @@ _ALIGNMENT = 256
 _libc = ctypes.CDLL(ctypes.util.find_library("c"), use_errno=True)
 
 
+def block_size(nbytes):
+    """Return the bytes that an allocation takes."""
+    return -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+
+
 def _as_host(address, nbytes):
     return np.frombuffer((ctypes.c_char * nbytes).from_address(address), np.uint8)
 
@@ -77,7 +82,7 @@ class Device:
 
     def _allocate(self, nbytes):
         address = self._next if nbytes else 0
-        self._next += -(-nbytes // _ALIGNMENT) * _ALIGNMENT
+        self._next += block_size(nbytes)
         if self._next > self._base + self.SIZE:
             raise MemoryError
         return address

@@ -51,7 +51,7 @@ class SharedDevice(transform_device.Device):
         return mmap.mmap(self._file, self.SIZE)
 
     def _allocate(self, nbytes):
-        size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
+        size = fake_device.block_size(nbytes)
         self._merge()
         if not any(block[1] >= size for block in self._free):
             gc.collect()
@@ -72,8 +72,7 @@ class SharedDevice(transform_device.Device):
         self._flush()
         while self._dead:
             address, nbytes = self._dead.pop()
-            size = -(-nbytes // fake_device._ALIGNMENT) * fake_device._ALIGNMENT
-            self._free = sorted([*self._free, [address, size]])
+            self._free = sorted([*self._free, [address, fake_device.block_size(nbytes)]])
             for k in range(len(self._free) - 1, 0, -1):
                 before, block = self._free[k - 1 : k + 1]
                 if sum(before) == block[0]:
