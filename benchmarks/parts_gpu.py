@@ -75,7 +75,7 @@ def split(shape: tuple[int, int], dtype: type, count: int) -> float:
 
     def call() -> None:
         for k, (box, stream) in enumerate(zip(boxes, streams, strict=True)):
-            parts = (k, count, last_rows, *box.arguments, 10**10, 0)
+            parts = (k, count, last_rows, *box.arguments, 10**10, 0, _cuda.PART_STEPS["whole"])
             status = _cuda.part_solve(0, *views[k], None, *parts, k, stream.ptr)
             if status:
                 raise RuntimeError(_cuda.STATUS[status])

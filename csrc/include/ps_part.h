@@ -7,11 +7,16 @@
  *   x_first = g - l y_left - u y
  *   a y_left + b y + c x_next = d
  *
- * The parts of a system send these numbers to each other through mailboxes in the
- * memory of the receiver. Each part then solves for all y, a tridiagonal system of one
- * row per part, and substitutes. Everything happens in one kernel: five words per
- * unknown, as on one device. Without row exchanges: stable for diagonally dominant
- * systems. Wang 1981.
+ * The parts of a system send these numbers to each other. Each part then solves for all
+ * y, a tridiagonal system of one row per part, and substitutes. Without row exchanges:
+ * stable for diagonally dominant systems. Wang 1981.
+ *
+ * Parts whose devices can write into each other's memory use mailboxes in the memory of
+ * the receiver. Everything happens in one kernel: five words per unknown, as on one
+ * device. Other parts make two calls, and eliminate in both of them: nine words. The
+ * first one, PS_PART_SEND, writes the numbers of the part to memory of its device; the
+ * caller brings them to the devices of the other parts; the second one,
+ * PS_PART_RECEIVE, reads those of the others.
  *
  * The calls for one batch are collective: every part makes the same calls in the same
  * order, with the same systems, dtype and count, on one stream. A call does not use the
@@ -28,6 +33,8 @@ extern "C" {
 
 enum { PS_MOST_PARTS = 8, PS_PART_CLOCK_BYTES = 64 };
 
+typedef enum { PS_PART_WHOLE, PS_PART_SEND, PS_PART_RECEIVE, PS_PART_STEPS } ps_part_step;
+
 struct ps_part {
     /* The rows of this part. PS_PERIODIC: the whole systems are periodic. lower[0] of a
      * part multiplies y_left and upper[rows-1] multiplies x_next, except at the ends of
@@ -37,11 +44,17 @@ struct ps_part {
     ps_tridiag t;
     int32_t part, count;             /* which one, and of how many */
     int32_t last_row[PS_MOST_PARTS]; /* of each part, in the whole system */
-    void *mailbox[PS_MOST_PARTS];    /* of each part, zero before the first call */
+    ps_part_step step;
+    /* PS_PART_WHOLE: of each part, zero before the first call. PS_PART_SEND: that of
+     * this part gets its numbers, and the others are not used. PS_PART_RECEIVE: those of
+     * the other parts have their numbers. */
+    void *mailbox[PS_MOST_PARTS];
     void *clock;      /* PS_PART_CLOCK_BYTES of this part, zero before the first call */
     int64_t patience; /* nanoseconds to wait for another part */
-    uint8_t *marks; /* null, or one byte per system: 1, and x is not written, if a row of
-                       the whole system is not dominant; else 0 */
+    /* Null, or one byte per system: 1, and x is not written, if a row of the whole system
+     * is not dominant; else 0. PS_PART_SEND does not write it, but it must be given if
+     * PS_PART_RECEIVE is to write it. */
+    uint8_t *marks;
 };
 
 #ifdef __cplusplus

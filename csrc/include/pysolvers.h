@@ -276,9 +276,10 @@ typedef struct {
     ps_status (*factor_solve)(const ps_factor *f, const ps_factor_rhs *b,
                               const ps_exec *exec);
 
-    /* The parts of systems on several devices: ps_part.h. Bytes of a mailbox; whether
-     * the device can solve the part, without reading any memory: PS_UNSUPPORTED if a
-     * block cannot hold its rows; the solve. Null in a host backend. */
+    /* The parts of systems on several devices: ps_part.h. Bytes of a mailbox for
+     * p->step; whether the device can solve the part, without reading any memory:
+     * PS_UNSUPPORTED if a block cannot hold its rows; the solve. Null in a host backend.
+     */
     ps_status (*part_mailbox)(const ps_part *p, size_t *bytes);
     ps_status (*part_check)(const ps_part *p, const ps_exec *exec);
     ps_status (*part_solve)(const ps_part *p, const ps_exec *exec);

@@ -51,6 +51,18 @@ read_parts(int part, int count, PyObject *last_rows, PyObject *mailboxes, ps_par
     return 0;
 }
 
+static int
+read_step(int step, ps_part_step *to)
+{
+    if (step < 0 || step >= PS_PART_STEPS) {
+        PyErr_Format(PyExc_ValueError, "step: need 0 to %d, got %d", PS_PART_STEPS - 1,
+                     step);
+        return -1;
+    }
+    *to = (ps_part_step)step;
+    return 0;
+}
+
 /* Call part_check() or part_solve() of the backend. */
 static PyObject *
 of_part(PyObject *args, ps_status (*entry)(const ps_part *, const ps_exec *))
@@ -58,15 +70,16 @@ of_part(PyObject *args, ps_status (*entry)(const ps_part *, const ps_exec *))
     unsigned flags;
     unsigned long long clock, marks, stream = 0;
     long long patience;
-    int part, count, device = 0;
+    int part, count, step, device = 0;
     PyObject *lower, *diag, *upper, *rhs, *x, *info, *last_rows, *mailboxes;
     operand r, out, like;
     ps_part p = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOKLK|iK", &flags, &lower, &diag, &upper, &rhs,
+    if (!PyArg_ParseTuple(args, "IOOOOOOiiOOKLKi|iK", &flags, &lower, &diag, &upper, &rhs,
                           &x, &info, &part, &count, &last_rows, &mailboxes, &clock,
-                          &patience, &marks, &device, &stream) ||
+                          &patience, &marks, &step, &device, &stream) ||
+        read_step(step, &p.step) < 0 ||
         operand_matrix(flags, lower, diag, upper, &p.t) < 0 ||
         operand_read(diag, "diag", &like) < 0 || operand_read(rhs, "rhs", &r) < 0 ||
         operand_write(x, "x", &out) < 0 || operand_match(&r, &like, like.rows) < 0 ||
@@ -104,11 +117,13 @@ part_solve(PyObject *Py_UNUSED(module), PyObject *args)
 static PyObject *
 part_mailbox(PyObject *Py_UNUSED(module), PyObject *args)
 {
-    int dtype, count;
+    int dtype, count, step;
     long long systems;
     size_t bytes = 0;
+    ps_part p = {0};
 
-    if (!PyArg_ParseTuple(args, "iLi:part_mailbox", &dtype, &systems, &count)) {
+    if (!PyArg_ParseTuple(args, "iLii:part_mailbox", &dtype, &systems, &count, &step) ||
+        read_step(step, &p.step) < 0) {
         return NULL;
     }
     if (dtype < 0 || dtype >= PS_DTYPE_COUNT || systems < 0 || count < 2 ||
@@ -118,8 +133,10 @@ part_mailbox(PyObject *Py_UNUSED(module), PyObject *args)
                      PS_MOST_PARTS, dtype, systems, count);
         return NULL;
     }
-    const ps_part p = {.t = {.dtype = (ps_dtype)dtype, .outer = 1, .inner = systems},
-                       .count = count};
+    p.t.dtype = (ps_dtype)dtype;
+    p.t.outer = 1;
+    p.t.inner = systems;
+    p.count = count;
     const ps_status status = ps_backend_get()->part_mailbox(&p, &bytes);
 
     return Py_BuildValue("(in)", (int)status, (Py_ssize_t)bytes);
@@ -208,18 +225,19 @@ close_shared(PyObject *Py_UNUSED(module), PyObject *args)
     return call_leave(&c) < 0 ? NULL : PyLong_FromLong(status);
 }
 
-PyDoc_STRVAR(part_mailbox_doc, "part_mailbox($module, dtype, systems, count, /)\n--\n\n"
-                               "Return status and the bytes of the mailbox of a part.");
+PyDoc_STRVAR(part_mailbox_doc,
+             "part_mailbox($module, dtype, systems, count, step, /)\n--\n\n"
+             "Return status and the bytes of the mailbox of a part.");
 PyDoc_STRVAR(
     part_check_doc,
     "part_check($module, flags, lower, diag, upper, rhs, x, info, part, count, "
-    "last_rows, mailboxes, clock, patience, marks, device=0, stream=0, /)\n--\n\n"
+    "last_rows, mailboxes, clock, patience, marks, step, device=0, stream=0, /)\n--\n\n"
     "Return the status with which part_solve() would begin, without reading any "
     "memory.");
 PyDoc_STRVAR(
     part_solve_doc,
     "part_solve($module, flags, lower, diag, upper, rhs, x, info, part, count, "
-    "last_rows, mailboxes, clock, patience, marks, device=0, stream=0, /)\n--\n\n"
+    "last_rows, mailboxes, clock, patience, marks, step, device=0, stream=0, /)\n--\n\n"
     "Solve for the rows of one part of all systems, with the other parts; "
     "return status.");
 PyDoc_STRVAR(reach_doc, "reach($module, other, device, /)\n--\n\n"
@@ -248,5 +266,10 @@ static PyMethodDef methods[] = {
 int
 part_add(PyObject *module)
 {
-    return PyModule_AddFunctions(module, methods);
+    static const char *const steps[PS_PART_STEPS] = {
+        [PS_PART_WHOLE] = "whole", [PS_PART_SEND] = "send", [PS_PART_RECEIVE] = "receive"};
+
+    return add_codes(module, "PART_STEPS", steps, PS_PART_STEPS) < 0
+               ? -1
+               : PyModule_AddFunctions(module, methods);
 }

@@ -126,7 +126,9 @@ class Mailboxes(SharedMemory):
         count: int,
         process: int,
     ) -> None:
-        status, size = backend.part_mailbox(backend.DTYPES[str(dtype)], systems, count)
+        status, size = backend.part_mailbox(
+            backend.DTYPES[str(dtype)], systems, count, backend.PART_STEPS["whole"]
+        )
         raise_for_status(status, backend.STATUS, _OWNER)
         super().__init__(backend, device, _CLOCK + size, process)
         self.part, self.count = part, count

@@ -111,6 +111,7 @@ def solve_by_peers(
     rest = (
         round(1e9 * group.timeout),
         0 if marks is None else address_of(marks),
+        backend.PART_STEPS["whole"],
         *place.arguments,
     )
     # What the ranks checked is the same on all of them, as they keep it by the facts of all.

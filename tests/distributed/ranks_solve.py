@@ -6,6 +6,7 @@ solution. The whole solution is checked on rank 0 by its backward error.
 
 import ctypes
 import itertools
+from typing import ClassVar
 from unittest import mock
 
 import fake_device
@@ -392,6 +393,7 @@ def check_arrays_on_a_device(group, rng):
 class PeerDevice(fake_device.Device):
     """A device made of host memory, whose parts exchange all their rows by MPI."""
 
+    PART_STEPS: ClassVar = {"whole": 0, "send": 1, "receive": 2}
     status = 0  # of part_check()
 
     def __init__(self):
@@ -401,7 +403,7 @@ class PeerDevice(fake_device.Device):
     def reach(self, other, device, /):
         return 0
 
-    def part_mailbox(self, dtype, systems, count, /):
+    def part_mailbox(self, dtype, systems, count, step, /):
         return 0, 64
 
     def share(self, address, device, /):
@@ -420,7 +422,8 @@ class PeerDevice(fake_device.Device):
     def part_solve(
         self, flags, lower, diag, upper, rhs, x, info, part, count, last, boxes, clock, *rest
     ):
-        _, marks, _, _ = rest
+        _, marks, step, _, _ = rest
+        assert step == 0
         assert len(boxes) == count and last[part] - (last[part - 1] if part else -1) == x.shape[2]
         with self.open():
             own = [np.array(a) for a in (lower, diag, upper, rhs)]

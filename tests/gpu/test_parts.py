@@ -61,9 +61,20 @@ class Parts:
             cupy.cuda.Device(device).synchronize()
         return parts
 
-    def enqueue(self, part, operands, *, periodic=False, patience=PATIENCE, checks=False):
-        """Enqueue the solve of one part."""
+    def enqueue(
+        self,
+        part,
+        operands,
+        *,
+        periodic=False,
+        patience=PATIENCE,
+        checks=False,
+        step="whole",
+        boxes=None,
+    ):
+        """Enqueue the solve of one part, or a step of it with mailboxes at some addresses."""
         *arrays, info, marks = operands
+        addresses, clock = self.boxes[part].arguments
         views = [self._view(array) for array in arrays]
         status = _cuda.part_solve(
             _cuda.PERIODIC if periodic else 0,
@@ -72,9 +83,11 @@ class Parts:
             part,
             self.count,
             self.last_rows,
-            *self.boxes[part].arguments,
+            boxes or addresses,
+            clock,
             patience,
             marks.data.ptr if checks else 0,
+            _cuda.PART_STEPS[step],
             self.devices[part],
             self.streams[part].ptr,
         )
@@ -85,6 +98,37 @@ class Parts:
         for k, operands in enumerate(parts):
             self.enqueue(k, operands, **options)
         self.synchronize()
+        return self.gather(parts)
+
+    def solve_in_steps(self, parts, dtype, **options):
+        """Solve as `solve` does, by parts that cannot use each other's memory."""
+        _, nbytes = _cuda.part_mailbox(
+            _cuda.DTYPES[dtype], self.systems, self.count, _cuda.PART_STEPS["send"]
+        )
+        sent = []
+        for k, (operands, device) in enumerate(zip(parts, self.devices, strict=True)):
+            with cupy.cuda.Device(device):
+                own = cupy.zeros(nbytes, "uint8")
+                cupy.cuda.Device(device).synchronize()
+            box = [0] * self.count
+            box[k] = own.data.ptr
+            self.enqueue(k, operands, step="send", boxes=tuple(box), **options)
+            sent.append(own)
+        self.synchronize()
+        assert all(cupy.isnan(operands[-3]).all() for operands in parts)  # x is not written
+        received = []
+        for k, (operands, device) in enumerate(zip(parts, self.devices, strict=True)):
+            with cupy.cuda.Device(device):
+                others = [cupy.array(own.get()) for own in sent]
+                cupy.cuda.Device(device).synchronize()
+            box = [0 if j == k else other.data.ptr for j, other in enumerate(others)]
+            self.enqueue(k, operands, step="receive", boxes=tuple(box), **options)
+            received.append(others)
+        self.synchronize()
+        return self.gather(parts)
+
+    def gather(self, parts):
+        """Return x, and info, which must be the same of all parts."""
         x = np.concatenate([operands[-3].get() for operands in parts], axis=self.axis)
         infos = [operands[-2].get() for operands in parts]
         assert all((info == infos[0]).all() for info in infos)
@@ -127,9 +171,41 @@ def test_parts_of_every_kind(rng, dtype, count, axis, periodic):
         parts = Parts(shape, dtype, count, axis)
 
         x, info = parts.solve(parts.scatter(*operands), periodic=periodic)
+        again, info_again = parts.solve_in_steps(
+            parts.scatter(*operands), dtype, periodic=periodic
+        )
 
         check(operands, x, axis, periodic=periodic)
-        assert not info.any()
+        assert (again == x).all()
+        assert not info.any() and not info_again.any()
+
+
+@pytest.mark.parametrize("shape", [(140000, 300), (300, 70000), (600000, 20)])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_blocks_that_draw_tiles(rng, dtype, shape):
+    """A part that gets its own messages back solves periodic systems of its rows alone."""
+    axis = int(np.argmin(shape))
+    rows = shape[axis]
+    parts = Parts((shape[0], 2 * rows) if axis else (2 * rows, shape[1]), dtype, 2, axis)
+    one = [np.moveaxis(a, -1, axis) for a in oracle.dominant(rng, (97, rows), dtype)]
+    repeats = [(shape[1 - axis] // 97 + 1) if k != axis else 1 for k in (0, 1)]
+    most = tuple(slice(size) for size in shape)
+    operands = [cupy.tile(cupy.asarray(a), repeats)[most].copy() for a in one]
+    x = cupy.full_like(operands[-1], np.nan)
+    info, marks = cupy.full(parts.systems, -99, "int32"), cupy.full(parts.systems, 99, "uint8")
+    cupy.cuda.Device().synchronize()
+    (own, _), _ = parts.boxes[0].arguments
+    _, nbytes = _cuda.part_mailbox(_cuda.DTYPES[dtype], 1, 2, _cuda.PART_STEPS["whole"])
+    loop = own, own + nbytes // 4  # what is sent to part 1 arrives as sent by part 1
+
+    for _ in range(3):
+        parts.enqueue(0, [*operands, x, info, marks], periodic=True, boxes=loop, checks=True)
+    parts.synchronize()
+
+    assert not info.any() and not marks.any()
+    first = cupy.take(x, cupy.arange(97), axis=1 - axis)
+    assert (x == cupy.take(first, cupy.arange(parts.systems) % 97, axis=1 - axis)).all()
+    check(one, first.get(), axis, periodic=True)
 
 
 def test_rounds_follow_each_other_without_waiting(rng):
@@ -184,30 +260,39 @@ def test_same_bits_twice(rng):
     assert (first == second).all()
 
 
+@pytest.mark.parametrize("in_steps", [False, True])
 @pytest.mark.parametrize("row", [0, 299, 300, 450, 599])
-def test_a_bad_pivot_is_reported_by_all_parts(rng, row):
+def test_a_bad_pivot_is_reported_by_all_parts(rng, row, in_steps):
     shape = (20, 600)
     lower, diag, upper, rhs = batch(rng, shape, "float64", 1)
     lower[5, row] = upper[5, row] = diag[5, row] = 0
     parts = Parts(shape, "float64", 2, 1)
 
-    x, info = parts.solve(parts.scatter(lower, diag, upper, rhs))
+    scattered = parts.scatter(lower, diag, upper, rhs)
+    if in_steps:
+        x, info = parts.solve_in_steps(scattered, "float64")
+    else:
+        x, info = parts.solve(scattered)
 
     assert info[5] > 0 and np.flatnonzero(info).tolist() == [5]
     keep = np.arange(20) != 5
     check([a[keep] for a in (lower, diag, upper, rhs)], x[keep], 1)
 
 
+@pytest.mark.parametrize("in_steps", [False, True])
 @pytest.mark.parametrize("row", [0, 30, 31, 80, 90])
 @pytest.mark.parametrize("axis", [1, 0])
-def test_systems_that_are_not_dominant_are_marked_by_all_parts(rng, axis, row):
+def test_systems_that_are_not_dominant_are_marked_by_all_parts(rng, axis, row, in_steps):
     shape = (40, 91) if axis else (91, 40)
     lower, diag, upper, rhs = batch(rng, shape, "float32", axis)
     (diag.T if axis else diag)[row, 7] *= 1e-3
     parts = Parts(shape, "float32", 3, axis)
     scattered = parts.scatter(lower, diag, upper, rhs)
 
-    x, info = parts.solve(scattered, checks=True)
+    if in_steps:
+        x, info = parts.solve_in_steps(scattered, "float32", checks=True)
+    else:
+        x, info = parts.solve(scattered, checks=True)
 
     assert not info.any()
     for own in scattered:
@@ -254,7 +339,7 @@ def solve_in_a_process(part, count, operands, pipe):
         cupy.cuda.Device(device).synchronize()
         views = [_shadow(a)[None] for a in (*arrays, x)]
         last_rows = tuple(each.stop - 1 for each in own)
-        parts = part, count, last_rows, *box.arguments, PATIENCE, 0
+        parts = part, count, last_rows, *box.arguments, PATIENCE, 0, _cuda.PART_STEPS["whole"]
         assert _cuda.part_solve(0, *views, None, *parts, device, 0) == 0
         pipe.send(x.get())
         pipe.recv()  # all have their solution

@@ -4,8 +4,14 @@
  * polls its own mailbox for theirs. Every call has a round, one more than the call
  * before, and uses one of two halves of the mailboxes in turn: a part that posts into a
  * half has finished the round before, in which it received what the others posted
- * after they had read this half. Parts wait for each other, so that each must process
- * the systems in ascending order, with no more blocks than are resident.
+ * after they had read this half.
+ *
+ * Parts wait for each other. Each must take the systems in ascending order, with no more
+ * blocks than are resident, and a block must post its systems before it waits. Then the
+ * first system that a part has not posted belongs to a block that waits for nothing.
+ *
+ * PS_PART_SEND and PS_PART_RECEIVE wait for nothing: their mailboxes hold the words of
+ * one part alone, without rounds.
  */
 #ifndef PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH
 #define PS_CUDA_LINES_PARTITION_DEVICE_EXCHANGE_CUH
@@ -29,11 +35,12 @@ template <typename Number> struct Message {
     Note note;
 };
 
-/* Of a part: the number of rounds, the blocks that have completed the current one, and
- * 1 + the number of the part that did not answer in time, or 0. */
+/* Of a part: the number of rounds, the blocks that have completed the current one, 1 +
+ * the number of the part that did not answer in time, or 0, and the tiles that the blocks
+ * have drawn in the current round (work_queue.cuh). */
 struct DeviceClock {
     uint64_t rounds;
-    uint32_t blocks, late;
+    uint32_t blocks, late, tickets;
 };
 static_assert(sizeof(DeviceClock) <= PS_PART_CLOCK_BYTES);
 
@@ -49,6 +56,7 @@ template <typename Number> struct DeviceExchange {
     static constexpr int words = Sent::words;
     static constexpr int polls = 64; /* between two looks at the time */
     int32_t part, count;
+    ps_part_step step;
     int32_t first_row; /* of the part, in the whole system */
     int32_t last_row[PS_MOST_PARTS];
     MailboxSlot *mailbox[PS_MOST_PARTS];
@@ -72,6 +80,23 @@ template <typename Number> struct DeviceExchange {
     {
         if (atomicInc(&clock->blocks, gridDim.x - 1) == gridDim.x - 1) {
             clock->rounds = round;
+            clock->tickets = 0;
+        }
+    }
+
+    /* Write the messages of this part, messages[slot * count + part], for the other
+     * parts. Called by all threads, after a __syncthreads(). */
+    __device__ __forceinline__ void send(const TileRange &range,
+                                         const Sent *messages) const
+    {
+        const uint64_t *const staged = reinterpret_cast<const uint64_t *>(messages);
+
+        for (int k = static_cast<int>(threadIdx.x); k < range.systems * words;
+             k += blockDim.x) {
+            const int slot = k / words, w = k % words;
+
+            *sent(part, range.system + slot, w) =
+                staged[(slot * count + part) * words + w];
         }
     }
 
@@ -87,7 +112,7 @@ template <typename Number> struct DeviceExchange {
         for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
             const int slot = k / of_system, to = k % of_system / words, w = k % words;
 
-            if (to != part) {
+            if (step == PS_PART_WHOLE && to != part) {
                 post_word_to_device(slot_of(to, range.system + slot, part, w, round),
                                     {staged[(slot * count + part) * words + w], round});
             }
@@ -96,8 +121,11 @@ template <typename Number> struct DeviceExchange {
             const int slot = k / of_system, from = k % of_system / words, w = k % words;
 
             if (from != part) {
-                staged[k] = receive(slot_of(part, range.system + slot, from, w, round),
-                                    from, round);
+                staged[k] =
+                    step == PS_PART_RECEIVE
+                        ? *sent(from, range.system + slot, w)
+                        : receive(slot_of(part, range.system + slot, from, w, round),
+                                  from, round);
             }
         }
     }
@@ -109,6 +137,12 @@ template <typename Number> struct DeviceExchange {
         const int64_t half = static_cast<int64_t>(round & 1);
 
         return mailbox[owner] + ((system * 2 + half) * count + sender) * words + word;
+    }
+
+    /* The place of a word of a part, of PS_PART_SEND and PS_PART_RECEIVE. */
+    __device__ __forceinline__ uint64_t *sent(int sender, int64_t system, int word) const
+    {
+        return reinterpret_cast<uint64_t *>(mailbox[sender]) + system * words + word;
     }
 
     __device__ __forceinline__ uint64_t receive(const MailboxSlot *from, int sender,

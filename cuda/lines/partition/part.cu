@@ -16,6 +16,7 @@ exchange_of(const ps_part &p)
 
     e.part = p.part;
     e.count = p.count;
+    e.step = p.step;
     e.first_row = p.part == 0 ? 0 : p.last_row[p.part - 1] + 1;
     e.clock = static_cast<DeviceClock *>(p.clock);
     e.patience = p.patience;
@@ -31,9 +32,10 @@ static cudaError_t
 solve(const ps_part &p, const Plan &plan, cudaStream_t stream)
 {
     const bool periodic = (p.t.flags & PS_PERIODIC) != 0;
-    Job<Number> job = job_of<Number>(p.t, plan, p.marks, nullptr);
+    const DeviceExchange<Number> devices = exchange_of<Number>(p);
+    Job<Number> job = job_of<Number>(p.t, plan, p.marks, &devices.clock->tickets);
 
-    job.devices = exchange_of<Number>(p);
+    job.devices = devices;
     job.has_left = periodic || p.part > 0;
     job.has_next = periodic || p.part < p.count - 1;
     return partition_launch(job, TOP_DEVICES, plan, stream);
@@ -66,10 +68,12 @@ ps_status
 ps_cuda_part_mailbox(const ps_part *p, size_t *bytes)
 {
     return with_number(p->t.dtype, [&](auto zero) {
-        const int64_t words = DeviceExchange<decltype(zero)>::words;
+        const int64_t words =
+            p->t.outer * p->t.inner * DeviceExchange<decltype(zero)>::words;
 
-        *bytes = static_cast<size_t>(p->t.outer * p->t.inner * 2 * p->count * words) *
-                 sizeof(MailboxSlot);
+        *bytes = p->step == PS_PART_WHOLE
+                     ? static_cast<size_t>(words * 2 * p->count) * sizeof(MailboxSlot)
+                     : static_cast<size_t>(words) * sizeof(uint64_t);
         return PS_OK;
     });
 }

@@ -144,7 +144,7 @@ launch_partition(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t
     const int64_t rounds = (job.tiling.tiles + fit - 1) / fit;
     const int64_t units = (job.tiling.tiles + rounds - 1) / rounds;
     config.gridDim = dim3(static_cast<unsigned>(units * blocks));
-    if (job.work_queue != nullptr) {
+    if (job.work_queue != nullptr && top != TOP_DEVICES) { /* whose blocks clear it */
         attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attribute.val.programmaticStreamSerializationAllowed = 1;
         config.numAttrs = ps_cuda_device_get()->capability >= 90 ? 1 : 0;

@@ -263,8 +263,8 @@ ps_cuda_plan(const ps_tridiag *t, const ps_cuda_device *device, Choice c, Plan *
              static_cast<int32_t>(bytes),
              static_cast<int32_t>(s.warps) * s.lanes * size.rows,
              false};
-    plan->work_queue = c.blocks == 1 && c.devices == 1 &&
-                       pays_for_work_queue(how.tiles, 4 * device->processors);
+    plan->work_queue =
+        c.blocks == 1 && pays_for_work_queue(how.tiles, 4 * device->processors);
     return true;
 }
 

@@ -213,19 +213,12 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         levels.select_unit(blocks, group, self.block, y_left, y);
     }
 
-    /* The same from the segments of the devices. Lane `side` + k * groups of a warp has
-     * the segment of device k for system `side` of the warp. */
-    __device__ __forceinline__ void close_devices(const ThreadPlace<ROWS> &self,
-                                                  const TileRange &range,
-                                                  const Segment<Number> &s)
+    /* Write the message of this device about the system to shared memory. */
+    __device__ __forceinline__ void compose(const ThreadPlace<ROWS> &self,
+                                            const TileRange &range,
+                                            const Segment<Number> &s)
     {
         const DeviceExchange<Number> &devices = job.devices;
-        const Group group = self.units(shape, devices.count);
-        const int slot = self.slot - self.which + self.side;
-        const int place = (slot < range.systems ? slot : 0) * devices.count;
-        const int k = min(group.i, devices.count - 1);
-        ThreadPlace<ROWS> unit = self;
-        Lanes<Number> units;
 
         if (self.lane == 0 && self.warp == 0 && self.slot < range.systems) {
             const bool bad = levels.bad_pivot.row != BadPivot::none;
@@ -237,6 +230,21 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
                         levels.not_dominant};
         }
         __syncthreads();
+    }
+
+    /* From the messages of the devices to y and y_left. Lane `side` + k * groups of a
+     * warp has the segment of device k for system `side` of the warp. */
+    __device__ __forceinline__ void close_devices(const ThreadPlace<ROWS> &self,
+                                                  const TileRange &range)
+    {
+        const DeviceExchange<Number> &devices = job.devices;
+        const Group group = self.units(shape, devices.count);
+        const int slot = self.slot - self.which + self.side;
+        const int place = (slot < range.systems ? slot : 0) * devices.count;
+        const int k = min(group.i, devices.count - 1);
+        ThreadPlace<ROWS> unit = self;
+        Lanes<Number> units;
+
         devices.exchange(range, device_messages, device_round);
         __syncthreads();
 
@@ -328,7 +336,7 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
             close_cluster(self, range, s);
         }
         else if (TOP == TOP_DEVICES) {
-            close_devices(self, range, s);
+            close_devices(self, range);
         }
         else {
             close(s);
@@ -345,6 +353,13 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         if (TOP == TOP_SEGMENT) {
             keep(self, range, s);
             return;
+        }
+        if (TOP == TOP_DEVICES) {
+            compose(self, range, s);
+            if (job.devices.step == PS_PART_SEND) {
+                job.devices.send(range, device_messages);
+                return;
+            }
         }
         close(self, range, s);
         levels.broadcast_down(shape, self, y_left, y);
