@@ -56,6 +56,7 @@ template <typename Number> struct DeviceExchange {
     static constexpr int words = Sent::words;
     static constexpr int polls = 64; /* between two looks at the time */
     int32_t part, count;
+    uint32_t divisor; /* 2^16 / count, rounded up */
     ps_part_step step;
     int32_t first_row; /* of the part, in the whole system */
     int32_t last_row[PS_MOST_PARTS];
@@ -107,10 +108,11 @@ template <typename Number> struct DeviceExchange {
                                              uint64_t round) const
     {
         uint64_t *const staged = reinterpret_cast<uint64_t *>(messages);
-        const int of_system = count * words, all = range.systems * of_system;
+        const int all = range.systems * count * words;
 
         for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
-            const int slot = k / of_system, to = k % of_system / words, w = k % words;
+            const int slot = slot_of_message(k / words), w = k % words;
+            const int to = k / words - slot * count;
 
             if (step == PS_PART_WHOLE && to != part) {
                 post_word_to_device(slot_of(to, range.system + slot, part, w, round),
@@ -118,7 +120,8 @@ template <typename Number> struct DeviceExchange {
             }
         }
         for (int k = static_cast<int>(threadIdx.x); k < all; k += blockDim.x) {
-            const int slot = k / of_system, from = k % of_system / words, w = k % words;
+            const int slot = slot_of_message(k / words), w = k % words;
+            const int from = k / words - slot * count;
 
             if (from != part) {
                 staged[k] =
@@ -131,6 +134,12 @@ template <typename Number> struct DeviceExchange {
     }
 
   private:
+    /* The system of a message in shared memory, of fewer than 2^12. */
+    __device__ __forceinline__ int slot_of_message(uint32_t message) const
+    {
+        return static_cast<int>(message * divisor >> 16);
+    }
+
     __device__ __forceinline__ MailboxSlot *slot_of(int owner, int64_t system, int sender,
                                                     int word, uint64_t round) const
     {

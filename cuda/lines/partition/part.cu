@@ -16,6 +16,7 @@ exchange_of(const ps_part &p)
 
     e.part = p.part;
     e.count = p.count;
+    e.divisor = ((1u << 16) + p.count - 1) / p.count;
     e.step = p.step;
     e.first_row = p.part == 0 ? 0 : p.last_row[p.part - 1] + 1;
     e.clock = static_cast<DeviceClock *>(p.clock);
