@@ -111,6 +111,8 @@ class Group:
         self._lost = ""
         #: What collective calls keep for the next ones, by a name of their own.
         self.kept: dict[str, dict[Any, Any]] = {}
+        #: Why a way between devices could not be taken, the last time it was tried.
+        self.reasons: dict[str, str] = {}
         if comm is None:
             comm = _world()
         if is_process_group(comm):
