@@ -100,6 +100,8 @@ class Nccl:
                     time.sleep(_PAUSE)
                     if reason := self._communicator.failure():
                         raise BackendError(reason)
+                    if fault := self._group.fault():
+                        raise _Fault(*fault)
 
     @contextmanager
     def _lost_after_errors(self, operation: str) -> Iterator[None]:
@@ -108,17 +110,27 @@ class Nccl:
         here = f"{operation}: rank {group.rank} of {group.size}"
         try:
             yield
+        except _Fault as fault:
+            self._end(f"{here} gets no message from rank {fault.rank}: {fault}")
+            raise DistributedError(self._group.lost, (fault.rank,)) from None
         except BackendError as error:
-            text = f"{here} gets no message by NCCL: {error}"
-            self._end(text)
-            raise DistributedError(text, ()) from error
+            self._end(f"{here} gets no message by NCCL: {error}")
+            raise DistributedError(self._group.lost, ()) from error
         except BaseException:
             self._end(f"{here} was interrupted")
             raise
 
     def _end(self, text: str) -> None:
         self._communicator.abort()
-        self._group._lose(text)
+        self._group.lose(text)
+
+
+class _Fault(Exception):
+    """A rank ended by an error."""
+
+    def __init__(self, rank: int, reason: str) -> None:
+        super().__init__(reason)
+        self.rank = rank
 
 
 def nccl_of(group: Group, operation: str, backend: Any, ordinal: int) -> Nccl | None:
