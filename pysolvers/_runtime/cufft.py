@@ -1,14 +1,9 @@
 """cuFFT: plans of batched transforms of lines or planes that are contiguous, in place.
 
-The library is loaded when the first plan is made, from the package nvidia-cufft, a CUDA toolkit or
-the system, in the order of cuda-pathfinder.
+The library is loaded when the first plan is made: nvidia.py.
 """
 
 import ctypes
-from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import cache
-from importlib import import_module
 from math import prod
 from threading import Lock
 from typing import Any
@@ -16,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._errors import BackendError
-from .backends import require
-from .interop import device_class
+from .nvidia import current_device, shared_library
 from .streams import Stream
 
 __all__ = ["COMPLEX", "COMPLEX_TO_REAL", "REAL_TO_COMPLEX", "CufftPlan"]
@@ -77,7 +71,7 @@ class CufftPlan:
         # Distances of lines in their own numbers, real or complex.
         before = pitch if form == REAL_TO_COMPLEX else pitch // 2
         after = pitch if form == COMPLEX_TO_REAL else pitch // 2
-        with _current(ordinal):
+        with current_device(ordinal):
             self._call("cufftCreate", ctypes.byref(plan))
             self._plan = plan
             self._call("cufftSetAutoAllocation", plan, ctypes.c_int(0))
@@ -113,7 +107,7 @@ class CufftPlan:
         """
         data = ctypes.c_void_p(lines)
         direction = [ctypes.c_int(_FORWARD)] if self._form == COMPLEX else []
-        with self._lock, _current(self._ordinal):
+        with self._lock, current_device(self._ordinal):
             if self._set != (stream.address, work):
                 self._set = None
                 self._call("cufftSetStream", self._plan, ctypes.c_void_p(stream.address))
@@ -132,31 +126,7 @@ class CufftPlan:
             raise BackendError(f"{name} of cuFFT failed with status {status}")
 
 
-@cache
 def _library() -> Any:
     """Return the shared library."""
-    try:
-        found = import_module("cuda.pathfinder").load_nvidia_dynamic_lib("cufft")
-        return ctypes.CDLL(found.abs_path)
-    except Exception as error:
-        raise BackendError(
-            f"transforms on a device need cuFFT: pip install cuda-pathfinder nvidia-cufft: {error}"
-        ) from error
-
-
-@contextmanager
-def _current(ordinal: int) -> Iterator[None]:
-    """Make a device current for this thread; restore the one before.
-
-    A thread without a current device uses device 0, which is the right one if there is no other.
-    """
-    if require("cuda").device_count() == 1:
-        yield
-        return
-    kind = device_class()
-    before = kind()
-    kind(ordinal).set_current()
-    try:
-        yield
-    finally:
-        before.set_current()
+    packages = "cuda-pathfinder nvidia-cufft"
+    return shared_library("cufft", "transforms on a device need cuFFT", packages)

@@ -4,7 +4,6 @@ from ._cost import CostModel
 from ._factor import SplitFactor
 from ._group import Group
 from ._group import agreement_of as agreement_of
-from ._inbox import share_memory as share_memory
 from ._launch import launch_command as launch_command
 from ._launch import launched as launched
 from ._layers import Border as Border
@@ -15,5 +14,6 @@ from ._layers import layers_of as layers_of
 from ._slab import Slab
 from ._systems import checked_group as checked_group
 from ._transpose import Transposition as Transposition
+from ._ways import way_of as way_of
 
 __all__ = ["CostModel", "Group", "Slab", "SplitFactor"]

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from importlib import import_module
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Final, Protocol, Self
 from zlib import crc32
 
 import numpy as np
@@ -24,11 +24,14 @@ from ._launch import launched
 from ._mpi import MpiTransport, agree
 from ._torch import TorchTransport, is_process_group
 
-__all__ = ["Agreement", "Group", "agreement_of"]
+__all__ = ["WAYS", "Agreement", "Group", "agreement_of"]
 
 Array = NDArray[Any]
 
 _OF_MPI = ("Dup", "Irecv", "Isend", "rank", "size")
+
+#: The ways by which numbers on devices can travel.
+WAYS: Final = ("peers", "nccl", "host")
 
 # Octets that `Group.objects` sends of each object, its size included; a larger one needs a second
 # message.
@@ -48,6 +51,9 @@ class Transport(Protocol):
     ) -> tuple[tuple[int, ...], str]:
         """Exchange contiguous host arrays; return the ranks that are missing, and a reason."""
 
+    def fault(self) -> tuple[int, str] | None:
+        """Return a rank that ended by an error, and the error, if one is known."""
+
     def abandon(self) -> None:
         """End all processes after a rank is lost."""
 
@@ -65,6 +71,12 @@ class Group:
         Seconds that a rank waits for another one in a call. Then it raises `DistributedError`;
         the group cannot be used after that, and when the process exits, it ends all processes of
         the MPI job.
+    ways : sequence of {'peers', 'nccl', 'host'}, default: ('peers', 'nccl', 'host')
+        By what the ranks may exchange numbers that are on devices: between the devices of one host,
+        by NCCL, or through the memory of the host. The first one that is possible on all ranks is
+        taken. The same on all ranks. Numbers of cut lines travel between devices if
+        `solve_tridiagonal` solves in one pass, which needs ``'peers'``, and otherwise through the
+        memory of the host, whatever the ways are.
 
     Attributes
     ----------
@@ -76,9 +88,13 @@ class Group:
         ``"mpi"``, ``"torch"``, or ``"none"`` for one process.
     timeout : float
         The argument `timeout`.
+    ways : tuple of str
+        The argument `ways`.
 
     Raises
     ------
+    TypeError, ValueError
+        If an argument has a wrong type, or is out of its range.
     BackendError
         If an MPI launcher started several processes and mpi4py is not installed.
 
@@ -103,14 +119,20 @@ class Group:
     True
     """
 
-    def __init__(self, comm: Any = None, *, timeout: float = 60.0) -> None:
+    def __init__(
+        self, comm: Any = None, *, timeout: float = 60.0, ways: Sequence[str] = WAYS
+    ) -> None:
         require_number("timeout", timeout)
         require(timeout > 0, "timeout must be positive", timeout)
         self.timeout = float(timeout)
+        self.ways = _checked_ways(ways)
         self._transport: Transport | None = None
-        self._lost = ""
+        #: Why the group cannot be used any more; empty if it can.
+        self.lost = ""
         #: What collective calls keep for the next ones, by a name of their own.
         self.kept: dict[str, dict[Any, Any]] = {}
+        #: Why a way between devices could not be taken, the last time it was tried.
+        self.reasons: dict[str, str] = {}
         if comm is None:
             comm = _world()
         if is_process_group(comm):
@@ -155,8 +177,8 @@ class Group:
             receives[self.rank].reshape(-1)[...] = sends[self.rank].reshape(-1)
         if self._transport is None:
             return
-        if self._lost:
-            raise DistributedError(f"{operation}: the group cannot be used after {self._lost}", ())
+        if self.lost:
+            raise DistributedError(f"{operation}: the group cannot be used after {self.lost}", ())
         sends, receives = (
             {rank: array for rank, array in arrays.items() if rank != self.rank}
             for arrays in (sends, receives)
@@ -166,18 +188,22 @@ class Group:
                 sends, receives, self.timeout, _tag(operation, kind)
             )
         except BaseException:  # an interrupt: other ranks may have, or not have, the messages
-            self._lose(f"{operation}: rank {self.rank} of {self.size} was interrupted")
+            self.lose(f"{operation}: rank {self.rank} of {self.size} was interrupted")
             raise
         if late:
-            self._lose(
+            self.lose(
                 f"{operation}: rank {self.rank} of {self.size} gets no message from "
                 f"{_named(late)}: {reason or f'waited {self.timeout:g} s'}"
             )
-            raise DistributedError(self._lost, late)
+            raise DistributedError(self.lost, late)
 
-    def _lose(self, text: str) -> None:
+    def fault(self) -> tuple[int, str] | None:
+        """Return a rank that ended by an error, and the error, if one is known."""
+        return None if self._transport is None else self._transport.fault()
+
+    def lose(self, text: str) -> None:
         """Refuse further calls, whose messages would not match those of other ranks."""
-        self._lost = text
+        self.lost = text
         assert self._transport is not None
         atexit.register(self._transport.abandon)
 
@@ -234,6 +260,10 @@ class Group:
     def agreed_numbers(self, operation: str, count: int, dtype: np.dtype) -> "AgreedNumbers":
         """Return a context in which this rank prepares numbers that all ranks need."""
         return AgreedNumbers(self, operation, count, dtype)
+
+    def meeting(self, operation: str) -> "AgreedNumbers":
+        """Return a context after which the ranks meet; one that raises in it raises on all."""
+        return self.agreed_numbers(operation, 0, np.dtype(np.float64))
 
     def agreement(self, operation: str) -> "Agreement":
         """Return a context in which this rank prepares its part of a collective call."""
@@ -368,6 +398,20 @@ class AgreedNumbers(Agreement):
 def agreement_of(group: object, operation: str) -> AbstractContextManager[Agreement | None]:
     """Return the context of a call that is collective if `group` is a `Group`."""
     return group.agreement(operation) if isinstance(group, Group) else nullcontext()
+
+
+def _checked_ways(ways: object) -> tuple[str, ...]:
+    """Return the ways of a group, or raise."""
+    if isinstance(ways, str) or not isinstance(ways, Sequence):
+        raise TypeError(
+            f"ways must be a sequence of str, ('host',) for example, got {type(ways).__name__}"
+        )
+    found = tuple(ways)
+    require(bool(found), f"ways must have at least one of {', '.join(map(repr, WAYS))}", ways)
+    for way in found:
+        require(way in WAYS, f"ways must be among {', '.join(map(repr, WAYS))}", way)
+    require(len(set(found)) == len(found), "ways must have no name twice", ways)
+    return found
 
 
 def _tag(operation: str, kind: str) -> int:

@@ -12,11 +12,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError
-from .._runtime.backends import parse_device, require
 from .._runtime.lines import contiguous_strides
 from .._runtime.mailboxes import MailboxAddress, SharedMemory
 from .._runtime.shadows import shadow
@@ -24,7 +22,7 @@ from .._runtime.state import DeviceState
 from ._group import Group
 from ._peers import host_name
 
-__all__ = ["Inbox", "inbox_of", "share_memory"]
+__all__ = ["Inbox", "inbox_of"]
 
 Array = NDArray[Any]
 
@@ -51,6 +49,8 @@ class Inbox:
     ordinal : int
         Number of the device of this rank.
     """
+
+    way = "peers"
 
     def __init__(self, group: Group, backend: Any, ordinal: int) -> None:
         self._group, self._backend, self._ordinal = group, backend, ordinal
@@ -124,10 +124,9 @@ class Inbox:
 
         A rank that raises in the context raises on all ranks.
         """
-        with self._group.agreed_numbers(operation, 0, np.dtype(np.float64)) as copied:
+        with self._group.meeting(operation):
             yield
             source.wait()
-            copied.mine = np.empty(0)
 
     def met(self, receiver: Receiver) -> None:
         """Take note that the ranks met after a message for this receiver was sent."""
@@ -137,6 +136,8 @@ class Inbox:
 
 def inbox_of(group: Group, operation: str, backend: Any, ordinal: int, nbytes: int) -> Inbox | None:
     """Return the inbox of this rank, or None if the ranks can have none; collective.
+
+    If there is none, ``group.reasons["peers"]`` has the reason, the same on all ranks.
 
     Parameters
     ----------
@@ -151,7 +152,10 @@ def inbox_of(group: Group, operation: str, backend: Any, ordinal: int, nbytes: i
     nbytes : int
         Size of the messages that this rank gets.
     """
-    if group.size == 1 or not hasattr(backend, "share"):
+    if group.size == 1:
+        return None
+    if not hasattr(backend, "share"):
+        group.reasons["peers"] = "the backend cannot share memory between processes"
         return None
     with group.agreement(operation) as agreed:
         agreed.own = host_name(), ordinal, nbytes
@@ -160,23 +164,10 @@ def inbox_of(group: Group, operation: str, backend: Any, ordinal: int, nbytes: i
     inbox = inboxes.setdefault(ordinals, Inbox(group, backend, ordinal))
     if inbox is None or len(set(hosts)) > 1 or not inbox.reserve(operation, max(sizes)):
         inboxes[ordinals] = None
+        group.reasons["peers"] = (
+            "the ranks are on several hosts"
+            if len(set(hosts)) > 1
+            else "the devices cannot use each other's memory"
+        )
         return None
     return inbox
-
-
-def share_memory(group: Group, operation: str, device: str | None) -> bool:
-    """Return whether the devices of the ranks can write into each other's memory; collective.
-
-    Parameters
-    ----------
-    group : Group
-        The ranks.
-    operation : str
-        Of the caller, for messages.
-    device : str or None
-        That of this rank, as in `solve_tridiagonal`; on all ranks a device, or on none.
-    """
-    name, ordinal = parse_device(device)
-    if name == "cpu":
-        return False
-    return inbox_of(group, operation, require(name), ordinal, _ALIGNMENT) is not None

@@ -2,10 +2,11 @@
 
 A rank steps its part of a field and some layers of its neighbours, which it gets anew from time to
 time. They travel through the memory of the host by MPI, or, between devices of one host, directly
-into the inbox of the neighbour (_inbox.py).
+into the inbox of the neighbour (_inbox.py), or between devices by NCCL (_parts.py).
 
 Words moved per layer: 2 for the copy on the device, 1 over the link and 2 for the copy from the
-inbox; through the memory of the host, 4 over the link of the host and 4 in its memory.
+inbox; by NCCL, 1 over the link and 4 for copies if the layers have gaps; through the memory of the
+host, 4 over the link of the host and 4 in its memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +17,9 @@ from numpy.typing import NDArray
 
 from .._runtime.state import DeviceState, Index, State
 from ._group import Group
-from ._inbox import Inbox, inbox_of
+from ._inbox import Inbox
+from ._parts import NcclParts
+from ._ways import link_of
 
 __all__ = [
     "Border",
@@ -102,24 +105,35 @@ def exchange_layers(
     take, put : callable
         What returns a part of the field, and what replaces one.
     """
-    sends: dict[int, list[Array]] = {}
-    receives: dict[int, list[Border]] = {}
-    # With two ranks both neighbours can be one rank. The layers at the first end of the sender come
-    # first in the message: they are those at the last end of the receiver.
-    for border in sorted(borders, key=lambda border: border.end):
-        sends.setdefault(border.rank, []).append(take(border.sent).ravel())
-        receives.setdefault(border.rank, []).insert(0, border)
-    sizes = {rank: [like[b.received].size for b in own] for rank, own in receives.items()}
+    sends, receives = _by_rank(borders)
+    sizes = {rank: [like[at].size for at in own] for rank, own in receives.items()}
     messages = {rank: np.empty(sum(own), like.dtype) for rank, own in sizes.items()}
+    taken = {rank: [take(at).ravel() for at in own] for rank, own in sends.items()}
     group.exchange(
         operation,
-        {rank: own[0] if len(own) == 1 else np.concatenate(own) for rank, own in sends.items()},
+        {rank: own[0] if len(own) == 1 else np.concatenate(own) for rank, own in taken.items()},
         messages,
     )
     for rank, own in receives.items():
         parts = np.split(messages[rank], np.cumsum(sizes[rank])[:-1])
-        for border, part in zip(own, parts, strict=True):
-            put(border.received, part.reshape(like[border.received].shape))
+        for at, part in zip(own, parts, strict=True):
+            put(at, part.reshape(like[at].shape))
+
+
+def _by_rank(
+    borders: Sequence[Border],
+) -> tuple[dict[int, list[Index]], dict[int, list[Index]]]:
+    """Return the layers in the message to each rank, and in that of each rank, in their order.
+
+    With two ranks both neighbours can be one rank. The layers at the first end of the sender come
+    first in the message: they are those at the last end of the receiver.
+    """
+    sends: dict[int, list[Index]] = {}
+    receives: dict[int, list[Index]] = {}
+    for border in sorted(borders, key=lambda border: border.end):
+        sends.setdefault(border.rank, []).append(border.sent)
+        receives.setdefault(border.rank, []).insert(0, border.received)
+    return sends, receives
 
 
 class Layers:
@@ -232,6 +246,47 @@ class _PeerLayers(Layers):
             self.refresh(name)
 
 
+class _NcclLayers(Layers):
+    """Layers that travel between devices by NCCL."""
+
+    way = "nccl"
+
+    def __init__(
+        self,
+        group: Group,
+        operation: str,
+        state: DeviceState,
+        borders: Sequence[Border],
+        like: Array,
+        parts: NcclParts,
+    ) -> None:
+        super().__init__(group, operation, state, borders, like)
+        self._device_state, self._parts = state, parts
+        self._sends, self._receives = _by_rank(borders)
+        self._posted = self._met = ""  # fields whose layers may travel after a meeting, or now
+
+    def refresh(self, name: str) -> None:
+        with self._group.meeting(self._operation):
+            messages = self._parts.pack(self._device_state, name, self._sends)
+        self._exchange(name, messages)
+
+    def post(self, name: str) -> None:
+        self._posted = name
+
+    def met(self) -> None:
+        self._met = self._posted
+
+    def complete(self, name: str) -> None:
+        if self._met == name:
+            self._exchange(name, self._parts.pack(self._device_state, name, self._sends))
+        else:
+            self.refresh(name)
+
+    def _exchange(self, name: str, messages: dict[int, Array]) -> None:
+        self._met = ""
+        self._parts.exchange(self._operation, messages, self._device_state, name, self._receives)
+
+
 def layers_of(
     group: Group, operation: str, state: State, borders: Sequence[Border], like: Array
 ) -> Layers:
@@ -252,7 +307,9 @@ def layers_of(
     """
     if isinstance(state, DeviceState):
         most = max((like[border.received].nbytes for border in borders), default=0)
-        inbox = inbox_of(group, operation, state.backend, state.ordinal, _ENDS * most)
-        if inbox is not None:
-            return _PeerLayers(group, operation, state, borders, like, inbox)
+        link = link_of(group, operation, state.backend, state.ordinal, _ENDS * most)
+        if isinstance(link, Inbox):
+            return _PeerLayers(group, operation, state, borders, like, link)
+        if link is not None:
+            return _NcclLayers(group, operation, state, borders, like, link)
     return Layers(group, operation, state, borders, like)

@@ -107,7 +107,9 @@ class MpiTransport:
             if waited > timeout:
                 return False
             if waited > _SPIN:
-                self._receive_fault()
+                fault = self.fault()
+                if fault is not None:
+                    raise _Fault(*fault)
                 rank = self._other_call(requests, senders)
                 other = None if rank is None else other or waited
                 if rank is not None and other is not None and waited - other > _OTHER:
@@ -115,13 +117,14 @@ class MpiTransport:
             time.sleep(_PAUSE if waited > _SPIN else 0)
         return True
 
-    def _receive_fault(self) -> None:
-        """Raise `_Fault` if a rank ended by an error."""
+    def fault(self) -> tuple[int, str] | None:
+        """Return a rank that ended by an error, and the error; None if none did."""
         status = self._mpi.Status()
         if self._comm.Iprobe(self._mpi.ANY_SOURCE, _FAULT, status):
             text = bytearray(status.Get_count(self._mpi.BYTE))
             self._comm.Recv([text, self._mpi.BYTE], status.source, _FAULT)
-            raise _Fault(status.source, f"it raised {text.decode(errors='replace')}")
+            return status.source, f"it raised {text.decode(errors='replace')}"
+        return None
 
     def _other_call(self, requests: list[Any], senders: list[int]) -> int | None:
         """Return a sender whose message is missing while another one of it waits."""

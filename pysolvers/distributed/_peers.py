@@ -50,10 +50,10 @@ class Facts(NamedTuple):
     geometry: tuple[Any, ...]
 
 
-def facts_of(call: Call) -> Facts | None:
+def facts_of(group: Group, call: Call) -> Facts | None:
     """Return the facts of this rank, or None if its operands cannot be solved in one pass."""
-    if not hasattr(call.place.backend, "part_solve"):  # a host has none
-        return None
+    if "peers" not in group.ways or not hasattr(call.place.backend, "part_solve"):
+        return None  # a host has none
     plan = plan_of(call.shape.batch, call.views)
     one_dtype = len({view.dtype for view in call.views}) == 1
     if plan.copied or any(call.shape.short) or not one_dtype:

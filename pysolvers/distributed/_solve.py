@@ -44,7 +44,7 @@ def solve_split(
         is_cut = along == call.shape.axis
         if is_cut:
             check_short(group, call.shape)
-        agreed.own = full[along], facts_of(call) if is_cut else None
+        agreed.own = full[along], facts_of(group, call) if is_cut else None
         agreed.same = {
             "dtype": str(call.dtype),
             "shape": tuple(":" if axis == along else size for axis, size in enumerate(full)),

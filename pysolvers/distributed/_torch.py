@@ -69,5 +69,8 @@ class TorchTransport:
                 reason = str(error)
         return tuple(sorted(late)), reason
 
+    def fault(self) -> None:
+        """Return no rank: those that end by an error are not known."""
+
     def abandon(self) -> None:
         """Leave the other processes to their launcher."""

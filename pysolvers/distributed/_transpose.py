@@ -4,11 +4,14 @@ A sweep along an axis needs complete lines. Rows of complete lines along x and c
 lines along y are exchanged for each other in one message from each rank to each other one.
 
 Between devices of one host, each rank copies its nodes directly into the inboxes of the others
-(_inbox.py); otherwise, the nodes pass through the memory of the host.
+(_inbox.py). Otherwise they travel between devices by NCCL (_parts.py), or through the memory of the
+host.
 
-Words per node and exchange: (size - 1)/size through the network, and two copies in memory.
+Words per node and exchange: (size - 1)/size through the network, and two copies in memory; by NCCL
+one, as rows of complete lines lie without gaps.
 """
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,8 +20,10 @@ from numpy.typing import NDArray
 from .._runtime.backends import parse_device, require
 from .._runtime.state import DeviceState, Index, State
 from ._group import Group
-from ._inbox import Inbox, inbox_of
+from ._inbox import Inbox
+from ._parts import NcclParts
 from ._slab import Slab
+from ._ways import link_of, name_of
 
 __all__ = ["Transposition"]
 
@@ -45,11 +50,20 @@ class Transposition:
             [Slab(axis).part(shape[axis], rank, group.size) for rank in range(group.size)]
             for axis in (0, 1)
         )
-        self._inbox: Inbox | None = None
+        # By rank: what it holds of a field with axes (1, y, x), and shape of that.
+        self._by_rows: list[Index] = [(slice(None), held) for held in self.rows]
+        self._by_columns: list[Index] = [(slice(None), slice(None), held) for held in self.columns]
+        self._row_shapes: list[tuple[int, ...]] = [
+            (1, held.stop - held.start, shape[1]) for held in self.rows
+        ]
+        self._column_shapes: list[tuple[int, ...]] = [
+            (1, shape[0], held.stop - held.start) for held in self.columns
+        ]
+        self._link: Inbox | NcclParts | None = None
         self._arrived: tuple[DeviceState, str] | None = None
 
     def connect(self, device: str | None, dtype: Any) -> None:
-        """Find the way between devices, if there is one; collective.
+        """Find the way between devices; collective.
 
         Parameters
         ----------
@@ -57,23 +71,24 @@ class Transposition:
             That of this rank, as in `solve_tridiagonal`; on all ranks a device, or on none.
         dtype : dtype
             Of the fields.
+
+        Raises
+        ------
+        BackendError
+            If none of the ways of the group is possible.
         """
         name, ordinal = parse_device(device)
         if name == "cpu":
             return
         group = self._group
-        rows, columns = self.rows[group.rank], self.columns[group.rank]
-        nodes = max(
-            (rows.stop - rows.start) * self._shape[1],
-            self._shape[0] * (columns.stop - columns.start),
-        )
-        nbytes = nodes * np.dtype(dtype).itemsize
-        self._inbox = inbox_of(group, self._operation, require(name), ordinal, nbytes)
+        shapes = self._row_shapes[group.rank], self._column_shapes[group.rank]
+        nbytes = max(map(prod, shapes)) * np.dtype(dtype).itemsize
+        self._link = link_of(group, self._operation, require(name), ordinal, nbytes)
 
     @property
     def way(self) -> str:
-        """How the nodes travel: ``'peers'``, ``'host'``, or ``'none'`` with one rank."""
-        return "none" if self._group.size == 1 else "peers" if self._inbox else "host"
+        """How the nodes travel: ``'peers'``, ``'nccl'``, ``'host'``; ``'none'`` with one rank."""
+        return "none" if self._group.size == 1 else name_of(self._link)
 
     def to_columns(self, rows: State, columns: State, name: str) -> None:
         """Set the columns of this rank, all rows of them, from the rows of all ranks; collective.
@@ -85,70 +100,95 @@ class Transposition:
         name : str
             The field.
         """
-        own = self.rows[self._group.rank]
-        if self._inbox is not None:
-            self._send(
-                self._inbox,
-                rows,
-                columns,
-                name,
-                [(slice(None), slice(None), held) for held in self.columns],
-                [(1, self._shape[0], held.stop - held.start) for held in self.columns],
-                (slice(None), own),
-            )
-            return
-        source, target = rows.get(name)[0], columns.blank(name)[0]
-        sends = {r: np.ascontiguousarray(source[:, held]) for r, held in enumerate(self.columns)}
-        self._group.exchange(
-            self._operation, sends, {r: target[held] for r, held in enumerate(self.rows)}
-        )
-        columns.changed(name)
+        self._move(rows, columns, name, self._by_columns, self._by_rows, self._column_shapes)
 
     def to_rows(self, columns: State, rows: State, name: str) -> None:
         """Set the rows of this rank, all columns of them, from the columns of all ranks.
 
         Parameters as of `to_columns`; collective.
         """
-        own = self.columns[self._group.rank]
-        if self._inbox is not None:
-            self._send(
-                self._inbox,
-                columns,
-                rows,
-                name,
-                [(slice(None), held) for held in self.rows],
-                [(1, held.stop - held.start, self._shape[1]) for held in self.rows],
-                (slice(None), slice(None), own),
-            )
-            return
-        source, target = columns.get(name)[0], rows.blank(name)[0]
-        found = {
-            r: np.empty((len(target), held.stop - held.start), target.dtype)
-            for r, held in enumerate(self.columns)
-        }
-        self._group.exchange(
-            self._operation, {r: source[held] for r, held in enumerate(self.rows)}, found
-        )
-        for r, held in enumerate(self.columns):
-            target[:, held] = found[r]
-        rows.changed(name)
+        self._move(columns, rows, name, self._by_rows, self._by_columns, self._row_shapes)
 
-    def _send(
+    def _move(
+        self,
+        source: State,
+        target: State,
+        name: str,
+        sent: list[Index],
+        received: list[Index],
+        shapes: list[tuple[int, ...]],
+    ) -> None:
+        """Send a part of a field to each rank, and set the field of another state.
+
+        Parameters
+        ----------
+        source, target : State
+            Where the field is read and written.
+        name : str
+            The field.
+        sent, received : list of tuple of slice
+            Its part for each rank, and that of each rank.
+        shapes : list of tuple of int
+            Shape of the field that each rank sets.
+        """
+        if isinstance(self._link, Inbox):
+            self._move_by_inbox(self._link, source, target, name, sent, received, shapes)
+        elif self._link is not None:
+            self._move_by_nccl(self._link, source, target, name, sent, received)
+        else:
+            self._move_by_host(source, target, name, sent, received)
+
+    def _move_by_host(
+        self, source: State, target: State, name: str, sent: list[Index], received: list[Index]
+    ) -> None:
+        field, found = source.get(name), target.blank(name)
+        parts = [found[at] for at in received]
+        messages = [
+            part if part.flags.c_contiguous else np.empty(part.shape, part.dtype) for part in parts
+        ]
+        self._group.exchange(
+            self._operation,
+            {rank: np.ascontiguousarray(field[at]) for rank, at in enumerate(sent)},
+            dict(enumerate(messages)),
+        )
+        for part, message in zip(parts, messages, strict=True):
+            if part is not message:
+                part[...] = message
+        target.changed(name)
+
+    def _move_by_nccl(
+        self,
+        link: NcclParts,
+        source: State,
+        target: State,
+        name: str,
+        sent: list[Index],
+        received: list[Index],
+    ) -> None:
+        assert isinstance(source, DeviceState) and isinstance(target, DeviceState)
+        own = self._group.rank
+        sends, receives = (
+            {rank: [at] for rank, at in enumerate(parts) if rank != own}
+            for parts in (sent, received)
+        )
+        with self._group.meeting(self._operation):
+            messages = link.pack(source, name, sends)
+            source.read(name, sent[own], target.operand(name)[received[own]])
+        link.exchange(self._operation, messages, target, name, receives)
+
+    def _move_by_inbox(
         self,
         inbox: Inbox,
         source: State,
         target: State,
         name: str,
         sent: list[Index],
+        received: list[Index],
         shapes: list[tuple[int, ...]],
-        place: Index,
     ) -> None:
-        """Send a part of a field to each rank, to a place in an array of its shape; receive it.
-
-        Each rank gets all of its field.
-        """
+        """Copy each part to its place in an array of the shape of the field that its rank sets."""
         assert isinstance(source, DeviceState) and isinstance(target, DeviceState)
-        dtype = target.shadow(name).dtype
+        dtype, place = target.shadow(name).dtype, received[self._group.rank]
         with inbox.meeting(self._operation, source):
             inbox.prepare()
             for rank, (part, shape) in enumerate(zip(sent, shapes, strict=True)):
@@ -162,9 +202,9 @@ class Transposition:
         """Copy what has arrived to its place."""
         if self._arrived is None:
             return
-        assert self._inbox is not None
+        assert isinstance(self._link, Inbox)
         target, name = self._arrived
         field = target.shadow(name)
-        target.write(name, (slice(None),), self._inbox.here(0, field))
+        target.write(name, (slice(None),), self._link.here(0, field))
         target.wait()
         self._arrived = None

@@ -37,7 +37,7 @@ from .._checks import require
 from .._clock import Leg
 from .._data import NodeData
 from .._runtime.backends import parse_device, require_device
-from ..distributed import Group, Slab, borders_of, exchange_layers, layers_of, share_memory
+from ..distributed import Group, Slab, borders_of, exchange_layers, layers_of, way_of
 from ..tridiagonal import solve_tridiagonal
 from ._cut import CutWindow
 from ._settings import HeatSettings
@@ -228,9 +228,7 @@ class SplitState:
             device=self._settings.device,
             threads=self._settings.threads,
         )
-        if parse_device(self._settings.device)[0] != "cpu":
-            shares = share_memory(self.group, _OPERATION, self._settings.device)
-            self._way = "peers" if shares else "host"
+        self._way = way_of(self.group, _OPERATION, self._settings.device)
         if self.own.k is not None:
             grid.k = self._extended(self.own.k)
             self._largest_k = self._parts.largest(grid.k)

@@ -77,12 +77,14 @@ class Costs(NamedTuple):
 
 # By the way of the layers. Those of the CPU are measured. Those of devices are estimates: of words
 # moved per node by a call, for an H200, which advances 150 nodes of float64 per ns, with 0.2 ms for
-# calls and messages, 200 GB/s between devices and 2 GB/s through the memory of the host.
+# calls and messages, 200 GB/s between devices and 2 GB/s through the memory of the host. NCCL took
+# 20 us more for short messages, and had 156 GB/s for long ones, between two H100 of one host by
+# NVLink; between hosts the latency and the bandwidth of the network are not known.
 _OF_DEVICE = (
     {"peaceman-rachford": 0.5, "douglas-gunn": 0.15},
     {"peaceman-rachford": 0.75, "douglas-gunn": 0.4},
-    30_000_000,
 )
+_OF_CALLS = 30_000_000  # nodes in 0.2 ms
 COSTS = {
     "cpu": Costs(
         {"peaceman-rachford": 0.6, "douglas-gunn": 0.15},
@@ -91,8 +93,9 @@ COSTS = {
         0,
         32,
     ),
-    "host": Costs(*_OF_DEVICE, 600, 128),
-    "peers": Costs(*_OF_DEVICE, 6, 128),
+    "host": Costs(*_OF_DEVICE, _OF_CALLS, 600, 128),
+    "nccl": Costs(*_OF_DEVICE, _OF_CALLS + 3_000_000, 8, 128),
+    "peers": Costs(*_OF_DEVICE, _OF_CALLS, 6, 128),
 }
 
 

@@ -6,7 +6,7 @@ travel between devices or through the memory of the host, and waiting.
 
 import io
 import tempfile
-from contextlib import nullcontext, redirect_stderr
+from contextlib import contextmanager, nullcontext, redirect_stderr
 from unittest import mock
 
 import device_heat
@@ -16,6 +16,7 @@ import device_transport
 import numpy as np
 import pytest
 import shared_device
+import shared_nccl
 from slabs import anew, same
 
 from pysolvers import (
@@ -46,16 +47,72 @@ def check_layers_through_the_host(group, rng):
         run(anew(group), rng, ("host",))
 
 
+def check_layers_by_nccl(group, rng):
+    with devices_with_nccl():
+        run(anew(group, ways=("nccl",)), rng, ("nccl",))
+
+
 def check_fields_stay_on_the_device(group, rng):
     """Steps, also shorter ones, move neither the field nor the layers to the host."""
     problem = device_heat.fine(device_heat.PROBLEMS["values"]) | {"shape": (601, 104)}
-    with shared_device.in_place_of_cuda() as device:
-        solver = device_heat.OnDevice(**problem, group=anew(group), split=Slab(0)).step(1)
-        nbytes, device.transferred = solver.u.nbytes, 0
-        solver.step(40)
-        solver.dt = 0.9 * problem["dt"]
-        solver.step(1)
-        assert device.transferred < nbytes / 4
+    for way in ("peers", "nccl"):
+        with devices_with_nccl() as device:
+            options = {"group": anew(group, ways=(way,)), "split": Slab(0)}
+            solver = device_heat.OnDevice(**problem, **options).step(1)
+            nbytes, device.transferred = solver.u.nbytes, 0
+            solver.step(40)
+            solver.dt = 0.9 * problem["dt"]
+            solver.step(1)
+            assert device.transferred < nbytes / 4
+            assert solver.result().exchange == (way if group.size > 1 else "none")
+
+
+def check_first_way_that_is_possible(group, rng):
+    """In the order of the ways of the group; the reasons, if none is possible."""
+    if group.size == 1:
+        return
+    default = anew(group).ways
+    assert default == ("peers", "nccl", "host")
+    for is_shared, nccl, ways, expected in (
+        (True, True, default, "peers"),
+        (False, True, default, "nccl"),
+        (False, False, default, "host"),
+        (True, True, ("nccl", "peers"), "nccl"),
+        (True, True, ("host", "peers"), "host"),
+        (True, False, ("nccl", "peers"), "peers"),
+    ):
+        is_missing = group.rank == 1 and not nccl  # on one rank alone
+        missing = shared_nccl.missing() if is_missing else nullcontext()
+        with devices_with_nccl(is_shared=is_shared), missing:
+            assert exchange_of(anew(group, ways=ways)) == expected
+    package = "rank 1: .* pip install nvidia-nccl-cu13 cuda-pathfinder: no module"
+    with devices_with_nccl(is_shared=False):
+        with shared_nccl.missing() if group.rank == 1 else nullcontext():
+            again = anew(group, ways=("peers", "nccl"))
+            for make in (device_heat.OnDevice, device_relaxation.plate, device_transport.OnDevice):
+                with pytest.raises(BackendError, match=f"'peers': the devices .*'nccl': {package}"):
+                    exchange_of(again, make)
+        with pytest.raises(DistributedError, match="ways of the group must be the same"):
+            exchange_of(anew(group, ways=("nccl",) if group.rank == 1 else ("host",)))
+
+
+def check_nccl_that_does_not_start(group, rng):
+    """NCCL refuses on all ranks or on one, or its start does not end on one."""
+    if group.size == 1:
+        return
+    for kind, ranks in (
+        (shared_nccl.RefusedCommunicator, range(group.size)),
+        (shared_nccl.RefusedCommunicator, (1,)),
+        (shared_nccl.HangingCommunicator, (1,)),
+    ):
+        reason = "invalid usage" if kind is shared_nccl.RefusedCommunicator else "waited 0.5 s"
+        with shared_device.in_place_of_cuda(is_shared=False) as device:
+            own = kind if group.rank in ranks else shared_nccl.Communicator
+            with shared_nccl.in_place_of_nccl(device, own):
+                again = anew(group, ways=("peers", "nccl", "host"), timeout=1)
+                for _ in range(2):
+                    assert exchange_of(again) == "host"
+                assert reason in again.reasons["nccl"] or "waited 0.5 s" in again.reasons["nccl"]
 
 
 def check_inbox_that_cannot_grow(group, rng):
@@ -152,6 +209,24 @@ def check_command_on_a_rank_without_devices(group, rng):
         status = main(["run", "heat", "--device", "cuda", "--no-plot", "--output", folder])
     assert status == 1
     assert errors.getvalue().endswith("none is here\n" if group.rank == 0 else "")
+
+
+@contextmanager
+def devices_with_nccl(**options):
+    with shared_device.in_place_of_cuda(**options) as device, shared_nccl.in_place_of_nccl(device):
+        yield device
+
+
+def exchange_of(group, make=None):
+    """Return the way of the layers of a solver, or of another one."""
+    options = {"group": group, "split": Slab(0)}
+    if make is device_relaxation.plate:
+        solver = make((45, 30), **options)
+    elif make is device_transport.OnDevice:
+        solver = make(device_transport.PROBLEMS["values"], **device_transport.METHOD, **options)
+    else:
+        solver = device_heat.OnDevice(**device_heat.fine(device_heat.PROBLEMS["values"]), **options)
+    return solver.result().exchange
 
 
 def run(group, rng, ways):

@@ -6,11 +6,16 @@ import sys
 import time
 from pathlib import Path
 
+import device_heat
 import numpy as np
+import shared_device
+import shared_nccl
+from slabs import anew
 
 import pysolvers
 from pysolvers import DistributedError
-from pysolvers.distributed import Group, Slab
+from pysolvers._runtime.state import make_state
+from pysolvers.distributed import Group, Slab, borders_of, layers_of
 
 SHAPE = (3, 40)
 FOLDER = Path(sys.argv[1])  # where each rank writes a file of what it found
@@ -161,6 +166,35 @@ def lose(group, how):
             seconds = time.monotonic() - start
             note(group, error.ranks, f"{seconds:.1f}", error)
     raise SystemExit(4)
+
+
+def nccl(group, how):
+    """A message between devices does not arrive, or NCCL reports an error, or a rank ends."""
+    kinds = {"silent": shared_nccl.SilentCommunicator, "failing": shared_nccl.FailingCommunicator}
+    kind = kinds.get(how, shared_nccl.Communicator) if group.rank == 1 else shared_nccl.Communicator
+    with shared_device.in_place_of_cuda() as device, shared_nccl.in_place_of_nccl(device, kind):
+        again = anew(group, ways=("nccl",), timeout=20 if how == "ends" else 1)
+        if how == "ends":
+            end_before_messages(group, again)
+            return
+        problem = device_heat.fine(device_heat.PROBLEMS["values"])
+        solver = device_heat.OnDevice(**problem, group=again, split=Slab(0))
+        attempt(group, "run", lambda: solver.step(200))
+        attempt(group, "next", lambda: heat(again))
+
+
+def end_before_messages(group, again):
+    """Rank 1 ends by an error after the ranks met, while the others wait for its layers."""
+    state = make_state({"u": ((9, 5), np.float64)}, "cuda", "test")
+    borders = borders_of(again, 0, (1, 1), (9, 5))
+    layers = layers_of(again, "test", state, borders, np.empty((9, 5)))
+    layers.post("u")
+    again.objects("test", None)
+    layers.met()
+    if group.rank == 1:
+        raise RuntimeError("no data")
+    attempt(group, "run", lambda: layers.complete("u"))
+    attempt(group, "next", lambda: layers.refresh("u"))
 
 
 def die(group):

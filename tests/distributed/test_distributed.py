@@ -129,6 +129,29 @@ def test_error_in_the_middle_of_a_run_is_named_at_once(how, reason, tmp_path):
         assert found[1]["next"][0] == "DistributedError"
 
 
+@pytest.mark.parametrize(
+    ("how", "reasons"),
+    [
+        ("silent", ["by NCCL: waited 1 s"] * 2),
+        ("failing", ["by NCCL: waited 1 s", "by NCCL: remote process exited"]),
+        ("ends", ["from rank 1: it raised RuntimeError: no data", None]),
+    ],
+)
+def test_message_by_nccl_that_does_not_arrive_ends_the_wait_in_time(how, reasons, tmp_path):
+    status, *_ = finished(start(2, "ranks_faults.py", tmp_path, "nccl", how), 60)
+
+    assert status != 0
+    for rank, (words, reason) in enumerate(zip(found_by_ranks(tmp_path, 2), reasons, strict=True)):
+        if reason is None:
+            continue
+        kind, ranks, text, seconds = words["run"]
+        assert (kind, ranks) == ("DistributedError", "(1,)" if how == "ends" else "()")
+        assert f"rank {rank} of 2 gets no message {reason}" in text
+        assert float(seconds) < 10
+        assert words["next"][0] == "DistributedError"
+        assert "cannot be used after" in words["next"][2]
+
+
 @pytest.mark.parametrize("how", ["stop", "exit"])
 def test_rank_that_is_missing_is_named_by_the_others_in_time(how, tmp_path):
     begun = time.monotonic()

@@ -1,7 +1,7 @@
 """Devices made of host memory that the ranks of a job share, as GPUs of one host do.
 
-Copies are made as late as a GPU can make them: when somebody waits. The kernels of the solvers are
-those of the CPU.
+Copies are made as late as a GPU can make them: when somebody waits, or asks whether they are made.
+The kernels of the solvers are those of the CPU.
 """
 
 import contextlib
@@ -10,7 +10,9 @@ import gc
 import mmap
 import os
 import tempfile
+import time
 from pathlib import Path
+from threading import RLock
 from unittest import mock
 
 import fake_device
@@ -36,12 +38,25 @@ class SharedDevice(transform_device.Device):
         self.path = Path(name)
         self._is_shared = is_shared
         self._queue = []
+        self._lock = RLock()
+        self._is_busy = False  # with the first operation of the queue
         self._opened = {}
         self._free = []  # [address, bytes] of memory, in the order of addresses
         self._dead = []  # (address, bytes) of memory that was released
         self.transferred = 0  # bytes between host and device
         super().__init__()
         self._free.append([self._base, self.SIZE])
+        device = self
+
+        class Mark:
+            def __init__(self, ordinal=0, stream=0, /):
+                pass
+
+            @property
+            def passed(self):
+                return device._advance()
+
+        self.Mark = Mark
 
     def _protect(self, how):
         """Leave the memory open: to protect it for each call takes long if it is large."""
@@ -83,10 +98,26 @@ class SharedDevice(transform_device.Device):
         self._flush()  # what a kernel reads has been written
         return super().open()
 
+    def enqueue(self, operation):
+        """Enqueue a function that returns False as long as it must be called again."""
+        self._queue.append(operation)
+
+    def _advance(self):
+        """Do what is enqueued, as far as it needs no waiting; return whether it is done."""
+        with self._lock:  # NCCL starts in a thread of its own
+            while self._queue and not self._is_busy:
+                self._is_busy = True  # an operation opens the memory
+                try:
+                    if self._queue[0]() is False:
+                        return False
+                finally:
+                    self._is_busy = False
+                self._queue.pop(0)
+        return True
+
     def _flush(self):
-        queue, self._queue = self._queue, []
-        for operation in queue:
-            operation()
+        while not self._advance():
+            time.sleep(1e-4)
 
     def upload(self, address, host, ordinal=0, stream=0, /):
         values = np.array(host)

@@ -30,10 +30,11 @@ def on_device(solver, device="cuda"):
     return OnDevice
 
 
-def anew(group):
+def anew(group, **options):
     """Return a group of the same ranks that has seen no devices."""
+    options = {"timeout": group.timeout} | options
     if group.size == 1:
-        return Group(timeout=group.timeout)
+        return Group(**options)
     from mpi4py import MPI
 
-    return Group(MPI.COMM_WORLD, timeout=group.timeout)
+    return Group(MPI.COMM_WORLD, **options)

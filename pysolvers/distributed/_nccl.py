@@ -1,0 +1,275 @@
+"""Messages between the devices of all ranks by NCCL, on one host or on several.
+
+The ranks meet by MPI before each exchange, so that a rank that raised an error raises on all ranks
+and no device waits for a message of it. The order of the stream is enough after that: messages are
+enqueued behind the work that makes them and before the work that uses them. Then the host waits
+until the device has completed both, which is bounded by the timeout of the group: no other wait is.
+
+NCCL itself waits without a bound, when it starts and when two ranks first exchange a message. Both
+happen in a thread of their own.
+"""
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import BackendError, DistributedError, raise_for_status
+from .._runtime.nccl import NcclCommunicator
+from .._runtime.shadows import shadow
+from .._runtime.streams import PER_THREAD
+from ._group import Group
+
+__all__ = ["Nccl", "nccl_of"]
+
+Array = NDArray[Any]
+
+_SPIN = 1e-3  # seconds of waiting without a pause; then the processor is left to others
+_PAUSE = 1e-4  # seconds
+_FIRST = 512  # bytes of the first message between two ranks
+_OCTET = np.dtype(np.uint8)
+
+
+class Nccl:
+    """Messages between the devices of all ranks.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    communicator : NcclCommunicator
+        Of these ranks; the device of each is that of the arrays.
+    """
+
+    def __init__(self, group: Group, communicator: NcclCommunicator) -> None:
+        self._group, self._communicator = group, communicator
+
+    def exchange(
+        self, operation: str, sends: Mapping[int, Array], receives: Mapping[int, Array], stream: int
+    ) -> None:
+        """Enqueue messages; collective, after the ranks have met, and before `wait`.
+
+        Parameters
+        ----------
+        operation : str
+            Of the caller, for messages.
+        sends, receives : mapping of int to array
+            Shadows by rank, contiguous; none of this rank.
+        stream : int
+            Where to enqueue.
+
+        Raises
+        ------
+        DistributedError
+            If NCCL reports an error. The group cannot be used after that.
+        """
+        with self._lost_after_errors(operation):
+            self._communicator.exchange(sends, receives, stream)
+
+    def wait(self, operation: str, backend: Any, ordinal: int, stream: int) -> None:
+        """Wait until the device has completed what was enqueued on a stream.
+
+        Parameters
+        ----------
+        operation : str
+            Of the caller, for messages.
+        backend : module
+            The extension of the device.
+        ordinal : int
+            Its number.
+        stream : int
+            The stream.
+
+        Raises
+        ------
+        DistributedError
+            If this takes longer than the timeout of the group, or NCCL reports an error. The group
+            cannot be used after that.
+        """
+        with self._lost_after_errors(operation):
+            mark, begun = backend.Mark(ordinal, stream), time.monotonic()
+            while not mark.passed:
+                waited = time.monotonic() - begun
+                if waited > self._group.timeout:
+                    raise BackendError(f"waited {self._group.timeout:g} s")
+                if waited > _SPIN:
+                    time.sleep(_PAUSE)
+                    if reason := self._communicator.failure():
+                        raise BackendError(reason)
+                    if fault := self._group.fault():
+                        raise _Fault(*fault)
+
+    @contextmanager
+    def _lost_after_errors(self, operation: str) -> Iterator[None]:
+        """Abort the communicator and lose the group after an error, or an interrupt."""
+        group = self._group
+        here = f"{operation}: rank {group.rank} of {group.size}"
+        try:
+            yield
+        except _Fault as fault:
+            self._end(f"{here} gets no message from rank {fault.rank}: {fault}")
+            raise DistributedError(self._group.lost, (fault.rank,)) from None
+        except BackendError as error:
+            self._end(f"{here} gets no message by NCCL: {error}")
+            raise DistributedError(self._group.lost, ()) from error
+        except BaseException:
+            self._end(f"{here} was interrupted")
+            raise
+
+    def _end(self, text: str) -> None:
+        self._communicator.abort()
+        self._group.lose(text)
+
+
+class _Fault(Exception):
+    """A rank ended by an error."""
+
+    def __init__(self, rank: int, reason: str) -> None:
+        super().__init__(reason)
+        self.rank = rank
+
+
+def nccl_of(group: Group, operation: str, backend: Any, ordinal: int) -> Nccl | None:
+    """Return the way by NCCL, or None if there is none; collective.
+
+    If there is none, ``group.reasons["nccl"]`` has the reason, the same on all ranks.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    backend : module
+        The extension of the device of this rank.
+    ordinal : int
+        Its number.
+    """
+    if group.size == 1:
+        return None
+    with group.agreement(operation) as agreed:
+        agreed.own = ordinal, *_tried(NcclCommunicator.version)
+    ordinals, versions, reasons = zip(*agreed.found, strict=True)
+    kept: dict[tuple[int, ...], Nccl | str] = group.kept.setdefault("nccl", {})
+    if ordinals not in kept:
+        reason = _first(reasons) or _difference(versions)
+        kept[ordinals] = reason or _started(group, operation, backend, ordinal)
+    found = kept[ordinals]
+    if isinstance(found, str):
+        group.reasons["nccl"] = found
+        return None
+    return found
+
+
+def _started(group: Group, operation: str, backend: Any, ordinal: int) -> Nccl | str:
+    """Return the way by NCCL, or the reason why it cannot be taken; collective."""
+    with group.agreement(operation) as made:
+        memory = backend.Buffer(2 * group.size * _FIRST, ordinal, PER_THREAD.address, True)
+        made.own = _tried(NcclCommunicator.unique_id) if group.rank == 0 else (None, "")
+    unique, reason = made.found[0]
+    if reason:
+        return f"rank 0: {reason}"
+    start = _Start(group, unique, backend, ordinal, memory)
+    with group.agreement(operation) as outcome:
+        outcome.own = start.run()
+    if reason := _first(outcome.found):
+        start.abandon()
+        return reason
+    assert start.communicator is not None
+    return Nccl(group, start.communicator)
+
+
+class _Start:
+    """The start of NCCL and the first messages, in a thread of their own.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    unique : bytes
+        That of rank 0.
+    backend : module
+        The extension of the device of this rank.
+    ordinal : int
+        Its number.
+    memory : Buffer
+        For the first messages.
+    """
+
+    def __init__(
+        self, group: Group, unique: bytes, backend: Any, ordinal: int, memory: Any
+    ) -> None:
+        self._group, self._unique, self._memory = group, unique, memory
+        self._backend, self._ordinal = backend, ordinal
+        self._is_abandoned = Event()
+        self._reason: str | None = None  # None until the thread has ended
+        self.communicator: NcclCommunicator | None = None
+
+    def run(self) -> str:
+        """Return why NCCL has not started; empty if it has.
+
+        This waits for half of the timeout of the group, so that the ranks wait for each other when
+        they then compare their outcomes.
+        """
+        most = self._group.timeout / 2
+        thread = Thread(target=self._connect, daemon=True)
+        thread.start()
+        thread.join(most)
+        if self._reason is None:
+            return f"waited {most:g} s for its start"
+        return self._reason
+
+    def abandon(self) -> None:
+        """Abort the communicator, also one that the thread makes later."""
+        self._is_abandoned.set()
+        if self.communicator is not None:
+            self.communicator.abort()
+
+    def _connect(self) -> None:
+        try:
+            group = self._group
+            communicator = NcclCommunicator(self._unique, group.rank, group.size, self._ordinal)
+            self.communicator = communicator
+            if self._is_abandoned.is_set():
+                communicator.abort()
+            others = [rank for rank in range(group.size) if rank != group.rank]
+            communicator.exchange(
+                {rank: self._message(rank) for rank in others},
+                {rank: self._message(group.size + rank) for rank in others},
+                PER_THREAD.address,
+            )
+            status = self._backend.wait(self._ordinal, PER_THREAD.address)
+            raise_for_status(status, self._backend.STATUS, "the first messages of NCCL")
+            self._reason = ""
+        except Exception as error:
+            self._reason = str(error) or type(error).__name__
+
+    def _message(self, place: int) -> Array:
+        address = self._memory.address + place * _FIRST
+        return shadow(address, (_FIRST,), (1,), _OCTET, self._memory)
+
+
+def _tried(function: Callable[[], Any]) -> tuple[Any, str]:
+    """Return what a function returns, or the reason why it does not."""
+    try:
+        return function(), ""
+    except BackendError as error:
+        return None, str(error)
+
+
+def _first(reasons: Sequence[str]) -> str:
+    """Return the first reason, with its rank; empty if there is none."""
+    return next((f"rank {rank}: {reason}" for rank, reason in enumerate(reasons) if reason), "")
+
+
+def _difference(versions: Sequence[int]) -> str:
+    """Return that the ranks have different versions of NCCL; empty if not."""
+    return (
+        f"the ranks have different versions of NCCL: {', '.join(map(str, versions))}"
+        if len(set(versions)) > 1
+        else ""
+    )

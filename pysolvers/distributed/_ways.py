@@ -1,0 +1,100 @@
+"""The ways by which numbers on devices travel from rank to rank.
+
+The first one of ``Group.ways`` that is possible on all ranks is taken.
+"""
+
+from typing import Any
+
+from .._errors import BackendError
+from .._runtime.backends import parse_device, require
+from ._group import Group
+from ._inbox import Inbox, inbox_of
+from ._nccl import nccl_of
+from ._parts import NcclParts
+
+__all__ = ["link_of", "way_of"]
+
+_ALIGNMENT = 512  # bytes
+
+
+def link_of(
+    group: Group, operation: str, backend: Any, ordinal: int, nbytes: int
+) -> Inbox | NcclParts | None:
+    """Return the link between the devices, or None for the memory of the host; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    backend : module
+        The extension of the device of this rank.
+    ordinal : int
+        Its number.
+    nbytes : int
+        Size of the messages that this rank sends in one exchange, or gets, if these are more.
+
+    Raises
+    ------
+    BackendError
+        If none of the ways of the group is possible; the message has the reason of each.
+    """
+    if group.size == 1:
+        return None
+    with group.agreement(operation) as agreed:
+        agreed.own = ordinal, nbytes
+        agreed.same = {"ways of the group": group.ways}
+    ordinals, sizes = zip(*agreed.found, strict=True)
+    for way in group.ways:
+        if way == "host":
+            return None
+        if way == "peers":
+            inbox = inbox_of(group, operation, backend, ordinal, nbytes)
+            if inbox is not None:
+                return inbox
+        if way == "nccl":
+            nccl = nccl_of(group, operation, backend, ordinal)
+            if nccl is not None:
+                links: dict[tuple[int, ...], NcclParts] = group.kept.setdefault("parts", {})
+                parts = links.setdefault(ordinals, NcclParts(group, nccl, backend, ordinal))
+                parts.reserve(operation, max(sizes))
+                return parts
+    reasons = "; ".join(f"{way!r}: {group.reasons[way]}" for way in group.ways)
+    raise BackendError(
+        f"{operation}: the ranks cannot exchange numbers between devices by the ways of their "
+        f"group: {reasons}. Add 'host' to ways, or leave ways out"
+    )
+
+
+def way_of(group: Group, operation: str, device: str | None) -> str:
+    """Return how numbers travel: ``'peers'``, ``'nccl'``, ``'host'``, or ``'cpu'``; collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    operation : str
+        Of the caller, for messages.
+    device : str or None
+        That of this rank, as in `solve_tridiagonal`; on all ranks a device, or on none.
+
+    Returns
+    -------
+    str
+        ``'cpu'`` without devices.
+
+    Raises
+    ------
+    BackendError
+        As `link_of`.
+    """
+    name, ordinal = parse_device(device)
+    if name == "cpu":
+        return "cpu"
+    return name_of(link_of(group, operation, require(name), ordinal, _ALIGNMENT))
+
+
+def name_of(link: Inbox | NcclParts | None) -> str:
+    """Return the name of a link."""
+    return "host" if link is None else link.way
