@@ -19,8 +19,8 @@ from .._runtime.lines import contiguous_strides
 from .._runtime.mailboxes import MailboxAddress, SharedMemory
 from .._runtime.shadows import shadow
 from .._runtime.state import DeviceState
+from ._devices import host_name
 from ._group import Group
-from ._peers import host_name
 
 __all__ = ["Inbox", "inbox_of"]
 

@@ -12,9 +12,9 @@ from .._options import SolveInfo
 from .._runtime.arrays import Shape
 from .._runtime.singular import Singular
 from ..tridiagonal import Call, Choice, finish, prepare, solve_tridiagonal, solve_views
+from ._devices import Answer, Facts, facts_of, solve_on_devices
 from ._ends import Coefficients, Matrices, packed, reduced_matrix, reduced_rhs, unpacked
 from ._group import Group
-from ._peers import Facts, facts_of, solve_by_peers
 from ._slab import Slab
 from ._systems import check_short, check_sizes, checked_group, merged, numbered
 from ._whole import Shares, whole_rows
@@ -23,7 +23,6 @@ __all__ = ["solve_split"]
 
 Array = NDArray[Any]
 Report = dict[str, Any]
-Answer = tuple[Report, Singular | None, str]  # the last is `SolveInfo.exchange`
 
 _OPERATION = "solve_tridiagonal"
 _RHS, _X = 3, 4
@@ -95,9 +94,9 @@ def _solve_lines(
 ) -> Answer:
     """Solve systems that are cut: by the partition method, or as whole lines."""
     if call.options.pivot != call.place.backend.PIVOTS["always"]:
-        answer = solve_by_peers(group, call, sizes, facts)
+        answer = solve_on_devices(group, call, sizes, facts)
         if answer is not None:
-            return *answer, "peers"
+            return answer
         report = _solve_by_ends(group, call)
         if report is not None:
             return report, numbered([], [], call.shape.batch), "ends"

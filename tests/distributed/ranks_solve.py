@@ -16,7 +16,8 @@ import pytest
 from mpi4py import MPI
 
 import pysolvers
-from pysolvers.distributed import Group, Slab
+from pysolvers._runtime.shadows import address_of
+from pysolvers.distributed import Group, Slab, _devices
 from pysolvers.distributed._ends import Matrices
 
 REDUCE = Matrices.reduce
@@ -60,7 +61,7 @@ def solved(group, operands, shape, axis, along, periodic=False, exchange=None, *
     assert info.rows == shape[axis]
     assert info.systems * info.rows == np.prod(shape)
     if exchange is not None and group.size > 1:
-        ways = (exchange, "peers") if options.get("device") == "cuda" else (exchange,)
+        ways = (exchange, "peers", "nccl") if options.get("device") == "cuda" else (exchange,)
         assert info.exchange in (ways if along == axis else ("none",))
     return whole, info
 
@@ -391,10 +392,14 @@ def check_arrays_on_a_device(group, rng):
 
 
 class PeerDevice(fake_device.Device):
-    """A device made of host memory, whose parts exchange all their rows by MPI."""
+    """A device made of host memory, whose parts exchange all their rows by MPI.
+
+    What a part sends by NCCL is its number, which the other parts expect.
+    """
 
     PART_STEPS: ClassVar = {"whole": 0, "send": 1, "receive": 2}
     status = 0  # of part_check()
+    can_share = True
 
     def __init__(self):
         super().__init__()
@@ -410,7 +415,8 @@ class PeerDevice(fake_device.Device):
         return 0, bytes(64)
 
     def open_shared(self, name, device, /):
-        return 0, 1
+        failure = next(k for k, (name, _) in self.STATUS.items() if name == "PS_DEVICE_FAILURE")
+        return (0, 1) if self.can_share else (failure, 0)
 
     def close_shared(self, address, device, /):
         return 0
@@ -423,9 +429,14 @@ class PeerDevice(fake_device.Device):
         self, flags, lower, diag, upper, rhs, x, info, part, count, last, boxes, clock, *rest
     ):
         _, marks, step, _, _ = rest
-        assert step == 0
         assert len(boxes) == count and last[part] - (last[part - 1] if part else -1) == x.shape[2]
         with self.open():
+            if step:
+                numbers = [(ctypes.c_char * 64).from_address(box) for box in boxes]
+                if step == self.PART_STEPS["send"]:
+                    numbers[part].raw = bytes([part + 1]) * 64
+                    return 0
+                assert [box.raw[0] for box in numbers] == [k + 1 for k in range(count)]
             own = [np.array(a) for a in (lower, diag, upper, rhs)]
             parts = zip(*MPI.COMM_WORLD.allgather(own), strict=True)
             whole = [np.concatenate(a, axis=2) for a in parts]
@@ -438,24 +449,92 @@ class PeerDevice(fake_device.Device):
         return 0
 
 
-def check_one_pass_over_the_memory_of_peers(group, rng):
+class NcclOverMpi:
+    """`Nccl` for memory of `fake_device`."""
+
+    def __init__(self, device):
+        self._device = device
+
+    def exchange(self, operation, sends, receives, stream):
+        with self._device.open():
+            buffers = {
+                rank: (ctypes.c_char * box.nbytes).from_address(address_of(box))
+                for rank, box in (sends | receives).items()
+            }
+            sent = {
+                (ctypes.c_char * a.nbytes).from_address(address_of(a)).raw for a in sends.values()
+            }
+            (own,) = sent  # the same for all ranks
+            found = MPI.COMM_WORLD.allgather(own)
+            for rank, box in receives.items():
+                buffers[rank].raw = found[rank]
+                assert box.nbytes == len(found[rank])
+
+    def wait(self, operation, backend, ordinal, stream):
+        pass
+
+
+def in_place_of_nccl(device):
+    """Let the ranks find NCCL."""
+    return mock.patch.object(_devices, "nccl_of", return_value=NcclOverMpi(device))
+
+
+def check_lines_on_devices(group, rng):
+    """Between devices of one host and, if these cannot use each other's memory, by NCCL."""
     if group.size != 2:
         return
-    with mock.patch.object(fake_device, "Device", PeerDevice), fake_device.in_place_of_cuda():
-        for dtype in oracle.DTYPES:
-            for periodic in (False, True):
-                operands = [np.moveaxis(a, -1, 1) for a in oracle.dominant(rng, (4, 3, 19), dtype)]
-                for pivot in (None, False):
-                    options = {"pivot": pivot, "device": "cuda"}
-                    _, info = solved(group, operands, (4, 19, 3), 1, 1, periodic, **options)
-                    assert info.exchange == "peers"
-        operands = oracle.general(rng, (5, 20))
-        _, info = solved(group, operands, (5, 20), 1, 1, device="cuda")
-        assert info.exchange == "lines"
-        with mock.patch.object(PeerDevice, "status", 1):
-            operands = oracle.dominant(rng, (5, 22))
-            _, info = solved(group, operands, (5, 22), 1, 1, device="cuda")
-            assert info.exchange == "ends"
+    for way in ("peers", "nccl"):
+        with (
+            mock.patch.object(fake_device, "Device", PeerDevice),
+            mock.patch.object(PeerDevice, "can_share", way == "peers"),
+            fake_device.in_place_of_cuda() as device,
+            in_place_of_nccl(device),
+        ):
+            solve_on_devices_by(way, Group(), rng)
+
+
+def solve_on_devices_by(way, group, rng):
+    for dtype in oracle.DTYPES:
+        for periodic in (False, True):
+            operands = [np.moveaxis(a, -1, 1) for a in oracle.dominant(rng, (4, 3, 19), dtype)]
+            for pivot in (None, False):
+                options = {"pivot": pivot, "device": "cuda"}
+                _, info = solved(group, operands, (4, 19, 3), 1, 1, periodic, **options)
+                assert info.exchange == way
+    operands = oracle.general(rng, (5, 20))
+    _, info = solved(group, operands, (5, 20), 1, 1, device="cuda")
+    assert info.exchange == "lines"
+    with mock.patch.object(PeerDevice, "status", 1):
+        operands = oracle.dominant(rng, (5, 22))
+        _, info = solved(group, operands, (5, 22), 1, 1, device="cuda")
+        assert info.exchange == "ends"
+
+
+def check_solution_in_place_of_the_right_hand_sides(group, rng):
+    """One system needs row exchanges: then all are solved again, from the right-hand sides."""
+    if group.size != 2:
+        return
+    with (
+        mock.patch.object(fake_device, "Device", PeerDevice),
+        fake_device.in_place_of_cuda() as fake,
+    ):
+        for pivot, exchange in ((None, "lines"), (False, "peers")):
+            operands = oracle.dominant(rng, (5, 20))
+            if pivot is None:
+                for a, b in zip(operands, oracle.general(rng, (1, 20)), strict=True):
+                    a[3] = b[0]
+            expected = pysolvers.solve_tridiagonal(*operands)
+            parts = [fake.array(cut(group, a, (5, 20), 1)) for a in operands]
+            x, info = pysolvers.solve_tridiagonal(
+                *parts,
+                group=Group(),
+                split=Slab(1),
+                pivot=pivot,
+                out=parts[3],
+                return_info=True,
+            )
+            assert x is parts[3] and info.exchange == exchange
+            np.testing.assert_allclose(joined(group, x.get(), 1), expected, rtol=1e-10)
 
 
 def check_exchanges_of_a_call(group, rng):

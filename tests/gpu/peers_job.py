@@ -1,5 +1,6 @@
 """What each rank of tests/gpu/test_peers.py runs: solves of lines that are cut over devices."""
 
+import os
 import sys
 
 import cupy
@@ -10,18 +11,22 @@ import pytest
 from pysolvers import SingularSystemError, solve_tridiagonal
 from pysolvers.distributed import Group, Slab
 
-group, dtype = Group(), sys.argv[1]
+dtype, way = sys.argv[1:]
+group = Group(ways=(way, "host"))
+# Two ranks on one device are on two hosts for NCCL, which refuses them otherwise.
+os.environ |= {"NCCL_HOSTID": f"rank {group.rank}", "NCCL_SOCKET_IFNAME": "lo"}
 device = group.rank % cupy.cuda.runtime.getDeviceCount()
 cupy.cuda.Device(device).use()
 rng = np.random.default_rng(7)
 
 
-def solve(operands, axis, expected="peers", **options):
+def solve(operands, axis, expected=way, in_place=False, **options):
     split = Slab(axis)
     rows = operands[3].shape[axis]
     here = [slice(None)] * 2
     here[axis] = split.part(rows, group.rank, group.size)
     mine = [cupy.asarray(np.ascontiguousarray(a[tuple(here)])) for a in operands]
+    options |= {"out": mine[3]} if in_place else {}
     x, info = solve_tridiagonal(
         *mine, axis=axis, group=group, split=split, return_info=True, **options
     )
@@ -49,6 +54,15 @@ for axis in (0, 1):
 # Systems that need row exchanges, and singular ones, take the other way.
 operands = oracle.general(rng, (20, 333), dtype)
 x = solve(operands, 1, expected="lines")
+check(operands, x, 1)
+# Then a solution that replaces the right-hand sides comes from these.
+out = [a.copy() for a in oracle.dominant(rng, (20, 333), dtype)]
+for a, b in zip(out, operands, strict=True):
+    a[7] = b[7]
+x = solve(out, 1, expected="lines", in_place=True)
+check(out, x, 1)
+operands = oracle.dominant(rng, (20, 333), dtype)
+x = solve(operands, 1, in_place=True)
 check(operands, x, 1)
 lower, diag, upper, rhs = oracle.dominant(rng, (20, 333), dtype)
 lower[3, 200] = diag[3, 200] = upper[3, 200] = 0

@@ -171,9 +171,7 @@ def test_parts_of_every_kind(rng, dtype, count, axis, periodic):
         parts = Parts(shape, dtype, count, axis)
 
         x, info = parts.solve(parts.scatter(*operands), periodic=periodic)
-        again, info_again = parts.solve_in_steps(
-            parts.scatter(*operands), dtype, periodic=periodic
-        )
+        again, info_again = parts.solve_in_steps(parts.scatter(*operands), dtype, periodic=periodic)
 
         check(operands, x, axis, periodic=periodic)
         assert (again == x).all()

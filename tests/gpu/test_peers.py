@@ -16,13 +16,14 @@ pytestmark = [
 ]
 
 
+@pytest.mark.parametrize("way", ["peers", "nccl"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 @pytest.mark.parametrize("count", [2, 3])
-def test_ranks_of_one_host(count, dtype):
+def test_ranks_of_one_host(count, dtype, way):
     job = Path(__file__).with_name("peers_job.py")
 
     status, out, errors = finished(
-        started(LAUNCHER, "-n", str(count), sys.executable, job, dtype), 120
+        started(LAUNCHER, "-n", str(count), sys.executable, job, dtype, way), 120
     )
 
     assert status == 0, out + errors

@@ -1,0 +1,354 @@
+"""Lines that are cut over devices, each of which eliminates and substitutes in one kernel.
+
+Devices of one host that can write into each other's memory exchange the numbers of the reduced
+system within the kernel: 5 words per unknown. Other devices exchange them by NCCL between two
+kernels, each of which reads the operands: 9 words. See csrc/include/ps_part.h.
+
+Each rank has mailboxes for every number of systems and dtype that the group has met; they are made,
+opened and closed by all ranks together.
+"""
+
+import socket
+from collections.abc import Sequence
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._errors import BackendError, DistributedError, raise_for_status
+from .._runtime.lines import Plan
+from .._runtime.mailboxes import Mailboxes
+from .._runtime.places import Place
+from .._runtime.shadows import address_of, shadow
+from .._runtime.singular import Singular, find_singular
+from ..tridiagonal import Call, plan_of, shape_flags
+from ._group import Group
+from ._nccl import Nccl, nccl_of
+
+__all__ = ["Answer", "Facts", "facts_of", "host_name", "solve_on_devices"]
+
+Array = NDArray[Any]
+Answer = tuple[dict[str, Any], Singular | None, str]
+
+_OPERATION = "solve_tridiagonal"
+_MOST = 8  # ranks
+_KEPT = 4  # mailboxes of a rank
+_CHECKS = 256  # calls whose check is kept
+_ALIGNMENT = 256  # octets: addresses that differ by a multiple of it are alike
+_CLOCK = 64  # bytes, as in ps_part.h
+_RHS, _X = 3, 4
+
+Key = tuple[str, int, tuple[int, ...]]  # dtype, number of systems, device of each rank
+
+
+class Facts(NamedTuple):
+    """What the other ranks need to know of a rank for a solve on devices.
+
+    Attributes
+    ----------
+    host : str
+        The machine.
+    order : tuple
+        The order of the systems, which must be equal on all ranks.
+    device : int
+        The device of the operands.
+    geometry : tuple
+        What the check of the backend depends on, apart from the sizes of the parts.
+    """
+
+    host: str
+    order: tuple[Any, ...]
+    device: int
+    geometry: tuple[Any, ...]
+
+
+def facts_of(group: Group, call: Call) -> Facts | None:
+    """Return the facts of this rank, or None if its operands cannot be solved on devices."""
+    is_possible = {"peers", "nccl"} & set(group.ways)
+    if not is_possible or not hasattr(call.place.backend, "part_solve"):  # a host has none
+        return None
+    plan = plan_of(call.shape.batch, call.views)
+    one_dtype = len({view.dtype for view in call.views}) == 1
+    if plan.copied or any(call.shape.short) or not one_dtype:
+        return None
+    places = tuple((address_of(view) % _ALIGNMENT, view.shape, view.strides) for view in call.views)
+    geometry = (str(call.dtype), call.choice.periodic, call.options.pivot, places)
+    return Facts(host_name(), (plan.outer, plan.inner), call.place.ordinal, geometry)
+
+
+def solve_on_devices(
+    group: Group, call: Call, sizes: Sequence[int], facts: Sequence[Facts | None]
+) -> Answer | None:
+    """Solve on the devices of the ranks.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    call : Call
+        The call of this rank.
+    sizes : sequence of int
+        Rows of each rank.
+    facts : sequence
+        `facts_of` all ranks.
+
+    Returns
+    -------
+    report : dict
+        As of the backend.
+    singular : Singular or None
+        The singular systems, if the call asks for them.
+    way : {'peers', 'nccl'}
+        How the numbers travel.
+
+    None in place of all, on all ranks, if no such way can be taken: an operand is on the host,
+    devices can neither use each other's memory nor NCCL, a block cannot hold the rows of a rank, or
+    a system needs row exchanges.
+    """
+    known = [own for own in facts if own is not None]
+    if len(known) < len(facts) or len({own.order for own in known}) > 1 or len(known) > _MOST:
+        return None
+    place, backend, shape = call.place, call.place.backend, call.shape
+    if sum(sizes) >= backend.MAX_ROWS:
+        return None
+    *matrix, rhs, x = call.views
+    needs_rhs = call.options.pivot != backend.PIVOTS["never"] and np.may_share_memory(rhs, x)
+    # Systems that need row exchanges are solved again, from the right-hand sides.
+    target = place.packed(x) if needs_rhs else x
+    views = (*matrix, rhs, target)
+    plan, systems = plan_of(shape.batch, views), prod(shape.batch)
+    info, marks = place.info(systems), None
+    if call.options.pivot != backend.PIVOTS["never"]:
+        marks = place.block((systems,), np.dtype(np.uint8))
+    operands = (
+        shape_flags(backend, shape, call.choice.periodic),
+        *place.lines(plan, views, shape.rows),
+        info,
+        group.rank,
+        group.size,
+        tuple(int(end) - 1 for end in np.cumsum(sizes)),
+    )
+    waiting = round(1e9 * group.timeout), 0 if marks is None else address_of(marks)
+    # What the ranks checked is the same on all of them, as they keep it by the facts of all.
+    checks = group.kept.setdefault("checked", {})
+    checked = tuple(sizes), tuple(known)
+    if checked not in checks:
+        if len(checks) >= _CHECKS:
+            checks.clear()
+        with group.agreement(_OPERATION) as agreed:  # reads no mailbox
+            agreed.own = backend.part_check(
+                *operands,
+                (0,) * group.size,
+                0,
+                *waiting,
+                backend.PART_STEPS["whole"],
+                *place.arguments,
+            )
+        checks[checked] = not any(agreed.found)
+    if not checks[checked]:
+        return None
+    key = str(call.dtype), systems, tuple(own.device for own in known)
+    link = _link(group, call, key, one_host=len({own.host for own in known}) == 1)
+    if link is None:
+        return None
+    with group.agreement(_OPERATION) as begun:
+        begun.own = link.begin(place, operands, waiting)
+    if any(begun.found):
+        raise BackendError(f"{_OPERATION}: {backend.STATUS[max(begun.found)][1]}")
+    link.end(place, operands, waiting)
+    outcome = _outcome(group, call, info, marks, plan)
+    if outcome is None:
+        return None
+    if needs_rhs:
+        place.write(x, target)
+    return *outcome, link.way
+
+
+def _outcome(
+    group: Group, call: Call, info: Array, marks: Array | None, plan: Plan
+) -> tuple[dict[str, Any], Singular | None] | None:
+    """Return report and singular systems, or None if a system needs row exchanges."""
+    place = call.place
+    report: dict[str, Any] = {"method": "partition", "kernel": "partition devices", "copied": ()}
+    report |= {"threads": 0, "pivoted": 0, "repeated": 0}
+    if marks is None and not place.asks(call.options.policy):
+        return report, None
+    failed = place.read(info)
+    late = -int(failed.min(initial=0)) - 1
+    if late >= 0:
+        raise DistributedError(
+            f"{_OPERATION}: rank {group.rank} of {group.size} gets no message from rank {late}: "
+            f"waited {group.timeout:g} s",
+            (late,),
+        )
+    if marks is not None and (failed.any() or place.read(marks).any()):
+        return None
+    return report, find_singular(failed, plan)
+
+
+@cache
+def host_name() -> str:
+    """Return a name of the machine that no other one has."""
+    path = Path("/proc/sys/kernel/random/boot_id")
+    return f"{socket.gethostname()} {path.read_text() if path.exists() else ''}"
+
+
+class _PeerLink:
+    """Mailboxes in the memory of the devices of one host."""
+
+    way = "peers"
+
+    def __init__(self, boxes: Mailboxes) -> None:
+        self._boxes = boxes
+
+    def begin(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> int:
+        """Enqueue the solve; return the status."""
+        backend = place.backend
+        step = backend.PART_STEPS["whole"]
+        status: int = backend.part_solve(
+            *operands, *self._boxes.arguments, *waiting, step, *place.arguments
+        )
+        self._boxes.used(place.arguments[1])
+        return status
+
+    def end(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> None:
+        """Do what remains after all ranks have begun: nothing."""
+
+    def discard(self, group: Group) -> None:
+        """Close the mailboxes on all ranks, and only then free them; collective."""
+        with group.agreement(_OPERATION):
+            self._boxes.wait()
+        with group.agreement(_OPERATION):
+            self._boxes.close()
+
+
+class _NcclLink:
+    """Memory for the numbers of all ranks, which NCCL brings to all devices.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks.
+    nccl : Nccl
+        The way between them.
+    place : Place
+        The device of this rank.
+    dtype : dtype
+        Of the systems.
+    systems : int
+        Number of the systems.
+    """
+
+    way = "nccl"
+
+    def __init__(
+        self, group: Group, nccl: Nccl, place: Place, dtype: np.dtype, systems: int
+    ) -> None:
+        backend = place.backend
+        self._group, self._nccl = group, nccl
+        status, size = backend.part_mailbox(
+            backend.DTYPES[str(dtype)], systems, group.size, backend.PART_STEPS["send"]
+        )
+        raise_for_status(status, backend.STATUS, _OPERATION)
+        pitch = -(-max(size, _CLOCK) // _ALIGNMENT) * _ALIGNMENT
+        self._memory = backend.Buffer((group.size + 1) * pitch, place.ordinal, 0, True)
+        base = self._memory.address
+        clock = np.zeros(_CLOCK, np.uint8)
+        raise_for_status(
+            backend.upload(base, clock, place.ordinal) or backend.wait(place.ordinal),
+            backend.STATUS,
+            _OPERATION,
+        )
+        self._clock = base
+        #: The numbers of each rank.
+        self._boxes = [
+            shadow(base + (1 + rank) * pitch, (size,), (1,), clock.dtype, self._memory)
+            for rank in range(group.size)
+        ]
+
+    def begin(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> int:
+        """Enqueue the elimination; return the status."""
+        return self._step("send", place, operands, waiting)
+
+    def end(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> None:
+        """Exchange the numbers, substitute, and wait; collective."""
+        rank, (ordinal, stream) = self._group.rank, place.arguments
+        others = {other: box for other, box in enumerate(self._boxes) if other != rank}
+        sends = dict.fromkeys(others, self._boxes[rank])
+        self._nccl.exchange(_OPERATION, sends, others, stream)
+        status = self._step("receive", place, operands, waiting)
+        self._nccl.wait(_OPERATION, place.backend, ordinal, stream)
+        raise_for_status(status, place.backend.STATUS, _OPERATION)
+
+    def _step(
+        self, step: str, place: Place, operands: Sequence[Any], waiting: Sequence[int]
+    ) -> int:
+        status: int = place.backend.part_solve(
+            *operands,
+            tuple(address_of(box) for box in self._boxes),
+            self._clock,
+            *waiting,
+            place.backend.PART_STEPS[step],
+            *place.arguments,
+        )
+        return status
+
+    def discard(self, group: Group) -> None:
+        """Free the memory: no call uses it."""
+
+
+def _link(group: Group, call: Call, key: Key, *, one_host: bool) -> _PeerLink | _NcclLink | None:
+    """Return the link between the devices for this call, or None if there is none; collective."""
+    kept: dict[Key, _PeerLink | _NcclLink | None] = group.kept.setdefault("links", {})
+    if key in kept:
+        return kept[key]
+    while len(kept) >= _KEPT:
+        oldest = kept.pop(next(iter(kept)))
+        if oldest is not None:
+            oldest.discard(group)
+    link: _PeerLink | _NcclLink | None = None
+    for way in group.ways:
+        if way == "host" or link is not None:
+            break
+        if way == "peers" and one_host:
+            link = _peer_link(group, call, key)
+        elif way == "nccl":
+            link = _nccl_link(group, call, key)
+    kept[key] = link
+    return link
+
+
+def _peer_link(group: Group, call: Call, key: Key) -> _PeerLink | None:
+    """Return mailboxes, or None if a device cannot use another one's memory; collective."""
+    place = call.place
+    with group.agreement(_OPERATION) as made:
+        _, systems, devices = key
+        boxes = Mailboxes(
+            place.backend, place.ordinal, call.dtype, systems, group.rank, len(devices), group.rank
+        )
+        made.own = boxes.own
+    with group.agreement(_OPERATION) as opened:
+        try:
+            boxes.connect(made.found)
+            opened.own = True
+        except BackendError:
+            opened.own = False
+    link = _PeerLink(boxes)
+    if all(opened.found):
+        return link
+    link.discard(group)
+    return None
+
+
+def _nccl_link(group: Group, call: Call, key: Key) -> _NcclLink | None:
+    """Return memory for the numbers of all ranks, or None without NCCL; collective."""
+    place = call.place
+    nccl = nccl_of(group, _OPERATION, place.backend, place.ordinal)
+    if nccl is None:
+        return None
+    with group.agreement(_OPERATION):
+        link = _NcclLink(group, nccl, place, call.dtype, key[1])
+    return link
