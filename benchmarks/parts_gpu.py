@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""Time tridiagonal solves whose lines are divided over the GPUs of one host, in one pass.
+"""Time tridiagonal solves whose lines are divided over the GPUs of one host.
 
 Own matrices, rows along the last axis, dominant. `floor` is the time of a copy of five words per
 unknown of a GPU, on the slowest GPU in the same run; `one GPU` is the solve of the whole systems on
 the first GPU, and `ratio` the time of it divided by the time and the number of GPUs. Times are
-medians over groups of calls, of the slowest GPU. Needs CuPy and two GPUs.
+medians over groups of calls, of the slowest GPU. Needs CuPy.
+
+On one GPU, the kernel of a part gets its own messages back in place of those of another GPU: its
+time without NVLink. `send` and `receive` are the two kernels of parts that exchange their messages
+by NCCL, without NCCL. `send` moves four words, but is compared with five.
 
     python benchmarks/parts_gpu.py                 # prints a table
     python benchmarks/parts_gpu.py --json FILE     # also writes the values
@@ -12,6 +16,7 @@ medians over groups of calls, of the slowest GPU. Needs CuPy and two GPUs.
 
 import argparse
 import json
+from collections.abc import Callable
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -73,7 +78,7 @@ def split(shape: tuple[int, int], dtype: type, count: int) -> float:
             streams.append(cupy.cuda.Stream(non_blocking=True))
             events.append((cupy.cuda.Event(), cupy.cuda.Event()))
 
-    def call() -> None:
+    def enqueue() -> None:
         for k, (box, stream) in enumerate(zip(boxes, streams, strict=True)):
             parts = (k, count, last_rows, *box.arguments, 10**10, 0, _cuda.PART_STEPS["whole"])
             status = _cuda.part_solve(0, *views[k], None, *parts, k, stream.ptr)
@@ -85,7 +90,7 @@ def split(shape: tuple[int, int], dtype: type, count: int) -> float:
             with cupy.cuda.Device(k):
                 events[k][0].record(stream)
         for _ in range(CALLS):
-            call()
+            enqueue()
         for k, stream in enumerate(streams):
             with cupy.cuda.Device(k):
                 events[k][1].record(stream)
@@ -98,21 +103,76 @@ def split(shape: tuple[int, int], dtype: type, count: int) -> float:
     return median(group() for _ in range(GROUPS))
 
 
+def timed(enqueue: Callable[[], object]) -> float:
+    """Return the seconds of calls that are enqueued on the null stream of the first GPU."""
+    times = []
+    for _ in range(GROUPS):
+        begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+        begin.record()
+        for _ in range(CALLS):
+            enqueue()
+        end.record()
+        end.synchronize()
+        times.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end) / CALLS)
+    return median(times[1:])
+
+
 def whole(shape: tuple[int, int], dtype: type) -> float:
     """Return the seconds of a solve on the first GPU."""
     with cupy.cuda.Device(0):
         *arrays, out = operands(shape, dtype, 0)
         options = {"out": out, "pivot": False, "on_singular": "ignore"}
-        times = []
-        for _ in range(GROUPS):
-            begin, end = cupy.cuda.Event(), cupy.cuda.Event()
-            begin.record()
-            for _ in range(CALLS):
-                solve_tridiagonal(*arrays, **options)
-            end.record()
-            end.synchronize()
-            times.append(1e-3 * cupy.cuda.get_elapsed_time(begin, end) / CALLS)
-        return median(times[1:])
+        return timed(lambda: solve_tridiagonal(*arrays, **options))
+
+
+def part_alone(shape: tuple[int, int], dtype: type) -> dict[str, float]:
+    """Return the seconds of the kernels of one of two parts; `shape` is that of the part."""
+    systems, rows = shape
+    name = np.dtype(dtype).name
+    with cupy.cuda.Device(0):
+        box = Mailboxes(_cuda, 0, np.dtype(dtype), systems, 0, 2, 0)
+        box.connect([box.own, box.own])
+        arrays = operands(shape, dtype, 0)
+        views = [shadow(a.data.ptr, a.shape, a.strides, a.dtype, a)[None] for a in arrays]
+        steps = _cuda.PART_STEPS
+        (own, _), clock = box.arguments
+        # What goes to the second part arrives as a message of it.
+        _, words = _cuda.part_mailbox(_cuda.DTYPES[name], 1, 2, steps["send"])
+        _, sent = _cuda.part_mailbox(_cuda.DTYPES[name], systems, 2, steps["send"])
+        message = cupy.zeros(sent, cupy.uint8)
+        cupy.cuda.Device().synchronize()
+
+        def step(name: str, boxes: tuple[int, int]) -> float:
+            parts = (0, 2, (rows - 1, 2 * rows - 1), boxes, clock, 10**10, 0, steps[name])
+
+            def enqueue() -> None:
+                status = _cuda.part_solve(0, *views, None, *parts, 0, 0)
+                if status:
+                    raise RuntimeError(_cuda.STATUS[status])
+
+            return timed(enqueue)
+
+        return {
+            "own messages": step("whole", (own, own + 2 * words)),
+            "send": step("send", (message.data.ptr, 0)),
+            "receive": step("receive", (0, message.data.ptr)),
+        }
+
+
+def describe(case: dict[str, Any]) -> None:
+    """Print a line about a case: each time in microseconds, and as a fraction of the floor."""
+    names = ("seconds", "own messages", "send", "receive")
+    times = "  ".join(
+        f"{name} {1e6 * case[name]:.1f} us, {case['floor'] / case[name]:.1%}"
+        for name in names
+        if name in case
+    )
+    ratio = f"  {case['one GPU'] / 2 / case['seconds']:.2f} of one GPU" if "seconds" in case else ""
+    print(
+        f"{case['gpus']} GPUs  {case['dtype']}  {case['rows']} rows a GPU, {case['systems']} "
+        f"systems: {times}{ratio}",
+        flush=True,
+    )
 
 
 def main() -> None:
@@ -123,34 +183,24 @@ def main() -> None:
     devices = cupy.cuda.runtime.getDeviceCount()
     slowest = min(bandwidth(k) for k in range(devices))
     print(f"{devices} GPUs, copy {slowest / 1e9:.0f} GB/s")
-    print("GPUs  dtype    rows a GPU  systems        time    floor   one GPU  ratio  Gunk/s a GPU")
-    cases = []
+    cases: list[dict[str, Any]] = []
     for dtype in (np.float64, np.float32):
         for rows in ROWS:
-            shape = UNKNOWNS * 8 // np.dtype(dtype).itemsize // rows // 2, rows
-            alone = whole((shape[0], 2 * rows), dtype)
+            itemsize = np.dtype(dtype).itemsize
+            shape = UNKNOWNS * 8 // itemsize // rows // 2, rows
+            same = {
+                "dtype": np.dtype(dtype).name,
+                "rows": rows,
+                "systems": shape[0],
+                "floor": 5 * itemsize * shape[0] * rows / slowest,
+                "one GPU": whole((shape[0], 2 * rows), dtype),
+            }
+            found = [{"gpus": 1} | part_alone(shape, dtype)]
             for count in range(2, devices + 1, 2):
-                time = split(shape, dtype, count)
-                unknowns = shape[0] * rows
-                floor = 5 * np.dtype(dtype).itemsize * unknowns / slowest
-                ratio = alone / 2 / time
-                cases.append(
-                    {
-                        "gpus": count,
-                        "dtype": np.dtype(dtype).name,
-                        "rows": rows,
-                        "systems": shape[0],
-                        "seconds": time,
-                        "floor": floor,
-                        "one GPU": alone,
-                    }
-                )
-                print(
-                    f"{count:4d}  {np.dtype(dtype).name} {rows:10d} {shape[0]:8d} "
-                    f"{1e6 * time:8.1f} us {100 * floor / time:6.1f} % {1e6 * alone:8.1f} us "
-                    f"{ratio:6.2f} {1e-9 * unknowns / time:8.1f}",
-                    flush=True,
-                )
+                found.append({"gpus": count, "seconds": split(shape, dtype, count)})
+            for times in found:
+                cases.append(times | same)
+                describe(cases[-1])
             cupy.get_default_memory_pool().free_all_blocks()
     if args.json:
         record = {

@@ -108,7 +108,7 @@ def tridiag_direct(
     singular: int = 1,
     /,
 ) -> Any: ...
-def part_mailbox(dtype: int, systems: int, count: int, /) -> tuple[int, int]: ...
+def part_mailbox(dtype: int, systems: int, count: int, step: int, /) -> tuple[int, int]: ...
 def part_check(
     flags: int,
     lower: _Array,
@@ -124,6 +124,7 @@ def part_check(
     clock: int,
     patience: int,
     marks: int,
+    step: int,
     device: int = 0,
     stream: int = 0,
     /,
@@ -143,6 +144,7 @@ def part_solve(
     clock: int,
     patience: int,
     marks: int,
+    step: int,
     device: int = 0,
     stream: int = 0,
     /,

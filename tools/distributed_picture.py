@@ -49,7 +49,11 @@ def speed(case: Record) -> float:
 
 def gpu_points(record: Record) -> Points:
     """Return numbers of GPUs, and 10^9 unknowns per second and GPU, of solves in one pass."""
-    (case,) = (c for c in record["cases"] if (c["dtype"], c["rows"]) == ("float64", GPU_ROWS))
+    (case,) = (
+        c
+        for c in record["cases"]
+        if (c["dtype"], c["rows"]) == ("float64", GPU_ROWS) and c["gpus"] > 1
+    )
     unknowns = case["rows"] * case["systems"]  # of a GPU
     speeds = [1e-9 * unknowns / case[key] for key in ("one GPU", "seconds")]
     return [1, case["gpus"]], [speeds[0] * case["gpus"], speeds[1]]

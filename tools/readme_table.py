@@ -422,6 +422,8 @@ def parts(record: Record) -> Iterator[str]:
     yield row("GPUs", "dtype", "rows of a GPU", "systems", "ms", "of the floor", "of one GPU")
     yield row("--:", ":--", *["--:"] * 5)
     for entry in record["cases"]:
+        if entry["gpus"] == 1:
+            continue
         time, gpus = entry["seconds"], entry["gpus"]
         yield row(
             *(entry[key] for key in ("gpus", "dtype", "rows", "systems")),
@@ -434,6 +436,31 @@ def parts(record: Record) -> Iterator[str]:
         "*Of the floor*: the time of a copy of five words per unknown, in the same run, as a part "
         "of the time of the solve. *Of one GPU*: the time of one GPU for the whole systems, over "
         f"the number of GPUs, as a part of it. Measured on {record['gpu']['name']}, NVLink."
+    )
+
+
+def steps(record: Record) -> Iterator[str]:
+    """Yield the table of docs/distributed.md: the kernels of a part on one GPU."""
+    names = ("one GPU", "own messages", "send", "receive")
+    yield row("dtype", "rows", "systems", "whole systems", *names[1:], "send and receive")
+    yield row(":--", *["--:"] * 7)
+    for entry in record["cases"]:
+        if entry["gpus"] > 1:
+            continue
+        times = [entry["one GPU"] / 2, *(entry[name] for name in names[1:])]
+        times.append(times[2] + times[3])
+        words = (5, 5, 4, 5, 9)
+        yield row(
+            *(entry[key] for key in ("dtype", "rows", "systems")),
+            *(f"{entry['floor'] * k / 5 / time:.0%}" for k, time in zip(words, times, strict=True)),
+        )
+    yield ""
+    yield (
+        "The time of a copy of the words that the kernel moves, in the same run, as a part of its "
+        "time. *Whole systems*: of twice as many rows, five words. *Own messages*: one pass of "
+        "five words, in which the GPU gets its own messages back in place of those of another GPU. "
+        "*Send* and *receive*, of four and five words: the kernels before and after NCCL. Measured "
+        f"on one {record['gpu']['name']}."
     )
 
 
@@ -504,7 +531,7 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "gpu speed": gpu_tables.summary,
     },
     "docs/performance.md": {"calls": calls, "calls gpu": gpu_calls},
-    "docs/distributed.md": {"parts": parts, "ranks": ranks, "model": model},
+    "docs/distributed.md": {"parts": parts, "steps": steps, "ranks": ranks, "model": model},
     "docs/records.md": {
         "speed": everything,
         "gpu speed": gpu_tables.everything,
