@@ -84,8 +84,8 @@ class SolveInfo(Shown):
         Number of processes that solved together; counts are those of all of them.
     exchange : str
         What the processes exchanged: ``"none"``, ``"ends"`` (the partition method: the equations
-        of the last row of each process) or ``"lines"`` (whole systems, distributed over the
-        processes).
+        of the last row of each process), ``"peers"`` (the same, between the devices of a host) or
+        ``"lines"`` (whole systems, distributed over the processes).
     """
 
     method: str
