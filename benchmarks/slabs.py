@@ -12,6 +12,7 @@ two calls, as each of them measures its last iteration.
     python benchmarks/slabs.py --ranks 1 2 4 --cube 1024 --json FILE
     python benchmarks/slabs.py --ranks 1                # one device
     python benchmarks/slabs.py --device cpu --plane 1024 --cube 96
+    python benchmarks/slabs.py --ranks 2 --ways nccl    # NCCL also where GPUs share their memory
 
 Needs the extra 'mpi' for more than one rank. Rank r uses device r, or the devices in turn if there
 are fewer: the times of ranks that share a device say nothing of scaling.
@@ -39,7 +40,7 @@ from pysolvers import (
 )
 from pysolvers._runtime import backends
 from pysolvers.bench import machine
-from pysolvers.distributed import Group, Slab, launch_command, launched
+from pysolvers.distributed import WAYS, Group, Slab, launch_command, launched
 
 RATIO = 0.5  # k dt/h^2 of HeatADI
 STEPS = 128  # of a call
@@ -102,7 +103,7 @@ def seconds_of(group: Group, call: Callable[[int], Any], count: int, calls: int)
 
 def measure(args: argparse.Namespace) -> list[Record]:
     """Return the cases of the ranks of this job; collective."""
-    group = Group()
+    group = Group(ways=args.ways)
     options: dict[str, Any] = {"device": "cpu", "threads": 1}
     if args.device == "cuda":
         options = {"device": f"cuda:{group.rank % backends.require('cuda').device_count()}"}
@@ -135,8 +136,9 @@ def jobs(args: argparse.Namespace) -> list[Record]:
     found = []
     values = {"device": args.device, "plane": args.plane, "cube": args.cube}
     values |= {"steps": args.steps, "calls": args.calls, "only": args.only}
+    ways = ["--ways", *args.ways]
     options = [word for name, value in values.items() for word in (f"--{name}", str(value))]
-    script = [str(Path(__file__).resolve()), *options, "--json", "-"]
+    script = [str(Path(__file__).resolve()), *options, *ways, "--json", "-"]
     for ranks in args.ranks:
         command = [sys.executable, *script] if ranks == 1 else launch_command(ranks, script)
         environment = {"MPIR_CVAR_ENABLE_GPU": "0"} | os.environ
@@ -165,6 +167,13 @@ def main() -> int:
     parser.add_argument("--cube", type=int, default=512, help="the same (%(default)d)")
     parser.add_argument("--steps", type=int, default=STEPS, help="of a call (%(default)d)")
     parser.add_argument("--calls", type=int, default=5, help="of a case (%(default)d)")
+    parser.add_argument(
+        "--ways",
+        nargs="+",
+        choices=WAYS,
+        default=list(WAYS),
+        help="between devices; the first possible one is taken (%(default)s)",
+    )
     parser.add_argument("--only", default="", help="beginning of the names of the cases")
     parser.add_argument("--json", help="file of the record; - prints the values of a job")
     args = parser.parse_args()

@@ -2,6 +2,7 @@
 
 from ._cost import CostModel
 from ._factor import SplitFactor
+from ._group import WAYS as WAYS
 from ._group import Group
 from ._group import agreement_of as agreement_of
 from ._launch import launch_command as launch_command

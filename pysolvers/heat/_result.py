@@ -54,9 +54,9 @@ class HeatResult(SavedResult, Filmed):
         Backend, and its instruction set or kernels.
     threads : int
         Number of host threads.
-    exchange : {'none', 'host', 'peers'}
-        With a group, how the ranks exchange nodes: through the memory of the host, or between the
-        devices of a host. `save` does not write it.
+    exchange : {'none', 'host', 'nccl', 'peers'}
+        With a group, how the ranks exchange nodes: through the memory of the host, by NCCL, or
+        between the devices of a host. `save` does not write it.
     frames : tuple of HeatResult
         The states that `record` kept; empty after the other calls. `save` does not write them.
     """

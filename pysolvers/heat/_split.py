@@ -6,7 +6,7 @@ kernels can make several steps before the layers are exchanged: _window.py. If t
 field is cut, along which the last sweep goes, the kernels step with one layer, and what the other
 ranks change is added: _cut.py. The cheaper of these ways is taken.
 
-On devices, the layers travel between them directly, or through the memory of the host. Steps for
+On devices, the layers travel between them, or through the memory of the host. Steps for
 which neither way is possible raise an error there.
 
 Otherwise there is one layer, and a step is Douglas and Gunn's, in differences; with two axes it has

@@ -226,7 +226,7 @@ class HeatADI(Stepper[HeatResult]):
     operations, in the form of Douglas and Gunn, and takes several times as long; ``kernel`` of the
     result is then ``'slabs'``. On devices, of which each rank selects its own by `device`, it is an
     error. There the nodes of a rank stay on its device, and layers are copied between devices of
-    one host, or pass through the memory of the hosts.
+    one host, travel between devices by NCCL, or pass through the memory of the hosts.
 
     References
     ----------

@@ -72,9 +72,9 @@ class RelaxationResult(SavedResult):
         Backend, and instruction set or kernel.
     threads : int
         Number of host threads; 0 on a device.
-    exchange : {'none', 'host', 'peers'}
-        With a group, how the ranks exchange rows: through the memory of the host, or between the
-        devices of a host. `save` does not write it.
+    exchange : {'none', 'host', 'nccl', 'peers'}
+        With a group, how the ranks exchange rows: through the memory of the host, by NCCL, or
+        between the devices of a host. `save` does not write it.
     """
 
     u: NDArray[Any]

@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext, redirect_stderr
 from unittest import mock
 
 import device_heat
+import device_layers
 import device_poisson
 import device_relaxation
 import device_transport
@@ -230,7 +231,7 @@ def exchange_of(group, make=None):
 
 
 def run(group, rng, ways):
-    for module in (device_heat, device_poisson, device_relaxation, device_transport):
+    for module in (device_layers, device_heat, device_poisson, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_") and name not in LARGE:
                 check(group, rng, ways)

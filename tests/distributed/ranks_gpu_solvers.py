@@ -7,6 +7,7 @@ import own_device  # noqa: F401, I001  before CUDA is used
 from unittest import mock
 
 import device_heat
+import device_layers
 import device_poisson
 import device_relaxation
 import device_transport
@@ -21,13 +22,13 @@ from pysolvers.distributed import Slab
 
 
 def check_solvers(group, rng):
-    run(group, rng, ("peers", "host"))
+    run(group, rng, group.ways)
 
 
 def check_solvers_without_shared_memory(group, rng):
     refused = BackendError("devices that cannot use each other's memory")
     with mock.patch.object(SharedMemory, "open", side_effect=refused):
-        run(anew(group), rng, ("host",))
+        run(anew(group, ways=("peers", "host")), rng, ("host",))
 
 
 def check_poisson_of_arrays_on_the_device(group, rng):
@@ -46,7 +47,7 @@ def check_poisson_of_arrays_on_the_device(group, rng):
 
 
 def run(group, rng, ways):
-    for module in (device_heat, device_poisson, device_relaxation, device_transport):
+    for module in (device_layers, device_heat, device_poisson, device_relaxation, device_transport):
         for name, check in list(vars(module).items()):
             if name.startswith("check_"):
                 check(group, rng, ways)

@@ -7,6 +7,7 @@ import cupy
 import numpy as np
 import oracle
 import pytest
+from slabs import anew
 
 from pysolvers import SingularSystemError, solve_tridiagonal
 from pysolvers.distributed import Group, Slab
@@ -20,7 +21,7 @@ cupy.cuda.Device(device).use()
 rng = np.random.default_rng(7)
 
 
-def solve(operands, axis, expected=way, in_place=False, **options):
+def solve(operands, axis, expected=way, in_place=False, group=group, **options):
     split = Slab(axis)
     rows = operands[3].shape[axis]
     here = [slice(None)] * 2
@@ -50,6 +51,11 @@ for axis in (0, 1):
             for options in ({}, {"pivot": False}, {"on_singular": "ignore", "pivot": False}):
                 x = solve(operands, axis, periodic=periodic, **options)
                 check(operands, x, axis, periodic=periodic)
+
+# A group that leaves the ways between devices out.
+operands = oracle.dominant(rng, (20, 333), dtype)
+x = solve(operands, 1, expected="ends", group=anew(group, ways=("host",)))
+check(operands, x, 1)
 
 # Systems that need row exchanges, and singular ones, take the other way.
 operands = oracle.general(rng, (20, 333), dtype)

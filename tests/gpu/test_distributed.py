@@ -7,6 +7,9 @@ pytest.importorskip("mpi4py", reason="needs the extra 'mpi'")
 
 from mpi_job import LAUNCHER, finished, start
 
+from pysolvers import BackendError
+from pysolvers._runtime.nccl import NcclCommunicator
+
 availability.extension("cuda")
 
 
@@ -23,6 +26,21 @@ def test_ranks(ranks):
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 def test_solvers(ranks):
     status, out, errors = finished(start(ranks, "ranks_gpu_solvers.py"), 600)
+
+    assert status == 0, errors
+    assert out.count("all checks passed") == ranks
+
+
+@pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("what", ["solvers", "refused"])
+def test_nccl(what, ranks):
+    try:
+        NcclCommunicator.version()
+    except BackendError as error:
+        pytest.skip(str(error))
+
+    status, out, errors = finished(start(ranks, "ranks_gpu_nccl.py", what), 600)
 
     assert status == 0, errors
     assert out.count("all checks passed") == ranks
