@@ -147,6 +147,21 @@ def tridiag_solve(
     count: int = 0,
     /,
 ) -> tuple[int, _Report | None]: ...
+def spikes_solve(
+    method: int,
+    pivot: int,
+    flags: int,
+    lower: _Array,
+    diag: _Array,
+    upper: _Array,
+    rhs: _Array,
+    x: _Array,
+    left: _Array | None,
+    right: _Array | None,
+    info: _Info,
+    threads: int,
+    /,
+) -> tuple[int, _Report | None]: ...
 def tridiag_direct(
     lower: Any,
     diag: Any,

@@ -277,8 +277,8 @@ def solve_tridiagonal(
     last entry of `upper`. If the arrays are split along a batch axis, nothing is exchanged but the
     singular systems. If the systems are cut, each rank eliminates its rows onto its ends by the
     partition method [4]_, the ranks exchange 7 numbers per system, and the error is that of one
-    device. 5 words per unknown are moved, as on one device, and up to 16 more in the rows in which
-    the coupling to other ranks has not yet decayed. Systems that need row exchanges, and all
+    device. 5 words per unknown are moved, as on one device, and more where the coupling to other
+    ranks has not yet decayed: up to 6 on the CPU, and 18 on a device or in long systems. Systems that need row exchanges, and all
     systems with ``pivot=True``, are distributed over the ranks as whole systems instead: 5 numbers
     per unknown are exchanged, and the solution is the one of one device. ``info.exchange`` names
     what was exchanged. The same number of ranks gives the same bits. On a device, a call with a
@@ -568,6 +568,44 @@ def solve_views(
     if singular is not None and options.policy == "nan" and not place.fills:
         singular.fill_nan(views[_X], shape.batch)
     return report | {"copied": tuple(_NAMES[k] for k in parts.plan.copied)}, singular
+
+
+def solve_spikes(
+    call: Call, shape: Shape, views: list[Array], left: Array | None, right: Array | None
+) -> tuple[dict[str, Any], Singular | None] | None:
+    """Solve as `solve_views`, and for the outermost columns of the inverses, in one pass.
+
+    With the matrices T, write ``T left = lower[0] e_0`` and ``T right = upper[n - 1] e_(n - 1)``.
+    ``report["pivoted"]`` counts the systems that need row exchanges; if there are any, the outputs
+    are unspecified. None if the backend cannot do it, or not faster than `solve_views`.
+    """
+    place, options = call.place, call.options
+    if place.name != "cpu" or views[_RHS].dtype != views[_DIAG].dtype:
+        return None
+    outputs = [views[_X], *(view for view in (left, right) if view is not None)]
+    operands = [*views[:_X], *outputs]
+    plan = plan_of(shape.batch, operands)
+    lines = place.lines(plan, operands, views[_X].shape[-1])
+    more = iter(lines[_X + 1 :])
+    info = place.info(prod(shape.batch))
+    status, report = place.backend.spikes_solve(
+        options.method,
+        options.pivot,
+        shape_flags(place.backend, shape, False),
+        *lines[: _X + 1],
+        None if left is None else next(more),
+        None if right is None else next(more),
+        info,
+        options.threads,
+    )
+    if place.backend.STATUS[status][0] == "PS_UNSUPPORTED":
+        return None
+    raise_for_status(status, place.backend.STATUS, "solve_tridiagonal")
+    for number in plan.copied:
+        if number >= _X:
+            place.restore(lines[number], operands[number], plan.outer + plan.inner)
+    names = tuple(_NAMES[k] for k in plan.copied if k <= _X)
+    return report | {"copied": names}, find_singular(place.read(info), plan)
 
 
 def finish(

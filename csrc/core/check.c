@@ -273,6 +273,22 @@ check_rhs(const ps_input *rhs, const ps_output *x, int64_t size, extents n,
     return check_input(rhs, size, n, taken);
 }
 
+/* Check the diagonals against the lattice of an output. */
+static ps_status
+check_matrix(const ps_tridiag *t, const lattice *taken)
+{
+    const int64_t size = ps_dtype_size(t->dtype);
+    const extents n = {t->rows, t->outer, t->inner};
+    const extents n_lower = {t->rows - !!(t->flags & PS_SHORT_LOWER), t->outer, t->inner};
+    const extents n_upper = {t->rows - !!(t->flags & PS_SHORT_UPPER), t->outer, t->inner};
+    ps_status status = check_input(&t->lower, size, n_lower, taken);
+
+    if (status == PS_OK) {
+        status = check_input(&t->diag, size, n, taken);
+    }
+    return status == PS_OK ? check_input(&t->upper, size, n_upper, taken) : status;
+}
+
 static bool
 request_is_legal(const ps_tridiag *t, const ps_options *options)
 {
@@ -294,21 +310,65 @@ ps_tridiag_check(const ps_tridiag *t, const ps_options *options)
 
     const int64_t size = ps_dtype_size(t->dtype);
     const extents n = {t->rows, t->outer, t->inner};
-    const extents n_lower = {t->rows - !!(t->flags & PS_SHORT_LOWER), t->outer, t->inner};
-    const extents n_upper = {t->rows - !!(t->flags & PS_SHORT_UPPER), t->outer, t->inner};
     lattice taken;
     ps_status status = check_output(&t->x, size, n, &taken);
 
     if (status == PS_OK) {
-        status = check_input(&t->lower, size, n_lower, &taken);
-    }
-    if (status == PS_OK) {
-        status = check_input(&t->diag, size, n, &taken);
-    }
-    if (status == PS_OK) {
-        status = check_input(&t->upper, size, n_upper, &taken);
+        status = check_matrix(t, &taken);
     }
     return status == PS_OK ? check_rhs(&t->rhs, &t->x, size, n, &taken) : status;
+}
+
+/* Check an output in addition to x: it shares no element with the operands of t nor with
+ * the other one of these outputs, and the off-diagonal of its column is not short. */
+static ps_status
+check_spike(const ps_tridiag *t, const ps_output *spike, const ps_output *other,
+            uint32_t is_short)
+{
+    const int64_t size = ps_dtype_size(t->dtype);
+    const extents n = {t->rows, t->outer, t->inner};
+    const ps_input others[] = {
+        t->rhs, {t->x.data, t->x.stride}, {other->data, other->stride}};
+    lattice taken;
+
+    if (spike->data == NULL) {
+        return PS_OK;
+    }
+    if (t->flags & is_short) {
+        return PS_BAD_ARGUMENT;
+    }
+    ps_status status = check_output(spike, size, n, &taken);
+    if (status == PS_OK) {
+        status = check_matrix(t, &taken);
+    }
+    for (int k = 0; k < 2 + (other->data != NULL) && status == PS_OK; k++) {
+        status = check_input(&others[k], size, n, &taken);
+    }
+    return status;
+}
+
+ps_status
+ps_spikes_check(const ps_spikes *s, const ps_options *options)
+{
+    if (s == NULL || options == NULL) {
+        return PS_BAD_ARGUMENT;
+    }
+    const ps_tridiag *const t = &s->t;
+    ps_status status = ps_tridiag_check(t, options);
+
+    if (status == PS_OK && (t->flags & PS_PERIODIC)) {
+        status = PS_BAD_ARGUMENT;
+    }
+    if (status == PS_OK &&
+        ((options->method != PS_AUTO && options->method != PS_THOMAS) ||
+         ps_options_pivot(options) == PS_PIVOT_ALWAYS)) {
+        status = PS_UNSUPPORTED;
+    }
+    if (status != PS_OK || t->outer == 0 || t->inner == 0) {
+        return status;
+    }
+    status = check_spike(t, &s->left, &s->right, PS_SHORT_LOWER);
+    return status == PS_OK ? check_spike(t, &s->right, &s->left, PS_SHORT_UPPER) : status;
 }
 
 /* Whether a factor of `made` matrices along an axis can solve `asked` systems along it

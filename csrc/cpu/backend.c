@@ -9,6 +9,7 @@
 #include "runtime/threads.h"
 #include "spline/spline.h"
 #include "transport/gceidd.h"
+#include "spikes.h"
 #include "tridiag.h"
 
 static const char *
@@ -22,6 +23,8 @@ static const ps_backend cpu = {
     .memory = PS_HOST,
     .tridiag_work = ps_cpu_tridiag_work,
     .tridiag_solve = ps_cpu_tridiag_solve,
+    .spikes_work = ps_cpu_spikes_work,
+    .spikes_solve = ps_cpu_spikes_solve,
     .factor_store = ps_cpu_factor_store,
     .factor_make_work = ps_cpu_factor_make_work,
     .factor_make = ps_cpu_factor_make,

@@ -151,6 +151,23 @@ typedef struct {
                        and not solved, with PS_PIVOT_ALWAYS only marked ones are solved */
 } ps_exec;
 
+/* Systems whose unknowns are the inner ones of longer systems: with the matrices T of
+ * `t`,
+ *
+ *   T x = rhs,   T left = lower[0] e_0,   T right = upper[rows-1] e_{rows-1}
+ *
+ * where e_i is column i of the identity. `left` or `right` can have null data; it is then
+ * not computed, and lower[0] or upper[rows-1] is ignored. Otherwise the off-diagonal is
+ * not short, and left and right overlap neither each other nor another operand. The
+ * systems are not periodic. No row is exchanged: with PS_PIVOT_AUTO, ps_report.pivoted
+ * is the number of systems that have a row that is not dominant, lower[0] and
+ * upper[rows-1] included, or a bad pivot; if it is not 0, x, left and right are
+ * unspecified. */
+typedef struct {
+    ps_tridiag t;
+    ps_output left, right;
+} ps_spikes;
+
 /* Factors of outer * inner matrices, in memory that the caller provides, for solves with
  * many right-hand sides. The format of `store` is private to the backend that wrote it.
  */
@@ -264,6 +281,13 @@ typedef struct {
                               const ps_exec *exec, size_t *bytes);
     ps_status (*tridiag_solve)(const ps_tridiag *t, const ps_options *options,
                                const ps_exec *exec, ps_report *report);
+
+    /* Methods PS_AUTO and PS_THOMAS. PS_UNSUPPORTED if systems are so long that
+     * tridiag_solve() for each right-hand side is faster. Null in a device backend. */
+    ps_status (*spikes_work)(const ps_spikes *s, const ps_options *options,
+                             const ps_exec *exec, size_t *bytes);
+    ps_status (*spikes_solve)(const ps_spikes *s, const ps_options *options,
+                              const ps_exec *exec, ps_report *report);
 
     /* Reads dtype, flags, rows, outer, inner and pivot of `f`. */
     ps_status (*factor_store)(const ps_factor *f, const ps_exec *exec, size_t *bytes);
@@ -422,6 +446,7 @@ ps_pivot ps_options_pivot(const ps_options *options);
 /* Check all that the structs alone determine, for all backends. If b is null,
  * ps_factor_check() checks the factor without its store. */
 ps_status ps_tridiag_check(const ps_tridiag *t, const ps_options *options);
+ps_status ps_spikes_check(const ps_spikes *s, const ps_options *options);
 ps_status ps_factor_check(const ps_factor *f, const ps_factor_rhs *b);
 
 #ifdef __cplusplus

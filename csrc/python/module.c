@@ -17,6 +17,7 @@
 #include "part.h"
 #include "pysolvers.h"
 #include "relax.h"
+#include "spikes.h"
 #include "spline.h"
 #include "staggered.h"
 #include "transform.h"
@@ -105,6 +106,9 @@ module_exec(PyObject *module)
     if (ps_backend_get()->memory == PS_DEVICE &&
         (memory_add(module) < 0 || transform_add(module) < 0 ||
          cylinder_add(module) < 0 || part_add(module) < 0)) {
+        return -1;
+    }
+    if (ps_backend_get()->memory == PS_HOST && spikes_add(module) < 0) {
         return -1;
     }
     return spline_add(module) < 0 ? -1 : add_constants(module);

@@ -24,11 +24,14 @@ eps^2 to the normwise backward error of x. k follows from the decay in a first a
 decays too slowly, k = m - 1.
 
 Operations and words per unknown of a line with its own matrix: 8 operations and 5 words, as on one
-device, and 10 operations and 9 words per row of l and of u; at most 28 operations and 21 words.
-With one matrix for all lines 5 operations and 2 words, and 2 words per row of l and of u; at most 4
-words. On a GPU, where products are added one after the other, at most 23 words and 6. If the
-solution of a solve replaces the right-hand sides, 2 words more: they are kept until all ranks know
-that no row is exchanged.
+device, and 10 operations and 9 words per row of l and of u. On the CPU, those of l and u that count
+in all rows are computed with g in one pass (csrc/cpu/lines/spikes.inc), for which the attempts come
+before g: at most 17 operations and 11 words, or 9 with one of l and u. In systems of more than 32
+KB per operand, with other methods than Thomas', and on a GPU, they are solves of their own: at most
+28 operations and 21 words. With one matrix for all lines 5 operations and 2 words, and 2 words per
+row of l and of u; at most 4 words. On a GPU, where products are added one after the other, at most
+23 words and 6. If the solution of a solve replaces the right-hand sides, 2 words more: they are
+kept until all ranks know that no row is exchanged.
 
 No row exchanges across the ends: stable for diagonally dominant systems, where l and u are at most
 1 in magnitude and the reduced system is dominant, too. The other systems are solved as whole lines
@@ -56,6 +59,7 @@ __all__ = [
     "reduced_matrix",
     "reduced_rhs",
     "unpacked",
+    "values_of",
 ]
 
 Array = NDArray[Any]
@@ -74,7 +78,7 @@ class Spike(NamedTuple):
     """l or u in the interior rows in which it is not negligible."""
 
     rows: slice
-    values: Array
+    values: Array | None  # None: all rows, and not yet computed
 
 
 Spikes = tuple[Spike | None, Spike | None]  # l and u; None if it is zero
@@ -149,14 +153,27 @@ class Matrices:
         ]
         return views, self._starts[0] == 1 and rows.start == 0 and rows.stop > 2
 
-    def eliminate(self, solve: Solve) -> tuple[Coefficients, Spikes]:
-        """Return the coefficients of the ends, and l and u in the rows in which they count."""
+    def spikes(self, solve: Solve) -> Spikes:
+        """Compute l and u in the rows in which they count, unless these are all rows."""
+        if self._m == 1:
+            return None, None
+        return self._spike(solve, is_left=True), self._spike(solve, is_left=False)
+
+    def eliminate(self, solve: Solve, spikes: Spikes | None = None) -> tuple[Coefficients, Spikes]:
+        """Return the coefficients of the ends, and l and u in the rows in which they count.
+
+        `spikes` is the answer of the method `spikes`, also with values for all rows.
+        """
         m = self._m
         lower, diag, upper = self._rows[m - 1]
         if m == 1:
             zero = np.zeros(self.batch, diag.dtype)
             return self._full(zero, zero - 1, lower, diag, upper), (None, None)
-        spikes = self._spike(solve, is_left=True), self._spike(solve, is_left=False)
+        left, right = self.spikes(solve) if spikes is None else spikes
+        spikes = (
+            self._complete(solve, left, is_left=True),
+            self._complete(solve, right, is_left=False),
+        )
         (l_first, l_last), (u_first, u_last) = (self._ends(spike) for spike in spikes)
         return self._full(l_first, u_first, -lower * l_last, diag - lower * u_last, upper), spikes
 
@@ -197,7 +214,7 @@ class Matrices:
             for spike, separator in zip(spikes, (left, own), strict=True)
             if spike is not None
         ]
-        everywhere = [(spike.values, by) for spike, by in pairs if spike.rows == self.interior]
+        everywhere = [(values_of(spike), by) for spike, by in pairs if spike.rows == self.interior]
         is_finite = np.isfinite(left) & np.isfinite(own)
         if not is_finite.all():  # then it is not finite in any row, also not where l and u vanish
             nothing = place.zeros((1,) * x.ndim, self._views[1].dtype)
@@ -208,25 +225,21 @@ class Matrices:
             for spike, by in pairs:
                 if spike.rows != self.interior:
                     window = x[..., spike.rows]
-                    place.write_sum(window, window, [(spike.values, by)])
+                    place.write_sum(window, window, [(values_of(spike), by)])
         _put(place, x, m - 1, own)
 
     def _spike(self, solve: Solve, *, is_left: bool) -> Spike | None:
         """Solve for l or u, in as many rows as it takes to vanish; None if it is zero."""
         rows, entry = self._m - 1, 0 if is_left else 2
-        at = 0 if is_left else rows - 1
-        coupling = self._rows[at][entry]
+        coupling = self._coupling(is_left=is_left)
         if not np.any(coupling):
             return None
         count = _FIRST_ROWS
         while True:
-            count = rows if _WORTH * count > rows else count
+            if _WORTH * count > rows:
+                return Spike(self.interior, None)
             window = slice(0, count) if is_left else slice(rows - count, rows)
-            values = self._place.zeros((*self.batch, count), self._views[1].dtype)
-            _put(self._place, values, at - window.start, np.broadcast_to(coupling, self.batch))
-            is_sound = solve(window, values, values)
-            if count == rows:
-                return Spike(window, values)
+            values, is_sound = self._column(solve, window, is_left=is_left)
             order = range(count) if is_left else range(count)[::-1]  # from the coupling on
             half = count // 2
             start, middle, end = (
@@ -240,12 +253,31 @@ class Matrices:
             needed = _MARGIN * half * log(bound) / log(max(decay, bound)) if decay < 1 else rows
             count = max(count + half, int(min(needed, rows)))
 
+    def _complete(self, solve: Solve, spike: Spike | None, *, is_left: bool) -> Spike | None:
+        """Return l or u with its values."""
+        if spike is None or spike.values is not None:
+            return spike
+        return Spike(spike.rows, self._column(solve, spike.rows, is_left=is_left)[0])
+
+    def _coupling(self, *, is_left: bool) -> Array:
+        """Return the entries of the interior rows that couple to the unknown on one side."""
+        return self._rows[0][0] if is_left else self._rows[self._m - 2][2]
+
+    def _column(self, solve: Solve, window: slice, *, is_left: bool) -> tuple[Array, bool]:
+        """Solve the rows of a window for l or u; also return the answer of `solve`."""
+        count = window.stop - window.start
+        values = self._place.zeros((*self.batch, count), self._views[1].dtype)
+        coupling = self._coupling(is_left=is_left)
+        at = 0 if is_left else count - 1
+        _put(self._place, values, at, np.broadcast_to(coupling, self.batch))
+        return values, solve(window, values, values)
+
     def _ends(self, spike: Spike | None) -> list[Array]:
         """Return l or u in the first and in the last interior row."""
         return [
             np.zeros(self.batch, self._views[1].dtype)
             if spike is None or i not in range(spike.rows.start, spike.rows.stop)
-            else self._place.download(spike.values[..., i - spike.rows.start])
+            else self._place.download(values_of(spike)[..., i - spike.rows.start])
             for i in (0, self._m - 2)
         ]
 
@@ -262,6 +294,12 @@ class Matrices:
 
     def _full(self, *parts: Array) -> Coefficients:
         return Coefficients(*(np.broadcast_to(part, self.batch) for part in parts))
+
+
+def values_of(spike: Spike) -> Array:
+    """Return the values of l or u, which `Matrices.eliminate` has completed."""
+    assert spike.values is not None
+    return spike.values
 
 
 def _largest_ratio(parts: Array, wholes: Array) -> float:

@@ -35,6 +35,7 @@ from ._ends import (
     reduced_matrix,
     reduced_rhs,
     unpacked,
+    values_of,
 )
 from ._group import Group
 from ._slab import Slab
@@ -370,7 +371,8 @@ class SplitFactor:
         except SingularSystemError:
             return None
         info = next((info for _, info in eliminated.found if info is not None), reduced.info)
-        nbytes += sum(spike.values.nbytes for spike in spikes if spike) + reduced.nbytes
+        nbytes += reduced.nbytes
+        nbytes += sum(values_of(spike).nbytes for spike in spikes if spike)
         state = _Ends(matrices, interior, found, spikes, reduced, nbytes)
         return state, replace(info, method="partition", pivoted=0, repeated=0)
 

@@ -74,9 +74,9 @@ class Group:
     ways : sequence of {'peers', 'nccl', 'host'}, default: ('peers', 'nccl', 'host')
         By what the ranks may exchange numbers that are on devices: between the devices of one host,
         by NCCL, or through the memory of the host. The first one that is possible on all ranks is
-        taken. The same on all ranks. Numbers of cut lines travel between devices if
-        `solve_tridiagonal` solves in one pass, which needs ``'peers'``, and otherwise through the
-        memory of the host, whatever the ways are.
+        taken. The same on all ranks. Numbers of cut lines travel between devices in
+        `solve_tridiagonal`, if a block of the device can hold the rows of a rank, and otherwise
+        through the memory of the host, whatever the ways are.
 
     Attributes
     ----------

@@ -10,10 +10,28 @@ from numpy.typing import NDArray
 from .._errors import SingularSystemError
 from .._options import SolveInfo
 from .._runtime.arrays import Shape
+from .._runtime.shadows import packed_strides
 from .._runtime.singular import Singular
-from ..tridiagonal import Call, Choice, finish, prepare, solve_tridiagonal, solve_views
+from ..tridiagonal import (
+    Call,
+    Choice,
+    finish,
+    prepare,
+    solve_spikes,
+    solve_tridiagonal,
+    solve_views,
+)
 from ._devices import Answer, Facts, facts_of, solve_on_devices
-from ._ends import Coefficients, Matrices, packed, reduced_matrix, reduced_rhs, unpacked
+from ._ends import (
+    Coefficients,
+    Matrices,
+    Spike,
+    Spikes,
+    packed,
+    reduced_matrix,
+    reduced_rhs,
+    unpacked,
+)
 from ._group import Group
 from ._slab import Slab
 from ._systems import check_short, check_sizes, checked_group, merged, numbered
@@ -29,6 +47,9 @@ _RHS, _X = 3, 4
 _ENDS = 2  # numbers of a right-hand side: those of `Matrices.reduce`
 _SAME = ("method", "periodic", "pivot", "on_singular", "return_info")  # options of all ranks
 _COUNTS = ("pivoted", "repeated")
+_G = 2  # number of the scratch array of g; those of l and u are 0 and 1
+_ALIGNMENT = 64  # bytes, of scratch arrays
+_KEPT_BYTES = 1 << 26  # larger scratch arrays are not kept
 
 
 def solve_split(
@@ -109,23 +130,56 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
     rank, periodic = group.rank, call.choice.periodic
     reports: list[Report] = []
     usable: list[bool] = []
+    spikes: Spikes = (None, None)
     asking = call._replace(
         options=call.options._replace(policy="raise"), choice=call.choice._replace(return_info=True)
     )
 
-    def solve(rows: slice, right: Array, target: Array) -> bool:
+    def systems(rows: slice, *sides: Array) -> tuple[Shape, list[Array]]:
+        """Return the shape and the views of the systems of consecutive interior rows."""
         diagonals, is_short = matrices.diagonals(rows)
-        shape = Shape(target.shape, target.ndim - 1, (is_short, False, False))
-        report, singular = solve_views(asking, shape, False, [*diagonals, right, target])
-        is_sound = report["pivoted"] == 0 and singular is not None and not len(singular.rows)
+        shape = Shape(sides[0].shape, sides[0].ndim - 1, (is_short, False, False))
+        return shape, [*diagonals, *sides]
+
+    def solve(rows: slice, right: Array, target: Array) -> bool:
+        shape, views = systems(rows, right, target)
+        return is_sound(rows, *solve_views(asking, shape, False, views))
+
+    def solve_interior(rows: slice, right: Array, target: Array) -> bool:
+        """Solve also for l and u, if they count in all rows, if the backend does it in one pass."""
+        nonlocal spikes
+        wanted = [spike is not None and spike.values is None for spike in spikes]
+        l, u = (  # noqa: E741 - the names of the formulas
+            _scratch(group, number, x)[..., rows] if is_one_pass and needs else None
+            for number, needs in enumerate(wanted)
+        )
+        found = None
+        if l is not None or u is not None:
+            found = solve_spikes(asking, *systems(rows, right, target), l, u)
+        if found is None:
+            return solve(rows, right, target)
+        left, right_one = spikes
+        spikes = (
+            left if l is None else Spike(rows, l),
+            right_one if u is None else Spike(rows, u),
+        )
+        return is_sound(rows, *found)
+
+    def is_sound(rows: slice, report: Report, singular: Singular | None) -> bool:
+        """Whether no row was exchanged and no pivot was bad; note it if these are all rows."""
+        found = report["pivoted"] == 0 and singular is not None and not len(singular.rows)
         if rows == matrices.interior:
             reports.append(report)
-            usable.append(is_sound)
-        return is_sound
+            usable.append(found)
+        return found
 
     *matrix, rhs, x = call.views
+    is_host = call.place.name == "cpu"
+    is_one_pass = is_host and _matrix_batch(call) == x.shape[:-1]
     # Systems that need row exchanges are solved from the right-hand sides.
-    g = call.place.packed(x) if np.may_share_memory(rhs, x) else x
+    g = x
+    if np.may_share_memory(rhs, x):
+        g = _scratch(group, _G, x) if is_host else call.place.packed(x)
     shapes = [*(_matrix_batch(call),) * len(Coefficients._fields), *(x.shape[:-1],) * _ENDS]
     count = sum(prod(shape) for shape in shapes)
     with group.agreed_numbers(_OPERATION, count, call.dtype) as eliminated:
@@ -139,9 +193,11 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         )
         never = call.options.pivot == call.place.backend.PIVOTS["never"]
         usable.append(never or matrices.is_dominant)
-        ends = matrices.reduce(rhs, g, solve)
         if all(usable):
-            coefficients, spikes = matrices.eliminate(solve)
+            spikes = matrices.spikes(solve)
+            ends = matrices.reduce(rhs, g, solve_interior)
+        if all(usable):
+            coefficients, spikes = matrices.eliminate(solve, spikes)
         if all(usable):
             eliminated.mine = packed((*coefficients, *ends), call.dtype)
     if eliminated.numbers is None:
@@ -161,6 +217,22 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
     matrices.substitute(x, g, spikes, y[rank - 1], y[rank])
     report = reports[-1] if reports else {"kernel": "", "threads": 0, "copied": ()}
     return report | {"method": "partition", "pivoted": 0, "repeated": 0}
+
+
+def _scratch(group: Group, number: int, like: Array) -> Array:
+    """Return an array of the shape and the memory order of `like`, of memory that is used again.
+
+    The time of new memory is about half of that of a solve.
+    """
+    kept: dict[int, Array] = group.kept.setdefault("scratch", {})
+    memory = kept.get(number)
+    if memory is None or memory.nbytes < like.nbytes:
+        kept.pop(number, None)
+        memory = np.empty(like.nbytes + _ALIGNMENT, np.uint8)
+        memory = memory[-memory.ctypes.data % _ALIGNMENT :]
+        if like.nbytes <= _KEPT_BYTES:
+            kept[number] = memory
+    return np.ndarray(like.shape, like.dtype, memory, strides=packed_strides(like))
 
 
 def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report, Singular | None]:

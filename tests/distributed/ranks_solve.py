@@ -17,7 +17,7 @@ from mpi4py import MPI
 
 import pysolvers
 from pysolvers._runtime.shadows import address_of
-from pysolvers.distributed import Group, Slab, _devices
+from pysolvers.distributed import Group, Slab, _devices, _solve
 from pysolvers.distributed._ends import Matrices
 
 REDUCE = Matrices.reduce
@@ -213,6 +213,80 @@ def check_parts_of_more_rows_than_the_ends_reach(group, rng):
             whole, _ = solved(group, [*matrix, sides], shape, 1, 1, periodic, "ends")
             expected = pysolvers.solve_tridiagonal(*matrix, sides, periodic=periodic)
             np.testing.assert_allclose(whole, expected, rtol=1e-12, atol=1e-14)
+
+
+def check_ends_in_all_rows_in_one_pass(group, rng):
+    """The pass for x and the ends gives the bits of one solve for each of them."""
+    if group.size == 1:
+        return
+    rows = 300 * group.size + 1
+    for shape, axis in (((5, rows), 1), ((rows, 21), 0), ((2, 3, rows), 2), ((3, rows, 4), 1)):
+        for dtype in oracle.DTYPES:
+            ratio = rng.uniform(1e3, 1e6, [n if k != axis else 1 for k, n in enumerate(shape)])
+            matrix = [np.broadcast_to(a, shape).astype(dtype) for a in (-ratio, 1 + 2 * ratio)]
+            operands = (*matrix, matrix[0], oracle.uniform(rng, shape, dtype))
+            parts = [np.array(cut(group, a, shape, axis)) for a in operands]
+            for periodic, pivot, in_place in ((0, None, 0), (1, False, 0), (0, None, 1)):
+                options = {"axis": axis, "periodic": bool(periodic), "pivot": pivot}
+                options |= {"group": group, "split": Slab(axis)}
+                sides = [parts[3].copy() for _ in range(2)]
+                outs = [rhs if in_place else None for rhs in sides]
+                found = pysolvers.solve_tridiagonal(*parts[:3], sides[0], out=outs[0], **options)
+                with mock.patch.object(_solve, "solve_spikes", return_value=None) as spikes:
+                    expected = pysolvers.solve_tridiagonal(
+                        *parts[:3], sides[1], out=outs[1], **options
+                    )
+                assert spikes.call_count == 1
+                np.testing.assert_array_equal(found, expected)
+            solved(group, operands, shape, axis, axis, exchange="ends")
+
+
+def check_rows_inside_decide_in_one_pass(group, rng):
+    """A row inside of a part whose ends reach all rows needs row exchanges, or has a bad pivot."""
+    if group.size == 1:
+        return
+    shape = (5, 300 * group.size)
+    for rank in range(group.size):
+        operands = [*diffusion(shape, 1e6), rng.standard_normal(shape)]
+        operands[1][3, 300 * rank + 150] *= 1 - 1e-3
+        _, info = solved(group, operands, shape, 1, 1, exchange="lines")
+        assert info.pivoted == 1
+        for a in operands[:3]:
+            a[3, 300 * rank + 150] = 0
+        parts = [cut(group, a, shape, 1) for a in operands]
+        options = {"group": group, "split": Slab(1)}
+        for pivot in (None, False):
+            with pytest.raises(pysolvers.SingularSystemError) as error:
+                pysolvers.solve_tridiagonal(*parts, pivot=pivot, **options)
+            with pytest.raises(pysolvers.SingularSystemError) as expected:
+                pysolvers.solve_tridiagonal(*operands, pivot=pivot)
+            assert error.value.systems.tolist() == [[3]] == expected.value.systems.tolist()
+            assert error.value.rows.tolist() == expected.value.rows.tolist()
+
+
+def check_memory_of_the_ends_is_used_again(group, rng):
+    """The arrays of a call are kept for the next ones, and are not those of its solution."""
+    if group.size == 1:
+        return
+    found = []
+    for rows, dtype in ((500, np.float64), (900, np.complex128), (300, np.float32)):
+        shape = (4, rows * group.size)
+        operands = [a.astype(dtype) for a in diffusion(shape, 1e6)]
+        operands.append(oracle.uniform(rng, shape, dtype))
+        whole, _ = solved(group, operands, shape, 1, 1, True, "ends")
+        parts = [cut(group, a, shape, 1) for a in operands]
+        options = {"group": group, "split": Slab(1), "periodic": True}
+        found.append((pysolvers.solve_tridiagonal(*parts, **options), whole))
+        kept = group.kept["scratch"]
+        memory = {number: array.ctypes.data for number, array in kept.items()}
+        pysolvers.solve_tridiagonal(*parts, **options)
+        assert memory == {number: array.ctypes.data for number, array in kept.items()}
+        with mock.patch.object(_solve, "_KEPT_BYTES", 0):
+            kept.clear()
+            pysolvers.solve_tridiagonal(*parts, **options)
+            assert not kept
+    for x, whole in found:
+        np.testing.assert_array_equal(joined(group, x, 1), whole)
 
 
 def check_entries_that_reach_no_other_row(group, rng):

@@ -27,6 +27,7 @@ typedef struct {
     int64_t tiles;     /* tiles of all runs */
     int64_t group;     /* tiles solved together, at most PS_GROUP_TILES, or
                           PS_BAND_TILES by a factor */
+    ps_output left, right; /* of a ps_spikes; null data: not computed */
 } ps_job;
 
 /* Long systems divided into chunks, solved in three steps: eliminate the interior rows of
@@ -73,9 +74,13 @@ struct ps_type_kernels {
     size_t element; /* bytes */
 
     /* direct solves group `index` of a job, reduction solves tile `index`; both return
-     * the number of systems solved with row exchanges. Scratch is for one group. */
+     * the number of systems solved with row exchanges. spikes solves group `index` of a
+     * ps_spikes and returns the number of systems that need row exchanges. Scratch is for
+     * one group. */
     size_t (*direct_scratch)(const ps_job *job);
     int64_t (*direct)(const ps_job *job, int64_t index, void *scratch);
+    size_t (*spikes_scratch)(const ps_job *job);
+    int64_t (*spikes)(const ps_job *job, int64_t index, void *scratch);
     size_t (*reduction_scratch)(const ps_job *job);
     int64_t (*reduction)(const ps_job *job, int64_t index, void *scratch);
 
