@@ -6,8 +6,10 @@ does, which has another default stream.
 """
 
 import _thread
+import atexit
 import ctypes
 import sys
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
@@ -27,7 +29,7 @@ Array = NDArray[Any]
 _SUCCESS, _IN_PROGRESS = 0, 7  # of ncclResult_t
 _OCTETS = 1  # ncclUint8
 _ID = 128  # bytes of ncclUniqueId
-_GRACE = 5.0  # seconds that an abort may take
+_GRACE = 5.0  # seconds that an abort may take, and the end of the process
 
 
 class _UniqueId(ctypes.Structure):
@@ -132,12 +134,35 @@ class NcclCommunicator:
             ending.join(_GRACE)
 
     def __del__(self) -> None:
-        # ncclCommDestroy can wait for other ranks, which a thread does that nobody waits for. When
-        # the process ends, it has no new threads, and the system frees what the communicator has.
+        # ncclCommDestroy can wait for other ranks: a thread calls it. When the process ends, it has
+        # no new threads, and the system frees what the communicator has.
         comm = getattr(self, "_comm", None)
         if comm is not None and not sys.is_finalizing():
+            ending = _thread.allocate_lock()
+            ending.acquire()
             with suppress(RuntimeError):
-                _thread.start_new_thread(_library().ncclCommDestroy, (comm,))
+                _thread.start_new_thread(_destroy, (_library(), comm, ending))
+                _endings[:] = [*filter(_thread.LockType.locked, _endings), ending]
+
+
+# Locks of threads that destroy communicators; each is released at the end of the thread.
+_endings: list[_thread.LockType] = []
+
+
+def _destroy(library: Any, comm: ctypes.c_void_p, ending: _thread.LockType) -> None:
+    """Destroy a communicator, and release a lock after that."""
+    try:
+        library.ncclCommDestroy(comm)
+    finally:
+        ending.release()
+
+
+@atexit.register
+def _wait_for_endings() -> None:
+    """At the end of the process, give the threads in NCCL some time to leave it."""
+    end = time.monotonic() + _GRACE
+    for ending in _endings:
+        ending.acquire(timeout=max(end - time.monotonic(), 0.0))
 
 
 def _call(name: str, *arguments: Any) -> None:
@@ -158,9 +183,7 @@ def _text(status: int) -> str:
 def _library() -> Any:
     """Return the shared library."""
     packages = "nvidia-nccl-cu13 cuda-pathfinder"
-    library = shared_library(
-        "nccl", "messages between devices of several hosts need NCCL", packages
-    )
+    library = shared_library("nccl", "messages by 'nccl' need NCCL", packages)
     integer, size, pointer = ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p
     message = (pointer, size, integer, integer, pointer, pointer)
     for name, arguments in {

@@ -32,7 +32,7 @@ from pysolvers import (
 from pysolvers._cli import main
 from pysolvers._runtime import state
 from pysolvers.cases import heat
-from pysolvers.distributed import Slab, _inbox
+from pysolvers.distributed import Slab, _inbox, borders_of, layers_of
 
 # Of one process, with several blocks of the kernels of a GPU.
 LARGE = ("check_heat_of_large_fields",)
@@ -177,6 +177,30 @@ def check_memory_that_a_rank_lacks(group, rng):
             with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none is"):
                 call(solver)
             call(solver)
+
+
+def check_memory_for_nccl_that_a_rank_lacks(group, rng):
+    """Memory for the first messages, and for larger ones than before."""
+    if group.size == 1:
+        return
+    kind = MemoryError if group.rank == 1 else DistributedError
+    fields = rng.standard_normal((2, group.size, 5, 400))
+    with devices_with_nccl() as device:
+        again, made = anew(group, ways=("nccl",)), []
+        for part, shape in ((fields[0, ..., :2], (5, 2)), (fields[1], (5, 400))):
+            store = state.make_state({"u": (shape, np.float64)}, "cuda", "test")
+            store.set("u", part[group.rank])
+            given = again, "test", store, borders_of(again, 0, (1, 1), shape), np.empty(shape)
+            full = mock.patch.object(device, "Buffer", side_effect=MemoryError("none is left"))
+            for _ in range(2):
+                with full if group.rank == 1 else nullcontext(), pytest.raises(kind, match="none"):
+                    layers_of(*given)
+            made.append((layers_of(*given), store, part))
+        for layers, store, part in made:
+            layers.refresh("u")
+            found = store.get("u")
+            np.testing.assert_array_equal(found[0], part[(group.rank - 1) % group.size, -2])
+            np.testing.assert_array_equal(found[-1], part[(group.rank + 1) % group.size, 1])
 
 
 def check_heat_goes_on_after_an_error_of_cut_lines(group, rng):
