@@ -51,6 +51,7 @@ NUMBERS = {"own": 7, "shared": 2}
 # comparisons of the ranks, is the solution of the reduced systems.
 STAGES = {
     (Matrices, "reduce"): "elimination",
+    (Matrices, "spikes"): "elimination",
     (Matrices, "eliminate"): "elimination",
     (Group, "allgather"): "exchange",
     (Group, "objects"): "comparison",

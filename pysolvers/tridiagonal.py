@@ -278,11 +278,11 @@ def solve_tridiagonal(
     singular systems. If the systems are cut, each rank eliminates its rows onto its ends by the
     partition method [4]_, the ranks exchange 7 numbers per system, and the error is that of one
     device. 5 words per unknown are moved, as on one device, and more where the coupling to other
-    ranks has not yet decayed: up to 6 on the CPU, and 18 on a device or in long systems. Systems that need row exchanges, and all
-    systems with ``pivot=True``, are distributed over the ranks as whole systems instead: 5 numbers
-    per unknown are exchanged, and the solution is the one of one device. ``info.exchange`` names
-    what was exchanged. The same number of ranks gives the same bits. On a device, a call with a
-    group waits for the solution.
+    ranks has not yet decayed: up to 6 on the CPU, and 18 on a device or in long systems. Systems
+    that need row exchanges, and all systems with ``pivot=True``, are distributed over the ranks as
+    whole systems instead: 5 numbers per unknown are exchanged, and the solution is the one of one
+    device. ``info.exchange`` names what was exchanged. The same number of ranks gives the same
+    bits. On a device, a call with a group waits for the solution.
 
     References
     ----------

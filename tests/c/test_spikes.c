@@ -121,8 +121,8 @@ solve_one(ps_dtype dtype, int kind, int sides, ps_pivot pivot, int64_t n, int64_
 int
 main(void)
 {
-    static const int64_t counts[] = {1, 2, 3, 5, 8, 17, 31, 33, 64, 100, 257};
-    static const int64_t shapes[][2] = {{1, 1}, {1, 7}, {3, 5}, {5, 1}, {2, 17}, {1, 65}};
+    static const int64_t counts[] = {1, 2, 3, 8, 17, 33, 64, 100};
+    static const int64_t shapes[][2] = {{1, 1}, {3, 5}, {5, 1}, {2, 17}, {1, 65}};
     int turn = 0;
 
     for (int k = 0; k < COUNT(counts) * COUNT(shapes); k++) {
@@ -137,9 +137,7 @@ main(void)
         }
     }
     /* outputs that are written with non-temporal stores */
-    for (int kind = 0; kind < LAYOUTS; kind++) {
-        solve_one(PS_F64, kind, 3, PS_PIVOT_AUTO, 1025, 1, 1030, 2);
-        solve_one(PS_F32, kind, 3, PS_PIVOT_AUTO, 1025, 2, 1030, 2);
-    }
+    solve_one(PS_F64, ROWS_PACKED, 3, PS_PIVOT_AUTO, 1025, 1, 1030, 2);
+    solve_one(PS_F64, INNER_PACKED, 3, PS_PIVOT_AUTO, 1025, 1, 1030, 2);
     return report();
 }

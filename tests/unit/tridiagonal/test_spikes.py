@@ -84,6 +84,17 @@ def test_long_outputs_are_written_past_the_caches(rng, dtype, order):
         check(operands, outputs, "u")
 
 
+def test_many_short_lines_with_and_without_gaps_between_them(rng):
+    """Lines shorter than what is stored at once, in outputs of more than 8 MB."""
+    operands = oracle.dominant(rng, (1, 44000, 50), np.float32)
+    packed, gaps = (np.full((1, 44000, 50 + gap), np.nan, np.float32) for gap in (0, 3))
+    for x, left in ((packed, gaps), (gaps, packed)):
+        answer = (x[..., :50], left[..., :50], np.empty_like(packed))
+        status, report = _core.spikes_solve(DEFAULT, AUTO, 0, *operands, *answer, None, 1)
+        check(operands, (status, report, np.zeros(1), *answer))
+        assert np.isnan(gaps[..., 50:]).all()
+
+
 @pytest.mark.parametrize("dtype", oracle.DTYPES)
 def test_matrices_in_which_nothing_decays(rng, dtype):
     """The columns of (-1, 2, -1) are straight lines."""
