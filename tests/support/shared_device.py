@@ -187,4 +187,4 @@ def in_place_of_cuda(*, is_shared=True):
         with fake_device.in_place_of_cuda(device), plans:
             yield device
     finally:
-        device.path.unlink()
+        device.path.unlink(missing_ok=True)
