@@ -266,8 +266,9 @@ static PyMethodDef methods[] = {
 int
 part_add(PyObject *module)
 {
-    static const char *const steps[PS_PART_STEPS] = {
-        [PS_PART_WHOLE] = "whole", [PS_PART_SEND] = "send", [PS_PART_RECEIVE] = "receive"};
+    static const char *const steps[PS_PART_STEPS] = {[PS_PART_WHOLE] = "whole",
+                                                     [PS_PART_SEND] = "send",
+                                                     [PS_PART_RECEIVE] = "receive"};
 
     return add_codes(module, "PART_STEPS", steps, PS_PART_STEPS) < 0
                ? -1
