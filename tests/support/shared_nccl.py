@@ -53,12 +53,15 @@ class Communicator:
         def advance():
             if self._is_aborted:
                 return True
-            self._folder.mkdir(exist_ok=True)
-            while pending:
-                rank, array = pending.popitem()
-                path = self._folder / f"{count} {self._rank} {rank}"
-                path.with_suffix(".part").write_bytes(array.tobytes())
-                path.with_suffix(".part").rename(path)
+            try:
+                self._folder.mkdir(exist_ok=True)
+                for rank, array in list(pending.items()):
+                    path = self._folder / f"{count} {self._rank} {rank}"
+                    path.with_suffix(".part").write_bytes(array.tobytes())
+                    path.with_suffix(".part").rename(path)
+                    del pending[rank]
+            except FileNotFoundError:  # another rank aborts, and removes the folder
+                return False
             for rank, array in list(left.items()):
                 path = self._folder / f"{count} {rank} {self._rank}"
                 if path.exists():
