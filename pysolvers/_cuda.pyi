@@ -108,6 +108,9 @@ def tridiag_direct(
     singular: int = 1,
     /,
 ) -> Any: ...
+
+PART_STEPS: Final[dict[str, int]]
+
 def part_mailbox(dtype: int, systems: int, count: int, step: int, /) -> tuple[int, int]: ...
 def part_check(
     flags: int,
