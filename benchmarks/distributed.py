@@ -23,9 +23,6 @@ Needs the extra 'mpi'; with --device cuda CuPy, and rank r uses device r.
 
 import argparse
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -35,10 +32,11 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
+from on_ranks import is_rank, printed_by, write_as_rank
 
 from pysolvers import factor_tridiagonal, solve_tridiagonal
 from pysolvers.bench import machine
-from pysolvers.distributed import CostModel, Group, Slab, launch_command, launched
+from pysolvers.distributed import CostModel, Group, Slab
 from pysolvers.distributed._ends import Matrices
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -276,16 +274,7 @@ def jobs(args: argparse.Namespace) -> Record:
     merged: Record = {"cases": [], "messages": [], "gap": 0.0}
     for ranks in args.ranks:
         options = ["--calls", str(args.calls), "--dtype", args.dtype, "--device", args.device]
-        options += ["--scale", *map(str, args.scale), "--json", "-"]
-        command = launch_command(ranks, [str(Path(__file__).resolve()), *options])
-        run = subprocess.run(
-            command,
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-            env={"MPIR_CVAR_ENABLE_GPU": "0"} | os.environ,
-        )
-        found = json.loads(run.stdout)
+        found = printed_by(__file__, ranks, [*options, "--scale", *map(str, args.scale)])
         for key in ("cases", "messages"):
             merged[key] += found[key]
         merged["gap"] = found["gap"]
@@ -341,12 +330,9 @@ def main() -> int:
     )
     parser.add_argument("--json", help="file of the record; - prints the values of a job")
     args = parser.parse_args()
-    if launched()[0] > 1 or args.json == "-":
+    if is_rank(args.json):
         found = measure(args)
-        if launched()[1] > 0:
-            return 0
-        if args.json == "-":
-            json.dump(found, sys.stdout)
+        if write_as_rank(found, args.json):
             return 0
     else:
         found = jobs(args)

@@ -12,7 +12,7 @@ two calls, as each of them measures its last iteration.
     python benchmarks/slabs.py --ranks 1 2 4 --cube 1024 --json FILE
     python benchmarks/slabs.py --ranks 1                # one device
     python benchmarks/slabs.py --device cpu --plane 1024 --cube 96
-    python benchmarks/slabs.py --ranks 2 --ways nccl    # NCCL also where GPUs share their memory
+    python benchmarks/slabs.py --ways peers nccl host   # each way in a job of its own
 
 Needs the extra 'mpi' for more than one rank. Rank r uses device r, or the devices in turn if there
 are fewer: the times of ranks that share a device say nothing of scaling.
@@ -20,8 +20,6 @@ are fewer: the times of ranks that share a device say nothing of scaling.
 
 import argparse
 import json
-import os
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +28,7 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
+from on_ranks import is_rank, printed_by, write_as_rank
 
 from pysolvers import (
     GCEIDD,
@@ -40,7 +39,7 @@ from pysolvers import (
 )
 from pysolvers._runtime import backends
 from pysolvers.bench import machine
-from pysolvers.distributed import WAYS, Group, Slab, launch_command, launched
+from pysolvers.distributed import WAYS, Group, Slab
 
 RATIO = 0.5  # k dt/h^2 of HeatADI
 STEPS = 128  # of a call
@@ -103,7 +102,7 @@ def seconds_of(group: Group, call: Callable[[int], Any], count: int, calls: int)
 
 def measure(args: argparse.Namespace) -> list[Record]:
     """Return the cases of the ranks of this job; collective."""
-    group = Group(ways=args.ways)
+    group = Group(ways=args.ways[0].split(","))
     options: dict[str, Any] = {"device": "cpu", "threads": 1}
     if args.device == "cuda":
         options = {"device": f"cuda:{group.rank % backends.require('cuda').device_count()}"}
@@ -133,19 +132,13 @@ def measure(args: argparse.Namespace) -> list[Record]:
 
 def jobs(args: argparse.Namespace) -> list[Record]:
     """Return the cases of jobs of all numbers of ranks on this host."""
-    found = []
     values = {"device": args.device, "plane": args.plane, "cube": args.cube}
     values |= {"steps": args.steps, "calls": args.calls, "only": args.only}
-    ways = ["--ways", *args.ways]
     options = [word for name, value in values.items() for word in (f"--{name}", str(value))]
-    script = [str(Path(__file__).resolve()), *options, *ways, "--json", "-"]
+    found = []
     for ranks in args.ranks:
-        command = [sys.executable, *script] if ranks == 1 else launch_command(ranks, script)
-        environment = {"MPIR_CVAR_ENABLE_GPU": "0"} | os.environ
-        run = subprocess.run(
-            command, stdout=subprocess.PIPE, text=True, check=True, env=environment
-        )
-        found += json.loads(run.stdout)
+        for ways in args.ways if ranks > 1 else args.ways[:1]:
+            found += printed_by(__file__, ranks, [*options, "--ways", ways])
     return found
 
 
@@ -170,19 +163,16 @@ def main() -> int:
     parser.add_argument(
         "--ways",
         nargs="+",
-        choices=WAYS,
-        default=list(WAYS),
-        help="between devices; the first possible one is taken (%(default)s)",
+        default=[",".join(WAYS)],
+        help="between devices, separated by commas: the first possible one is taken (%(default)s); "
+        "several of these lists are measured one after the other",
     )
     parser.add_argument("--only", default="", help="beginning of the names of the cases")
     parser.add_argument("--json", help="file of the record; - prints the values of a job")
     args = parser.parse_args()
-    if launched()[0] > 1 or args.json == "-":
+    if is_rank(args.json):
         found = measure(args)
-        if launched()[1] > 0:
-            return 0
-        if args.json == "-":
-            json.dump(found, sys.stdout)
+        if write_as_rank(found, args.json):
             return 0
     else:
         found = jobs(args)

@@ -65,7 +65,8 @@ def found(ranks):
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_fit_finds_the_constants_of_a_machine(ranks):
+def test_fit_finds_the_constants_of_a_machine(ranks, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     script = runpy.run_path(str(ROOT / "benchmarks/distributed.py"))
     args = SimpleNamespace(device="cpu", dtype="float64", calls=1)
 

@@ -1,0 +1,294 @@
+#!/usr/bin/env python3
+"""Time solve_tridiagonal with lines that are cut over GPUs, by each way, and by transposition.
+
+Own matrices, dominant; rows along the last axis, which is cut; each rank has one GPU. The first
+case is that of PaScaL_TDMA (pysolvers.papers). `one GPU` is the solve of the whole lines without a
+group. The ways are those of `Group`: "peers", one kernel that exchanges within itself, and "nccl",
+two kernels with NCCL between them. `transposition` is what users do without a solver for cut lines:
+torch.distributed.all_to_all_single by NCCL makes whole lines of the operands, the solver of one GPU
+solves them, and the solution goes back.
+
+A time is that of calls that follow each other, of the slowest rank, divided by their number; the
+median over groups of calls. `floor` is the time of a copy of five words per unknown of a rank, on
+the slowest GPU of the run. The stages of "nccl" and of the transposition are times between events
+on the stream: the first kernel of "nccl" eliminates, the second one eliminates again, solves the
+reduced systems and substitutes.
+
+    python benchmarks/lines_gpu.py                      # jobs of 1 and 2 ranks
+    python benchmarks/lines_gpu.py --ranks 1 2 4 --json FILE
+
+Needs PyTorch, and the extra 'mpi' for more than one rank. Rank r uses device r.
+"""
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from math import prod
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import Any
+from unittest.mock import patch
+
+import torch
+import torch.distributed as dist
+from on_ranks import is_rank, printed_by, write_as_rank
+
+from pysolvers import solve_tridiagonal
+from pysolvers.bench import machine
+from pysolvers.distributed import Group, Slab
+from pysolvers.distributed._devices import _NcclLink
+from pysolvers.distributed._nccl import Nccl
+from pysolvers.papers.pascal_tdma import PUBLISHED_SHAPE
+
+CASES = (  # dtype, lines, rows of all ranks
+    ("float64", prod(PUBLISHED_SHAPE[:2]), PUBLISHED_SHAPE[2]),
+    ("float64", 4 * prod(PUBLISHED_SHAPE[:2]), PUBLISHED_SHAPE[2] // 4),
+    ("float32", prod(PUBLISHED_SHAPE[:2]), PUBLISHED_SHAPE[2]),
+)
+CALLS = 10  # in a group
+GROUPS = 7
+COPIED = 1 << 31  # bytes
+STAGES = {"send": "elimination", "receive": "second elimination, reduced systems, substitution"}
+
+Record = dict[str, Any]
+
+
+class Events:
+    """Milliseconds between events on the current stream, by stage."""
+
+    def __init__(self) -> None:
+        self._pairs: dict[str, list[tuple[Any, Any]]] = {}
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Measure what is enqueued in the context."""
+        pair = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
+        pair[0].record()
+        yield
+        pair[1].record()
+        self._pairs.setdefault(name, []).append(pair)
+
+    def seconds(self) -> dict[str, float]:
+        """Return the median of each stage."""
+        torch.cuda.synchronize()
+        return {
+            name: 1e-3 * median(begin.elapsed_time(end) for begin, end in pairs)
+            for name, pairs in self._pairs.items()
+        }
+
+
+class Transposition:
+    """Whole lines of arrays of shape (lines, rows) whose rows are cut; all parts are equal."""
+
+    def __init__(self, group: Group, lines: int, rows: int) -> None:
+        ranks = group.size
+        self._pieces = ranks, lines // ranks, rows // ranks
+        self._whole = lines // ranks, rows
+
+    def to_lines(self, part: torch.Tensor) -> torch.Tensor:
+        """Return the lines of this rank."""
+        pieces = part.new_empty(self._pieces)
+        dist.all_to_all_single(pieces, part.view(self._pieces))
+        return pieces.transpose(0, 1).reshape(self._whole)
+
+    def from_lines(self, whole: torch.Tensor, part: torch.Tensor) -> None:
+        """Set the part of this rank from the lines of all."""
+        ranks, lines, rows = self._pieces
+        pieces = whole.view(lines, ranks, rows).transpose(0, 1).contiguous()
+        dist.all_to_all_single(part.view(self._pieces), pieces)
+
+
+def bandwidth() -> float:
+    """Return the bytes per second of a copy, read plus written."""
+    source = torch.ones(COPIED // 4, device="cuda")
+    target = torch.empty_like(source)
+    events = Events()
+    for _ in range(9):
+        with events.stage("copy"):
+            target.copy_(source)
+    return 2 * COPIED / events.seconds()["copy"]
+
+
+def seconds_of(group: Group, call: Callable[[], Any]) -> float:
+    """Return the seconds of a call, of the slowest rank."""
+    times = []
+    for _ in range(GROUPS + 1):
+        torch.cuda.synchronize()
+        group.objects("benchmark", None)  # the ranks begin together
+        start = perf_counter()
+        for _ in range(CALLS):
+            call()
+        torch.cuda.synchronize()
+        times.append(max(group.objects("benchmark", (perf_counter() - start) / CALLS)))
+    return median(times[1:])
+
+
+def stages_of(call: Callable[[], Any], events: Events) -> dict[str, float]:
+    """Return the seconds of the stages of a call, for which `events` is used."""
+    for _ in range(CALLS):
+        call()
+    return events.seconds()
+
+
+@contextmanager
+def timed_nccl(events: Events) -> Iterator[None]:
+    """Measure the stages of solves by NCCL."""
+    step, exchange = _NcclLink._step, Nccl.exchange
+
+    def timed_step(self: _NcclLink, name: str, *arguments: Any) -> int:
+        with events.stage(STAGES[name]):
+            return step(self, name, *arguments)
+
+    def timed_exchange(self: Nccl, *arguments: Any) -> None:
+        with events.stage("exchange"):
+            exchange(self, *arguments)
+
+    with ExitStack() as patches:
+        patches.enter_context(patch.object(_NcclLink, "_step", timed_step))
+        patches.enter_context(patch.object(Nccl, "exchange", timed_exchange))
+        yield
+
+
+def operands(rank: int, shape: tuple[int, int], dtype: torch.dtype) -> list[torch.Tensor]:
+    """Return lower, diag, upper and rhs."""
+    generator = torch.Generator("cuda").manual_seed(rank)
+    found = [
+        torch.empty(shape, dtype=dtype, device="cuda").uniform_(-1, 1, generator=generator)
+        for _ in range(4)
+    ]
+    found[1] += 3
+    return found
+
+
+def cut_case(
+    group: Group, way: str, arrays: list[torch.Tensor], out: torch.Tensor, fast: dict[str, Any]
+) -> Record:
+    """Return the times of solves by one way between the GPUs."""
+    cut: dict[str, Any] = {"group": _group(group, way), "split": Slab(-1), "out": out}
+
+    def solve() -> None:
+        solve_tridiagonal(*arrays, **fast, **cut)
+
+    _, info = solve_tridiagonal(*arrays, return_info=True, **fast, **cut)
+    assert info.exchange == way, info.exchange
+    found: Record = {
+        "way": way,
+        "seconds": seconds_of(group, solve),
+        "checked": seconds_of(group, lambda: solve_tridiagonal(*arrays, **cut)),
+    }
+    if way == "nccl":
+        events = Events()
+        with timed_nccl(events):
+            found["stages"] = stages_of(solve, events)
+    return found
+
+
+def cases_of(group: Group, dtype: str, lines: int, rows: int) -> Iterator[Record]:
+    """Yield the times of one case, by way."""
+    shape = lines, rows // group.size
+    arrays = operands(group.rank, shape, getattr(torch, dtype))
+    out = torch.empty_like(arrays[-1])
+    fast: dict[str, Any] = {"pivot": False, "on_singular": "ignore"}
+    if group.size == 1:
+        yield {
+            "way": "one GPU",
+            "seconds": seconds_of(group, lambda: solve_tridiagonal(*arrays, out=out, **fast)),
+            "checked": seconds_of(group, lambda: solve_tridiagonal(*arrays, out=out)),
+        }
+        return
+    for way in ("peers", "nccl"):
+        yield cut_case(group, way, arrays, out, fast)
+    by_cut_lines, whole, events = out.clone(), Transposition(group, lines, rows), Events()
+
+    def transposed() -> None:
+        with events.stage("to whole lines"):
+            of_lines = [whole.to_lines(array) for array in arrays]
+        with events.stage("solve"):
+            x = solve_tridiagonal(*of_lines, **fast)
+        with events.stage("back"):
+            whole.from_lines(x, out)
+
+    yield {
+        "way": "transposition",
+        "seconds": seconds_of(group, transposed),
+        "stages": stages_of(transposed, events),
+    }
+    largest = float((out - by_cut_lines).abs().max())
+    assert largest < 100 * torch.finfo(out.dtype).eps, largest
+
+
+def _group(group: Group, way: str) -> Group:
+    """Return the ranks of a group with one way between devices; collective."""
+    kept: dict[str, Group] = group.kept.setdefault("groups", {})
+    if way not in kept:
+        kept[way] = Group(ways=(way,))
+    return kept[way]
+
+
+def measure() -> list[Record]:
+    """Return the cases of the ranks of this job; collective."""
+    group = Group()
+    torch.cuda.set_device(group.rank)
+    if group.size > 1:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True) if group.rank == 0 else None
+        port = group.objects("benchmark", store.port if store else None)[0]
+        store = store or dist.TCPStore("127.0.0.1", port, is_master=False)
+        dist.init_process_group("nccl", store=store, rank=group.rank, world_size=group.size)
+    slowest = min(group.objects("benchmark", bandwidth()))
+    found: list[Record] = []
+    for dtype, lines, rows in CASES:
+        words = 5 * lines * rows // group.size
+        common = {"dtype": dtype, "lines": lines, "rows": rows, "ranks": group.size}
+        common["floor"] = words * getattr(torch, dtype).itemsize / slowest
+        found += [common | case for case in cases_of(group, dtype, lines, rows)]
+        torch.cuda.empty_cache()
+    if group.size > 1:
+        dist.destroy_process_group()
+    return found
+
+
+def show(found: list[Record]) -> None:
+    """Print the times, and their part of the floor and of one GPU."""
+    alone = {(c["dtype"], c["rows"]): c["ranks"] * c["seconds"] for c in found if c["ranks"] == 1}
+    for case in found:
+        size = case["dtype"], case["rows"]
+        one = f", {alone[size] / case['ranks'] / case['seconds']:.0%} of one GPU"
+        print(
+            f"{case['ranks']} ranks  {case['dtype']}  {case['lines']} lines of {case['rows']} "
+            f"rows  {case['way']}: {1e3 * case['seconds']:.3f} ms, "
+            f"{case['floor'] / case['seconds']:.1%} of the floor{one if size in alone else ''}"
+        )
+        if "checked" in case:
+            print(f"    default options {1e3 * case['checked']:.3f} ms")
+        for name, seconds in case.get("stages", {}).items():
+            print(f"    {name} {1e3 * seconds:.3f} ms")
+
+
+def main() -> int:
+    """Measure, print the times, and write the record."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--json", help="file of the record; - prints the values of a job")
+    args = parser.parse_args()
+    if is_rank(args.json):
+        found = measure()
+        if write_as_rank(found, args.json):
+            return 0
+    else:
+        found = [case for ranks in args.ranks for case in printed_by(__file__, ranks, [])]
+    show(found)
+    if args.json:
+        record = {
+            "benchmark": "lines cut over GPUs",
+            "gpu": machine.gpu(),
+            "versions": machine.versions("pysolvers", "torch", "mpi4py", "mpich"),
+            "cases": found,
+        }
+        Path(args.json).write_text(json.dumps(record, indent=1) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
