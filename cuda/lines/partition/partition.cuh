@@ -6,6 +6,13 @@
  * traffic, 17 operations and one reciprocal per row. A tile is read before any of its x
  * is written, so that x may be rhs. No pivoting: stable for diagonally dominant
  * systems. Wang 1981; Laszlo, Giles and Appleyard 2016.
+ *
+ * Blocks draw their tiles (work_queue.cuh). With TOP_DEVICES they draw a tile just before
+ * its loads start, otherwise one tile earlier, so that the atomic operation costs no
+ * time. The devices process their tiles in the order in which they draw them, and a
+ * block waits until the block of another device that has drawn the same tile posts its
+ * messages: the wait grows with the time between drawing and posting. On two H100 with
+ * 1024 rows in float64, 95 instead of 76 % of the bandwidth of a copy.
  */
 #ifndef PS_CUDA_LINES_PARTITION_PARTITION_CUH
 #define PS_CUDA_LINES_PARTITION_PARTITION_CUH
@@ -37,7 +44,7 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
     const bool work_queue = !is_cluster && job.work_queue != nullptr;
     Work worker(job, partition_memory, state, exchange, skip);
     const ThreadPlace<ROWS> own(job.shape, rank);
-    uint32_t ticket = 0; /* of thread 0, for the tile after the next one */
+    uint32_t ticket = 0; /* of thread 0, for the next tile or the one after it */
     TileRange range = {};
 
     worker.tiles.init();
@@ -59,12 +66,18 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
             }
             worker.tiles.wait(worker.turn());
             __syncthreads();
+            if (TOP == TOP_DEVICES && work_queue && threadIdx.x == 0) {
+                ticket = atomicAdd(job.work_queue, 1u);
+            }
             worker.eliminate(self, range);
             if (threadIdx.x == 0) {
                 shared_ticket = ticket;
             }
             __syncthreads(); /* the tile is in registers */
-            if (work_queue && worker.round > 0) {
+            if (work_queue && TOP == TOP_DEVICES) {
+                tile = step + shared_ticket;
+            }
+            else if (work_queue && worker.round > 0) {
                 tile = 2 * step + shared_ticket;
             }
         }
@@ -74,7 +87,7 @@ __launch_bounds__(Tuning<Number, BY_ROW>::threads)
         if (has_next) {
             worker.tiles.load(next, worker.turn() ^ 1);
         }
-        if (work_queue && is_there && threadIdx.x == 0) {
+        if (work_queue && TOP != TOP_DEVICES && is_there && threadIdx.x == 0) {
             if (worker.round == 0) {
                 wait_for_last_kernel();
             }
