@@ -35,6 +35,17 @@ enum { PS_MOST_PARTS = 8, PS_PART_CLOCK_BYTES = 64 };
 
 typedef enum { PS_PART_WHOLE, PS_PART_SEND, PS_PART_RECEIVE, PS_PART_STEPS } ps_part_step;
 
+/* What a part notes of its calls, in PS_PART_CLOCK_BYTES that are zero before the first
+ * call. After a call the host reads them, and info and marks only if a system failed. */
+typedef struct {
+    uint64_t calls;   /* completed calls */
+    uint32_t blocks;  /* of the current call, which are complete */
+    uint32_t late;    /* 1 + the part that did not answer in time, or 0 */
+    uint32_t tickets; /* work that the blocks have drawn in the current call */
+    uint32_t failed;  /* lower half of the number of the last call, counted from 1, in
+                         which  info or marks of a system are not 0 */
+} ps_part_clock;
+
 struct ps_part {
     /* The rows of this part. PS_PERIODIC: the whole systems are periodic. lower[0] of a
      * part multiplies y_left and upper[rows-1] multiplies x_next, except at the ends of
@@ -49,7 +60,7 @@ struct ps_part {
      * this part gets its numbers, and the others are not used. PS_PART_RECEIVE: those of
      * the other parts have their numbers. */
     void *mailbox[PS_MOST_PARTS];
-    void *clock;      /* PS_PART_CLOCK_BYTES of this part, zero before the first call */
+    void *clock;      /* of this part: ps_part_clock */
     int64_t patience; /* nanoseconds to wait for another part */
     /* Null, or one byte per system: 1, and x is not written, if a row of the whole system
      * is not dominant; else 0. PS_PART_SEND does not write it, but it must be given if

@@ -7,15 +7,29 @@ numbers: csrc/include/ps_part.h says what a part is and what it sends.
 import time
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._errors import raise_for_status
+from .shadows import shadow
 
-__all__ = ["MailboxAddress", "Mailboxes", "SharedMemory"]
+__all__ = ["CLOCK_BYTES", "MailboxAddress", "Mailboxes", "Outcome", "SharedMemory"]
 
-_CLOCK = 64  # bytes, as in ps_part.h
+CLOCK_BYTES = 64  # as in ps_part.h
+# Its ps_part_clock.
+_CLOCK_FIELDS = np.dtype(
+    [
+        ("calls", "u8"),
+        ("blocks", "u4"),
+        ("late", "u4"),
+        ("tickets", "u4"),
+        ("failed", "u4"),
+    ]
+)
+Array = NDArray[Any]
+
 _PAUSE = 1e-4  # seconds
 _OWNER = "a group of devices"
 
@@ -92,6 +106,28 @@ class SharedMemory:
         raise_for_status(status, self._backend.STATUS, _OWNER)
 
 
+class Outcome(NamedTuple):
+    """What a part notes of its last call.
+
+    Attributes
+    ----------
+    late : int
+        The part that did not answer in time; -1 if all did.
+    has_failed : bool
+        Whether info or marks of a system are not 0.
+    """
+
+    late: int
+    has_failed: bool
+
+    @classmethod
+    def of(cls, clock: NDArray[np.uint8]) -> Self:
+        """Return what the octets of a clock say, after the call is complete."""
+        (found,) = clock[: _CLOCK_FIELDS.itemsize].view(_CLOCK_FIELDS)
+        is_last = int(found["failed"]) == int(found["calls"]) & 0xFFFFFFFF
+        return cls(int(found["late"]) - 1, is_last)
+
+
 class Mailboxes(SharedMemory):
     """The mailbox of a part, and the way to those of the other parts.
 
@@ -130,11 +166,11 @@ class Mailboxes(SharedMemory):
             backend.DTYPES[str(dtype)], systems, count, backend.PART_STEPS["whole"]
         )
         raise_for_status(status, backend.STATUS, _OWNER)
-        super().__init__(backend, device, _CLOCK + size, process)
+        super().__init__(backend, device, CLOCK_BYTES + size, process)
         self.part, self.count = part, count
         self._marks: dict[int, Any] = {}  # by stream
         self._addresses: tuple[int, ...] = ()
-        self._check(backend.upload(self.address, np.zeros(_CLOCK + size, np.uint8), device))
+        self._check(backend.upload(self.address, np.zeros(CLOCK_BYTES + size, np.uint8), device))
         self._check(backend.wait(device))
 
     def connect(self, all_parts: Sequence[MailboxAddress]) -> None:
@@ -150,12 +186,17 @@ class Mailboxes(SharedMemory):
         BackendError
             If the device cannot use the memory of another one.
         """
-        self._addresses = tuple(self.open(there) + _CLOCK for there in all_parts)
+        self._addresses = tuple(self.open(there) + CLOCK_BYTES for there in all_parts)
 
     @property
     def arguments(self) -> tuple[tuple[int, ...], int]:
         """The mailboxes and the clock, as `part_solve` takes them."""
         return self._addresses, self.address
+
+    @property
+    def clock(self) -> Array:
+        """The clock, in the memory of the device."""
+        return shadow(self.address, (CLOCK_BYTES,), (1,), np.dtype(np.uint8), self._memory)
 
     def used(self, stream: int) -> None:
         """Take note that all solves so far have been enqueued on a stream."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from .._errors import BackendError, DistributedError, raise_for_status
 from .._runtime.lines import Plan
-from .._runtime.mailboxes import Mailboxes
+from .._runtime.mailboxes import CLOCK_BYTES, Mailboxes, Outcome
 from .._runtime.places import Place
 from .._runtime.shadows import address_of, shadow
 from .._runtime.singular import Singular, find_singular
@@ -38,7 +38,6 @@ _MOST = 8  # ranks
 _KEPT = 4  # mailboxes of a rank
 _CHECKS = 256  # calls whose check is kept
 _ALIGNMENT = 256  # octets: addresses that differ by a multiple of it are alike
-_CLOCK = 64  # bytes, as in ps_part.h
 _RHS, _X = 3, 4
 
 Key = tuple[str, int, tuple[int, ...]]  # dtype, number of systems, device of each rank
@@ -123,7 +122,7 @@ def solve_on_devices(
     info, marks = place.info(systems), None
     if call.options.pivot != backend.PIVOTS["never"]:
         marks = place.block((systems,), np.dtype(np.uint8))
-    operands = (
+    operands: tuple[Any, ...] = (
         shape_flags(backend, shape, call.choice.periodic),
         *place.lines(plan, views, shape.rows),
         info,
@@ -159,16 +158,19 @@ def solve_on_devices(
     if any(begun.found):
         raise BackendError(f"{_OPERATION}: {backend.STATUS[max(begun.found)][1]}")
     link.end(place, operands, waiting)
-    outcome = _outcome(group, call, info, marks, plan)
+    outcome = _outcome(group, call, info, marks, plan, link.clock)
     if outcome is None:
         return None
     if needs_rhs:
         place.write(x, target)
+    if call.options.policy == "nan":
+        lines = operands[1 + _X]
+        place.fill_nan(lines, info.reshape(lines.shape[:2]))
     return *outcome, link.way
 
 
 def _outcome(
-    group: Group, call: Call, info: Array, marks: Array | None, plan: Plan
+    group: Group, call: Call, info: Array, marks: Array | None, plan: Plan, clock: Array
 ) -> tuple[dict[str, Any], Singular | None] | None:
     """Return report and singular systems, or None if a system needs row exchanges."""
     place = call.place
@@ -176,16 +178,16 @@ def _outcome(
     report |= {"threads": 0, "pivoted": 0, "repeated": 0}
     if marks is None and not place.asks(call.options.policy):
         return report, None
-    failed = place.read(info)
-    late = -int(failed.min(initial=0)) - 1
+    late, has_failed = Outcome.of(place.read(clock))
     if late >= 0:
         raise DistributedError(
             f"{_OPERATION}: rank {group.rank} of {group.size} gets no message from rank {late}: "
             f"waited {group.timeout:g} s",
             (late,),
         )
-    if marks is not None and (failed.any() or place.read(marks).any()):
+    if marks is not None and has_failed:
         return None
+    failed = place.read(info) if has_failed else np.zeros(0, np.int32)
     return report, find_singular(failed, plan)
 
 
@@ -203,6 +205,11 @@ class _PeerLink:
 
     def __init__(self, boxes: Mailboxes) -> None:
         self._boxes = boxes
+
+    @property
+    def clock(self) -> Array:
+        """The clock, in the memory of the device."""
+        return self._boxes.clock
 
     def begin(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> int:
         """Enqueue the solve; return the status."""
@@ -253,21 +260,26 @@ class _NcclLink:
             backend.DTYPES[str(dtype)], systems, group.size, backend.PART_STEPS["send"]
         )
         raise_for_status(status, backend.STATUS, _OPERATION)
-        pitch = -(-max(size, _CLOCK) // _ALIGNMENT) * _ALIGNMENT
+        pitch = -(-max(size, CLOCK_BYTES) // _ALIGNMENT) * _ALIGNMENT
         self._memory = backend.Buffer((group.size + 1) * pitch, place.ordinal, 0, True)
         base = self._memory.address
-        clock = np.zeros(_CLOCK, np.uint8)
+        clock = np.zeros(CLOCK_BYTES, np.uint8)
         raise_for_status(
             backend.upload(base, clock, place.ordinal) or backend.wait(place.ordinal),
             backend.STATUS,
             _OPERATION,
         )
-        self._clock = base
+        self._clock = shadow(base, clock.shape, (1,), clock.dtype, self._memory)
         #: The numbers of each rank.
         self._boxes = [
             shadow(base + (1 + rank) * pitch, (size,), (1,), clock.dtype, self._memory)
             for rank in range(group.size)
         ]
+
+    @property
+    def clock(self) -> Array:
+        """The clock, in the memory of the device."""
+        return self._clock
 
     def begin(self, place: Place, operands: Sequence[Any], waiting: Sequence[int]) -> int:
         """Enqueue the elimination; return the status."""
@@ -289,7 +301,7 @@ class _NcclLink:
         status: int = place.backend.part_solve(
             *operands,
             tuple(address_of(box) for box in self._boxes),
-            self._clock,
+            address_of(self._clock),
             *waiting,
             place.backend.PART_STEPS[step],
             *place.arguments,

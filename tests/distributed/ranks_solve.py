@@ -16,6 +16,7 @@ import pytest
 from mpi4py import MPI
 
 import pysolvers
+from pysolvers._runtime import mailboxes
 from pysolvers._runtime.shadows import address_of
 from pysolvers.distributed import Group, Slab, _devices, _solve
 from pysolvers.distributed._ends import Matrices
@@ -514,12 +515,19 @@ class PeerDevice(fake_device.Device):
             own = [np.array(a) for a in (lower, diag, upper, rhs)]
             parts = zip(*MPI.COMM_WORLD.allgather(own), strict=True)
             whole = [np.concatenate(a, axis=2) for a in parts]
-            y = pysolvers.solve_tridiagonal(*whole, periodic=bool(flags & 1))
+            y = pysolvers.solve_tridiagonal(*whole, periodic=bool(flags & 1), on_singular="ignore")
+            zero = (whole[1] == 0).all(axis=2)
+            y[zero] = 7  # what a kernel leaves there is unspecified
             x[...] = y[..., last[part] + 1 - x.shape[2] : last[part] + 1]
-            info[...] = 0
+            weak = (np.abs(whole[1]) < np.abs(whole[0]) + np.abs(whole[2])).any(axis=2)
             if marks:
-                weak = (np.abs(whole[1]) < np.abs(whole[0]) + np.abs(whole[2])).any(axis=2)
                 ctypes.memmove(marks, weak.tobytes(), weak.size)
+            info[...] = zero.ravel()
+            octets = (ctypes.c_char * mailboxes.CLOCK_BYTES).from_address(clock)
+            noted = np.frombuffer(octets, mailboxes._CLOCK_FIELDS, 1)
+            noted["calls"] += 1
+            if zero.any() or (marks and weak.any()):
+                noted["failed"] = noted["calls"]
         return 0
 
 
@@ -578,6 +586,18 @@ def solve_on_devices_by(way, group, rng):
     operands = oracle.general(rng, (5, 20))
     _, info = solved(group, operands, (5, 20), 1, 1, device="cuda")
     assert info.exchange == "lines"
+    # Without row exchanges, singular systems are those that the kernel names.
+    operands = oracle.dominant(rng, (5, 20))
+    for a in operands[:3]:
+        a[3] = 0
+    parts = [cut(group, a, (5, 20), 1) for a in operands]
+    options = {"group": group, "split": Slab(1), "device": "cuda", "pivot": False}
+    x, info = pysolvers.solve_tridiagonal(*parts, on_singular="nan", return_info=True, **options)
+    assert info.exchange == way and info.singular.tolist() == [[3]]
+    np.testing.assert_array_equal(np.isnan(x).all(axis=1), np.arange(5) == 3)
+    with pytest.raises(pysolvers.SingularSystemError) as caught:
+        pysolvers.solve_tridiagonal(*parts, **options)
+    assert caught.value.systems.tolist() == [[3]]
     with mock.patch.object(PeerDevice, "status", 1):
         operands = oracle.dominant(rng, (5, 22))
         _, info = solved(group, operands, (5, 22), 1, 1, device="cuda")

@@ -74,4 +74,12 @@ lower, diag, upper, rhs = oracle.dominant(rng, (20, 333), dtype)
 lower[3, 200] = diag[3, 200] = upper[3, 200] = 0
 with pytest.raises(SingularSystemError, match="3"):
     solve((lower, diag, upper, rhs), 1)
+# Without row exchanges, singular systems are those that the kernel names.
+x = solve((lower, diag, upper, rhs), 1, pivot=False, on_singular="nan")
+assert np.isnan(x[3]).all()
+keep = np.arange(20) != 3
+check([a[keep] for a in (lower, diag, upper, rhs)], x[keep], 1)
+with pytest.raises(SingularSystemError) as caught:
+    solve((lower, diag, upper, rhs), 1, pivot=False)
+assert caught.value.systems.tolist() == [[3]]
 print("passed", group.rank)

@@ -35,14 +35,7 @@ template <typename Number> struct Message {
     Note note;
 };
 
-/* Of a part: the number of rounds, the blocks that have completed the current one, 1 +
- * the number of the part that did not answer in time, or 0, and the tiles that the blocks
- * have drawn in the current round (work_queue.cuh). */
-struct DeviceClock {
-    uint64_t rounds;
-    uint32_t blocks, late, tickets;
-};
-static_assert(sizeof(DeviceClock) <= PS_PART_CLOCK_BYTES);
+static_assert(sizeof(ps_part_clock) <= PS_PART_CLOCK_BYTES);
 
 template <typename Number>
 struct alignas(alignof(Number) > 8 ? alignof(Number) : 8) DeviceMessage
@@ -61,13 +54,13 @@ template <typename Number> struct DeviceExchange {
     int32_t first_row; /* of the part, in the whole system */
     int32_t last_row[PS_MOST_PARTS];
     MailboxSlot *mailbox[PS_MOST_PARTS];
-    DeviceClock *clock;
+    ps_part_clock *clock;
     int64_t patience; /* nanoseconds */
 
     /* The current round; no block completes it before all have called this. */
     __device__ __forceinline__ uint64_t round() const
     {
-        return clock->rounds + 1;
+        return clock->calls + 1;
     }
 
     /* 1 + the part that did not answer in time; 0 if all have. */
@@ -76,11 +69,17 @@ template <typename Number> struct DeviceExchange {
         return static_cast<int32_t>(*const_cast<const volatile uint32_t *>(&clock->late));
     }
 
+    /* Note that a system failed. */
+    __device__ __forceinline__ void fail(uint64_t round) const
+    {
+        clock->failed = static_cast<uint32_t>(round);
+    }
+
     /* Called by one thread of each block after its last exchange. */
     __device__ __forceinline__ void complete(uint64_t round) const
     {
         if (atomicInc(&clock->blocks, gridDim.x - 1) == gridDim.x - 1) {
-            clock->rounds = round;
+            clock->calls = round;
             clock->tickets = 0;
         }
     }

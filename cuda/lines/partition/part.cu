@@ -19,7 +19,7 @@ exchange_of(const ps_part &p)
     e.divisor = ((1u << 16) + p.count - 1) / p.count;
     e.step = p.step;
     e.first_row = p.part == 0 ? 0 : p.last_row[p.part - 1] + 1;
-    e.clock = static_cast<DeviceClock *>(p.clock);
+    e.clock = static_cast<ps_part_clock *>(p.clock);
     e.patience = p.patience;
     for (int k = 0; k < p.count; k++) {
         e.last_row[k] = p.last_row[k];

@@ -322,6 +322,10 @@ template <typename Number, int ROWS, Top TOP, bool BY_ROW> struct Worker {
         if (job.marks != nullptr) {
             job.marks[system] = not_dominant;
         }
+        if (TOP == TOP_DEVICES &&
+            (not_dominant || levels.bad_pivot.row != BadPivot::none)) {
+            job.devices.fail(device_round);
+        }
     }
 
     /* From the segment of the rows of the block to its y_left and y. */
