@@ -14,7 +14,8 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
     tools/gpu_record.py --merge
 
 The interpreter that runs this runs the steps; the exit code is 1 if a test failed. --check needs no
-GPU: its exit code is 1 if a committed record is not of the sources as they are.
+GPU: its exit code is 1 if no committed record is of the sources as they are. Records of other GPUs
+can be of earlier sources.
 """
 
 import argparse
@@ -169,7 +170,7 @@ def merge(parts: Path, output: Path | None) -> Path:
 
 
 def check() -> int:
-    """Say whether the committed records are of the sources as they are. Return the exit code."""
+    """Say which committed records are of the sources as they are. Return 1 if none is."""
     found = {path: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
     # Records of a CPU name the sources, too; one of FastPoisson names the GPU and no sources.
     records = {path: r for path, r in found.items() if {"gpu", "sources"} <= r.keys()}
@@ -178,9 +179,11 @@ def check() -> int:
         return 1
     now, files = device_hash(), file_hashes(folders=DEVICE)
     stale = {path: record for path, record in records.items() if record["sources"] != now}
+    is_there = len(stale) < len(records)
     for path, record in stale.items():
-        print(f"{path.relative_to(ROOT)} is a record of other sources", file=sys.stderr)
-        if "files" not in record:
+        stream = sys.stdout if is_there else sys.stderr
+        print(f"{path.relative_to(ROOT)} is a record of other sources", file=stream)
+        if is_there or "files" not in record:
             continue
         measured = record["files"]
         known, present = set(measured.values()), set(files.values())
@@ -188,7 +191,7 @@ def check() -> int:
             print(f"  not measured: {name}", file=sys.stderr)
         for name in sorted(name for name, code in measured.items() if code not in present):
             print(f"  measured, but changed or gone: {name}", file=sys.stderr)
-    return 1 if stale else 0
+    return 0 if is_there else 1
 
 
 def make(target: str, *variables: str, **environment: str) -> int:

@@ -28,7 +28,9 @@ __all__ = ["Nccl", "nccl_of"]
 
 Array = NDArray[Any]
 
-_SPIN = 1e-3  # seconds of waiting without a pause; then the processor is left to others
+# Seconds of waiting for a device without a pause: those of a large solve, to which pauses would add
+# some 0.1 ms. Then the processor is left to others.
+_SPIN = 2e-2
 _PAUSE = 1e-4  # seconds
 _FIRST = 512  # bytes of the first message between two ranks
 _OCTET = np.dtype(np.uint8)

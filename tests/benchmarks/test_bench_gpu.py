@@ -315,6 +315,12 @@ def test_check_compares_the_record_with_the_sources(record, monkeypatch, tmp_pat
     assert gpu_record.check() == 1
     assert "h200.json is a record of other sources" in capsys.readouterr().err
 
+    # Another GPU has been measured since.
+    (tmp_path / "h100.json").write_text(json.dumps(record))
+    assert gpu_record.check() == 0
+    out, err = capsys.readouterr()
+    assert "h200.json is a record of other sources" in out and not err
+
 
 def test_committed_record_can_be_checked_from_the_shell():
     run = subprocess.run(
