@@ -43,6 +43,7 @@ from pysolvers.distributed import WAYS, Group, Slab
 
 RATIO = 0.5  # k dt/h^2 of HeatADI
 STEPS = 128  # of a call
+STRIP = 16  # cells of a strip of GCEIDD, as many as its kernels hold in registers
 
 Record = dict[str, Any]
 
@@ -74,7 +75,8 @@ def transport(size: int, **options: Any) -> GCEIDD:
         extent=((0.0, 1.0), (0.0, 1.0)),
         boundary=0.0,
     )
-    return GCEIDD(problem, shape=(size, size), dt=0.5 / size, **options)
+    strips = max(size // STRIP, 1)
+    return GCEIDD(problem, shape=(size, size), dt=0.5 / size, strips=strips, **options)
 
 
 def cases(args: argparse.Namespace, ranks: int) -> Iterator[tuple[str, str, Callable[..., Any]]]:

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Draw docs/images/distributed.png: scaling of solves of cut lines, from the committed records.
+"""Draw docs/images/distributed.png: scaling of solves and solvers, from the committed records.
 
-Strong scaling as unknowns per second and rank, weak scaling as the time of a solve: measured on a
-CPU with one thread a rank, and predicted by `pysolvers.distributed.CostModel` with the constants of
-that record. Also on the left: GPUs in one pass, and the published values of PaScaL_TDMA.
+Left and middle: lines that are cut, strong scaling as unknowns per second and rank, weak scaling as
+the time of a solve: measured on a CPU with one thread a rank, and predicted by
+`pysolvers.distributed.CostModel` with the constants of that record. Also on the left: GPUs in one
+pass, and the published values of PaScaL_TDMA. Right: the efficiency of solvers on GPUs.
 """
 
 import json
@@ -20,7 +21,8 @@ from pysolvers.papers.pascal_tdma import PUBLISHED_SECONDS, PUBLISHED_SHAPE
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS, IMAGES = ROOT / "benchmarks" / "results", ROOT / "docs" / "images"
-CPU, GPU = RESULTS / "distributed-amd-epyc-2.json", RESULTS / "parts-h200-x2.json"
+CPU, GPU = RESULTS / "distributed-amd-epyc-2.json", RESULTS / "parts-h100-x2.json"
+SOLVERS = RESULTS / "slabs-h100-x2.json"
 
 RANKS = tuple(2**k for k in range(11))
 GPU_ROWS = 2048  # of a GPU
@@ -67,10 +69,34 @@ def published_points() -> Points:
     return list(PUBLISHED_SECONDS), speeds
 
 
-def picture(cpu: Record, gpu: Record) -> Figure:
-    """Return the picture of both records."""
-    figure = Figure(figsize=(10, 4.4), layout="constrained")
-    strong, weak = figure.subplots(1, 2)
+def draw_solvers(axes: Axes, record: Record) -> None:
+    """Draw the efficiency of solvers over the number of GPUs."""
+    cases = record["cases"]
+    for number, name in enumerate(dict.fromkeys(case["case"] for case in cases)):
+        own = [case for case in cases if case["case"] == name]
+        ways = dict.fromkeys(case["exchange"] for case in own if case["ranks"] > 1)
+        for way in ways:
+            points = [c for c in own if c["ranks"] == 1 or c["exchange"] == way]
+            points.sort(key=lambda case: case["ranks"])
+            axes.plot(
+                [case["ranks"] for case in points],
+                [100 * case["efficiency"] for case in points],
+                f"C{number}" + ("o-" if way == "peers" else "s:"),
+                label=f"{name}, {own[0]['scaling']}, {way}",
+            )
+    axes.set(
+        title=f"solvers, {record['gpu']['name'].removeprefix('NVIDIA ')}",
+        ylabel="efficiency, %",
+        ylim=(0, 105),
+    )
+    _finish(axes, "lower left")
+
+
+def picture(cpu: Record, gpu: Record, solvers: Record) -> Figure:
+    """Return the picture of the records."""
+    figure = Figure(figsize=(15, 4.6), layout="constrained")
+    strong, weak, right = figure.subplots(1, 3)
+    draw_solvers(right, solvers)
     model = CostModel(**cpu["models"]["own"])
     case = next(c for c in cpu["cases"] if c["matrix"] == "own")
     rows, lines = case["rows"], case["lines"]
@@ -102,7 +128,7 @@ def picture(cpu: Record, gpu: Record) -> Figure:
 
 def main() -> int:
     """Draw the picture and return the exit code."""
-    figure = picture(json.loads(CPU.read_text()), json.loads(GPU.read_text()))
+    figure = picture(*(json.loads(path.read_text()) for path in (CPU, GPU, SOLVERS)))
     write_image(figure, IMAGES / "distributed.png")
     return 0
 

@@ -464,6 +464,66 @@ def steps(record: Record) -> Iterator[str]:
     )
 
 
+def cut_lines(record: Record) -> Iterator[str]:
+    """Yield the tables of docs/distributed.md: calls of `solve_tridiagonal` on several GPUs."""
+    yield row(
+        "dtype", "rows", "lines", "GPUs", "way", "ms", "of the floor", "of one GPU", "default"
+    )
+    yield row(":--", *["--:"] * 3, ":--", *["--:"] * 4)
+    alone: dict[tuple[Any, ...], float] = {}
+    stages = []
+    for entry in record["cases"]:
+        size = tuple(entry[key] for key in ("dtype", "rows", "lines"))
+        time, gpus = entry["seconds"], entry["ranks"]
+        alone.setdefault(size, time * gpus)
+        yield row(
+            *size,
+            gpus,
+            entry["way"],
+            f"{1e3 * time:.2f}",
+            f"{entry['floor'] / time:.0%}",
+            f"{alone[size] / gpus / time:.0%}",
+            f"{1e3 * entry['checked']:.2f}" if "checked" in entry else "",
+        )
+        found = entry.get("stages", {})
+        times = ", ".join(f"{name} {1e3 * seconds:.2f}" for name, seconds in found.items())
+        if times:
+            stages.append(row(*size, gpus, entry["way"], times))
+    yield ""
+    yield (
+        "Times of calls that follow each other, with `pivot=False` and `on_singular='ignore'`; "
+        "*default*: with the default options, which test for dominance and singular systems. "
+        f"Measured on {record['gpu']['name']}, NVLink, PyTorch {record['versions']['torch']}."
+    )
+    yield ""
+    yield row("dtype", "rows", "lines", "GPUs", "way", "stages, ms")
+    yield row(":--", *["--:"] * 3, ":--", ":--")
+    yield from stages
+
+
+def solvers(record: Record) -> Iterator[str]:
+    """Yield the table of docs/distributed.md: scaling of solvers on several GPUs."""
+    yield row("solver", "nodes", "scaling", "GPUs", "way", "ms", "efficiency")
+    yield row(":--", ":--", ":--", "--:", ":--", "--:", "--:")
+    for entry in record["cases"]:
+        name, *_, dtype = entry["case"].split()
+        yield row(
+            f"{name}, {dtype}",
+            " × ".join(map(str, entry["shape"])),
+            entry["scaling"],
+            entry["ranks"],
+            entry["exchange"] if entry["ranks"] > 1 else "",
+            f"{1e3 * entry['seconds']:.3f}",
+            f"{entry['efficiency']:.0%}",
+        )
+    yield ""
+    yield (
+        "Milliseconds of a step or an iteration, of the slowest GPU. *Efficiency*: the time of one "
+        "GPU over that of the GPUs, for strong scaling over their number as well. Measured on "
+        f"{record['gpu']['name']}, NVLink."
+    )
+
+
 _STAGES = ("elimination", "exchange", "reduced systems", "substitution", "comparison")
 
 
@@ -531,7 +591,14 @@ TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
         "gpu speed": gpu_tables.summary,
     },
     "docs/performance.md": {"calls": calls, "calls gpu": gpu_calls},
-    "docs/distributed.md": {"parts": parts, "steps": steps, "ranks": ranks, "model": model},
+    "docs/distributed.md": {
+        "parts": parts,
+        "steps": steps,
+        "cut lines": cut_lines,
+        "solvers": solvers,
+        "ranks": ranks,
+        "model": model,
+    },
     "docs/records.md": {
         "speed": everything,
         "gpu speed": gpu_tables.everything,

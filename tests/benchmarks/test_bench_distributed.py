@@ -84,9 +84,12 @@ def test_picture_of_scaling(monkeypatch):
 
     cpu = found(2) | {"models": {"own": asdict(TRUE)}}
     gpu = json.loads(distributed_picture.GPU.read_text())
-    axes = distributed_picture.picture(cpu, gpu).axes
+    solvers = json.loads(distributed_picture.SOLVERS.read_text())
+    axes = distributed_picture.picture(cpu, gpu, solvers).axes
 
-    assert len(axes) == 2
+    assert len(axes) == 3
+    for line in axes[2].lines:
+        assert line.get_xdata()[0] == 1 and line.get_ydata()[0] == 100
     lines = {line.get_label(): line for line in axes[0].lines}
     measured = lines["CPU, measured"]
     assert list(measured.get_xdata()) == [1, 2]
