@@ -1,6 +1,10 @@
-"""GCEIDD on slabs: each rank of a group makes the sweeps of its own lines.
+"""GCEIDD on slabs: each rank of a group steps its part of the nodes.
 
-A line of a sweep is complete on one rank, so that strips, predictions from distant feet and
+Where what a step depends on is local along the cut axis, each rank steps a window: its nodes and
+some layers of its neighbours, by the kernels of one process and for several steps, before the
+layers are exchanged (_plan.py). Otherwise the ranks exchange rows for columns:
+
+A line of a sweep is then complete on one rank, so that strips, predictions from distant feet and
 corrections are those of one process. Each rank holds rows of the grid for the sweep along x, and
 columns for the sweep along y; the solution is exchanged between the two before the second sweep,
 and once more for the next step. The kernels make both sweeps of a step: velocity and diffusion
@@ -11,12 +15,15 @@ The first sweep of the kernels, which is without effect in a sweep along y, make
 half level S1 of ``'mu'``. The prediction U + (U - S1) or U + (S1 - S2) is therefore made by the
 printed one, U + (u - S), with the field S = u - (U - S1) or u - (S1 - S2).
 
-On devices the fields stay there, unless there is a source or half levels, which the host changes.
+On devices the fields stay there, unless the ranks exchange rows for columns and there is a source
+or half levels, which the host changes.
 
-Words per node and step: those of the kernels, with a source or ``'mu'`` twice these, and two
-exchanges of the field (Transposition).
+Words per node and step: those of the kernels, and in windows 2 per call for a copy of the field.
+With rows for columns, with a source or ``'mu'`` twice these, and two exchanges of the field
+(Transposition).
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,14 +31,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require
+from .._clock import Leg
 from .._counter import Counter
-from .._errors import raise_for_status
+from .._errors import DistributedError, raise_for_status
 from .._runtime.backends import parse_device
-from .._runtime.state import State
-from ..distributed import Group, Slab, Transposition
+from .._runtime.state import DeviceState, Index, State
+from ..distributed import Border, Group, Layers, Slab, Transposition, layers_of, way_of
+from ._plan import Coefficients, Plan, plan_windows
 from ._settings import Settings
 from ._state import TransportState, field_names
-from .problem import ConvectionDiffusion
+from .problem import ConvectionDiffusion, GridData
 
 __all__ = ["SplitState"]
 
@@ -39,6 +48,7 @@ Array = NDArray[Any]
 
 _OPERATION = "GCEIDD"
 _LEAST = 4  # nodes of a part along each axis
+_SAME_DT = 1 + 1e-12  # a window is made anew for steps that are longer by this factor
 
 
 class SplitState:
@@ -72,21 +82,396 @@ class SplitState:
             settings.shape,
         )
         self.group, self.axis = group, split.of(2)
+        self._problem, self._settings = problem, settings
+        self._parts = [
+            split.part(settings.shape[self.axis], rank, group.size) for rank in range(group.size)
+        ]
+        own, every = self._parts[group.rank], slice(0, settings.shape[1 - self.axis])
+        #: Nodes of this rank, along y and x.
+        self.part = (own, every) if self.axis == 0 else (every, own)
+        #: The problem at these nodes.
+        self.data = problem.grid_data(settings.shape, self.part)
+        self._names = field_names(settings.scheme)
+        self._longest = 0.0  # step that the windows are made for
+        self._way: _Windows | _Transposed
+
+    def connect(self) -> None:
+        """Find how the nodes travel from rank to rank, and make the fields; collective."""
+        self._longest = self._settings.dt
+        self._way = self._made()
+
+    def _made(self) -> "_Windows | _Transposed":
+        """Return the fields of this rank, for steps of `_longest`; collective."""
+        group, s = self.group, self._settings
+        plan = self._plan()
+        with group.agreement(_OPERATION) as agreed:  # a rank can have too little memory
+            found: _Windows | _Transposed
+            if plan is None:
+                found = _Transposed(self._problem, s, group, self.axis)
+            else:
+                found = _Windows(self._problem, s, group, self.axis, plan)
+            agreed.same = {"steps between two exchanges": plan.steps if plan else 0}
+        found.connect()
+        return found
+
+    def _plan(self) -> Plan | None:
+        """Return the windows of all ranks, or None if there are none; collective."""
+        group, s, data, axis = self.group, self._settings, self.data, self.axis
+        varies = any(b.varies for b in data.velocity) or any(a.varies for a in data.diffusion)
+        way = "none" if group.size == 1 else way_of(group, _OPERATION, s.device)
+        mine = [extremes(data, number) for number in (0, 1)]
+        numbers = group.allgather(_OPERATION, np.array(mine))
+        if varies:  # what a step reads can be farther away later
+            return None
+        largest, least = numbers.max(axis=0), numbers.min(axis=0)
+        scaled = []
+        for number, h in enumerate(data.spacing):
+            b, a, _, difference = largest[number]
+            dt = self._longest
+            lowest = least[number, 2]
+            if lowest > 0 and s.scheme != "cfd" and s.upwind == "modified":
+                lowest /= 1 + h * b / (2 * lowest)
+            scaled.append(
+                Coefficients(b * dt / h, a * dt / h**2, lowest * dt / h**2, difference * dt / h)
+            )
+        along = 1 - axis  # counted from x on
+        return plan_windows(
+            self._parts,
+            s.shape[axis] - 1,
+            s.strips[along],
+            s.shape[1 - axis],
+            scaled[along],
+            scaled[1 - along],
+            s.dtype,
+            scheme=s.scheme,
+            foot=s.foot,
+            strips_across=s.strips[1 - along],
+            way=way,
+        )
+
+    @property
+    def exchange(self) -> str:
+        """How the nodes travel from rank to rank: as `exchange` of a result."""
+        return self._way.exchange
+
+    @property
+    def is_in_windows(self) -> bool:
+        """Whether the ranks exchange layers, and not rows for columns."""
+        return isinstance(self._way, _Windows)
+
+    @property
+    def most_steps(self) -> int:
+        """Largest number of steps in a call of `advance`."""
+        return self._way.most_steps
+
+    @property
+    def reports(self) -> tuple[dict[str, Any], ...]:
+        """The reports of the last call of `advance`."""
+        return self._way.reports
+
+    @property
+    def u(self) -> Array:
+        """The solution at the nodes of this rank, to be read."""
+        return self._way.u
+
+    def forget(self) -> None:
+        """Replace the half levels before the solution by the solution, as at time 0."""
+        self._way.forget()
+
+    def over_ranks(self, value: float) -> float:
+        """Return the largest value of all ranks, NaN if one is; collective."""
+        return over_ranks(self.group, value)
+
+    def gather(self) -> Array | None:
+        """Return the whole solution on rank 0, None on the others; collective."""
+        return self.group.gather(_OPERATION, self.u, self.axis)
+
+    def fields(self) -> dict[str, Array] | None:
+        """Return all that the next step depends on, on rank 0, None on the others; collective."""
+        whole = {
+            name: self.group.gather(_OPERATION, part, axis)
+            for name, (part, axis) in self._way.parts().items()
+        }
+        return {name: values for name, values in whole.items() if values is not None} or None
+
+    def set_fields(self, fields: dict[str, Array]) -> None:
+        """Replace what `fields` returned."""
+        self._way.set(fields)
+
+    def advance(
+        self, leg: Leg, first: int, end: int, bound: float, threads: int
+    ) -> tuple[int, bool]:
+        """Make some of the steps from `first` up to `end`; collective.
+
+        Return their number, and whether abs(u) <= bound on all ranks after the last one.
+        """
+        if self.is_in_windows and leg.dt > self._longest * _SAME_DT:
+            self._make_anew(leg.dt)
+        return self._way.advance(leg, first, end, bound, threads)
+
+    def _make_anew(self, dt: float) -> None:
+        """Make windows for longer steps; collective."""
+        whole, forgets = self.group.objects(_OPERATION, self.fields())[0], self._way.forgets
+        self._longest = dt
+        self._way = self._made()
+        self._way.set(whole)
+        if forgets:
+            self._way.forget()
+
+
+def extremes(data: GridData, axis: int) -> tuple[float, float, float, float]:
+    """Return largest abs(b), largest a, smallest a, and the largest difference of b of neighbours.
+
+    At the nodes of a rank, along an axis counted from x on; the difference is a bound of it.
+    """
+    b, a = data.velocity[axis].at(0.0), data.diffusion[axis].at(0.0)
+    largest = float(np.abs(b).max())
+    is_constant = b.shape[1 - axis] == 1
+    return largest, float(a.max()), float(a.min()), 0.0 if is_constant else 2 * largest
+
+
+def over_ranks(group: Group, value: float) -> float:
+    """Return the largest value of all ranks, NaN if one is; collective."""
+    return float(group.allgather(_OPERATION, np.array(value, float)).max())
+
+
+class _Windows:
+    """The nodes of a rank and layers of its neighbours, and their steps.
+
+    Parameters
+    ----------
+    problem : ConvectionDiffusion
+        The problem.
+    settings : Settings
+        The method, of the whole grid.
+    group : Group
+        The ranks.
+    axis : int
+        The axis of the solution that is cut.
+    plan : Plan
+        The windows of all ranks.
+    """
+
+    def __init__(
+        self,
+        problem: ConvectionDiffusion,
+        settings: Settings,
+        group: Group,
+        axis: int,
+        plan: Plan,
+    ) -> None:
+        self._group, self._axis, self._plan = group, axis, plan
+        cut = plan.cuts[group.rank]
+        self._held = self._across(cut.held, settings.shape)
+        self._own = self._across(
+            slice(cut.own.start - cut.held.start, cut.own.stop - cut.held.start), settings.shape
+        )
+        strips = list(settings.strips)
+        strips[1 - axis] = cut.strips
+        self._settings = replace(
+            settings,
+            shape=tuple(held.stop - held.start for held in self._held),
+            strips=tuple(strips),
+        )
+        self._data = problem.grid_data(settings.shape, self._held, is_window=True)
+        self._names = field_names(settings.scheme)
+        self._state = TransportState(self._data, self._settings, plan.steps, keeps=plan.steps > 1)
+        self._varies = self._data.varies
+        self._layers: Layers | None = None
+        self._left = plan.steps
+        self._is_stale = False
+        #: Whether the half levels before the solution are to be replaced by it.
+        self.forgets = False
+        self.most_steps = self._state.most_steps
+        self.reports: tuple[dict[str, Any], ...] = ()
+
+    def _across(self, held: slice, shape: tuple[int, int]) -> tuple[slice, slice]:
+        """Return the indices along y and x of nodes along the cut axis."""
+        every = slice(0, shape[1 - self._axis])
+        return (held, every) if self._axis == 0 else (every, held)
+
+    def connect(self) -> None:
+        """Find how the layers travel; collective."""
+        group = self._group
+        facts = np.array([self.most_steps, -int(self._varies)])
+        self.most_steps, varies = group.allgather(_OPERATION, facts).min(axis=0).tolist()
+        self._varies = varies < 0
+        if group.size > 1:
+            like = np.broadcast_to(np.empty((), self._settings.dtype), (1, *self._settings.shape))
+            self._layers = layers_of(group, _OPERATION, self._store, self._borders(), like)
+
+    def _borders(self) -> list[Border]:
+        """Return what this rank exchanges with its neighbours."""
+        rank, cuts = self._group.rank, self._plan.cuts
+        own, held = cuts[rank].own, cuts[rank].held
+        found = []
+        if rank > 0:
+            sent = slice(own.start - held.start, cuts[rank - 1].held.stop - held.start)
+            received = slice(0, own.start - held.start)
+            found.append(Border(0, rank - 1, self._at(sent), self._at(received)))
+        if rank < self._group.size - 1:
+            sent = slice(cuts[rank + 1].held.start - held.start, own.stop - held.start)
+            received = slice(own.stop - held.start, held.stop - held.start)
+            found.append(Border(1, rank + 1, self._at(sent), self._at(received)))
+        return found
+
+    def _at(self, held: slice) -> Index:
+        """Return the indices in a field of nodes along the cut axis."""
+        return (slice(None),) * (1 + self._axis) + (held,)
+
+    @property
+    def _store(self) -> State:
+        return self._state.store
+
+    @property
+    def exchange(self) -> str:
+        """How the layers travel."""
+        return "none" if self._layers is None else self._layers.way
+
+    @property
+    def u(self) -> Array:
+        """The solution at the nodes of this rank, to be read."""
+        return self._state.u[self._own]
+
+    def parts(self) -> dict[str, tuple[Array, int]]:
+        """Return the fields at the nodes of this rank, and the axis that is cut."""
+        return {
+            name: (values[self._own], self._axis) for name, values in self._state.fields().items()
+        }
+
+    def set(self, whole: dict[str, Array]) -> None:
+        """Replace the fields, of which those of all nodes are given."""
+        self._state.set_fields({name: whole[name][self._held] for name in self._names})
+        self._left, self._is_stale = self._plan.steps, False
+
+    def forget(self) -> None:
+        """Replace the half levels before the solution by the solution."""
+        self.forgets = len(self._names) > 1
+
+    def advance(
+        self, leg: Leg, first: int, end: int, bound: float, threads: int
+    ) -> tuple[int, bool]:
+        """Make some of the steps from `first` up to `end`; see `SplitState.advance`."""
+        group, state = self._group, self._state
+        if self.forgets:
+            self._refresh(("u",))
+            state.forget()
+            self.forgets = False
+        elif self._left == 0:
+            self._complete()
+        count = min(end - first, self._left, self.most_steps)
+        times = [leg.at(first + k + 1) for k in range(count)]
+        if self._varies:  # functions of the caller, which can raise
+            with group.agreement(_OPERATION) as agreed:
+                state.prepare(times)
+                agreed.same = {"steps": (first, count), "dt": leg.dt}
+        else:
+            state.prepare(times)
+        if count > 1:
+            state.keep()
+        report = self._call(leg.dt, count, bound, threads)
+        self.reports = (report,)
+        self._left -= count
+        posts = self._left == 0 and self._layers is not None and len(self._names) == 1
+        if posts and self._layers is not None:
+            self._layers.post("u")
+            if isinstance(self._store, DeviceState):
+                self._store.wait()
+        found = group.allgather(_OPERATION, np.array([int(report["grown"]), first, count]))
+        others = np.flatnonzero((found[:, 1:] != found[0, 1:]).any(axis=1))
+        if others.size:
+            steps = [f"{int(n)} steps after step {int(at)}" for _, at, n in found]
+            raise DistributedError(
+                f"{_OPERATION}: all ranks must make the same steps, but rank 0 makes {steps[0]} "
+                f"and rank {others[0]} {steps[others[0]]}",
+                tuple(others.tolist()),
+            )
+        if found[:, 0].any():
+            return self._make_singly(leg, first, count, bound, threads)
+        if posts and self._layers is not None:
+            self._layers.met()
+        return count, True
+
+    def _call(self, dt: float, count: int, bound: float, threads: int) -> dict[str, Any]:
+        """Make steps with the kernels; return their report."""
+        s, state = self._settings, self._state
+        status, report = s.backend.gceidd_step(
+            s.codes,
+            s.strips,
+            self._data.spacing,
+            dt,
+            bound,
+            *state.operands(count),
+            count,
+            threads,
+            Counter().begin(),
+            *state.arguments,
+        )
+        raise_for_status(status, s.backend.STATUS, _OPERATION)
+        found: dict[str, Any] = report
+        return found
+
+    def _make_singly(
+        self, leg: Leg, first: int, count: int, bound: float, threads: int
+    ) -> tuple[int, bool]:
+        """Make steps anew, one after the other: a window of a rank has grown.
+
+        What has grown can be a node of a neighbour, where values can be wrong.
+        """
+        group, state = self._group, self._state
+        self._is_stale = True  # layers that were sent are not those of the next exchange
+        if count > 1:
+            state.restore()
+        for made in range(1, count + 1):
+            if count > 1:
+                state.prepare([leg.at(first + made)])
+                self.reports = (self._call(leg.dt, 1, np.inf, threads),)
+            if not over_ranks(group, float(np.abs(self.u).max())) <= bound:
+                return made, False
+        return count, True
+
+    def _complete(self) -> None:
+        """Get the layers of the neighbours; collective."""
+        if self._layers is None:
+            self._left = self._plan.steps
+        elif self._is_stale or len(self._names) > 1:
+            self._refresh(self._names)
+        else:
+            self._layers.complete("u")
+            self._left = self._plan.steps
+
+    def _refresh(self, names: Sequence[str]) -> None:
+        """Exchange the layers of fields now; collective."""
+        if self._layers is not None:
+            for name in names:
+                self._layers.refresh(name)
+        self._left, self._is_stale = self._plan.steps, False
+
+
+class _Transposed:
+    """Rows of complete lines along x, and columns of complete lines along y.
+
+    Parameters as of `_Windows`.
+    """
+
+    most_steps = 1
+
+    def __init__(
+        self, problem: ConvectionDiffusion, settings: Settings, group: Group, axis: int
+    ) -> None:
+        self._group, self._axis = group, axis
         self._transposition = Transposition(group, settings.shape, _OPERATION)
         self._place = settings.device, settings.dtype
         held = (
             (self._transposition.rows[group.rank], slice(0, settings.shape[1])),
             (slice(0, settings.shape[0]), self._transposition.columns[group.rank]),
         )
-        #: Nodes of this rank, along y and x.
-        self.part = held[self.axis]
-        #: The problem at these nodes.
-        self.data = problem.grid_data(settings.shape, self.part)
         self._names = field_names(settings.scheme)
         self._sweeps = [
             _Sweep(problem, settings, part, axis) for part, axis in zip(held, "xy", strict=True)
         ]
-        self._forgets = False
+        #: Whether the half levels before the solution are to be replaced by it.
+        self.forgets = False
         self.reports: tuple[dict[str, Any], ...] = ()
 
     def connect(self) -> None:
@@ -95,68 +480,56 @@ class SplitState:
 
     @property
     def exchange(self) -> str:
-        """How the nodes travel from rank to rank: as `exchange` of a result."""
+        """How the nodes travel from rank to rank."""
         return self._transposition.way
 
     @property
     def u(self) -> Array:
         """The solution at the nodes of this rank, to be read."""
-        return self._sweeps[self.axis].u
+        return self._sweeps[self._axis].u
 
     def forget(self) -> None:
-        """Replace the half levels before the solution by the solution, as at time 0."""
-        self._forgets = True
+        """Replace the half levels before the solution by the solution."""
+        self.forgets = True
 
-    def over_ranks(self, value: float) -> float:
-        """Return the largest value of all ranks, NaN if one is; collective."""
-        return float(self.group.allgather(_OPERATION, np.array(value, float)).max())
+    def parts(self) -> dict[str, tuple[Array, int]]:
+        """Return the fields at the nodes of this rank, and the axis that is cut."""
+        return {"u": (self.u, self._axis)} | {
+            name: (self._sweeps[0].field(name), 0) for name in self._names[1:]
+        }
 
-    def gather(self) -> Array | None:
-        """Return the whole solution on rank 0, None on the others; collective."""
-        return self.group.gather(_OPERATION, self.u, self.axis)
-
-    def fields(self) -> dict[str, Array] | None:
-        """Return all that the next step depends on, on rank 0, None on the others; collective."""
-        parts = [(self.u, self.axis)]
-        parts += [(self._sweeps[0].field(name), 0) for name in self._names[1:]]
-        whole = [self.group.gather(_OPERATION, *part) for part in parts]
-        return {
-            name: values
-            for name, values in zip(self._names, whole, strict=True)
-            if values is not None
-        } or None
-
-    def set_fields(self, fields: dict[str, Array]) -> None:
-        """Replace what `fields` returned."""
+    def set(self, whole: dict[str, Array]) -> None:
+        """Replace the fields, of which those of all nodes are given."""
         along_x, along_y = self._sweeps
-        along_x.set({name: fields[name] for name in self._names})
+        along_x.set({name: whole[name] for name in self._names})
         # The sweep along y comes half a step later.
-        levels = [fields[name] for name in ("u", *self._names[:-1])]
+        levels = [whole[name] for name in ("u", *self._names[:-1])]
         along_y.set(dict(zip(self._names, levels, strict=False)))
 
-    def step(self, time: float, dt: float, bound: float, threads: int) -> bool:
-        """Make the step that ends at a time; return whether abs(u) <= bound on all ranks.
-
-        Collective; then `reports` has the reports of both sweeps.
-        """
+    def advance(
+        self, leg: Leg, first: int, end: int, bound: float, threads: int
+    ) -> tuple[int, bool]:
+        """Make a step; see `SplitState.advance`."""
+        del end
+        time, dt = leg.at(first + 1), leg.dt
         along_x, along_y = self._sweeps
-        with self.group.agreement(_OPERATION) as agreed:
+        with self._group.agreement(_OPERATION) as agreed:
             for sweep in self._sweeps:
                 sweep.prepare(time)
             agreed.same = {"time and dt": (time, dt)}
-        if self.axis == 1:
+        if self._axis == 1:
             self._transposition.to_rows(along_y.store, along_x.store, "u")
-        if self._forgets:
+        if self.forgets:
             along_x.forget()
             along_y.forget()
-            self._forgets = False
-        first = along_x.make(time, dt, np.inf, threads)
+            self.forgets = False
+        first_report = along_x.make(time, dt, np.inf, threads)
         self._transposition.to_columns(along_x.store, along_y.store, "u")
         second = along_y.make(time, dt, bound, threads)
-        self.reports = first, second
-        if self.axis == 0:
+        self.reports = first_report, second
+        if self._axis == 0:
             self._transposition.to_rows(along_y.store, along_x.store, "u")
-        return not self.over_ranks(second["grown"])
+        return 1, not over_ranks(self._group, second["grown"])
 
 
 class _Sweep:

@@ -22,6 +22,11 @@ _TABLE_NODES = 2**22  # what a table over nodes and steps may hold
 _FIELDS = ("u", "older", "oldest")
 
 
+def _kept(name: str) -> str:
+    """Return the name of the copy of a field."""
+    return f"kept {name}"
+
+
 def field_names(scheme: str) -> tuple[str, ...]:
     """Return the names of the fields that the next step depends on."""
     return _FIELDS if scheme == "mu" else _FIELDS[:1]
@@ -41,10 +46,17 @@ class TransportState:
         The method, with the shape of the part of the grid that `data` has.
     most_steps : int, optional
         Largest number of steps in a call.
+    keeps : bool, optional
+        Whether `keep` and `restore` are called.
     """
 
     def __init__(
-        self, data: GridData, settings: Settings, most_steps: int = _MOST_STEPS_WITHOUT_TABLES
+        self,
+        data: GridData,
+        settings: Settings,
+        most_steps: int = _MOST_STEPS_WITHOUT_TABLES,
+        *,
+        keeps: bool = False,
     ) -> None:
         self._data, self._nodes, self._device = data, settings.shape, settings.device
         self._names = field_names(settings.scheme)
@@ -55,7 +67,8 @@ class TransportState:
             **data.edges,
         }
         self.most_steps = min(most_steps, self._steps_at_once())
-        layout = dict.fromkeys(self._names, ((1, *self._nodes), settings.dtype))
+        kept = [_kept(name) for name in self._names] if keeps else []
+        layout = dict.fromkeys((*self._names, *kept), ((1, *self._nodes), settings.dtype))
         for name, table in self._tables.items():
             steps = self.most_steps if table.varies else 1
             layout[name] = ((steps, *table.shape), settings.dtype)
@@ -99,6 +112,16 @@ class TransportState:
             u = self._state.get("u")[0].copy()
             for name in self._names[1:]:
                 self._state.set(name, u)
+
+    def keep(self) -> None:
+        """Copy the fields, for `restore`."""
+        for name in self._names:
+            self._state.copy(_kept(name), name)
+
+    def restore(self) -> None:
+        """Make the fields those of the last call of `keep`."""
+        for name in self._names:
+            self._state.copy(name, _kept(name))
 
     def prepare(self, times: Sequence[float]) -> None:
         """Fill the tables for steps that end at these times."""

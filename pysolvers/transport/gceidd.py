@@ -143,11 +143,14 @@ class GCEIDD(Stepper[TransportResult]):
     With a `group`, `shape` and the arrays of the problem are those of the whole grid, of which each
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates,
     `courant`, `diffusion_number` and the results are those of the part. Functions are called with
-    the nodes of a part. All ranks make the same calls; `gather` returns the whole solution. In each
-    step the ranks exchange rows for columns twice, so that every line is swept on one rank: the
-    solution is that of one process up to rounding errors. Each rank needs at least 4 nodes along
-    both axes. On devices, of which each rank selects its own by `device`, ``kernels`` must be
-    ``'fused'``, and a source or the scheme ``'mu'`` is slow: the host changes the fields.
+    the nodes of a part and next to it. All ranks make the same calls; `gather` returns the whole
+    solution, which is that of one process up to rounding errors. Each rank holds layers of its
+    neighbours' nodes, which are exchanged once in some steps. If velocity or diffusion change with
+    time, or what a step reads reaches over the neighbours, the ranks exchange rows for columns
+    twice in each step instead, so that every line is swept on one rank. Each rank needs at least 4
+    nodes along both axes. On devices, of which each rank selects its own by `device`, ``kernels``
+    must be ``'fused'``; with rows for columns, a source or the scheme ``'mu'`` is slow: the host
+    changes the fields.
 
     References
     ----------
@@ -395,7 +398,7 @@ class GCEIDD(Stepper[TransportResult]):
 
     @property
     def _most_steps(self) -> int:
-        return 1 if isinstance(self._state, SplitState) else self._state.most_steps
+        return self._state.most_steps
 
     @property
     def _shows_progress(self) -> bool:
@@ -409,15 +412,15 @@ class GCEIDD(Stepper[TransportResult]):
             largest = self._state.over_ranks(largest)
         return _GROWTH * max(1.0, largest)
 
-    def _advance_split(self, state: SplitState) -> bool:
-        """Make one step with a group."""
+    def _advance_split(self, state: SplitState, end: int) -> bool:
+        """Make steps with a group."""
         leg, start = self._clock.leg, perf_counter()
         if self.steps == leg.steps > 0:
             state.forget()
-        is_in_bounds = state.step(
-            leg.at(self.steps + 1), leg.dt, self._bound, self._settings.threads or 0
+        made, is_in_bounds = state.advance(
+            leg, self.steps, end, self._bound, self._settings.threads or 0
         )
-        self._count = Counter(self.steps + 1)
+        self._count = Counter(self.steps + made)
         for report in state.reports:
             self._note(report)
             start += sum(sum(report[axis].values()) for axis in ("x", "y"))
@@ -427,7 +430,7 @@ class GCEIDD(Stepper[TransportResult]):
 
     def _advance(self, end: int) -> bool:
         if isinstance(self._state, SplitState):
-            return self._advance_split(self._state)
+            return self._advance_split(self._state, end)
         s, state, first = self._settings, self._state, self.steps
         count = min(end - first, state.most_steps)
         leg = self._clock.leg

@@ -140,7 +140,12 @@ class ConvectionDiffusion(ShownAsText):
         return x, y
 
     def grid_data(
-        self, shape: tuple[int, int], part: Part = _WHOLE, *, sweep: str = ""
+        self,
+        shape: tuple[int, int],
+        part: Part = _WHOLE,
+        *,
+        sweep: str = "",
+        is_window: bool = False,
     ) -> "GridData":
         """Return the data of the problem on a grid, checked.
 
@@ -153,24 +158,33 @@ class ConvectionDiffusion(ShownAsText):
             are those of the whole grid.
         sweep : {'', 'x', 'y'}, default: ''
             The axis of the only sweep that is to change the solution.
+        is_window : bool, default: False
+            Whether the sides of the part that are no sides of the grid have given values.
 
         Returns
         -------
         data : GridData
             The data in the form that a solver needs.
         """
-        return GridData(self, shape, part, sweep)
+        return GridData(self, shape, part, sweep, is_window=is_window)
 
 
 class GridData:
     """The data of a problem at the nodes of a grid, or of a part of it.
 
     For one sweep, velocity and diffusion along the other axis are 0, and so are the derivatives at
-    its ends. A side of the grid that is not a side of the part has the derivative 0 as well.
+    its ends. A side of the part that is not a side of the grid has the derivative 0 as well, or in
+    a window the initial values.
     """
 
     def __init__(
-        self, problem: ConvectionDiffusion, shape: tuple[int, int], part: Part, sweep: str
+        self,
+        problem: ConvectionDiffusion,
+        shape: tuple[int, int],
+        part: Part,
+        sweep: str,
+        *,
+        is_window: bool,
     ) -> None:
         self._grid, self._part, self.extent = shape, part, problem.extent
         x, y = problem.nodes(shape)
@@ -198,9 +212,15 @@ class GridData:
         self.edges: dict[str, NodeData] = {}
         for side, edge in problem.boundary.items():
             is_given = isinstance(edge, Dirichlet) or side[0] not in silent
+            at = _at_side(side, place)
+            if is_window and not self._has(side):
+                self.kinds[side] = "dirichlet"
+                values = np.broadcast_to(self.initial, self._shape)[_index_of_side(side)]
+                self.edges[side] = NodeData(f"window {side}", values, *at)
+                continue
             own = edge if is_given and self._has(side) else Neumann()
             self.kinds[side] = "dirichlet" if isinstance(own, Dirichlet) else "neumann"
-            self.edges[side] = self._edge(side, own, _at_side(side, place), _at_side(side, whole))
+            self.edges[side] = self._edge(side, own, at, _at_side(side, whole))
 
     def _has(self, side: str) -> bool:
         """Whether a side of the grid is a side of the part."""
@@ -246,6 +266,12 @@ class GridData:
         return NodeData(name, derivative(0.0) if is_steady else derivative, *places)
 
     @property
+    def varies(self) -> bool:
+        """Whether data change with time."""
+        fields = *self.velocity, *self.diffusion, *self.fields, *self.edges.values()
+        return any(map(callable, self.factors)) or any(field.varies for field in fields)
+
+    @property
     def spacing(self) -> tuple[float, float]:
         """Spacing of the nodes along x and y."""
         (x0, x1), (y0, y1) = self.extent
@@ -262,6 +288,12 @@ class GridData:
         """Return the largest magnitude of velocity or diffusion along an axis."""
         data: NodeData = getattr(self, name)[axis]
         return float(np.abs(data.at(time)).max())
+
+
+def _index_of_side(side: str) -> tuple[slice, slice]:
+    """Return the indices along y and x of the nodes of a side."""
+    at, every = slice(-1, None) if side[1] == "+" else slice(1), slice(None)
+    return (every, at) if side[0] == "x" else (at, every)
 
 
 def _at_side(side: str, places: Places) -> Places:

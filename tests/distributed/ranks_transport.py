@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -76,6 +77,120 @@ def check_fields_of_one_process(group, rng):
                 split.step(1).step(2)
                 same(group, split, one.u, axis, bound)
                 assert (split.time, split.steps) == (one.time, one.steps)
+
+
+# A grid on which the ranks exchange layers, with 26 strips of 5 cells.
+LARGE = {"shape": (131, 131), "dt": 0.004}
+STEADY = {
+    "values": problem(velocity=(lambda y: 1 - y, lambda x: 0.5 * x - 0.3)),
+    "sources": problem(**SUM, **SPREAD, velocity=(0.7, -0.9), boundary=SIDES),
+    "function": problem(**SOURCE, velocity=(-0.7, 0.9), boundary=OTHER_SIDES),
+}
+LOCAL = (
+    {"strips": (1, 1)},
+    {"strips": (26, 26)},
+    {"strips": (26, 26), "scheme": "cfd"},
+    {"strips": (26, 1), "scheme": "cfd", "foot": "extrapolate"},
+    {"strips": (26, 26), "scheme": "mu"},
+    {"strips": (1, 26), "scheme": "mu", "predictor": "printed"},
+    {"strips": (26, 26), "dtype": np.float32},
+)
+
+
+def in_windows(solver):
+    return solver._state.is_in_windows
+
+
+def check_fields_in_windows(group, rng):
+    for name, given in STEADY.items():
+        for method in LOCAL:
+            one = GCEIDD(given, **LARGE, **method).step(2).step(9)
+            states = [one.u.copy()]
+            for dt, steps in ((LARGE["dt"] / 3, 3), (1.3 * LARGE["dt"], 5)):
+                one.dt = dt
+                states.append(one.step(steps).u.copy())
+            one.run(one.time + 2.4 * one.dt)
+            bound = 1e-13 if method.get("dtype") is not np.float32 else 2e-6
+            for axis in (0, 1):
+                split = GCEIDD(given, **LARGE, **method, group=group, split=Slab(axis))
+                # One strip along the cut axis needs many layers.
+                if method["strips"][1 - axis] > 1 or (name == "values" and group.size == 2):
+                    assert in_windows(split), (name, method)
+                same(group, split.step(2).step(9), states[0], axis, bound)
+                split.dt = LARGE["dt"] / 3
+                same(group, split.step(3), states[1], axis, bound)
+                split.dt = 1.3 * LARGE["dt"]
+                same(group, split.step(1).step(4), states[2], axis, bound)
+                split.run(split.time + 2.4 * split.dt)
+                same(group, split, one.u, axis, bound)
+                assert (split.time, split.steps) == (one.time, one.steps)
+
+
+def check_fields_that_are_not_in_windows(group, rng):
+    """The velocity changes with time; or strips of two lengths, which few windows can have."""
+    for name, strips in (("turning", 26), ("values", 27), ("values", 2)):
+        one = GCEIDD(PROBLEMS[name], **LARGE, strips=strips).step(4)
+        split = GCEIDD(PROBLEMS[name], **LARGE, strips=strips, group=group, split=Slab(0))
+        if name == "turning":
+            assert not in_windows(split)
+        same(group, split.step(4), one.u, 0, 1e-13)
+
+
+def check_growth_in_windows(group, rng):
+    """A call of several steps ends after the step of one process."""
+    given = problem(source=lambda x, y: (y < -0.9) * 1.0, initial=0.0)
+    options = LARGE | {"bound": 0.05, "strips": 26}
+    with pytest.raises(ConvergenceError) as one:
+        GCEIDD(given, **options).step(60)
+    for axis in (0, 1):
+        split = GCEIDD(given, **options, group=group, split=Slab(axis))
+        assert in_windows(split)
+        with pytest.raises(ConvergenceError) as found:
+            split.step(60)
+        assert found.value.result.steps == one.value.result.steps > 8
+        same(group, split, one.value.result.u, axis, 1e-13)
+
+
+def check_windows_that_grow_alone(group, rng):
+    """Values that are wrong, next to the ends of the windows, are larger than the bound."""
+    h = 2 / (LARGE["shape"][0] - 1)
+    given = problem(
+        velocity=(0.0, 0.0),
+        diffusion=0.7 * h**2 / LARGE["dt"],
+        initial=lambda y: np.cos(np.pi * (y + 1) / h),  # 1 and -1 in turn; a third after a step
+        boundary=0.0,
+    )
+    options = LARGE | {"bound": 0.5}
+    one = GCEIDD(given, **options).step(20)
+    split = GCEIDD(given, **options, group=group, split=Slab(0))
+    way = type(split._state._way)
+    if not hasattr(way, "_make_singly"):
+        assert group.size > 2
+        return
+    with mock.patch.object(way, "_make_singly", autospec=True, side_effect=way._make_singly) as all:
+        same(group, split.step(20), one.u, 0, 1e-13)
+    assert (all.call_count > 0) == (group.size > 1)
+
+
+def check_saved_states_in_windows(group, rng):
+    given, folder = STEADY["sources"], None
+    for method in (LOCAL[1], LOCAL[4]):
+        one = GCEIDD(given, **LARGE, **method).step(5)
+        folder = Path(group.objects("test", tempfile.mkdtemp() if group.rank == 0 else None)[0])
+        for axis in (0, 1):
+            split = GCEIDD(given, **LARGE, **method, group=group, split=Slab(axis)).step(5)
+            split.save(folder / f"split{axis}.npz")
+        if group.rank == 0:
+            one.save(folder / "one.npz")
+        group.objects("test", None)
+        one.step(STEPS)
+        for name in ("one.npz", "split0.npz", "split1.npz"):
+            alone = GCEIDD.load(folder / name, given).step(STEPS)
+            np.testing.assert_allclose(alone.u, one.u, rtol=0, atol=1e-13)
+            for axis in (0, 1):
+                more = GCEIDD.load(folder / name, given, group=group, split=Slab(axis))
+                assert in_windows(more)
+                same(group, more.step(STEPS), one.u, axis, 1e-13)
 
 
 def check_arrays_of_the_whole_grid(group, rng):

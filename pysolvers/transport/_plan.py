@@ -1,0 +1,311 @@
+r"""Windows of GCEIDD: which nodes of its neighbours a rank holds, for how many steps.
+
+A window is the nodes of a rank and some layers of its neighbours along the cut axis, which end in
+sides with given values, wrong ones. The sweep along the other axis is that of each line, but it
+leaves out the line on such a side. So before the sweep along the cut axis the nodes from the first
+one after the side on are right. What is wrong after that sweep depends on the number of strips.
+
+**Several strips.** The window ends at an interface i_0 of the whole grid, and its interfaces i_1,
+i_2, ... are those of the whole grid. Let the nodes from v on be right before the sweep, counted
+from the side. The prediction at an interface i, and the right-hand sides of the characteristics,
+read nodes up to `reach` = max(1, floor(C) + 1) away, C the Courant number. If i_k >= v + reach, the
+prediction at i_k and those at all interfaces after it are right, and so are the strips between
+them. The value at i_k itself is corrected with the strip before it, which can be wrong. So the
+nodes from i_k + 1 on are right after the step, for the first such k. Steps are repeated with
+v = i_k + 1.
+
+**One strip.** What is wrong decays. The rows are d V_i - l V_{i-1} - u V_{i+1} = U_i, or the value
+at a foot, with d = 1 + l + u + q, q the divergence. For e^{-x i} times a number E as bound of the
+error at node i, a sweep multiplies E by at most
+
+    g(x) = f / (1 - s),   s = l (e^x - 1) - u (1 - e^{-x}) + max(-q, 0) < 1,
+
+with the largest l, the smallest u and the smallest q of all nodes; f = 1, for characteristics
+(1 + 2 C) e^{x reach} with extrapolated feet and e^{x reach} otherwise. The sweep along the other
+axis multiplies it by at most h = 1/(1 - max(-q, 0)) with one strip, and in strips by 5/3 p more,
+where p bounds the prediction: (1 + |q|)(1 + 2 C) + 4 r, or 3 for MU. After j steps the error is at
+most j (g h)^j e^{-x d} of the size of the data at the nodes of the rank behind d layers. The number
+of layers is the smallest d for which this is below a part of the rounding errors, for the best x.
+
+Source of the weighted norm: J. M. Combes and L. Thomas, Commun. Math. Phys. 34 (1973) 251-270.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["Coefficients", "Cut", "Plan", "interfaces", "layers_for", "lost_nodes", "plan_windows"]
+
+BELOW = 1 / 64  # of a rounding error: what a wrong side may change
+# Cost of a step with rows for columns, in steps of the nodes of a rank, besides three meetings of
+# the ranks and the way of the field, twice.
+_TRANSPOSED = 1.5
+_MOST_STEPS = 64
+_TRIES = 8  # interfaces at which a window may end, besides the first one that is far enough away
+
+# By the way of the layers: nodes that a step advances in the time of a call and an exchange,
+# however few layers there are, and in the time in which a node of a layer travels. Estimates: 60
+# nodes of float64 per ns on a device, 0.3 ms, 200 GB/s between devices and 2 GB/s through the host.
+_COSTS = {
+    "cpu": (30_000, 0.1),
+    "peers": (18_000_000, 3.0),
+    "nccl": (20_000_000, 3.0),
+    "host": (20_000_000, 240.0),
+    "none": (0, 0.0),
+}
+
+
+class Coefficients(NamedTuple):
+    """What a sweep along an axis depends on, the extremes of all nodes.
+
+    Attributes
+    ----------
+    courant : float
+        Largest abs(b) dt/h.
+    ratio : float
+        Largest a dt/h^2.
+    least_ratio : float
+        Smallest a dt/h^2, of the upwind differences with upwind differences.
+    divergence : float
+        Bound of abs(q).
+    """
+
+    courant: float
+    ratio: float
+    least_ratio: float
+    divergence: float
+
+    @property
+    def reach(self) -> int:
+        """How far away a prediction and a right-hand side read."""
+        return max(1, int(self.courant) + 1)
+
+
+class Cut(NamedTuple):
+    """What a rank holds along the cut axis.
+
+    Attributes
+    ----------
+    own, held : slice
+        The nodes of the rank, and those of its window, in the whole grid.
+    strips : int
+        Strips of the window.
+    """
+
+    own: slice
+    held: slice
+    strips: int
+
+
+class Plan(NamedTuple):
+    """Steps between two exchanges, and what each rank holds."""
+
+    steps: int
+    cuts: Sequence[Cut]
+
+
+def interfaces(cells: int, strips: int) -> list[int]:
+    """Return the nodes of the ends and of the interfaces of strips."""
+    return [k * cells // strips for k in range(strips + 1)]
+
+
+def lost_nodes(distances: Sequence[int], reach: int, steps: int) -> int | None:
+    """Return how many nodes from a cut can be wrong after some steps in strips.
+
+    Parameters
+    ----------
+    distances : sequence of int
+        Of the interfaces from the cut, ascending.
+    reach : int
+        As of `Coefficients`.
+    steps : int
+        Number of steps.
+
+    Returns
+    -------
+    int or None
+        None if no node is right.
+    """
+    first_right = 1
+    for _ in range(steps):
+        at = next((i for i in distances if i >= first_right + reach), None)
+        if at is None:
+            return None
+        first_right = at + 1
+    return first_right
+
+
+def layers_for(
+    along: Coefficients,
+    across: Coefficients,
+    steps: int,
+    dtype: str,
+    *,
+    scheme: str,
+    foot: str,
+    strips_across: int,
+) -> int | None:
+    """Return how many layers one strip along the cut axis needs, or None if none are enough."""
+    is_upwind = scheme != "cfd"
+    x = np.linspace(0.01, 3.0, 300)
+    carried = along.courant if is_upwind else 0.0
+    s = (along.ratio + carried) * np.expm1(x) + along.least_ratio * np.expm1(-x)
+    s = s + along.divergence
+    outside = 1 + 2 * along.courant if foot == "extrapolate" else 1.0
+    feet = np.zeros_like(x) if is_upwind else np.log(outside) + x * along.reach
+    growth = 1 / max(1 - across.divergence, 1e-300)
+    if strips_across > 1:
+        beyond = 1 + 2 * across.courant if foot == "extrapolate" else 1.0
+        predicted = (1 + across.divergence) * beyond + 4 * across.ratio
+        growth *= 5 / 3 * (3.0 if scheme == "mu" else predicted)
+    elif not is_upwind and foot == "extrapolate":
+        growth *= 1 + 2 * across.courant
+    usable = s < 1
+    if not usable.any() or across.divergence >= 1:
+        return None
+    x, s, feet = x[usable], s[usable], feet[usable]
+    small = float(np.finfo(dtype).eps) * BELOW
+    each = feet - np.log1p(-s) + np.log(growth)
+    return 1 + int(np.ceil(((steps * each + np.log(steps / small)) / x).min()))
+
+
+def plan_windows(
+    parts: Sequence[slice],
+    cells: int,
+    strips: int,
+    lines: int,
+    along: Coefficients,
+    across: Coefficients,
+    dtype: str,
+    *,
+    scheme: str,
+    foot: str,
+    strips_across: int,
+    way: str,
+) -> Plan | None:
+    """Return the cheapest windows, or None if rows for columns are the only or the cheaper way.
+
+    Parameters
+    ----------
+    parts : sequence of slice
+        The nodes of each rank along the cut axis.
+    cells, strips : int
+        Of the whole grid along this axis.
+    lines : int
+        Number of nodes along the other axis.
+    along, across : Coefficients
+        Of the sweeps along the cut axis and along the other one.
+    dtype, scheme, foot : str
+        As in `GCEIDD`.
+    strips_across : int
+        Strips along the other axis.
+    way : str
+        How the layers travel.
+    """
+    if len(parts) == 1:
+        return Plan(_MOST_STEPS, [Cut(parts[0], parts[0], strips)])
+    message, layer = _COSTS[way]
+    least = min(part.stop - part.start for part in parts)
+    best: Plan | None = None
+    lowest, steps = _TRANSPOSED + 3 * message / (lines * least) + 2 * layer, 1
+    while steps <= _MOST_STEPS:
+        if strips == 1:
+            depth = layers_for(
+                along,
+                across,
+                steps,
+                dtype,
+                scheme=scheme,
+                foot=foot,
+                strips_across=strips_across,
+            )
+            cuts = None if depth is None else _with_layers(parts, depth, cells)
+        else:
+            cuts = _in_strips(parts, interfaces(cells, strips), along.reach, steps)
+        if cuts is None:
+            break  # more steps need more layers
+        larger = max((c.held.stop - c.held.start) / (c.own.stop - c.own.start) for c in cuts)
+        widest = max(max(c.own.start - c.held.start, c.held.stop - c.own.stop) for c in cuts)
+        cost = larger + (message / lines + layer * widest) / (least * steps)
+        if cost < lowest:
+            best, lowest = Plan(steps, cuts), cost
+        steps *= 2
+    return best
+
+
+def _with_layers(parts: Sequence[slice], depth: int, cells: int) -> list[Cut] | None:
+    """Return windows of one strip with some layers of each neighbour, if these have so many."""
+    if depth > min(part.stop - part.start for part in parts):
+        return None
+    return [
+        Cut(part, slice(max(part.start - depth, 0), min(part.stop + depth, cells + 1)), 1)
+        for part in parts
+    ]
+
+
+def _in_strips(
+    parts: Sequence[slice], nodes: list[int], reach: int, steps: int
+) -> list[Cut] | None:
+    """Return windows that end at interfaces, `nodes`, if there are such windows for all ranks."""
+    found = []
+    for rank, part in enumerate(parts):
+        before = parts[rank - 1].start if rank else 0
+        after = parts[rank + 1].stop if rank < len(parts) - 1 else nodes[-1] + 1
+        cut = next(
+            (
+                Cut(part, slice(nodes[low], nodes[high] + 1), high - low)
+                for low in _ends(nodes, part.start, before, reach, steps, is_last=False)
+                for high in _ends(nodes, part.stop - 1, after - 1, reach, steps, is_last=True)
+                if _is_even(nodes, low, high)
+            ),
+            None,
+        )
+        if cut is None:
+            return None
+        found.append(cut)
+    return found
+
+
+def _ends(
+    nodes: list[int], own: int, farthest: int, reach: int, steps: int, *, is_last: bool
+) -> Iterator[int]:
+    """Yield numbers of interfaces at which a window can end.
+
+    Parameters
+    ----------
+    nodes : list of int
+        The nodes of the interfaces.
+    own : int
+        The outermost node of the rank.
+    farthest : int
+        The outermost node of its neighbour.
+    reach, steps : int
+        As of `lost_nodes`.
+    is_last : bool
+        Whether this is the end of the largest numbers.
+    """
+    sign, last = (1, len(nodes) - 1) if is_last else (-1, 0)
+    side = nodes[last]
+    if own == side:
+        yield last
+        return
+    tried = 0
+    for k in range(last + 1) if is_last else range(len(nodes) - 1, -1, -1):
+        if sign * (nodes[k] - own) <= 0:
+            continue
+        if sign * (nodes[k] - farthest) > 0 or tried > _TRIES:
+            return
+        inward = nodes[k - 1 :: -1] if is_last and k > 0 else nodes[k + 1 :]
+        lost = lost_nodes([abs(i - nodes[k]) for i in inward], reach, steps)
+        if k == last or (lost is not None and abs(own - nodes[k]) >= lost):
+            tried += 1
+            yield k
+
+
+def _is_even(nodes: list[int], low: int, high: int) -> bool:
+    """Whether the strips between two interfaces are those of a grid that ends there."""
+    count = high - low
+    return count > 0 and interfaces(nodes[high] - nodes[low], count) == [
+        node - nodes[low] for node in nodes[low : high + 1]
+    ]

@@ -1,0 +1,177 @@
+"""Windows of GCEIDD: how far a wrong side reaches, and which windows the ranks get."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from pysolvers import GCEIDD, ConvectionDiffusion, Dirichlet, Neumann
+from pysolvers._counter import Counter
+from pysolvers.distributed import Slab
+from pysolvers.transport._plan import (
+    Coefficients,
+    interfaces,
+    layers_for,
+    lost_nodes,
+    plan_windows,
+)
+from pysolvers.transport._state import TransportState, field_names
+
+SHAPE, TALL = (79, 33), (241, 33)
+SIDES = {"x-": 0.3, "x+": Neumann(), "y-": Neumann(0.01), "y+": Dirichlet(lambda x: x)}
+WIDE = Coefficients(0.4, 4.1, 3.0, 0.0)
+
+
+def problem(courant, **changes):
+    """Return a problem whose Courant number along y is that of one step of 1."""
+    data = {
+        "velocity": (0.2 / 32, courant / 78),
+        "diffusion": 0.6 / 78**2,
+        "extent": ((0.0, 1.0), (0.0, 1.0)),
+        "initial": lambda x, y: np.sin(9 * x + 5 * y),
+        "boundary": SIDES,
+    }
+    return ConvectionDiffusion(**data | changes)
+
+
+def stepped(given, method, held, strips, steps, start, shape=SHAPE):
+    """Return the solution in a window after some steps from fields of the whole grid."""
+    solver = GCEIDD(given, shape=shape, dt=1.0, **method)
+    part = held, slice(0, shape[1])
+    nodes = held.stop - held.start, shape[1]
+    settings = replace(solver._settings, shape=nodes, strips=(solver._settings.strips[0], strips))
+    data = given.grid_data(shape, part, is_window=True)
+    for side, edge in data.edges.items():
+        if not data._has(side):
+            edge._value = np.full_like(np.asarray(edge._value, float), 1e3)  # wrong
+    state = TransportState(data, settings)
+    state.set_fields({name: values[part] for name, values in start.items()})
+    state.prepare([1.0 + k for k in range(steps)])
+    status, report = settings.backend.gceidd_step(
+        settings.codes,
+        settings.strips,
+        data.spacing,
+        1.0,
+        1e300,
+        *state.operands(steps),
+        steps,
+        1,
+        Counter().begin(),
+        *state.arguments,
+    )
+    assert status == 0 and not report["grown"]
+    return state.u
+
+
+METHODS = (
+    {"scheme": "cp"},
+    {"scheme": "cfd"},
+    {"scheme": "cfd", "foot": "extrapolate"},
+    {"scheme": "mu"},
+    {"scheme": "mu", "predictor": "printed"},
+)
+
+
+def whole(given, method, steps, shape=SHAPE):
+    """Return the fields of the whole grid before some steps, and the solution after them."""
+    solver = GCEIDD(given, shape=shape, dt=1.0, **method).step(3)
+    names = field_names(solver._settings.scheme)
+    start = {name: values.copy() for name, values in solver._state.fields().items()}
+    assert tuple(start) == names
+    return start, solver.step(steps).u
+
+
+@pytest.mark.parametrize("strips", [13, 26])
+@pytest.mark.parametrize("courant", [0.4, -0.4, 1.7, -1.7, 2.0, 2.5, -2.5])
+@pytest.mark.parametrize("method", METHODS)
+def test_nodes_that_are_right_after_steps_in_strips(method, courant, strips):
+    given = problem(courant)
+    method = method | {"strips": (2, strips)}
+    nodes = interfaces(SHAPE[0] - 1, strips)
+    reach = max(1, int(abs(courant)) + 1)
+    for steps in (1, 2, 3):
+        start, expected = whole(given, method, steps)
+        for low, high in ((3, strips), (0, strips - 2), (1, strips - 1)):
+            held = slice(nodes[low], nodes[high] + 1)
+            distances = [n - nodes[low] for n in nodes[low + 1 :]]
+            lost = lost_nodes(distances, reach, steps)
+            below = lost if low else 0
+            above = lost if high < strips else 0
+            u = stepped(given, method, held, high - low, steps, start)
+
+            right = slice(below, len(u) - above)
+            np.testing.assert_array_equal(u[right], expected[held][right])
+
+
+def test_wrong_nodes_reach_as_far_as_the_rule_says():
+    given, strips, steps = problem(1.7), 13, 2
+    method = {"scheme": "cp", "strips": (2, strips)}
+    nodes = interfaces(SHAPE[0] - 1, strips)
+    start, expected = whole(given, method, steps)
+    held = slice(nodes[3], SHAPE[0])
+
+    u = stepped(given, method, held, strips - 3, steps, start)
+
+    lost = lost_nodes([n - nodes[3] for n in nodes[4:]], 2, steps)
+    wrong = np.flatnonzero((u != expected[held]).any(axis=1))
+    assert wrong[-1] == lost - 1
+
+
+@pytest.mark.parametrize("across", [1, 3])
+@pytest.mark.parametrize("courant", [0.4, -1.7])
+@pytest.mark.parametrize("method", METHODS)
+def test_layers_of_one_strip(method, courant, across):
+    rows, steps = TALL[0], 2
+    given = problem(courant * 78 / (rows - 1), diffusion=0.3 / (rows - 1) ** 2)
+    method = method | {"strips": (across, 1)}
+    along = Coefficients(abs(courant), 0.3, 0.1 if method["scheme"] != "cfd" else 0.3, 0.0)
+    other = Coefficients(0.2, 0.3 * 32**2 / (rows - 1) ** 2, 0.0, 0.0)
+    kind = {"scheme": method["scheme"], "foot": method.get("foot", "clamp")}
+    layers = layers_for(along, other, steps, "float64", **kind, strips_across=across)
+    assert layers < rows
+    start, expected = whole(given, method, steps, TALL)
+
+    u = stepped(given, method, slice(0, rows - 1), 1, steps, start, TALL)
+
+    error = np.abs(u - expected[:-1])
+    assert error[: rows - 1 - layers].max() <= 1e3 * 2e-16  # a side is wrong by 10^3
+    # The bound is not far from what happens.
+    assert error[-layers // 6 :].max() > 1e-12
+
+
+def test_windows_end_where_their_strips_are_those_of_the_grid():
+    for cells, strips, ranks in ((8191, 512, 2), (8191, 512, 5), (300, 60, 3), (1000, 77, 2)):
+        parts = [Slab(0).part(cells + 1, rank, ranks) for rank in range(ranks)]
+        plan = plan_windows(
+            parts,
+            cells,
+            strips,
+            4096,
+            WIDE,
+            WIDE,
+            "float64",
+            scheme="cp",
+            foot="clamp",
+            strips_across=strips,
+            way="cpu",
+        )
+        if plan is None:
+            assert (cells, strips) == (1000, 77)
+            continue
+        nodes = interfaces(cells, strips)
+        for cut, part in zip(plan.cuts, parts, strict=True):
+            first, last = cut.held.start, cut.held.stop - 1
+            assert cut.own == part
+            assert [n for n in nodes if first <= n <= last] == [
+                first + n for n in interfaces(last - first, cut.strips)
+            ]
+
+
+def test_no_windows_where_a_step_reaches_over_the_neighbours():
+    parts = [slice(0, 20), slice(20, 40)]
+    kind = {"scheme": "cp", "foot": "clamp", "strips_across": 1, "way": "cpu"}
+    assert plan_windows(parts, 39, 1, 10**6, WIDE, WIDE, "float64", **kind) is None
+    assert plan_windows(parts, 39, 2, 10**6, WIDE, WIDE, "float64", **kind) is None
+    growing = WIDE._replace(divergence=1.0)
+    large = [slice(0, 4000), slice(4000, 8000)]
+    assert plan_windows(large, 7999, 1, 40, growing, growing, "float64", **kind) is None
