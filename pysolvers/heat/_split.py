@@ -332,7 +332,8 @@ class SplitState:
         ratio = self.own.ratio[self._across] * self._largest_k
         lines = prod(self.own_shape) // self.own.nodes[self._across]
         about = ratio, self._least, lines, str(self._settings.scheme), self._settings.dtype
-        plan = plan_window(*about, COSTS[self._way])
+        cuts = 1 if self.group.size == 2 and not self._is_periodic else 2
+        plan = plan_window(*about, COSTS[self._way], cuts=cuts)
         if self._axis == 0 and self._least > 1:  # the lines of the last sweep are cut
             cost = cost_of_cuts(*about, COSTS[self._way])
             if plan is None or plan.cost > cost:

@@ -16,7 +16,7 @@ a smaller one, since they do not couple nodes at different distances. After j st
 exchanged: those of T for Douglas and Gunn's scheme, and those of w for Peaceman and Rachford's.
 
 Operations and words per node and step: those of the kernels, times 1 + 2 d/m for m nodes of the
-rank along the cut axis.
+rank along the cut axis, 1 + d/m with one neighbour.
 
 Source: J. M. Combes and L. Thomas, Asymptotic behaviour of eigenfunctions for multiparticle
 Schroedinger operators, Commun. Math. Phys. 34 (1973) 251-270 (the weighted norm).
@@ -116,7 +116,14 @@ def layers_for(ratio: float, steps: int, dtype: str) -> int:
 
 
 def plan_window(
-    ratio: float, nodes: int, lines: int, scheme: str, dtype: str, costs: Costs = COSTS["cpu"]
+    ratio: float,
+    nodes: int,
+    lines: int,
+    scheme: str,
+    dtype: str,
+    costs: Costs = COSTS["cpu"],
+    *,
+    cuts: int = 2,
 ) -> Plan | None:
     """Return the cheapest plan, or None if the layers of every plan are more than the nodes.
 
@@ -132,13 +139,15 @@ def plan_window(
         As in `HeatADI`.
     costs : Costs, optional
         Those of the CPU by default.
+    cuts : {1, 2}, optional
+        How many neighbours a rank has at most.
     """
     best: Plan | None = None
     steps = 1
     while steps <= costs.most:
         layers = layers_for(ratio, steps, dtype)
         once = costs.call[scheme] + (costs.message / lines + costs.layer * layers) / nodes
-        more = 1 + 2 * layers / nodes + once / steps
+        more = 1 + cuts * layers / nodes + once / steps
         if layers <= nodes and nodes + layers > 2 and (best is None or more < best.cost):
             best = Plan(steps, layers, more)
         steps *= 2
