@@ -22,12 +22,15 @@ typedef enum {
 /* The iterations that a kernel measures, and the norms for which it does nothing.
  * Iteration k, first <= k < last, has slot k - first, which contains the bits of a
  * double, initially 0. With PS_CUDA_NORM_SUM the parts of the sum are stored instead,
- * in sums[(k - first) parts + ...]. A kernel does nothing if one of the `watched` slots
- * before it ends the iteration: if it is at most the tolerance, or not finite. */
+ * in sums[(k - first) parts + ...]. The norms are those of the rows first_row <= j <
+ * end_row; only the kernels of one iteration can leave out rows. A kernel does nothing if
+ * one of the `watched` slots before it ends the iteration: if it is at most the
+ * tolerance, or not finite. */
 typedef struct {
     ps_cuda_norm kind;
     ps_criterion criterion;
     int first, last;
+    int first_row, end_row;
     uint64_t *slots;
     double *sums;
     int64_t parts;
@@ -48,6 +51,14 @@ ps_cuda_grid_of(int64_t nx, int64_t ny, int64_t pitch)
     return {static_cast<int>(nx), static_cast<int>(ny), pitch, (ny + 2) * pitch};
 }
 
+/* Set the rows of the norms of a call. */
+static inline void
+ps_cuda_norm_rows(ps_cuda_norms *norms, const ps_stop *stop, int ny)
+{
+    norms->first_row = stop->rows == 0 ? 1 : static_cast<int>(stop->first_row);
+    norms->end_row = norms->first_row + static_cast<int>(ps_stop_rows(stop, ny));
+}
+
 /* The norm of the measured iterations of a call. */
 static inline ps_cuda_norm
 ps_cuda_norm_of(const ps_stop *stop)
@@ -61,6 +72,14 @@ ps_cuda_norm_of(const ps_stop *stop)
                                                       : PS_CUDA_NORM_SOLUTION;
 }
 
+/* The same of those that a pass of several iterations can make: a pass measures all rows
+ * or nothing. */
+static inline ps_cuda_norm
+ps_cuda_norm_of_passes(const ps_stop *stop)
+{
+    return stop->rows == 0 ? ps_cuda_norm_of(stop) : PS_CUDA_NORM_NONE;
+}
+
 /* The kernels of a relaxation. */
 class Relaxation {
   public:
@@ -69,7 +88,8 @@ class Relaxation {
     /* One iteration in place. */
     virtual ps_status iterate(void *u, const ps_cuda_norms &norms,
                               cudaStream_t stream) const = 0;
-    /* block() iterations from one field to another; both contain the boundary. */
+    /* block() iterations from one field to another; both contain the boundary. The norms
+     * are those of all rows. */
     virtual ps_status pass(const void *from, void *to, const ps_cuda_norms &norms,
                            cudaStream_t stream) const = 0;
     /* Iterations of a pass; 0 if there are no passes. */
@@ -90,9 +110,9 @@ typedef struct {
     const ps_stop *stop;
 } ps_cuda_field;
 
-/* Store the norms of sums in the slots; other kinds of norms need no work. */
-ps_status ps_cuda_relax_mean(const ps_cuda_norms *norms, const ps_cuda_grid *grid,
-                             cudaStream_t stream);
+/* Store the norms of sums in the slots; other kinds of norms need no work. `nx` is the
+ * number of nodes of a row. */
+ps_status ps_cuda_relax_mean(const ps_cuda_norms *norms, int nx, cudaStream_t stream);
 
 size_t ps_cuda_relax_work(const ps_cuda_field *f, const Relaxation &kernels);
 /* Execute at most `count` iterations and wait for their end. */
