@@ -28,7 +28,7 @@ use_laplace_kernels(const ps_laplace *l, ps_cuda_laplace_use use, void *self)
 {
     BlockKernels<PlateRule<T, SOURCE>> kernels(plate_rule<T, SOURCE>(l),
                                                ps_cuda_grid_of(l->nx, l->ny, l->pitch),
-                                               ps_cuda_norm_of_passes(&l->stop));
+                                               ps_cuda_norm_of(&l->stop));
 
     return use(kernels, self);
 }

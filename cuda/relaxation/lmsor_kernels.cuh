@@ -81,7 +81,7 @@ template <typename T> struct LmsorKernels {
 
     template <typename Rule> ps_status use_blocks(const Rule &rule) const
     {
-        BlockKernels<Rule> kernels(rule, grid, ps_cuda_norm_of_passes(&l->stop));
+        BlockKernels<Rule> kernels(rule, grid, ps_cuda_norm_of(&l->stop));
 
         return use(kernels, self);
     }

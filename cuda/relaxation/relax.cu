@@ -5,9 +5,7 @@
  * only once per group, and the number of iterations is exact nevertheless. A pass of
  * several iterations writes another field than it reads. If the end lies within the
  * pass, the field that was read is unchanged, and the iterations up to the end are
- * repeated one by one from it, with the same bits. A pass measures all rows. If the norms
- * are those of some rows only, a measured iteration is made by the kernels of one
- * iteration.
+ * repeated one by one from it, with the same bits.
  *
  * The second field needs the boundary of the first one, which no pass writes, and its
  * padding: a pass relaxes the boundary and the padding next to it with the weight 0, and
@@ -210,16 +208,14 @@ class Run {
     Move next(int64_t made) const
     {
         const int64_t every = f_->stop->every, block = kernels_.block();
-        /* 1 if measured iterations are not part of a pass, as they leave out rows */
-        const int64_t alone = every > 0 && f_->stop->rows > 0 ? 1 : 0;
         int64_t goal = count_;
 
-        if (every > 1 || alone > 0) {
+        if (every > 1) {
             goal = (made / every + 1) * every;
             goal = goal < count_ ? goal : count_;
         }
         const int length =
-            block > 0 && goal - made - alone >= block ? static_cast<int>(block) : 1;
+            block > 0 && goal - made >= block ? static_cast<int>(block) : 1;
 
         return {length, every == 1 ? length : every > 1 && made + length == goal ? 1 : 0};
     }

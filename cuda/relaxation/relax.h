@@ -23,9 +23,9 @@ typedef enum {
  * Iteration k, first <= k < last, has slot k - first, which contains the bits of a
  * double, initially 0. With PS_CUDA_NORM_SUM the parts of the sum are stored instead,
  * in sums[(k - first) parts + ...]. The norms are those of the rows first_row <= j <
- * end_row; only the kernels of one iteration can leave out rows. A kernel does nothing if
- * one of the `watched` slots before it ends the iteration: if it is at most the
- * tolerance, or not finite. */
+ * end_row, which are all interior rows or some. A kernel does nothing if one of the
+ * `watched` slots before it ends the iteration: if it is at most the tolerance, or not
+ * finite. */
 typedef struct {
     ps_cuda_norm kind;
     ps_criterion criterion;
@@ -72,14 +72,6 @@ ps_cuda_norm_of(const ps_stop *stop)
                                                       : PS_CUDA_NORM_SOLUTION;
 }
 
-/* The same of those that a pass of several iterations can make: a pass measures all rows
- * or nothing. */
-static inline ps_cuda_norm
-ps_cuda_norm_of_passes(const ps_stop *stop)
-{
-    return stop->rows == 0 ? ps_cuda_norm_of(stop) : PS_CUDA_NORM_NONE;
-}
-
 /* The kernels of a relaxation. */
 class Relaxation {
   public:
@@ -88,8 +80,7 @@ class Relaxation {
     /* One iteration in place. */
     virtual ps_status iterate(void *u, const ps_cuda_norms &norms,
                               cudaStream_t stream) const = 0;
-    /* block() iterations from one field to another; both contain the boundary. The norms
-     * are those of all rows. */
+    /* block() iterations from one field to another; both contain the boundary. */
     virtual ps_status pass(const void *from, void *to, const ps_cuda_norms &norms,
                            cudaStream_t stream) const = 0;
     /* Iterations of a pass; 0 if there are no passes. */

@@ -101,8 +101,8 @@ class LMSOR(Relaxation):
     are those of these rows; `gather` returns the whole solution. The iterations have the same bits
     as with one process, and so have the maxima that `solve` measures; root mean squares are added
     in another order. Each rank selects its own device by `device`. On devices the ranks exchange
-    rows once in up to 32 iterations, and a measured iteration takes as long as several others:
-    measure every hundredth one or fewer. `save` is not offered.
+    rows once in up to 32 iterations, and a measurement ends a call of the kernels, as an exchange
+    does: measure every hundredth iteration or fewer. `save` is not offered.
 
     References
     ----------

@@ -159,11 +159,8 @@ def test_norms_of_rows(kind, shape, dtype):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("what", ["residual", "change", "solution"])
 def test_maxima_of_parts_are_those_of_all_rows(kind, shape, what):
-    """Those of all rows are measured by passes, those of parts by single iterations."""
     first, number = ROWS_OF[shape]
-    cuts = 1, first, first + number, shape[0] + 1
-    cuts = tuple(dict.fromkeys(cuts))
-
+    cuts = tuple(dict.fromkeys((1, first, first + number, shape[0] + 1)))
     make = relaxation_rows.maker(kind, "cuda", shape=shape)
 
     relaxation_rows.check_parts(make, what, cuts, count=21)
