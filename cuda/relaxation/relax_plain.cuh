@@ -115,7 +115,9 @@ template <typename Rule, int ROWS, int WIDE> struct PlainTile {
     {
         const int i = 2 * (p + a) + k % 2, j = j0 + k;
 
-        return j >= s.norms.first_row && j < s.norms.end_row && i >= 1 && i <= s.grid.nx;
+        return static_cast<unsigned>(j - s.norms.first_row) <
+                   static_cast<unsigned>(s.norms.end_row - s.norms.first_row) &&
+               i >= 1 && i <= s.grid.nx;
     }
 
     template <typename NormAccumulator>
