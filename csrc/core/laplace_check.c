@@ -17,7 +17,7 @@ ps_laplace_check(const ps_laplace *l)
         !isfinite(l->ay)) {
         return PS_BAD_ARGUMENT;
     }
-    const ps_status status = ps_stop_check(&l->stop);
+    const ps_status status = ps_stop_check(&l->stop, l->ny);
 
     if (status != PS_OK) {
         return status;

@@ -52,7 +52,7 @@ ps_lmsor_check(const ps_lmsor *l)
         !isfinite(l->cy) || !isfinite(l->omega_constant) || !has_operands(l)) {
         return PS_BAD_ARGUMENT;
     }
-    const ps_status status = ps_stop_check(&l->stop);
+    const ps_status status = ps_stop_check(&l->stop, l->ny);
 
     if (status != PS_OK) {
         return status;

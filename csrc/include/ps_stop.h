@@ -12,7 +12,8 @@
     X(PS_CRITERION_CHANGE, "change")     \
     X(PS_CRITERION_SOLUTION, "solution")
 
-/* max |x|, or the root mean square of x, over all interior nodes. */
+/* max |x|, or the root mean square of x, over the interior nodes of the counted rows: the
+ * sum of squares is divided by the number of these nodes. */
 #define PS_NORM_LIST(X)   \
     X(PS_NORM_MAX, "max") \
     X(PS_NORM_L2, "l2")
@@ -33,7 +34,12 @@ typedef enum { PS_END_LIST(PS_NAME_) PS_END_REASONS } ps_end;
 /* Iterations `every`, 2 `every`, ... of a call and its last iteration are measured. The
  * call ends with the first of them whose measure is at most the tolerance or is not
  * finite. The maximum is exact; the order of summation of the mean square depends on the
- * grid only. */
+ * grid and the counted rows only.
+ *
+ * The counted rows are first_row <= j < first_row + rows. A rank of a group that relaxes
+ * rows of its neighbours as well counts its own: the ranks combine their maxima, or the
+ * mean squares with the numbers of nodes as weights. Which rows count does not change the
+ * field. */
 typedef struct {
     ps_criterion criterion;
     ps_norm norm;
@@ -41,6 +47,7 @@ typedef struct {
     double tolerance; /* negative: no tolerance ends the call */
     double
         *history; /* null, or ceil(count / every) measures in the memory of the field */
+    int64_t first_row, rows; /* 0, 0: all interior rows, 1 <= j <= ny */
 } ps_stop;
 
 /* What was done. A device backend waits for the end of the call. */
@@ -57,8 +64,21 @@ typedef struct {
 extern "C" {
 #endif
 
-/* Check all that the struct alone determines. */
-ps_status ps_stop_check(const ps_stop *stop);
+/* Check all that the struct alone determines, for a grid of `ny` interior rows. */
+ps_status ps_stop_check(const ps_stop *stop, int64_t ny);
+
+/* Whether row j, 1 <= j <= ny, is counted; and how many rows are. */
+static inline int
+ps_stop_counts(const ps_stop *stop, int64_t j)
+{
+    return stop->rows == 0 || (j >= stop->first_row && j - stop->first_row < stop->rows);
+}
+
+static inline int64_t
+ps_stop_rows(const ps_stop *stop, int64_t ny)
+{
+    return stop->rows == 0 ? ny : stop->rows;
+}
 
 #ifdef __cplusplus
 }

@@ -85,16 +85,18 @@ static int
 read_stop(PyObject *tuple, long long count, ps_stop *stop)
 {
     int criterion, norm;
-    long long every;
+    long long every, first_row, rows;
     PyObject *history;
 
-    if (!PyArg_ParseTuple(tuple, "iiLdO:stop", &criterion, &norm, &every,
-                          &stop->tolerance, &history)) {
+    if (!PyArg_ParseTuple(tuple, "iiLdOLL:stop", &criterion, &norm, &every,
+                          &stop->tolerance, &history, &first_row, &rows)) {
         return -1;
     }
     stop->criterion = (ps_criterion)criterion;
     stop->norm = (ps_norm)norm;
     stop->every = every;
+    stop->first_row = first_row;
+    stop->rows = rows;
     const expected e = {"history", NPY_DOUBLE, every > 0 ? (count - 1) / every + 1 : 0,
                         1};
     return borrow_optional(history, &e, &stop->history);

@@ -8,9 +8,9 @@
  *                stop, count, threads, made, device=0, stream=0)
  *     -> (status, report or None)
  *   fields: omega, west, east, north, south, skew_x, skew_y, source, each an array like u
- *   or None; tables: x and y, or None twice; stop: criterion, norm, every, tolerance and
- *   history (an array or None); made: one int64, the number of iterations, also if the
- * call is interrupted. */
+ *   or None; tables: x and y, or None twice; stop: criterion, norm, every, tolerance,
+ *   history (an array or None), first_row and rows; made: one int64, the number of
+ *   iterations, also if the call is interrupted. */
 PyObject *lmsor_iterate(PyObject *module, PyObject *args);
 
 /* laplace_iterate(variant, nx, ny, pitch, ax, ay, t, diag, gain, source, stop, count,

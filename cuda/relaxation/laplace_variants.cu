@@ -87,8 +87,10 @@ relax_colour(const Plate<T> &s, int colour, NormAccumulator<T, KIND> &norm)
     }
     const Relaxed<T> cell = relax_cell<T, INTERLEAVED>(s, i, j);
 
-    norm.add(cell, s.norms.criterion, true);
-    if (s.cells != nullptr) {
+    const bool counts = j >= s.norms.first_row && j < s.norms.end_row;
+
+    norm.add(cell, s.norms.criterion, counts);
+    if (s.cells != nullptr && counts) {
         s.cells[place_of<INTERLEAVED>(s.grid, i, j)] = measured(cell, s.norms.criterion);
     }
 }
@@ -177,12 +179,13 @@ template <typename T> class Variant {
         room_ = base + ps_cuda_padded(sizeof(double));
         plate_.norms.criterion = l->stop.criterion;
         plate_.norms.last = 1;
+        ps_cuda_norm_rows(&plate_.norms, &l->stop, plate_.grid.ny);
         plate_.norms.slots = reinterpret_cast<uint64_t *>(base);
         plate_.norms.sums = reinterpret_cast<double *>(room_);
         plate_.norms.parts = parts_of(l);
     }
 
-    /* Set the unused places between the cells to 0. */
+    /* Set the places between the cells, and those of rows that do not count, to 0. */
     ps_status prepare() const
     {
         return is_by_cell(l_)
@@ -217,7 +220,8 @@ template <typename T> class Variant {
             return is_by_cell(l_) ? read_all<T>(cell_bytes(l_) / sizeof(T), measure)
                                   : read_all<double>(parts_of(l_), measure);
         }
-        const ps_status status = ps_cuda_relax_mean(&plate_.norms, &plate_.grid, stream_);
+        const ps_status status =
+            ps_cuda_relax_mean(&plate_.norms, plate_.grid.nx, stream_);
 
         return status == PS_OK ? fetch(measure, plate_.norms.slots, sizeof *measure)
                                : status;
@@ -277,7 +281,9 @@ template <typename T> class Variant {
                 most = fabs(x) <= most ? most : fabs(x);
             }
         }
-        *measure = sums         ? sqrt(sum / (static_cast<double>(l_->nx) * l_->ny))
+        const int rows = plate_.norms.end_row - plate_.norms.first_row;
+
+        *measure = sums         ? sqrt(sum / (static_cast<double>(l_->nx) * rows))
                    : isnan(sum) ? sum
                                 : most;
         return PS_OK;

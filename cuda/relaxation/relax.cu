@@ -6,6 +6,12 @@
  * several iterations writes another field than it reads. If the end lies within the
  * pass, the field that was read is unchanged, and the iterations up to the end are
  * repeated one by one from it, with the same bits.
+ *
+ * The second field needs the boundary of the first one, which no pass writes, and its
+ * padding: a pass relaxes the boundary and the padding next to it with the weight 0, and
+ * a NaN in the padding would make the boundary a NaN. Both are copied before the first
+ * pass: a few words of each row, because a copy of the field takes as long as one or two
+ * iterations.
  */
 #include "relaxation/relax.cuh"
 
@@ -39,6 +45,66 @@ __launch_bounds__(relax_threads)
         norms.slots[blockIdx.x] =
             static_cast<uint64_t>(__double_as_longlong(sqrt(all.sum / nodes)));
     }
+}
+
+/* The elements of a field that no iteration changes: the first and the last row, and of
+ * the other rows element 0 and those from `tail` on, which may have nodes among them. */
+struct Frame {
+    int64_t rows, pitch; /* of a colour, including the boundary */
+    int64_t tail;
+
+    __host__ __device__ int64_t in_row() const
+    {
+        return 1 + pitch - tail;
+    }
+    __host__ __device__ int64_t in_ends() const
+    {
+        return 4 * pitch;
+    }
+    int64_t count() const
+    {
+        return in_ends() + 2 * (rows - 2) * in_row();
+    }
+    /* The place of element k in a field. */
+    __device__ int64_t place(int64_t k) const
+    {
+        if (k < in_ends()) {
+            const int64_t end = k / pitch; /* of red, of red, of black, of black */
+
+            return (end / 2 * rows + end % 2 * (rows - 1)) * pitch + k % pitch;
+        }
+        const int64_t row = (k - in_ends()) / in_row(), m = (k - in_ends()) % in_row();
+        const int64_t colour = row / (rows - 2), j = 1 + row % (rows - 2);
+
+        return (colour * rows + j) * pitch + (m == 0 ? 0 : tail + m - 1);
+    }
+};
+
+template <typename T>
+__global__ void
+__launch_bounds__(relax_threads)
+    frame_kernel(const __grid_constant__ Frame frame, int64_t count, const T *from, T *to)
+{
+    const int64_t k = int64_t(blockIdx.x) * relax_threads + threadIdx.x;
+
+    wait_for_last_kernel();
+    if (k < count) {
+        const int64_t place = frame.place(k);
+
+        to[place] = from[place];
+    }
+}
+
+template <typename T>
+ps_status
+copy_frame(const ps_cuda_grid &g, const void *from, void *to, cudaStream_t stream)
+{
+    const Frame frame = {g.ny + 2, g.pitch, g.nx / 2};
+    const int64_t count = frame.count();
+
+    return launch_closely(frame_kernel<T>, (count + relax_threads - 1) / relax_threads,
+                          relax_threads, 0, stream, frame, count,
+                          static_cast<const T *>(from), static_cast<T *>(to));
 }
 
 size_t
@@ -78,7 +144,7 @@ class Run {
     ps_status run()
     {
         int64_t size = first_group;
-        ps_status status = prepare();
+        ps_status status = PS_OK;
 
         while (status == PS_OK && made_ < count_ && report_->end == PS_END_COUNT) {
             status = make_group(size);
@@ -97,7 +163,7 @@ class Run {
     /* Enqueue all iterations, which are not measured. */
     ps_status enqueue_all()
     {
-        ps_status status = prepare();
+        ps_status status = PS_OK;
 
         while (status == PS_OK && made_ < count_) {
             const Move move = next(made_);
@@ -122,10 +188,15 @@ class Run {
         return size < 1 ? 1 : size;
     }
 
-    /* Set the boundary in both fields. */
-    ps_status prepare()
+    /* Copy the boundary and the padding to the other field before the first pass. */
+    ps_status prepare_pass()
     {
-        return kernels_.block() == 0 ? PS_OK : copy(there_, here_, field_bytes(f_));
+        if (has_frame_) {
+            return PS_OK;
+        }
+        has_frame_ = true;
+        return f_->dtype == PS_F32 ? copy_frame<float>(f_->grid, here_, there_, stream_)
+                                   : copy_frame<double>(f_->grid, here_, there_, stream_);
     }
 
     ps_status copy(void *to, const void *from, size_t bytes)
@@ -157,6 +228,7 @@ class Run {
         g.criterion = f_->stop->criterion;
         g.first = move.length - move.measures;
         g.last = move.length;
+        ps_cuda_norm_rows(&g, f_->stop, f_->grid.ny);
         g.slots = slots_ + measures_;
         g.sums = sums_;
         g.parts = kernels_.parts(move.length);
@@ -177,11 +249,13 @@ class Run {
     ps_status enqueue(const Move &move)
     {
         const ps_cuda_norms g = norms_for(move);
-        const ps_status status = move.length > 1
-                                     ? kernels_.pass(here_, there_, g, stream_)
-                                     : kernels_.iterate(here_, g, stream_);
+        ps_status status = move.length > 1 ? prepare_pass() : PS_OK;
 
-        return status == PS_OK ? ps_cuda_relax_mean(&g, &f_->grid, stream_) : status;
+        if (status == PS_OK) {
+            status = move.length > 1 ? kernels_.pass(here_, there_, g, stream_)
+                                     : kernels_.iterate(here_, g, stream_);
+        }
+        return status == PS_OK ? ps_cuda_relax_mean(&g, f_->grid.nx, stream_) : status;
     }
 
     ps_status make_group(int64_t size)
@@ -282,6 +356,7 @@ class Run {
     void *here_, *there_, *first_here_ = nullptr;
     uint64_t *slots_;
     double *sums_;
+    bool has_frame_ = false; /* whether both fields have the boundary */
     int64_t made_ = 0;
     int measures_ = 0, watched_ = 0; /* of this group; those of its last pass */
 };
@@ -289,10 +364,9 @@ class Run {
 } // namespace
 
 ps_status
-ps_cuda_relax_mean(const ps_cuda_norms *norms, const ps_cuda_grid *grid,
-                   cudaStream_t stream)
+ps_cuda_relax_mean(const ps_cuda_norms *norms, int nx, cudaStream_t stream)
 {
-    const double nodes = static_cast<double>(grid->nx) * grid->ny;
+    const double nodes = static_cast<double>(nx) * (norms->end_row - norms->first_row);
 
     return norms->kind != PS_CUDA_NORM_SUM
                ? PS_OK

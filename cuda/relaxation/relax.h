@@ -22,12 +22,15 @@ typedef enum {
 /* The iterations that a kernel measures, and the norms for which it does nothing.
  * Iteration k, first <= k < last, has slot k - first, which contains the bits of a
  * double, initially 0. With PS_CUDA_NORM_SUM the parts of the sum are stored instead,
- * in sums[(k - first) parts + ...]. A kernel does nothing if one of the `watched` slots
- * before it ends the iteration: if it is at most the tolerance, or not finite. */
+ * in sums[(k - first) parts + ...]. The norms are those of the rows first_row <= j <
+ * end_row, which are all interior rows or some. A kernel does nothing if one of the
+ * `watched` slots before it ends the iteration: if it is at most the tolerance, or not
+ * finite. */
 typedef struct {
     ps_cuda_norm kind;
     ps_criterion criterion;
     int first, last;
+    int first_row, end_row;
     uint64_t *slots;
     double *sums;
     int64_t parts;
@@ -46,6 +49,14 @@ static inline ps_cuda_grid
 ps_cuda_grid_of(int64_t nx, int64_t ny, int64_t pitch)
 {
     return {static_cast<int>(nx), static_cast<int>(ny), pitch, (ny + 2) * pitch};
+}
+
+/* Set the rows of the norms of a call. */
+static inline void
+ps_cuda_norm_rows(ps_cuda_norms *norms, const ps_stop *stop, int ny)
+{
+    norms->first_row = stop->rows == 0 ? 1 : static_cast<int>(stop->first_row);
+    norms->end_row = norms->first_row + static_cast<int>(ps_stop_rows(stop, ny));
 }
 
 /* The norm of the measured iterations of a call. */
@@ -90,9 +101,9 @@ typedef struct {
     const ps_stop *stop;
 } ps_cuda_field;
 
-/* Store the norms of sums in the slots; other kinds of norms need no work. */
-ps_status ps_cuda_relax_mean(const ps_cuda_norms *norms, const ps_cuda_grid *grid,
-                             cudaStream_t stream);
+/* Store the norms of sums in the slots; other kinds of norms need no work. `nx` is the
+ * number of nodes of a row. */
+ps_status ps_cuda_relax_mean(const ps_cuda_norms *norms, int nx, cudaStream_t stream);
 
 size_t ps_cuda_relax_work(const ps_cuda_field *f, const Relaxation &kernels);
 /* Execute at most `count` iterations and wait for their end. */

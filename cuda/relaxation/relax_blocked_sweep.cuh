@@ -90,7 +90,8 @@ template <typename Rule, int K, int KIND> struct BlockedSweeper {
     bool has_words, at_edge, owns;
     Pair<T> result[sweeps][blocked_phases]; /* of half-sweeps -1 to 2 K - 2, by phase */
     typename Rule::Column column[2][2];     /* by place in the pair and parity */
-    unsigned counts[2][2]; /* number of rows whose norm this warp adds, or 0; likewise */
+    int first_counted;                      /* the first row whose norm this warp adds */
+    unsigned counts[2][2];                  /* number of these rows, or 0; likewise */
     NormAccumulator<T, KIND> norm[K];
 
     /* `slot`, between -rows and rows - 1, modulo rows. */
@@ -211,7 +212,8 @@ template <typename Rule, int K, int KIND> struct BlockedSweeper {
                              {west, east, above.v[a], below.v[a]}, own.v[a]);
 
             norm[s / 2].add(node, m.norms.criterion,
-                            static_cast<unsigned>(j - delay - first) < counts[a][parity]);
+                            static_cast<unsigned>(j - delay - first_counted) <
+                                counts[a][parity]);
             after.v[a] = node.after;
         }
         return after;
@@ -307,16 +309,18 @@ blocked_sweep_kernel(const __grid_constant__ BlockedSweep<Rule> m)
     w.p = strip * own_columns - halo + 2 * lane;
     w.first = max(part * rows, 1);
     w.end = min((part + 1) * rows, m.grid.ny + 1);
+    w.first_counted = max(w.first, m.norms.first_row);
     w.has_words = w.p >= 0 && w.p < m.grid.pitch;
     w.owns = lane >= halo / 2 && lane < warp_lanes - halo / 2 && 2 * w.p <= m.grid.nx;
     w.at_edge = strip == 0 || 2 * ((strip + 1) * own_columns + halo) > m.grid.nx;
+    const int counted = max(min(w.end, m.norms.end_row) - w.first_counted, 0);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
         const int a = k / 2, parity = k % 2, i = 2 * (w.p + a) + parity;
         const bool inside = w.owns && i >= 1 && i <= m.grid.nx;
 
         w.column[a][parity] = m.rule.column(w.has_words ? w.p + a : 0, parity);
-        w.counts[a][parity] = inside ? static_cast<unsigned>(w.end - w.first) : 0;
+        w.counts[a][parity] = inside ? static_cast<unsigned>(counted) : 0;
     }
     w.sweep(part);
 #pragma unroll

@@ -110,6 +110,16 @@ template <typename Rule, int ROWS, int WIDE> struct PlainTile {
         return j >= 1 && j <= s.grid.ny && i >= 1 && i <= s.grid.nx;
     }
 
+    /* Whether a norm includes the node. Its rows lie in the interior. */
+    __device__ __forceinline__ bool counts(int k, int a) const
+    {
+        const int i = 2 * (p + a) + k % 2, j = j0 + k;
+
+        return static_cast<unsigned>(j - s.norms.first_row) <
+                   static_cast<unsigned>(s.norms.end_row - s.norms.first_row) &&
+               i >= 1 && i <= s.grid.nx;
+    }
+
     template <typename NormAccumulator>
     __device__ __forceinline__ void relax(const Column (&column)[2][WIDE],
                                           const Line *lines, NormAccumulator &norm)
@@ -127,7 +137,7 @@ template <typename Rule, int ROWS, int WIDE> struct PlainTile {
                 const Relaxed<T> node = s.rule.relax(column[k % 2][a], lines[k], f,
                                                      colour, around(k, a), own[k].v[a]);
 
-                norm.add(node, s.norms.criterion, is_inside(k, a));
+                norm.add(node, s.norms.criterion, counts(k, a));
                 own[k].v[a] = node.after;
             }
         }

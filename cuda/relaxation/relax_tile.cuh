@@ -58,8 +58,9 @@ template <typename Rule, int K, int KIND> struct Tile {
     int lane, warp, p, j0;
     T u[tile_rows][2], field[fields > 0 ? fields : 1][tile_rows][2];
     typename Rule::Column column[2];
-    bool counts[2]; /* columns that this block owns, by parity */
-    unsigned owned; /* rows that this block owns, one bit each */
+    bool counts[2];   /* columns that this block owns, by parity */
+    unsigned owned;   /* rows that this block owns, one bit each */
+    unsigned counted; /* those among them whose norm it adds */
 
     __device__ __forceinline__ bool has_inside(int r, int parity) const
     {
@@ -143,7 +144,7 @@ template <typename Rule, int K, int KIND> struct Tile {
                 m.rule.relax(column[parity], exchange.line[warp * tile_rows + r], f,
                              COLOUR, around, u[r][COLOUR]);
 
-            norm.add(node, m.norms.criterion, counts[parity] && (owned >> r & 1) != 0);
+            norm.add(node, m.norms.criterion, counts[parity] && (counted >> r & 1) != 0);
             u[r][COLOUR] = node.after;
         }
         publish_edges(COLOUR);
@@ -200,13 +201,16 @@ __launch_bounds__(tile_most_warps *warp_lanes)
 
     Tile<Rule, K, KIND> tile = {m, exchange, lane, warp, p, j0};
     tile.read();
-    tile.owned = 0;
+    tile.owned = tile.counted = 0;
     for (int r = 0; r < tile_rows; r++) {
         const int place = warp * tile_rows + r;
         const bool owns = place >= 2 * K && place < 2 * K + own_rows && j0 + r >= 1 &&
                           j0 + r <= m.grid.ny;
+        const bool counts =
+            owns && j0 + r >= m.norms.first_row && j0 + r < m.norms.end_row;
 
         tile.owned |= owns ? 1u << r : 0;
+        tile.counted |= counts ? 1u << r : 0;
     }
     for (int parity = 0; parity < 2; parity++) {
         const int i = 2 * p + parity;

@@ -35,7 +35,7 @@ _EXPLOSION = 1e10  # growth of what is measured that means divergence
 
 Criterion = Literal["residual", "change", "solution"]
 Norm = Literal["max", "l2"]
-Stop = tuple[int, int, int, float, NDArray[np.float64]]
+Stop = tuple[int, int, int, float, NDArray[np.float64] | None, int, int]
 
 _HEADER = {
     "iterations": count(),
@@ -387,7 +387,7 @@ class Relaxation(ShownAsText, ABC):
             return self._advance_rows(self._rows, count, every, tolerance)
         codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
         scale = self._scale(self._criterion, self._norm)
-        stop = (*codes, every, tolerance / scale, self._state.operand("history"))
+        stop = (*codes, every, tolerance / scale, self._state.operand("history"), 0, 0)
         start, before, known = perf_counter(), self.iterations, len(self._measures)
         try:
             status, report = self._call(count, stop, self._count.begin())
@@ -408,7 +408,7 @@ class Relaxation(ShownAsText, ABC):
         """Do what `_advance` does for the rows of this rank; collective."""
         codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
         scale = self._scale(self._criterion, self._norm)
-        start, state, made = perf_counter(), self._state, 0
+        start, made, bound, value = perf_counter(), 0, tolerance / scale, inf
         with rows.group.agreement(self._NAME) as agreed:
             agreed.same = {
                 "number of iterations": (self.iterations, count, every),
@@ -416,12 +416,11 @@ class Relaxation(ShownAsText, ABC):
             }
         assert self._layers is not None
         while made < count:
-            # Up to the iteration before one that is measured, or this one.
+            # Up to the next measured iteration or exchange.
             measured = min(count, (made // every + 1) * every)
-            number = min(max(measured - 1 - made, 1), self._left)
+            number = min(measured - made, self._left)
             is_measured = made + number == measured
-            before = state.part("u", rows.own_part) if is_measured else None
-            stop = (*codes, number, -1.0, state.operand("history"))
+            stop = (*codes, number if is_measured else 0, -1.0, None, *rows.counted)
             status, report = self._call(number, stop, self._count.begin())
             raise_for_status(status, self._backend.STATUS, self._NAME)
             self._report = {name: report[name] for name in ("kernel", "threads")}
@@ -429,17 +428,16 @@ class Relaxation(ShownAsText, ABC):
             if self._left == 0:
                 self._layers.refresh("u")
                 self._left = rows.depth
-            if before is None:
+            if not is_measured:
                 continue
-            after = state.part("u", rows.own_part)
-            value = scale * rows.measure(before, after, self._criterion, self._norm)
-            self._measures.append((self.iterations, value))
-            if not isfinite(value) or value <= tolerance:
+            value = rows.join(report["measure"], self._norm)
+            self._measures.append((self.iterations, scale * value))
+            if not isfinite(value) or value <= bound:
                 break
         self._seconds["iterations"] += perf_counter() - start
         if not isfinite(value):
             return "not finite"
-        return "tolerance" if value <= tolerance else "count"
+        return "tolerance" if value <= bound else "count"
 
     def gather(self) -> NDArray[Any] | None:
         """Return the whole solution; with a group on rank 0, None on the other ranks.

@@ -326,10 +326,6 @@ class RedBlackSOR(Relaxation):
         diag[:, 1:-1] = along_x + places[:, None]
         self._norms = self._right_hand_side(t, volume)
         self._state.set("u", self._grid.pack(t[held], self._dtype))
-        if self._rows is not None:
-            gain = np.zeros_like(t)
-            gain[1:-1, 1:-1] = self._omega / (along_x + along_y[:, None])
-            self._rows.set_gain(gain, self._grid)
         self._set_table("diag", diag)
         self._set_table("gain", self._omega / diag)
         if self._sourced:
@@ -391,7 +387,7 @@ class RedBlackSOR(Relaxation):
         stop: Stop,
         made: NDArray[np.int64],
     ) -> tuple[int, Any]:
-        criterion, norm, every, tolerance, history = stop
+        criterion, norm, every, tolerance, history, *_ = stop
         state, grid = self._state, self._grid
         status, end, measures, measure = kernels.laplace_iterate(
             (grid.nx, grid.ny, grid.pitch),

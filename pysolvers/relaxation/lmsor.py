@@ -99,10 +99,10 @@ class LMSOR(Relaxation):
     With a `group`, `problem` and `initial` are those of the whole domain, of which each rank holds
     the rows ``split.part(ny, group.rank, group.size)``, at least three. `u`, `y` and the results
     are those of these rows; `gather` returns the whole solution. The iterations have the same bits
-    as with one process. Residuals are measured as the changes divided by the parameters, so that
-    they have the rounding errors of the changes. On devices, of which each rank selects its own by
-    `device`, a measured iteration copies the rows to the host twice: measure every hundredth one or
-    fewer. `save` is not offered.
+    as with one process, and so have the maxima that `solve` measures; root mean squares are added
+    in another order. Each rank selects its own device by `device`. On devices the ranks exchange
+    rows once in up to 32 iterations, and a measurement ends a call of the kernels, as an exchange
+    does: measure every hundredth iteration or fewer. `save` is not offered.
 
     References
     ----------
@@ -258,8 +258,6 @@ class LMSOR(Relaxation):
         self._state.set("u", self._grid.pack(u[held], self._dtype))
         for name in self._fields:
             self._state.set(name, self._grid.pack(self._field(name, c)[held], self._dtype))
-        if self._rows is not None:
-            self._rows.set_gain(self._field("omega", c), self._grid)
         if self._tables:
             ny, nx = self._problem.interior
             x, y = np.zeros((len(c.x), nx + 2)), np.zeros((len(c.y), ny + 2))

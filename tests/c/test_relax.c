@@ -97,6 +97,14 @@ check_lmsor(void)
     EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, l.stop.norm = PS_NORM_COUNT);
     EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, l.stop.every = -1);
     EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, l.stop.tolerance = (double)NAN);
+    EXPECT(PS_OK, PS_LMSOR_1, (l.stop.first_row = 1, l.stop.rows = NY));
+    EXPECT(PS_OK, PS_LMSOR_1, (l.stop.first_row = NY, l.stop.rows = 1));
+    EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, l.stop.first_row = 1);
+    EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, l.stop.rows = 1);
+    EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, (l.stop.first_row = 1, l.stop.rows = -1));
+    EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, (l.stop.first_row = 2, l.stop.rows = NY));
+    EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, (l.stop.first_row = NY + 1, l.stop.rows = 1));
+    EXPECT(PS_BAD_ARGUMENT, PS_LMSOR_1, (l.stop.first_row = 2, l.stop.rows = INT64_MAX));
     EXPECT(PS_BAD_LAYOUT, PS_LMSOR_1, l.omega = u);
     EXPECT(PS_BAD_LAYOUT, PS_LMSOR_3, l.x_table = u + 1);
     CHECK(ps_lmsor_check(NULL) == PS_BAD_ARGUMENT, "no struct");
@@ -114,6 +122,8 @@ check_laplace(void)
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.variant = PS_LAPLACE_VARIANTS);
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.ax = (double)NAN);
     EXPECT_PLATE(PS_BAD_ARGUMENT, l.stop.every = -1);
+    EXPECT_PLATE(PS_OK, (l.stop.first_row = 2, l.stop.rows = NY - 1));
+    EXPECT_PLATE(PS_BAD_ARGUMENT, (l.stop.first_row = 2, l.stop.rows = NY));
     EXPECT_PLATE(PS_BAD_LAYOUT, l.source = u);
     EXPECT_PLATE(PS_BAD_LAYOUT, l.diag = u + FIELD - 1);
     EXPECT_PLATE(PS_BAD_LAYOUT, l.gain = u);
@@ -210,7 +220,13 @@ iterate_lmsor(ps_dtype dtype, int64_t nx, int64_t ny, int64_t pitch)
 
         l.u = field;
         l.kernel = way % 4 == 3 ? PS_LMSOR_SERIAL : (ps_lmsor_kernel)(way % 4);
-        l.stop = (ps_stop){(ps_criterion)(way / 4), (ps_norm)(way % 2), 1, -1, history};
+        l.stop = (ps_stop){.criterion = (ps_criterion)(way / 4),
+                           .norm = (ps_norm)(way % 2),
+                           .every = 1,
+                           .tolerance = -1,
+                           .history = history,
+                           .first_row = way % 3 > 0 ? ny - ny / 2 : 0,
+                           .rows = way % 3 > 0 ? 1 + ny / 2 : 0};
         const ps_relax_report interface = run_lmsor(&l, count, 1 + way % 3);
         CHECK(interface.iterations == count && interface.measures == count &&
                   interface.measure >= 0 && interface.measure == history[count - 1],

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from ranks_relaxation import MEASURES, SPLIT, flow
-from slabs import on_device, part_of
+from slabs import calls_of, on_device, part_of, recording
 
-from pysolvers import LMSOR, DistributedError, Neumann, RedBlackSOR, Robin
+from pysolvers import LMSOR, ConvergenceError, DistributedError, Neumann, RedBlackSOR, Robin
 
 BOUNDARY = {"x-": lambda y: y, "x+": Neumann(0.3), "y-": Robin(2.0, 1.0), "y+": lambda x: x}
 EXTENT = ((0.0, 1.0), (0.0, 1.5))
@@ -31,9 +31,9 @@ def check_relaxations(group, rng, ways):
     ):
         eps = np.finfo(options.get("dtype", np.float64)).eps
         for ny in (12, 17, 45, 150):
-            one = make((ny, 71), **options).iterate(30)
+            one = make((ny, 71), **options).iterate(95)
             split = make((ny, 71), **options, group=group, split=SPLIT)
-            split.iterate(3).iterate(16).iterate(1).iterate(10)
+            split.iterate(3).iterate(16).iterate(1).iterate(75)
             bound = 500 * eps * np.abs(one.u).max()
             np.testing.assert_allclose(split.u, part_of(group, one.u, 0), rtol=0, atol=bound)
             np.testing.assert_array_equal(split.y, part_of(group, one.y, 0))
@@ -43,9 +43,14 @@ def check_relaxations(group, rng, ways):
 
 
 def check_counts_of_relaxations(group, rng, ways):
-    for make, shape in ((lmsor, (17, 15)), (plate, (45, 30))):
+    for make, shape, every in (
+        (lmsor, (17, 15), 3),
+        (plate, (45, 30), 3),
+        (lmsor, (150, 30), 5),
+        (plate, (150, 30), 49),
+    ):
         for criterion, norm in MEASURES:
-            options = {"criterion": criterion, "norm": norm, "check_every": 3}
+            options = {"criterion": criterion, "norm": norm, "check_every": every}
             tol = 1e3 if criterion == "solution" else 1e-7
             expected = make(shape).solve(tol, **options)
             solver = make(shape, group=group, split=SPLIT)
@@ -57,6 +62,18 @@ def check_counts_of_relaxations(group, rng, ways):
             assert found.exchange in (ways if group.size > 1 else ("none",))
             measures = found.history.measure, expected.history.measure
             np.testing.assert_allclose(*measures, rtol=1e-6)
+
+
+def check_calls_of_relaxations(group, rng, ways):
+    """Calls end at exchanges, and measure what is asked for."""
+    for ny in (17, 150):
+        split = on_device(recording(LMSOR))(flow((ny, 71)), group=group, split=SPLIT)
+        depth = split._rows.depth
+        assert depth == min(32, (ny // group.size - 1) // 2) if depth < 8 else depth % 8 == 0
+        split.iterate(3).iterate(40)
+        with pytest.raises(ConvergenceError):
+            split.solve(0, max_iterations=70, check_every=25)
+        assert split.calls == calls_of([3, 43, 68, 93, 113], depth)
 
 
 def check_relaxations_of_ranks_that_differ(group, rng, ways):

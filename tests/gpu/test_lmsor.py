@@ -6,6 +6,7 @@ import time
 import availability
 import numpy as np
 import pytest
+import relaxation_rows
 
 import pysolvers
 from pysolvers import LMSOR, Neumann, RedBlackSOR, Robin, SteadyConvectionDiffusion
@@ -136,6 +137,76 @@ def test_long_histories_come_whole(rng):
 
     np.testing.assert_array_equal(histories[0].iteration, np.arange(1, 2501))
     np.testing.assert_array_equal(histories[0].measure, histories[1].measure)
+
+
+# Of one tile, of several tiles, and of a blocked sweep.
+ROWS_OF = {(5, 4): (2, 3), (100, 130): (9, 44), (600, 1001): (64, 479)}
+KINDS = [("lmsor", kernel) for kernel in KERNELS] + [("plate", variant) for variant in VARIANTS]
+
+
+@pytest.mark.parametrize("shape", ROWS_OF)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_norms_of_rows(kind, shape, dtype):
+    make = relaxation_rows.maker(kind, "cuda", dtype, shape)
+
+    for number, measure in enumerate(relaxation_rows.MEASURES):
+        every = (1, 3, 9, 21)[number % 4]
+        relaxation_rows.check_rows(make, measure, ROWS_OF[shape], every, count=21)
+
+
+@pytest.mark.parametrize("shape", ROWS_OF)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("what", ["residual", "change", "solution"])
+def test_maxima_of_parts_are_those_of_all_rows(kind, shape, what):
+    first, number = ROWS_OF[shape]
+    cuts = tuple(dict.fromkeys((1, first, first + number, shape[0] + 1)))
+    make = relaxation_rows.maker(kind, "cuda", shape=shape)
+
+    relaxation_rows.check_parts(make, what, cuts, count=21)
+
+
+@pytest.mark.parametrize("shape", ROWS_OF)
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("norm", ["max", "l2"])
+@pytest.mark.parametrize("every", [1, 6, 11])
+def test_rows_end_an_iteration(every, norm, kernel, shape):
+    make = relaxation_rows.maker(("lmsor", kernel), "cuda", shape=shape)
+
+    relaxation_rows.check_stop(make, ("change", norm), ROWS_OF[shape], every, count=60)
+
+
+def test_measures_of_rows_are_those_of_the_cpu():
+    for kind in (("lmsor", "auto"), ("plate", "auto")):
+        for shape, rows in ROWS_OF.items():
+            here, there = (
+                relaxation_rows.call(
+                    relaxation_rows.maker(kind, device, shape=shape)(),
+                    100,
+                    ("residual", "max"),
+                    rows,
+                    every=13,
+                )[2]
+                for device in ("cuda", None)
+            )
+            np.testing.assert_array_equal(here, there)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_words_of_an_earlier_call_do_not_change_a_bit(dtype, rng):
+    """The second field of a call is memory of earlier ones: here of one that holds no numbers."""
+    large = SteadyConvectionDiffusion(
+        1e6, 1e6, shape=(1402, 1102), extent=((0, 1), (0, 1)), differences="central", boundary=1e300
+    )
+    for shape in SHAPES:
+        equation, u = problem(shape, rng), rng.normal(size=shape)
+        options = {"boundary": {"x-": 1.0, "x+": 0.0, "y": 0.0}, "initial": u, "dtype": dtype}
+        with pytest.raises(pysolvers.ConvergenceError):
+            LMSOR(large, relaxation=1.0, initial=1e300, device="cuda").iterate(50)
+        plates = pair(RedBlackSOR, shape, extent=((0, 1), (0, 1)), **options)
+        for here, there in (pair(LMSOR, equation, initial=u, dtype=dtype), plates):
+            for count in (8, 1, 3, 4, 9, 16, 5):
+                assert_same(here.iterate(count), there.iterate(count), norm=here._norm)
 
 
 def test_splitting_the_iterations_changes_nothing(rng):

@@ -30,6 +30,36 @@ def on_device(solver, device="cuda"):
     return OnDevice
 
 
+def recording(solver):
+    """Return a class of relaxations that records the calls of the backend in `calls`.
+
+    Each has the iterations that were made before it, the number of its iterations and the number
+    between two that it measures.
+    """
+
+    class Recording(solver):
+        calls = ()
+
+        def _call(self, count, stop, made):
+            before = sum(number for _, number, _ in self.calls)
+            self.calls = (*self.calls, (before, count, stop[2]))
+            return super()._call(count, stop, made)
+
+    return Recording
+
+
+def calls_of(measured, depth):
+    """Return the calls that make iterations up to the last of those that are measured.
+
+    They end at measured iterations, and at exchanges after each `depth` iterations.
+    """
+    ends = sorted({*measured, *range(depth, measured[-1], depth)})
+    return tuple(
+        (before, end - before, end - before if end in measured else 0)
+        for before, end in zip([0, *ends], ends, strict=False)
+    )
+
+
 def anew(group, **options):
     """Return a group of the same ranks that has seen no devices."""
     options = {"timeout": group.timeout} | options

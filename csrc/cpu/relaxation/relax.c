@@ -142,7 +142,7 @@ make_row(const pass *p, int64_t s, int64_t j, int64_t begin, int64_t end, int th
         .parity = parity,
         .criterion = r->stop->criterion,
         .measure = r->stop->norm == PS_NORM_MAX ? PS_MEASURE_MAX : PS_MEASURE_SQUARES,
-        .slot = slot_of(p, s, j, thread),
+        .slot = ps_stop_counts(r->stop, j) ? slot_of(p, s, j, thread) : NULL,
     };
 
     begin = begin > 0 ? begin : 0;
@@ -256,7 +256,9 @@ measure_of(const pass *p, int64_t t)
     for (int k = 0; k < lanes; k++) {
         all = !is_max ? all + lane[k] : all >= lane[k] || isnan(all) ? all : lane[k];
     }
-    return is_max ? all : sqrt(all / ((double)p->r->nx * (double)p->r->ny));
+    const int64_t rows = ps_stop_rows(p->r->stop, p->r->ny);
+
+    return is_max ? all : sqrt(all / ((double)p->r->nx * (double)rows));
 }
 
 /* Read the norms of the iterations of a pass; returns the number of iterations to be
