@@ -5,8 +5,8 @@ Each rank has one GPU, or one thread. The fields are split by `Slab(0)`. Strong 
 field for any number of ranks; weak scaling: a cube for each rank, joined along the split axis. A
 case is made of calls of some steps; of each call the slowest rank counts, and the median of the
 calls. One rank is the solver without a group. The efficiency is the time of one rank over that of
-the ranks, for strong scaling over their number as well. An iteration of LMSOR is the difference of
-two calls, as each of them measures its last iteration.
+the ranks, for strong scaling over their number as well. Each call of LMSOR measures its last
+iteration.
 
     python benchmarks/slabs.py                          # jobs of 1 and 2 ranks on GPUs
     python benchmarks/slabs.py --ranks 1 2 4 --cube 1024 --json FILE
@@ -115,12 +115,8 @@ def measure(args: argparse.Namespace) -> list[Record]:
         if args.only and not name.startswith(args.only):
             continue
         solver = make(**options)
-        count = args.steps
-        if isinstance(solver, LMSOR):
-            twice = seconds_of(group, solver.iterate, 2 * count, args.calls)
-            seconds = (twice - seconds_of(group, solver.iterate, count, args.calls)) / count
-        else:
-            seconds = seconds_of(group, solver.step, count, args.calls) / count
+        call = solver.iterate if isinstance(solver, LMSOR) else solver.step
+        seconds = seconds_of(group, call, args.steps, args.calls) / args.steps
         record: Record = {"case": name, "scaling": scaling, "ranks": group.size}
         record |= {"shape": solver.shape, "seconds": seconds}
         result = solver.result()
