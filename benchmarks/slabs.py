@@ -112,7 +112,7 @@ def measure(args: argparse.Namespace) -> list[Record]:
         options |= {"group": group, "split": Slab(0)}
     found = []
     for name, scaling, make in cases(args, group.size):
-        if args.only and not name.startswith(args.only):
+        if args.only and not name.startswith(tuple(args.only)):
             continue
         solver = make(**options)
         call = solver.iterate if isinstance(solver, LMSOR) else solver.step
@@ -131,8 +131,9 @@ def measure(args: argparse.Namespace) -> list[Record]:
 def jobs(args: argparse.Namespace) -> list[Record]:
     """Return the cases of jobs of all numbers of ranks on this host."""
     values = {"device": args.device, "plane": args.plane, "cube": args.cube}
-    values |= {"steps": args.steps, "calls": args.calls, "only": args.only}
+    values |= {"steps": args.steps, "calls": args.calls}
     options = [word for name, value in values.items() for word in (f"--{name}", str(value))]
+    options += ["--only", *args.only] if args.only else []
     found = []
     for ranks in args.ranks:
         for ways in args.ways if ranks > 1 else args.ways[:1]:
@@ -165,7 +166,7 @@ def main() -> int:
         help="between devices, separated by commas: the first possible one is taken (%(default)s); "
         "several of these lists are measured one after the other",
     )
-    parser.add_argument("--only", default="", help="beginning of the names of the cases")
+    parser.add_argument("--only", nargs="+", default=[], help="beginnings of the names of cases")
     parser.add_argument("--json", help="file of the record; - prints the values of a job")
     args = parser.parse_args()
     if is_rank(args.json):
