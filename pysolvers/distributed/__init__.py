@@ -13,6 +13,7 @@ from ._layers import borders_of as borders_of
 from ._layers import exchange_layers as exchange_layers
 from ._layers import layers_of as layers_of
 from ._slab import Slab
+from ._steps import met_after_steps as met_after_steps
 from ._systems import checked_group as checked_group
 from ._transpose import Transposition as Transposition
 from ._ways import way_of as way_of

@@ -29,8 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._counter import Counter
-from .._errors import DistributedError
-from ..distributed import Group, Layers
+from ..distributed import Group, Layers, met_after_steps
 from ._state import HeatState
 
 __all__ = [
@@ -239,18 +238,10 @@ class Window:
         self._left, self._is_fresh = self._left - count, False
         if self._left == 0:  # the ranks meet below, so that the layers need no meeting of their own
             self._layers.post(self._exchanged)
-        found = group.allgather(OPERATION, np.array([state.largest, first, count]))
-        others = np.flatnonzero((found[:, 1:] != found[0, 1:]).any(axis=1))
-        if others.size:
-            steps = [f"{int(n)} steps after step {int(at)}" for _, at, n in found]
-            raise DistributedError(
-                f"{OPERATION}: all ranks must make the same steps, but rank 0 makes {steps[0]} "
-                f"and rank {others[0]} {steps[others[0]]}",
-                tuple(others.tolist()),
-            )
+        largest = met_after_steps(group, OPERATION, first, count, state.largest)
         if self._left == 0:
             self._layers.met()
-        return count, float(found[:, 0].max()), report
+        return count, float(largest.max()), report
 
     def _make(self, count: int) -> dict[str, Any]:
         """Make steps with the kernels; return their report."""

@@ -33,10 +33,18 @@ from numpy.typing import NDArray
 from .._checks import require
 from .._clock import Leg
 from .._counter import Counter
-from .._errors import DistributedError, raise_for_status
 from .._runtime.backends import parse_device
 from .._runtime.state import DeviceState, Index, State
-from ..distributed import Border, Group, Layers, Slab, Transposition, layers_of, way_of
+from ..distributed import (
+    Border,
+    Group,
+    Layers,
+    Slab,
+    Transposition,
+    layers_of,
+    met_after_steps,
+    way_of,
+)
 from ._plan import Coefficients, Plan, plan_windows
 from ._settings import Settings
 from ._state import TransportState, field_names
@@ -369,7 +377,7 @@ class _Windows:
             state.prepare(times)
         if count > 1:
             state.keep()
-        report = self._call(leg.dt, count, bound, threads)
+        report = state.step(leg.dt, bound, count, threads, Counter().begin())
         self.reports = (report,)
         self._left -= count
         posts = self._left == 0 and self._layers is not None and len(self._names) == 1
@@ -377,39 +385,12 @@ class _Windows:
             self._layers.post("u")
             if isinstance(self._store, DeviceState):
                 self._store.wait()
-        found = group.allgather(_OPERATION, np.array([int(report["grown"]), first, count]))
-        others = np.flatnonzero((found[:, 1:] != found[0, 1:]).any(axis=1))
-        if others.size:
-            steps = [f"{int(n)} steps after step {int(at)}" for _, at, n in found]
-            raise DistributedError(
-                f"{_OPERATION}: all ranks must make the same steps, but rank 0 makes {steps[0]} "
-                f"and rank {others[0]} {steps[others[0]]}",
-                tuple(others.tolist()),
-            )
-        if found[:, 0].any():
+        grown = met_after_steps(group, _OPERATION, first, count, float(report["grown"]))
+        if grown.any():
             return self._make_singly(leg, first, count, bound, threads)
         if posts and self._layers is not None:
             self._layers.met()
         return count, True
-
-    def _call(self, dt: float, count: int, bound: float, threads: int) -> dict[str, Any]:
-        """Make steps with the kernels; return their report."""
-        s, state = self._settings, self._state
-        status, report = s.backend.gceidd_step(
-            s.codes,
-            s.strips,
-            self._data.spacing,
-            dt,
-            bound,
-            *state.operands(count),
-            count,
-            threads,
-            Counter().begin(),
-            *state.arguments,
-        )
-        raise_for_status(status, s.backend.STATUS, _OPERATION)
-        found: dict[str, Any] = report
-        return found
 
     def _make_singly(
         self, leg: Leg, first: int, count: int, bound: float, threads: int
@@ -425,7 +406,7 @@ class _Windows:
         for made in range(1, count + 1):
             if count > 1:
                 state.prepare([leg.at(first + made)])
-                self.reports = (self._call(leg.dt, 1, np.inf, threads),)
+                self.reports = (state.step(leg.dt, np.inf, 1, threads, Counter().begin()),)
             if not over_ranks(group, float(np.abs(self.u).max())) <= bound:
                 return made, False
         return count, True
@@ -601,7 +582,7 @@ class _Sweep:
 
     def make(self, time: float, dt: float, bound: float, threads: int) -> dict[str, Any]:
         """Make the sweep of the step that ends at a time; return the report of the backend."""
-        s, state, store = self._settings, self._state, self._state.store
+        state, store = self._state, self._state.store
         before = state.u.copy() if self._has_levels else None
         # The sweep along x does not change the rows of given values.
         kept = [(at, store.part("u", at)) for at in self._given_rows]
@@ -609,19 +590,7 @@ class _Sweep:
             self._take_away(time, dt)
             if before is not None:
                 self._set_printed(before)
-        status, report = s.backend.gceidd_step(
-            s.codes,
-            s.strips,
-            self._data.spacing,
-            dt,
-            bound,
-            *state.operands(1),
-            1,
-            threads,
-            Counter().begin(),
-            *state.arguments,
-        )
-        raise_for_status(status, s.backend.STATUS, _OPERATION)
+        found = state.step(dt, bound, 1, threads, Counter().begin())
         if self._axis == "x":
             self._take_away(time, dt)
         for at, values in kept:
@@ -629,7 +598,6 @@ class _Sweep:
         if before is not None:
             store.set("older", state.u)
             store.set("oldest", before)
-        found: dict[str, Any] = report
         return found
 
     def _set_printed(self, field: Array) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data import NodeData
+from .._errors import raise_for_status
 from .._runtime.state import State, count_of_a_call, make_state
 from ._settings import Settings
 from .problem import SIDES, GridData
@@ -59,6 +60,7 @@ class TransportState:
         keeps: bool = False,
     ) -> None:
         self._data, self._nodes, self._device = data, settings.shape, settings.device
+        self._settings = settings
         self._names = field_names(settings.scheme)
         self._tables: dict[str, NodeData] = {
             **{f"velocity {axis}": b for axis, b in zip("xy", data.velocity, strict=True)},
@@ -85,11 +87,6 @@ class TransportState:
     def store(self) -> State:
         """Where the fields lie."""
         return self._state
-
-    @property
-    def arguments(self) -> tuple[int, ...]:
-        """What every call of the backend takes last."""
-        return self._state.arguments
 
     @property
     def u(self) -> Array:
@@ -133,7 +130,31 @@ class TransportState:
                     values[k] = table.at(time)
                 self._state.set(name, values)
 
-    def operands(self, count: int) -> tuple[Any, ...]:
+    def step(
+        self, dt: float, bound: float, count: int, threads: int, made: NDArray[np.int64]
+    ) -> dict[str, Any]:
+        """Make the steps that `prepare` prepared; return the report of the backend.
+
+        `made` receives the number of steps.
+        """
+        s = self._settings
+        status, report = s.backend.gceidd_step(
+            s.codes,
+            s.strips,
+            self._data.spacing,
+            dt,
+            bound,
+            *self._operands(count),
+            count,
+            threads,
+            made,
+            *self._state.arguments,
+        )
+        raise_for_status(status, s.backend.STATUS, "GCEIDD")
+        found: dict[str, Any] = report
+        return found
+
+    def _operands(self, count: int) -> tuple[Any, ...]:
         """Return what the backend takes between the bound and the number of steps."""
         ny, nx = self._nodes
         names = [*self._names, *(None,) * (len(_FIELDS) - len(self._names))]

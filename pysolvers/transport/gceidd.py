@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._counter import Counter
 from .._domain import watch_position
-from .._errors import ConvergenceError, raise_for_status
+from .._errors import ConvergenceError
 from .._files import read_npz, write_npz
 from .._header import count, mapping, number, optional, positive, record, sequence, text
 from .._runtime.state import read_only
@@ -431,25 +431,14 @@ class GCEIDD(Stepper[TransportResult]):
     def _advance(self, end: int) -> bool:
         if isinstance(self._state, SplitState):
             return self._advance_split(self._state, end)
-        s, state, first = self._settings, self._state, self.steps
+        state, first = self._state, self.steps
         count = min(end - first, state.most_steps)
         leg = self._clock.leg
         if first == leg.steps > 0:
             state.forget()  # the predictor needs earlier values at equal distances in time
         state.prepare([leg.at(first + k + 1) for k in range(count)])
-        status, report = s.backend.gceidd_step(
-            s.codes,
-            s.strips,
-            self._data.spacing,
-            leg.dt,
-            self._bound,
-            *state.operands(count),
-            count,
-            s.threads or 0,
-            self._count.begin(),
-            *state.arguments,
-        )
-        raise_for_status(status, s.backend.STATUS, "GCEIDD")
+        threads = self._settings.threads or 0
+        report = state.step(leg.dt, self._bound, count, threads, self._count.begin())
         self._note(report)
         return not report["grown"]
 

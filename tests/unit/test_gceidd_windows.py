@@ -47,19 +47,7 @@ def stepped(given, method, held, strips, steps, start, shape=SHAPE):
     state = TransportState(data, settings)
     state.set_fields({name: values[part] for name, values in start.items()})
     state.prepare([1.0 + k for k in range(steps)])
-    status, report = settings.backend.gceidd_step(
-        settings.codes,
-        settings.strips,
-        data.spacing,
-        1.0,
-        1e300,
-        *state.operands(steps),
-        steps,
-        1,
-        Counter().begin(),
-        *state.arguments,
-    )
-    assert status == 0 and not report["grown"]
+    assert not state.step(1.0, 1e300, steps, 1, Counter().begin())["grown"]
     return state.u
 
 
