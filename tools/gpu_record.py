@@ -14,7 +14,10 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
     tools/gpu_record.py --merge
 
 With --archive FILE, each step also writes all parts so far to one tar file, so that a run that is
-cut off loses the step in progress only. Steps can run at the same time, on several GPUs.
+cut off loses the step in progress only. Two GPUs of one host share the steps, those that measure
+times on the first one and the tests on the second one:
+
+    tools/gpu_record.py --devices 0 1 --workers 12 --seconds 120 --archive FILE
 
 The interpreter that runs this runs the steps; the exit code is 1 if a test failed. --check needs no
 GPU: its exit code is 1 if no committed record is of the sources as they are. Records of other GPUs
@@ -30,6 +33,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -54,12 +59,12 @@ SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
 Record = dict[str, Any]
 
 
-def run_tests(parts: Path) -> int:
+def run_tests(workers: int, parts: Path) -> int:
     """Run `make test-gpu`, keep how many tests passed and failed, and return the exit code."""
     report = parts / "junit.xml"
     # The options take paths without spaces only, and the folder's own path may have some.
     options = f"--junitxml={os.path.relpath(report, ROOT)} -o junit_family=xunit1"
-    given = os.environ.get("PYTEST_ADDOPTS", "")
+    given = " ".join((os.environ.get("PYTEST_ADDOPTS", ""), *distributed(workers)))
     code = make("test-gpu", PYTEST_ADDOPTS=f"{given} {options}")
     write(parts / "tests.json", {"sources": device_hash(), **counts(report), "exit_code": code})
     return code
@@ -130,6 +135,23 @@ def run_paper(name: str, parts: Path) -> None:
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
     path = parts / f"{name}.json"
     write(path, {"sources": device_hash(), **json.loads(path.read_text())})
+
+
+def run_on_two(devices: Sequence[str], options: Sequence[str]) -> int:
+    """Run the steps in two rows at the same time, one on each device; return the exit code."""
+    timed = [["--bench"], *(["--reproduce", name] for name in PAPERS)]
+    if shutil.which("ncu"):
+        timed.append(["--profile"])
+    tested = [["--tests"], *(["--sanitizer", tool] for tool in SANITIZERS)]
+    tested += [["--random", name] for name in RANDOM]
+
+    def run(device: str, steps: list[list[str]]) -> int:
+        env = os.environ | {"CUDA_VISIBLE_DEVICES": device}
+        commands = [[sys.executable, str(Path(__file__)), *step, *options] for step in steps]
+        return max(subprocess.run(c, cwd=ROOT, env=env, check=False).returncode for c in commands)
+
+    with ThreadPoolExecutor(2) as pool:
+        return max(pool.map(run, devices, (timed, tested)))
 
 
 def archive(parts: Path, path: Path | None) -> None:
@@ -278,6 +300,7 @@ def main() -> int:
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
     parser.add_argument("--archive", type=Path, help="tar file of the parts, for each step anew")
+    parser.add_argument("--devices", nargs=2, help="numbers of two GPUs that share all steps")
     args = parser.parse_args()
     if args.check:
         return check()
@@ -285,10 +308,17 @@ def main() -> int:
     parts.mkdir(parents=True, exist_ok=True)
     steps = (args.tests, args.bench, args.profile, args.reproduce, args.merge, args.sanitizer)
     steps += (args.random,)
+    if args.devices:
+        options = ["--parts", str(parts), "--workers", str(args.workers)]
+        options += ["--seconds", str(args.seconds)]
+        options += ["--archive", str(args.archive.resolve())] if args.archive else []
+        code = run_on_two(args.devices, options)
+        merge(parts, args.output)
+        return 1 if code else 0
     everything = not any(steps)
     code = 0
     if args.tests or everything:
-        code = run_tests(parts)
+        code = run_tests(args.workers, parts)
         archive(parts, args.archive)
     for tool in SANITIZERS if everything else args.sanitizer:
         run_sanitizer(tool, args.select, args.workers, parts)

@@ -353,6 +353,30 @@ def test_archive_has_the_parts_so_far(tools, monkeypatch, tmp_path):
     assert sorted(tmp_path.iterdir()) == [parts, path]
 
 
+def test_two_devices_share_the_steps(tools, monkeypatch, tmp_path):
+    import gpu_record
+
+    found = {"0": [], "1": []}
+
+    def run(command, *, env, **_):
+        found[env["CUDA_VISIBLE_DEVICES"]].append(command[2:])
+        return SimpleNamespace(returncode=int("memcheck" in command))
+
+    monkeypatch.setattr(gpu_record.subprocess, "run", run)
+    monkeypatch.setattr(gpu_record, "merge", lambda parts, output: parts)
+    parts = tmp_path / "parts"
+    options = ["--devices", "0", "1", "--parts", str(parts), "--workers", "3"]
+    monkeypatch.setattr(sys, "argv", ["gpu_record.py", *options])
+
+    assert gpu_record.main() == 1
+    steps = [step for row in found.values() for step in row]
+    for name in ("--bench", "--tests", *gpu_record.SANITIZERS, *gpu_record.RANDOM):
+        assert sum(name in step for step in steps) == 1
+    assert [s[1] for s in found["0"] if s[0] == "--reproduce"] == list(gpu_record.PAPERS)
+    assert all(step[step.index("--parts") + 1] == str(parts) for step in steps)
+    assert all(step[step.index("--workers") + 1] == "3" for step in steps)
+
+
 def test_counts_of_a_report(tools, tmp_path):
     import gpu_record
 
