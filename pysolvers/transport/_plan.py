@@ -35,9 +35,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..distributed import cheapest, cost_of_exchange, negligible
+
 __all__ = ["Coefficients", "Cut", "Plan", "interfaces", "layers_for", "lost_nodes", "plan_windows"]
 
-BELOW = 1 / 64  # of a rounding error: what a wrong side may change
 # Cost of a step with rows for columns, in steps of the nodes of a rank, besides three meetings of
 # the ranks and the way of the field, twice.
 _TRANSPOSED = 1.5
@@ -99,10 +100,11 @@ class Cut(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Steps between two exchanges, and what each rank holds."""
+    """Steps between two exchanges, what each rank holds, cost in steps of one process."""
 
     steps: int
     cuts: Sequence[Cut]
+    cost: float
 
 
 def interfaces(cells: int, strips: int) -> list[int]:
@@ -165,9 +167,8 @@ def layers_for(
     if not usable.any() or across.divergence >= 1:
         return None
     x, s, feet = x[usable], s[usable], feet[usable]
-    small = float(np.finfo(dtype).eps) * BELOW
     each = feet - np.log1p(-s) + np.log(growth)
-    return 1 + int(np.ceil(((steps * each + np.log(steps / small)) / x).min()))
+    return 1 + int(np.ceil(((steps * each + np.log(steps / negligible(dtype))) / x).min()))
 
 
 def plan_windows(
@@ -204,12 +205,11 @@ def plan_windows(
         How the layers travel.
     """
     if len(parts) == 1:
-        return Plan(_MOST_STEPS, [Cut(parts[0], parts[0], strips)])
+        return Plan(_MOST_STEPS, [Cut(parts[0], parts[0], strips)], 1.0)
     message, layer = _COSTS[way]
     least = min(part.stop - part.start for part in parts)
-    best: Plan | None = None
-    lowest, steps = _TRANSPOSED + 3 * message / (lines * least) + 2 * layer, 1
-    while steps <= _MOST_STEPS:
+
+    def plan_for(steps: int) -> Plan | None:
         if strips == 1:
             depth = layers_for(
                 along,
@@ -224,14 +224,15 @@ def plan_windows(
         else:
             cuts = _in_strips(parts, interfaces(cells, strips), along.reach, steps)
         if cuts is None:
-            break  # more steps need more layers
+            return None
         larger = max((c.held.stop - c.held.start) / (c.own.stop - c.own.start) for c in cuts)
         widest = max(max(c.own.start - c.held.start, c.held.stop - c.own.stop) for c in cuts)
-        cost = larger + (message / lines + layer * widest) / (least * steps)
-        if cost < lowest:
-            best, lowest = Plan(steps, cuts), cost
-        steps *= 2
-    return best
+        exchange = cost_of_exchange(message, layer, widest, least, lines)
+        return Plan(steps, cuts, larger + exchange / steps)
+
+    plan = cheapest(_MOST_STEPS, plan_for)
+    transposed = _TRANSPOSED + 3 * message / (lines * least) + 2 * layer
+    return plan if plan is not None and plan.cost < transposed else None
 
 
 def _with_layers(parts: Sequence[slice], depth: int, cells: int) -> list[Cut] | None:
