@@ -419,6 +419,10 @@ def check_steps_that_differ(group, rng):
             with pytest.raises(DistributedError, match="must"):
                 solver.step(steps if odd else 3)
             assert perf_counter() - begun < group.timeout / 2
+        solver = GCEIDD(given, **LARGE, strips=26, group=group, split=Slab(0)).step(1)
+        solver.dt = (0.9 if odd else 0.8) * LARGE["dt"]
+        with pytest.raises(DistributedError, match="must"):
+            solver.step(3)
 
 
 if __name__ == "__main__":

@@ -166,6 +166,17 @@ def test_layers_of_one_strip_with_a_velocity_that_changes_along_it(method, sign)
     assert error[: rows - 1 - layers].max() <= 1e3 * 2e-16
 
 
+def test_layers_of_one_strip_with_the_divergence_of_the_velocity():
+    along, across = Coefficients(0.4, 0.3, 0.1, 0.0), Coefficients(0.2, 0.3, 0.0, 0.0)
+    kind = {"scheme": "cp", "foot": "clamp", "strips_across": 1}
+
+    def layers(q):
+        return layers_for(along._replace(divergence=q), across, 2, "float64", **kind)
+
+    assert layers(0.0) < layers(0.3) < layers(0.9)
+    assert layers(1.0) is None
+
+
 def test_differences_of_the_velocity_between_ranks_count():
     given = problem(0.0, velocity=(lambda x, y: x + 10.0 * (y > 0.5), lambda y: 7.0 * (y > 0.5)))
     parts = [given.grid_data((9, 11), (rows, slice(0, 11))) for rows in (slice(5), slice(5, 9))]
