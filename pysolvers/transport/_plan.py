@@ -20,12 +20,14 @@ error at node i, a sweep multiplies E by at most
 
     g(x) = f / (1 - s),   s = l (e^x - 1) - u (1 - e^{-x}) + max(-q, 0) < 1,
 
-with the largest l, the smallest u and the smallest q of all nodes; f = 1, for characteristics
-(1 + 2 C) e^{x reach} with extrapolated feet and e^{x reach} otherwise. The sweep along the other
-axis multiplies it by at most h = 1/(1 - max(-q, 0)) with one strip, and in strips by 5/3 p more,
-where p bounds the prediction: (1 + |q|)(1 + 2 C) + 4 r, or 3 for MU. After j steps the error is at
-most j (g h)^j e^{-x d} of the size of the data at the nodes of the rank behind d layers. The number
-of layers is the smallest d for which this is below a part of the rounding errors, for the best x.
+with the largest l, the smallest u and the smallest q of all nodes, abs(q) being at most dt/h times
+the largest difference of b of neighbours; f = 1, for characteristics (1 + 2 C) e^{x reach} with
+extrapolated feet and e^{x reach} otherwise. The sweep along the other axis multiplies it by at most
+h = 1/(1 - max(-q, 0)) with one strip, and in strips by 5/3 p more, where p bounds the prediction:
+(1 + |q|)(1 + 2 C) + 4 r, or 3 for MU. After j steps the error is at most j (g h)^j e^{-x d} of the
+size of the data at the nodes of the rank behind d layers. The number of layers is the smallest d
+for which this is below a part of the rounding errors, for the best x. At a real end with an outward
+derivative the rows are those of the mirrored line, on which the same bound holds.
 
 Source of the weighted norm: J. M. Combes and L. Thomas, Commun. Math. Phys. 34 (1973) 251-270.
 """
