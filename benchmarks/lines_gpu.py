@@ -254,11 +254,13 @@ def show(found: list[Record]) -> None:
     alone = {(c["dtype"], c["rows"]): c["ranks"] * c["seconds"] for c in found if c["ranks"] == 1}
     for case in found:
         size = case["dtype"], case["rows"]
-        one = f", {alone[size] / case['ranks'] / case['seconds']:.0%} of one GPU"
+        one = ""
+        if size in alone:
+            one = f", {alone[size] / case['ranks'] / case['seconds']:.0%} of one GPU"
         print(
             f"{case['ranks']} ranks  {case['dtype']}  {case['lines']} lines of {case['rows']} "
             f"rows  {case['way']}: {1e3 * case['seconds']:.3f} ms, "
-            f"{case['floor'] / case['seconds']:.1%} of the floor{one if size in alone else ''}"
+            f"{case['floor'] / case['seconds']:.1%} of the floor{one}"
         )
         if "checked" in case:
             print(f"    default options {1e3 * case['checked']:.3f} ms")

@@ -5,8 +5,8 @@ Each rank has one GPU, or one thread. The fields are split by `Slab(0)`. Strong 
 field for any number of ranks; weak scaling: a cube for each rank, joined along the split axis. A
 case is made of calls of some steps; of each call the slowest rank counts, and the median of the
 calls. One rank is the solver without a group. The efficiency is the time of one rank over that of
-the ranks, for strong scaling over their number as well. An iteration of LMSOR is the difference of
-two calls, as each of them measures its last iteration.
+the ranks, for strong scaling over their number as well. Each call of LMSOR measures its last
+iteration.
 
     python benchmarks/slabs.py                          # jobs of 1 and 2 ranks on GPUs
     python benchmarks/slabs.py --ranks 1 2 4 --cube 1024 --json FILE
@@ -112,15 +112,11 @@ def measure(args: argparse.Namespace) -> list[Record]:
         options |= {"group": group, "split": Slab(0)}
     found = []
     for name, scaling, make in cases(args, group.size):
-        if args.only and not name.startswith(args.only):
+        if args.only and not name.startswith(tuple(args.only)):
             continue
         solver = make(**options)
-        count = args.steps
-        if isinstance(solver, LMSOR):
-            twice = seconds_of(group, solver.iterate, 2 * count, args.calls)
-            seconds = (twice - seconds_of(group, solver.iterate, count, args.calls)) / count
-        else:
-            seconds = seconds_of(group, solver.step, count, args.calls) / count
+        call = solver.iterate if isinstance(solver, LMSOR) else solver.step
+        seconds = seconds_of(group, call, args.steps, args.calls) / args.steps
         record: Record = {"case": name, "scaling": scaling, "ranks": group.size}
         record |= {"shape": solver.shape, "seconds": seconds}
         result = solver.result()
@@ -135,8 +131,9 @@ def measure(args: argparse.Namespace) -> list[Record]:
 def jobs(args: argparse.Namespace) -> list[Record]:
     """Return the cases of jobs of all numbers of ranks on this host."""
     values = {"device": args.device, "plane": args.plane, "cube": args.cube}
-    values |= {"steps": args.steps, "calls": args.calls, "only": args.only}
+    values |= {"steps": args.steps, "calls": args.calls}
     options = [word for name, value in values.items() for word in (f"--{name}", str(value))]
+    options += ["--only", *args.only] if args.only else []
     found = []
     for ranks in args.ranks:
         for ways in args.ways if ranks > 1 else args.ways[:1]:
@@ -169,7 +166,7 @@ def main() -> int:
         help="between devices, separated by commas: the first possible one is taken (%(default)s); "
         "several of these lists are measured one after the other",
     )
-    parser.add_argument("--only", default="", help="beginning of the names of the cases")
+    parser.add_argument("--only", nargs="+", default=[], help="beginnings of the names of cases")
     parser.add_argument("--json", help="file of the record; - prints the values of a job")
     args = parser.parse_args()
     if is_rank(args.json):

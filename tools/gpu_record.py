@@ -13,6 +13,9 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
     tools/gpu_record.py --reproduce pta2020
     tools/gpu_record.py --merge
 
+With --archive FILE, each step also writes all parts so far to one tar file, so that a run that is
+cut off loses the step in progress only. Steps can run at the same time, on several GPUs.
+
 The interpreter that runs this runs the steps; the exit code is 1 if a test failed. --check needs no
 GPU: its exit code is 1 if no committed record is of the sources as they are. Records of other GPUs
 can be of earlier sources.
@@ -25,6 +28,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -126,6 +130,21 @@ def run_paper(name: str, parts: Path) -> None:
     subprocess.run([sys.executable, *command], cwd=ROOT, check=True)
     path = parts / f"{name}.json"
     write(path, {"sources": device_hash(), **json.loads(path.read_text())})
+
+
+def archive(parts: Path, path: Path | None) -> None:
+    """Write all parts, and what their steps printed, to a tar file: whole or not at all."""
+    if path is None:
+        return
+    with (
+        tempfile.NamedTemporaryFile(dir=path.parent, suffix=".part", delete=False) as file,
+        tarfile.open(fileobj=file, mode="w:gz") as tar,
+    ):
+        for part in sorted(parts.iterdir()):
+            if part.suffix in (".json", ".log", ".xml"):
+                tar.add(part, part.name)
+    os.chmod(file.name, 0o644)
+    os.replace(file.name, path)
 
 
 def merge(parts: Path, output: Path | None) -> Path:
@@ -258,6 +277,7 @@ def main() -> int:
     parser.add_argument("--select", default=SANITIZED, help="tests of the sanitizer (%(default)s)")
     parser.add_argument("--parts", type=Path, default=ROOT / "build" / "gpu-record")
     parser.add_argument("--output", type=Path, help="default: benchmarks/results/<gpu>.json")
+    parser.add_argument("--archive", type=Path, help="tar file of the parts, for each step anew")
     args = parser.parse_args()
     if args.check:
         return check()
@@ -266,17 +286,25 @@ def main() -> int:
     steps = (args.tests, args.bench, args.profile, args.reproduce, args.merge, args.sanitizer)
     steps += (args.random,)
     everything = not any(steps)
-    code = run_tests(parts) if args.tests or everything else 0
+    code = 0
+    if args.tests or everything:
+        code = run_tests(parts)
+        archive(parts, args.archive)
     for tool in SANITIZERS if everything else args.sanitizer:
         run_sanitizer(tool, args.select, args.workers, parts)
+        archive(parts, args.archive)
     for name in RANDOM if everything else args.random:
         code = run_random(name, args.seconds, args.workers, parts) or code
+        archive(parts, args.archive)
     if args.bench or everything:
         run_bench(parts)
+        archive(parts, args.archive)
     if args.profile or (everything and shutil.which("ncu")):
         run_profile(parts)
+        archive(parts, args.archive)
     for paper in PAPERS if everything else args.reproduce:
         run_paper(paper, parts)
+        archive(parts, args.archive)
     if args.merge or everything:
         merge(parts, args.output)
     return 1 if code else 0

@@ -354,16 +354,26 @@ blocked_parts(const ps_cuda_grid &grid, int rows, int warps)
     return {(grid.nx / 2 + own) / own, grid.ny / rows + 1, rows, warps};
 }
 
-/* As many parts as can be resident on the device; 0 warps if none can. */
+/* As many parts as can be resident on the device; 0 warps if none can. Parts have so many
+ * rows that all of them are resident at the same time, if shared memory can hold their
+ * lines: with at most 512 rows, the blocks of 8192^2 nodes of LMSOR in double came in 2.2
+ * rounds and those of 4096 x 8192 in 1.3, of which a part of a round costs half a round.
+ */
 template <typename Rule, int K, int KIND>
 inline cudaError_t
 shape_blocked_sweep(const ps_cuda_grid &grid, const ps_cuda_device *device,
                     BlockedShape *shape)
 {
-    constexpr int most_warps = 4, most_rows = 512;
+    constexpr int most_warps = 4, usual_rows = 512, longest_rows = 2048;
     const int fit =
-        device->shared_bytes / static_cast<int>(Strip<Rule, K>::bytes(most_rows));
+        device->shared_bytes / static_cast<int>(Strip<Rule, K>::bytes(usual_rows));
     const int warps = fit < most_warps ? fit : most_warps;
+    const size_t each = warps > 0 ? device->shared_bytes / warps : 0;
+    int most_rows = longest_rows;
+
+    while (most_rows > usual_rows && Strip<Rule, K>::bytes(most_rows) > each) {
+        most_rows -= usual_rows / 4;
+    }
     const int strips = blocked_parts<K>(grid, 2, warps).strips;
     cudaError_t error = cudaSuccess;
     int rows = 2;

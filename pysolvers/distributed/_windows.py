@@ -5,7 +5,7 @@ How many are wrong, and so how many layers a number of steps needs, depends on t
 of a step is that of the kernels at all nodes of the window, and its part of an exchange.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeVar
 
 import numpy as np
@@ -47,22 +47,23 @@ def cost_of_exchange(message: float, layer: float, layers: int, nodes: int, line
     return (message / lines + layer * layers) / nodes
 
 
-def cheapest(most: int, plan_for: Callable[[int], P | None]) -> P | None:
-    """Return the cheapest of the plans for 1, 2, 4, ... steps between two exchanges, or None.
+def cheapest(numbers: Sequence[int], plan_for: Callable[[int], P | None]) -> P | None:
+    """Return the cheapest of the plans for some numbers of steps between two exchanges, or None.
 
     Parameters
     ----------
-    most : int
-        Largest number of steps.
+    numbers : sequence of int
+        The numbers of steps, ascending.
     plan_for : callable
         Returns the plan for a number of steps. None means that this number and larger ones have
         none, as more steps need more layers.
     """
 
     def plans() -> Iterator[P]:
-        steps = 1
-        while steps <= most and (plan := plan_for(steps)) is not None:
+        for steps in numbers:
+            plan = plan_for(steps)
+            if plan is None:
+                return
             yield plan
-            steps *= 2
 
     return min(plans(), key=lambda plan: plan.cost, default=None)

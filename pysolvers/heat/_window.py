@@ -149,7 +149,7 @@ def plan_window(
         once = costs.call[scheme] + exchange
         return Plan(steps, layers, 1 + cuts * layers / nodes + once / steps)
 
-    return cheapest(costs.most, plan_for)
+    return cheapest([1 << k for k in range(costs.most.bit_length())], plan_for)
 
 
 def cost_of_cuts(

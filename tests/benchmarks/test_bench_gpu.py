@@ -5,6 +5,7 @@ import math
 import os
 import subprocess
 import sys
+import tarfile
 from dataclasses import asdict
 from pathlib import Path
 from types import SimpleNamespace
@@ -332,6 +333,24 @@ def test_committed_record_can_be_checked_from_the_shell():
 
     assert run.returncode in (0, 1)
     assert (run.returncode == 0) == (run.stderr == "")
+
+
+def test_archive_has_the_parts_so_far(tools, monkeypatch, tmp_path):
+    import gpu_record
+
+    parts, path = tmp_path / "parts", tmp_path / "record.tgz"
+
+    def step(name, folder):
+        (folder / f"{name}.json").write_text("{}")
+
+    monkeypatch.setattr(gpu_record, "run_paper", step)
+    options = ["--parts", str(parts), "--archive", str(path)]
+    for number, name in enumerate(gpu_record.PAPERS):
+        monkeypatch.setattr(sys, "argv", ["gpu_record.py", "--reproduce", name, *options])
+        assert gpu_record.main() == 0
+        with tarfile.open(path) as tar:
+            assert len(tar.getnames()) == number + 1
+    assert sorted(tmp_path.iterdir()) == [parts, path]
 
 
 def test_counts_of_a_report(tools, tmp_path):

@@ -174,7 +174,8 @@ def check_device_that_a_rank_lacks(group, rng):
             (RedBlackSOR, ((20, 20),), {"boundary": 1.0}),
             (GCEIDD, (transport,), device_transport.METHOD),
         ):
-            found = {"device": f"cuda:{group.rank}"} | options | {"group": group, "split": Slab(0)}
+            device = f"cuda:{int(group.rank == 1)}"
+            found = {"device": device} | options | {"group": group, "split": Slab(0)}
             with pytest.raises(kind, match="there is no device cuda:1: 1 in all"):
                 solver(*problem, **found)
 

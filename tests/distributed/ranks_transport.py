@@ -172,7 +172,7 @@ def long(axis, strips, **changes):
 
 def few_steps():
     """Return a context in which the layers are exchanged at least once in 4 steps."""
-    return mock.patch.object(_plan, "_MOST_STEPS", 4)
+    return mock.patch.object(_plan, "_STEPS", (1, 2, 3, 4))
 
 
 def require_layers(group, solver):

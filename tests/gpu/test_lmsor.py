@@ -209,6 +209,17 @@ def test_words_of_an_earlier_call_do_not_change_a_bit(dtype, rng):
                 assert_same(here.iterate(count), there.iterate(count), norm=here._norm)
 
 
+@pytest.mark.parametrize("separable", [True, False])
+def test_warps_that_own_many_rows(separable, rng):
+    """So many strips that a warp of the device owns more than 512 rows."""
+    shape = (1500, 12000)
+    equation, u = problem(shape, rng, separable), rng.normal(size=shape)
+
+    here, there = pair(LMSOR, equation, initial=u)
+
+    assert_same(here.iterate(9), there.iterate(9), norm="max")
+
+
 def test_splitting_the_iterations_changes_nothing(rng):
     equation = problem((333, 444), rng)
     whole, parts = (LMSOR(equation, device="cuda") for _ in range(2))

@@ -86,8 +86,9 @@ def check_rows(make, measure, rows, every, count):
     made = [n for n in range(1, count + 1) if n % every == 0 or n == count]
     found = [expected(solver, *fields[n - 1 : n + 1], measure, rows) for n in made]
     eps, nodes = float(np.finfo(solver._dtype).eps), np.abs(fields).max()
-    # A maximum has the same bits; a residual from the change has its rounding error.
-    relative = 0 if measure[1] == "max" and measure[0] != "residual" else 100 * eps
+    # A maximum has the same bits; a residual from the change has its rounding error, and a sum
+    # of squares that of its order.
+    relative = 0 if measure[1] == "max" and measure[0] != "residual" else 1000 * eps
     absolute = 2 * eps * nodes / np.min(factors_of(solver)) if measure[0] == "residual" else 0
     np.testing.assert_allclose(history, found, rtol=relative, atol=absolute)
     assert report["measure"] == history[-1]
@@ -106,12 +107,14 @@ def check_stop(make, measure, rows, every, count):
     """A tolerance that an iteration satisfies ends the call there."""
     history = call(make(), count, measure, rows)[2]
     fields = fields_of(make(), count)
+    # Kernels that make several iterations at once add the squares in another order.
+    relative = 0 if measure[1] == "max" else 1e-13
     for place in (1, count // 3, count // 2):
-        solver, tolerance = make(), history[place]
+        solver, tolerance = make(), history[place] * (1 + 10 * relative)
         first = next(n for n in range(every, count, every) if history[n - 1] <= tolerance)
 
         _, report, found = call(solver, count, measure, rows, every=every, tolerance=tolerance)
 
         assert (report["end"], report["iterations"]) == ("tolerance", first)
-        np.testing.assert_array_equal(found, history[every - 1 : first : every])
+        np.testing.assert_allclose(found, history[every - 1 : first : every], rtol=relative)
         np.testing.assert_array_equal(solver._grid.unpack(solver._state.get("u")), fields[first])
