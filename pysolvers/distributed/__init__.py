@@ -17,5 +17,8 @@ from ._steps import met_after_steps as met_after_steps
 from ._systems import checked_group as checked_group
 from ._transpose import Transposition as Transposition
 from ._ways import way_of as way_of
+from ._windows import cheapest as cheapest
+from ._windows import cost_of_exchange as cost_of_exchange
+from ._windows import negligible as negligible
 
 __all__ = ["CostModel", "Group", "Slab", "SplitFactor"]

@@ -26,11 +26,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..distributed import Group, Layers
+from ..distributed import Group, Layers, negligible
 from ._sides import Grid, Side
 from ._start import Parts, sweep
 from ._state import HeatState
-from ._window import BELOW, OPERATION, Window
+from ._window import OPERATION, Window
 
 __all__ = ["CutWindow"]
 
@@ -96,7 +96,7 @@ class CutWindow(Window):
             if side.axis < grid.axes - 1 and side.kind == "value":
                 side.of(layer)[...] = 0
         self._dtype = dtype = state.t.dtype
-        small = BELOW * float(np.finfo(dtype).eps)
+        small = negligible(dtype)
         is_large = own.reshape(2, own.shape[1], -1).max(axis=2) > small
         stop = int(is_large[0].nonzero()[0].max(initial=-1)) + 1
         start = int(is_large[1].nonzero()[0].min(initial=own.shape[1]))

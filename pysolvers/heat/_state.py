@@ -70,6 +70,11 @@ class HeatState:
         return self._state
 
     @property
+    def dt(self) -> float:
+        """Length of the steps."""
+        return self._grid.clock.leg.dt
+
+    @property
     def varies(self) -> bool:
         """Whether data of the problem change with time."""
         source = self._source is not None and self._source.varies

@@ -29,11 +29,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._counter import Counter
-from ..distributed import Group, Layers, met_after_steps
+from ..distributed import (
+    Group,
+    Layers,
+    cheapest,
+    cost_of_exchange,
+    met_after_steps,
+    negligible,
+)
 from ._state import HeatState
 
 __all__ = [
-    "BELOW",
     "COSTS",
     "OPERATION",
     "Costs",
@@ -47,7 +53,6 @@ __all__ = [
 Array = NDArray[Any]
 
 OPERATION = "HeatADI"
-BELOW = 1 / 64  # of a rounding error: what a wrong side may change
 
 
 class Costs(NamedTuple):
@@ -110,7 +115,7 @@ def layers_for(ratio: float, steps: int, dtype: str) -> int:
     """Return how many layers a number of steps between two exchanges needs."""
     s = np.linspace(0.01, 0.99, 99)
     x = np.arccosh(1 + s / ratio)
-    growth, small = np.log((1 + s) / (1 - s)), float(np.finfo(dtype).eps) * BELOW
+    growth, small = np.log((1 + s) / (1 - s)), negligible(dtype)
     return int(np.ceil(((steps * growth + np.log(steps / small / (1 - s))) / x).min()))
 
 
@@ -141,16 +146,16 @@ def plan_window(
     cuts : {1, 2}, optional
         How many neighbours a rank has at most.
     """
-    best: Plan | None = None
-    steps = 1
-    while steps <= costs.most:
+
+    def plan_for(steps: int) -> Plan | None:
         layers = layers_for(ratio, steps, dtype)
-        once = costs.call[scheme] + (costs.message / lines + costs.layer * layers) / nodes
-        more = 1 + cuts * layers / nodes + once / steps
-        if layers <= nodes and nodes + layers > 2 and (best is None or more < best.cost):
-            best = Plan(steps, layers, more)
-        steps *= 2
-    return best
+        if layers > nodes or nodes + layers <= 2:
+            return None
+        exchange = cost_of_exchange(costs.message, costs.layer, layers, nodes, lines)
+        once = costs.call[scheme] + exchange
+        return Plan(steps, layers, 1 + cuts * layers / nodes + once / steps)
+
+    return cheapest([1 << k for k in range(costs.most.bit_length())], plan_for)
 
 
 def cost_of_cuts(
@@ -158,7 +163,7 @@ def cost_of_cuts(
 ) -> float:
     """Return the cost of a step with cut lines (_cut.py), as of a plan."""
     decay = np.log((1 + ratio + np.sqrt(1 + 2 * ratio)) / ratio)
-    reach = -np.log(float(np.finfo(dtype).eps) * BELOW) / decay
+    reach = -np.log(negligible(dtype)) / decay
     change = costs.change[scheme] * min(1.0, reach / nodes)
     return float(1 + costs.call[scheme] + change + costs.message / (nodes * lines))
 
@@ -238,7 +243,7 @@ class Window:
         self._left, self._is_fresh = self._left - count, False
         if self._left == 0:  # the ranks meet below, so that the layers need no meeting of their own
             self._layers.post(self._exchanged)
-        largest = met_after_steps(group, OPERATION, first, count, state.largest)
+        largest = met_after_steps(group, OPERATION, state.dt, first, count, state.largest)
         if self._left == 0:
             self._layers.met()
         return count, float(largest.max()), report

@@ -20,12 +20,14 @@ error at node i, a sweep multiplies E by at most
 
     g(x) = f / (1 - s),   s = l (e^x - 1) - u (1 - e^{-x}) + max(-q, 0) < 1,
 
-with the largest l, the smallest u and the smallest q of all nodes; f = 1, for characteristics
-(1 + 2 C) e^{x reach} with extrapolated feet and e^{x reach} otherwise. The sweep along the other
-axis multiplies it by at most h = 1/(1 - max(-q, 0)) with one strip, and in strips by 5/3 p more,
-where p bounds the prediction: (1 + |q|)(1 + 2 C) + 4 r, or 3 for MU. After j steps the error is at
-most j (g h)^j e^{-x d} of the size of the data at the nodes of the rank behind d layers. The number
-of layers is the smallest d for which this is below a part of the rounding errors, for the best x.
+with the largest l, the smallest u and the smallest q of all nodes, abs(q) being at most dt/h times
+the largest difference of b of neighbours; f = 1, for characteristics (1 + 2 C) e^{x reach} with
+extrapolated feet and e^{x reach} otherwise. The sweep along the other axis multiplies it by at most
+h = 1/(1 - max(-q, 0)) with one strip, and in strips by 5/3 p more, where p bounds the prediction:
+(1 + |q|)(1 + 2 C) + 4 r, or 3 for MU. After j steps the error is at most j (g h)^j e^{-x d} of the
+size of the data at the nodes of the rank behind d layers. The number of layers is the smallest d
+for which this is below a part of the rounding errors, for the best x. At a real end with an outward
+derivative the rows are those of the mirrored line, on which the same bound holds.
 
 Source of the weighted norm: J. M. Combes and L. Thomas, Commun. Math. Phys. 34 (1973) 251-270.
 """
@@ -35,9 +37,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..distributed import cheapest, cost_of_exchange, negligible
+
 __all__ = ["Coefficients", "Cut", "Plan", "interfaces", "layers_for", "lost_nodes", "plan_windows"]
 
-BELOW = 1 / 64  # of a rounding error: what a wrong side may change
 # Cost of a step with rows for columns, in steps of the nodes of a rank, besides three meetings of
 # the ranks and the way of the field, twice.
 _TRANSPOSED = 1.5
@@ -100,10 +103,11 @@ class Cut(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """Steps between two exchanges, and what each rank holds."""
+    """Steps between two exchanges, what each rank holds, cost in steps of one process."""
 
     steps: int
     cuts: Sequence[Cut]
+    cost: float
 
 
 def interfaces(cells: int, strips: int) -> list[int]:
@@ -166,9 +170,8 @@ def layers_for(
     if not usable.any() or across.divergence >= 1:
         return None
     x, s, feet = x[usable], s[usable], feet[usable]
-    small = float(np.finfo(dtype).eps) * BELOW
     each = feet - np.log1p(-s) + np.log(growth)
-    return 1 + int(np.ceil(((steps * each + np.log(steps / small)) / x).min()))
+    return 1 + int(np.ceil(((steps * each + np.log(steps / negligible(dtype))) / x).min()))
 
 
 def plan_windows(
@@ -205,12 +208,11 @@ def plan_windows(
         How the layers travel.
     """
     if len(parts) == 1:
-        return Plan(_STEPS[-1], [Cut(parts[0], parts[0], strips)])
+        return Plan(_STEPS[-1], [Cut(parts[0], parts[0], strips)], 1.0)
     message, layer = _COSTS[way]
     least = min(part.stop - part.start for part in parts)
-    best: Plan | None = None
-    lowest = _TRANSPOSED + 3 * message / (lines * least) + 2 * layer
-    for steps in _STEPS:
+
+    def plan_for(steps: int) -> Plan | None:
         if strips == 1:
             depth = layers_for(
                 along,
@@ -225,13 +227,15 @@ def plan_windows(
         else:
             cuts = _in_strips(parts, interfaces(cells, strips), along.reach, steps)
         if cuts is None:
-            break  # more steps need more layers
+            return None
         larger = max((c.held.stop - c.held.start) / (c.own.stop - c.own.start) for c in cuts)
         widest = max(max(c.own.start - c.held.start, c.held.stop - c.own.stop) for c in cuts)
-        cost = larger + (message / lines + layer * widest) / (least * steps)
-        if cost < lowest:
-            best, lowest = Plan(steps, cuts), cost
-    return best
+        exchange = cost_of_exchange(message, layer, widest, least, lines)
+        return Plan(steps, cuts, larger + exchange / steps)
+
+    plan = cheapest(_STEPS, plan_for)
+    transposed = _TRANSPOSED + 3 * message / (lines * least) + 2 * layer
+    return plan if plan is not None and plan.cost < transposed else None
 
 
 def _with_layers(parts: Sequence[slice], depth: int, cells: int) -> list[Cut] | None:

@@ -25,7 +25,8 @@ With rows for columns, with a source or ``'mu'`` twice these, and two exchanges 
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -99,19 +100,19 @@ class SplitState:
         self.part = (own, every) if self.axis == 0 else (every, own)
         #: The problem at these nodes.
         self.data = problem.grid_data(settings.shape, self.part)
-        self._names = field_names(settings.scheme)
         self._longest = 0.0  # step that the windows are made for
+        self._leg: Leg | None = None  # of the last steps
         self._way: _Windows | _Transposed
 
     def connect(self) -> None:
         """Find how the nodes travel from rank to rank, and make the fields; collective."""
         self._longest = self._settings.dt
-        self._way = self._made()
+        self._way = self._made(self._longest)
 
-    def _made(self) -> "_Windows | _Transposed":
-        """Return the fields of this rank, for steps of `_longest`; collective."""
+    def _made(self, dt: float) -> "_Windows | _Transposed":
+        """Return the fields of this rank, for steps that are not longer; collective."""
         group, s = self.group, self._settings
-        plan = self._plan()
+        plan = self._plan(dt)
         with group.agreement(_OPERATION) as agreed:  # a rank can have too little memory
             found: _Windows | _Transposed
             if plan is None:
@@ -122,25 +123,29 @@ class SplitState:
         found.connect()
         return found
 
-    def _plan(self) -> Plan | None:
+    def _plan(self, dt: float) -> Plan | None:
         """Return the windows of all ranks, or None if there are none; collective."""
         group, s, data, axis = self.group, self._settings, self.data, self.axis
-        varies = any(b.varies for b in data.velocity) or any(a.varies for a in data.diffusion)
         way = "none" if group.size == 1 else way_of(group, _OPERATION, s.device)
-        mine = [extremes(data, number) for number in (0, 1)]
-        numbers = group.allgather(_OPERATION, np.array(mine))
+        varies = any(b.varies for b in data.velocity) or any(a.varies for a in data.diffusion)
+        with group.agreement(_OPERATION) as agreed:  # functions of the caller, which can raise
+            agreed.own = None if varies else [Extremes.of(data, k, axis) for k in (0, 1)]
+            agreed.same = {"whether velocity or diffusion change with time": varies}
         if varies:  # what a step reads can be farther away later
             return None
-        largest, least = numbers.max(axis=0), numbers.min(axis=0)
         scaled = []
         for number, h in enumerate(data.spacing):
-            b, a, _, difference = largest[number]
-            dt = self._longest
-            lowest = least[number, 2]
-            if lowest > 0 and s.scheme != "cfd" and s.upwind == "modified":
-                lowest /= 1 + h * b / (2 * lowest)
+            extremes = Extremes.joined([own[number] for own in agreed.found])
+            b, least = extremes.velocity, extremes.least_diffusion
+            if least > 0 and s.scheme != "cfd" and s.upwind == "modified":
+                least /= 1 + h * b / (2 * least)
             scaled.append(
-                Coefficients(b * dt / h, a * dt / h**2, lowest * dt / h**2, difference * dt / h)
+                Coefficients(
+                    b * dt / h,
+                    extremes.diffusion * dt / h**2,
+                    least * dt / h**2,
+                    extremes.difference * dt / h,
+                )
             )
         along = 1 - axis  # counted from x on
         return plan_windows(
@@ -213,29 +218,71 @@ class SplitState:
 
         Return their number, and whether abs(u) <= bound on all ranks after the last one.
         """
-        if self.is_in_windows and leg.dt > self._longest * _SAME_DT:
-            self._make_anew(leg.dt)
+        if leg is not self._leg:
+            self._way.agree(leg, first)
+            if self.is_in_windows and leg.dt > self._longest * _SAME_DT:
+                self._make_anew(leg.dt)
+            self._leg = leg
         return self._way.advance(leg, first, end, bound, threads)
 
     def _make_anew(self, dt: float) -> None:
         """Make windows for longer steps; collective."""
-        whole, forgets = self.group.objects(_OPERATION, self.fields())[0], self._way.forgets
-        self._longest = dt
-        self._way = self._made()
-        self._way.set(whole)
-        if forgets:
-            self._way.forget()
+        before, way = self._way, self._made(dt)
+        if isinstance(way, _Windows):
+            way.set_own({name: part for name, (part, _) in before.parts().items()})
+        else:
+            way.set(self.group.objects(_OPERATION, self.fields())[0])
+        if before.forgets:
+            way.forget()
+        self._way, self._longest = way, dt
 
 
-def extremes(data: GridData, axis: int) -> tuple[float, float, float, float]:
-    """Return largest abs(b), largest a, smallest a, and the largest difference of b of neighbours.
+class Extremes(NamedTuple):
+    """Extremes of the coefficients along an axis.
 
-    At the nodes of a rank, along an axis counted from x on; the difference is a bound of it.
+    Attributes
+    ----------
+    velocity : float
+        Largest abs(b).
+    diffusion, least_diffusion : float
+        Largest and smallest a.
+    difference : float
+        Largest difference of b of neighbours along the axis.
+    ends : tuple of array
+        b at the first nodes and at the last ones along the cut axis of the solution, if this is
+        the axis of the coefficients; empty otherwise.
     """
-    b, a = data.velocity[axis].at(0.0), data.diffusion[axis].at(0.0)
-    largest = float(np.abs(b).max())
-    is_constant = b.shape[1 - axis] == 1
-    return largest, float(a.max()), float(a.min()), 0.0 if is_constant else 2 * largest
+
+    velocity: float
+    diffusion: float
+    least_diffusion: float
+    difference: float
+    ends: tuple[Array, ...]
+
+    @classmethod
+    def of(cls, data: GridData, number: int, cut: int) -> "Extremes":
+        """Return those of the nodes of a rank, along an axis counted from x on."""
+        b, a = data.velocity[number].at(0.0), data.diffusion[number].at(0.0)
+        axis = 1 - number  # of the solution
+        ends = (np.take(b, 0, axis), np.take(b, -1, axis)) if axis == cut else ()
+        difference = float(np.abs(np.diff(b, axis=axis)).max(initial=0.0))
+        return cls(float(np.abs(b).max()), float(a.max()), float(a.min()), difference, ends)
+
+    @classmethod
+    def joined(cls, ranks: "Sequence[Extremes]") -> "Extremes":
+        """Return those of the nodes of all ranks."""
+        between = [
+            float(np.abs(after.ends[0] - before.ends[1]).max())
+            for before, after in pairwise(ranks)
+            if after.ends
+        ]
+        return cls(
+            max(one.velocity for one in ranks),
+            max(one.diffusion for one in ranks),
+            min(one.least_diffusion for one in ranks),
+            max([*between, *(one.difference for one in ranks)]),
+            (),
+        )
 
 
 def over_ranks(group: Group, value: float) -> float:
@@ -352,9 +399,28 @@ class _Windows:
         self._state.set_fields({name: whole[name][self._held] for name in self._names})
         self._left, self._is_stale = self._plan.steps, False
 
+    def set_own(self, parts: dict[str, Array]) -> None:
+        """Replace the fields, of which those at the nodes of this rank are given; collective."""
+        for name, values in self._state.fields().items():
+            field = values.copy()
+            field[self._own] = parts[name]
+            self._store.set(name, field)
+        self._refresh(self._names)
+
     def forget(self) -> None:
         """Replace the half levels before the solution by the solution."""
         self.forgets = len(self._names) > 1
+
+    def agree(self, leg: Leg, first: int) -> None:
+        """Require that all ranks begin steps of one length; collective.
+
+        A rank that does not begin such steps compares the same facts in `advance`.
+        """
+        if self._varies:
+            with self._group.agreement(_OPERATION) as agreed:
+                agreed.same = {"dt": leg.dt}
+        else:
+            met_after_steps(self._group, _OPERATION, leg.dt, first, 0, 0.0)
 
     def advance(
         self, leg: Leg, first: int, end: int, bound: float, threads: int
@@ -372,7 +438,7 @@ class _Windows:
         if self._varies:  # functions of the caller, which can raise
             with group.agreement(_OPERATION) as agreed:
                 state.prepare(times)
-                agreed.same = {"steps": (first, count), "dt": leg.dt}
+                agreed.same = {"dt": leg.dt, "steps": (first, count)}
         else:
             state.prepare(times)
         if count > 1:
@@ -385,7 +451,7 @@ class _Windows:
             self._layers.post("u")
             if isinstance(self._store, DeviceState):
                 self._store.wait()
-        grown = met_after_steps(group, _OPERATION, first, count, float(report["grown"]))
+        grown = met_after_steps(group, _OPERATION, leg.dt, first, count, report["grown"])
         if grown.any():
             return self._make_singly(leg, first, count, bound, threads)
         if posts and self._layers is not None:
@@ -472,6 +538,9 @@ class _Transposed:
     def forget(self) -> None:
         """Replace the half levels before the solution by the solution."""
         self.forgets = True
+
+    def agree(self, leg: Leg, first: int) -> None:
+        """Do nothing: each step requires that all ranks make the same one."""
 
     def parts(self) -> dict[str, tuple[Array, int]]:
         """Return the fields at the nodes of this rank, and the axis that is cut."""

@@ -81,7 +81,7 @@ class TransportState:
         for name in self._names:
             self._state.set(name, data.initial)
         self._kinds = settings.backend.GCEIDD_KINDS
-        self._times: Sequence[float] = ()
+        self._factors: Sequence[Array] = ()
 
     @property
     def store(self) -> State:
@@ -121,8 +121,11 @@ class TransportState:
             self._state.copy(name, _kept(name))
 
     def prepare(self, times: Sequence[float]) -> None:
-        """Fill the tables for steps that end at these times."""
-        self._times = times
+        """Evaluate the data of steps that end at these times: no later call does."""
+        self._factors = [
+            np.array([self._data.factor(term, time) for time in times])
+            for term in range(len(self._data.fields))
+        ]
         for name, table in self._tables.items():
             if table.varies:
                 values = np.zeros((self.most_steps, *table.shape))
@@ -164,7 +167,7 @@ class TransportState:
             tuple(self._table(f"velocity {axis}", count, self._nodes) for axis in "xy"),
             tuple(self._table(f"diffusion {axis}", count, self._nodes) for axis in "xy"),
             tuple(
-                (self._table(f"source {k}", count, self._nodes), self._factors(k))
+                (self._table(f"source {k}", count, self._nodes), self._factors[k])
                 for k in range(len(self._data.fields))
             ),
             tuple(self._kinds[self._data.kinds[side]] for side in SIDES),
@@ -175,9 +178,6 @@ class TransportState:
         """Return the values of some steps at nodes: what is the same is there once."""
         values = self._state.operand(name, changes=False)
         return np.broadcast_to(values[:count], (count, *shape))
-
-    def _factors(self, term: int) -> NDArray[np.float64]:
-        return np.array([self._data.factor(term, time) for time in self._times])
 
     def _steps_at_once(self) -> int:
         """Return for how many steps the tables are filled at a time."""

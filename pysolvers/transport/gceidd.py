@@ -146,11 +146,11 @@ class GCEIDD(Stepper[TransportResult]):
     the nodes of a part and next to it. All ranks make the same calls; `gather` returns the whole
     solution, which is that of one process up to rounding errors. Each rank holds layers of its
     neighbours' nodes, which are exchanged once in some steps. If velocity or diffusion change with
-    time, or what a step reads reaches over the neighbours, the ranks exchange rows for columns
-    twice in each step instead, so that every line is swept on one rank. Each rank needs at least 4
-    nodes along both axes. On devices, of which each rank selects its own by `device`, ``kernels``
-    must be ``'fused'``; with rows for columns, a source or the scheme ``'mu'`` is slow: the host
-    changes the fields.
+    time, if what a step reads reaches over the neighbours, or if no part of the strips has the
+    interfaces of the whole grid, the ranks exchange rows for columns twice in each step instead, so
+    that every line is swept on one rank. Each rank needs at least 4 nodes along both axes. On
+    devices, of which each rank selects its own by `device`, ``kernels`` must be ``'fused'``; with
+    rows for columns, a source or the scheme ``'mu'`` is slow: the host changes the fields.
 
     References
     ----------

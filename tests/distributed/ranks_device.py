@@ -16,6 +16,7 @@ import device_relaxation
 import device_transport
 import numpy as np
 import pytest
+import ranks_transport
 import shared_device
 import shared_nccl
 from slabs import anew, same
@@ -75,6 +76,16 @@ def check_fields_stay_on_the_device(group, rng):
                 nbytes, device.transferred = solver.u.nbytes, 0
                 solver.iterate(3).iterate(40)  # measured twice
                 assert device.transferred < nbytes / 4
+            given, wide = ranks_transport.long(0, 60, source=0.5)
+            wide |= {"shape": (481, 600)}
+            for method in ranks_transport.SCHEMES[::3]:
+                with ranks_transport.few_steps():
+                    solver = device_transport.OnDevice(given, **wide, **method, **options).step(1)
+                ranks_transport.require_layers(group, solver)
+                nbytes, device.transferred = solver.u.nbytes, 0
+                solver.step(9)
+                assert device.transferred < nbytes / 4
+                assert solver.result().exchange == (way if group.size > 1 else "none")
 
 
 def check_first_way_that_is_possible(group, rng):

@@ -182,6 +182,10 @@ def check_ranks_that_step_differently(group, rng):
     solver = HeatADI(**problem, source=source, group=group, split=Slab(0))
     with pytest.raises(OSError if group.rank == 1 else DistributedError, match="no data"):
         solver.step(40)
+    solver = HeatADI(**problem, group=group, split=Slab(0)).step(1)
+    solver.dt = (0.9 if group.rank == 1 else 0.8) * solver.dt
+    with pytest.raises(DistributedError, match="must"):
+        solver.step(3)
 
 
 def check_arrays_of_the_part(group, rng):

@@ -2,6 +2,7 @@
 
 import tempfile
 from pathlib import Path
+from time import perf_counter
 from unittest import mock
 
 import numpy as np
@@ -17,6 +18,7 @@ from pysolvers import (
     Neumann,
 )
 from pysolvers.distributed import Slab
+from pysolvers.transport import _plan
 
 STEPS = 6
 SHAPE = (22, 25)
@@ -126,14 +128,113 @@ def check_fields_in_windows(group, rng):
                 assert (split.time, split.steps) == (one.time, one.steps)
 
 
+# A grid with 480 cells along the cut axis and 20 along the other one, with a Courant number of 0.4
+# and a dt/h^2 = 0.2 along the cut axis: it has windows for up to 4 ranks, also with one strip.
+LONG = {"dt": 1e-3}
+SCHEMES = (
+    {"scheme": "cp"},
+    {"scheme": "cfd"},
+    {"scheme": "cfd", "foot": "extrapolate"},
+    {"scheme": "mu"},
+    {"scheme": "mu", "predictor": "printed"},
+)
+
+
+def long(axis, strips, **changes):
+    """Return a problem and options of a grid that is cut along its long axis.
+
+    The velocity along this axis changes along it; one of its ends has a flux, the other one values
+    that change with time.
+    """
+    name, across = "yx"[axis], "xy"[axis]
+    along = {
+        "x": lambda x: 0.8 + 0.1 * np.sin(9 * x),
+        "y": lambda y: 0.8 + 0.1 * np.sin(9 * y),
+    }
+    velocity, diffusion = {name: along[name], across: -1.5}, {name: 9e-4, across: 2e-3}
+    data = {
+        "velocity": (velocity["x"], velocity["y"]),
+        "diffusion": (diffusion["x"], diffusion["y"]),
+        "extent": ((0.0, 1.0), (0.0, 1.0)),
+        "initial": lambda x, y: np.sin(40 * x + 30 * y),
+        "source": lambda x, y, t: np.cos(5 * x - 9 * y + 20 * t),
+        "boundary": {
+            f"{name}-": Neumann(0.01),
+            f"{name}+": lambda t: np.sin(30 * t),
+            f"{across}-": Dirichlet(0.3),
+            f"{across}+": Neumann(),
+        },
+    }
+    shape = (481, 21) if axis == 0 else (21, 481)
+    both = (4, strips) if axis == 0 else (strips, 4)
+    return ConvectionDiffusion(**data | changes), LONG | {"shape": shape, "strips": both}
+
+
+def few_steps():
+    """Return a context in which the layers are exchanged at least once in 4 steps."""
+    return mock.patch.object(_plan, "_STEPS", (1, 2, 3, 4))
+
+
+def require_layers(group, solver):
+    """Require windows that are not the whole grid, so that layers are exchanged."""
+    assert in_windows(solver)
+    plan = solver._state._way._plan
+    assert plan.steps <= 4
+    nodes = solver._settings.shape[solver._state.axis]
+    if group.size > 1:
+        assert all(cut.held.stop - cut.held.start < nodes for cut in plan.cuts)
+        assert all(cut.held != cut.own for cut in plan.cuts)
+
+
+def check_layers_are_exchanged(group, rng):
+    """All schemes along both axes, with one strip and with several ones along the cut axis."""
+    for axis in (0, 1):
+        for strips in (1, 60):
+            given, options = long(axis, strips)
+            for method in SCHEMES:
+                one = GCEIDD(given, **options, **method)
+                with few_steps():
+                    split = GCEIDD(given, **options, **method, group=group, split=Slab(axis))
+                    require_layers(group, split)
+                    same(group, split.step(3).step(8), one.step(11).u, axis, 1e-13)
+                    for dt, steps in ((LONG["dt"] / 3, 5), (1.3 * LONG["dt"], 9)):
+                        one.dt = split.dt = dt
+                        same(group, split.step(steps), one.step(steps).u, axis, 1e-13)
+                        require_layers(group, split)
+                    end = one.time + 5.4 * one.dt
+                    split.run(end)
+                    same(group, split, one.run(end).u, axis, 1e-13)
+                    assert (split.time, split.steps) == (one.time, one.steps)
+
+
 def check_fields_that_are_not_in_windows(group, rng):
-    """The velocity changes with time; or strips of two lengths, which few windows can have."""
-    for name, strips in (("turning", 26), ("values", 27), ("values", 2)):
-        one = GCEIDD(PROBLEMS[name], **LARGE, strips=strips).step(4)
-        split = GCEIDD(PROBLEMS[name], **LARGE, strips=strips, group=group, split=Slab(0))
-        if name == "turning":
-            assert not in_windows(split)
+    """The velocity changes with time, or no window has strips like those of the whole grid."""
+    turning = {"velocity": (lambda t: 0.5 * np.cos(t), 0.8)}
+    for strips, changes in ((60, turning), (97, {}), (1, turning)):
+        for method in SCHEMES[::3]:
+            given, options = long(0, strips, **changes)
+            one = GCEIDD(given, **options, **method)
+            split = GCEIDD(given, **options, **method, group=group, split=Slab(0))
+            assert in_windows(split) == (group.size == 1 and not changes)
+            same(group, split.step(4), one.step(4).u, 0, 1e-13)
+    for strips in (2, 27):  # some ranks have such windows
+        one = GCEIDD(PROBLEMS["values"], **LARGE, strips=strips).step(4)
+        split = GCEIDD(PROBLEMS["values"], **LARGE, strips=strips, group=group, split=Slab(0))
         same(group, split.step(4), one.u, 0, 1e-13)
+
+
+def check_steps_that_are_too_long_for_windows(group, rng):
+    """With one strip, long steps need more layers than the neighbours have."""
+    for axis in (0, 1):
+        given, options = long(axis, 1)
+        for method in SCHEMES[::3]:
+            one = GCEIDD(given, **options, **method)
+            split = GCEIDD(given, **options, **method, group=group, split=Slab(axis))
+            assert in_windows(split)
+            same(group, split.step(6), one.step(6).u, axis, 1e-13)
+            one.dt = split.dt = 60 * LONG["dt"]
+            same(group, split.step(2), one.step(2).u, axis, 1e-12)
+            assert in_windows(split) == (group.size == 1)
 
 
 def check_growth_in_windows(group, rng):
@@ -143,8 +244,9 @@ def check_growth_in_windows(group, rng):
     with pytest.raises(ConvergenceError) as one:
         GCEIDD(given, **options).step(60)
     for axis in (0, 1):
-        split = GCEIDD(given, **options, group=group, split=Slab(axis))
-        assert in_windows(split)
+        with few_steps():
+            split = GCEIDD(given, **options, group=group, split=Slab(axis))
+        require_layers(group, split)
         with pytest.raises(ConvergenceError) as found:
             split.step(60)
         assert found.value.result.steps == one.value.result.steps > 8
@@ -173,8 +275,12 @@ def check_windows_that_grow_alone(group, rng):
 
 
 def check_saved_states_in_windows(group, rng):
-    given, folder = STEADY["sources"], None
-    for method in (LOCAL[1], LOCAL[4]):
+    with few_steps():
+        require_saved_states(group, STEADY["sources"], (LOCAL[1], LOCAL[4]))
+
+
+def require_saved_states(group, given, methods):
+    for method in methods:
         one = GCEIDD(given, **LARGE, **method).step(5)
         folder = Path(group.objects("test", tempfile.mkdtemp() if group.rank == 0 else None)[0])
         for axis in (0, 1):
@@ -189,7 +295,7 @@ def check_saved_states_in_windows(group, rng):
             np.testing.assert_allclose(alone.u, one.u, rtol=0, atol=1e-13)
             for axis in (0, 1):
                 more = GCEIDD.load(folder / name, given, group=group, split=Slab(axis))
-                assert in_windows(more)
+                require_layers(group, more)
                 same(group, more.step(STEPS), one.u, axis, 1e-13)
 
 
@@ -282,10 +388,41 @@ def check_what_is_not_offered(group, rng):
             raise OSError("no data")
         return t
 
-    solver = GCEIDD(problem(source=source), **METHOD, group=group, split=split)
-    with pytest.raises(OSError if group.rank == 1 else DistributedError, match="no data"):
-        solver.step(10)
-    assert solver.steps == 2
+    for given in (source, [(source, lambda x: x)]):
+        solver = GCEIDD(problem(source=given), **METHOD, group=group, split=split)
+        with pytest.raises(OSError if group.rank == 1 else DistributedError, match="no data"):
+            solver.step(10)
+        assert solver.steps == 2
+    with few_steps():
+        for given in (source, [(source, 1.0)]):
+            solver = GCEIDD(problem(source=given), **LARGE, strips=26, group=group, split=split)
+            require_layers(group, solver)
+            with pytest.raises(OSError if group.rank == 1 else DistributedError, match="no data"):
+                solver.step(20)
+            assert solver.steps <= 12  # rank 1 cannot evaluate step 13
+            assert 13 - solver.steps <= 4
+
+
+def check_steps_that_differ(group, rng):
+    """Ranks whose steps have another length, or another number, raise on all ranks at once."""
+    if group.size == 1:
+        return
+    odd = group.rank == 1
+    for given in (problem(), problem(source=lambda x, t: x * t)):
+        for dt, steps in ((0.9, 3), (1.4, 3), (1.0, 2)):
+            solver = GCEIDD(given, **LARGE, strips=26, group=group, split=Slab(0))
+            assert in_windows(solver)
+            solver.step(1)
+            if odd:
+                solver.dt = dt * LARGE["dt"]
+            begun = perf_counter()
+            with pytest.raises(DistributedError, match="must"):
+                solver.step(steps if odd else 3)
+            assert perf_counter() - begun < group.timeout / 2
+        solver = GCEIDD(given, **LARGE, strips=26, group=group, split=Slab(0)).step(1)
+        solver.dt = (0.9 if odd else 0.8) * LARGE["dt"]
+        with pytest.raises(DistributedError, match="must"):
+            solver.step(3)
 
 
 if __name__ == "__main__":

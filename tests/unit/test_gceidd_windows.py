@@ -15,6 +15,7 @@ from pysolvers.transport._plan import (
     lost_nodes,
     plan_windows,
 )
+from pysolvers.transport._split import Extremes
 from pysolvers.transport._state import TransportState, field_names
 
 SHAPE, TALL = (79, 33), (241, 33)
@@ -91,16 +92,19 @@ def test_nodes_that_are_right_after_steps_in_strips(method, courant, strips):
             np.testing.assert_array_equal(u[right], expected[held][right])
 
 
-def test_wrong_nodes_reach_as_far_as_the_rule_says():
-    given, strips, steps = problem(1.7), 13, 2
-    method = {"scheme": "cp", "strips": (2, strips)}
+@pytest.mark.parametrize("steps", [1, 2, 3])
+@pytest.mark.parametrize("courant", [0.4, -1.7, 2.5])
+@pytest.mark.parametrize("method", METHODS)
+def test_wrong_nodes_reach_as_far_as_the_rule_says(method, courant, steps):
+    given, strips = problem(courant), 13
+    method = method | {"strips": (2, strips)}
     nodes = interfaces(SHAPE[0] - 1, strips)
     start, expected = whole(given, method, steps)
     held = slice(nodes[3], SHAPE[0])
 
     u = stepped(given, method, held, strips - 3, steps, start)
 
-    lost = lost_nodes([n - nodes[3] for n in nodes[4:]], 2, steps)
+    lost = lost_nodes([n - nodes[3] for n in nodes[4:]], int(abs(courant)) + 1, steps)
     wrong = np.flatnonzero((u != expected[held]).any(axis=1))
     assert wrong[-1] == lost - 1
 
@@ -125,6 +129,52 @@ def test_layers_of_one_strip(method, courant, across):
     assert error[: rows - 1 - layers].max() <= 1e3 * 2e-16  # a side is wrong by 10^3
     # The bound is not far from what happens.
     assert error[-layers // 6 :].max() > 1e-12
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("method", METHODS)
+def test_layers_of_one_strip_with_a_velocity_that_changes_along_it(method, sign):
+    rows, steps = TALL[0], 2
+    h = 1 / (rows - 1)
+    velocity = 0.2 / 32, lambda y: sign * h * (0.8 + 0.4 * np.sin(60 * y))
+    given = problem(0.0, velocity=velocity, diffusion=0.3 * h**2)
+    data = given.grid_data(TALL)
+    found = Extremes.joined([Extremes.of(data, 1, 0)])
+    assert 0.08 < found.difference / h < 0.1
+    along = Coefficients(1.2, 0.3, 0.1 if method["scheme"] != "cfd" else 0.3, found.difference / h)
+    other = Coefficients(0.2, 0.3 * 32**2 * h**2, 0.0, 0.0)
+    kind = {"scheme": method["scheme"], "foot": method.get("foot", "clamp"), "strips_across": 1}
+    layers = layers_for(along, other, steps, "float64", **kind)
+    assert layers < rows
+    start, expected = whole(given, method, steps, TALL)
+
+    u = stepped(given, method, slice(0, rows - 1), 1, steps, start, TALL)
+
+    error = np.abs(u - expected[:-1])
+    assert error[: rows - 1 - layers].max() <= 1e3 * 2e-16
+
+
+def test_layers_of_one_strip_with_the_divergence_of_the_velocity():
+    along, across = Coefficients(0.4, 0.3, 0.1, 0.0), Coefficients(0.2, 0.3, 0.0, 0.0)
+    kind = {"scheme": "cp", "foot": "clamp", "strips_across": 1}
+
+    def layers(q):
+        return layers_for(along._replace(divergence=q), across, 2, "float64", **kind)
+
+    assert layers(0.0) < layers(0.3) < layers(0.9)
+    assert layers(1.0) is None
+
+
+def test_differences_of_the_velocity_between_ranks_count():
+    given = problem(0.0, velocity=(lambda x, y: x + 10.0 * (y > 0.5), lambda y: 7.0 * (y > 0.5)))
+    parts = [given.grid_data((9, 11), (rows, slice(0, 11))) for rows in (slice(5), slice(5, 9))]
+
+    x, y = (Extremes.joined([Extremes.of(part, k, 0) for part in parts]) for k in (0, 1))
+
+    assert [Extremes.of(part, 1, 0).difference for part in parts] == [0.0, 0.0]
+    assert y.difference == 7.0
+    np.testing.assert_allclose(x.difference, 0.1)
+    assert (x.velocity, y.velocity) == (11.0, 7.0)
 
 
 def test_windows_end_where_their_strips_are_those_of_the_grid():
