@@ -1,0 +1,228 @@
+"""GCEIDD with rows for columns: each rank makes the sweeps of complete lines.
+
+A line of a sweep is complete on one rank, so that strips, predictions from distant feet and
+corrections are those of one process. Each rank holds rows of the grid for the sweep along x, and
+columns for the sweep along y; the solution is exchanged between the two before the second sweep,
+and once more for the next step. The kernels make both sweeps of a step: velocity and diffusion
+along the other axis are 0, and what the other sweep adds, half of the source, is taken away again.
+Without a source, the kernels leave the other sweep out.
+
+The first sweep of the kernels, which is without effect in a sweep along y, makes its input u the
+half level S1 of ``'mu'``. The prediction U + (U - S1) or U + (S1 - S2) is therefore made by the
+printed one, U + (u - S), with the field S = u - (U - S1) or u - (S1 - S2).
+
+On devices the fields stay there, unless there is a source or half levels, which the host changes.
+
+Words per node and step: those of the kernels, with a source or ``'mu'`` twice these, and two
+exchanges of the field (Transposition).
+"""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._clock import Leg
+from .._counter import Counter
+from .._runtime.state import State
+from ..distributed import Group, Transposition
+from ._settings import Settings
+from ._state import TransportState, field_names
+from ._windows import OPERATION, over_ranks
+from .problem import ConvectionDiffusion
+
+__all__ = ["Transposed"]
+
+Array = NDArray[Any]
+
+
+class Transposed:
+    """Rows of complete lines along x, and columns of complete lines along y.
+
+    Parameters as of `Windows`.
+    """
+
+    most_steps = 1
+
+    def __init__(
+        self, problem: ConvectionDiffusion, settings: Settings, group: Group, axis: int
+    ) -> None:
+        self._group, self._axis = group, axis
+        self._transposition = Transposition(group, settings.shape, OPERATION)
+        self._place = settings.device, settings.dtype
+        held = (
+            (self._transposition.rows[group.rank], slice(0, settings.shape[1])),
+            (slice(0, settings.shape[0]), self._transposition.columns[group.rank]),
+        )
+        self._names = field_names(settings.scheme)
+        self._sweeps = [
+            _Sweep(problem, settings, part, axis) for part, axis in zip(held, "xy", strict=True)
+        ]
+        #: Whether the half levels before the solution are to be replaced by it.
+        self.forgets = False
+        self.reports: tuple[dict[str, Any], ...] = ()
+
+    def connect(self) -> None:
+        """Find how the nodes travel from rank to rank; collective."""
+        self._transposition.connect(*self._place)
+
+    @property
+    def exchange(self) -> str:
+        """How the nodes travel from rank to rank."""
+        return self._transposition.way
+
+    @property
+    def u(self) -> Array:
+        """The solution at the nodes of this rank, to be read."""
+        return self._sweeps[self._axis].u
+
+    def forget(self) -> None:
+        """Replace the half levels before the solution by the solution."""
+        self.forgets = True
+
+    def agree(self, leg: Leg, first: int) -> None:
+        """Do nothing: each step requires that all ranks make the same one."""
+
+    def parts(self) -> dict[str, tuple[Array, int]]:
+        """Return the fields at the nodes of this rank, and the axis that is cut."""
+        return {"u": (self.u, self._axis)} | {
+            name: (self._sweeps[0].field(name), 0) for name in self._names[1:]
+        }
+
+    def set(self, whole: dict[str, Array]) -> None:
+        """Replace the fields, of which those of all nodes are given."""
+        along_x, along_y = self._sweeps
+        along_x.set({name: whole[name] for name in self._names})
+        # The sweep along y comes half a step later.
+        levels = [whole[name] for name in ("u", *self._names[:-1])]
+        along_y.set(dict(zip(self._names, levels, strict=False)))
+
+    def advance(
+        self, leg: Leg, first: int, end: int, bound: float, threads: int
+    ) -> tuple[int, bool]:
+        """Make a step; see `SplitState.advance`."""
+        del end
+        time, dt = leg.at(first + 1), leg.dt
+        along_x, along_y = self._sweeps
+        with self._group.agreement(OPERATION) as agreed:
+            for sweep in self._sweeps:
+                sweep.prepare(time)
+            agreed.same = {"time and dt": (time, dt)}
+        if self._axis == 1:
+            self._transposition.to_rows(along_y.store, along_x.store, "u")
+        if self.forgets:
+            along_x.forget()
+            along_y.forget()
+            self.forgets = False
+        first_report = along_x.make(time, dt, np.inf, threads)
+        self._transposition.to_columns(along_x.store, along_y.store, "u")
+        second = along_y.make(time, dt, bound, threads)
+        self.reports = first_report, second
+        if self._axis == 0:
+            self._transposition.to_rows(along_y.store, along_x.store, "u")
+        return 1, not over_ranks(self._group, second["grown"])
+
+
+class _Sweep:
+    """The lines of one sweep that are on this rank.
+
+    Parameters
+    ----------
+    problem : ConvectionDiffusion
+        The problem.
+    settings : Settings
+        The method, of the whole grid.
+    part : (slice, slice)
+        Indices of the nodes along y and x.
+    axis : {'x', 'y'}
+        The axis of the sweep.
+    """
+
+    def __init__(
+        self, problem: ConvectionDiffusion, settings: Settings, part: tuple[slice, slice], axis: str
+    ) -> None:
+        along_x, along_y = settings.strips
+        self._settings = replace(
+            settings,
+            shape=tuple(held.stop - held.start for held in part),
+            strips=(along_x, 1) if axis == "x" else (1, along_y),
+            predictor=settings.predictor if axis == "x" else "printed",
+        )
+        self._is_newest = settings.predictor == "newest"
+        self._axis, self._part = axis, part
+        self._data = problem.grid_data(settings.shape, part, sweep=axis)
+        self._state = TransportState(self._data, self._settings, 1)
+        self._has_levels = len(field_names(settings.scheme)) > 1
+        given = {side: kind == "dirichlet" for side, kind in self._data.kinds.items()}
+        self._unknown = tuple(
+            slice(int(given[name + "-"]), -1 if given[name + "+"] else None) for name in "yx"
+        )
+        rows = self._settings.shape[0]
+        self._given_rows = [
+            (slice(None), slice(at, at + 1))
+            for side, at in (("y-", 0), ("y+", rows - 1))
+            if axis == "x" and given[side]
+        ]
+
+    @property
+    def u(self) -> Array:
+        """The field before or after the sweep."""
+        return self._state.u
+
+    @property
+    def store(self) -> State:
+        """Where the fields lie."""
+        return self._state.store
+
+    def field(self, name: str) -> Array:
+        """Return a field that the next sweep depends on."""
+        return self._state.fields()[name]
+
+    def set(self, whole: dict[str, Array]) -> None:
+        """Replace the fields, of which those of all nodes are given."""
+        self._state.set_fields({name: values[self._part] for name, values in whole.items()})
+
+    def forget(self) -> None:
+        """Replace the half levels before the field by the field."""
+        self._state.forget()
+
+    def prepare(self, time: float) -> None:
+        """Evaluate the data of the step that ends at a time."""
+        self._state.prepare([time])
+
+    def make(self, time: float, dt: float, bound: float, threads: int) -> dict[str, Any]:
+        """Make the sweep of the step that ends at a time; return the report of the backend."""
+        state, store = self._state, self._state.store
+        before = state.u.copy() if self._has_levels else None
+        # The sweep along x does not change the rows of given values.
+        kept = [(at, store.part("u", at)) for at in self._given_rows]
+        if self._axis == "y":
+            self._take_away(time, dt)
+            if before is not None:
+                self._set_printed(before)
+        found = state.step(dt, bound, 1, threads, Counter().begin())
+        if self._axis == "x":
+            self._take_away(time, dt)
+        for at, values in kept:
+            store.set_part("u", at, values)
+        if before is not None:
+            store.set("older", state.u)
+            store.set("oldest", before)
+        return found
+
+    def _set_printed(self, field: Array) -> None:
+        """Set the half level with which the printed prediction from `field` is the wanted one."""
+        older, oldest = self.field("older"), self.field("oldest")
+        older[...] = self.u - (field - older if self._is_newest else older - oldest)
+        self.store.changed("older")
+
+    def _take_away(self, time: float, dt: float) -> None:
+        """Subtract what the sweep along the other axis adds: half of the source."""
+        if not self._data.fields:
+            return
+        field = self._state.u
+        for term, source in enumerate(self._data.fields):
+            values = np.broadcast_to(source.at(time), field.shape)[self._unknown]
+            field[self._unknown] -= (dt / 2 * self._data.factor(term, time)) * values
+        self.store.changed("u")

@@ -1,0 +1,241 @@
+"""GCEIDD in windows: the nodes of a rank and some layers of its neighbours.
+
+The window is stepped by the kernels of one process, for several steps, before the layers are
+exchanged: _plan.py says how many, and why. A call of several steps keeps a copy of the fields, so
+that all ranks can end after the step in which the solution of one of them grows.
+
+Words per node and step: those of the kernels, and 2 per call for the copy; per exchange those of
+the layers, which are u, and with ``'mu'`` the half levels, too.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._clock import Leg
+from .._counter import Counter
+from .._runtime.state import DeviceState, Index, State
+from ..distributed import Border, Group, Layers, layers_of, met_after_steps
+from ._plan import Plan
+from ._settings import Settings
+from ._state import TransportState, field_names
+from .problem import ConvectionDiffusion
+
+__all__ = ["OPERATION", "Windows", "over_ranks"]
+
+Array = NDArray[Any]
+
+OPERATION = "GCEIDD"
+
+
+def over_ranks(group: Group, value: float) -> float:
+    """Return the largest value of all ranks, NaN if one is; collective."""
+    return float(group.allgather(OPERATION, np.array(value, float)).max())
+
+
+class Windows:
+    """The nodes of a rank and layers of its neighbours, and their steps.
+
+    Parameters
+    ----------
+    problem : ConvectionDiffusion
+        The problem.
+    settings : Settings
+        The method, of the whole grid.
+    group : Group
+        The ranks.
+    axis : int
+        The axis of the solution that is cut.
+    plan : Plan
+        The windows of all ranks.
+    """
+
+    def __init__(
+        self,
+        problem: ConvectionDiffusion,
+        settings: Settings,
+        group: Group,
+        axis: int,
+        plan: Plan,
+    ) -> None:
+        self._group, self._axis, self._plan = group, axis, plan
+        cut = plan.cuts[group.rank]
+        self._held = self._across(cut.held, settings.shape)
+        self._own = self._across(
+            slice(cut.own.start - cut.held.start, cut.own.stop - cut.held.start), settings.shape
+        )
+        strips = list(settings.strips)
+        strips[1 - axis] = cut.strips
+        self._settings = replace(
+            settings,
+            shape=tuple(held.stop - held.start for held in self._held),
+            strips=tuple(strips),
+        )
+        self._data = problem.grid_data(settings.shape, self._held, is_window=True)
+        self._names = field_names(settings.scheme)
+        self._state = TransportState(self._data, self._settings, plan.steps, keeps=plan.steps > 1)
+        self._varies = self._data.varies
+        self._layers: Layers | None = None
+        self._left = plan.steps
+        self._is_stale = False
+        #: Whether the half levels before the solution are to be replaced by it.
+        self.forgets = False
+        self.most_steps = self._state.most_steps
+        self.reports: tuple[dict[str, Any], ...] = ()
+
+    def _across(self, held: slice, shape: tuple[int, int]) -> tuple[slice, slice]:
+        """Return the indices along y and x of nodes along the cut axis."""
+        every = slice(0, shape[1 - self._axis])
+        return (held, every) if self._axis == 0 else (every, held)
+
+    def connect(self) -> None:
+        """Find how the layers travel; collective."""
+        group = self._group
+        facts = np.array([self.most_steps, -int(self._varies)])
+        self.most_steps, varies = group.allgather(OPERATION, facts).min(axis=0).tolist()
+        self._varies = varies < 0
+        if group.size > 1:
+            like = np.broadcast_to(np.empty((), self._settings.dtype), (1, *self._settings.shape))
+            self._layers = layers_of(group, OPERATION, self._store, self._borders(), like)
+
+    def _borders(self) -> list[Border]:
+        """Return what this rank exchanges with its neighbours."""
+        rank, cuts = self._group.rank, self._plan.cuts
+        own, held = cuts[rank].own, cuts[rank].held
+        found = []
+        if rank > 0:
+            sent = slice(own.start - held.start, cuts[rank - 1].held.stop - held.start)
+            received = slice(0, own.start - held.start)
+            found.append(Border(0, rank - 1, self._at(sent), self._at(received)))
+        if rank < self._group.size - 1:
+            sent = slice(cuts[rank + 1].held.start - held.start, own.stop - held.start)
+            received = slice(own.stop - held.start, held.stop - held.start)
+            found.append(Border(1, rank + 1, self._at(sent), self._at(received)))
+        return found
+
+    def _at(self, held: slice) -> Index:
+        """Return the indices in a field of nodes along the cut axis."""
+        return (slice(None),) * (1 + self._axis) + (held,)
+
+    @property
+    def _store(self) -> State:
+        return self._state.store
+
+    @property
+    def exchange(self) -> str:
+        """How the layers travel."""
+        return "none" if self._layers is None else self._layers.way
+
+    @property
+    def u(self) -> Array:
+        """The solution at the nodes of this rank, to be read."""
+        return self._state.u[self._own]
+
+    def parts(self) -> dict[str, tuple[Array, int]]:
+        """Return the fields at the nodes of this rank, and the axis that is cut."""
+        return {
+            name: (values[self._own], self._axis) for name, values in self._state.fields().items()
+        }
+
+    def set(self, whole: dict[str, Array]) -> None:
+        """Replace the fields, of which those of all nodes are given."""
+        self._state.set_fields({name: whole[name][self._held] for name in self._names})
+        self._left, self._is_stale = self._plan.steps, False
+
+    def set_own(self, parts: dict[str, Array]) -> None:
+        """Replace the fields, of which those at the nodes of this rank are given; collective."""
+        for name, values in self._state.fields().items():
+            field = values.copy()
+            field[self._own] = parts[name]
+            self._store.set(name, field)
+        self._refresh(self._names)
+
+    def forget(self) -> None:
+        """Replace the half levels before the solution by the solution."""
+        self.forgets = len(self._names) > 1
+
+    def agree(self, leg: Leg, first: int) -> None:
+        """Require that all ranks begin steps of one length; collective.
+
+        A rank that does not begin such steps compares the same facts in `advance`.
+        """
+        if self._varies:
+            with self._group.agreement(OPERATION) as agreed:
+                agreed.same = {"dt": leg.dt}
+        else:
+            met_after_steps(self._group, OPERATION, leg.dt, first, 0, 0.0)
+
+    def advance(
+        self, leg: Leg, first: int, end: int, bound: float, threads: int
+    ) -> tuple[int, bool]:
+        """Make some of the steps from `first` up to `end`; see `SplitState.advance`."""
+        group, state = self._group, self._state
+        if self.forgets:
+            self._refresh(("u",))
+            state.forget()
+            self.forgets = False
+        elif self._left == 0:
+            self._complete()
+        count = min(end - first, self._left, self.most_steps)
+        times = [leg.at(first + k + 1) for k in range(count)]
+        if self._varies:  # functions of the caller, which can raise
+            with group.agreement(OPERATION) as agreed:
+                state.prepare(times)
+                agreed.same = {"dt": leg.dt, "steps": (first, count)}
+        else:
+            state.prepare(times)
+        if count > 1:
+            state.keep()
+        report = state.step(leg.dt, bound, count, threads, Counter().begin())
+        self.reports = (report,)
+        self._left -= count
+        posts = self._left == 0 and self._layers is not None and len(self._names) == 1
+        if posts and self._layers is not None:
+            self._layers.post("u")
+            if isinstance(self._store, DeviceState):
+                self._store.wait()
+        grown = met_after_steps(group, OPERATION, leg.dt, first, count, report["grown"])
+        if grown.any():
+            return self._make_singly(leg, first, count, bound, threads)
+        if posts and self._layers is not None:
+            self._layers.met()
+        return count, True
+
+    def _make_singly(
+        self, leg: Leg, first: int, count: int, bound: float, threads: int
+    ) -> tuple[int, bool]:
+        """Make steps anew, one after the other: a window of a rank has grown.
+
+        What has grown can be a node of a neighbour, where values can be wrong.
+        """
+        group, state = self._group, self._state
+        self._is_stale = True  # layers that were sent are not those of the next exchange
+        if count > 1:
+            state.restore()
+        for made in range(1, count + 1):
+            if count > 1:
+                state.prepare([leg.at(first + made)])
+                self.reports = (state.step(leg.dt, np.inf, 1, threads, Counter().begin()),)
+            if not over_ranks(group, float(np.abs(self.u).max())) <= bound:
+                return made, False
+        return count, True
+
+    def _complete(self) -> None:
+        """Get the layers of the neighbours; collective."""
+        if self._layers is None:
+            self._left = self._plan.steps
+        elif self._is_stale or len(self._names) > 1:
+            self._refresh(self._names)
+        else:
+            self._layers.complete("u")
+            self._left = self._plan.steps
+
+    def _refresh(self, names: Sequence[str]) -> None:
+        """Exchange the layers of fields now; collective."""
+        if self._layers is not None:
+            for name in names:
+                self._layers.refresh(name)
+        self._left, self._is_stale = self._plan.steps, False
