@@ -60,7 +60,8 @@ class Communicator:
                     path.with_suffix(".part").write_bytes(array.tobytes())
                     path.with_suffix(".part").rename(path)
                     del pending[rank]
-            except FileNotFoundError:  # another rank aborts, and removes the folder
+            # Another rank aborts, and removes the folder: after mkdir found it, or later.
+            except (FileExistsError, FileNotFoundError):
                 return False
             for rank, array in list(left.items()):
                 path = self._folder / f"{count} {rank} {self._rank}"
