@@ -33,8 +33,9 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -316,24 +317,22 @@ def main() -> int:
         merge(parts, args.output)
         return 1 if code else 0
     everything = not any(steps)
-    code = 0
+    wanted: list[Callable[[], int | None]] = []
     if args.tests or everything:
-        code = run_tests(args.workers, parts)
-        archive(parts, args.archive)
+        wanted.append(partial(run_tests, args.workers, parts))
     for tool in SANITIZERS if everything else args.sanitizer:
-        run_sanitizer(tool, args.select, args.workers, parts)
-        archive(parts, args.archive)
+        wanted.append(partial(run_sanitizer, tool, args.select, args.workers, parts))
     for name in RANDOM if everything else args.random:
-        code = run_random(name, args.seconds, args.workers, parts) or code
-        archive(parts, args.archive)
+        wanted.append(partial(run_random, name, args.seconds, args.workers, parts))
     if args.bench or everything:
-        run_bench(parts)
-        archive(parts, args.archive)
+        wanted.append(partial(run_bench, parts))
     if args.profile or (everything and shutil.which("ncu")):
-        run_profile(parts)
-        archive(parts, args.archive)
+        wanted.append(partial(run_profile, parts))
     for paper in PAPERS if everything else args.reproduce:
-        run_paper(paper, parts)
+        wanted.append(partial(run_paper, paper, parts))
+    code = 0
+    for step in wanted:
+        code = step() or code
         archive(parts, args.archive)
     if args.merge or everything:
         merge(parts, args.output)
