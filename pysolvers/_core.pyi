@@ -283,10 +283,12 @@ def laplace_iterate(
 def gceidd_step(
     codes: tuple[int, ...],
     strips: tuple[int, int],
+    lost: tuple[int, int],
     spacing: tuple[float, float],
     dt: float,
     bound: float,
     fields: tuple[_Array, _Array | None, _Array | None],
+    before: _Array | None,
     velocity: tuple[_Array, _Array],
     diffusion: tuple[_Array, _Array],
     source: tuple[tuple[_Array, NDArray[float64] | None], ...],

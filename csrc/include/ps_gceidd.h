@@ -113,6 +113,7 @@ typedef enum { PS_GCEIDD_PART_LIST(PS_NAME_) PS_GCEIDD_PART_COUNT } ps_gceidd_pa
 #undef PS_NAME_
 
 enum { PS_GCEIDD_X, PS_GCEIDD_Y, PS_GCEIDD_AXES };
+enum { PS_GCEIDD_ENDS = 2 };
 enum { PS_GCEIDD_TERMS = 2, PS_GCEIDD_OLDER = 2, PS_GCEIDD_LEAST_STRIP = 3 };
 
 /* Values of dtype in the memory of the backend: step k of the call, k from 0, and node
@@ -140,7 +141,17 @@ typedef struct {
 /* Interface k = 1 .. strips-1 along an axis of n cells is node k n / strips, rounded
  * down. Fields have the type dtype; node (i, j) is element j*(nx+1) + i. Fields do not
  * overlap. `older` holds the half levels before u, the newest first; only MU reads and
- * updates them. Each strip has at least PS_GCEIDD_LEAST_STRIP cells. */
+ * updates them. Each strip has at least PS_GCEIDD_LEAST_STRIP cells.
+ *
+ * The first step begins from `before`, which is not changed, or, if it is null, from u.
+ * MU has no `before`.
+ *
+ * A grid that is part of a larger one can shrink along y where its nodes become wrong:
+ * after each step it loses the outer lost[0] strips at south and lost[1] at north. The
+ * sides are then at the new ends, with the same values. Nodes outside are not read
+ * any more, and their values after the call mean nothing. Along y, a grid that shrinks
+ * has strips of equal length, but for the one at south, which can have one cell less. One
+ * strip is left for the last step of a call. */
 struct ps_gceidd {
     ps_dtype dtype; /* PS_F32 or PS_F64 */
     ps_gceidd_scheme scheme;
@@ -150,6 +161,7 @@ struct ps_gceidd {
     ps_gceidd_kernels kernels;
     ps_gceidd_strategy strategy;
     int64_t cells[PS_GCEIDD_AXES], strips[PS_GCEIDD_AXES];
+    int64_t lost[PS_GCEIDD_ENDS];
     double spacing[PS_GCEIDD_AXES];
     double dt;
     double bound; /* of |u|: positive, may be infinite */
@@ -157,6 +169,7 @@ struct ps_gceidd {
     int32_t terms; /* 0 to PS_GCEIDD_TERMS */
     ps_gceidd_term source[PS_GCEIDD_TERMS];
     ps_gceidd_edge edge[PS_GCEIDD_SIDE_COUNT];
+    const void *before;
     void *u, *older[PS_GCEIDD_OLDER];
 };
 
@@ -179,6 +192,12 @@ extern "C" {
 
 /* Check all that the struct alone determines, for all backends. */
 ps_status ps_gceidd_check(const ps_gceidd *g);
+
+/* Check the number of steps of a call, for all backends. */
+ps_status ps_gceidd_check_count(const ps_gceidd *g, int64_t count);
+
+/* The grid in step k of a call, k from 0, and what belongs to it, without `before`. */
+ps_gceidd ps_gceidd_in_step(const ps_gceidd *g, int64_t k);
 
 #ifdef __cplusplus
 }

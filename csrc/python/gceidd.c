@@ -20,12 +20,24 @@ static const char *const parts[] = {PS_GCEIDD_PART_LIST(PS_TEXT_)};
 
 /* The arguments that are objects. */
 typedef struct {
-    PyObject *fields[1 + PS_GCEIDD_OLDER];
+    PyObject *fields[1 + PS_GCEIDD_OLDER], *before;
     PyObject *velocity[PS_GCEIDD_AXES], *diffusion[PS_GCEIDD_AXES];
     PyObject *source, *edges[PS_GCEIDD_SIDE_COUNT], *made;
 } arguments;
 
-/* Borrow u, which determines dtype and grid, and the older half levels. */
+/* Whether an operand is a field, which lies in memory without gaps. */
+static int
+is_field(const operand *field, const char *name)
+{
+    if (field->outer != 1 || field->stride.row != 1 ||
+        field->stride.inner != field->rows) {
+        PyErr_Format(PyExc_ValueError, "%s: need shape (1, ny+1, nx+1) in C order", name);
+        return 0;
+    }
+    return 1;
+}
+
+/* Borrow u, which determines dtype and grid, the older half levels, and `before`. */
 static int
 borrow_fields(const arguments *in, ps_gceidd *g, operand *like)
 {
@@ -42,16 +54,23 @@ borrow_fields(const arguments *in, ps_gceidd *g, operand *like)
             (k > 0 && operand_match(&field, like, like->rows) < 0)) {
             return -1;
         }
-        if (field.outer != 1 || field.stride.row != 1 ||
-            field.stride.inner != field.rows) {
-            PyErr_Format(PyExc_ValueError, "%s: need shape (1, ny+1, nx+1) in C order",
-                         names[k]);
+        if (!is_field(&field, names[k])) {
             return -1;
         }
         *to[k] = field.data;
         if (k == 0) {
             *like = field;
         }
+    }
+    if (in->before != Py_None) {
+        operand before;
+
+        if (operand_read(in->before, "before", &before) < 0 ||
+            operand_match(&before, like, like->rows) < 0 ||
+            !is_field(&before, "before")) {
+            return -1;
+        }
+        g->before = before.data;
     }
     g->dtype = like->dtype;
     g->cells[PS_GCEIDD_X] = like->rows - 1;
@@ -197,7 +216,7 @@ PyObject *
 gceidd_step(PyObject *Py_UNUSED(module), PyObject *args)
 {
     int codes[6], kind[PS_GCEIDD_SIDE_COUNT], threads, device = 0;
-    long long strips[PS_GCEIDD_AXES], count;
+    long long strips[PS_GCEIDD_AXES], lost[PS_GCEIDD_ENDS], count;
     unsigned long long stream = 0;
     arguments in;
     ps_gceidd g = {0};
@@ -206,13 +225,14 @@ gceidd_step(PyObject *Py_UNUSED(module), PyObject *args)
     call c;
 
     if (!PyArg_ParseTuple(
-            args, "(iiiiii)(LL)(dd)dd(OOO)(OO)(OO)O!(iiii)(OOOO)LiO|iK:gceidd_step",
+            args, "(iiiiii)(LL)(LL)(dd)dd(OOO)O(OO)(OO)O!(iiii)(OOOO)LiO|iK:gceidd_step",
             &codes[0], &codes[1], &codes[2], &codes[3], &codes[4], &codes[5], &strips[0],
-            &strips[1], &g.spacing[0], &g.spacing[1], &g.dt, &g.bound, &in.fields[0],
-            &in.fields[1], &in.fields[2], &in.velocity[0], &in.velocity[1],
-            &in.diffusion[0], &in.diffusion[1], &PyTuple_Type, &in.source, &kind[0],
-            &kind[1], &kind[2], &kind[3], &in.edges[0], &in.edges[1], &in.edges[2],
-            &in.edges[3], &count, &threads, &in.made, &device, &stream)) {
+            &strips[1], &lost[0], &lost[1], &g.spacing[0], &g.spacing[1], &g.dt, &g.bound,
+            &in.fields[0], &in.fields[1], &in.fields[2], &in.before, &in.velocity[0],
+            &in.velocity[1], &in.diffusion[0], &in.diffusion[1], &PyTuple_Type,
+            &in.source, &kind[0], &kind[1], &kind[2], &kind[3], &in.edges[0],
+            &in.edges[1], &in.edges[2], &in.edges[3], &count, &threads, &in.made, &device,
+            &stream)) {
         return NULL;
     }
     g.scheme = (ps_gceidd_scheme)codes[0];
@@ -223,6 +243,9 @@ gceidd_step(PyObject *Py_UNUSED(module), PyObject *args)
     g.strategy = (ps_gceidd_strategy)codes[5];
     for (int axis = 0; axis < PS_GCEIDD_AXES; axis++) {
         g.strips[axis] = strips[axis];
+    }
+    for (int end = 0; end < PS_GCEIDD_ENDS; end++) {
+        g.lost[end] = lost[end];
     }
     for (int side = 0; side < PS_GCEIDD_SIDE_COUNT; side++) {
         g.edge[side].kind = (ps_gceidd_kind)kind[side];

@@ -165,11 +165,12 @@ PyDoc_STRVAR(laplace_iterate_doc,
              "laplace_iterate($module, variant, nx, ny, pitch, ax, ay, t, diag, gain, "
              "source, stop, count, threads, made, device=0, stream=0, /)\n--\n\n"
              "Relax the temperatures of a plate; return status and report.");
-PyDoc_STRVAR(gceidd_step_doc,
-             "gceidd_step($module, codes, strips, spacing, dt, bound, fields, velocity, "
-             "diffusion, source, kinds, edges, count, threads, made, device=0, "
-             "stream=0, /)\n--\n\n"
-             "Make steps of convection and diffusion; return status and report.");
+PyDoc_STRVAR(
+    gceidd_step_doc,
+    "gceidd_step($module, codes, strips, lost, spacing, dt, bound, fields, before, "
+    "velocity, diffusion, source, kinds, edges, count, threads, made, device=0, "
+    "stream=0, /)\n--\n\n"
+    "Make steps of convection and diffusion; return status and report.");
 PyDoc_STRVAR(heat_step_doc,
              "heat_step($module, codes, switches, ratios, sides, tables, source, "
              "source_steps, k, t, w, largest, count, threads, made, device=0, stream=0, "

@@ -3,9 +3,10 @@
  * A step is a sweep along x and one along y, each from one field to another: u and a
  * field of the workspace alternate; with MU also the two earlier half levels. Sweeps
  * are fused (gceidd_strips.cuh, gceidd_lines.cu) if the lines fit, otherwise they
- * consist of the four kernels of the paper (gceidd_paper.cu). Steps follow each other
- * on the stream. The first step whose result exceeds the bound is recorded on the
- * device, and later kernels do nothing. The host is at most two groups of steps ahead
+ * consist of the four kernels of the paper (gceidd_paper.cu). A sweep is launched for
+ * the grid of its step; the kernels are those of the grid of the first step. Steps follow
+ * each other on the stream. The first step whose result exceeds the bound is recorded on
+ * the device, and later kernels do nothing. The host is at most two groups of steps ahead
  * of the device, so that a call can be interrupted.
  */
 #include <utility>
@@ -126,6 +127,18 @@ changes(const ps_gceidd *g, int axis)
     return g->velocity[axis].step != 0 || g->diffusion[axis].step != 0;
 }
 
+/* The numbers of the lines of a sweep, in the table of those of the first step. */
+void *
+table_of_sweep(const Run &r, const ps_cuda_gceidd_sweep &sweep)
+{
+    const int64_t row = (r.g->cells[PS_GCEIDD_X] + 1) * ps_dtype_size(r.g->dtype);
+    const int64_t bytes =
+        static_cast<const char *>(sweep.g->u) - static_cast<const char *>(r.g->u);
+    const int64_t lost = sweep.axis == PS_GCEIDD_X ? bytes / row : 0;
+
+    return static_cast<char *>(r.table[sweep.axis]) + lost * ps_dtype_size(r.g->dtype);
+}
+
 ps_status
 renew_table(const Run &r, const ps_cuda_gceidd_sweep &sweep)
 {
@@ -133,7 +146,7 @@ renew_table(const Run &r, const ps_cuda_gceidd_sweep &sweep)
 
     return is_due && method_along(r.g, sweep.axis) == BY_STRIPS &&
                    ps_cuda_gceidd_table_bytes(r.g, sweep.axis) > 0
-               ? ps_cuda_gceidd_tabulate(&sweep, r.table[sweep.axis], r.stream)
+               ? ps_cuda_gceidd_tabulate(&sweep, table_of_sweep(r, sweep), r.stream)
                : PS_OK;
 }
 
@@ -150,9 +163,10 @@ make_parts(const Run &r, const ps_cuda_gceidd_sweep &sweep, const Marks *marks)
                                          r.arrays, r.stream);
         }
         else if (part == PS_GCEIDD_SOLVE) {
-            status = method == BY_STRIPS
-                         ? ps_cuda_gceidd_strips(&sweep, r.table[sweep.axis], r.stream)
-                         : ps_cuda_gceidd_lines(&sweep, r.stream);
+            status =
+                method == BY_STRIPS
+                    ? ps_cuda_gceidd_strips(&sweep, table_of_sweep(r, sweep), r.stream)
+                    : ps_cuda_gceidd_lines(&sweep, r.stream);
         }
         status = status == PS_OK ? record_part(r, marks, sweep.axis, part) : status;
     }
@@ -171,13 +185,19 @@ rotate_fields(Run &r)
 }
 
 ps_status
-make_sweep(Run &r, int axis, int64_t step, const Marks *marks)
+make_sweep(Run &r, const ps_gceidd &grid, int axis, int64_t step, const Marks *marks)
 {
+    const int64_t first = static_cast<char *>(grid.u) - static_cast<const char *>(r.g->u);
+    const auto at = [&](int k) { return static_cast<char *>(r.field[k]) + first; };
     const ps_cuda_gceidd_sweep sweep = {
-        r.g, axis, step, r.field[0], r.field[1], r.field[2], r.field[SPARE], r.grown};
+        &grid,  axis, step, at(0), at(1), at(2), at(SPARE), r.g->cells[1 - axis] + 1,
+        r.grown};
     const ps_status status = make_parts(r, sweep, marks);
 
     rotate_fields(r);
+    if (r.field[SPARE] == r.g->before) { /* is only read */
+        r.field[SPARE] = r.g->u;
+    }
     return status;
 }
 
@@ -185,10 +205,11 @@ make_sweep(Run &r, int axis, int64_t step, const Marks *marks)
 ps_status
 make_step(Run &r, int64_t step, const Marks *marks)
 {
+    const ps_gceidd grid = ps_gceidd_in_step(r.g, step);
     ps_status status = marks != nullptr ? marks->record(MARK_LAST, r.stream) : PS_OK;
 
     for (int axis = 0; status == PS_OK && axis < PS_GCEIDD_AXES; axis++) {
-        status = make_sweep(r, axis, step, marks);
+        status = make_sweep(r, grid, axis, step, marks);
     }
     return status;
 }
@@ -289,6 +310,9 @@ finish(Run &r, ps_status status, const Marks &marks)
     if (status == PS_OK && ended == PS_OK && asked > 0) {
         report_seconds(r, marks);
     }
+    if (r.report->steps == 0 && r.g->before != nullptr) {
+        r.field[0] = const_cast<void *>(r.g->before);
+    }
     const ps_status returned = copy_back(r);
 
     ended = ended == PS_OK ? returned : ended;
@@ -331,7 +355,7 @@ ps_cuda_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
     if (status != PS_OK) {
         return status;
     }
-    if (count < 0 || count >= PS_CUDA_NOT_GROWN) {
+    if (ps_gceidd_check_count(g, count) != PS_OK || count >= PS_CUDA_NOT_GROWN) {
         return PS_BAD_ARGUMENT;
     }
     if (exec->work_bytes < bytes) {
@@ -342,6 +366,9 @@ ps_cuda_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
     const Marks marks(cudaEventDefault);
     Run r = start(g, exec, report);
 
+    if (g->before != nullptr) {
+        r.field[0] = const_cast<void *>(g->before);
+    }
     for (int axis = 0; status == PS_OK && axis < PS_GCEIDD_AXES; axis++) {
         status = prepare(g, axis);
     }

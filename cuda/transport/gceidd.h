@@ -17,6 +17,7 @@ typedef struct {
     int64_t step;            /* number of the step in the call */
     const void *u, *s1, *s2; /* s1 and s2: half levels before u, for MU */
     void *v;
+    int64_t table_pitch; /* of a row of the table, see ps_cuda_gceidd_tabulate() */
     /* on the device: the first step that has grown, or PS_CUDA_NOT_GROWN */
     int32_t *grown;
 } ps_cuda_gceidd_sweep;
@@ -32,9 +33,9 @@ enum { PS_CUDA_GCEIDD_MOST_STRIPS = 1 << 21 };
 bool ps_cuda_gceidd_can_be_swept(const ps_gceidd *g);
 
 /* Strips of up to 32 cells in one kernel, one strip per thread. `table`, if it has any
- * bytes, contains the numbers that all strips of a line have in common. It is to be
- * computed before the first sweep along the axis, and again when velocity or diffusion
- * change. */
+ * bytes, contains the numbers that all strips of a line have in common, in rows of
+ * sweep->table_pitch lines. It is to be computed before the first sweep along the axis,
+ * and again when velocity or diffusion change. */
 bool ps_cuda_gceidd_strips_fit(const ps_gceidd *g, int axis);
 size_t ps_cuda_gceidd_table_bytes(const ps_gceidd *g, int axis);
 ps_status ps_cuda_gceidd_prepare_strips(const ps_gceidd *g, int axis); /* once per call */

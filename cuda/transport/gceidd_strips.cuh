@@ -364,7 +364,7 @@ solve_strip(Strip<Real, MOST, STEADY, FEET> &strip, const Sweep<Real> &s,
 /* Start the copies of the numbers of the lines l of the lanes to `to`. */
 template <typename Real, int MOST>
 __device__ __forceinline__ void
-fetch_table(const Real *table, int32_t lines, int32_t l, Lanes32<Real> *to)
+fetch_table(const Real *table, int32_t pitch, int32_t l, Lanes32<Real> *to)
 {
     const int32_t warps = static_cast<int32_t>(blockDim.x) / warp_lanes;
 
@@ -372,7 +372,7 @@ fetch_table(const Real *table, int32_t lines, int32_t l, Lanes32<Real> *to)
     for (int32_t k = static_cast<int32_t>(threadIdx.x) / warp_lanes;
          k < LINE_INVERSE + MOST; k += warps) {
         copy_async<sizeof(Real)>(&to[k][threadIdx.x % warp_lanes],
-                                 table + static_cast<int64_t>(k) * lines + l);
+                                 table + static_cast<int64_t>(k) * pitch + l);
     }
 }
 

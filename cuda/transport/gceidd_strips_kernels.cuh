@@ -51,9 +51,9 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
 
     strip.load(s, values, self, l);
     if (STEADY) {
-        fetch_table<Real, MOST>(table, s.lines, l, exchange.line);
+        fetch_table<Real, MOST>(table, s.table_pitch, l, exchange.line);
     }
-    const LineNumbers<Real> line = {table + l, s.lines};
+    const LineNumbers<Real> line = {table + l, s.table_pitch};
     strip.predict(s, values, self, l, line, exchange);
     copies_done();
     __syncthreads();
@@ -192,8 +192,8 @@ fetch_tile(const Sweep<Real> &s, const StripTiles &t, const Real *table,
     if (STEADY) {
         const int32_t lane = static_cast<int32_t>(threadIdx.x) % warp_lanes;
 
-        fetch_table<Real, MOST>(table, s.lines, min(range.first_line + lane, s.lines - 1),
-                                to);
+        fetch_table<Real, MOST>(table, s.table_pitch,
+                                min(range.first_line + lane, s.lines - 1), to);
     }
     range.each(s, t, range.high, tile, s.u, [](Real *inside, const Real *outside) {
         copy_async<sizeof(Real)>(inside, outside);
@@ -294,7 +294,7 @@ table_kernel(const __grid_constant__ Sweep<Real> s, int32_t most, Real *table)
 {
     const int32_t l = static_cast<int32_t>(blockIdx.x * blockDim.x + threadIdx.x);
     const auto put = [&](int32_t row, Real value) {
-        table[static_cast<int64_t>(row) * s.lines + l] = value;
+        table[static_cast<int64_t>(row) * s.table_pitch + l] = value;
     };
 
     wait_for_last_kernel();

@@ -45,6 +45,7 @@ template <typename Real> struct Sweep {
     uint64_t per_strip;   /* 2^64 / strips, rounded up */
     /* lines first to last of lines 0 .. lines - 1 are swept */
     int32_t lines, first, last;
+    int32_t table_pitch; /* lines of the table of common numbers */
     int32_t along, across;
     const Real *u, *s1, *s2; /* s1 and s2 are read by MU */
     Real *v;
@@ -183,6 +184,7 @@ sweep_of(const ps_cuda_gceidd_sweep *sweep)
     s.s1 = static_cast<const Real *>(sweep->s1);
     s.s2 = static_cast<const Real *>(sweep->s2);
     s.v = static_cast<Real *>(sweep->v);
+    s.table_pitch = static_cast<int32_t>(sweep->table_pitch);
     s.velocity = table_of<Real>(g->velocity[axis], axis, sweep->step);
     s.diffusion = table_of<Real>(g->diffusion[axis], axis, sweep->step);
     s.h = static_cast<Real>(h);

@@ -64,6 +64,10 @@ class State:
         """Make one field equal to another of the same layout."""
         raise NotImplementedError
 
+    def swap(self, one: str, other: str) -> None:
+        """Exchange two fields of the same layout, without a copy."""
+        raise NotImplementedError
+
     def blank(self, name: str) -> Array:
         """Return the array of the host for a field, to be filled before `changed`."""
         raise NotImplementedError
@@ -116,6 +120,10 @@ class HostState(State):
 
     def copy(self, to: str, source: str) -> None:
         self._fields[to][...] = self._fields[source]
+
+    def swap(self, one: str, other: str) -> None:
+        fields = self._fields
+        fields[one], fields[other] = fields[other], fields[one]
 
     def blank(self, name: str) -> Array:
         return self._fields[name]
@@ -210,6 +218,12 @@ class DeviceState(State):
     def copy(self, to: str, source: str) -> None:
         self._current.discard(to)
         self._call(self._backend.relayout, self._shadows[to], self._shadows[source])
+
+    def swap(self, one: str, other: str) -> None:
+        for fields in (self._fields, self._shadows):
+            fields[one], fields[other] = fields[other], fields[one]
+        current = {one: other, other: one}
+        self._current = {current.get(name, name) for name in self._current}
 
     def copy_from(self, to: str, other: "DeviceState", source: str) -> None:
         """Make a field equal to one of the same layout of another state on the device."""

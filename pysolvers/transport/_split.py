@@ -129,6 +129,7 @@ class SplitState:
             foot=s.foot,
             strips_across=s.strips[1 - along],
             way=way,
+            shrinks=axis == 0,
         )
 
     @property

@@ -48,7 +48,7 @@ class TransportState:
     most_steps : int, optional
         Largest number of steps in a call.
     keeps : bool, optional
-        Whether `keep` and `restore` are called.
+        Whether `restore` is called.
     """
 
     def __init__(
@@ -110,13 +110,8 @@ class TransportState:
             for name in self._names[1:]:
                 self._state.set(name, u)
 
-    def keep(self) -> None:
-        """Copy the fields, for `restore`."""
-        for name in self._names:
-            self._state.copy(_kept(name), name)
-
     def restore(self) -> None:
-        """Make the fields those of the last call of `keep`."""
+        """Make the fields those before the last call of `step` that kept them."""
         for name in self._names:
             self._state.copy(name, _kept(name))
 
@@ -134,19 +129,33 @@ class TransportState:
                 self._state.set(name, values)
 
     def step(
-        self, dt: float, bound: float, count: int, threads: int, made: NDArray[np.int64]
+        self,
+        dt: float,
+        bound: float,
+        count: int,
+        threads: int,
+        made: NDArray[np.int64],
+        *,
+        lost: tuple[int, int] = (0, 0),
+        keeps: bool = False,
     ) -> dict[str, Any]:
         """Make the steps that `prepare` prepared; return the report of the backend.
 
-        `made` receives the number of steps.
+        `made` receives the number of steps. `lost` are the strips along y that the grid loses at
+        each end after a step. With `keeps`, the fields before the steps are kept for `restore`.
         """
-        s = self._settings
+        s, before = self._settings, None
+        if keeps:
+            before = self._keep()
         status, report = s.backend.gceidd_step(
             s.codes,
             s.strips,
+            lost,
             self._data.spacing,
             dt,
             bound,
+            self._fields(),
+            before,
             *self._operands(count),
             count,
             threads,
@@ -157,13 +166,25 @@ class TransportState:
         found: dict[str, Any] = report
         return found
 
-    def _operands(self, count: int) -> tuple[Any, ...]:
-        """Return what the backend takes between the bound and the number of steps."""
-        ny, nx = self._nodes
+    def _keep(self) -> Array | None:
+        """Keep the fields; return u if the next step is to begin from it, and not from "u"."""
+        if len(self._names) == 1:
+            self._state.swap("u", _kept("u"))
+            return self._state.operand(_kept("u"), changes=False)
+        for name in self._names:
+            self._state.copy(_kept(name), name)
+        return None
+
+    def _fields(self) -> tuple[Array | None, ...]:
+        """Return the fields as the backend takes them."""
         names = [*self._names, *(None,) * (len(_FIELDS) - len(self._names))]
+        return tuple(None if name is None else self._state.operand(name) for name in names)
+
+    def _operands(self, count: int) -> tuple[Any, ...]:
+        """Return what the backend takes between the fields and the number of steps."""
+        ny, nx = self._nodes
         shapes = {"x": (ny, 1), "y": (1, nx)}
         return (
-            tuple(None if name is None else self._state.operand(name) for name in names),
             tuple(self._table(f"velocity {axis}", count, self._nodes) for axis in "xy"),
             tuple(self._table(f"diffusion {axis}", count, self._nodes) for axis in "xy"),
             tuple(

@@ -1,11 +1,12 @@
 """GCEIDD in windows: the nodes of a rank and some layers of its neighbours.
 
 The window is stepped by the kernels of one process, for several steps, before the layers are
-exchanged: _plan.py says how many, and why. A call of several steps keeps a copy of the fields, so
+exchanged: _plan.py says how many, and why. A call of several steps keeps the fields before them, so
 that all ranks can end after the step in which the solution of one of them grows.
 
-Words per node and step: those of the kernels, and 2 per call for the copy; per exchange those of
-the layers, which are u, and with ``'mu'`` the half levels, too.
+Words per node and step: those of the kernels, and with ``'mu'`` 2 per field and call for copies of
+the fields that are kept; per exchange those of the layers, which are u, and with ``'mu'`` the half
+levels, too.
 """
 
 from collections.abc import Sequence
@@ -187,9 +188,9 @@ class Windows:
                 agreed.same = {"dt": leg.dt, "steps": (first, count)}
         else:
             state.prepare(times)
-        if count > 1:
-            state.keep()
-        report = state.step(leg.dt, bound, count, threads, Counter().begin())
+        lost = self._plan.cuts[group.rank].lost
+        made = Counter().begin()
+        report = state.step(leg.dt, bound, count, threads, made, lost=lost, keeps=count > 1)
         self.reports = (report,)
         self._left -= count
         posts = self._left == 0 and self._layers is not None and len(self._names) == 1

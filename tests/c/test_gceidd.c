@@ -124,6 +124,29 @@ a_call_ends_with_the_step_that_grows(void)
     problem_end(&p);
 }
 
+/* 9 cells along y are 3 strips of 3 cells, of which the second step has one. */
+static void
+a_grid_shrinks_in_its_buffers(void)
+{
+    for (int scheme = 0; scheme < PS_GCEIDD_SCHEME_COUNT; scheme++) {
+        problem p = problem_new(PS_F64, (ps_gceidd_scheme)scheme, PS_GCEIDD_DIRICHLET);
+        double *const before = malloc(NODES * sizeof *before);
+        const double *const u = p.g.u;
+        ps_gceidd_report interface;
+
+        memcpy(before, p.g.u, NODES * sizeof *before);
+        p.g.before = scheme == PS_GCEIDD_MU ? NULL : before;
+        p.g.lost[0] = p.g.lost[1] = 1;
+        CHECK(ps_gceidd_check_count(&p.g, 3) == PS_BAD_ARGUMENT, "nothing is left");
+        CHECK(step(&p, 2, 1, &interface) == PS_OK, "refused");
+        for (int k = 3 * (NX + 1); k < 7 * (NX + 1); k++) {
+            CHECK(fabs(u[k]) < 10, "scheme %d, node %d: %g", scheme, k, u[k]);
+        }
+        free(before);
+        problem_end(&p);
+    }
+}
+
 static int
 stop_at_once(void *self)
 {
@@ -212,6 +235,15 @@ what_is_wrong_is_refused(void)
     REFUSED(g->older[1] = NULL, PS_BAD_ARGUMENT);
     REFUSED(g->older[1] = (double *)g->u + NODES - 1, PS_BAD_LAYOUT);
     REFUSED(g->older[0] = g->older[1], PS_BAD_LAYOUT);
+    REFUSED(g->lost[1] = 2, PS_OK);
+    REFUSED(g->lost[0] = 3, PS_BAD_ARGUMENT);
+    REFUSED(g->lost[1] = -1, PS_BAD_ARGUMENT);
+    REFUSED((g->strips[PS_GCEIDD_Y] = 2, g->lost[0] = 1), PS_OK); /* 4 and 5 cells */
+    REFUSED((g->cells[PS_GCEIDD_Y] = 10, g->lost[0] = 1), PS_BAD_ARGUMENT);
+    REFUSED(g->before = p.numbers[7], PS_BAD_ARGUMENT); /* of MU */
+    REFUSED((g->scheme = PS_GCEIDD_CP, g->before = p.numbers[7]), PS_OK);
+    REFUSED((g->scheme = PS_GCEIDD_CP, g->before = (double *)g->u + NODES - 1),
+            PS_BAD_LAYOUT);
     REFUSED((g->scheme = PS_GCEIDD_CP, g->older[0] = NULL), PS_OK);
     CHECK(ps_gceidd_check(NULL) == PS_BAD_ARGUMENT, "null");
     problem_end(&p);
@@ -222,6 +254,7 @@ main(void)
 {
     steps_stay_in_their_buffers();
     a_call_ends_with_the_step_that_grows();
+    a_grid_shrinks_in_its_buffers();
     an_interrupted_call_leaves_whole_steps();
     what_is_wrong_is_refused();
     return report();

@@ -14,10 +14,12 @@ def arguments(**changes):
     given = {
         "codes": (0,) * 6,
         "strips": (2, 1),
+        "lost": (0, 0),
         "spacing": (0.1, 0.2),
         "dt": 0.05,
         "bound": np.inf,
         "fields": (np.ones((1, NY + 1, NX + 1)), None, None),
+        "before": None,
         "velocity": (np.ones(NODES), np.broadcast_to(0.5, NODES)),
         "diffusion": (np.broadcast_to(0.1, NODES),) * 2,
         "source": ((np.zeros(NODES), None),),
@@ -51,6 +53,9 @@ def test_a_right_call_steps():
         ({"fields": (np.broadcast_to(1.0, (1, 7, 9)), None, None)}, ValueError, "u: .*read-only"),
         ({"fields": ("u", None, None)}, TypeError, "u: need an ndarray, got str"),
         ({"fields": (np.ones((1, 7, 9)), np.ones((1, 7, 8)), None)}, ValueError, "older: need"),
+        ({"before": np.ones((1, 7, 8))}, ValueError, "before: need shape"),
+        ({"before": np.ones((1, 7, 18))[:, :, ::2]}, ValueError, "before: need shape"),
+        ({"before": np.ones((1, 7, 9), "f4")}, TypeError, "before: the dtype"),
         ({"velocity": (np.ones((1, 7, 9)), np.ones(NODES))}, ValueError, "velocity: need shape"),
         ({"diffusion": (np.ones(NODES, "f4"), np.ones(NODES))}, TypeError, "diffusion: the dtype"),
         ({"edges": (np.ones((2, 7, 2)),) * 4}, ValueError, "west: need shape"),
@@ -70,12 +75,45 @@ def test_what_does_not_fit_is_refused(changes, error, message):
 
 
 @pytest.mark.parametrize(
-    "changes", [{"codes": (9,) * 6}, {"strips": (3, 1)}, {"dt": -1.0}, {"kinds": (5,) * 4}]
+    "changes",
+    [
+        {"codes": (9,) * 6},
+        {"strips": (3, 1)},
+        {"dt": -1.0},
+        {"kinds": (5,) * 4},
+        {"lost": (-1, 0)},
+        {"lost": (1, 0)},  # the only strip
+        {"strips": (2, 2), "lost": (2, 0)},
+        {"strips": (2, 2), "lost": (1, 1)},  # nothing is left for the second step
+    ],
 )
 def test_what_the_check_refuses_has_a_status(changes):
     status, report = _core.gceidd_step(*arguments(**changes))
 
     assert (_core.STATUS[status][0], report) == ("PS_BAD_ARGUMENT", None)
+
+
+def test_the_field_before_the_first_step_is_only_read():
+    before, u = np.ones((1, NY + 1, NX + 1)), np.full((1, NY + 1, NX + 1), np.nan)
+    before.flags.writeable = False
+    given = arguments()
+    _core.gceidd_step(*given)
+
+    _core.gceidd_step(*arguments(fields=(u, None, None), before=before))
+
+    np.testing.assert_array_equal(u, given[6][0])
+
+
+def test_without_steps_the_field_is_that_before_them():
+    before, u = np.ones((1, NY + 1, NX + 1)), np.full((1, NY + 1, NX + 1), np.nan)
+    none = {"count": 0, "velocity": (np.ones((0, NY + 1, NX + 1)),) * 2}
+    none |= {"diffusion": none["velocity"], "source": ()}
+    none["edges"] = (*(np.ones((0, NY + 1, 1)),) * 2, *(np.ones((0, 1, NX + 1)),) * 2)
+
+    status, _ = _core.gceidd_step(*arguments(fields=(u, None, None), before=before, **none))
+
+    assert _core.STATUS[status][0] == "PS_OK"
+    np.testing.assert_array_equal(u, before)
 
 
 def test_fields_that_overlap_have_a_status():
@@ -86,3 +124,16 @@ def test_fields_that_overlap_have_a_status():
     status, _ = _core.gceidd_step(*arguments(fields=fields, codes=codes))
 
     assert _core.STATUS[status][0] == "PS_BAD_LAYOUT"
+
+    status, _ = _core.gceidd_step(*arguments(fields=(room[:, 1:], None, None), before=room[:, :-1]))
+
+    assert _core.STATUS[status][0] == "PS_BAD_LAYOUT"
+
+
+def test_half_levels_have_no_other_field_before_the_first_step():
+    fields = tuple(np.ones((1, NY + 1, NX + 1)) for _ in range(3))
+    codes = (_core.GCEIDD_SCHEMES["mu"], 0, 0, 0, 0, 0)
+
+    status, _ = _core.gceidd_step(*arguments(fields=fields, codes=codes, before=fields[0].copy()))
+
+    assert _core.STATUS[status][0] == "PS_BAD_ARGUMENT"

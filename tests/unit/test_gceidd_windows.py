@@ -35,8 +35,8 @@ def problem(courant, **changes):
     return ConvectionDiffusion(**data | changes)
 
 
-def stepped(given, method, held, strips, steps, start, shape=SHAPE):
-    """Return the solution in a window after some steps from fields of the whole grid."""
+def window_of(given, method, held, strips, start, shape=SHAPE, *, keeps=False):
+    """Return the state of a window with wrong sides and the fields of the whole grid."""
     solver = GCEIDD(given, shape=shape, dt=1.0, **method)
     part = held, slice(0, shape[1])
     nodes = held.stop - held.start, shape[1]
@@ -45,10 +45,16 @@ def stepped(given, method, held, strips, steps, start, shape=SHAPE):
     for side, edge in data.edges.items():
         if not data._has(side):
             edge._value = np.full_like(np.asarray(edge._value, float), 1e3)  # wrong
-    state = TransportState(data, settings)
+    state = TransportState(data, settings, keeps=keeps)
     state.set_fields({name: values[part] for name, values in start.items()})
+    return state
+
+
+def stepped(given, method, held, strips, steps, start, shape=SHAPE, lost=(0, 0)):
+    """Return the solution in a window after some steps from fields of the whole grid."""
+    state = window_of(given, method, held, strips, start, shape)
     state.prepare([1.0 + k for k in range(steps)])
-    assert not state.step(1.0, 1e300, steps, 1, Counter().begin())["grown"]
+    assert not state.step(1.0, 1e300, steps, 1, Counter().begin(), lost=lost)["grown"]
     return state.u
 
 
@@ -90,6 +96,45 @@ def test_nodes_that_are_right_after_steps_in_strips(method, courant, strips):
 
             right = slice(below, len(u) - above)
             np.testing.assert_array_equal(u[right], expected[held][right])
+
+
+@pytest.mark.parametrize("rows", [79, 78])  # strips of 6 cells; the first one has 6, or 5
+@pytest.mark.parametrize("courant", [0.4, -1.7])
+@pytest.mark.parametrize("method", METHODS)
+def test_a_window_that_loses_its_wrong_strips_is_right_elsewhere(method, courant, rows):
+    given, strips, shape = problem(courant), 13, (rows, SHAPE[1])
+    method = method | {"strips": (2, strips)}
+    nodes = interfaces(rows - 1, strips)
+    for steps in (1, 2, 3):
+        start, expected = whole(given, method, steps, shape)
+        for low, high in ((3, strips), (0, strips - 2), (1, strips - 1)):
+            held = slice(nodes[low], nodes[high] + 1)
+            lost = int(low > 0), int(high < strips)
+            u = stepped(given, method, held, high - low, steps, start, shape, lost)
+
+            below, above = low + steps * lost[0], high - steps * lost[1]
+            right = slice(nodes[below] + lost[0], nodes[above] + 1 - lost[1])
+            np.testing.assert_array_equal(
+                u[right.start - held.start : right.stop - held.start], expected[right]
+            )
+
+
+@pytest.mark.parametrize("velocity", [(0.2 / 32, 0.005), (0.0, 0.005)])
+@pytest.mark.parametrize("method", METHODS)
+def test_fields_that_are_kept_are_those_before_the_steps(method, velocity):
+    diffusion = (1e-4 * (velocity[0] > 0), 1e-4)  # without both a sweep changes nothing
+    given = problem(0.4, velocity=velocity, diffusion=diffusion, boundary=0.3)
+    method = method | {"strips": (2, 13)}
+    start, expected = whole(given, method, 3)
+    state = window_of(given, method, slice(0, SHAPE[0]), 13, start, keeps=True)
+
+    for _ in range(2):
+        state.prepare([1.0 + k for k in range(3)])
+        state.step(1.0, 1e300, 3, 1, Counter().begin(), keeps=True)
+        np.testing.assert_array_equal(state.u, expected)
+        state.restore()
+        for name, values in state.fields().items():
+            np.testing.assert_array_equal(values, start[name], name)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3])
@@ -192,6 +237,7 @@ def test_windows_end_where_their_strips_are_those_of_the_grid():
             foot="clamp",
             strips_across=strips,
             way="cpu",
+            shrinks=True,
         )
         if plan is None:
             assert (cells, strips) == (1000, 77)
@@ -203,11 +249,16 @@ def test_windows_end_where_their_strips_are_those_of_the_grid():
             assert [n for n in nodes if first <= n <= last] == [
                 first + n for n in interfaces(last - first, cut.strips)
             ]
+            assert cut.lost == (int(first > 0), int(last < cells))
+            # What is left after all steps ends before the nodes of the rank begin.
+            low, high = nodes.index(first), nodes.index(last)
+            assert first == 0 or nodes[low + plan.steps] < part.start
+            assert last == cells or nodes[high - plan.steps] >= part.stop
 
 
 def test_no_windows_where_a_step_reaches_over_the_neighbours():
     parts = [slice(0, 20), slice(20, 40)]
-    kind = {"scheme": "cp", "foot": "clamp", "strips_across": 1, "way": "cpu"}
+    kind = {"scheme": "cp", "foot": "clamp", "strips_across": 1, "way": "cpu", "shrinks": True}
     assert plan_windows(parts, 39, 1, 10**6, WIDE, WIDE, "float64", **kind) is None
     assert plan_windows(parts, 39, 2, 10**6, WIDE, WIDE, "float64", **kind) is None
     growing = WIDE._replace(divergence=1.0)

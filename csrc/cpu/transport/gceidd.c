@@ -4,6 +4,8 @@
  * are distributed over the threads. The field is updated in place; MU needs two previous
  * half levels and rotates its fields instead. 4 words per node and step, 8 with MU. A
  * sweep without velocity, diffusion and source only sets its sides.
+ *
+ * The first sweep of a call reads `before`, if it is given, and writes u.
  */
 #include "transport/gceidd.h"
 
@@ -16,7 +18,7 @@
 enum { ALIGNMENT = 64, FIELDS = 4 };
 
 /* A call in progress. fields[0] is the current u, [1] and [2] are the previous half
- * levels, [3] is free; except for MU all are the same. */
+ * levels, [3] receives the next one; except for MU all are the same, but for `before`. */
 typedef struct {
     const ps_gceidd *g;
     ps_gceidd_report *report;
@@ -88,6 +90,9 @@ start(const ps_gceidd *g, const ps_exec *exec, ps_gceidd_report *report)
         memcpy(r.fields, (void *[]){g->u, g->older[0], g->older[1], base},
                sizeof r.fields);
     }
+    else if (g->before != NULL) {
+        r.fields[0] = (void *)g->before; /* is only read */
+    }
     r.grown = (int32_t *)(r.scratch + (size_t)r.threads * r.scratch_bytes);
     memset(r.grown, 0, (size_t)r.threads * sizeof *r.grown);
     *report = (ps_gceidd_report){.threads = r.threads, .kernel = "lanes"};
@@ -135,20 +140,22 @@ now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* A sweep of the grid of the current step. */
 static void
-make_sweep(run *r, int axis)
+make_sweep(run *r, const ps_gceidd *g, int axis)
 {
-    const ps_gceidd *const g = r->g;
     const double begin = now();
+    const int64_t first = (const char *)g->u - (const char *)r->g->u;
     const int64_t lines = ps_gceidd_end_line(g, axis) - ps_gceidd_first_line(g, axis);
     const int single = g->dtype == PS_F32;
+    void *const to = r->fields[FIELDS - 1];
     ps_gceidd_sweep s = {
         .g = g,
         .axis = axis,
         .step = r->report->steps,
-        .from = r->fields[0],
-        .older = {r->fields[1], r->fields[2]},
-        .to = r->fields[FIELDS - 1],
+        .from = (char *)r->fields[0] + first,
+        .older = {(char *)r->fields[1] + first, (char *)r->fields[2] + first},
+        .to = (char *)to + first,
         .scratch = r->scratch,
         .scratch_bytes = r->scratch_bytes,
         .grown = r->grown,
@@ -162,26 +169,36 @@ make_sweep(run *r, int axis)
         ps_parallel_for(r->threads, g->cells[PS_GCEIDD_Y] + 1,
                         single ? ps_gceidd_keep_f32 : ps_gceidd_keep_f64, &s);
     }
+    else if (s.from != s.to) {
+        memcpy(s.to, s.from, (size_t)(nodes(g) * ps_dtype_size(g->dtype)));
+    }
     if (axis == PS_GCEIDD_X) {
         keep_rows(g, s.from, s.to);
     }
     else {
         (single ? ps_gceidd_sides_f32 : ps_gceidd_sides_f64)(&s);
     }
-    memmove(r->fields + 1, r->fields, (FIELDS - 1) * sizeof *r->fields);
-    r->fields[0] = s.to;
+    if (g->scheme == PS_GCEIDD_MU) {
+        memmove(r->fields + 1, r->fields, (FIELDS - 1) * sizeof *r->fields);
+    }
+    r->fields[0] = to;
     r->report->seconds[axis][PS_GCEIDD_SOLVE] += now() - begin;
 }
 
-/* Copy the fields to u and `older`: after an odd number of steps the current u is in
- * older[1], and the previous half levels are in the spare field and in u. */
+/* Copy the fields to u and `older`. With MU, after an odd number of steps the current u
+ * is in older[1], and the previous half levels are in the spare field and in u. */
 static void
 bring_home(const run *r)
 {
     const ps_gceidd *const g = r->g;
     const size_t bytes = (size_t)(nodes(g) * ps_dtype_size(g->dtype));
 
-    if (r->fields[0] != g->u) {
+    if (g->before != NULL) {
+        if (r->report->steps == 0) {
+            memcpy(g->u, g->before, bytes);
+        }
+    }
+    else if (r->fields[0] != g->u) {
         memcpy(g->older[0], r->spare, bytes);
         memcpy(r->spare, g->u, bytes);
         memcpy(g->u, g->older[1], bytes);
@@ -196,6 +213,7 @@ ps_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
     size_t bytes;
     ps_status status = ps_gceidd_work(g, exec, &bytes);
 
+    status = status == PS_OK ? ps_gceidd_check_count(g, count) : status;
     if (status != PS_OK) {
         return status;
     }
@@ -204,8 +222,10 @@ ps_gceidd_step(const ps_gceidd *g, int64_t count, const ps_exec *exec,
     }
     run r = start(g, exec, report);
     while (status == PS_OK && report->steps < count && !report->grown) {
-        make_sweep(&r, PS_GCEIDD_X);
-        make_sweep(&r, PS_GCEIDD_Y);
+        const ps_gceidd grid = ps_gceidd_in_step(g, report->steps);
+
+        make_sweep(&r, &grid, PS_GCEIDD_X);
+        make_sweep(&r, &grid, PS_GCEIDD_Y);
         report->steps++;
         for (int k = 0; k < r.threads; k++) {
             report->grown |= r.grown[k];
