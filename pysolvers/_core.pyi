@@ -312,7 +312,7 @@ def heat_step(
     k: _Array | None,
     t: _Array,
     w: _Array,
-    largest: NDArray[float64],
+    largest: NDArray[float64] | None,
     count: int,
     threads: int,
     made: NDArray[int64],

@@ -158,10 +158,14 @@ parse_sides(PyObject *object, const pool *p, int64_t count, ps_heat *h)
 static int
 borrow_largest(PyObject *object, double **largest)
 {
+    *largest = NULL;
+    if (object == Py_None) {
+        return 0;
+    }
     if (!PyArray_Check(object) || PyArray_TYPE((PyArrayObject *)object) != NPY_DOUBLE ||
         !PyArray_ISCARRAY((PyArrayObject *)object) ||
         PyArray_SIZE((PyArrayObject *)object) != 1) {
-        PyErr_SetString(PyExc_TypeError, "largest: need one writeable float64");
+        PyErr_SetString(PyExc_TypeError, "largest: need one writeable float64, or None");
         return -1;
     }
     *largest = PyArray_DATA((PyArrayObject *)object);

@@ -30,13 +30,14 @@ from ..distributed import Group, Layers, negligible
 from ._sides import Grid, Side
 from ._start import Parts, sweep
 from ._state import HeatState
-from ._window import OPERATION, Window
+from ._window import OPERATION, Plan, Stage, Window
 
 __all__ = ["CutWindow"]
 
 Array = NDArray[Any]
 
 _ALWAYS = 1 << 62  # steps between two exchanges of the layers
+_PLAN = Plan(_ALWAYS, 1, 1.0, [Stage(_ALWAYS, 1)])
 
 
 class CutWindow(Window):
@@ -70,7 +71,7 @@ class CutWindow(Window):
         cuts: Sequence[Side | None],
         sides: Sequence[Side],
     ) -> None:
-        super().__init__(group, state, layers, _ALWAYS, exchanged)
+        super().__init__(group, state, layers, _PLAN, exchanged)
         self._most = 1
         self._pending: Array | None = None  # what T at the nodes beyond the cuts still changes
         first, last = (int(cut is not None) for cut in cuts)

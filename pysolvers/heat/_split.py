@@ -45,7 +45,7 @@ from ._sides import PERIODIC, Grid, Side
 from ._start import Parts, balance, damped_step, needs_damping, sweep
 from ._state import HeatState
 from ._tables import SideTables
-from ._window import COSTS, Plan, Window, cost_of_cuts, layers_for, plan_window
+from ._window import COSTS, Plan, Stage, Window, cost_of_cuts, layers_for, plan_window
 
 __all__ = ["SplitState"]
 
@@ -328,12 +328,12 @@ class SplitState:
     def _planned(self) -> Plan | None:
         """Return how steps are made, or None for array operations: the same on all ranks."""
         if self.group.size == 1:
-            return Plan(_ALL, 0, 1.0)
+            return Plan(_ALL, 0, 1.0, [Stage(_ALL, 0)])
         ratio = self.own.ratio[self._across] * self._largest_k
         lines = prod(self.own_shape) // self.own.nodes[self._across]
         about = ratio, self._least, lines, str(self._settings.scheme), self._settings.dtype
         cuts = 1 if self.group.size == 2 and not self._is_periodic else 2
-        plan = plan_window(*about, COSTS[self._way], cuts=cuts)
+        plan = plan_window(*about, COSTS[self._way], cuts=cuts, shrinks=self._axis == 0)
         if self._axis == 0 and self._least > 1:  # the lines of the last sweep are cut
             cost = cost_of_cuts(*about, COSTS[self._way])
             if plan is None or plan.cost > cost:
@@ -400,7 +400,8 @@ class SplitState:
                 self.group, state, layers, exchanged, grid, cuts, list(sides.values())
             )
         else:
-            window = Window(self.group, state, layers, plan.steps, exchanged)
+            at_cuts = first > 0, last > 0
+            window = Window(self.group, state, layers, plan, exchanged, at_cuts)
         self._window, self._window_parts = window, parts
         self._t = np.empty(0)
 

@@ -115,16 +115,38 @@ class HeatState:
             self._state.set("source", values)
         self._leg = leg
 
-    def step(self, count: int, *, is_fresh: bool, made: NDArray[np.int64]) -> dict[str, Any]:
-        """Make the steps that `prepare` prepared; return the report of the backend.
+    def step(
+        self,
+        count: int,
+        *,
+        is_fresh: bool,
+        made: NDArray[np.int64],
+        first: int = 0,
+        lost: tuple[int, int] = (0, 0),
+        measures: bool = True,
+    ) -> dict[str, Any]:
+        """Make steps that `prepare` prepared; return the report of the backend.
 
-        `is_fresh` says that w is to be computed from T; `made` receives the number of steps.
+        Parameters
+        ----------
+        count : int
+            Number of steps.
+        is_fresh : bool
+            Whether w is to be computed from T.
+        made : array
+            Receives the number of steps.
+        first : int
+            Number of the first step, of those that are prepared.
+        lost : (int, int)
+            Layers at both ends of the first axis of the field that are left out.
+        measures : bool
+            Whether `largest` is to be that after these steps.
         """
         s = self._settings
         status, report = s.backend.heat_step(
             s.codes,
             (int(is_fresh), int(s.timed)),
-            *self.arguments(count),
+            *self._arguments(count, first, lost, measures=measures),
             s.call_threads,
             made,
             *self.place,
@@ -156,21 +178,29 @@ class HeatState:
         for name in ("t", "w"):
             self._state.set(name, fields[name])
 
-    def arguments(self, count: int) -> tuple[Any, ...]:
+    def _arguments(
+        self, count: int, first: int, lost: tuple[int, int], *, measures: bool
+    ) -> tuple[Any, ...]:
         """Return ratios, sides, tables, source, k, t, w and largest for the backend."""
-        source = self._source
-        steps = (0, 0)
-        if source is not None:
-            nodes = 1 if max(source.shape) == 1 else int(np.prod(self._settings.shape))
+        source, shape = self._source, self._settings.shape
+        held = slice(lost[0], shape[0] - lost[1])
+        values, steps = self._read("source"), (0, 0)
+        if source is not None and values is not None:
+            nodes = 1 if max(source.shape) == 1 else prod(shape)
             steps = (nodes if source.varies else 0, 0 if nodes == 1 else 1)
+            start = first * steps[0] + lost[0] * prod(shape[1:]) * steps[1]
+            values = values.reshape(-1)[start:]
         ratio = (*self._grid.ratio, *(0.0,) * (3 - self._grid.axes))
+        k = self._read("k")
         return (
             ratio,
-            self._tables.arguments(self._settings.backend.HEAT_SIDES),
-            *(self._read(name) for name in ("tables", "source")),
+            self._tables.arguments(self._settings.backend.HEAT_SIDES, first=first, layer=lost[0]),
+            self._read("tables"),
+            values,
             steps,
-            self._read("k"),
-            *(self._state.operand(name) for name in ("t", "w", "largest")),
+            None if k is None else k[held],
+            *(self._state.operand(name)[held] for name in ("t", "w")),
+            self._state.operand("largest") if measures else None,
             count,
         )
 

@@ -70,12 +70,35 @@ class SideTables:
             self._fill_sweeps(values, s, {side: (v[s], v[s + 1]) for side, v in levels.items()})
         return values
 
-    def arguments(self, kinds: dict[str, int]) -> tuple[Any, ...]:
-        """Return all sides as the backend takes them."""
+    def arguments(
+        self, kinds: dict[str, int], *, first: int = 0, layer: int = 0
+    ) -> tuple[Any, ...]:
+        """Return all sides as the backend takes them.
+
+        Parameters
+        ----------
+        kinds : dict of str to int
+            The codes of the backend.
+        first : int
+            Number of the first step, in the tables.
+        layer : int
+            Number of the first layer of the field, along its first axis.
+        """
         return tuple(
-            (kinds[side.kind], side.exchange, level, sweep)
-            for side, (level, sweep) in zip(self._sides, self._places, strict=True)
+            (
+                kinds[side.kind],
+                side.exchange,
+                *(self._moved(side, places, first, layer) for places in both),
+            )
+            for side, both in zip(self._sides, self._places, strict=True)
         )
+
+    def _moved(self, side: Side, places: Places, first: int, layer: int) -> Places:
+        """Return the places from a step and a layer on."""
+        start, level_step, node_step = places
+        if side.axis < self._grid.axes - 1:
+            start += layer * int(np.prod(side.shape[1:])) * node_step
+        return start + first * level_step, level_step, node_step
 
     def _sweep_varies(self, side: Side) -> bool:
         return side.varies or any(other.varies and other.axis > side.axis for other in self._fluxes)

@@ -11,18 +11,21 @@ steps leave at the nodes of the rank, behind d layers, at most
     j ((1 + s)/(1 - s))^j e^{-x d} / (1 - s)
 
 of the size of the data. The number of layers is the smallest d for which this is below a part of
-the rounding errors, for the best x. Operators along the other axes have the same bound or
+the rounding errors, for the best x. The fewer steps are left, the fewer layers are needed: along
+the first axis of the field a window can leave out the others, in stages. What is wrong in the
+layers that are left then has the bound above for all steps, and each new side one for the steps
+that are left, which are added. Operators along the other axes have the same bound or
 a smaller one, since they do not couple nodes at different distances. After j steps the layers are
 exchanged: those of T for Douglas and Gunn's scheme, and those of w for Peaceman and Rachford's.
 
 Operations and words per node and step: those of the kernels, times 1 + 2 d/m for m nodes of the
-rank along the cut axis, 1 + d/m with one neighbour.
+rank along the cut axis, 1 + d/m with one neighbour, d the mean of the stages.
 
 Source: J. M. Combes and L. Thomas, Asymptotic behaviour of eigenfunctions for multiparticle
 Schroedinger operators, Commun. Math. Phys. 34 (1973) 251-270 (the weighted norm).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -44,6 +47,7 @@ __all__ = [
     "OPERATION",
     "Costs",
     "Plan",
+    "Stage",
     "Window",
     "cost_of_cuts",
     "layers_for",
@@ -64,18 +68,25 @@ class Costs(NamedTuple):
         Steps, by scheme: of a call of the kernels and an exchange.
     change : mapping
         Steps, by scheme: of changing the field that the next step depends on at all nodes.
+    pace : mapping
+        By scheme: the time of a step, in those of Peaceman and Rachford's, for which the numbers
+        of nodes below are.
     message : int
         Nodes: of the time of an exchange, however few layers there are.
-    layer : int
+    layer : float
         Nodes: of the time in which one node of a layer travels.
+    stage : int
+        Nodes: of the time of a further call of the kernels without an exchange.
     most : int
         Largest number of steps between two exchanges.
     """
 
     call: Mapping[str, float]
     change: Mapping[str, float]
+    pace: Mapping[str, float]
     message: int
-    layer: int
+    layer: float
+    stage: int
     most: int
 
 
@@ -87,28 +98,60 @@ class Costs(NamedTuple):
 _OF_DEVICE = (
     {"peaceman-rachford": 0.5, "douglas-gunn": 0.15},
     {"peaceman-rachford": 0.75, "douglas-gunn": 0.4},
+    {"peaceman-rachford": 1.0, "douglas-gunn": 2.5},
 )
 _OF_CALLS = 30_000_000  # nodes in 0.2 ms
+_OF_STAGE = 6_000_000  # nodes in 0.04 ms
 COSTS = {
     "cpu": Costs(
         {"peaceman-rachford": 0.6, "douglas-gunn": 0.15},
         {"peaceman-rachford": 0.4, "douglas-gunn": 0.35},
+        {"peaceman-rachford": 1.0, "douglas-gunn": 1.0},
         60_000,
         0,
+        60_000,
         32,
     ),
-    "host": Costs(*_OF_DEVICE, _OF_CALLS, 600, 128),
-    "nccl": Costs(*_OF_DEVICE, _OF_CALLS + 3_000_000, 8, 128),
-    "peers": Costs(*_OF_DEVICE, _OF_CALLS, 6, 128),
+    "host": Costs(*_OF_DEVICE, _OF_CALLS, 600, _OF_STAGE, 128),
+    "nccl": Costs(*_OF_DEVICE, _OF_CALLS + 3_000_000, 8, _OF_STAGE, 128),
+    "peers": Costs(*_OF_DEVICE, _OF_CALLS, 6, _OF_STAGE, 128),
 }
+_STAGES = (1, 2, 4)  # of a window
+
+
+class Stage(NamedTuple):
+    """How many steps are left when a stage of a window begins, and the layers that it needs."""
+
+    left: int
+    layers: int
 
 
 class Plan(NamedTuple):
-    """Steps between two exchanges, layers of each neighbour, cost in steps of one process."""
+    """How windows are stepped.
+
+    Attributes
+    ----------
+    steps : int
+        Steps between two exchanges.
+    layers : int
+        Layers of each neighbour.
+    cost : float
+        Cost of a step, in steps of one process.
+    stages : sequence of Stage
+        From the first one on.
+    """
 
     steps: int
     layers: int
     cost: float
+    stages: Sequence[Stage] = ()
+
+    @property
+    def mean_layers(self) -> float:
+        """Layers of each neighbour in a step, on average."""
+        ends = [stage.left for stage in self.stages[1:]] + [0]
+        pairs = zip(self.stages, ends, strict=True)
+        return sum(stage.layers * (stage.left - end) for stage, end in pairs) / self.steps
 
 
 def layers_for(ratio: float, steps: int, dtype: str) -> int:
@@ -128,6 +171,7 @@ def plan_window(
     costs: Costs = COSTS["cpu"],
     *,
     cuts: int = 2,
+    shrinks: bool = False,
 ) -> Plan | None:
     """Return the cheapest plan, or None if the layers of every plan are more than the nodes.
 
@@ -145,15 +189,29 @@ def plan_window(
         Those of the CPU by default.
     cuts : {1, 2}, optional
         How many neighbours a rank has at most.
+    shrinks : bool, optional
+        Whether the first axis of the field is cut. Only Douglas and Gunn's windows shrink: a call
+        of Peaceman and Rachford's kernels moves words that the next one does not need.
     """
+    pace = costs.pace[scheme]
+    numbers = _STAGES if shrinks and scheme == "douglas-gunn" else _STAGES[:1]
 
     def plan_for(steps: int) -> Plan | None:
         layers = layers_for(ratio, steps, dtype)
         if layers > nodes or nodes + layers <= 2:
             return None
-        exchange = cost_of_exchange(costs.message, costs.layer, layers, nodes, lines)
+        message, layer = costs.message / pace, costs.layer / pace
+        exchange = cost_of_exchange(message, layer, layers, nodes, lines)
         once = costs.call[scheme] + exchange
-        return Plan(steps, layers, 1 + cuts * layers / nodes + once / steps)
+        plans = []
+        for number in numbers:
+            lefts = [steps - k * steps // number for k in range(min(number, steps))]
+            stages = [Stage(left, layers_for(ratio, left, dtype)) for left in lefts]
+            plan = Plan(steps, layers, 0.0, stages)
+            calls = once + (len(stages) - 1) * costs.stage / pace / (nodes * lines)
+            cost = 1 + cuts * plan.mean_layers / nodes + calls / steps
+            plans.append(plan._replace(cost=cost))
+        return min(plans, key=lambda plan: plan.cost)
 
     return cheapest([1 << k for k in range(costs.most.bit_length())], plan_for)
 
@@ -165,7 +223,8 @@ def cost_of_cuts(
     decay = np.log((1 + ratio + np.sqrt(1 + 2 * ratio)) / ratio)
     reach = -np.log(negligible(dtype)) / decay
     change = costs.change[scheme] * min(1.0, reach / nodes)
-    return float(1 + costs.call[scheme] + change + costs.message / (nodes * lines))
+    message = costs.message / costs.pace[scheme]
+    return float(1 + costs.call[scheme] + change + message / (nodes * lines))
 
 
 class Window:
@@ -179,18 +238,26 @@ class Window:
         The nodes, those of the neighbours included, at the time of the next step.
     layers : Layers
         Those of the neighbours, in T and w.
-    steps : int
-        Steps between two exchanges.
+    plan : Plan
+        Steps between two exchanges, and stages.
     exchanged : {'t', 'w'}
         The field that the next step depends on.
+    cuts : (bool, bool), optional
+        Whether there are layers of a neighbour before the nodes of the rank, and after them.
     """
 
     def __init__(
-        self, group: Group, state: HeatState, layers: Layers, steps: int, exchanged: str
+        self,
+        group: Group,
+        state: HeatState,
+        layers: Layers,
+        plan: Plan,
+        exchanged: str,
+        cuts: tuple[bool, bool] = (False, False),
     ) -> None:
         self._group, self._state, self._layers = group, state, layers
-        self._steps, self._exchanged = steps, exchanged
-        self._left = steps
+        self._plan, self._exchanged, self._cuts = plan, exchanged, cuts
+        self._steps = self._left = plan.steps
         self._is_fresh = True
         # Sides whose data change with time can be those of some ranks only.
         facts = np.array([state.most_steps, -int(state.varies)])
@@ -250,4 +317,33 @@ class Window:
 
     def _make(self, count: int) -> dict[str, Any]:
         """Make steps with the kernels; return their report."""
-        return self._state.step(count, is_fresh=self._is_fresh, made=Counter().begin())
+        report: dict[str, Any] | None = None
+        for first, end, lost in self._stages(count):
+            found = self._state.step(
+                end - first,
+                is_fresh=self._is_fresh and first == 0,
+                made=Counter().begin(),
+                first=first,
+                lost=lost,
+                measures=end == count,
+            )
+            report = found if report is None else _joined(report, found)
+        assert report is not None
+        return report
+
+    def _stages(self, count: int) -> Iterator[tuple[int, int, tuple[int, int]]]:
+        """Yield the first step and the end of each stage of a call, and the layers left out."""
+        done = self._steps - self._left
+        lefts = [stage.left for stage in self._plan.stages]
+        for stage, after in zip(self._plan.stages, [*lefts[1:], 0], strict=True):
+            first = max(self._steps - stage.left - done, 0)
+            end = min(self._steps - after - done, count)
+            if first < end:
+                lost = self._plan.layers - stage.layers
+                yield first, end, (lost * self._cuts[0], lost * self._cuts[1])
+
+
+def _joined(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Return the report of two calls of the kernels."""
+    seconds = {name: value + other["seconds"][name] for name, value in one["seconds"].items()}
+    return other | {"seconds": seconds}

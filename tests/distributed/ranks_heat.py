@@ -3,6 +3,7 @@
 import tempfile
 import warnings
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from slabs import part_of, same
 
 from pysolvers import Dirichlet, DistributedError, HeatADI, Neumann, Robin
 from pysolvers.distributed import Slab
+from pysolvers.heat import _split
+from pysolvers.heat._window import COSTS
 
 STEPS = 7
 PLANE = {"shape": (17, 14), "extent": ((0.0, 2.0), (0.0, 1.0)), "dt": 0.013}
@@ -124,6 +127,27 @@ def check_kernels_with_layers_for_several_steps(group, rng):
             split.step(5)
             same(group, split, one.u, axis, bound)
             assert split.result().kernel == one.result().kernel, name
+
+
+def check_windows_that_shrink(group, rng):
+    """Stages cost nothing here, and cut lines are not allowed."""
+    planes = (
+        {"boundary": PROBLEMS["values in time"]["boundary"], "source": lambda x, t: x * t},
+        {"boundary": PROBLEMS["fluxes"]["boundary"]},
+        {"boundary": {"x": 0.0, "y": "periodic"}, "diffusivity": lambda x: 2 + x},
+    )
+    boxes = [problem for problem in PROBLEMS.values() if len(problem["shape"]) == 3]
+    free = {"cpu": COSTS["cpu"]._replace(stage=0, message=0)}
+    for problem in (*(PLANE | {"scheme": "douglas-gunn"} | plane for plane in planes), *boxes):
+        problem = fine(problem | {"damped_start": False})
+        problem |= {"shape": (321, *problem["shape"][1:]), "dt": problem["dt"] / 20}
+        one = HeatADI(**problem).step(45)
+        with patch.dict(COSTS, free), patch.object(_split, "cost_of_cuts", return_value=np.inf):
+            split = HeatADI(**problem, group=group, split=Slab(0))
+            split.step(1).step(17).step(27)
+        stages = split._slab._plan.stages
+        assert group.size == 1 or len(stages) > 1, stages
+        same(group, split, one.u, 0, 1e-13)
 
 
 def check_bits_do_not_depend_on_the_calls(group, rng):

@@ -302,3 +302,26 @@ def test_state_goes_from_device_to_host(tmp_path):
     again = HeatADI.load(tmp_path / "state.npz").step(10)
 
     assert_near(again, there.step(20))
+
+
+@pytest.mark.parametrize("sides", ["hot", "fluxes", "mixed", "ring"])
+@pytest.mark.parametrize("shape", [(70, 50), (1100, 72), (40, 33, 24), (520, 24, 360)], ids=str)
+@pytest.mark.parametrize("data", [{}, {"diffusivity": lambda x: 2 + np.sin(x)}], ids=["1", "k"])
+def test_fields_without_their_outer_layers(shape, sides, data):
+    axes, lost = len(shape), (9, 4)
+    found = []
+    for solver in pair(
+        shape, boundary=sides_of(sides, axes), scheme="douglas-gunn", source=lambda t: t, **data
+    ):
+        state = solver._state
+        state.prepare(0, 3)
+        made = np.zeros(1, np.int64)
+        state.step(1, is_fresh=True, made=made, measures=False)
+        state.step(2, is_fresh=False, made=made, first=1, lost=lost)
+        found.append((state.t.copy(), state.largest))
+    (here, largest_here), (there, largest_there) = found
+    scale = np.abs(there).max()
+    np.testing.assert_allclose(here, there, rtol=0, atol=1e-12 * scale)
+    np.testing.assert_allclose(largest_here, largest_there, rtol=1e-12)
+    inner = there[lost[0] : shape[0] - lost[1]]
+    np.testing.assert_allclose(largest_there, np.abs(inner).max(), rtol=1e-14)
