@@ -47,7 +47,7 @@ CASES = (  # dtype, lines, rows of all ranks
     ("float64", 4 * prod(PUBLISHED_SHAPE[:2]), PUBLISHED_SHAPE[2] // 4),
     ("float32", prod(PUBLISHED_SHAPE[:2]), PUBLISHED_SHAPE[2]),
 )
-CALLS = 10  # in a group
+CALLS = 30  # in a group
 GROUPS = 7
 COPIED = 1 << 31  # bytes
 STAGES = {"send": "elimination", "receive": "second elimination, reduced systems, substitution"}

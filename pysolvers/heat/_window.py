@@ -116,7 +116,7 @@ COSTS = {
     "nccl": Costs(*_OF_DEVICE, _OF_CALLS + 3_000_000, 8, _OF_STAGE, 128),
     "peers": Costs(*_OF_DEVICE, _OF_CALLS, 6, _OF_STAGE, 128),
 }
-_STAGES = (1, 2, 4)  # of a window
+_STAGES = (1, 2, 4, 8)  # of a window
 
 
 class Stage(NamedTuple):
