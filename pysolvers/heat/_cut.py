@@ -120,12 +120,12 @@ class CutWindow(Window):
         for (at, spike), k in zip(self._spikes, self._changing, strict=True):
             self._state.store.add_product(name, at, spike, beyond[k : k + 1])
 
-    def _make(self, count: int) -> dict[str, Any]:
+    def _make(self, count: int, *, measures: bool) -> dict[str, Any]:
         """Make a step with the kernels, and what the nodes of other ranks change of it."""
         store, is_delta = self._state.store, self._exchanged == "t"
         if is_delta:
             before, layers = store.part("t", self._ends), store.part("t", self._beyond)
-        report = super()._make(count)
+        report = super()._make(count, measures=measures)
         self._pending = None
         ends = store.part("t", self._ends).astype(np.float64)
         if is_delta:

@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._counter import Counter
+from .._runtime.state import DeviceState
 from ..distributed import (
     Group,
     Layers,
@@ -263,6 +264,8 @@ class Window:
         facts = np.array([state.most_steps, -int(state.varies)])
         self._most, varies = group.allgather(OPERATION, facts).min(axis=0).tolist()
         self._varies = varies < 0
+        #: Steps after which T is measured at the latest, as by one process, and those since then.
+        self._longest, self._unmeasured = self._most, 0
 
     @property
     def way(self) -> str:
@@ -293,7 +296,8 @@ class Window:
         """Make some of the steps from `first` up to `end`; collective.
 
         Returns their number, the largest magnitude of T on all ranks, which is not finite if T is
-        not, and the report of the backend.
+        not, and the report of the backend. T is measured at `end`, and not in each call before:
+        where it is not, 0 is returned.
         """
         state, group = self._state, self._group
         if self._left == 0:
@@ -306,16 +310,23 @@ class Window:
                 agreed.same = {"steps": (first, count)}
         else:
             state.prepare(first, count)
-        report = self._make(count)
+        self._unmeasured += count
+        measures = first + count == end or self._unmeasured + self.most_steps > self._longest
+        report = self._make(count, measures=measures)
         self._left, self._is_fresh = self._left - count, False
         if self._left == 0:  # the ranks meet below, so that the layers need no meeting of their own
             self._layers.post(self._exchanged)
-        largest = met_after_steps(group, OPERATION, state.dt, first, count, state.largest)
+        largest = 0.0
+        if measures:
+            self._unmeasured, largest = 0, state.largest
+        elif isinstance(state.store, DeviceState):
+            state.store.wait()
+        found = met_after_steps(group, OPERATION, state.dt, first, count, largest)
         if self._left == 0:
             self._layers.met()
-        return count, float(largest.max()), report
+        return count, float(found.max()), report
 
-    def _make(self, count: int) -> dict[str, Any]:
+    def _make(self, count: int, *, measures: bool) -> dict[str, Any]:
         """Make steps with the kernels; return their report."""
         report: dict[str, Any] | None = None
         for first, end, lost in self._stages(count):
@@ -325,7 +336,7 @@ class Window:
                 made=Counter().begin(),
                 first=first,
                 lost=lost,
-                measures=end == count,
+                measures=measures and end == count,
             )
             report = found if report is None else _joined(report, found)
         assert report is not None

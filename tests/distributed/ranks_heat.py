@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 from slabs import part_of, same
 
-from pysolvers import Dirichlet, DistributedError, HeatADI, Neumann, Robin
+from pysolvers import (
+    ConvergenceError,
+    Dirichlet,
+    DistributedError,
+    HeatADI,
+    Neumann,
+    Robin,
+)
 from pysolvers.distributed import Slab
 from pysolvers.heat import _split
 from pysolvers.heat._window import COSTS
@@ -155,6 +162,21 @@ def check_bits_do_not_depend_on_the_calls(group, rng):
     field = HeatADI(**problem, group=group, split=Slab(0)).step(41).u
     again = HeatADI(**problem, group=group, split=Slab(0)).step(1).step(17).step(2).step(21)
     np.testing.assert_array_equal(again.u, field)
+
+
+def check_fields_that_are_not_finite_are_noticed_on_all_ranks(group, rng):
+    """They become so in the middle of the steps, on one rank."""
+    for problem in (fine(PLANE), PLANE | {"shape": (120, 70), "dt": 0.07}):
+        heated = 2e38 / problem["dt"]
+        problem |= {
+            "dtype": np.float32,
+            "source": lambda y: np.where(y < 0.2, heated, 0.0),  # noqa: B023
+            "boundary": Neumann(),
+        }
+        for steps in (3, 40, 1000):
+            split = HeatADI(**problem, group=group, split=Slab(0)).step(1)
+            with pytest.raises(ConvergenceError, match=f"not finite after step {1 + steps}"):
+                split.step(steps)
 
 
 def check_longer_and_shorter_steps(group, rng):
