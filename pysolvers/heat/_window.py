@@ -10,8 +10,9 @@ steps leave at the nodes of the rank, behind d layers, at most
 
     j ((1 + s)/(1 - s))^j e^{-x d} / (1 - s)
 
-of the size of the data. The number of layers is the smallest d for which this is below a part of
-the rounding errors, for the best x. The fewer steps are left, the fewer layers are needed: along
+of the size of the data. The number of layers is the smallest d for which this is below the rounding
+unit, for the best x: for k dt/h^2 from 0.1 to 8, and 4 to 32 steps, the change of Peaceman and
+Rachford's steps along one axis is then below 0.001 of the rounding unit. The fewer steps are left, the fewer layers are needed: along
 the first axis of the field a window can leave out the others, in stages. What is wrong in the
 layers that are left then has the bound above for all steps, and each new side one for the steps
 that are left, which are added. Operators along the other axes have the same bound or
@@ -159,7 +160,7 @@ def layers_for(ratio: float, steps: int, dtype: str) -> int:
     """Return how many layers a number of steps between two exchanges needs."""
     s = np.linspace(0.01, 0.99, 99)
     x = np.arccosh(1 + s / ratio)
-    growth, small = np.log((1 + s) / (1 - s)), negligible(dtype)
+    growth, small = np.log((1 + s) / (1 - s)), float(np.finfo(dtype).eps)
     return int(np.ceil(((steps * growth + np.log(steps / small / (1 - s))) / x).min()))
 
 
