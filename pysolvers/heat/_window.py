@@ -11,13 +11,15 @@ steps leave at the nodes of the rank, behind d layers, at most
     j ((1 + s)/(1 - s))^j e^{-x d} / (1 - s)
 
 of the size of the data. The number of layers is the smallest d for which this is below the rounding
-unit, for the best x: for k dt/h^2 from 0.1 to 8, and 4 to 32 steps, the change of Peaceman and
-Rachford's steps along one axis is then below 0.001 of the rounding unit. The fewer steps are left, the fewer layers are needed: along
-the first axis of the field a window can leave out the others, in stages. What is wrong in the
-layers that are left then has the bound above for all steps, and each new side one for the steps
-that are left, which are added. Operators along the other axes have the same bound or
-a smaller one, since they do not couple nodes at different distances. After j steps the layers are
-exchanged: those of T for Douglas and Gunn's scheme, and those of w for Peaceman and Rachford's.
+unit, for the best x. For k dt/h^2 from 0.1 to 8 and 4 to 32 steps, the change of Peaceman and
+Rachford's steps along one axis is then below 0.001 of the rounding unit. Operators along the other
+axes have the same bound or a smaller one, since they do not couple nodes at different distances.
+After j steps the layers are exchanged: those of T for Douglas and Gunn's scheme, and those of w for
+Peaceman and Rachford's.
+
+The fewer steps are left, the fewer layers are needed: along the first axis of the field a window
+leaves out the others, in stages. What is wrong in the layers that are left then has the bound above
+for all steps, and each new side the bound for the steps that are left; these bounds are added.
 
 Operations and words per node and step: those of the kernels, times 1 + 2 d/m for m nodes of the
 rank along the cut axis, 1 + d/m with one neighbour, d the mean of the stages.
