@@ -11,7 +11,6 @@ of all columns alternate in random order; the times are medians in microseconds.
 """
 
 import argparse
-import json
 import math
 import re
 import sys
@@ -26,6 +25,7 @@ from scipy.sparse.linalg import splu
 
 from pysolvers import _core, factor_tridiagonal, solve_tridiagonal
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 from pysolvers.bench.small import alternating_medians
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -96,7 +96,7 @@ def main() -> int:
         "load": load,
         "cases": rows,
     }
-    args.json.write_text(json.dumps(record, indent=1) + "\n")
+    write_record(args.json, record)
     return 0
 
 

@@ -14,7 +14,6 @@ all columns alternate in random order; the times are medians in microseconds.
 
 import argparse
 import importlib
-import json
 import random
 import re
 import sys
@@ -28,6 +27,7 @@ import numpy as np
 
 from pysolvers import factor_tridiagonal, solve_tridiagonal
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCHES = ((1, 64), (100, 64), (1000, 64), (100, 512), (4096, 512))
@@ -145,7 +145,7 @@ def main() -> int:
         "versions": machine.versions("pysolvers", "numpy", *args.libraries),
         "cases": cases,
     }
-    args.json.write_text(json.dumps(record, indent=1) + "\n")
+    write_record(args.json, record)
     return 0
 
 

@@ -14,7 +14,6 @@ batched Thomas solves and transforms of SciPy. Needs CuPy; `--kernels` needs PyT
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,6 +24,7 @@ import cupy
 import numpy as np
 
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 from pysolvers.flow import SquareCylinder
 
 GRIDS = ((161, 801), (209, 1001), (401, 2001))
@@ -206,7 +206,7 @@ def main() -> None:
     if args.kernels:
         try_and_print("kernels", profile)
     if args.json is not None:
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
 
 
 if __name__ == "__main__":

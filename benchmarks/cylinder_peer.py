@@ -23,7 +23,6 @@ Needs PyTorch and `lettucecfd`, whose version 0.3.0 asks for Python 3.12 (3.11 w
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ import numpy as np
 import torch
 
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 from pysolvers.flow import SquareCylinder
 from pysolvers.flow._cylinder_result import strouhal_of
 
@@ -204,7 +204,7 @@ def main() -> None:
             "reference": reference,
             "tables": tables,
         }
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,6 @@ Needs the extra 'mpi'; with --device cuda CuPy, and rank r uses device r.
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -36,6 +35,7 @@ from on_ranks import is_rank, printed_by, write_as_rank
 
 from pysolvers import factor_tridiagonal, solve_tridiagonal
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 from pysolvers.distributed import CostModel, Group, Slab
 from pysolvers.distributed._ends import Matrices
 
@@ -339,7 +339,7 @@ def main() -> int:
     record = record_of(args, found)
     show(record)
     if args.json:
-        Path(args.json).write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
         print(f"record in {args.json}")
     return 0
 

@@ -34,6 +34,7 @@ from jax import numpy as jnp
 
 import pysolvers
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 from pysolvers.jax import solve_tridiagonal
 
 ROWS = (64, 512, 4096)
@@ -213,7 +214,7 @@ def main() -> int:
         "loops": loops,
     }
     if args.json:
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
     return int(missed > 0)
 
 

@@ -21,11 +21,9 @@ Needs PyTorch, and the extra 'mpi' for more than one rank. Rank r uses device r.
 """
 
 import argparse
-import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from math import prod
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -37,6 +35,7 @@ from on_ranks import is_rank, printed_by, write_as_rank
 
 from pysolvers import solve_tridiagonal
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 from pysolvers.distributed import Group, Slab
 from pysolvers.distributed._devices import _NcclLink
 from pysolvers.distributed._nccl import Nccl
@@ -288,7 +287,7 @@ def main() -> int:
             "versions": machine.versions("pysolvers", "torch", "mpi4py", "mpich"),
             "cases": found,
         }
-        Path(args.json).write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
     return 0
 
 

@@ -15,7 +15,6 @@ by NCCL, without NCCL. `send` moves four words, but is compared with five.
 """
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from statistics import median
@@ -28,6 +27,7 @@ from pysolvers import _cuda, solve_tridiagonal
 from pysolvers._runtime.mailboxes import Mailboxes
 from pysolvers._runtime.shadows import shadow
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 
 UNKNOWNS = 1 << 27  # of a GPU, in float64
 ROWS = (256, 512, 1024, 2048)  # of a GPU
@@ -209,7 +209,7 @@ def main() -> None:
             "bandwidth": slowest,
             "cases": cases,
         }
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ PyAMG is no dependency of the project: without it its column is empty.
 """
 
 import argparse
-import json
 import re
 import resource
 import sys
@@ -29,6 +28,7 @@ import numpy as np
 from pysolvers import FastPoisson
 from pysolvers._runtime import backends
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = ((512, 512), (1024, 1024), (2048, 2048), (128, 128, 128), (256, 256, 256))
@@ -200,7 +200,7 @@ def main() -> int:
     print("\n".join(map(lines, cases)))
     path = args.json or record_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    write_record(path, record)
     print(f"\nload of the machine before: {load}; record in {path}")
     return 0
 

@@ -14,7 +14,6 @@ device over calls in a row; needs CuPy.
 """
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from statistics import median
@@ -27,6 +26,7 @@ from pysolvers import FastPoisson
 from pysolvers._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from pysolvers._runtime.streams import Stream
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 from pysolvers.poisson import _device
 
 SIZES = ((1024, 1024), (4096, 4096), (128, 128, 128), (512, 512, 512))
@@ -234,7 +234,7 @@ def main() -> None:
             "bar": BAR,
             "cases": cases,
         }
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
 
 
 if __name__ == "__main__":

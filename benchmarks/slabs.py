@@ -19,10 +19,8 @@ are fewer: the times of ranks that share a device say nothing of scaling.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import Any
@@ -39,6 +37,7 @@ from pysolvers import (
 )
 from pysolvers._runtime import backends
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 from pysolvers.distributed import WAYS, Group, Slab
 
 RATIO = 0.5  # k dt/h^2 of HeatADI
@@ -196,7 +195,7 @@ def main() -> int:
             "versions": machine.versions("pysolvers", "numpy", "mpi4py", "mpich"),
             "cases": found,
         }
-        Path(args.json).write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
     return 0
 
 

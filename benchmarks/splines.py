@@ -11,7 +11,6 @@ largest difference from SciPy, relative to the largest value.
 """
 
 import argparse
-import json
 import re
 import sys
 import time
@@ -26,6 +25,7 @@ from scipy.interpolate import CubicSpline as SciPySpline
 from pysolvers import CubicSpline
 from pysolvers._runtime import backends
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 
 ROOT = Path(__file__).resolve().parents[1]
 BARS = {"create": 10.0, "evaluate": 1.0}  # times faster than SciPy
@@ -131,7 +131,7 @@ def main() -> int:
     }
     path = args.json or record_path()
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record, indent=1) + "\n")
+    write_record(path, record)
     print(f"\nload of the machine before: {load}; record in {path}")
     return 0
 

@@ -16,7 +16,6 @@ float64. The record is written after each case.
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +27,7 @@ import numpy as np
 
 from pysolvers import CubicSpline
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 
 # Splines, knots, axis of the knots.
 CASES = (
@@ -182,7 +182,7 @@ def main() -> None:
         print(lines(found), flush=True)
         record["cases"].append(found)
         if args.json:
-            args.json.write_text(json.dumps(record, indent=1) + "\n")
+            write_record(args.json, record)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ be faster. With SOR every step makes the same number of iterations.
 """
 
 import argparse
-import json
 import time
 from pathlib import Path
 from statistics import median
@@ -20,6 +19,7 @@ from typing import Any
 from pysolvers import StaggeredCavity
 from pysolvers.bench import machine
 from pysolvers.bench.gpu_device import device_bandwidth
+from pysolvers.bench.records import write_record
 
 SIZES = (128, 256, 512, 1024, 2048)
 WORDS = 15
@@ -88,7 +88,7 @@ def main() -> None:
             "sweeps": args.sweeps,
             "cases": entries,
         }
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
 
 
 if __name__ == "__main__":

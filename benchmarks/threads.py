@@ -238,6 +238,7 @@ def main() -> int:
     if args.against:
         servers["other"] = Server(args.against.resolve())
     from pysolvers.bench import machine
+    from pysolvers.bench.records import write_record
 
     load = machine.load()
     results = measure_all(servers, args.samples, args.only)
@@ -253,7 +254,7 @@ def main() -> int:
     for server in servers.values():
         server.close()
     args.json.parent.mkdir(parents=True, exist_ok=True)
-    args.json.write_text(json.dumps(record, indent=1) + "\n")
+    write_record(args.json, record)
     missed = sum(entry["ratio"] > LIMITS[entry["state"]] for entry in results)
     print(f"\n{missed} of {len(results)} above the limit; record in {args.json}")
     return 0

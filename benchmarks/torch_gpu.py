@@ -15,7 +15,6 @@ loop on the host.
 """
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -28,6 +27,7 @@ import torch._functorch.config
 
 import pysolvers
 from pysolvers.bench import machine
+from pysolvers.bench.records import write_record
 from pysolvers.torch import solve_tridiagonal
 
 ROWS = (64, 512, 4096)
@@ -194,7 +194,7 @@ def main() -> int:
         "loop_seconds": loops,
     }
     if args.json:
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
     return int(missed > 0)
 
 

@@ -37,7 +37,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from source_hash import DEVICE, device_hash, file_hashes
@@ -58,6 +58,13 @@ SANITIZED = "sanitized"
 SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
 
 Record = dict[str, Any]
+
+
+class Step(NamedTuple):
+    """The option that names a step, and what runs it and returns an exit code or None."""
+
+    option: tuple[str, ...]
+    run: Callable[[], int | None]
 
 
 def run_tests(workers: int, parts: Path) -> int:
@@ -138,21 +145,34 @@ def run_paper(name: str, parts: Path) -> None:
     write(path, {"sources": device_hash(), **json.loads(path.read_text())})
 
 
-def run_on_two(devices: Sequence[str], options: Sequence[str]) -> int:
-    """Run the steps in two rows at the same time, one on each device; return the exit code."""
-    timed = [["--bench"], *(["--reproduce", name] for name in PAPERS)]
-    if shutil.which("ncu"):
-        timed.append(["--profile"])
-    tested = [["--tests"], *(["--sanitizer", tool] for tool in SANITIZERS)]
-    tested += [["--random", name] for name in RANDOM]
+def steps_of(args: argparse.Namespace, parts: Path) -> tuple[list[Step], list[Step]]:
+    """Return the steps that measure times, and those that test."""
+    timed = [Step(("--bench",), partial(run_bench, parts))]
+    timed += [Step(("--reproduce", name), partial(run_paper, name, parts)) for name in PAPERS]
+    if args.profile or shutil.which("ncu"):
+        timed.append(Step(("--profile",), partial(run_profile, parts)))
+    workers = args.workers
+    tested = [Step(("--tests",), partial(run_tests, workers, parts))]
+    for tool in SANITIZERS:
+        run = partial(run_sanitizer, tool, args.select, workers, parts)
+        tested.append(Step(("--sanitizer", tool), run))
+    for name in RANDOM:
+        tested.append(
+            Step(("--random", name), partial(run_random, name, args.seconds, workers, parts))
+        )
+    return timed, tested
 
-    def run(device: str, steps: list[list[str]]) -> int:
+
+def run_on_two(devices: Sequence[str], rows: Sequence[list[Step]], options: Sequence[str]) -> int:
+    """Run two rows of steps at the same time, one on each device; return the exit code."""
+
+    def run(device: str, row: list[Step]) -> int:
         env = os.environ | {"CUDA_VISIBLE_DEVICES": device}
-        commands = [[sys.executable, str(Path(__file__)), *step, *options] for step in steps]
+        commands = [[sys.executable, str(Path(__file__)), *step.option, *options] for step in row]
         return max(subprocess.run(c, cwd=ROOT, env=env, check=False).returncode for c in commands)
 
     with ThreadPoolExecutor(2) as pool:
-        return max(pool.map(run, devices, (timed, tested)))
+        return max(pool.map(run, devices, rows))
 
 
 def archive(parts: Path, path: Path | None) -> None:
@@ -307,33 +327,24 @@ def main() -> int:
         return check()
     parts = args.parts.resolve()
     parts.mkdir(parents=True, exist_ok=True)
-    steps = (args.tests, args.bench, args.profile, args.reproduce, args.merge, args.sanitizer)
-    steps += (args.random,)
+    rows = steps_of(args, parts)
     if args.devices:
         options = ["--parts", str(parts), "--workers", str(args.workers)]
         options += ["--seconds", str(args.seconds)]
         options += ["--archive", str(args.archive.resolve())] if args.archive else []
-        code = run_on_two(args.devices, options)
+        code = run_on_two(args.devices, rows, options)
         merge(parts, args.output)
         return 1 if code else 0
-    everything = not any(steps)
-    wanted: list[Callable[[], int | None]] = []
-    if args.tests or everything:
-        wanted.append(partial(run_tests, args.workers, parts))
-    for tool in SANITIZERS if everything else args.sanitizer:
-        wanted.append(partial(run_sanitizer, tool, args.select, args.workers, parts))
-    for name in RANDOM if everything else args.random:
-        wanted.append(partial(run_random, name, args.seconds, args.workers, parts))
-    if args.bench or everything:
-        wanted.append(partial(run_bench, parts))
-    if args.profile or (everything and shutil.which("ncu")):
-        wanted.append(partial(run_profile, parts))
-    for paper in PAPERS if everything else args.reproduce:
-        wanted.append(partial(run_paper, paper, parts))
+    wanted = {(f"--{name}",) for name in ("tests", "bench", "profile") if getattr(args, name)}
+    for name in ("reproduce", "sanitizer", "random"):
+        wanted |= {(f"--{name}", which) for which in getattr(args, name)}
+    everything = not wanted and not args.merge
+    timed, tested = rows
     code = 0
-    for step in wanted:
-        code = step() or code
-        archive(parts, args.archive)
+    for step in (*tested, *timed):
+        if everything or step.option in wanted:
+            code = step.run() or code
+            archive(parts, args.archive)
     if args.merge or everything:
         merge(parts, args.output)
     return 1 if code else 0

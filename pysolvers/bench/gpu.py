@@ -10,7 +10,6 @@ the last is waited for.
 """
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
@@ -30,6 +29,7 @@ from .cases import Buffers
 from .gpu_cases import DTYPES, PARTS, QUICK_UNKNOWNS, UNKNOWNS, GpuCase, cases
 from .gpu_device import COPY_BYTES, Clock, require_cupy
 from .gpu_table import WRONG, table
+from .records import write_record
 from .tridiagonal import source_hash
 
 RUNS, LEAST_RUNS, QUICK_RUNS = 15, 3, 2
@@ -230,5 +230,5 @@ def run_gpu(args: argparse.Namespace) -> int:
     sys.stdout.writelines(line + "\n" for line in table(record))
     if args.json is not None:
         args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
     return 1 if any("failure" in entry for entry in record["cases"]) else 0

@@ -12,7 +12,6 @@ copies. The part `small` measures the time of calls for small batches instead, s
 """
 
 import argparse
-import json
 import math
 import runpy
 import sys
@@ -32,6 +31,7 @@ from ..tridiagonal import SolveInfo, solve_tridiagonal
 from . import machine, peers, small
 from .cases import SAMPLE, Buffers, Case, cases
 from .copy import Copier
+from .records import write_record
 from .table import table
 
 ROWS = (16, 64, 512, 4096, 65536, 2**22)
@@ -233,5 +233,5 @@ def run_tridiagonal(args: argparse.Namespace) -> int:
     sys.stdout.writelines(line + "\n" for line in table(record))
     if args.json is not None:
         args.json.parent.mkdir(parents=True, exist_ok=True)
-        args.json.write_text(json.dumps(record, indent=1) + "\n")
+        write_record(args.json, record)
     return 0

@@ -1,7 +1,6 @@
 """``python -m pysolvers reproduce pta2020``: measured times, compared with the published ones."""
 
 import argparse
-import json
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -10,6 +9,7 @@ from typing import Any
 
 from .._progress import progress
 from ..bench import machine
+from ..bench.records import write_record
 from ..papers import souri_timings
 from ..papers.pta2020 import GRIDS, ITERATIONS, RUNS, Experiment, Run, run_experiment
 from .pta2020_cylinder import add_cylinder_figures, run_cylinder_figures
@@ -120,7 +120,7 @@ def _bar(experiment: Experiment) -> Iterator[str]:
 
 def _write(experiment: Experiment, path: Path) -> None:
     facts = {"gpu": machine.gpu(), "machine": machine.machine(), **asdict(experiment)}
-    path.write_text(json.dumps(facts, indent=1) + "\n")
+    write_record(path, facts)
     print(f"wrote {path}", file=sys.stderr)
 
 

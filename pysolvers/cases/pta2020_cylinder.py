@@ -1,7 +1,6 @@
 """``python -m pysolvers reproduce pta2020 --cylinder``: Figs. 13 to 19 of Souri et al. (2020)."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .._progress import progress
 from ..bench import machine
+from ..bench.records import write_record
 from ..flow import CylinderResult, Strouhal
 from ..papers import breuer_recirculation_length
 from ..papers import pta2020_cylinder as paper
@@ -56,7 +56,7 @@ def run_cylinder_figures(args: argparse.Namespace) -> int:
     if 19 in wanted:
         _times(args, facts)
     path = args.output / "pta2020_cylinder.json"
-    path.write_text(json.dumps(facts, indent=1) + "\n")
+    write_record(path, facts)
     print(f"wrote {path}", file=sys.stderr)
     return 0
 

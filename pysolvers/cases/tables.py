@@ -1,7 +1,6 @@
 """Common parts of the commands that repeat a paper: tables, their JSON file and their figures."""
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..bench import machine
+from ..bench.records import write_record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -124,7 +124,7 @@ def report(
         **(facts or {}),
     }
     path = args.output / f"{name}.json"
-    path.write_text(json.dumps(record, indent=1, allow_nan=False) + "\n")
+    write_record(path, record, allow_nan=False)
     print(f"wrote {path}", file=sys.stderr)
     if not args.no_plot:
         _draw(args.output, name, pictures or {})
