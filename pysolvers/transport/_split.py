@@ -26,7 +26,7 @@ __all__ = ["SplitState"]
 Array = NDArray[Any]
 
 _LEAST = 4  # nodes of a part along each axis
-_SAME_DT = 1 + 1e-12  # a window is made anew for steps that are longer by this factor
+_SAME_DT = 1 + 1e-12  # steps whose lengths differ by less than this factor are alike
 
 
 class SplitState:
@@ -69,19 +69,18 @@ class SplitState:
         self.part = (own, every) if self.axis == 0 else (every, own)
         #: The problem at these nodes.
         self.data = problem.grid_data(settings.shape, self.part)
-        self._longest = 0.0  # step that the windows are made for
+        self._made_for = 0.0  # length of the steps that the way is made for
         self._leg: Leg | None = None  # of the last steps
         self._way: Windows | Transposed
 
     def connect(self) -> None:
         """Find how the nodes travel from rank to rank, and make the fields; collective."""
-        self._longest = self._settings.dt
-        self._way = self._made(self._longest)
+        self._made_for = self._settings.dt
+        self._way = self._made(self._plan(self._made_for))
 
-    def _made(self, dt: float) -> "Windows | Transposed":
-        """Return the fields of this rank, for steps that are not longer; collective."""
+    def _made(self, plan: Plan | None) -> "Windows | Transposed":
+        """Return the fields of this rank; collective."""
         group, s = self.group, self._settings
-        plan = self._plan(dt)
         with group.agreement(OPERATION) as agreed:  # a rank can have too little memory
             found: Windows | Transposed
             if plan is None:
@@ -190,21 +189,29 @@ class SplitState:
         """
         if leg is not self._leg:
             self._way.agree(leg, first)
-            if self.is_in_windows and leg.dt > self._longest * _SAME_DT:
+            ratio = leg.dt / self._made_for
+            if ratio > _SAME_DT if self.is_in_windows else ratio * _SAME_DT < 1:
                 self._make_anew(leg.dt)
             self._leg = leg
         return self._way.advance(leg, first, end, bound, threads)
 
     def _make_anew(self, dt: float) -> None:
-        """Make windows for longer steps; collective."""
-        before, way = self._way, self._made(dt)
-        if isinstance(way, Windows):
+        """Make windows for longer steps, or again for shorter ones, if there are any; collective.
+
+        Without windows, the ranks exchange rows for columns.
+        """
+        before, was_in_windows = self._way, self.is_in_windows
+        plan = self._plan(dt)
+        if plan is None and not was_in_windows:
+            return
+        way = self._made(plan)
+        if was_in_windows and isinstance(way, Windows):
             way.set_own({name: part for name, (part, _) in before.parts().items()})
         else:
             way.set(self.group.objects(OPERATION, self.fields())[0])
         if before.forgets:
             way.forget()
-        self._way, self._longest = way, dt
+        self._way, self._made_for = way, dt
 
 
 class Extremes(NamedTuple):

@@ -82,7 +82,10 @@ class Transposed:
         self.forgets = True
 
     def agree(self, leg: Leg, first: int) -> None:
-        """Do nothing: each step requires that all ranks make the same one."""
+        """Require that all ranks begin steps of one length; collective."""
+        del first
+        with self._group.agreement(OPERATION) as agreed:
+            agreed.same = {"dt": leg.dt}
 
     def parts(self) -> dict[str, tuple[Array, int]]:
         """Return the fields at the nodes of this rank, and the axis that is cut."""

@@ -235,6 +235,10 @@ def check_steps_that_are_too_long_for_windows(group, rng):
             one.dt = split.dt = 60 * LONG["dt"]
             same(group, split.step(2), one.step(2).u, axis, 1e-12)
             assert in_windows(split) == (group.size == 1)
+            for factor, back in ((50, group.size == 1), (1, True), (60, group.size == 1)):
+                one.dt = split.dt = factor * LONG["dt"]
+                same(group, split.step(2), one.step(2).u, axis, 1e-12)
+                assert in_windows(split) == back
 
 
 def check_growth_in_windows(group, rng):
