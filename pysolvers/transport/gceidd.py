@@ -237,7 +237,10 @@ class GCEIDD(Stepper[TransportResult]):
 
     @property
     def u(self) -> NDArray[Any]:
-        """Solution at the current time, with a group its part of this rank: a read-only view."""
+        """Solution at the current time, with a group its part of this rank.
+
+        A read-only view, which is the current solution until the next step.
+        """
         return read_only(self._state.u)
 
     @property
