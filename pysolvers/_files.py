@@ -51,13 +51,15 @@ class SavedFile:
             found: dict[str, Any] = record(checks)("", self._facts)
             return found
 
-    def arrays(self, expected: Mapping[str, tuple[tuple[int | None, ...], Any]]) -> dict[str, Any]:
+    def arrays(
+        self, expected: Mapping[str, tuple[tuple[int | None, ...] | None, Any]]
+    ) -> dict[str, Any]:
         """Return all arrays by name.
 
         Parameters
         ----------
         expected : mapping of str to (shape, dtype or dtypes)
-            The names are all that there may be. A length that is None is not checked.
+            The names are all that there may be. A shape or a length that is None is not checked.
         """
         if missing := expected.keys() - self._arrays.keys():
             raise self.error(f"member {min(missing)!r}", "it is missing")
@@ -65,6 +67,7 @@ class SavedFile:
             raise self.error(f"member {min(unknown)!r}", "it does not belong there")
         for name, (shape, dtype) in expected.items():
             array = self._arrays[name]
+            shape = (None,) * array.ndim if shape is None else shape
             fits = len(shape) == array.ndim and all(
                 wanted in (None, size) for wanted, size in zip(shape, array.shape, strict=True)
             )

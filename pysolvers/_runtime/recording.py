@@ -1,49 +1,12 @@
-"""Recording of states during a run, and films of them."""
+"""Recording of states during a run."""
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from math import ceil
 from typing import Any
 
-__all__ = ["Filmed", "record_frames", "record_steps"]
-
-
-class Filmed:
-    """A result whose attribute ``frames`` holds the states that `record` of the solver kept."""
-
-    frames: Sequence[Any]
-
-    @property
-    def _film(self) -> Callable[..., Any]:
-        """The function of `pysolvers.plots` that makes a film of the frames."""
-        raise NotImplementedError
-
-    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
-        """Return a film of the recorded frames, and write it to a file if there is a path.
-
-        Parameters
-        ----------
-        path : path-like, optional
-            File to write: a name that ends in ``.gif``, ``.apng`` or ``.webp``, or a format that
-            ffmpeg writes, for example ``.mp4``.
-        **options
-            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of `contourf`,
-            or of `pcolormesh` for a result of `GCEIDD`.
-
-        Returns
-        -------
-        film : matplotlib.animation.FuncAnimation
-            The film; a notebook shows it with buttons.
-
-        Raises
-        ------
-        ValueError
-            If the result has no frames: only ``record`` of the solver keeps them. If the format
-            of `path` needs ffmpeg, and ffmpeg is not installed.
-        """
-        return self._film(self.frames, path=path, **options)
+__all__ = ["record_frames", "record_steps"]
 
 
 def record_steps(solver: Any, until: float, frames: int, progress: bool | None) -> Any:

@@ -3,32 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._atomic import atomic_write
-from .._extras import extra_module
 from .._files import SavedFile
-from .._header import count, flag, mapping, number, positive, text
-from .._runtime.recording import Filmed
-from .._saved_result import SavedResult
+from .._result import AnyFloat, Field, Line, Member, Positive, Result, Table, write_vtk
 from .._shown import place_text, shape_text
 from ._channel import ChannelGrid
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["CylinderHistory", "CylinderResult", "Strouhal", "strouhal_of", "velocity"]
 
 Array = NDArray[Any]
-
-_ANY = number(finite=False)  # a number of the header that can be NaN
 
 _PERIODS = 8  # last periods of which the Strouhal number is the mean
 
@@ -73,20 +63,20 @@ class CylinderHistory:
         Largest change of psi per unit time in each step.
     """
 
-    time: Array
-    drag: Array
-    lift: Array
-    surface_drag: Array
-    surface_lift: Array
-    probe_time: Array
-    probes: Array
-    u: Array
-    v: Array
-    change: Array
+    time: Line
+    drag: Line
+    lift: Line
+    surface_drag: Line
+    surface_lift: Line
+    probe_time: Line
+    probes: Annotated[Array, Member((None, 2))]
+    u: Table
+    v: Table
+    change: Line
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CylinderResult(SavedResult, Filmed):
+class CylinderResult(Result):
     """Flow around a square cylinder, with the history that led to it.
 
     Lengths are in sides of the cylinder and velocities in units of the largest inflow velocity.
@@ -128,21 +118,21 @@ class CylinderResult(SavedResult, Filmed):
         The states that `record` kept; empty after the other calls. `save` does not write them.
     """
 
-    psi: Array
-    omega: Array
-    reynolds: float
-    length: float
+    psi: Field
+    omega: Field
+    reynolds: Positive
+    length: Positive
     cylinder: str
     wall: str
     steady: bool
     time: float
-    dt: float
+    dt: Positive
     steps: int
-    drag: float
-    lift: float
-    surface_drag: float
-    surface_lift: float
-    surface_gap: float
+    drag: AnyFloat
+    lift: AnyFloat
+    surface_drag: AnyFloat
+    surface_lift: AnyFloat
+    surface_gap: AnyFloat
     stop_reason: str
     history: CylinderHistory
     seconds: dict[str, float]
@@ -150,38 +140,8 @@ class CylinderResult(SavedResult, Filmed):
     threads: int
     frames: tuple[CylinderResult, ...] = ()
 
-    _KIND = "pysolvers cylinder result"
-    _FACTS: ClassVar = {
-        "reynolds": positive,
-        "length": positive,
-        "cylinder": text(),
-        "wall": text(),
-        "steady": flag,
-        "time": number(),
-        "dt": positive,
-        "steps": count(),
-        "drag": _ANY,
-        "lift": _ANY,
-        "surface_drag": _ANY,
-        "surface_lift": _ANY,
-        "surface_gap": _ANY,
-        "stop_reason": text(),
-        "seconds": mapping(number()),
-        "backend": text(),
-        "threads": count(),
-    }
-    _ARRAYS: ClassVar = dict.fromkeys(("psi", "omega"), ((None, None), (np.float32, np.float64)))
-    _HISTORY = CylinderHistory
-    _COLUMNS: ClassVar = {
-        **dict.fromkeys(
-            ("time", "drag", "lift", "surface_drag", "surface_lift", "probe_time"),
-            ((None,), np.float64),
-        ),
-        "probes": ((None, 2), np.float64),
-        "u": ((None, None), np.float64),
-        "v": ((None, None), np.float64),
-        "change": ((None,), np.float64),
-    }
+    _KIND, _PLOTS = "pysolvers cylinder result", "cylinder"
+    _DIMS: ClassVar = dict.fromkeys(("psi", "omega", "u", "v"), "y x")
 
     @cached_property
     def grid(self) -> ChannelGrid:
@@ -233,60 +193,6 @@ class CylinderResult(SavedResult, Filmed):
         """
         return strouhal_of(self.history.probe_time, self.history.v[:, 0])
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        show: bool | None = None,
-        **options: Any,
-    ) -> Any:
-        """Draw streamlines, vorticity, velocities, and histories of forces or of the change.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes on which only the vorticity is drawn. By default a new figure of pyplot is made.
-        show : bool, optional
-            Whether to open a window and wait until it is closed. By default this happens in a
-            program whose matplotlib opens windows. A notebook shows the figure in any case.
-        **options
-            Options of the `contourf` of the vorticity.
-
-        Returns
-        -------
-        axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If matplotlib is not installed; it is in the extra ``plot``.
-        """
-        from ..plots.cylinder import plot_cylinder
-
-        return plot_cylinder(self, ax, show=show, **options)
-
-    @property
-    def _film(self) -> Callable[..., Any]:
-        from ..plots.cylinder import film_cylinder
-
-        return film_cylinder
-
-    def to_xarray(self) -> Any:
-        """Return the fields as an `xarray.Dataset` with their coordinates.
-
-        Returns
-        -------
-        dataset : xarray.Dataset
-            psi, omega, u and v with the dimensions ``y, x``; the extra ``io`` installs xarray.
-        """
-        xarray: Any = extra_module("xarray", "io")
-        return xarray.Dataset(
-            {name: (("y", "x"), getattr(self, name)) for name in ("psi", "omega", "u", "v")},
-            coords={"x": self.x, "y": self.y},
-            attrs={"reynolds": self.reynolds, "time": self.time, "dt": self.dt},
-        )
-
     def to_vtk(self, path: str | os.PathLike[str]) -> None:
         """Write psi, omega and the velocity to a VTK file (legacy format, binary).
 
@@ -296,20 +202,18 @@ class CylinderResult(SavedResult, Filmed):
             The file, usually ``*.vtk``. It is written completely or not at all.
         """
         ny, nx = self.psi.shape
-        head = (
-            "# vtk DataFile Version 3.0\n"
-            f"square cylinder, Re {self.reynolds:g}, t {self.time:g}\n"
-            "BINARY\nDATASET STRUCTURED_POINTS\n"
-            f"DIMENSIONS {nx} {ny} 1\nORIGIN 0 {float(self.y[0])!r} 0\n"
-            f"SPACING {self.grid.hx!r} {self.grid.hy!r} 1\nPOINT_DATA {nx * ny}\n"
+        write_vtk(
+            path,
+            f"square cylinder, Re {self.reynolds:g}, t {self.time:g}",
+            (nx, ny),
+            (0, float(self.y[0])),
+            (self.grid.hx, self.grid.hy),
+            POINT_DATA={
+                "psi": self.psi,
+                "omega": self.omega,
+                "velocity": np.stack([self.u, self.v], -1),
+            },
         )
-        vectors = np.stack([self.u, self.v, np.zeros_like(self.u)], axis=-1)
-        with atomic_write(Path(path)) as stream:
-            stream.write(head.encode())
-            for name in ("psi", "omega"):
-                stream.write(f"SCALARS {name} double 1\nLOOKUP_TABLE default\n".encode())
-                stream.write(getattr(self, name).astype(">f8").tobytes() + b"\n")
-            stream.write(b"VECTORS velocity double\n" + vectors.astype(">f8").tobytes() + b"\n")
 
     def _check(self, saved: SavedFile) -> None:
         history = self.history

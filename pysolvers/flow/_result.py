@@ -5,19 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._files import SavedFile, is_rising
-from .._header import count, mapping, number, positive, text
-from .._saved_result import SavedResult
+from .._files import SavedFile
+from .._result import AnyFloat, Line, Positive, Result, Steps, Table
 from .._shown import place_text
 from . import _fields
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["CavityHistory", "CavityResult", "Vortex"]
 
@@ -37,10 +33,10 @@ class CavityHistory:
         line Jacobi.
     """
 
-    iteration: NDArray[np.int64]
-    psi: NDArray[np.float64]
-    omega: NDArray[np.float64]
-    step: NDArray[np.float64]
+    iteration: Steps
+    psi: Line
+    omega: Line
+    step: Line
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +59,7 @@ class Vortex:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class CavityResult(SavedResult):
+class CavityResult(Result):
     """State of a lid-driven cavity, with the history that led to it.
 
     Lengths are in units of the side and velocities in those of `lid_velocity`. Fields have
@@ -97,15 +93,15 @@ class CavityResult(SavedResult):
         Number of host threads.
     """
 
-    psi: NDArray[np.float64]
-    omega: NDArray[np.float64]
-    reynolds: float
+    psi: Table
+    omega: Table
+    reynolds: Positive
     lid_velocity: float
     wall: str
     method: str
     line_method: str
     iterations: int
-    residual: float
+    residual: AnyFloat
     stop_reason: str
     history: CavityHistory
     seconds: dict[str, float]
@@ -113,27 +109,8 @@ class CavityResult(SavedResult):
     kernel: str
     threads: int
 
-    _KIND = "pysolvers cavity result"
-    _FACTS: ClassVar = {
-        "reynolds": positive,
-        "lid_velocity": number(),
-        "wall": text(),
-        "method": text(),
-        "line_method": text(),
-        "iterations": count(),
-        "residual": number(finite=False),
-        "stop_reason": text(),
-        "seconds": mapping(number()),
-        "backend": text(),
-        "kernel": text(),
-        "threads": count(),
-    }
-    _ARRAYS: ClassVar = dict.fromkeys(("psi", "omega"), ((None, None), np.float64))
-    _HISTORY = CavityHistory
-    _COLUMNS: ClassVar = {
-        "iteration": ((None,), np.int64),
-        **dict.fromkeys(("psi", "omega", "step"), ((None,), np.float64)),
-    }
+    _KIND, _PLOTS = "pysolvers cavity result", "cavity"
+    _DIMS: ClassVar = dict.fromkeys(("psi", "omega", "u", "v"), "y x")
 
     @property
     def n(self) -> int:
@@ -263,56 +240,12 @@ class CavityResult(SavedResult):
             raise ValueError(f"side must be one of {', '.join(walls)}; got {side!r}")
         return self.x[1:-1].copy(), walls[side][1:-1].copy()
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        tables: Mapping[str, Mapping[str, Any]] | None = None,
-        show: bool | None = None,
-        **options: Any,
-    ) -> Any:
-        """Draw streamlines, vorticity, centre-line profiles and residuals.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes on which vorticity and streamlines are drawn. By default a new figure of pyplot
-            is made.
-        tables : dict, optional
-            Published profiles to compare with: name to columns ``y, u`` and ``x, v``. By default
-            those of `pysolvers.papers.published_profiles` for this Reynolds number.
-        show : bool, optional
-            Whether to open a window and wait until it is closed. By default this happens in a
-            program whose matplotlib opens windows. A notebook shows the figure in any case.
-        **options
-            Options of the `contourf` of the vorticity.
-
-        Returns
-        -------
-        axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If matplotlib is not installed; it is in the extra ``plot``.
-        """
-        from ..plots.cavity import plot_cavity
-
-        return plot_cavity(self, ax, tables=tables, show=show, **options)
-
     def _check(self, saved: SavedFile) -> None:
-        n, history = self.n, self.history
+        n = self.n
         shapes = {self.psi.shape, self.omega.shape}
         rule = f"psi and omega must have one square shape of at least 5 nodes a side, got {shapes}"
         saved.require(shapes == {(n, n)} and n >= 5, "member 'psi'", rule)
-        columns = history.iteration, history.psi, history.omega, history.step
-        saved.require(
-            is_rising(history.iteration, self.iterations)
-            and len({column.size for column in columns}) == 1,
-            "member 'history_iteration'",
-            "it must hold rising integers up to the number of iterations, one for each residual",
-        )
+        self._check_rows(saved, self.iterations)
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         vortex = self.primary_vortex()

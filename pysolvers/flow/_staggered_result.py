@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._atomic import atomic_write
-from .._extras import extra_module
-from .._files import SavedFile, is_rising
-from .._header import count, mapping, number, positive, text
-from .._runtime.recording import Filmed
-from .._saved_result import SavedResult
+from .._files import SavedFile
+from .._header import number, text
+from .._result import AnyFloat, Line, Positive, Result, Steps, Table, write_vtk
 from .._shown import place_text
 from . import _fields
 from ._result import Vortex
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["CentrelineExtrema", "StaggeredHistory", "StaggeredResult", "gamma_check"]
 
@@ -48,11 +41,11 @@ class StaggeredHistory:
         Number of SOR iterations since time 0; 0 for a direct solver.
     """
 
-    step: NDArray[np.int64]
-    time: Array
-    dt: Array
-    change: Array
-    sweeps: NDArray[np.int64]
+    step: Steps
+    time: Line
+    dt: Line
+    change: Line
+    sweeps: Steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +76,7 @@ def gamma_check(name: str, value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class StaggeredResult(SavedResult, Filmed):
+class StaggeredResult(Result):
     """State of a cavity on a staggered grid, with the history that led to it.
 
     Lengths are in units of the side, velocities in units of the lid speed U, pressures in units
@@ -127,16 +120,16 @@ class StaggeredResult(SavedResult, Filmed):
         The states that `record` kept; empty after the other calls. `save` does not write them.
     """
 
-    u: Array
-    v: Array
-    p: Array
-    reynolds: float
-    gamma: float | str
+    u: Table
+    v: Table
+    p: Table
+    reynolds: Positive
+    gamma: Annotated[float | str, gamma_check]
     pressure: str
     kernels: str
     time: float
     steps: int
-    change: float
+    change: AnyFloat
     sweeps: int
     stop_reason: str
     history: StaggeredHistory
@@ -146,28 +139,11 @@ class StaggeredResult(SavedResult, Filmed):
     threads: int
     frames: tuple[StaggeredResult, ...] = ()
 
-    _KIND = "pysolvers staggered cavity result"
-    _FACTS: ClassVar = {
-        "reynolds": positive,
-        "gamma": gamma_check,
-        "pressure": text(),
-        "kernels": text(),
-        "time": number(),
-        "steps": count(),
-        "change": number(finite=False),
-        "sweeps": count(),
-        "stop_reason": text(),
-        "seconds": mapping(number()),
-        "backend": text(),
-        "kernel": text(),
-        "threads": count(),
-    }
-    _ARRAYS: ClassVar = dict.fromkeys(("u", "v", "p"), ((None, None), np.float64))
-    _HISTORY = StaggeredHistory
-    _COLUMNS: ClassVar = {
-        name: ((None,), np.int64 if name in ("step", "sweeps") else np.float64)
-        for name in StaggeredHistory.__slots__
-    }
+    _KIND, _PLOTS = "pysolvers staggered cavity result", "staggered"
+    _DIMS: ClassVar = {"u": "y x_face", "v": "y_face x", "p": "y x"} | dict.fromkeys(
+        ("psi", "omega"), "y_face x_face"
+    )
+    _COORDINATES: ClassVar = {"x_face": "x_faces", "y_face": "y_faces"}
 
     @property
     def n(self) -> int:
@@ -300,68 +276,6 @@ class StaggeredResult(SavedResult, Filmed):
             float(self.omega[j, i]),
         )
 
-    def plot(
-        self,
-        ax: Axes | None = None,
-        *,
-        tables: Mapping[str, Mapping[str, Any]] | None = None,
-        show: bool | None = None,
-        **options: Any,
-    ) -> Any:
-        """Draw streamlines, vorticity, pressure, centre-line profiles, changes and steps.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes on which vorticity and streamlines are drawn. By default a new figure of pyplot
-            is made.
-        tables : dict, optional
-            Published profiles to compare with: name to columns ``y, u`` and ``x, v``. By default
-            those of `pysolvers.papers.published_profiles` for this Reynolds number.
-        show : bool, optional
-            Whether to open a window and wait until it is closed. By default this happens in a
-            program whose matplotlib opens windows. A notebook shows the figure in any case.
-        **options
-            Options of the `contourf` of the vorticity.
-
-        Returns
-        -------
-        axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If matplotlib is not installed; it is in the extra ``plot``.
-        """
-        from ..plots.staggered import plot_staggered
-
-        return plot_staggered(self, ax, tables=tables, show=show, **options)
-
-    @property
-    def _film(self) -> Callable[..., Any]:
-        from ..plots.staggered import film_staggered
-
-        return film_staggered
-
-    def to_xarray(self) -> Any:
-        """Return the fields as an `xarray.Dataset` with their coordinates.
-
-        Returns
-        -------
-        dataset : xarray.Dataset
-            u with the dimensions ``y, x_face``, v with ``y_face, x``, p with ``y, x``, psi and
-            omega with ``y_face, x_face``; the extra ``io`` installs xarray.
-        """
-        xarray: Any = extra_module("xarray", "io")
-        dimensions = {"u": ("y", "x_face"), "v": ("y_face", "x"), "p": ("y", "x")}
-        dimensions |= dict.fromkeys(("psi", "omega"), ("y_face", "x_face"))
-        return xarray.Dataset(
-            {name: (axes, getattr(self, name)) for name, axes in dimensions.items()},
-            coords={"x": self.x, "y": self.y, "x_face": self.x_faces, "y_face": self.y_faces},
-            attrs={"reynolds": self.reynolds, "time": self.time, "change": self.change},
-        )
-
     def to_vtk(self, path: str | os.PathLike[str]) -> None:
         """Write a VTK file (legacy format, binary): p and the velocity of cells, psi and omega.
 
@@ -373,36 +287,26 @@ class StaggeredResult(SavedResult, Filmed):
             The file, usually ``*.vtk``. It is written completely or not at all.
         """
         n = self.n
-        head = (
-            "# vtk DataFile Version 3.0\n"
-            f"staggered cavity, Re {self.reynolds:g}, t {self.time:g}\n"
-            "BINARY\nDATASET STRUCTURED_POINTS\n"
-            f"DIMENSIONS {n + 1} {n + 1} 1\nORIGIN 0 0 0\nSPACING {1 / n!r} {1 / n!r} 1\n"
-        )
         u, v = (self.u[:, 1:] + self.u[:, :-1]) / 2, (self.v[1:] + self.v[:-1]) / 2
-        vectors = np.stack([u, v, np.zeros_like(u)], axis=-1)
-        with atomic_write(Path(path)) as stream:
-            stream.write(f"{head}CELL_DATA {n * n}\n".encode())
-            _write_scalars(stream, "p", self.p)
-            stream.write(b"VECTORS velocity double\n" + vectors.astype(">f8").tobytes() + b"\n")
-            stream.write(f"POINT_DATA {(n + 1) ** 2}\n".encode())
-            for name in ("psi", "omega"):
-                _write_scalars(stream, name, getattr(self, name))
+        write_vtk(
+            path,
+            f"staggered cavity, Re {self.reynolds:g}, t {self.time:g}",
+            (n + 1, n + 1),
+            (0, 0),
+            (1 / n, 1 / n),
+            CELL_DATA={"p": self.p, "velocity": np.stack([u, v], -1)},
+            POINT_DATA={"psi": self.psi, "omega": self.omega},
+        )
 
     def _check(self, saved: SavedFile) -> None:
-        n, history = self.n, self.history
+        n = self.n
         shapes = self.u.shape, self.v.shape, self.p.shape
         saved.require(
             shapes == ((n, n + 1), (n + 1, n), (n, n)) and n >= 4,
             "member 'p'",
             f"u, v and p must have the shapes (N, N + 1), (N + 1, N) and (N, N), got {shapes}",
         )
-        columns = [getattr(history, name) for name in self._COLUMNS]
-        saved.require(
-            is_rising(history.step, self.steps) and len({column.size for column in columns}) == 1,
-            "member 'history_step'",
-            "it must hold rising integers up to the number of steps, one for each row",
-        )
+        self._check_rows(saved, self.steps)
 
     @cached_property
     def _line_u(self) -> tuple[Array, Array]:
@@ -429,8 +333,3 @@ class StaggeredResult(SavedResult, Filmed):
             "seconds": f"{sum(self.seconds.values()):.3g}, {place_text(self)}",
         }
         return "Lid-driven cavity on a staggered grid", facts
-
-
-def _write_scalars(stream: Any, name: str, values: Array) -> None:
-    stream.write(f"SCALARS {name} double 1\nLOOKUP_TABLE default\n".encode())
-    stream.write(values.astype(">f8").tobytes() + b"\n")

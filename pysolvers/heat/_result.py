@@ -1,27 +1,23 @@
 """Result of a heat conduction solver."""
 
-from collections.abc import Callable, Mapping
+from __future__ import annotations
+
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._extras import extra_module
 from .._files import SavedFile
-from .._header import count, flag, mapping, number, positive, sequence, text
-from .._runtime.recording import Filmed
-from .._saved_result import Member, SavedResult
+from .._result import Member, Positive, Result
 from .._shown import place_text, shape_text, steps_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["HeatResult"]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class HeatResult(SavedResult, Filmed):
+class HeatResult(Result):
     """A temperature field, with scheme, steps and times.
 
     Parameters
@@ -61,12 +57,12 @@ class HeatResult(SavedResult, Filmed):
         The states that `record` kept; empty after the other calls. `save` does not write them.
     """
 
-    u: NDArray[Any]
-    spacing: tuple[float, ...]
+    u: Annotated[NDArray[Any], Member(None, (np.float32, np.float64))]
+    spacing: tuple[Positive, ...]
     origin: tuple[float, ...]
     time: float
-    dt: float
-    last_dt: float
+    dt: Positive
+    last_dt: Positive
     steps: int
     scheme: str
     damped_start: bool
@@ -76,25 +72,9 @@ class HeatResult(SavedResult, Filmed):
     kernel: str
     threads: int
     exchange: str = "none"
-    frames: "tuple[HeatResult, ...]" = ()
+    frames: tuple[HeatResult, ...] = ()
 
-    _KIND = "pysolvers heat result"
-    _FACTS: ClassVar = {
-        "spacing": sequence(positive),
-        "origin": sequence(number()),
-        "time": number(),
-        "dt": positive,
-        "last_dt": positive,
-        "steps": count(),
-        "scheme": text(),
-        "damped_start": flag,
-        "stop_reason": text(),
-        "seconds": mapping(number()),
-        "backend": text(),
-        "kernel": text(),
-        "threads": count(),
-    }
-    _ARRAYS: ClassVar = {"u": ((None, None), (np.float32, np.float64))}
+    _KIND, _PLOTS = "pysolvers heat result", "heat"
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -123,69 +103,18 @@ class HeatResult(SavedResult, Filmed):
         places = np.arange(self.u.shape[-1 - axis], dtype=np.float64)
         return self.origin[axis] + places * self.spacing[axis]
 
-    def plot(
-        self,
-        ax: "Axes | None" = None,
-        *,
-        show: bool | None = None,
-        **options: Any,
-    ) -> "Axes":
-        """Draw isotherms; in three dimensions, of the middle plane z = const.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes on which the plot is drawn. By default a new figure of pyplot is made.
-        show : bool, optional
-            Whether to open a window and wait until it is closed. By default this happens in a
-            program whose matplotlib opens windows. A notebook shows the figure in any case.
-        **options
-            Options of `contourf`, for example ``levels`` and ``cmap``.
-
-        Returns
-        -------
-        axes : matplotlib.axes.Axes
-            The axes; ``axes.figure`` is the figure.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If matplotlib is not installed; it is in the extra ``plot``.
-        """
-        from ..plots.heat import plot_heat
-
-        return plot_heat(self, ax, show=show, **options)
-
-    @property
-    def _film(self) -> Callable[..., Any]:
-        from ..plots.heat import film_heat
-
-        return film_heat
+    def _check(self, saved: SavedFile) -> None:
+        axes = len(self.spacing)
+        saved.require(axes in (2, 3), "header", f"spacing must have 2 or 3 entries, got {axes}")
+        saved.require(len(self.origin) == axes, "header", f"origin must have {axes} entries")
+        saved.require(self.u.ndim == axes, "member 'u'", f"it must have {axes} axes")
 
     def to_xarray(self) -> Any:
-        """Return the field as an `xarray.DataArray` with its coordinates.
+        """Return the field as an `xarray.DataArray` T with its coordinates."""
+        return super().to_xarray().rename("T")
 
-        Returns
-        -------
-        array : xarray.DataArray
-            Dimensions ``y, x`` or ``z, y, x``; the extra ``io`` installs xarray.
-        """
-        xarray: Any = extra_module("xarray", "io")
-        names = ("z", "y", "x")[-self.u.ndim :]
-        return xarray.DataArray(
-            self.u,
-            dims=names,
-            coords={name: getattr(self, name) for name in names},
-            name="T",
-            attrs={"time": self.time, "dt": self.dt, "steps": self.steps, "scheme": self.scheme},
-        )
-
-    @classmethod
-    def _expected(cls, saved: SavedFile, facts: Mapping[str, Any]) -> Mapping[str, Member]:
-        axes = len(facts["spacing"])
-        saved.require(axes in (2, 3), "header", f"spacing must have 2 or 3 entries, got {axes}")
-        saved.require(len(facts["origin"]) == axes, "header", f"origin must have {axes} entries")
-        return {"u": ((None,) * axes, (np.float32, np.float64))}
+    def _dims(self) -> Mapping[str, str]:
+        return {"u": "z y x"[-2 * self.u.ndim + 1 :]}
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {

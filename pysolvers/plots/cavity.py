@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "draw_cavity",
-    "plot_cavity",
+    "plot",
     "plot_profiles",
     "plot_residuals",
     "plot_streamlines",
@@ -41,7 +41,7 @@ _VORTICITY_TICKS = np.arange(-6, 7, 2)
 _MARKERS = "osD^v"
 
 
-def plot_cavity(
+def plot(
     result: "CavityResult",
     ax: "Axes | None" = None,
     *,
@@ -49,27 +49,7 @@ def plot_cavity(
     show: bool | None = None,
     **options: Any,
 ) -> Any:
-    """Draw streamlines, vorticity, centre-line profiles and residuals and show them.
-
-    Parameters
-    ----------
-    result : CavityResult
-        The result.
-    ax : matplotlib.axes.Axes, optional
-        Axes on which vorticity and streamlines are drawn; by default, a new figure shows all.
-    tables : mapping, optional
-        Profiles to compare with, by name, with the columns ``y`` and ``u``, ``x`` and ``v``. By
-        default those of `published_profiles` for this Reynolds number.
-    show : bool, optional
-        As in `CavityResult.plot`.
-    **options
-        Options of the `contourf` of the vorticity.
-
-    Returns
-    -------
-    axes : Axes or ndarray of Axes
-        `ax`, or the axes of the four plots, shape (2, 2).
-    """
+    """Draw a result and show it; see `CavityResult.plot`."""
     if ax is not None:
         check_axes(ax)
         plot_vorticity(ax, result, **options)
@@ -91,24 +71,7 @@ def draw_cavity(
     figure: "Figure | None" = None,
     **options: Any,
 ) -> "Figure":
-    """Draw streamlines, vorticity, centre-line profiles and residuals on an empty figure.
-
-    Parameters
-    ----------
-    result : CavityResult
-        The result.
-    tables : mapping, optional
-        As in `plot_cavity`.
-    figure : matplotlib.figure.Figure, optional
-        The figure; by default a new one that pyplot does not manage.
-    **options
-        Options of the `contourf` of the vorticity.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw streamlines, vorticity, centre-line profiles and residuals on an empty figure."""
     figure = new_figure(10, 9) if figure is None else figure
     axes = figure.subplots(2, 2)
     plot_streamlines(axes[0, 0], result)
@@ -160,7 +123,7 @@ def plot_profiles(axes: "Axes", result: "CavityResult", tables: Tables = None) -
     result : CavityResult
         The result.
     tables : mapping, optional
-        As in `plot_cavity`.
+        As in `CavityResult.plot`.
     """
     speed = abs(result.lid_velocity)
     u, v = result.centreline_u() / speed, result.centreline_v() / speed

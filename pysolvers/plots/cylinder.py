@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 __all__ = [
     "SCALE",
     "draw_cylinder",
-    "film_cylinder",
+    "film",
     "paint_vorticity",
-    "plot_cylinder",
+    "plot",
     "plot_histories",
     "plot_profiles",
     "plot_streamlines",
@@ -35,31 +35,14 @@ SCALE = "vorticity (Umax / D)"
 """Label of the colour scale."""
 
 
-def plot_cylinder(
+def plot(
     result: "CylinderResult",
     ax: "Axes | None" = None,
     *,
     show: bool | None = None,
     **options: Any,
 ) -> Any:
-    """Draw streamlines, vorticity, velocities, and histories of forces or of the change.
-
-    Parameters
-    ----------
-    result : CylinderResult
-        The result.
-    ax : matplotlib.axes.Axes, optional
-        Axes on which only the vorticity is drawn; by default, a new figure shows all.
-    show : bool, optional
-        As in `CylinderResult.plot`.
-    **options
-        Options of the `contourf` of the vorticity.
-
-    Returns
-    -------
-    axes : Axes or ndarray of Axes
-        `ax`, or the axes of the four plots.
-    """
+    """Draw a result and show it; see `CylinderResult.plot`."""
     if ax is not None:
         check_axes(ax)
         plot_vorticity(ax, result, **options)
@@ -75,22 +58,7 @@ def plot_cylinder(
 def draw_cylinder(
     result: "CylinderResult", figure: "Figure | None" = None, **options: Any
 ) -> "Figure":
-    """Draw streamlines, vorticity, velocities, and histories on an empty figure.
-
-    Parameters
-    ----------
-    result : CylinderResult
-        The result.
-    figure : matplotlib.figure.Figure, optional
-        The figure; by default a new one that pyplot does not manage.
-    **options
-        Options of the `contourf` of the vorticity.
-
-    Returns
-    -------
-    figure : matplotlib.figure.Figure
-        The figure.
-    """
+    """Draw streamlines, vorticity, velocities, and histories on an empty figure."""
     figure = new_figure(*_SIZE) if figure is None else figure
     grid = figure.add_gridspec(3, 2, height_ratios=(1.2, 1.2, 1))
     upper, lower = figure.add_subplot(grid[0, :]), figure.add_subplot(grid[1, :])
@@ -152,7 +120,7 @@ def plot_vorticity(axes: "Axes", result: "CylinderResult", **options: Any) -> No
     _body(axes, result, "vorticity")
 
 
-def film_cylinder(frames: "tuple[CylinderResult, ...]", **options: Any) -> Any:
+def film(frames: "tuple[CylinderResult, ...]", **options: Any) -> Any:
     """Return a film of the vorticity; `options` as in `make_film` and `contourf`."""
     return make_film(frames, paint_vorticity, (10, 3.6), SCALE, **options)
 

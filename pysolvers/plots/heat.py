@@ -13,33 +13,16 @@ if TYPE_CHECKING:
 
     from ..heat._result import HeatResult
 
-__all__ = ["draw_heat", "film_heat", "plot_heat", "plot_isotherms"]
+__all__ = ["draw_heat", "film", "plot", "plot_isotherms"]
 
 _WIDTH = 6.2  # of a figure, inches
 _SCALE = "temperature T (unit of the data)"
 
 
-def plot_heat(
+def plot(
     result: "HeatResult", ax: "Axes | None" = None, *, show: bool | None = None, **options: Any
 ) -> "Axes":
-    """Draw isotherms and show them.
-
-    Parameters
-    ----------
-    result : HeatResult
-        The result; with three axes, the middle plane across z is drawn.
-    ax : matplotlib.axes.Axes, optional
-        Axes to draw on; by default those of a new figure.
-    show : bool, optional
-        As in `HeatResult.plot`.
-    **options
-        Options of `contourf`.
-
-    Returns
-    -------
-    axes : matplotlib.axes.Axes
-        The axes of the isotherms.
-    """
+    """Draw isotherms and show them; see `HeatResult.plot`."""
     if ax is not None:
         check_axes(ax)
         plot_isotherms(ax, result, **options)
@@ -51,22 +34,7 @@ def plot_heat(
 
 
 def draw_heat(figure: "Figure", result: "HeatResult", **options: Any) -> "Axes":
-    """Draw isotherms on an empty figure.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-    result : HeatResult
-        The result; with three axes, the middle plane across z is drawn.
-    **options
-        Options of `contourf`.
-
-    Returns
-    -------
-    axes : matplotlib.axes.Axes
-        The axes of the isotherms.
-    """
+    """Draw isotherms on an empty figure."""
     axes = figure.subplots()
     plot_isotherms(axes, result, **options)
     figure.suptitle(f"Heat conduction, {result.scheme}")
@@ -88,7 +56,7 @@ def plot_isotherms(axes: "Axes", result: "HeatResult", **options: Any) -> None:
     add_scale(axes, _paint(axes, result, **options), _SCALE)
 
 
-def film_heat(frames: "tuple[HeatResult, ...]", **options: Any) -> Any:
+def film(frames: "tuple[HeatResult, ...]", **options: Any) -> Any:
     """Return a film of isotherms; `options` are those of `make_film` and of `contourf`."""
     values = np.array([value for frame in frames for value in (frame.u.min(), frame.u.max())])
     options.setdefault("levels", levels_of(values))

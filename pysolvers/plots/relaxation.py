@@ -13,36 +13,19 @@ if TYPE_CHECKING:
 
     from ..relaxation._result import RelaxationResult
 
-__all__ = ["draw_relaxation", "plot_measures", "plot_relaxation", "plot_solution"]
+__all__ = ["draw_relaxation", "plot", "plot_measures", "plot_solution"]
 
 _PIXELS = 400  # largest number of nodes per side that is drawn; more are not visible
 
 
-def plot_relaxation(
+def plot(
     result: "RelaxationResult",
     ax: "Axes | None" = None,
     *,
     show: bool | None = None,
     **options: Any,
 ) -> Any:
-    """Draw solution and history of a relaxation and show them.
-
-    Parameters
-    ----------
-    result : RelaxationResult
-        The result.
-    ax : matplotlib.axes.Axes, optional
-        Axes on which only the solution is drawn; by default, a new figure shows both.
-    show : bool, optional
-        As in `RelaxationResult.plot`.
-    **options
-        Options of `contourf`.
-
-    Returns
-    -------
-    axes : Axes or ndarray of Axes
-        `ax`, or the axes of the solution and of the history.
-    """
+    """Draw solution and history of a relaxation and show them; see `RelaxationResult.plot`."""
     if ax is not None:
         check_axes(ax)
         plot_solution(ax, result, **options)
@@ -51,22 +34,7 @@ def plot_relaxation(
 
 
 def draw_relaxation(figure: "Figure", result: "RelaxationResult", **options: Any) -> NDArray[Any]:
-    """Draw solution and history of a relaxation on an empty figure and return both axes.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-    result : RelaxationResult
-        The result.
-    **options
-        Options of `contourf`.
-
-    Returns
-    -------
-    axes : ndarray of matplotlib.axes.Axes, shape (2,)
-        The axes.
-    """
+    """Draw solution and history of a relaxation on an empty figure and return both axes."""
     axes: NDArray[Any] = figure.subplots(1, 2)
     plot_solution(axes[0], result, **options)
     plot_measures(axes[1], result)

@@ -15,13 +15,13 @@ if TYPE_CHECKING:
 
     from ..flow._staggered_result import StaggeredResult
 
-__all__ = ["draw_staggered", "film_staggered", "plot_pressure", "plot_staggered", "plot_steps"]
+__all__ = ["draw_staggered", "film", "plot", "plot_pressure", "plot_steps"]
 
 _LEVELS = 16
 _SPEEDS = np.linspace(0, 1, 21)
 
 
-def plot_staggered(
+def plot(
     result: "StaggeredResult",
     ax: "Axes | None" = None,
     *,
@@ -29,27 +29,7 @@ def plot_staggered(
     show: bool | None = None,
     **options: Any,
 ) -> Any:
-    """Draw streamlines, vorticity, pressure, profiles, changes and steps and show them.
-
-    Parameters
-    ----------
-    result : StaggeredResult
-        The result.
-    ax : matplotlib.axes.Axes, optional
-        Axes on which vorticity and streamlines are drawn; by default, a new figure shows all.
-    tables : mapping, optional
-        Profiles to compare with, by name, with the columns ``y`` and ``u``, ``x`` and ``v``. By
-        default those of `published_profiles` for this Reynolds number.
-    show : bool, optional
-        As in `StaggeredResult.plot`.
-    **options
-        Options of the `contourf` of the vorticity.
-
-    Returns
-    -------
-    axes : Axes or ndarray of Axes
-        `ax`, or the axes of the six plots, shape (2, 3).
-    """
+    """Draw a result and show it; see `StaggeredResult.plot`."""
     if ax is not None:
         check_axes(ax)
         draw_vorticity(ax, result.x_faces, result.omega, **options)
@@ -66,24 +46,7 @@ def plot_staggered(
 def draw_staggered(
     figure: "Figure", result: "StaggeredResult", tables: Tables = None, **options: Any
 ) -> Any:
-    """Draw streamlines, vorticity, pressure, profiles, changes and steps on an empty figure.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-    result : StaggeredResult
-        The result.
-    tables : mapping, optional
-        As in `plot_staggered`.
-    **options
-        Options of the `contourf` of the vorticity.
-
-    Returns
-    -------
-    axes : ndarray of matplotlib.axes.Axes, shape (2, 3)
-        The axes.
-    """
+    """Draw streamlines, vorticity, pressure, profiles, changes and steps on an empty figure."""
     axes = figure.subplots(2, 3)
     faces = result.x_faces
     if result.steps:
@@ -153,7 +116,7 @@ def plot_steps(change: "Axes", length: "Axes", result: "StaggeredResult") -> Non
             axes.minorticks_off()
 
 
-def film_staggered(frames: "tuple[StaggeredResult, ...]", **options: Any) -> Any:
+def film(frames: "tuple[StaggeredResult, ...]", **options: Any) -> Any:
     """Return a film of the speed with streamlines; `options` as in `make_film` and `contourf`."""
     return make_film(frames, _paint, (5.8, 4.8), "speed (lid speed)", **options)
 

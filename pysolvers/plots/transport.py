@@ -15,36 +15,19 @@ if TYPE_CHECKING:
 
     from ..transport._result import TransportResult
 
-__all__ = ["draw_transport", "film_transport", "plot_field", "plot_profiles", "plot_transport"]
+__all__ = ["draw_transport", "film", "plot", "plot_field", "plot_profiles"]
 
 _SCALE = "u (unit of the data)"
 
 
-def plot_transport(
+def plot(
     result: "TransportResult",
     ax: "Axes | None" = None,
     *,
     show: bool | None = None,
     **options: Any,
 ) -> Any:
-    """Draw the solution as a map, and its profiles through the highest point, and show them.
-
-    Parameters
-    ----------
-    result : TransportResult
-        The result.
-    ax : matplotlib.axes.Axes, optional
-        Axes on which only the map is drawn; by default, a new figure shows both.
-    show : bool, optional
-        As in `TransportResult.plot`.
-    **options
-        Options of `pcolormesh`.
-
-    Returns
-    -------
-    axes : Axes or ndarray of Axes
-        `ax`, or the axes of the map and of the profiles.
-    """
+    """Draw a result and show it; see `TransportResult.plot`."""
     if ax is not None:
         check_axes(ax)
         plot_field(ax, result, **options)
@@ -53,22 +36,7 @@ def plot_transport(
 
 
 def draw_transport(figure: "Figure", result: "TransportResult", **options: Any) -> NDArray[Any]:
-    """Draw the solution as a map, and its profiles, on an empty figure and return both axes.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-    result : TransportResult
-        The result.
-    **options
-        Options of `pcolormesh`.
-
-    Returns
-    -------
-    axes : ndarray of matplotlib.axes.Axes, shape (2,)
-        The axes.
-    """
+    """Draw the solution as a map, and its profiles, on an empty figure and return both axes."""
     axes: NDArray[Any] = figure.subplots(1, 2)
     plot_field(axes[0], result, **options)
     plot_profiles(axes[1], result)
@@ -112,7 +80,7 @@ def plot_profiles(axes: "Axes", result: "TransportResult") -> None:
     axes.legend(frameon=False)
 
 
-def film_transport(frames: "tuple[TransportResult, ...]", **options: Any) -> Any:
+def film(frames: "tuple[TransportResult, ...]", **options: Any) -> Any:
     """Return a film of maps; `options` are those of `make_film` and of `pcolormesh`."""
     options.setdefault("vmin", min((float(frame.u.min()) for frame in frames), default=0.0))
     options.setdefault("vmax", max((float(frame.u.max()) for frame in frames), default=1.0))

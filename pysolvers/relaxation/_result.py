@@ -1,19 +1,15 @@
 """Result of a red-black relaxation."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Annotated, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
-from .._files import SavedFile, is_rising
-from .._header import count, number, record, text
-from .._saved_result import SavedResult
+from .._files import SavedFile
+from .._header import number, record
+from .._result import AnyFloat, Count, Field, Line, Result, Steps
 from .._shown import place_text, shape_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["RelaxationHistory", "RelaxationResult"]
 
@@ -30,12 +26,12 @@ class RelaxationHistory:
         Values measured in these iterations, by criterion and norm of the result.
     """
 
-    iteration: NDArray[np.int64]
-    measure: NDArray[np.float64]
+    iteration: Steps
+    measure: Line
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class RelaxationResult(SavedResult):
+class RelaxationResult(Result):
     """State of a red-black relaxation, with the history that led to it.
 
     Parameters
@@ -77,48 +73,27 @@ class RelaxationResult(SavedResult):
         between the devices of a host. `save` does not write it.
     """
 
-    u: NDArray[Any]
-    x: NDArray[np.float64]
-    y: NDArray[np.float64]
+    u: Field
+    x: Line
+    y: Line
     title: str
     relaxation: str
     method: str
     iterations: int
-    residual: float
+    residual: AnyFloat
     criterion: str
     norm: str
     stop_reason: str
     history: RelaxationHistory
-    seconds: dict[str, float]
-    unknowns: int
+    seconds: Annotated[dict[str, float], record({"set-up": number(), "iterations": number()})]
+    unknowns: Count
     backend: str
     kernel: str
     threads: int
     exchange: str = "none"
 
-    _KIND = "pysolvers relaxation result"
-    _FACTS: ClassVar = {
-        "title": text(),
-        "relaxation": text(),
-        "method": text(),
-        "iterations": count(),
-        "residual": number(finite=False),
-        "criterion": text(),
-        "norm": text(),
-        "stop_reason": text(),
-        "seconds": record({"set-up": number(), "iterations": number()}),
-        "unknowns": count(1),
-        "backend": text(),
-        "kernel": text(),
-        "threads": count(),
-    }
-    _ARRAYS: ClassVar = {
-        "u": ((None, None), (np.float32, np.float64)),
-        "x": ((None,), np.float64),
-        "y": ((None,), np.float64),
-    }
-    _HISTORY = RelaxationHistory
-    _COLUMNS: ClassVar = {"iteration": ((None,), np.int64), "measure": ((None,), np.float64)}
+    _KIND, _PLOTS = "pysolvers relaxation result", "relaxation"
+    _DIMS: ClassVar = {"u": "y x"}
     _PREFIX = ""
 
     @property
@@ -132,49 +107,11 @@ class RelaxationResult(SavedResult):
         seconds = self.seconds["iterations"]
         return self.unknowns * self.iterations / seconds if seconds else float("nan")
 
-    def plot(
-        self,
-        ax: "Axes | None" = None,
-        *,
-        show: bool | None = None,
-        **options: Any,
-    ) -> Any:
-        """Draw the solution and the history.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes on which only the solution is drawn. By default a new figure of pyplot is made.
-        show : bool, optional
-            Whether to open a window and wait until it is closed. By default this happens in a
-            program whose matplotlib opens windows. A notebook shows the figure in any case.
-        **options
-            Options of `contourf`, for example ``levels`` and ``cmap``.
-
-        Returns
-        -------
-        axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If matplotlib is not installed; it is in the extra ``plot``.
-        """
-        from ..plots.relaxation import plot_relaxation
-
-        return plot_relaxation(self, ax, show=show, **options)
-
     def _check(self, saved: SavedFile) -> None:
-        nodes, history = (self.y.size, self.x.size), self.history
+        nodes = self.y.size, self.x.size
         rule = f"y and x need the shape {nodes}, got {self.u.shape}"
         saved.require(self.u.shape == nodes, "member 'u'", rule)
-        is_history = is_rising(history.iteration, self.iterations)
-        saved.require(
-            is_history and history.iteration.shape == history.measure.shape,
-            "member 'iteration'",
-            "it must hold rising integers up to the number of iterations, one for each measure",
-        )
+        self._check_rows(saved, self.iterations)
 
     def _table(self) -> tuple[str, Mapping[str, str]]:
         speed = self.updates_per_second / 1e6

@@ -1,21 +1,17 @@
 """Result of a convection-diffusion solver."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._extras import extra_module
 from .._files import SavedFile
-from .._header import count, mapping, number, positive, sequence, text
-from .._runtime.recording import Filmed
-from .._saved_result import SavedResult
+from .._result import Count, Field, Line, Positive, Result
 from .._shown import place_text, shape_text, steps_text
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 __all__ = ["TransportResult"]
 
@@ -23,7 +19,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class TransportResult(SavedResult, Filmed):
+class TransportResult(Result):
     """State of a convection-diffusion problem, with scheme, steps and times.
 
     Parameters
@@ -64,18 +60,18 @@ class TransportResult(SavedResult, Filmed):
         The states that `record` kept; empty after the other calls. `save` does not write them.
     """
 
-    u: NDArray[Any]
-    x: Array
-    y: Array
+    u: Field
+    x: Line
+    y: Line
     time: float
-    dt: float
-    last_dt: float
+    dt: Positive
+    last_dt: Positive
     steps: int
     scheme: str
     upwind: str
     predictor: str
     foot: str
-    strips: tuple[int, int]
+    strips: tuple[Count, Count]
     courant: float
     diffusion_number: float
     stop_reason: str
@@ -84,32 +80,10 @@ class TransportResult(SavedResult, Filmed):
     kernel: str
     threads: int
     exchange: str = "none"
-    frames: "tuple[TransportResult, ...]" = ()
+    frames: tuple[TransportResult, ...] = ()
 
-    _KIND = "pysolvers transport result"
-    _FACTS: ClassVar = {
-        "time": number(),
-        "dt": positive,
-        "last_dt": positive,
-        "steps": count(),
-        "scheme": text(),
-        "upwind": text(),
-        "predictor": text(),
-        "foot": text(),
-        "strips": sequence(count(1), 2),
-        "courant": number(),
-        "diffusion_number": number(),
-        "stop_reason": text(),
-        "seconds": mapping(number()),
-        "backend": text(),
-        "kernel": text(),
-        "threads": count(),
-    }
-    _ARRAYS: ClassVar = {
-        "u": ((None, None), (np.float32, np.float64)),
-        "x": ((None,), np.float64),
-        "y": ((None,), np.float64),
-    }
+    _KIND, _PLOTS = "pysolvers transport result", "transport"
+    _DIMS: ClassVar = {"u": "y x"}
 
     def errors(self, exact: Callable[[Array, Array, float], Any]) -> tuple[float, float]:
         """Return the errors with respect to an exact solution.
@@ -129,59 +103,6 @@ class TransportResult(SavedResult, Filmed):
         error = np.abs(self.u - exact(self.x[None, :], self.y[:, None], self.time))
         area = (self.x[1] - self.x[0]) * (self.y[1] - self.y[0])
         return float(error.max()), float(np.sqrt(np.sum(error**2) * area))
-
-    def to_xarray(self) -> Any:
-        """Return the solution with its coordinates.
-
-        Returns
-        -------
-        u : xarray.DataArray
-            Dimensions y and x, with the settings as attributes; the extra ``io`` installs
-            xarray.
-        """
-        xarray: Any = extra_module("xarray", "io")
-        attributes = {name: getattr(self, name) for name in self._FACTS if name != "seconds"}
-        coordinates = {"y": self.y, "x": self.x}
-        return xarray.DataArray(self.u, coordinates, ("y", "x"), "u", attributes)
-
-    def plot(
-        self,
-        ax: "Axes | None" = None,
-        *,
-        show: bool | None = None,
-        **options: Any,
-    ) -> Any:
-        """Draw the solution as a map, and its profiles through the highest point.
-
-        Parameters
-        ----------
-        ax : matplotlib.axes.Axes, optional
-            Axes on which only the map is drawn. By default a new figure of pyplot is made.
-        show : bool, optional
-            Whether to open a window and wait until it is closed. By default this happens in a
-            program whose matplotlib opens windows. A notebook shows the figure in any case.
-        **options
-            Options of `pcolormesh`, for example ``cmap``.
-
-        Returns
-        -------
-        axes : Axes or ndarray of Axes
-            `ax`, or the axes of all plots.
-
-        Raises
-        ------
-        ModuleNotFoundError
-            If matplotlib is not installed; it is in the extra ``plot``.
-        """
-        from ..plots.transport import plot_transport
-
-        return plot_transport(self, ax, show=show, **options)
-
-    @property
-    def _film(self) -> Callable[..., Any]:
-        from ..plots.transport import film_transport
-
-        return film_transport
 
     def _check(self, saved: SavedFile) -> None:
         nodes = self.y.size, self.x.size

@@ -1,0 +1,268 @@
+"""Results: dataclasses whose annotations say what their files contain, shown and drawn alike.
+
+A subclass is a frozen dataclass. A field without a default is written by `save`: arrays and the
+entries of a history as members of the npz file, all else in its header. Its annotation has the
+check: a type of this module, or ``Annotated[type, check]`` with a check of `_header`.
+"""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    ClassVar,
+    NamedTuple,
+    Self,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._atomic import atomic_write
+from ._extras import extra_module
+from ._files import SavedFile, is_rising, read_npz, write_npz
+from ._header import Check, count, flag, mapping, number, positive, sequence, text
+from ._shown import Shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["AnyFloat", "Count", "Field", "Line", "Member", "Positive", "Result", "Steps", "Table"]
+
+
+class Member(NamedTuple):
+    """Shape, with None for lengths that are not checked, and dtypes of an array of a file."""
+
+    shape: tuple[int | None, ...] | None
+    dtypes: tuple[Any, ...] = (np.float64,)
+
+
+_REAL = (np.float32, np.float64)
+Field = Annotated[NDArray[Any], Member((None, None), _REAL)]
+Table = Annotated[NDArray[np.float64], Member((None, None))]
+Line = Annotated[NDArray[np.float64], Member((None,))]
+Steps = Annotated[NDArray[np.int64], Member((None,), (np.int64,))]
+Positive = Annotated[float, positive]
+Count = Annotated[int, count(1)]
+AnyFloat = Annotated[float, number(finite=False)]
+
+_CHECKS: dict[Any, Check] = {float: number(), int: count(), str: text(), bool: flag}
+
+
+def _check_of(hint: Any) -> Any:
+    """Return the check, or the `Member`, of an annotation."""
+    kind, arguments = get_origin(hint), get_args(hint)
+    if kind is Annotated:
+        return arguments[1]
+    if kind is tuple:
+        length = None if arguments[-1] is ... else len(arguments)
+        return sequence(_check_of(arguments[0]), length)
+    if kind is dict:
+        return mapping(_check_of(arguments[1]))
+    return _CHECKS[hint]
+
+
+@cache
+def _parts_of(kind: Any) -> tuple[dict[str, Check], dict[str, Member], type[Any] | None]:
+    """Return checks of the facts, arrays, and the class of the history, of a dataclass."""
+    hints = get_type_hints(kind, include_extras=True)
+    saved = [field.name for field in fields(kind) if field.default is MISSING]
+    history = next((hints[name] for name in saved if is_dataclass(hints[name])), None)
+    found = {name: _check_of(hints[name]) for name in saved if hints[name] is not history}
+    arrays = {name: part for name, part in found.items() if isinstance(part, Member)}
+    return {name: part for name, part in found.items() if name not in arrays}, arrays, history
+
+
+class Result(Shown):
+    """A result, with files, a short description, figures, and arrays with coordinates."""
+
+    _KIND: ClassVar[str]  # of its files
+    _PLOTS: ClassVar[str]  # module of `pysolvers.plots` with the functions plot and film
+    _PREFIX: ClassVar[str] = "history_"  # of the members of the history
+    _DIMS: ClassVar[Mapping[str, str]] = {}  # dimensions of the fields of `to_xarray`
+    _COORDINATES: ClassVar[Mapping[str, str]] = {}  # attribute of a dimension with another name
+    frames: Sequence[Self] = ()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the result to an npz file.
+
+        Parameters
+        ----------
+        path : path-like
+            The file; its name is not changed. It is written completely or not at all.
+        """
+        kind: Any = type(self)
+        facts, arrays, history = _parts_of(kind)
+        values = {name: getattr(self, name) for name in arrays}
+        if history is not None:
+            of_history: Any = self.history  # type: ignore[attr-defined]
+            for field in fields(history):
+                values[self._PREFIX + field.name] = getattr(of_history, field.name)
+        write_npz(path, self._KIND, {name: getattr(self, name) for name in facts}, values)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a result that `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Returns
+        -------
+        result
+            The saved result, with the same bits.
+
+        Raises
+        ------
+        ValueError
+            If the file is not such a result, is damaged or was changed; the message names the
+            file and the error.
+        """
+        kind: Any = cls
+        checks, members, history = _parts_of(kind)
+        saved = read_npz(path, cls._KIND)
+        facts, expected = saved.header(checks), dict(members)
+        if history is not None:
+            columns: Any = history
+            of_history = _parts_of(columns)[1]
+            expected |= {cls._PREFIX + name: part for name, part in of_history.items()}
+        arrays = saved.arrays(expected)
+        parts = {name: arrays[name] for name in members}
+        if history is not None:
+            names = (field.name for field in fields(history))
+            parts["history"] = history(**{name: arrays[cls._PREFIX + name] for name in names})
+        result = cls(**parts, **facts)
+        result._check(saved)
+        return result
+
+    def _check(self, saved: SavedFile) -> None:
+        """Raise ValueError if parts of the result that was read contradict each other."""
+
+    def _check_rows(self, saved: SavedFile, last: int) -> None:
+        """Raise ValueError unless the history has rising numbers and columns of one length."""
+        history: Any = self.history  # type: ignore[attr-defined]
+        names = [field.name for field in fields(history)]
+        columns = [getattr(history, name) for name in names]
+        saved.require(
+            is_rising(columns[0], last) and len({column.shape for column in columns}) == 1,
+            f"member {self._PREFIX + names[0]!r}",
+            f"it must hold rising integers up to {last}, one for each row",
+        )
+
+    def plot(self, ax: "Axes | None" = None, *, show: bool | None = None, **options: Any) -> Any:
+        """Draw the result.
+
+        Parameters
+        ----------
+        ax : matplotlib.axes.Axes, optional
+            Axes on which only the main field is drawn. By default a new figure of pyplot is made.
+        show : bool, optional
+            Whether to open a window and wait until it is closed. By default this happens in a
+            program whose matplotlib opens windows. A notebook shows the figure in any case.
+        **options
+            Options of the `contourf` or `pcolormesh` of the main field, for example ``levels``
+            and ``cmap``; for a cavity also ``tables``, published profiles to compare with by
+            name, each with the columns ``y, u`` and ``x, v``.
+
+        Returns
+        -------
+        axes : Axes or ndarray of Axes
+            `ax`, or the axes of all plots; ``axes.figure`` is the figure.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If matplotlib is not installed; it is in the extra ``plot``.
+        """
+        return self._drawing("plot")(self, ax, show=show, **options)
+
+    def animate(self, path: "str | os.PathLike[str] | None" = None, **options: Any) -> Any:
+        """Return a film of the recorded frames, and write it to a file if there is a path.
+
+        Parameters
+        ----------
+        path : path-like, optional
+            File to write: a name that ends in ``.gif``, ``.apng`` or ``.webp``, or a format that
+            ffmpeg writes, for example ``.mp4``.
+        **options
+            ``fps`` (12) frames per second, ``dpi`` (80) pixels per inch, and options of `plot`.
+
+        Returns
+        -------
+        film : matplotlib.animation.FuncAnimation
+            The film; a notebook shows it with buttons.
+
+        Raises
+        ------
+        ValueError
+            If the result has no frames: only ``record`` of the solver keeps them. If the format
+            of `path` needs ffmpeg, and ffmpeg is not installed.
+        """
+        return self._drawing("film")(self.frames, path=path, **options)
+
+    def _drawing(self, name: str) -> Callable[..., Any]:
+        return getattr(import_module(f"pysolvers.plots.{self._PLOTS}"), name)
+
+    def to_xarray(self) -> Any:
+        """Return the fields with their coordinates, and the facts as attributes.
+
+        Returns
+        -------
+        fields : xarray.DataArray or xarray.Dataset
+            A DataArray if there is one field; the extra ``io`` installs xarray.
+        """
+        xarray: Any = extra_module("xarray", "io")
+        kind: Any = type(self)
+        facts = (name for name in _parts_of(kind)[0] if name != "seconds")
+        attributes = {name: getattr(self, name) for name in facts}
+        dims = {name: axes.split() for name, axes in self._dims().items()}
+        names = dict.fromkeys(name for axes in dims.values() for name in axes)
+        coords = {name: getattr(self, self._COORDINATES.get(name, name)) for name in names}
+        fields = {name: (axes, getattr(self, name)) for name, axes in dims.items()}
+        if len(fields) > 1:
+            return xarray.Dataset(fields, coords, attributes)
+        ((name, (axes, values)),) = fields.items()
+        return xarray.DataArray(values, coords, axes, name, attributes)
+
+    def _dims(self) -> Mapping[str, str]:
+        return self._DIMS
+
+
+def write_vtk(
+    path: str | os.PathLike[str],
+    title: str,
+    nodes: tuple[int, int],
+    origin: tuple[float, float],
+    spacing: tuple[float, float],
+    **data: Mapping[str, NDArray[Any]],
+) -> None:
+    """Write a VTK file (legacy format, binary) of structured points; x and then y in pairs.
+
+    `data` are POINT_DATA and CELL_DATA: scalars, and vectors with a last axis of length 2.
+    """
+    head = (
+        f"# vtk DataFile Version 3.0\n{title}\nBINARY\nDATASET STRUCTURED_POINTS\n"
+        f"DIMENSIONS {nodes[0]} {nodes[1]} 1\nORIGIN {origin[0]!r} {origin[1]!r} 0\n"
+        f"SPACING {spacing[0]!r} {spacing[1]!r} 1\n"
+    )
+    with atomic_write(Path(path)) as stream:
+        stream.write(head.encode())
+        for place, arrays in data.items():
+            first = next(iter(arrays.values()))
+            stream.write(f"{place} {first.shape[0] * first.shape[1]}\n".encode())
+            for name, array in arrays.items():
+                kind = f"SCALARS {name} double 1\nLOOKUP_TABLE default"
+                if array.ndim == 3:
+                    kind = f"VECTORS {name} double"
+                    array = np.concatenate([array, np.zeros_like(array[..., :1])], -1)
+                stream.write(f"{kind}\n".encode() + array.astype(">f8").tobytes() + b"\n")
