@@ -78,7 +78,7 @@ def solver(name: str, n: int) -> Callable[[int | None], Callable[[], object]]:
 
     def make(threads: int | None) -> Callable[[], object]:
         if name == "HeatADI":
-            heat = HeatADI((n, n), 1 / n, 1e-3, threads=threads)
+            heat = HeatADI((n, n), 1 / n, 1e-3, threads=threads, boundary=0.0)
             return lambda: heat.step(4)
         if name == "GCEIDD":
             problem = ConvectionDiffusion((1.0, 0.5), 1e-3, initial=1.0, boundary=Dirichlet(1.0))

@@ -85,7 +85,15 @@ class NodeData:
         if not callable(self._value):
             return self._value
         when = {"t": time} if self.varies else {}
-        return self._value(**self._arguments, **when)
+        try:
+            return self._value(**self._arguments, **when)
+        except TypeError as error:
+            if not _wants_scalars(error):
+                raise
+            raise TypeError(
+                f"{self.name}: functions get arrays: use numpy.sin instead of math.sin, and "
+                f"numpy.where instead of if ({error})"
+            ) from error
 
     def _shaped(self, found: Any, time: float) -> Array:
         when = f" at time {time:g}" if self.varies else ""
@@ -106,3 +114,8 @@ class NodeData:
                 f"{self.name} must be at least {self._least:g}{when}, got {values.min():g}"
             )
         return values
+
+
+def _wants_scalars(error: TypeError) -> bool:
+    """Whether a function, as those of `math`, took an array for a number."""
+    return "can be converted to Python scalars" in str(error)

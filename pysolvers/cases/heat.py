@@ -105,6 +105,7 @@ def run_heat(args: argparse.Namespace) -> int:
         threads=args.threads,
         group=group,
         split=None if group is None else split,
+        boundary=0.0,
     )
     start = perf_counter()
     result = solver.run(args.until)

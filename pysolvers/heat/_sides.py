@@ -98,6 +98,7 @@ class Side:
     """
 
     def __init__(self, name: str, boundary: Any, grid: Grid) -> None:
+        self.name = name
         self.axis = AXES.index(name[0])
         self.index = 0 if name[1] == "-" else -1
         self.others = [axis for axis in range(grid.axes) if axis != self.axis]
@@ -127,9 +128,14 @@ class Side:
         self.shape = tuple(grid.nodes[axis] for axis in reversed(self.others))
 
     @property
+    def spacing(self) -> float:
+        """Distance of the nodes along the axis of the side."""
+        return self._grid.spacing[self.axis]
+
+    @property
     def exchange(self) -> float:
         """What a step takes from T per T, by the coefficient of Robin."""
-        return 2 * self._grid.dt / self._grid.spacing[self.axis] * self.coefficient
+        return 2 * self._grid.dt / self.spacing * self.coefficient
 
     @property
     def ambient(self) -> NodeData | None:
@@ -157,7 +163,7 @@ class Side:
             return 1.0
         if self._is_robin:
             return self.exchange
-        return 2 * self._grid.dt / self._grid.spacing[self.axis]
+        return 2 * self._grid.dt / self.spacing
 
     def of(self, field: NDArray[Any]) -> NDArray[Any]:
         """Return the nodes of the side in a field: a view that may be written."""

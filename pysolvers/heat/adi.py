@@ -20,6 +20,7 @@ from .._data import NodeData, dependence
 from .._domain import per_axis, unequal, watch_position
 from .._errors import ConvergenceError
 from .._files import read_npz, write_npz
+from .._functions import arguments_of
 from .._header import (
     anything,
     count,
@@ -35,6 +36,8 @@ from .._header import (
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from ..distributed import Group, Slab, agreement_of, checked_group
+from ._accuracy import Accuracy, warn_user
+from ._extremes import check_conductivity, check_ratios, check_spacing
 from ._growth import SAFE, growth_factor
 from ._result import HeatResult
 from ._settings import HeatSettings
@@ -78,7 +81,8 @@ Scheme = Literal["peaceman-rachford", "douglas-gunn", "wei2013"]
 
 
 def _check_spacing_by_position(shape: Any, spacing: Any, *_: Any) -> None:
-    if unequal(spacing):
+    is_sequence = isinstance(spacing, tuple | list)
+    if is_sequence and all(np.ndim(each) == 0 for each in spacing) and unequal(spacing):
         names = ", ".join(f"h{axis}" for axis in "xyz"[: len(spacing)])
         raise TypeError(
             f"HeatADI: spacing={short(spacing)} by position had the order of shape; give "
@@ -93,8 +97,8 @@ class HeatADI(Stepper[HeatResult]):
     .. math:: T_t = \partial_x (k\,T_x) + \partial_y (k\,T_y) \;[+\; \partial_z (k\,T_z)] + q
 
     by central differences on nodes that include the boundary. A step is one tridiagonal solve
-    along each axis, of second order in time and space. In two dimensions, and in three with a
-    constant conductivity, it is stable for any `dt`; see Notes.
+    along each axis, of second order in time and space. With a constant conductivity no step is too
+    large to be stable, but it can be too large to be accurate: see `suggest_dt` and Notes.
 
     Parameters
     ----------
@@ -105,7 +109,9 @@ class HeatADI(Stepper[HeatResult]):
         Distance between the nodes: one number for all axes, one for each axis in the order x, y,
         z, or a mapping with the keys ``"x"``, ``"y"``, ``"z"``. The first node lies at 0.
     dt : float
-        Time step; positive. It can be set between steps.
+        Time step; positive. It can be set between steps. `suggest_dt` returns one for a given
+        error; a RuntimeWarning is issued once for each `dt` whose step is not accurate for the
+        slowest wave, see Notes.
     extent : ((x0, x1), (y0, y1)) or ((x0, x1), (y0, y1), (z0, z1)), optional
         Instead of `spacing`: ends of the domain along each axis. On a periodic axis the end is
         the image of the first node.
@@ -118,7 +124,7 @@ class HeatADI(Stepper[HeatResult]):
         By default Peaceman and Rachford in two dimensions and Douglas and Gunn in three; see
         Notes. ``'wei2013'`` is **not a consistent time integrator**; it serves to reproduce
         the measurements of [3]_.
-    boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping, default: 0
+    boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping
         Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
         ``"y-"``, ... for one side or ``"x"``, ``"y"``, ``"z"`` for both sides of an axis. A
         number, an array or a function is a Dirichlet condition. `Dirichlet` gives T; `Neumann`
@@ -165,8 +171,8 @@ class HeatADI(Stepper[HeatResult]):
     Raises
     ------
     TypeError, ValueError
-        If a parameter has the wrong type or is out of range; the message names the rule and
-        the value.
+        If a parameter has the wrong type or is out of range, or if :math:`k\,dt/h^2` is not in
+        the range of the dtype; the message names the rule and the value.
     BackendError
         If the device is not available.
 
@@ -187,6 +193,20 @@ class HeatADI(Stepper[HeatResult]):
     dimensions both schemes give the same solution up to rounding errors. The boundary values
     of the intermediate fields follow from the formulas of the scheme, so that the order is
     two also if the boundary values change with time.
+
+    A step multiplies the slowest wave that is not constant by a factor G, and the equation by
+    :math:`E = e^{-\lambda dt}`. Along an axis of length L :math:`\lambda = k (\pi/L)^2` between two
+    given values and between two fluxes, :math:`k (\pi/2L)^2` with exactly one given value, and
+    :math:`k (2\pi/L)^2` on a periodic axis, with the mean k of an array; the rates of the axes with
+    given values are added, and if there are none the smallest rate counts. A `Robin` side of the
+    coefficient h counts as a given value if the Biot number :math:`h L/k` is at least 1, and as a
+    flux otherwise. With :math:`a = \lambda dt/2` of each axis, G is
+    :math:`\prod (1 - a)/(1 + a)` in two dimensions,
+    :math:`1 - 2 \sum a/\prod (1 + a)` in three, and
+    :math:`1/(\prod (1 + a)\,(1 + \sum a))` for a damped step. A step with
+    :math:`|G - E| > 0.1 \max(E, 0.1)` is a RuntimeWarning, with a `dt` that is small enough;
+    `suggest_dt` returns the largest `dt` for a given error. There is no warning for the scheme
+    ``'wei2013'``.
 
     In three dimensions the stability of Douglas and Gunn's scheme for any dt needs operators that
     commute, as they do if k is constant. If k varies in several directions, steps of large
@@ -249,6 +269,8 @@ class HeatADI(Stepper[HeatResult]):
     ...     dt=0.02,
     ...     boundary={"x-": 1.0, "x+": 0.0, "y": Neumann()},
     ... )
+    >>> solver.dt < solver.suggest_dt(error=0.01)
+    True
     >>> result = solver.run(until=10.0)
     >>> print(np.abs(result.u - (1 - result.x / 2)).max() < 1e-6)
     True
@@ -266,7 +288,7 @@ class HeatADI(Stepper[HeatResult]):
         extent: Sequence[Sequence[float]] | None = None,
         diffusivity: Any = 1.0,
         scheme: Scheme | None = None,
-        boundary: Any = 0.0,
+        boundary: Any,
         source: Any = None,
         initial: Any = 0.0,
         damped_start: bool | None = None,
@@ -302,7 +324,9 @@ class HeatADI(Stepper[HeatResult]):
             by_side = boundary_by_side(boundary, settings.axes)
             periodic = [name[0] for name, one in by_side.items() if one == PERIODIC]
             self._grid = grid = Grid(settings, self._clock, periodic)
+            check_spacing(grid.spacing, settings.axes)
             self._sides = {name: Side(name, found, grid) for name, found in by_side.items()}
+            whole = grid
             check_nodes("shape", settings.shape, by_side)
             slab: SplitState | None = None
             if group is not None or split is not None:
@@ -327,6 +351,9 @@ class HeatADI(Stepper[HeatResult]):
         else:
             self._state = HeatState(settings, grid, self._sides, self._source)
             self._state.start(np.broadcast_to(start, settings.shape))
+        self._accuracy = Accuracy(
+            str(settings.scheme), whole, grid.diffusivity, grid.k, self._sides, group
+        )
         k = grid.k if slab is None else slab.k
         self._growth = growth_factor(k, grid.spacing, group)
         self._check_length(self.dt)
@@ -366,11 +393,38 @@ class HeatADI(Stepper[HeatResult]):
         """Time spent in each stage of the steps so far, as in `HeatResult`."""
         return dict(self._seconds)
 
+    @property
+    def diffusion_number(self) -> float:
+        """Diffusion number of the next step: k dt/h^2, the largest of all nodes and axes."""
+        return self._accuracy.diffusion_number(self.dt)
+
+    def suggest_dt(self, error: float = 0.01) -> float:
+        r"""Return a time step for a solution that is accurate in time.
+
+        In a step the slowest wave that is not constant decays by :math:`E = e^{-\lambda dt}`, and
+        the scheme multiplies it by a factor G; see Notes of `HeatADI`.
+
+        Parameters
+        ----------
+        error : float, default: 0.01
+            Largest :math:`|G - E|`, the relative error of a step; between 0 and 1.
+
+        Returns
+        -------
+        dt : float
+            The largest step up to which the error of steps of any length is below `error`: of
+            those of the scheme, and with ``damped_start=True`` also of the damped one. For data
+            that are not as smooth as the slowest wave, take less.
+        """
+        return self._accuracy.suggest_dt(error, is_damped=bool(self._settings.damped_start))
+
     def __repr__(self) -> str:
         s = self._settings
+        steps = zip(s.axes, self._grid.spacing, strict=True)
+        spacing = ", ".join(f"h{axis}={h:.4g}" for axis, h in steps)
         return (
-            f"HeatADI({s.shape}, dt={self.dt:g}, scheme={s.scheme!r}): {self.steps} steps, "
-            f"t = {self.time:g}"
+            f"HeatADI({s.shape}, {spacing}, dt={self.dt:g}, scheme={s.scheme!r}): "
+            f"{self.steps} steps, t = {self.time:g}"
         )
 
     def result(self, stop_reason: str = "running") -> HeatResult:
@@ -450,7 +504,7 @@ class HeatADI(Stepper[HeatResult]):
         path: str | os.PathLike[str],
         *,
         diffusivity: Any = 1.0,
-        boundary: Any = 0.0,
+        boundary: Any,
         source: Any = None,
         device: str | None = None,
         threads: int | None = None,
@@ -465,7 +519,7 @@ class HeatADI(Stepper[HeatResult]):
             The file.
         diffusivity : float, array_like, callable or mapping, default: 1
             As in the solver that was saved.
-        boundary : condition or mapping, default: 0
+        boundary : condition or mapping
             As in the solver that was saved.
         source : number, ndarray or callable, optional
             As in the solver that was saved.
@@ -565,6 +619,7 @@ class HeatADI(Stepper[HeatResult]):
         s, state, first = self._settings, self._state, self.steps
         if first == 0 and not s.is_paper and self._begin_damped():
             return self._is_in_bounds()
+        self._check_accuracy(is_damped=False)
         # Before the first step of this length, and after a damped one, w is not known.
         is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
         count = min(end - first, state.most_steps)
@@ -582,6 +637,7 @@ class HeatADI(Stepper[HeatResult]):
         wanted, start = self._settings.damped_start, perf_counter()
         if self.steps == 0:
             self._is_damped = slab.needs_damping() if wanted is None else wanted
+        self._check_accuracy(is_damped=self.steps == 0 and self._is_damped)
         if self.steps == 0 and self._is_damped:
             made, is_finite, report = 1, slab.start_damped(), None
         else:
@@ -605,6 +661,7 @@ class HeatADI(Stepper[HeatResult]):
             self._is_damped = s.damped_start
         if not self._is_damped:
             return False
+        self._check_accuracy(is_damped=True)
         kept = state.t.copy()
         start = perf_counter()
         field = damped_step(
@@ -624,12 +681,23 @@ class HeatADI(Stepper[HeatResult]):
         self._seconds["x"] += perf_counter() - start
         return True
 
+    def _check_accuracy(self, *, is_damped: bool) -> None:
+        """Warn of a step that is too large for the slowest wave, on the first rank of a group."""
+        message = self._accuracy.message(self._clock.dt, is_damped=is_damped)
+        if not message:  # on all ranks
+            return
+        with agreement_of(None if self._slab is None else self._slab.group, "HeatADI"):
+            if self._shows_progress:
+                warn_user(message)
+
     def _is_in_bounds(self) -> bool:
         if self._slab is not None:
             return self._slab.is_finite()
         return bool(np.isfinite(self._state.t).all())
 
     def _check_length(self, dt: float) -> None:
+        rates = self._accuracy.numbers
+        check_ratios(dt, rates, self._sides.values(), self._settings.dtype)
         spread = self._growth * dt
         if spread > SAFE and (self._slab is None or self._slab.group.rank == 0):
             warnings.warn(
@@ -664,9 +732,10 @@ def _conductivity(
         )
     if is_sequence and np.ndim(diffusivity[0]) == 0:
         return per_axis("diffusivity", diffusivity, settings.axes), None
-    if "t" in dependence("diffusivity", diffusivity, settings.axes):
-        raise TypeError("diffusivity must be a number, an array or a function of the coordinates")
+    if callable(diffusivity):
+        arguments_of("diffusivity", diffusivity, settings.axes)  # of the coordinates, not of t
     data = NodeData("diffusivity", diffusivity, *grid.places(range(grid.axes)))
     values = np.array(np.broadcast_to(data.at(0.0), grid.nodes[::-1]))
     require(bool((values > 0).all()), "diffusivity must be positive", float(values.min()))
+    check_conductivity(values, settings.dtype)
     return (1.0,) * grid.axes, values

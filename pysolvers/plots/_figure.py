@@ -70,14 +70,24 @@ def check_axes(ax: Any) -> None:
 
 
 def levels_of(field: NDArray[Any], number: int = 20) -> NDArray[np.float64]:
-    """Return about `number` round levels that cover the finite values of a field."""
+    """Return about `number` round levels that cover the finite values of a field.
+
+    They also cover values that differ by rounding errors from the smallest and the largest level,
+    so that a plateau at a round value is filled.
+    """
     finite = field[np.isfinite(field)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
     if high - low <= 1e-12 * max(abs(low), abs(high)) or high == low:
         low, high = low - 0.5, high + 0.5
     ticker = extra_module("matplotlib.ticker", "plot")
     locator = ticker.MaxNLocator(number, steps=[1, 2, 2.5, 5, 10])
-    return np.asarray(locator.tick_values(low, high), np.float64)
+    levels = np.asarray(locator.tick_values(low, high), np.float64)
+    room = 1e-9 * (high - low)
+    if low - room < levels[0]:
+        levels[0] -= room
+    if levels[-1] < high + room:
+        levels[-1] += room
+    return levels
 
 
 def add_scale(axes: "Axes | list[Axes]", drawn: Any, label: str, **options: Any) -> None:

@@ -7,10 +7,10 @@ Douglas and Gunn solves for differences along one axis at a time,
     (1 + K_y/2) D_2 = D_1,   (1 + K_z/2) D_3 = D_2,   T+ = T + D_3.
 
 In one dimension this is the method of Crank and Nicolson, in two dimensions the solution is that
-of Peaceman and Rachford. Of second order in time and space, stable for any dt if there are at most
-two axes or k is constant; see heat/_growth.py. Source: J. Douglas and J. E. Gunn, Numerische
-Mathematik 6 (1964) 428-453. About 8 operations per node and axis for each solve, and 6 for each
-difference.
+of Peaceman and Rachford. Of second order in time and space, without growth for any dt if there
+are at most two axes or k is constant; see heat/_growth.py. Source: J. Douglas and J. E. Gunn,
+Numerische Mathematik 6 (1964) 428-453. About 8 operations per node and axis for each solve, and 6
+for each difference.
 
 The helpers view fields with the axis of the lines last.
 """

@@ -84,7 +84,7 @@ PLANE = {"shape": (16, 14), "extent": ((0.0, 1.0), (0.0, 1.0))}
 
 def heat(group, **options):
     split = {"group": group, "split": Slab(0)}
-    return pysolvers.HeatADI(**(PLANE | {"dt": 0.01} | split | options))
+    return pysolvers.HeatADI(**(PLANE | {"dt": 0.01, "boundary": 0.0} | split | options))
 
 
 def solvers(group, rows):
@@ -93,7 +93,9 @@ def solvers(group, rows):
     plane = {"shape": (rows, 14), "extent": PLANE["extent"]}
     problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, **plane)
     return {
-        "heat": lambda **o: pysolvers.HeatADI(**(plane | split | {"dt": 0.01} | o)),
+        "heat": lambda **o: pysolvers.HeatADI(
+            **(plane | split | {"dt": 0.01, "boundary": 0.0} | o)
+        ),
         "poisson": lambda **o: pysolvers.FastPoisson(**(plane | split | {"boundary": 0.0} | o)),
         "lmsor": lambda **o: pysolvers.LMSOR(problem, **(split | o)),
         "plate": lambda **o: pysolvers.RedBlackSOR(**(plane | split | {"boundary": 1.0} | o)),

@@ -22,8 +22,13 @@ from pysolvers.heat import _split
 from pysolvers.heat._window import COSTS
 
 STEPS = 7
-PLANE = {"shape": (17, 14), "extent": ((0.0, 2.0), (0.0, 1.0)), "dt": 0.013}
-BOX = {"shape": (9, 11, 10), "extent": ((0.0, 2.0), (0.0, 1.0), (0.0, 1.5)), "dt": 0.02}
+PLANE = {"shape": (17, 14), "extent": ((0.0, 2.0), (0.0, 1.0)), "dt": 0.013, "boundary": 0.0}
+BOX = {
+    "shape": (9, 11, 10),
+    "extent": ((0.0, 2.0), (0.0, 1.0), (0.0, 1.5)),
+    "dt": 0.02,
+    "boundary": 0.0,
+}
 
 
 def wave(x, y):
@@ -294,7 +299,7 @@ def check_warning_of_growth(group, rng):
     """The conductivity of the whole field counts; rank 0 warns."""
     z, y = np.ix_(np.arange(9.0), np.arange(9.0))
     k = np.broadcast_to(1 + z[..., None] * y[..., None], (9, 9, 9))
-    options = {"shape": k.shape, "spacing": 1.0, "dt": 0.05}  # 64 dt is 3.2
+    options = {"shape": k.shape, "spacing": 1.0, "dt": 0.05, "boundary": 0.0}  # 64 dt is 3.2
     for axis in range(3):
         split = Slab(axis)
         with warnings.catch_warnings(record=True) as found:

@@ -25,12 +25,20 @@ SHAPE = (3, 4100, 37)  # every axis has kernels of its own: in a block, in clust
 SOLVERS = {
     "cavity": (lambda device: LidDrivenCavity(100, 65, device=device).iterate(50), "psi"),
     "heat": (
-        lambda device: HeatADI((300, 500), 0.01, 1e-3, initial=1.0, device=device).step(5),
+        lambda device: HeatADI(
+            (300, 500), 0.01, 1e-3, initial=1.0, device=device, boundary=0.0
+        ).step(5),
         "u",
     ),
     "heat in space": (
         lambda device: HeatADI(
-            (30, 40, 50), 0.01, 1e-3, scheme="douglas-gunn", initial=1.0, device=device
+            (30, 40, 50),
+            0.01,
+            1e-3,
+            scheme="douglas-gunn",
+            initial=1.0,
+            device=device,
+            boundary=0.0,
         ).step(3),
         "u",
     ),

@@ -69,7 +69,7 @@ def in_space(nodes):
     shape = (360, 8, nodes)
     start = np.broadcast_to(np.linspace(0, 1, nodes, dtype=np.float32), shape)
     options = {"scheme": "douglas-gunn", "dtype": np.float32, "initial": start}
-    return HeatADI(shape, 1.0, 1e-3, device="cuda", **options)
+    return HeatADI(shape, 1.0, 1e-3, boundary=0.0, device="cuda", **options)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,9 @@ from scipy.sparse.linalg import spsolve
 
 from pysolvers import HeatADI, Neumann, Robin
 
+# The damped start is for steps that do not resolve the fast part of the solution.
+pytestmark = pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
+
 ROUNDING = 4 * np.finfo(float).eps
 
 
@@ -217,7 +220,9 @@ def test_corners_of_different_values_leave_no_overshoot(backend, shape, r):
     ],
 )
 def test_start_is_damped_where_the_data_are_rough(options, damped):
-    solver = HeatADI((33, 33), extent=((0, np.pi / 3), (0, np.pi / 3)), **{"dt": 0.01} | options)
+    solver = HeatADI(
+        (33, 33), extent=((0, np.pi / 3), (0, np.pi / 3)), **{"dt": 0.01, "boundary": 0.0} | options
+    )
 
     result = solver.step().result()
 

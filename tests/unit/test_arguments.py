@@ -27,7 +27,7 @@ def stepper():
 
 
 def heat(**options):
-    return HeatADI((5, 6), 0.25, 0.01, **options)
+    return HeatADI((5, 6), 0.25, 0.01, boundary=0.0, **options)
 
 
 def gceidd(**options):

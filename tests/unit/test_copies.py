@@ -88,7 +88,9 @@ def wake(solver):
 SOLVERS = {
     "HeatADI": (heat, advanced(5)),
     "HeatADI, three axes": (
-        lambda: HeatADI((6, 7, 8), spacing=0.1, dt=0.01, initial=1.0, diffusivity=2.0),
+        lambda: HeatADI(
+            (6, 7, 8), spacing=0.1, dt=0.001, initial=1.0, diffusivity=2.0, boundary=0.0
+        ),
         advanced(5),
     ),
     "GCEIDD": (transport, advanced(5)),

@@ -263,7 +263,7 @@ def test_arguments_of_a_cost_model():
 def test_objects_that_stay_in_their_process(group, rng):
     *matrix, _ = oracle.dominant(rng, (2, 5))
     factor = pysolvers.factor_tridiagonal(*matrix, group=group, split=Slab(1))
-    heat = pysolvers.HeatADI((9, 8), spacing=0.1, dt=0.1, group=group, split=Slab(0))
+    heat = pysolvers.HeatADI((9, 8), spacing=0.1, dt=0.1, group=group, split=Slab(0), boundary=0.0)
     poisson = pysolvers.FastPoisson((9, 8), spacing=0.1, boundary=0.0, group=group, split=Slab(0))
     for one in (group, factor, heat, poisson):
         for duplicate in (pickle.dumps, copy.deepcopy):

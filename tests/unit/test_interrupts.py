@@ -216,7 +216,9 @@ def test_interrupted_solve_converges_as_the_whole_one(monkeypatch):
 def test_growth_that_an_interrupt_hides_is_found_by_the_next_step(name, monkeypatch):
     make, call_name = {
         "heat": (
-            lambda: pysolvers.HeatADI((5, 6), 0.25, 0.01, initial=1e308, source=1e308),
+            lambda: pysolvers.HeatADI(
+                (5, 6), 0.25, 0.01, initial=1e308, source=1e308, boundary=0.0
+            ),
             "heat_step",
         ),
         "gceidd": (

@@ -36,11 +36,13 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def heat():
-    return HeatADI((9, 9), 0.125, 1e-3, initial=lambda x, y: np.sin(3 * x) * y)
+    return HeatADI((9, 9), 0.125, 1e-3, initial=lambda x, y: np.sin(3 * x) * y, boundary=0.0)
 
 
 def heat_in_a_box():
-    return HeatADI((3, 5, 4), 0.125, 1e-3, initial=lambda x, y, z: np.sin(3 * x) * y * z)
+    return HeatADI(
+        (3, 5, 4), 0.125, 1e-3, initial=lambda x, y, z: np.sin(3 * x) * y * z, boundary=0.0
+    )
 
 
 def transport():
@@ -64,7 +66,9 @@ def run(name):
 RESULTS = {
     **{name: partial(run, name) for name in STEPPERS},
     "heat in a box": lambda: heat_in_a_box().run(0.01),
-    "heat in a strip": lambda: HeatADI((5, 9), extent=((0, 9), (0, 1)), dt=0.1).run(0.1),
+    "heat in a strip": lambda: HeatADI((5, 9), extent=((0, 9), (0, 1)), dt=0.1, boundary=0.0).run(
+        0.1
+    ),
     "cavity": lambda: LidDrivenCavity(100, 17).solve(1e-3),
     "cavity by lines": lambda: LidDrivenCavity(100, 17, method="line-jacobi").solve(1e-2),
     "plate": lambda: solve_laplace((9, 8), boundary={"y+": 1.0}),
@@ -162,7 +166,7 @@ def test_notebook_shows_the_figure_without_another_import(tmp_path, monkeypatch)
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     code = "import pysolvers\npysolvers.LidDrivenCavity(100, 17).solve(1e-2).plot();"
     film = (
-        "solver = pysolvers.HeatADI((5, 5), 0.25, 0.01, initial=lambda x, y: x)\n"
+        "solver = pysolvers.HeatADI((5, 5), 0.25, 0.01, boundary=0.0, initial=lambda x, y: x)\n"
         "solver.record(0.05).animate()"
     )
     book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(c) for c in (code, film)])
@@ -287,6 +291,18 @@ def test_levels_are_round_and_cover_the_field():
         assert levels[0] <= np.nanmin(field) and levels[-1] >= np.nanmax(field)
         assert np.all(np.diff(levels) > 0)
         assert len(levels) <= 22
+
+
+@pytest.mark.parametrize("ends", [(20.0, 100.0), (-3.0, 20.0)])
+def test_levels_cover_a_plateau_at_a_round_value(ends):
+    # Values at a round end of the range, but for rounding errors, are within the levels.
+    low, high = ends
+    for error in (2e-12, 0.0, -2e-12):
+        field = np.array([low - error, high + error, 0.5 * (low + high)])
+        levels = levels_of(field)
+        assert levels[0] < field.min() - 1e-12 * abs(low) or levels[0] < low - 1
+        assert levels[-1] > field.max() + 1e-12 * abs(high) or levels[-1] > high + 1
+        np.testing.assert_allclose(levels, np.round(levels, 3), rtol=0, atol=1e-6)
 
 
 def test_one_place_is_drawn_as_bars():

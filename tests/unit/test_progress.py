@@ -126,7 +126,7 @@ def test_no_bar_without_tqdm(monkeypatch):
 
 def test_a_bar_that_is_wanted_needs_tqdm(monkeypatch):
     without_tqdm(monkeypatch)
-    solver = HeatADI((5, 5), 0.1, 0.01)
+    solver = HeatADI((5, 5), 0.1, 0.01, boundary=0.0)
 
     with pytest.warns(RuntimeWarning, match="progress=True .* pip install tqdm"):
         solver.run(0.05, progress=True)
@@ -152,7 +152,7 @@ def test_bar_in_a_notebook(bars, monkeypatch):
 @pytest.mark.parametrize(
     ("make", "total"),
     [
-        (lambda: HeatADI((5, 5), 0.1, 0.01).run(0.055, progress=True), 6),
+        (lambda: HeatADI((5, 5), 0.1, 0.01, boundary=0.0).run(0.055, progress=True), 6),
         (lambda: StaggeredCavity(100, 8, dt=0.01).run(0.055, progress=True), 6),
         (
             lambda: RedBlackSOR((5, 5), extent=((0, 1), (0, 1)), boundary=1.0).solve(
@@ -183,7 +183,7 @@ def test_calls_of_the_backend_take_a_second_or_two(monkeypatch):
 
     pulse = ConvectionDiffusion((1.0, 0.5), 0.01, initial=lambda x, y: x * y)
     makers = (
-        lambda: HeatADI((9, 8), 0.1, 0.01, initial=1.0),
+        lambda: HeatADI((9, 8), 0.1, 0.01, initial=1.0, boundary=0.0),
         lambda: GCEIDD(pulse, shape=(9, 8), dt=0.01),
     )
     whole = [make().run(0.5).u for make in makers]

@@ -86,10 +86,10 @@ def test_values_in_messages_are_short(value):
 def test_no_message_of_a_solver_holds_a_whole_list():
     rows = [["a"] * 65] * 65
     for make in (
-        lambda: HeatADI((5, 5), 0.1, 0.1, diffusivity=rows),
-        lambda: HeatADI((5, 5), 0.1, 0.1, source=rows),
-        lambda: HeatADI(rows, 0.1, 0.1),
-        lambda: HeatADI((5, 5), extent=rows, dt=0.1),
+        lambda: HeatADI((5, 5), 0.1, 0.1, diffusivity=rows, boundary=0.0),
+        lambda: HeatADI((5, 5), 0.1, 0.1, source=rows, boundary=0.0),
+        lambda: HeatADI(rows, 0.1, 0.1, boundary=0.0),
+        lambda: HeatADI((5, 5), extent=rows, dt=0.1, boundary=0.0),
         lambda: ConvectionDiffusion(rows, 0.1),
         lambda: ConvectionDiffusion((1, 1), 0.1, extent=rows),
     ):
@@ -189,6 +189,7 @@ def test_the_step_can_change_and_the_order_stays():
             extent=((0, np.pi), (0, np.pi)),
             dt=1 / n,
             initial=lambda x, y: np.sin(x) * np.sin(y),
+            boundary=0.0,
         )
         for _ in range(n // 4):
             solver.dt = 1 / n
@@ -221,7 +222,7 @@ def test_inflow_and_source_follow_the_step(shape):
 
 
 def test_dt_is_checked():
-    solver = HeatADI((5, 5), 0.1, 0.01)
+    solver = HeatADI((5, 5), 0.1, 0.01, boundary=0.0)
 
     with pytest.raises(ValueError, match="dt must be positive"):
         solver.dt = 0.0
@@ -230,7 +231,7 @@ def test_dt_is_checked():
 
 
 def test_a_callback_may_change_the_step():
-    solver = HeatADI((5, 5), 0.1, 0.01)
+    solver = HeatADI((5, 5), 0.1, 0.01, boundary=0.0)
 
     def refine(solver):
         solver.dt = 0.002
@@ -291,7 +292,7 @@ def test_text_options_are_literal_and_named(function):
 
 def made():
     unit = {"extent": ((0, 1), (0, 1))}
-    heat = HeatADI((5, 6), 0.1, 0.1)
+    heat = HeatADI((5, 6), 0.1, 0.1, boundary=0.0)
     transport = ConvectionDiffusion((1.0, lambda x: x), np.ones((5, 5)))
     gceidd = pysolvers.GCEIDD(transport, shape=(5, 5), dt=0.1)
     problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, shape=(5, 5), **unit)
@@ -335,14 +336,18 @@ def test_what_solvers_and_results_show_is_short():
 def test_results_name_backend_and_threads():
     result = pysolvers.LidDrivenCavity(100, 9, threads=1).iterate(3).result()
     assert repr(result).endswith(f"cpu, {result.kernel}, 1 thread")
-    assert repr(HeatADI((5, 7), 0.1, 0.1).result()).splitlines()[1] == "  nodes    5 × 7"
-    assert repr(HeatADI((5, 7), 0.1, 0.1).result()).endswith("seconds  0, cpu")
+    assert (
+        repr(HeatADI((5, 7), 0.1, 0.1, boundary=0.0).result()).splitlines()[1] == "  nodes    5 × 7"
+    )
+    assert repr(HeatADI((5, 7), 0.1, 0.1, boundary=0.0).result()).endswith("seconds  0, cpu")
 
 
 def _field(values):
     return {
-        "HeatADI": lambda: HeatADI((4, 5), spacing=1.0, dt=1.0, initial=values),
-        "HeatADI source": lambda: HeatADI((4, 5), spacing=1.0, dt=1.0, source=lambda t: values),
+        "HeatADI": lambda: HeatADI((4, 5), spacing=1.0, dt=1.0, initial=values, boundary=0.0),
+        "HeatADI source": lambda: HeatADI(
+            (4, 5), spacing=1.0, dt=1.0, source=lambda t: values, boundary=0.0
+        ),
         "GCEIDD": lambda: GCEIDD(
             ConvectionDiffusion((1.0, 1.0), 0.1, source=values), shape=(4, 5), dt=0.1
         ),
