@@ -320,7 +320,7 @@ def test_wrong_side_of_a_window_is_below_rounding_behind_its_layers(ratio):
     "solver",
     [
         partial(pysolvers.FastPoisson, (8, 8), 1.0, boundary=0.0),
-        partial(pysolvers.HeatADI, (8, 8), spacing=1.0, dt=0.1),
+        partial(pysolvers.HeatADI, (8, 8), spacing=1.0, dt=0.1, boundary=0.0),
     ],
 )
 def test_groups_of_other_types_are_refused(solver):
