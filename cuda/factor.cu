@@ -119,8 +119,11 @@ method_of(const ps_factor *f)
 ps_status
 ps_cuda_factor_store(const ps_factor *f, const ps_exec *, size_t *bytes)
 {
-    const ps_status status = ps_factor_check(f, nullptr);
+    ps_status status = ps_factor_check(f, nullptr);
 
+    if (status == PS_OK && (f->flags & PS_ROW_SUMS) != 0) {
+        status = PS_UNSUPPORTED;
+    }
     *bytes = status == PS_OK ? layout_of(f).bytes : 0;
     return status;
 }

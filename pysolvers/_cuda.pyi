@@ -32,6 +32,7 @@ from ._core import PERIODIC as PERIODIC
 from ._core import PIVOTS as PIVOTS
 from ._core import PRESSURES as PRESSURES
 from ._core import RELAXATIONS as RELAXATIONS
+from ._core import ROW_SUMS as ROW_SUMS
 from ._core import SCHEMES as SCHEMES
 from ._core import SHORT_LOWER as SHORT_LOWER
 from ._core import SHORT_UPPER as SHORT_UPPER

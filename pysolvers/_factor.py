@@ -29,7 +29,7 @@ from ._runtime.places import Place, find_place, lender_of
 from ._runtime.shadows import address_of, shadow
 from ._runtime.singular import Singular, find_singular
 
-__all__ = ["TridiagonalFactor"]
+__all__ = ["TridiagonalFactor", "factor_row_sums"]
 
 Array = NDArray[Any]
 
@@ -155,6 +155,7 @@ class TridiagonalFactor:
     """
 
     _factors: _Factors
+    _extra_flags = 0  # of the contract, in addition to those of the shape
 
     def __init__(
         self,
@@ -177,6 +178,28 @@ class TridiagonalFactor:
         found = resolve_matrices(place, named, axis, rows, periodic=bool(periodic))
         self._set(place, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
         self._factors = self._with_programs(self._factors, named)
+
+    @classmethod
+    def of_row_sums(
+        cls,
+        lower: ArrayLike,
+        sums: ArrayLike,
+        upper: ArrayLike,
+        *,
+        axis: int = -1,
+        rows: int | None = None,
+        periodic: bool = False,
+        on_singular: OnSingular = "raise",
+        threads: int | None = None,
+    ) -> TridiagonalFactor:
+        """Return the factors of `factor_row_sums`, which has the documentation."""
+        named = {"lower": lower, "diag": sums, "upper": upper}
+        place = find_place("cpu", None, named, leader="diag", timed=True)
+        found = resolve_matrices(place, named, axis, rows, periodic=periodic)
+        factor = cls.__new__(cls)
+        factor._extra_flags = place.backend.ROW_SUMS
+        factor._set(place, found, False, on_singular, threads, periodic=periodic, stacklevel=4)
+        return factor
 
     @classmethod
     def of_matrices(
@@ -420,7 +443,7 @@ class TridiagonalFactor:
         failed = None
         core = None
         diagonals = None
-        flags = shape_flags(self._backend, shape, self.periodic)
+        flags = shape_flags(self._backend, shape, self.periodic) | self._extra_flags
         report: dict[str, Any] = {
             "method": "auto",
             "pivoted": 0,
@@ -549,3 +572,63 @@ class TridiagonalFactor:
             strides = (steps[0] * inner * size, steps[1] * size)
             info = shadow(address_of(failed), x.shape[:2], strides, failed.dtype, failed)
             place.fill_nan(x, info)
+
+
+def factor_row_sums(
+    lower: ArrayLike,
+    sums: ArrayLike,
+    upper: ArrayLike,
+    *,
+    axis: int = -1,
+    rows: int | None = None,
+    periodic: bool = False,
+    on_singular: OnSingular = "raise",
+    threads: int | None = None,
+) -> TridiagonalFactor:
+    r"""Factor matrices that are given by off-diagonals and row sums instead of diagonals.
+
+    .. math:: a_i x_{i-1} + (s_i - a_i - c_i) x_i + c_i x_{i+1} = f_i
+
+    For matrices of diffusion, where the row sums are small beside the off-diagonals and would be
+    lost in the rounding of the diagonal: with all :math:`a_i, c_i \le 0` and :math:`s_i \ge 0`, or
+    all :math:`a_i, c_i \ge 0` and :math:`s_i \le 0`, nothing is subtracted from matrix entries.
+    Every factor then has a relative error of O(n) rounding units for any condition number, and
+    for f of one sign so has every unknown [1]_. The signs are not checked.
+
+    Parameters
+    ----------
+    lower, upper : array_like
+        The off-diagonals, as in `factor_tridiagonal`.
+    sums : array_like
+        The row sums. ``lower[0]`` and ``upper[-1]`` of matrices that are not periodic are ignored
+        and count as 0 in the sums: what a first row loses to a value beyond the end is part of
+        its sum.
+    axis, rows, periodic, on_singular, threads
+        As in `factor_tridiagonal`; rows are not exchanged.
+
+    Returns
+    -------
+    TridiagonalFactor
+        On the CPU. `refactor` takes row sums in the place of `diag`.
+
+    Raises
+    ------
+    SingularSystemError
+        If all row sums of a matrix are zero, or a product of its entries leaves the range of the
+        dtype.
+
+    References
+    ----------
+    .. [1] A. S. Alfa, J. Xue and Q. Ye, "Accurate computation of the smallest eigenvalue of a
+       diagonally dominant M-matrix", Math. Comp. 71 (2002) 217-236.
+    """
+    return TridiagonalFactor.of_row_sums(
+        lower,
+        sums,
+        upper,
+        axis=axis,
+        rows=rows,
+        periodic=periodic,
+        on_singular=on_singular,
+        threads=threads,
+    )

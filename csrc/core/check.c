@@ -383,7 +383,11 @@ step_is_legal(int32_t step, int64_t asked, int64_t made)
 static bool
 factor_is_legal(const ps_factor *f)
 {
-    return (unsigned)f->pivot < PS_PIVOT_COUNT && flags_are_legal(f->flags) &&
+    const bool has_sums = (f->flags & PS_ROW_SUMS) != 0;
+
+    return (unsigned)f->pivot < PS_PIVOT_COUNT &&
+           (!has_sums || f->pivot == PS_PIVOT_NEVER) &&
+           flags_are_legal(f->flags & ~(uint32_t)PS_ROW_SUMS) &&
            sizes_are_legal(f->dtype, (extents){f->rows, f->outer, f->inner});
 }
 

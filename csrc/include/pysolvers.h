@@ -88,8 +88,15 @@ typedef struct {
 
 /* Flags of a ps_tridiag. A short off-diagonal has rows - 1 entries and `data` points to
  * the first of them: to row 1 of lower, so that row i of lower is
- * data[(i-1)*row + j*outer + k*inner], or to row 0 of upper. */
-enum { PS_PERIODIC = 1u, PS_SHORT_LOWER = 2u, PS_SHORT_UPPER = 4u };
+ * data[(i-1)*row + j*outer + k*inner], or to row 0 of upper.
+ *
+ * PS_ROW_SUMS, for factor_make() with PS_PIVOT_NEVER only: diag holds the row sums
+ * s[i] = lower[i] + diag[i] + upper[i] instead of the diagonal, where an entry that is
+ * ignored counts as 0. If the off-diagonals of a matrix are all >= 0 and its s all <= 0,
+ * or all <= 0 and all >= 0, the factors have relative errors of O(rows) eps for any
+ * condition number, and so has the solution for a right-hand side of one sign; a pivot is
+ * then bad only if the matrix is singular or a product of its entries underflows. */
+enum { PS_PERIODIC = 1u, PS_SHORT_LOWER = 2u, PS_SHORT_UPPER = 4u, PS_ROW_SUMS = 8u };
 
 /* outer * inner independent systems, each of `rows` unknowns:
  *

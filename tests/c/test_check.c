@@ -72,7 +72,8 @@ refuse_arguments_out_of_range(void)
     EXPECT(PS_BAD_ARGUMENT, (t.outer = INT64_MAX / 2, t.inner = 3));
     EXPECT(PS_BAD_ARGUMENT, t.dtype = PS_DTYPE_COUNT);
     EXPECT(PS_BAD_ARGUMENT, t.dtype = (ps_dtype)-1);
-    EXPECT(PS_BAD_ARGUMENT, t.flags = 8);
+    EXPECT(PS_BAD_ARGUMENT, t.flags = PS_ROW_SUMS);
+    EXPECT(PS_BAD_ARGUMENT, t.flags = 16);
     EXPECT(PS_BAD_ARGUMENT, t.flags = PS_PERIODIC | PS_SHORT_LOWER);
     EXPECT(PS_BAD_ARGUMENT, t.flags = PS_PERIODIC | PS_SHORT_UPPER);
     EXPECT(PS_BAD_ARGUMENT, t.rhs.stride.row = INT64_MAX / 4);
@@ -184,7 +185,9 @@ check_factor_and_its_right_hand_sides(void)
     EXPECT_FACTOR(PS_BAD_ARGUMENT, f.rows = 0);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, f.outer = -1);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, f.dtype = PS_DTYPE_COUNT);
-    EXPECT_FACTOR(PS_BAD_ARGUMENT, f.flags = 8);
+    EXPECT_FACTOR(PS_OK, (f.flags = PS_ROW_SUMS, f.pivot = PS_PIVOT_NEVER));
+    EXPECT_FACTOR(PS_BAD_ARGUMENT, (f.flags = PS_ROW_SUMS, f.pivot = PS_PIVOT_AUTO));
+    EXPECT_FACTOR(PS_BAD_ARGUMENT, f.flags = 16);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, f.pivot = PS_PIVOT_COUNT);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, f.store = NULL);
     EXPECT_FACTOR(PS_BAD_ARGUMENT, f.store = factor_store + 8);

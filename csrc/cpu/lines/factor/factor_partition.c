@@ -101,7 +101,7 @@ partition_of(const ps_factor *f)
     c.tables = ps_aligned((size_t)c.partition.groups * c.table);
     c.interface = ps_aligned(c.kernels->partition_interface_bytes(&c.partition));
     c.next = (ps_factor){.dtype = f->dtype,
-                         .flags = f->flags & PS_PERIODIC,
+                         .flags = f->flags & (PS_PERIODIC | PS_ROW_SUMS),
                          .rows = c.partition.chunks,
                          .outer = 1,
                          .inner = 1,
@@ -183,7 +183,7 @@ separators_of(const partition_factor *c, void *at, int32_t *info)
     char *const words = at;
 
     return (ps_tridiag){.dtype = c->t.dtype,
-                        .flags = c->t.flags & PS_PERIODIC,
+                        .flags = c->t.flags & (PS_PERIODIC | PS_ROW_SUMS),
                         .rows = c->partition.chunks,
                         .outer = 1,
                         .inner = 1,

@@ -1,0 +1,167 @@
+"""Factors of matrices that are given by off-diagonals and row sums.
+
+The truth is elimination in 120 digits: for right sides of one sign every unknown must be right, for
+any condition number.
+"""
+
+import mpmath
+import numpy as np
+import pytest
+
+from pysolvers import SingularSystemError
+from pysolvers._factor import factor_row_sums
+
+DTYPES = ["float32", "float64"]
+
+
+def exact(lower, sums, upper, rhs, *, periodic):
+    """Solve one system in 120 digits, and return the solution rounded to float64."""
+    with mpmath.workdps(120):
+        a, s, c, f = (
+            [mpmath.mpf(float(v)) for v in values] for values in (lower, sums, upper, rhs)
+        )
+        n = len(f)
+        if not periodic:
+            a[0] = c[-1] = mpmath.mpf(0)
+        if n == 1:
+            return np.array([float(f[0] / s[0])])
+        # The columns of row i: the unknown i + 1, the last unknown, the right side.
+        pivot = [s[i] - a[i] - c[i] for i in range(n)]
+        far = [a[0], *[mpmath.mpf(0)] * (n - 1)]
+        after = list(c)
+        bottom, last, right = c[-1], pivot[-1], f[-1]
+        for i in range(n - 1):
+            if i > 0:
+                m = a[i] / pivot[i - 1]
+                pivot[i] -= m * after[i - 1]
+                far[i] -= m * far[i - 1]
+                f[i] -= m * f[i - 1]
+            if i == n - 2:
+                far[i] += after[i]
+                after[i] = mpmath.mpf(0)
+                bottom += a[-1]
+            m = bottom / pivot[i]
+            bottom = -m * after[i]
+            last -= m * far[i]
+            right -= m * f[i]
+        x = [mpmath.mpf(0)] * n
+        x[-1] = right / last
+        for i in range(n - 2, -1, -1):
+            x[i] = (f[i] - after[i] * x[i + 1] - far[i] * x[-1]) / pivot[i]
+        return np.array([float(v) for v in x])
+
+
+def matrices(rng, count, rows, dtype, *, symmetric=True):
+    """Return random diagonals of both kinds, with row sums from 1e-12 to 100, many of them 0.
+
+    Matrices that are not symmetric have an upwind drift of up to 2 : 1.
+    """
+    lower = 10 ** rng.uniform(-3, 3, (count, rows))
+    upper = np.roll(lower, -1, axis=-1) * (1 if symmetric else rng.uniform(0.7, 1.4, (count, 1)))
+    sums = 10 ** rng.uniform(-12, 2, (count, rows))
+    sums *= rng.random((count, rows)) < rng.choice([0.0, 0.1, 0.5, 1.0], (count, 1))
+    sums[:, rng.integers(rows)] += 10.0 ** rng.uniform(-24, -12)
+    rhs = rng.random((count, rows)) * (rng.random((count, rows)) < 0.5)
+    rhs[:, rng.integers(rows)] += 1.0
+    return [a.astype(dtype) for a in (-lower, sums, -upper, rhs)]
+
+
+def assert_every_unknown(x, operands, dtype, *, periodic):
+    lower, sums, upper, rhs = operands
+    rows = x.shape[-1]
+    bound = max(50, rows / 2) * np.finfo(dtype).eps
+    for k in range(len(x)):
+        truth = exact(lower[k], sums[k], upper[k], rhs[k], periodic=periodic)
+        error = np.abs(x[k].astype(float) - truth) / truth
+        assert error.max() <= bound, (k, error.max() / np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows", [1, 2, 3, 17, 130])
+def test_every_unknown_is_right_for_any_condition(rng, rows, dtype, periodic):
+    if periodic and rows < 3:
+        pytest.skip("a periodic matrix of two rows is below")
+    operands = matrices(rng, 6, rows, dtype, symmetric=rows % 2 == 0)
+    lower, sums, upper, rhs = operands
+    factor = factor_row_sums(lower, sums, upper, rows=rows, periodic=periodic)
+    assert_every_unknown(factor.solve(rhs), operands, dtype, periodic=periodic)
+    first = [np.ascontiguousarray(a.T) for a in operands]
+    factor = factor_row_sums(*first[:3], axis=0, rows=rows, periodic=periodic)
+    assert_every_unknown(factor.solve(first[3]).T, operands, dtype, periodic=periodic)
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+def test_short_periodic_matrices(rows):
+    lower, sums, upper = np.array([[-3.0, -1.0], [1e-20, 2e-21], [-2.0, -4.0]])[:, :rows]
+    rhs = np.array([1.0, 3.0])[:rows]
+    x = factor_row_sums(lower, sums, upper, periodic=True).solve(rhs)
+    truth = exact(lower, sums, upper, rhs, periodic=True)
+    np.testing.assert_allclose(x, truth, rtol=1e-15)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_shared_matrix_and_transposes(rng, dtype, periodic, axis):
+    lower, sums, upper, _ = (a[0] for a in matrices(rng, 1, 90, dtype))
+    rhs = rng.random((7, 90)).astype(dtype)
+    factor = factor_row_sums(lower, sums, upper, periodic=periodic)
+    given = rhs if axis == -1 else np.ascontiguousarray(rhs.T)
+    for trans in "NT":  # the matrix is symmetric
+        x = factor.solve(given, axis=axis, trans=trans)
+        x = x if axis == -1 else x.T
+        operands = [np.broadcast_to(a, rhs.shape) for a in (lower, sums, upper)]
+        assert_every_unknown(x, [*operands, rhs], dtype, periodic=periodic)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+def test_signs_of_the_laplacian_and_complex_right_sides(rng, periodic):
+    operands = matrices(rng, 5, 40, "float64")
+    lower, sums, upper, rhs = operands
+    factor = factor_row_sums(-lower, -sums, -upper, periodic=periodic)
+    x = factor.solve(-rhs * (1 + 2j))
+    np.testing.assert_allclose(x.imag, 2 * x.real, rtol=1e-15)
+    assert_every_unknown(x.real, operands, "float64", periodic=periodic)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_long_matrix_in_chunks(rng, dtype, periodic):
+    """The truth is the solution for constant coefficients: f = 1, so that x = 1 / s."""
+    rows = 1 << 17
+    sums = 1e-14
+    factor = factor_row_sums(-1.0, np.full(rows, sums, dtype), -1.0, periodic=periodic)
+    assert factor.info.method == "partition"
+    x = factor.solve(np.ones(rows, dtype))
+    s = float(np.dtype(dtype).type(sums))
+    error = np.abs(x.astype(float) * s - 1).max()
+    assert error <= 1500 * np.finfo(dtype).eps
+    lower = -(10 ** rng.uniform(-2, 2, rows)).astype(dtype)
+    upper = np.roll(lower, -1)
+    own = (10 ** rng.uniform(-20, -10, rows)).astype(dtype)
+    x = factor_row_sums(lower, own, upper, periodic=periodic).solve(own)
+    assert np.abs(x.astype(float) - 1).max() <= 1500 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [1, 2, 5, 100, 1 << 17])
+def test_a_matrix_without_row_sums_is_singular(rng, rows, periodic):
+    lower = -rng.random(rows) - 0.5
+    with pytest.raises(SingularSystemError) as caught:
+        factor_row_sums(lower, np.zeros(rows), np.roll(lower, -1), rows=rows, periodic=periodic)
+    assert list(caught.value.rows) == [rows - 1]
+
+
+def test_refactor_takes_row_sums():
+    factor = factor_row_sums(-1.0, np.full(20, 1e-30), -1.0)
+    factor.refactor(-1.0, np.full(20, 2e-30), -1.0)
+    np.testing.assert_allclose(factor.solve(np.ones(20)), 5e29, rtol=1e-14)
+
+
+def test_corners_are_ignored():
+    lower, sums, upper = np.full(9, -1.0), np.full(9, 0.25), np.full(9, -1.0)
+    x = factor_row_sums(lower, sums, upper).solve(np.ones(9))
+    lower[0], upper[-1] = np.nan, 1e300
+    np.testing.assert_array_equal(factor_row_sums(lower, sums, upper).solve(np.ones(9)), x)
+    np.testing.assert_allclose(x, 4.0, rtol=1e-15)
