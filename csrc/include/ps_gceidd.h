@@ -35,6 +35,11 @@
  *     -dt a'_{i-1/2}/h^2 V_{i-1} + (1 + q + dt (a'_{i-1/2} + a'_{i+1/2})/h^2) V_i
  *     -dt a'_{i+1/2}/h^2 V_{i+1}  =  B_i + dt f/2
  *
+ * The sum of the coefficients of a row is 1 + q in both. Backends eliminate with this sum
+ * instead of the diagonal (row-sum form), so that the error of a sweep is a few rounding
+ * errors for any dt, and a constant is kept without an error where the scheme keeps it.
+ * PS_GCEIDD_KERNELS_PAPER has the arithmetic of the paper.
+ *
  * Known values in the rows are P at the interfaces and the values of Dirichlet sides at
  * the ends. At an end with the outward derivative g the value beyond the end is
  * V_inside + 2 h g. The correction after the solve is

@@ -8,7 +8,7 @@
 enum { PS_GCEIDD_LANES = 8 };
 
 /* Arrays of (nodes + 1) * PS_GCEIDD_LANES values per thread. */
-enum { PS_GCEIDD_ARRAYS = 8 };
+enum { PS_GCEIDD_ARRAYS = 7 };
 
 /* A sweep along `axis` in step `step` of a call. `to` may be `from`: all nodes of a line
  * are read before the line is written. */
