@@ -50,10 +50,14 @@ class NodeData:
         nodes.
     least : float, optional
         Smallest value that is accepted.
+    line : int, default: -1
+        Axis of the nodes along which an array of one dimension lies.
     """
 
-    def __init__(self, name: str, value: Any, *places: Array, least: float = -np.inf) -> None:
-        self.name, self._least = name, least
+    def __init__(
+        self, name: str, value: Any, *places: Array, least: float = -np.inf, line: int = -1
+    ) -> None:
+        self.name, self._least, self._line = name, least, line
         axes = "xyz"[: len(places)]
         depends = dependence(name, value, axes)
         #: Whether the quantity depends on time.
@@ -98,6 +102,10 @@ class NodeData:
     def _shaped(self, found: Any, time: float) -> Array:
         when = f" at time {time:g}" if self.varies else ""
         values = real_array(self.name, found, when)
+        if values.ndim == 1:
+            values = np.moveaxis(
+                values.reshape((1,) * (len(self._nodes) - 1) + (-1,)), -1, self._line
+            )
         values = values.reshape((1,) * (len(self._nodes) - values.ndim) + values.shape)
         try:
             fits = np.broadcast_shapes(values.shape, self._nodes) == self._nodes

@@ -229,23 +229,32 @@ class GridData:
         return (start, self._grid[axis] - stop)[end] == 0
 
     def _node_data(
-        self, name: str, value: Any, places: Places, whole: Places, least: float = -inf
+        self,
+        name: str,
+        value: Any,
+        places: Places,
+        whole: Places,
+        least: float = -inf,
+        line: int = -1,
     ) -> NodeData:
-        """Return a quantity at nodes of the part; an array has its values at those of the grid."""
+        """Return a quantity at nodes of the part; an array has its values at those of the grid.
+
+        An array of one dimension lies along the axis `line`.
+        """
         if self._shape != self._grid and np.ndim(value) and not callable(value):
-            values = NodeData(name, value, *whole).at(0.0)
+            values = NodeData(name, value, *whole, line=line).at(0.0)
             held = zip(self._part, values.shape, strict=True)
             value = values[tuple(own if size > 1 else slice(None) for own, size in held)]
-        return NodeData(name, value, *places, least=least)
+        return NodeData(name, value, *places, least=least, line=line)
 
     def _edge(
         self, side: str, edge: Dirichlet | Neumann, places: Places, whole: Places
     ) -> NodeData:
         """Return the value of u, or its outward derivative."""
-        name = f"boundary {side}"
+        name, line = f"boundary {side}", 0 if side[0] == "x" else 1
         if isinstance(edge, Dirichlet):
-            return self._node_data(name, edge.value, places, whole)
-        flux = self._node_data(name, edge.flux, places, whole)
+            return self._node_data(name, edge.value, places, whole, line=line)
+        flux = self._node_data(name, edge.flux, places, whole, line=line)
         if not flux.varies and not flux.at(0.0).any():
             return flux
         axis, end = "xy".index(side[0]), "-+".index(side[1])

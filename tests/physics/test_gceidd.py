@@ -1,6 +1,7 @@
 """GCEIDD: every scheme against SciPy, orders of convergence, invariances, restart, errors."""
 
 import itertools
+import re
 
 import gceidd_reference
 import numpy as np
@@ -450,6 +451,38 @@ def test_flux_is_diffusion_times_outward_derivative(backend):
 
     x = np.linspace(0, 1, 65)
     np.testing.assert_allclose(u, np.broadcast_to(x**2, u.shape), rtol=0, atol=3e-2)
+
+
+@pytest.mark.parametrize("kind", [Dirichlet, Neumann])
+@pytest.mark.parametrize("side", SIDES)
+def test_an_array_of_one_dimension_lies_along_its_side(side, kind, rng):
+    """As the function of the coordinate along the side, and as a column on the sides of x."""
+    ny, nx = 9, 14
+    values = rng.random(ny if side[0] == "x" else nx)
+    across = values[:, None] if side[0] == "x" else values[None]
+    along = "y" if side[0] == "x" else "x"
+    nodes = np.linspace(0, 1, values.size)
+    one_dimensional = {
+        "x": lambda x, t: values * (1 + 0 * t),
+        "y": lambda y, t: values * (1 + 0 * t),
+    }
+
+    def solved(given):
+        boundary = {name: Dirichlet(0.5) for name in SIDES} | {side: kind(given)}
+        problem = ConvectionDiffusion((0.4, -0.3), 0.05, boundary=boundary)
+        return GCEIDD(problem, shape=(ny, nx), dt=0.1).step(3).u
+
+    forms = (
+        values,
+        list(values),
+        across,
+        lambda x, y: np.interp(y if side[0] == "x" else x, nodes, values),
+    )
+    expected = solved(forms[0])
+    for form in (*forms[1:], one_dimensional[along]):
+        np.testing.assert_allclose(solved(form), expected, rtol=0, atol=1e-14)
+    with pytest.raises(ValueError, match=rf"boundary {re.escape(side)} must broadcast to"):
+        solved(values[:-1])
 
 
 def test_flux_needs_diffusion():
