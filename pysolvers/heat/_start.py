@@ -161,7 +161,7 @@ def damped_step(
         levels = {side: side.level(time) for side in every if side.kind != PERIODIC}
         field = right.copy()
         for axis in range(grid.axes):
-            sweep(grid, every, axis, levels, field, parts)
+            sweep(grid, every, axis, levels, field, parts, keeps=True)
         for side in every:  # at edges the values of the later axis remain
             if side.kind == "value":
                 side.of(field)[...] = levels[side]
@@ -269,8 +269,14 @@ def sweep(
     field: Array,
     parts: Parts,
     shift: float = 1.0,
+    *,
+    keeps: bool = False,
 ) -> None:
-    """Solve with 1 + X/shift along an axis in place; values and inflows not given are 0."""
+    """Solve with 1 + X/shift along an axis in place; values and inflows not given are 0.
+
+    With `keeps` the difference from the field is solved for, so that a constant of insulated or
+    periodic lines keeps its bits; a field that is a difference itself needs it not.
+    """
     along = field.ndim - 1 - axis
     n, share = field.shape[along], 1 / (_HALVES * shift)
     ends = [side for side in sides if side.axis == axis]
@@ -294,11 +300,27 @@ def sweep(
     for side in ends:
         if side.kind == "flux":
             diag[..., side.index] += side.exchange * share
-            side.of(field)[...] += given.get(side, 0.0) * share
         elif side.kind == "value":
             side.of(field)[...] = given.get(side, 0.0)
+    right = field
+    if keeps:
+        right = np.zeros_like(field)
+        v, out = np.moveaxis(field, along, -1), np.moveaxis(right, along, -1)
+        if is_periodic:
+            out -= upper * (np.roll(v, -1, -1) - v) + lower * (np.roll(v, 1, -1) - v)
+        else:
+            change = np.diff(v)
+            out[..., :-1] -= upper[..., :-1] * change
+            out[..., 1:] += lower[..., 1:] * change
+    for side in ends:
+        if side.kind == "flux":
+            side.of(right)[...] += given.get(side, 0.0) * share
+            if keeps:
+                side.of(right)[...] -= side.exchange * share * side.of(field)
     low, middle, high = (_along(a, along, field.ndim) for a in (lower, diag, upper))
-    parts.solve(low, middle, high, field, along, periodic=is_periodic)
+    parts.solve(low, middle, high, right, along, periodic=is_periodic)
+    if keeps:
+        field += right
 
 
 def _along(line: Array, place: int, axes: int) -> Array:
