@@ -21,7 +21,7 @@ from ._options import (
     pivot_code,
     shape_flags,
 )
-from ._runtime.arrays import Shape, pairs, resolve_shape
+from ._runtime.arrays import Shape, pairs, require_rows, resolve_shape
 from ._runtime.compiled import CompiledFactor
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
@@ -88,7 +88,8 @@ def resolve_matrices(
         )
     arrays = dict(zip(_NAMES, operands, strict=True))
     shape = resolve_shape(arrays, axis, leader="diag", periodic=periodic, rows=count)
-    if count is None and shape.rows == 1 < len(shape.full) and not any(shape.short):
+    is_open = arrays["diag"].ndim != 1 and not any(shape.short)
+    if count is None and shape.rows == 1 < len(shape.full) and is_open:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise ValueError(
             f"lower, diag and upper have one row along axis {axis}: {shapes}; pass rows=n "
@@ -101,8 +102,12 @@ def resolve_matrices(
 
 
 def rhs_shape(shape: tuple[int, ...], own_axis: int, rhs: Array, axis: int | None) -> Shape:
-    """Return the shape of right-hand sides, to which matrices of a shape and axis broadcast."""
-    ndim = rhs.ndim
+    """Return the shape of solutions for right-hand sides.
+
+    Matrices of `shape` and `own_axis` broadcast to right-hand sides of two and more axes. One axis
+    lies along the systems, and the right-hand sides broadcast to the matrices.
+    """
+    ndim = max(rhs.ndim, len(shape)) if rhs.ndim == 1 else rhs.ndim
     if axis is None:
         place = ndim + own_axis
     else:
@@ -112,19 +117,33 @@ def rhs_shape(shape: tuple[int, ...], own_axis: int, rhs: Array, axis: int | Non
                 f"axis must be in {-ndim} .. {ndim - 1} for rhs of {ndim} axes, got {place}"
             )
         place %= ndim
-    batch = rhs.shape[: max(place, 0)] + rhs.shape[place + 1 :]
     own = Shape(shape, own_axis % len(shape), ()).batch
+    if rhs.ndim == 1:
+        full = (*own[:place], shape[own_axis], *own[place:])
+        require_rows("rhs", rhs, full, place)
+        return Shape(full, place, (False,))
+    batch = rhs.shape[: max(place, 0)] + rhs.shape[place + 1 :]
     missing = len(batch) - len(own)
     fits = place >= 0 and missing >= 0 and rhs.shape[place] == shape[own_axis]
     if not fits or any(
         size not in (1, asked) for size, asked in zip(own, batch[missing:], strict=True)
     ):
         which = f"axis {own_axis}" if axis is None else f"axis {axis}"
+        others = [k for k, size in enumerate(rhs.shape) if size == shape[own_axis] and k != place]
+        advice = "".join(f"; if the rows lie along axis {k}, pass axis={k}" for k in others[:1])
         raise ValueError(
             f"rhs has shape {rhs.shape}, to which {shape} of the factor does not "
-            f"broadcast with {shape[own_axis]} rows along {which}"
+            f"broadcast with {shape[own_axis]} rows along {which}{advice}"
         )
     return Shape(rhs.shape, place, (False,))
+
+
+def rhs_view(shape: Shape, rhs: Array) -> Array:
+    """View right-hand sides of this `rhs_shape` with all axes, the axis of the systems last."""
+    view = shape.batch_first(rhs)
+    if rhs.shape == shape.full:
+        return view
+    return np.broadcast_to(view, (*shape.batch, shape.rows))
 
 
 class TridiagonalFactor:
@@ -285,14 +304,15 @@ class TridiagonalFactor:
         rhs : array_like, shape (..., n, ...)
             Right-hand sides: an array of the host, or an array on the device of the factor,
             with n entries along the axis of the systems. The other axes of the factor must
-            broadcast to the other axes of `rhs`.
+            broadcast to the other axes of `rhs`. An `rhs` of one dimension has n entries, and
+            is the right-hand side of all matrices.
         axis : int, optional
-            Axis of the systems in `rhs`; by default the axis of the matrices, counted from
-            the end. One factor of shape (n,) solves along any axis.
+            Axis of the systems in the solution; by default the axis of the matrices, counted
+            from the end. One factor of shape (n,) solves along any axis.
         trans : {'N', 'T', 'H'}
             Whether to solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
         out : array, optional
-            Array for the result, with the dtype of the result and the shape of `rhs`, on
+            Array for the result, with the dtype and the shape of the result, on
             the device of `rhs`. It can be `rhs` itself, but must not overlap it otherwise.
         threads : int, optional
             Number of host threads; by default as in `solve_tridiagonal`.
@@ -301,7 +321,7 @@ class TridiagonalFactor:
 
         Returns
         -------
-        array, shape of `rhs`
+        array, shape of `rhs`, or of the factor if `rhs` has one dimension
             The solutions: `out` if it was given, otherwise a new array of the library of
             `rhs`. They are complex if the factor or `rhs` is. Solutions with singular
             matrices are NaN if the factor was created with ``on_singular='nan'``, otherwise
@@ -346,10 +366,10 @@ class TridiagonalFactor:
         place = find_place(self._device, stream, named, out, leader="rhs")
         (array,), dtype, _ = place.operands(named, {"the factor": self._token()}, widens=True)
         shape = rhs_shape(self.shape, self.axis, array, axis)
-        result = place.result(out, named, array, array.shape, dtype)
+        result = place.result(out, named, array, shape.full, dtype)
         if result.size:
             (array,) = place.move(array)
-            views = (shape.batch_first(array), shape.batch_first(place.target(result)))
+            views = (rhs_view(shape, array), shape.batch_first(place.target(result)))
             self.solve_views(place, *views, code, count)
         return place.finish(result, rhs, out)
 

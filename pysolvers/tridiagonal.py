@@ -156,10 +156,11 @@ def solve_tridiagonal(
         Right-hand sides; at least one axis. Several right-hand sides for one matrix
         form a batch axis over which the matrix broadcasts.
     axis : int, default: -1
-        Axis of the systems in the broadcast shape of the operands. An operand of one axis
-        and n entries (n - 1 for `lower` and `upper`, unless `periodic`) lies along `axis`,
-        also if its length would fit the last axis as well; for one coefficient per column
-        of a square array write ``lower[None, :]``. Other operands broadcast as in NumPy.
+        Axis of the systems in the broadcast shape of the operands. An operand of one
+        dimension lies along `axis`, whatever its length, and has n entries (or n - 1, for
+        `lower` and `upper` unless `periodic`); for one coefficient per column write
+        ``lower[None, :]``, for one in all rows a number. Operands of two and more
+        dimensions broadcast as in NumPy, from the last axis.
     method : {'auto', 'thomas', 'cr', 'pcr', 'cr-pcr', 'pcr-thomas', 'partition', 'pivoted'}
         The algorithm; see Notes.
     periodic : bool, default: False
@@ -212,8 +213,9 @@ def solve_tridiagonal(
         arrays and arrays on a device. If an operand is a JAX tracer: inside ``jit``,
         ``grad`` and ``vmap`` use `pysolvers.jax.solve_tridiagonal`.
     ValueError
-        If an option is unknown, two options contradict, shapes do not broadcast,
-        `out` cannot hold the result, or arrays are on two devices.
+        If an option is unknown, two options contradict, an operand of one dimension does
+        not have n entries, other shapes do not broadcast, `out` cannot hold the result, or
+        arrays are on two devices.
     SingularSystemError
         If a system is singular and `on_singular` is ``'raise'``. The other systems of
         `out` are valid.
@@ -383,8 +385,8 @@ def factor_tridiagonal(
         ignored, and `lower` and `upper` can omit them: they then have n - 1 entries
         along `axis`, where `diag` has n.
     axis : int, default: -1
-        Axis of the matrices in the broadcast shape. Operands of one axis lie along it as in
-        `solve_tridiagonal`.
+        Axis of the matrices in the broadcast shape. Operands of one dimension lie along it
+        as in `solve_tridiagonal`.
     rows : int, optional
         Number of rows n; by default that of the diagonals. Needed if no diagonal has more
         than one entry along `axis`, because the coefficients of a matrix are constant:
@@ -423,8 +425,9 @@ def factor_tridiagonal(
     TypeError
         If a diagonal has an unsupported dtype, as in `solve_tridiagonal`.
     ValueError
-        If an option is unknown, shapes do not broadcast, or all diagonals have one entry
-        along `axis` and `rows` is not given.
+        If an option is unknown, a diagonal of one dimension does not have n entries, other
+        shapes do not broadcast, or all diagonals have one entry along `axis` and `rows` is
+        not given.
     SingularSystemError
         If a matrix is singular and `on_singular` is ``'raise'``.
     BackendError

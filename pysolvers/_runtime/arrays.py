@@ -1,7 +1,7 @@
 """From array-likes to arrays of one dtype and one shape.
 
 `as_operands` gives arrays of the dtype to which NumPy promotes them; `resolve_shape`
-broadcasts their shapes, except along the axis of the systems; `check_out` checks whether
+broadcasts their shapes, and lays those of one axis along the systems; `check_out` checks whether
 a result can be written to an array. None of them has side effects.
 """
 
@@ -22,9 +22,11 @@ __all__ = [
     "as_operands",
     "check_out",
     "common_size",
+    "padded_shape",
     "pairs",
     "promote",
     "real_of",
+    "require_rows",
     "resolve_shape",
     "weak_names",
 ]
@@ -203,17 +205,13 @@ class Shape:
         Shape of the result.
     axis : int
         Axis of the systems in it; at least 0.
-    short : tuple of bool
+    omits : tuple of bool
         For each operand, whether it has one row less.
-    along : tuple of bool
-        For each operand, whether it has one axis only, which is the axis of the systems,
-        although this is not the last axis of `full`.
     """
 
     full: tuple[int, ...]
     axis: int
-    short: tuple[bool, ...]
-    along: tuple[bool, ...] = ()
+    omits: tuple[bool, ...]
 
     @property
     def rows(self) -> int:
@@ -221,27 +219,46 @@ class Shape:
         return self.full[self.axis]
 
     @property
+    def short(self) -> tuple[bool, ...]:
+        """For each operand, whether the backend must know that it has one row less.
+
+        One of two rows broadcasts: the row that is then added is ignored.
+        """
+        return tuple(omits and self.rows != 2 for omits in self.omits)
+
+    @property
     def batch(self) -> tuple[int, ...]:
         """Shape without the axis of the systems."""
         return self.full[: self.axis] + self.full[self.axis + 1 :]
 
     def batch_first(self, array: Array) -> Array:
-        """View an array, broadcastable to `full`, with the axis of the systems last."""
-        return self._rows_last(array, along=False)
+        """View an operand with all axes of `full`, the axis of the systems last.
 
-    def operands(self, arrays: Sequence[Array]) -> list[Array]:
-        """View the first operands of the call as `batch_first` does."""
-        along = self.along or (False,) * len(arrays)
-        return [self._rows_last(a, along=k) for a, k in zip(arrays, along, strict=False)]
-
-    def _rows_last(self, array: Array, *, along: bool) -> Array:
+        An operand of one axis lies along the axis of the systems; others, broadcastable to
+        `full`, have its last axes.
+        """
         ndim = len(self.full)
+        is_line = array.ndim == 1
         if array.ndim < ndim:
             array = array[(None,) * (ndim - array.ndim)]
-        if along or self.axis == ndim - 1:
+        if is_line or self.axis == ndim - 1:
             return array
         order = [*range(self.axis), *range(self.axis + 1, ndim), self.axis]
         return array.transpose(order)
+
+    def operands(self, arrays: Sequence[Array]) -> list[Array]:
+        """View operands as `batch_first` does."""
+        return [self.batch_first(array) for array in arrays]
+
+
+def padded_shape(shape: Sequence[int], axis: int, ndim: int) -> tuple[int, ...]:
+    """Return the shape that an operand has with all axes of a call.
+
+    One axis is that of the systems, `axis`; two and more are the last axes of the call.
+    """
+    missing = ndim - len(shape)
+    behind = ndim - 1 - axis if len(shape) == 1 else 0
+    return (1,) * (missing - behind) + tuple(shape) + (1,) * behind
 
 
 def resolve_shape(
@@ -251,21 +268,24 @@ def resolve_shape(
     leader: str,
     periodic: bool = False,
     rows: int | None = None,
+    omits: bool = True,
 ) -> Shape:
-    """Broadcast the shapes of operands, allowing short off-diagonals.
+    """Return the common shape of operands, allowing short off-diagonals.
 
     Parameters
     ----------
-    named : mapping of str to ndarray
-        ``lower``, ``diag``, ``upper`` and perhaps ``rhs``.
+    named : mapping of str to array
+        ``lower``, ``diag``, ``upper`` and perhaps ``rhs``, of any library.
     axis : int
         Axis of the systems in the broadcast shape.
     leader : str
         The operand with all rows; ``lower`` and ``upper`` can have one row fewer.
     periodic : bool
-        Whether short off-diagonals are refused.
+        Whether the systems are periodic; short off-diagonals are then refused.
     rows : int, optional
         Number of rows; by default that of the operands.
+    omits : bool, default: True
+        Whether ``lower`` and ``upper`` can have one row fewer.
 
     Returns
     -------
@@ -275,13 +295,15 @@ def resolve_shape(
     Raises
     ------
     ValueError
-        If the shapes do not broadcast, or (as an AxisError) if `axis` is out of range.
+        If an operand of one axis has not all rows, if other shapes do not broadcast, or (as
+        an AxisError) if `axis` is out of range.
 
     Notes
     -----
-    An operand of one axis lies along the axis of the systems if its length is the number of
-    rows, or, for ``lower`` and ``upper``, one less. Otherwise it broadcasts as in NumPy. The
-    number of rows is that of the operands with more axes.
+    An operand of one axis lies along the axis of the systems and has an entry for each row,
+    or, for ``lower`` and ``upper``, one less: its length never decides what it means.
+    Numbers, and operands of two and more axes, broadcast as in NumPy. The number of rows is
+    that of the operands with the most axes.
     """
     ndim = max(1, *(array.ndim for array in named.values()))
     axis = integer("axis", axis)
@@ -290,42 +312,39 @@ def resolve_shape(
             f"axis must be in {-ndim} .. {ndim - 1} for operands of {ndim} axes, got {axis}"
         )
     axis %= ndim
-    full = named[leader].shape
+    full = tuple(named[leader].shape)
     has_rows = rows is None or full[axis : axis + 1] == (rows,)
-    if has_rows and all(array.shape == full for array in named.values()):
+    if has_rows and all(tuple(array.shape) == full for array in named.values()):
         return Shape(full, axis, (False,) * len(named))
 
-    along = _along_axis(named, axis, ndim, leader, periodic, rows)
-    padded = {
-        name: (1,) * axis + array.shape + (1,) * (ndim - 1 - axis)
-        if name in along
-        else (1,) * (ndim - array.ndim) + array.shape
-        for name, array in named.items()
-    }
-    lengths = {name: shape[axis] for name, shape in padded.items()}
-    may_be_short = not periodic
+    padded = {name: padded_shape(a.shape, axis, ndim) for name, a in named.items()}
     if rows is None:
-        rows = _rows(lengths, leader)
-        may_be_short = may_be_short and lengths[leader] == rows
-    short = tuple(
-        may_be_short and name in _SIDES and length == rows - 1 != 1
-        for name, length in lengths.items()
-    )
-    for (name, length), is_short in zip(lengths.items(), short, strict=True):
-        if length not in (1, rows) and not is_short:
-            kind = "a periodic system" if periodic else "a system"
-            raise ValueError(f"{name}: {length} rows along axis {axis} do not fit {kind} of {rows}")
+        rows = _rows({n: (named[n].ndim > 1, shape[axis]) for n, shape in padded.items()}, leader)
     batch = [
         common_size(sizes)
         for place, sizes in enumerate(zip(*padded.values(), strict=True))
         if place != axis
     ]
+    whole = (*batch[:axis], rows, *batch[axis:])
+    has_less = []
+    for name, array in named.items():
+        length = padded[name][axis]
+        is_constant = length == 1 and array.ndim != 1
+        is_one_less = omits and not periodic and name in _SIDES and length == rows - 1
+        if length != rows and not is_constant and not is_one_less:
+            rule = "periodic" if periodic else "split" if not omits else ""
+            raise ValueError(_length_text(name, array.ndim, length, whole, axis, rule))
+        has_less.append(is_one_less and not is_constant)
     if -1 in batch:
         shapes = ", ".join(f"{name} {tuple(array.shape)}" for name, array in named.items())
         raise ValueError(f"shapes do not broadcast except along axis {axis}: {shapes}")
-    return Shape(
-        (*batch[:axis], rows, *batch[axis:]), axis, short, tuple(name in along for name in named)
-    )
+    return Shape(whole, axis, tuple(has_less))
+
+
+def require_rows(name: str, array: Any, full: tuple[int, ...], axis: int) -> None:
+    """Raise ValueError unless an operand of one axis has the rows of a call of shape `full`."""
+    if array.shape[0] != full[axis]:
+        raise ValueError(_length_text(name, 1, array.shape[0], full, axis, ""))
 
 
 def common_size(sizes: Sequence[int]) -> int:
@@ -334,33 +353,70 @@ def common_size(sizes: Sequence[int]) -> int:
     return others[0] if all(size == others[0] for size in others) else -1
 
 
-def _along_axis(
-    named: Mapping[str, Array], axis: int, ndim: int, leader: str, periodic: bool, rows: int | None
-) -> set[str]:
-    """Return the names of the operands of one axis that lie along `axis`, not the last one."""
-    vectors = {name: array.shape[0] for name, array in named.items() if array.ndim == 1}
-    if not vectors or axis == ndim - 1:
-        return set()
-    if rows is None:
-        padded = {name: (1,) * (ndim - a.ndim) + a.shape for name, a in named.items()}
-        lengths = {name: 1 if name in vectors else s[axis] for name, s in padded.items()}
-        rows = _rows(lengths, leader)
-        if not periodic and lengths["diag"] == 1 and vectors.get(leader) == rows + 1:
-            rows += 1  # lower and upper, which alone have more axes, are short
-    return {
-        name
-        for name, size in vectors.items()
-        if size != 1 and (size == rows or (size == rows - 1 and name in _SIDES and not periodic))
-    }
+def _rows(lengths: Mapping[str, tuple[bool, int]], leader: str) -> int:
+    """Return the rows of the systems: those of the first operand that has several.
+
+    Operands of several axes precede those of one, and the leader precedes the others. `lengths`
+    has, by name, whether an operand has several axes, and its length.
+    """
+    for has_batch in (True, False):
+        for name in (leader, "diag"):
+            if lengths[name][0] == has_batch and lengths[name][1] != 1:
+                return lengths[name][1]
+    return max(lengths["lower"][1], lengths["upper"][1], 1)
 
 
-def _rows(lengths: Mapping[str, int], leader: str) -> int:
-    """Rows of the systems: of the first operand, leader first, that does not broadcast."""
-    if lengths[leader] != 1:
-        return lengths[leader]
-    if lengths["diag"] != 1:
-        return lengths["diag"]
-    return max(lengths["lower"], lengths["upper"], 1)
+def _length_text(
+    name: str, ndim: int, length: int, full: tuple[int, ...], axis: int, rule: str
+) -> str:
+    """Return the message for an operand that has not the rows of the systems.
+
+    Parameters
+    ----------
+    name, ndim, length
+        Name of the operand, its number of axes, and its length along the systems.
+    full : tuple of int
+        Shape of the call, -1 for axes that do not broadcast.
+    axis : int
+        Axis of the systems in it.
+    rule : {'', 'periodic', 'split'}
+        Why ``lower`` and ``upper`` must have all rows, if they must.
+    """
+    rows = full[axis]
+    entries = "entries" if ndim == 1 else "rows"
+    count = f"{length} {entries if length != 1 else {'entries': 'entry', 'rows': 'row'}[entries]}"
+    where = "" if len(full) == 1 else f" along axis {axis}"
+    systems = f"{rows} rows" if rows != 1 else "1 row"
+    if ndim > 1:
+        text = f"{name} has {count} along axis {axis}, but the systems have {systems}"
+    else:
+        text = f"{name} has {count}, but the systems{where} have {systems}"
+    if name in _SIDES and length == rows - 1 and rule == "periodic":
+        corner = "first in lower" if name == "lower" else "last in upper"
+        return (
+            f"{text}: a periodic system has as many entries of lower and upper as rows; "
+            f"add the corner entry, which is the {corner}"
+        )
+    if name in _SIDES and length == rows - 1 and rule == "split":
+        return f"{text}: with axis_name, lower and upper have an entry for each row of a device"
+    if ndim > 1:
+        return text
+    text += ": a one-dimensional operand lies along the axis"
+    if length == 1:
+        if name == "rhs":
+            return f"{text}; for the same value in every row write numpy.full({rows}, value)"
+        return f"{text}; for a constant coefficient write a number, {name}[0]"
+    kind = "value" if name == "rhs" else "coefficient"
+    for place in (*range(axis + 1, len(full)), *range(axis)):
+        if full[place] != length:
+            continue
+        is_last = place == len(full) - 1
+        index = "None, :" if is_last else ":" + ", None" * (len(full) - 1 - place)
+        each = f"index of axis {place}"
+        if len(full) == 2:
+            each = "column" if is_last else "row of the array"
+        return f"{text}; for one {kind} per {each} write {name}[{index}]"
+    return text
 
 
 def check_out(

@@ -188,6 +188,7 @@ class Matrices:
         place, m = place or self._place, self._m
         last = place.download(rhs[..., m - 1])
         if m == 1:
+            last = np.broadcast_to(last, g.shape[:-1])
             return np.zeros_like(last), last
         solve(self.interior, rhs[..., : m - 1], g[..., : m - 1])
         g_first, g_last = (place.download(g[..., i]) for i in (0, m - 2))

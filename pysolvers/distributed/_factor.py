@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import require_flag
 from .._errors import SingularSystemError
 from .._factor import Matrices as Operands
-from .._factor import TridiagonalFactor, resolve_matrices, rhs_shape
+from .._factor import TridiagonalFactor, resolve_matrices, rhs_shape, rhs_view
 from .._options import (
     OnSingular,
     SolveInfo,
@@ -174,7 +174,7 @@ class SplitFactor:
 
         Returns
         -------
-        array, shape of `rhs`
+        array, shape of `rhs`, or of the factor if `rhs` has one dimension
             The part of the solutions of this rank.
 
         Raises
@@ -196,13 +196,13 @@ class SplitFactor:
             like = {"the factor": np.empty((1,), self.dtype)}
             (array,), dtype, _ = place.operands(named, like, widens=True)
             shape = rhs_shape(self.shape, self.axis, array, axis)
-            result = place.result(out, named, array, array.shape, dtype)
+            result = place.result(out, named, array, shape.full, dtype)
             (array,) = place.move(array) if result.size else (array,)
             x = place.target(result) if result.size else result
             agreed.own = shape.batch
             same_batch = None if isinstance(self._state, TridiagonalFactor) else shape.batch
             agreed.same = {"dtype": str(dtype), "batch shape": same_batch, "trans": trans}
-        views = shape.batch_first(array), shape.batch_first(x)
+        views = rhs_view(shape, array), shape.batch_first(x)
         if result.size:
             self._solve(place, *views, code, count)
         return place.finish(result, rhs, out)

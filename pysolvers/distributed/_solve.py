@@ -138,7 +138,8 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
     def systems(rows: slice, *sides: Array) -> tuple[Shape, list[Array]]:
         """Return the shape and the views of the systems of consecutive interior rows."""
         diagonals, is_short = matrices.diagonals(rows)
-        shape = Shape(sides[0].shape, sides[0].ndim - 1, (is_short, False, False))
+        x = sides[-1]
+        shape = Shape(x.shape, x.ndim - 1, (is_short, False, False))
         return shape, [*diagonals, *sides]
 
     def solve(rows: slice, right: Array, target: Array) -> bool:

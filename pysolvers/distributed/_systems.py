@@ -27,7 +27,7 @@ def checked_group(group: object, split: object) -> tuple[Group, Slab]:
 def check_short(group: Group, shape: Shape) -> None:
     """Raise if this rank omits an entry of lower or upper that couples to another rank."""
     for name, end, k in (("lower", 0, 0), ("upper", group.size - 1, 2)):
-        if shape.short[k] and group.rank != end:
+        if shape.omits[k] and group.rank != end:
             raise ValueError(
                 f"{name}: only rank {end}, which holds the {'last' if k else 'first'} row, may "
                 f"omit an entry; rank {group.rank} has {shape.rows - 1} entries for "

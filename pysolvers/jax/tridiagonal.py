@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from .._checks import require_flag
 from .._options import Trans, check_choice, pivot_code
-from .._runtime.arrays import Shape, resolve_shape
+from .._runtime.arrays import Shape, padded_shape, require_rows, resolve_shape
 from .._runtime.backends import require
 from ._call import has_device, solve_lines
 from ._products import multiply, multiply_negated
@@ -53,7 +53,8 @@ def solve_tridiagonal(
     rhs : array_like, shape (..., n, ...)
         Right-hand sides; at least one axis.
     axis : int, default: -1
-        Axis of the systems in the broadcast shape, as in `pysolvers.solve_tridiagonal`.
+        Axis of the systems in the broadcast shape. An operand of one dimension lies along it
+        and has n entries, as in `pysolvers.solve_tridiagonal`.
     periodic : bool, default: False
         Whether ``lower[0]`` couples to ``x[n - 1]`` and ``upper[n - 1]`` to ``x[0]``.
     pivot : bool, optional
@@ -78,7 +79,8 @@ def solve_tridiagonal(
         If an operand is not float32, float64, complex64, complex128, or of integers or
         booleans.
     ValueError
-        If shapes do not broadcast.
+        If an operand of one dimension does not have n entries, or other shapes do not
+        broadcast.
 
     See Also
     --------
@@ -129,7 +131,7 @@ def solve_tridiagonal(
     if operands["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     if axis_name is not None:
-        shape = resolve_shape(operands, axis, leader="rhs", periodic=True)
+        shape = resolve_shape(operands, axis, leader="rhs", periodic=bool(periodic), omits=False)
         return _solve_split(operands, shape, axis_name, periodic=bool(periodic), pivot=pivot)
     shape = resolve_shape(operands, axis, leader="rhs", periodic=bool(periodic))
     return _solve(*operands.values(), shape=shape, periodic=bool(periodic), pivot=code)
@@ -169,7 +171,8 @@ class TridiagonalFactor:
         ----------
         rhs : array_like, shape (..., n, ...)
             Right-hand sides, with n entries along the axis of the matrices, counted from the
-            last one. The matrices broadcast over the other axes.
+            last one. The matrices broadcast over the other axes; an `rhs` of one dimension is
+            the right-hand side of all matrices.
         trans : {'N', 'T', 'H'}
             Whether to solve :math:`A x = b`, :math:`A^T x = b` or :math:`A^H x = b`.
 
@@ -185,11 +188,19 @@ class TridiagonalFactor:
         """
         check_choice("trans", trans, require("cpu").TRANS)
         operands = as_operands(lower=self.lower, diag=self.diag, upper=self.upper, rhs=rhs)
-        lower, diag, upper, b = operands.values()
-        if not -self.axis <= b.ndim or b.shape[self.axis] != self.rows:
+        *matrix, b = operands.values()
+        # Constant coefficients of one matrix: an array of one axis has an entry for each row.
+        lower, diag, upper = (
+            a.reshape(()) if a.shape == (1,) != (self.rows,) else a for a in matrix
+        )
+        if b.ndim > 1 and (not -self.axis <= b.ndim or b.shape[self.axis] != self.rows):
             raise ValueError(
                 f"rhs must have {self.rows} rows along axis {self.axis}, got shape {b.shape}"
             )
+        if b.ndim == 1:
+            full = jnp.broadcast_shapes(*(a.shape for a in matrix))
+            axis = self.axis % len(full)
+            require_rows("rhs", b, (*full[:axis], self.rows, *full[axis + 1 :]), axis)
         options: dict[str, Any] = {
             "axis": self.axis,
             "periodic": self.periodic,
@@ -201,7 +212,8 @@ class TridiagonalFactor:
 
         if trans == "N":
             return solve(b)
-        shape = jnp.broadcast_shapes(b.shape, jax.eval_shape(solve, b).shape)
+        shape = jax.eval_shape(solve, b).shape
+        b = b.reshape(padded_shape(b.shape, self.axis % len(shape), len(shape)))
         b = jnp.broadcast_to(b, shape)
         (x,) = jax.linear_transpose(solve, b)(b.conj() if trans == "H" else b)
         return x.conj() if trans == "H" else x
@@ -263,10 +275,7 @@ def factor_tridiagonal(
     pivot_code(pivot, require("cpu").PIVOTS)
     operands = as_operands(lower=lower, diag=diag, upper=upper)
     shape = resolve_shape(operands, axis, leader="diag", periodic=bool(periodic), rows=rows)
-    along = shape.along or (False,) * len(operands)
-    lower, diag, upper = (
-        _expanded(a, shape, k) for a, k in zip(operands.values(), along, strict=True)
-    )
+    lower, diag, upper = (_expanded(a, shape) for a in operands.values())
     from_end = shape.axis - len(shape.full)
     return TridiagonalFactor(lower, diag, upper, from_end, shape.rows, bool(periodic), pivot)
 
@@ -302,10 +311,7 @@ def _solve(*operands: jax.Array, shape: Shape, periodic: bool, pivot: int) -> ja
     if 0 in shape.full:
         return jnp.zeros(shape.full, operands[-1].dtype)
     axis = shape.axis - len(shape.full)  # counted from the end: vmap adds axes at the front
-    along = shape.along or (False,) * len(operands)
-    lower, diag, upper, rhs = _equally_varying(
-        [_expanded(a, shape, k) for a, k in zip(operands, along, strict=True)]
-    )
+    lower, diag, upper, rhs = _equally_varying([_expanded(a, shape) for a in operands])
     solve, solve_transposed = (
         _batched(partial(solve_lines, axis=axis, periodic=periodic, pivot=pivot, transposed=t))
         for t in (False, True)
@@ -336,10 +342,9 @@ def _solve_split(
     pivot: bool | None,
 ) -> jax.Array:
     """Solve for operands of one dtype, of which each device has some rows."""
-    along = shape.along or (False,) * len(operands)
     lines = []
-    for array, k in zip(operands.values(), along, strict=True):
-        line = jnp.moveaxis(_expanded(array, shape, k), shape.axis, -1)
+    for array in operands.values():
+        line = jnp.moveaxis(_expanded(array, shape), shape.axis, -1)
         lines.append(jnp.broadcast_to(line, (*line.shape[:-1], shape.rows)))
     if 0 in shape.full:
         return jnp.zeros(shape.full, lines[-1].dtype)
@@ -348,11 +353,13 @@ def _solve_split(
     return jnp.moveaxis(x, -1, shape.axis)
 
 
-def _expanded(array: jax.Array, shape: Shape, along: bool) -> jax.Array:
-    """Return an operand with all axes; `along` as in `Shape`."""
-    missing = len(shape.full) - array.ndim
-    behind = len(shape.full) - 1 - shape.axis if along else 0
-    return array.reshape((1,) * (missing - behind) + array.shape + (1,) * behind)
+def _expanded(array: jax.Array, shape: Shape) -> jax.Array:
+    """Return an operand with all axes; one without entries, of one row, as a zero."""
+    padded = padded_shape(array.shape, shape.axis, len(shape.full))
+    if shape.rows == 1 and padded[shape.axis] == 0:
+        batch = (*padded[: shape.axis], 1, *padded[shape.axis + 1 :])
+        return jnp.zeros(batch, array.dtype)
+    return array.reshape(padded)
 
 
 def _equally_varying(arrays: list[jax.Array]) -> list[jax.Array]:

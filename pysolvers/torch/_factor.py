@@ -30,7 +30,7 @@ from torch import Tensor
 from .._checks import require
 from .._factor import TridiagonalFactor as Factors
 from .._options import OnSingular, Trans
-from .._runtime.arrays import resolve_shape
+from .._runtime.arrays import require_rows, resolve_shape
 from ._operands import as_tensors, rows_last
 from ._solve import diagonal_gradients, result_like
 
@@ -92,11 +92,7 @@ class TridiagonalFactor:
     ) -> None:
         named = as_tensors({"lower": lower, "diag": diag, "upper": upper})
         shape = resolve_shape(named, axis, leader="diag", periodic=periodic, rows=rows)
-        along = shape.along or (False,) * 3
-        self.lower, self.diag, self.upper = (
-            rows_last(tensor, shape, along=is_along)
-            for tensor, is_along in zip(named.values(), along, strict=True)
-        )
+        self.lower, self.diag, self.upper = (rows_last(tensor, shape) for tensor in named.values())
         self.axis = shape.axis - len(shape.full)
         self.rows = shape.rows
         self.periodic = periodic
@@ -110,15 +106,17 @@ class TridiagonalFactor:
         Parameters
         ----------
         rhs : Tensor
-            Right-hand sides b, to whose shape the matrices broadcast.
+            Right-hand sides b, to whose shape the matrices broadcast. One dimension lies along
+            the systems, for all matrices.
         axis : int, optional
-            Axis of the systems in `rhs`; by default that of the matrices, counted from the end.
+            Axis of the systems in the solution; by default that of the matrices, counted from the
+            end.
         trans : {'N', 'T', 'H'}
             Whether to solve with A, its transpose or its conjugate transpose.
 
         Returns
         -------
-        x : Tensor, shape of `rhs`
+        x : Tensor, shape of `rhs`, or of the matrices if `rhs` has one dimension
             The solutions.
 
         Raises
@@ -132,11 +130,17 @@ class TridiagonalFactor:
         (b,) = as_tensors({"rhs": rhs}).values()
         b = b.to(torch.promote_types(b.dtype, self.diag.dtype))
         place = self.axis if axis is None else axis
-        if not -b.ndim <= place < b.ndim:
-            raise ValueError(f"axis must be in {-b.ndim} .. {b.ndim - 1}, got {place}")
-        b = b.movedim(place, -1)
         diagonals = (self.lower, self.diag, self.upper)
         batch = _batch(*diagonals)
+        ndim = len(batch) + 1 if b.ndim == 1 else b.ndim
+        if not -ndim <= place < ndim:
+            raise ValueError(f"axis must be in {-ndim} .. {ndim - 1}, got {place}")
+        if b.ndim == 1:
+            place %= ndim
+            require_rows("rhs", b, (*batch[:place], self.rows, *batch[place:]), place)
+            b = b.reshape((1,) * len(batch) + (self.rows,))
+        else:
+            b = b.movedim(place, -1)
         fits = b.shape[-1] == self.rows and len(batch) <= b.ndim - 1
         missing = b.ndim - 1 - len(batch)
         if not fits or any(
@@ -257,10 +261,13 @@ def _factors(
     pivot: bool | None,
     on_singular: Any,
 ) -> Factors:
+    # An array of one dimension has an entry for each row.
+    diagonals = (
+        tensor.detach().expand(rows) if tensor.shape == (1,) else tensor.detach()
+        for tensor in (lower, diag, upper)
+    )
     return Factors(
-        lower.detach(),
-        diag.detach(),
-        upper.detach(),
+        *diagonals,
         rows=rows,
         periodic=periodic,
         pivot=pivot,

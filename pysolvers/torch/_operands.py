@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .._runtime.arrays import Shape
+from .._runtime.arrays import Shape, padded_shape
 
 __all__ = ["as_tensors", "promoted", "rows_last"]
 
@@ -77,11 +77,7 @@ def _is_complex(value: Any) -> bool:
     return value.is_complex() if isinstance(value, Tensor) else isinstance(value, complex)
 
 
-def rows_last(tensor: Tensor, shape: Shape, *, along: bool) -> Tensor:
-    """View an operand with all axes of the result, the axis of the systems last.
-
-    `along` says that its only axis is the axis of the systems.
-    """
-    ndim = len(shape.full)
-    padded = tensor.reshape((1,) * (ndim - tensor.ndim) + tuple(tensor.shape))
-    return padded if along else padded.movedim(shape.axis, -1)
+def rows_last(tensor: Tensor, shape: Shape) -> Tensor:
+    """View an operand with all axes of the result, the axis of the systems last."""
+    padded = padded_shape(tensor.shape, shape.axis, len(shape.full))
+    return tensor.reshape(padded).movedim(shape.axis, -1)

@@ -70,8 +70,8 @@ def solve_tridiagonal(
     rhs : Tensor, shape (..., n, ...)
         Right-hand sides b; at least one axis.
     axis : int, default: -1
-        Axis of the systems in the broadcast shape of the operands. An operand of one axis and n
-        entries lies along it, as in `pysolvers.solve_tridiagonal`.
+        Axis of the systems in the broadcast shape of the operands. An operand of one dimension
+        lies along it and has n entries, as in `pysolvers.solve_tridiagonal`.
     periodic : bool, default: False
         Whether ``lower[0]`` couples to ``x[n - 1]`` and ``upper[n - 1]`` to ``x[0]``.
     pivot : bool, optional
@@ -93,7 +93,8 @@ def solve_tridiagonal(
         If an operand is neither a tensor nor a number, or has another dtype than float32,
         float64, complex64, complex128, integers or booleans.
     ValueError
-        If an option is unknown, shapes do not broadcast, or `axis` is out of range.
+        If an option is unknown, an operand of one dimension does not have n entries, other shapes
+        do not broadcast, or `axis` is out of range.
     SingularSystemError
         If a system is singular and `on_singular` is ``'raise'``.
 
@@ -143,11 +144,7 @@ def solve_tridiagonal(
     if operands["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d tensor")
     shape = resolve_shape(operands, axis, leader="rhs", periodic=periodic)
-    along = shape.along or (False,) * 4
-    views = [
-        rows_last(tensor, shape, along=k)
-        for tensor, k in zip(operands.values(), along, strict=True)
-    ]
+    views = [rows_last(tensor, shape) for tensor in operands.values()]
     x = _differentiable(*views, periodic, pivot, on_singular, threads)
     return x.movedim(-1, shape.axis)
 

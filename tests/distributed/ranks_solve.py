@@ -376,6 +376,61 @@ def check_short_and_ignored_entries(group, rng):
         np.testing.assert_allclose(factor.solve(parts[3]), expected, rtol=1e-13, atol=1e-14)
 
 
+def check_operands_of_one_axis(group, rng):
+    """They lie along the systems, which are cut or whole, with as many rows as columns or not."""
+    for own, axis, along in itertools.product((1, 2, 3), (0, 1), (0, 1)):
+        for lines in itertools.product((False, True), repeat=4):
+            if all(lines):
+                continue
+            shape = [own * group.size, 2 * group.size][:: -1 if axis else 1]
+            rows = shape[axis]
+            part = Slab(along).part(shape[along], group.rank, group.size)
+            full, parts = [], []
+            for a, is_line in zip(oracle.dominant(rng, (2 * group.size, rows)), lines, strict=True):
+                a = a[:1] if is_line else a
+                full.append(a)
+                whole = a[0] if is_line else np.moveaxis(a, -1, axis)
+                if is_line:
+                    parts.append(whole[part] if along == axis else whole)
+                else:
+                    parts.append(whole[(slice(None),) * along + (part,)])
+            full[1] = full[1] + np.copysign(3, full[1])
+            parts[1] = parts[1] + np.copysign(3, parts[1])
+            expected = np.moveaxis(oracle.solve(*full), -1, axis)
+            close = {"rtol": 1e-12, "atol": 1e-14}
+            options = {"axis": axis, "group": group, "split": Slab(along)}
+            x = pysolvers.solve_tridiagonal(*parts, **options)
+            np.testing.assert_allclose(joined(group, x, along), expected, **close)
+            if not all(lines[:3]):
+                own_rows = own if along == axis else rows
+                factor = pysolvers.factor_tridiagonal(*parts[:3], rows=own_rows, **options)
+                y = factor.solve(parts[3], axis=axis)
+                np.testing.assert_allclose(joined(group, y, along), expected, **close)
+            is_cut = along == axis
+            if lines[0] and (group.rank == 0 or not is_cut):
+                parts[0] = parts[0][1:]
+            if lines[2] and (group.rank == group.size - 1 or not is_cut):
+                parts[2] = parts[2][:-1]
+            short = pysolvers.solve_tridiagonal(*parts, **options)
+            np.testing.assert_allclose(short, x, **close)
+
+
+def check_omitted_entries_inside(group, rng):
+    """Only the ends can be omitted, whatever the length that remains: one of two, none of one."""
+    if group.size == 1:
+        return
+    for own in (1, 2, 3):
+        parts = [a[0] for a in oracle.dominant(rng, (1, own))]
+        options = {"group": group, "split": Slab(0)}
+        if group.rank == 1:
+            parts[0] = parts[0][1:]
+        error = ValueError if group.rank == 1 else pysolvers.DistributedError
+        for call in (pysolvers.solve_tridiagonal, pysolvers.factor_tridiagonal):
+            operands = parts if call is pysolvers.solve_tridiagonal else parts[:3]
+            with pytest.raises(error, match="lower: only rank 0"):
+                call(*operands, **options)
+
+
 def check_empty_batch(group, rng):
     for shape in ((0, 12), (3, 0, 12)):
         operands = [np.ones(shape)] * 4

@@ -223,12 +223,13 @@ class Case:
         """Return the arguments that mean these operands, with the rows along the axis.
 
         Axes of length 1 in front may be left out, but by `keeps`, or be repeated by a zero stride
-        as far as `shape` goes. An off-diagonal may be short. One number may be a scalar.
+        as far as `shape` goes. What varies along the rows alone may have one axis. An off-diagonal
+        may be short. One number may be a scalar, and is one unless it has several axes.
         """
         arguments = []
         for name, a in zip(NAMES, operands, strict=False):
             off_diagonal = name in ("lower", "upper")
-            if off_diagonal and a.size == 1 < self.rows and self.chance(0.7):
+            if off_diagonal and a.size == 1 < self.rows and (a.ndim == 1 or self.chance(0.7)):
                 arguments.append(a.item() if self.chance(0.5) else a.reshape(()))
                 self.note(**{name: "scalar"})
                 continue
@@ -236,9 +237,13 @@ class Case:
             if off_diagonal and full and not self.periodic and self.rows != 2 and self.chance(0.2):
                 a = a[..., 1:] if name == "lower" else a[..., :-1]
             around = np.insert(shape[:-1], self.axis, a.shape[-1] if full else self.rows)
+            has_rows = not off_diagonal or full or a.shape[-1] != 1
+            if name != keeps and a.size == a.shape[-1] and has_rows and self.chance(0.4):
+                arguments.append(self._lay_one(name, a.reshape(-1), a.shape[-1:]))
+                continue
             a = np.moveaxis(a, -1, self.axis)
             while name != keeps and a.ndim > 1 and a.ndim > len(shape) - self.axis:
-                if a.shape[0] != 1 or self.chance(0.5):
+                if a.shape[0] != 1 or (a.ndim == 2 and not has_rows) or self.chance(0.5):
                     break
                 a = a[0]
             arguments.append(self._lay_one(name, a, around[len(around) - a.ndim :]))

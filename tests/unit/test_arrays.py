@@ -172,7 +172,7 @@ def test_shape_is_the_broadcast_of_all_operands(axis):
 
 @pytest.mark.parametrize(
     ("lower", "upper", "short"),
-    [(3, 4, (True, False)), (4, 3, (False, True)), (3, 3, (True, True)), (1, 1, (False, False))],
+    [(3, 4, (True, False)), (4, 3, (False, True)), (3, 3, (True, True)), (4, 4, (False, False))],
 )
 def test_off_diagonals_may_miss_their_end(lower, upper, short):
     shape = resolve(lower=(lower,), upper=(upper,), rhs=(4,))
@@ -180,11 +180,13 @@ def test_off_diagonals_may_miss_their_end(lower, upper, short):
     assert (shape.short[0], shape.short[2]) == short
 
 
-def test_one_entry_is_all_of_two_rows_in_either_reading():
+def test_one_entry_of_two_rows_is_a_row_less_that_the_backend_need_not_know():
     shape = resolve(lower=(1,), diag=(2,), upper=(1,), rhs=(2,))
 
     assert shape.rows == 2
+    assert shape.omits == (True, False, True, False)
     assert not any(shape.short)
+    assert not any(resolve(lower=(3, 1), diag=(2,), upper=(3, 1), rhs=(2,)).omits)
 
 
 def test_no_entry_is_the_short_off_diagonal_of_one_row():
@@ -195,8 +197,9 @@ def test_no_entry_is_the_short_off_diagonal_of_one_row():
 
 
 def test_rhs_of_one_row_broadcasts_along_the_axis():
-    assert resolve(diag=(6,), lower=(6,), rhs=(1,)).rows == 6
-    assert resolve(lower=(6,), rhs=(1,)).rows == 6
+    assert resolve(diag=(6,), lower=(6,), rhs=(3, 1)).full == (3, 6)
+    assert resolve(lower=(6,), rhs=(3, 1)).rows == 6
+    assert resolve(diag=(6,), lower=(5,), rhs=(3, 1)).short == (True, False, False, False)
 
 
 @pytest.mark.parametrize(
@@ -205,17 +208,22 @@ def test_rhs_of_one_row_broadcasts_along_the_axis():
         ({"lower": (2,), "rhs": (4,)}, "lower"),
         ({"diag": (3,), "rhs": (4,)}, "diag"),
         ({"upper": (5,), "rhs": (4,)}, "upper"),
-        ({"diag": (5,), "lower": (4,), "rhs": (1,)}, "lower"),
+        ({"lower": (1,), "rhs": (4,)}, "lower"),
+        ({"diag": (1,), "rhs": (4,)}, "diag"),
+        ({"diag": (5,), "lower": (4,), "rhs": (1,)}, "rhs"),
+        ({"lower": (6,), "rhs": (1,)}, "rhs"),
     ],
 )
 def test_wrong_number_of_rows_is_refused_by_name(shapes, name):
-    with pytest.raises(ValueError, match=f"{name}: "):
+    with pytest.raises(ValueError, match=f"{name} has . entr"):
         resolve(**shapes)
 
 
 def test_short_off_diagonals_of_a_periodic_system_are_refused():
-    with pytest.raises(ValueError, match=r"lower: 3 rows along axis 0.*periodic system of 4"):
+    with pytest.raises(ValueError, match=r"lower has 3 entries, .* 4 rows: a periodic system"):
         resolve(lower=(3,), rhs=(4,), periodic=True)
+    with pytest.raises(ValueError, match=r"upper has 3 rows along axis 1, .* 4 rows: a periodic"):
+        resolve(upper=(2, 3), rhs=(4,), periodic=True)
 
 
 def test_batches_that_do_not_broadcast_are_refused_with_their_shapes():
@@ -224,45 +232,44 @@ def test_batches_that_do_not_broadcast_are_refused_with_their_shapes():
 
 
 @pytest.mark.parametrize(
-    ("shapes", "periodic", "full", "along", "short"),
+    ("shapes", "full", "short"),
     [
-        ({"diag": (6,), "rhs": (6, 4)}, False, (6, 4), "diag", ""),
-        ({"diag": (4,), "rhs": (6, 4)}, False, (6, 4), "", ""),
-        ({"diag": (4,), "rhs": (4, 4)}, False, (4, 4), "diag", ""),
-        ({"lower": (5,), "rhs": (6, 4)}, False, (6, 4), "lower", "lower"),
-        ({"lower": (5,), "rhs": (6, 5)}, False, (6, 5), "lower", "lower"),
-        ({"lower": (5,), "rhs": (6, 5)}, True, (6, 5), "", ""),
-        ({"diag": (6,), "rhs": (3, 6, 4)}, False, (3, 6, 4), "diag", ""),
-        ({"diag": (6, 4), "rhs": (6,)}, False, (6, 4), "rhs", ""),
-        ({"diag": (6, 4), "rhs": (4,)}, False, (6, 4), "", ""),
-        ({"diag": (4,), "rhs": (1, 4)}, False, (1, 4), "", ""),
-        ({"lower": (5, 4), "diag": (6,), "rhs": (6,)}, False, (6, 4), "diag rhs", "lower"),
+        ({"diag": (6,), "rhs": (6, 4)}, (6, 4), ""),
+        ({"diag": (1, 4), "rhs": (6, 4)}, (6, 4), ""),
+        ({"lower": (5,), "rhs": (6, 4)}, (6, 4), "lower"),
+        ({"lower": (5,), "rhs": (6, 5)}, (6, 5), "lower"),
+        ({"diag": (6,), "rhs": (3, 6, 4)}, (3, 6, 4), ""),
+        ({"diag": (6, 4), "rhs": (6,)}, (6, 4), ""),
+        ({"lower": (5, 4), "diag": (6,), "rhs": (6,)}, (6, 4), "lower"),
+        ({"lower": (5, 4), "upper": (6,), "rhs": (6,)}, (6, 4), "lower"),
     ],
 )
-def test_operands_of_one_axis_lie_along_the_systems(shapes, periodic, full, along, short):
+def test_operands_of_one_axis_lie_along_the_systems(shapes, full, short):
     names = ("lower", "diag", "upper", "rhs")
 
-    shape = resolve(-2, periodic, **shapes)
+    shape = resolve(-2, **shapes)
 
     assert shape.full == full
-    flags = shape.along or (False,) * 4
-    assert " ".join(n for n, f in zip(names, flags, strict=True) if f) == along
     assert " ".join(n for n, f in zip(names, shape.short, strict=True) if f) == short
+    view = shape.batch_first(np.arange(6.0))
+    np.testing.assert_array_equal(view.reshape(-1), np.arange(6))
+    assert view.shape == (1,) * (len(full) - 1) + (6,)
 
 
-def test_wrong_length_of_an_operand_of_one_axis_is_refused():
-    with pytest.raises(ValueError, match=r"shapes do not broadcast.*diag \(5,\).*rhs \(6, 4\)"):
-        resolve(-2, diag=(5,), rhs=(6, 4))
+@pytest.mark.parametrize("length", [1, 4, 5, 7])
+def test_wrong_length_of_an_operand_of_one_axis_is_refused(length):
+    with pytest.raises(ValueError, match=f"diag has {length} entr.* axis 0 have 6 rows"):
+        resolve(-2, diag=(length,), rhs=(6, 4))
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (5, 1), (5, 6)])
+@pytest.mark.parametrize("shape", [(), (6,), (5, 1), (5, 6)])
 def test_rows_that_are_given(shape):
     arrays = {name: np.empty(shape) for name in ("lower", "diag", "upper")}
 
     found = _arrays.resolve_shape(arrays, -1, leader="diag", rows=6)
 
     assert found.full == (*shape[:-1], 6)
-    with pytest.raises(ValueError, match=r"lower: 5 rows along axis -?\d do not fit .* of 7"):
+    with pytest.raises(ValueError, match=r"lower has 5 entries, but the systems .*have 7 rows"):
         _arrays.resolve_shape(arrays | {"lower": np.empty(5)}, -1, leader="diag", rows=7)
 
 

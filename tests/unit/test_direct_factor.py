@@ -129,8 +129,11 @@ def test_calls_that_are_planned(direct, rng):
     ]:
         with pytest.raises(error):
             factor.solve(rhs, **bad)
-    with pytest.raises(ValueError, match="shape"):
-        factor.solve(rhs[0])
+    np.testing.assert_array_equal(
+        factor.solve(rhs[0]), planned(factor, np.broadcast_to(rhs[0], (5, 9)))
+    )
+    with pytest.raises(ValueError, match="rhs has 8 entries"):
+        factor.solve(rhs[0, 1:])
     assert not any(direct)
 
 

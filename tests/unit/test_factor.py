@@ -3,6 +3,7 @@
 import copy
 import itertools
 import pickle
+import re
 
 import numpy as np
 import oracle
@@ -354,12 +355,43 @@ def test_unknown_trans_is_refused(factor, rng, trans):
         factor(*matrix).solve(rhs, trans=trans)
 
 
-@pytest.mark.parametrize("shape", [(8,), (4, 9), (2, 9), (9, 3), (5, 2, 9)])
+@pytest.mark.parametrize("shape", [(8,), (1,), (3,), (4, 9), (2, 9), (9, 3), (5, 2, 9)])
 def test_rhs_of_another_shape_is_refused(factor, rng, shape):
     *matrix, _ = oracle.dominant(rng, (3, 9))
 
-    with pytest.raises(ValueError, match="shape"):
+    with pytest.raises(ValueError, match=r"rhs has (shape|\d entr)") as caught:
         factor(*matrix).solve(np.zeros(shape))
+
+    advice = {
+        (9, 3): r"pass axis=0$",
+        (3,): r"along axis 1 have 9 rows: .* per row of the array write rhs\[:, None\]$",
+        (1,): r"write numpy.full\(9, value\)$",
+    }
+    assert re.search(advice.get(shape, ""), str(caught.value))
+
+
+@pytest.mark.parametrize("trans", "NTH")
+@pytest.mark.parametrize("dtype", ["f8", "c16"])
+@pytest.mark.parametrize(
+    ("shape", "axis", "to"),
+    [((4, 9), -1, None), ((9, 4), 0, None), ((4, 9), -1, 0), ((1, 9), 1, 0)],
+)
+def test_rhs_of_one_axis_is_that_of_all_matrices(factor, rng, shape, axis, to, dtype, trans):
+    *matrix, _ = oracle.dominant(rng, shape if axis else shape[::-1])
+    rhs = oracle.uniform(rng, (9,), np.dtype(dtype))
+    made = factor(*(np.moveaxis(a, -1, axis) for a in matrix), axis=axis)
+
+    x = made.solve(rhs, axis=to, trans=trans)
+    out = np.empty_like(x)
+    made.solve(rhs, axis=to, trans=trans, out=out)
+
+    np.testing.assert_array_equal(out, x)
+    rows_last = np.moveaxis(x, axis if to is None else to, -1)
+    expected = oracle.solve(*oracle.transposed(*matrix, trans), rhs)
+    assert rows_last.shape == expected.shape
+    np.testing.assert_allclose(rows_last, expected, rtol=1e-12)
+    with pytest.raises(ValueError, match=r"out must have the shape"):
+        made.solve(rhs, axis=to, trans=trans, out=np.empty_like(rhs))
 
 
 @pytest.mark.parametrize(
@@ -489,7 +521,7 @@ def test_diagonals_of_one_axis_lie_along_the_axis(factor, rng):
     np.testing.assert_allclose(made.solve(rhs), expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(), (1,), (3, 1), (3, 8)])
+@pytest.mark.parametrize("shape", [(), (8,), (3, 1), (3, 8)])
 def test_rows_extend_constant_coefficients(factor, rng, shape):
     lower, diag, upper = (oracle.uniform(rng, shape) + k for k in (0.0, 4.0, 0.0))
     rhs = oracle.uniform(rng, (3, 8))

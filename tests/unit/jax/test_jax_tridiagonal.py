@@ -6,8 +6,10 @@ finite differences.
 
 import importlib
 import itertools
+from functools import partial
 
 import numpy as np
+import operand_axes
 import oracle
 import pytest
 
@@ -225,7 +227,7 @@ def test_gradients_are_those_of_dense_solves(products, rng, dtype, options):
     ("shared", "periodic"),
     [
         (((7,),) * 3, False),
-        (((1, 7), (5, 7), (1,)), True),
+        (((1, 7), (5, 7), (1, 1)), True),
         (((), (5, 1), ()), False),
         (((5, 7), (), (7,)), True),
     ],
@@ -437,8 +439,60 @@ def test_parts_of_rows_are_complete(rng):
     def solve(*part):
         return jax.vmap(lambda *a: solve_tridiagonal(*a, axis_name="p"), axis_name="p")(*part)
 
-    with pytest.raises(ValueError, match="lower"):
+    with pytest.raises(ValueError, match=r"lower has 5 entries.* with axis_name, "):
         solve(lower[:, 1:], diag, upper, rhs)
+
+
+def test_operands_of_one_axis_mean_what_they_do_in_numpy(rng):
+    """All shapes that are refused, and some of those that are not."""
+    solved = 0
+    for shape, at in itertools.product([(4, 3), (3, 3), (2, 3), (1, 2)], (0, 1)):
+        for number, (shapes, axis) in enumerate(operand_axes.cases(shape, at)):
+            named = operand_axes.filled(rng, shapes)
+            periodic = bool(number % 3 == 0)
+            try:
+                full = operand_axes.meant(named, axis, periodic=periodic)
+            except ValueError:
+                with pytest.raises(ValueError, match=r"has \d (entr|row)|broadcast"):
+                    solve_tridiagonal(*named.values(), axis=axis, periodic=periodic)
+                continue
+            if number % 16 == 0:
+                solve = partial(solve_tridiagonal, axis=axis, periodic=periodic)
+                x = np.moveaxis(solve(*named.values()), axis, -1)
+                assert x.shape == full[0].shape
+                assert operand_axes.residual(full, x, periodic=periodic) < 1e-12
+                solved += 1
+    assert solved > 2
+
+
+def test_off_diagonals_of_one_row_can_have_no_entry(rng):
+    empty, diag, rhs = np.zeros((3, 0)), rng.uniform(1, 2, (3, 1)), rng.uniform(1, 2, (3, 1))
+
+    for lower in (empty, empty[0]):
+        x = jax.jit(solve_tridiagonal)(lower, diag, lower, rhs)
+        close(x, rhs / diag)
+        slope = jax.grad(weighted(solve_tridiagonal, 1.0), OPERANDS)(lower, diag, lower, rhs)
+        assert slope[0].shape == lower.shape
+        close(slope[1], -rhs / diag**2)
+        factor = factor_tridiagonal(lower, diag, lower, rows=1)
+        close(factor.solve(rhs, trans="T"), rhs / diag)
+
+
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize(("shape", "axis"), [((9,), -1), ((4, 9), -1), ((4, 9), 0)])
+def test_factor_of_numbers_and_right_hand_sides_of_one_axis(rng, shape, axis, trans):
+    *_, diag, _, rhs = oracle.dominant(rng, shape)
+    diag, rhs = diag + 4j, rhs.reshape(-1, 9)[0] + 1j
+    factor = factor_tridiagonal(-1.0, np.moveaxis(diag, -1, axis), 0.5j, axis=axis)
+
+    x = factor.solve(rhs, trans=trans)
+
+    matrix = (np.full(shape, value) for value in (-1.0, 1.0, 0.5j))
+    lower, _, upper = matrix
+    expected = oracle.solve(*oracle.transposed(lower, diag, upper, trans), rhs)
+    close(np.moveaxis(x, axis, -1), expected)
+    with pytest.raises(ValueError, match="rhs has 8 entries, but the systems"):
+        factor.solve(rhs[1:], trans=trans)
 
 
 @pytest.mark.parametrize("trans", ["N", "T", "H"])
