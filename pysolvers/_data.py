@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._checks import real_array
-from ._functions import arguments_of
+from ._functions import arguments_of, protected
 
 __all__ = ["NodeData", "dependence"]
 
@@ -64,9 +64,9 @@ class NodeData:
         self.varies = "t" in depends
         self._nodes = np.broadcast_shapes(*(place.shape for place in places))
         self._value = value
-        self._arguments = {
-            axis: place for axis, place in zip(axes, places, strict=True) if axis in depends
-        }
+        self._arguments = protected(
+            {axis: place for axis, place in zip(axes, places, strict=True) if axis in depends}
+        )
         #: Shape of the values; 1 along an axis along which they are constant.
         self.shape = self._shaped(self._call(0.0), 0.0).shape
         if self.varies and self._arguments:

@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["arguments_of", "call"]
+from ._views import read_only
+
+__all__ = ["arguments_of", "call", "protected"]
 
 
 def arguments_of(name: str, function: Callable[..., Any], known: Iterable[str]) -> tuple[str, ...]:
@@ -56,7 +58,7 @@ def arguments_of(name: str, function: Callable[..., Any], known: Iterable[str]) 
 
 
 def call(name: str, function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    """Call a function with those of the values that its parameters name.
+    """Call a function with those of the values that its parameters name, as read-only views.
 
     Raises
     ------
@@ -64,4 +66,15 @@ def call(name: str, function: Callable[..., Any], values: Mapping[str, Any]) -> 
         As `arguments_of`.
     """
     names = arguments_of(name, function, values)
-    return function(**{each: values[each] for each in names})
+    return function(**protected({each: values[each] for each in names}))
+
+
+def protected(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a function, arrays as views that the function cannot change.
+
+    A function that works in place, as ``x -= t``, would change the coordinates of the solver.
+    """
+    return {
+        name: read_only(value) if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    }

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._errors import raise_for_status
+from .._views import read_only
 from .backends import parse_device, require_device
 from .lines import contiguous_strides
 from .shadows import address_of, shadow
@@ -385,10 +386,3 @@ def _zeros(shape: tuple[int, ...], dtype: Any) -> Array:
     block = np.zeros(size + _CACHE_LINE, np.uint8)
     start = -block.ctypes.data % _CACHE_LINE
     return block[start : start + size].view(empty.dtype).reshape(shape)
-
-
-def read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return a view of an array that cannot be written."""
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -374,3 +374,97 @@ def test_arrays_that_would_lose_values_are_refused(solver):
         with pytest.raises(TypeError, match=r"real|complex128|numbers"):
             _field(lossy)[solver]()
     _field(np.ones((4, 5)))[solver]()
+
+
+def spoil(x, y):
+    y *= 2
+    x *= 2  # a coordinate that is a number can be changed: it is a copy
+    return x * y
+
+
+UNIT = {"extent": ((0.0, 1.0), (0.0, 1.0))}
+
+
+def transport(velocity=(1.0, 1.0), diffusion=0.1, **options):
+    problem = ConvectionDiffusion(velocity, diffusion, **options)
+    return pysolvers.GCEIDD(problem, shape=(6, 5), dt=0.1)
+
+
+def steady(f=1.0, g=1.0, **options):
+    return SteadyConvectionDiffusion(f, g, shape=(6, 5), **UNIT, **options)
+
+
+def plate(**options):
+    options = {"boundary": 0.0} | options
+    return RedBlackSOR((6, 5), **UNIT, **options)
+
+
+def poisson(**options):
+    options = {"boundary": 0.0} | options
+    return FastPoisson((6, 5), **UNIT, **options)
+
+
+def heat(**options):
+    return HeatADI((6, 5), **UNIT, dt=0.1, **options)
+
+
+@pytest.mark.parametrize("side", ["x-", "y+"])
+@pytest.mark.parametrize(
+    ("make", "kinds"),
+    [
+        (heat, (Dirichlet, Neumann, lambda ambient: Robin(1.0, ambient))),
+        (transport, (Dirichlet, Neumann)),
+        (plate, (Dirichlet, Neumann, lambda ambient: Robin(1.0, ambient))),
+        (poisson, (Dirichlet, Neumann)),
+        (steady, (Dirichlet,)),
+    ],
+)
+def test_a_function_of_a_side_cannot_change_the_coordinates(make, kinds, side):
+    zeros = dict.fromkeys(("x-", "x+", "y-", "y+"), 0.0)
+    for kind in (lambda function: function, *kinds):
+        with pytest.raises(ValueError, match="read-only"):
+            make(boundary=zeros | {side: kind(spoil)})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: heat(diffusivity=spoil),
+        lambda: heat(source=spoil),
+        lambda: heat(source=lambda x, y, t: spoil(x, y) * t),
+        lambda: heat(initial=spoil),
+        lambda: heat(boundary=spoil),
+        lambda: transport(velocity=(spoil, 1.0)),
+        lambda: transport(velocity=(1.0, spoil)),
+        lambda: transport(diffusion=spoil),
+        lambda: transport(source=spoil),
+        lambda: transport(source=[(lambda t: t, spoil)]),
+        lambda: transport(initial=spoil),
+        lambda: transport(boundary=lambda x, y, t: spoil(x, y) * t),
+        lambda: plate(source=spoil),
+        lambda: plate(initial=spoil),
+        lambda: plate(boundary=spoil),
+        lambda: steady(f=spoil),
+        lambda: steady(g=spoil),
+        lambda: steady(source=spoil),
+        lambda: steady(boundary=spoil),
+        lambda: pysolvers.LMSOR(steady(), initial=spoil),
+        lambda: poisson(boundary=spoil),
+        lambda: poisson().solve(spoil),
+        lambda: poisson().solve(0.0, boundary={"x+": spoil}),
+        lambda: poisson().apply(spoil),
+        lambda: poisson().apply(0.0, boundary={"y-": spoil}),
+    ],
+)
+def test_a_function_cannot_change_the_coordinates(make):
+    with pytest.raises(ValueError, match="read-only"):
+        make()
+
+
+def test_a_function_may_return_its_argument():
+    solver = poisson(boundary=lambda x: x)
+    first, second = (solver.solve(lambda y: y) for _ in range(2))
+    np.testing.assert_array_equal(first, second)
+    moved = heat(initial=lambda x: x, boundary=lambda x, t: x, source=lambda y, t: y)
+    np.testing.assert_array_equal(moved.step(3).x, np.linspace(0, 1, 5))
+    np.testing.assert_array_equal(plate(initial=lambda x: x).u, np.tile(plate().x, (6, 1)))
