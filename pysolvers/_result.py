@@ -218,8 +218,14 @@ class Result(Shown):
 
         Returns
         -------
-        fields : xarray.DataArray or xarray.Dataset
-            A DataArray if there is one field; the extra ``io`` installs xarray.
+        fields : xarray.Dataset
+            Variables with the names of the fields. After ``record`` each has the first dimension
+            ``time``, with the kept states; the attributes are those of the final state.
+
+        Raises
+        ------
+        ModuleNotFoundError
+            If xarray is not installed; it is in the extra ``io``.
         """
         xarray: Any = extra_module("xarray", "io")
         kind: Any = type(self)
@@ -228,11 +234,17 @@ class Result(Shown):
         dims = {name: axes.split() for name, axes in self._dims().items()}
         names = dict.fromkeys(name for axes in dims.values() for name in axes)
         coords = {name: getattr(self, self._COORDINATES.get(name, name)) for name in names}
-        fields = {name: (axes, getattr(self, name)) for name, axes in dims.items()}
-        if len(fields) > 1:
+        if not self.frames:
+            fields = {name: (axes, getattr(self, name)) for name, axes in dims.items()}
             return xarray.Dataset(fields, coords, attributes)
-        ((name, (axes, values)),) = fields.items()
-        return xarray.DataArray(values, coords, axes, name, attributes)
+        frames: Sequence[Any] = self.frames
+        coords["time"] = [frame.time for frame in frames]
+        del attributes["time"]
+        fields = {
+            name: (["time", *axes], np.stack([getattr(frame, name) for frame in frames]))
+            for name, axes in dims.items()
+        }
+        return xarray.Dataset(fields, coords, attributes)
 
     def _dims(self) -> Mapping[str, str]:
         return self._DIMS

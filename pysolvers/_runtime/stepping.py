@@ -5,19 +5,22 @@ from collections.abc import Callable
 from math import isclose
 from typing import Any, Generic, Self, TypeVar
 
+from numpy.typing import ArrayLike
+
 from .._checks import index, require, require_callable, require_finite
 from .._clock import Clock
 from .._counter import Counter
 from .._errors import ConvergenceError
 from .._progress import IterationBar
 from .._shown import ShownAsText
+from .exclusive import Exclusive, exclusive
 
 __all__ = ["Stepper"]
 
 Result = TypeVar("Result")
 
 
-class Stepper(ShownAsText, ABC, Generic[Result]):
+class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
     """A solution that advances in time by steps of a length that can be set.
 
     Parameters
@@ -59,6 +62,7 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
         """Length of the last step; before the first step `dt`."""
         return self._clock.last(self.steps) if self.steps else self.dt
 
+    @exclusive
     def step(self, count: int = 1) -> Self:
         """Make `count` steps; several calls give the same bits as one call.
 
@@ -80,17 +84,20 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
         ValueError
             If data that change with time are not finite at a later time. The solver keeps
             the state before the step.
+        RuntimeError
+            If another call is in progress that changes the solver: of another thread, or of the
+            function or the callback that calls this method.
         """
-        end = self.steps + index("count", count, 0)
-        self._step_to(end, self.dt)
+        self._step_to(self.steps + index("count", count, 0), self.dt)
         return self
 
+    @exclusive
     def run(
         self,
         until: float,
         *,
         callback: Callable[[Self], Any] | None = None,
-        interval: int = 20,
+        interval: int = 1,
         progress: bool | None = None,
     ) -> Result:
         """Step until a time is reached.
@@ -101,9 +108,12 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
             The end time, not before `time`. If the last step would end later, it is shortened to
             end at this time; ``last_dt`` of the result is its length.
         callback : callable, optional
-            Called with this object every `interval` steps; a true return value ends the run.
-        interval : int, default: 20
-            Number of steps between two calls of `callback`.
+            Called with this object after each step whose number is a multiple of `interval`, and
+            after the last step; a true return value ends the run. It may read the solver, save it
+            and set `dt`.
+        interval : int, default: 1
+            Number of steps between two calls of `callback`. Steps between two calls can be made in
+            one call of the backend, which takes less time.
         progress : bool, optional
             Whether to show a progress bar with the time left. By default it is shown in a
             terminal and in a notebook after a second, if tqdm is installed.
@@ -115,60 +125,108 @@ class Stepper(ShownAsText, ABC, Generic[Result]):
 
         Raises
         ------
-        ConvergenceError, ValueError
+        ConvergenceError, ValueError, RuntimeError
             As in `step`; ValueError also if `until` is before `time`.
         """
+        return self._run(until, callback, interval, progress)
+
+    def _run(
+        self,
+        until: float,
+        callback: Callable[[Self], Any] | None,
+        interval: int,
+        progress: bool | None,
+    ) -> Result:
+        """Do what `run` does."""
         self._check_end(until)
         require_callable("callback", callback)
         interval = index("interval", interval, 1)
+        with self._bar(until, progress) as bar:
+            reason = self._go_to(until, bar, callback, interval)
+        return self.result(reason)
+
+    def _bar(self, until: float, progress: bool | None) -> IterationBar:
+        """Return the bar of a run that ends at a time."""
         end, short = self._plan(until)
         total = max(end - self.steps, 0) + (short > 0)
-        progress = progress if self._shows_progress else False
-        with IterationBar(progress, type(self).__name__, "time", total) as bar:
-            while self.steps < end or short:
-                made = self.steps
-                stop = made - made % interval + interval
-                if made < end:
-                    near = stop if callback is not None else made + self._most_steps
-                    self.step(min(near, end) - made)
-                else:
-                    self._step_to(made + 1, short)
-                if self.steps > end or (self.steps == end and not short):
-                    self._end_at(until)
-                bar.update(self.steps - made, self.time)
-                if callback is not None and self.steps == stop and callback(self):
-                    return self.result("callback")
-                end, short = self._plan(until)  # the callback may have set `dt`
-        return self.result("reached")
+        wanted = progress if self._shows_progress else False
+        return IterationBar(wanted, type(self).__name__, "time", total)
 
-    def record(self, until: float, frames: int = 50, *, progress: bool | None = None) -> Result:
-        """Step until a time is reached, as `run` does, and keep states for a film.
+    def _go_to(
+        self,
+        until: float,
+        bar: IterationBar,
+        callback: Callable[[Self], Any] | None = None,
+        interval: int = 1,
+    ) -> str:
+        """Step until a time is reached, or the callback ends the run; return the reason."""
+        end, short = self._plan(until)
+        while self.steps < end or short:
+            made = self.steps
+            stop = made - made % interval + interval
+            if made < end:
+                near = stop if callback is not None else made + self._most_steps
+                self._step_to(min(near, end), self.dt)
+            else:
+                self._step_to(made + 1, short)
+            if self.steps > end or (self.steps == end and not short):
+                self._end_at(until)
+            bar.update(self.steps - made, self.time)
+            end, short = self._plan(until)
+            if callback is None:
+                continue
+            is_last = self.steps >= end and not short
+            if (self.steps == stop or is_last) and callback(self) and not is_last:
+                return "callback"
+            end, short = self._plan(until)  # the callback may have set `dt`
+        return "reached"
+
+    @exclusive
+    def record(
+        self,
+        until: float | None = None,
+        *,
+        times: ArrayLike | None = None,
+        every: float | None = None,
+        progress: bool | None = None,
+    ) -> Result:
+        """Step until a time is reached, as `run` does, and keep states on the way.
 
         Parameters
         ----------
-        until : float
-            The end time, as in `run`.
-        frames : int, default: 50
-            Largest number of states that are kept, at about equal times between the first one and
-            the last one, which are kept, too. Each is a copy of the solution on the host.
+        until : float, optional
+            The end time, as in `run`; by default the last one of `times`.
+        times : array_like, optional
+            The times of the states that are kept, rising and not before `time`. Steps are
+            shortened to end at these times.
+        every : float, optional
+            Instead of `times`: distance in time of the states that are kept. The first one is the
+            state now, and the last one that at `until`. If it is no multiple of `dt`, steps are
+            shortened. By default the smallest multiple of `dt` that makes about 50 states, and at
+            most 51.
         progress : bool, optional
             As in `run`.
 
         Returns
         -------
         result
-            The final state, with the kept ones as ``frames``; ``result.animate("film.gif")``
-            writes a film.
+            The final state, with the kept ones as ``frames``, each a copy on the host.
+            ``result.animate("film.gif")`` writes a film, and ``result.to_xarray()`` returns all of
+            them along the dimension ``time``.
 
         Raises
         ------
-        ConvergenceError, ValueError
+        TypeError, ValueError
+            If `times` or `every` is out of its range, or both are given.
+        ConvergenceError, RuntimeError
             As in `run`.
         """
-        from .recording import record_steps
+        from .recording import frame_times, keep_frames
 
-        self._check_end(until)
-        found: Result = record_steps(self, until, index("frames", frames, 1), progress)
+        at, end = frame_times(self.time, until, times, every, self.dt)
+        self._check_end(end)
+        with self._bar(end, progress) as bar:
+            found: Result = keep_frames(self, at, end, lambda time: self._go_to(time, bar))
         return found
 
     @abstractmethod

@@ -15,6 +15,7 @@ from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
 from .._files import write_npz
 from .._progress import IterationBar
+from .._runtime.exclusive import Exclusive, exclusive
 from .._runtime.state import read_only
 from .._shown import ShownAsText, residual_text
 from .._stall import Stall, checked_patience
@@ -35,7 +36,7 @@ Array = NDArray[np.float64]
 LineMethod = Literal["auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "partition", "pivoted"]
 
 
-class LidDrivenCavity(ShownAsText):
+class LidDrivenCavity(Exclusive, ShownAsText):
     r"""Steady flow in a square cavity whose lid slides along x.
 
     .. math:: \nabla^2 \psi = -\omega, \qquad
@@ -231,6 +232,7 @@ class LidDrivenCavity(ShownAsText):
             f"{self.iterations} iterations{residual_text(self.residual)}"
         )
 
+    @exclusive
     def iterate(self, count: int) -> "LidDrivenCavity":
         """Make `count` iterations; several calls give the same bits as one call.
 
@@ -249,12 +251,16 @@ class LidDrivenCavity(ShownAsText):
         ConvergenceError
             If the iteration diverges with every step that was tried. The state is then the one
             with the smallest residual so far.
+        RuntimeError
+            If another call is in progress that changes the solver: of another thread, or of the
+            callback that calls this method.
         """
         end = self.iterations + index("count", count, 0)
         while self.iterations < end or self._is_undecided:
             self._advance(end)
         return self
 
+    @exclusive
     def solve(
         self,
         tol: float = 1e-7,
@@ -262,6 +268,7 @@ class LidDrivenCavity(ShownAsText):
         max_iterations: int = 200_000,
         patience: int | None = None,
         callback: Callable[["LidDrivenCavity"], Any] | None = None,
+        interval: int = 1,
         progress: bool | None = None,
     ) -> CavityResult:
         """Iterate until the residual is at most `tol`.
@@ -278,7 +285,12 @@ class LidDrivenCavity(ShownAsText):
             the iteration ends with an error. By default the larger of 5000 and n^2/10. The flow of
             a large Reynolds number is unsteady, or the grid too coarse for it.
         callback : callable, optional
-            Called with this object every 20 iterations; a true return value ends the iteration.
+            Called with this object after each iteration whose number is a multiple of `interval`,
+            and after the last iteration; a true return value ends the iteration. The residual is
+            measured every 20 iterations.
+        interval : int, default: 1
+            Number of iterations between two calls of `callback`. Iterations between two calls are
+            made in one call of the backend, at most 20, which takes less time.
         progress : bool, optional
             Whether to show a progress bar with the time left. By default it is shown in a
             terminal and in a notebook after a second, if tqdm is installed.
@@ -296,6 +308,8 @@ class LidDrivenCavity(ShownAsText):
         ConvergenceError
             If the tolerance was not reached, the residual stalled, or the iteration diverged. The
             attribute ``result`` contains the last finite state and the history.
+        RuntimeError
+            As in `iterate`.
         """
         require_finite("tol", tol)
         require(tol > 0, "tol must be positive", tol)
@@ -303,15 +317,20 @@ class LidDrivenCavity(ShownAsText):
         s = self._settings
         stall = Stall(checked_patience(patience, s.n**2 // 10), self.iterations)
         end = self.iterations + index("max_iterations", max_iterations, 1)
-        most = end - self.iterations
+        interval, most = index("interval", interval, 1), end - self.iterations
         with IterationBar(progress, "LidDrivenCavity", total=most, goal=tol) as bar:
-            while self._is_undecided or (self._error(tol) > tol and self.iterations < end):
+            error = self._error(tol)
+            while self._is_undecided or (error > tol and self.iterations < end):
                 made = self.iterations
-                self._advance(end)
+                stop = end if callback is None else min(made - made % interval + interval, end)
+                self._advance(stop)
                 bar.update(self.iterations - made, self.residual)
-                if callback is not None and callback(self):
+                if self.iterations % INTERVAL == 0 or self.iterations == end:
+                    error = self._error(tol)  # so that a callback does not change the last one
+                is_last = error <= tol or self.iterations == end
+                is_called = callback is not None and (self.iterations % interval == 0 or is_last)
+                if is_called and callback(self) and not is_last:  # type: ignore[misc]
                     return self.result("callback")
-                error = self._error(tol)
                 if error > tol and stall.is_over(self.iterations, error):
                     raise ConvergenceError(
                         f"{self!r}, did not converge: {stall.text(error)}: the flow can be "

@@ -16,6 +16,7 @@ from .._header import count, flag, mapping, number, optional, positive, record, 
 from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime.backends import parse_device
+from .._runtime.exclusive import exclusive
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from .._stall import Stall, checked_patience
@@ -317,12 +318,13 @@ class SquareCylinder(Stepper[CylinderResult]):
         history = self._history()
         return strouhal_of(history.probe_time, history.v[:, 0])
 
+    @exclusive
     def run(
         self,
         until: float,
         *,
         callback: Callable[[Self], Any] | None = None,
-        interval: int = 20,
+        interval: int = 1,
         progress: bool | None = None,
         probes: Sequence[tuple[float, float]] = (),
     ) -> CylinderResult:
@@ -333,8 +335,9 @@ class SquareCylinder(Stepper[CylinderResult]):
         until : float
             The end time. The last step, or the last two, are shortened to end at this time.
         callback : callable, optional
-            Called with this object every `interval` steps; a true return value ends the run.
-        interval : int, default: 20
+            Called with this object after each step whose number is a multiple of `interval`, and
+            after the last step; a true return value ends the run.
+        interval : int, default: 1
             Number of steps between two calls of `callback`.
         progress : bool, optional
             Whether to show a progress bar with the time left. By default it is shown in a
@@ -355,18 +358,24 @@ class SquareCylinder(Stepper[CylinderResult]):
             state before the growth; the attribute ``result`` contains it.
         ValueError
             If the solver is steady, or a probe is not in the flow.
+        RuntimeError
+            As in `step`.
         """
-        if self._settings["steady"]:
-            raise ValueError("run needs steady=False; call solve(tol) for the steady flow")
         before, steps = self._probes, self.steps
         self._probes = before.with_more(probes)
         try:
-            return super().run(until, callback=callback, interval=interval, progress=progress)
+            return self._run(until, callback, interval, progress)
         except BaseException:
             if self.steps == steps:
                 self._probes = before
             raise
 
+    def _check_end(self, until: float) -> None:
+        if self._settings["steady"]:
+            raise ValueError("run needs steady=False; call solve(tol) for the steady flow")
+        super()._check_end(until)
+
+    @exclusive
     def solve(
         self,
         tol: float = 1e-6,
@@ -374,6 +383,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         max_iterations: int = 100_000,
         patience: int | None = None,
         callback: Callable[["SquareCylinder"], Any] | None = None,
+        interval: int = 1,
         progress: bool | None = None,
     ) -> CylinderResult:
         """Step until the flow is steady.
@@ -392,7 +402,10 @@ class SquareCylinder(Stepper[CylinderResult]):
             iteration ends with an error. By default the larger of 5000 and the steps of the time
             in which the flow passes the channel.
         callback : callable, optional
-            Called with this object every 20 steps; a true return value ends the iteration.
+            Called with this object after each step whose number is a multiple of `interval`, and
+            after the last step; a true return value ends the iteration.
+        interval : int, default: 1
+            Number of steps between two calls of `callback`.
         progress : bool, optional
             As in `run`.
 
@@ -408,12 +421,15 @@ class SquareCylinder(Stepper[CylinderResult]):
             attribute ``result`` contains the last finite state and the history.
         ValueError
             If the solver is not steady, or an argument is out of its range.
+        RuntimeError
+            As in `step`.
         """
         if not self._settings["steady"]:
             raise ValueError("solve needs steady=True; call run(until) for the unsteady flow")
         require_finite("tol", tol)
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
+        interval = index("interval", interval, 1)
         end = self.steps + index("max_iterations", max_iterations, 1)
         passage = ceil(min(self._settings["length"] / self.dt, max_iterations))
         stall = Stall(checked_patience(patience, passage), self.steps)
@@ -421,10 +437,15 @@ class SquareCylinder(Stepper[CylinderResult]):
         with IterationBar(progress, "SquareCylinder", "change", max_iterations, tol) as bar:
             while change > tol and self.steps < end:
                 made = self.steps
-                self.step(min(self._make.interval, end - made))
+                stop = min(made + self._make.interval, end)
+                if callback is not None:
+                    stop = min(stop, made - made % interval + interval)
+                self._step_to(stop, self.dt)
                 change = self._largest_change(tol)
                 bar.update(self.steps - made, change)
-                if callback is not None and self.steps % _CHECK == 0 and callback(self):
+                is_last = change <= tol or self.steps == end
+                is_called = callback is not None and (self.steps % interval == 0 or is_last)
+                if is_called and callback(self) and not is_last:  # type: ignore[misc]
                     return self.result("callback")
                 if change > tol and stall.is_over(self.steps, change):
                     raise ConvergenceError(

@@ -3,13 +3,12 @@
 import os
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from math import ceil, inf
 from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from .._boundary import Neumann
 from .._checks import index, require, require_callable, require_finite
@@ -19,7 +18,8 @@ from .._header import count as count_of
 from .._header import mapping, number, optional, positive, record, text
 from .._progress import IterationBar
 from .._runtime import directive
-from .._runtime.recording import record_frames
+from .._runtime.exclusive import Exclusive, exclusive
+from .._runtime.recording import frame_times, keep_frames
 from .._runtime.state import make_state, read_only
 from .._shown import ShownAsText
 from .._stall import Stall, checked_patience
@@ -64,7 +64,7 @@ _HEADER = {
 }
 
 
-class StaggeredCavity(ShownAsText):
+class StaggeredCavity(Exclusive, ShownAsText):
     r"""Time-dependent flow in a square cavity whose lid slides along x.
 
     .. math:: u_t + (u u)_x + (u v)_y = -p_x + \tfrac{1}{Re} \nabla^2 u, \qquad
@@ -293,6 +293,7 @@ class StaggeredCavity(ShownAsText):
             f"{self.steps} steps, t = {self.time:g}"
         )
 
+    @exclusive
     def step(self, count: int = 1) -> "StaggeredCavity":
         """Make `count` steps; several calls give the same bits as one call.
 
@@ -311,17 +312,22 @@ class StaggeredCavity(ShownAsText):
         ConvergenceError
             If the solution grows beyond 100 times the lid speed, or SOR does not reach its
             tolerance. The attribute ``result`` contains the state.
+        RuntimeError
+            If another call is in progress that changes the solver: of another thread, or of the
+            callback that calls this method.
         """
         end = self.steps + index("count", count, 0)
         while self.steps < end:
             self._advance(end)
         return self
 
+    @exclusive
     def run(
         self,
         until: float,
         *,
         callback: Callable[["StaggeredCavity"], Any] | None = None,
+        interval: int = 1,
         progress: bool | None = None,
     ) -> StaggeredResult:
         """Step until a time is reached exactly.
@@ -331,7 +337,11 @@ class StaggeredCavity(ShownAsText):
         until : float
             The end time. The last step, or the last two, are shortened to end at this time.
         callback : callable, optional
-            Called with this object every 20 steps; a true return value ends the run.
+            Called with this object after each step whose number is a multiple of `interval`, and
+            after the last step; a true return value ends the run.
+        interval : int, default: 1
+            Number of steps between two calls of `callback`. Steps between two calls can be made in
+            one call of the backend, which takes less time.
         progress : bool, optional
             Whether to show a progress bar with the time left. By default it is shown in a
             terminal and in a notebook after a second, if tqdm is installed.
@@ -345,57 +355,96 @@ class StaggeredCavity(ShownAsText):
         ------
         TypeError, ValueError
             If `until` is not a finite number of at least `time`, or `callback` is not a function.
-        ConvergenceError
+        ConvergenceError, RuntimeError
             As in `step`.
         """
+        self._check_end(until)
+        require_callable("callback", callback)
+        interval = index("interval", interval, 1)
+        with IterationBar(progress, "StaggeredCavity", "time") as bar:
+            reason = self._go_to(float(until), self._expectation(bar, until), callback, interval)
+        return self.result(reason)
+
+    def _check_end(self, until: float) -> None:
         require_finite("until", until)
         require(until >= self.time, f"until must be at least the time {self.time:g}", until)
-        require_callable("callback", callback)
-        steps, begin = self.steps, self.time
-        with IterationBar(progress, "StaggeredCavity", "time") as bar:
-            while self.time < until:
-                made = self.steps
-                self._advance(until=float(until))
-                done = (self.time - begin) / (until - begin)
-                bar.expect(round((self.steps - steps) / done))  # the length of a step can change
-                bar.update(self.steps - made, self.time)
-                if callback is not None and self._is_recorded and callback(self):
-                    return self.result("callback")
-        return self.result("reached")
 
+    def _expectation(self, bar: IterationBar, until: float) -> Callable[[int], None]:
+        """Return a function that shows a number of new steps, and how many a run will have made."""
+        steps, begin = self.steps, self.time
+
+        def update(count: int) -> None:
+            done = (self.time - begin) / (until - begin)
+            bar.expect(round((self.steps - steps) / done))  # the length of a step can change
+            bar.update(count, self.time)
+
+        return update
+
+    def _go_to(
+        self,
+        until: float,
+        update: Callable[[int], None],
+        callback: Callable[["StaggeredCavity"], Any] | None = None,
+        interval: int = 1,
+    ) -> str:
+        """Step until a time is reached, or the callback ends the run; return the reason."""
+        while self.time < until:
+            made = self.steps
+            stop = made - made % interval + interval
+            self._advance(None if callback is None else stop, until=until)
+            update(self.steps - made)
+            is_last = self.time >= until
+            is_called = callback is not None and (self.steps == stop or is_last)
+            if is_called and callback(self) and not is_last:  # type: ignore[misc]
+                return "callback"
+        return "reached"
+
+    @exclusive
     def record(
-        self, until: float, frames: int = 50, *, progress: bool | None = None
+        self,
+        until: float | None = None,
+        *,
+        times: ArrayLike | None = None,
+        every: float | None = None,
+        progress: bool | None = None,
     ) -> StaggeredResult:
-        """Step until a time is reached, as `run` does, and keep states for a film.
+        """Step until a time is reached, as `run` does, and keep states on the way.
 
         Parameters
         ----------
-        until : float
-            The end time.
-        frames : int, default: 50
-            Largest number of states that are kept, at about equal times between the first one and
-            the last one, which are kept, too; they lie at least 20 steps apart.
+        until : float, optional
+            The end time; by default the last one of `times`.
+        times : array_like, optional
+            The times of the states that are kept, rising and not before `time`. Steps are
+            shortened to end at these times.
+        every : float, optional
+            Instead of `times`: distance in time of the states that are kept, by default a 50th of
+            the time to `until`. The first one is the state now, and the last one that at `until`.
         progress : bool, optional
             As in `run`.
 
         Returns
         -------
         result : StaggeredResult
-            The final state, with the kept ones as ``frames``; ``result.animate("film.gif")``
-            writes a film.
+            The final state, with the kept ones as ``frames``. ``result.animate("film.gif")``
+            writes a film, and ``result.to_xarray()`` returns all of them along the dimension
+            ``time``.
 
         Raises
         ------
-        TypeError, ValueError, ConvergenceError
-            As in `run`.
+        TypeError, ValueError, ConvergenceError, RuntimeError
+            As in `run`; also if `times` or `every` is out of its range, or both are given.
         """
-        require_finite("until", until)
-        most = index("frames", frames, 1)
-        run = partial(self.run, until, progress=progress)
-        spacing = (until - self.time) / (most + 1)
-        found: StaggeredResult = record_frames(self, run, most, spacing)
+        at, end = frame_times(self.time, until, times, every, self.dt)
+        self._check_end(end)
+        with IterationBar(progress, "StaggeredCavity", "time") as bar:
+            update = self._expectation(bar, end)
+            found: StaggeredResult = keep_frames(
+                self, at, end, lambda time: self._go_to(time, update)
+            )
         return found
 
+    @exclusive
     def solve(
         self,
         tol: float = 1e-5,
@@ -403,6 +452,7 @@ class StaggeredCavity(ShownAsText):
         max_steps: int = 1_000_000,
         patience: int | None = None,
         callback: Callable[["StaggeredCavity"], Any] | None = None,
+        interval: int = 1,
         progress: bool | None = None,
     ) -> StaggeredResult:
         """Step until the flow is steady.
@@ -418,7 +468,11 @@ class StaggeredCavity(ShownAsText):
             iteration ends with an error. By default the larger of 5000 and the steps of a time
             of 50.
         callback : callable, optional
-            Called with this object every 20 steps; a true return value ends the run.
+            Called with this object after each step whose number is a multiple of `interval`, and
+            after the last step; a true return value ends the run.
+        interval : int, default: 1
+            Number of steps between two calls of `callback`. Steps between two calls can be made in
+            one call of the backend, which takes less time.
         progress : bool, optional
             As in `run`.
 
@@ -435,10 +489,13 @@ class StaggeredCavity(ShownAsText):
         ConvergenceError
             If the flow is not steady after `max_steps` steps, the change stalled, and as in
             `step`. The attribute ``result`` contains the state and the history.
+        RuntimeError
+            As in `step`.
         """
         require_finite("tol", tol)
         require(tol > 0, "tol must be positive", tol)
         require_callable("callback", callback)
+        interval = index("interval", interval, 1)
         end = self.steps + index("max_steps", max_steps, 1)
         steps = ceil(min(_PATIENCE / self._settings.longest_step, max_steps))
         stall = Stall(checked_patience(patience, steps), self.steps)
@@ -451,9 +508,12 @@ class StaggeredCavity(ShownAsText):
                         self.result("max_steps"),
                     )
                 made = self.steps
-                self._advance(end, steady=float(tol))
+                stop = made - made % interval + interval
+                self._advance(end if callback is None else min(stop, end), steady=float(tol))
                 bar.update(self.steps - made, self.change)
-                if callback is not None and self._is_recorded and callback(self):
+                is_last = self.change <= tol or self.steps == end
+                is_called = callback is not None and (self.steps == stop or is_last)
+                if is_called and callback(self) and not is_last:  # type: ignore[misc]
                     return self.result("callback")
                 if self.change > tol and stall.is_over(self.steps, self.change):
                     raise ConvergenceError(

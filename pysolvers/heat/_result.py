@@ -109,10 +109,6 @@ class HeatResult(Result):
         saved.require(len(self.origin) == axes, "header", f"origin must have {axes} entries")
         saved.require(self.u.ndim == axes, "member 'u'", f"it must have {axes} axes")
 
-    def to_xarray(self) -> Any:
-        """Return the field as an `xarray.DataArray` T with its coordinates."""
-        return super().to_xarray().rename("T")
-
     def _dims(self) -> Mapping[str, str]:
         return {"u": "z y x"[-2 * self.u.ndim + 1 :]}
 

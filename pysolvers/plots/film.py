@@ -74,9 +74,7 @@ def make_film(
         If there are no frames, or if no program that is installed writes the format of `path`.
     """
     if not frames:
-        raise ValueError(
-            "the result has no frames: record(until, frames=50) keeps them, run(until) does not"
-        )
+        raise ValueError("the result has no frames: record(until) keeps them, run(until) does not")
     animation = extra_module("matplotlib.animation", "plot")
     if path is not None:
         path = Path(path)

@@ -20,6 +20,7 @@ from .._header import Check, count, number, record, text
 from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime import backends
+from .._runtime.exclusive import Exclusive, exclusive
 from .._runtime.state import count_of_a_call, make_state
 from .._shown import ShownAsText, residual_text
 from .._stall import Stall, checked_patience
@@ -46,7 +47,7 @@ _HEADER = {
 }
 
 
-class Relaxation(ShownAsText, ABC):
+class Relaxation(Exclusive, ShownAsText, ABC):
     """Iterations of a red-black relaxation; several calls give the same bits as one call.
 
     Parameters
@@ -149,6 +150,7 @@ class Relaxation(ShownAsText, ABC):
         kind = f"{self._NAME}({self.shape}, dtype={self._dtype.name})"
         return f"{kind}: {self.iterations} iterations{residual_text(self.residual)}"
 
+    @exclusive
     def iterate(self, count: int) -> Self:
         """Make `count` iterations; several calls give the same bits as one call.
 
@@ -166,12 +168,16 @@ class Relaxation(ShownAsText, ABC):
         ------
         ConvergenceError
             If the iteration diverged. The state is not reset.
+        RuntimeError
+            If another call is in progress that changes the solver: of another thread, or of the
+            callback that calls this method.
         """
         count = index("count", count, 0)
         if count and self._advance(count, every=count, tolerance=-1.0) == "not finite":
             raise self._diverged()
         return self
 
+    @exclusive
     def solve(
         self,
         tol: float = 1e-8,
@@ -202,8 +208,8 @@ class Relaxation(ShownAsText, ABC):
         max_iterations : int, default: 100000
             Largest number of iterations of this call.
         callback : callable, optional
-            Called with this object after each measured iteration; a true return value ends
-            the iteration.
+            Called with this object after each measured iteration, of which the last one is one; a
+            true return value ends the iteration.
         check_every : int, default: 1
             Number of iterations between two measurements. The last iteration of a call is
             always measured.
@@ -228,6 +234,8 @@ class Relaxation(ShownAsText, ABC):
             If the tolerance was not reached, the measured value stalled, or the iteration
             diverged. The state is not reset; the attribute ``result`` of the error contains a
             copy and the history.
+        RuntimeError
+            As in `iterate`.
         """
         require_finite("tol", tol)
         require(tol >= 0, "tol must not be negative", tol)
@@ -248,12 +256,14 @@ class Relaxation(ShownAsText, ABC):
                 before, have = self.iterations, len(self._measures)
                 outcome = self._advance(min(chunk, end - before), every, tol)
                 bar.update(self.iterations - before, self.residual)
+                is_last = outcome == "tolerance" or self.iterations == end
+                ends = callback is not None and callback(self) and not is_last
                 if outcome == "tolerance":
                     return self.result("converged")
                 first = next((m for _, m in self._measures[known : known + 1] if m), inf)
                 if outcome == "not finite" or self.residual > _EXPLOSION * first:
                     raise self._diverged()
-                if callback is not None and callback(self):
+                if ends:
                     return self.result("callback")
                 lowest = min(measure for _, measure in self._measures[have:])
                 if criterion != "solution" and stall.is_over(self.iterations, lowest):

@@ -404,7 +404,7 @@ def test_callback_sees_the_state_and_may_end():
         seen.append(cavity.iterations)
         return cavity.iterations >= 60
 
-    result = LidDrivenCavity(1000, 17).solve(1e-12, callback=watch)
+    result = LidDrivenCavity(1000, 17).solve(1e-12, callback=watch, interval=20)
 
     assert seen == [20, 40, 60]
     assert result.stop_reason == "callback"

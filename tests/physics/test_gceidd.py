@@ -569,9 +569,9 @@ def test_result_has_a_picture_and_coordinates():
     axes = pytest.importorskip("matplotlib") and result.plot()
     titles = [f"t = {result.time:.4g}", "profiles through the highest point"]
     assert [a.get_title() for a in axes] == titles
-    array = pytest.importorskip("xarray") and result.to_xarray()
-    assert array.dims == ("y", "x")
-    np.testing.assert_array_equal(array.values, result.u)
+    data = pytest.importorskip("xarray") and result.to_xarray()
+    assert data["u"].dims == ("y", "x")
+    np.testing.assert_array_equal(data["u"], result.u)
 
 
 @pytest.mark.parametrize("bad", [np.inf, np.nan])

@@ -398,10 +398,10 @@ def test_result_draws():
 
 def test_result_as_xarray():
     pytest.importorskip("xarray")
-    array = HeatADI((6, 7), 0.1, 0.01, initial=1.0, boundary=0.0).step(2).result().to_xarray()
+    data = HeatADI((6, 7), 0.1, 0.01, initial=1.0, boundary=0.0).step(2).result().to_xarray()
 
-    assert array.dims == ("y", "x")
-    assert array.attrs["steps"] == 2
+    assert data["u"].dims == ("y", "x")
+    assert data.attrs["steps"] == 2
 
 
 @LARGE_STEPS

@@ -306,7 +306,7 @@ def test_callback_ends_the_run():
         seen.append(cavity.steps)
         return len(seen) == 3
 
-    result = StaggeredCavity(100, 16).run(10.0, callback=stop)
+    result = StaggeredCavity(100, 16).run(10.0, callback=stop, interval=20)
 
     assert seen == [20, 40, 60]
     assert result.stop_reason == "callback"

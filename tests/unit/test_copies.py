@@ -117,7 +117,11 @@ SOLVERS = {
     "StaggeredCavity": (lambda: StaggeredCavity(100, 16), advanced(5)),
     "StaggeredCavity, SOR": (lambda: StaggeredCavity(100, 16, pressure="sor"), advanced(5)),
 }
-COPIES = {"pickle": lambda one: pickle.loads(pickle.dumps(one)), "deepcopy": copy.deepcopy}
+COPIES = {
+    "pickle": lambda one: pickle.loads(pickle.dumps(one)),
+    "deepcopy": copy.deepcopy,
+    "copy": copy.copy,
+}
 
 
 @pytest.mark.parametrize("made", COPIES.values(), ids=COPIES)
@@ -151,7 +155,7 @@ def test_copies_of_results_have_the_same_facts(name, made):
     np.testing.assert_equal(dataclasses.asdict(copied), dataclasses.asdict(result))
 
 
-@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.deepcopy])
+@pytest.mark.parametrize("duplicate", [pickle.dumps, copy.deepcopy, copy.copy])
 def test_solvers_on_a_device_say_what_to_write_instead(duplicate):
     """Memory of a device is not read through the addresses of its arrays."""
     with fake_device.in_place_of_cuda():

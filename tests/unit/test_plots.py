@@ -200,37 +200,27 @@ def test_pseudo_time_step_has_an_axis_of_its_own():
 @pytest.mark.parametrize("name", STEPPERS)
 def test_record_keeps_states_and_does_not_change_the_run(name):
     make, end = STEPPERS[name]
-    plain, filmed = make().run(end), make().record(end, 4)
+    solver, filmed = make(), make().record(end, every=end / 4)
+    for part in (1, 2, 3):
+        solver.run(part * end / 4)
+    plain = solver.run(end)
 
     field = "omega" if name == "cylinder" else "u"
     np.testing.assert_array_equal(getattr(filmed, field), getattr(plain, field))
     assert filmed.time == plain.time
     times = [frame.time for frame in filmed.frames]
     assert times[0] == 0.0 and times[-1] == filmed.time
-    assert 3 <= len(times) <= 6
-    assert np.all(np.diff(times) > 0)
+    np.testing.assert_allclose(times, np.linspace(0, end, 5), rtol=1e-12)
     np.testing.assert_array_equal(getattr(filmed.frames[-1], field), getattr(filmed, field))
     assert not np.array_equal(getattr(filmed.frames[1], field), getattr(filmed, field))
     assert plain.frames == ()
 
 
 @pytest.mark.parametrize("name", STEPPERS)
-def test_record_keeps_the_frames_it_was_asked_for_after_a_short_step(name):
-    make, end = STEPPERS[name]
-    solver = make()
-    solver.run(end / 100)  # the last step is much shorter than the next ones
-
-    times = [frame.time for frame in solver.record(2 * end, 3).frames]
-
-    assert len(times) == 5
-    assert np.diff(times).max() < 1.6 * (times[-1] - times[0]) / 4
-
-
-@pytest.mark.parametrize("name", STEPPERS)
 def test_film_is_written(name, tmp_path):
     image = pytest.importorskip("PIL.Image")
     make, end = STEPPERS[name]
-    result = make().record(end, 3)
+    result = make().record(end, every=end / 3)
 
     result.animate(tmp_path / "film.gif", fps=5, dpi=40)
 
@@ -241,7 +231,7 @@ def test_film_is_written(name, tmp_path):
 
 
 def test_film_of_a_notebook_needs_no_network():
-    page = heat().record(0.01, 2).animate()._repr_html_()
+    page = heat().record(0.01, every=0.005).animate()._repr_html_()
 
     assert "<script" in page
     assert "https://" not in page
@@ -258,7 +248,7 @@ def test_film_without_ffmpeg_names_a_format_of_pillow(tmp_path, monkeypatch, nam
     monkeypatch.setattr(animation.writers, "list", lambda: ["pillow", "html"])
 
     with pytest.raises(ValueError, match=r"needs ffmpeg, which is not installed; write 'film.gif'"):
-        heat().record(0.01, 2).animate(tmp_path / name)
+        heat().record(0.01, every=0.005).animate(tmp_path / name)
 
     assert not list(tmp_path.iterdir())
 
@@ -268,19 +258,13 @@ def test_films_of_pillow_need_no_ffmpeg(tmp_path, monkeypatch, suffix):
     monkeypatch.setattr(animation.writers, "list", lambda: ["pillow", "html"])
     path = tmp_path / f"film{suffix}"
 
-    heat().record(0.01, 2).animate(path, dpi=20)
+    heat().record(0.01, every=0.005).animate(path, dpi=20)
 
     assert path.stat().st_size > 0
 
 
-def test_record_needs_a_number_of_frames():
-    for wrong in (0, -1, 2.5):
-        with pytest.raises((TypeError, ValueError), match="frames"):
-            heat().record(0.01, wrong)
-
-
 def test_frames_are_not_saved(tmp_path):
-    heat().record(0.01, 2).save(tmp_path / "state.npz")
+    heat().record(0.01, every=0.005).save(tmp_path / "state.npz")
 
     assert type(heat().result()).load(tmp_path / "state.npz").frames == ()
 
