@@ -111,7 +111,7 @@ def test_a_function_of_the_solver_that_steps_it_is_refused(make):
         return 1.0
 
     if make is HeatADI:
-        solvers.append(HeatADI((5, 5), 0.25, 0.01, source=source))
+        solvers.append(HeatADI((5, 5), 0.25, 0.01, boundary=0.0, source=source))
     else:
         problem = ConvectionDiffusion((1.0, 1.0), 0.1, source=source)
         solvers.append(GCEIDD(problem, shape=(5, 5), dt=0.01))
@@ -124,8 +124,9 @@ def ended_frame():
     return sys._getframe()
 
 
-@pytest.mark.parametrize("thread", [threading.get_ident(), 1])
-def test_an_entry_of_a_call_that_has_ended_is_ignored(thread):
+@pytest.mark.parametrize("is_own", [True, False], ids=["own thread", "ended thread"])
+def test_an_entry_of_a_call_that_has_ended_is_ignored(is_own):
+    thread = threading.get_ident() if is_own else 1
     solver, expected = saved_files.heat(), saved_files.heat().step(3)
     solver.__dict__[_ENTRY] = _Entry(thread, ended_frame(), "step")
 

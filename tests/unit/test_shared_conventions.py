@@ -405,7 +405,8 @@ def poisson(**options):
 
 
 def heat(**options):
-    return HeatADI((6, 5), **UNIT, dt=0.1, **options)
+    options = {"boundary": 0.0} | options
+    return HeatADI((6, 5), **UNIT, dt=0.01, **options)
 
 
 @pytest.mark.parametrize("side", ["x-", "y+"])
