@@ -323,6 +323,7 @@ def heat_step(
 ) -> tuple[int, _HeatReport | None]: ...
 def spline_rows(
     ends: tuple[int, int],
+    parts: int,
     x: _Array,
     y: _Array | None,
     given: tuple[_Array | None, _Array | None],
@@ -335,8 +336,9 @@ def spline_rows(
     /,
 ) -> int: ...
 def spline_pieces(
-    order: int,
+    form: tuple[int, int, bool],
     nu: int,
+    is_absolute: bool,
     x: _Array,
     coefficients: tuple[_Array, ...],
     result: tuple[_Array, ...],
@@ -346,7 +348,7 @@ def spline_pieces(
     /,
 ) -> int: ...
 def spline_points(
-    order: int,
+    form: tuple[int, int, bool],
     nu: int,
     outside: int,
     x: _Array,

@@ -24,6 +24,9 @@ ps_spline_rows_check(const ps_spline_rows *r)
     }
     const int has_matrix = r->diag.data != NULL, has_values = r->y.data != NULL;
 
+    if (r->parts < 1 || (has_values && r->inner % r->parts != 0)) {
+        return PS_BAD_ARGUMENT;
+    }
     if (r->x.data == NULL || r->faults == NULL || has_matrix != (r->lower.data != NULL) ||
         has_matrix != (r->upper.data != NULL) || has_values != (r->rhs.data != NULL) ||
         has_values != (r->values.data != NULL)) {
@@ -37,6 +40,11 @@ check_polynomials(const ps_polynomials *s)
 {
     if (!is_batch(s->dtype, s->knots, s->outer, s->inner) || s->order < 0 ||
         s->order > PS_SPLINE_ORDERS || s->x.data == NULL) {
+        return PS_BAD_ARGUMENT;
+    }
+    const int32_t most = s->order == 0 ? 0 : PS_SPLINE_ORDERS;
+
+    if (s->power < -most || s->power > most || (s->order == 0 && s->is_sum)) {
         return PS_BAD_ARGUMENT;
     }
     for (int32_t q = 0; q < (s->order == 0 ? 2 : s->order); q++) {
@@ -71,7 +79,7 @@ ps_spline_order(int32_t order, int32_t nu)
 ps_status
 ps_spline_pieces_check(const ps_spline_pieces *p)
 {
-    if (p == NULL || p->nu < -1) {
+    if (p == NULL || p->nu < -1 || (p->is_absolute && p->nu != 0)) {
         return PS_BAD_ARGUMENT;
     }
     const int32_t order = ps_spline_order(p->from.order, p->nu);

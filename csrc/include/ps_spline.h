@@ -8,6 +8,18 @@
  * the first and the last one of which extend to all x outside. A cubic spline is stored
  * as the values y_i and the slopes s_i at its knots, two words per knot; the slopes are
  * the solution of a tridiagonal system (de Boor 1978, ch. IV).
+ *
+ * Slopes are in the unit H of the line of knots, a power of two near the average length
+ * of the pieces: s_i = H p'(x_i). Other polynomials are stored as coefficients in the
+ * unit of each piece: with h_i = x_{i+1} - x_i and t = (x - x_i)/h_i,
+ *
+ *   p(x) = h_i^power (a_0 + a_1 t + a_2 t^2 + ...),
+ *
+ * or, if a_0 is the sum of the integrals over the pieces before, in the unit of the line,
+ *
+ *   p(x) = H^power a_0 + h_i^power (a_1 t + a_2 t^2 + ...).
+ *
+ * Stored numbers are as large as the values, in whatever unit the knots are.
  */
 #ifndef PS_SPLINE_H
 #define PS_SPLINE_H
@@ -56,14 +68,16 @@ enum { PS_SPLINE_ORDERS = 12 };
  *   h_i s_{i-1} + 2 (h_{i-1} + h_i) s_i + h_{i-1} s_{i+1}
  *     = 3 h_i (y_i - y_{i-1})/h_{i-1} + 3 h_{i-1} (y_{i+1} - y_i)/h_i
  *
- * but for the rows of the ends. The system of a periodic spline has knots - 1 rows; the
- * last row that is written does not belong to it. Arrays whose data is null are neither
- * read nor written; without y only the matrix is computed, without lower, diag and upper
- * only the rhs. */
+ * with h_i in the unit of the line, but for the rows of the ends. The system of a
+ * periodic spline has knots - 1 rows; the last row that is written does not belong to it.
+ * Arrays whose data is null are neither read nor written; without y only the matrix is
+ * computed, without lower, diag and upper only the rhs. */
 struct ps_spline_rows {
     ps_dtype dtype; /* PS_F32 or PS_F64 */
     int64_t knots;  /* at least 2 */
     int64_t outer, inner;
+    int32_t
+        parts; /* neighbours on the inner axis of y that are one series: 2 if complex */
     ps_spline_end end[2];
     ps_input x, y;
     ps_input given[2]; /* derivatives at the ends, one row; null: 0 */
@@ -71,19 +85,23 @@ struct ps_spline_rows {
     ps_output values; /* copy of y; written if y is read */
     /* Entry f is set to 1 if any knot or value has the fault f: a knot or a value is not
      * finite, the knots do not increase, or y_0 and y_{n-1} of a periodic spline differ
-     * by more than a few eps. The other entries are left as they are. */
+     * by more than 8 eps of the largest value of the series. The other entries are left
+     * as they are. */
     int32_t *faults;
 };
 
 /* Piecewise polynomials: `order` coefficients per piece, coefficient[q] is a_q; or cubic,
  * by values and slopes, if order is 0: coefficient[0] is y, coefficient[1] is s, which
- * have `knots` rows. All coefficient arrays have the same strides. */
+ * have `knots` rows; power and is_sum are then 0. All coefficient arrays have the same
+ * strides. */
 typedef struct {
     ps_dtype dtype; /* PS_F32 or PS_F64 */
     int64_t knots;  /* at least 2 */
     int64_t outer, inner;
     ps_input x;
     int32_t order;
+    int32_t power;  /* between -PS_SPLINE_ORDERS and PS_SPLINE_ORDERS */
+    int32_t is_sum; /* whether a_0 is in the unit of the line */
     const void *coefficient[PS_SPLINE_ORDERS];
     ps_stride stride;
 } ps_polynomials;
@@ -100,12 +118,15 @@ struct ps_spline_points {
 };
 
 /* The coefficients of the derivative of order `nu` >= 0 of polynomials: as many as its
- * degree has, at least one; or, for nu = -1, all coefficients of an antiderivative but
- * the constants, and in place of the constant of piece i + 1 the integral over piece i,
- * in place of that of piece 0 zero: the constants are the sums of these. */
+ * degree has, at least one; its power is smaller by nu, and for nu > 0 its a_0 is no sum.
+ * Or, for nu = -1, all coefficients of an antiderivative but the constants, and in place
+ * of the constant of piece i + 1 the integral over piece i, in place of that of piece 0
+ * zero, in the unit of the line: the constants are the sums of these. Its power is larger
+ * by 1. */
 struct ps_spline_pieces {
     ps_polynomials from;
     int32_t nu;
+    int32_t is_absolute; /* write those of powers of x - x_i; nu must be 0 */
     void *coefficient[PS_SPLINE_ORDERS];
     ps_stride stride;
 };

@@ -89,11 +89,12 @@ borrow_coefficients(PyObject *tuple, const operand *like, int64_t rows, int coun
     return 0;
 }
 
-/* Borrow polynomials with knots x. */
+/* Borrow polynomials with knots x, whose order, power and is_sum are set. */
 static int
-borrow_polynomials(PyObject *x, PyObject *coefficients, int order, operand *knots,
-                   ps_polynomials *s)
+borrow_polynomials(PyObject *x, PyObject *coefficients, operand *knots, ps_polynomials *s)
 {
+    const int order = s->order;
+
     if (operand_read(x, "x", knots) < 0 ||
         borrow_coefficients(coefficients, knots, knots->rows - (order > 0),
                             order > 0 ? order : 2, 0, s->coefficient, &s->stride) < 0) {
@@ -104,7 +105,6 @@ borrow_polynomials(PyObject *x, PyObject *coefficients, int order, operand *knot
     s->outer = knots->outer;
     s->inner = knots->inner;
     s->x = operand_input(knots);
-    s->order = order;
     return 0;
 }
 
@@ -141,14 +141,14 @@ static PyObject *
 spline_rows(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const ps_backend *const backend = ps_backend_get();
-    int first, last, threads, device = 0;
+    int first, last, parts, threads, device = 0;
     unsigned long long stream = 0;
     PyObject *x, *y, *given[2], *matrix, *sides, *found;
     ps_spline_rows r = {0};
     call c;
 
-    if (!PyArg_ParseTuple(args, "(ii)OO(OO)OOOi|iK:spline_rows", &first, &last, &x, &y,
-                          &given[0], &given[1], &matrix, &sides, &found, &threads,
+    if (!PyArg_ParseTuple(args, "(ii)iOO(OO)OOOi|iK:spline_rows", &first, &last, &parts,
+                          &x, &y, &given[0], &given[1], &matrix, &sides, &found, &threads,
                           &device, &stream) ||
         borrow_rows(x, y, given, matrix, sides, &r) < 0 ||
         operand_info(found, PS_SPLINE_FAULTS, &r.faults) < 0 ||
@@ -157,6 +157,7 @@ spline_rows(PyObject *Py_UNUSED(module), PyObject *args)
     }
     r.end[0] = (ps_spline_end)first;
     r.end[1] = (ps_spline_end)last;
+    r.parts = parts;
     call_enter(&c);
     const ps_status status = backend->spline_rows(&r, &c.exec);
 
@@ -167,7 +168,7 @@ static PyObject *
 spline_pieces(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const ps_backend *const backend = ps_backend_get();
-    int order, nu, threads, device = 0;
+    int nu, is_absolute, threads, device = 0;
     unsigned long long stream = 0;
     PyObject *x, *coefficients, *result;
     const void *to[PS_SPLINE_ORDERS] = {NULL};
@@ -175,7 +176,8 @@ spline_pieces(PyObject *Py_UNUSED(module), PyObject *args)
     operand knots;
     call c;
 
-    if (!PyArg_ParseTuple(args, "iiOO!O!i|iK:spline_pieces", &order, &nu, &x,
+    if (!PyArg_ParseTuple(args, "(iip)ipOO!O!i|iK:spline_pieces", &p.from.order,
+                          &p.from.power, &p.from.is_sum, &nu, &is_absolute, &x,
                           &PyTuple_Type, &coefficients, &PyTuple_Type, &result, &threads,
                           &device, &stream)) {
         return NULL;
@@ -184,9 +186,9 @@ spline_pieces(PyObject *Py_UNUSED(module), PyObject *args)
         PyErr_Format(PyExc_ValueError, "nu: need at least -1, got %d", nu);
         return NULL;
     }
-    if (borrow_polynomials(x, coefficients, order, &knots, &p.from) < 0 ||
-        borrow_coefficients(result, &knots, knots.rows - 1, ps_spline_order(order, nu), 1,
-                            to, &p.stride) < 0 ||
+    if (borrow_polynomials(x, coefficients, &knots, &p.from) < 0 ||
+        borrow_coefficients(result, &knots, knots.rows - 1,
+                            ps_spline_order(p.from.order, nu), 1, to, &p.stride) < 0 ||
         call_begin(&c, threads, device, stream) < 0) {
         return NULL;
     }
@@ -194,6 +196,7 @@ spline_pieces(PyObject *Py_UNUSED(module), PyObject *args)
         p.coefficient[q] = (void *)(uintptr_t)to[q];
     }
     p.nu = nu;
+    p.is_absolute = is_absolute;
     call_enter(&c);
     const ps_status status = backend->spline_pieces(&p, &c.exec);
 
@@ -204,17 +207,17 @@ static PyObject *
 spline_points(PyObject *Py_UNUSED(module), PyObject *args)
 {
     const ps_backend *const backend = ps_backend_get();
-    int order, nu, outside, threads, device = 0;
+    int nu, outside, threads, device = 0;
     unsigned long long stream = 0;
     PyObject *x, *coefficients, *at, *value;
     ps_spline_points p = {0};
     operand knots, points;
     call c;
 
-    if (!PyArg_ParseTuple(args, "iiiOO!OOi|iK:spline_points", &order, &nu, &outside, &x,
-                          &PyTuple_Type, &coefficients, &at, &value, &threads, &device,
-                          &stream) ||
-        borrow_polynomials(x, coefficients, order, &knots, &p.from) < 0 ||
+    if (!PyArg_ParseTuple(args, "(iip)iiOO!OOi|iK:spline_points", &p.from.order,
+                          &p.from.power, &p.from.is_sum, &nu, &outside, &x, &PyTuple_Type,
+                          &coefficients, &at, &value, &threads, &device, &stream) ||
+        borrow_polynomials(x, coefficients, &knots, &p.from) < 0 ||
         operand_write(value, "value", &points) < 0 ||
         operand_match(&points, &knots, points.rows) < 0 ||
         borrow_input(at, "at", &knots, points.rows, &p.at) < 0 ||
@@ -232,15 +235,15 @@ spline_points(PyObject *Py_UNUSED(module), PyObject *args)
 }
 
 PyDoc_STRVAR(spline_rows_doc,
-             "spline_rows($module, ends, x, y, given, matrix, sides, faults, threads, "
-             "device=0, stream=0, /)\n--\n\n"
+             "spline_rows($module, ends, parts, x, y, given, matrix, sides, faults, "
+             "threads, device=0, stream=0, /)\n--\n\n"
              "Write the systems for the slopes of splines; return status.");
 PyDoc_STRVAR(spline_pieces_doc,
-             "spline_pieces($module, order, nu, x, coefficients, result, threads, "
-             "device=0, stream=0, /)\n--\n\n"
+             "spline_pieces($module, form, nu, is_absolute, x, coefficients, result, "
+             "threads, device=0, stream=0, /)\n--\n\n"
              "Write the coefficients of a derivative; return status.");
 PyDoc_STRVAR(spline_points_doc,
-             "spline_points($module, order, nu, outside, x, coefficients, at, value, "
+             "spline_points($module, form, nu, outside, x, coefficients, at, value, "
              "threads, device=0, stream=0, /)\n--\n\n"
              "Evaluate splines at points; return status.");
 

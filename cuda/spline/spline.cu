@@ -68,6 +68,14 @@ put(const ps_output &out, const Place &at, double value)
     static_cast<Real *>(out.data)[offset(out.stride, at)] = static_cast<Real>(value);
 }
 
+template <typename Real>
+static __device__ __forceinline__ ps_spline_line
+knots_of(const ps_input &x, int64_t knots, int64_t j, int64_t k)
+{
+    return ps_spline_line_of(line_of<Real>(x, j, k), is_single<Real>, knots,
+                             x.stride.row);
+}
+
 static bool
 is_shared(const ps_input &in)
 {
@@ -101,7 +109,8 @@ write_matrix(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
 /* Right-hand side of one row, copy and check of its value. */
 template <typename Real>
 static __device__ void
-write_side(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
+write_side(const ps_spline_rows &r, const ps_spline_row &row, double rate,
+           const Place &at)
 {
     const Real *const y = line_of<Real>(r.y, at.j, at.k);
     const int64_t step = r.y.stride.row;
@@ -115,10 +124,12 @@ write_side(const ps_spline_rows &r, const ps_spline_row &row, const Place &at)
         side += static_cast<Real>(row.weight[m]) * (piece[step] - piece[0]);
     }
     if ((at.i == 0 || at.i == r.knots - 1) && r.given[at_end].data != nullptr) {
-        side += static_cast<Real>(row.gain) * *line_of<Real>(r.given[at_end], at.j, at.k);
+        side += static_cast<Real>(
+            ps_spline_given(&r, line_of<Real>(r.x, at.j, at.k), is_single<Real>, rate,
+                            at_end, *line_of<Real>(r.given[at_end], at.j, at.k)));
     }
     if (at.i == 0 && r.end[0] == PS_SPLINE_PERIODIC &&
-        ps_spline_is_open(is_single<Real>, y[0], y[(r.knots - 1) * step])) {
+        ps_spline_is_open(&r, y, is_single<Real>, at.k)) {
         r.faults[PS_FAULT_PERIOD] = 1;
     }
     if (!isfinite(own)) {
@@ -139,14 +150,15 @@ rows_kernel(const __grid_constant__ ps_spline_rows r)
     for (int64_t e = int64_t(blockIdx.x) * threads + threadIdx.x; e < elements;
          e += stride) {
         const Place at = place_of(e, r.knots, r.inner);
-        const ps_spline_row row =
-            ps_spline_row_of(&r, line_of<Real>(r.x, at.j, at.k), is_single<Real>, at.i);
+        const double rate = knots_of<Real>(r.x, r.knots, at.j, at.k).rate;
+        const ps_spline_row row = ps_spline_row_of(&r, line_of<Real>(r.x, at.j, at.k),
+                                                   is_single<Real>, rate, at.i);
 
         if (r.diag.data != nullptr) {
             write_matrix<Real>(r, row, at);
         }
         if (r.y.data != nullptr) {
-            write_side<Real>(r, row, at);
+            write_side<Real>(r, row, rate, at);
         }
     }
 }
@@ -165,6 +177,7 @@ pieces_kernel(const __grid_constant__ ps_spline_pieces p, int32_t count)
         const Place at = place_of(e, from.knots - 1, from.inner);
         const Real *const x =
             line_of<Real>(from.x, at.j, at.k) + at.i * from.x.stride.row;
+        const double rate = knots_of<Real>(from.x, from.knots, at.j, at.k).rate;
         const double h = double(x[from.x.stride.row]) - double(x[0]);
         const int64_t first = offset(from.stride, at), to = offset(p.stride, at);
         const auto in = [&](int32_t q, int64_t step) {
@@ -182,13 +195,16 @@ pieces_kernel(const __grid_constant__ ps_spline_pieces p, int32_t count)
             const double y[2] = {in(0, 0), in(0, from.stride.row)};
             const double s[2] = {in(1, 0), in(1, from.stride.row)};
 
-            ps_spline_cubic(y, s, h, a);
+            ps_spline_cubic(y, s, rate * h, a);
         }
-        const double integral =
-            ps_spline_differentiate(a, from.order == 0 ? 4 : from.order, p.nu, h);
+        const double integral = ps_spline_differentiate(
+            &from, a, from.order == 0 ? 4 : from.order, p.nu, rate * h);
 
         for (int32_t q = p.nu < 0; q < count; q++) {
-            *out(q) = static_cast<Real>(a[q]);
+            *out(q) = static_cast<Real>(
+                p.is_absolute
+                    ? ps_spline_absolute(&from, a[q], q, h, rate, is_single<Real>)
+                    : a[q]);
         }
         if (p.nu < 0 && at.i == 0) {
             *out(0) = 0;
@@ -199,7 +215,8 @@ pieces_kernel(const __grid_constant__ ps_spline_pieces p, int32_t count)
     }
 }
 
-/* The value at a located point of the spline that begins at `first` in the arrays. */
+/* The value at a located point of the spline that begins at `first` in the arrays, not
+ * yet multiplied by powers of the unit. */
 template <typename Real, bool is_cubic>
 static __device__ __forceinline__ Real
 value_at(const ps_spline_points &p, const ps_spline_point &point, int64_t first)
@@ -216,21 +233,29 @@ value_at(const ps_spline_points &p, const ps_spline_point &point, int64_t first)
 
         return p.nu == 0 ? y[0] + change : change;
     }
-    const Real u = static_cast<Real>(point.weight[0]);
+    const Real t = static_cast<Real>(point.weight[0]);
+    const auto term = [&](int32_t q) {
+        return static_cast<Real>(ps_spline_factor(q - p.nu, p.nu)) *
+               static_cast<const Real *>(from.coefficient[q])[at];
+    };
     Real value = 0;
 
-    for (int32_t q = from.order - 1; q >= p.nu; q--) {
-        value = value * u + static_cast<Real>(ps_spline_factor(q - p.nu, p.nu)) *
-                                static_cast<const Real *>(from.coefficient[q])[at];
+    for (int32_t q = from.order - 1; q > p.nu; q--) {
+        value = (value + term(q)) * t;
     }
-    return value + static_cast<Real>(point.weight[1]);
+    if (p.nu < from.order) {
+        value = value * static_cast<Real>(point.weight[1]) + term(p.nu);
+    }
+    return value * static_cast<Real>(point.weight[2]);
 }
 
 template <typename Real>
 static __device__ __forceinline__ ps_spline_point
 locate(const ps_spline_points &p, int64_t i, int64_t j, int64_t k)
 {
-    return ps_spline_locate(&p, line_of<Real>(p.from.x, j, k), is_single<Real>,
+    const ps_spline_line line = knots_of<Real>(p.from.x, p.from.knots, j, k);
+
+    return ps_spline_locate(&p, line_of<Real>(p.from.x, j, k), is_single<Real>, &line,
                             line_of<Real>(p.at, j, k)[i * p.at.stride.row], 0);
 }
 
@@ -257,7 +282,11 @@ write_values(const ps_spline_points &p, int64_t i, int64_t j, int64_t k, int64_t
             if (!shares) {
                 point = locate<Real>(p, i, j, k);
             }
-            *value = value_at<Real, is_cubic>(p, point, first);
+            const Real found = value_at<Real, is_cubic>(p, point, first);
+
+            *value = point.power == 0 ? found
+                                      : static_cast<Real>(ps_spline_stepwise(
+                                            found, point.unit, point.power));
         }
         j += dj;
         k += dk;

@@ -12,7 +12,7 @@ from jax.tree_util import register_pytree_node_class
 from jax.typing import ArrayLike
 
 from ..spline._arguments import Conditions, Extrapolate
-from ..spline._differentiable import Library, Pieces, cubic_of, is_shared
+from ..spline._differentiable import Form, Library, Pieces, cubic_of, is_shared
 from .tridiagonal import as_operands, solve_tridiagonal
 
 __all__ = ["CubicSpline", "PiecewisePolynomial"]
@@ -70,14 +70,18 @@ class PiecewisePolynomial(Pieces):
         _points,
         _locate,
         _take,
+        jax.lax.stop_gradient,
+        jax.lax.optimization_barrier,
     )
 
-    def _with(self, coefficients: Sequence[Any], extrapolate: Extrapolate) -> PiecewisePolynomial:
-        return PiecewisePolynomial._of(self._knots, coefficients, self._axis, extrapolate)
+    def _with(
+        self, coefficients: Sequence[Any], extrapolate: Extrapolate, form: Form
+    ) -> PiecewisePolynomial:
+        return PiecewisePolynomial._of(self._knots, coefficients, self._axis, extrapolate, form)
 
     def tree_flatten(self) -> tuple[Any, Any]:
         """Return the leaves and the constants of the pytree."""
-        return (self._knots, self._coefficients), (self._axis, self.extrapolate)
+        return (self._knots, self._coefficients), (self._axis, self.extrapolate, self._form)
 
     @classmethod
     def tree_unflatten(cls, constants: Any, leaves: Any) -> PiecewisePolynomial:

@@ -1,15 +1,25 @@
 r"""Cubic splines by the array operations of a library that differentiates them.
 
-With the lengths h of the pieces, the differences m_i = (y_{i+1} - y_i)/h_i and the slopes s, which
-the differentiable solve of the library gives (de Boor, A Practical Guide to Splines, 1978, ch. IV),
+With the lengths h of the pieces, the differences d_i = y_{i+1} - y_i and the slopes s, which the
+differentiable solve of the library gives (de Boor, A Practical Guide to Splines, 1978, ch. IV),
 piece i has the coefficients
 
-    y_i,   s_i,   (3 m_i - 2 s_i - s_{i+1})/h_i,   (s_i + s_{i+1} - 2 m_i)/h_i^2,
+    y_i,   h_i s_i,   3 d_i - 2 h_i s_i - h_i s_{i+1},   h_i s_i + h_i s_{i+1} - 2 d_i,
 
-those of powers 0 to 3 of x - x_i. Every operation is differentiable in y, in the points, in the
-knots and in the given derivatives. About 30 operations and 25 words per knot for the coefficients
-and 5 words per unknown for the solve, 2 if the splines share their knots; 7 operations and 4
-gathered words per value.
+those of powers 0 to 3 of t = (x - x_i)/h_i. Every operation is differentiable in y, in the points,
+in the knots and in the given derivatives. About 30 operations and 25 words per knot for the
+coefficients and 5 words per unknown for the solve, 2 if the splines share their knots; 9 operations
+and 6 gathered words per value.
+
+Knots can be in any unit, as in csrc/include/ps_spline_math.h. The unit H of a line of knots is the
+average length of its pieces, a constant in all derivatives. Lengths and slopes are in this unit, so
+that quotients, and the squares of the denominators in their derivatives, are of the order of 1; a
+derivative or an integral is divided or multiplied by H once for each order. With h in the unit H,
+the polynomials of a derivative of order -power, or of an antiderivative of order power, are
+
+    H^power h^power (a_0 + a_1 t + ...)   or   H^power (a_0 + h^power (a_1 t + ...)),
+
+the latter if a_0 is the sum of the integrals over the pieces before.
 
 Arrays are lines: the axis of the knots is the last one, and all axes of the batch exist, with
 length 1 where an array broadcasts. Coefficients are a tuple, that of power 0 first.
@@ -21,7 +31,7 @@ from collections.abc import Callable, Sequence
 from math import perm, prod
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from .._checks import index, integer
+from .._checks import index, integer, short
 from ._arguments import (
     ENDS,
     Conditions,
@@ -34,7 +44,7 @@ from ._arguments import (
     outside_of,
 )
 
-__all__ = ["Cubic", "Library", "Pieces", "cubic_of", "is_shared"]
+__all__ = ["Cubic", "Form", "Library", "Pieces", "cubic_of", "is_shared"]
 
 Array = Any
 Self = TypeVar("Self", bound="Pieces")
@@ -62,6 +72,11 @@ class Library(NamedTuple):
     take : callable
         Returns the elements of an array at indices along the last axis, for other axes that
         broadcast.
+    constant : callable
+        Returns an array whose derivatives are zero.
+    barrier : callable
+        Returns an array, computed before the operations that use it: a compiler must not turn
+        a / b / b into a / (b * b), which can overflow.
     """
 
     operations: Any
@@ -71,6 +86,8 @@ class Library(NamedTuple):
     points: Callable[[Any, Array], Array]
     locate: Callable[[Array, Array], Array]
     take: Callable[[Array, Array], Array]
+    constant: Callable[[Array], Array]
+    barrier: Callable[[Array], Array]
 
 
 class Cubic(NamedTuple):
@@ -125,39 +142,54 @@ def cubic_of(
     else:
         knots = knots.reshape((1,) * len(batch) + (-1,))
     first, last = (arrays[name][..., None] if name in arrays else None for name in ENDS)
-    slopes = _slopes(library, knots, values, kinds, (first, last))
-    return Cubic(knots, _coefficients(knots, values, slopes), place - len(batch) - 1, extrapolate)
+    unit = _unit(library, knots)
+    h = (knots[..., 1:] - knots[..., :-1]) / unit
+    slopes = _slopes(library, h, unit, values, kinds, (first, last))
+    return Cubic(knots, _coefficients(h, values, slopes), place - len(batch) - 1, extrapolate)
+
+
+def _unit(library: Library, knots: Array) -> Array:
+    """Return the unit of each line of knots: the average length of the pieces."""
+    return library.constant((knots[..., -1:] - knots[..., :1]) / (knots.shape[-1] - 1))
+
+
+def _scaled(library: Library, values: Array, unit: Array, power: int) -> Array:
+    """Return values * unit**power; no power of the unit is formed."""
+    for _ in range(abs(power)):
+        values = library.barrier(values * unit if power > 0 else values / unit)
+    return values
 
 
 class _Row(NamedTuple):
     """A row at an end, and what replaces the row next to it if its own unknown is eliminated.
 
     The right-hand side is the sum of the differences of the values on the piece at the end and on
-    the next one, times `weights`, and of the given derivative times `gain`.
+    the next one, times `weights`, and of the given derivative times both of `gains`.
     """
 
     diag: Array
     beyond: Array  # entry of the neighbour
     weights: tuple[Array, Array]
-    gain: Array
+    gains: tuple[Array, Array]
     next_diag: Array | None = None
     next_weights: tuple[Array, Array] | None = None
 
 
 def _slopes(
     library: Library,
-    x: Array,
+    h: Array,
+    unit: Array,
     y: Array,
     kinds: tuple[str, str],
     ends: tuple[Array | None, Array | None],
 ) -> Array:
     """Return the slopes at the knots; the rows are those of csrc/include/ps_spline_math.h.
 
-    The right-hand side is made of two products of arrays of the batch, which keeps its reverse
-    pass short; the weights are as large as the knots.
+    Lengths h and slopes are in the unit. The right-hand side is made of two products of arrays of
+    the batch, which keeps its reverse pass short; the weights are as large as the knots.
     """
     concatenate = library.operations.concatenate
-    h, d = x[..., 1:] - x[..., :-1], y[..., 1:] - y[..., :-1]
+    d = y[..., 1:] - y[..., :-1]
     if kinds[0] == "periodic":
         before, change = (concatenate([a[..., -1:], a[..., :-1]], -1) for a in (h, d))
         rhs = 3 * h / before * change + 3 * before / h * d
@@ -167,8 +199,8 @@ def _slopes(
     lower, diag, upper = b, 2 * (a + b), a
     left, right = 3 * b / a, 3 * a / b
     is_parabola = y.shape[-1] == 3 and kinds[0] == kinds[1] == "not-a-knot"
-    first = _end_row(library, kinds[0], h[..., :1], h[..., 1:2], -0.5, is_parabola)
-    last = _end_row(library, kinds[1], h[..., -1:], h[..., -2:-1], 0.5, is_parabola)
+    first = _end_row(library, kinds[0], h[..., :1], h[..., 1:2], unit, -0.5, is_parabola)
+    last = _end_row(library, kinds[1], h[..., -1:], h[..., -2:-1], unit, 0.5, is_parabola)
     if first.next_weights is not None:
         lower = concatenate([0 * lower[..., :1], lower[..., 1:]], -1)
         diag = concatenate([first.next_diag, diag[..., 1:]], -1)
@@ -193,8 +225,9 @@ def _slopes(
     zeros = library.operations.zeros_like(h)  # in all rows but one
     for row, value, is_last in ((first, ends[0], False), (last, ends[1], True)):
         if value is not None:
-            gains = [zeros, row.gain] if is_last else [row.gain, zeros]
-            rhs = rhs + concatenate(gains, -1) * value
+            term = library.barrier(row.gains[0] * value) * row.gains[1]
+            terms = [zeros * term, term] if is_last else [term, zeros * term]
+            rhs = rhs + concatenate(terms, -1)
     return library.solve(
         concatenate([lower, last.beyond], -1),
         concatenate([first.diag, diag, last.diag], -1),
@@ -205,7 +238,13 @@ def _slopes(
 
 
 def _end_row(
-    library: Library, kind: str, own: Array, other: Array, half: float, is_parabola: bool
+    library: Library,
+    kind: str,
+    own: Array,
+    other: Array,
+    unit: Array,
+    half: float,
+    is_parabola: bool,
 ) -> _Row:
     """Return the row of an end.
 
@@ -214,34 +253,43 @@ def _end_row(
     """
     zero, one = library.operations.zeros_like(own), library.operations.ones_like(own)
     if kind == "slope":
-        return _Row(one, zero, (zero, zero), one)
+        return _Row(one, zero, (zero, zero), (unit * one, one))
     if kind == "curvature":
-        return _Row(2 * own, own, (3 * one, zero), half * own**2)
+        return _Row(2 * own, own, (3 * one, zero), (unit * own, half * unit * own))
     if not other.shape[-1]:
-        return _Row(one, zero, (1 / own, zero), zero)
+        return _Row(one, zero, (1 / own, zero), (zero, zero))
     if is_parabola:
-        return _Row(one, one, (2 / own, zero), zero)
+        return _Row(one, one, (2 / own, zero), (zero, zero))
     both = own + other
     return _Row(
         other,
         both,
-        ((own + 2 * both) * other / (both * own), own**2 / (both * other)),
-        zero,
+        ((own + 2 * both) / both * (other / own), own / both * (own / other)),
+        (zero, zero),
         both,
-        (other**2 / (both * own), (2 * own + 3 * other) * own / (both * other)),
+        (other / both * (other / own), (2 * own + 3 * other) / both * (own / other)),
     )
 
 
-def _coefficients(x: Array, y: Array, s: Array) -> tuple[Array, ...]:
-    h = x[..., 1:] - x[..., :-1]
-    m = (y[..., 1:] - y[..., :-1]) / h
-    first, last = s[..., :-1], s[..., 1:]
-    return (
-        y[..., :-1],
-        first,
-        (3 * m - 2 * first - last) / h,
-        (first + last - 2 * m) / h**2,
-    )
+def _coefficients(h: Array, y: Array, s: Array) -> tuple[Array, ...]:
+    d = y[..., 1:] - y[..., :-1]
+    first, last = h * s[..., :-1], h * s[..., 1:]
+    return y[..., :-1], first, 3 * d - 2 * first - last, first + last - 2 * d
+
+
+class Form(NamedTuple):
+    """What the coefficients of polynomials mean, besides their number.
+
+    Attributes
+    ----------
+    power : int
+        Power of the lengths, in the unit and of the unit.
+    is_sum : bool
+        Whether coefficient 0 is not multiplied by the length.
+    """
+
+    power: int = 0
+    is_sum: bool = False
 
 
 class Pieces:
@@ -254,6 +302,7 @@ class Pieces:
     _knots: Array
     _coefficients: tuple[Array, ...]
     _axis: int  # negative
+    _form: Form
     extrapolate: Extrapolate
 
     @classmethod
@@ -263,19 +312,25 @@ class Pieces:
         coefficients: Sequence[Array],
         axis: int,
         extrapolate: Extrapolate,
+        form: Form,
     ) -> Self:
         """Return an object with these attributes, which are not checked."""
         found = object.__new__(cls)
-        found._set(knots, coefficients, axis, extrapolate)
+        found._set(knots, coefficients, axis, extrapolate, form)
         return found
 
     def _set(
-        self, knots: Array, coefficients: Sequence[Array], axis: int, extrapolate: Extrapolate
+        self,
+        knots: Array,
+        coefficients: Sequence[Array],
+        axis: int,
+        extrapolate: Extrapolate,
+        form: Form = Form(),  # noqa: B008
     ) -> None:
         self._knots, self._coefficients = knots, tuple(coefficients)
-        self._axis, self.extrapolate = axis, extrapolate
+        self._axis, self.extrapolate, self._form = axis, extrapolate, form
 
-    def _with(self, coefficients: Sequence[Array], extrapolate: Extrapolate) -> Pieces:
+    def _with(self, coefficients: Sequence[Array], extrapolate: Extrapolate, form: Form) -> Pieces:
         """Return polynomials with the knots of these and other coefficients."""
         raise NotImplementedError
 
@@ -295,10 +350,17 @@ class Pieces:
     def c(self) -> Any:
         """array: Coefficients, shape (k, n - 1, ...), that of the highest power first.
 
-        The other axes are those of the values without `axis`.
+        The other axes are those of the values without `axis`. Coefficients that the dtype cannot
+        represent are infinite or 0, as of float32 values of the order of 1 at knots with distances
+        of 1e-15.
         """
-        stacked = self._library.operations.stack(self._coefficients[::-1], 0)
-        return self._library.move(stacked, -1, 1)
+        library, (power, is_sum) = self._library, self._form
+        unit, h = self._lengths()
+        found = []
+        for q, c in enumerate(self._coefficients):
+            length = c if is_sum and q == 0 else _scaled(library, c, h, power - q)
+            found.append(_scaled(library, length, unit, power - q))
+        return library.move(library.operations.stack(found[::-1], 0), -1, 1)
 
     @property
     def _batch(self) -> tuple[int, ...]:
@@ -355,20 +417,21 @@ class Pieces:
         -----
         The values are differentiable in x, in the values at the knots, in the knots and in the
         given derivatives at the ends. A knot belongs to the piece that begins there. At points
-        outside the knots that are NaN, the derivatives are zero.
+        that are NaN, or outside the knots with `extrapolate` False, the values are NaN, and all
+        derivatives of them are zero, also if the points are fill values of any size or infinite.
         """
         order = index("nu", nu, 0)
         outside = outside_of(self.extrapolate if extrapolate is None else extrapolate)
         move = self._library.move
         points = self._library.points(x, self._knots)
         batch, shape = self._batch, tuple(points.shape)
-        coefficients = self._differentiated(order)
+        coefficients, form = self._differentiated(order)
         if per_spline:
             check_points(shape, batch, self.axis)
             lines = move(points, self._axis, -1)
-            return move(self._values(coefficients, lines, outside), -1, self._axis)
+            return move(self._values(coefficients, form, lines, outside), -1, self._axis)
         lines = points.reshape((1,) * len(batch) + (-1,))
-        values = self._values(coefficients, lines, outside).reshape(batch + shape)
+        values = self._values(coefficients, form, lines, outside).reshape(batch + shape)
         return move(
             values,
             tuple(range(len(batch), len(batch) + len(shape))),
@@ -391,7 +454,8 @@ class Pieces:
         order = integer("nu", nu)
         if order < 0:
             return self.antiderivative(-order)
-        return self._with(self._differentiated(order), self.extrapolate)
+        coefficients, form = self._differentiated(order)
+        return self._with(coefficients, self.extrapolate, form)
 
     def antiderivative(self, nu: int = 1) -> Any:
         """Return the antiderivative of order `nu` that vanishes at the first knot.
@@ -411,14 +475,16 @@ class Pieces:
         if order <= 0:
             return self.derivative(-order)
         operations = self._library.operations
-        lengths = self._knots[..., 1:] - self._knots[..., :-1]
-        coefficients = self._coefficients
+        extrapolate = self.extrapolate != "periodic" and self.extrapolate
+        coefficients, form = self._coefficients, self._form
         for _ in range(order):
-            coefficients = self._integrated(coefficients)
-            sums = operations.cumsum(_horner(coefficients, lengths), -1)
+            coefficients, form = self._integrated(coefficients, form)
+            _, h = self._lengths()
+            parts = _scaled(self._library, sum(coefficients[1:]), h, form.power)
+            sums = operations.cumsum(parts, -1)
             constants = operations.concatenate([coefficients[0][..., :1], sums[..., :-1]], -1)
             coefficients = (constants, *coefficients[1:])
-        return self._with(coefficients, self.extrapolate != "periodic" and self.extrapolate)
+        return self._with(coefficients, extrapolate, form)
 
     def integrate(self, a: Any, b: Any, extrapolate: Extrapolate | None = None) -> Any:
         """Integrate from a to b.
@@ -438,6 +504,8 @@ class Pieces:
 
         Raises
         ------
+        TypeError
+            If a or b is not a real number.
         ValueError
             If `extrapolate` is unknown.
 
@@ -448,13 +516,14 @@ class Pieces:
         antiderivative.
         """
         outside = outside_of(self.extrapolate if extrapolate is None else extrapolate)
-        operations, knots = self._library.operations, self._knots
+        library, operations, knots = self._library, self._library.operations, self._knots
         first, last = knots[..., :1], knots[..., -1:]
-        ends = [self._library.points(end, knots).reshape(()) for end in (a, b)]
+        ends = [self._limit(*limit) for limit in (("a", a), ("b", b))]
         if outside == "periodic":
             turns = [operations.floor((end - first) / (last - first)) for end in ends]
             ends = [end - t * (last - first) for end, t in zip(ends, turns, strict=True)]
-        coefficients = self._integrated(self._coefficients)
+        coefficients, form = self._integrated(self._coefficients, self._form)
+        unit, h = self._lengths()
         infinite = operations.full_like(first, float("inf"))
         begins = operations.concatenate([-infinite, knots[..., 1:-1]], -1)
         stops = operations.concatenate([knots[..., 1:-1], infinite], -1)
@@ -462,50 +531,91 @@ class Pieces:
         def primitive(end: Array) -> Array:
             """Return the integrals over the parts of the pieces before a point."""
             inside = operations.minimum(operations.maximum(end, begins), stops)
-            return _horner(coefficients, inside - knots[..., :-1])
+            t = (inside - knots[..., :-1]) / unit / h
+            return _scaled(library, _horner(coefficients, t), h, form.power)
 
         found = (primitive(ends[1]) - primitive(ends[0])).sum(-1)
         if outside == "periodic":
-            whole = _horner(coefficients, knots[..., 1:] - knots[..., :-1]).sum(-1)
+            whole = _scaled(library, sum(coefficients[1:]), h, form.power).sum(-1)
             found = found + (turns[1] - turns[0])[..., 0] * whole
+        found = _scaled(library, found, unit[..., 0], form.power)
         if outside == "nan":
             is_inside = [((first <= end) & (end <= last))[..., 0] for end in ends]
             found = operations.where(is_inside[0] & is_inside[1], found, float("nan"))
         return found
 
-    def _differentiated(self, nu: int) -> tuple[Array, ...]:
-        """Return the coefficients of the derivative of order nu."""
-        if nu >= len(self._coefficients):
-            return (self._library.operations.zeros_like(self._coefficients[0]),)
-        return tuple(perm(q, nu) * c for q, c in enumerate(self._coefficients) if q >= nu)
+    def _limit(self, name: str, value: Any) -> Array:
+        """Return a limit of an integral as an array without axes."""
+        shape = tuple(getattr(value, "shape", ()))
+        if shape or isinstance(value, (str, bytes, complex, list, tuple)):
+            raise TypeError(
+                f"{name} must be a real number, got {short(value)}; for many limits, write "
+                "`primitive = spline.antiderivative()`, then primitive(b) - primitive(a)"
+            )
+        return self._library.points(value, self._knots).reshape(())
 
-    def _integrated(self, coefficients: Sequence[Array]) -> tuple[Array, ...]:
+    def _lengths(self) -> tuple[Array, Array]:
+        """Return the units of the lines of knots and, in these units, the lengths of the pieces."""
+        unit = _unit(self._library, self._knots)
+        return unit, (self._knots[..., 1:] - self._knots[..., :-1]) / unit
+
+    def _differentiated(self, nu: int) -> tuple[tuple[Array, ...], Form]:
+        """Return the coefficients of the derivative of order nu."""
+        if nu == 0:
+            return self._coefficients, self._form
+        if nu >= len(self._coefficients):
+            return (self._library.operations.zeros_like(self._coefficients[0]),), Form()
+        found = tuple(perm(q, nu) * c for q, c in enumerate(self._coefficients) if q >= nu)
+        return found, Form(self._form.power - nu)
+
+    def _integrated(
+        self, coefficients: Sequence[Array], form: Form
+    ) -> tuple[tuple[Array, ...], Form]:
         """Return the coefficients of the antiderivative that vanishes where each piece begins."""
         zeros = self._library.operations.zeros_like(coefficients[0])
-        return (zeros, *(c / (q + 1) for q, c in enumerate(coefficients)))
+        first, *rest = coefficients
+        if form.is_sum:
+            _, h = self._lengths()
+            first = _scaled(self._library, first, h, -form.power)
+        found = (zeros, *(c / (q + 1) for q, c in enumerate((first, *rest))))
+        return found, Form(form.power + 1, is_sum=True)
 
-    def _values(self, coefficients: Sequence[Array], points: Array, outside: str) -> Array:
-        """Return the values at points, which are lines and broadcast."""
-        operations, knots = self._library.operations, self._knots
+    def _values(
+        self, coefficients: Sequence[Array], form: Form, points: Array, outside: str
+    ) -> Array:
+        """Return the values at points, which are lines and broadcast.
+
+        A point without a value is replaced before the polynomial: its derivative is then zero times
+        a finite number.
+        """
+        library, operations, knots = self._library, self._library.operations, self._knots
         first, last = knots[..., :1], knots[..., -1:]
-        if outside == "periodic":
-            points = first + operations.remainder(points - first, last - first)
-        count = self._library.locate(knots, points)
-        piece = operations.clip(count - 1, 0, knots.shape[-1] - 2)
-        take = self._library.take
-        u = points - take(knots, piece)
-        values = _horner([take(c, piece) for c in coefficients], u)
-        if len(coefficients) == 1:  # a constant does not depend on u, which can be NaN
-            values = operations.where(u == u, values, float("nan"))
+        has_value = points == points
         if outside == "nan":
-            is_inside = (first <= points) & (points <= last)
-            values = operations.where(is_inside, values, float("nan"))
-        return values
+            has_value = (first <= points) & (points <= last)
+        points = operations.where(has_value, points, first)
+        if outside == "periodic":
+            is_inside = (first <= points) & (points < last)
+            shifted = first + operations.remainder(points - first, last - first)
+            points = operations.where(is_inside, points, shifted)
+        count = library.locate(knots, points)
+        piece = operations.clip(count - 1, 0, knots.shape[-1] - 2)
+        unit, h = self._lengths()
+        h = library.take(h, piece)
+        t = (points - library.take(knots, piece)) / unit / h
+        taken = [library.take(c, piece) for c in coefficients]
+        if form.is_sum:
+            zeros = operations.zeros_like(taken[0])
+            values = taken[0] + _scaled(library, _horner([zeros, *taken[1:]], t), h, form.power)
+        else:
+            values = _scaled(library, _horner(taken, t), h, form.power)
+        values = _scaled(library, values, unit, form.power)
+        return operations.where(has_value, values, float("nan"))
 
 
-def _horner(coefficients: Sequence[Array], u: Array) -> Array:
-    """Return sum_q c_q u^q."""
+def _horner(coefficients: Sequence[Array], t: Array) -> Array:
+    """Return sum_q c_q t^q."""
     *rest, value = coefficients
     for coefficient in reversed(rest):
-        value = coefficient + u * value
+        value = coefficient + t * value
     return value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from ._arguments import (
     outside_of,
 )
 from ._lines import Layout, call, in_real, is_of_library, solve_lines, stored
-from .piecewise import PiecewisePolynomial
+from .piecewise import Form, PiecewisePolynomial
 
 __all__ = ["CubicSpline"]
 
@@ -49,16 +50,18 @@ class CubicSpline(PiecewisePolynomial):
         an array with as many axes as `y` has a vector for each spline along `axis`.
     y : array_like
         Values, real or complex, finite, with n entries along `axis`. The other axes are those of
-        the batch.
+        the batch. A value that is NaN in one series is an error for the batch: leave the series
+        out, or the knots where values are missing.
     axis : int, default: 0
         Axis of the knots in `y`.
     bc_type : str or pair, default: 'not-a-knot'
         Condition at the ends: ``'not-a-knot'`` (the third derivative is continuous at the second
         and the last but one knot), ``'clamped'`` (first derivative zero), ``'natural'`` (second
-        derivative zero) or ``'periodic'`` (values and derivatives agree; ``y`` must be equal at
-        both ends). A pair gives the conditions of the first and the last knot; one of them is a
-        name other than ``'periodic'`` or a pair (order, value) of the order of a derivative, 1 or
-        2, and its values: an array of the shape of `y` without `axis`.
+        derivative zero) or ``'periodic'`` (values and derivatives agree; the values of `y` at the
+        ends must be equal to 8 eps of the largest value of the series). A pair gives the conditions
+        of the first and the last knot; one of them is a name other than ``'periodic'`` or a pair
+        (order, value) of the order of a derivative, 1 or 2, and its values: an array of the shape
+        of `y` without `axis`.
     extrapolate : bool or 'periodic', optional
         Whether points outside the knots have the value of the first or last piece (True), are NaN
         (False), or are shifted by periods. By default ``'periodic'`` for periodic splines,
@@ -85,9 +88,9 @@ class CubicSpline(PiecewisePolynomial):
         If an array has an unsupported dtype.
     ValueError
         If x, y or a given derivative is not finite, x does not increase or is complex, shapes do
-        not fit, `bc_type` is unknown, the ends of a periodic spline differ by more than a few eps,
-        or the slopes overflow. On a device neither the slopes nor derivatives that are given as
-        arrays on the device are examined.
+        not fit, `bc_type` is unknown, the ends of a periodic spline differ by more than 8 eps of
+        the largest value of the series, or the slopes overflow. On a device neither the slopes nor
+        derivatives that are given as arrays on the device are examined.
     BackendError
         If the device is not available.
 
@@ -98,9 +101,10 @@ class CubicSpline(PiecewisePolynomial):
     Notes
     -----
     The splines are stored as values and slopes, 2 words per knot, in copies; coefficients are
-    computed when `c` is read. A not-a-knot condition is eliminated from the row next to it, so
-    that the systems are diagonally dominant and are solved without row exchanges. Splines that
-    share their knots share one matrix.
+    computed when `c` is read. The stored slopes are those in the unit of the average distance of
+    the knots, so that distances of 1e-30 or 1e30 are as good as 1 in float32, too. A not-a-knot
+    condition is eliminated from the row next to it, so that the systems are diagonally dominant and
+    are solved without row exchanges. Splines that share their knots share one matrix.
 
     Two knots without a derivative at an end give a line there, three knots with not-a-knot
     conditions at both ends a parabola, as in SciPy.
@@ -188,15 +192,16 @@ class CubicSpline(PiecewisePolynomial):
         (self._knots,) = stored(place, 1, lines.shape, real)
         place.write(self._knots, lines)
         values, slopes = stored(place, 2, (layout.outer, layout.inner, count), real)
-        self._arrays, self._order = (values, slopes), 0
+        self._arrays, self._form = (values, slopes), Form(0)
         if not values.size:
             return
         faults = place.upload(np.zeros(len(backend.SPLINE_FAULTS), np.int32))
         codes = tuple(backend.SPLINE_ENDS[kind] for kind in kinds)
+        parts = prod(layout.parts)
 
         def compute(x: Array, *arguments: Any) -> None:
             options = (*arguments, faults, self._threads)
-            call(place, "CubicSpline", backend.spline_rows, codes, x, *options)
+            call(place, "CubicSpline", backend.spline_rows, codes, parts, x, *options)
 
         matrix = stored(place, 3, self._knots.shape, real, lasting=False)
         ends = tuple(

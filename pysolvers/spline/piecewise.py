@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from math import prod
-from typing import Any
+from math import frexp, isnan, ldexp, nan, prod
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .._checks import index, integer, require
+from .._checks import index, integer, require, short
 from .._runtime.arrays import real_of
 from .._runtime.places import Place
 from .._shown import ShownAsText
@@ -34,6 +34,24 @@ _CUBIC = 4  # coefficients of a piece that is stored as values and slopes
 _MOST_COEFFICIENTS = 12  # PS_SPLINE_ORDERS
 
 
+class Form(NamedTuple):
+    """How polynomials are stored; see csrc/include/ps_spline.h.
+
+    Attributes
+    ----------
+    order : int
+        Coefficients of a piece; 0: the arrays are values and slopes of cubics.
+    power : int
+        Power of the length of a piece by which its polynomial is multiplied.
+    is_sum : bool
+        Whether coefficient 0 is a sum over the pieces before, in the unit of the line of knots.
+    """
+
+    order: int
+    power: int = 0
+    is_sum: bool = False
+
+
 class PiecewisePolynomial(ShownAsText):
     r"""Piecewise polynomials of a batch, as the methods of `CubicSpline` return them.
 
@@ -43,6 +61,10 @@ class PiecewisePolynomial(ShownAsText):
 
     The first and the last piece extend to all x outside. Arrays are of the library, and on the
     device, of the arrays that the spline was made of.
+
+    Values, derivatives and integrals are computed in :math:`t = (x - x_i)/h_i`, where
+    :math:`h_i = x_{i+1} - x_i`, from coefficients that are as large as the values: they are right
+    in any unit of the knots, as far as the dtype can represent the result. This is not so for `c`.
 
     Attributes
     ----------
@@ -61,7 +83,7 @@ class PiecewisePolynomial(ShownAsText):
     _device: str
     _threads: int
     _knots: Array  # lines, one for all splines or one for each
-    _order: int  # coefficients of a piece; 0: the arrays are values and slopes of cubics
+    _form: Form
     _arrays: tuple[Array, ...]  # lines: the coefficient of power 0 first, or values and slopes
     _like: Any  # an array of one element of the library of the caller
 
@@ -87,9 +109,11 @@ class PiecewisePolynomial(ShownAsText):
         """array: Coefficients, shape (k, n - 1, ...), that of the highest power first.
 
         The other axes are those of the values without `axis`. They are computed, and kept, when
-        they are read first.
+        they are read first. Those that the dtype cannot represent are infinite or 0, as of
+        float32 values of the order of 1 at knots with distances of 1e-15: `to_scipy` has them in
+        double precision.
         """
-        arrays = self._coefficients()
+        arrays = self._differentiate(0, is_absolute=True)
         place = place_for(self._device, self._like, None)
         layout, pieces = self._layout, self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
@@ -179,7 +203,7 @@ class PiecewisePolynomial(ShownAsText):
                 place,
                 "spline",
                 place.backend.spline_points,
-                self._order,
+                self._form,
                 order,
                 place.backend.SPLINE_OUTSIDES[outside],
                 layout.spread(self._knots),
@@ -206,8 +230,15 @@ class PiecewisePolynomial(ShownAsText):
         order = integer("nu", nu)
         if order < 0:
             return self.antiderivative(-order)
+        form = self._form
+        if order >= (form.order or _CUBIC):
+            form = Form(1)  # zero
+        elif order > 0:
+            form = Form((form.order or _CUBIC) - order, form.power - order)
+        else:
+            form = form._replace(order=form.order or _CUBIC)
         arrays = self._differentiate(min(order, _MOST_COEFFICIENTS))
-        return self._with_arrays(arrays, self.extrapolate)
+        return self._with_arrays(arrays, form, self.extrapolate)
 
     def antiderivative(self, nu: int = 1) -> PiecewisePolynomial:
         """Return the antiderivative of order `nu` that vanishes at the first knot.
@@ -231,12 +262,12 @@ class PiecewisePolynomial(ShownAsText):
         order = integer("nu", nu)
         if order <= 0:
             return self.derivative(-order)
-        most = _MOST_COEFFICIENTS - (self._order or _CUBIC)
+        most = _MOST_COEFFICIENTS - (self._form.order or _CUBIC)
         require(order <= most, f"nu must be at most {most} for these polynomials", nu)
         found: PiecewisePolynomial = self
         extrapolate = False if self.extrapolate == "periodic" else self.extrapolate
         for _ in range(order):
-            found = self._with_arrays(found._differentiate(-1), extrapolate)
+            found = found._integrated(extrapolate)
         return found
 
     def integrate(self, a: float, b: float, extrapolate: Extrapolate | None = None) -> Any:
@@ -252,14 +283,15 @@ class PiecewisePolynomial(ShownAsText):
         Returns
         -------
         array
-            Integrals; their shape is that of the values without `axis`.
+            Integrals; their shape is that of the values without `axis`. NaN if a or b is NaN.
 
         Raises
         ------
         ValueError
             If `extrapolate` is ``'periodic'`` and the splines have knots of their own.
         TypeError
-            If the library of the splines has no arithmetic (arrays of Numba on a device).
+            If a or b is not a real number, or the library of the splines has no arithmetic (arrays
+            of Numba on a device).
 
         Notes
         -----
@@ -269,21 +301,25 @@ class PiecewisePolynomial(ShownAsText):
         rounding errors are those of the interval, not of all pieces.
         """
         outside = outside_of(self.extrapolate if extrapolate is None else extrapolate)
+        a, b = _limit("a", a), _limit("b", b)
         begin, end = min(a, b), max(a, b)
+        if isnan(a) or isnan(b):
+            begin = end = nan
         last, turns, first_piece = end, 0.0, 0
         if outside == "periodic" or self._is_shared:
             knots = self._host_knots()
             if outside == "periodic":
                 first, last = float(knots[0]), float(knots[-1])
                 turns, rest = divmod(end - begin, last - first)
-                begin = first + (begin - first) % (last - first)
+                if not first <= begin < last:
+                    begin = first + (begin - first) % (last - first)
                 end = begin + rest
                 if end > last:
                     end, turns = end - (last - first), turns + 1
             if not turns:
                 found = int(np.searchsorted(knots, begin, side="right")) - 1
                 first_piece = min(max(found, 0), len(knots) - 2)
-        primitive = self._with_arrays(self._differentiate(-1, first_piece), outside != "nan")
+        primitive = self._integrated(outside != "nan", first_piece)
         values = primitive([begin, end, last])
         before = (slice(None),) * self.axis
         low, high, whole = (values[(*before, k)] for k in range(3))
@@ -307,14 +343,22 @@ class PiecewisePolynomial(ShownAsText):
 
         knots = self._host_knots()
         place = place_for(self._device, np.zeros(1), None)
-        layout, arrays = self._layout, self._coefficients()
+        layout, form = self._layout, self._form
+        arrays = self._arrays if form.order else self._differentiate(0)
         pieces = self._knots.shape[-1] - 1
         shape = (len(arrays), pieces, *layout.before, *layout.after)
         target = place.block((prod((*shape, *layout.parts)),), arrays[0].dtype)
         self._write_coefficients(place, target, arrays)
         c = place.read(target).view(self.dtype).reshape(shape)
-        wide = np.result_type(self.dtype, np.float64)
-        return PPoly.construct_fast(c.astype(wide), knots, self.extrapolate, self.axis)
+        c = c.astype(np.result_type(self.dtype, np.float64))
+        lengths = np.diff(knots).reshape(-1, *(1,) * (c.ndim - 2))
+        for q, part in enumerate(c[::-1]):
+            is_sum = form.is_sum and q == 0
+            unit = 1 / _rate(knots) if is_sum else lengths
+            scale = np.multiply if form.power > q else np.divide
+            for _ in range(abs(form.power - q)):  # a power of the unit alone can overflow
+                scale(part, unit, out=part)
+        return PPoly.construct_fast(c, knots, self.extrapolate, self.axis)
 
     def _result_shape(self, points: tuple[int, ...], per_spline: bool) -> tuple[Any, int]:
         """Return the shape of the values at points, and the number of points of a spline."""
@@ -328,10 +372,6 @@ class PiecewisePolynomial(ShownAsText):
     def _result(place: Place, like: Any, shape: tuple[int, ...], dtype: np.dtype) -> Array:
         return place.result(None, {"rhs": like}, np.empty(0, dtype), shape, dtype)
 
-    def _coefficients(self) -> Sequence[Array]:
-        """Return the coefficients as lines, that of power 0 first."""
-        return self._arrays if self._order else self._differentiate(0)
-
     def _write_coefficients(self, place: Place, target: Array, arrays: Sequence[Array]) -> None:
         """Write coefficients to a flat array of real numbers, in the order of `c`."""
         outer, inner, pieces = arrays[0].shape
@@ -339,15 +379,25 @@ class PiecewisePolynomial(ShownAsText):
         for lines, power in zip(arrays, reversed(range(len(arrays))), strict=True):
             place.write(view[power], lines)
 
-    def _differentiate(self, nu: int, first_piece: int = 0) -> list[Array]:
+    def _integrated(self, extrapolate: Extrapolate, first_piece: int = 0) -> PiecewisePolynomial:
+        """Return the antiderivative that vanishes at the begin of a piece.
+
+        Before this piece it is not continuous.
+        """
+        form = Form((self._form.order or _CUBIC) + 1, self._form.power + 1, is_sum=True)
+        return self._with_arrays(self._differentiate(-1, first_piece), form, extrapolate)
+
+    def _differentiate(
+        self, nu: int, first_piece: int = 0, *, is_absolute: bool = False
+    ) -> list[Array]:
         """Return the coefficients of the derivative of order nu >= 0, or -1.
 
-        An antiderivative, nu = -1, vanishes at the begin of `first_piece`; before this piece it is
-        not continuous.
+        They are those of powers of t or, if `is_absolute`, of powers of x - x_i. An antiderivative,
+        nu = -1, vanishes at the begin of `first_piece`.
         """
         place = place_for(self._device, np.zeros(1), None)
         layout, backend = self._layout, place.backend
-        count = max((self._order or _CUBIC) - nu, 1)
+        count = max((self._form.order or _CUBIC) - nu, 1)
         shape = (layout.outer, layout.inner, self._knots.shape[-1] - 1)
         real = real_of(self.dtype)
         result = stored(place, count, shape, real)
@@ -357,8 +407,9 @@ class PiecewisePolynomial(ShownAsText):
             place,
             "spline",
             backend.spline_pieces,
-            self._order,
+            self._form,
             nu,
+            is_absolute,
             layout.spread(self._knots),
             self._arrays,
             tuple(result),
@@ -376,14 +427,14 @@ class PiecewisePolynomial(ShownAsText):
         return result
 
     def _with_arrays(
-        self, arrays: Sequence[Array], extrapolate: Extrapolate
+        self, arrays: Sequence[Array], form: Form, extrapolate: Extrapolate
     ) -> PiecewisePolynomial:
         """Return polynomials with the knots of these and other coefficients."""
         found = PiecewisePolynomial()
         for name in ("axis", "dtype", "_layout", "_device", "_threads", "_knots", "_like"):
             setattr(found, name, getattr(self, name))
         found.extrapolate = extrapolate
-        found._arrays, found._order = tuple(arrays), len(arrays)
+        found._arrays, found._form = tuple(arrays), form
         return found
 
     @property
@@ -402,3 +453,23 @@ class PiecewisePolynomial(ShownAsText):
         copy = place.block(self._knots.shape, self._knots.dtype)
         place.write(copy, self._knots)
         return place.read(copy)[0, 0].astype(np.float64)
+
+
+def _rate(knots: NDArray[np.float64]) -> float:
+    """Return 1/H, the reciprocal unit of a line of knots; see csrc/include/ps_spline_math.h."""
+    _, exponent = frexp((len(knots) - 1) / (float(knots[-1]) - float(knots[0])))
+    return ldexp(1.0, min(max(exponent - 1, -1000), 1000))
+
+
+def _limit(name: str, value: Any) -> float:
+    """Return a limit of an integral, a real number or an array of one without axes."""
+    number = value[()] if isinstance(value, np.ndarray) else value
+    if not isinstance(number, str | bytes | np.complexfloating) and not getattr(number, "ndim", 0):
+        try:
+            return float(number)
+        except (TypeError, ValueError):  # a complex number, a list
+            pass
+    raise TypeError(
+        f"{name} must be a real number, got {short(value)}; for many limits, write "
+        f"`primitive = spline.antiderivative()`, then primitive(b) - primitive(a)"
+    )

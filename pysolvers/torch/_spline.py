@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ..spline._arguments import Conditions, Extrapolate
-from ..spline._differentiable import Library, Pieces, cubic_of, is_shared
+from ..spline._differentiable import Form, Library, Pieces, cubic_of, is_shared
 from ._operands import as_tensors
 from ._solve import solve_tridiagonal
 
@@ -54,6 +54,11 @@ def _take(array: Tensor, indices: Tensor) -> Tensor:
     return torch.take_along_dim(array, indices, -1)
 
 
+def _computed(tensor: Tensor) -> Tensor:
+    """Return a tensor as it is: no compiler of torch changes the order of divisions."""
+    return tensor
+
+
 class PiecewisePolynomial(Pieces):
     r"""Piecewise polynomials of a batch, as the methods of `CubicSpline` return them.
 
@@ -77,10 +82,14 @@ class PiecewisePolynomial(Pieces):
         _points,
         _locate,
         _take,
+        torch.Tensor.detach,
+        _computed,
     )
 
-    def _with(self, coefficients: Sequence[Any], extrapolate: Extrapolate) -> PiecewisePolynomial:
-        return PiecewisePolynomial._of(self._knots, coefficients, self._axis, extrapolate)
+    def _with(
+        self, coefficients: Sequence[Any], extrapolate: Extrapolate, form: Form
+    ) -> PiecewisePolynomial:
+        return PiecewisePolynomial._of(self._knots, coefficients, self._axis, extrapolate, form)
 
 
 class CubicSpline(PiecewisePolynomial):

@@ -90,3 +90,13 @@ def near(actual, expected, x, y, nu=0, eps=1e-13):
     size = np.abs(y).max() / min(np.diff(x, axis=-1).min(), 1) ** nu
     most = eps * (10 * np.nanmax(np.abs(expected), initial=0) + size)
     np.testing.assert_allclose(actual, expected, rtol=0, atol=most)
+
+
+def shifted(points, x):
+    """Return points of which those outside [x_0, x_{n-1}) are shifted there by periods.
+
+    SciPy shifts all, which rounding errors move to the piece before a knot.
+    """
+    points = np.asarray(points)
+    is_inside = (points >= x[0]) & (points < x[-1])
+    return np.where(is_inside, points, x[0] + (points - x[0]) % (x[-1] - x[0]))

@@ -23,6 +23,7 @@ def rows(**changes):
     """Return the arguments of a call of spline_rows that is right, but for `changes`."""
     given = {
         "ends": (_core.SPLINE_ENDS["slope"], _core.SPLINE_ENDS["curvature"]),
+        "parts": 1,
         "x": knots(),
         "y": lines(),
         "given": (np.ones((OUTER, INNER, 1)), None),
@@ -37,8 +38,9 @@ def rows(**changes):
 def pieces(**changes):
     """Return those of spline_pieces."""
     given = {
-        "order": 0,
+        "form": (0, 0, False),
         "nu": 1,
+        "is_absolute": False,
         "x": knots(),
         "coefficients": (lines(), lines()),
         "result": tuple(lines(PIECES) for _ in range(3)),
@@ -50,7 +52,7 @@ def pieces(**changes):
 def points(**changes):
     """Return those of spline_points."""
     given = {
-        "order": 0,
+        "form": (0, 0, False),
         "nu": 1,
         "outside": 0,
         "x": knots(),
@@ -65,8 +67,8 @@ def points(**changes):
 def test_right_calls_compute():
     given = rows()
     assert TEXTS[_core.spline_rows(*given)] == "PS_OK"
-    assert given[5][0][0, 0].tolist() == [1, 0, 0, 0, 0]
-    assert not given[6].any()
+    assert given[6][0][0, 0].tolist() == [1, 0, 0, 0, 0]
+    assert not given[7].any()
     assert TEXTS[_core.spline_pieces(*pieces())] == "PS_OK"
     given = points()
     assert TEXTS[_core.spline_points(*given)] == "PS_OK"
@@ -97,8 +99,18 @@ def test_empty_batches_are_left_alone():
         ("rows", {"faults": np.zeros(2, np.int32)}, ValueError, "info: need 4"),
         ("pieces", {"coefficients": (lines(),)}, ValueError, "coefficients: need 2"),
         ("pieces", {"coefficients": (lines(PIECES),) * 2}, ValueError, "need shape"),
-        ("pieces", {"order": 3, "coefficients": (lines(),) * 3}, ValueError, "need shape"),
-        ("pieces", {"order": 13, "coefficients": (lines(),) * 13}, ValueError, "at most 12"),
+        (
+            "pieces",
+            {"form": (3, 0, False), "coefficients": (lines(),) * 3},
+            ValueError,
+            "need shape",
+        ),
+        (
+            "pieces",
+            {"form": (13, 0, False), "coefficients": (lines(),) * 13},
+            ValueError,
+            "at most 12",
+        ),
         ("pieces", {"nu": -1}, ValueError, "coefficients: need 5"),
         ("pieces", {"nu": -2}, ValueError, "nu: need at least -1"),
         ("pieces", {"result": (lines(PIECES),) * 2}, ValueError, "coefficients: need 3"),
@@ -126,14 +138,22 @@ def test_what_does_not_fit_is_refused(call, changes, error, message):
     [
         ("rows", {"ends": (0, 9)}),
         ("rows", {"ends": (_core.SPLINE_ENDS["periodic"], 0)}),
+        ("rows", {"parts": 0}),
+        ("rows", {"parts": 2}),
         ("rows", {"sides": None}),
         ("rows", {"y": None}),
         ("rows", {"x": lines((OUTER, INNER, 1)), "y": None, "given": (None, None), "sides": None,
                   "matrix": (lines((OUTER, INNER, 1)),) * 3}),
-        ("pieces", {"order": -1, "result": (lines(PIECES),)}),
+        ("pieces", {"form": (-1, 0, False), "result": (lines(PIECES),)}),
+        ("pieces", {"form": (0, 1, False)}),
+        ("pieces", {"form": (0, 0, True)}),
+        ("pieces", {"form": (1, 13, False), "coefficients": (lines(PIECES),),
+                    "result": (lines(PIECES),)}),
+        ("pieces", {"is_absolute": True}),
+        ("points", {"form": (1, -13, False), "coefficients": (lines(PIECES),)}),
         ("points", {"nu": -1}),
         ("points", {"outside": 3}),
-        ("points", {"order": -1}),
+        ("points", {"form": (-1, 0, False)}),
     ],
 )  # fmt: skip
 def test_the_check_refuses(call, changes):
