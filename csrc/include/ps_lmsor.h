@@ -1,6 +1,6 @@
 /* ps_lmsor.h - red-black relaxation with local parameters for
  *
- *   u_xx + u_yy - f u_x - g u_y = s
+ *   u_xx + u_yy - f u_x - g u_y + s = 0
  *
  * on a rectangle with given boundary values: LMSOR (Boukas and Missirlis 1998), LSOR and
  * SOR. The spacings are h along x and k along y; D = 2 (h^2 + k^2).
@@ -61,7 +61,7 @@ typedef enum {
  * Padding elements are finite, are never changed and do not influence the result. An
  * iteration relaxes the red interior nodes, then the black interior nodes:
  *
- *   J = ((west u_W + east u_E) + (north u_N + south u_S)) - source
+ *   J = ((west u_W + east u_E) + (north u_N + south u_S)) + source
  *   u = u + omega (J - u)
  *
  * in this order of operations, each operation rounded (no fused multiply-add), in the

@@ -37,7 +37,7 @@ template <typename T, int FIELDS, bool SOURCE> struct LmsorRule {
         const T along =
             plus(times(weight.north, around.north), times(weight.south, around.south));
         const T mean = plus(across, along);
-        const T residual = minus(SOURCE ? minus(mean, f[FIELDS]) : mean, u);
+        const T residual = minus(SOURCE ? plus(mean, f[FIELDS]) : mean, u);
 
         return {residual, u, plus(u, times(omega, residual))};
     }

@@ -38,7 +38,7 @@ class Coefficients(NamedTuple):
     """Coefficients of the local Jacobi operator.
 
     The neighbours have cx + skew (west), cx - skew (east), cy + skew (south) and cy - skew
-    (north); the source is subtracted. With upwind differences cx and cy are arrays, unless the
+    (north); the source is added. With upwind differences cx and cy are arrays, unless the
     convection is uniform.
     """
 

@@ -29,7 +29,7 @@ _PECLET = 2.0  # cell Peclet number above which central differences oscillate
 class SteadyConvectionDiffusion(ShownAsText):
     r"""Steady convection and diffusion with given boundary values.
 
-    .. math:: u_{xx} + u_{yy} - f(x, y)\, u_x - g(x, y)\, u_y = s(x, y)
+    .. math:: u_{xx} + u_{yy} - f(x, y)\, u_x - g(x, y)\, u_y + s(x, y) = 0
 
     on a rectangle. Node (i, j) is at ``(x[i], y[j])``; the first axis of arrays is y.
 
@@ -46,7 +46,7 @@ class SteadyConvectionDiffusion(ShownAsText):
     spacing : float, (hx, hy) or mapping, optional
         Instead of `extent`: distance of the nodes. The first node then lies at 0.
     source : number, array_like or callable, default: 0
-        The right-hand side s, in the forms of `f`.
+        The source s, in the forms of `f`; u is larger where it is positive.
     boundary : number, array_like, callable, Dirichlet or mapping, default: 0
         Values of u on the boundary: a number, an array that broadcasts to `shape`, of which only
         the boundary nodes are read, a function of coordinates, `Dirichlet` with one of these; or

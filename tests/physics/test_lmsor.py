@@ -268,9 +268,9 @@ def test_solution_is_that_of_the_equation(degree, most, backend):
     def source(x, y):
         f, g = 5 + 3 * x * y, 2 - 4 * y
         if degree:
-            return 8 - f * (2 * x - 2 * y) - g * (6 * y - 2 * x)
+            return f * (2 * x - 2 * y) + g * (6 * y - 2 * x) - 8
         u, u_y = exact(x, y), 2 * np.exp(x) * np.cos(2 * y)
-        return -3 * u - f * u - g * u_y
+        return 3 * u + f * u + g * u_y
 
     errors = []
     for n in (15, 31):

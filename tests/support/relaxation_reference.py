@@ -13,7 +13,7 @@ def jacobi(u, f, g, s, h, k):
     south, north = h * h / d * (1 + k * g / 2), h * h / d * (1 - k * g / 2)
     around = west * u[1:-1, :-2] + east * u[1:-1, 2:]
     around = around + north * u[2:, 1:-1] + south * u[:-2, 1:-1]
-    return around - h * h * k * k / d * s
+    return around + h * h * k * k / d * s
 
 
 def parameters(f, g, h, k, shape, relaxation):

@@ -431,7 +431,7 @@ def test_upwind_differences_solve_their_equations(kind, relaxation, rng):
     )
     u = LMSOR(problem, relaxation=relaxation).solve(1e-14, max_iterations=5000).u
 
-    rest = np.tensordot(upwind_matrix(problem), u, 2) + problem.source
+    rest = np.tensordot(upwind_matrix(problem), u, 2) - problem.source
     scale = np.abs(problem.f).max() / problem.spacing[0]
     np.testing.assert_allclose(rest, 0, rtol=0, atol=1e-11 * scale)
 

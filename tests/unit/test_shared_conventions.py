@@ -10,6 +10,7 @@ import pysolvers
 import pysolvers.transport
 from pysolvers import (
     GCEIDD,
+    LMSOR,
     ConvectionDiffusion,
     Dirichlet,
     FastPoisson,
@@ -18,6 +19,7 @@ from pysolvers import (
     RedBlackSOR,
     Robin,
     SteadyConvectionDiffusion,
+    solve_laplace,
 )
 from pysolvers._boundary import condition_of, sides_of
 from pysolvers._checks import short
@@ -469,3 +471,38 @@ def test_a_function_may_return_its_argument():
     moved = heat(initial=lambda x: x, boundary=lambda x, t: x, source=lambda y, t: y)
     np.testing.assert_array_equal(moved.step(3).x, np.linspace(0, 1, 5))
     np.testing.assert_array_equal(plate(initial=lambda x: x).u, np.tile(plate().x, (6, 1)))
+
+
+def test_a_source_is_a_source_in_every_solver():
+    """Steady state of u_xx + u_yy + s = 0 with zero sides, whose solution is known."""
+
+    def source(x, y):
+        return 5 * np.pi**2 * np.sin(np.pi * x) * np.sin(2 * np.pi * y)
+
+    square = {"extent": ((0, 1), (0, 1))}
+    nodes, cells = {"shape": (41, 33), **square}, {"shape": (40, 32), **square}
+    heat = HeatADI(**nodes, dt=2e-3, source=source, boundary=0.0)
+    transport = GCEIDD(
+        ConvectionDiffusion((0.0, 0.0), 1.0, source=source, boundary=0.0),
+        shape=(41, 33),
+        dt=1e-4,
+    )
+    steady = SteadyConvectionDiffusion(0.0, 0.0, **nodes, source=source, boundary=0.0)
+    poisson = FastPoisson(**nodes, boundary=0.0)
+    found = {
+        "HeatADI": heat.run(1.0),
+        "GCEIDD": transport.run(0.3),
+        "LMSOR": LMSOR(steady).solve(1e-10),
+        "RedBlackSOR": RedBlackSOR(**cells, boundary=0.0, source=source).solve(1e-8),
+        "solve_laplace": solve_laplace(**cells, boundary=0.0, source=source),
+    }
+    fields = {name: (r.x, r.y, r.u if hasattr(r, "u") else r.t) for name, r in found.items()}
+    fields["FastPoisson"] = (
+        poisson.x,
+        poisson.y,
+        poisson.solve(lambda x, y: -source(x, y)),
+    )
+
+    for name, (x, y, u) in fields.items():
+        exact = np.sin(np.pi * x) * np.sin(2 * np.pi * y[:, None])
+        np.testing.assert_allclose(u, exact, rtol=0, atol=0.01, err_msg=name)
