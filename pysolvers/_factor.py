@@ -174,7 +174,7 @@ class TridiagonalFactor:
     """
 
     _factors: _Factors
-    _extra_flags = 0  # of the contract, in addition to those of the shape
+    _has_sums = False  # whether `diag` holds row sums
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class TridiagonalFactor:
         place = find_place("cpu", None, named, leader="diag", timed=True)
         found = resolve_matrices(place, named, axis, rows, periodic=periodic)
         factor = cls.__new__(cls)
-        factor._extra_flags = place.backend.ROW_SUMS
+        factor._has_sums = True
         factor._set(place, found, False, on_singular, threads, periodic=periodic, stacklevel=4)
         return factor
 
@@ -230,9 +230,14 @@ class TridiagonalFactor:
         threads: int | None,
         *,
         periodic: bool,
+        has_sums: bool = False,
     ) -> tuple[TridiagonalFactor, Singular | None]:
-        """Return factors, and the singular matrices, which the caller has to report."""
+        """Return factors, and the singular matrices, which the caller has to report.
+
+        With `has_sums` the matrices have row sums in the place of `diag`.
+        """
         factor = cls.__new__(cls)
+        factor._has_sums = has_sums
         factor._set(place, found, pivot, on_singular, threads, periodic=periodic, stacklevel=None)
         return factor, factor._factors.singular
 
@@ -463,7 +468,9 @@ class TridiagonalFactor:
         failed = None
         core = None
         diagonals = None
-        flags = shape_flags(self._backend, shape, self.periodic) | self._extra_flags
+        flags = shape_flags(self._backend, shape, self.periodic)
+        if self._has_sums:
+            flags |= self._backend.ROW_SUMS
         report: dict[str, Any] = {
             "method": "auto",
             "pivoted": 0,

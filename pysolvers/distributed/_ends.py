@@ -37,6 +37,10 @@ No row exchanges across the ends: stable for diagonally dominant systems, where 
 1 in magnitude and the reduced system is dominant, too. The other systems are solved as whole lines
 (_whole.py).
 
+Matrices that are given by row sums s (`pysolvers._factor.factor_row_sums`) keep these: with T S = s
+the reduced system has the row sums s_{m-1} - lower S_{m-2} - c S_0, with S_0 of the next rank. S_0
+takes the place of l_0, and s_{m-1} - lower S_{m-2} that of b.
+
 Source: Wang, ACM Trans. Math. Softw. 7 (1981) 170-183; Polizzi and Sameh, Parallel Computing 32
 (2006) 177-194.
 """
@@ -109,6 +113,8 @@ class Matrices:
         Whether the first row couples to the rank before, and the last row to the next one.
     is_short : bool
         Whether `lower` begins with row 1.
+    has_sums : bool
+        Whether `diag` has the row sums of the whole matrices.
     """
 
     def __init__(
@@ -120,8 +126,10 @@ class Matrices:
         has_left: bool,
         has_right: bool,
         is_short: bool,
+        has_sums: bool = False,
     ) -> None:
         self._place, self._views, self._m = place, views, rows
+        self._has_sums = has_sums
         self.batch = np.broadcast_shapes(*(view.shape[:-1] for view in views))
         self._starts = (int(is_short and views[0].shape[-1] > 1), 0, 0)
         self._is_open = (not has_left, False, not has_right)
@@ -151,6 +159,10 @@ class Matrices:
             else view[..., max(rows.start - first, 0) : rows.stop - first]
             for view, first in zip(self._views, self._starts, strict=True)
         ]
+        if self._has_sums:
+            views[1] = self._sums(rows)
+            views[1][..., 0] -= self._row(rows.start)[0]
+            views[1][..., -1] -= self._row(rows.stop - 1)[2]
         return views, self._starts[0] == 1 and rows.start == 0 and rows.stop > 2
 
     def spikes(self, solve: Solve) -> Spikes:
@@ -175,7 +187,12 @@ class Matrices:
             self._complete(solve, right, is_left=False),
         )
         (l_first, l_last), (u_first, u_last) = (self._ends(spike) for spike in spikes)
-        return self._full(l_first, u_first, -lower * l_last, diag - lower * u_last, upper), spikes
+        after, other = l_first, u_last
+        if self._has_sums:
+            sums = self._sums(self.interior)
+            solve(self.interior, sums, sums)
+            after, other = sums[..., 0], sums[..., -1]
+        return self._full(after, u_first, -lower * l_last, diag - lower * other, upper), spikes
 
     def reduce(
         self, rhs: Array, g: Array, solve: Solve, place: Place | None = None
@@ -259,6 +276,12 @@ class Matrices:
         if spike is None or spike.values is not None:
             return spike
         return Spike(spike.rows, self._column(solve, spike.rows, is_left=is_left)[0])
+
+    def _sums(self, rows: slice) -> Array:
+        """Return a copy of the row sums of the whole matrices."""
+        view = self._views[1]
+        part = view if view.shape[-1] == 1 else view[..., rows]
+        return np.array(np.broadcast_to(part, (*self.batch, rows.stop - rows.start)))
 
     def _coupling(self, *, is_left: bool) -> Array:
         """Return the entries of the interior rows that couple to the unknown on one side."""

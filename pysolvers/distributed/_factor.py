@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -13,7 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from .._checks import require_flag
 from .._errors import SingularSystemError
 from .._factor import Matrices as Operands
-from .._factor import TridiagonalFactor, resolve_matrices, rhs_shape, rhs_view
+from .._factor import (
+    TridiagonalFactor,
+    factor_row_sums,
+    resolve_matrices,
+    rhs_shape,
+    rhs_view,
+)
 from .._options import (
     OnSingular,
     SolveInfo,
@@ -42,7 +49,7 @@ from ._slab import Slab
 from ._systems import check_short, check_sizes, checked_group, merged, numbered
 from ._whole import Shares, whole_rows
 
-__all__ = ["SplitFactor"]
+__all__ = ["SplitFactor", "split_row_sums"]
 
 Array = NDArray[Any]
 
@@ -59,6 +66,7 @@ class _Options(NamedTuple):
     on_singular: OnSingular
     device: str | None
     threads: int | None
+    has_sums: bool = False  # `diag` holds row sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -271,7 +279,10 @@ class SplitFactor:
                 "dtype": str(given.dtype),
                 "shape": tuple(":" if axis == along else size for axis, size in enumerate(full)),
                 "axis": given.shape.axis,
-                **{name: getattr(options, name) for name in ("pivot", "periodic", "on_singular")},
+                **{
+                    name: getattr(options, name)
+                    for name in ("pivot", "periodic", "on_singular", "has_sums")
+                },
             }
         sizes = agreed.found
         check_sizes(along, sizes)
@@ -321,6 +332,7 @@ class SplitFactor:
                 options.on_singular,
                 options.threads,
                 periodic=self.periodic,
+                has_sums=options.has_sums,
             )
         if along == given.shape.axis or any(own is None for own in done.found):
             return state, done.own
@@ -340,6 +352,7 @@ class SplitFactor:
                 has_left=periodic or rank > 0,
                 has_right=periodic or rank < group.size - 1,
                 is_short=shape.short[0],
+                has_sums=options.has_sums,
             )
             usable = options.pivot is False or matrices.is_dominant
 
@@ -361,7 +374,8 @@ class SplitFactor:
         numbers = group.allgather(_FACTOR, packed(own, given.dtype))
         found = Coefficients(*unpacked(numbers, (matrices.batch,) * len(own)))
         try:  # the same numbers on all ranks, and so the same outcome
-            reduced = TridiagonalFactor(
+            factor = factor_row_sums if options.has_sums else TridiagonalFactor
+            reduced = factor(
                 *reduced_matrix(found, periodic=periodic),
                 axis=0,
                 rows=group.size,
@@ -391,6 +405,7 @@ class SplitFactor:
             "raise",
             self._options.threads,
             periodic=False,
+            has_sums=self._options.has_sums,
         )
         is_sound = singular is not None and not len(singular.rows)
         return factor, is_sound and factor.info.pivoted == 0
@@ -410,12 +425,13 @@ class SplitFactor:
         own: tuple[Any, Any] = np.zeros(0, np.intp), np.zeros(0, np.intp)
         with group.agreement(_FACTOR) as done:
             if is_shared or len(shares.own):
-                factor = TridiagonalFactor(
+                make: Any = factor_row_sums
+                if not options.has_sums:
+                    make = partial(TridiagonalFactor, pivot=options.pivot, device=self._device)
+                factor = make(
                     *(line[0] if is_shared else line[:, None] for line in lines),
-                    pivot=options.pivot,
                     periodic=self.periodic,
                     on_singular="nan" if options.on_singular == "nan" else "ignore",
-                    device=self._device,
                     threads=options.threads,
                 )
                 info = factor.info
@@ -474,3 +490,30 @@ class SplitFactor:
         with group.agreement(_SOLVE):
             inverse = [*np.argsort(np.array(order, int)), len(batch)]
             place.write(x, place.upload(part.transpose(inverse)))
+
+
+def split_row_sums(
+    group: Group,
+    split: Slab,
+    lower: ArrayLike,
+    sums: ArrayLike,
+    upper: ArrayLike,
+    *,
+    axis: int,
+    rows: int,
+    periodic: bool,
+    threads: int | None,
+) -> SplitFactor:
+    """Factor matrices given by row sums, as `factor_row_sums` does, that are split over ranks.
+
+    Parameters
+    ----------
+    group, split
+        As in `pysolvers.factor_tridiagonal`.
+    lower, sums, upper, axis, rows, periodic, threads
+        As in `factor_row_sums`, of the part of this rank. The sums are those of the rows of whole
+        lines.
+    """
+    named = {"lower": lower, "diag": sums, "upper": upper}
+    options = axis, rows, False, periodic, "raise", None, threads, True
+    return SplitFactor(group, split, named, None, options)

@@ -13,8 +13,13 @@ Wave k of a uniform axis is phi_k(j) = sin or cos (j + a) (k + b) pi / N, with t
 
 one complex Fourier transform of length 2 N, which JAX has on every device. That is about 4 times
 the work of a real transform of the same kind.
+
+The lines are solved by two systems with the triangular factors of A + lambda[k], whose entries are
+right for any ratio of the spacings (`poisson._triangles`); A + lambda[k] itself loses lambda[k] in
+the rounding of its main diagonal.
 """
 
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -22,8 +27,9 @@ import numpy as np
 from jax import numpy as jnp
 from numpy.typing import NDArray
 
-from ..poisson._axes import DIRICHLET, Axis
+from ..poisson._axes import DIRICHLET, Axis, check_lengths
 from ..poisson._differentiable import Library, LinearPoisson
+from ..poisson._triangles import triangles_of
 from .tridiagonal import solve_tridiagonal
 
 __all__ = ["FastPoisson"]
@@ -154,6 +160,7 @@ class FastPoisson(LinearPoisson):
     _library = Library(_checked, _promote, jnp.broadcast_to, _add, _put)
 
     def _solve(self, right: jax.Array) -> jax.Array:
+        check_lengths(self._axes, np.dtype(right.dtype))
         inner = tuple(axis.unknowns for axis in self._axes)
         return jnp.zeros_like(right).at[inner].set(self._solve_unknowns(right[inner]))
 
@@ -185,28 +192,32 @@ class FastPoisson(LinearPoisson):
         """Solve the lines of all waves; `half`: axis with half the waves."""
         *others, last = self._axes
         lower, diag, upper = last.rows
+        sums = last.sums
         for k, axis in enumerate(others):
             waves = axis.eigenvalues(field.shape[k] if k == half else None)
-            diag = diag + waves.reshape((-1,) + (1,) * (len(others) - k))
-        diag = np.array(diag)
+            sums = sums + waves.reshape((-1,) + (1,) * (len(others) - k))
+        sums = np.array(sums)
         if self.is_singular:
             # See `poisson._host`: the rows stay satisfied, and the first unknown is zero.
-            diag[(0,) * field.ndim] += diag[(0,) * field.ndim] or -1.0
+            sums[(0,) * field.ndim] += diag[0] or -1.0
             field = self._without_mean(field)
+        factors = triangles_of(lower, sums, upper, periodic=last.is_periodic)
 
-        def operand(diagonal: np.ndarray) -> jax.Array:
-            return jnp.asarray(diagonal.astype(field.real.dtype))[..., None]
+        def operand(numbers: Any) -> jax.Array:
+            return jnp.asarray(np.asarray(numbers).astype(field.real.dtype))[..., None]
 
+        zero, one = operand(np.zeros(1)), operand(np.ones(1))
+        solve = partial(solve_tridiagonal, axis=-2, pivot=False)
         parts = jnp.stack([field.real, field.imag] if jnp.iscomplexobj(field) else [field], -1)
-        found = solve_tridiagonal(
-            operand(lower),
-            operand(diag),
-            operand(upper),
-            parts,
-            axis=-2,
-            periodic=last.is_periodic,
-            pivot=False,
-        )
+        right = parts[..., :-1, :] if last.is_periodic else parts
+        right = solve(operand(factors.lower), operand(factors.pivots), zero, right)
+        end = parts[..., :0, :]
+        if factors.bottom is not None:
+            rest = (operand(factors.bottom) * right).sum(-2, keepdims=True)
+            end = (parts[..., -1:, :] - rest) / operand(factors.last)[..., None, :]
+            right = right - operand(factors.far) * end
+        found = solve(zero, one, operand(factors.ratios), right)
+        found = jnp.concatenate([found, end], -2)
         is_complex = found.shape[-1] == 2
         field = jax.lax.complex(found[..., 0], found[..., 1]) if is_complex else found[..., 0]
         return self._without_mean(field) if self.is_singular else field

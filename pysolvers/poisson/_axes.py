@@ -22,15 +22,17 @@ with the eigenvalues -(2/h sin(theta/2))^2. With N intervals between the sides (
     periodic                2 k pi / N            FFT      FFT
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import sqrt
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import require
 
-__all__ = ["DIRICHLET", "NEUMANN", "PERIODIC", "Axis", "AxisPart"]
+__all__ = ["DIRICHLET", "NEUMANN", "PERIODIC", "Axis", "AxisPart", "check_lengths"]
 
 Array = NDArray[np.float64]
 
@@ -173,6 +175,20 @@ class Axis:
         upper = self._couplings[1:] / self.volumes
         return lower, -(lower + upper), upper
 
+    @property
+    def sums(self) -> Array:
+        """Sums of the rows, without lower[0] and upper[-1] unless the axis is periodic.
+
+        They are zero but for the rows next to Dirichlet sides. The sums of the rows of a wave are
+        these plus its eigenvalue, both without rounding errors relative to their size. In the main
+        diagonal an eigenvalue that is small beside 1 / spacing^2 would be lost.
+        """
+        sums = np.zeros(self.count)
+        if not self.is_periodic:
+            sums[0] -= self._couplings[0] / self.volumes[0]
+            sums[-1] -= self._couplings[-1] / self.volumes[-1]
+        return sums
+
     def side_factor(self, end: int) -> float:
         """Return the factor of the value or the outward derivative of a side in its row.
 
@@ -211,6 +227,34 @@ class Axis:
         return -((2 / self.step * np.sin(np.pi / 2 * modes / self.intervals)) ** 2)
 
 
+def check_lengths(axes: Sequence[Axis], dtype: np.dtype) -> None:
+    """Check that the matrices of these axes are in the range of a dtype.
+
+    Their entries are at most 16 / spacing^2, and an eigenvalue or an entry that is not zero is at
+    least 1 / length^2.
+
+    Raises
+    ------
+    ValueError
+        If not.
+    """
+    limits = np.finfo(dtype)
+    shortest, longest = 8 / sqrt(limits.max), 0.5 / sqrt(limits.tiny)
+    advice = f"in {dtype}, so that 1 / spacing^2 is in its range (choose another unit of length"
+    advice += ", or double precision)" if limits.dtype == np.float32 else ")"
+    for axis in axes:
+        step, length = axis.step, float(axis.edges[-1] - axis.edges[0])
+        if step is None:
+            step = float(np.diff(axis.edges).min())
+        rule = f"spacing along {axis.name} must be at least {shortest:.2g} {advice}"
+        require(step >= shortest, rule, step)
+        rule = (
+            f"length along {axis.name} must be at most {longest:.2g} {advice}, "
+            f"the spacing is {step:.2g}"
+        )
+        require(length <= longest, rule, length)
+
+
 class AxisPart:
     """Consecutive values along an axis, which one rank of a group holds.
 
@@ -241,6 +285,8 @@ class AxisPart:
         lower, diag, upper = (diagonal[rows] for diagonal in whole.rows)
         #: Lower, main and upper diagonal of the unknowns.
         self.rows = lower, diag, upper
+        #: Sums of the rows of the whole axis.
+        self.sums = whole.sums[rows]
 
     def side_factor(self, end: int) -> float:
         """Return the factor of a side in its row, as `Axis.side_factor` does."""

@@ -18,11 +18,13 @@ from collections.abc import Callable, Mapping, Sequence
 from types import FunctionType
 from typing import Any, ClassVar, Literal, NamedTuple
 
+import numpy as np
+
 from .._boundary import sides_of
 from .._checks import require_broadcast
 from .._domain import AXES
 from .._options import check_choice
-from ._axes import DIRICHLET, PERIODIC
+from ._axes import DIRICHLET, PERIODIC, check_lengths
 from ._sides import condition_value, kind_of_condition
 from .fast import checked_shape, grid_axes
 
@@ -108,6 +110,7 @@ class LinearPoisson:
         conditions = sides_of(boundary, AXES[: len(self.shape)])
         self._kinds = {side: kind_of_condition(side, given) for side, given in conditions.items()}
         self._axes = grid_axes(self.shape, spacing, extent, grid, self._kinds)
+        check_lengths(self._axes, np.dtype(np.float64))
         self._sides = self._sides_of_axes()
         self._values = self._checked_values(conditions)
         self.is_singular = all(axis.has_null_vector for axis in self._axes)

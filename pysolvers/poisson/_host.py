@@ -5,8 +5,16 @@ With f the right side less the contributions of the sides, and A the rows along 
     f^ = T f,    (A + lambda[k]) u^[k] = f^[k] for each combination k of waves,    u = inverse T u^
 
 where T transforms all axes but x, and lambda[k] is the sum of the eigenvalues along these axes
-(Hockney 1965). The matrices are strictly diagonally dominant, but for lambda = 0 between Neumann or
-periodic sides, so that elimination without row exchanges is stable.
+(Hockney 1965). The matrices are made from their off-diagonals and row sums: the row sums are
+lambda[k] and what the rows next to Dirichlet sides lose to these, known without rounding errors,
+while the main diagonal loses lambda[k] where the spacing of x is small beside that of the other
+axes. The factors then have relative errors of a few eps for any ratio of the spacings
+(`pysolvers._factor.factor_row_sums`).
+
+If all sides are Neumann or periodic, the matrix A of lambda = 0 has the null vector 1 and the left
+null vector v of the volumes. If v b = 0, the solution of (A + s e e^T) x = b, e = (1, 0, ...),
+s != 0, has x[0] = 0 and satisfies A x = b. s is the diagonal entry of this row: the rounding errors
+of v b then change x by no more than those of the other rows do, in any unit of length.
 
 Words moved per unknown in two dimensions: 2 for each transform, 2 and 3 words of factors for the
 lines; 9 in all, and 11 if a side has values other than zero. Operations: 5 log2(n) for the two
@@ -22,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import extra_module
+from .._factor import factor_row_sums
 from .._runtime import backends
-from ..distributed import Group, Slab
-from ..tridiagonal import factor_tridiagonal
+from ..distributed import Group, Slab, split_row_sums
 from ._columns import transform_columns
 
 __all__ = ["HostPoisson"]
@@ -138,30 +146,23 @@ class HostPoisson:
         """Factor one matrix for each combination of waves."""
         *others, last = self._axes
         lower, diag, upper = last.rows
-        ndim = len(self._axes)
+        sums, ndim = last.sums, len(self._axes)
         for k, axis in enumerate(others):
             count = axis.count // 2 + 1 if k == self._half else None
             waves = axis.eigenvalues(count)
-            diag = diag + waves.reshape((-1,) + (1,) * (ndim - 1 - k))
-        diag = np.array(diag)
+            sums = sums + waves.reshape((-1,) + (1,) * (ndim - 1 - k))
+        sums = np.array(sums)
         if self.is_singular and (self._group is None or self._group.rank == 0):
-            # The first matrix A has the null vector 1 and the left null vector v of the volumes.
-            # If v b = 0, the solution of (A + s e e^T) x = b, e = (1, 0, ...), s != 0, has
-            # x[0] = 0 and satisfies A x = b.
-            first = (0,) * ndim
-            diag[first] += diag[first] or -1.0
-        operands = [np.asarray(a, self._real) for a in (lower, diag, upper)]
+            sums[(0,) * ndim] += diag[0] or -1.0
+        operands = [np.asarray(a, self._real) for a in (lower, sums, upper)]
         if self._is_complex:  # real and imaginary part are two right sides of one matrix
             operands = [a[..., None] for a in operands]
-        return factor_tridiagonal(
-            *operands,
-            axis=-2 if self._is_complex else -1,
-            rows=last.count,
-            periodic=last.is_periodic,
-            pivot=False,
-            threads=self.threads,
-            group=self._group,
-            split=None if self._group is None else Slab(-2 if self._is_complex else -1),
+        axis = -2 if self._is_complex else -1
+        options: dict[str, Any] = {"rows": last.count, "periodic": last.is_periodic}
+        if self._group is None:
+            return factor_row_sums(*operands, axis=axis, threads=self.threads, **options)
+        return split_row_sums(
+            self._group, Slab(axis), *operands, axis=axis, threads=self.threads, **options
         )
 
     def _take(self) -> tuple[Array, Array]:
@@ -220,7 +221,7 @@ class HostPoisson:
         """Make the mean of a transformed field zero; return the magnitude of the old mean."""
         volumes = self._axes[-1].volumes
         first = (0,) * (len(self._axes) - 1)
-        total = self._sum(volumes @ field[first]) / self._sum(volumes.sum())
+        total = self._sum((volumes / self._sum(volumes.sum())) @ field[first])
         field[first] -= total
         return float(abs(total)) / self._gain
 

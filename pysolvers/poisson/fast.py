@@ -21,7 +21,7 @@ from .._runtime.interop import kind_of, locate
 from .._runtime.state import read_only
 from .._shown import ShownAsText
 from ..distributed import Group, Slab, agreement_of, checked_group
-from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart
+from ._axes import DIRICHLET, NEUMANN, Axis, AxisPart, check_lengths
 from ._device import DevicePoisson
 from ._host import HostPoisson
 from ._sides import condition_value, kind_of_condition, values_at
@@ -139,9 +139,12 @@ class FastPoisson(ShownAsText):
     offered. All ranks make the same calls. On devices each rank selects its own by `device`; a call
     waits for the device, and cannot be captured in a graph.
 
-    The rounding errors of the solution are those of a system with the condition
-    number of the Laplacian, about :math:`n^2` for n nodes along the longest axis: in float32, a
-    smooth solution on 1000 nodes has an error of up to a few percent. The residual is small.
+    On the CPU the rounding errors of the solution do not grow with the condition number of the
+    Laplacian: if f has no values that cancel in the solution, the largest error is a few rounding
+    units of the largest value up to 100 nodes along x and grows as the number of these nodes, for
+    any ratio of the spacings of the axes. In float32, a smooth solution on 1000 nodes has an error
+    of about 2e-6. On a device, and with parts of the lines on several devices, the error grows as
+    the square of the length of y and z over the spacing of x, unless x has a Dirichlet side.
 
     References
     ----------
@@ -190,6 +193,7 @@ class FastPoisson(ShownAsText):
             conditions = sides_of(boundary, names)
             kinds = {side: kind_of_condition(side, given) for side, given in conditions.items()}
             self._axes: list[Any] = grid_axes(self.shape, spacing, extent, grid, kinds)
+            check_lengths(self._axes, self.dtype)
             self._line = len(self.shape) - 1  # axis of the tridiagonal systems
             self._group: Group | None = None
             if group is not None or split is not None:

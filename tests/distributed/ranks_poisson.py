@@ -44,6 +44,28 @@ def check_fields_of_one_process(group, rng):
                 np.testing.assert_allclose(u, wanted, rtol=0, atol=bound * size, err_msg=name)
 
 
+def check_thin_lines(group, rng):
+    """The other axis has long waves: their small eigenvalues must not be lost beside 1 / h^2."""
+    shape, spacing = (24, 40), (1e-3, 1e3)
+    theta = np.pi / shape[0]
+    eigenvalue = -((2 / spacing[1] * np.sin(theta / 2)) ** 2)
+    wave = np.cos(theta * (np.arange(shape[0]) + 0.5))[:, None] * np.ones(shape[1])
+    for boundary in (Neumann(), {"x": "periodic", "y": Neumann()}):
+        for dtype in (np.float32, np.float64, np.complex64):
+            solver = FastPoisson(
+                shape,
+                spacing,
+                boundary=boundary,
+                grid="cells",
+                dtype=dtype,
+                group=group,
+                split=Slab(-1),
+            )
+            u = solver.solve(part_of(group, wave, 1).astype(dtype)) * eigenvalue
+            error = np.abs(u - part_of(group, wave, 1)).max()
+            assert error <= 20 * np.finfo(dtype).eps, (boundary, dtype, error)
+
+
 def check_functions_and_stretched_coordinates(group, rng):
     problem = {
         "shape": (11, 16),

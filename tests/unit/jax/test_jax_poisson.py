@@ -70,6 +70,51 @@ def test_stretched_line(rng):
     close(found, desired)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("boundary", [Neumann(), {"x": "periodic", "y": Neumann()}])
+def test_thin_cells_along_the_lines(boundary, dtype):
+    """A long wave along y: its eigenvalue must not be lost beside 1 / spacing^2 of x."""
+    size, faces = 64, np.concatenate([[0], np.cumsum(np.geomspace(1, 200, 60))])
+    for rows, spacing, step in ((60, faces, 1e3), (32, 1.0, 1e4), (32, 1e-4, 1e4), (32, 1.0, 1.0)):
+        theta = np.pi / size
+        eigenvalue = -((2 / step * np.sin(theta / 2)) ** 2)
+        wave = np.cos(theta * (np.arange(size) + 0.5))[:, None] * np.ones(rows)
+        solver = FastPoisson((size, rows), (spacing, step), boundary=boundary, grid="cells")
+        u = np.asarray(solver.solve(wave.astype(dtype)))
+        assert u.dtype == dtype
+        assert np.abs(u * eigenvalue - wave).max() <= 20 * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+def test_gradients_of_thin_lines_in_single_precision(rng, grid):
+    """The gradient of g . S f is S^T g = v S (g / v), which the host solves in double precision."""
+    shape, steps = (12, 20), (1e-3, 1.0)
+    for boundary in (Neumann(), {"x-": Neumann(), "x+": 0.0, "y": Neumann()}):
+        solver = FastPoisson(shape, steps, boundary=boundary, grid=grid)
+        wave = np.cos(np.pi * (np.arange(12) + 0.5) / 12)[:, None] * (1 + 0.1 * rng.random(shape))
+        wave = wave.astype(np.float32)
+        found = jax.grad(lambda f, g=wave, s=solver: (g * s.solve(f)).sum())(np.zeros_like(wave))
+        volumes = np.ones(shape)
+        if grid == "nodes":
+            volumes[[0, -1]] /= 2
+            volumes[:, [0, -1]] /= 2
+        host = pysolvers.FastPoisson(
+            shape, steps, boundary=boundary, grid=grid, on_incompatible="ignore"
+        )
+        desired = volumes * host.solve(wave / volumes)
+        assert found.dtype == np.float32
+        np.testing.assert_allclose(found, desired, rtol=0, atol=2e-5 * np.abs(desired).max())
+
+
+def test_spacings_out_of_the_range_of_the_dtype():
+    solver = FastPoisson(8, 1e-25, boundary=0.0)
+    assert np.isfinite(solver.solve(np.ones(8))).all()
+    with pytest.raises(ValueError, match=r"spacing along x must be at least .* in float32"):
+        solver.solve(np.ones(8, np.float32))
+    with pytest.raises(ValueError, match=r"spacing along x must be at least .* in float64"):
+        FastPoisson(8, 1e-200, boundary=0.0)
+
+
 @pytest.mark.parametrize("kinds", [("DN", "DD"), ("NN", "PP")])
 def test_gradients_agree_with_finite_differences(rng, kinds):
     shape = 5, 6

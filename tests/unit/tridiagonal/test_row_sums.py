@@ -4,7 +4,7 @@ The truth is elimination in 120 digits: for right sides of one sign every unknow
 any condition number.
 """
 
-import mpmath
+import exact_lines
 import numpy as np
 import pytest
 
@@ -12,43 +12,6 @@ from pysolvers import SingularSystemError
 from pysolvers._factor import factor_row_sums
 
 DTYPES = ["float32", "float64"]
-
-
-def exact(lower, sums, upper, rhs, *, periodic):
-    """Solve one system in 120 digits, and return the solution rounded to float64."""
-    with mpmath.workdps(120):
-        a, s, c, f = (
-            [mpmath.mpf(float(v)) for v in values] for values in (lower, sums, upper, rhs)
-        )
-        n = len(f)
-        if not periodic:
-            a[0] = c[-1] = mpmath.mpf(0)
-        if n == 1:
-            return np.array([float(f[0] / s[0])])
-        # The columns of row i: the unknown i + 1, the last unknown, the right side.
-        pivot = [s[i] - a[i] - c[i] for i in range(n)]
-        far = [a[0], *[mpmath.mpf(0)] * (n - 1)]
-        after = list(c)
-        bottom, last, right = c[-1], pivot[-1], f[-1]
-        for i in range(n - 1):
-            if i > 0:
-                m = a[i] / pivot[i - 1]
-                pivot[i] -= m * after[i - 1]
-                far[i] -= m * far[i - 1]
-                f[i] -= m * f[i - 1]
-            if i == n - 2:
-                far[i] += after[i]
-                after[i] = mpmath.mpf(0)
-                bottom += a[-1]
-            m = bottom / pivot[i]
-            bottom = -m * after[i]
-            last -= m * far[i]
-            right -= m * f[i]
-        x = [mpmath.mpf(0)] * n
-        x[-1] = right / last
-        for i in range(n - 2, -1, -1):
-            x[i] = (f[i] - after[i] * x[i + 1] - far[i] * x[-1]) / pivot[i]
-        return np.array([float(v) for v in x])
 
 
 def matrices(rng, count, rows, dtype, *, symmetric=True):
@@ -71,7 +34,7 @@ def assert_every_unknown(x, operands, dtype, *, periodic):
     rows = x.shape[-1]
     bound = max(50, rows / 2) * np.finfo(dtype).eps
     for k in range(len(x)):
-        truth = exact(lower[k], sums[k], upper[k], rhs[k], periodic=periodic)
+        truth = exact_lines.solve(lower[k], sums[k], upper[k], rhs[k], periodic=periodic)
         error = np.abs(x[k].astype(float) - truth) / truth
         assert error.max() <= bound, (k, error.max() / np.finfo(dtype).eps)
 
@@ -96,7 +59,7 @@ def test_short_periodic_matrices(rows):
     lower, sums, upper = np.array([[-3.0, -1.0], [1e-20, 2e-21], [-2.0, -4.0]])[:, :rows]
     rhs = np.array([1.0, 3.0])[:rows]
     x = factor_row_sums(lower, sums, upper, periodic=True).solve(rhs)
-    truth = exact(lower, sums, upper, rhs, periodic=True)
+    truth = exact_lines.solve(lower, sums, upper, rhs, periodic=True)
     np.testing.assert_allclose(x, truth, rtol=1e-15)
 
 
