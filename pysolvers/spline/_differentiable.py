@@ -519,6 +519,9 @@ class Pieces:
         library, operations, knots = self._library, self._library.operations, self._knots
         first, last = knots[..., :1], knots[..., -1:]
         ends = [self._limit(*limit) for limit in (("a", a), ("b", b))]
+        is_inside = [(first <= end) & (end <= last) for end in ends]
+        if outside == "nan":  # as for points, in `_values`
+            ends = [operations.where(i, end, first) for i, end in zip(is_inside, ends, strict=True)]
         if outside == "periodic":
             turns = [operations.floor((end - first) / (last - first)) for end in ends]
             ends = [end - t * (last - first) for end, t in zip(ends, turns, strict=True)]
@@ -540,8 +543,8 @@ class Pieces:
             found = found + (turns[1] - turns[0])[..., 0] * whole
         found = _scaled(library, found, unit[..., 0], form.power)
         if outside == "nan":
-            is_inside = [((first <= end) & (end <= last))[..., 0] for end in ends]
-            found = operations.where(is_inside[0] & is_inside[1], found, float("nan"))
+            is_valid = (is_inside[0] & is_inside[1])[..., 0]
+            found = operations.where(is_valid, found, float("nan"))
         return found
 
     def _limit(self, name: str, value: Any) -> Array:
