@@ -1,4 +1,5 @@
-from typing import Any, Final, TypedDict, final
+from collections.abc import Callable
+from typing import Any, Final, TypedDict, TypeVar, final
 
 from numpy import float64, int32, int64
 from numpy.typing import NDArray
@@ -44,6 +45,7 @@ class _StaggeredReport(TypedDict):
     kernel: str
 
 _Array = NDArray[Any]
+_Result = TypeVar("_Result")
 _Info = NDArray[int32] | None
 
 ABI: Final[int]
@@ -368,6 +370,9 @@ def copy(
     stream: int = 0,
     /,
 ) -> int: ...
+def in_default_fp_mode(
+    function: Callable[..., _Result], /, *args: Any, **kwargs: Any
+) -> _Result: ...
 def describe() -> str: ...
 def default_threads() -> int: ...
 def xla_tridiag_work(dtype: int, layout: Any, /) -> int: ...

@@ -275,6 +275,8 @@ typedef struct ps_part ps_part;
  *     called while that stream is captured, unless the entry states otherwise: PS_OK
  *     means "accepted"; numerical failure is reported in info;
  *   - device entries restore the current device of the thread;
+ *   - host entries compute with rounding to nearest and gradual underflow, whatever the
+ *     floating-point mode of the calling thread is, and restore this mode;
  *   - a NULL entry is an operation that this backend does not offer;
  *   - the solution of a system depends on the system and the method only, not on the
  *     other systems of the batch or the number of threads. On a device it also depends on
@@ -438,6 +440,11 @@ typedef struct {
     /* Text about the machine: the instruction set or the device; never null. */
     const char *(*describe)(void);
     int32_t (*default_threads)(void); /* 0 on a device */
+
+    /* Call body(self) with rounding to nearest and gradual underflow in the calling
+     * thread, as every other entry of a host backend computes, and restore the mode of
+     * the thread. Null in a device backend. */
+    void (*in_default_fp_mode)(void (*body)(void *self), void *self);
 } ps_backend;
 
 const ps_backend *ps_backend_get(void);

@@ -52,6 +52,32 @@ is_number(PyObject *object)
     return PyFloat_Check(object) || PyLong_CheckExact(object);
 }
 
+typedef struct {
+    double from;
+    float to;
+} rounding;
+
+static void
+round_to_single(void *self)
+{
+    rounding *const r = self;
+
+    r->to = (float)r->from;
+}
+
+/* The nearest float, whatever the floating-point mode of the thread is. */
+static float
+to_single(const direct *d, double value)
+{
+    rounding r = {.from = value, .to = (float)value};
+    const int is_exact = (double)r.to == value && fabs(value) >= (double)FLT_MIN;
+
+    if (!is_exact && !d->p.on_device) {
+        ps_backend_get()->in_default_fp_mode(round_to_single, &r);
+    }
+    return r.to;
+}
+
 /* A number as the only element of an operand; 0 if the dtype cannot represent it, or if
  * the number, a float64 of NumPy, has a say in the dtype. */
 static int
@@ -72,7 +98,7 @@ read_number(direct *d, PyObject *object, int which, ps_input *input)
         return 0;
     }
     if (is_single) {
-        const float single[2] = {(float)value, 0};
+        const float single[2] = {to_single(d, value), 0};
 
         memcpy(d->numbers[which], single, sizeof single);
     }

@@ -11,6 +11,7 @@
 #include "cavity.h"
 #include "codes.h"
 #include "cylinder.h"
+#include "fp_mode.h"
 #include "gceidd.h"
 #include "heat.h"
 #include "memory.h"
@@ -109,7 +110,8 @@ module_exec(PyObject *module)
          cylinder_add(module) < 0 || part_add(module) < 0)) {
         return -1;
     }
-    if (ps_backend_get()->memory == PS_HOST && spikes_add(module) < 0) {
+    if (ps_backend_get()->memory == PS_HOST &&
+        (spikes_add(module) < 0 || fp_mode_add(module) < 0)) {
         return -1;
     }
     return spline_add(module) < 0 ? -1 : add_constants(module);

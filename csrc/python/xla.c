@@ -198,6 +198,7 @@ read_systems(const XLA_FFI_CallFrame *frame, const layout *l, ps_tridiag *t)
     for (int k = 0; k < OPERANDS; k++) {
         const XLA_FFI_Buffer *const buffer =
             k == X ? frame->rets.rets[0] : frame->args.args[k];
+        void *const read = ((const XLA_FFI_Buffer *)frame->args.args[RHS])->data;
         const int is_short = (k == LOWER && (l->flags & PS_SHORT_LOWER)) ||
                              (k == UPPER && (l->flags & PS_SHORT_UPPER));
         ps_dtype found;
@@ -208,7 +209,8 @@ read_systems(const XLA_FFI_CallFrame *frame, const layout *l, ps_tridiag *t)
             return 0;
         }
         dtype = found;
-        data[k] = buffer->data;
+        /* The address of an array without elements can be null; it is not read. */
+        data[k] = is_short && l->rows == 1 ? read : buffer->data;
     }
     *t = systems_of(l, dtype, data);
     return 1;

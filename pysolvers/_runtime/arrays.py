@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer
+from .fp_mode import call_in_default_fp_mode
 from .interop import library_of
 
 __all__ = [
@@ -91,7 +92,7 @@ def as_operands(
         if array.dtype == wanted and _is_regular(array):
             operands.append(array)
             continue
-        operands.append(np.array(array, wanted, order="K"))
+        operands.append(call_in_default_fp_mode(np.array, array, wanted, order="K"))
         if array.ndim:
             copied.append(name)
     return operands, dtype, tuple(copied)

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from .._errors import raise_for_status
 from .arrays import DTYPES, as_array, as_operands, check_out, pairs, promote, weak_names
 from .backends import parse_device, require, require_device
+from .fp_mode import call_in_default_fp_mode
 from .interop import Library, hold, kind_of, library_of, locate, view
 from .lines import Plan, contiguous_strides, lines_view, write_lines
 from .shadows import address_of, is_shadow, memory_order, packed_strides, shadow
@@ -100,7 +101,7 @@ class Place:
 
     def widen(self, name: str, operand: Array, dtype: np.dtype) -> Array:
         """Return a complex copy of a real operand."""
-        return operand.astype(dtype)
+        return call_in_default_fp_mode(operand.astype, dtype)
 
     def result(
         self,

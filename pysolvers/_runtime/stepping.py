@@ -14,6 +14,7 @@ from .._errors import ConvergenceError
 from .._progress import IterationBar
 from .._shown import ShownAsText
 from .exclusive import Exclusive, exclusive
+from .fp_mode import call_in_default_fp_mode
 
 __all__ = ["Stepper"]
 
@@ -274,7 +275,7 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
         while self.steps < end:
             if self._examined != self.steps:  # an interrupt came before the last check
                 self._examine(self._is_in_bounds())
-            self._examine(self._advance(end))
+            self._examine(call_in_default_fp_mode(self._advance, end))
 
     def _check_length(self, dt: float) -> None:
         """Warn of a length with which steps can grow; called before `dt` is set."""

@@ -16,6 +16,7 @@ from .._errors import ConvergenceError, raise_for_status
 from .._files import write_npz
 from .._progress import IterationBar
 from .._runtime.exclusive import Exclusive, exclusive
+from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._shown import ShownAsText, residual_text
 from .._stall import Stall, checked_patience
@@ -128,6 +129,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
     0.62 0.74
     """
 
+    @in_default_fp_mode
     def __init__(
         self,
         re: float = 1000.0,
@@ -182,11 +184,13 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         return read_only(self._fields.values()[1])
 
     @property
+    @in_default_fp_mode
     def u(self) -> Array:
         """Current velocity along x: shape (n, n), a new array."""
         return _fields.velocity(self.psi, self._settings.lid_velocity)[0]
 
     @property
+    @in_default_fp_mode
     def v(self) -> Array:
         """Current velocity along y: shape (n, n), a new array."""
         return _fields.velocity(self.psi, self._settings.lid_velocity)[1]
@@ -355,6 +359,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             )
         return self.result("converged")
 
+    @in_default_fp_mode
     def result(self, stop_reason: str = "running") -> CavityResult:
         """Return a copy of the current state as a result.
 
@@ -461,6 +466,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         decided = self._history[-1][0] if self._history else 0
         return self.iterations % INTERVAL == 0 and self.iterations > decided
 
+    @in_default_fp_mode
     def _advance(self, end: int) -> None:
         """Iterate to the next decision on the step, or to iteration `end` if it comes first.
 

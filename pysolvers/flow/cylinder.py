@@ -17,6 +17,7 @@ from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime.backends import parse_device
 from .._runtime.exclusive import exclusive
+from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from .._stall import Stall, checked_patience
@@ -142,6 +143,7 @@ class SquareCylinder(Stepper[CylinderResult]):
     2.5
     """
 
+    @in_default_fp_mode
     def __init__(
         self,
         re: float = 100.0,
@@ -221,11 +223,13 @@ class SquareCylinder(Stepper[CylinderResult]):
         return read_only(self._state.omega)
 
     @property
+    @in_default_fp_mode
     def u(self) -> Array:
         """Current velocity along x: shape (ny, nx), a new array."""
         return velocity(self._grid, self._state.psi)[0]
 
     @property
+    @in_default_fp_mode
     def v(self) -> Array:
         """Current velocity along y: shape (ny, nx), a new array."""
         return velocity(self._grid, self._state.psi)[1]
@@ -266,6 +270,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         return self._state.circulation
 
     @property
+    @in_default_fp_mode
     def forces(self) -> ForceBalance:
         """Forces in the middle of the last step, in two ways.
 
@@ -462,6 +467,7 @@ class SquareCylinder(Stepper[CylinderResult]):
             )
         return self.result("converged")
 
+    @in_default_fp_mode
     def result(self, stop_reason: str = "running") -> CylinderResult:
         """Return a copy of the current state as a result.
 

@@ -19,6 +19,7 @@ from .._header import mapping, number, optional, positive, record, text
 from .._progress import IterationBar
 from .._runtime import directive
 from .._runtime.exclusive import Exclusive, exclusive
+from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.recording import frame_times, keep_frames
 from .._runtime.state import make_state, read_only
 from .._shown import ShownAsText
@@ -163,6 +164,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
     0.62 0.74
     """
 
+    @in_default_fp_mode
     def __init__(
         self,
         re: float = 1000.0,
@@ -232,6 +234,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
         return read_only(self._state.get("v")[:-1, 1:-1])
 
     @property
+    @in_default_fp_mode
     def p(self) -> Array:
         """Current pressure in the centres of the cells, with mean 0: shape (n, n), a new array."""
         p = self._state.get("p")
@@ -524,6 +527,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
                     )
         return self.result("steady")
 
+    @in_default_fp_mode
     def result(self, stop_reason: str = "running") -> StaggeredResult:
         """Return a copy of the current state as a result.
 
@@ -649,6 +653,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
             row = (self.steps, *(self._now(name) for name in _COLUMNS[1:]))
             self._history.append(row)
 
+    @in_default_fp_mode
     def _advance(self, end: int | None = None, *, until: float = inf, steady: float = -1.0) -> None:
         """Step to the next row of the history, or to step `end` if it comes first.
 

@@ -33,6 +33,7 @@ from .._header import (
     sequence,
     text,
 )
+from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from ..distributed import Group, Slab, agreement_of, checked_group
@@ -279,6 +280,7 @@ class HeatADI(Stepper[HeatResult]):
     """
 
     @watch_position(1, _check_spacing_by_position)
+    @in_default_fp_mode
     def __init__(
         self,
         shape: Sequence[int],

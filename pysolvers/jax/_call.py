@@ -175,7 +175,8 @@ def _layout(
     for k, each in enumerate((*(a.shape for a in operands), shape)):
         row, strides = _strides(each, axis)
         first = 0
-        if k in (_LOWER, _UPPER) and each[axis] > 1 and (moved or each[axis] < rows):
+        # One entry of several rows is the same in each row; none is the diagonal of one row.
+        if k in (_LOWER, _UPPER) and each[axis] != 1 and (moved or each[axis] < rows):
             flags |= core.SHORT_LOWER if k == _LOWER else core.SHORT_UPPER
             first = row if k == _UPPER and each[axis] == rows else 0
         groups = (strides[group[-1]] if group else 0 for group in (plan.outer, plan.inner))

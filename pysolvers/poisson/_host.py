@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 from .._extras import extra_module
 from .._factor import factor_row_sums
 from .._runtime import backends
+from .._runtime.fp_mode import in_default_fp_mode
 from ..distributed import Group, Slab, split_row_sums
 from ._columns import transform_columns
 
@@ -91,6 +92,7 @@ class HostPoisson:
         """Size of the factors in bytes."""
         return self._factor.nbytes
 
+    @in_default_fp_mode
     def solve(self, f: Array, sides: Mapping[tuple[int, int], Array], result: Array) -> float:
         """Solve, and write the unknowns to `result`.
 
@@ -130,18 +132,22 @@ class HostPoisson:
         self._spare.append((work, field))
         return defect / scale if scale else 0.0
 
+    @in_default_fp_mode
     def transform(self, field: Array) -> None:
         """Replace real values at the unknowns by their waves; no axis may be periodic."""
         self._forward(field, field, field)
 
+    @in_default_fp_mode
     def solve_lines(self, field: Array, out: Array) -> None:
         """Solve the lines of all waves of a field."""
         self._factor.solve(field, out=out, threads=self.threads)
 
+    @in_default_fp_mode
     def transform_back(self, field: Array, result: Array) -> None:
         """Write the values whose waves `field` contains to `result`; changes `field`."""
         self._backward(field, field, result)
 
+    @in_default_fp_mode
     def _factored(self) -> Any:
         """Factor one matrix for each combination of waves."""
         *others, last = self._axes

@@ -17,6 +17,7 @@ from .._errors import SingularSystemWarning
 from .._options import check_choice, check_threads
 from .._runtime.arrays import DTYPES, check_out
 from .._runtime.backends import parse_device
+from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.interop import kind_of, locate
 from .._runtime.state import read_only
 from .._shown import ShownAsText
@@ -166,6 +167,7 @@ class FastPoisson(ShownAsText):
     True
     """
 
+    @in_default_fp_mode
     def __init__(
         self,
         shape: int | Sequence[int],
@@ -340,6 +342,7 @@ class FastPoisson(ShownAsText):
             self._report(defect)
         return result
 
+    @in_default_fp_mode
     def apply(self, u: ArrayLike, *, boundary: Mapping[str, Any] | None = None) -> Array:
         """Return the discrete Laplacian of a field.
 
@@ -452,6 +455,7 @@ class FastPoisson(ShownAsText):
                 found[side] = self._side_values(side, condition)
         return found
 
+    @in_default_fp_mode
     def _additions(self, values: Mapping[str, Array]) -> dict[tuple[int, int], Array]:
         """Return what the sides add to the right side of the unknowns next to them."""
         found = {}

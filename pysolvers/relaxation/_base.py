@@ -21,6 +21,7 @@ from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime import backends
 from .._runtime.exclusive import Exclusive, exclusive
+from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import count_of_a_call, make_state
 from .._shown import ShownAsText, residual_text
 from .._stall import Stall, checked_patience
@@ -391,6 +392,7 @@ class Relaxation(Exclusive, ShownAsText, ABC):
             self._measures.clear()
         self._criterion, self._norm = criterion, norm
 
+    @in_default_fp_mode
     def _advance(self, count: int, every: int, tolerance: float) -> str:
         """Iterate until the stop test is satisfied; return the backend's reason for the end."""
         if self._rows is not None:

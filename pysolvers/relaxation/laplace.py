@@ -20,6 +20,7 @@ from .._header import Check, count, number, optional, positive, sequence, text
 from .._options import check_choice
 from .._runtime import directive
 from .._runtime.backends import parse_device
+from .._runtime.fp_mode import in_default_fp_mode
 from ..distributed import Group, Slab, agreement_of, checked_group
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
@@ -176,6 +177,7 @@ class RedBlackSOR(Relaxation):
         "threads": optional(count(1)),
     }
 
+    @in_default_fp_mode
     def __init__(
         self,
         shape: Sequence[int],

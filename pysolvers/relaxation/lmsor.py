@@ -13,6 +13,7 @@ from .._checks import require
 from .._files import SavedFile
 from .._header import Check, count, number, optional, positive, sequence, text, text_or
 from .._runtime.backends import parse_device
+from .._runtime.fp_mode import in_default_fp_mode
 from ..distributed import Group, Slab, agreement_of, checked_group
 from ._base import Relaxation, Stop, checked_dtype, checked_relaxation, field_arrays
 from ._colours import ColourGrid, split_by_parity
@@ -138,6 +139,7 @@ class LMSOR(Relaxation):
         "threads": optional(count(1)),
     }
 
+    @in_default_fp_mode
     def __init__(
         self,
         problem: SteadyConvectionDiffusion,

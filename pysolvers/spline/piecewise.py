@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._checks import index, integer, require, short
 from .._runtime.arrays import real_of
+from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.places import Place
 from .._shown import ShownAsText
 from ._arguments import Extrapolate, check_points, outside_of
@@ -270,6 +271,7 @@ class PiecewisePolynomial(ShownAsText):
             found = found._integrated(extrapolate)
         return found
 
+    @in_default_fp_mode
     def integrate(self, a: float, b: float, extrapolate: Extrapolate | None = None) -> Any:
         """Integrate from a to b.
 

@@ -14,6 +14,7 @@ from .._domain import watch_position
 from .._errors import ConvergenceError
 from .._files import read_npz, write_npz
 from .._header import count, mapping, number, optional, positive, record, sequence, text
+from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from ..distributed import Group, Slab, agreement_of, checked_group
@@ -175,6 +176,7 @@ class GCEIDD(Stepper[TransportResult]):
     """
 
     @watch_position(1, check_position("GCEIDD"))
+    @in_default_fp_mode
     def __init__(
         self,
         problem: ConvectionDiffusion,

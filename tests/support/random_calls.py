@@ -9,15 +9,18 @@ axis, dtype and options, and the layout and sharing of each operand are random. 
 - No byte of an input changes, and none around the result: arrays lie in larger buffers.
 - A singular system is reported, and no other. It and systems with NaN or infinity leave the others
   as they are.
-- On the CPU the bits depend on neither the layout, the sharing, the batch nor the threads. On a
-  device the answer to dominant systems is that of the CPU up to rounding.
+- On the CPU the bits depend on neither the layout, the sharing, the batch, the threads nor the
+  floating-point mode of the calling thread. On a device the answer to dominant systems is that of
+  the CPU up to rounding.
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import warnings
 
+import fp_modes
 import growth_families
 import numpy as np
 import oracle
@@ -111,6 +114,14 @@ class Case:
         """Return one of (value, probability)."""
         values, probabilities = zip(*weighted, strict=True)
         return values[self.rng.choice(len(values), p=probabilities)]
+
+    def mode(self):
+        """Return a context for a call: on the CPU sometimes another floating-point mode."""
+        if self.backend != "cpu" or not fp_modes.IS_AVAILABLE or self.chance(0.7):
+            return contextlib.nullcontext()
+        mode = str(self.rng.choice(fp_modes.MODES))
+        self.note(mode=mode)
+        return fp_modes.fp_mode(mode)
 
     def _rows(self):
         low, high = self.choose(
@@ -439,7 +450,10 @@ class SolveCase(Case):
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             try:
-                x = pysolvers.solve_tridiagonal(*arguments, **options, **given, device=self.backend)
+                with self.mode():
+                    x = pysolvers.solve_tridiagonal(
+                        *arguments, **options, **given, device=self.backend
+                    )
             except pysolvers.SingularSystemError as error:
                 assert self.policy == "raise"
                 return None, error.systems
@@ -496,7 +510,8 @@ class FactorCase(Case):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore" if self.policy == "warn" else "error")
             try:
-                factor = make()
+                with self.mode():
+                    factor = make()
             except pysolvers.SingularSystemError as error:
                 assert self.policy == "raise"
                 self.require_report(error.systems, singular, infinite, full)
@@ -523,9 +538,11 @@ class FactorCase(Case):
             self.note(trans=trans, rhs="out" if in_place else room.text)
             given = {"out": out.view} if out is not None else {}
 
-            x = factor.solve(
-                out.view if in_place else room.view, trans=trans, threads=self.threads(), **given
-            )
+            threads = self.threads()
+            with self.mode():
+                x = factor.solve(
+                    out.view if in_place else room.view, trans=trans, threads=threads, **given
+                )
 
             self.require_memory(out)
             assert x.shape == np.moveaxis(rhs, -1, axis).shape and x.dtype == self.dtype

@@ -33,6 +33,7 @@
 #endif
 
 #include "runtime/threads.h"
+#include "runtime/fp_mode.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -191,6 +192,7 @@ work(void *self)
 {
     worker *const w = self;
 
+    (void)ps_fp_mode_enter(); /* for the life of the thread */
     for (;;) {
         int state = OFFERED;
 

@@ -16,6 +16,7 @@ import pytest
 jax = pytest.importorskip("jax")
 jnp = jax.numpy
 
+import pysolvers  # noqa: E402
 from pysolvers.jax import factor_tridiagonal, solve_tridiagonal  # noqa: E402
 
 OPERANDS = range(4)
@@ -567,3 +568,81 @@ def test_factor_is_carried_by_loops_and_vmap_and_differentiated(rng):
         return (weight * x).sum()
 
     close(jax.jit(jax.grad(loss))(diag), jax.grad(dense_loss)(diag))
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize("trans", ["solve", "N", "T", "H"])
+def test_one_row_without_off_diagonal_entries(axis, trans):
+    shape, none = ((1, 4), (0, 4)) if axis == 0 else ((4, 1), (4, 0))
+    diag = np.arange(2.0, 6.0).reshape(shape)
+    rhs = np.array([3.0, -1.0, 0.5, 7.0]).reshape(shape)
+
+    def solve(d, b, off):
+        if trans == "solve":
+            return solve_tridiagonal(off, d, off, b, axis=axis)
+        return factor_tridiagonal(off, d, off, axis=axis, rows=1).solve(b, trans=trans)
+
+    for off in (jnp.zeros(none), jnp.zeros(0)):
+        np.testing.assert_allclose(solve(diag, rhs, off), rhs / diag, rtol=1e-15)
+    gradient = jax.jit(jax.grad(lambda d, b: solve(d, b, off).sum(), (0, 1)))(diag, rhs)
+    np.testing.assert_allclose(gradient, (-rhs / diag**2, 1 / diag), rtol=1e-15)
+
+
+def test_one_row_without_off_diagonal_entries_in_a_batch_of_jax():
+    off, diag, rhs = jnp.zeros((4, 0)), jnp.full((4, 1), 2.0), jnp.full((4, 1), 3.0)
+
+    x = jax.vmap(solve_tridiagonal)(off, diag, off, rhs)
+    _, tangent = jax.jvp(solve_tridiagonal, (off, diag, off, rhs), (off, diag, off, 0 * rhs))
+
+    np.testing.assert_array_equal(x, np.full((4, 1), 1.5))
+    np.testing.assert_array_equal(tangent, -x)
+
+
+def scaled(rng, dtype, size, shape):
+    """Return diagonally dominant systems whose entries have this size."""
+    parts = rng.uniform(-1, 1, (2, 4, *shape))
+    lower, diag, upper, rhs = parts[0] + 1j * parts[1]
+    return [np.asarray(a * size, dtype) for a in (lower, diag + 4, upper, rhs)]
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size"),
+    [(np.complex64, 1e-36), (np.complex64, 1e36), (np.complex128, 1e-305), (np.complex128, 1e305)],
+)
+@pytest.mark.parametrize("pivot", [None, False, True])
+def test_entries_near_the_ends_of_the_range(rng, dtype, size, pivot):
+    systems = scaled(rng, dtype, size, (40, 12))
+
+    x = np.asarray(solve_tridiagonal(*systems, pivot=pivot))
+    kept = np.asarray(factor_tridiagonal(*systems[:3], pivot=pivot).solve(systems[3]))
+
+    # A power of two, so that the entries of the expected systems are exact.
+    exact = [a.astype(np.clongdouble) * 2.0 ** -np.round(np.log2(size)) for a in systems]
+    for found in (x, kept):
+        # Tridiagonal residual of the scaled systems; x does not depend on the scale.
+        lower, diag, upper, rhs = exact
+        wide = found.astype(np.clongdouble)
+        residual, terms = diag * wide - rhs, np.abs(diag * wide) + np.abs(rhs)
+        residual[:, 1:] += lower[:, 1:] * wide[:, :-1]
+        residual[:, :-1] += upper[:, :-1] * wide[:, 1:]
+        terms[:, 1:] += np.abs(lower[:, 1:] * wide[:, :-1])
+        terms[:, :-1] += np.abs(upper[:, :-1] * wide[:, 1:])
+        assert np.max(np.abs(residual) / terms) < 10 * oracle.eps(dtype)
+
+
+def test_subnormal_solutions_are_those_of_the_backend(rng):
+    diag, rhs = np.full((3000, 20), 2.5), rng.random((3000, 20)) * 1e-307
+
+    expected = pysolvers.solve_tridiagonal(-1.0, diag, -1.0, rhs, threads=1)
+    threads = pysolvers.solve_tridiagonal(-1.0, diag, -1.0, rhs, threads=3)
+    x = solve_tridiagonal(-1.0, diag, -1.0, rhs)
+    back = jax.pure_callback(
+        lambda d, b: pysolvers.solve_tridiagonal(-1.0, np.asarray(d), -1.0, np.asarray(b)),
+        jax.ShapeDtypeStruct(rhs.shape, rhs.dtype),
+        diag,
+        rhs,
+    )
+
+    np.testing.assert_array_equal(threads, expected)
+    np.testing.assert_array_equal(x, expected)
+    np.testing.assert_array_equal(back, expected)
