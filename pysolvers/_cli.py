@@ -69,6 +69,16 @@ _PAPERS: dict[str, _Paper] = {
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line `argv`, ``sys.argv[1:]`` by default, and return the exit code."""
+    with ExitStack() as stack:
+        # Python has no streams for descriptors that are closed, as in `2>&-`.
+        for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
+            if stream is None:
+                nowhere = stack.enter_context(open(os.devnull, "w"))
+                stack.enter_context(redirect(nowhere))
+        return _run(argv)
+
+
+def _run(argv: Sequence[str] | None) -> int:
     ranks, rank = launched()
     with ExitStack() as stack:
         if rank > 0:  # rank 0 prints the help, and what is wrong with the arguments

@@ -26,7 +26,15 @@ def _bar(items: Sequence[T], label: str) -> Iterable[T]:
 
 def _is_watched() -> bool:
     """Return whether somebody sees the bar: stderr is a terminal, or this is a notebook."""
-    return sys.stderr.isatty() or _is_notebook()
+    return _is_terminal(sys.stderr) or _is_notebook()
+
+
+def _is_terminal(stream: Any) -> bool:
+    """Return whether a stream is a terminal. There can be no stream, or one that only writes."""
+    try:
+        return bool(stream.isatty())
+    except (AttributeError, OSError, ValueError):  # also a stream that is closed
+        return False
 
 
 def _is_notebook() -> bool:
@@ -73,11 +81,11 @@ class IterationBar:
         if wanted is False or (wanted is None and not _is_watched()):
             return
         make = _tqdm()
-        if make is not None:
+        if make is not None and sys.stderr is not None:
             self._bar = make(
                 desc=label, total=total, unit="it", file=sys.stderr, delay=_DELAY, leave=False
             )
-        elif wanted:
+        elif make is None and wanted:
             warnings.warn(
                 "progress=True shows nothing, because tqdm is not installed: pip install tqdm",
                 RuntimeWarning,

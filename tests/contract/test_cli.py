@@ -238,3 +238,22 @@ def test_reader_that_leaves_is_no_error():
 
     assert process.returncode == 0
     assert said == ""
+
+
+@pytest.mark.parametrize("closed", ["1", "2"])
+def test_a_closed_stream_is_no_error(tmp_path, closed):
+    command = [sys.executable, "-m", "pysolvers", "run", "cavity", "--n", "9", "--re", "1"]
+    process = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closed}>&-', "sh", *command, "--output", tmp_path],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+    assert process.returncode == 0, process.stderr
+    assert "Traceback" not in process.stderr
+    # No message of stderr gets among the results.
+    assert "wrote" not in process.stdout
+    assert list(tmp_path.glob("*.npz"))
+    assert (closed == "1") == (process.stdout == "")

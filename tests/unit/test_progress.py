@@ -67,6 +67,35 @@ def test_no_bar_where_nobody_looks(bars, monkeypatch):
     assert sys.stderr.getvalue() == ""
 
 
+class OnlyWrites:
+    """A stream of a log, which has neither isatty nor fileno."""
+
+    def write(self, text):
+        return len(text)
+
+    def flush(self):
+        pass
+
+
+class Closed(io.StringIO):
+    def isatty(self):
+        raise ValueError("I/O operation on closed file")
+
+
+@pytest.mark.parametrize("stream", [None, OnlyWrites(), Closed()], ids=["none", "log", "closed"])
+@pytest.mark.parametrize("wanted", [None, True])
+def test_runs_without_a_terminal_stream(monkeypatch, stream, wanted):
+    """Programs without a console have no stderr, and logs replace it."""
+    expected = LidDrivenCavity(100, 9).solve(1e-2)
+    monkeypatch.setattr(sys, "stderr", stream)
+
+    result = LidDrivenCavity(100, 9).solve(1e-2, progress=wanted)
+    items = list(_progress.progress([1, 2], "items"))
+
+    assert items == [1, 2]
+    np.testing.assert_array_equal(result.psi, expected.psi)
+
+
 def test_bar_on_a_terminal_after_a_second(bars, monkeypatch):
     monkeypatch.setattr(sys, "stderr", Terminal())
 
