@@ -1,4 +1,12 @@
-/* heat_varied.cu - sweeps of the heat solver through arrays of rows.
+/* heat_varied.cu - sweeps of the heat solver through arrays of rows, by row sums.
+ *
+ * Row i has the off-diagonals -r_-/2, -r_+/2 and the row sum s, which is 1 but for sides
+ * with an exchange or a given value (join/row_sums.cuh). A level of each line, w at its
+ * first unknown, is taken out: with the right-hand side w + f the solver is given
+ * w - level + f - (s - 1) level, and level is added to its solution. A constant between
+ * insulated or periodic sides is therefore kept exactly, and rounding errors are relative
+ * to the differences along a line. Sweeps of Douglas and Gunn, which solve for
+ * differences, have the level 0.
  */
 #include "heat/heat_varied.h"
 #include "lines/methods.h"
@@ -16,7 +24,8 @@ constexpr int block_threads = 256;
 template <typename Real> struct Rows {
     const Real *k;
     Real *w, *t;
-    Real *lower, *diag, *upper, *rhs;
+    Real *lower, *sum, *upper, *rhs;
+    Real *level; /* null, or that of each line, by its node on the sides */
     int64_t nodes[PS_HEAT_AXES];
     HeatRange range[PS_HEAT_AXES];
     int axis;
@@ -77,8 +86,15 @@ __launch_bounds__(block_threads) rows_kernel(const __grid_constant__ Rows<Real> 
     if (!at.is_there) {
         return;
     }
-    Real off_diagonal[2] = {Real(0), Real(0)}, diag = Real(1),
-         rhs = r.w[p] + r.added.at(p);
+    const int64_t first = r.range[r.axis].begin;
+    const Real level =
+        r.level != nullptr ? r.w[p - (at.along - first) * r.pitch] : Real(0);
+    Real off_diagonal[2] = {Real(0), Real(0)}, sum = Real(1),
+         rhs = r.w[p] - level + r.added.at(p);
+
+    if (r.level != nullptr && at.along == first) {
+        r.level[at.side] = level;
+    }
 
 #pragma unroll
     for (int end = 0; end < 2; end++) {
@@ -89,27 +105,29 @@ __launch_bounds__(block_threads) rows_kernel(const __grid_constant__ Rows<Real> 
             at.along == last - outermost && r.kind[1 - end] == PS_HEAT_FLUX;
 
         if (is_flux) {
-            diag += r.exchange[end] / 2;
-            rhs += r.sweep[end].at(at.side);
+            const Real exchange = r.exchange[end] / 2;
+
+            sum += exchange;
+            rhs += r.sweep[end].at(at.side) - exchange * level;
             continue;
         }
         const int64_t near = at.along == outermost ? p - step * last : p + step;
         const Real half = ratio_towards(r, p, near) * (is_mirror ? Real(1) : Real(0.5));
 
-        diag += half;
         off_diagonal[end] = -half;
         if (at.along == next && r.kind[end] == PS_HEAT_VALUE) {
-            rhs += half * r.sweep[end].at(at.side);
+            sum += half;
+            rhs += half * (r.sweep[end].at(at.side) - level);
             off_diagonal[end] = Real(0);
         }
     }
     r.lower[p] = off_diagonal[0];
-    r.diag[p] = diag;
+    r.sum[p] = sum;
     r.upper[p] = off_diagonal[1];
     r.rhs[p] = rhs;
 }
 
-/* The solution has replaced the right-hand side. */
+/* The solution, less the level, has replaced the right-hand side. */
 template <typename Real>
 __global__ void
 __launch_bounds__(block_threads) sink_kernel(const __grid_constant__ Rows<Real> r)
@@ -121,15 +139,15 @@ __launch_bounds__(block_threads) sink_kernel(const __grid_constant__ Rows<Real> 
     if (!at.is_there) {
         return;
     }
-    const Real x = r.rhs[p];
+    const Real x = r.rhs[p], level = r.level != nullptr ? r.level[at.side] : Real(0);
 
     if (r.sink == HEAT_ADD) {
-        r.t[p] += x;
+        r.t[p] += x + level;
         return;
     }
-    r.w[p] = r.sink == HEAT_PLAIN ? x : 2 * x - r.w[p];
+    r.w[p] = r.sink == HEAT_PLAIN ? x + level : 2 * x + (2 * level - r.w[p]);
     if (r.sink == HEAT_EXTRAPOLATE_BOTH) {
-        r.t[p] = x;
+        r.t[p] = x + level;
     }
 }
 
@@ -152,6 +170,7 @@ lines_of(const ps_heat *h, int axis, void *base)
     };
     t.dtype = h->dtype;
     t.flags = h->side[axis][0].kind == PS_HEAT_PERIODIC ? PS_PERIODIC : 0;
+    t.flags |= PS_ROW_SUMS;
     t.rows = heat_unknowns(h, axis).count();
     t.outer = heat_unknowns(h, outer).count();
     t.inner = heat_unknowns(h, inner).count();
@@ -177,9 +196,10 @@ rows_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink, void *bas
     r.w = static_cast<Real *>(h->w);
     r.t = static_cast<Real *>(h->t);
     r.lower = array(0);
-    r.diag = array(1);
+    r.sum = array(1);
     r.upper = array(2);
     r.rhs = array(3);
+    r.level = h->scheme == PS_HEAT_DOUGLAS_GUNN ? nullptr : array(4);
     for (int k = 0; k < PS_HEAT_AXES; k++) {
         r.nodes[k] = h->nodes[k];
         r.range[k] = heat_unknowns(h, k);
@@ -204,6 +224,21 @@ rows_of(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink, void *bas
 
 constexpr ps_options options = {PS_PARTITION, PS_PIVOT_NEVER, 0};
 
+/* Bytes of the rows and of the levels. */
+size_t
+array_bytes(const ps_heat *h)
+{
+    const size_t size = static_cast<size_t>(ps_dtype_size(h->dtype));
+    int64_t lines = 0;
+
+    for (int axis = 0; axis < h->axes; axis++) {
+        const int64_t along = heat_nodes(h) / h->nodes[axis];
+
+        lines = along > lines ? along : lines;
+    }
+    return 4 * heat_field_bytes(h) + ps_cuda_padded(static_cast<size_t>(lines) * size);
+}
+
 } // namespace
 
 ps_status
@@ -219,7 +254,7 @@ heat_varied_work(const ps_heat *h, size_t *bytes)
         status = ps_cuda_partition.work(&t, &options, &needed);
         most = needed > most ? needed : most;
     }
-    *bytes = 4 * heat_field_bytes(h) + most;
+    *bytes = array_bytes(h) + most;
     return status;
 }
 
@@ -237,8 +272,8 @@ heat_varied_sweep(const ps_heat *h, int axis, int64_t s, ps_cuda_heat_sink sink,
     ps_status status =
         launch_closely(rows_kernel<Real>, blocks, block_threads, 0, stream, r);
 
-    rest.work = static_cast<char *>(exec->work) + 4 * heat_field_bytes(h);
-    rest.work_bytes = exec->work_bytes - 4 * heat_field_bytes(h);
+    rest.work = static_cast<char *>(exec->work) + array_bytes(h);
+    rest.work_bytes = exec->work_bytes - array_bytes(h);
     if (status == PS_OK) {
         status = ps_cuda_partition.solve(&t, &options, &rest, &report);
     }

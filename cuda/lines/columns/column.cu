@@ -223,11 +223,11 @@ solve(const ps_tridiag &t, const ColumnShape &shape, uint8_t *marks, uint32_t *w
 
     job.absent[0] = (t.flags & PS_SHORT_LOWER) != 0 ? 0 : -1;
     job.absent[2] = (t.flags & PS_SHORT_UPPER) != 0 ? s.rows - 1 : -1;
-#define PS_LAUNCH(number, name)                                                   \
-    if constexpr (number_traits<Number>::dtype == number_traits<number>::dtype) { \
-        return ps_cuda_column_launch_##name(job, stream);                         \
+#define PS_LAUNCH(number, name)                           \
+    if constexpr (std::is_same_v<Number, number>) {       \
+        return ps_cuda_column_launch_##name(job, stream); \
     }
-    PS_CUDA_DTYPES(PS_LAUNCH)
+    PS_CUDA_FORMS(PS_LAUNCH)
 #undef PS_LAUNCH
 }
 
@@ -240,7 +240,7 @@ ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
         uses_work_queue(*t, shape, device) ? static_cast<uint32_t *>(work) : nullptr;
     cudaError_t error = cudaErrorInvalidValue;
 
-    (void)with_number(t->dtype, [&](auto zero) {
+    (void)with_form(*t, [&](auto zero) {
         error = solve<decltype(zero)>(*t, shape, marks, counter, stream);
         return PS_OK;
     });

@@ -81,6 +81,36 @@ template <typename Number, int ROWS> struct ColumnChunk {
     }
 };
 
+/* The same in row-sum form: x_i = g_i + l_i y_left + u_i x_{i+1}. */
+template <typename Real, int ROWS> struct ColumnChunk<BySums<Real>, ROWS> {
+    static constexpr int words = (ROWS - 1) * 32;
+    Real l[ROWS - 1], u[ROWS - 1];
+    BySums<Real> *const g;
+
+    template <typename Rows, typename Inverter>
+    __device__ __forceinline__ Segment<BySums<Real>>
+    eliminate(const Rows &rows, int32_t start, int pads, Inverter &inverter)
+    {
+        return eliminate_sums<Real, ROWS>(rows, start, pads, inverter,
+                                          [&](int i, const SummedUnknown<Real> &x) {
+                                              g[32 * i] = x.g;
+                                              l[i] = x.l;
+                                              u[i] = x.u;
+                                          });
+    }
+
+    template <typename Put>
+    __device__ __forceinline__ void substitute(Real y_left, Real y, const Put &put) const
+    {
+        put(ROWS - 1, y);
+#pragma unroll
+        for (int i = ROWS - 2; i >= 0; i--) {
+            y = g[32 * i] + l[i] * y_left + u[i] * y;
+            put(i, y);
+        }
+    }
+};
+
 template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
     const ColumnShape &shape;
     const ColumnThreadPlace<ROWS> &self;

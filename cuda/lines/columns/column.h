@@ -27,6 +27,8 @@ template <> struct ColumnTuning<Complex<double>> {
     static constexpr int shorter[] = {4, 4, 8};
 };
 
+template <typename Real> struct ColumnTuning<BySums<Real>> : ColumnTuning<Real> {};
+
 /* The largest number of threads of a block with chunks of ROWS rows: chunks shorter than
  * those of clusters leave registers for more threads. */
 template <typename Number, int ROWS>
@@ -78,7 +80,7 @@ cudaError_t ps_cuda_column_solve(const ps_tridiag *t, const ColumnShape &shape,
 #define PS_DECLARE(number, name)                                           \
     cudaError_t ps_cuda_column_launch_##name(const ColumnJob<number> &job, \
                                              cudaStream_t stream);
-PS_CUDA_DTYPES(PS_DECLARE)
+PS_CUDA_FORMS(PS_DECLARE)
 #undef PS_DECLARE
 
 /* The ring buffer of a warp: slots for batches of rows; of a row the four operands; of

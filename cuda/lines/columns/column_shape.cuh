@@ -91,7 +91,7 @@ template <typename Number> struct alignas(16) ColumnMessage {
  * of the cluster]; segments, one array per field, and unknowns, each [warp][system];
  * notes likewise; one mark per system. */
 template <typename Number> struct ColumnExchange {
-    static constexpr int fields = 7;
+    static constexpr int fields = segment_words;
     ColumnMessage<Number> *messages;
     /* y has one row more: the unknown before the first row of the block */
     Number *field, *y;
@@ -119,8 +119,9 @@ template <typename Number> struct ColumnExchange {
     }
     __device__ __forceinline__ void put(int32_t at, const Segment<Number> &s) const
     {
-        const Number value[fields] = {s.first.g, s.first.l, s.first.u, s.a,
-                                      s.b,       s.c,       s.d};
+        Number value[fields];
+
+        put_words(s, value);
 #pragma unroll
         for (int f = 0; f < fields; f++) {
             field[f * entries + at] = value[f];

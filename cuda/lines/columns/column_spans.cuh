@@ -7,7 +7,7 @@
 #ifndef PS_CUDA_LINES_COLUMNS_COLUMN_SPANS_CUH
 #define PS_CUDA_LINES_COLUMNS_COLUMN_SPANS_CUH
 
-#include "lines/join/segment.cuh"
+#include "lines/join/row_sums.cuh"
 
 namespace pysolvers::columns {
 
@@ -71,9 +71,7 @@ template <typename Number, int SPAN> struct Spans {
             const Segment<Number> &s = unit[j];
             const Spike<Number> next = unit[j < SPAN - 1 ? j + 1 : j].first;
             const bool is_last = j == SPAN - 1;
-            Row<Number> row = {s.a, is_last ? s.b : s.b - s.c * next.l,
-                               is_last ? s.c : -(s.c * next.u),
-                               is_last ? s.d : s.d - s.c * next.g};
+            Row<Number> row = is_last ? s.row() : s.row_before(next);
             if (j == place.pads) {
                 front = s.first;
             }
@@ -94,7 +92,7 @@ template <typename Number, int SPAN> struct Spans {
         Segment<Number> s = chunk.eliminate(rows, 0, place.pads, named);
 
         const Spike<Number> y = s.first;
-        s.first = {front.g - front.u * y.g, front.l - front.u * y.l, -(front.u * y.u)};
+        s.first = front.through(y);
         lanes.reduce(place.group, s, row(place.unit(SPAN - 1)), inverter);
         return lanes.whole(place.group, s, place.first_lane());
     }

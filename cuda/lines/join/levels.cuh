@@ -21,7 +21,7 @@
 #ifndef PS_CUDA_LINES_JOIN_LEVELS_CUH
 #define PS_CUDA_LINES_JOIN_LEVELS_CUH
 
-#include "lines/join/segment.cuh"
+#include "lines/join/row_sums.cuh"
 
 namespace pysolvers::join {
 

@@ -12,8 +12,8 @@
  * blocks of a cluster. The last level solves for y of the system (close_system), and
  * every level computes y_left and y of its units. A row costs 17 operations and one
  * reciprocal: 8 for elimination, 5 for x_first, 4 for substitution. No pivoting: stable
- * for diagonally dominant systems. Wang 1981; Laszlo, Giles and Appleyard 2016; PCR:
- * Hockney and Jesshope 1981.
+ * for diagonally dominant systems. row_sums.cuh has the same for matrices given by row
+ * sums. Wang 1981; Laszlo, Giles and Appleyard 2016; PCR: Hockney and Jesshope 1981.
  */
 #ifndef PS_CUDA_LINES_JOIN_SEGMENT_CUH
 #define PS_CUDA_LINES_JOIN_SEGMENT_CUH
@@ -48,6 +48,11 @@ template <typename Number> struct Spike {
         return {(row.rhs - row.lower * g) * inverse, -(row.lower * l) * inverse,
                 row.upper * inverse};
     }
+    /* If x is this, in terms of an unknown that is `y`. */
+    __device__ __forceinline__ Spike through(const Spike &y) const
+    {
+        return {g - u * y.g, l - u * y.l, -(u * y.u)};
+    }
 };
 
 template <typename Number> struct Segment {
@@ -63,7 +68,31 @@ template <typename Number> struct Segment {
         return {first, -(last.lower * above.l), above.pivot_of(last), last.upper,
                 last.rhs - last.lower * above.g};
     }
+    /* The equation of y, and the same in terms of y of the next segment. */
+    __device__ __forceinline__ Row<Number> row() const
+    {
+        return {a, b, c, d};
+    }
+    __device__ __forceinline__ Row<Number> row_before(const Spike<Number> &next) const
+    {
+        return {a, b - c * next.l, -(c * next.u), d - c * next.g};
+    }
 };
+
+/* The words of a segment in the order of its members. */
+constexpr int segment_words = 7;
+
+template <typename Number>
+__device__ __forceinline__ void
+put_words(const Segment<Number> &s, Number (&to)[segment_words])
+{
+    const Number words[segment_words] = {s.first.g, s.first.l, s.first.u, s.a,
+                                         s.b,       s.c,       s.d};
+#pragma unroll
+    for (int k = 0; k < segment_words; k++) {
+        to[k] = words[k];
+    }
+}
 
 /* The spike of y_left, the unknown before a segment, and that of its last unknown, y. */
 template <typename Number>

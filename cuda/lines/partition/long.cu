@@ -38,12 +38,12 @@ __launch_bounds__(threads)
          i += step) {
         const int64_t next = (i + 1) % parts == 0 ? i + 1 - parts : i + 1;
         const Segment<Number> s = segment[i];
-        const Spike<Number> first = segment[next].first;
+        const Row<Number> row = s.row_before(segment[next].first);
 
-        rows.lower[i] = s.a;
-        rows.diag[i] = s.b - s.c * first.l;
-        rows.upper[i] = -(s.c * first.u);
-        rows.rhs[i] = s.d - s.c * first.g;
+        rows.lower[i] = row.lower;
+        rows.diag[i] = row.diag;
+        rows.upper[i] = row.upper;
+        rows.rhs[i] = row.rhs;
     }
 }
 
@@ -140,7 +140,7 @@ coarse_of(const ps_tridiag &t, const Plan &plan, const Store &s, void *work)
     char *const at = static_cast<char *>(work);
 
     return {t.dtype,
-            t.flags & PS_PERIODIC,
+            t.flags & (PS_PERIODIC | PS_ROW_SUMS),
             plan.shape.blocks,
             1,
             count_of(t),
@@ -207,7 +207,7 @@ ps_cuda_long_work(const ps_tridiag *t, const Plan &plan, const ps_cuda_device *d
 {
     size_t bytes = 0;
 
-    (void)with_number(t->dtype, [&](auto zero) {
+    (void)with_form(*t, [&](auto zero) {
         const Store s = store_of<decltype(zero)>(*t, plan);
         const ps_tridiag coarse = coarse_of(*t, plan, s, nullptr);
 
@@ -223,7 +223,7 @@ ps_cuda_long_solve(const ps_tridiag *t, const Plan &plan, const ps_cuda_device *
 {
     cudaError_t error = cudaErrorInvalidValue;
 
-    (void)with_number(t->dtype, [&](auto zero) {
+    (void)with_form(*t, [&](auto zero) {
         error = solve<decltype(zero)>(*t, plan, device, marks, exec, work);
         return PS_OK;
     });

@@ -126,7 +126,7 @@ solve_planned(const Planned &p, const ps_cuda_device *device, uint8_t *marks,
         return ps_cuda_long_solve(&p.t, p.plan, device, marks, exec, work);
     }
     cudaError_t error = cudaErrorInvalidValue;
-    (void)with_number(p.t.dtype, [&](auto zero) {
+    (void)with_form(p.t, [&](auto zero) {
         error = solve_at_once<decltype(zero)>(p, marks, work, ps_cuda_stream(exec));
         return PS_OK;
     });

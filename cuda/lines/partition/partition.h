@@ -40,6 +40,8 @@ template <> struct Tuning<Complex<float>, false> {
 template <bool BY_ROW> struct Tuning<Complex<double>, BY_ROW> {
     static constexpr int rows = 5, threads = 384;
 };
+template <typename Real, bool BY_ROW>
+struct Tuning<BySums<Real>, BY_ROW> : Tuning<Real, BY_ROW> {};
 
 /* The last level of a block: its segment is a whole system; the segments of a cluster
  * are joined; the segment is stored for the coarse system; y is known from the coarse
@@ -114,19 +116,19 @@ job_of(const ps_tridiag &t, const Plan &plan, uint8_t *marks, void *work_queue)
 #define PS_DECLARE(number, name)                                                 \
     cudaError_t ps_cuda_partition_launch_##name(const Job<number> &job, Top top, \
                                                 const Plan &plan, cudaStream_t stream);
-PS_CUDA_DTYPES(PS_DECLARE)
+PS_CUDA_FORMS(PS_DECLARE)
 #undef PS_DECLARE
 
-/* The function that launches the kernels of a dtype. */
+/* The function that launches the kernels of a dtype and form. */
 template <typename Number>
 inline cudaError_t
 partition_launch(const Job<Number> &job, Top top, const Plan &plan, cudaStream_t stream)
 {
-#define PS_LAUNCH(number, name)                                                   \
-    if constexpr (number_traits<Number>::dtype == number_traits<number>::dtype) { \
-        return ps_cuda_partition_launch_##name(job, top, plan, stream);           \
+#define PS_LAUNCH(number, name)                                         \
+    if constexpr (std::is_same_v<Number, number>) {                     \
+        return ps_cuda_partition_launch_##name(job, top, plan, stream); \
     }
-    PS_CUDA_DTYPES(PS_LAUNCH)
+    PS_CUDA_FORMS(PS_LAUNCH)
 #undef PS_LAUNCH
 }
 

@@ -1,0 +1,12 @@
+/* column_sums_f64.cu - the column kernels for float64, in row-sum form. */
+#include "lines/columns/column_kernel.cuh"
+
+namespace pysolvers::columns {
+
+cudaError_t
+ps_cuda_column_launch_sums_f64(const ColumnJob<BySums<double>> &job, cudaStream_t stream)
+{
+    return launch_columns(job, stream);
+}
+
+} // namespace pysolvers::columns
