@@ -1,7 +1,8 @@
 /* heat_varied.h - sweeps with separate coefficients for each unknown, through arrays.
  *
- * The rows of all lines are written to the workspace, solved there by the partition
- * method, and the solution is stored: 10 to 13 words per node. For variable
+ * The rows of all lines are written to the workspace by their off-diagonals and row sums,
+ * solved there by the partition method, and the solution is stored: 10 to 13 words per
+ * node. For variable
  * conductivities, and for lines that are too long for the kernels of heat_sweeps.h.
  */
 #ifndef PS_CUDA_HEAT_HEAT_VARIED_H

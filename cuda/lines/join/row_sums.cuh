@@ -36,7 +36,9 @@ template <typename Real> struct BySums {
     Real value;
 
     BySums() = default;
-    __host__ __device__ constexpr BySums(Real number) : value(number) {}
+    __host__ __device__ constexpr BySums(Real number) : value(number)
+    {
+    }
     __host__ __device__ constexpr operator Real() const
     {
         return value;
@@ -73,9 +75,9 @@ template <typename Real> struct SafeReciprocal<BySums<Real>> {
 
 /* X(type, suffix of its modules) for the dtypes, and for the real ones in row-sum form.
  */
-#define PS_CUDA_FORMS(X)        \
-    PS_CUDA_DTYPES(X)           \
-    X(BySums<float>, sums_f32)  \
+#define PS_CUDA_FORMS(X)       \
+    PS_CUDA_DTYPES(X)          \
+    X(BySums<float>, sums_f32) \
     X(BySums<double>, sums_f64)
 
 /* call(n), where n has the type of the matrices of `t`: of their dtype and their form. */
@@ -295,11 +297,10 @@ template <typename Real> struct Lanes<BySums<Real>> {
         if (group.i == 0) {
             left = SummedUnknown<Real>::left();
         }
-        return {shuffle(front, group.lane_of(first)),
-                shuffle(all_lanes, s.a * left.l, end),
-                shuffle(all_lanes, s.sigma + s.a * left.s, end),
-                shuffle(all_lanes, s.c, end),
-                shuffle(all_lanes, s.d + s.a * left.g, end)};
+        return {
+            shuffle(front, group.lane_of(first)), shuffle(all_lanes, s.a * left.l, end),
+            shuffle(all_lanes, s.sigma + s.a * left.s, end), shuffle(all_lanes, s.c, end),
+            shuffle(all_lanes, s.d + s.a * left.g, end)};
     }
 
   private:

@@ -38,12 +38,12 @@ __launch_bounds__(threads)
          i += step) {
         const int64_t next = (i + 1) % parts == 0 ? i + 1 - parts : i + 1;
         const Segment<Number> s = segment[i];
-        const Row<Number> row = s.row_before(segment[next].first);
+        const Spike<Number> first = segment[next].first;
 
-        rows.lower[i] = row.lower;
-        rows.diag[i] = row.diag;
-        rows.upper[i] = row.upper;
-        rows.rhs[i] = row.rhs;
+        rows.lower[i] = s.row_before(first).lower;
+        rows.diag[i] = s.row_before(first).diag;
+        rows.upper[i] = s.row_before(first).upper;
+        rows.rhs[i] = s.row_before(first).rhs;
     }
 }
 

@@ -5,7 +5,7 @@ namespace pysolvers::partition {
 
 cudaError_t
 ps_cuda_partition_launch_sums_f32(const Job<BySums<float>> &job, Top top,
-                                   const Plan &plan, cudaStream_t stream)
+                                  const Plan &plan, cudaStream_t stream)
 {
     return launch_partition(job, top, plan, stream);
 }

@@ -5,7 +5,7 @@ namespace pysolvers::partition {
 
 cudaError_t
 ps_cuda_partition_launch_sums_f64(const Job<BySums<double>> &job, Top top,
-                                   const Plan &plan, cudaStream_t stream)
+                                  const Plan &plan, cudaStream_t stream)
 {
     return launch_partition(job, top, plan, stream);
 }

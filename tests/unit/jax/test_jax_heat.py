@@ -61,6 +61,18 @@ def test_steps_are_those_of_the_solver(rng, axes, kind, conductivity):
     np.testing.assert_allclose(u, solver.u, rtol=0, atol=1e-13)
 
 
+@pytest.mark.parametrize("boundary", [Neumann(), "periodic"])
+@pytest.mark.parametrize("r", [1e-3, 1.0, 1e4])
+def test_an_insulated_constant_keeps_its_bits(rng, r, boundary):
+    for shape in ((17,), (9, 12), (5, 6, 7)):
+        u = np.full(shape, 61.3, np.float32)
+        k = 1e6 ** -rng.random(shape)
+
+        found = heat_step(u, dt=r, spacing=1.0, diffusivity=k, boundary=boundary)
+
+        np.testing.assert_array_equal(found, u)
+
+
 def test_single_precision_stays(rng):
     u = heat_step(rng.random((5, 6), np.float32), dt=0.1, spacing=0.1, diffusivity=2.0)
 
