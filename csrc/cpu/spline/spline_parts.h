@@ -25,6 +25,12 @@ typedef struct {
     int64_t j, k, count;
 } ps_spline_run;
 
+/* What is left to multiply a value at a point with: unit^power; see ps_spline_point. */
+typedef struct {
+    double unit;
+    int32_t power;
+} ps_spline_scale;
+
 static inline int64_t
 ps_spline_count(int64_t items, int64_t size)
 {
