@@ -86,7 +86,7 @@ def solver(name: str, n: int) -> Callable[[int | None], Callable[[], object]]:
             return lambda: transport.step(4)
         if name == "LMSOR":
             steady = SteadyConvectionDiffusion(
-                9.0, 5.0, shape=(n + 2, n + 2), extent=((0, 1), (0, 1)), source=1.0
+                9.0, 5.0, shape=(n + 2, n + 2), extent=((0, 1), (0, 1)), source=1.0, boundary=0.0
             )
             relaxation = LMSOR(steady, threads=threads)
             return lambda: relaxation.iterate(8)

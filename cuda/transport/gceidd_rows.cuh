@@ -5,9 +5,9 @@
  *
  *   right = dt a"/h^2 + dt b'+/h,   left = dt a"/h^2 - dt b'-/h.
  *
- * The rows are -right[p-1/2] V[p-1] + (1 + right[p+1/2] + left[p-1/2]) V[p] -
- * left[p+1/2] V[p+1]; with characteristics, both flows are dt a'/h^2 and q is added to
- * the diagonal.
+ * with characteristics both are dt a'/h^2. The rows are -right[p-1/2] V[p-1] +
+ * (1 + q + right[p-1/2] + left[p+1/2]) V[p] - left[p+1/2] V[p+1]: their sum is 1 + q,
+ * and eliminations keep it instead of the diagonal.
  */
 #ifndef PS_CUDA_TRANSPORT_GCEIDD_ROWS_CUH
 #define PS_CUDA_TRANSPORT_GCEIDD_ROWS_CUH
@@ -60,7 +60,8 @@ flow_at(const Sweep<Real> &s, int32_t p, int32_t l)
             fma(s.dt_h, fmax(-b, Real(0)), diffuse)};
 }
 
-/* q; it is 0 if the velocity is constant along its line. */
+/* q, from the velocity at both neighbours, so that it has one rounding error even if
+ * the velocity is nearly constant; it is 0 if the velocity is constant along its line. */
 template <typename Real>
 __device__ __forceinline__ Real
 divergence(const Sweep<Real> &s, int32_t p, int32_t l)
@@ -68,7 +69,9 @@ divergence(const Sweep<Real> &s, int32_t p, int32_t l)
     if (s.velocity.along == 0) {
         return Real(0);
     }
-    return s.dt_h * (halfway(s, s.velocity, p, l) - halfway(s, s.velocity, p - 1, l));
+    const int32_t before = p > 0 ? p - 1 : 0, behind = p < s.cells ? p + 1 : s.cells;
+
+    return Real(0.5) * s.dt_h * (s.velocity.at(behind, l) - s.velocity.at(before, l));
 }
 
 /* dt f/2 */
@@ -187,14 +190,16 @@ right_side(const Sweep<Real> &s, const Values &values, int32_t p, int32_t l)
     return s.terms == 0 ? u[0] : u[0] + source_at(s, p, l);
 }
 
-/* The corrected value from V after and before the interface, nearest first. */
+/* The corrected value from V after and before the interface, nearest first: the weights
+ * are 2/3 and -1/6, written so that a constant keeps its bits. */
 template <typename Real>
 __device__ __forceinline__ Real
 correction(Real before, Real before2, Real behind, Real behind2)
 {
-    constexpr Real third = Real(2) / 3, sixth = Real(1) / 6;
+    constexpr Real sixth = Real(1) / 6;
+    const Real near = before + behind, far = before2 + behind2;
 
-    return third * (before + behind) - sixth * (before2 + behind2);
+    return fma(sixth, near - far, Real(0.5) * near);
 }
 
 /* Record the step if some |v| of this thread exceeds the bound. */

@@ -5,7 +5,18 @@
  * well. A thread predicts the value at the interface after its strip and eliminates
  * from there to the first row of the strip,
  *
- *   V[end-1-k] = d[k] + c[k] V[end-2-k].
+ *   V[p] = d[k] + c[k] V[p-1],   p = end - 1 - k,
+ *
+ * in row-sum form (Grassmann, Taksar and Heyman 1985) for differences from the
+ * right-hand side z, so that a constant keeps its bits for any dt: with S = 1 and h = 0
+ * at a known value z = V, and with left of p+1/2 and right of p-1/2,
+ *
+ *   sigma = 1 + q + left S[p+1]    c = right/(sigma + right)    S = sigma/(sigma + right)
+ *   h = (left (h[p+1] + S[p+1] (z[p+1] - z)) - q z)/(sigma + right)    d = z + h - c z
+ *
+ * d is one fused operation, and so is V: their rounding errors cancel in a constant.
+ * Errors are of the size of z, which contains dt f/2. The file does not use the units of
+ * lines/: a thread has a whole strip, and d needs no word more than before elimination.
  *
  * It reads the prediction at the interface before the strip from its neighbour,
  * substitutes for increasing row numbers and corrects the interface after the strip. On
@@ -111,38 +122,56 @@ template <typename Real> struct Link {
     Real d, c;
 };
 
+/* What the elimination of a row needs of the row after it: z, h, and S, its share. A
+ * known value has h = 0 and S = 1. */
+template <typename Real> struct Eliminated {
+    Real z, h, share;
+};
+
+/* The link of a row of which h is known. */
+template <typename Real>
+__device__ __forceinline__ Link<Real>
+link_of(Real z, Real h, Real c)
+{
+    return {fma(-c, z, z + h), c};
+}
+
 /* The node after the last strip: its value is known, or it has a row with the
- * derivative at the end. */
+ * derivative at the end. Returns its link. */
 template <typename Real, bool STEADY, typename Values>
 __device__ __forceinline__ Link<Real>
-high_end(const Sweep<Real> &s, const Values &values, int32_t l)
+high_end(const Sweep<Real> &s, const Values &values, int32_t l, Eliminated<Real> &end)
 {
     const int32_t n = s.cells;
 
     if (STEADY || !s.high.neumann) {
-        return {s.high.at(l), Real(0)};
+        end = {s.high.at(l), Real(0), Real(1)};
+        return {end.z, Real(0)};
     }
     const Flow<Real> before = flow_at(s, n - 1, l), beyond = flow_at(s, n, l);
-    const Real q = s.scheme == PS_GCEIDD_CFD ? divergence(s, n, l) : Real(0);
-    const Real p = fast_reciprocal(1 + q + beyond.right + before.left);
+    const Real q = divergence(s, n, l), z = right_side(s, values, n, l);
+    const Real lower = before.right + beyond.left;
+    const Real p = fast_reciprocal(1 + q + lower);
+    const Real added = beyond.left * (2 * s.h * s.high.at(l));
 
-    return {fma(beyond.left, 2 * s.h * s.high.at(l), right_side(s, values, n, l)) * p,
-            (before.right + beyond.left) * p};
+    end = {z, fma(-q, z, added) * p, (1 + q) * p};
+    return link_of(z, end.h, lower * p);
 }
 
-/* V of node 0 with a given derivative, from the link of node 1. */
+/* V of node 0 with a given derivative, from row 1. */
 template <typename Real, typename Values>
 __device__ __forceinline__ Real
-low_end(const Sweep<Real> &s, const Values &values, int32_t l, const Link<Real> &next)
+low_end(const Sweep<Real> &s, const Values &values, int32_t l,
+        const Eliminated<Real> &next)
 {
     const Flow<Real> beyond = flow_at(s, -1, l), behind = flow_at(s, 0, l);
-    const Real q = s.scheme == PS_GCEIDD_CFD ? divergence(s, 0, l) : Real(0);
+    const Real q = divergence(s, 0, l), z = right_side(s, values, 0, l);
     const Real upper = beyond.right + behind.left;
-    const Real p = fma(-upper, next.c, 1 + q + behind.right + beyond.left);
-    const Real right =
-        fma(beyond.right, 2 * s.h * s.low.at(l), right_side(s, values, 0, l));
+    const Real sigma = fma(upper, next.share, 1 + q);
+    const Real added = beyond.right * (2 * s.h * s.low.at(l));
+    const Real carried = fma(next.share, next.z - z, next.h);
 
-    return fma(upper, next.d, right) * fast_reciprocal(p);
+    return fma(fma(upper, carried, fma(-q, z, added)), fast_reciprocal(sigma), z);
 }
 
 /* The constants of the predictions on a steady line. */
@@ -205,8 +234,8 @@ each_row(int32_t rows, const Make &make)
  * row(p), with distance step(), and load_once() for the rows of the own strip. */
 template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     Real d[MOST], c[STEADY ? 1 : MOST];
-    Link<Real> end;  /* of the node after the strip */
-    Link<Real> next; /* of the row that was eliminated last */
+    Link<Real> end;        /* of the node after the strip */
+    Eliminated<Real> next; /* the row that was eliminated last, unless STEADY */
 
     template <typename Values>
     __device__ __forceinline__ void load(const Sweep<Real> &s, const Values &values,
@@ -252,12 +281,14 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
         const LineStep<Real> line = STEADY ? line_step(numbers) : LineStep<Real>();
 
         end = {};
+        next = {};
         if (ends) {
             end.d = STEADY ? steady_prediction(s, values, self.end, l, behind, line)
                            : prediction(s, values, self.end, l);
+            next = {end.d, Real(0), Real(1)};
         }
         else if (self.is_there) {
-            end = high_end<Real, STEADY>(s, values, l);
+            end = high_end<Real, STEADY>(s, values, l, next);
         }
         if (self.is_there) {
             exchange.known[self.warp + 1][self.lane] = end.d;
@@ -276,15 +307,19 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
                                               const StripThreadPlace &self, int32_t l,
                                               const StripExchange<Real> &exchange)
     {
-        next = end;
         if (STEADY) {
             const Real left = exchange.line[LINE_LEFT][self.lane];
+            const Real right = exchange.line[LINE_RIGHT][self.lane];
             const Real *const inverse = &exchange.line[LINE_INVERSE][self.lane];
+            Eliminated<Real> after = {end.d, Real(0), Real(1)};
 
 #pragma unroll
             for (int k = 0; k < MOST; k++) {
-                next.d = fma(left, next.d, d[k]) * inverse[k * warp_lanes];
-                d[k] = next.d;
+                const Real r = inverse[k * warp_lanes], c = right * r, z = d[k];
+                const Real h = left * r * fma(after.share, after.z - z, after.h);
+
+                d[k] = link_of(z, h, c).d;
+                after = {z, h, 1 - c};
             }
             return;
         }
@@ -293,9 +328,10 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
 #pragma unroll
         for (int k = 0; k < MOST; k++) {
             if (k < self.rows) {
-                next = link(s, self.end - 1 - k, l, behind, d[k]);
-                c[STEADY ? 0 : k] = next.c;
-                d[k] = next.d;
+                const Link<Real> own = link(s, self.end - 1 - k, l, behind, d[k]);
+
+                c[STEADY ? 0 : k] = own.c;
+                d[k] = own.d;
             }
         }
     }
@@ -330,18 +366,21 @@ template <typename Real, int MOST, bool STEADY, bool FEET> struct Strip {
     }
 
   private:
-    /* The link of row p; `behind` becomes the flow between p - 1 and p. */
+    /* The link of row p, which becomes `next`; `behind` becomes the flow between p - 1
+     * and p. */
     __device__ __forceinline__ Link<Real> link(const Sweep<Real> &s, int32_t p, int32_t l,
-                                               Flow<Real> &behind, Real right) const
+                                               Flow<Real> &behind, Real z)
     {
         const Flow<Real> before = flow_at(s, p - 1, l);
-        const Real q = FEET ? divergence(s, p, l) : Real(0);
-        const Real pivot = fma(-behind.left, next.c, 1 + q + behind.right + before.left);
-        const Real r = fast_reciprocal(pivot);
-        const Link<Real> own = {fma(behind.left, next.d, right) * r, before.right * r};
+        const Real q = divergence(s, p, l);
+        const Real sigma = fma(behind.left, next.share, 1 + q);
+        const Real r = fast_reciprocal(sigma + before.right);
+        const Real carried = fma(next.share, next.z - z, next.h);
+        const Real h = fma(behind.left, carried, -q * z) * r;
 
+        next = {z, h, sigma * r};
         behind = before;
-        return own;
+        return link_of(z, h, before.right * r);
     }
 };
 

@@ -303,7 +303,7 @@ table_kernel(const __grid_constant__ Sweep<Real> s, int32_t most, Real *table)
     }
     const Flow<Real> f = flow_at(s, 0, l);
     const Real distance = -s.dt_h * s.velocity.at(0, l);
-    Real r = 0;
+    Real share = 1;
 
     put(LINE_RIGHT, f.right);
     put(LINE_LEFT, f.left);
@@ -311,8 +311,11 @@ table_kernel(const __grid_constant__ Sweep<Real> s, int32_t most, Real *table)
     put(LINE_SHIFT, fmin(fmax(floor(distance), Real(-s.cells)), Real(s.cells)));
     put(LINE_PART, distance - floor(distance));
     for (int32_t k = 0; k < most; k++) {
-        r = fast_reciprocal(fma(-f.left * f.right, r, 1 + f.right + f.left));
+        const Real sigma = fma(f.left, share, Real(1));
+        const Real r = fast_reciprocal(sigma + f.right);
+
         put(LINE_INVERSE + k, r);
+        share = sigma * r;
     }
 }
 

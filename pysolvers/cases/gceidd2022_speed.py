@@ -63,6 +63,7 @@ def pulse_solver(cells: int, strips: int, **options: Any) -> GCEIDD:
         (lambda x, y: -4 * y, lambda x, y: 4 * x),
         0.005,
         initial=lambda x, y: rotating_pulse_exact(x, y, 0.0),
+        boundary=0.0,
     )
     return GCEIDD(
         problem, shape=(cells + 1, cells + 1), dt=1 / (4 * cells), strips=strips, **options

@@ -75,6 +75,7 @@ def decaying_bump(diffusion: float = 0.005, *, late: float = 0.0) -> ConvectionD
         diffusion,
         source=[(lambda t: np.exp(-(t + late)), source)],
         initial=lambda x, y: decaying_bump_exact(x, y, 0.0),
+        boundary=0.0,
     )
 
 

@@ -119,6 +119,7 @@ def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR
         shape=(size, size),
         extent=((0, 1), (0, 1)),
         differences="central",
+        boundary=0.0,
     )
     return LMSOR(equation, initial=lambda x, y: x * y * (1 - x) * (1 - y), **options)
 

@@ -118,7 +118,8 @@ class LMSOR(Relaxation):
     >>> from pysolvers import LMSOR, SteadyConvectionDiffusion
     >>> problem = SteadyConvectionDiffusion(
     ...     lambda x, y: 10 * (2 * x - 10) ** 3, lambda x, y: 10 * (2 * y - 10) ** 3,
-    ...     shape=(402, 402), extent=((0, 1), (0, 1)), differences="central",
+    ...     shape=(402, 402), extent=((0, 1), (0, 1)), boundary=0.0,
+    ...     differences="central",
     ... )
     >>> start = lambda x, y: x * y * (1 - x) * (1 - y)
     >>> LMSOR(problem, initial=start).solve(1e-6, criterion="solution").iterations

@@ -47,7 +47,7 @@ class SteadyConvectionDiffusion(ShownAsText):
         Instead of `extent`: distance of the nodes. The first node then lies at 0.
     source : number, array_like or callable, default: 0
         The source s, in the forms of `f`; u is larger where it is positive.
-    boundary : number, array_like, callable, Dirichlet or mapping, default: 0
+    boundary : number, array_like, callable, Dirichlet or mapping
         Values of u on the boundary: a number, an array that broadcasts to `shape`, of which only
         the boundary nodes are read, a function of coordinates, `Dirichlet` with one of these; or
         a mapping with the keys ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``, ``"x"``, ``"y"``, with
@@ -80,7 +80,7 @@ class SteadyConvectionDiffusion(ShownAsText):
     --------
     >>> from pysolvers import SteadyConvectionDiffusion
     >>> problem = SteadyConvectionDiffusion(
-    ...     lambda x: 20 * x, 5.0, shape=(65, 33), extent=((0, 1), (0, 2))
+    ...     lambda x: 20 * x, 5.0, shape=(65, 33), extent=((0, 1), (0, 2)), boundary=0.0
     ... )
     >>> problem.x.shape, problem.y.shape, problem.separable
     ((33,), (65,), True)
@@ -94,8 +94,8 @@ class SteadyConvectionDiffusion(ShownAsText):
         shape: Sequence[int],
         extent: Sequence[Any] | None = None,
         spacing: float | Sequence[float] | Mapping[str, float] | None = None,
+        boundary: Any,
         source: Values = 0.0,
-        boundary: Any = 0.0,
         differences: Differences | None = None,
     ) -> None:
         if spacing is None and (extent is None or np.ndim(extent) == 1):

@@ -137,7 +137,7 @@ def suggest_dt(
     --------
     >>> from pysolvers import ConvectionDiffusion
     >>> from pysolvers.transport import suggest_dt
-    >>> problem = ConvectionDiffusion((1, 0.5), 0.001)
+    >>> problem = ConvectionDiffusion((1, 0.5), 0.001, boundary=0.0)
     >>> step = suggest_dt(problem, shape=(65, 65), strips=8)
     >>> print(f"{step.dt:.4f} {step.courant:.2f}")
     0.0139 0.89

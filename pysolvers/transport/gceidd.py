@@ -167,6 +167,7 @@ class GCEIDD(Stepper[TransportResult]):
     >>> problem = ConvectionDiffusion(
     ...     (1.0, 0.5),
     ...     1e-3,
+    ...     boundary=0.0,
     ...     initial=lambda x, y: np.exp(-((x - 0.3) ** 2 + (y - 0.4) ** 2) / 0.01),
     ... )
     >>> result = GCEIDD(problem, shape=(65, 65), dt=1 / 128, strips=4).run(0.25)

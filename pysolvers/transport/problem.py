@@ -50,7 +50,7 @@ class ConvectionDiffusion(ShownAsText):
         The source f. A sequence of up to two pairs is the sum of factor times field. A field must
         not depend on time; a factor is a number or a function of t. This form avoids the
         evaluation of the field in each step.
-    boundary : Dirichlet, Neumann, number, array, callable or mapping, default: 0
+    boundary : Dirichlet, Neumann, number, array, callable or mapping
         Boundary condition of all sides, or a mapping with the keys ``"x-"``, ``"x+"``,
         ``"y-"``, ``"y+"`` for one side or ``"x"``, ``"y"`` for both sides of an axis. A number,
         an array or a function is a Dirichlet condition. `Dirichlet` gives the value of u,
@@ -77,6 +77,7 @@ class ConvectionDiffusion(ShownAsText):
     >>> problem = ConvectionDiffusion(
     ...     (lambda x, y: -4 * y, lambda x, y: 4 * x),
     ...     0.005,
+    ...     boundary=0.0,
     ...     initial=lambda x, y: (abs(x - 0.5) < 0.1) & (abs(y - 0.5) < 0.1),
     ... )
     """
@@ -87,8 +88,8 @@ class ConvectionDiffusion(ShownAsText):
         diffusion: Any,
         *,
         extent: Sequence[Sequence[float]] = ((0.0, 1.0), (0.0, 1.0)),
+        boundary: Any,
         source: Any = None,
-        boundary: Any = 0.0,
         initial: Any = 0.0,
     ) -> None:
         self._velocity = _pair("velocity", velocity)

@@ -91,7 +91,7 @@ def solvers(group, rows):
     """Return a function for each solver that makes it with a number of rows."""
     split = {"group": group, "split": Slab(0)}
     plane = {"shape": (rows, 14), "extent": PLANE["extent"]}
-    problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, **plane)
+    problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, boundary=0.0, **plane)
     return {
         "heat": lambda **o: pysolvers.HeatADI(
             **(plane | split | {"dt": 0.01, "boundary": 0.0} | o)

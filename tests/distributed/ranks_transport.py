@@ -32,6 +32,7 @@ def pulse(x, y):
 
 def problem(**changes):
     data = {"velocity": (1.0, -0.5), "diffusion": 0.01, "extent": EXTENT, "initial": pulse}
+    data["boundary"] = 0.0
     return ConvectionDiffusion(**data | changes)
 
 

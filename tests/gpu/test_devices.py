@@ -51,7 +51,7 @@ SOLVERS = {
     "lmsor": (
         lambda device: LMSOR(
             SteadyConvectionDiffusion(
-                5.0, -3.0, shape=(202, 132), extent=((0, 1), (0, 1)), source=1.0
+                5.0, -3.0, shape=(202, 132), extent=((0, 1), (0, 1)), source=1.0, boundary=0.0
             ),
             device=device,
         ).iterate(20),

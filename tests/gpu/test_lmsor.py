@@ -250,7 +250,7 @@ def test_values_that_are_no_numbers_end_an_iteration():
 
 def test_the_serial_kernel_needs_the_cpu():
     equation = SteadyConvectionDiffusion(
-        1.0, 1.0, shape=(6, 6), extent=((0, 1), (0, 1)), differences="central"
+        1.0, 1.0, shape=(6, 6), extent=((0, 1), (0, 1)), differences="central", boundary=0.0
     )
 
     with pytest.raises(pysolvers.BackendError, match="PS_UNSUPPORTED"):

@@ -132,7 +132,7 @@ def test_one_strip_is_the_classic_method(backend):
     def initial(x, y):
         return np.sin(np.pi * x) * np.sin(2 * np.pi * y)
 
-    problem = ConvectionDiffusion(b, a, initial=initial)
+    problem = ConvectionDiffusion(b, a, initial=initial, boundary=0.0)
     solver = GCEIDD(problem, shape=(n + 1, n + 1), dt=dt, device=backend).step(10)
     factors = []
     for axis in (0, 1):
@@ -331,7 +331,7 @@ def test_restart_needs_a_state_and_the_same_extent(tmp_path):
 
     with pytest.raises(ValueError, match="holds no pysolvers GCEIDD state"):
         GCEIDD.load(tmp_path / "result.npz", rotating_pulse(0.01))
-    other = ConvectionDiffusion((1, 1), 0.1, extent=((0, 2), (0, 1)))
+    other = ConvectionDiffusion((1, 1), 0.1, extent=((0, 2), (0, 1)), boundary=0.0)
     with pytest.raises(ValueError, match="problem must have the extent"):
         GCEIDD.load(tmp_path / "state.npz", other)
 
@@ -340,7 +340,7 @@ def test_source_in_two_parts_is_the_source(rng, backend):
     field = rng.random((20, 31))
 
     def solved(source):
-        problem = ConvectionDiffusion((0.3, 0.1), 0.01, source=source)
+        problem = ConvectionDiffusion((0.3, 0.1), 0.01, source=source, boundary=0.0)
         return GCEIDD(problem, shape=(20, 31), dt=0.05, strips=3, device=backend).step(70).u
 
     expected = solved(lambda x, y, t: np.cos(t) * field + x * y)
@@ -523,7 +523,7 @@ def test_callback_sees_the_state_and_may_end():
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_an_interrupt_leaves_whole_steps(scheme, interrupt_later):
-    problem = ConvectionDiffusion((1, 0.5), 0.001, initial=lambda x, y: x * y)
+    problem = ConvectionDiffusion((1, 0.5), 0.001, initial=lambda x, y: x * y, boundary=0.0)
     solver = GCEIDD(problem, shape=(41, 41), dt=1e-3, scheme=scheme, strips=4, threads=1)
 
     interrupt_later()
@@ -578,7 +578,7 @@ def test_result_has_a_picture_and_coordinates():
 def test_growth_keeps_the_state_of_that_step(bad, backend):
     """The source leaves the finite numbers, or the bound, in step 70 of 100."""
     problem = ConvectionDiffusion(
-        (0, 0), 0.01, source=lambda t: 1e3 if t > 69.5 else 0.0, initial=0.5
+        (0, 0), 0.01, source=lambda t: 1e3 if t > 69.5 else 0.0, initial=0.5, boundary=0.0
     )
     solver = GCEIDD(problem, shape=(13, 13), dt=1.0, bound=100.0, device=backend)
     if np.isnan(bad):
@@ -699,9 +699,13 @@ def test_half_levels_keep_the_old_values_of_sides_along_x(backend):
 
 
 def test_suggested_steps_keep_the_limits():
-    problem = ConvectionDiffusion((2.0, lambda x, y: x), 0.01, extent=((0, 2), (0, 1)))
+    problem = ConvectionDiffusion(
+        (2.0, lambda x, y: x), 0.01, extent=((0, 2), (0, 1)), boundary=0.0
+    )
 
-    slow = ConvectionDiffusion((0.2, lambda x, y: x / 10), 0.01, extent=((0, 2), (0, 1)))
+    slow = ConvectionDiffusion(
+        (0.2, lambda x, y: x / 10), 0.01, extent=((0, 2), (0, 1)), boundary=0.0
+    )
     fine = suggest_dt(slow, shape=(513, 65), strips=8)
     assert fine.diffusion_limit == 3.8
     assert fine.diffusion_number == pytest.approx(3.8)
@@ -714,14 +718,14 @@ def test_suggested_steps_keep_the_limits():
         for foot in ("clamp", "extrapolate"):
             step = suggest_dt(problem, shape=(65, 65), scheme=scheme, foot=foot)
             assert 0.5 <= step.courant <= 1 + 1e-12
-    assert suggest_dt(ConvectionDiffusion((0, 0), 1.0), shape=(9, 9)).dt == np.inf
+    assert suggest_dt(ConvectionDiffusion((0, 0), 1.0, boundary=0.0), shape=(9, 9)).dt == np.inf
 
 
 @pytest.mark.parametrize("upwind", ["modified", "plain"])
 def test_suggested_step_balances_both_errors(upwind):
     """Along x p = h b/(2a) is 1/2 or 4; the numerical diffusions are those of the docstring."""
     for b, p in ((1.0, 0.5), (8.0, 4.0)):
-        problem = ConvectionDiffusion((b, 0.0), 1 / 64)
+        problem = ConvectionDiffusion((b, 0.0), 1 / 64, boundary=0.0)
         step = suggest_dt(problem, shape=(9, 65), upwind=upwind)
 
         share = 1.0 if upwind == "plain" else p / (1 + p)
@@ -740,6 +744,7 @@ def test_peak_at_the_suggested_step_is_that_of_the_model(backend, scheme, nodes)
         a,
         extent=((-0.5, 0.5), (-0.5, 0.5)),
         initial=lambda x, y: np.exp(-((x - radius) ** 2 + y**2) / (2 * width**2)),
+        boundary=0.0,
     )
     dt = suggest_dt(problem, shape=(nodes, nodes), scheme=scheme).dt
     solver = GCEIDD(problem, shape=(nodes, nodes), dt=dt, scheme=scheme, device=backend)
@@ -758,7 +763,7 @@ def test_peak_at_the_suggested_step_is_that_of_the_model(backend, scheme, nodes)
     assert peak > exact / 2
 
 
-GOOD = {"velocity": (1.0, 0.5), "diffusion": 0.01}
+GOOD = {"velocity": (1.0, 0.5), "diffusion": 0.01, "boundary": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -830,7 +835,9 @@ def test_bad_values_at_a_later_time_are_refused():
     def source(x, y, t):
         return x * y if t < 0.35 else np.full((9, 9), np.nan)
 
-    solver = GCEIDD(ConvectionDiffusion((1, 1), 0.1, source=source), shape=(9, 9), dt=0.1).step(3)
+    solver = GCEIDD(
+        ConvectionDiffusion((1, 1), 0.1, source=source, boundary=0.0), shape=(9, 9), dt=0.1
+    ).step(3)
 
     with pytest.raises(ValueError, match=r"source must be finite at time 0\.4"):
         solver.step()

@@ -23,7 +23,7 @@ def published(problem, re, size):
         3: (1e4 * re, 1e4 * re),
     }[problem]
     return SteadyConvectionDiffusion(
-        f, g, shape=(size, size), extent=((0, 1), (0, 1)), differences="central"
+        f, g, shape=(size, size), extent=((0, 1), (0, 1)), differences="central", boundary=0.0
     )
 
 
@@ -102,7 +102,12 @@ def test_published_counts_on_fine_grids(problem, re, size, relaxation, expected,
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_mixed_nodes_converge(re, expected, kernel, backend):
     problem = SteadyConvectionDiffusion(
-        1000 * re, 0.0, shape=(102, 102), extent=((0, 1), (0, 1)), differences="central"
+        1000 * re,
+        0.0,
+        shape=(102, 102),
+        extent=((0, 1), (0, 1)),
+        differences="central",
+        boundary=0.0,
     )
 
     assert count(problem, backend, kernel=kernel) == pytest.approx(expected, rel=0.01)

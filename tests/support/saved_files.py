@@ -28,7 +28,7 @@ from pysolvers.heat import HeatResult
 from pysolvers.relaxation import RelaxationResult
 from pysolvers.transport import TransportResult
 
-PULSE = ConvectionDiffusion((0.5, 1.0), 0.01, initial=lambda x, y: x * (1 - y))
+PULSE = ConvectionDiffusion((0.5, 1.0), 0.01, initial=lambda x, y: x * (1 - y), boundary=0.0)
 
 
 def cavity(**options):

@@ -113,7 +113,7 @@ def test_a_function_of_the_solver_that_steps_it_is_refused(make):
     if make is HeatADI:
         solvers.append(HeatADI((5, 5), 0.25, 0.01, boundary=0.0, source=source))
     else:
-        problem = ConvectionDiffusion((1.0, 1.0), 0.1, source=source)
+        problem = ConvectionDiffusion((1.0, 1.0), 0.1, source=source, boundary=0.0)
         solvers.append(GCEIDD(problem, shape=(5, 5), dt=0.01))
     with pytest.raises(RuntimeError, match=r"\.step was called by a callback or a function of"):
         solvers[0].step()

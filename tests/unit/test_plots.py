@@ -46,7 +46,7 @@ def heat_in_a_box():
 
 
 def transport():
-    problem = ConvectionDiffusion((1.0, 0.5), 0.01, initial=lambda x, y: x * y)
+    problem = ConvectionDiffusion((1.0, 0.5), 0.01, initial=lambda x, y: x * y, boundary=0.0)
     return GCEIDD(problem, 8, 0.05)
 
 

@@ -210,7 +210,7 @@ def test_calls_of_the_backend_take_a_second_or_two(monkeypatch):
     assert state.count_of_a_call(1024, 1024**3, "cpu") == 16
     assert state.count_of_a_call(1024, 4096**2, "cuda:1") == 1024
 
-    pulse = ConvectionDiffusion((1.0, 0.5), 0.01, initial=lambda x, y: x * y)
+    pulse = ConvectionDiffusion((1.0, 0.5), 0.01, initial=lambda x, y: x * y, boundary=0.0)
     makers = (
         lambda: HeatADI((9, 8), 0.1, 0.01, initial=1.0, boundary=0.0),
         lambda: GCEIDD(pulse, shape=(9, 8), dt=0.01),

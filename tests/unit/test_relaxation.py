@@ -224,16 +224,20 @@ def test_what_is_separable():
     along_x, along_y = np.arange(6.0), np.arange(5.0)[:, None]
 
     assert SteadyConvectionDiffusion(
-        along_x, along_y, shape=[n + 2 for n in shape], extent=((0, 1), (0, 1))
+        along_x, along_y, shape=[n + 2 for n in shape], extent=((0, 1), (0, 1)), boundary=0.0
     ).separable
     assert SteadyConvectionDiffusion(
-        np.tile(along_x, (5, 1)), 1, shape=[n + 2 for n in shape], extent=((0, 1), (0, 1))
+        np.tile(along_x, (5, 1)),
+        1,
+        shape=[n + 2 for n in shape],
+        extent=((0, 1), (0, 1)),
+        boundary=0.0,
     ).separable
     assert not SteadyConvectionDiffusion(
-        along_y, 0, shape=[n + 2 for n in shape], extent=((0, 1), (0, 1))
+        along_y, 0, shape=[n + 2 for n in shape], extent=((0, 1), (0, 1)), boundary=0.0
     ).separable
     assert not SteadyConvectionDiffusion(
-        0, along_x, shape=[n + 2 for n in shape], extent=((0, 1), (0, 1))
+        0, along_x, shape=[n + 2 for n in shape], extent=((0, 1), (0, 1)), boundary=0.0
     ).separable
 
 
@@ -260,7 +264,8 @@ def test_what_is_separable():
 )
 @pytest.mark.filterwarnings("ignore:divide by zero")
 def test_impossible_problems(change, error, message):
-    arguments = {"f": 1.0, "g": 1.0, "shape": (5, 6), "extent": ((0, 1), (0, 1))} | change
+    plane = {"shape": (5, 6), "extent": ((0, 1), (0, 1)), "boundary": 0.0}
+    arguments = {"f": 1.0, "g": 1.0} | plane | change
 
     with pytest.raises(error, match=message):
         SteadyConvectionDiffusion(arguments.pop("f"), arguments.pop("g"), **arguments)
@@ -288,7 +293,7 @@ def test_bad_parameters_of_lmsor(change, error, message):
 
 def test_kernel_3_needs_a_separable_problem():
     problem = SteadyConvectionDiffusion(
-        lambda x, y: x * y, 0.0, shape=(5, 5), extent=((0, 1), (0, 1))
+        lambda x, y: x * y, 0.0, shape=(5, 5), extent=((0, 1), (0, 1)), boundary=0.0
     )
 
     with pytest.raises(ValueError, match="kernel 3 needs"):
@@ -329,13 +334,20 @@ def test_deprecated_spellings_of_a_problem():
         DeprecationWarning, match=r"write shape=\(5, 6\).*extent=\(\(0, 1\), \(0, 2\)"
     ):
         old = SteadyConvectionDiffusion(
-            lambda x, y: x, np.ones((3, 4)), shape=(3, 4), extent=(1, 2), source=np.ones((3, 4))
+            lambda x, y: x,
+            np.ones((3, 4)),
+            shape=(3, 4),
+            extent=(1, 2),
+            source=np.ones((3, 4)),
+            boundary=0.0,
         )
     with pytest.warns(DeprecationWarning, match=r"extent=\(\(0, 1\), \(0, 1\)\)"):
-        SteadyConvectionDiffusion(1.0, 1.0, shape=(3, 4))
+        SteadyConvectionDiffusion(1.0, 1.0, shape=(3, 4), boundary=0.0)
     full = np.pad(np.ones((3, 4)), 1, constant_values=np.nan)
     for domain in ({"extent": ((0, 1), (0, 2))}, {"spacing": (0.2, 0.5)}):
-        new = SteadyConvectionDiffusion(lambda x: x, full, shape=(5, 6), source=full, **domain)
+        new = SteadyConvectionDiffusion(
+            lambda x: x, full, shape=(5, 6), source=full, boundary=0.0, **domain
+        )
         for name in ("f", "g", "source", "x", "y"):
             np.testing.assert_allclose(getattr(new, name), getattr(old, name), rtol=1e-15)
         assert new.start().shape == new.shape == old.shape == (5, 6)
@@ -385,7 +397,7 @@ def test_sides_of_a_problem():
 
 
 def test_central_differences_warn_above_cell_peclet_2():
-    options = {"shape": (11, 11), "extent": ((0, 1), (0, 1))}
+    options = {"shape": (11, 11), "extent": ((0, 1), (0, 1)), "boundary": 0.0}
 
     with pytest.warns(RuntimeWarning, match="cell Peclet number is 2.5, .*differences='upwind'"):
         SteadyConvectionDiffusion(25.0, 1.0, **options)
@@ -458,7 +470,8 @@ def test_upwind_differences_never_oscillate(kernel):
 
 
 def test_upwind_of_varying_convection_needs_kernel_1(tmp_path):
-    options = {"shape": (5, 5), "extent": ((0, 1), (0, 1)), "differences": "upwind"}
+    plane = {"shape": (5, 5), "extent": ((0, 1), (0, 1)), "boundary": 0.0}
+    options = plane | {"differences": "upwind"}
     problem = SteadyConvectionDiffusion(lambda x: 90 * x, 1.0, **options)
 
     with pytest.raises(ValueError, match="kernel must be 'auto' or 1 with upwind"):

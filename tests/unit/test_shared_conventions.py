@@ -92,8 +92,8 @@ def test_no_message_of_a_solver_holds_a_whole_list():
         lambda: HeatADI((5, 5), 0.1, 0.1, source=rows, boundary=0.0),
         lambda: HeatADI(rows, 0.1, 0.1, boundary=0.0),
         lambda: HeatADI((5, 5), extent=rows, dt=0.1, boundary=0.0),
-        lambda: ConvectionDiffusion(rows, 0.1),
-        lambda: ConvectionDiffusion((1, 1), 0.1, extent=rows),
+        lambda: ConvectionDiffusion(rows, 0.1, boundary=0.0),
+        lambda: ConvectionDiffusion((1, 1), 0.1, extent=rows, boundary=0.0),
     ):
         with pytest.raises((TypeError, ValueError)) as caught:
             make()
@@ -247,9 +247,9 @@ def test_a_callback_may_change_the_step():
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: pysolvers.GCEIDD(ConvectionDiffusion((1, 1), 0.1), 8, 0.1),
-        lambda: pysolvers.transport.suggest_dt(ConvectionDiffusion((1, 1), 0.1), 8),
-        lambda: pysolvers.SteadyConvectionDiffusion(1.0, 1.0, shape=(3, 4)),
+        lambda: pysolvers.GCEIDD(ConvectionDiffusion((1, 1), 0.1, boundary=0.0), 8, 0.1),
+        lambda: pysolvers.transport.suggest_dt(ConvectionDiffusion((1, 1), 0.1, boundary=0.0), 8),
+        lambda: pysolvers.SteadyConvectionDiffusion(1.0, 1.0, shape=(3, 4), boundary=0.0),
         lambda: pysolvers.RedBlackSOR((4, 4), boundary=1.0),
         lambda: pysolvers.solve_laplace((4, 4), extent=((0, 1), (0, 1)), boundary={"x": 1.0}),
     ],
@@ -295,9 +295,9 @@ def test_text_options_are_literal_and_named(function):
 def made():
     unit = {"extent": ((0, 1), (0, 1))}
     heat = HeatADI((5, 6), 0.1, 0.1, boundary=0.0)
-    transport = ConvectionDiffusion((1.0, lambda x: x), np.ones((5, 5)))
+    transport = ConvectionDiffusion((1.0, lambda x: x), np.ones((5, 5)), boundary=0.0)
     gceidd = pysolvers.GCEIDD(transport, shape=(5, 5), dt=0.1)
-    problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, shape=(5, 5), **unit)
+    problem = pysolvers.SteadyConvectionDiffusion(1.0, 2.0, shape=(5, 5), boundary=0.0, **unit)
     lmsor = pysolvers.LMSOR(problem)
     plate = pysolvers.RedBlackSOR((5, 5), boundary=1.0, **unit)
     cavity, staggered = pysolvers.LidDrivenCavity(100, 9), pysolvers.StaggeredCavity(100, 9)
@@ -351,10 +351,10 @@ def _field(values):
             (4, 5), spacing=1.0, dt=1.0, source=lambda t: values, boundary=0.0
         ),
         "GCEIDD": lambda: GCEIDD(
-            ConvectionDiffusion((1.0, 1.0), 0.1, source=values), shape=(4, 5), dt=0.1
+            ConvectionDiffusion((1.0, 1.0), 0.1, source=values, boundary=0.0), shape=(4, 5), dt=0.1
         ),
         "SteadyConvectionDiffusion": lambda: SteadyConvectionDiffusion(
-            values, 0.0, shape=(4, 5), spacing=1.0
+            values, 0.0, shape=(4, 5), spacing=1.0, boundary=0.0
         ),
         "boundary": lambda: SteadyConvectionDiffusion(
             0.0, 0.0, shape=(4, 5), spacing=1.0, boundary=values
@@ -388,11 +388,12 @@ UNIT = {"extent": ((0.0, 1.0), (0.0, 1.0))}
 
 
 def transport(velocity=(1.0, 1.0), diffusion=0.1, **options):
-    problem = ConvectionDiffusion(velocity, diffusion, **options)
+    problem = ConvectionDiffusion(velocity, diffusion, **({"boundary": 0.0} | options))
     return pysolvers.GCEIDD(problem, shape=(6, 5), dt=0.1)
 
 
 def steady(f=1.0, g=1.0, **options):
+    options = {"boundary": 0.0} | options
     return SteadyConvectionDiffusion(f, g, shape=(6, 5), **UNIT, **options)
 
 
