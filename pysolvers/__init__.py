@@ -20,7 +20,13 @@ from .poisson import FastPoisson
 from .relaxation import LMSOR, RedBlackSOR, SteadyConvectionDiffusion, solve_laplace
 from .spline import CubicSpline
 from .transport import GCEIDD, ConvectionDiffusion
-from .tridiagonal import SolveInfo, TridiagonalFactor, factor_tridiagonal, solve_tridiagonal
+from .tridiagonal import (
+    SolveInfo,
+    TridiagonalFactor,
+    factor_tridiagonal,
+    from_banded,
+    solve_tridiagonal,
+)
 
 __all__ = [
     "GCEIDD",
@@ -48,6 +54,7 @@ __all__ = [
     "__version__",
     "clear_cache",
     "factor_tridiagonal",
+    "from_banded",
     "solve_laplace",
     "solve_tridiagonal",
 ]

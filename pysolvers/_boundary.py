@@ -63,6 +63,11 @@ class Robin:
 
 Boundary = Dirichlet | Neumann | Robin
 _KINDS = (Dirichlet, Neumann, Robin)  # torch.compile of torch 2.7 does not trace unions
+# Other names of sides of a plane, y upwards, for messages.
+_WORDS = {
+    **{"left": "x-", "right": "x+", "bottom": "y-", "top": "y+"},
+    **{"west": "x-", "east": "x+", "south": "y-", "north": "y+"},
+}
 _EXAMPLES = {Dirichlet: "Dirichlet(0.0)", Neumann: "Neumann(0.0)", Robin: "Robin(1.0, 0.0)"}
 
 
@@ -96,10 +101,12 @@ def sides_of(boundary: Any, axes: str, *, complete: bool = True) -> dict[str, An
     if not isinstance(boundary, Mapping):
         return dict.fromkeys(names, boundary)
     unknown = [key for key in boundary if key not in names and key not in list(axes)]
+    words = _WORDS if len(axes) < 3 else {}
+    known = [f"{key} = {words[key]}" for key in unknown if words.get(key) in names]
     require(
         not unknown,
         f"boundary: the sides are {', '.join(names)}, and {', '.join(axes)} for both sides of an "
-        "axis",
+        f"axis{''.join(f'; {text}' for text in known)}",
         unknown,
     )
     twice = [name for name in names if name in boundary and name[0] in boundary]

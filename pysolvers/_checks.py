@@ -9,6 +9,8 @@ from sys import float_info
 import numpy as np
 from numpy.typing import NDArray
 
+from ._plain import require_plain
+
 __all__ = [
     "broadcasts",
     "index",
@@ -86,11 +88,10 @@ def require_finite(name: str, value: float) -> None:
 def real_array(name: str, values: object, when: str = "") -> NDArray[np.float64]:
     """Return real numbers as an array of float64, or raise TypeError.
 
-    A masked array has values at the masked places, and the imaginary part of a complex one would
-    be lost: both are errors, as are texts.
+    The mask of a masked array, the unit of a quantity and the imaginary part of complex numbers
+    would be lost: they are errors, as are texts.
     """
-    if isinstance(values, np.ma.MaskedArray | np.matrix):
-        raise TypeError(f"{name} must be a plain array{when}, got {type(values).__name__}")
+    require_plain(name, values, when)
     try:
         array = np.asarray(values)
         if array.dtype.kind in "biufO":

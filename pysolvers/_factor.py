@@ -23,6 +23,7 @@ from ._options import (
 )
 from ._runtime.arrays import Shape, pairs, require_rows, resolve_shape
 from ._runtime.compiled import CompiledFactor
+from ._runtime.finite import require_finite_operands
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
 from ._runtime.places import Place, find_place, lender_of
@@ -76,7 +77,13 @@ class Matrices(NamedTuple):
 
 
 def resolve_matrices(
-    place: Place, named: dict[str, ArrayLike], axis: int, rows: int | None, *, periodic: bool
+    place: Place,
+    named: dict[str, ArrayLike],
+    axis: int,
+    rows: int | None,
+    *,
+    periodic: bool,
+    check_finite: bool = False,
 ) -> Matrices:
     """Check the diagonals of `factor_tridiagonal`, and broadcast their shapes."""
     operands, dtype, copied = place.operands(named)
@@ -98,6 +105,8 @@ def resolve_matrices(
     if shape.rows > place.backend.MAX_ROWS:
         limit = place.backend.MAX_ROWS
         raise ValueError(f"a matrix can have at most {limit} rows, got {shape.rows}")
+    if check_finite:
+        require_finite_operands("factor_tridiagonal", place, arrays, shape, periodic=periodic)
     return Matrices(operands, dtype, shape, copied)
 
 
@@ -175,6 +184,7 @@ class TridiagonalFactor:
 
     _factors: _Factors
     _has_sums = False  # whether `diag` holds row sums
+    _check_finite = False
 
     def __init__(
         self,
@@ -190,11 +200,16 @@ class TridiagonalFactor:
         device: str | None = None,
         stream: object = None,
         threads: int | None = None,
+        check_finite: bool = False,
     ) -> None:
         named = {"lower": lower, "diag": diag, "upper": upper}
         place = find_place(device, stream, named, leader="diag", timed=True)
         require_flag("periodic", periodic)
-        found = resolve_matrices(place, named, axis, rows, periodic=bool(periodic))
+        require_flag("check_finite", check_finite)
+        found = resolve_matrices(
+            place, named, axis, rows, periodic=bool(periodic), check_finite=bool(check_finite)
+        )
+        self._check_finite = bool(check_finite)
         self._set(place, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
         self._factors = self._with_programs(self._factors, named)
 
@@ -301,6 +316,7 @@ class TridiagonalFactor:
         out: Array | None = None,
         threads: int | None = None,
         stream: object = None,
+        check_finite: bool = False,
     ) -> Array:
         r"""Solve with the factored matrices.
 
@@ -323,6 +339,8 @@ class TridiagonalFactor:
             Number of host threads; by default as in `solve_tridiagonal`.
         stream : int or object, optional
             Stream of the factor's device; as in `solve_tridiagonal`.
+        check_finite : bool, default: False
+            Whether to raise an error if an entry of `rhs` is NaN or infinite.
 
         Returns
         -------
@@ -338,7 +356,8 @@ class TridiagonalFactor:
             If `rhs` has a higher precision than the factor. Otherwise it is converted to the
             precision of the factor, and made complex if the factor is complex.
         ValueError
-            If shapes do not broadcast, `trans` is unknown or `out` cannot hold the result.
+            If shapes do not broadcast, `trans` is unknown or `out` cannot hold the result. With
+            `check_finite`, if an entry is NaN or infinite.
 
         Notes
         -----
@@ -360,7 +379,7 @@ class TridiagonalFactor:
         """
         code = check_choice("trans", trans, self._backend.TRANS)
         count = check_threads(threads)
-        if stream is None:
+        if stream is None and check_finite is False:
             answer = self._solve_directly(rhs, axis, out, code, count)
             programs = self._factors.compiled
             if answer is None and programs is not None and out is None and axis is None:
@@ -371,6 +390,11 @@ class TridiagonalFactor:
         place = find_place(self._device, stream, named, out, leader="rhs")
         (array,), dtype, _ = place.operands(named, {"the factor": self._token()}, widens=True)
         shape = rhs_shape(self.shape, self.axis, array, axis)
+        require_flag("check_finite", check_finite)
+        if check_finite:
+            require_finite_operands(
+                "TridiagonalFactor.solve", place, {"rhs": array}, shape, periodic=self.periodic
+            )
         result = place.result(out, named, array, shape.full, dtype)
         if result.size:
             (array,) = place.move(array)
@@ -429,6 +453,11 @@ class TridiagonalFactor:
         )
         if shape.full != self.shape:
             raise ValueError(f"the matrices must have the shape {self.shape}, got {shape.full}")
+        if self._check_finite:
+            del arrays["factor"]
+            require_finite_operands(
+                "TridiagonalFactor.refactor", place, arrays, shape, periodic=self.periodic
+            )
         factors = self._factor(place, operands, shape, copied, stacklevel=2)
         self._factors = self._with_programs(factors, named)
 

@@ -24,9 +24,11 @@ from ._options import (
     pivot_code,
     shape_flags,
 )
+from ._other_calls import call_error, hide_other
 from ._runtime.arrays import Shape, pairs, resolve_shape
 from ._runtime.backends import require
 from ._runtime.compiled import solve_compiled
+from ._runtime.finite import require_finite_operands
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, plan_lines
 from ._runtime.places import Place, find_place, lender_of
@@ -35,12 +37,21 @@ from ._runtime.singular import Singular, find_singular
 if TYPE_CHECKING:
     from .distributed import Group, Slab, SplitFactor
 
-__all__ = ["SolveInfo", "TridiagonalFactor", "factor_tridiagonal", "solve_tridiagonal"]
+__all__ = [
+    "SolveInfo",
+    "TridiagonalFactor",
+    "factor_tridiagonal",
+    "from_banded",
+    "solve_tridiagonal",
+]
 
 Array = NDArray[Any]
 
 _NAMES = ("lower", "diag", "upper", "rhs", "out")
 _DIAG, _RHS, _X = 1, 3, 4
+
+# For operands that a call lacks, as calls in the style of other packages do.
+_MISSING: Any = None
 
 # What a device does about singular systems, as numbers of the extension.
 _ON_DEVICE = {"ignore": 0, "raise": 1, "nan": 2}
@@ -73,6 +84,7 @@ def solve_tridiagonal(
     stream: object = ...,
     threads: int | None = ...,
     variant: int = ...,
+    check_finite: bool = ...,
     group: Group | None = ...,
     split: Slab | None = ...,
     return_info: Literal[False] = ...,
@@ -94,6 +106,7 @@ def solve_tridiagonal(
     stream: object = ...,
     threads: int | None = ...,
     variant: int = ...,
+    check_finite: bool = ...,
     group: Group | None = ...,
     split: Slab | None = ...,
     return_info: Literal[True],
@@ -115,15 +128,16 @@ def solve_tridiagonal(
     stream: object = ...,
     threads: int | None = ...,
     variant: int = ...,
+    check_finite: bool = ...,
     group: Group | None = ...,
     split: Slab | None = ...,
     return_info: bool,
 ) -> Array | tuple[Array, SolveInfo]: ...
 def solve_tridiagonal(
     lower: ArrayLike,
-    diag: ArrayLike,
-    upper: ArrayLike,
-    rhs: ArrayLike,
+    diag: ArrayLike = _MISSING,
+    upper: ArrayLike = _MISSING,
+    rhs: ArrayLike = _MISSING,
     *,
     axis: int = -1,
     method: Method = "auto",
@@ -135,9 +149,11 @@ def solve_tridiagonal(
     stream: object = None,
     threads: int | None = None,
     variant: int = 0,
+    check_finite: bool = False,
     group: Group | None = None,
     split: Slab | None = None,
     return_info: bool = False,
+    **other: Any,
 ) -> Array | tuple[Array, SolveInfo]:
     r"""Solve many independent tridiagonal systems along one axis.
 
@@ -189,6 +205,9 @@ def solve_tridiagonal(
     variant : int, default: 0
         Variant of the method: for ``'pcr'`` on a device, 1 to 4 select the mappings C1
         to C4 of [5]_. With 0 the backend chooses; the CPU accepts only 0.
+    check_finite : bool, default: False
+        Whether to raise an error if an entry of an operand is NaN or infinite. The operands
+        are read once more for it, and copied to the host if they are on a device.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of all arrays and solve together; see Notes.
     split : pysolvers.distributed.Slab, optional
@@ -215,7 +234,7 @@ def solve_tridiagonal(
     ValueError
         If an option is unknown, two options contradict, an operand of one dimension does
         not have n entries, other shapes do not broadcast, `out` cannot hold the result, or
-        arrays are on two devices.
+        arrays are on two devices. With `check_finite`, if an entry is NaN or infinite.
     SingularSystemError
         If a system is singular and `on_singular` is ``'raise'``. The other systems of
         `out` are valid.
@@ -307,12 +326,15 @@ def solve_tridiagonal(
     array([[1., 1., 1.],
            [2., 4., 2.]])
     """
+    if rhs is _MISSING or upper is _MISSING or other:
+        raise call_error("solve_tridiagonal", _NAMES[:_X], (lower, diag, upper, rhs), other)
     if (
         group is None
         and split is None
         and return_info is False
         and (method, stream) == ("auto", None)
         and on_singular in ("raise", "nan", "ignore")
+        and check_finite is False
         and type(variant) is int
         and variant == 0
     ):
@@ -347,6 +369,7 @@ def solve_tridiagonal(
         stream=stream,
         threads=threads,
         variant=variant,
+        check_finite=check_finite,
         return_info=return_info,
     )
     if group is not None or split is not None:
@@ -360,8 +383,8 @@ def solve_tridiagonal(
 
 def factor_tridiagonal(
     lower: ArrayLike,
-    diag: ArrayLike,
-    upper: ArrayLike,
+    diag: ArrayLike = _MISSING,
+    upper: ArrayLike = _MISSING,
     *,
     axis: int = -1,
     rows: int | None = None,
@@ -371,8 +394,10 @@ def factor_tridiagonal(
     device: str | None = None,
     stream: object = None,
     threads: int | None = None,
+    check_finite: bool = False,
     group: Group | None = None,
     split: Slab | None = None,
+    **other: Any,
 ) -> TridiagonalFactor | SplitFactor:
     r"""Factor a batch of tridiagonal matrices for repeated solves.
 
@@ -408,6 +433,9 @@ def factor_tridiagonal(
         Stream of the device on which the work is enqueued; as in `solve_tridiagonal`.
     threads : int, optional
         Number of host threads of the factorisation; by default as in `solve_tridiagonal`.
+    check_finite : bool, default: False
+        Whether to raise an error if an entry of a diagonal is NaN or infinite, also in
+        ``refactor``.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Each rank passes
         its part of the diagonals; `rows` is the number of rows that it holds.
@@ -427,7 +455,7 @@ def factor_tridiagonal(
     ValueError
         If an option is unknown, a diagonal of one dimension does not have n entries, other
         shapes do not broadcast, or all diagonals have one entry along `axis` and `rows` is
-        not given.
+        not given. With `check_finite`, if an entry is NaN or infinite.
     SingularSystemError
         If a matrix is singular and `on_singular` is ``'raise'``.
     BackendError
@@ -465,11 +493,13 @@ def factor_tridiagonal(
     array([[1., 1., 1.],
            [2., 4., 2.]])
     """
+    if upper is _MISSING or other:
+        raise call_error("factor_tridiagonal", _NAMES[:_RHS], (lower, diag, upper), other)
     if group is not None or split is not None:
         from .distributed._factor import SplitFactor
 
         named = {"lower": lower, "diag": diag, "upper": upper}
-        options = (axis, rows, pivot, periodic, on_singular, device, threads)
+        options = (axis, rows, pivot, periodic, on_singular, device, threads, check_finite)
         return SplitFactor(group, split, named, stream, options)
     return TridiagonalFactor(
         lower,
@@ -483,7 +513,53 @@ def factor_tridiagonal(
         device=device,
         stream=stream,
         threads=threads,
+        check_finite=check_finite,
     )
+
+
+def from_banded(ab: Any) -> tuple[Any, Any, Any]:
+    """Return the diagonals of matrices in the storage of `scipy.linalg.solve_banded`.
+
+    In this storage ``ab[0, 1:]`` is the upper diagonal, ``ab[1]`` the diagonal and ``ab[2, :-1]``
+    the lower one.
+
+    Parameters
+    ----------
+    ab : array, shape (..., 3, n)
+        The diagonals of matrices with one diagonal below and one above the main one,
+        ``l_and_u = (1, 1)``.
+
+    Returns
+    -------
+    lower, diag, upper : array, shapes (..., n - 1), (..., n) and (..., n - 1)
+        Views of `ab`, in the order of the arguments of `solve_tridiagonal` and
+        `factor_tridiagonal`.
+
+    Raises
+    ------
+    ValueError
+        If `ab` does not have three diagonals.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from pysolvers import from_banded, solve_tridiagonal
+    >>> ab = np.array([[0.0, -1.0, -1.0], [2.0, 2.0, 2.0], [-1.0, -1.0, 0.0]])
+    >>> solve_tridiagonal(*from_banded(ab), np.array([1.0, 0.0, 1.0]))
+    array([1., 1., 1.])
+    """
+    if not hasattr(ab, "shape"):
+        ab = np.asarray(ab)
+    if len(ab.shape) < 2 or ab.shape[-2] != 3:
+        raise ValueError(
+            "ab must have shape (..., 3, n), the diagonals of matrices with l_and_u = (1, 1), got "
+            f"shape {tuple(ab.shape)}"
+        )
+    return ab[..., 2, :-1], ab[..., 1, :], ab[..., 0, 1:]
+
+
+hide_other(solve_tridiagonal)
+hide_other(factor_tridiagonal)
 
 
 class Choice(NamedTuple):
@@ -499,6 +575,7 @@ class Choice(NamedTuple):
     stream: object
     threads: int | None
     variant: int
+    check_finite: bool
     return_info: bool
 
 
@@ -531,9 +608,13 @@ def prepare(named: dict[str, Any], choice: Choice) -> Call:
     )
 
     require_flag("periodic", choice.periodic)
+    require_flag("check_finite", choice.check_finite)
     require_flag("return_info", choice.return_info)
     operands, dtype, converted = place.operands(named)
     shape = _solve_shape(operands, choice.axis, choice.periodic, backend.MAX_ROWS)
+    if choice.check_finite:
+        arrays = dict(zip(_NAMES, operands, strict=False))
+        require_finite_operands("solve_tridiagonal", place, arrays, shape, periodic=choice.periodic)
     result = place.result(choice.out, named, operands[_RHS], shape.full, dtype)
     x = result
     if result.size:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import integer
+from .._plain import require_plain, what_is_lost
 from .fp_mode import call_in_default_fp_mode
 from .interop import library_of
 
@@ -82,7 +83,7 @@ def as_operands(
     ------
     TypeError
         If a dtype is not supported or not that of `like`, or for a masked array, an
-        ``np.matrix`` or an array without values.
+        ``np.matrix``, an array with a unit, one of dask, or an array without values.
     """
     arrays = {name: as_array(name, value) for name, value in named.items()}
     dtype, dtypes = promote(arrays, weak_names(named), like, widens=widens)
@@ -102,17 +103,37 @@ def as_array(name: str, value: ArrayLike) -> Array:
     """Return a plain array of one of the four dtypes, integers or booleans, or raise."""
     if type(value) is np.ndarray:
         array = value
-    elif isinstance(value, np.ma.MaskedArray | np.matrix):
-        raise TypeError(f"{name}: need a plain array, got {type(value).__name__}")
     else:
+        require_plain(name, value)
         library_of(value).check(name, value)
         try:
             array = np.asarray(value)
         except ValueError as error:  # rows of several lengths
             raise ValueError(f"{name}: {error}") from None
     if array.dtype.num not in DTYPES and array.dtype.kind not in "biu":
-        raise TypeError(f"{name}: need {_CHOICES}, integers or booleans, got {array.dtype}")
+        raise TypeError(
+            f"{name}: need {_CHOICES}, integers or booleans, got "
+            f"{_kind_text(name, value, array.dtype)}"
+        )
     return array
+
+
+def _kind_text(name: str, value: Any, dtype: np.dtype) -> str:
+    """Return what an array of another dtype is, and what to write."""
+    if value is None:
+        zeros = "0.0 for a diagonal of zeros" if name in (*_SIDES, "diag") else "an array"
+        return f"None: pass {zeros}"
+    if dtype.kind in "mM":
+        return f"{dtype}: write ({name} - {name}[0]) / numpy.timedelta64(1, 's')"
+    if dtype.kind == "f":
+        wanted = "numpy.float32" if dtype.itemsize < 4 else "float"
+        return f"{dtype}: write {name}.astype({wanted})"
+    if dtype.kind == "c":
+        return f"{dtype}: write {name}.astype(complex)"
+    if dtype.kind == "V" and dtype.names is None:  # bfloat16 and others of packages
+        return f"{dtype}: write {name}.astype(numpy.float32)"
+    write = f"{name}.astype(float)" if hasattr(value, "astype") else f"numpy.array({name}, float)"
+    return f"{dtype}: write {write}"
 
 
 def weak_names(named: Mapping[str, Any]) -> set[str]:
@@ -444,7 +465,7 @@ def check_out(
         If its shape is another, it is read-only, not aligned, holds an element twice
         or overlaps an input.
     """
-    if not isinstance(out, np.ndarray) or isinstance(out, np.ma.MaskedArray | np.matrix):
+    if not isinstance(out, np.ndarray) or what_is_lost("out", out):
         raise TypeError(f"out must be an ndarray, got {type(out).__name__}")
     if out.dtype != dtype:
         raise TypeError(f"out must be {dtype} like the result, got {out.dtype}")

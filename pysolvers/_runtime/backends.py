@@ -182,7 +182,7 @@ def parse_device(device: str | None) -> tuple[str, int]:
     Parameters
     ----------
     device : str or None
-        ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...; None is the CPU.
+        ``"cpu"``, ``"cuda"``, ``"cuda:1"``, ...; None is the CPU. ``"gpu"`` is ``"cuda"``.
 
     Returns
     -------
@@ -202,7 +202,7 @@ def parse_device(device: str | None) -> tuple[str, int]:
         return "cpu", 0
     if not isinstance(device, str):
         raise TypeError(f"device must be a str or None, got {type(device).__name__}")
-    match = re.fullmatch(r"(cpu)|(cuda)(?::(\d+))?", device)
+    match = re.fullmatch(r"(cpu)|(cuda|gpu)(?::(\d+))?", device)
     if match is None:
         raise ValueError(f"device must be 'cpu', 'cuda' or 'cuda:N', got {device!r}")
-    return match[1] or match[2], int(match[3] or 0)
+    return match[1] or "cuda", int(match[3] or 0)

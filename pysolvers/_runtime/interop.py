@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import BackendError
+from .._plain import require_plain
 from .lines import contiguous_strides
 from .shadows import packed_strides, shadow
 from .streams import LEGACY, Stream, as_stream
@@ -194,6 +195,7 @@ class _Torch(Library):
             raise TypeError(
                 f"{name} requires a gradient: use the functions of pysolvers.torch, or detach() it"
             )
+        require_plain(name, value)
         if value.is_conj() or value.is_neg():
             raise TypeError(f"{name} is a lazy conjugate or negative: resolve it")
         if value.layout != sys.modules["torch"].strided:

@@ -30,6 +30,7 @@ __all__ = ["Place", "find_place", "lender_of"]
 Array = NDArray[Any]
 
 _INFO = np.dtype(np.int32)
+_ANY_DEVICE = ("cuda", "gpu")  # that of the arrays, whatever its number
 # Bytes of a product that are computed at once: they stay in a cache, and are fewer than those for
 # which the C library asks the system for new memory.
 _BLOCK = 1 << 16
@@ -602,7 +603,7 @@ def lender_of(like: Any, device: str | None) -> tuple[ModuleType, Any, int] | No
     library = library_of(like)
     if not library.lends or not library.on_device(like):
         return None
-    if device is None or device == "cuda":
+    if device is None or device in _ANY_DEVICE:
         return require("cuda"), library.loan, -1
     name, ordinal = parse_device(device)
     return None if name == "cpu" else (require("cuda"), library.loan, ordinal)
@@ -618,7 +619,7 @@ def _common_device(device: str | None, values: Mapping[str, Any], where: Mapping
     first, ordinal = next(iter(where.items()))
     error: type[Exception]
     name, asked = parse_device(device)
-    if device is not None and (name == "cpu" or (device != "cuda" and asked != ordinal)):
+    if device is not None and (name == "cpu" or (device not in _ANY_DEVICE and asked != ordinal)):
         error, other = ValueError, f"device is {device!r}"
     elif wrong := [key for key, at in where.items() if at != ordinal]:
         error, other = ValueError, f"{wrong[0]} is on cuda:{where[wrong[0]]}"

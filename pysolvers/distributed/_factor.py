@@ -31,6 +31,7 @@ from .._options import (
     pivot_code,
 )
 from .._runtime.arrays import Shape
+from .._runtime.finite import require_finite_operands
 from .._runtime.places import Place, find_place
 from .._runtime.singular import Singular
 from ._ends import (
@@ -66,6 +67,7 @@ class _Options(NamedTuple):
     on_singular: OnSingular
     device: str | None
     threads: int | None
+    check_finite: bool = False
     has_sums: bool = False  # `diag` holds row sums
 
 
@@ -160,6 +162,7 @@ class SplitFactor:
         out: Any = None,
         threads: int | None = None,
         stream: object = None,
+        check_finite: bool = False,
     ) -> Any:
         """Solve with the factored matrices; collective.
 
@@ -179,6 +182,8 @@ class SplitFactor:
             Number of host threads.
         stream : int or object, optional
             Stream of the factor's device.
+        check_finite : bool, default: False
+            Whether to raise an error if an entry of `rhs` is NaN or infinite.
 
         Returns
         -------
@@ -204,6 +209,11 @@ class SplitFactor:
             like = {"the factor": np.empty((1,), self.dtype)}
             (array,), dtype, _ = place.operands(named, like, widens=True)
             shape = rhs_shape(self.shape, self.axis, array, axis)
+            require_flag("check_finite", check_finite)
+            if check_finite:
+                require_finite_operands(
+                    _SOLVE, place, {"rhs": array}, shape, periodic=self.periodic
+                )
             result = place.result(out, named, array, shape.full, dtype)
             (array,) = place.move(array) if result.size else (array,)
             x = place.target(result) if result.size else result
@@ -266,8 +276,14 @@ class SplitFactor:
             pivot_code(options.pivot, place.backend.PIVOTS)
             check_policy(options.on_singular)
             check_threads(options.threads)
+            require_flag("check_finite", options.check_finite)
             given = resolve_matrices(
-                place, named, options.axis, options.rows, periodic=bool(options.periodic)
+                place,
+                named,
+                options.axis,
+                options.rows,
+                periodic=bool(options.periodic),
+                check_finite=bool(options.check_finite),
             )
             full = given.shape.full
             along = self._split.of(len(full))
@@ -515,5 +531,5 @@ def split_row_sums(
         lines.
     """
     named = {"lower": lower, "diag": sums, "upper": upper}
-    options = axis, rows, False, periodic, "raise", None, threads, True
+    options = axis, rows, False, periodic, "raise", None, threads, False, True
     return SplitFactor(group, split, named, None, options)

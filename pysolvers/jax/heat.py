@@ -25,7 +25,7 @@ from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
 from .._checks import require, require_broadcast
 from .._domain import AXES, per_axis
 from ..heat._sides import boundary_by_side, check_coefficient, check_nodes
-from .tridiagonal import solve_tridiagonal
+from .tridiagonal import as_plain, solve_tridiagonal
 
 __all__ = ["heat_step"]
 
@@ -138,7 +138,7 @@ def heat_step(
     >>> print(bool(jnp.abs(u - (1 - x)).max() < 1e-5))
     True
     """
-    t = jnp.asarray(u)
+    t = as_plain("u", u)
     t = t.astype(jnp.result_type(t, float)) if t.dtype.kind in "biu" else t
     require(1 <= t.ndim <= len(AXES), "u must have 1, 2 or 3 axes", t.ndim)
     names = AXES[: t.ndim]
@@ -173,7 +173,7 @@ def _fitted(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Ar
 
 def _converted(name: str, value: Any, dtype: Any) -> jax.Array:
     """Return an argument with the dtype of u, or raise TypeError if it is complex and u is not."""
-    array = jnp.asarray(value)
+    array = as_plain(name, value)
     if jnp.iscomplexobj(array) and not jnp.issubdtype(dtype, jnp.complexfloating):
         raise TypeError(f"{name} must be real because u is {dtype}, got {array.dtype}")
     return array.astype(dtype)

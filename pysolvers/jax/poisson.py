@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from ..poisson._axes import DIRICHLET, Axis, check_lengths
 from ..poisson._differentiable import Library, LinearPoisson
 from ..poisson._triangles import triangles_of
-from .tridiagonal import solve_tridiagonal
+from .tridiagonal import as_plain, solve_tridiagonal
 
 __all__ = ["FastPoisson"]
 
@@ -88,11 +88,11 @@ def _along(numbers: NDArray[Any], like: jax.Array, axis: int) -> jax.Array:
 
 
 def _checked(name: str, value: Any) -> jax.Array:
-    return jnp.asarray(value)
+    return as_plain(name, value)
 
 
 def _promote(named: dict[str, Any]) -> dict[str, jax.Array]:
-    arrays = {name: jnp.asarray(value) for name, value in named.items()}
+    arrays = {name: as_plain(name, value) for name, value in named.items()}
     dtype = jnp.result_type(*arrays.values())
     dtype = dtype if dtype.kind in "fc" else jnp.result_type(float)
     return {name: array.astype(dtype) for name, array in arrays.items()}

@@ -13,7 +13,7 @@ from jax.typing import ArrayLike
 
 from ..spline._arguments import Conditions, Extrapolate
 from ..spline._differentiable import Form, Library, Pieces, cubic_of, is_shared
-from .tridiagonal import as_operands, solve_tridiagonal
+from .tridiagonal import as_operands, as_plain, solve_tridiagonal
 
 __all__ = ["CubicSpline", "PiecewisePolynomial"]
 
@@ -26,7 +26,7 @@ def _promote(named: dict[str, Any]) -> dict[str, jax.Array]:
 
 
 def _points(value: ArrayLike, like: jax.Array) -> jax.Array:
-    points = jnp.asarray(value)
+    points = as_plain("x", value)
     if jnp.iscomplexobj(points):
         raise TypeError(f"x must contain real values, got {points.dtype}")
     return points.astype(like.dtype)

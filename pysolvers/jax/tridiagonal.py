@@ -13,6 +13,7 @@ from jax.typing import ArrayLike
 
 from .._checks import require_flag
 from .._options import Trans, check_choice, pivot_code
+from .._plain import require_plain
 from .._runtime.arrays import Shape, padded_shape, require_rows, resolve_shape
 from .._runtime.backends import require
 from ._call import has_device, solve_lines
@@ -284,7 +285,7 @@ def as_operands(**named: ArrayLike) -> dict[str, Any]:
     """Return arrays of the dtype to which JAX promotes the operands, or raise TypeError."""
     if _are_alike(*named.values()):
         return named
-    arrays = {name: jnp.asarray(value) for name, value in named.items()}
+    arrays = {name: as_plain(name, value) for name, value in named.items()}
     dtype = jnp.result_type(*arrays.values())
     if dtype.kind in "biu":
         dtype = jnp.result_type(float)
@@ -294,6 +295,13 @@ def as_operands(**named: ArrayLike) -> dict[str, Any]:
             + ", ".join(f"{name} {array.dtype}" for name, array in arrays.items())
         )
     return {name: array.astype(dtype) for name, array in arrays.items()}
+
+
+def as_plain(name: str, value: ArrayLike) -> jax.Array:
+    """Return an array of JAX, or raise TypeError for one that holds more than values."""
+    if not isinstance(value, jax.Array):
+        require_plain(name, value)
+    return jnp.asarray(value)
 
 
 def _are_alike(first: Any, *others: Any) -> bool:

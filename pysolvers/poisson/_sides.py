@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from .._boundary import Dirichlet, Neumann, Robin
 from .._checks import require, require_broadcast, short
 from .._functions import call
+from .._plain import require_plain
 from ._axes import DIRICHLET, NEUMANN, PERIODIC
 
 __all__ = ["condition_value", "kind_of_condition", "values_at"]
@@ -75,8 +76,7 @@ def values_at(
     """
     in_order = dict(sorted(places.items()))
     found = call(name, given, in_order) if callable(given) else given
-    if isinstance(found, np.ma.MaskedArray | np.matrix):
-        raise TypeError(f"{name} must be a plain array, got {type(found).__name__}")
+    require_plain(name, found)
     try:
         array = np.asarray(found)
     except ValueError as error:

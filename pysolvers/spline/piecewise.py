@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import index, integer, require, short
+from .._extras import extra_module
 from .._runtime.arrays import real_of
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.places import Place
@@ -341,7 +342,7 @@ class PiecewisePolynomial(ShownAsText):
         ValueError
             If the splines have knots of their own.
         """
-        from scipy.interpolate import PPoly
+        PPoly = extra_module("scipy.interpolate", "poisson").PPoly
 
         knots = self._host_knots()
         place = place_for(self._device, np.zeros(1), None)

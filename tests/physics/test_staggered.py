@@ -437,7 +437,7 @@ def test_refined_minimum_is_exact_on_quartics(sign):
         ({"kernels": "mpi"}, ValueError, "kernels must be one of auto, serial"),
         ({"threads": 0}, ValueError, "threads must be in 1"),
         ({"kernels": "serial", "threads": 2}, ValueError, "threads must be None or 1"),
-        ({"device": "gpu"}, ValueError, "device must be 'cpu'"),
+        ({"device": "tpu"}, ValueError, "device must be 'cpu'"),
         (
             {"device": "cuda", "kernels": "serial"},
             ValueError,

@@ -128,7 +128,7 @@ def test_other_dtypes_are_refused_by_name(dtype):
 @pytest.mark.filterwarnings("ignore::PendingDeprecationWarning")
 @pytest.mark.parametrize("kind", [np.ma.MaskedArray, np.matrix])
 def test_arrays_of_another_meaning_are_refused(kind):
-    with pytest.raises(TypeError, match="lower: need a plain array"):
+    with pytest.raises(TypeError, match="lower must be a plain array"):
         make_operands(lower=kind([[1.0, 2.0]]))
 
 

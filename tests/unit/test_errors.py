@@ -99,7 +99,7 @@ def test_device_is_backend_and_number(device, expected):
     assert backends.parse_device(device) == expected
 
 
-@pytest.mark.parametrize("device", ["", "gpu", "cpu:0", "cuda:", "cuda:-1", "cuda:1 ", "CPU"])
+@pytest.mark.parametrize("device", ["", "tpu", "cpu:0", "cuda:", "cuda:-1", "cuda:1 ", "CPU"])
 def test_unknown_device_is_refused(device):
     with pytest.raises(ValueError, match="device must be"):
         backends.parse_device(device)

@@ -480,7 +480,7 @@ class TestMessages:
             ({"dtype": int}, TypeError, "dtype must be float32, .*got int64"),
             ({"on_incompatible": "nan"}, ValueError, "on_incompatible must be one of warn"),
             ({"threads": 0}, ValueError, "threads must be in 1"),
-            ({"device": "gpu"}, ValueError, "device must be 'cpu', 'cuda' or 'cuda:N'"),
+            ({"device": "tpu"}, ValueError, "device must be 'cpu', 'cuda' or 'cuda:N'"),
         ],
     )
     def test_of_the_solver(self, change, error, text):

@@ -141,7 +141,7 @@ def test_message_of_an_unknown_method_lists_the_known_ones(solve, rng):
     assert all(method in str(caught.value) for method in oracle.METHODS)
 
 
-@pytest.mark.parametrize("device", ["gpu", "cpu:1", "cuda:x", ""])
+@pytest.mark.parametrize("device", ["tpu", "cpu:1", "cuda:x", ""])
 def test_unknown_device_is_refused(rng, device):
     with pytest.raises((ValueError, pysolvers.BackendError), match=device or "device"):
         pysolvers.solve_tridiagonal(*oracle.dominant(rng, (4,)), device=device)
