@@ -3,6 +3,7 @@
  * All calls pass through the table, so that the floating-point mode is set here once. */
 #include "flow/cavity.h"
 #include "flow/staggered.h"
+#include "heat/diffusion.h"
 #include "heat/heat.h"
 #include "lines/factor/factor.h"
 #include "relaxation/lmsor.h"
@@ -83,6 +84,11 @@ IN_DEFAULT_MODE(heat_step, ps_heat_step,
                 (const ps_heat *h, int64_t count, const ps_exec *exec,
                  ps_heat_report *report),
                 (h, count, exec, report))
+IN_DEFAULT_MODE(diffusion_apply, ps_cpu_diffusion_apply,
+                (const ps_diffusion *d, void *out, const ps_exec *exec), (d, out, exec))
+IN_DEFAULT_MODE(diffusion_solve, ps_cpu_diffusion_solve,
+                (const ps_diffusion *d, const ps_exec *exec, ps_diffusion_report *report),
+                (d, exec, report))
 IN_DEFAULT_MODE(spline_rows, ps_cpu_spline_rows,
                 (const ps_spline_rows *r, const ps_exec *exec), (r, exec))
 IN_DEFAULT_MODE(spline_pieces, ps_cpu_spline_pieces,
@@ -129,6 +135,9 @@ static const ps_backend cpu = {
     .gceidd_step = gceidd_step,
     .heat_work = heat_work,
     .heat_step = heat_step,
+    .diffusion_apply = diffusion_apply,
+    .diffusion_work = ps_cpu_diffusion_work,
+    .diffusion_solve = diffusion_solve,
     .spline_rows = spline_rows,
     .spline_pieces = spline_pieces,
     .spline_points = spline_points,

@@ -254,6 +254,8 @@ typedef struct ps_laplace ps_laplace;
 typedef struct ps_laplace_report ps_laplace_report;
 typedef struct ps_heat ps_heat;
 typedef struct ps_heat_report ps_heat_report;
+typedef struct ps_diffusion ps_diffusion;
+typedef struct ps_diffusion_report ps_diffusion_report;
 typedef struct ps_gceidd ps_gceidd;
 typedef struct ps_gceidd_report ps_gceidd_report;
 typedef struct ps_spline_rows ps_spline_rows;
@@ -341,6 +343,13 @@ typedef struct {
     ps_status (*heat_work)(const ps_heat *h, const ps_exec *exec, size_t *bytes);
     ps_status (*heat_step)(const ps_heat *h, int64_t count, const ps_exec *exec,
                            ps_heat_report *report);
+    /* out = A x and the solution of A x = rhs: ps_diffusion.h. Null in a device backend.
+     */
+    ps_status (*diffusion_apply)(const ps_diffusion *d, void *out, const ps_exec *exec);
+    ps_status (*diffusion_work)(const ps_diffusion *d, const ps_exec *exec,
+                                size_t *bytes);
+    ps_status (*diffusion_solve)(const ps_diffusion *d, const ps_exec *exec,
+                                 ps_diffusion_report *report);
     ps_status (*gceidd_work)(const ps_gceidd *g, const ps_exec *exec, size_t *bytes);
     ps_status (*gceidd_step)(const ps_gceidd *g, int64_t count, const ps_exec *exec,
                              ps_gceidd_report *report);

@@ -8,6 +8,7 @@
 #define PS_PYTHON_BINDING_H
 
 #include "numpy_api.h"
+#include "pysolvers.h"
 
 /* tridiag_solve(method, pivot, flags, lower, diag, upper, rhs, x, info, threads,
  *               variant=0, device=0, stream=0, count=0) -> (status, report)
@@ -36,6 +37,10 @@ PyObject *borrow(PyObject *module, PyObject *args);
 /* factor_make(pivot, flags, lower, diag, upper, info, threads, device=0, stream=0,
  *             count=0) -> (status, report, Factor or None); count as above */
 PyObject *factor_make(PyObject *module, PyObject *args);
+
+/* The factor of a Factor of this type; null with TypeError for another object. Borrowed.
+ */
+const ps_factor *factor_of(PyObject *object, PyObject *type);
 
 /* copy(source, target, threads, device=0, stream=0) -> status; arrays of shape
  * (1, 1, count) */

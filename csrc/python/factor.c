@@ -135,6 +135,17 @@ factor_make(PyObject *module, PyObject *args)
                          (PyObject *)self);
 }
 
+const ps_factor *
+factor_of(PyObject *object, PyObject *type)
+{
+    if (!PyObject_TypeCheck(object, (PyTypeObject *)type)) {
+        PyErr_Format(PyExc_TypeError, "need a Factor, got %.100s",
+                     Py_TYPE(object)->tp_name);
+        return NULL;
+    }
+    return &((const factor_object *)object)->factor;
+}
+
 /* The factors for a solve: without the search for matrices whose rows are exchanged, if
  * there are none. */
 static ps_factor

@@ -13,6 +13,7 @@
 #include "cylinder.h"
 #include "fp_mode.h"
 #include "gceidd.h"
+#include "diffusion.h"
 #include "heat.h"
 #include "memory.h"
 #include "part.h"
@@ -179,6 +180,14 @@ PyDoc_STRVAR(heat_step_doc,
              "source_steps, k, t, w, largest, count, threads, made, device=0, stream=0, "
              "/)\n--\n\n"
              "Make time steps of heat conduction; return status and report.");
+PyDoc_STRVAR(diffusion_apply_doc,
+             "diffusion_apply($module, ends, levels, x, out, threads, device=0, "
+             "stream=0, /)\n--\n\n"
+             "Apply the operator of diffusion to a field; return status.");
+PyDoc_STRVAR(diffusion_solve_doc,
+             "diffusion_solve($module, limits, ends, levels, rhs, x, threads, device=0, "
+             "stream=0, /)\n--\n\n"
+             "Solve an implicit equation of diffusion; return status and report.");
 PyDoc_STRVAR(copy_doc,
              "copy($module, source, target, threads, device=0, stream=0, /)\n--\n\n"
              "Copy as fast as the machine can; return status.");
@@ -204,6 +213,8 @@ static PyMethodDef module_methods[] = {
     {"laplace_iterate", laplace_iterate, METH_VARARGS, laplace_iterate_doc},
     {"gceidd_step", gceidd_step, METH_VARARGS, gceidd_step_doc},
     {"heat_step", heat_step, METH_VARARGS, heat_step_doc},
+    {"diffusion_apply", diffusion_apply, METH_VARARGS, diffusion_apply_doc},
+    {"diffusion_solve", diffusion_solve, METH_VARARGS, diffusion_solve_doc},
     {"copy", copy, METH_VARARGS, copy_doc},
     {"borrow", borrow, METH_VARARGS, borrow_doc},
     {"describe", describe, METH_NOARGS, describe_doc},

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "heat/diffusion_kernels.h"
 #include "heat/heat_sweep.h"
 #include "isa/vector.h"
 
@@ -26,3 +27,11 @@
 
 const ps_heat_isa PS_HEAT_TABLE = {
     {[PS_F32] = PS_KERNELS_OF(f32), [PS_F64] = PS_KERNELS_OF(f64)}};
+
+#define PS_DIFFUSION_OF(tag)                                                        \
+    {diffusion_apply_##tag,       diffusion_add_##tag,    diffusion_advance_##tag,  \
+     diffusion_direct_##tag,      diffusion_sums_##tag,   diffusion_restrict_##tag, \
+     diffusion_interpolate_##tag, diffusion_gather_##tag, diffusion_mean_##tag}
+
+const ps_diffusion_isa PS_DIFFUSION_TABLE = {
+    {[PS_F32] = PS_DIFFUSION_OF(f32), [PS_F64] = PS_DIFFUSION_OF(f64)}};

@@ -1,0 +1,81 @@
+/* diffusion_check.c - checks of a ps_diffusion, for all backends. */
+#include <math.h>
+
+#include "ps_diffusion.h"
+
+static int
+check_axis(const ps_diffusion *d, const ps_diffusion_level *l, int axis)
+{
+    const int64_t n = l->nodes[axis], first = l->first[axis], end = l->end[axis];
+
+    if (n < 1 || n >= INT32_MAX || first < 0 || first > 1 || end < n - 1 || end > n ||
+        first >= end) {
+        return 0;
+    }
+    if (axis >= d->axes) {
+        return n == 1 && first == 0 && end == 1;
+    }
+    return l->conductance[axis] != NULL &&
+           (!d->periodic[axis] || (first == 0 && end == n));
+}
+
+static int
+check_lines(const ps_diffusion *d, const ps_diffusion_level *l)
+{
+    for (int axis = 0; axis < d->axes; axis++) {
+        const ps_factor *const f = &l->line[axis];
+        const int inner = axis == 0 ? 1 : 0, outer = axis == 2 ? 1 : 2;
+
+        if (ps_factor_check(f, NULL) != PS_OK || f->store == NULL ||
+            f->dtype != d->dtype || f->rows != l->end[axis] - l->first[axis] ||
+            f->inner != l->end[inner] - l->first[inner] ||
+            f->outer != l->end[outer] - l->first[outer]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* Whether the next level has the nodes that ps_diffusion.h states. */
+static int
+check_next(const ps_diffusion *d, const ps_diffusion_level *l,
+           const ps_diffusion_level *c)
+{
+    for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
+        const int64_t n = l->nodes[axis];
+        const int64_t coarse = d->periodic[axis] ? (n + 1) / 2 : n / 2 + 1;
+
+        if (c->nodes[axis] != (l->weight[axis] == NULL ? n : coarse) ||
+            (l->weight[axis] != NULL && (axis >= d->axes || n < 3))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+ps_status
+ps_diffusion_check(const ps_diffusion *d, int32_t solves)
+{
+    if (d == NULL || (d->dtype != PS_F32 && d->dtype != PS_F64) || d->x == NULL ||
+        (d->axes != 2 && d->axes != PS_DIFFUSION_AXES) || d->levels < 1 ||
+        d->levels > PS_DIFFUSION_LEVELS || d->periodic[2] * (3 - d->axes) != 0) {
+        return PS_BAD_ARGUMENT;
+    }
+    for (int32_t k = 0; k < (solves ? d->levels : 1); k++) {
+        const ps_diffusion_level *const l = &d->level[k];
+
+        for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
+            if (!check_axis(d, l, axis)) {
+                return PS_BAD_ARGUMENT;
+            }
+        }
+        if (l->sum == NULL || (solves && !check_lines(d, l)) ||
+            (solves && k + 1 < d->levels && !check_next(d, l, l + 1))) {
+            return PS_BAD_ARGUMENT;
+        }
+    }
+    if (solves && (d->rhs == NULL || !(d->rtol >= 0) || !(d->atol >= 0) || d->most < 0)) {
+        return PS_BAD_ARGUMENT;
+    }
+    return PS_OK;
+}

@@ -1,0 +1,61 @@
+/* diffusion_kernels.h - the operations of ps_diffusion.h on one row of nodes along axis
+ * 0.
+ *
+ * A row is the unknown nodes (j, k) of a level. isa/heat_*.c compile the kernels for each
+ * instruction set. Sums have eight partial sums in double, element i in number i mod 8.
+ */
+#ifndef PS_CPU_DIFFUSION_KERNELS_H
+#define PS_CPU_DIFFUSION_KERNELS_H
+
+#include "ps_diffusion.h"
+
+typedef struct {
+    /* out = rhs - A x, or A x if rhs is null; the sum of x out. */
+    double (*apply)(const ps_diffusion *d, const ps_diffusion_level *l, int64_t j,
+                    int64_t k, const void *x, const void *rhs, void *out);
+    /* x += t, of `count` elements. */
+    void (*add)(void *x, const void *t, int64_t count);
+    /* x += alpha p, r -= alpha q; the sum of x^2 with volumes. `row`: the row (j, k). */
+    double (*advance)(const ps_diffusion *d, int64_t j, int64_t k, double alpha, void *x,
+                      void *r, const void *p, const void *q);
+    /* p = z + beta p. */
+    void (*direct)(void *p, const void *z, double beta, int64_t count);
+    /* sums[0] = the sum of r z, sums[1] = the sum of z^2 with volumes. */
+    void (*sums)(const ps_diffusion *d, int64_t j, int64_t k, const void *r,
+                 const void *z, double sums[2]);
+    /* Restrict or interpolate along axis 0, from a row of n nodes or to it; the other one
+     * has `coarse` nodes. The interpolation adds if `adds` is set. */
+    void (*restrict_row)(const void *fine, const void *weight, int64_t n, int64_t coarse,
+                         int periodic, void *out);
+    void (*interpolate_row)(const void *from, const void *weight, int64_t n,
+                            int64_t coarse, int adds, void *fine);
+    /* The same for nodes along axis 0 of lines along another axis: out = a, plus
+     * (1 - below) b and above c if these are not null. */
+    void (*gather)(const void *a, const void *b, const void *below, const void *c,
+                   const void *above, int64_t count, void *out);
+    /* out = (or +=) weight a + (1 - weight) b, or a if b is null. */
+    void (*mean)(const void *a, const void *b, const void *weight, int64_t count,
+                 int adds, void *out);
+} ps_diffusion_kernels;
+
+/* Indexed by PS_F32 and PS_F64. */
+typedef struct {
+    ps_diffusion_kernels type[PS_F64 + 1];
+} ps_diffusion_isa;
+
+extern const ps_diffusion_isa ps_diffusion_isa_baseline;
+#ifdef PS_HAVE_AVX2
+extern const ps_diffusion_isa ps_diffusion_isa_avx2;
+#endif
+#ifdef PS_HAVE_AVX512
+extern const ps_diffusion_isa ps_diffusion_isa_avx512;
+#endif
+
+/* Number of interpolated nodes along an axis of n nodes, of which `coarse` are kept. */
+static inline int64_t
+ps_interpolated(int64_t n, int64_t coarse)
+{
+    return n - coarse;
+}
+
+#endif

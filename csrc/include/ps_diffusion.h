@@ -1,0 +1,88 @@
+/* ps_diffusion.h - implicit steps of diffusion that are not split along the axes: a part
+ * of the contract.
+ *
+ *   (A x)_p = sum_p x_p + sum over the neighbours n of p: c_pn (x_p - x_n)
+ *
+ * at the unknown nodes p of a box of nodes; other nodes have given values. A is
+ * symmetric, and positive definite unless all sums are 0: conductances c are
+ * positive and `sum`, the row sums of A when all nodes are unknown, at least 0.
+ *
+ * diffusion_solve() solves A x = rhs by conjugate gradients. The preconditioner is one
+ * V-cycle of multigrid. On each level, lines along the axes 0, 1, (2) are relaxed before
+ * the correction by the next level, and lines along the axes (2), 1, 0 after it: a line
+ * relaxation adds T^-1 (rhs - A x), where T has 1/omega times the entries of A between
+ * nodes of one line. The V-cycle is therefore symmetric, and it is definite for omega
+ * below 1. The next level has every other node of each axis along which it is coarser,
+ * and the last one of an axis that is not periodic. A node between two of them is
+ * interpolated:
+ *
+ *   x[2q+1] = weight[q] X[q] + (1 - weight[q]) X[q+1]
+ *
+ * along one axis after the other, and the residual is restricted by the transpose. With
+ * conductances in series along the axis (weight[q] is face[2q] / (face[2q] +
+ * face[2q+1])), this keeps the flux across a jump of k continuous.
+ *
+ * Scalar products are summed along the rows of axis 0, each in an order that depends on
+ * its length only, and then over the rows in order: the result does not depend on the
+ * number of threads.
+ */
+#ifndef PS_DIFFUSION_H
+#define PS_DIFFUSION_H
+
+#include "pysolvers.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { PS_DIFFUSION_AXES = 3, PS_DIFFUSION_LEVELS = 24 };
+
+/* Node (i, j, k) is element [(k*nodes[1] + j)*nodes[0] + i] of each field. nodes[2] is 1
+ * with two axes. Nodes first[a] <= i_a < end[a] are unknown; outside of them, along one
+ * axis, lies at most one node at each end. */
+typedef struct {
+    int64_t nodes[PS_DIFFUSION_AXES];
+    int64_t first[PS_DIFFUSION_AXES], end[PS_DIFFUSION_AXES];
+    /* conductance[a] at a node: between it and the next node along axis a, at the last
+     * node between it and the first one if the axis is periodic, otherwise not used. */
+    const void *conductance[PS_DIFFUSION_AXES], *sum;
+    /* T of the lines along each axis, with the nodes along the two other axes as outer
+     * and inner in the order of memory. */
+    ps_factor line[PS_DIFFUSION_AXES];
+    /* Values for the interpolated nodes along axis a, at all nodes of this level along
+     * the axes before a and all nodes of the next level along the axes after it; null if
+     * the next level has the same nodes along axis a. */
+    const void *weight[PS_DIFFUSION_AXES];
+} ps_diffusion_level;
+
+struct ps_diffusion {
+    ps_dtype dtype; /* PS_F32 or PS_F64 */
+    int32_t axes;   /* 2 or 3 */
+    int32_t periodic[PS_DIFFUSION_AXES];
+    /* Whether the nodes at an end have half the volume, in norms. */
+    int32_t half[PS_DIFFUSION_AXES][2];
+    int32_t levels;
+    ps_diffusion_level level[PS_DIFFUSION_LEVELS];
+    const void *rhs; /* used at unknown nodes only */
+    void *x;         /* the first approximation and the given values; then the solution */
+    /* With the norm |v|, the root of the sum of volume v^2 over the unknown nodes, and
+     * the preconditioner P: iterate until |P (rhs - A x)| <= max(rtol |x|, atol). */
+    double rtol, atol;
+    int64_t most; /* iterations */
+};
+
+struct ps_diffusion_report {
+    int64_t iterations;
+    int32_t converged;
+    int32_t threads;
+    double error; /* |P (rhs - A x)| */
+};
+
+/* Check all that the struct alone determines, for all backends. If `solves` is 0,
+ * factors, weights and levels after the first one are not used. */
+ps_status ps_diffusion_check(const ps_diffusion *d, int32_t solves);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,282 @@
+/* diffusion.c - diffusion_apply() and diffusion_solve(): parse, compute without the GIL.
+ */
+#include "diffusion.h"
+
+#include "binding.h"
+#include "call.h"
+#include "operand.h"
+#include "ps_diffusion.h"
+
+/* The entry of a tuple that has one for each axis; null with an exception. */
+static PyObject *
+entry(PyObject *tuple, const char *name, int axes, int axis)
+{
+    if (!PyTuple_Check(tuple) || PyTuple_GET_SIZE(tuple) != axes) {
+        PyErr_Format(PyExc_TypeError, "%s: need a tuple of %d", name, axes);
+        return NULL;
+    }
+    return PyTuple_GET_ITEM(tuple, axis);
+}
+
+static int
+read_counts(PyObject *tuple, const char *name, int axes, int64_t *to)
+{
+    for (int axis = 0; axis < axes; axis++) {
+        PyObject *const one = entry(tuple, name, axes, axis);
+
+        to[axis] = one == NULL ? -1 : PyLong_AsLongLong(one);
+        if (PyErr_Occurred()) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Borrow an array of a number of values of the dtype of x. */
+static int
+borrow_values(PyObject *object, const char *name, int type, int64_t count, int writes,
+              const void **data)
+{
+    PyArrayObject *const array = operand_block(object, name, type, writes);
+
+    if (array == NULL) {
+        return -1;
+    }
+    if (PyArray_SIZE(array) != count) {
+        PyErr_Format(PyExc_ValueError, "%s: need %lld values, got %lld", name,
+                     (long long)count, (long long)PyArray_SIZE(array));
+        return -1;
+    }
+    *data = PyArray_DATA(array);
+    return 0;
+}
+
+static int64_t
+nodes_of(const ps_diffusion_level *l)
+{
+    return l->nodes[0] * l->nodes[1] * l->nodes[2];
+}
+
+static int
+read_level(PyObject *object, const ps_diffusion *d, int type, ps_diffusion_level *l)
+{
+    PyObject *nodes, *first, *end, *faces, *sum;
+    const int axes = d->axes;
+
+    if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 7) {
+        PyErr_SetString(PyExc_TypeError, "levels: need tuples of 7");
+        return -1;
+    }
+    nodes = PyTuple_GET_ITEM(object, 0);
+    first = PyTuple_GET_ITEM(object, 1);
+    end = PyTuple_GET_ITEM(object, 2);
+    faces = PyTuple_GET_ITEM(object, 3);
+    sum = PyTuple_GET_ITEM(object, 4);
+    l->nodes[2] = l->end[2] = 1;
+    if (read_counts(nodes, "nodes", axes, l->nodes) < 0 ||
+        read_counts(first, "first", axes, l->first) < 0 ||
+        read_counts(end, "end", axes, l->end) < 0) {
+        return -1;
+    }
+    for (int axis = 0; axis < axes; axis++) {
+        PyObject *const face = entry(faces, "faces", axes, axis);
+
+        if (l->nodes[axis] < 1 || l->nodes[axis] > INT32_MAX) {
+            PyErr_SetString(PyExc_ValueError, "nodes: need positive numbers");
+            return -1;
+        }
+        if (face == NULL || borrow_values(face, "faces", type, nodes_of(l), 0,
+                                          &l->conductance[axis]) < 0) {
+            return -1;
+        }
+    }
+    return borrow_values(sum, "sum", type, nodes_of(l), 0, &l->sum);
+}
+
+/* Factors, and weights to the nodes of the next level. */
+static int
+read_solver(PyObject *object, const ps_diffusion *d, PyObject *factor_type, int type,
+            const ps_diffusion_level *next, ps_diffusion_level *l)
+{
+    int64_t nodes[PS_DIFFUSION_AXES] = {l->nodes[0], l->nodes[1], l->nodes[2]};
+
+    for (int axis = d->axes - 1; axis >= 0; axis--) {
+        PyObject *const factor =
+            entry(PyTuple_GET_ITEM(object, 5), "factors", d->axes, axis);
+        PyObject *const weight =
+            entry(PyTuple_GET_ITEM(object, 6), "weights", d->axes, axis);
+
+        if (factor == NULL || weight == NULL) {
+            return -1;
+        }
+        const ps_factor *const f = factor_of(factor, factor_type);
+        if (f == NULL) {
+            return -1;
+        }
+        l->line[axis] = *f;
+        if (weight == Py_None) {
+            continue;
+        }
+        if (next == NULL) {
+            PyErr_SetString(PyExc_ValueError, "weights: the last level has none");
+            return -1;
+        }
+        int64_t count = nodes[axis] - next->nodes[axis];
+
+        for (int a = 0; a < PS_DIFFUSION_AXES; a++) {
+            count *= a == axis ? 1 : nodes[a];
+        }
+        if (borrow_values(weight, "weights", type, count, 0, &l->weight[axis]) < 0) {
+            return -1;
+        }
+        nodes[axis] = next->nodes[axis];
+    }
+    return 0;
+}
+
+static int
+read_ends(PyObject *ends, ps_diffusion *d)
+{
+    for (int axis = 0; axis < d->axes; axis++) {
+        PyObject *const one = entry(ends, "ends", d->axes, axis);
+
+        if (one == NULL || !PyTuple_Check(one)) {
+            PyErr_SetString(PyExc_TypeError, "ends: need a tuple for each axis");
+            return -1;
+        }
+        if (!PyArg_ParseTuple(one, "iii", &d->periodic[axis], &d->half[axis][0],
+                              &d->half[axis][1])) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
+/* Read x and the levels, whose factors and weights are read for a solve only. */
+static int
+read_problem(PyObject *module, PyObject *ends, PyObject *levels, PyObject *x, int solves,
+             ps_diffusion *d, int *type)
+{
+    const module_state *const state = PyModule_GetState(module);
+    const void *data;
+
+    *type = PyArray_Check(x) ? PyArray_TYPE((PyArrayObject *)x) : NPY_DOUBLE;
+    if (*type != NPY_FLOAT && *type != NPY_DOUBLE) {
+        PyErr_SetString(PyExc_TypeError, "x: need float32 or float64");
+        return -1;
+    }
+    PyArrayObject *const field = operand_block(x, "x", *type, solves);
+    if (field == NULL) {
+        return -1;
+    }
+    d->dtype = *type == NPY_FLOAT ? PS_F32 : PS_F64;
+    d->axes = PyArray_NDIM(field);
+    d->levels = (int32_t)PyTuple_GET_SIZE(levels);
+    if ((d->axes != 2 && d->axes != PS_DIFFUSION_AXES) || d->levels < 1 ||
+        PyTuple_GET_SIZE(levels) > PS_DIFFUSION_LEVELS) {
+        PyErr_SetString(PyExc_ValueError, "x: need 2 or 3 axes; levels: need 1 to 24");
+        return -1;
+    }
+    if (read_ends(ends, d) < 0) {
+        return -1;
+    }
+    d->levels = solves ? d->levels : 1;
+    for (int k = 0; k < d->levels; k++) {
+        if (read_level(PyTuple_GET_ITEM(levels, k), d, *type, &d->level[k]) < 0) {
+            return -1;
+        }
+    }
+    for (int k = 0; solves && k < d->levels; k++) {
+        if (read_solver(PyTuple_GET_ITEM(levels, k), d, state->factor_type, *type,
+                        k + 1 < d->levels ? &d->level[k + 1] : NULL, &d->level[k]) < 0) {
+            return -1;
+        }
+    }
+    if (borrow_values(x, "x", *type, nodes_of(&d->level[0]), solves, &data) < 0) {
+        return -1;
+    }
+    d->x = PyArray_DATA(field);
+    return 0;
+}
+
+PyObject *
+diffusion_apply(PyObject *module, PyObject *args)
+{
+    int threads, device = 0, type, raised;
+    unsigned long long stream = 0;
+    PyObject *ends, *levels, *x, *out;
+    const void *data;
+    ps_diffusion d = {0};
+    ps_status status = PS_UNSUPPORTED;
+    call in;
+
+    if (!PyArg_ParseTuple(args, "O!O!OOi|iK:diffusion_apply", &PyTuple_Type, &ends,
+                          &PyTuple_Type, &levels, &x, &out, &threads, &device, &stream)) {
+        return NULL;
+    }
+    if (read_problem(module, ends, levels, x, 0, &d, &type) < 0 ||
+        borrow_values(out, "out", type, nodes_of(&d.level[0]), 1, &data) < 0 ||
+        call_begin(&in, threads, device, stream) < 0) {
+        return NULL;
+    }
+    if (ps_backend_get()->diffusion_apply == NULL) {
+        return PyLong_FromLong(status);
+    }
+    call_enter(&in);
+    status = ps_backend_get()->diffusion_apply(&d, PyArray_DATA((PyArrayObject *)out),
+                                               &in.exec);
+    raised = call_leave(&in);
+    call_end(&in);
+    return raised ? NULL : PyLong_FromLong(status);
+}
+
+static PyObject *
+report_of(ps_status status, const ps_diffusion_report *report)
+{
+    if (status != PS_OK) {
+        Py_RETURN_NONE;
+    }
+    return Py_BuildValue("{s:L,s:O,s:i,s:d}", "iterations", (long long)report->iterations,
+                         "converged", report->converged ? Py_True : Py_False, "threads",
+                         (int)report->threads, "error", report->error);
+}
+
+PyObject *
+diffusion_solve(PyObject *module, PyObject *args)
+{
+    const ps_backend *const backend = ps_backend_get();
+    int threads, device = 0, type, raised = 0;
+    long long most;
+    unsigned long long stream = 0;
+    PyObject *ends, *levels, *rhs, *x;
+    ps_diffusion d = {0};
+    ps_diffusion_report report = {0};
+    ps_status status = PS_UNSUPPORTED;
+    size_t bytes = 0;
+    call in;
+
+    if (!PyArg_ParseTuple(args, "(ddL)O!O!OOi|iK:diffusion_solve", &d.rtol, &d.atol,
+                          &most, &PyTuple_Type, &ends, &PyTuple_Type, &levels, &rhs, &x,
+                          &threads, &device, &stream)) {
+        return NULL;
+    }
+    d.most = most;
+    if (read_problem(module, ends, levels, x, 1, &d, &type) < 0 ||
+        borrow_values(rhs, "rhs", type, nodes_of(&d.level[0]), 0, &d.rhs) < 0 ||
+        call_begin(&in, threads, device, stream) < 0) {
+        return NULL;
+    }
+    if (backend->diffusion_solve != NULL) {
+        status = backend->diffusion_work(&d, &in.exec, &bytes);
+    }
+    if (status == PS_OK) {
+        if (call_work(&in, bytes) < 0) {
+            return NULL;
+        }
+        call_enter(&in);
+        status = backend->diffusion_solve(&d, &in.exec, &report);
+        raised = call_leave(&in);
+        call_end(&in);
+    }
+    return raised ? NULL : Py_BuildValue("(iN)", (int)status, report_of(status, &report));
+}
