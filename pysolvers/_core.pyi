@@ -29,6 +29,23 @@ class _HeatReport(TypedDict):
     threads: int
     kernel: str
 
+class _DiffusionReport(TypedDict):
+    iterations: int
+    converged: bool
+    threads: int
+    kernel: str
+    error: float
+
+_DiffusionLevel = tuple[
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[_Array, ...],
+    _Array,
+    tuple[Factor, ...] | None,
+    tuple[_Array | None, ...] | None,
+]
+
 class _RelaxReport(TypedDict):
     iterations: int
     measures: int
@@ -323,6 +340,28 @@ def heat_step(
     stream: int = 0,
     /,
 ) -> tuple[int, _HeatReport | None]: ...
+def diffusion_apply(
+    ends: tuple[tuple[int, int, int], ...],
+    levels: tuple[_DiffusionLevel, ...],
+    x: _Array,
+    out: _Array,
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def diffusion_solve(
+    limits: tuple[float, float, int],
+    ends: tuple[tuple[int, int, int], ...],
+    levels: tuple[_DiffusionLevel, ...],
+    rhs: _Array,
+    x: _Array,
+    scale: _Array | None,
+    threads: int,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> tuple[int, _DiffusionReport | None]: ...
 def spline_rows(
     ends: tuple[int, int],
     parts: int,

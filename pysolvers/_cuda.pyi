@@ -53,6 +53,8 @@ from ._core import cavity_iterate as cavity_iterate
 from ._core import copy as copy
 from ._core import default_threads as default_threads
 from ._core import describe as describe
+from ._core import diffusion_apply as diffusion_apply
+from ._core import diffusion_solve as diffusion_solve
 from ._core import factor_make as factor_make
 from ._core import gceidd_step as gceidd_step
 from ._core import heat_step as heat_step

@@ -74,7 +74,8 @@ ps_diffusion_check(const ps_diffusion *d, int32_t solves)
             return PS_BAD_ARGUMENT;
         }
     }
-    if (solves && (d->rhs == NULL || !(d->rtol >= 0) || !(d->atol >= 0) || d->most < 0)) {
+    if (solves &&
+        (d->rhs == NULL || !(d->rtol >= 0) || !(d->ratio >= 0) || d->most < 0)) {
         return PS_BAD_ARGUMENT;
     }
     return PS_OK;

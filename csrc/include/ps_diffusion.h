@@ -66,8 +66,10 @@ struct ps_diffusion {
     const void *rhs; /* used at unknown nodes only */
     void *x;         /* the first approximation and the given values; then the solution */
     /* With the norm |v|, the root of the sum of volume v^2 over the unknown nodes, and
-     * the preconditioner P: iterate until |P (rhs - A x)| <= max(rtol |x|, atol). */
-    double rtol, atol;
+     * the preconditioner P: iterate until |P (rhs - A x)| <= max(rtol |x|, ratio
+     * |scale|). `scale` is a field that is not changed, or null: then |scale| is 1. */
+    double rtol, ratio;
+    const void *scale;
     int64_t most; /* iterations */
 };
 
@@ -75,6 +77,7 @@ struct ps_diffusion_report {
     int64_t iterations;
     int32_t converged;
     int32_t threads;
+    const char *kernel; /* a static text */
     double error; /* |P (rhs - A x)| */
 };
 

@@ -236,9 +236,10 @@ report_of(ps_status status, const ps_diffusion_report *report)
     if (status != PS_OK) {
         Py_RETURN_NONE;
     }
-    return Py_BuildValue("{s:L,s:O,s:i,s:d}", "iterations", (long long)report->iterations,
-                         "converged", report->converged ? Py_True : Py_False, "threads",
-                         (int)report->threads, "error", report->error);
+    return Py_BuildValue(
+        "{s:L,s:O,s:i,s:s,s:d}", "iterations", (long long)report->iterations, "converged",
+        report->converged ? Py_True : Py_False, "threads", (int)report->threads, "kernel",
+        report->kernel ? report->kernel : "", "error", report->error);
 }
 
 PyObject *
@@ -248,21 +249,23 @@ diffusion_solve(PyObject *module, PyObject *args)
     int threads, device = 0, type, raised = 0;
     long long most;
     unsigned long long stream = 0;
-    PyObject *ends, *levels, *rhs, *x;
+    PyObject *ends, *levels, *rhs, *x, *scale;
     ps_diffusion d = {0};
     ps_diffusion_report report = {0};
     ps_status status = PS_UNSUPPORTED;
     size_t bytes = 0;
     call in;
 
-    if (!PyArg_ParseTuple(args, "(ddL)O!O!OOi|iK:diffusion_solve", &d.rtol, &d.atol,
+    if (!PyArg_ParseTuple(args, "(ddL)O!O!OOOi|iK:diffusion_solve", &d.rtol, &d.ratio,
                           &most, &PyTuple_Type, &ends, &PyTuple_Type, &levels, &rhs, &x,
-                          &threads, &device, &stream)) {
+                          &scale, &threads, &device, &stream)) {
         return NULL;
     }
     d.most = most;
     if (read_problem(module, ends, levels, x, 1, &d, &type) < 0 ||
         borrow_values(rhs, "rhs", type, nodes_of(&d.level[0]), 0, &d.rhs) < 0 ||
+        (scale != Py_None &&
+         borrow_values(scale, "scale", type, nodes_of(&d.level[0]), 0, &d.scale) < 0) ||
         call_begin(&in, threads, device, stream) < 0) {
         return NULL;
     }

@@ -5,7 +5,8 @@
 #include "numpy_api.h"
 
 /* diffusion_apply(ends, levels, x, out, threads, device=0, stream=0) -> status
- * diffusion_solve((rtol, atol, most), ends, levels, rhs, x, threads, device=0, stream=0)
+ * diffusion_solve((rtol, ratio, most), ends, levels, rhs, x, scale, threads, device=0,
+ * stream=0)
  *     -> (status, report or None)
  *   x, rhs and out have the axes of the first level, x last, and one dtype. ends: for
  * each axis from x on (periodic, half, half); levels: for each level (nodes, first, end,

@@ -16,6 +16,8 @@ With a = k kappa^2 dt/2 along each axis
     G = 1 - 2 sum a / prod (1 + a)                   Douglas and Gunn
     G = 1/(prod (1 + a) (1 + sum a))                 damped start: two half-steps of backward Euler,
                                                      the first one of them split
+    G = (1 - (1 - 2 g) 2 s) / (1 + 2 g s)^2          implicit: SDIRK2, g = 1 - 1/sqrt 2, s = sum a
+    G = 1/(1 + s)^2                                  its damped start
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
-from math import pi
+from math import pi, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +41,8 @@ __all__ = ["Accuracy", "warn_user"]
 
 Array = NDArray[np.float64]
 
-_SCHEMES = ("peaceman-rachford", "douglas-gunn")  # whose factors are known
+_SCHEMES = ("peaceman-rachford", "douglas-gunn", "implicit")  # whose factors are known
+_GAMMA = 1 - 1 / sqrt(2)
 _BIOT = 1.0  # of a Robin side that counts as a given value, at least
 _MOST_ERROR, _LEAST_FACTOR = 0.1, 0.1  # warn if |G - E| > _MOST_ERROR max(E, _LEAST_FACTOR)
 _LARGEST = 1e100  # of a: G has reached its limit
@@ -74,7 +77,8 @@ class Accuracy:
         sides: Mapping[str, Side],
         group: Group | None,
     ) -> None:
-        self._scheme = scheme
+        #: The scheme of the steps; it can be changed.
+        self.scheme = scheme
         mean, largest = _mean_and_largest(k, group)
         #: Largest k/h^2 along each axis.
         self.numbers = tuple(
@@ -93,6 +97,11 @@ class Accuracy:
         """Return G for one dt or an array of them."""
         a = [np.minimum(0.5 * rate * dt, _LARGEST) for rate in self.rates]
         total = sum(a)
+        if self.scheme == "implicit":
+            if is_damped:
+                return 1 / (1 + total) / (1 + total)
+            one = 1 + 2 * _GAMMA * total
+            return (1 - 2 * (1 - 2 * _GAMMA) * total) / one / one
         product = np.prod([1 + each for each in a], axis=0)
         if is_damped:
             return 1 / (product * (1 + total))
@@ -137,7 +146,7 @@ class Accuracy:
         if (dt, is_damped) in self._judged:
             return ""
         self._judged.add((dt, is_damped))
-        if self._scheme not in _SCHEMES or dt in self._warned:
+        if self.scheme not in _SCHEMES or dt in self._warned:
             return ""
         made, exact = float(self.factor(dt, is_damped=is_damped)), float(self.exact(dt))
         if abs(made - exact) <= _MOST_ERROR * max(exact, _LEAST_FACTOR):

@@ -37,7 +37,9 @@ class HeatResult(Result):
     steps : int
         Number of steps since time 0.
     scheme : str
-        As in `HeatADI`.
+        The scheme of the steps of length `dt`, as in `HeatADI`, but for ``'auto'``.
+    iterations : int
+        With the scheme ``'implicit'``, iterations of the last step; otherwise 0.
     damped_start : bool
         Whether the first step was two half-steps of the backward Euler method.
     stop_reason : {'reached', 'callback', 'diverged', 'running'}
@@ -65,6 +67,7 @@ class HeatResult(Result):
     last_dt: Positive
     steps: int
     scheme: str
+    iterations: int
     damped_start: bool
     stop_reason: str
     seconds: dict[str, float]
@@ -112,11 +115,15 @@ class HeatResult(Result):
     def _dims(self) -> Mapping[str, str]:
         return {"u": "z y x"[-2 * self.u.ndim + 1 :]}
 
+    def _scheme_text(self) -> str:
+        of_step = f", {self.iterations} iterations in the last step" if self.iterations else ""
+        return self.scheme + of_step + (", damped start" if self.damped_start else "")
+
     def _table(self) -> tuple[str, Mapping[str, str]]:
         facts = {
             "nodes": shape_text(self.u.shape),
             "time": f"{self.time:g} ({steps_text(self)}, {self.stop_reason})",
-            "scheme": self.scheme + (", damped start" if self.damped_start else ""),
+            "scheme": self._scheme_text(),
             "T": f"{self.u.min():.6g} to {self.u.max():.6g}",
             "seconds": f"{sum(self.seconds.values()):.3g}, {place_text(self)}",
         }

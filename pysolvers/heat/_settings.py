@@ -1,7 +1,7 @@
 """Checked parameters of a heat solver."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import Any
 
@@ -15,6 +15,7 @@ from .._runtime import backends
 __all__ = ["HeatSettings"]
 
 _DEFAULT_SCHEME = {2: "peaceman-rachford", 3: "douglas-gunn"}
+_CHOSEN = ("auto", "implicit")  # schemes that a backend does not know
 _MAPPINGS = {"C1": 1, "C2": 2, "C3": 3, "C4": 4}
 _BLOCKS = (32, 64, 128, 256, 512)
 _LEAST = 2  # nodes along an axis; sides other than fluxes need one more
@@ -47,8 +48,8 @@ class HeatSettings:
             raise TypeError("HeatADI needs a time step: dt must be given")
         require_finite("dt", self.dt)
         require(self.dt > 0, "dt must be positive", self.dt)
-        scheme = _DEFAULT_SCHEME[len(shape)] if self.scheme is None else self.scheme
-        check_choice("scheme", scheme, backend.HEAT_SCHEMES)
+        scheme = "auto" if self.scheme is None else self.scheme
+        check_choice("scheme", scheme, dict.fromkeys(_CHOSEN, 0) | backend.HEAT_SCHEMES)
         check_choice("kernels", self.kernels, backend.HEAT_KERNELS)
         check_choice("memory", self.memory, backend.HEAT_MEMORY)
         check_choice("mapping", self.mapping, _MAPPINGS)
@@ -64,13 +65,13 @@ class HeatSettings:
         if kind not in (np.float32, np.float64):
             raise TypeError(f"dtype must be float32 or float64, got {kind}")
         require(
-            len(shape) == 2 or scheme == "douglas-gunn",
-            "with three axes scheme must be 'douglas-gunn'",
+            len(shape) == 2 or scheme in (*_CHOSEN, "douglas-gunn"),
+            "with three axes scheme must be 'auto', 'implicit' or 'douglas-gunn'",
             scheme,
         )
         paper = self.kernels == "wei2013"
         require(
-            not paper or scheme != "douglas-gunn",
+            not paper or scheme not in ("implicit", "douglas-gunn"),
             "kernels 'wei2013' are for schemes 'peaceman-rachford' and 'wei2013'",
             scheme,
         )
@@ -99,6 +100,13 @@ class HeatSettings:
         return AXES[: len(self.shape)]
 
     @property
+    def alternating(self) -> "HeatSettings":
+        """The same settings with a scheme of alternating directions."""
+        if self.scheme not in _CHOSEN:
+            return self
+        return replace(self, scheme=_DEFAULT_SCHEME[len(self.shape)])
+
+    @property
     def is_paper(self) -> bool:
         """Whether the scheme or the kernels are those of Wei et al., for constant data."""
         return self.scheme == "wei2013" or self.kernels == "wei2013"
@@ -113,7 +121,7 @@ class HeatSettings:
         """Scheme, kernels, memory, mapping and block for the backend."""
         b = self.backend
         return (
-            b.HEAT_SCHEMES[self.scheme],
+            b.HEAT_SCHEMES[str(self.scheme)],
             b.HEAT_KERNELS[self.kernels],
             b.HEAT_MEMORY[self.memory],
             _MAPPINGS[self.mapping],

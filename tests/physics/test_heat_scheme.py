@@ -234,7 +234,7 @@ MOVING = [
 ]
 
 
-@pytest.mark.filterwarnings("ignore:HeatADI. in three dimensions:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:HeatADI. in (two|three) dimensions:RuntimeWarning")
 @pytest.mark.parametrize("varied", [False, True], ids=["k", "k(x)"])
 @pytest.mark.parametrize("kinds", MOVING, ids=str)
 def test_moving_sides_at_intermediate_levels(rng, kinds, varied):

@@ -52,7 +52,7 @@ typedef struct {
     int threads;
     /* of the current loop */
     const ps_diffusion_level *at;
-    const void *from, *rhs;
+    const void *from, *rhs, *vector;
     void *to;
     double factor;
     const void *weight;
@@ -218,7 +218,7 @@ sum_rows(void *self, int64_t begin, int64_t end, int thread)
 
     for (int64_t row = begin; row < end; row++) {
         row_at(r->at, row, &j, &k);
-        r->kernels->sums(r->d, j, k, r->from, r->to, &r->sums[2 * row]);
+        r->kernels->sums(r->d, j, k, r->from, r->vector, &r->sums[2 * row]);
     }
 }
 
@@ -243,14 +243,13 @@ lines_of(const ps_diffusion_level *l, int axis, size_t size, const void *from, v
     const ps_stride stride = stride_of(l, axis, &start);
     const ps_factor *const f = &l->line[axis];
 
-    return (ps_factor_rhs){
-        .trans = PS_TRANS_NONE,
-        .outer = f->outer,
-        .inner = f->inner,
-        .outer_step = 1,
-        .inner_step = 1,
-        .rhs = {from == NULL ? NULL : (const char *)from + (size_t)start * size, stride},
-        .x = {to == NULL ? NULL : (char *)to + (size_t)start * size, stride}};
+    return (ps_factor_rhs){.trans = PS_TRANS_NONE,
+                           .outer = f->outer,
+                           .inner = f->inner,
+                           .outer_step = 1,
+                           .inner_step = 1,
+                           .rhs = {(const char *)from + (size_t)start * size, stride},
+                           .x = {(char *)to + (size_t)start * size, stride}};
 }
 
 /* to = T^-1 from along an axis. */
@@ -483,6 +482,18 @@ lay_out_level(run *r, int level, char *at)
     return (size_t)(at - start);
 }
 
+/* Let the workspace of line solves be large enough for one from `from` to `to`. */
+static void
+need_lines(run *r, int level, int axis, const void *from, void *to)
+{
+    const ps_diffusion_level *const l = &r->d->level[level];
+    const ps_factor_rhs b = lines_of(l, axis, r->size, from, to);
+    size_t bytes = 0;
+
+    ps_cpu_factor_work(&l->line[axis], &b, r->exec, &bytes);
+    r->lines_bytes = bytes > r->lines_bytes ? bytes : r->lines_bytes;
+}
+
 /* Set the parts of the workspace from `work` on; return its size. The fields come first:
  * *cleared is the size of what must be 0. */
 static size_t
@@ -504,12 +515,11 @@ lay_out(run *r, char *work, size_t *cleared)
     r->lines_bytes = 0;
     for (int level = 0; level < r->d->levels; level++) {
         for (int axis = 0; axis < r->d->axes; axis++) {
-            const ps_diffusion_level *const l = &r->d->level[level];
-            const ps_factor_rhs b = lines_of(l, axis, r->size, NULL, NULL);
-            size_t bytes = 0;
+            const fields *const f = &r->level[level];
 
-            ps_cpu_factor_work(&l->line[axis], &b, r->exec, &bytes);
-            r->lines_bytes = bytes > r->lines_bytes ? bytes : r->lines_bytes;
+            /* What a line solve needs depends on how its operands are aligned. */
+            need_lines(r, level, axis, f->r, f->x);
+            need_lines(r, level, axis, f->t, f->t);
         }
     }
     return (size_t)(at - work) + r->lines_bytes;
@@ -559,16 +569,25 @@ make_z(run *r, double *rz, double *zz)
     const ps_status status = precondition(r);
 
     r->from = r->level[0].r;
-    r->to = r->level[0].x;
+    r->vector = r->level[0].x;
     each_row(r, &r->d->level[0], sum_rows);
     *rz = total(r, 0);
     *zz = total(r, 1);
     return status;
 }
 
-/* Conjugate gradients from r and z on; xx is the sum of x^2 with volumes. */
+/* The sum of v^2 with volumes. */
+static double
+square(run *r, const void *v)
+{
+    r->from = r->vector = v;
+    each_row(r, &r->d->level[0], sum_rows);
+    return total(r, 1);
+}
+
+/* Conjugate gradients from r and z on. */
 static ps_status
-iterate(run *r, double rz, double zz, ps_diffusion_report *report)
+iterate(run *r, double atol, double rz, double zz, ps_diffusion_report *report)
 {
     const ps_diffusion *const d = r->d;
     const ps_diffusion_level *const l = &d->level[0];
@@ -593,7 +612,7 @@ iterate(run *r, double rz, double zz, ps_diffusion_report *report)
         report->iterations++;
         status = make_z(r, &rz, &zz);
         report->error = sqrt(zz);
-        if (report->error <= fmax(d->rtol * sqrt(xx), d->atol)) {
+        if (report->error <= fmax(d->rtol * sqrt(xx), atol)) {
             report->converged = 1;
             break;
         }
@@ -618,16 +637,15 @@ ps_cpu_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
         return PS_WORK_TOO_SMALL;
     }
     memset(exec->work, 0, cleared);
-    *report = (ps_diffusion_report){.threads = r.threads};
+    *report = (ps_diffusion_report){.threads = r.threads, .kernel = ps_isa_get()->name};
     apply(&r, &d->level[0], d->x, d->rhs, r.level[0].r);
-    r.from = r.to = d->x;
-    each_row(&r, &d->level[0], sum_rows);
-    xx = total(&r, 1);
+    xx = square(&r, d->x);
+    const double atol = d->ratio * (d->scale == NULL ? 1 : sqrt(square(&r, d->scale)));
     status = make_z(&r, &rz, &zz);
     report->error = sqrt(zz);
-    report->converged = report->error <= fmax(d->rtol * sqrt(xx), d->atol);
+    report->converged = report->error <= fmax(d->rtol * sqrt(xx), atol);
     if (status == PS_OK && !report->converged) {
-        status = iterate(&r, rz, zz, report);
+        status = iterate(&r, atol, rz, zz, report);
     }
     return status;
 }

@@ -1,0 +1,204 @@
+r"""Implicit steps that are not split along the axes: SDIRK2, and the steady state.
+
+With K T = -div k grad T + exchange and f the sources and inflows, T_t = f - K T. Alexander's method
+with g = 1 - 1/sqrt 2 solves
+
+    (1 + g dt K) D1 = g dt (f(t + g dt) - K T),               T1 = T + D1,
+    (1 + g dt K) D2 = g dt (f(t + dt) - K S),  S = T + (1 - g)/g D1,   T+ = S + D2.
+
+It is L-stable, of order 2, and T+ is the second stage, so that waves that the step does not resolve
+are damped. Given values are those at the times of the stages. A start from data that are not smooth
+is made of two half-steps of backward Euler, (1 + dt/2 K) D = dt/2 (f - K T), which keep T within
+the range of the data: the matrix is an M-matrix of row sums of at least 1.
+
+The equations of the differences D are solved by `Levels`: a constant in an insulated box keeps its
+bits. The slope of the last stage is the first approximation of the next step.
+
+Source: R. Alexander, Diagonally implicit Runge-Kutta methods for stiff O.D.E.'s, SIAM J. Numer.
+Anal. 14 (1977) 1006-1021.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import sqrt
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._data import NodeData
+from ._levels import Levels
+from ._settings import HeatSettings
+from ._sides import PERIODIC, Grid, Side
+
+__all__ = ["Unsplit"]
+
+Array = NDArray[Any]
+
+_GAMMA = 1 - 1 / sqrt(2)
+_RTOL = {"float64": 1e-8, "float32": 1e-5}  # of the change in a stage
+_FLOOR = 4.0  # machine numbers: of T
+_MOST = 2000  # iterations; some 100 for random k of ratio 1e6
+_KEPT = 2  # operators: of `dt`, and of a shortened step
+
+
+class Unsplit:
+    """Steps of the equation that is not split, for a field in host memory.
+
+    Parameters
+    ----------
+    settings : HeatSettings
+        Dtype, backend and threads.
+    grid : Grid
+        The nodes.
+    sides : mapping
+        All sides by name.
+    source : NodeData or None
+        The source.
+    """
+
+    def __init__(
+        self,
+        settings: HeatSettings,
+        grid: Grid,
+        sides: Mapping[str, Side],
+        source: NodeData | None,
+    ) -> None:
+        self._settings, self._grid, self._source = settings, grid, source
+        self._sides = [side for side in sides.values() if side.kind != PERIODIC]
+        self._every = list(sides.values())
+        self._known: dict[float, Levels] = {}
+        #: Iterations of the last step.
+        self.iterations = 0
+        #: Kernel and threads of the last step.
+        self.run_by: dict[str, Any] = {"kernel": "", "threads": 0}
+        #: Whether all equations of the last step were solved to the tolerance.
+        self.converged = True
+
+    def step(self, field: Array, slope: Array, first: int) -> tuple[Array, Array]:
+        """Return T after step `first`, and dt times the slope of its last stage.
+
+        Parameters
+        ----------
+        field : array
+            T.
+        slope : array
+            What the step before returned, or 0.
+        first : int
+            Number of steps before.
+        """
+        leg, levels = self._grid.clock.leg, self._levels()
+        begin = leg.at(first)
+        self.iterations, self.converged = 0, True
+        one = _GAMMA * slope
+        self._solve(levels, field, one, begin + _GAMMA * leg.dt, _GAMMA)
+        base = field + one.dtype.type((1 - _GAMMA) / _GAMMA) * one
+        two = one
+        self._solve(levels, base, two, leg.at(first + 1), _GAMMA)
+        base += two
+        self._set_values(base, leg.at(first + 1))
+        two /= two.dtype.type(_GAMMA)
+        return base, two
+
+    def start(self, field: Array) -> Array:
+        """Return T after the first step, made of two half-steps of backward Euler."""
+        leg = self._grid.clock.leg
+        levels = self._made(0.5)
+        self.iterations, self.converged = 0, True
+        change, found = np.zeros_like(field), field
+        for half in (1, 2):
+            time = leg.at(0) + half * leg.dt / 2
+            self._solve(levels, found, change, time, 0.5)
+            found = found + change
+            self._set_values(found, time)
+        return found
+
+    def steady(self, field: Array, time: float, rtol: float, most: int) -> tuple[Array, Array]:
+        """Return the steady state for the data at a time, and W dt f if the domain is closed.
+
+        The sum of the second array must be 0; it is empty for a domain that is not closed. The mean
+        of T is kept in a closed domain.
+        """
+        levels = self._made(1.0, is_steady=True)
+        self.iterations, self.converged = 0, True
+        change = np.zeros_like(field)
+        gain = self._solve(levels, field, change, time, 1.0, rtol, most)
+        found = field + change
+        self._set_values(found, time)
+        return found, gain if levels.is_singular else gain[:0]
+
+    def _levels(self) -> Levels:
+        dt = self._grid.dt
+        if dt not in self._known:
+            while len(self._known) >= _KEPT:
+                del self._known[next(iter(self._known))]
+            self._known[dt] = self._made(_GAMMA)
+        return self._known[dt]
+
+    def _made(self, share: float, *, is_steady: bool = False) -> Levels:
+        s = self._settings
+        return Levels(
+            self._grid,
+            self._every,
+            share,
+            s.backend,
+            s.dtype,
+            s.call_threads,
+            is_steady=is_steady,
+        )
+
+    def _set_values(self, field: Array, time: float) -> None:
+        for side in self._sides:
+            if side.kind == "value":
+                side.of(field)[...] = side.level(time)
+
+    def _solve(
+        self,
+        levels: Levels,
+        base: Array,
+        change: Array,
+        time: float,
+        share: float,
+        rtol: float | None = None,
+        most: int | None = None,
+    ) -> Array:
+        """Set `change`, an approximation, to the solution of a stage; return W t f."""
+        base = np.ascontiguousarray(base)
+        rhs = np.zeros_like(base)
+        levels.apply(base, rhs)
+        np.negative(rhs, out=rhs)
+        gain = share * self._gain(levels, time)
+        rhs += gain.astype(rhs.dtype)
+        for side in self._sides:  # at edges the values of the later axis remain
+            if side.kind == "value":
+                side.of(change)[...] = side.level(time) - side.of(base)
+        volumes = np.broadcast_to(levels.volumes, rhs.shape)
+        mean = float(gain.sum() / volumes.sum())
+        if levels.is_singular:
+            rhs -= (mean * volumes).astype(rhs.dtype)
+        kind = self._settings.dtype
+        limit = _RTOL[kind] if rtol is None else rtol
+        ratio = _FLOOR * float(np.finfo(kind).eps)
+        report = levels.solve(rhs, change, base, limit, ratio, _MOST if most is None else most)
+        if levels.is_closed:  # the mean of the change is known
+            mean = 0.0 if levels.is_singular else mean
+            found = float((volumes * change).sum(dtype=np.float64) / volumes.sum())
+            change += change.dtype.type(mean - found)
+        self.iterations += report["iterations"]
+        self.run_by = {"kernel": report["kernel"], "threads": report["threads"]}
+        self.converged = self.converged and report["converged"]
+        return gain
+
+    def _gain(self, levels: Levels, time: float) -> Any:
+        """Return W dt times sources and inflows at a time; 0 if there are none."""
+        fluxes = [side for side in self._sides if side.kind == "flux"]
+        if self._source is None and not fluxes:
+            return np.zeros((1,) * self._grid.axes)
+        gain = np.zeros(self._grid.nodes[::-1])
+        if self._source is not None:
+            gain += self._grid.dt * self._source.at(time)
+        for side in fluxes:
+            side.of(gain)[...] += side.level(time)
+        gain *= levels.volumes
+        return gain

@@ -1,0 +1,321 @@
+"""HeatADI(scheme="implicit"): the equation that is not split, against one sparse matrix and LU."""
+
+import numpy as np
+import pytest
+import unsplit_reference as reference
+
+from pysolvers import ConvergenceError, Dirichlet, HeatADI, Neumann, Robin
+from pysolvers.heat import HeatResult
+
+# Steps that are large for the slowest wave are what the scheme is for.
+pytestmark = pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
+
+EPS = np.finfo(float).eps
+
+
+def conductivity(kind, shape, ratio, rng):
+    """Values between 1 and `ratio`."""
+    places = np.meshgrid(*[np.linspace(0, 1, n) for n in shape], indexing="ij")
+    x, y = places[-1], places[-2]
+    inside = {
+        "bar": abs(x - y) < 0.12,
+        "cross": (abs(x - y) < 0.1) | (abs(x + y - 1) < 0.1),
+        "disc": sum((p - 0.5) ** 2 for p in places) < 0.06,
+        "random": rng.random(shape),
+        "smooth": np.exp(-sum((p - 0.4) ** 2 for p in places) / 0.04),
+    }[kind]
+    return ratio ** np.asarray(inside, float)
+
+
+def plate(k, dt, **options):
+    """Between 1 and 0 along x, insulated along the other axes; h = 1."""
+    sides = {"x-": 1.0, "x+": 0.0, "y": Neumann()} | ({"z": Neumann()} if k.ndim == 3 else {})
+    return HeatADI(k.shape, 1.0, dt, diffusivity=k, **{"boundary": sides} | options)
+
+
+def moving(axes):
+    """Sides that move, fluxes, exchange and a source: for HeatADI and for the reference."""
+    sides = {
+        "x-": Dirichlet(lambda t: np.sin(t)),
+        "x+": Robin(0.7, lambda t: 1 + np.cos(t)),
+        "y-": Neumann(lambda x, t: 0.3 * x + np.sin(2 * t)),
+        "y+": Dirichlet(lambda x, t: 0.1 * x * np.cos(t)),
+    }
+    if axes == 3:
+        sides["z"] = "periodic"
+    return sides
+
+
+def moving_reference(k, spacing):
+    xs = np.arange(k.shape[-1]) * spacing[0]
+    ys = np.arange(k.shape[-2])[:, None] * spacing[1]
+    kinds = {"x-": "value", "x+": "flux", "y-": "flux", "y+": "value"}
+    kinds |= {"z-": "periodic", "z+": "periodic"}
+
+    def values(t):
+        field = np.zeros(k.shape)
+        field[..., 0] = np.sin(t)
+        field[..., -1, :] = 0.1 * xs * np.cos(t)
+        return field
+
+    def gain(t):
+        field = np.broadcast_to(np.cos(3 * t) * (1 + xs + 0 * ys), k.shape).copy()
+        field[..., -1] += 0.7 * (1 + np.cos(t)) / spacing[0] / 0.5
+        field[..., 0, :] += (0.3 * xs + np.sin(2 * t)) / spacing[1] / 0.5
+        return field
+
+    return reference.Unsplit(k, spacing, kinds, {"x+": 0.7}, values, gain)
+
+
+def hot(x, t):
+    return np.cos(3 * t) * (1 + x)
+
+
+@pytest.mark.parametrize("shape", [(7, 6), (12, 17), (5, 8, 6)])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("damped", [True, False])
+def test_steps_are_those_of_one_matrix(rng, shape, dtype, damped):
+    k = conductivity("random", shape, 1e3, rng)
+    spacing = (0.5, 0.4, 0.7)[: len(shape)]
+    truth = moving_reference(k, spacing)
+    start = np.where(truth.free, rng.random(shape), truth.values(0.0))
+    solver = HeatADI(
+        shape,
+        spacing=spacing,
+        dt=0.2,
+        diffusivity=k,
+        boundary=moving(len(shape)),
+        source=hot,
+        initial=start,
+        scheme="implicit",
+        dtype=dtype,
+        damped_start=damped,
+    )
+
+    field, limit = start, 1e-7 if dtype == "float64" else 1e-4
+    for n in range(4):
+        first = n == 0 and damped
+        field = truth.start(field, 0.2) if first else truth.step(field, 0.2 * n, 0.2)
+        u = solver.step().u
+        assert u.dtype == np.dtype(dtype)
+        assert abs(u - field).max() <= limit * abs(field).max()
+        assert solver.result().iterations > 0
+
+
+def largest_excess(shape, kind, ratio, number, rng, **options):
+    """Largest excess over the range 0 to 1 of the data, default options."""
+    k = conductivity(kind, shape, ratio, rng)
+    solver = plate(k, number, **options)
+    excess = 0.0
+    for _ in range(12):
+        u = solver.step().u
+        excess = max(excess, u.max() - 1, -u.min())
+    return excess
+
+
+@pytest.mark.parametrize("kind", ["bar", "cross", "random"])
+@pytest.mark.parametrize("shape", [(20, 17), (9, 8, 10)])
+@pytest.mark.parametrize("number", [0.3, 100.0])
+def test_values_stay_in_the_range_of_the_data(rng, kind, shape, number):
+    assert largest_excess(shape, kind, 1e4, number, rng) <= 1e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(400))
+def test_values_stay_in_the_range_of_the_data_for_any_conductivity(seed):
+    rng = np.random.default_rng(seed)
+    kind = ["bar", "cross", "disc", "random", "smooth"][seed % 5]
+    shape = tuple(rng.integers(5, 40, 2)) if seed % 4 else tuple(rng.integers(4, 12, 3))
+    shape = tuple(int(n) for n in shape)
+    ratio, number = 10 ** rng.uniform(0, 6), 10 ** rng.uniform(-1, 4)
+    assert largest_excess(shape, kind, ratio, number, rng) <= 1e-3
+
+
+def test_alternating_directions_leave_the_range_where_auto_does_not(rng):
+    k = conductivity("bar", (33, 33), 1e4, rng)
+    with pytest.warns(RuntimeWarning, match="leave the range of the data"):
+        split = plate(k, 10.0, scheme="peaceman-rachford")
+    assert max(split.step().u.max() for _ in range(20)) > 20
+    assert largest_excess((33, 33), "bar", 1e4, 10.0, rng) <= 1e-3
+
+
+@pytest.mark.parametrize("kind", ["disc", "bar"])
+def test_order_in_time_is_two_where_k_jumps(rng, kind):
+    shape, end = (13, 14), 40.0
+    k = conductivity(kind, shape, 100.0, rng)
+    kinds = {"x-": "value", "x+": "value", "y-": "flux", "y+": "flux"}
+    given = np.zeros(shape)
+    given[:, 0] = 1
+    truth = reference.Unsplit(k, (1, 1), kinds, {}, lambda t: given, lambda t: 0 * given)
+    field, small = given, end / 8 / 64
+    for n in range(8 * 64):
+        field = truth.start(field, small) if n == 0 else truth.step(field, n * small, small)
+    errors = []
+    for steps in (8, 16, 32):
+        solver = plate(k, end / steps, scheme="implicit")
+        errors.append(abs(solver.run(end).u - field).max())
+    orders = np.log2(np.divide(errors[:-1], errors[1:]))
+    assert orders[-1] > 1.8, (errors, orders)
+
+
+def layered(n):
+    """Error of the steady state with a jump of k from 1 to 10 at x = 1/2, between two nodes."""
+    x, y = np.linspace(0, 1, n), np.linspace(0, 1, n)[:, None]
+    left = x < 0.5
+    k = np.where(left, 1.0, 10.0) * np.ones((n, 1))
+    s = x - 0.5
+    profile = np.where(left, s - s**2, 0.1 * s + s**2)  # k times the slope is 1 at s = 0
+    second = np.where(left, -2.0, 2.0)
+    exact = profile * np.cos(np.pi * y)
+    source = -k * (second - np.pi**2 * profile) * np.cos(np.pi * y)
+    sides = {"x-": exact[:, 0], "x+": exact[:, -1], "y": Neumann()}
+    solver = HeatADI(
+        (n, n), 1 / (n - 1), 1.0, diffusivity=k, boundary=sides, source=source, initial=0.0
+    )
+    return abs(solver.solve_steady().u - exact).max()
+
+
+def test_order_in_space_is_two_where_k_jumps_on_faces_parallel_to_an_axis():
+    errors = [layered(n) for n in (16, 32, 64)]
+    assert np.log2(errors[1] / errors[2]) > 1.8, errors
+
+
+SIDES = {
+    "given": {"x-": 1.0, "x+": 0.0, "y": Neumann()},
+    "exchange": {"x": Robin(0.3, 2.0), "y-": Neumann(0.5), "y+": 1.0},
+    "periodic": {"x": "periodic", "y-": Robin(2.0, lambda x: x), "y+": Neumann(-0.1)},
+}
+
+
+@pytest.mark.parametrize("sides", SIDES)
+def test_steady_states_satisfy_the_equation(rng, sides):
+    k = conductivity("random", (13, 18), 1e3, rng)
+    source = rng.standard_normal(k.shape)
+    options = {"diffusivity": k, "boundary": SIDES[sides], "source": source}
+    solver = HeatADI(k.shape, 1.0, 1e9, scheme="implicit", damped_start=False, **options)
+    before = solver.u.copy()
+    steady = solver.solve_steady()
+    assert np.array_equal(solver.u, before)
+    assert steady.iterations > 0
+    kinds = {n: "periodic" if sides == "periodic" and n[0] == "x" else "flux" for n in KINDS}
+    kinds |= {n: "value" for n in ("x-", "x+") if sides == "given"}
+    kinds |= {"y+": "value"} if sides == "exchange" else {}
+    values, gain = np.zeros(k.shape), source.copy()
+    exchange = {}
+    if sides == "given":
+        values[:, 0] = 1
+    elif sides == "exchange":
+        values[-1] = 1
+        gain[:, [0, -1]] += 0.3 * 2 / 0.5
+        gain[0] += 0.5 / 0.5
+        exchange = {"x-": 0.3, "x+": 0.3}
+    else:
+        gain[0] += 2.0 * np.arange(18.0) / 0.5
+        gain[-1] += -0.1 / 0.5
+        exchange = {"y-": 2.0}
+    truth = reference.Unsplit(k, (1, 1), kinds, exchange, lambda t: values, lambda t: gain)
+    want = truth.steady(0.0)
+    assert abs(steady.u - want).max() <= 1e-8 * abs(want).max()
+    assert abs(solver.step(3).u - want).max() <= 1e-6 * abs(want).max()
+
+
+KINDS = ("x-", "x+", "y-", "y+")
+
+
+def test_steady_state_of_an_insulated_plate_keeps_the_mean(rng):
+    k = conductivity("bar", (15, 12), 50.0, rng)
+    source = rng.standard_normal(k.shape)
+    kinds = dict.fromkeys(KINDS, "flux")
+    truth = reference.Unsplit(k, (1, 1), kinds, {}, None, lambda t: source)
+    source -= (source * truth.volume).sum() / truth.volume.sum()
+    start = rng.random(k.shape)
+    solver = HeatADI(
+        k.shape, 1.0, 1.0, diffusivity=k, boundary=Neumann(), source=source, initial=start
+    )
+    u = solver.solve_steady().u
+    mean = (start * truth.volume).sum() / truth.volume.sum()
+    assert abs((u * truth.volume).sum() / truth.volume.sum() - mean) <= 1e-12
+    assert abs(truth.rate(u, 0.0)).max() <= 1e-6
+    uneven = HeatADI(
+        k.shape,
+        0.5,
+        1.0,
+        diffusivity=k,
+        boundary={"x-": Neumann(2.0), "x+": Neumann(), "y": Neumann()},
+    )
+    with pytest.raises(ValueError, match="do not balance: their sum over the domain is 14 "):
+        uneven.solve_steady()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_insulated_boxes_keep_their_heat(rng, dtype):
+    k = conductivity("random", (21, 16), 1e4, rng).astype(dtype)
+    options = {"diffusivity": k, "boundary": Neumann(), "dtype": dtype, "scheme": "implicit"}
+    constant = HeatADI(k.shape, 1.0, 1e4, initial=0.1, **options).step(5)
+    assert (constant.u == constant.u[0, 0]).all()
+    start = rng.random(k.shape)
+    volume = np.ones(k.shape)
+    volume[[0, -1]] *= 0.5
+    volume[:, [0, -1]] *= 0.5
+    solver = HeatADI(k.shape, 1.0, 3.0, initial=start, **options).step(20)
+    limit = 1e-14 if dtype == "float64" else 1e-6  # the mean of a change is known
+    assert abs((volume * (solver.u - start)).sum()) <= limit * (volume * start).sum()
+
+
+@pytest.mark.parametrize("shape", [(130, 400), (40, 38, 36)])
+def test_threads_and_calls_do_not_change_bits(rng, shape, tmp_path):
+    k = conductivity("random", shape, 1e2, rng)
+    one = plate(k, 30.0, threads=1, scheme="implicit")
+    two = plate(k, 30.0, threads=2, scheme="implicit")
+    one.step(2)
+    two.step().step()
+    assert np.array_equal(one.u, two.u)
+    one.save(tmp_path / "state.npz")
+    sides = {"x-": 1.0, "x+": 0.0, "y": Neumann()} | ({"z": Neumann()} if len(shape) == 3 else {})
+    copy = HeatADI.load(tmp_path / "state.npz", diffusivity=k, boundary=sides)
+    assert repr(copy) == repr(one)
+    assert np.array_equal(copy.step().u, one.step().u)
+    one.result().save(tmp_path / "result.npz")
+    assert HeatResult.load(tmp_path / "result.npz").iterations == one.result().iterations > 0
+
+
+@pytest.mark.parametrize("number", [1.0, 100.0, 1e4])
+@pytest.mark.parametrize("kind", ["bar", "disc", "random", "smooth"])
+def test_iterations_stay_few_at_a_ratio_of_100(rng, kind, number):
+    """Multigrid: line relaxation alone takes 57 iterations at dt/h^2 = 1000 and more with n."""
+    solver = plate(conductivity(kind, (64, 65), 100.0, rng), number, scheme="implicit")
+    solver.step(2)
+    assert solver.result().iterations <= 2 * 12
+
+
+def test_auto_chooses_by_the_step(rng):
+    k = conductivity("bar", (16, 16), 101.0, rng)
+    solver = plate(k, 0.01)
+    assert "'peaceman-rachford'" in repr(solver)
+    assert solver.step().result().scheme == "peaceman-rachford"
+    solver.dt = 1.0
+    assert "'implicit'" in repr(solver)
+    assert solver.step().result().scheme == "implicit"
+    assert "iterations" in repr(solver)
+    assert solver.run(solver.time + 1.001).scheme == "implicit"
+    layers = np.broadcast_to(k[0], k.shape)
+    for other in (2.0, layers, layers.T.copy(), conductivity("smooth", (16, 16), 3.0, rng)):
+        one = HeatADI((16, 16), 1.0, 1e4, diffusivity=other, boundary=0.0)
+        assert one.result().scheme == "peaceman-rachford"
+    box = conductivity("disc", (8, 8, 8), 10.0, rng)
+    assert plate(box, 0.1).result().scheme == "douglas-gunn"
+    assert plate(box, 10.0).result().scheme == "implicit"
+
+
+def test_equations_that_are_not_solved_are_errors(rng, monkeypatch):
+    from pysolvers.heat import _unsplit
+
+    monkeypatch.setattr(_unsplit, "_MOST", 1)
+    solver = plate(conductivity("random", (20, 20), 1e3, rng), 10.0, scheme="implicit")
+    before = solver.u.copy()
+    with pytest.raises(ConvergenceError, match="was not solved in"):
+        solver.step()
+    assert solver.steps == 0
+    assert np.array_equal(solver.u, before)
+    with pytest.raises(ConvergenceError, match="give max_iterations"):
+        solver.solve_steady(max_iterations=1)
