@@ -17,7 +17,7 @@ SHAPES = {
     "own": [(300, 65)] * 4,
     "shared": [(65,), (65,), (65,), (300, 65)],
     "short": [(300, 64), (300, 65), (300, 64), (300, 65)],
-    "constant": [(), (300, 1), (1,), (300, 65)],
+    "constant": [(), (300, 1), (1, 1), (300, 65)],
     "few long systems": [(3, 5000)] * 4,
 }
 CASES = [(name, periodic) for name in SHAPES for periodic in (False, True) if name != "short"]

@@ -116,6 +116,20 @@ def test_matrices_along_another_axis_and_constant_diagonals():
     nearly(constant.solve(rhs, axis=-1), solve_tridiagonal(-1.0, 3.0, -1.0, rhs))
 
 
+@pytest.mark.parametrize("axis", [-1, 0])
+def test_a_right_hand_side_of_one_axis_is_that_of_all_matrices(axis):
+    lower, diag, upper, rhs = (a.detach() for a in system((3,)))
+    one = rhs[0].clone().requires_grad_()
+
+    x = factor_tridiagonal(*(a.movedim(-1, axis) for a in (lower, diag, upper)), axis=axis).solve(
+        one
+    )
+
+    expected = solve_tridiagonal(lower, diag, upper, one)
+    nearly(x.movedim(axis, -1), expected)
+    nearly(torch.autograd.grad(x.sum(), one)[0], torch.autograd.grad(expected.sum(), one)[0])
+
+
 def test_the_reverse_pass_makes_no_factors(monkeypatch):
     operands = system()
     x = solve(*operands)
@@ -229,6 +243,8 @@ def test_singular_matrices_and_bad_arguments():
         factor.solve(rhs, trans="C")
     with pytest.raises(ValueError, match="do not broadcast along axis -1"):
         factor.solve(rhs[:, :4])
+    with pytest.raises(ValueError, match="rhs has 4 entries, but the systems along axis 1 have 5"):
+        factor.solve(rhs[0, :4])
     with pytest.raises(ValueError, match=r"axis must be in -2 \.\. 1"):
         factor.solve(rhs, axis=2)
     with pytest.raises(TypeError, match="rhs"):

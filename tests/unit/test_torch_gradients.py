@@ -32,7 +32,7 @@ SHAPES = {
     "shared": [(5,), (5,), (5,), (3, 5)],
     "short": [(3, 4), (3, 5), (3, 4), (3, 5)],
     "short and shared": [(4,), (5,), (4,), (3, 5)],
-    "constant": [(), (3, 1), (1,), (3, 5)],
+    "constant": [(), (3, 1), (1, 1), (3, 5)],
     "mixed": [(2, 1, 5), (3, 5), (2, 1, 1), (1, 3, 5)],
     "one right-hand side": [(3, 5), (3, 5), (5,), (5,)],
     "one row": [(3, 1)] * 4,
@@ -450,8 +450,10 @@ def test_bad_operands_are_refused():
     for number in (1.0, torch.tensor(1.0)):
         with pytest.raises(ValueError, match="at least one dimension"):
             solve_tridiagonal(-1, rhs, -1, number)
-    with pytest.raises(ValueError, match="do not fit a system of 3"):
+    with pytest.raises(ValueError, match="diag has 4 entries, but the systems have 3 rows"):
         solve_tridiagonal(-1, torch.ones(4), -1, rhs)
+    with pytest.raises(ValueError, match=r"diag has 1 entry, .* write a number"):
+        solve_tridiagonal(-1, torch.ones(1), -1, rhs)
     with pytest.raises(ValueError, match="do not broadcast"):
         solve_tridiagonal(-1, torch.ones(2, 3), -1, rhs.expand(4, 3))
     with pytest.raises(ValueError, match="on_singular"):
