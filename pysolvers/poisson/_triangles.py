@@ -57,38 +57,40 @@ class Triangles(NamedTuple):
 
 def triangles_of(lower: Any, sums: Any, upper: Any, *, periodic: bool) -> Triangles:
     """Factor matrices whose arrays broadcast, with one row per entry of the last axis."""
-    lower, sums, upper = (np.asarray(a, float) for a in (lower, sums, upper))
-    rows = sums.shape[-1]
+    lower, upper = np.asarray(lower, float), np.asarray(upper, float)
+    rows = np.shape(sums)[-1]
     count = rows - 1 if periodic else rows
-    pivots = np.empty((*sums.shape[:-1], count))
-    after = np.zeros_like(pivots)  # entries in the column of the next row
+    # The rows first, so that each of them is one run of memory.
+    below, above = np.moveaxis(lower, -1, 0), np.moveaxis(upper, -1, 0)
+    own = np.ascontiguousarray(np.moveaxis(np.asarray(sums, float), -1, 0))
+    pivots = np.empty((count, *own.shape[1:]))
+    ratios = np.zeros_like(pivots)
     far = np.zeros_like(pivots) if periodic else None
     bottom = np.zeros_like(pivots) if periodic else None
-    border, last = upper[..., -1], sums[..., -1]
+    border, last = above[-1], own[-1]
     sigma: Any = 0.0
     for i in range(count):
-        m = lower[..., i] / pivots[..., i - 1] if i else 0.0
-        sigma = sums[..., i] - m * sigma
-        ends_here = i == count - 1
-        if not ends_here:
-            after[..., i] = upper[..., i]
-        pivots[..., i] = sigma - after[..., i]
-        if far is None or bottom is None:
-            continue
-        column = lower[..., 0] if i == 0 else -m * far[..., i - 1]
-        if ends_here:
-            column = column + upper[..., i]
-            border = border + lower[..., -1]
-        far[..., i] = column
-        pivots[..., i] -= column
-        bottom[..., i] = border
-        last = last - border / pivots[..., i] * sigma
-        border = -border / pivots[..., i] * after[..., i]
+        is_last = i == count - 1
+        m = below[i] / pivots[i - 1] if i else 0.0
+        sigma = own[i] - m * sigma
+        pivots[i] = sigma if is_last else sigma - above[i]
+        if far is not None and bottom is not None:
+            column = below[0] if i == 0 else -below[i] * far[i - 1]
+            if is_last:
+                column = column + above[i]
+                border = border + below[-1]
+            pivots[i] -= column
+            far[i] = column / pivots[i]
+            bottom[i] = border
+            last = last - border / pivots[i] * sigma
+        if not is_last:
+            ratios[i] = above[i] / pivots[i]
+            border = -border * ratios[i]
     return Triangles(
         lower[..., :count],
-        pivots,
-        after / pivots,
-        None if far is None else far / pivots,
-        bottom,
-        None if bottom is None else last,
+        np.moveaxis(pivots, 0, -1),
+        np.moveaxis(ratios, 0, -1),
+        None if far is None else np.moveaxis(far, 0, -1),
+        None if bottom is None else np.moveaxis(bottom, 0, -1),
+        last if periodic else None,
     )

@@ -140,12 +140,13 @@ class FastPoisson(ShownAsText):
     offered. All ranks make the same calls. On devices each rank selects its own by `device`; a call
     waits for the device, and cannot be captured in a graph.
 
-    On the CPU the rounding errors of the solution do not grow with the condition number of the
-    Laplacian: if f has no values that cancel in the solution, the largest error is a few rounding
-    units of the largest value up to 100 nodes along x and grows as the number of these nodes, for
-    any ratio of the spacings of the axes. In float32, a smooth solution on 1000 nodes has an error
-    of about 2e-6. On a device, and with parts of the lines on several devices, the error grows as
-    the square of the length of y and z over the spacing of x, unless x has a Dirichlet side.
+    The rounding errors of the solution do not grow with the condition number of the Laplacian: if
+    f has no values that cancel in the solution, the largest error is a few rounding units of the
+    largest value up to 100 nodes along x, and grows as the number of these nodes, for any ratio of
+    the spacings of the axes. In float32, a smooth solution on 1000 nodes has an error of about
+    2e-6. On a device that holds for lines that are neither packed, periodic nor cut between ranks;
+    in the others the error grows as the square of the length of the other axes over the spacing of
+    the lines, unless their axis has a Dirichlet side.
 
     References
     ----------

@@ -216,6 +216,23 @@ def test_packed_waves_of_one_row(rng, y, row, dtype):
     check_residual(there, f)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("ends", ["NN", "DN", "ND"])
+def test_thin_layers_of_an_ocean(ends, dtype):
+    """60 layers of 1 .. 200 m, cells of 1 km: triangular factors of the lines."""
+    faces = np.concatenate([[0], np.cumsum(np.geomspace(1, 200, 60))])
+    boundary = {
+        "x" + sign: 0.0 if end == "D" else Neumann() for end, sign in zip(ends, "-+", strict=True)
+    }
+    boundary["y"] = Neumann()
+    wave = np.cos(np.pi / 256 * (np.arange(256) + 0.5))[:, None] * np.ones(60)
+    options = {"boundary": boundary, "grid": "cells"}
+    there = FastPoisson((256, 60), (faces, 1e3), dtype=dtype, device="cuda", **options)
+    expected = FastPoisson((256, 60), (faces, 1e3), **options).solve(wave)
+    u = there.solve(wave.astype(dtype))
+    assert np.abs(u - expected).max() <= 50 * np.finfo(dtype).eps * np.abs(expected).max()
+
+
 def test_axis_too_long_for_packed_waves(rng):
     (there,) = solvers(rng, (20000, 33), ["DD", "NN"], grid="cells", on=("cuda",))
 
