@@ -1,12 +1,19 @@
 """Calls in the style of other packages, which lack operands or have other names: what to write."""
 
+import functools
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["call_error", "hide_other"]
+__all__ = ["call_error", "explain_run", "hide_other"]
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+# Names of a number of steps.
+_STEPS = ("steps", "n_steps", "nsteps", "num_steps", "count", "n", "max_steps")
 
 # Names of arguments in SciPy and LAPACK.
 _NAMES = {
@@ -71,6 +78,27 @@ def call_error(
         f"{'are' if len(missing) > 1 else 'is'} missing or None: pass three diagonals"
         f"{' and right-hand sides' if sides else ''}, 0.0 for a diagonal of zeros"
     )
+
+
+def explain_run(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate ``run(until, ...)`` of a solver: errors for other arguments say what to write."""
+    names = tuple(inspect.signature(method).parameters)[1:]
+
+    @functools.wraps(method)
+    def checked(*args: P.args, **options: P.kwargs) -> R:
+        unknown = [name for name in options if name not in names]
+        if unknown:
+            name, kind = unknown[0], type(args[0]).__name__
+            advice = f"it is called as run({names[0]}, {'=, '.join(names[1:])}=)"
+            if name in _STEPS:
+                advice = (
+                    f"run({names[0]}) steps to a time; for a number of steps write "
+                    f"step({options[name]!r})"
+                )
+            raise TypeError(f"{kind}.run has no argument {name!r}: {advice}")
+        return method(*args, **options)
+
+    return checked
 
 
 def hide_other(function: Callable[..., Any]) -> None:

@@ -11,6 +11,7 @@ from .._checks import index, require, require_callable, require_finite
 from .._clock import Clock
 from .._counter import Counter
 from .._errors import ConvergenceError
+from .._other_calls import explain_run
 from .._progress import IterationBar
 from .._shown import ShownAsText
 from .exclusive import Exclusive, exclusive
@@ -92,6 +93,7 @@ class Stepper(Exclusive, ShownAsText, ABC, Generic[Result]):
         self._step_to(self.steps + index("count", count, 0), self.dt)
         return self
 
+    @explain_run
     @exclusive
     def run(
         self,

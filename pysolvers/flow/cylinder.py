@@ -14,6 +14,7 @@ from .._errors import ConvergenceError
 from .._files import read_npz, write_npz
 from .._header import count, flag, mapping, number, optional, positive, record, sequence, text
 from .._options import check_choice, check_threads
+from .._other_calls import explain_run
 from .._progress import IterationBar
 from .._runtime.backends import parse_device
 from .._runtime.exclusive import exclusive
@@ -323,6 +324,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         history = self._history()
         return strouhal_of(history.probe_time, history.v[:, 0])
 
+    @explain_run
     @exclusive
     def run(
         self,

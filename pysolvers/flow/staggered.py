@@ -16,6 +16,7 @@ from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
 from .._header import count as count_of
 from .._header import mapping, number, optional, positive, record, text
+from .._other_calls import explain_run
 from .._progress import IterationBar
 from .._runtime import directive
 from .._runtime.exclusive import Exclusive, exclusive
@@ -324,6 +325,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
             self._advance(end)
         return self
 
+    @explain_run
     @exclusive
     def run(
         self,

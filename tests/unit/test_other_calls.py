@@ -150,3 +150,22 @@ def test_to_scipy_says_how_to_install_scipy(monkeypatch):
 
     with pytest.raises(ModuleNotFoundError, match="pip install scipy"):
         spline.to_scipy()
+
+
+@pytest.mark.parametrize(
+    "solver",
+    [
+        lambda: pysolvers.HeatADI((9, 9), spacing=0.125, dt=0.01, boundary=0.0),
+        lambda: pysolvers.StaggeredCavity(re=10, n=8, dt=0.01),
+    ],
+)
+def test_run_takes_a_time_and_step_a_number(solver):
+    solver = solver()
+    name = type(solver).__name__
+
+    with pytest.raises(TypeError, match=rf"{name}.run has no argument 'steps': .* write step\(3\)"):
+        solver.run(steps=3)
+    with pytest.raises(TypeError, match=rf"{name}.run .*'end': it is called as run\(until, callb"):
+        solver.run(end=3.0)
+    assert solver.step(3).steps == 3
+    assert "until" in inspect.signature(solver.run).parameters
