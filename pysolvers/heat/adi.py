@@ -242,7 +242,8 @@ class HeatADI(Stepper[HeatResult]):
     correction is at most 1e-8 (float32: 1e-5) of the change, or 4 rounding errors of T. For k of
     the ratio 100, 4 to 12 iterations are common; if k is random over six decades, some 100. If more
     than 2000 are needed, it is a `ConvergenceError`. Without source and inflow T stays in the range
-    of the data.
+    of the data, but for the step after the damped one where k is random over several decades: in
+    one of 400 random problems it left the range by 0.013 of it, once.
 
     Alternating directions do not damp the shortest waves if :math:`k\,dt/h^2` is large: initial
     values that are not smooth, or do not agree with the boundary values, then cause oscillations
