@@ -1,8 +1,6 @@
 """Domain and grid of a solver: extent, or spacing; positional arguments of older releases."""
 
 import functools
-import sys
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import isfinite
 from typing import Any, ParamSpec, TypeVar
@@ -15,15 +13,12 @@ __all__ = [
     "exactly_one",
     "origin_and_step",
     "per_axis",
-    "replaced",
     "unequal",
     "watch_position",
 ]
 
 AXES = "xyz"
 """Names of the axes of space; x is the last one of an array."""
-
-_PACKAGE = f"{__package__}."
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -107,18 +102,6 @@ def origin_and_step(
     intervals = [n - (name not in periodic) for name, n in zip(AXES, nodes, strict=False)]
     steps = ((b - a) / n for (a, b), n in zip(extent, intervals, strict=True))
     return tuple(a for a, _ in extent), tuple(steps)
-
-
-def replaced(old: str, new: str) -> None:
-    """Warn that a spelling is deprecated, at the line of the user, and show what replaces it."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(
-        f"{old} is deprecated and will be an error in the next release: write {new}",
-        DeprecationWarning,
-        stacklevel=level,
-    )
 
 
 def watch_position(

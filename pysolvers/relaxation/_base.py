@@ -123,6 +123,16 @@ class Relaxation(Exclusive, ShownAsText, ABC):
     def _backend(self) -> Any:
         return backends.require(backends.parse_device(self._device)[0])
 
+    @property
+    def _expected_patience(self) -> int:
+        """Iterations without progress after which something is wrong; 0 if it is not known."""
+        return 0
+
+    @property
+    def _advice(self) -> str:
+        """What else helps an iteration that has stalled: the end of a message."""
+        return ""
+
     def _scale(self, criterion: str, norm: str) -> float:
         """Return the factor by which the values measured by the backend are multiplied."""
         del criterion, norm
@@ -217,7 +227,9 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         patience : int, optional
             Largest number of iterations in which the smallest measured value does not fall by
             10 %; then the iteration ends with an error. By default the larger of 5000 and the
-            square of the longer side in nodes. It does not apply to the criterion ``'solution'``.
+            square of the longer side in nodes; `RedBlackSOR` waits at least 12/(1 - r) iterations,
+            with the factor r by which it expects the error to fall in an iteration. It does not
+            apply to the criterion ``'solution'``.
         progress : bool, optional
             Whether to show a progress bar with the time left. By default it is shown in a
             terminal and in a notebook after a second, if tqdm is installed.
@@ -249,7 +261,8 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         nx, ny = self._grid.nx, self._grid.ny if self._rows is None else self._rows.total
         checks = count_of_a_call(_CHECKS, nx * ny * every, self._device)
         chunk = every if callback is not None else every * checks
-        stall = Stall(checked_patience(patience, max(nx, ny) ** 2), self.iterations)
+        usual = max(max(nx, ny) ** 2, self._expected_patience)
+        stall = Stall(checked_patience(patience, usual), self.iterations)
         if self._rows is not None and self._rows.group.rank > 0:
             progress = False
         with IterationBar(progress, self._NAME, total=most, goal=tol) as bar:
@@ -271,11 +284,12 @@ class Relaxation(Exclusive, ShownAsText, ABC):
                     raise ConvergenceError(
                         f"{self!r}, did not converge: {stall.text(self.residual)}: the tolerance "
                         f"{tol:g} can be below the rounding errors; take a larger one, or a larger "
-                        "patience",
+                        f"patience{self._advice}",
                         self.result("stalled"),
                     )
         raise ConvergenceError(
-            f"{self!r}, did not converge: tolerance {tol:g} not reached in {most} iterations",
+            f"{self!r}, did not converge: tolerance {tol:g} not reached in {most} iterations"
+            f"{self._advice}",
             self.result("max_iterations"),
         )
 

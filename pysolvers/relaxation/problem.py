@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._boundary import condition_of, sides_of
 from .._checks import index, real_array, require, short
-from .._domain import checked_extent, exactly_one, per_axis, replaced
+from .._domain import checked_extent, exactly_one, per_axis
 from .._functions import call
 from .._options import check_choice
 from .._shown import ShownAsText
@@ -74,8 +74,6 @@ class SteadyConvectionDiffusion(ShownAsText):
     The parameters of a function must be among x and y, in any order. It is called with x of shape
     (1, n) and y of shape (m, 1).
 
-    The number of interior nodes as `shape`, with lengths (Lx, Ly) or no `extent`, is deprecated.
-
     Examples
     --------
     >>> from pysolvers import SteadyConvectionDiffusion
@@ -98,8 +96,6 @@ class SteadyConvectionDiffusion(ShownAsText):
         source: Values = 0.0,
         differences: Differences | None = None,
     ) -> None:
-        if spacing is None and (extent is None or np.ndim(extent) == 1):
-            shape, extent = _in_new_spelling(shape, extent)
         exactly_one("SteadyConvectionDiffusion", spacing, extent)
         ny, nx = self.shape = checked_shape(shape, 3)
         if spacing is not None:
@@ -213,29 +209,6 @@ class SteadyConvectionDiffusion(ShownAsText):
         return frame
 
 
-def _in_new_spelling(shape: Any, extent: Any) -> tuple[tuple[int, int], Any]:
-    """Return shape and extent from the number of interior nodes and lengths, with a warning."""
-    ny, nx = checked_shape(shape, 1)
-    width, height = checked_lengths((1.0, 1.0) if extent is None else extent)
-    pairs = (0.0, width), (0.0, height)
-    old = f"SteadyConvectionDiffusion(..., shape=({ny}, {nx}){lengths_text(extent)})"
-    replaced(
-        f"{old} with the number of interior nodes",
-        f"shape=({ny + 2}, {nx + 2}), the shape of the solution, and {pairs_text(width, height)}",
-    )
-    return (ny + 2, nx + 2), pairs
-
-
-def lengths_text(extent: Any) -> str:
-    """Return a deprecated extent as it was written in a call."""
-    return "" if extent is None else f", extent={short(extent)}"
-
-
-def pairs_text(width: float, height: float) -> str:
-    """Return the extent of a rectangle as it is written in a call."""
-    return f"extent=((0, {width:g}), (0, {height:g}))"
-
-
 def checked_shape(shape: Any, least: int) -> tuple[int, int]:
     """Return two numbers of nodes or cells, each at least `least`, or raise."""
     try:
@@ -243,16 +216,6 @@ def checked_shape(shape: Any, least: int) -> tuple[int, int]:
     except (TypeError, ValueError):
         raise ValueError(f"shape must be two ints, (ny, nx), got {short(shape)}") from None
     return index("shape", ny, least), index("shape", nx, least)
-
-
-def checked_lengths(extent: Any) -> tuple[float, float]:
-    """Return two positive lengths of a deprecated extent, or raise."""
-    try:
-        width, height = extent
-    except (TypeError, ValueError):
-        rule = "extent must be ((x0, x1), (y0, y1))"
-        raise ValueError(f"{rule}, got {short(extent)}") from None
-    return per_axis("extent", (width, height), "xy")  # type: ignore[return-value]
 
 
 def checked_pairs(extent: Any) -> tuple[tuple[float, float], tuple[float, float]]:

@@ -6,16 +6,13 @@ from math import inf, isinf
 from typing import NamedTuple
 
 from .._checks import require
-from .._domain import watch_position
 from .._shown import Shown
 from ._settings import (
     Foot,
     Scheme,
     Upwind,
     check_pair,
-    check_position,
     check_shape,
-    shape_of_cells,
 )
 from .problem import ConvectionDiffusion, GridData
 
@@ -74,7 +71,6 @@ class SuggestedStep(Shown):
         return "Suggested step", facts
 
 
-@watch_position(0, check_position("suggest_dt"))
 def suggest_dt(
     problem: ConvectionDiffusion,
     shape: tuple[int, int],
@@ -111,7 +107,7 @@ def suggest_dt(
     problem : ConvectionDiffusion
         The problem.
     shape : (ny, nx)
-        Number of nodes along y and x, as in `GCEIDD`; by keyword.
+        Number of nodes along y and x, as in `GCEIDD`.
     scheme : {'cp', 'cfd', 'mu'}, default: 'cp'
         As in `GCEIDD`.
     strips : int or (int, int), default: 1
@@ -145,7 +141,7 @@ def suggest_dt(
     require(scheme in _COURANT, f"scheme must be one of {', '.join(_COURANT)}", scheme)
     require(upwind in _UPWINDS, f"upwind must be one of {', '.join(_UPWINDS)}", upwind)
     require(foot in _FEET, f"foot must be one of {', '.join(_FEET)}", foot)
-    data = problem.grid_data(check_shape(shape_of_cells("suggest_dt", shape), 2))
+    data = problem.grid_data(check_shape(shape, 2))
     has_interfaces = max(check_pair("strips", strips, 1)) > 1
     takes_feet = scheme == "cfd" or (scheme == "cp" and has_interfaces)
     limit = _COURANT[scheme]

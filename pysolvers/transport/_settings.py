@@ -1,13 +1,12 @@
 """Checked parameters of GCEIDD."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from .._checks import index, require, require_finite, require_number
-from .._domain import replaced
 from .._options import check_choice, check_threads
 from .._runtime import backends
 
@@ -17,9 +16,7 @@ __all__ = [
     "Settings",
     "Upwind",
     "check_pair",
-    "check_position",
     "check_shape",
-    "shape_of_cells",
 ]
 
 Scheme = Literal["cp", "cfd", "mu"]
@@ -113,34 +110,6 @@ def check_shape(shape: Any, least: int) -> tuple[int, int]:
         shape,
     )
     return index("shape along y", shape[0], least), index("shape along x", shape[1], least)
-
-
-def shape_of_cells(call: str, shape: Any) -> Any:
-    """Return a shape; one int was the number of cells along both axes, and is deprecated."""
-    if isinstance(shape, int | np.integer) and not isinstance(shape, bool):
-        nodes = int(shape) + 1
-        replaced(
-            f"{call}(problem, {shape}) with the number of cells",
-            f"{call}(problem, shape=({nodes}, {nodes})) with the shape of the solution",
-        )
-        return nodes, nodes
-    return shape
-
-
-def check_position(call: str) -> Callable[..., None]:
-    """Return a function that raises if a pair of numbers of cells is given by position."""
-
-    def check(*args: Any) -> None:
-        shape = args[-1] if call == "suggest_dt" else args[1]
-        if isinstance(shape, tuple | list) and len(shape) == 2:
-            nx, ny = shape
-            raise TypeError(
-                f"{call}: a pair by position was (nx, ny), the number of cells; give the shape of "
-                f"the solution, (ny + 1, nx + 1), by keyword: {call}(problem, "
-                f"shape=({ny + 1}, {nx + 1}), ...)"
-            )
-
-    return check
 
 
 def check_pair(name: str, value: Any, least: int) -> tuple[int, int]:

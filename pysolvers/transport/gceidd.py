@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._counter import Counter
-from .._domain import watch_position
 from .._errors import ConvergenceError
 from .._files import read_npz, write_npz
 from .._header import count, mapping, number, optional, positive, record, sequence, text
@@ -20,7 +19,7 @@ from .._runtime.stepping import Stepper
 from ..distributed import Group, Slab, agreement_of, checked_group
 from ._limits import courant, diffusion_number
 from ._result import TransportResult
-from ._settings import Foot, Scheme, Settings, Upwind, check_position, shape_of_cells
+from ._settings import Foot, Scheme, Settings, Upwind
 from ._split import SplitState
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
@@ -73,7 +72,6 @@ class GCEIDD(Stepper[TransportResult]):
         Equation, domain, sides and initial values.
     shape : (ny, nx)
         Number of nodes along y and x, those on the boundary included: the shape of the solution.
-        It must be given by keyword. (One int, the number of cells along both axes, is deprecated.)
     dt : float
         Time step; positive. It can be set between steps; the prediction of ``'mu'`` then begins
         again. See `suggest_dt`.
@@ -176,7 +174,6 @@ class GCEIDD(Stepper[TransportResult]):
     0.55 0.52
     """
 
-    @watch_position(1, check_position("GCEIDD"))
     @in_default_fp_mode
     def __init__(
         self,
@@ -200,7 +197,7 @@ class GCEIDD(Stepper[TransportResult]):
     ) -> None:
         with agreement_of(group, "GCEIDD") as agreed:
             self._settings = settings = Settings(
-                shape=shape_of_cells("GCEIDD", shape),
+                shape=shape,
                 dt=dt,
                 scheme=scheme,
                 strips=strips,

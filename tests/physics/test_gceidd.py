@@ -494,18 +494,11 @@ def test_flux_needs_diffusion():
         GCEIDD(problem, shape=(9, 9), dt=0.1)
 
 
-def test_numbers_of_cells_are_deprecated_or_refused():
+def test_a_shape_by_position_or_by_keyword():
     problem = rotating_pulse(0.01)
-
-    with pytest.warns(DeprecationWarning, match=r"write GCEIDD\(problem, shape=\(13, 13\)\)"):
-        old = GCEIDD(problem, 12, 0.01)
-    assert old.u.shape == old.shape == (13, 13)
-    with pytest.raises(TypeError, match=r"GCEIDD\(problem, shape=\(10, 13\), ...\)"):
-        GCEIDD(problem, (12, 9), 0.01)
-    with pytest.raises(TypeError, match=r"suggest_dt\(problem, shape=\(10, 13\), ...\)"):
-        suggest_dt(problem, (12, 9))
-    new = GCEIDD(problem, shape=(10, 13), dt=0.01)
-    assert new.u.shape == (len(new.y), len(new.x)) == (10, 13)
+    for solver in (GCEIDD(problem, (10, 13), 0.01), GCEIDD(problem, shape=(10, 13), dt=0.01)):
+        assert solver.u.shape == (len(solver.y), len(solver.x)) == (10, 13)
+    assert suggest_dt(problem, (10, 13)) == suggest_dt(problem, shape=(10, 13))
 
 
 def test_callback_sees_the_state_and_may_end():

@@ -240,3 +240,112 @@ def test_small_changes_are_not_convergence(backend):
     middle = result.u[255:257, 255:257].mean()
     assert result.stop_reason == "converged"
     assert abs(middle - 0.25) > 0.05
+
+
+def dense_jacobi(plate):
+    """Return the spectral radius of the Jacobi iteration of a plate, from its dense matrix."""
+    (ny, nx), (ax, ay) = plate.shape, plate._a
+    neighbours, diagonal = np.zeros((ny * nx, ny * nx)), np.zeros((ny, nx))
+    index = np.arange(ny * nx).reshape(ny, nx)
+    for a, one, other in (
+        (ax, index[:, 1:], index[:, :-1]),
+        (ay, index[1:], index[:-1]),
+    ):
+        neighbours[one.ravel(), other.ravel()] = neighbours[other.ravel(), one.ravel()] = a
+        for each in (one, other):
+            np.add.at(diagonal.ravel(), each.ravel(), a)
+    for side, place in (("x-", np.s_[:, 0]), ("x+", np.s_[:, -1]), ("y-", np.s_[0]), ("y+", -1)):
+        diagonal[place] += (ax if side[0] == "x" else ay) * plate._walls[side].exchange
+    root = np.sqrt(diagonal.ravel())
+    return float(np.linalg.eigvalsh(neighbours / root / root[:, None])[-1])
+
+
+def sor_radius(omega, rho):
+    """Young's relation between the eigenvalues of SOR and of Jacobi."""
+    square = (omega * rho) ** 2 - 4 * (omega - 1)
+    return omega - 1 if square <= 0 else ((omega * rho + np.sqrt(square)) / 2) ** 2
+
+
+def random_side(rng):
+    kind = rng.integers(4)
+    if kind < 2:
+        return (Dirichlet(1.0), Neumann(0.0))[kind]
+    return Robin(10 ** rng.uniform(-5, 2), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_optimal_parameter_needs_at_most_1_6_times_the_fewest_iterations(seed):
+    """Any sides, cells up to 100 times as long as wide; the truth is the dense matrix."""
+    rng = np.random.default_rng(seed)
+    shape = tuple(int(n) for n in rng.integers(1, 13, 2))
+    sides = {side: random_side(rng) for side in ("x-", "x+", "y-", "y+")}
+    if all(isinstance(side, Neumann) for side in sides.values()):
+        sides["x-"] = Robin(1e-3, 0.0)
+    options = {"spacing": (1.0, 10 ** rng.uniform(-2, 2)), "boundary": sides}
+    plate = RedBlackSOR(shape, **options)
+    rho = dense_jacobi(plate)
+    if rho < 1e-3:
+        return
+
+    best = 2 / (1 + np.sqrt((1 - rho) * (1 + rho)))
+    radius = sor_radius(plate.omega, rho)
+    assert np.log(best - 1) / np.log(radius) < 1.6
+    # The rate that the patience is made of, for this and for other parameters.
+    assert np.log(plate._radius) / np.log(radius) == pytest.approx(1, abs=0.6)
+    slow = RedBlackSOR(shape, omega=1.0, **options)
+    assert (1 - slow._radius) / (1 - rho**2) == pytest.approx(1, abs=0.6)
+
+
+@pytest.mark.parametrize(
+    ("n", "coefficient", "most"),
+    [
+        (32, 10.0, 4200),
+        (32, 1000.0, 400),
+        (64, 10.0, 8000),
+        pytest.param(128, 10.0, 18000, marks=pytest.mark.slow),
+        (128, 1000.0, 1700),
+    ],
+)
+def test_a_plate_that_convection_cools(n, coefficient, most):
+    """An aluminium plate: the heat of the source leaves through the sides."""
+    plate = RedBlackSOR(
+        (n, n),
+        extent=((0, 0.1), (0, 0.1)),
+        conductivity=200.0,
+        boundary=Robin(coefficient, 300.0),
+        source=lambda x, y: 1e5 * (x < 0.02),
+    )
+    result = plate.solve(1e-8)
+
+    assert result.converged
+    assert result.iterations < most
+    # The outflow by the values at the walls, half a cell from the centres.
+    h, per_face = 0.1 / n, 1 / (1 / coefficient + 0.1 / n / 2 / 200.0)
+    rims = (result.u[0], result.u[-1], result.u[:, 0], result.u[:, -1])
+    outflow = sum(per_face * h * float((rim - 300.0).sum()) for rim in rims)
+    source = 1e5 * h * h * n * float((result.x < 0.02).sum())
+    assert outflow == pytest.approx(source, rel=1e-4)
+
+
+@pytest.mark.parametrize("aspect", [30.0, 100.0])
+def test_one_given_side_and_long_cells(aspect):
+    sides = {"y-": 1.0, "y+": Neumann(), "x": Neumann()}
+    plate = RedBlackSOR((32, 32), spacing=(1.0, aspect), boundary=sides)
+
+    np.testing.assert_allclose(plate.solve().u, 1.0, atol=1e-4)
+
+
+def test_a_stall_names_omega_and_the_direct_solver():
+    options = {"spacing": 1.0, "boundary": {"x": 1.0, "y": 0.0}}
+    with pytest.raises(
+        pysolvers.ConvergenceError, match=r"patience; with omega=1\.7.* FastPoisson"
+    ):
+        RedBlackSOR((20, 30), **options).solve(1e-30)
+    with pytest.raises(
+        pysolvers.ConvergenceError, match=r"with omega=1 .* take omega='optimal', which is 1\.7"
+    ):
+        RedBlackSOR((20, 30), omega=1.0, **options).solve(1e-30)
+    cooled = RedBlackSOR((20, 30), spacing=1.0, boundary=Robin(1.0, 1.0), source=lambda x: x)
+    with pytest.raises(pysolvers.ConvergenceError) as caught:
+        cooled.solve(1e-30)
+    assert "FastPoisson" not in str(caught.value)

@@ -32,8 +32,6 @@ from pysolvers.plots.curves import Curves, plot_curves
 from pysolvers.plots.pta2020 import plot_fields
 from pysolvers.plots.speedups import plot_speedups
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
-
 
 def heat():
     return HeatADI((9, 9), 0.125, 1e-3, initial=lambda x, y: np.sin(3 * x) * y, boundary=0.0)
@@ -47,7 +45,7 @@ def heat_in_a_box():
 
 def transport():
     problem = ConvectionDiffusion((1.0, 0.5), 0.01, initial=lambda x, y: x * y, boundary=0.0)
-    return GCEIDD(problem, 8, 0.05)
+    return GCEIDD(problem, (9, 9), 0.05)
 
 
 STEPPERS = {
@@ -71,7 +69,7 @@ RESULTS = {
     ),
     "cavity": lambda: LidDrivenCavity(100, 17).solve(1e-3),
     "cavity by lines": lambda: LidDrivenCavity(100, 17, method="line-jacobi").solve(1e-2),
-    "plate": lambda: solve_laplace((9, 8), boundary={"y+": 1.0}),
+    "plate": lambda: solve_laplace((9, 8), spacing=0.1, boundary={"x": 0.0, "y-": 0.0, "y+": 1.0}),
     "steady cylinder": lambda: SquareCylinder(20, (33, 201), steady=True).solve(1e-1),
 }
 

@@ -245,20 +245,53 @@ def test_a_callback_may_change_the_step():
 
 
 @pytest.mark.parametrize(
-    "make",
+    ("make", "error", "message"),
     [
-        lambda: pysolvers.GCEIDD(ConvectionDiffusion((1, 1), 0.1, boundary=0.0), 8, 0.1),
-        lambda: pysolvers.transport.suggest_dt(ConvectionDiffusion((1, 1), 0.1, boundary=0.0), 8),
-        lambda: pysolvers.SteadyConvectionDiffusion(1.0, 1.0, shape=(3, 4), boundary=0.0),
-        lambda: pysolvers.RedBlackSOR((4, 4), boundary=1.0),
-        lambda: pysolvers.solve_laplace((4, 4), extent=((0, 1), (0, 1)), boundary={"x": 1.0}),
+        (
+            lambda: pysolvers.GCEIDD(ConvectionDiffusion((1, 1), 0.1, boundary=0.0), 8, 0.1),
+            ValueError,
+            r"shape must be \(ny, nx\), .* got 8",
+        ),
+        (
+            lambda: pysolvers.transport.suggest_dt(ConvectionDiffusion((1, 1), 0.1, boundary=0.0), 8),
+            ValueError,
+            r"shape must be \(ny, nx\), .* got 8",
+        ),
+        (
+            lambda: SteadyConvectionDiffusion(1.0, 1.0, shape=(3, 4), boundary=0.0),
+            TypeError,
+            "needs either spacing or extent, got neither",
+        ),
+        (
+            lambda: SteadyConvectionDiffusion(1.0, 1.0, shape=(3, 4), extent=(1, 2), boundary=0.0),
+            ValueError,
+            r"extent must be a pair \(low, high\)",
+        ),
+        (
+            lambda: RedBlackSOR((4, 4), boundary=1.0),
+            TypeError,
+            "needs either spacing or extent, got neither",
+        ),
+        (
+            lambda: RedBlackSOR((4, 4), extent=(2, 1), boundary=1.0),
+            ValueError,
+            r"extent must be a pair \(low, high\)",
+        ),
+        (
+            lambda: pysolvers.solve_laplace((4, 4), spacing=1.0, boundary={"x": 1.0}),
+            ValueError,
+            r"each side must be given.*; y-, y\+ are missing",
+        ),
+        (
+            lambda: pysolvers.solve_laplace((4, 4), spacing=1.0),
+            TypeError,
+            "missing 1 required keyword-only argument: 'boundary'",
+        ),
     ],
 )
-def test_a_deprecation_is_reported_at_the_line_of_the_user(make):
-    with pytest.warns(DeprecationWarning, match="is deprecated .*: write") as caught:
+def test_a_domain_or_a_side_left_out_is_an_error(make, error, message):
+    with pytest.raises(error, match=message):
         make()
-
-    assert [each.filename for each in caught] == [__file__]
 
 
 SOLVERS = (
