@@ -40,7 +40,7 @@ _FORCES_EVERY = 4  # steps; a balance of forces costs about a tenth of a step
 _CHECK = 20  # steps between two checks of the change of psi
 _KEEP = 100  # steps between two states that are kept for an error, and two checks on a device
 _LARGEST_PSI = 8.0  # three times the value on the walls, which bounds psi in most flows
-_LARGEST_CHANGE = 20.0  # of psi per unit time; an unsteady flow has about 1 after its start
+_LARGEST_CHANGE = 20.0  # of psi in the shortest time of the flow; most flows have about 1
 _VORTEX = (2.0, 0.4, 0.2)  # of the start: x and y from the centre, square of the width
 _PROBE = 4.0  # distance of the first probe behind the centre
 
@@ -704,16 +704,25 @@ class SquareCylinder(Stepper[CylinderResult]):
         # NaN fails every comparison.
         healthy = largest < _LARGEST_PSI
         if not self._settings["steady"] and state.steps > _CHECK:
-            healthy = healthy and change / state.dt_old < _LARGEST_CHANGE
+            healthy = healthy and change / state.dt_old < self._change_limit
         if healthy and state.steps >= self._kept[-1].steps + _KEEP:
             oldest = self._kept[0] if len(self._kept) == 2 else None
             self._kept = [self._kept[-1]]
             self._kept.append(state.copy(into=oldest))  # type: ignore[arg-type]
         return healthy
 
+    @property
+    def _change_limit(self) -> float:
+        """Largest change of psi per unit time of a run that is stable.
+
+        psi is of order 1, and so is its change in the shortest time of the flow: 1 for convection,
+        Re for viscous diffusion, and the time since the start, whose vorticity is not smooth.
+        """
+        return float(_LARGEST_CHANGE / min(1.0, self._settings["re"], self._state.time))
+
     def _out_of_bounds(self) -> ConvergenceError:
         """Go back to the older of the kept states."""
-        late, steps = self.time, self.steps
+        late, steps, limit = self.time, self.steps, self._change_limit
         self._state = state = self._kept[0].copy()
         self._kept = [state.copy()]
         self._extremes = None
@@ -722,7 +731,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         self._examined = state.steps
         return ConvergenceError(
             f"SquareCylinder: psi must stay below {_LARGEST_PSI:g} and change by less than "
-            f"{_LARGEST_CHANGE:g} per unit time, but did not at step {steps}, time {late:g}: "
+            f"{limit:.3g} per unit time, but did not at step {steps}, time {late:g}: "
             f"dt={self.dt:g} is too large, or the grid too coarse for re="
             f"{self._settings['re']:g}; the solver is back at time {self.time:g}: set a smaller "
             f"dt, for example {self.dt / 2:g}",

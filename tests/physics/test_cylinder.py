@@ -712,3 +712,26 @@ def test_a_run_ends_exactly_and_no_step_is_very_short(until, tmp_path):
     solver.save(tmp_path / "state.npz")
     assert SquareCylinder.load(tmp_path / "state.npz").time == until
     assert solver.run(2 * until).time == 2 * until
+
+
+@pytest.mark.parametrize("re", [0.01, 0.05, 0.1])
+@pytest.mark.parametrize("share", [1, 4, 16])
+def test_creeping_flow_is_not_taken_for_an_unstable_one(re, share):
+    """psi changes within the viscous time Re, and faster after a start: in proportion to 1/Re."""
+    step = SquareCylinder(re, SMALL).dt / share
+    flow, slower = (SquareCylinder(each, SMALL, dt=step * each / re) for each in (re, re / 2))
+    for solver in (flow, slower):
+        solver.step(60)
+
+    assert flow.steps == 60
+    # Without convection, of which there is a share of about Re, the flow depends on t / Re alone.
+    np.testing.assert_allclose(flow.psi, slower.psi, atol=0.2 * re)
+    assert flow.drag * re == pytest.approx(slower.drag * re / 2, rel=0.5 * re)
+
+
+@pytest.mark.parametrize("re", [0.01, 1.0, 100.0])
+def test_a_step_that_is_too_long_is_still_an_error(re):
+    step = SquareCylinder(re, SMALL).dt
+
+    with pytest.raises(ConvergenceError, match=r"dt=.* is too large"):
+        SquareCylinder(re, SMALL, dt=10 * step).step(60)
