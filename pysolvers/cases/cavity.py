@@ -147,7 +147,10 @@ def _profile(
     yield f"{title}, {source}"
     yield f"{place:>8} {'here':>10} {'published':>10} {'difference':>11}"
     for row in zip(at, values, published, difference, strict=True):
-        yield "{:8.4f} {:10.5f} {:10.5f} {:11.5f}".format(*row)
+        if np.isnan(row[2]):
+            yield f"{row[0]:8.4f} {row[1]:10.5f} {'omitted (misprint)':>22}"
+        else:
+            yield "{:8.4f} {:10.5f} {:10.5f} {:11.5f}".format(*row)
     yield f"{'largest':>8} {np.nanmax(np.abs(difference)):33.5f}"
 
 

@@ -257,3 +257,13 @@ def test_a_closed_stream_is_no_error(tmp_path, closed):
     assert "wrote" not in process.stdout
     assert list(tmp_path.glob("*.npz"))
     assert (closed == "1") == (process.stdout == "")
+
+
+def test_a_number_left_out_of_a_published_table_is_named(tmp_path, capsys):
+    arguments = "--re", "400", "--n", "17", "--no-plot", "--output", str(tmp_path)
+
+    assert main(["run", "cavity", *arguments]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    (row,) = [line for line in lines if "omitted (misprint)" in line]
+    assert row.startswith("  0.9063")
+    assert not any("nan" in line for line in lines)
