@@ -6,6 +6,7 @@ import typing as _typing
 from ._boundary import Dirichlet, Neumann, Robin
 from ._errors import (
     BackendError,
+    CoarseGridWarning,
     ConvergenceError,
     DistributedError,
     PysolversError,
@@ -32,6 +33,7 @@ __all__ = [
     "GCEIDD",
     "LMSOR",
     "BackendError",
+    "CoarseGridWarning",
     "ConvectionDiffusion",
     "ConvergenceError",
     "CubicSpline",

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 __all__ = [
     "BackendError",
+    "CoarseGridWarning",
     "ConvergenceError",
     "DistributedError",
     "PysolversError",
@@ -101,6 +102,13 @@ class SingularSystemError(PysolversError, np.linalg.LinAlgError):
 
 class SingularSystemWarning(RuntimeWarning):
     """A system is singular, or has no solution; with the message of the solver."""
+
+
+class CoarseGridWarning(RuntimeWarning):
+    """A grid is too coarse: the solution has waves from node to node that the flow does not have.
+
+    `SquareCylinder` and `SteadyConvectionDiffusion` issue it when they are created.
+    """
 
 
 def singular_text(systems: NDArray[np.intp], rows: NDArray[np.intp]) -> str:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from math import ceil
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,17 @@ class ChannelGrid:
         along_x = max(2, (self.columns.last - self.columns.first) // 2)
         along_y = max(2, (self.rows.last - self.rows.first) // 2)
         return self.rows.widened(along_y, along_y), self.columns.widened(along_x, along_x)
+
+    def next_intervals(self, least: int) -> int:
+        """Return the smallest number of intervals along x, at least `least`, that fits."""
+        own = self.intervals[1]
+        most = -(-least // own) * own  # a multiple fits
+        return next(n for n in range(least, most + 1) if n == most or _fits(n, self.length))
+
+    @staticmethod
+    def rows_of(hx: float) -> int:
+        """Return the smallest number of intervals along y that fits, of a length up to `hx`."""
+        return _PARTS * ceil(2 * HALF_HEIGHT / _PARTS / hx * (1 - _TOLERANCE))
 
     def inflow(self) -> tuple[Array, Array]:
         """Return psi and omega of the inflow profile u = 1 - (y/4)^2 at the coordinates y."""

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._boundary import condition_of, sides_of
 from .._checks import index, real_array, require, short
 from .._domain import checked_extent, exactly_one, per_axis
+from .._errors import CoarseGridWarning
 from .._functions import call
 from .._options import check_choice
 from .._shown import ShownAsText
@@ -55,7 +56,7 @@ class SteadyConvectionDiffusion(ShownAsText):
     differences : {'central', 'upwind'}, optional
         Differences of the convection. Central ones, the default, are of second order, but the
         solution oscillates from node to node if a cell Péclet number, h abs(f) or k abs(g) with
-        the spacings h and k, exceeds 2; this causes a `RuntimeWarning` unless ``'central'`` is
+        the spacings h and k, exceeds 2; this causes a `CoarseGridWarning` unless ``'central'`` is
         given. Upwind differences are of first order and never oscillate: they add the diffusion
         h abs(f)/2 along x and k abs(g)/2 along y.
 
@@ -116,7 +117,7 @@ class SteadyConvectionDiffusion(ShownAsText):
                 f"above {_PECLET:g} central differences oscillate from node to node: take more "
                 "nodes, or differences='upwind' of first order, or differences='central' to keep "
                 "them without this warning",
-                RuntimeWarning,
+                CoarseGridWarning,
                 stacklevel=2,
             )
 

@@ -12,7 +12,10 @@ from pysolvers import ConvergenceError
 from pysolvers.flow import CylinderResult, SquareCylinder
 
 _cuda = availability.extension("cuda")
-pytestmark = pytest.mark.gpu
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.filterwarnings("ignore::pysolvers.CoarseGridWarning"),
+]
 
 SMALL = (33, 201)
 FINER = (65, 401)

@@ -1,11 +1,12 @@
 """The square cylinder: discrete identities, order, restart, errors, published values."""
 
 import itertools
+import warnings
 
 import numpy as np
 import pytest
 
-from pysolvers import BackendError, ConvergenceError
+from pysolvers import BackendError, CoarseGridWarning, ConvergenceError
 from pysolvers.flow import CylinderResult, LidDrivenCavity, SquareCylinder
 from pysolvers.flow._channel import ChannelGrid
 from pysolvers.flow._cylinder_steps import CylinderState
@@ -13,6 +14,9 @@ from pysolvers.flow._force_table import RESULTS
 from pysolvers.flow._forces import CylinderForces
 from pysolvers.flow._walls import WALLS
 from pysolvers.papers import breuer_drag
+
+# Grids with waves are fast, and the discrete equations hold on them as well.
+pytestmark = pytest.mark.filterwarnings("ignore::pysolvers.CoarseGridWarning")
 
 SMALL = (33, 201)  # h = 1/4 along both axes
 FINER = (65, 401)
@@ -735,3 +739,49 @@ def test_a_step_that_is_too_long_is_still_an_error(re):
 
     with pytest.raises(ConvergenceError, match=r"dt=.* is too large"):
         SquareCylinder(re, SMALL, dt=10 * step).step(60)
+
+
+def wave_amplitude(flow, place):
+    """Largest wave from node to node of omega at a distance from the front of the cylinder."""
+    front = flow._grid.centre - 0.5
+    near = np.abs(flow.x[1:-1] - (front - place)) <= 0.26
+    curve = np.abs(flow.omega[:, :-2] - 2 * flow.omega[:, 1:-1] + flow.omega[:, 2:]) / 4
+    return curve[np.abs(flow.y) < 1.5][:, near].max()
+
+
+def test_waves_decay_upstream_as_the_notes_say():
+    for shape, hx in ((SMALL, 1 / 4), ((49, 251), 1 / 5)):
+        flow = SquareCylinder(100, shape).step(100)
+        cell = 100 * hx
+        expected = ((cell - 2) / (cell + 2)) ** (1 / hx)
+        assert wave_amplitude(flow, 2) / wave_amplitude(flow, 1) == pytest.approx(expected, rel=0.4)
+
+
+@pytest.mark.filterwarnings("default::pysolvers.CoarseGridWarning")
+def test_a_grid_with_waves_is_named_with_one_without():
+    for re, shape, options, better in (
+        (100, SMALL, {}, (65, 401)),
+        (400, SMALL, {}, (129, 801)),
+        (100, (97, 201), {"steady": True}, (97, 401)),
+        (100, (33, 81), {"length": 20}, (65, 161)),
+    ):
+        with pytest.warns(CoarseGridWarning, match="re hx = .* filter pysolvers.Coarse") as caught:
+            SquareCylinder(re, shape, **options)
+        assert f"shape=({better[0]}, {better[1]})" in str(caught[0].message)
+        assert caught[0].filename == __file__
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            SquareCylinder(re, better, **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for re, shape in ((40, SMALL), (100, (97, 401)), (100, (161, 801)), (200, (161, 801))):
+            SquareCylinder(re, shape)
+
+
+@pytest.mark.filterwarnings("default::pysolvers.CoarseGridWarning")
+def test_a_state_is_loaded_without_another_warning(tmp_path):
+    with pytest.warns(CoarseGridWarning):
+        SquareCylinder(100, SMALL).save(tmp_path / "state.npz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SquareCylinder.load(tmp_path / "state.npz")

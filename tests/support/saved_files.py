@@ -3,6 +3,7 @@
 import copy
 import io
 import json
+import warnings
 import zipfile
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy as np
 from pysolvers import (
     GCEIDD,
     LMSOR,
+    CoarseGridWarning,
     ConvectionDiffusion,
     HeatADI,
     Neumann,
@@ -60,7 +62,9 @@ def staggered(**options):
 
 
 def cylinder(**options):
-    return SquareCylinder(50, (17, 101), **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoarseGridWarning)  # coarse, so that it is fast
+        return SquareCylinder(50, (17, 101), **options)
 
 
 def plate():

@@ -32,6 +32,8 @@ from pysolvers.plots.curves import Curves, plot_curves
 from pysolvers.plots.pta2020 import plot_fields
 from pysolvers.plots.speedups import plot_speedups
 
+pytestmark = pytest.mark.filterwarnings("ignore::pysolvers.CoarseGridWarning")
+
 
 def heat():
     return HeatADI((9, 9), 0.125, 1e-3, initial=lambda x, y: np.sin(3 * x) * y, boundary=0.0)
