@@ -1,5 +1,7 @@
 """Exceptions and warnings of the package, and the functions that create their messages."""
 
+import sys
+import warnings
 from collections.abc import Mapping
 
 import numpy as np
@@ -13,7 +15,10 @@ __all__ = [
     "PysolversError",
     "SingularSystemError",
     "SingularSystemWarning",
+    "warn_user",
 ]
+
+_PACKAGE = f"{__package__}."
 
 
 class PysolversError(Exception):
@@ -109,6 +114,14 @@ class CoarseGridWarning(RuntimeWarning):
 
     `SquareCylinder` and `SteadyConvectionDiffusion` issue it when they are created.
     """
+
+
+def warn_user(message: str, category: type[Warning] = RuntimeWarning) -> None:
+    """Issue a warning at the line of the user that called this package."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
 
 
 def singular_text(systems: NDArray[np.intp], rows: NDArray[np.intp]) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._checks import index, require, require_callable, require_finite, require_flag
-from .._errors import CoarseGridWarning, ConvergenceError
+from .._errors import CoarseGridWarning, ConvergenceError, warn_user
 from .._files import read_npz, write_npz
 from .._header import count, flag, mapping, number, optional, positive, record, sequence, text
 from .._options import check_choice, check_threads
@@ -222,7 +222,7 @@ class SquareCylinder(Stepper[CylinderResult]):
         self._state = self._start(0.0 if steady else perturbation, kind)
         self._kept = [self._state.copy()]
         if _has_waves(re, grid.hx):
-            warnings.warn(_waves_text(re, grid), CoarseGridWarning, stacklevel=2)
+            warn_user(_waves_text(re, grid), CoarseGridWarning)
 
     @property
     def psi(self) -> Array:

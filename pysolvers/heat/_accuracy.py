@@ -22,8 +22,6 @@ With a = k kappa^2 dt/2 along each axis
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Mapping, Sequence
 from math import pi, sqrt
 from typing import TYPE_CHECKING, Any
@@ -37,7 +35,7 @@ from ._sides import PERIODIC, Grid, Side
 if TYPE_CHECKING:
     from ..distributed import Group
 
-__all__ = ["Accuracy", "warn_user"]
+__all__ = ["Accuracy"]
 
 Array = NDArray[np.float64]
 
@@ -48,7 +46,6 @@ _MOST_ERROR, _LEAST_FACTOR = 0.1, 0.1  # warn if |G - E| > _MOST_ERROR max(E, _L
 _LARGEST = 1e100  # of a: G has reached its limit
 _STEPS = np.geomspace(1e-8, 1e8, 1601)  # lambda dt in which the first large error is searched
 _HALVINGS = 60
-_PACKAGE = f"{__name__.partition('.')[0]}."
 
 
 class Accuracy:
@@ -159,14 +156,6 @@ class Accuracy:
             f"dt <= {self.suggest_dt(0.01):.3g} (suggest_dt()), or filter this warning if only "
             "the steady state matters"
         )
-
-
-def warn_user(message: str) -> None:
-    """Issue a RuntimeWarning at the line of the user that called this package."""
-    frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, RuntimeWarning, stacklevel=level)
 
 
 def _mean_and_largest(k: Array | None, group: Group | None) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from .._clock import Clock, Leg
 from .._counter import Counter
 from .._data import NodeData, dependence
 from .._domain import per_axis, unequal, watch_position
-from .._errors import BackendError, ConvergenceError
+from .._errors import BackendError, ConvergenceError, warn_user
 from .._files import read_npz, write_npz
 from .._functions import arguments_of
 from .._header import (
@@ -38,7 +38,7 @@ from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from ..distributed import Group, Slab, agreement_of, checked_group
-from ._accuracy import Accuracy, warn_user
+from ._accuracy import Accuracy
 from ._extremes import check_conductivity, check_ratios, check_spacing
 from ._growth import Choice
 from ._result import HeatResult

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
@@ -12,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._boundary import condition_of, sides_of
 from .._checks import index, real_array, require, short
 from .._domain import checked_extent, exactly_one, per_axis
-from .._errors import CoarseGridWarning
+from .._errors import CoarseGridWarning, warn_user
 from .._functions import call
 from .._options import check_choice
 from .._shown import ShownAsText
@@ -112,13 +111,12 @@ class SteadyConvectionDiffusion(ShownAsText):
         self.source = self._inside("source", source)
         self._frame = self._boundary(boundary)
         if differences is None and self.cell_peclet > _PECLET:
-            warnings.warn(
+            warn_user(
                 f"SteadyConvectionDiffusion: the cell Peclet number is {self.cell_peclet:.3g}, and "
                 f"above {_PECLET:g} central differences oscillate from node to node: take more "
                 "nodes, or differences='upwind' of first order, or differences='central' to keep "
                 "them without this warning",
                 CoarseGridWarning,
-                stacklevel=2,
             )
 
     @property
