@@ -253,7 +253,9 @@ def test_a_callback_may_change_the_step():
             r"shape must be \(ny, nx\), .* got 8",
         ),
         (
-            lambda: pysolvers.transport.suggest_dt(ConvectionDiffusion((1, 1), 0.1, boundary=0.0), 8),
+            lambda: pysolvers.transport.suggest_dt(
+                ConvectionDiffusion((1, 1), 0.1, boundary=0.0), 8
+            ),
             ValueError,
             r"shape must be \(ny, nx\), .* got 8",
         ),
@@ -426,6 +428,7 @@ def transport(velocity=(1.0, 1.0), diffusion=0.1, **options):
 
 
 def steady(f=1.0, g=1.0, **options):
+    options = {"boundary": 0.0} | options
     options = {"boundary": 0.0} | options
     return SteadyConvectionDiffusion(f, g, shape=(6, 5), **UNIT, **options)
 
