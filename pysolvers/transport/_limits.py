@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from math import inf, isinf
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .._checks import require
 from .._shown import Shown
 from ._settings import (
@@ -16,7 +19,14 @@ from ._settings import (
 )
 from .problem import ConvectionDiffusion, GridData
 
-__all__ = ["SuggestedStep", "courant", "diffusion_number", "suggest_dt"]
+__all__ = [
+    "SuggestedStep",
+    "courant",
+    "diffusion_number",
+    "largest_of_the_data",
+    "stable_part",
+    "suggest_dt",
+]
 
 # Largest Courant numbers. CP, and CFD with clamped feet, are stable up to 8 and more; with
 # extrapolated feet the solution exceeds the inflow value from 2 on; MU overshoots at
@@ -27,6 +37,8 @@ _COURANT_EXTRAPOLATED = 2.0
 # The prediction at an interface treats diffusion explicitly. In measurements pulses were stable
 # up to 3.8 or 5.1, and unstable from 5.1 or 7.7 on.
 _DIFFUSION = 3.8
+
+_SURELY_STABLE = 1.5  # diffusion number, for any Courant number up to 16 and any strips
 
 _LEAST_COURANT = 0.5  # of a step that is suggested for its error
 _UPWINDS = ("modified", "plain")
@@ -97,10 +109,11 @@ def suggest_dt(
     :math:`h^2 \theta (1 - \theta)/(2\,dt)` with the fractional part :math:`\theta` of C. C is
     then 1, for which the interpolation is exact where the velocity is largest.
 
-    The step is never longer than the limits of stability. These were measured with the test
-    problems of Foadaddini et al. (2022); they do not follow from theory. The Courant number is
-    limited to 8 (``'mu'`` 1, extrapolated feet 2), and the diffusion number to 3.8 if interfaces
-    are predicted explicitly.
+    The step is never longer than the limits of stability. The Courant number is limited to 8
+    (``'mu'`` 1, extrapolated feet 2), and the diffusion number to 3.8 if interfaces are predicted
+    explicitly; these were measured with the test problems of Foadaddini et al. (2022). With
+    explicit predictions the step is also one at which no eigenvalue of a sweep with constant
+    coefficients is larger than 1.
 
     Parameters
     ----------
@@ -141,8 +154,9 @@ def suggest_dt(
     require(scheme in _COURANT, f"scheme must be one of {', '.join(_COURANT)}", scheme)
     require(upwind in _UPWINDS, f"upwind must be one of {', '.join(_UPWINDS)}", upwind)
     require(foot in _FEET, f"foot must be one of {', '.join(_FEET)}", foot)
-    data = problem.grid_data(check_shape(shape, 2))
-    has_interfaces = max(check_pair("strips", strips, 1)) > 1
+    nodes = check_shape(shape, 2)
+    data, counts = problem.grid_data(nodes), check_pair("strips", strips, 1)
+    has_interfaces = max(counts) > 1
     takes_feet = scheme == "cfd" or (scheme == "cp" and has_interfaces)
     limit = _COURANT[scheme]
     if takes_feet and foot == "extrapolate":
@@ -157,6 +171,17 @@ def suggest_dt(
     if explicit < inf:
         bounds += [explicit * axis.h**2 / axis.a for axis in axes if axis.a]
     dt = min(bounds, default=inf)
+    if has_interfaces and explicit < inf and dt < inf:
+        dt *= min(
+            stable_part(
+                axis.a * dt / axis.h**2,
+                axis.courant(dt),
+                nodes[1 - k] - 1,
+                counts[k],
+                upwind=scheme != "cfd",
+            )
+            for k, axis in enumerate(axes)
+        )
     return SuggestedStep(
         dt=dt,
         courant=max(axis.courant(dt) for axis in axes),
@@ -209,3 +234,83 @@ def courant(data: GridData, dt: float, time: float) -> float:
 def diffusion_number(data: GridData, dt: float, time: float) -> float:
     """Return a dt/h^2, the larger of both axes."""
     return max(data.largest("diffusion", k, time) * dt / h**2 for k, h in enumerate(data.spacing))
+
+
+def stable_part(ratio: float, number: float, cells: int, strips: int, *, upwind: bool) -> float:
+    """Return the part of a step for which an explicit prediction is stable along an axis, up to 1.
+
+    The largest magnitude of the eigenvalues of a sweep in strips, with constant coefficients and
+    values given at the ends, must be at most 1. Longer strips than 16 cells and more of them than 8
+    do not change it.
+
+    Parameters
+    ----------
+    ratio : float
+        Largest a dt/h^2 along the axis.
+    number : float
+        Largest abs(b) dt/h along the axis.
+    cells, strips : int
+        Along the axis.
+    upwind : bool
+        Whether the rows have upwind differences, and not characteristics.
+    """
+    width, count = min(cells // strips, 16), min(strips, 8)
+
+    def is_stable(part: float) -> bool:
+        sweep = _sweep_in_strips(part * ratio, part * number, width, count, upwind=upwind)
+        return bool(np.abs(np.linalg.eigvals(sweep)).max() <= 1 + 1e-9)
+
+    # Up to 1.5, sweeps were stable for all numbers of strips and all Courant numbers to 16.
+    if strips == 1 or ratio <= _SURELY_STABLE or is_stable(1.0):
+        return 1.0
+    low, high = _SURELY_STABLE / ratio, 1.0
+    for _ in range(12):
+        middle = (low * high) ** 0.5
+        low, high = (middle, high) if is_stable(middle) else (low, middle)
+    return low
+
+
+def _sweep_in_strips(
+    r: float, c: float, width: int, strips: int, *, upwind: bool
+) -> NDArray[np.float64]:
+    """Return the matrix of a sweep, with zeros at both ends, for its inner nodes."""
+    n = width * strips
+    nodes, steps = np.eye(n + 1), np.arange(n + 1)
+    spread = r / (1 + c / (2 * r)) if upwind else r
+    behind, ahead = spread + (c if upwind else 0.0), spread
+    feet = np.clip(steps - c, 0, n)
+    cells = np.minimum(np.floor(feet).astype(int), n - 1)
+    theta = (feet - cells)[:, None]
+    at_feet = (1 - theta) * nodes[cells] + theta * nodes[cells + 1]
+    rows = (1 + behind + ahead) * nodes - behind * np.eye(n + 1, k=-1) - ahead * np.eye(n + 1, k=1)
+    old = nodes.copy() if upwind else at_feet.copy()
+    cuts = np.arange(width, n, width)
+    for at in (*cuts, 0, n):
+        rows[at], old[at] = nodes[at], 0.0
+    old[cuts] = at_feet[cuts] + r * (nodes[cuts - 1] - 2 * nodes[cuts] + nodes[cuts + 1])
+    swept = np.linalg.solve(rows, old)
+    near, far = swept[cuts - 1] + swept[cuts + 1], swept[cuts - 2] + swept[cuts + 2]
+    swept[cuts] = 2 / 3 * near - 1 / 6 * far
+    return np.asarray(swept[1:-1, 1:-1])
+
+
+def largest_of_the_data(data: GridData) -> tuple[float, float] | None:
+    """Return the largest magnitude of initial and given values, and of the source, or None.
+
+    No value of the solution is larger than the first number plus the time times the second, if
+    the data do not change with time, nothing flows in, and the velocity is constant along itself
+    (maximum principle). None if one of these does not hold.
+    """
+    flows = [data.edges[side].at(0.0) for side, kind in data.kinds.items() if kind == "neumann"]
+    if data.varies or any(flow.any() for flow in flows):
+        return None
+    for number, b in enumerate(data.velocity):
+        if np.diff(b.at(0.0), axis=1 - number).any():
+            return None
+    given = [data.edges[side].at(0.0) for side, kind in data.kinds.items() if kind == "dirichlet"]
+    largest = max(float(np.abs(values).max()) for values in (data.initial, *given))
+    source = sum(
+        abs(data.factor(k, 0.0)) * float(np.abs(field.at(0.0)).max())
+        for k, field in enumerate(data.fields)
+    )
+    return largest, source

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from time import perf_counter
 from typing import Any, Literal
 
@@ -17,7 +18,7 @@ from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from ..distributed import Group, Slab, agreement_of, checked_group
-from ._limits import courant, diffusion_number
+from ._limits import courant, diffusion_number, largest_of_the_data, stable_part
 from ._result import TransportResult
 from ._settings import Foot, Scheme, Settings, Upwind
 from ._split import SplitState
@@ -28,6 +29,9 @@ __all__ = ["GCEIDD"]
 
 _KIND = "pysolvers GCEIDD state"
 _GROWTH = 1e12
+# Without strips no value is larger than the data allow, up to rounding errors. In strips a stable
+# prediction multiplies the worst of data by up to about 11 along each axis.
+_ROOM, _ROOM_IN_STRIPS = 1.01, 100.0
 
 _HEADER = {
     "settings": record(
@@ -101,8 +105,11 @@ class GCEIDD(Stepper[TransportResult]):
         Dtype of the solution.
     bound : float, optional
         Limit of abs(u): if abs(u) exceeds it after a step, or is NaN, the step raises
-        ConvergenceError. By default 1e12 times the largest of 1 and the magnitudes of the
-        initial values and the first boundary values.
+        ConvergenceError. By default what the maximum principle allows, if the data do not change
+        with time, nothing flows in, each velocity is constant along its own axis and feet are
+        clamped: 1.01 times, in strips 100 times the largest magnitude of initial and boundary
+        values plus the time times that of the source. Otherwise, and with a group, 1e12 times the
+        largest of 1 and the magnitudes of the initial values and the first boundary values.
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ... The solution stays on the device
         between calls; `u` copies it to the host.
@@ -113,6 +120,12 @@ class GCEIDD(Stepper[TransportResult]):
         Processes that each hold a part of the nodes and step together; see Notes.
     split : pysolvers.distributed.Slab, optional
         With `group`, the axis of the solution along which it is split.
+
+    Warns
+    -----
+    RuntimeWarning
+        If the explicit predictions of ``'cp'`` and ``'cfd'`` in several strips are unstable, for
+        the largest diffusion and velocity; the message names the step that is stable.
 
     Raises
     ------
@@ -232,6 +245,10 @@ class GCEIDD(Stepper[TransportResult]):
         if isinstance(self._state, SplitState):
             self._state.connect()
         self._bound = self._growth_bound() if bound is None else float(bound)
+        self._largest: tuple[float, float] | None = None
+        if bound is None and foot == "clamp" and group is None:
+            self._largest = largest_of_the_data(self._data)
+        self._warn_of_instability(float(settings.dt), 5)
         self._seconds: dict[str, float] = {}
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
 
@@ -437,11 +454,12 @@ class GCEIDD(Stepper[TransportResult]):
         state, first = self._state, self.steps
         count = min(end - first, state.most_steps)
         leg = self._clock.leg
+        bound = self._bound_at(leg.at(first + count))
         if first == leg.steps > 0:
             state.forget()  # the predictor needs earlier values at equal distances in time
         state.prepare([leg.at(first + k + 1) for k in range(count)])
         threads = self._settings.threads or 0
-        report = state.step(leg.dt, self._bound, count, threads, self._count.begin())
+        report = state.step(leg.dt, bound, count, threads, self._count.begin())
         self._note(report)
         return not report["grown"]
 
@@ -452,15 +470,53 @@ class GCEIDD(Stepper[TransportResult]):
                 name = f"{axis} {part}"
                 self._seconds[name] = self._seconds.get(name, 0.0) + seconds
 
+    def _bound_at(self, time: float) -> float:
+        """Return the bound of abs(u) in steps up to a time."""
+        if self._largest is None:
+            return self._bound
+        largest, source = self._largest
+        room = _ROOM if max(self._settings.strips) == 1 else _ROOM_IN_STRIPS
+        return min(self._bound, room * (largest + time * source)) or self._bound
+
+    def _check_length(self, dt: float) -> None:
+        self._warn_of_instability(dt, 4)
+
+    def _warn_of_instability(self, dt: float, level: int) -> None:
+        """Warn if the explicit predictions are unstable; `level` is that of the caller."""
+        s, data = self._settings, self._data
+        if s.scheme == "mu" or max(s.strips) == 1:
+            return
+        for axis, h in enumerate(self._data.spacing):
+            ratio = data.largest("diffusion", axis, self.time) * dt / h**2
+            moved = data.largest("velocity", axis, self.time) * dt / h
+            upwind, strips = s.scheme != "cfd", s.strips[axis]
+            part = stable_part(ratio, moved, s.cells[axis], strips, upwind=upwind)
+            if part < 1:
+                warnings.warn(
+                    f"GCEIDD: with {strips} strips along {'xy'[axis]} the explicit prediction is "
+                    f"unstable at the diffusion number a dt/h^2 = {ratio:.3g} and the Courant "
+                    f"number {moved:.3g}; the limit is a diffusion number of {part * ratio:.3g}: "
+                    f"take dt = {part * dt:.3g} or less, or strips=1, which has no limit",
+                    RuntimeWarning,
+                    stacklevel=level,
+                )
+                return
+
     def _is_in_bounds(self) -> bool:
         if isinstance(self._state, SplitState):
             return self._state.over_ranks(np.abs(self._state.u).max()) <= self._bound
         return bool((np.abs(self._state.u) <= self._bound).all())
 
     def _out_of_bounds(self) -> ConvergenceError:
+        bound, largest = self._bound_at(self.time), float(np.abs(self._state.u).max())
+        advice = "see suggest_dt"
+        if bound < self._bound:
+            advice = (
+                "more than initial values, sides and source give: take a smaller dt, or strips=1"
+            )
         return ConvergenceError(
-            f"{self!r}, grew: some abs(u) is not at most {self._bound:g} after step {self.steps}, "
+            f"{self!r}, grew: abs(u) is {largest:.4g}, not at most {bound:.4g} after step {self.steps}, "
             f"with Courant number {self.courant:.3g} and diffusion number "
-            f"{self.diffusion_number:.3g}; see suggest_dt",
+            f"{self.diffusion_number:.3g}; {advice}",
             self.result("grown"),
         )

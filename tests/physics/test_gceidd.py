@@ -88,6 +88,7 @@ OPTIONS = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:GCEIDD. with .* is unstable")
 @pytest.mark.parametrize("options", OPTIONS, ids=lambda o: "-".join(o.values()))
 @pytest.mark.parametrize("kinds", KINDS)
 @pytest.mark.parametrize(
@@ -451,6 +452,51 @@ def test_flux_is_diffusion_times_outward_derivative(backend):
 
     x = np.linspace(0, 1, 65)
     np.testing.assert_allclose(u, np.broadcast_to(x**2, u.shape), rtol=0, atol=3e-2)
+
+
+def noise_in_strips(rng, dt, scheme, velocity, strips, **options):
+    problem = ConvectionDiffusion(
+        (velocity, 0.0),
+        1.0,
+        extent=((0, 36), (0, 4)),
+        boundary={"x": 0.0, "y": Neumann()},
+        initial=rng.uniform(-1, 1, (5, 37)),
+    )
+    return GCEIDD(problem, shape=(5, 37), dt=dt, scheme=scheme, strips=(strips, 1), **options)
+
+
+@pytest.mark.parametrize("strips", [3, 6, 12])
+@pytest.mark.parametrize("velocity", [0.0, 0.7])
+@pytest.mark.parametrize("scheme", ["cp", "cfd"])
+def test_predictions_warn_where_they_are_unstable(scheme, velocity, strips, rng):
+    """Noise decays at 0.97 of the limit in the message, and grows at 1.05 of it."""
+    with pytest.warns(RuntimeWarning, match="with .* strips along x .* is unstable") as caught:
+        noise_in_strips(rng, 15.0, scheme, velocity, strips)
+    limit = float(re.search(r"take dt = (\S+) or less", str(caught[0].message)).group(1))
+
+    u = noise_in_strips(rng, 0.97 * limit, scheme, velocity, strips, bound=1e6).step(400).u
+    assert np.abs(u).max() < 1e-2
+    with pytest.warns(RuntimeWarning, match="is unstable"):
+        solver = noise_in_strips(rng, 1.05 * limit, scheme, velocity, strips)
+    with pytest.raises(ConvergenceError, match="more than initial values, sides and source give"):
+        solver.step(3000)
+    assert np.abs(solver.u).max() < 1e5
+    with pytest.warns(RuntimeWarning, match="is unstable"):
+        noise_in_strips(rng, 0.5, scheme, velocity, strips).dt = 15.0
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_no_value_without_strips_is_larger_than_the_data(scheme, rng):
+    """The maximum principle, which ends a run, holds for noise and a source at any step."""
+    for dt in (1e-3, 1.0, 1e3):
+        problem = ConvectionDiffusion(
+            (3.0, lambda x: np.sin(x)),
+            rng.random((12, 15)),
+            boundary={"x": Neumann(), "y-": 1.0, "y+": rng.uniform(-1, 1, 15)},
+            source=rng.uniform(-1, 1, (12, 15)),
+            initial=rng.uniform(-1, 1, (12, 15)),
+        )
+        GCEIDD(problem, shape=(12, 15), dt=dt, scheme=scheme).step(30)
 
 
 @pytest.mark.parametrize("kind", [Dirichlet, Neumann])

@@ -14,6 +14,7 @@ NUMBERS = (1e-3, 1.0, 1e3, 1e5, 1e8)  # a dt/h^2
 exactly = np.vectorize(mpmath.mpf, otypes=[object])
 
 
+@pytest.mark.filterwarnings("ignore:GCEIDD. with .* is unstable")
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_an_insulated_constant_keeps_its_bits(scheme, dtype, backend, rng):
