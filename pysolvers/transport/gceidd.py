@@ -515,8 +515,8 @@ class GCEIDD(Stepper[TransportResult]):
                 "more than initial values, sides and source give: take a smaller dt, or strips=1"
             )
         return ConvergenceError(
-            f"{self!r}, grew: abs(u) is {largest:.4g}, not at most {bound:.4g} after step {self.steps}, "
-            f"with Courant number {self.courant:.3g} and diffusion number "
+            f"{self!r}, grew: abs(u) is {largest:.4g}, not at most {bound:.4g} after step "
+            f"{self.steps}, with Courant number {self.courant:.3g} and diffusion number "
             f"{self.diffusion_number:.3g}; {advice}",
             self.result("grown"),
         )
