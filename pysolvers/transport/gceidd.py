@@ -248,7 +248,7 @@ class GCEIDD(Stepper[TransportResult]):
         self._largest: tuple[float, float] | None = None
         if bound is None and foot == "clamp" and group is None:
             self._largest = largest_of_the_data(self._data)
-        self._warn_of_instability(float(settings.dt), 5)
+        self._warn_of_instability(float(settings.dt), 4)
         self._seconds: dict[str, float] = {}
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
 
