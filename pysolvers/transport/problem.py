@@ -26,6 +26,7 @@ SIDES = ("x-", "x+", "y-", "y+")
 """Names of the sides: the lower and the upper end along x, then along y."""
 
 _TERMS = 2
+_LEAST_SPACING = 1e-150  # its square is a number
 
 
 class ConvectionDiffusion(ShownAsText):
@@ -188,6 +189,13 @@ class GridData:
         is_window: bool,
     ) -> None:
         self._grid, self._part, self.extent = shape, part, problem.extent
+        for axis, h in zip("xy", self.spacing, strict=True):
+            require(
+                _LEAST_SPACING <= h <= 1 / _LEAST_SPACING,
+                f"extent along {axis}: the spacing must be between {_LEAST_SPACING:g} and "
+                f"{1 / _LEAST_SPACING:g}, choose another unit of length",
+                h,
+            )
         x, y = problem.nodes(shape)
         whole, place = (x[None, :], y[:, None]), (x[None, part[1]], y[part[0], None])
         self._shape = len(place[1]), place[0].shape[1]

@@ -853,6 +853,8 @@ GOOD = {"velocity": (1.0, 0.5), "diffusion": 0.01, "boundary": 0.0}
         ({"strategy": "x"}, ValueError, "strategy must be one of 3s, naive"),
         ({"dtype": "int32"}, TypeError, "dtype must be float32 or float64, got int32"),
         ({"bound": 0}, ValueError, "bound must be positive, got 0"),
+        ({"extent": ((0, 1e-300), (0, 1))}, ValueError, "extent along x: the spacing must be"),
+        ({"extent": ((0, 1), (0, 1e300))}, ValueError, "extent along y: the spacing must be"),
         ({"threads": 0}, ValueError, "threads must be in"),
         ({"device": "abacus"}, ValueError, "device must be"),
     ],
