@@ -22,6 +22,7 @@ __all__ = [
     "require_finite",
     "require_flag",
     "require_number",
+    "require_scale",
     "short",
 ]
 
@@ -31,6 +32,7 @@ _SHORT.maxlevel, _SHORT.maxdict, _SHORT.maxset = 4, 12, 12
 _SHORT.maxstring = _SHORT.maxlong = 80
 _SHORT.maxother = 120
 _LONGEST = 200  # characters
+_SCALES = 1e-60, 1e60  # products of five of them are float64
 # Tuples: torch.compile of torch 2.7 does not trace unions of types.
 _FLAGS = (bool, np.bool_)
 _NO_NUMBERS = (*_FLAGS, str)
@@ -83,6 +85,14 @@ def require_finite(name: str, value: float) -> None:
     """Raise TypeError unless `value` is a real number, ValueError unless it is finite."""
     require_number(name, value)
     require(isfinite(value), f"{name} must be finite", value)
+
+
+def require_scale(name: str, value: float) -> None:
+    """Raise ValueError if products of a few such numbers would overflow or underflow."""
+    low, high = _SCALES
+    require(
+        low <= abs(value) <= high, f"{name} must be from {low:g} to {high:g} in magnitude", value
+    )
 
 
 def real_array(name: str, values: object, when: str = "") -> NDArray[np.float64]:

@@ -80,7 +80,7 @@ class DistributedError(PysolversError, RuntimeError):
 
 
 class SingularSystemError(PysolversError, np.linalg.LinAlgError):
-    """At least one system has a zero pivot; the other systems are solved.
+    """At least one system has a zero or subnormal pivot; the other systems are solved.
 
     Parameters
     ----------
@@ -125,13 +125,16 @@ def warn_user(message: str, category: type[Warning] = RuntimeWarning) -> None:
 
 
 def singular_text(systems: NDArray[np.intp], rows: NDArray[np.intp]) -> str:
-    """Return the number of singular systems, and index and row of the first zero pivot."""
+    """Return the number of singular systems, and index and row of the first bad pivot.
+
+    Without row exchanges a pivot is bad, too, if it is so small that its inverse overflows.
+    """
     row = f"row {int(rows[0])}"
     if systems.shape[1] == 0:
-        return f"a zero pivot in the system, {row}"
+        return f"a zero or subnormal pivot in the system, {row}"
     first = tuple(map(int, systems[0]))
     count = "1 system" if len(rows) == 1 else f"{len(rows)} systems, the first"
-    return f"a zero pivot in {count} at batch index {first}, {row}"
+    return f"a zero or subnormal pivot in {count} at batch index {first}, {row}"
 
 
 _VALUE_ERRORS = {"PS_BAD_ARGUMENT", "PS_BAD_LAYOUT"}

@@ -7,7 +7,11 @@ __all__ = ["extra_module"]
 
 
 def extra_module(name: str, extra: str) -> Any:
-    """Return a module, or raise ModuleNotFoundError with the remedy."""
+    """Return a module, or raise ModuleNotFoundError with the remedy.
+
+    A module that is installed but cannot be imported, as matplotlib with a backend that it does
+    not know in MPLBACKEND, raises ImportError.
+    """
     package = name.partition(".")[0]
     try:
         return import_module(name)
@@ -19,3 +23,5 @@ def extra_module(name: str, extra: str) -> Any:
             f"extra '{extra}'"
         )
         raise ModuleNotFoundError(text, name=package) from None
+    except (ValueError, OSError) as error:
+        raise ImportError(f"{package} cannot be imported: {error}", name=package) from error

@@ -13,6 +13,7 @@ __all__ = [
     "Check",
     "anything",
     "count",
+    "elapsed",
     "flag",
     "mapping",
     "number",
@@ -72,6 +73,14 @@ def positive(name: str, value: Any) -> float:
     found: float = number()(name, value)
     if not found > 0:
         raise _wrong(name, "positive", value)
+    return found
+
+
+def elapsed(name: str, value: Any) -> float:
+    """Accept times that were measured: finite numbers from 0."""
+    found: float = number()(name, value)
+    if found < 0:
+        raise _wrong(name, "at least 0", value)
     return found
 
 

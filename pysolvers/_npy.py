@@ -21,7 +21,7 @@ Array = NDArray[Any]
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _HEADER = re.compile(
-    r"\{'descr': '([<>|][fiucbU]\d{1,9})', 'fortran_order': (True|False), "
+    r"\{'descr': '([<>|][fiucbU][1-9]\d{0,8})', 'fortran_order': (True|False), "
     r"'shape': \(((?:\d{1,18},? ?){0,32})\), \} *\n"
 )
 _BLOCK = 1 << 20  # bytes read at a time

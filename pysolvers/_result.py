@@ -29,13 +29,24 @@ from numpy.typing import NDArray
 from ._atomic import atomic_write
 from ._extras import extra_module
 from ._files import SavedFile, is_rising, read_npz, write_npz
-from ._header import Check, count, flag, mapping, number, positive, sequence, text
+from ._header import Check, count, elapsed, flag, mapping, number, positive, sequence, text
 from ._shown import Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["AnyFloat", "Count", "Field", "Line", "Member", "Positive", "Result", "Steps", "Table"]
+__all__ = [
+    "AnyFloat",
+    "Count",
+    "Field",
+    "Line",
+    "Member",
+    "Positive",
+    "Result",
+    "Seconds",
+    "Steps",
+    "Table",
+]
 
 
 class Member(NamedTuple):
@@ -53,6 +64,7 @@ Steps = Annotated[NDArray[np.int64], Member((None,), (np.int64,))]
 Positive = Annotated[float, positive]
 Count = Annotated[int, count(1)]
 AnyFloat = Annotated[float, number(finite=False)]
+Seconds = Annotated[dict[str, float], mapping(elapsed)]
 
 _CHECKS: dict[Any, Check] = {float: number(), int: count(), str: text(), bool: flag}
 

@@ -264,7 +264,10 @@ def solve_tridiagonal(
     per system ([1]_, ch. 9). ``'cr'``, ``'pcr'``, ``'cr-pcr'`` and ``'pcr-thomas'`` are
     cyclic reduction, parallel cyclic reduction and their hybrids ([2]_, [3]_).
     ``'partition'`` divides each system into chunks ([4]_). These methods exchange no
-    rows, and are stable for diagonally dominant systems.
+    rows. For diagonally dominant systems ``'thomas'`` and ``'partition'`` are stable. The error
+    of ``'pcr'`` and ``'pcr-thomas'`` grows with n if the dominance is not strict: for the rows
+    -1, 2, -1 the normwise backward error of ``'pcr-thomas'`` is 35 eps at n = 512, 5e3 eps at
+    2e4 and 1.7e5 eps at 2e5, and the componentwise one of ``'pcr'`` is 1.4e5 eps at 2e5.
 
     ``'pivoted'`` is Gaussian elimination with partial pivoting. Entries grow by a factor
     of at most 2. Periodic systems, and the spans of long systems, are eliminated in a

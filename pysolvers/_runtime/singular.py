@@ -16,7 +16,7 @@ __all__ = ["Singular", "find_singular"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Singular:
-    """Systems with a zero pivot: batch indices (K, axes) and rows (K,)."""
+    """Systems with a zero or subnormal pivot: batch indices (K, axes) and rows (K,)."""
 
     systems: NDArray[np.intp]
     rows: NDArray[np.intp]

@@ -224,10 +224,9 @@ def _speed(result: HeatResult, elapsed: float, ranks: str) -> Table:
 
 
 def _figure(result: HeatResult) -> "Figure":
-    from matplotlib.figure import Figure
-
+    from ..plots._figure import new_figure
     from ..plots.heat import draw_heat
 
-    figure = Figure(figsize=(6.2, 5.0), layout="constrained")
+    figure = new_figure(6.2, 5.0)
     draw_heat(figure, result)
     return figure

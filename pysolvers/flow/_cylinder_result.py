@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import SavedFile
-from .._result import AnyFloat, Field, Line, Member, Positive, Result, Table, write_vtk
+from .._result import AnyFloat, Field, Line, Member, Positive, Result, Seconds, Table, write_vtk
 from .._shown import place_text, shape_text
 from ._channel import ChannelGrid
 
@@ -135,7 +135,7 @@ class CylinderResult(Result):
     surface_gap: AnyFloat
     stop_reason: str
     history: CylinderHistory
-    seconds: dict[str, float]
+    seconds: Seconds
     backend: str
     threads: int
     frames: tuple[CylinderResult, ...] = ()

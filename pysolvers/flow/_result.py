@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._files import SavedFile
-from .._result import AnyFloat, Line, Positive, Result, Steps, Table
+from .._result import AnyFloat, Line, Positive, Result, Seconds, Steps, Table
 from .._shown import place_text
 from . import _fields
 
@@ -104,7 +104,7 @@ class CavityResult(Result):
     residual: AnyFloat
     stop_reason: str
     history: CavityHistory
-    seconds: dict[str, float]
+    seconds: Seconds
     backend: str
     kernel: str
     threads: int

@@ -7,7 +7,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import read_npz
-from .._header import count, flag, mapping, number, optional, positive, record, sequence, text
+from .._header import (
+    count,
+    elapsed,
+    flag,
+    mapping,
+    number,
+    optional,
+    positive,
+    record,
+    sequence,
+    text,
+)
 from ._control import INTERVAL
 from ._settings import CavitySettings
 
@@ -47,7 +58,7 @@ _HEADER = {
     "measured": count(),
     "residuals": sequence(number(finite=False), 2),
     "best_residuals": sequence(number(finite=False), 2),
-    "seconds": mapping(number()),
+    "seconds": mapping(elapsed),
     "lines": record({"method": text(), "threads": count(), "kernel": text()}),
 }
 

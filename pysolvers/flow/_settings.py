@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from .._checks import index, require, require_finite
+from .._checks import index, require, require_finite, require_scale
 from .._extras import extra_module
 from .._options import check_choice, check_threads
 from .._runtime import backends
@@ -12,6 +12,7 @@ from .._runtime import backends
 __all__ = ["CavitySettings"]
 
 _LINE_METHODS = ("auto", "thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
+_MOST_SWEEPS = 2**31 - 1
 _SERIAL_BELOW = 200  # nodes a side: below, waking threads costs more than they save
 
 
@@ -37,8 +38,15 @@ class CavitySettings:
         require_finite("lid_velocity", self.lid_velocity)
         require(self.re > 0, "re must be positive", self.re)
         require(self.lid_velocity != 0, "lid_velocity must not be 0", self.lid_velocity)
+        require_scale("re", self.re)
+        require_scale("lid_velocity", self.lid_velocity)
         object.__setattr__(self, "n", index("n", self.n, 5))
         object.__setattr__(self, "psi_sweeps", index("psi_sweeps", self.psi_sweeps, 1))
+        require(
+            self.psi_sweeps <= _MOST_SWEEPS,
+            f"psi_sweeps must be at most {_MOST_SWEEPS}",
+            self.psi_sweeps,
+        )
         backend = self.backend
         check_choice("wall", self.wall, backend.WALLS)
         check_choice("method", self.method, backend.SCHEMES)
@@ -52,6 +60,7 @@ class CavitySettings:
         if self.step is not None:
             require_finite("step", self.step)
             require(self.step > 0, "step must be positive", self.step)
+            require_scale("step", self.step)
         if self.method == "line-jacobi":
             require(self.psi == "adi", "psi needs method 'adi'", self.psi)
             require(self.step is None, "step needs method 'adi'", self.step)

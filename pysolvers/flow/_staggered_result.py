@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from .._files import SavedFile
 from .._header import number, text
-from .._result import AnyFloat, Line, Positive, Result, Steps, Table, write_vtk
+from .._result import AnyFloat, Line, Positive, Result, Seconds, Steps, Table, write_vtk
 from .._shown import place_text
 from . import _fields
 from ._result import Vortex
@@ -133,7 +133,7 @@ class StaggeredResult(Result):
     sweeps: int
     stop_reason: str
     history: StaggeredHistory
-    seconds: dict[str, float]
+    seconds: Seconds
     backend: str
     kernel: str
     threads: int

@@ -13,7 +13,18 @@ from numpy.typing import NDArray
 from .._checks import index, require, require_callable, require_finite, require_flag
 from .._errors import CoarseGridWarning, ConvergenceError, warn_user
 from .._files import read_npz, write_npz
-from .._header import count, flag, mapping, number, optional, positive, record, sequence, text
+from .._header import (
+    count,
+    elapsed,
+    flag,
+    mapping,
+    number,
+    optional,
+    positive,
+    record,
+    sequence,
+    text,
+)
 from .._options import check_choice, check_threads
 from .._other_calls import explain_run
 from .._progress import IterationBar
@@ -826,7 +837,7 @@ _HEADER = {
     "origin": sequence(number(), 2),
     "steps": count(),
     "time": number(),
-    "seconds": mapping(number()),
+    "seconds": mapping(elapsed),
 }
 
 

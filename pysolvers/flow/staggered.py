@@ -15,7 +15,7 @@ from .._checks import index, require, require_callable, require_finite
 from .._errors import ConvergenceError, raise_for_status
 from .._files import read_npz, write_npz
 from .._header import count as count_of
-from .._header import mapping, number, optional, positive, record, text
+from .._header import elapsed, mapping, optional, positive, record, text
 from .._other_calls import explain_run
 from .._progress import IterationBar
 from .._runtime import directive
@@ -61,7 +61,7 @@ _HEADER = {
         }
     ),
     "steps": count_of(),
-    "seconds": mapping(number()),
+    "seconds": mapping(elapsed),
     "run_by": record({"kernel": text(), "threads": count_of()}),
 }
 

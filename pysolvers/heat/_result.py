@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._files import SavedFile
-from .._result import Member, Positive, Result
+from .._result import Member, Positive, Result, Seconds
 from .._shown import place_text, shape_text, steps_text
 
 __all__ = ["HeatResult"]
@@ -70,7 +70,7 @@ class HeatResult(Result):
     iterations: int
     damped_start: bool
     stop_reason: str
-    seconds: dict[str, float]
+    seconds: Seconds
     backend: str
     kernel: str
     threads: int

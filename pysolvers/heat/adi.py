@@ -25,6 +25,7 @@ from .._functions import arguments_of
 from .._header import (
     anything,
     count,
+    elapsed,
     flag,
     mapping,
     number,
@@ -78,7 +79,7 @@ _HEADER = {
     "steps": count(),
     "is_damped": flag,
     "iterations": count(),
-    "seconds": mapping(number()),
+    "seconds": mapping(elapsed),
     "run_by": record({"kernel": text(), "threads": count()}),
 }
 
@@ -672,16 +673,17 @@ class HeatADI(Stepper[HeatResult]):
         field = settings.shape, np.dtype(settings.dtype)
         arrays = saved.arrays({"t": field, "w": field})
         saved.require_stages(facts["seconds"], settings.backend.HEAT_STAGES)
-        solver = cls(
-            **facts["settings"],
-            diffusivity=diffusivity,
-            boundary=boundary,
-            source=source,
-            device=device,
-            threads=threads,
-            group=group,
-            split=split,
-        )
+        with saved.naming("header or arguments"):
+            solver = cls(
+                **facts["settings"],
+                diffusivity=diffusivity,
+                boundary=boundary,
+                source=source,
+                device=device,
+                threads=threads,
+                group=group,
+                split=split,
+            )
         for name, value in solver._problem().items():
             before = facts["problem"][name]
             saved.require(

@@ -16,7 +16,7 @@ from .._checks import index, require, require_callable, require_finite
 from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
 from .._files import SavedFile, is_rising, read_npz, write_npz
-from .._header import Check, count, number, record, text
+from .._header import Check, count, elapsed, record, text
 from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime import backends
@@ -43,7 +43,7 @@ _HEADER = {
     "iterations": count(),
     "criterion": text(),
     "norm": text(),
-    "seconds": record({"set-up": number(), "iterations": number()}),
+    "seconds": record({"set-up": elapsed, "iterations": elapsed}),
     "report": record({"kernel": text(), "threads": count()}),
 }
 

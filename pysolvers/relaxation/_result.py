@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from .._files import SavedFile
-from .._header import number, record
+from .._header import elapsed, record
 from .._result import AnyFloat, Count, Field, Line, Result, Steps
 from .._shown import place_text, shape_text
 
@@ -85,7 +85,7 @@ class RelaxationResult(Result):
     norm: str
     stop_reason: str
     history: RelaxationHistory
-    seconds: Annotated[dict[str, float], record({"set-up": number(), "iterations": number()})]
+    seconds: Annotated[dict[str, float], record({"set-up": elapsed, "iterations": elapsed})]
     unknowns: Count
     backend: str
     kernel: str

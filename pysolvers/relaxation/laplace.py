@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from .._boundary import Boundary, Neumann, Robin, condition_of, sides_of
-from .._checks import require, require_finite
+from .._checks import require, require_finite, require_scale
 from .._domain import exactly_one, per_axis
 from .._files import SavedFile
 from .._functions import call
@@ -217,9 +217,12 @@ class RedBlackSOR(Relaxation):
             require_finite("conductivity", conductivity)
             require(conductivity > 0, "conductivity must be positive", conductivity)
             checked_relaxation("omega", omega, ("optimal",))
+            require_scale("conductivity", conductivity)
             self._conductivity, self._variant = float(conductivity), variant
             (x0, x1), (y0, y1) = self._extent
             dx, dy = (x1 - x0) / nx, (y1 - y0) / ny
+            for axis, step in (("x", dx), ("y", dy)):
+                require_scale(f"the size of a cell along {axis}", step)
             self._x, self._y = x0 + _centres(nx, dx), y0 + _centres(ny, dy)
             self._a = conductivity * dy / dx, conductivity * dx / dy
             self._walls = walls = self._find_walls(boundary, (dx, dy))

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._counter import Counter
 from .._errors import ConvergenceError
 from .._files import read_npz, write_npz
-from .._header import count, mapping, number, optional, positive, record, sequence, text
+from .._header import count, elapsed, mapping, number, optional, positive, record, sequence, text
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
@@ -54,7 +54,7 @@ _HEADER = {
     "extent": sequence(sequence(number(), 2), 2),
     "clock": sequence(number(), 6),
     "steps": count(),
-    "seconds": mapping(number()),
+    "seconds": mapping(elapsed),
     "run_by": record({"kernel": text(), "threads": count()}),
 }
 

@@ -267,3 +267,14 @@ def test_a_number_left_out_of_a_published_table_is_named(tmp_path, capsys):
     (row,) = [line for line in lines if "omitted (misprint)" in line]
     assert row.startswith("  0.9063")
     assert not any("nan" in line for line in lines)
+
+
+def test_unknown_backend_of_matplotlib_leaves_the_results(tmp_path):
+    pytest.importorskip("matplotlib")
+    environment = os.environ | {"MPLBACKEND": "nonsense"}
+
+    process = cli("run", "heat", "--shape", "9", "9", "--output", str(tmp_path), env=environment)
+
+    assert process.returncode == 0, process.stderr
+    assert "no picture: matplotlib cannot be imported" in process.stderr
+    assert list(tmp_path.glob("*.npz")) and not list(tmp_path.glob("*.png"))

@@ -37,19 +37,22 @@ def test_singular_system_is_a_linalg_error():
 def test_message_names_the_first_system_and_row():
     error = pysolvers.SingularSystemError(singular((1, 2), (3, 0)), np.array([4, 5]))
 
-    assert str(error) == "a zero pivot in 2 systems, the first at batch index (1, 2), row 4"
+    assert (
+        str(error)
+        == "a zero or subnormal pivot in 2 systems, the first at batch index (1, 2), row 4"
+    )
 
 
 def test_message_of_a_single_failure_counts_one():
     error = pysolvers.SingularSystemError(singular((7,)), np.array([0]))
 
-    assert str(error) == "a zero pivot in 1 system at batch index (7,), row 0"
+    assert str(error) == "a zero or subnormal pivot in 1 system at batch index (7,), row 0"
 
 
 def test_message_without_a_batch_has_no_index():
     error = pysolvers.SingularSystemError(np.zeros((1, 0), np.intp), np.array([3]))
 
-    assert str(error) == "a zero pivot in the system, row 3"
+    assert str(error) == "a zero or subnormal pivot in the system, row 3"
 
 
 def test_errors_survive_pickling():

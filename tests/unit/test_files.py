@@ -410,6 +410,7 @@ def deep(levels):
 
 
 SUBSTITUTES = [None, True, -1, 2**70, float("nan"), "text", [None], {"a": 1}]
+EXTREMES = [2**40, 1e308, 1e-300]
 
 
 @pytest.mark.parametrize("case", saved_files.CASES)
@@ -420,7 +421,8 @@ def test_edited_header_is_refused_or_serves(case, saved, tmp_path):
     path, refused = tmp_path / "a", 0
 
     for place in saved_files.leaves(header):
-        for value in [*SUBSTITUTES, deep(500)]:
+        extremes = EXTREMES if case.startswith("cavity") else []
+        for value in [*SUBSTITUTES, *extremes, deep(500)]:
             edited = saved_files.replaced(header, place, value)
             path.write_bytes(saved_files.packed(edited, arrays))
             loaded, said = attempt(path, case)
@@ -532,6 +534,7 @@ def npy_header(data, name, old, new):
         (b"'<f8'", b"'<f9'"),
         (b"'<f8'", b"((((("),
         (b"'<f8'", b"'<c8'"),
+        (b"'<f8'", b"'<U0'"),
         (b"False", b"false"),
         (b"(5, 6)", b"(6, 6)"),
         (b"(5, 6)", b"(-5,6)"),
@@ -546,6 +549,26 @@ def test_damaged_header_of_an_array_is_refused(old, new, saved, tmp_path):
     said = refusal(tmp_path / "a", "heat", npy_header(saved["heat"], "t", old, new))
 
     assert "member 't': " in said
+
+
+@pytest.mark.parametrize(
+    ("case", "place", "value"),
+    [
+        ("heat", ("settings", "spacing", 0), 1e308),
+        ("heat", ("settings", "spacing", 1), 1e-300),
+        ("heat", ("seconds", "step"), -1.0),
+    ],
+)
+def test_number_that_no_solver_has_is_refused_by_name(case, place, value, saved, tmp_path):
+    header, arrays = saved_files.content(saved[case])
+    if place[0] == "seconds":
+        place = ("seconds", next(iter(header["seconds"])))
+
+    said = refusal(
+        tmp_path / "a", case, saved_files.packed(saved_files.replaced(header, place, value), arrays)
+    )
+
+    assert "header" in said and place[-2] in said
 
 
 def test_sizes_are_believed_only_as_far_as_the_file_explains_them(saved, tmp_path):
