@@ -235,7 +235,7 @@ def wave_lines(
     first: tuple[float, float, float],
     inner: tuple[float, float, float],
     last: tuple[float, float, float],
-    null_diag: float,
+    null_sum: float,
     periodic: bool,
     device: int = 0,
     stream: int = 0,

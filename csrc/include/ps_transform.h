@@ -98,7 +98,7 @@ struct ps_waves {
 
 /* Solve one tridiagonal system along the planes for each real of the sine, cosine or
  * Fourier transform of a plane, and replace its waves by those of the solution. The
- * matrices differ in a multiple of the unit matrix: row i is lower, diag + shift, upper.
+ * matrices differ in a multiple of the unit matrix: the row sum of row i is sum + shift.
  *
  * Along the values the library has one of the waves k and n-k: with w = exp(-i turn[k]),
  * Re(w V[k]) and Im(w V[k]) are the transforms k and n-k but for a factor. Along the rows
@@ -122,11 +122,13 @@ struct ps_wave_lines {
     const void *shifts;
     const void *turns;     /* cos and sin of the turn of wave k: (length/2 + 1) x 2 */
     const void *row_turns; /* rows x 2 */
-    /* lower, diag, upper of the rows of a matrix. For all waves inner[0] = inner[2] and
-     * (inner[1] + shift) / inner[2] <= -2 but for rounding errors; first[2] is not 0.
-     * With two planes inner is not used. */
+    /* lower, sum, upper of the rows of a matrix, where sum is the sum of the entries of
+     * the row that are used, without the shift: the diagonal would lose shifts that are
+     * small beside it. For all waves inner[0] = inner[2], (inner[1] + shift) / inner[2]
+     * <= 0 and the like for first and last; first[2] is not 0. With two planes inner is
+     * not used. */
     double first[3], inner[3], last[3];
-    double null_diag; /* instead of that of the first row if the shift is 0 */
+    double null_sum;  /* instead of that of the first row if the shift is 0 */
     int32_t periodic; /* otherwise first[0] and last[2] are not used */
 };
 

@@ -223,7 +223,7 @@ wave_lines(PyObject *Py_UNUSED(module), PyObject *args)
                           &planes, &rows, &length, &pitch, &waves, &tables[0], &tables[1],
                           &tables[2], &l.first[0], &l.first[1], &l.first[2], &l.inner[0],
                           &l.inner[1], &l.inner[2], &l.last[0], &l.last[1], &l.last[2],
-                          &l.null_diag, &l.periodic, &device, &stream) ||
+                          &l.null_sum, &l.periodic, &device, &stream) ||
         call_begin(&c, 0, device, stream) < 0) {
         return NULL;
     }
@@ -268,7 +268,7 @@ PyDoc_STRVAR(waves_store_doc,
 PyDoc_STRVAR(
     wave_lines_doc,
     "wave_lines($module, is_float32, planes, rows, length, pitch, waves, tables, "
-    "first, inner, last, null_diag, periodic, device=0, stream=0, /)\n--\n\n"
+    "first, inner, last, null_sum, periodic, device=0, stream=0, /)\n--\n\n"
     "Solve the tridiagonal systems of waves along the planes; `tables` are the "
     "addresses of shifts, turns and turns of rows.");
 PyDoc_STRVAR(centre_doc, "centre($module, line, weights, device=0, stream=0, /)\n--\n\n"

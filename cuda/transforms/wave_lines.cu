@@ -50,6 +50,8 @@ job_of(const ps_wave_lines &l, WaveJob<Real> *job)
         !shape_of<Real>(l.planes, &shape)) {
         return false;
     }
+    const double excess = -inner[1] / inner[2], factor = inner[2] / l.first[2];
+
     *job = {static_cast<Real *>(l.waves),
             l.rows * l.pitch,
             l.pitch,
@@ -59,11 +61,13 @@ job_of(const ps_wave_lines &l, WaveJob<Real> *job)
             row_of<Real>(l.first, periodic, true),
             row_of<Real>(inner, true, true),
             row_of<Real>(l.last, true, periodic),
-            static_cast<Real>(l.null_diag),
-            static_cast<Real>(-inner[1] / inner[2] - 2),
+            static_cast<Real>(l.null_sum),
+            static_cast<Real>(-l.first[1] / l.first[2] - excess * factor),
+            static_cast<Real>(-l.null_sum / l.first[2] - excess * factor),
+            static_cast<Real>(excess),
             static_cast<Real>(1 / inner[2]),
             static_cast<Real>(1 / l.first[2]),
-            static_cast<Real>(inner[2] / l.first[2]),
+            static_cast<Real>(factor),
             periodic,
             {static_cast<int>(l.rows), static_cast<int>(l.length), 1 << shape.width},
             shape};

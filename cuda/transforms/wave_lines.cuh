@@ -4,7 +4,8 @@
  * Resident blocks, or clusters, process one tile of waves after the other. A
  * thread has a chunk of rows of one system in registers. The rows differ in the
  * right-hand side only, but for the first and the last one, so that the inner rows of a
- * chunk need no pivots (wave_chunk.cuh); the chunks are joined as in column.cuh. The
+ * chunk need no pivots (wave_chunk.cuh); the chunks are joined as in column.cuh, in the
+ * form of row_sums.cuh, because the shifts may be small beside the other entries. The
  * waves are combined (waves.cuh) after they are read and before they are written, by
  * exchanges within a warp; a tile is read before any of it is written.
  *
@@ -13,7 +14,7 @@
  * cache are solved with two blocks or more on a multiprocessor.
  *
  * Two words moved per unknown; 9 operations, and 3 for each of two or six rotations. No
- * pivoting: the matrices are diagonally dominant.
+ * pivoting: the row sums and the off-diagonal entries have opposite signs.
  */
 #ifndef PS_CUDA_TRANSFORMS_WAVE_LINES_CUH
 #define PS_CUDA_TRANSFORMS_WAVE_LINES_CUH
@@ -137,13 +138,13 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
     /* The coefficients of the inner rows. */
     __device__ __forceinline__ WaveChunk<Real> chunk(Real shift) const
     {
-        return {ratio_of(excess(shift)), max(inner - self.pads, 0)};
+        return {excess(shift), max(inner - self.pads, 0)};
     }
 
     /* The segment of the chunk. */
     template <bool HAS_START>
-    __device__ __forceinline__ Segment<Real> reduce(const System &system,
-                                                    const WaveChunk<Real> &chunk)
+    __device__ __forceinline__ Segment<BySums<Real>> reduce(const System &system,
+                                                            const WaveChunk<Real> &chunk)
     {
         const auto turn = system.last_turn();
         const typename System::Turn unscaled = {-job.over_inner * turn.c,
@@ -226,10 +227,11 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
     __device__ __forceinline__ LeftEnd<Real> left_end(Real shift) const
     {
         if (!HAS_START || !has_first_row()) {
-            return {Real(0), Real(1)};
+            return {Real(1), Real(0)};
         }
-        return {2 + excess(shift) + first_row(shift).diag * job.over_first,
-                job.first.lower * job.over_first};
+        return {job.first.lower * job.over_first,
+                (shift == Real(0) ? job.null_gap : job.gap) +
+                    excess(shift) * (job.first_factor - 1)};
     }
 
     /* The waves of the chunk, from its row 0 on. */
@@ -250,16 +252,16 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
     }
     __device__ __forceinline__ Row<Real> first_row(Real shift) const
     {
-        return {job.first.lower,
-                shift == Real(0) ? job.null_diag : job.first.diag + shift,
+        return {job.first.lower, shift == Real(0) ? job.null_sum : job.first.diag + shift,
                 job.first.upper, Real(0)};
     }
-    __device__ __forceinline__ Row<Real> last_row(Real shift, Real rhs) const
+    /* The last row of the chunk, with the signs of BySums. */
+    __device__ __forceinline__ Row<BySums<Real>> last_row(Real shift, Real rhs) const
     {
         Row<Real> row = {job.inner.lower, job.inner.diag + shift, job.inner.upper, rhs};
 
         if (self.pads == ROWS) {
-            return copy_row<Real>();
+            return copy_row<BySums<Real>>();
         }
         if (self.start == -inner) {
             row = first_row(shift);
@@ -267,8 +269,7 @@ template <typename Real, int ROWS, bool IS_PAIRED> struct WaveRows {
         if (self.start == job.shape.rows - ROWS) {
             row = {job.last.lower, job.last.diag + shift, job.last.upper, rhs};
         }
-        row.rhs = rhs;
-        return row;
+        return {-row.lower, -row.diag, -row.upper, -rhs};
     }
 };
 
@@ -277,7 +278,7 @@ template <typename Real, int ROWS, bool STREAMS>
 static size_t
 wave_bytes(const ColumnShape &shape)
 {
-    return ColumnExchange<Real>::bytes_of(shape) +
+    return ColumnExchange<BySums<Real>>::bytes_of(shape) +
            (STREAMS ? WaveStream<Real, ROWS>::bytes_of(shape) : 0);
 }
 
@@ -318,7 +319,7 @@ __launch_bounds__(ColumnTuning<Real>::threads, STREAMS ? 1 : 2)
     Real *const memory = reinterpret_cast<Real *>(wave_memory);
     const Stream stream(memory);
     WaveRows<Real, ROWS, IS_PAIRED> rows = {job, self, {}, 0, 0};
-    Column<Real, ROWS, IS_CLUSTER> column(
+    Column<BySums<Real>, ROWS, IS_CLUSTER> column(
         job.shape, self, job.periodic,
         memory + (STREAMS ? blockDim.x / 32 * Stream::words : 0), nullptr, arrivals);
     /* A warp takes one of two paths through the code of its rows. */

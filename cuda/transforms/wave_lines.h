@@ -17,9 +17,10 @@ template <typename Real> struct WaveJob {
     int64_t plane, pitch; /* reals from one plane, and from one line, to the next */
     const Real *shifts;
     const Complex<Real> *turns, *row_turns;
-    Row<Real> first, inner, last; /* of the matrices, without the shift */
-    Real null_diag;
-    Real excess; /* of the inner rows without the shift: -diag/upper - 2 */
+    Row<Real> first, inner, last; /* diag: the row sums without the shift */
+    Real null_sum;                /* instead of that of the first row if the shift is 0 */
+    Real gap, null_gap;           /* of the first row, without what the shift adds */
+    Real excess;                 /* of the inner rows without the shift: -row sum/upper */
     Real over_inner, over_first; /* 1 / upper */
     Real first_factor;           /* inner upper / first upper */
     bool periodic;

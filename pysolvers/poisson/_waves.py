@@ -98,11 +98,11 @@ class PackedWaves:
         tables.append(_turns(others[0], self._rows) if len(others) > 1 else _no_turns(1))
         self._tables = [keep(np.asarray(table, dtype)) for table in tables]
         lower, diag, upper = first.rows
-        rows = [tuple(float(a[i]) for a in (lower, diag, upper)) for i in (0, first.count // 2, -1)]
-        # A singular matrix A has the null vector 1 and the left null vector v of the volumes. If
-        # v b = 0, the solution of (A + s e e^T) x = b, e = (1, 0, ...), s != 0, satisfies A x = b.
-        null_diag = diag[0] * (2 if self._is_singular else 1)
-        self._matrix = *rows, float(null_diag), first.is_periodic
+        words = lower, first.sums, upper
+        rows = [tuple(float(a[i]) for a in words) for i in (0, first.count // 2, -1)]
+        # See `_host`: the solution of (A + s e e^T) x = b satisfies A x = b if A is singular.
+        null_sum = first.sums[0] + (diag[0] if self._is_singular else 0)
+        self._matrix = *rows, float(null_sum), first.is_periodic
 
     def run(self, source: Array, target: Array, waves: int, work: int, place: Any) -> None:
         """Enqueue a solve.

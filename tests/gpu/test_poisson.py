@@ -216,6 +216,29 @@ def test_packed_waves_of_one_row(rng, y, row, dtype):
     check_residual(there, f)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("exponent", [-8, -4, -2, 0, 2, 4, 8])
+@pytest.mark.parametrize("grid", ["nodes", "cells"])
+@pytest.mark.parametrize("first", ["NN", "PP", "ND", "DN"])
+def test_packed_waves_of_any_ratio_of_the_spacings(grid, first, exponent, dtype):
+    """One long wave along x: its eigenvalue is not lost in lines with fine cells."""
+    kinds = {"N": Neumann(), "D": 0.0, "P": "periodic"}
+    boundary = {"y" + sign: kinds[end] for end, sign in zip(first, "-+", strict=True)}
+    boundary["x"] = Neumann()
+    options = {"boundary": boundary, "grid": grid, "on_incompatible": "ignore"}
+    for rows in (33, 500, 3000):
+        shape, step = (rows, 64), 10.0**exponent
+        places = np.arange(64) / 63 if grid == "nodes" else (np.arange(64) + 0.5) / 64
+        f = np.ones((rows, 1)) * np.cos(np.pi * places)
+        here = FastPoisson(shape, (step, 1.0), **options)
+        there = FastPoisson(shape, (step, 1.0), dtype=dtype, device="cuda", **options)
+        expected = here.solve(f.astype(dtype))
+        u = there.solve(f.astype(dtype))
+        most = 50 if first in ("NN", "PP") else max(50, rows / 20)
+        error = np.abs(u - expected).max() / np.abs(expected).max()
+        assert error <= most * np.finfo(dtype).eps
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("ends", ["NN", "DN", "ND"])
 def test_thin_layers_of_an_ocean(ends, dtype):

@@ -115,11 +115,13 @@ class Device(fake_device.Device):
             matrix = np.zeros((planes, planes))
             for i in range(planes):
                 row = first if i == 0 else last if i == planes - 1 else inner
-                matrix[i, i] = row[1]
+                matrix[i, i] += row[1]
                 if i > 0 or is_ring:
                     matrix[i, i - 1] += row[0]
+                    matrix[i, i] -= row[0]
                 if i < planes - 1 or is_ring:
                     matrix[i, (i + 1) % planes] += row[2]
+                    matrix[i, i] -= row[2]
             for j, k in np.ndindex(rows, 2 * half):
                 own = matrix + shifts[j, k] * np.eye(planes)
                 own[0, 0] += null - first[1] if shifts[j, k] == 0 else 0
