@@ -1,5 +1,7 @@
 """Time stepping, shared by the solvers of time-dependent problems."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import isclose

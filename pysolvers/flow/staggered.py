@@ -1,5 +1,7 @@
 """The lid-driven cavity on a staggered grid, stepped in time."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Callable
 from dataclasses import replace
@@ -298,7 +300,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
         )
 
     @exclusive
-    def step(self, count: int = 1) -> "StaggeredCavity":
+    def step(self, count: int = 1) -> StaggeredCavity:
         """Make `count` steps; several calls give the same bits as one call.
 
         Parameters
@@ -331,7 +333,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
         self,
         until: float,
         *,
-        callback: Callable[["StaggeredCavity"], Any] | None = None,
+        callback: Callable[[StaggeredCavity], Any] | None = None,
         interval: int = 1,
         progress: bool | None = None,
     ) -> StaggeredResult:
@@ -389,7 +391,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
         self,
         until: float,
         update: Callable[[int], None],
-        callback: Callable[["StaggeredCavity"], Any] | None = None,
+        callback: Callable[[StaggeredCavity], Any] | None = None,
         interval: int = 1,
     ) -> str:
         """Step until a time is reached, or the callback ends the run; return the reason."""
@@ -456,7 +458,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
         *,
         max_steps: int = 1_000_000,
         patience: int | None = None,
-        callback: Callable[["StaggeredCavity"], Any] | None = None,
+        callback: Callable[[StaggeredCavity], Any] | None = None,
         interval: int = 1,
         progress: bool | None = None,
     ) -> StaggeredResult:
@@ -589,7 +591,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
         write_npz(path, _KIND, facts, arrays)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> "StaggeredCavity":
+    def load(cls, path: str | os.PathLike[str]) -> StaggeredCavity:
         """Read a state that `save` wrote.
 
         Parameters
