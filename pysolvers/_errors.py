@@ -133,7 +133,7 @@ def singular_text(systems: NDArray[np.intp], rows: NDArray[np.intp]) -> str:
     if systems.shape[1] == 0:
         return f"a zero or subnormal pivot in the system, {row}"
     first = tuple(map(int, systems[0]))
-    count = "1 system" if len(rows) == 1 else f"{len(rows)} systems, the first"
+    count = "1 system" if len(rows) == 1 else f"{len(rows)} systems, first"
     return f"a zero or subnormal pivot in {count} at batch index {first}, {row}"
 
 

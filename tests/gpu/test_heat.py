@@ -207,6 +207,7 @@ def test_large_fields_in_float32(shape):
     assert np.linalg.norm(here.u - there.u) < 3e-6 * np.linalg.norm(there.u)
 
 
+@pytest.mark.filterwarnings("ignore:HeatADI. in two dimensions:RuntimeWarning")
 @pytest.mark.parametrize("scheme", ["peaceman-rachford", "douglas-gunn"])
 @pytest.mark.parametrize("sides", SIDES)
 def test_k_of_the_place(scheme, sides):

@@ -39,7 +39,7 @@ def test_message_names_the_first_system_and_row():
 
     assert (
         str(error)
-        == "a zero or subnormal pivot in 2 systems, the first at batch index (1, 2), row 4"
+        == "a zero or subnormal pivot in 2 systems, first at batch index (1, 2), row 4"
     )
 
 

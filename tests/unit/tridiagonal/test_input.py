@@ -236,7 +236,7 @@ def test_info_is_shown_in_six_short_lines(solve):
 
     text = repr(info)
     assert text.startswith("SolveInfo: 100 systems of 5 rows, float64\n")
-    assert "the first at batch index (7,), row 2" in text
+    assert "first at batch index (7,), row 2" in text
     assert len(text.splitlines()) <= 6
     assert max(map(len, text.splitlines())) <= 88
     assert "<td>a zero or subnormal pivot in 93 systems" in info._repr_html_()
