@@ -151,6 +151,7 @@ test_ends(void)
     CHECK(step(&p, 1000, 1, &report) == PS_OK, "until");
     CHECK(report.end == PS_STAGGERED_UNTIL && p.s.clock[PS_CLOCK_TIME] == 0.1, "until");
     CHECK(step(&p, 1000, 1, &report) == PS_OK && report.steps == 0, "at the end");
+    CHECK(report.end == PS_STAGGERED_UNTIL, "end %d", (int)report.end);
     p.s.until = INFINITY;
     p.s.steady = 0.1;
     CHECK(step(&p, 1000, 1, &report) == PS_OK, "steady");

@@ -89,6 +89,22 @@ def test_step_is_that_of_the_scheme(n, pressure, gamma):
     assert cavity.change == pytest.approx(max(changes) / dt, rel=1e-9)
 
 
+@pytest.mark.parametrize("pressure", PRESSURES)
+@pytest.mark.parametrize(("n", "dt"), [(4, 0.13), (12, 0.04)])
+def test_automatic_gamma_is_at_most_one_in_long_steps(n, dt, pressure):
+    cavity = StaggeredCavity(60, n, pressure=pressure, gamma="auto", pressure_tol=1e-12).step(10)
+    u, v = cavity.u.copy(), cavity.v.copy()
+    assert 1.2 * dt * n * 2 > 1.1  # largest speed 2, in the ghosts of the lid
+
+    cavity.dt = dt
+    cavity.step()
+
+    for found, wanted in zip(
+        (cavity.u, cavity.v, cavity.p), reference_step(u, v, 60, dt, 1.0), strict=True
+    ):
+        np.testing.assert_allclose(found, wanted, atol=1e-12)
+
+
 def test_fast_pressure_leaves_no_divergence():
     cavity = StaggeredCavity(1000, 64).step(200)
 
@@ -588,6 +604,39 @@ def test_velocity_that_is_not_finite_ends_the_call(field, value):
     assert _core.STATUS[status][0] == "PS_OK"
     assert report["end"] == "grown"
     assert report["steps"] == 1
+
+
+@pytest.mark.parametrize("field", ["f", "g"])
+@pytest.mark.parametrize(("value", "end"), [(100.0, "count"), (-100.5, "grown")])
+def test_each_component_beyond_the_bound_ends_the_call(field, value, end):
+    explicit = np.zeros((8, 8))
+    explicit[3, 3] = value
+
+    _, report = call(pressure=0, stages=4, **{field: explicit})
+
+    other = call.operands["clock"][_core.CLOCK["v" if field == "f" else "u"]]
+    assert other <= 2
+    assert report["end"] == end
+
+
+@pytest.mark.parametrize("time", [1.0, 1.5])
+@pytest.mark.parametrize(
+    "changes", [{}, {"pressure": 0, "stages": 1}, {"pressure": 0, "stages": 4}]
+)
+def test_call_after_the_end_time_changes_nothing(changes, time, rng):
+    clock = np.arange(len(_core.CLOCK), dtype=float)
+    clock[_core.CLOCK["time"]] = time  # `until` is 1
+    velocities = {name: rng.uniform(-1, 1, (8, 8)) for name in "uvfg"}
+    centres = {name: rng.uniform(-1, 1, (6, 6)) for name in "pq"}
+    before = {name: field.copy() for name, field in (velocities | centres).items()}
+    before["clock"] = clock.copy()
+
+    status, report = call(clock=clock, **velocities, **centres, **changes)
+
+    assert _core.STATUS[status][0] == "PS_OK"
+    assert (report["steps"], report["end"]) == (0, "until")
+    for name, values in before.items():
+        np.testing.assert_array_equal(call.operands[name], values, err_msg=name)
 
 
 def test_backend_refuses_overlapping_fields():
