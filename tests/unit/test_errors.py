@@ -38,8 +38,7 @@ def test_message_names_the_first_system_and_row():
     error = pysolvers.SingularSystemError(singular((1, 2), (3, 0)), np.array([4, 5]))
 
     assert (
-        str(error)
-        == "a zero or subnormal pivot in 2 systems, first at batch index (1, 2), row 4"
+        str(error) == "a zero or subnormal pivot in 2 systems, first at batch index (1, 2), row 4"
     )
 
 
