@@ -4,9 +4,9 @@
  * predictions in shared memory, and solves each line as one system by the partition
  * method, in which the row of an interface is V = prediction. It then corrects the
  * interfaces and stores. The coefficients of a row are computed when it is eliminated.
- * A level of the line is taken out: the rows, with sums 1 + q, are solved for V - level,
- * so that a constant keeps its bits for any dt. The joins eliminate with diagonals: the
- * differences from the level lose digits in proportion to dt a/h^2.
+ * The rows, with sums 1 + q, are in row-sum form (row_sums.cuh): no digits are lost for
+ * any dt a/h^2 unless q < -1. A level of the line is taken out, that is, they are solved
+ * for V - level, so that a constant keeps its bits.
  */
 #include "lines/join/line_tiles.cuh"
 #include "runtime/launch.cuh"
@@ -106,8 +106,8 @@ store_known(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane
     }
 }
 
-/* Rows of a chunk from node `first` on, of line l, in this order. At an interface the
- * row is V = right-hand side. */
+/* Rows of a chunk from node `first` on, of line l, in this order, in row-sum form. At an
+ * interface the row is V = right-hand side. */
 template <typename Real> struct ChunkRows {
     const Sweep<Real> &s;
     const LineTiles &t;
@@ -128,7 +128,7 @@ template <typename Real> struct ChunkRows {
         before = flow_at(s, max(first, 0) - 1, l);
     }
 
-    __device__ __forceinline__ Row<Real> make(int i)
+    __device__ __forceinline__ Row<BySums<Real>> make(int i)
     {
         const int32_t p = first + i;
 
@@ -136,15 +136,17 @@ template <typename Real> struct ChunkRows {
             begin();
         }
         if (p < t.begin) {
-            return copy_row<Real>();
+            return copy_row<BySums<Real>>();
         }
         if (p == t.begin && i > 0) {
             before = flow_at(s, p - 1, l);
         }
         const Flow<Real> behind = flow_at(s, p, l);
-        const Row<Real> row = p == interface && k < s.strips
-                                  ? Row<Real>{Real(0), Real(1), Real(0), right[i] - level}
-                                  : inner(p, behind, right[i] - level);
+        const Real side = right[i] - level;
+        const Row<BySums<Real>> row =
+            p == interface && k < s.strips
+                ? Row<BySums<Real>>{Real(0), Real(1), Real(0), side}
+                : inner(p, behind, side);
 
         if (p == interface) {
             interface = s.interface(++k);
@@ -154,19 +156,19 @@ template <typename Real> struct ChunkRows {
     }
 
   private:
-    __device__ __forceinline__ Row<Real> inner(int32_t p, const Flow<Real> &behind,
-                                               Real side) const
+    /* The flow from a known value at an end adds to the row sum. */
+    __device__ __forceinline__ Row<BySums<Real>>
+    inner(int32_t p, const Flow<Real> &behind, Real side) const
     {
+        const int32_t last = t.begin + t.shape.rows - 1;
         const Real q = divergence(s, p, l);
-        const Real lower = -before.right, upper = -behind.left;
-        Row<Real> row = {lower, 1 + q + before.right + behind.left, upper,
-                         fma(-q, level, side)};
+        const Real both = before.right + behind.left;
+        const Real from_low = p == t.begin && p > 0 ? before.right : Real(0);
+        const Real from_high = p == last && p < s.cells ? behind.left : Real(0);
+        const Real lower = p == s.cells ? both : p == t.begin ? Real(0) : before.right;
+        const Real upper = p == 0 ? both : p == last ? Real(0) : behind.left;
 
-        row.upper = p == 0 ? upper + lower : upper;
-        row.lower = p == s.cells ? lower + upper : lower;
-        row.lower = p == t.begin ? Real(0) : row.lower;
-        row.upper = p == t.begin + t.shape.rows - 1 ? Real(0) : row.upper;
-        return row;
+        return {-lower, 1 + q + from_low + from_high, -upper, fma(-q, level, side)};
     }
 };
 
@@ -174,14 +176,14 @@ template <typename Real>
 __device__ __forceinline__ void
 solve(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
 {
-    __shared__ WarpExchange<Real> exchange;
+    __shared__ WarpExchange<BySums<Real>> exchange;
     ThreadPlace<chunk_rows> self(t.shape, 0);
-    Levels<Real, chunk_rows> levels;
+    Levels<BySums<Real>, chunk_rows> levels;
     const int chunk = self.warp * t.shape.lanes + self.lane;
     const int32_t l = min(first + self.slot, s.lines - 1);
     const bool idle = self.lane >= t.shape.lanes || !s.is_swept(first + self.slot);
     Real *const word = idle ? plane : plane + self.slot * t.pitch + chunk * chunk_pitch;
-    Real y_left = 0, y;
+    BySums<Real> y_left = Real(0), y;
 
     if (idle) {
         self.clear();
@@ -190,7 +192,7 @@ solve(const Sweep<Real> &s, const LineTiles &t, int32_t first, Real *plane)
     ChunkRows<Real> rows = {s, t, self.start + t.begin, l, word, level, {}, 0, 0};
 
     levels.eliminate(self, [&](int i) { return rows.make(i); });
-    const Segment<Real> whole = levels.reduce_block(t.shape, self, exchange);
+    const Segment<BySums<Real>> whole = levels.reduce_block(t.shape, self, exchange);
 
     y = close_system(whole, false, t.shape.rows - 1, levels.bad_pivot);
     levels.broadcast_down(t.shape, self, y_left, y);
@@ -293,7 +295,7 @@ tiles_of(const ps_gceidd *g, int axis, const ps_cuda_device *device)
     const int lines = static_cast<int>(g->cells[1 - axis] + 1);
     LineTiles t =
         line_tiles(static_cast<int>(rows_of(g, axis)), lines, axis, 1,
-                   static_cast<int>(sizeof(Real)), line_tile_bytes<Real>(device));
+                   static_cast<int>(sizeof(Real)), line_tile_bytes<BySums<Real>>(device));
 
     t.nodes = static_cast<int>(g->cells[axis] + 1);
     t.begin = first_row(g, axis);
@@ -333,9 +335,10 @@ ps_cuda_gceidd_lines_fit(const ps_gceidd *g, int axis)
         return false;
     }
     return g->dtype == PS_F32
-               ? tiles_of<float>(g, axis, device).shared <= line_tile_bytes<float>(device)
+               ? tiles_of<float>(g, axis, device).shared <=
+                     line_tile_bytes<BySums<float>>(device)
                : tiles_of<double>(g, axis, device).shared <=
-                     line_tile_bytes<double>(device);
+                     line_tile_bytes<BySums<double>>(device);
 }
 
 ps_status

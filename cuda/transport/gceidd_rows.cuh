@@ -33,14 +33,15 @@ halfway(const Sweep<Real> &s, const Table<Real> &t, int32_t p, int32_t l)
     return t.along == 0 ? t.at(0, l) : Real(0.5) * (t.at(before, l) + t.at(behind, l));
 }
 
-/* 2 a'^2/(2 a' + h |b'|), 0 where a' is 0 */
+/* a' (a'/(a' + h |b'|/2)), 0 where a' is 0. The square of a' may be no number; the
+ * fraction is at most 1 even if the reciprocal overflows. */
 template <typename Real>
 __device__ __forceinline__ Real
 upwind_diffusion(const Sweep<Real> &s, Real a, Real b)
 {
-    const Real twice = 2 * a;
+    const Real sum = fma(Real(0.5) * s.h, fabs(b), a);
 
-    return !s.modified || a == 0 ? a : a * twice * reciprocal(fma(s.h, fabs(b), twice));
+    return !s.modified || a == 0 ? a : a * fmin(a * reciprocal(sum), Real(1));
 }
 
 /* The flows over the point between p and p+1, -1 <= p <= cells. */
