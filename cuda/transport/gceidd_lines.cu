@@ -334,11 +334,10 @@ ps_cuda_gceidd_lines_fit(const ps_gceidd *g, int axis)
     if (device == nullptr || rows_of(g, axis) > largest_block * chunk_rows) {
         return false;
     }
-    return g->dtype == PS_F32
-               ? tiles_of<float>(g, axis, device).shared <=
-                     line_tile_bytes<BySums<float>>(device)
-               : tiles_of<double>(g, axis, device).shared <=
-                     line_tile_bytes<BySums<double>>(device);
+    return g->dtype == PS_F32 ? tiles_of<float>(g, axis, device).shared <=
+                                    line_tile_bytes<BySums<float>>(device)
+                              : tiles_of<double>(g, axis, device).shared <=
+                                    line_tile_bytes<BySums<double>>(device);
 }
 
 ps_status
