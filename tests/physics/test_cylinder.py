@@ -297,6 +297,14 @@ def test_probes_record_the_velocity_of_every_step():
         assert found[-1, 2] == pytest.approx((corners * weights).sum(), rel=1e-9)
 
 
+def test_forces_belong_to_the_middle_of_every_fourth_step():
+    dt = 0.04
+    history = SquareCylinder(100, SMALL, dt=dt).step(11).result().history
+
+    np.testing.assert_allclose(history.probe_time, dt * np.arange(1, 12), rtol=1e-12)
+    np.testing.assert_allclose(history.time, [3.5 * dt, 7.5 * dt], rtol=1e-12)
+
+
 def test_potential_flow_without_a_body_has_no_force():
     """psi = a(t) y + b(t) x + c(t) x y: the pressure of the acceleration and of the stagnation."""
     grid = ChannelGrid((81, 401), 50.0)

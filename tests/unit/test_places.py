@@ -70,6 +70,24 @@ def test_device_arrays_of_any_strides(device, rng, axis, operand, index):
     np.testing.assert_allclose(x.get(), expected, rtol=1e-13)
 
 
+def test_negative_strides_that_a_library_divides_as_unsigned(device, rng, monkeypatch):
+    class Unsigned(fake_device.View):
+        def __init__(self, array, *, stream_ptr):
+            super().__init__(array, stream_ptr=stream_ptr)
+            size = self.dtype.itemsize
+            strides = array.__cuda_array_interface__["strides"]
+            self.strides = tuple(stride % 2**64 // size for stride in strides)
+
+    monkeypatch.setattr(interop, "_memory_view", lambda: Unsigned)
+    operands = dominant(rng, FULL)
+    index = np.s_[::-1, :, ::-1]
+    expected = pysolvers.solve_tridiagonal(*(a[index] for a in operands))
+
+    x = pysolvers.solve_tridiagonal(*(device.array(a).view(index) for a in operands))
+
+    np.testing.assert_allclose(x.get(), expected, rtol=1e-13)
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_operand_that_does_not_merge_is_copied_on_the_device(device, rng, axis):
     shape = (3, 4, 5, 2)

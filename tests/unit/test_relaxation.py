@@ -125,6 +125,11 @@ def test_growth_is_divergence():
     assert result.stop_reason == "diverged"
     assert result.iterations == diverging.iterations > 0
     assert result.history.measure[-1] > 1e6 * result.history.measure[0]
+    ended = LMSOR(problem, relaxation=1.0)
+    with pytest.raises(pysolvers.ConvergenceError, match="the measured value grew to") as caught:
+        ended.solve(1e-8, callback=lambda solver: None)  # looks at every measured value
+    growth = caught.value.result.history.measure / caught.value.result.history.measure[0]
+    assert growth[:-1].max() <= 1e10 < growth[-1] < np.inf
 
 
 def test_values_that_are_no_numbers_end_an_iteration():
