@@ -8,6 +8,7 @@ long, each step alone leaves its part in --parts, and --merge makes the record o
     tools/gpu_record.py --sanitizer memcheck
     tools/gpu_record.py --random calls --seconds 500
     tools/gpu_record.py --random growth
+    tools/gpu_record.py --random solvers --seconds 120
     tools/gpu_record.py --bench
     tools/gpu_record.py --profile
     tools/gpu_record.py --reproduce pta2020
@@ -49,6 +50,7 @@ SANITIZERS = ("memcheck", "racecheck")
 RANDOM = {
     "calls": ("gpu", "random_calls", "tests/unit/test_random_calls.py"),
     "growth": ("gpu and slow", "of_lapack", "tests/unit/tridiagonal/test_growth.py"),
+    "solvers": ("gpu", "random_solvers", "tests/gpu/test_random_solvers.py"),
 }
 # Papers whose experiments are repeated.
 PAPERS = ("pta2020", "lmsor2012", "survey2014", "wei2013", "gceidd2022")
