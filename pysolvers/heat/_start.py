@@ -304,6 +304,8 @@ def sweep(
             side.of(field)[...] = given.get(side, 0.0)
     right = field
     if keeps:
+        # Sources and sides are known at the nodes of this part only.
+        parts.refresh(field)
         right = np.zeros_like(field)
         v, out = np.moveaxis(field, along, -1), np.moveaxis(right, along, -1)
         if is_periodic:

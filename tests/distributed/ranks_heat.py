@@ -76,6 +76,7 @@ PROBLEMS = {
     },
     "damped with a conductivity": BOX
     | {
+        "scheme": "douglas-gunn",
         "initial": 1.0,
         "dt": 50.0,
         "diffusivity": lambda x, y, z: 0.1 + 2 * np.sin(7 * x * y + 5 * z) ** 2,

@@ -576,7 +576,7 @@ def test_residual_of_the_walls(wall):
         assert cavity_wall_residual(wall, psi, other, 2.0) == pytest.approx(0.25, rel=1e-10)
 
 
-@pytest.mark.parametrize("step", [1e10, 1e100])
+@pytest.mark.parametrize("step", [1e10, 1e50])
 def test_a_step_that_hardly_moves_the_walls_does_not_converge(step):
     """The fields stay near 0, where the residual of the interior nodes is small."""
     with pytest.raises(pysolvers.ConvergenceError, match=r"the residual (stalled|grew)") as caught:
