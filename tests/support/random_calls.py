@@ -249,7 +249,8 @@ class Case:
                 a = a[..., 1:] if name == "lower" else a[..., :-1]
             around = np.insert(shape[:-1], self.axis, a.shape[-1] if full else self.rows)
             has_rows = not off_diagonal or full or a.shape[-1] != 1
-            if name != keeps and a.size == a.shape[-1] and has_rows and self.chance(0.4):
+            is_line = all(length == 1 for length in a.shape[:-1])
+            if name != keeps and is_line and has_rows and self.chance(0.4):
                 arguments.append(self._lay_one(name, a.reshape(-1), a.shape[-1:]))
                 continue
             a = np.moveaxis(a, -1, self.axis)
