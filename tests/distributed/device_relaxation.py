@@ -80,7 +80,7 @@ def check_relaxations_of_ranks_that_differ(group, rng, ways):
     if group.size == 1:
         return
     for solver, first in ((LMSOR, flow((20, 20))), (RedBlackSOR, (20, 20))):
-        options = {"boundary": 1.0} if solver is RedBlackSOR else {}
+        options = {"boundary": 1.0, "spacing": 1.0} if solver is RedBlackSOR else {}
         options["device"] = "cuda" if group.rank else "cpu"
         with pytest.raises(DistributedError, match="device must be the same on all ranks"):
             solver(first, **options, group=group, split=SPLIT)
