@@ -171,7 +171,7 @@ def check_device_that_a_rank_lacks(group, rng):
             (HeatADI, (), device_heat.PLANE),
             (FastPoisson, (), poisson),
             (LMSOR, (device_relaxation.flow((20, 20)),), {}),
-            (RedBlackSOR, ((20, 20),), {"boundary": 1.0}),
+            (RedBlackSOR, ((20, 20),), {"boundary": 1.0, "spacing": 1.0}),
             (GCEIDD, (transport,), device_transport.METHOD),
         ):
             device = f"cuda:{int(group.rank == 1)}"
