@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+from poisson_reference import condition, require_small_residual
 
 from pysolvers import (
     GCEIDD,
@@ -295,18 +296,6 @@ def red_black(rng):
     return Draw(text, run, lambda name, expected: most if name == "residual" else 0)
 
 
-def condition(solver):
-    """Return an upper bound of the condition number, from the spacing and the lengths."""
-    norm, least = 0.0, []
-    for axis in solver._axes:
-        norm += 4 / np.diff(axis.edges).min() ** 2
-        length = axis.edges[-1] - axis.edges[0]
-        quarters = {0: 2, 1: 1, 2: 2}[axis.ends.count("Dirichlet")]  # quarters of a wave
-        if solver.is_singular or not axis.has_null_vector:
-            least.append((np.pi / 2 * quarters / length) ** 2)
-    return norm / (min(least) if solver.is_singular else sum(least))
-
-
 def poisson(rng):
     axes = pick(rng, 1, 2, 3)
     shape = tuple(size(rng, 4, (400, 150, 40)[axes - 1]) for _ in range(axes))
@@ -342,22 +331,6 @@ def poisson(rng):
         return {"u": u}
 
     return Draw(f"FastPoisson {shape} {spacing} {options}", run, most)
-
-
-def require_small_residual(solver, u, f):
-    """Require a residual of the size of rounding errors, whatever the condition number."""
-    residual = solver.apply(u) - f
-    if solver.is_singular:
-        mean = residual.astype(np.float64)
-        for axis in reversed(solver._axes):
-            mean = mean @ axis.volumes / axis.volumes.sum()
-        residual -= mean.astype(f.dtype)
-    inner = tuple(axis.unknowns for axis in solver._axes)
-    norm = sum(4 / np.diff(axis.edges).min() ** 2 for axis in solver._axes)
-    scale = norm * np.abs(u).max() + np.abs(f).max()
-    # In a singular case the rounding errors of all rows of a line add up in its first row.
-    errors = max(10, 3 * np.sqrt(max(f.shape))) if solver.is_singular else 10
-    assert np.abs(residual[inner]).max() < errors * np.finfo(f.dtype).eps * scale
 
 
 def spline(rng):

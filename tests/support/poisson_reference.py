@@ -1,4 +1,4 @@
-"""Dense matrices of the five-point Laplacian, assembled node by node with ghost values."""
+"""Dense matrices of the five-point Laplacian, assembled node by node with ghost values; bounds."""
 
 import numpy as np
 
@@ -107,3 +107,31 @@ def conditions(kinds, shape, make):
             values = make(tuple(sizes))
             found[axis + sign] = {"D": values, "N": Neumann(values), "P": "periodic"}[end]
     return found
+
+
+def condition(solver):
+    """Return an upper bound of the condition number, from the spacing and the lengths."""
+    norm, least = 0.0, []
+    for axis in solver._axes:
+        norm += 4 / np.diff(axis.edges).min() ** 2
+        length = axis.edges[-1] - axis.edges[0]
+        quarters = {0: 2, 1: 1, 2: 2}[axis.ends.count("Dirichlet")]  # quarters of a wave
+        if solver.is_singular or not axis.has_null_vector:
+            least.append((np.pi / 2 * quarters / length) ** 2)
+    return norm / (min(least) if solver.is_singular else sum(least))
+
+
+def require_small_residual(solver, u, f):
+    """Require a residual of the size of rounding errors, whatever the condition number."""
+    residual = solver.apply(u) - f
+    if solver.is_singular:
+        mean = residual.astype(np.float64)
+        for axis in reversed(solver._axes):
+            mean = mean @ axis.volumes / axis.volumes.sum()
+        residual -= mean.astype(f.dtype)
+    inner = tuple(axis.unknowns for axis in solver._axes)
+    norm = sum(4 / np.diff(axis.edges).min() ** 2 for axis in solver._axes)
+    scale = norm * np.abs(u).max() + np.abs(f).max()
+    # In a singular case the rounding errors of all rows of a line add up in its first row.
+    errors = max(10, 3 * np.sqrt(max(f.shape))) if solver.is_singular else 10
+    assert np.abs(residual[inner]).max() < errors * np.finfo(f.dtype).eps * scale
