@@ -222,7 +222,7 @@ def optimisation():
 
 
 class CudaDistribution(setuptools.Distribution):
-    """The distribution that contains the CUDA backend only, for example pysolvers-cuda13.
+    """The distribution that contains the CUDA backend only.
 
     Its metadata are those of pyproject.toml except the name, the texts, the files and the
     requirements.

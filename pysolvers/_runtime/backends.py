@@ -41,8 +41,8 @@ _MODULES = {
 # What to do if no module of a backend is installed.
 _REMEDIES = {
     "cpu": "install the package with pip install . in a copy of the source",
-    "cuda": f"pip install {CUDA_DISTRIBUTION} (Linux), or build it with PYSOLVERS_CUDA=1 "
-    "pip install . in a copy of the source, where nvcc is found, or use device='cpu'",
+    "cuda": "build it with PYSOLVERS_CUDA=1 pip install . in a copy of the source, where nvcc is "
+    "found, or use device='cpu'",
 }
 
 _ROOT = Path(__file__).parents[2]
@@ -81,7 +81,7 @@ def _mismatch(module: ModuleType, module_name: str) -> str | None:
     if module_name.startswith(f"{_CUDA_PACKAGE}."):
         found = _version_of(CUDA_DISTRIBUTION)
         wanted = None if __version__ == UNKNOWN_VERSION else __version__
-        remedy = f"pip install {CUDA_DISTRIBUTION}" + (f"=={wanted}" if wanted else "")
+        remedy = "build both from one copy of the source"
         if wanted and found not in (None, wanted):
             return f"{CUDA_DISTRIBUTION} is version {found}, pysolvers is {wanted}: {remedy}"
     if module.ABI != ABI_VERSION:
@@ -113,15 +113,15 @@ def installed_module(name: str) -> str | None:
 
 def _missing(name: str) -> str:
     """Return that no module of a backend is installed, and what to do."""
-    modules = " or ".join(_MODULES[name])
+    module = _MODULES[name][0]
     if name == "cpu" and (_ROOT / "setup.py").is_file():
         return (
-            f"{modules} was not compiled in {_ROOT}: Python imports the package from this copy of "
+            f"{module} was not compiled in {_ROOT}: Python imports the package from this copy of "
             "the source, also if it is installed. Start Python in another folder, or compile the "
             "copy with pip install -e ."
         )
     remedy = f": {_REMEDIES[name]}" if name in _REMEDIES else ""
-    return f"{modules} is not installed{remedy}"
+    return f"{module} is not installed{remedy}"
 
 
 def unavailable_reason(name: str) -> str | None:

@@ -62,6 +62,22 @@ def test_no_file_names_folders_of_one_machine():
             assert not MACHINE_PATH.search(line), f"{path.relative_to(ROOT)}:{number}: {line}"
 
 
+# What the documents and the messages ask pip for: a path of the source, or one of these.
+KNOWN_PACKAGES = {
+    "cuda-bindings", "cuda-core", "cuda-pathfinder", "jax", "mpi4py", "nvidia-nccl-cu13", "scipy",
+    "torch", "tqdm",
+}  # fmt: skip
+
+
+def test_every_package_that_pip_is_asked_for_exists():
+    sources = sorted((ROOT / "pysolvers").rglob("*.py"))
+    for path in [*documents(), *sources]:
+        for found in re.findall(r"pip install ((?:[^\s`\"#:;,]+ ?)+)", path.read_text()):
+            words = re.split(r" (?:in|or|and) ", found)[0].split()
+            asked = {word.strip("'") for word in words if word[0] not in "-.{" and word[:2] != "'."}
+            assert asked <= KNOWN_PACKAGES | {"test", "docs"}, f"{path.relative_to(ROOT)}: {found}"
+
+
 def test_version_stands_in_one_place():
     version = PROJECT["project"]["version"]
 
