@@ -63,7 +63,7 @@ class Choice:
     Raises
     ------
     BackendError
-        If the scheme is ``'implicit'`` and the steps are made on a device or by a group.
+        If the scheme is ``'implicit'`` and the steps are made on a device.
     """
 
     def __init__(
@@ -76,13 +76,11 @@ class Choice:
         self._wanted = str(settings.scheme)
         self._split = str(settings.alternating.scheme)
         self._axes = len(spacing)
-        place = "a group" if group is not None else ""
-        if settings.backend.NAME != "cpu":
-            place = "a device"
+        place = "" if settings.backend.NAME == "cpu" else "a device"
         if place and self._wanted == "implicit":
             raise BackendError(
-                f"HeatADI: scheme='implicit' runs on the host without a group, not with {place}: "
-                f"take device='cpu' without a group, or scheme={self._split!r} with a small dt"
+                f"HeatADI: scheme='implicit' runs on the host, not with {place}: "
+                f"take device='cpu', or scheme={self._split!r} with a small dt"
             )
         self._place = place
         #: s/dt where alternating directions have a limit, otherwise 0.

@@ -277,8 +277,12 @@ class SplitState:
 
     def set_fields(self, fields: dict[str, Array]) -> None:
         """Go on from the whole T; collective."""
+        self.set_own(fields["t"][(slice(None),) * self._axis + (self._part,)])
+
+    def set_own(self, own: Array) -> None:
+        """Go on from T at the nodes of this rank; collective."""
         self._window = self._leg = None
-        self._t = self._extended(fields["t"][(slice(None),) * self._axis + (self._part,)])
+        self._t = self._extended(own)
 
     def start_damped(self) -> bool:
         """Make the first step, damped; return whether T is finite on all ranks. Collective."""
@@ -362,7 +366,7 @@ class SplitState:
         numbers = np.arange(self._part.start - first, self._part.stop + last)
         nodes = list(grid.nodes)
         nodes[across] = numbers.size
-        grid.nodes, grid.origin = tuple(nodes), self._whole.origin
+        grid.nodes = tuple(nodes)
         grid.numbers = {across: numbers % self._whole.nodes[across]}
         if self.own.k is not None:
             grid.k = self._extended(self.own.k, parts, grid)
@@ -426,10 +430,10 @@ class SplitState:
     def _moved(self, grid: Grid, start: int, nodes: int) -> Grid:
         """Return the grid of `nodes` nodes from node `start` on along the cut axis."""
         moved, across = copy(grid), self._across
-        counts, origin = list(grid.nodes), list(grid.origin)
+        counts = list(grid.nodes)
         counts[across] = nodes
-        origin[across] += start * grid.spacing[across]
-        moved.nodes, moved.origin = tuple(counts), tuple(origin)
+        first = int(grid.numbers.get(across, np.zeros(1, np.int64))[0]) + start
+        moved.nodes, moved.numbers = tuple(counts), {across: np.arange(first, first + nodes)}
         return moved
 
     def _extended(

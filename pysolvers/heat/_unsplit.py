@@ -114,11 +114,13 @@ class Unsplit:
             self._set_values(found, time)
         return found
 
-    def steady(self, field: Array, time: float, rtol: float, most: int) -> tuple[Array, Array]:
-        """Return the steady state for the data at a time, and W dt f if the domain is closed.
+    def steady(
+        self, field: Array, time: float, rtol: float, most: int
+    ) -> tuple[Array, tuple[float, float]]:
+        """Return the steady state for the data at a time, and the balance of a closed domain.
 
-        The sum of the second array must be 0; it is empty for a domain that is not closed. The mean
-        of T is kept in a closed domain.
+        The balance is the sum of W dt f, which must be 0, and that of its magnitudes; it is 0, 0
+        for a domain that is not closed. The mean of T is kept in a closed domain.
         """
         levels = self._made(1.0, is_steady=True)
         self.iterations, self.converged = 0, True
@@ -126,7 +128,9 @@ class Unsplit:
         gain = self._solve(levels, field, change, time, 1.0, rtol, most)
         found = field + change
         self._set_values(found, time)
-        return found, gain if levels.is_singular else gain[:0]
+        if not levels.is_singular:
+            return found, (0.0, 0.0)
+        return found, (float(gain.sum()), float(abs(gain).sum()))
 
     def _levels(self) -> Levels:
         dt = self._grid.dt

@@ -49,6 +49,7 @@ from ._split import SplitState
 from ._start import Parts, damped_step, needs_damping
 from ._state import HeatState
 from ._unsplit import Unsplit
+from ._unsplit_slab import UnsplitSlab
 
 __all__ = ["HeatADI"]
 
@@ -131,8 +132,8 @@ class HeatADI(Stepper[HeatResult]):
         values.
     scheme : {'auto', 'implicit', 'peaceman-rachford', 'douglas-gunn', 'wei2013'}, default: 'auto'
         ``'peaceman-rachford'`` in two dimensions and ``'douglas-gunn'`` in two or three are
-        alternating directions. ``'implicit'`` solves the equation that is not split, on the host
-        and without a group. ``'auto'`` takes alternating directions, except where a conductivity
+        alternating directions. ``'implicit'`` solves the equation that is not split, on the
+        host. ``'auto'`` takes alternating directions, except where a conductivity
         that varies along several axes makes them leave the range of the data for this `dt`: there
         ``'implicit'``; `repr` and the results name the scheme. None is ``'auto'``. See Notes.
         ``'wei2013'`` is **not a consistent time integrator**; it serves to reproduce
@@ -232,8 +233,8 @@ class HeatADI(Stepper[HeatResult]):
     more than 1e-3 of it as long as (largest - smallest k) :math:`dt/h^2` is at most 1.5, or at most
     10 (in three dimensions 3) and the largest k at most 10 times the smallest; and for any dt if k
     changes by a factor of at most 1.5 (1.2) from node to node and of 10 in all.
-    Beyond, ``'auto'`` chooses ``'implicit'``, at construction and when `dt` is set. On a device and
-    with a group it keeps alternating directions; there, and if their scheme is given, a
+    Beyond, ``'auto'`` chooses ``'implicit'``, at construction and when `dt` is set. On a device
+    it keeps alternating directions; there, and if their scheme is given, a
     RuntimeWarning names a `dt` that is small enough.
 
     ``'implicit'`` is the diagonally implicit Runge-Kutta method of two stages of Alexander [5]_,
@@ -265,16 +266,17 @@ class HeatADI(Stepper[HeatResult]):
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates
     and the results are those of the part, and arrays of `initial`, `diffusivity` and `source` as
     well. The values of the sides are numbers or functions. All ranks make the same calls; `gather`
-    returns the whole solution, which differs by rounding errors from that of one process. Each rank
-    also holds layers of its neighbours' nodes. If :math:`k\,dt/h^2` along the split axis is so
-    moderate that the layers needed, about :math:`35 \sqrt{k\,dt/h^2}` and at least 10, are fewer
-    than the nodes of a rank, the kernels make several steps between two exchanges of the layers.
-    For larger steps split along the first axis: the kernels make one step, to which each rank adds
-    what the nodes of the others change. Along another axis such a step is made by array
-    operations, in the form of Douglas and Gunn, and takes several times as long; ``kernel`` of the
-    result is then ``'slabs'``. On devices, of which each rank selects its own by `device`, it is an
-    error. There the nodes of a rank stay on its device, and layers are copied between devices of
-    one host, travel between devices by NCCL, or pass through the memory of the hosts.
+    returns the whole solution. Steps of ``'implicit'`` have the bits of one process; those of
+    alternating directions differ from it by rounding errors. For these, each rank also holds layers
+    of its neighbours' nodes. If :math:`k\,dt/h^2` along the split axis is so moderate that the
+    layers needed, about :math:`35 \sqrt{k\,dt/h^2}` and at least 10, are fewer than the nodes of a
+    rank, the kernels make several steps between two exchanges of the layers. For larger steps split
+    along the first axis: the kernels make one step, to which each rank adds what the nodes of the
+    others change. Along another axis such a step is made by array operations, in the form of
+    Douglas and Gunn, and takes several times as long; ``kernel`` of the result is then ``'slabs'``.
+    On devices, of which each rank selects its own by `device`, it is an error. There the nodes of a
+    rank stay on its device, and layers are copied between devices of one host, travel between
+    devices by NCCL, or pass through the memory of the hosts.
 
     References
     ----------
@@ -379,6 +381,9 @@ class HeatADI(Stepper[HeatResult]):
         self._slab = slab
         if slab is not None:
             slab.start(np.broadcast_to(start, slab.own_shape), self._source, source)
+            self._unsplit_slab = UnsplitSlab(
+                settings, whole, grid, self._sides, source, *checked_group(group, split)
+            )
         else:
             self._state = HeatState(settings.alternating, grid, self._sides, self._source)
             self._state.start(np.broadcast_to(start, settings.shape))
@@ -462,8 +467,11 @@ class HeatADI(Stepper[HeatResult]):
     @property
     def _iterations(self) -> int:
         """Iterations of the last step, 0 if the scheme has none."""
-        is_split = self._slab is not None or self._scheme != "implicit"
-        return 0 if is_split else self._unsplit.iterations
+        return self._of_iteration.iterations if self._scheme == "implicit" else 0
+
+    @property
+    def _of_iteration(self) -> Unsplit | UnsplitSlab:
+        return self._unsplit if self._slab is None else self._unsplit_slab
 
     def _scheme_text(self) -> str:
         of_step = f" ({self._iterations} iterations)" if self._iterations else ""
@@ -486,7 +494,7 @@ class HeatADI(Stepper[HeatResult]):
         return HeatResult(
             u=self._now.copy(),
             spacing=self._grid.spacing,
-            origin=self._grid.origin,
+            origin=tuple(float(self._grid.line(axis)[0]) for axis in range(self._grid.axes)),
             time=self.time,
             dt=self.dt,
             last_dt=self.last_dt,
@@ -531,7 +539,7 @@ class HeatADI(Stepper[HeatResult]):
         ConvergenceError
             If `max_iterations` are not enough.
         BackendError
-            On a device, and with a group.
+            On a device.
 
         Examples
         --------
@@ -542,20 +550,26 @@ class HeatADI(Stepper[HeatResult]):
         >>> np.allclose(solver.solve_steady().u[1], [1, 0.75, 0.5, 0.25, 0], atol=1e-12)
         True
         """
-        kind = self._settings.dtype
-        limit = _STEADY_TOL[kind] if tol is None else tol
-        require_finite("tol", limit)
-        require(limit >= 0, "tol must be at least 0", limit)
-        most = index("max_iterations", max_iterations, 1)
-        if self._slab is not None or self._settings.backend.NAME != "cpu":
+        group = None if self._slab is None else self._slab.group
+        with agreement_of(group, "HeatADI.solve_steady") as agreed:
+            limit = _STEADY_TOL[self._settings.dtype] if tol is None else tol
+            require_finite("tol", limit)
+            require(limit >= 0, "tol must be at least 0", limit)
+            most = index("max_iterations", max_iterations, 1)
+            if agreed is not None:
+                agreed.same = {"tol": float(limit), "max_iterations": most}
+        if self._settings.backend.NAME != "cpu":
             raise BackendError(
-                "HeatADI.solve_steady runs on the host without a group: take device='cpu' and no "
-                "group, or make steps until T does not change"
+                "HeatADI.solve_steady runs on the host: take device='cpu', or make steps until T "
+                "does not change"
             )
         start = perf_counter()
-        solver = Unsplit(self._settings, self._grid, self._sides, self._source)
-        field, rest = solver.steady(self._now, self.time, limit, most)
-        gain, size = float(rest.sum(dtype=np.float64)), float(abs(rest).sum(dtype=np.float64))
+        solver: Unsplit | UnsplitSlab
+        if self._slab is None:
+            solver = Unsplit(self._settings, self._grid, self._sides, self._source)
+        else:
+            solver = self._unsplit_slab.separate()
+        field, (gain, size) = solver.steady(self._now, self.time, limit, most)
         if abs(gain) > _BALANCE * size:
             cell = prod(self._grid.spacing) / self.dt
             raise ValueError(
@@ -696,8 +710,7 @@ class HeatADI(Stepper[HeatResult]):
         solver._count = Counter(facts["steps"])
         solver._clock.restore(facts["clock"])
         solver._is_damped = facts["is_damped"]
-        if solver._slab is None:
-            solver._unsplit.iterations = facts["iterations"]
+        solver._of_iteration.iterations = facts["iterations"]
         solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
         return solver
 
@@ -766,10 +779,11 @@ class HeatADI(Stepper[HeatResult]):
         return bool(np.isfinite(fields["t"]).all())
 
     def _require_converged(self) -> None:
-        if not self._unsplit.converged:
+        solver = self._of_iteration
+        if not solver.converged:
             raise ConvergenceError(
                 f"{self!r}: the equation of step {self.steps + 1} was not solved in "
-                f"{self._unsplit.iterations} iterations: take a smaller dt",
+                f"{solver.iterations} iterations: take a smaller dt",
                 self.result("diverged"),
             )
 
@@ -797,6 +811,8 @@ class HeatADI(Stepper[HeatResult]):
         if self.steps == 0:
             self._is_damped = slab.needs_damping() if wanted is None else wanted
         self._check_accuracy(is_damped=self.steps == 0 and self._is_damped)
+        if self._scheme == "implicit":
+            return self._step_unsplit_slab(slab)
         if self.steps == 0 and self._is_damped:
             made, is_finite, report = 1, slab.start_damped(), None
         else:
@@ -809,6 +825,21 @@ class HeatADI(Stepper[HeatResult]):
             start += sum(report["seconds"].values())
         self._seconds["end"] += perf_counter() - start
         return is_finite
+
+    def _step_unsplit_slab(self, slab: SplitState) -> bool:
+        """Make one step that is not split along the axes, with a group."""
+        first, start = self.steps, perf_counter()
+        if first == 0 and self._is_damped:
+            own = self._unsplit_slab.start(slab.t)
+        else:
+            is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
+            own = self._unsplit_slab.step(slab.t, first, is_fresh=is_fresh)
+        self._require_converged()
+        slab.set_own(own)
+        self._count = Counter(first + 1)
+        self._run_by = self._unsplit_slab.run_by
+        self._seconds["x"] += perf_counter() - start
+        return slab.is_finite()
 
     def _begin_damped(self) -> bool:
         """Make a damped first step if it is wanted; return whether it was made."""
