@@ -32,7 +32,9 @@ implementation_of(const ps_tridiag *t, ps_method method)
     case PS_THOMAS:
         return &ps_cuda_thomas;
     case PS_PARTITION:
-        return ps_cuda_shared_accepts(t) ? &ps_cuda_shared : &ps_cuda_partition;
+        return (t->flags & PS_ROW_SUMS) == 0 && ps_cuda_shared_accepts(t)
+                   ? &ps_cuda_shared
+                   : &ps_cuda_partition;
     case PS_PIVOTED:
         return &ps_cuda_pivoted;
     default:
@@ -83,6 +85,9 @@ ps_cuda_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_ex
     *bytes = 0;
     if (status != PS_OK || is_empty(t)) {
         return status;
+    }
+    if ((t->flags & PS_ROW_SUMS) != 0 && t->dtype != PS_F32 && t->dtype != PS_F64) {
+        return PS_UNSUPPORTED;
     }
     const Plan p = plan_of(t, options, exec);
     return solves_marked(p, exec) ? ps_cuda_pivoted_marked_work(t, bytes)

@@ -214,28 +214,6 @@ class TridiagonalFactor:
         self._factors = self._with_programs(self._factors, named)
 
     @classmethod
-    def of_row_sums(
-        cls,
-        lower: ArrayLike,
-        sums: ArrayLike,
-        upper: ArrayLike,
-        *,
-        axis: int = -1,
-        rows: int | None = None,
-        periodic: bool = False,
-        on_singular: OnSingular = "raise",
-        threads: int | None = None,
-    ) -> TridiagonalFactor:
-        """Return the factors of `factor_row_sums`, which has the documentation."""
-        named = {"lower": lower, "diag": sums, "upper": upper}
-        place = find_place("cpu", None, named, leader="diag", timed=True)
-        found = resolve_matrices(place, named, axis, rows, periodic=periodic)
-        factor = cls.__new__(cls)
-        factor._has_sums = True
-        factor._set(place, found, False, on_singular, threads, periodic=periodic, stacklevel=4)
-        return factor
-
-    @classmethod
     def of_matrices(
         cls,
         place: Place,
@@ -678,13 +656,12 @@ def factor_row_sums(
     .. [1] A. S. Alfa, J. Xue and Q. Ye, "Accurate computation of the smallest eigenvalue of a
        diagonally dominant M-matrix", Math. Comp. 71 (2002) 217-236.
     """
-    return TridiagonalFactor.of_row_sums(
-        lower,
-        sums,
-        upper,
-        axis=axis,
-        rows=rows,
-        periodic=periodic,
-        on_singular=on_singular,
-        threads=threads,
+    named = {"lower": lower, "diag": sums, "upper": upper}
+    place = find_place("cpu", None, named, leader="diag", timed=True)
+    found = resolve_matrices(place, named, axis, rows, periodic=periodic)
+    factor, singular = TridiagonalFactor.of_matrices(
+        place, found, False, on_singular, threads, periodic=periodic, has_sums=True
     )
+    if singular is not None:
+        singular.report(on_singular, stacklevel=2)
+    return factor

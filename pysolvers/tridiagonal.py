@@ -565,6 +565,52 @@ hide_other(solve_tridiagonal)
 hide_other(factor_tridiagonal)
 
 
+def solve_row_sums(
+    lower: ArrayLike,
+    sums: ArrayLike,
+    upper: ArrayLike,
+    rhs: ArrayLike,
+    *,
+    axis: int = -1,
+    periodic: bool = False,
+    out: Any = None,
+    on_singular: OnSingular = "raise",
+    device: str | None = None,
+    stream: object = None,
+    threads: int | None = None,
+) -> Array:
+    """Solve systems whose matrices are given by off-diagonals and row sums.
+
+    Parameters
+    ----------
+    lower, sums, upper
+        The matrices, as in `pysolvers._factor.factor_row_sums`; real on a device.
+    rhs, axis, periodic, out, on_singular, device, stream, threads
+        As in `solve_tridiagonal`. Rows are not exchanged.
+    """
+    named = {"lower": lower, "diag": sums, "upper": upper, "rhs": rhs}
+    choice = Choice(
+        axis=axis,
+        method="auto",
+        periodic=periodic,
+        pivot=False,
+        out=out,
+        on_singular=on_singular,
+        device=device,
+        stream=stream,
+        threads=threads,
+        variant=0,
+        check_finite=False,
+        return_info=False,
+        has_sums=True,
+    )
+    call = prepare(named, choice)
+    report, singular = solve_views(call, call.shape, periodic, call.views)
+    x = finish(call, report, singular, stacklevel=2)
+    assert not isinstance(x, tuple)  # which it is with return_info
+    return x
+
+
 class Choice(NamedTuple):
     """Options of `solve_tridiagonal` as the caller gave them."""
 
@@ -580,6 +626,7 @@ class Choice(NamedTuple):
     variant: int
     check_finite: bool
     return_info: bool
+    has_sums: bool = False  # `diag` holds row sums
 
 
 class Call(NamedTuple):
@@ -648,6 +695,8 @@ def solve_views(
     failed = np.zeros(0, np.int32) if place.asks(options.policy) else None
     if views[_X].size:
         flags = shape_flags(place.backend, shape, periodic)
+        if call.choice.has_sums:
+            flags |= place.backend.ROW_SUMS
         report, failed = _solve_parts(place, options, flags, parts, call.choice.return_info)
     singular = None if failed is None else find_singular(failed, parts.plan)
     if singular is not None and parts.paired:

@@ -292,10 +292,14 @@ check_matrix(const ps_tridiag *t, const lattice *taken)
 static bool
 request_is_legal(const ps_tridiag *t, const ps_options *options)
 {
+    const bool has_sums = (t->flags & PS_ROW_SUMS) != 0;
+
     return (unsigned)options->method < PS_METHOD_COUNT &&
            (unsigned)options->pivot < PS_PIVOT_COUNT && options->variant >= 0 &&
            sizes_are_legal(t->dtype, (extents){t->rows, t->outer, t->inner}) &&
-           flags_are_legal(t->flags);
+           (!has_sums ||
+            (options->method == PS_AUTO && options->pivot == PS_PIVOT_NEVER)) &&
+           flags_are_legal(t->flags & ~(uint32_t)PS_ROW_SUMS);
 }
 
 ps_status
@@ -356,7 +360,7 @@ ps_spikes_check(const ps_spikes *s, const ps_options *options)
     const ps_tridiag *const t = &s->t;
     ps_status status = ps_tridiag_check(t, options);
 
-    if (status == PS_OK && (t->flags & PS_PERIODIC)) {
+    if (status == PS_OK && (t->flags & (PS_PERIODIC | PS_ROW_SUMS))) {
         status = PS_BAD_ARGUMENT;
     }
     if (status == PS_OK &&

@@ -4,6 +4,7 @@
 #include "lines/kernels.h"
 #include "lines/partition/partition.h"
 #include "lines/partition/pivoted_partition.h"
+#include "row_sums.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
@@ -22,6 +23,18 @@ typedef struct {
     ps_factor factor;
     size_t store, scratch; /* bytes per thread: factor, and other workspace */
 } plan;
+
+static int
+is_empty(const ps_tridiag *t)
+{
+    return t->outer == 0 || t->inner == 0;
+}
+
+static int
+has_row_sums(const ps_tridiag *t)
+{
+    return (t->flags & PS_ROW_SUMS) != 0 && !is_empty(t);
+}
 
 static ps_method
 method_of(const ps_tridiag *t, const ps_options *options, size_t element)
@@ -110,6 +123,9 @@ ps_cpu_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exe
 
     if (status != PS_OK) {
         return status;
+    }
+    if (has_row_sums(t)) {
+        return ps_row_sums_work(t, exec, bytes);
     }
     make_plan(&p, t, options, exec);
     *bytes = p.spans                    ? ps_span_work(t, p.threads)
@@ -211,9 +227,12 @@ ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_ex
     if (bytes > exec->work_bytes) {
         return PS_WORK_TOO_SMALL;
     }
+    if (has_row_sums(t)) {
+        return ps_row_sums_solve(t, exec, report);
+    }
     make_plan(&p, t, options, exec);
     *report = (ps_report){.method = p.method, .threads = p.threads, .kernel = p.isa};
-    if (t->rows == 0 || t->outer == 0 || t->inner == 0) {
+    if (is_empty(t)) {
         return PS_OK;
     }
     if (p.spans) {

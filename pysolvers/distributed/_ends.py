@@ -160,9 +160,10 @@ class Matrices:
             for view, first in zip(self._views, self._starts, strict=True)
         ]
         if self._has_sums:
-            views[1] = self._sums(rows)
-            views[1][..., 0] -= self._row(rows.start)[0]
-            views[1][..., -1] -= self._row(rows.stop - 1)[2]
+            sums = self._sums(rows)
+            sums[..., 0] -= self._row(rows.start)[0]
+            sums[..., -1] -= self._row(rows.stop - 1)[2]
+            views[1] = self._place.upload(sums)
         return views, self._starts[0] == 1 and rows.start == 0 and rows.stop > 2
 
     def spikes(self, solve: Solve) -> Spikes:
@@ -189,9 +190,9 @@ class Matrices:
         (l_first, l_last), (u_first, u_last) = (self._ends(spike) for spike in spikes)
         after, other = l_first, u_last
         if self._has_sums:
-            sums = self._sums(self.interior)
+            sums = self._place.upload(self._sums(self.interior))
             solve(self.interior, sums, sums)
-            after, other = sums[..., 0], sums[..., -1]
+            after, other = (self._place.download(sums[..., i]) for i in (0, -1))
         return self._full(after, u_first, -lower * l_last, diag - lower * other, upper), spikes
 
     def reduce(
@@ -278,9 +279,9 @@ class Matrices:
         return Spike(spike.rows, self._column(solve, spike.rows, is_left=is_left)[0])
 
     def _sums(self, rows: slice) -> Array:
-        """Return a copy of the row sums of the whole matrices."""
+        """Return a copy of the row sums of the whole matrices, in host memory."""
         view = self._views[1]
-        part = view if view.shape[-1] == 1 else view[..., rows]
+        part = self._place.download(view if view.shape[-1] == 1 else view[..., rows])
         return np.array(np.broadcast_to(part, (*self.batch, rows.stop - rows.start)))
 
     def _coupling(self, *, is_left: bool) -> Array:

@@ -519,6 +519,7 @@ def split_row_sums(
     rows: int,
     periodic: bool,
     threads: int | None,
+    device: str | None = None,
 ) -> SplitFactor:
     """Factor matrices given by row sums, as `factor_row_sums` does, that are split over ranks.
 
@@ -529,7 +530,9 @@ def split_row_sums(
     lower, sums, upper, axis, rows, periodic, threads
         As in `factor_row_sums`, of the part of this rank. The sums are those of the rows of whole
         lines.
+    device : str, optional
+        As in `pysolvers.factor_tridiagonal`.
     """
     named = {"lower": lower, "diag": sums, "upper": upper}
-    options = axis, rows, False, periodic, "raise", None, threads, False, True
+    options = axis, rows, False, periodic, "raise", device, threads, False, True
     return SplitFactor(group, split, named, None, options)

@@ -57,7 +57,8 @@ def solve_lines(
     axis: int,
     periodic: bool,
     pivot: int,
-    transposed: bool,
+    transposed: bool = False,
+    has_sums: bool = False,
 ) -> jax.Array:
     """Solve A x = rhs or, if `transposed`, A^T x = rhs.
 
@@ -75,6 +76,8 @@ def solve_lines(
         Code of the backends.
     transposed : bool
         Whether to solve with the transposes of the matrices.
+    has_sums : bool
+        Whether `diag` has the row sums of the matrices, which are not transposed then.
     """
     if transposed and periodic:
         lower, upper = _shifted(upper, 1, axis), _shifted(lower, -1, axis)
@@ -87,7 +90,9 @@ def solve_lines(
         return jnp.zeros(shape, rhs.dtype)
     plan, operands = _merged(operands, shape, axis)
     moved = transposed and not periodic
-    layout = _layout(plan, operands, shape, axis, periodic=periodic, pivot=pivot, moved=moved)
+    core = _backends()["cpu"]
+    flags = (core.PERIODIC if periodic else 0) | (core.ROW_SUMS if has_sums else 0)
+    layout = _layout(plan, operands, shape, axis, flags, pivot=pivot, moved=moved)
     x = jax.ShapeDtypeStruct(shape, rhs.dtype)
 
     def on_host(*operands: jax.Array) -> jax.Array:
@@ -162,15 +167,14 @@ def _layout(
     operands: Sequence[jax.Array],
     shape: tuple[int, ...],
     axis: int,
+    flags: int,
     *,
-    periodic: bool,
     pivot: int,
     moved: bool,
 ) -> NDArray[np.int64]:
     """Return the layout of a call; `moved` if each off-diagonal is that of the transpose."""
     core = _backends()["cpu"]
     rows = shape[axis]
-    flags = core.PERIODIC if periodic else 0
     places = []
     for k, each in enumerate((*(a.shape for a in operands), shape)):
         row, strides = _strides(each, axis)

@@ -9,57 +9,92 @@ Douglas and Gunn solves for differences along one axis at a time,
 In one dimension this is the method of Crank and Nicolson, in two dimensions the solution is that of
 Peaceman and Rachford. Of second order in time and space, without growth for any dt if there
 are at most two axes or k is constant; see heat/_growth.py. Source: J. Douglas and J. E. Gunn,
-Numerische Mathematik 6 (1964) 428-453. About 8 operations per node and axis for each solve, and 6
+Numerische Mathematik 6 (1964) 428-453. About 11 operations per node and axis for each solve, and 4
 for each difference.
+
+The matrices are given by their couplings and row sums, which are 1 but for sides with exchange: see
+`_row_sums`. Nothing is lost where the couplings are large beside 1.
 """
 
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 import jax
 import numpy as np
 from jax import numpy as jnp
+from jax.tree_util import register_dataclass
 from jax.typing import ArrayLike
 
 from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
 from .._checks import require, require_broadcast
 from .._domain import AXES, per_axis
 from ..heat._sides import boundary_by_side, check_coefficient, check_nodes
+from ._row_sums import flux_into, solve_row_sums
 from .tridiagonal import as_plain, solve_tridiagonal
 
 __all__ = ["heat_step"]
 
 
-class _Lines(NamedTuple):
+@register_dataclass
+@dataclass(frozen=True)
+class _Lines:
     """The rows of K along one axis; its lines have n nodes."""
 
-    axis: int  # negative
-    is_periodic: bool
-    below: jax.Array  # coupling of node i to node i - 1, at least 0
-    above: jax.Array  # coupling of node i to node i + 1
+    coupling: jax.Array  # of node i to node i + 1, at least 0; 0 at the last node unless periodic
     exchange: jax.Array  # Robin: addition to the diagonal
     inflow: jax.Array  # Neumann and Robin: term added to -K T
-    given: np.ndarray  # whether the value of the node is given: shape (n, 1, ...)
+    axis: int = field(metadata={"static": True})  # negative
+    is_periodic: bool = field(metadata={"static": True})
+    ends: tuple[float, float] = field(metadata={"static": True})  # weights of the end nodes
+
+    @property
+    def weights(self) -> np.ndarray:
+        """1 / volume of each node, in units of 1 / h, or 0 if its value is given: shape (n,)."""
+        weights = np.ones(self.coupling.shape[self.axis], self.coupling.real.dtype)
+        weights[[0, -1]] = self.ends
+        return weights
+
+    @property
+    def given(self) -> np.ndarray:
+        """Whether the value of the node is given: shape (n, 1, ...)."""
+        return self._along(self.weights == 0)
+
+    def _along(self, numbers: np.ndarray) -> np.ndarray:
+        return numbers.reshape((-1,) + (1,) * (-1 - self.axis))
 
     def without_k(self, t: jax.Array) -> jax.Array:
         """Return -K T with the inflow."""
-        # By differences, which are exactly 0 where T is constant; at ends the couplings are 0.
-        into = self.above * (jnp.roll(t, -1, self.axis) - t)
-        into = into + self.below * (jnp.roll(t, 1, self.axis) - t)
+        into = flux_into(self.coupling, t, self._along(self.weights), self.axis)
         return into - self.exchange * t + self.inflow
 
     def solve(self, rhs: jax.Array) -> jax.Array:
-        """Solve (1 + K/2) D = rhs."""
-        diag = 1 + (self.below + self.above + self.exchange) / 2
-        return solve_tridiagonal(
-            -self.below / 2,
-            diag,
-            -self.above / 2,
-            rhs,
-            axis=self.axis,
+        """Solve (1 + K/2) D = rhs, where D is 0 at the given values."""
+        axis, coupling = self.axis, self.coupling / 2
+        weights = self._along(self.weights)
+        before, after = np.roll(self.given, 1, axis), np.roll(self.given, -1, axis)
+        if jnp.iscomplexobj(coupling) or jnp.iscomplexobj(self.exchange):
+            # Row sums are for real matrices; the diagonal of these loses 1 beside large couplings.
+            below, above = jnp.roll(coupling, 1, axis) * weights, coupling * weights
+            diag = 1 + below + above + self.exchange / 2
+            options: dict[str, Any] = {"periodic": self.is_periodic, "pivot": False}
+            return solve_tridiagonal(-below, diag, -above, rhs, axis=axis, **options)
+        # What a node loses to neighbours with given values belongs to its row sum.
+        lost = jnp.where(before, jnp.roll(coupling, 1, axis), 0) + jnp.where(after, coupling, 0)
+        solve = partial(
+            solve_row_sums,
+            volumes=1 / np.where(self.weights == 0, 1, self.weights),
+            axis=axis,
             periodic=self.is_periodic,
-            pivot=False,
+            keeps_level=True,
         )
+        inner = jnp.where(self.given | after, 0, coupling)
+        sums = 1 + lost * weights + self.exchange / 2
+        if not jnp.iscomplexobj(rhs):
+            return solve(inner, sums, rhs)
+        x = solve(inner[None], sums[None], jnp.stack([rhs.real, rhs.imag]))
+        return jax.lax.complex(x[0], x[1])
 
 
 def heat_step(
@@ -122,6 +157,11 @@ def heat_step(
     ``HeatADI(..., damped_start=False)`` up to rounding errors. All arguments but `spacing` can
     be differentiated, also the values within `boundary`.
 
+    A constant in an insulated or periodic box keeps its bits for any k and dt, and the gradient of
+    its heat is exactly the volumes of the nodes. Otherwise the rounding errors grow with the
+    differences between neighbours times :math:`k \, dt / h^2`: the changes of the three axes, which
+    can be so large, cancel in the sum.
+
     References
     ----------
     .. [1] J. Douglas and J. E. Gunn, "A general formulation of alternating direction
@@ -145,18 +185,23 @@ def heat_step(
     steps = per_axis("spacing", spacing, names)
     sides = boundary_by_side(boundary, names)
     check_nodes("u", t.shape, sides)
-    dt = _fitted("dt", dt, (), t.dtype)
+    dt = _coefficient("dt", dt, (), t.dtype)
     lines = []
     for k, name in enumerate(names):
         of_axis = diffusivity[name] if isinstance(diffusivity, Mapping) else diffusivity
         ends = sides[f"{name}-"], sides[f"{name}+"]
         t = _with_values(t, -1 - k, ends)
-        of_axis = _fitted("diffusivity", of_axis, t.shape, t.dtype)
+        of_axis = _coefficient("diffusivity", of_axis, t.shape, t.dtype)
         lines.append(_lines(t, -1 - k, of_axis, dt, steps[k], ends))
+    return _step(t, dt * _fitted("source", source, t.shape, t.dtype), lines)
+
+
+@jax.jit
+def _step(t: jax.Array, change: jax.Array, lines: Sequence[_Lines]) -> jax.Array:
+    """Return T at the end of the step; `change`: dt times the source."""
     is_given = np.zeros((1,) * t.ndim, bool)
     for line in lines:
         is_given = is_given | line.given
-    change = dt * _fitted("source", source, t.shape, t.dtype)
     change = change + sum(line.without_k(t) for line in lines)
     change = jnp.where(is_given, 0, change)
     for line in lines:
@@ -169,6 +214,12 @@ def _fitted(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Ar
     array = _converted(name, value, dtype)
     require_broadcast(name, array.shape, shape)
     return array
+
+
+def _coefficient(name: str, value: Any, shape: tuple[int, ...], dtype: Any) -> jax.Array:
+    """Return a coefficient of the equation as `_fitted` does, but real if it is."""
+    array = _fitted(name, value, shape, dtype)
+    return array if jnp.iscomplexobj(value) else array.real
 
 
 def _converted(name: str, value: Any, dtype: Any) -> jax.Array:
@@ -200,24 +251,22 @@ def _lines(
     k = k.reshape((1,) * (t.ndim - k.ndim) + k.shape)
     k = jnp.broadcast_to(k, jnp.broadcast_shapes(k.shape, tuple(along)))
     ratio = dt / h**2 * 2 * k * jnp.roll(k, -1, axis) / (k + jnp.roll(k, -1, axis))
-    zero = jnp.zeros((), t.dtype)
+    zero = jnp.zeros((), t.real.dtype)
     if ends[0] == PERIODIC:
-        given = np.zeros(along, bool)
-        return _Lines(axis, True, jnp.roll(ratio, 1, axis), ratio, zero, zero, given)
+        return _Lines(ratio, zero, zero, axis, True, (1.0, 1.0))
 
-    weights = np.ones(nodes, t.dtype)  # of the couplings: half cells at fluxes
     exchange = inflow = zero
     for place, end in zip((0, -1), ends, strict=True):
-        weights[place] = 0 if isinstance(end, Dirichlet) else 2
-        at_end = np.zeros(nodes, t.dtype)
+        at_end = np.zeros(nodes, zero.dtype)
         at_end[place] = 1
         of_end = at_end.reshape(along) * (2 * dt / h)
         coefficient, flow = _exchange_and_flow(end, t, axis)
         exchange = exchange + of_end * coefficient
         inflow = inflow + of_end * flow
-    above = ratio * np.append(weights[:-1], 0).astype(t.dtype).reshape(along)
-    below = jnp.roll(ratio, 1, axis) * np.append(0, weights[1:]).astype(t.dtype).reshape(along)
-    return _Lines(axis, False, below, above, exchange, inflow, (weights == 0).reshape(along))
+    coupling = ratio * (np.arange(nodes) < nodes - 1).reshape(along)
+    # The cells at sides with fluxes are half as wide.
+    first, last = (0.0 if isinstance(end, Dirichlet) else 2.0 for end in ends)
+    return _Lines(coupling, exchange, inflow, axis, False, (first, last))
 
 
 def _exchange_and_flow(end: Any, t: jax.Array, axis: int) -> tuple[jax.Array, jax.Array]:
@@ -232,7 +281,7 @@ def _exchange_and_flow(end: Any, t: jax.Array, axis: int) -> tuple[jax.Array, ja
     flow = _fitted(_boundary(axis), flow, tuple(side), t.dtype)
     if flow.ndim:
         flow = jnp.expand_dims(jnp.broadcast_to(flow, side), axis)
-    return _converted(_boundary(axis), coefficient, t.dtype), flow
+    return _coefficient(_boundary(axis), coefficient, (), t.dtype), flow
 
 
 def _boundary(axis: int) -> str:

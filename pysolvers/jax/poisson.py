@@ -14,12 +14,10 @@ Wave k of a uniform axis is phi_k(j) = sin or cos (j + a) (k + b) pi / N, with t
 one complex Fourier transform of length 2 N, which JAX has on every device. That is about 4 times
 the work of a real transform of the same kind.
 
-The lines are solved by two systems with the triangular factors of A + lambda[k], whose entries are
-right for any ratio of the spacings (`poisson._triangles`); A + lambda[k] itself loses lambda[k] in
-the rounding of its main diagonal.
+The lines are given by their conductances and row sums, so that no ratio of the spacings loses
+lambda[k] (`_row_sums`).
 """
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -29,8 +27,8 @@ from numpy.typing import NDArray
 
 from ..poisson._axes import DIRICHLET, Axis, check_lengths
 from ..poisson._differentiable import Library, LinearPoisson
-from ..poisson._triangles import triangles_of
-from .tridiagonal import as_plain, solve_tridiagonal
+from ._row_sums import solve_row_sums
+from .tridiagonal import as_plain
 
 __all__ = ["FastPoisson"]
 
@@ -191,7 +189,7 @@ class FastPoisson(LinearPoisson):
     def _solve_lines(self, field: jax.Array, half: int | None) -> jax.Array:
         """Solve the lines of all waves; `half`: axis with half the waves."""
         *others, last = self._axes
-        lower, diag, upper = last.rows
+        _, diag, upper = last.rows
         sums = last.sums
         for k, axis in enumerate(others):
             waves = axis.eigenvalues(field.shape[k] if k == half else None)
@@ -201,24 +199,24 @@ class FastPoisson(LinearPoisson):
             # See `poisson._host`: the rows stay satisfied, and the first unknown is zero.
             sums[(0,) * field.ndim] += diag[0] or -1.0
             field = self._without_mean(field)
-        factors = triangles_of(lower, sums, upper, periodic=last.is_periodic)
+        conductance = -upper * last.volumes
+        if not last.is_periodic:
+            conductance[-1] = 0.0
 
-        def operand(numbers: Any) -> jax.Array:
-            return jnp.asarray(np.asarray(numbers).astype(field.real.dtype))[..., None]
+        def operand(numbers: NDArray[np.float64]) -> jax.Array:
+            shape = (1,) * (field.ndim - numbers.ndim) + numbers.shape
+            return jnp.asarray(numbers.reshape(shape).astype(field.real.dtype))[..., None]
 
-        zero, one = operand(np.zeros(1)), operand(np.ones(1))
-        solve = partial(solve_tridiagonal, axis=-2, pivot=False)
-        parts = jnp.stack([field.real, field.imag] if jnp.iscomplexobj(field) else [field], -1)
-        right = parts[..., :-1, :] if last.is_periodic else parts
-        right = solve(operand(factors.lower), operand(factors.pivots), zero, right)
-        end = parts[..., :0, :]
-        if factors.bottom is not None:
-            rest = (operand(factors.bottom) * right).sum(-2, keepdims=True)
-            end = (parts[..., -1:, :] - rest) / operand(factors.last)[..., None, :]
-            right = right - operand(factors.far) * end
-        found = solve(zero, one, operand(factors.ratios), right)
-        found = jnp.concatenate([found, end], -2)
-        is_complex = found.shape[-1] == 2
+        is_complex = jnp.iscomplexobj(field)
+        parts = jnp.stack([field.real, field.imag] if is_complex else [field], -1)
+        found = solve_row_sums(
+            operand(conductance),
+            operand(sums),
+            parts,
+            last.volumes,
+            axis=-2,
+            periodic=last.is_periodic,
+        )
         field = jax.lax.complex(found[..., 0], found[..., 1]) if is_complex else found[..., 0]
         return self._without_mean(field) if self.is_singular else field
 

@@ -319,9 +319,9 @@ def _solve(*operands: jax.Array, shape: Shape, periodic: bool, pivot: int) -> ja
     if 0 in shape.full:
         return jnp.zeros(shape.full, operands[-1].dtype)
     axis = shape.axis - len(shape.full)  # counted from the end: vmap adds axes at the front
-    lower, diag, upper, rhs = _equally_varying([_expanded(a, shape) for a in operands])
+    lower, diag, upper, rhs = equally_varying([_expanded(a, shape) for a in operands])
     solve, solve_transposed = (
-        _batched(partial(solve_lines, axis=axis, periodic=periodic, pivot=pivot, transposed=t))
+        batched(partial(solve_lines, axis=axis, periodic=periodic, pivot=pivot, transposed=t))
         for t in (False, True)
     )
     # Without `checkpoint` the reverse pass would keep x and the matrix shifted by a row, too.
@@ -370,7 +370,7 @@ def _expanded(array: jax.Array, shape: Shape) -> jax.Array:
     return array.reshape(padded)
 
 
-def _equally_varying(arrays: list[jax.Array]) -> list[jax.Array]:
+def equally_varying(arrays: list[jax.Array]) -> list[jax.Array]:
     """Let all operands vary over the axes of a mesh of `shard_map` over which one of them does.
 
     `custom_linear_solve` does this after it has traced its functions, and then fails.
@@ -409,7 +409,7 @@ def _made_varying(array: jax.Array, axes: tuple[str, ...]) -> jax.Array:
     return before_0_8.pvary(array, axes)
 
 
-def _batched(solve: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
+def batched(solve: Callable[..., jax.Array]) -> Callable[..., jax.Array]:
     """Return `solve` with a rule for vmap: operands that are not mapped broadcast."""
     mapped = custom_vmap(solve)
 

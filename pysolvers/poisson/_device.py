@@ -10,13 +10,11 @@ of columns: the columns of a panel are combined and transposed to lines (`transf
 transforms the lines, and they are combined and transposed back (`transform_store`). The lines of a
 panel fit into the cache of the device, so that a transform moves 2 words per value in memory.
 
-Lines that are not periodic are solved by two systems with the triangular factors of their matrices,
-whose entries are right for any ratio of the spacings (`_triangles`). Periodic lines, and those of a
-group, are solved with the matrices themselves, whose diagonals lose the eigenvalues that are small
-beside 1 / spacing^2.
+The matrices of the lines are given by their off-diagonals and row sums, as on the host: no ratio of
+the spacings loses the eigenvalues of the other axes (csrc/include/pysolvers.h, PS_ROW_SUMS). The
+off-diagonals are those of all lines, and stay in the cache.
 
-Words moved per unknown in two dimensions: 2 for each transform and 6 for the lines, 10 in all, or 3
-for periodic lines.
+Words moved per unknown in two dimensions: 2 for each transform and 3 for the lines, 7 in all.
 
 Real fields between two Dirichlet or two Neumann sides, and periodic ones, have a faster way, with
 lines along the first axis: `_waves`.
@@ -41,7 +39,6 @@ from .._runtime.shadows import address_of, is_shadow, shadow
 from .._runtime.streams import PER_THREAD
 from ..distributed import Group, Slab, SplitFactor, agreement_of
 from ..tridiagonal import factor_tridiagonal
-from ._triangles import triangles_of
 from ._waves import PackedWaves, are_packed
 
 __all__ = ["DevicePoisson"]
@@ -188,13 +185,11 @@ class DevicePoisson:
             else:
                 for k in range(len(axes) - 1):
                     self._plan(k, place)
-                matrices = self._matrices() if group or axes[-1].is_periodic else None
+                matrices = self._matrices() if group is None else self._diagonals()
                 if group is None:
-                    systems = self._triangles() if matrices is None else [matrices]
-                    self._systems = [self._expanded(system, place) for system in systems]
+                    self._rows = self._expanded(matrices, place)
                     self._volumes = self._kept(axes[-1].volumes, place)
         if group is not None:
-            assert matrices is not None  # or the ranks have raised an error
             self._factor = self._factored(matrices, group)
         status = self._backend.wait(place.ordinal, PER_THREAD.address)
         raise_for_status(status, self._backend.STATUS, "FastPoisson")
@@ -379,23 +374,20 @@ class DevicePoisson:
             waves = waves[..., None] + own
         return waves.reshape(-1, 1)
 
-    def _triangles(self) -> list[tuple[Array, Array, Array]]:
-        """Return the diagonals of L and of U of the waves, shapes (waves or 1, rows or 1)."""
+    def _matrices(self) -> tuple[Array, Array, Array]:
+        """Return lower, row sums and upper of the waves, with the shape (waves or 1, rows or 1)."""
         last = self._axes[-1]
         lower, diag, upper = last.rows
         waves = self._eigenvalues()
-        sums = last.sums + waves
-        if self.is_singular:  # as in `_matrices`
+        is_even = not self.is_singular and not np.ptp(last.sums)  # one number for all rows
+        sums = waves + (last.sums[:1] if is_even else last.sums)
+        if self.is_singular and (self._group is None or self._group.rank == 0):
+            # As on the host. The sine part of wave 0 is zero, and its matrix is the same.
             sums[waves[:, 0] == 0, 0] += diag[0] or -1.0
-        factors = triangles_of(lower, sums, upper, periodic=False)
-        zero, one = np.zeros((1, 1), self._real), np.ones((1, 1), self._real)
-        ratios, pivots, below = (
-            np.asarray(a, self._real, order="C")
-            for a in (factors.ratios, factors.pivots, factors.lower[None])
-        )
-        return [(below, pivots, zero), (zero, one, ratios)]
+        operands = (np.asarray(a, self._real) for a in (lower[None], sums, upper[None]))
+        return tuple(operands)  # type: ignore[return-value]
 
-    def _matrices(self) -> tuple[Array, Array, Array]:
+    def _diagonals(self) -> tuple[Array, Array, Array]:
         """Return the diagonals of the waves, with the shape (waves or 1, rows or 1)."""
         lower, diag, upper = self._axes[-1].rows
         waves = self._eigenvalues()
@@ -409,7 +401,7 @@ class DevicePoisson:
         return tuple(np.asarray(values, self._real) for values in diagonals)  # type: ignore[return-value]
 
     def _expanded(self, matrices: Sequence[Array], place: Any) -> list[Array]:
-        """Return the diagonals on the device, with the shape (waves, parts, rows)."""
+        """Return the rows on the device, with the shape (waves, parts, rows)."""
         count = max(len(values) for values in matrices)
         shape = (count, self._parts, self._axes[-1].count)
         there = (self._kept(values, place) for values in matrices)
@@ -439,23 +431,23 @@ class DevicePoisson:
             self._factor.solve_views(place, lines, lines)
             return
         backend = self._backend
-        for system in self._systems:
-            operands = [*system, lines]
-            if self._parts == 1:  # the waves are the inner axis: they follow each other in memory
-                operands = [a.transpose(1, 0, 2) for a in operands]
-            status, _ = backend.tridiag_solve(
-                backend.METHODS["auto"],
-                backend.PIVOTS["never"],
-                backend.PERIODIC if self._axes[-1].is_periodic else 0,
-                *operands,
-                operands[-1],
-                None,
-                0,
-                0,
-                *place.arguments,
-                0,
-            )
-            raise_for_status(status, backend.STATUS, "FastPoisson.solve")
+        operands = [*self._rows, lines]
+        if self._parts == 1:  # the waves are the inner axis: they follow each other in memory
+            operands = [a.transpose(1, 0, 2) for a in operands]
+        flags = backend.ROW_SUMS | (backend.PERIODIC if self._axes[-1].is_periodic else 0)
+        status, _ = backend.tridiag_solve(
+            backend.METHODS["auto"],
+            backend.PIVOTS["never"],
+            flags,
+            *operands,
+            operands[-1],
+            None,
+            0,
+            0,
+            *place.arguments,
+            0,
+        )
+        raise_for_status(status, backend.STATUS, "FastPoisson.solve")
 
     def _centre(self, place: Any, field: Array) -> None:
         """In a singular case make the mean of wave 0 zero."""

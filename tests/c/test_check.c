@@ -31,8 +31,9 @@ good(void)
 #define EXPECT(status, change)                                          \
     do {                                                                \
         ps_tridiag t = good();                                          \
+        ps_options o = plain;                                           \
         change;                                                         \
-        const ps_status got = ps_tridiag_check(&t, &plain);             \
+        const ps_status got = ps_tridiag_check(&t, &o);                 \
         CHECK(got == (status), "%s: %s", #change, ps_status_text(got)); \
     } while (0)
 
@@ -73,6 +74,8 @@ refuse_arguments_out_of_range(void)
     EXPECT(PS_BAD_ARGUMENT, t.dtype = PS_DTYPE_COUNT);
     EXPECT(PS_BAD_ARGUMENT, t.dtype = (ps_dtype)-1);
     EXPECT(PS_BAD_ARGUMENT, t.flags = PS_ROW_SUMS);
+    EXPECT(PS_BAD_ARGUMENT, (t.flags = PS_ROW_SUMS, o.method = PS_PARTITION));
+    EXPECT(PS_OK, (t.flags = PS_ROW_SUMS, o.pivot = PS_PIVOT_NEVER));
     EXPECT(PS_BAD_ARGUMENT, t.flags = 16);
     EXPECT(PS_BAD_ARGUMENT, t.flags = PS_PERIODIC | PS_SHORT_LOWER);
     EXPECT(PS_BAD_ARGUMENT, t.flags = PS_PERIODIC | PS_SHORT_UPPER);

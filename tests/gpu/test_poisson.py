@@ -224,13 +224,48 @@ def test_packed_waves_of_any_ratio_of_the_spacings(grid, first, exponent, dtype)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
-@pytest.mark.parametrize("ends", ["NN", "DN", "ND"])
+@pytest.mark.parametrize("exponent", range(-8, 9, 2))
+@pytest.mark.parametrize("x", ["NN", "PP", "ND", "DD"])
+def test_lines_of_any_ratio_of_the_spacings(x, exponent, dtype):
+    """The longest wave, in lines that are not packed because the spacing along x changes.
+
+    It lies along the axis of the larger spacing: waves of rounding errors along it have smaller
+    solutions.
+    """
+    kinds = {"N": Neumann(), "D": 0.0, "P": "periodic"}
+    boundary = {"x" + sign: kinds[end] for end, sign in zip(x, "-+", strict=True)}
+    boundary["y"] = Neumann()
+    options = {"boundary": boundary, "grid": "cells", "on_incompatible": "ignore"}
+    for rows in (33, 500, 3000):
+        layers = np.linspace(1, 2, rows)
+        faces = np.concatenate([[0], np.cumsum(layers)])
+        places = (faces[1:] + faces[:-1]) / (2 * faces[-1])
+        along_x = {
+            "NN": np.cos(np.pi * places),
+            "PP": np.cos(2 * np.pi * places),
+            "ND": np.cos(np.pi / 2 * places),
+            "DD": np.sin(np.pi * places),
+        }[x]
+        along_y = np.cos(np.pi / 64 * (np.arange(64) + 0.5))
+        wave = np.ones((64, 1)) * along_x if exponent < 0 else along_y[:, None] * np.ones(rows)
+        grid = (64, rows), (faces, 10.0**exponent)
+        f = wave.astype(dtype)
+        u = FastPoisson(*grid, dtype=dtype, device="cuda", **options).solve(f)
+        if exponent >= 0 and "D" not in x:
+            expected = -wave / (2 / 10.0**exponent * np.sin(np.pi / 128)) ** 2
+        else:
+            expected = FastPoisson(*grid, **options).solve(f.real.astype(float))
+        error = np.abs(u - expected).max() / np.abs(expected).max()
+        assert error <= max(100, rows / 10) * np.finfo(dtype).eps
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("ends", ["NN", "DN", "ND", "PP"])
 def test_thin_layers_of_an_ocean(ends, dtype):
-    """60 layers of 1 .. 200 m, cells of 1 km: triangular factors of the lines."""
+    """60 layers of 1 .. 200 m, cells of 1 km: the lines do not lose the long wave along y."""
     faces = np.concatenate([[0], np.cumsum(np.geomspace(1, 200, 60))])
-    boundary = {
-        "x" + sign: 0.0 if end == "D" else Neumann() for end, sign in zip(ends, "-+", strict=True)
-    }
+    kinds = {"N": Neumann(), "D": 0.0, "P": "periodic"}
+    boundary = {"x" + sign: kinds[end] for end, sign in zip(ends, "-+", strict=True)}
     boundary["y"] = Neumann()
     wave = np.cos(np.pi / 256 * (np.arange(256) + 0.5))[:, None] * np.ones(60)
     options = {"boundary": boundary, "grid": "cells"}

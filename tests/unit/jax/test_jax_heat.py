@@ -61,16 +61,56 @@ def test_steps_are_those_of_the_solver(rng, axes, kind, conductivity):
     np.testing.assert_allclose(u, solver.u, rtol=0, atol=1e-13)
 
 
+def volumes_of(shape, boundary):
+    """Return the volumes of nodes in units of those inside."""
+    volumes = np.ones(shape, np.float32)
+    for axis in range(volumes.ndim):
+        ends = (slice(None),) * axis + ([0, -1],)
+        volumes[ends] /= 1 if boundary == "periodic" else 2
+    return volumes
+
+
+def total_and_step(boundary, weights):
+    """Return a function of T, k and r: the sum of weights times T after a step, and T."""
+
+    def function(u, k, r):
+        v = heat_step(u, dt=r, spacing=1.0, diffusivity=k, boundary=boundary)
+        return (weights * v).sum(), v
+
+    return jax.jit(jax.value_and_grad(function, (0, 1), has_aux=True))
+
+
 @pytest.mark.parametrize("boundary", [Neumann(), "periodic"])
-@pytest.mark.parametrize("r", [1e-3, 1.0, 1e4])
-def test_an_insulated_constant_keeps_its_bits(rng, r, boundary):
+def test_an_insulated_constant_keeps_its_bits(rng, boundary):
+    """Its heat has exact gradients, too: the volumes, and 0 with respect to k."""
     for shape in ((17,), (9, 12), (5, 6, 7)):
         u = np.full(shape, 61.3, np.float32)
-        k = 1e6 ** -rng.random(shape)
+        k = (1e6 ** -rng.random(shape)).astype(np.float32)
+        volumes = volumes_of(shape, boundary)
+        step = total_and_step(boundary, volumes)
+        for r in (1e-3, 1.0, 1e4, 1e8):
+            (_, found), (of_u, of_k) = step(u, k, np.float32(r))
 
-        found = heat_step(u, dt=r, spacing=1.0, diffusivity=k, boundary=boundary)
+            np.testing.assert_array_equal(found, u)
+            np.testing.assert_array_equal(of_u, volumes)
+            np.testing.assert_array_equal(of_k, 0)
 
-        np.testing.assert_array_equal(found, u)
+
+@pytest.mark.parametrize("boundary", [Neumann(), "periodic"])
+def test_long_steps_keep_heat_and_gradients_in_single_precision(rng, boundary):
+    """A noise on top of a constant, layers of k; the truth is a step in double precision."""
+    shape, r = (40, 48), 1e4
+    k = np.where(rng.random(shape) < 0.5, 1.0, 0.01).astype(np.float32)
+    u = (20 + rng.random(shape)).astype(np.float32)
+    volumes = volumes_of(shape, boundary)
+    step = total_and_step(boundary, rng.standard_normal(shape).astype(np.float32))
+    (_, found), gradients = step(u, k, np.float32(r))
+    (_, truth), right = step(u.astype(float), k.astype(float), r)
+
+    assert abs((volumes * (found - u.astype(float))).sum()) <= 5e-5 * volumes.sum()
+    assert np.abs(found - truth).max() <= r * np.finfo(np.float32).eps / 2
+    for gradient, expected in zip(gradients, right, strict=True):
+        assert np.abs(gradient - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
 def test_single_precision_stays(rng):

@@ -1,4 +1,4 @@
-"""Factors of matrices that are given by off-diagonals and row sums.
+"""Factors of matrices that are given by off-diagonals and row sums, and solves with them.
 
 The truth is elimination in 120 digits: for right sides of one sign every unknown must be right, for
 any condition number.
@@ -10,6 +10,7 @@ import pytest
 
 from pysolvers import SingularSystemError
 from pysolvers._factor import factor_row_sums
+from pysolvers.tridiagonal import solve_row_sums
 
 DTYPES = ["float32", "float64"]
 
@@ -52,6 +53,12 @@ def test_every_unknown_is_right_for_any_condition(rng, rows, dtype, periodic):
     first = [np.ascontiguousarray(a.T) for a in operands]
     factor = factor_row_sums(*first[:3], axis=0, rows=rows, periodic=periodic)
     assert_every_unknown(factor.solve(first[3]).T, operands, dtype, periodic=periodic)
+    np.testing.assert_array_equal(
+        solve_row_sums(*operands, periodic=periodic), factor.solve(rhs, axis=-1)
+    )
+    np.testing.assert_array_equal(
+        solve_row_sums(*first, axis=0, periodic=periodic), factor.solve(first[3])
+    )
 
 
 @pytest.mark.parametrize("rows", [1, 2])
@@ -114,6 +121,45 @@ def test_a_matrix_without_row_sums_is_singular(rng, rows, periodic):
     with pytest.raises(SingularSystemError) as caught:
         factor_row_sums(lower, np.zeros(rows), np.roll(lower, -1), rows=rows, periodic=periodic)
     assert list(caught.value.rows) == [rows - 1]
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("shape", [(1, 1, 40), (3, 1, 40), (1, 4, 40), (3, 4, 40), (3, 4, 9000)])
+def test_solves_with_matrices_of_some_axes(rng, shape, periodic):
+    """One matrix for the other batch axes, and for neighbouring systems of strided rows."""
+    outer, inner, rows = shape
+    diagonals = [a.reshape(shape) for a in matrices(rng, outer * inner, rows, "float64")[:3]]
+    rhs = rng.random((3, 4, rows))
+    expected = factor_row_sums(*diagonals, periodic=periodic).solve(rhs)
+    out = rhs.copy()
+    assert solve_row_sums(*diagonals, out, periodic=periodic, out=out, threads=2) is out
+    np.testing.assert_allclose(out, expected, rtol=1e-13)
+    strided = [np.ascontiguousarray(np.moveaxis(a, -1, 0)) for a in (*diagonals, rhs)]
+    x = solve_row_sums(*strided, axis=0, periodic=periodic)
+    np.testing.assert_allclose(np.moveaxis(x, 0, -1), expected, rtol=1e-13)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_solve_names_singular_systems(rng, shared):
+    sums = np.ones((1 if shared else 5, 30))
+    sums[0] = 0
+    rhs = rng.random((5, 30))
+    with pytest.raises(SingularSystemError) as caught:
+        solve_row_sums(-1.0, sums, -1.0, rhs)
+    assert list(caught.value.rows) == [29] * (5 if shared else 1)
+    x = solve_row_sums(-1.0, sums, -1.0, rhs, on_singular="nan")
+    assert (np.isnan(x).all(axis=1) == ([True] * 5 if shared else [True, *[False] * 4])).all()
+
+
+def test_solve_takes_short_off_diagonals_and_complex_right_sides(rng):
+    lower, sums, upper, rhs = matrices(rng, 3, 20, "float64")
+    x = solve_row_sums(lower[:, 1:], sums, upper[:, :-1], rhs * (1 + 2j))
+    np.testing.assert_allclose(x.imag, 2 * x.real, rtol=1e-15)
+    assert_every_unknown(x.real, (lower, sums, upper, rhs), "float64", periodic=False)
+
+
+def test_solve_without_systems():
+    assert solve_row_sums(-1.0, 1.0, -1.0, np.empty((0, 4))).shape == (0, 4)
 
 
 def test_refactor_takes_row_sums():
