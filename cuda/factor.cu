@@ -7,6 +7,12 @@
  * algorithms: 5 words per unknown, which is the minimum for reading three diagonals and
  * the right-hand side and writing x. The transpose reads the diagonals shifted by one
  * row; the corner entries of a periodic matrix are stored twice for it.
+ *
+ * Matrices in row-sum form (PS_ROW_SUMS) are always solved from their diagonals, because
+ * the elimination of the line algorithms (lines/join/row_sums.cuh) has no cancellation.
+ * Their transposes are not offered: the row sums of a transpose would be differences.
+ * With PS_COLUMNS neighbouring systems are stored side by side, as the right-hand sides
+ * lie in memory, so that the column kernels read whole sectors.
  */
 #include "lines/layout.h"
 #include "lines/methods.h"
@@ -29,7 +35,9 @@ namespace {
 /* The arrays of a store: elements per system, and offsets in bytes. */
 typedef struct {
     int64_t element, systems;
-    int64_t side_pitch; /* pitch of lower and upper; that of diag is f->rows */
+    int64_t side_pitch;     /* rows of lower and upper; diag has f->rows */
+    int64_t corner;         /* rows that upper has before row 0: a corner entry */
+    ps_stride side, middle; /* of lower and upper, and of diag */
     size_t lower, diag, upper;
     size_t conjugates; /* offset in bytes from an array to its conjugate; 0 for real
                           numbers */
@@ -40,16 +48,32 @@ typedef struct {
 
 } // namespace
 
+static bool
+has_sums(const ps_factor *f)
+{
+    return (f->flags & PS_ROW_SUMS) != 0;
+}
+
+/* Strides of systems of `rows` rows that lie one after the other, or side by side. */
+static ps_stride
+stride_of(const ps_factor *f, int64_t rows)
+{
+    return (f->flags & PS_COLUMNS) != 0 ? ps_stride{f->inner, rows * f->inner, 1}
+                                        : ps_stride{1, f->inner * rows, rows};
+}
+
 static layout
 layout_of(const ps_factor *f)
 {
-    const bool periodic = (f->flags & PS_PERIODIC) != 0;
     layout l = {};
     size_t store = 0;
 
     l.element = ps_dtype_size(f->dtype);
     l.systems = f->outer * f->inner;
-    l.side_pitch = f->rows + periodic;
+    l.corner = (f->flags & PS_PERIODIC) != 0 && !has_sums(f) ? 1 : 0;
+    l.side_pitch = f->rows + l.corner;
+    l.side = stride_of(f, l.side_pitch);
+    l.middle = stride_of(f, f->rows);
 
     const size_t side =
         ps_cuda_padded(static_cast<size_t>(l.systems * l.side_pitch * l.element));
@@ -62,7 +86,7 @@ layout_of(const ps_factor *f)
         l.conjugates = l.bytes;
         l.bytes *= 2;
     }
-    l.is_kept = l.systems == 1 && f->pivot != PS_PIVOT_ALWAYS &&
+    l.is_kept = l.systems == 1 && f->pivot != PS_PIVOT_ALWAYS && !has_sums(f) &&
                 ps_cuda_shared_fits(f->dtype, f->rows, &store);
     if (l.is_kept) {
         l.kept[0] = l.bytes;
@@ -80,27 +104,27 @@ matrices_of(const ps_factor *f, ps_trans trans, int64_t outer_step, int64_t inne
     const layout l = layout_of(f);
     const char *const store = static_cast<const char *>(f->store) +
                               (trans == PS_TRANS_ADJOINT ? l.conjugates : 0);
-    const int64_t periodic = f->flags & PS_PERIODIC ? 1 : 0;
-    const ps_stride side = {1, outer_step * f->inner * l.side_pitch,
-                            inner_step * l.side_pitch};
-    const ps_stride middle = {1, outer_step * f->inner * f->rows, inner_step * f->rows};
+    const auto stepped = [=](const ps_stride &s) {
+        return ps_stride{s.row, outer_step * s.outer, inner_step * s.inner};
+    };
+    const ps_stride side = stepped(l.side);
     const char *lower = store + l.lower;
     /* element -1 holds the corner entry */
-    const char *upper = store + l.upper + periodic * l.element;
+    const char *upper = store + l.upper + l.corner * l.element;
     ps_tridiag t = {};
 
     t.dtype = f->dtype;
-    t.flags = f->flags & PS_PERIODIC;
+    t.flags = f->flags & (PS_PERIODIC | PS_ROW_SUMS);
     t.rows = f->rows;
-    t.diag = {store + l.diag, middle};
+    t.diag = {store + l.diag, stepped(l.middle)};
     if (trans == PS_TRANS_NONE) {
         t.lower = {lower, side};
         t.upper = {upper, side};
         return t;
     }
-    t.lower = {upper - periodic * l.element, side};
+    t.lower = {upper - l.corner * l.element, side};
     t.upper = {lower + l.element, side};
-    t.flags |= periodic ? 0 : PS_SHORT_LOWER | PS_SHORT_UPPER;
+    t.flags |= l.corner ? 0 : PS_SHORT_LOWER | PS_SHORT_UPPER;
     return t;
 }
 
@@ -121,7 +145,7 @@ ps_cuda_factor_store(const ps_factor *f, const ps_exec *, size_t *bytes)
 {
     ps_status status = ps_factor_check(f, nullptr);
 
-    if (status == PS_OK && (f->flags & PS_ROW_SUMS) != 0) {
+    if (status == PS_OK && has_sums(f) && f->dtype != PS_F32 && f->dtype != PS_F64) {
         status = PS_UNSUPPORTED;
     }
     *bytes = status == PS_OK ? layout_of(f).bytes : 0;
@@ -180,11 +204,10 @@ ps_cuda_factor_make_work(const ps_factor *f, const ps_exec *, size_t *bytes)
     return status;
 }
 
-/* Copy rows from `first` on of an operand to `to`, where the pitch of the systems is
- * `pitch`. */
+/* Copy rows from `first` on of an operand to `to`. */
 static ps_status
 copy_rows(const ps_tridiag *t, const ps_input &from, int64_t first, int64_t rows,
-          void *to, int64_t pitch, const ps_exec *exec)
+          void *to, const ps_stride &stride, const ps_exec *exec)
 {
     const int64_t element = ps_dtype_size(t->dtype);
     ps_relayout r = {};
@@ -195,9 +218,9 @@ copy_rows(const ps_tridiag *t, const ps_input &from, int64_t first, int64_t rows
     r.shape[1] = t->inner;
     r.shape[2] = rows;
     r.to = to;
-    r.to_stride[0] = t->inner * pitch;
-    r.to_stride[1] = pitch;
-    r.to_stride[2] = 1;
+    r.to_stride[0] = stride.outer;
+    r.to_stride[1] = stride.inner;
+    r.to_stride[2] = stride.row;
     r.from = static_cast<const char *>(from.data) + first * from.stride.row * element;
     r.from_stride[0] = from.stride.outer;
     r.from_stride[1] = from.stride.inner;
@@ -211,26 +234,26 @@ static ps_status
 copy_matrices(const ps_factor *f, const layout &l, const ps_tridiag *t,
               const ps_exec *exec)
 {
-    const int64_t periodic = t->flags & PS_PERIODIC ? 1 : 0, n = t->rows;
+    const int64_t n = t->rows;
     const int64_t no_first = t->flags & PS_SHORT_LOWER ? 1 : 0;
     const int64_t no_last = t->flags & PS_SHORT_UPPER ? 1 : 0;
     char *const store = static_cast<char *>(f->store);
     char *const lower = store + l.lower;
-    char *const upper = store + l.upper + periodic * l.element;
-    ps_status status = copy_rows(t, t->diag, 0, n, store + l.diag, n, exec);
+    char *const upper = store + l.upper + l.corner * l.element;
+    ps_status status = copy_rows(t, t->diag, 0, n, store + l.diag, l.middle, exec);
 
     if (status == PS_OK) {
-        status = copy_rows(t, t->lower, 0, n - no_first, lower + no_first * l.element,
-                           l.side_pitch, exec);
+        status = copy_rows(t, t->lower, 0, n - no_first,
+                           lower + no_first * l.side.row * l.element, l.side, exec);
     }
     if (status == PS_OK) {
-        status = copy_rows(t, t->upper, 0, n - no_last, upper, l.side_pitch, exec);
+        status = copy_rows(t, t->upper, 0, n - no_last, upper, l.side, exec);
     }
-    if (status == PS_OK && periodic) {
-        status = copy_rows(t, t->lower, 0, 1, lower + n * l.element, l.side_pitch, exec);
+    if (status == PS_OK && l.corner) {
+        status = copy_rows(t, t->lower, 0, 1, lower + n * l.element, l.side, exec);
     }
-    if (status == PS_OK && periodic) {
-        status = copy_rows(t, t->upper, n - 1, 1, upper - l.element, l.side_pitch, exec);
+    if (status == PS_OK && l.corner) {
+        status = copy_rows(t, t->upper, n - 1, 1, upper - l.element, l.side, exec);
     }
     return status;
 }
@@ -366,9 +389,12 @@ ps_status
 ps_cuda_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *,
                     size_t *bytes)
 {
-    const ps_status status = ps_factor_check(f, b);
     const ps_options options = options_of(f);
+    ps_status status = ps_factor_check(f, b);
 
+    if (status == PS_OK && has_sums(f) && b->trans != PS_TRANS_NONE) {
+        status = PS_UNSUPPORTED;
+    }
     *bytes = 0;
     if (status != PS_OK || b->outer == 0 || b->inner == 0) {
         return status;

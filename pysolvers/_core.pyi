@@ -67,6 +67,7 @@ _Info = NDArray[int32] | None
 
 ABI: Final[int]
 CLOCK: Final[dict[str, int]]
+COLUMNS: Final[int]
 CRITERIA: Final[dict[str, int]]
 DIRECTIONS: Final[dict[str, int]]
 DTYPES: Final[dict[str, int]]

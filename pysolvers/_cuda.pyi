@@ -5,6 +5,7 @@ from numpy.typing import NDArray
 
 from ._core import ABI as ABI
 from ._core import CLOCK as CLOCK
+from ._core import COLUMNS as COLUMNS
 from ._core import CRITERIA as CRITERIA
 from ._core import DIRECTIONS as DIRECTIONS
 from ._core import DTYPES as DTYPES

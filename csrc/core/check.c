@@ -388,10 +388,11 @@ static bool
 factor_is_legal(const ps_factor *f)
 {
     const bool has_sums = (f->flags & PS_ROW_SUMS) != 0;
+    const uint32_t of_sums = has_sums ? PS_ROW_SUMS | PS_COLUMNS : 0;
 
     return (unsigned)f->pivot < PS_PIVOT_COUNT &&
            (!has_sums || f->pivot == PS_PIVOT_NEVER) &&
-           flags_are_legal(f->flags & ~(uint32_t)PS_ROW_SUMS) &&
+           flags_are_legal(f->flags & ~of_sums) &&
            sizes_are_legal(f->dtype, (extents){f->rows, f->outer, f->inner});
 }
 

@@ -69,6 +69,7 @@ add_constants(PyObject *module)
         heat_add_constants(module) < 0 || staggered_add_constants(module) < 0 ||
         PyModule_AddIntConstant(module, "PERIODIC", PS_PERIODIC) < 0 ||
         PyModule_AddIntConstant(module, "ROW_SUMS", PS_ROW_SUMS) < 0 ||
+        PyModule_AddIntConstant(module, "COLUMNS", PS_COLUMNS) < 0 ||
         PyModule_AddIntConstant(module, "SHORT_LOWER", PS_SHORT_LOWER) < 0 ||
         PyModule_AddIntConstant(module, "SHORT_UPPER", PS_SHORT_UPPER) < 0 ||
         PyModule_AddIntConstant(module, "MAX_ROWS", INT32_MAX - 1) < 0 ||

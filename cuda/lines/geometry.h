@@ -43,9 +43,9 @@ geometry_of(const ps_tridiag &t, const ps_cuda_device *device, int64_t option)
 
 /* The plan of a geometry: that of an earlier call, or make() -> Plan. A plan contains no
  * address that differs between batches of one geometry, or its user replaces them. */
-template <typename Plan, typename Make>
+template <typename Plan, int COUNT, typename Make>
 inline const Plan &
-remembered_plan(Remembered<Geometry, Plan, 8> &plans, const Geometry &key,
+remembered_plan(Remembered<Geometry, Plan, COUNT> &plans, const Geometry &key,
                 const Make &make)
 {
     const Plan *const known = plans.find(key);

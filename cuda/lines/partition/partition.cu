@@ -76,7 +76,8 @@ way_of(const ps_tridiag &t, const ps_cuda_device *device)
 static bool
 plan_of(const ps_tridiag *t, const ps_cuda_device *device, Planned *p)
 {
-    static thread_local Remembered<Geometry, Way, 8> ways;
+    /* the lines of a V-cycle (heat/diffusion.cu) have some 20 geometries */
+    static thread_local Remembered<Geometry, Way, 32> ways;
 
     p->t = ps_cuda_merged(t);
     static_cast<Way &>(*p) = remembered_plan(ways, geometry_of(p->t, device, 0),
