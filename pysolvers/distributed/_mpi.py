@@ -2,7 +2,8 @@
 
 The messages of one rank arrive in the order in which they were sent. So a rank that waits for a
 message, and finds one of another tag or of another size, knows that the sender makes another call.
-A rank that ends by an error which the others have not agreed upon reports it to them.
+A rank that ends says so to the others: with its error if the others have not agreed upon it, and
+with an empty message otherwise. A rank that has ended is missing only in an exchange with it.
 """
 
 import atexit
@@ -10,7 +11,6 @@ import sys
 import time
 from collections.abc import Mapping
 from typing import Any
-from weakref import WeakSet
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +23,13 @@ __all__ = ["MpiTransport", "agree"]
 _SPIN = 1e-3  # seconds of waiting without a pause; then the processor is left to others
 _PAUSE = 1e-4  # seconds
 _GRACE = 2.0  # seconds
-_OTHER = 0.5  # seconds for which a message of another tag waits before it counts as another call
+_OTHER = 0.5  # seconds for which another call or an end is seen before a message counts as missing
 _FAULT = 0  # tag of the message of a rank that ends; those of calls are larger
 _LONGEST = 1000  # characters of a reason
 
 _AGREED = "raised on rank "
 _ANOTHER_CALL = "it makes another call"
+_ENDED = "it has ended"
 
 Array = NDArray[Any]
 
@@ -50,7 +51,8 @@ class MpiTransport:
         self.rank: int = comm.rank
         self.size: int = comm.size
         self._unfinished: list[Any] = []  # requests and buffers that MPI may still write to
-        _open.add(self)
+        self._ended: set[int] = set()  # ranks that have ended without an error
+        _open.append(self)
 
     def exchange(
         self, sends: Mapping[int, Array], receives: Mapping[int, Array], timeout: float, tag: int
@@ -74,7 +76,8 @@ class MpiTransport:
         late: set[int] = set()
         reason = ""
         try:
-            if self._wait(requests, statuses, timeout, [rank for rank, _ in expected]):
+            ranks = [rank for rank, _ in pairs]
+            if self._wait(requests, statuses, timeout, ranks, len(expected)):
                 found = [status.Get_count(self._mpi.BYTE) for status in statuses[: len(expected)]]
                 late = {rank for (rank, n), m in zip(expected, found, strict=True) if m != n}
                 return tuple(sorted(late)), _ANOTHER_CALL if late else ""
@@ -94,14 +97,20 @@ class MpiTransport:
         return tuple(sorted(late)), reason
 
     def _wait(
-        self, requests: list[Any], statuses: list[Any], timeout: float, senders: list[int]
+        self,
+        requests: list[Any],
+        statuses: list[Any],
+        timeout: float,
+        ranks: list[int],
+        receives: int,
     ) -> bool:
-        """Wait for all requests, the first ones from `senders`; return whether they are finished.
+        """Wait for all requests, each with one of `ranks`; return whether they are finished.
 
-        Raises `_Fault` if a rank ended by an error, or makes another call.
+        The first `receives` requests are those of messages from other ranks. Raises `_Fault` if a
+        rank ended, or makes another call.
         """
         begun = time.monotonic()
-        other: float | None = None  # when a message of another call was first seen
+        missing, since = None, 0.0  # the rank and reason that were seen, and when first
         while not self._mpi.Request.Testall(requests, statuses):
             waited = time.monotonic() - begun
             if waited > timeout:
@@ -110,31 +119,39 @@ class MpiTransport:
                 fault = self.fault()
                 if fault is not None:
                     raise _Fault(*fault)
-                rank = self._other_call(requests, senders)
-                other = None if rank is None else other or waited
-                if rank is not None and other is not None and waited - other > _OTHER:
-                    raise _Fault(rank, _ANOTHER_CALL)
+                found = self._missing(requests, ranks, receives)
+                if found != missing:
+                    missing, since = found, waited
+                if missing is not None and waited - since > _OTHER:
+                    raise _Fault(*missing)
             time.sleep(_PAUSE if waited > _SPIN else 0)
         return True
 
     def fault(self) -> tuple[int, str] | None:
         """Return a rank that ended by an error, and the error; None if none did."""
         status = self._mpi.Status()
-        if self._comm.Iprobe(self._mpi.ANY_SOURCE, _FAULT, status):
+        while self._comm.Iprobe(self._mpi.ANY_SOURCE, _FAULT, status):
             text = bytearray(status.Get_count(self._mpi.BYTE))
             self._comm.Recv([text, self._mpi.BYTE], status.source, _FAULT)
-            return status.source, f"it raised {text.decode(errors='replace')}"
+            if text:
+                return status.source, f"it raised {text.decode(errors='replace')}"
+            self._ended.add(status.source)
         return None
 
-    def _other_call(self, requests: list[Any], senders: list[int]) -> int | None:
-        """Return a sender whose message is missing while another one of it waits."""
-        for rank, request in zip(senders, requests, strict=False):
-            if self._comm.Iprobe(rank, self._mpi.ANY_TAG) and not request.Get_status():
-                return rank
+    def _missing(
+        self, requests: list[Any], ranks: list[int], receives: int
+    ) -> tuple[int, str] | None:
+        """Return a rank of an open request that has ended, or whose other message waits."""
+        for k, (rank, request) in enumerate(zip(ranks, requests, strict=True)):
+            if rank in self._ended and not request.Get_status():
+                return rank, _ENDED
+            waits = k < receives and self._comm.Iprobe(rank, self._mpi.ANY_TAG)
+            if waits and not request.Get_status():
+                return rank, _ANOTHER_CALL
         return None
 
     def report(self, text: str) -> None:
-        """Send the reason why this rank ends to the other ranks."""
+        """Send the other ranks the error by which this rank ends, or an empty text."""
         if self._mpi.Is_finalized():
             return
         octets = text[:_LONGEST].encode()
@@ -160,19 +177,19 @@ class _Fault(Exception):
         self.rank, self.reason = rank, reason
 
 
-_open: WeakSet[MpiTransport] = WeakSet()
+# Of this process, so that what MPI may still write to outlives the groups.
+_open: list[MpiTransport] = []
 
 
-def _report_error() -> None:
-    """At the end of the process, report an error to the other ranks if they do not know it."""
+def _report_end() -> None:
+    """At the end of the process, say so to the other ranks, with an error that they do not know."""
     error = getattr(sys, "last_value", None)
-    if error is None or is_agreed(error):
-        return
-    for transport in list(_open):
-        transport.report(f"{type(error).__name__}: {error}")
+    is_known = error is None or is_agreed(error)
+    for transport in _open:
+        transport.report("" if is_known else f"{type(error).__name__}: {error}")
 
 
-atexit.register(_report_error)
+atexit.register(_report_end)
 
 
 def agree(error: BaseException, rank: int, size: int) -> None:

@@ -159,6 +159,8 @@ def lose(group, how):
     if group.rank == 1:
         if how == "exit":
             raise SystemExit(3)
+        if how == "leave":
+            return
         os.kill(os.getpid(), signal.SIGKILL if how == "kill" else signal.SIGSTOP)
     start = time.monotonic()
     for _ in range(2):
@@ -200,6 +202,20 @@ def end_before_messages(group, again):
     attempt(group, "next", lambda: layers.refresh("u"))
 
 
+def first(group):
+    """Rank 1 ends after its part of a call that takes rank 2 longer than rank 1's end takes."""
+    if group.rank == 2:
+        time.sleep(1.5)
+        group.exchange("test", {0: np.arange(5.0)}, {})
+        return
+    if group.rank == 1:
+        group.exchange("test", {0: np.arange(7.0)}, {})
+        return
+    found = {1: np.zeros(7), 2: np.zeros(5)}
+    group.exchange("test", {}, found)
+    note(group, *(np.array_equal(found[rank], np.arange(len(found[rank]))) for rank in found))
+
+
 def die(group):
     """Rank 1 is killed in the middle of a run."""
 
@@ -225,4 +241,4 @@ def loop(group):
 if __name__ == "__main__":
     _, what, *arguments = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.default_int_handler)  # also where a shell ignores it
-    globals()[what](Group(timeout=2 if what in ("lose", "die") else 20), *arguments)
+    globals()[what](Group(timeout=2 if what == "die" or "stop" in arguments else 20), *arguments)
