@@ -2,8 +2,13 @@
 
 A call that changes the state of a solver is entered in the solver. A second call, of another
 thread or of a function that the first call has called, finds the entry and raises before it
-changes anything. The entry contains the frame of the call: an entry whose frame is on the stack of
-no thread was left by an interrupt, and is ignored.
+changes anything. A call that reads the state, and would read it half changed, is entered as well:
+it raises while another thread changes the solver, and no other thread changes the solver before
+its end. Several threads can read a solver at a time. The entry contains the frame of the call: an
+entry whose frame is on the stack of no thread was left by an interrupt, and is ignored.
+
+Both kinds of calls enter themselves before they look for others, so that of two that begin at
+one time at least one finds the other.
 """
 
 import copy
@@ -14,12 +19,13 @@ from threading import Lock, get_ident
 from types import FrameType
 from typing import Any, NamedTuple, ParamSpec, Self, TypeVar
 
-__all__ = ["Exclusive", "exclusive"]
+__all__ = ["Exclusive", "exclusive", "reading"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 _ENTRY = "_call_in_progress"
+_READERS = "_calls_that_read"
 _REMOVAL = Lock()  # of entries that interrupts left
 
 
@@ -38,23 +44,10 @@ class _Entry(NamedTuple):
         return frame is not None
 
 
-class Exclusive:
-    """A solver whose decorated methods change it, in one call at a time."""
-
-    def __getstate__(self) -> Any:
-        state = self.__dict__.copy()
-        state.pop(_ENTRY, None)
-        return state
-
-    def __copy__(self) -> Self:
-        """Return a solver in the same state, which shares nothing that a call changes."""
-        return copy.deepcopy(self)
-
-
 def exclusive(method: Callable[P, R]) -> Callable[P, R]:
     """Decorate a method of an `Exclusive` that changes it: it raises RuntimeError during another.
 
-    Decorated methods of one object do not call each other.
+    Decorated methods of one object do not call each other, but they can call those that read.
     """
 
     @functools.wraps(method)
@@ -63,6 +56,8 @@ def exclusive(method: Callable[P, R]) -> Callable[P, R]:
         try:
             while (other := facts.setdefault(_ENTRY, own)) is not own:
                 _remove_or_raise(args[0], facts, own, other)
+            if readers := facts.get(_READERS):
+                _raise_for_readers(args[0], readers, own)
             return method(*args, **options)
         finally:
             # Without a call, so that no signal handler runs before the entry is removed.
@@ -75,6 +70,54 @@ def exclusive(method: Callable[P, R]) -> Callable[P, R]:
     return guarded
 
 
+def reading(method: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a method of an `Exclusive` that reads what others change.
+
+    It raises RuntimeError while a call of another thread changes the object. In a callback of such
+    a call, in the thread of the call, it reads the state between two steps.
+    """
+
+    @functools.wraps(method)
+    def guarded(*args: P.args, **options: P.kwargs) -> R:
+        facts, own = args[0].__dict__, _Entry(get_ident(), sys._getframe(), method.__name__)
+        readers, key = facts.setdefault(_READERS, {}), id(own)
+        try:
+            readers[key] = own
+            other = facts.get(_ENTRY)
+            if other is not None and other.thread != own.thread:
+                _remove_or_raise(args[0], facts, own, other)
+            return method(*args, **options)
+        finally:
+            readers.pop(key, None)
+
+    return guarded
+
+
+class Exclusive:
+    """A solver whose decorated methods change it, in one call at a time."""
+
+    @reading
+    def __getstate__(self) -> Any:
+        """Return a copy of the state, for pickle: a step that begins later does not change it."""
+        return copy.deepcopy(self._facts_of_a_copy())
+
+    def __copy__(self) -> Self:
+        """Return a solver in the same state, which shares nothing that a call changes."""
+        return copy.deepcopy(self)
+
+    @reading
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Do what `copy.deepcopy` does without this method, as a call that reads."""
+        made = type(self).__new__(type(self))
+        memo[id(self)] = made
+        made.__dict__.update(copy.deepcopy(self._facts_of_a_copy(), memo))
+        return made
+
+    def _facts_of_a_copy(self) -> dict[str, Any]:
+        """Return the attributes without the entries of calls."""
+        return {k: v for k, v in self.__dict__.items() if k not in (_ENTRY, _READERS)}
+
+
 def _remove_or_raise(solver: Any, facts: dict[str, Any], own: _Entry, other: _Entry) -> None:
     """Raise if the other call is in progress; else remove its entry."""
     with _REMOVAL:
@@ -83,14 +126,27 @@ def _remove_or_raise(solver: Any, facts: dict[str, Any], own: _Entry, other: _En
         if not other.is_in_progress:
             del facts[_ENTRY]
             return
+    raise _error_of(solver, own, other)
+
+
+def _raise_for_readers(solver: Any, readers: dict[int, _Entry], own: _Entry) -> None:
+    """Raise if a call that reads is in progress; else remove what interrupts left."""
+    for key, other in list(readers.items()):
+        if other.is_in_progress:
+            raise _error_of(solver, own, other)
+        readers.pop(key, None)
+
+
+def _error_of(solver: Any, own: _Entry, other: _Entry) -> RuntimeError:
+    """Return the error of a call during another one."""
     name = type(solver).__name__
     if other.thread == own.thread:
-        raise RuntimeError(
+        return RuntimeError(
             f"{name}.{own.method} was called by a callback or a function of this solver, during "
             f"{name}.{other.method}: read the solver there, and step a copy.copy() of it"
         )
-    raise RuntimeError(
+    return RuntimeError(
         f"{name}.{own.method} was called while another thread is in {name}.{other.method} of the "
-        "same solver: a solver belongs to one thread at a time; use a lock, or a copy.copy() of "
-        "the solver for each thread"
+        "same solver: a solver belongs to one thread at a time; use a lock, a copy.copy() of the "
+        "solver for each thread, or a callback, which may read the solver between steps"
     )

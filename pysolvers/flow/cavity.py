@@ -15,7 +15,7 @@ from .._counter import Counter
 from .._errors import ConvergenceError, raise_for_status
 from .._files import write_npz
 from .._progress import IterationBar
-from .._runtime.exclusive import Exclusive, exclusive
+from .._runtime.exclusive import Exclusive, exclusive, reading
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._shown import ShownAsText, residual_text
@@ -359,6 +359,7 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             )
         return self.result("converged")
 
+    @reading
     @in_default_fp_mode
     def result(self, stop_reason: str = "running") -> CavityResult:
         """Return a copy of the current state as a result.
@@ -372,8 +373,14 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         -------
         result : CavityResult
             Copies of the fields, history and timings.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         s = self._settings
+        history = self._history_arrays()  # first: it can measure the residual
         psi, omega = self._fields.values()
         return CavityResult(
             psi=psi.copy(),
@@ -386,13 +393,14 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             iterations=self.iterations,
             residual=self.residual,
             stop_reason=stop_reason,
-            history=self._history_arrays(),
+            history=history,
             seconds=dict(self._seconds),
             backend=s.backend.NAME,
             kernel=str(self._lines["kernel"]),
             threads=int(self._lines["threads"]),
         )
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, from which `load` continues with the same bits.
 
@@ -400,6 +408,13 @@ class LidDrivenCavity(Exclusive, ShownAsText):
         ----------
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         facts = {
             "settings": self._settings.facts(),
@@ -481,11 +496,10 @@ class LidDrivenCavity(Exclusive, ShownAsText):
 
     def _decide(self) -> None:
         """Decide on the step and the state. An interrupted decision can be repeated."""
-        if self._measured != self.iterations:
-            self._call(1, "residual", counts=False)
+        row = self._row_now()
         # np.max() returns NaN if a residual is NaN; max() may not.
         residual = float(np.max(self._residuals))
-        control, row = replace(self._control), (self.iterations, *self._residuals, self.step)
+        control = replace(self._control)
         verdict = control.judge(residual)
         now, best = self._residuals, self._best_residuals
         if verdict == "best":
@@ -507,6 +521,13 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             raise ConvergenceError(
                 f"{self!r}, did not converge: the residual rose to {residual:.1e}", diverged
             )
+
+    def _row_now(self) -> tuple[int, float, float, float]:
+        """Return the row of the history for this iteration, with its residuals."""
+        if self._measured != self.iterations:
+            self._call(1, "residual", counts=False)
+        psi, omega = self._residuals
+        return self.iterations, psi, omega, self.step
 
     def _make(self, count: int) -> None:
         """Make iterations with the current step."""
@@ -569,7 +590,9 @@ class LidDrivenCavity(Exclusive, ShownAsText):
             self._lines = {k: report["lines"][k] for k in ("method", "threads", "kernel")}
 
     def _history_arrays(self) -> CavityHistory:
-        table = np.array(self._history, float).reshape(-1, 4)
+        """Return the history, with the row that an interrupt may have left to the next call."""
+        missing = [self._row_now()] if self._is_undecided else []
+        table = np.array(self._history + missing, float).reshape(-1, 4)
         return CavityHistory(
             table[:, 0].astype(np.int64), table[:, 1].copy(), table[:, 2].copy(), table[:, 3].copy()
         )

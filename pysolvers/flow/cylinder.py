@@ -29,7 +29,7 @@ from .._options import check_choice, check_threads
 from .._other_calls import explain_run
 from .._progress import IterationBar
 from .._runtime.backends import parse_device
-from .._runtime.exclusive import exclusive
+from .._runtime.exclusive import exclusive, reading
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
@@ -491,6 +491,7 @@ class SquareCylinder(Stepper[CylinderResult]):
             )
         return self.result("converged")
 
+    @reading
     @in_default_fp_mode
     def result(self, stop_reason: str = "running") -> CylinderResult:
         """Return a copy of the current state as a result.
@@ -504,6 +505,11 @@ class SquareCylinder(Stepper[CylinderResult]):
         -------
         result : CylinderResult
             Copies of the fields, history and timings.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         settings, state, nan = self._settings, self._state, float("nan")
         forces = self.forces if self.steps else ForceBalance(0.0, nan, nan, nan, nan, nan, nan)
@@ -530,6 +536,7 @@ class SquareCylinder(Stepper[CylinderResult]):
             threads=self._make.threads,
         )
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, from which `load` continues with the same bits.
 
@@ -537,6 +544,13 @@ class SquareCylinder(Stepper[CylinderResult]):
         ----------
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         self._collect()
         state = self._state

@@ -21,7 +21,7 @@ from .._header import elapsed, mapping, optional, positive, record, text
 from .._other_calls import explain_run
 from .._progress import IterationBar
 from .._runtime import directive
-from .._runtime.exclusive import Exclusive, exclusive
+from .._runtime.exclusive import Exclusive, exclusive, reading
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.recording import frame_times, keep_frames
 from .._runtime.state import make_state, read_only
@@ -532,6 +532,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
         return self.result("steady")
 
     @in_default_fp_mode
+    @reading
     def result(self, stop_reason: str = "running") -> StaggeredResult:
         """Return a copy of the current state as a result.
 
@@ -544,6 +545,11 @@ class StaggeredCavity(Exclusive, ShownAsText):
         -------
         result : StaggeredResult
             Copies of the fields, history and timings.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         self._record()
         s = self._settings
@@ -571,6 +577,7 @@ class StaggeredCavity(Exclusive, ShownAsText):
             threads=int(self._run_by["threads"]),
         )
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, from which `load` continues with the same bits.
 
@@ -578,6 +585,13 @@ class StaggeredCavity(Exclusive, ShownAsText):
         ----------
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         self._record()
         facts = {
@@ -653,9 +667,10 @@ class StaggeredCavity(Exclusive, ShownAsText):
 
     def _record(self) -> None:
         """Add a row to the history if the current step needs one and has none."""
+        known = len(self._history)
         if self.steps and self.steps % _INTERVAL == 0 and not self._is_recorded:
-            row = (self.steps, *(self._now(name) for name in _COLUMNS[1:]))
-            self._history.append(row)
+            # Not appended: threads that read the solver at a time add one row.
+            self._history[known:] = [(self.steps, *(self._now(name) for name in _COLUMNS[1:]))]
 
     @in_default_fp_mode
     def _advance(self, end: int | None = None, *, until: float = inf, steady: float = -1.0) -> None:

@@ -35,6 +35,7 @@ from .._header import (
     sequence,
     text,
 )
+from .._runtime.exclusive import reading
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
@@ -477,6 +478,7 @@ class HeatADI(Stepper[HeatResult]):
         of_step = f" ({self._iterations} iterations)" if self._iterations else ""
         return repr(self._scheme) + of_step
 
+    @reading
     def result(self, stop_reason: str = "running") -> HeatResult:
         """Return a copy of the current state as a result.
 
@@ -489,6 +491,11 @@ class HeatADI(Stepper[HeatResult]):
         -------
         result : HeatResult
             A copy of the solution, with scheme, steps and times.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         s = self._settings
         return HeatResult(
@@ -510,6 +517,7 @@ class HeatADI(Stepper[HeatResult]):
             exchange="none" if self._slab is None else self._slab.exchange,
         )
 
+    @reading
     def solve_steady(self, *, tol: float | None = None, max_iterations: int = 2000) -> HeatResult:
         r"""Return the steady state for the data at the current time; the solver does not change.
 
@@ -540,6 +548,8 @@ class HeatADI(Stepper[HeatResult]):
             If `max_iterations` are not enough.
         BackendError
             On a device.
+        RuntimeError
+            If another thread is in a call that changes the solver.
 
         Examples
         --------
@@ -593,6 +603,7 @@ class HeatADI(Stepper[HeatResult]):
             )
         return found
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, from which `load` continues with the same bits.
 
@@ -601,6 +612,13 @@ class HeatADI(Stepper[HeatResult]):
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all. It
             does not contain diffusivity, boundary and source, which can be functions.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         facts = {
             "settings": self._settings.facts() | {"dt": self.dt},
@@ -624,10 +642,16 @@ class HeatADI(Stepper[HeatResult]):
                 fields = {"t": whole, "w": np.zeros_like(whole)}
                 write_npz(path, _KIND, facts | {"clock": clock.facts()}, fields)
 
+    @reading
     def gather(self) -> NDArray[Any] | None:
         """Return the temperature at all nodes; with a group on rank 0, None on the other ranks.
 
         With a group, all ranks call this function.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         if self._slab is None:
             return self._now.copy()

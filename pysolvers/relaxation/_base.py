@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from math import inf, isfinite
 from time import perf_counter
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -20,7 +20,7 @@ from .._header import Check, count, elapsed, record, text
 from .._options import check_choice, check_threads
 from .._progress import IterationBar
 from .._runtime import backends
-from .._runtime.exclusive import Exclusive, exclusive
+from .._runtime.exclusive import Exclusive, exclusive, reading
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import count_of_a_call, make_state
 from .._shown import ShownAsText, residual_text
@@ -46,6 +46,28 @@ _HEADER = {
     "seconds": record({"set-up": elapsed, "iterations": elapsed}),
     "report": record({"kernel": text(), "threads": count()}),
 }
+
+
+class _Call(NamedTuple):
+    """A call of the backend, as far as the meaning of what it measures depends on it.
+
+    Attributes
+    ----------
+    known : int
+        Number of measures before the call.
+    before : int
+        Number of iterations before the call.
+    length, every : int
+        Iterations of the call, and between two measurements.
+    scale : float
+        Factor of the measured values.
+    """
+
+    known: int
+    before: int
+    length: int
+    every: int
+    scale: float
 
 
 class Relaxation(Exclusive, ShownAsText, ABC):
@@ -92,6 +114,7 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         self._count = Counter()
         self._criterion, self._norm = "residual", self._NORM
         self._measures: list[tuple[int, float]] = []
+        self._last_call: _Call | None = None
         self._seconds = {"set-up": 0.0, "iterations": 0.0}
         self._report: dict[str, Any] = {"kernel": "", "threads": 0}
 
@@ -150,6 +173,7 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         It is measured by the criterion and norm of the last `solve`. By default it is the norm
         of the residuals of the nodes immediately before their relaxation.
         """
+        self._take_measures()
         return self._measures[-1][1] if self._measures else inf
 
     @property
@@ -293,6 +317,7 @@ class Relaxation(Exclusive, ShownAsText, ABC):
             self.result("max_iterations"),
         )
 
+    @reading
     def result(self, stop_reason: str = "running") -> RelaxationResult:
         """Return a copy of the current state as a result.
 
@@ -305,7 +330,13 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         -------
         result : RelaxationResult
             Copies of the solution, history and timings.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
+        self._take_measures()
         table = np.array(self._measures, float).reshape(-1, 2)
         return RelaxationResult(
             **self._describe(),
@@ -337,6 +368,7 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         assert self._layers is not None
         return self._layers.way
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, from which `load` continues with the same bits.
 
@@ -344,9 +376,17 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         ----------
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         if self._rows is not None:
             raise ValueError("save needs the whole field: gather() it")
+        self._take_measures()
         facts, arrays = self._facts()
         state = {
             "iterations": self.iterations,
@@ -402,6 +442,8 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         norm = self._NORM if norm is None else norm
         check_choice("criterion", criterion, self._backend.CRITERIA)
         check_choice("norm", norm, self._backend.NORMS)
+        self._take_measures()
+        self._last_call = None
         if (criterion, norm) != (self._criterion, self._norm):
             self._measures.clear()
         self._criterion, self._norm = criterion, norm
@@ -414,21 +456,35 @@ class Relaxation(Exclusive, ShownAsText, ABC):
         codes = self._backend.CRITERIA[self._criterion], self._backend.NORMS[self._norm]
         scale = self._scale(self._criterion, self._norm)
         stop = (*codes, every, tolerance / scale, self._state.operand("history"), 0, 0)
-        start, before, known = perf_counter(), self.iterations, len(self._measures)
+        self._take_measures()
+        self._last_call = _Call(len(self._measures), self.iterations, count, every, scale)
+        start = perf_counter()
         try:
             status, report = self._call(count, stop, self._count.begin())
         finally:
-            # After an interrupt there is no report, but the measured values are valid.
-            made = self.iterations - before
-            measured = made // every + (made == count and made % every != 0)
-            values = self._state.get("history")[:measured].tolist()
-            numbers = [min(before + n * every, before + made) for n in range(1, measured + 1)]
-            found = [(n, value * scale) for n, value in zip(numbers, values, strict=True)]
-            self._measures[known:] = found
+            self._take_measures()
+            self._last_call = None
             self._seconds["iterations"] += perf_counter() - start
         raise_for_status(status, self._backend.STATUS, self._NAME)
         self._report = {name: report[name] for name in ("kernel", "threads")}
         return str(report["end"])
+
+    def _take_measures(self) -> None:
+        """Add what the last call has measured to the history, once.
+
+        After an interrupt of the call there is no report, but the measured values are valid; after
+        an interrupt here the next call, also of `result` and `save`, adds them.
+        """
+        last = self._last_call
+        if last is None:
+            return
+        before, every = last.before, last.every
+        made = self.iterations - before
+        measured = made // every + (made == last.length and made % every != 0)
+        values = self._state.get("history")[:measured].tolist()
+        numbers = [min(before + n * every, before + made) for n in range(1, measured + 1)]
+        found = [(n, value * last.scale) for n, value in zip(numbers, values, strict=True)]
+        self._measures[last.known :] = found
 
     def _advance_rows(self, rows: SplitRows, count: int, every: int, tolerance: float) -> str:
         """Do what `_advance` does for the rows of this rank; collective."""
@@ -465,10 +521,16 @@ class Relaxation(Exclusive, ShownAsText, ABC):
             return "not finite"
         return "tolerance" if value <= bound else "count"
 
+    @reading
     def gather(self) -> NDArray[Any] | None:
         """Return the whole solution; with a group on rank 0, None on the other ranks.
 
         With a group, all ranks call this function.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         own = self._describe()["u"]
         if self._rows is None:

@@ -14,6 +14,7 @@ from .._counter import Counter
 from .._errors import ConvergenceError
 from .._files import read_npz, write_npz
 from .._header import count, elapsed, mapping, number, optional, positive, record, sequence, text
+from .._runtime.exclusive import reading
 from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
@@ -292,6 +293,7 @@ class GCEIDD(Stepper[TransportResult]):
             f"strips={s.strips}): {self.steps} steps, t = {self.time:g}"
         )
 
+    @reading
     def result(self, stop_reason: str = "running") -> TransportResult:
         """Return a copy of the current state as a result.
 
@@ -304,6 +306,11 @@ class GCEIDD(Stepper[TransportResult]):
         -------
         result : TransportResult
             A copy of the solution, with scheme, steps and times.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         s = self._settings
         return TransportResult(
@@ -329,6 +336,7 @@ class GCEIDD(Stepper[TransportResult]):
             exchange=self._state.exchange if isinstance(self._state, SplitState) else "none",
         )
 
+    @reading
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the state to a file, from which `load` continues with the same bits.
 
@@ -337,6 +345,13 @@ class GCEIDD(Stepper[TransportResult]):
         path : path-like
             The npz file; its name is not changed. It is written completely or not at all. It
             does not contain the problem, which can contain functions.
+
+        Raises
+        ------
+        OSError
+            If the file cannot be written.
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         facts = {
             "settings": self._settings.facts() | {"bound": self._bound, "dt": self.dt},
@@ -351,10 +366,16 @@ class GCEIDD(Stepper[TransportResult]):
             if fields is not None:
                 write_npz(path, _KIND, facts, fields)
 
+    @reading
     def gather(self) -> NDArray[Any] | None:
         """Return the solution at all nodes; with a group on rank 0, None on the other ranks.
 
         With a group, all ranks call this function.
+
+        Raises
+        ------
+        RuntimeError
+            If another thread is in a call that changes the solver.
         """
         if isinstance(self._state, SplitState):
             return self._state.gather()

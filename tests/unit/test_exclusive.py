@@ -1,6 +1,7 @@
 """A solver makes one call at a time; what nobody changes can be shared."""
 
 import copy
+import pickle
 import sys
 import threading
 
@@ -8,8 +9,9 @@ import numpy as np
 import pytest
 import saved_files
 
-from pysolvers import GCEIDD, ConvectionDiffusion, CubicSpline, FastPoisson, HeatADI
-from pysolvers._runtime.exclusive import _ENTRY, _Entry
+from pysolvers import GCEIDD, ConvectionDiffusion, CubicSpline, FastPoisson, HeatADI, Neumann
+from pysolvers._runtime.exclusive import _ENTRY, _READERS, _Entry
+from pysolvers.heat import adi
 
 LIMIT = 60  # seconds for what ends at once
 
@@ -46,12 +48,21 @@ SOLVERS = {
 }
 
 
+READINGS = {
+    "result": lambda solver, path: solver.result(),
+    "save": lambda solver, path: solver.save(path),
+    "gather": lambda solver, path: solver.gather(),
+    "__deepcopy__": lambda solver, path: copy.copy(solver),
+    "__getstate__": lambda solver, path: pickle.dumps(solver),
+}
+
+
 def field(solver):
     return np.array(solver.u)
 
 
 @pytest.mark.parametrize(("make", "use", "calls"), SOLVERS.values(), ids=SOLVERS)
-def test_another_thread_is_refused_and_changes_nothing(make, use, calls):
+def test_another_thread_is_refused_and_changes_nothing(make, use, calls, tmp_path):
     solver, expected = make(), make()
     use(expected)
     inside, go_on = threading.Event(), threading.Event()
@@ -70,7 +81,11 @@ def test_another_thread_is_refused_and_changes_nothing(make, use, calls):
         for name, call in calls.items():
             with pytest.raises(RuntimeError, match=rf"\.{name} was called while another thread"):
                 call(solver)
-        np.testing.assert_array_equal(field(solver.result()), field(solver))
+        for name, read in READINGS.items():
+            if hasattr(solver, name):
+                with pytest.raises(RuntimeError, match=rf"\.{name} was called while another"):
+                    read(solver, tmp_path / "state")
+        assert not list(tmp_path.iterdir())
         np.testing.assert_array_equal(field(solver), before)
     finally:
         go_on.set()
@@ -82,7 +97,7 @@ def test_another_thread_is_refused_and_changes_nothing(make, use, calls):
 
 
 @pytest.mark.parametrize(("make", "use", "calls"), SOLVERS.values(), ids=SOLVERS)
-def test_a_callback_reads_the_solver_and_steps_a_copy(make, use, calls):
+def test_a_callback_reads_the_solver_and_steps_a_copy(make, use, calls, tmp_path):
     solver, name = make(), next(iter(calls))
     seen = []
 
@@ -93,6 +108,7 @@ def test_a_callback_reads_the_solver_and_steps_a_copy(make, use, calls):
         calls[name](other)
         seen.append(not np.array_equal(field(other), before))
         np.testing.assert_array_equal(field(given.result()), before)
+        given.save(tmp_path / "state")
         calls[name](solver)
 
     with pytest.raises(RuntimeError, match=rf"\.{name} was called by a callback"):
@@ -118,6 +134,45 @@ def test_a_function_of_the_solver_that_steps_it_is_refused(make):
     with pytest.raises(RuntimeError, match=r"\.step was called by a callback or a function of"):
         solvers[0].step()
     assert solvers[0].steps == 0
+
+
+def test_several_threads_read_a_solver_and_none_steps_it_meanwhile(tmp_path, monkeypatch):
+    solver, before = saved_files.heat(), saved_files.heat()
+    inside, go_on, write, copies = threading.Event(), threading.Event(), adi.write_npz, []
+
+    def slow(*arguments):
+        inside.set()
+        assert go_on.wait(LIMIT)
+        write(*arguments)
+
+    monkeypatch.setattr(adi, "write_npz", slow)
+    threads = [threading.Thread(target=lambda: solver.save(tmp_path / "state"))]
+    threads += [threading.Thread(target=lambda: copies.append(copy.copy(solver))) for _ in "ab"]
+    threads[0].start()
+    assert inside.wait(LIMIT)
+    try:
+        for thread in threads[1:]:
+            thread.start()
+            thread.join(LIMIT)
+        with pytest.raises(RuntimeError, match=r"\.step was called while another thread .*save"):
+            solver.step()
+    finally:
+        go_on.set()
+    threads[0].join(LIMIT)
+
+    loaded = HeatADI.load(tmp_path / "state", boundary={"x": Neumann(1.0), "y": "periodic"})
+    for same in (*copies, loaded):
+        np.testing.assert_array_equal(same.u, before.u)
+        np.testing.assert_array_equal(same.step(2).u, saved_files.heat().step(2).u)
+    assert solver.step(2).steps == before.steps + 2
+
+
+def test_a_read_that_an_interrupt_ended_does_not_stop_steps():
+    solver = saved_files.heat()
+    solver.__dict__[_READERS] = {1: _Entry(threading.get_ident(), ended_frame(), "save")}
+
+    assert solver.step().steps == 1
+    assert not vars(solver)[_READERS]
 
 
 def ended_frame():

@@ -6,6 +6,7 @@ have done their work, as signals do that arrive during a call that is shorter th
 between two looks at them.
 """
 
+import contextlib
 import os
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ import pytest
 import saved_files
 
 import pysolvers
-from pysolvers import _core
+from pysolvers import ConvergenceError, _core
 
 PACKAGE = str(Path(pysolvers.__file__).parent)
 CALLS = (
@@ -134,6 +135,43 @@ def test_interrupt_between_two_lines_changes_nothing(name, tmp_path):
         with pytest.raises(KeyboardInterrupt), Tracer(line):
             go_to(solver, end)
         assert_same(go_to(solver, end), expected, tmp_path, but=but)
+
+
+HISTORIES = {
+    "cavity": (saved_files.cavity, lambda s: s.iterate(40), 20, iterate_to),
+    "plate": (saved_files.plate, lambda s: s.solve(0.0, max_iterations=4), 1, None),
+    "lmsor": (saved_files.lmsor, lambda s: s.solve(0.0, max_iterations=4), 1, None),
+    "staggered": (saved_files.staggered, lambda s: s.step(20), 20, step_to),
+}
+
+
+def rows(solver):
+    """Return the history as an array of rows that begin with the number of the iteration."""
+    history = solver.result().history
+    return np.array([np.asarray(getattr(history, name)) for name in history.__slots__]).T
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_history_after_an_interrupt_has_the_row_of_the_last_iteration(name, tmp_path):
+    make, use, interval, go_to = HISTORIES[name]
+
+    def interrupted(line):
+        solver = make()
+        with contextlib.suppress(ConvergenceError, KeyboardInterrupt), Tracer(line) as tracer:
+            use(solver)
+        return solver, tracer.lines
+
+    interrupted(0)
+    expected, lines = interrupted(0)
+    whole = rows(expected)
+    assert len(whole) in (1, 2, 4)
+    for line in range(1, lines + 1, max(1, lines // 100)):
+        solver, _ = interrupted(line)
+        made = int(solver.iterations if hasattr(solver, "iterations") else solver.steps)
+        np.testing.assert_array_equal(rows(solver), whole[: made // interval])
+        if go_to is not None:  # the row was computed, and nothing was decided
+            go_to(solver, 40 if name == "cavity" else 20)
+            assert_same(solver, state(expected, tmp_path), tmp_path)
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
