@@ -183,7 +183,9 @@ class Result(Shown):
             program whose matplotlib opens windows. A notebook shows the figure in any case.
         **options
             Options of the `contourf` or `pcolormesh` of the main field, for example ``levels``
-            and ``cmap``; for a cavity also ``tables``, published profiles to compare with by
+            and ``cmap``. For heat conduction, transport and relaxation also ``label`` of the
+            scale and ``unit`` of the coordinates: ``label="temperature (°C)", unit="mm"``. For
+            a cavity also ``tables``, published profiles to compare with by
             name, each with the columns ``y, u`` and ``x, v``.
 
         Returns

@@ -12,7 +12,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["add_scale", "check_axes", "levels_of", "new_figure", "plain_ticks", "show_figure"]
+__all__ = [
+    "add_scale",
+    "axis_labels",
+    "check_axes",
+    "levels_of",
+    "new_figure",
+    "plain_ticks",
+    "show_figure",
+]
 
 _LABELS = 7  # largest number of labels on a colour bar
 
@@ -70,10 +78,12 @@ def check_axes(ax: Any) -> None:
 
 
 def levels_of(field: NDArray[Any], number: int = 20) -> NDArray[np.float64]:
-    """Return about `number` round levels that cover the finite values of a field.
+    """Return about `number` levels that cover the finite values of a field.
 
-    They also cover values that differ by rounding errors from the smallest and the largest level,
-    so that a plateau at a round value is filled.
+    The first and the last level are the smallest and the largest value, so that the scale begins
+    exactly at the temperature of the surroundings, for example; those between them are round. The
+    levels also cover values that differ by rounding errors from the first and the last one, so
+    that a plateau is filled.
     """
     finite = field[np.isfinite(field)]
     low, high = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
@@ -82,12 +92,17 @@ def levels_of(field: NDArray[Any], number: int = 20) -> NDArray[np.float64]:
     ticker = extra_module("matplotlib.ticker", "plot")
     locator = ticker.MaxNLocator(number, steps=[1, 2, 2.5, 5, 10])
     levels = np.asarray(locator.tick_values(low, high), np.float64)
+    # A level close to an end would be a band that is too thin to be seen.
+    near = 0.25 * (levels[1] - levels[0])
     room = 1e-9 * (high - low)
-    if low - room < levels[0]:
-        levels[0] -= room
-    if levels[-1] < high + room:
-        levels[-1] += room
-    return levels
+    inside = levels[(low + near < levels) & (levels < high - near)]
+    return np.concatenate([[low - room], inside, [high + room]])
+
+
+def axis_labels(names: str, unit: str | None) -> dict[str, str]:
+    """Return the keywords ``xlabel`` and ``ylabel`` of axes for two coordinates and their unit."""
+    suffix = f" ({unit})" if unit else ""
+    return {f"{axis}label": name + suffix for axis, name in zip("xy", names, strict=True)}
 
 
 def add_scale(axes: "Axes | list[Axes]", drawn: Any, label: str, **options: Any) -> None:

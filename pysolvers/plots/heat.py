@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ._figure import add_scale, check_axes, levels_of, show_figure
+from ._figure import add_scale, axis_labels, check_axes, levels_of, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["draw_heat", "film", "plot", "plot_isotherms"]
 
 _WIDTH = 6.2  # of a figure, inches
-_SCALE = "temperature T (unit of the data)"
+_LABEL = "temperature"
 
 
 def plot(
@@ -41,7 +41,9 @@ def draw_heat(figure: "Figure", result: "HeatResult", **options: Any) -> "Axes":
     return axes
 
 
-def plot_isotherms(axes: "Axes", result: "HeatResult", **options: Any) -> None:
+def plot_isotherms(
+    axes: "Axes", result: "HeatResult", *, label: str = _LABEL, **options: Any
+) -> None:
     """Draw filled contours of the temperature, with a scale.
 
     Parameters
@@ -50,17 +52,19 @@ def plot_isotherms(axes: "Axes", result: "HeatResult", **options: Any) -> None:
         The axes.
     result : HeatResult
         The result; with three axes, the middle plane across z is drawn.
+    label : str, default: 'temperature'
+        Label of the scale, for example ``"temperature (°C)"``.
     **options
-        Options of `contourf`.
+        ``unit`` of the coordinates, for example ``"mm"``, and options of `contourf`.
     """
-    add_scale(axes, _paint(axes, result, **options), _SCALE)
+    add_scale(axes, _paint(axes, result, **options), label)
 
 
-def film(frames: "tuple[HeatResult, ...]", **options: Any) -> Any:
+def film(frames: "tuple[HeatResult, ...]", *, label: str = _LABEL, **options: Any) -> Any:
     """Return a film of isotherms; `options` are those of `make_film` and of `contourf`."""
     values = np.array([value for frame in frames for value in (frame.u.min(), frame.u.max())])
     options.setdefault("levels", levels_of(values))
-    return make_film(frames, _paint, _size(*frames[:1]), _SCALE, **options)
+    return make_film(frames, _paint, _size(*frames[:1]), label, **options)
 
 
 def _size(*results: "HeatResult") -> tuple[float, float]:
@@ -71,15 +75,15 @@ def _size(*results: "HeatResult") -> tuple[float, float]:
     return _WIDTH, min(max(4.1 * ratio + 0.9, 2.8), 8.0)
 
 
-def _paint(axes: "Axes", result: "HeatResult", **options: Any) -> Any:
+def _paint(axes: "Axes", result: "HeatResult", *, unit: str | None = None, **options: Any) -> Any:
     options.setdefault("cmap", "inferno")
     title = f"t = {result.time:.4g}"
     plane = result.u
     if plane.ndim == 3:
         k = plane.shape[0] // 2
         plane = plane[k]
-        title += f", plane z = {result.z[k]:.4g}"
+        title += f", plane z = {result.z[k]:.4g}" + (f" {unit}" if unit else "")
     options.setdefault("levels", levels_of(plane))
     drawn = axes.contourf(result.x, result.y, plane, **options)
-    axes.set(aspect="equal", xlabel="x", ylabel="y", title=title)
+    axes.set(aspect="equal", title=title, **axis_labels("xy", unit))
     return drawn

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._figure import add_scale, check_axes, levels_of, show_figure
+from ._figure import add_scale, axis_labels, check_axes, levels_of, show_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,14 @@ def draw_relaxation(figure: "Figure", result: "RelaxationResult", **options: Any
     return axes
 
 
-def plot_solution(axes: "Axes", result: "RelaxationResult", **options: Any) -> None:
+def plot_solution(
+    axes: "Axes",
+    result: "RelaxationResult",
+    *,
+    label: str = "u",
+    unit: str | None = None,
+    **options: Any,
+) -> None:
     """Draw the solution as filled contours, with a scale.
 
     Parameters
@@ -51,6 +58,10 @@ def plot_solution(axes: "Axes", result: "RelaxationResult", **options: Any) -> N
         The axes.
     result : RelaxationResult
         The result.
+    label : str, default: 'u'
+        Label of the scale, for example ``"temperature (°C)"``.
+    unit : str, optional
+        Unit of the coordinates, for example ``"mm"``.
     **options
         Options of `contourf`.
     """
@@ -59,8 +70,8 @@ def plot_solution(axes: "Axes", result: "RelaxationResult", **options: Any) -> N
     u = result.u[::step_y, ::step_x]
     if min(u.shape) > 1 and np.isfinite(u).all():
         options.setdefault("levels", levels_of(u))
-        add_scale(axes, axes.contourf(x, y, u, **options), "u (unit of the data)")
-    axes.set(xlabel="x", ylabel="y", aspect="equal", title="solution")
+        add_scale(axes, axes.contourf(x, y, u, **options), label)
+    axes.set(aspect="equal", title="solution", **axis_labels("xy", unit))
 
 
 def plot_measures(axes: "Axes", result: "RelaxationResult") -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._shown import shape_text
-from ._figure import add_scale, check_axes, show_figure
+from ._figure import add_scale, axis_labels, check_axes, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["draw_transport", "film", "plot", "plot_field", "plot_profiles"]
 
-_SCALE = "u (unit of the data)"
+_LABEL = "u"
 
 
 def plot(
@@ -39,7 +39,8 @@ def draw_transport(figure: "Figure", result: "TransportResult", **options: Any) 
     """Draw the solution as a map, and its profiles, on an empty figure and return both axes."""
     axes: NDArray[Any] = figure.subplots(1, 2)
     plot_field(axes[0], result, **options)
-    plot_profiles(axes[1], result)
+    names = {name: options[name] for name in ("label", "unit") if name in options}
+    plot_profiles(axes[1], result, **names)
     figure.suptitle(
         f"{result.scheme}, {shape_text(result.u.shape)} nodes, "
         f"strips {result.strips[0]} along x, {result.strips[1]} along y"
@@ -47,7 +48,9 @@ def draw_transport(figure: "Figure", result: "TransportResult", **options: Any) 
     return axes
 
 
-def plot_field(axes: "Axes", result: "TransportResult", **options: Any) -> None:
+def plot_field(
+    axes: "Axes", result: "TransportResult", *, label: str = _LABEL, **options: Any
+) -> None:
     """Draw u as a map, with a scale.
 
     Parameters
@@ -56,13 +59,17 @@ def plot_field(axes: "Axes", result: "TransportResult", **options: Any) -> None:
         The axes.
     result : TransportResult
         The result.
+    label : str, default: 'u'
+        Label of the scale, for example ``"salinity (g/kg)"``.
     **options
-        Options of `pcolormesh`.
+        ``unit`` of the coordinates, for example ``"km"``, and options of `pcolormesh`.
     """
-    add_scale(axes, _paint(axes, result, **options), _SCALE)
+    add_scale(axes, _paint(axes, result, **options), label)
 
 
-def plot_profiles(axes: "Axes", result: "TransportResult") -> None:
+def plot_profiles(
+    axes: "Axes", result: "TransportResult", *, label: str = _LABEL, unit: str | None = None
+) -> None:
     """Draw u along x and along y through the node where it is largest.
 
     Parameters
@@ -71,25 +78,32 @@ def plot_profiles(axes: "Axes", result: "TransportResult") -> None:
         The axes.
     result : TransportResult
         The result.
+    label : str, default: 'u'
+        Label of the ordinate.
+    unit : str, optional
+        Unit of the coordinates.
     """
     j, i = np.unravel_index(int(np.argmax(result.u)), result.u.shape)
     axes.plot(result.x, result.u[j], label=f"along x, y = {result.y[j]:.3g}")
     axes.plot(result.y, result.u[:, i], "--", label=f"along y, x = {result.x[i]:.3g}")
-    axes.set(xlabel="x or y", ylabel=_SCALE, title="profiles through the highest point")
+    place = "x or y" + (f" ({unit})" if unit else "")
+    axes.set(xlabel=place, ylabel=label, title="profiles through the highest point")
     axes.grid(alpha=0.3)
     axes.legend(frameon=False)
 
 
-def film(frames: "tuple[TransportResult, ...]", **options: Any) -> Any:
+def film(frames: "tuple[TransportResult, ...]", *, label: str = _LABEL, **options: Any) -> Any:
     """Return a film of maps; `options` are those of `make_film` and of `pcolormesh`."""
     options.setdefault("vmin", min((float(frame.u.min()) for frame in frames), default=0.0))
     options.setdefault("vmax", max((float(frame.u.max()) for frame in frames), default=1.0))
-    return make_film(frames, _paint, (5.6, 4.4), _SCALE, **options)
+    return make_film(frames, _paint, (5.6, 4.4), label, **options)
 
 
-def _paint(axes: "Axes", result: "TransportResult", **options: Any) -> Any:
+def _paint(
+    axes: "Axes", result: "TransportResult", *, unit: str | None = None, **options: Any
+) -> Any:
     drawn = axes.pcolormesh(
         result.x, result.y, result.u, **{"shading": "gouraud", "cmap": "viridis", **options}
     )
-    axes.set(xlabel="x", ylabel="y", aspect="equal", title=f"t = {result.time:.4g}")
+    axes.set(aspect="equal", title=f"t = {result.time:.4g}", **axis_labels("xy", unit))
     return drawn

@@ -93,7 +93,8 @@ def test_figure_belongs_to_pyplot_and_every_scale_is_named(result):
     assert all(plot.figure is figure for plot in axes)
     assert colour_bars(figure)
     for bar in colour_bars(figure):
-        assert "(" in bar.get_ylabel(), "a unit in brackets"
+        # A unit in brackets; only the user knows the unit of a temperature or of u.
+        assert "(" in bar.get_ylabel() or bar.get_ylabel() in ("temperature", "u")
         low, high = bar.get_ylim()
         ticks = bar.get_yticks()
         assert len(ticks) >= 3
@@ -269,24 +270,66 @@ def test_frames_are_not_saved(tmp_path):
     assert type(heat().result()).load(tmp_path / "state.npz").frames == ()
 
 
-def test_levels_are_round_and_cover_the_field():
+def test_levels_cover_the_field_and_are_round_between_its_ends():
     for field in (np.array([0.013, 0.97]), np.zeros(3), np.array([5.0, np.nan, 5.1])):
         levels = levels_of(field)
         assert levels[0] <= np.nanmin(field) and levels[-1] >= np.nanmax(field)
         assert np.all(np.diff(levels) > 0)
         assert len(levels) <= 22
+        np.testing.assert_allclose(levels[1:-1], np.round(levels[1:-1], 3), rtol=0, atol=1e-12)
+        assert np.ptp(np.diff(levels[1:-1])) < 1e-12
 
 
-@pytest.mark.parametrize("ends", [(20.0, 100.0), (-3.0, 20.0)])
-def test_levels_cover_a_plateau_at_a_round_value(ends):
-    # Values at a round end of the range, but for rounding errors, are within the levels.
+@pytest.mark.parametrize("ends", [(20.0, 100.0), (-3.0, 20.0), (293.15, 400.0), (19.99, 61.3)])
+def test_levels_begin_and_end_with_the_values_of_plateaus(ends):
     low, high = ends
     for error in (2e-12, 0.0, -2e-12):
-        field = np.array([low - error, high + error, 0.5 * (low + high)])
-        levels = levels_of(field)
-        assert levels[0] < field.min() - 1e-12 * abs(low) or levels[0] < low - 1
-        assert levels[-1] > field.max() + 1e-12 * abs(high) or levels[-1] > high + 1
-        np.testing.assert_allclose(levels, np.round(levels, 3), rtol=0, atol=1e-6)
+        levels = levels_of(np.array([low - error, high + error, 0.5 * (low + high)]))
+        room = 2e-9 * (high - low)
+        assert low - room < levels[0] < low - 1e-12 * abs(low)
+        assert high + 1e-12 * abs(high) < levels[-1] < high + room
+
+
+def test_plate_at_the_temperature_of_the_surroundings_is_painted():
+    # Rounding errors around 293.15 far from the heated spot must not leave white places.
+    plate = HeatADI(
+        (65, 65),
+        1e-3,
+        0.1,
+        diffusivity=1e-5,
+        boundary=293.15,
+        initial=293.15,
+        source=lambda x, y: 50.0 * np.exp(-((x - 0.01) ** 2 + (y - 0.01) ** 2) / 1e-5),
+    )
+    figure = pyplot.figure(layout="constrained")
+    axes = figure.subplots()
+    result = plate.run(2.0)
+    errors = np.random.default_rng(0).uniform(-2e-12, 2e-12, result.u.shape)
+    result = replace(result, u=result.u + errors)
+    result.plot(axes, label="temperature (K)", unit="m")
+
+    canvas = FigureCanvasAgg(figure)
+    canvas.draw()
+    box = axes.get_window_extent()
+    pixels = np.asarray(canvas.buffer_rgba())[::-1]  # the first row is the lowest one
+    inner = pixels[int(box.y0) + 3 : int(box.y1) - 3, int(box.x0) + 3 : int(box.x1) - 3, :3]
+    assert inner.size and (inner.min(axis=-1) < 250).all()
+    (scale,) = colour_bars(figure)
+    assert scale.get_ylabel() == "temperature (K)"
+    assert (axes.get_xlabel(), axes.get_ylabel()) == ("x (m)", "y (m)")
+    pyplot.close(figure)
+
+
+@pytest.mark.parametrize("name", ["heat", "transport", "plate"])
+def test_label_and_unit_of_a_picture_are_those_that_are_given(name):
+    axes = RESULTS[name]().plot(show=False, label="salinity (g/kg)", unit="km")
+    figure = np.ravel(axes)[0].figure
+
+    assert colour_bars(figure)[0].get_ylabel() == "salinity (g/kg)"
+    assert np.ravel(axes)[0].get_xlabel() == "x (km)"
+    if name == "transport":
+        assert (axes[1].get_xlabel(), axes[1].get_ylabel()) == ("x or y (km)", "salinity (g/kg)")
+    pyplot.close(figure)
 
 
 def test_one_place_is_drawn_as_bars():
