@@ -20,6 +20,7 @@ from ..papers import (
     published_profiles,
 )
 from ..plots.cavity import draw_cavity
+from .grid_error import NoEstimate, compute_half, error_of, half_nodes
 
 _GHIA, _BOTELLA = "Ghia et al. 1982", "Botella and Peyret 1998"
 _LINE_METHODS: tuple[LineMethod, ...] = ("thomas", "cr", "pcr", "cr-pcr", "pcr-thomas", "pivoted")
@@ -62,16 +63,42 @@ def run_cavity(args: argparse.Namespace) -> int:
     elapsed = perf_counter() - start
 
     tables = published_profiles(result.reynolds)
-    for line in (*report(result, elapsed, tables), "", *speed_table(args)):
+    for line in (
+        *report(result, elapsed, tables, grid_error(args, result)),
+        "",
+        *speed_table(args),
+    ):
         print(line)
     write_files(result, tables, args.output, plot=not args.no_plot)
     return 0
 
 
+def grid_error(args: argparse.Namespace, fine: CavityResult) -> str:
+    """Return the line with the error of the grid, estimated by a run on half the intervals."""
+    try:
+        n = half_nodes(fine.n)
+        coarse = compute_half(
+            f"{n} x {n}",
+            lambda: _cavity(args, args.line_method, n).solve(
+                args.tol, max_iterations=args.max_iterations
+            ),
+        )
+    except NoEstimate as error:
+        return f"error of the grid: not estimated, {error}"
+    places, intervals = np.linspace(0.0, 1.0, 201), (fine.n - 1, n - 1)
+    u = error_of(fine.centreline_u(places), coarse.centreline_u(places), intervals)
+    v = error_of(fine.centreline_v(places), coarse.centreline_v(places), intervals)
+    psi = error_of(fine.primary_vortex().psi, coarse.primary_vortex().psi, intervals)
+    return (
+        f"error of the grid, estimated by a run on {n} x {n} nodes: u on x = 1/2 {u:.4f}, "
+        f"v on y = 1/2 {v:.4f}, psi of the vortex {psi:.4f}"
+    )
+
+
 def report(
-    result: CavityResult, elapsed: float, tables: dict[str, dict[str, Any]]
+    result: CavityResult, elapsed: float, tables: dict[str, dict[str, Any]], error: str
 ) -> Iterator[str]:
-    """Yield the lines that compare a result with published values."""
+    """Yield the lines that compare a result with published values; `error` is that of the grid."""
     yield (
         f"Lid-driven cavity, Re = {result.reynolds:g}, {result.n} x {result.n} nodes, "
         f"{result.wall} walls, {result.method}"
@@ -80,6 +107,7 @@ def report(
         f"{result.stop_reason} after {result.iterations} iterations, residual "
         f"{result.residual:.1e}, {elapsed:.2f} s"
     )
+    yield error
     for name, columns in tables.items():
         yield ""
         yield from _profile("u on x = 1/2", "y", columns["y"], result.centreline_u, columns, name)
@@ -125,10 +153,12 @@ def write_files(
     print(f"wrote {picture}", file=sys.stderr)
 
 
-def _cavity(args: argparse.Namespace, line_method: LineMethod) -> LidDrivenCavity:
+def _cavity(
+    args: argparse.Namespace, line_method: LineMethod, n: int | None = None
+) -> LidDrivenCavity:
     return LidDrivenCavity(
         args.re,
-        args.n,
+        args.n if n is None else n,
         wall=args.wall,
         method=args.method,
         line_method=line_method,

@@ -2,16 +2,19 @@
 
 import argparse
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
 
 import numpy as np
 
+from .._errors import CoarseGridWarning
 from .._shown import counted
 from ..flow import CylinderResult, SquareCylinder
 from ..papers import breuer_drag, breuer_recirculation_length
 from ..plots.cylinder import draw_cylinder
+from .grid_error import NoEstimate, compute_half, error_of, half_nodes
 
 _SOURCE = "Breuer et al. 2000"
 _LAST = 16.0  # time at the end over which forces are averaged: two periods of shedding
@@ -56,18 +59,7 @@ def run_cylinder(args: argparse.Namespace) -> int:
     """
     if args.film is not None and args.steady:
         raise ValueError("--film shows the unsteady flow: leave out --film or --steady")
-    solver = SquareCylinder(
-        args.re,
-        tuple(args.shape),
-        length=args.length,
-        dt=args.dt,
-        cylinder=args.cylinder,
-        psi=args.psi,
-        wall=args.wall,
-        steady=args.steady,
-        device=args.device,
-        threads=args.threads,
-    )
+    solver = _solver(args, tuple(args.shape))
     args.output.mkdir(parents=True, exist_ok=True)
     if args.film is not None:
         args.film.parent.mkdir(parents=True, exist_ok=True)
@@ -79,7 +71,7 @@ def run_cylinder(args: argparse.Namespace) -> int:
     else:
         result = solver.run(args.until)
     elapsed = perf_counter() - start
-    for line in report(result, elapsed):
+    for line in report(result, elapsed, grid_error(args, result)):
         print(line)
     write_files(result, args.output, plot=not args.no_plot)
     if args.film is not None:  # last: an error of the film leaves the other files
@@ -88,14 +80,65 @@ def run_cylinder(args: argparse.Namespace) -> int:
     return 0
 
 
-def report(result: CylinderResult, elapsed: float) -> Iterator[str]:
-    """Yield the lines that compare a result with published values."""
+def grid_error(args: argparse.Namespace, fine: CylinderResult) -> str:
+    """Return the line with the error of the grid, estimated by a run on half the intervals."""
+    try:
+        values = _values(fine)
+    except ValueError as error:  # the flow has no Strouhal number yet
+        return f"error of the grid: not estimated, {error}"
+    try:
+        shape = half_nodes(fine.psi.shape[0]), half_nodes(fine.psi.shape[1])
+        name = f"{shape[0]} x {shape[1]}"
+
+        def run() -> dict[str, float]:
+            with warnings.catch_warnings():  # the coarser grid is for the comparison only
+                warnings.simplefilter("ignore", CoarseGridWarning)
+                solver = _solver(args, shape)
+            if args.steady:
+                return _values(solver.solve(args.tol, max_iterations=args.max_iterations))
+            return _values(solver.run(args.until))
+
+        coarse = compute_half(name, run)
+    except NoEstimate as error:
+        return f"error of the grid: not estimated, {error}"
+    intervals = fine.psi.shape[0] - 1, shape[0] - 1
+    errors = (f"{k} {error_of(values[k], coarse[k], intervals):.4f}" for k in values)
+    return f"error of the grid, estimated by a run on {name} nodes: {', '.join(errors)}"
+
+
+def _values(result: CylinderResult) -> dict[str, float]:
+    """Return the numbers whose error is estimated, by their names."""
+    if result.steady:
+        return {"drag Cd": result.drag, "recirculation Lr/D": result.recirculation_length}
+    last = result.history.time > result.time - _LAST
+    drag = float(np.mean(result.history.drag[last]))
+    return {"Strouhal number": result.strouhal().value, "drag Cd": drag}
+
+
+def _solver(args: argparse.Namespace, shape: tuple[int, int]) -> SquareCylinder:
+    return SquareCylinder(
+        args.re,
+        shape,
+        length=args.length,
+        dt=args.dt,
+        cylinder=args.cylinder,
+        psi=args.psi,
+        wall=args.wall,
+        steady=args.steady,
+        device=args.device,
+        threads=args.threads,
+    )
+
+
+def report(result: CylinderResult, elapsed: float, error: str) -> Iterator[str]:
+    """Yield the lines that compare a result with published values; `error` is that of the grid."""
     ny, nx = result.psi.shape
     yield (
         f"Square cylinder, Re = {result.reynolds:g}, {ny} x {nx} nodes, {result.wall} walls, "
         f"psi on the cylinder {result.cylinder}"
     )
     yield f"{result.stop_reason} after {result.steps} steps of {result.dt:g}, {elapsed:.2f} s"
+    yield error
     yield ""
     yield f"{'':28} {'here':>20} {_SOURCE:>20}"
     published = _published_drag(result.reynolds)

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from .._runtime import backends
 from ..bench import machine
 from ..distributed import Group, Slab, agreement_of, launch_command, launched
 from ..heat import HeatADI, HeatResult
+from ..spline import CubicSpline
+from .grid_error import NoEstimate, compute_half, error_of, half_nodes
 from .tables import Column, Table, add_report_arguments, report
 
 if TYPE_CHECKING:
@@ -95,18 +97,8 @@ def run_heat(args: argparse.Namespace) -> int:
         if group is None or group.rank == 0:
             args.output.mkdir(parents=True, exist_ok=True)
         device = _device(args.device, group)
-    solver = HeatADI(
-        args.shape,
-        extent=((0.0, 1.0),) * len(args.shape),
-        dt=args.dt,
-        initial=1.0,
-        dtype=args.dtype,
-        device=device,
-        threads=args.threads,
-        group=group,
-        split=None if group is None else split,
-        boundary=0.0,
-    )
+    cut = None if group is None else split
+    solver = _solver(args, tuple(args.shape), args.dt, device=device, group=group, split=cut)
     start = perf_counter()
     result = solver.run(args.until)
     elapsed = perf_counter() - start
@@ -184,7 +176,7 @@ def _write(args: argparse.Namespace, result: HeatResult, elapsed: float, ranks: 
         args,
         name,
         _TITLE.format(body),
-        [_comparison(result, exact), _speed(result, elapsed, ranks)],
+        [_comparison(args, result, exact), _speed(result, elapsed, ranks)],
         pictures=pictures,
     )
     path = args.output / f"{name}.npz"
@@ -192,7 +184,7 @@ def _write(args: argparse.Namespace, result: HeatResult, elapsed: float, ranks: 
     print(f"wrote {path}", file=sys.stderr)
 
 
-def _comparison(result: HeatResult, exact: NDArray[np.float64]) -> Table:
+def _comparison(args: argparse.Namespace, result: HeatResult, exact: NDArray[np.float64]) -> Table:
     """Return the temperatures along x through the middle of the body."""
     middle = tuple(n // 2 for n in result.u.shape[:-1])
     found, expected = result.u[middle], exact[middle]
@@ -203,9 +195,41 @@ def _comparison(result: HeatResult, exact: NDArray[np.float64]) -> Table:
         for i in nodes
     ]
     largest = float(np.abs(result.u - exact).max())
-    note = f"Largest difference at a node: {largest:.2e}."
+    notes = (f"Largest difference at a node: {largest:.2e}.", _grid_error(args, result))
     title = f"Temperature through the middle of the body at t = {result.time:g}"
-    return Table(title, columns, rows, (note,))
+    return Table(title, columns, rows, notes)
+
+
+def _grid_error(args: argparse.Namespace, fine: HeatResult) -> str:
+    """Return the sentence with the error of grid and step, from a run with both twice as coarse."""
+    try:
+        shape = tuple(half_nodes(nodes) for nodes in fine.u.shape)
+        name = " x ".join(map(str, shape))
+        coarse = compute_half(name, lambda: _solver(args, shape, dt=2 * args.dt).run(args.until))
+    except NoEstimate as reason:
+        return f"Error of grid and step: not estimated, {reason}."
+    field = coarse.u
+    for axis, nodes in enumerate(fine.u.shape):
+        knots, places = (np.linspace(0.0, 1.0, n) for n in (field.shape[axis], nodes))
+        field = CubicSpline(knots, field, axis)(places)
+    error = error_of(fine.u, field, (2, 1))
+    return (
+        f"Error of grid and step, estimated by a run on {name} nodes with dt = {2 * args.dt:g}: "
+        f"{error:.2e}."
+    )
+
+
+def _solver(args: argparse.Namespace, shape: tuple[int, ...], dt: float, **options: Any) -> HeatADI:
+    return HeatADI(
+        shape,
+        extent=((0.0, 1.0),) * len(shape),
+        dt=dt,
+        initial=1.0,
+        dtype=args.dtype,
+        threads=args.threads,
+        boundary=0.0,
+        **options,
+    )
 
 
 def _speed(result: HeatResult, elapsed: float, ranks: str) -> Table:

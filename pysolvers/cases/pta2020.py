@@ -13,6 +13,7 @@ from ..bench.records import write_record
 from ..papers import souri_timings
 from ..papers.pta2020 import GRIDS, ITERATIONS, RUNS, Experiment, Run, run_experiment
 from .pta2020_cylinder import add_cylinder_figures, run_cylinder_figures
+from .tables import Verdict
 
 # Target of the package: seconds of 1000 iterations on 1024^2 nodes on an H200.
 _BAR_GRID, _BAR_SECONDS = 1024, 0.06
@@ -53,9 +54,32 @@ def run_pta2020(args: argparse.Namespace) -> int:
     return 0
 
 
+def verdict(experiment: Experiment) -> Verdict:
+    """Return what the paper claims and what was found."""
+    published = {name: souri_timings()[name].largest_speedup for name in ("pta", "pcr", "cr")}
+    found = {
+        run.published: max(ratios.values())
+        for run in RUNS[1:]
+        if run.published in published and (ratios := experiment.speedups(run.name))
+    }
+    claimed = ", ".join(f"{n.upper()} {value:g}" for n, value in published.items())
+    listed = ", ".join(f"{n.upper()} {found[n]:.0f}" for n in published if n in found)
+    fast = all(found.get(name, 0.0) >= value for name, value in published.items())
+    ranked = fast and found["pta"] == max(found.values())
+    outcome = "not measured" if not found else "confirmed" if ranked else "order not confirmed"
+    return Verdict(
+        f"a GPU solves the lines of the cavity up to {claimed} times faster than one core, so that "
+        "PTA is the fastest method",
+        f"up to {listed} times" if found else "this machine has no GPU that the package can use",
+        f"speedups confirmed, {outcome}" if found and fast and not ranked else outcome,
+    )
+
+
 def report(experiment: Experiment) -> Iterator[str]:
     """Yield the lines that set the measured times, compared with the published ones."""
     gpu = machine.gpu()
+    yield str(verdict(experiment))
+    yield ""
     yield f"Souri et al. 2020: the cavity, {experiment.iterations} iterations of line Jacobi"
     yield f"here: {machine.cpu_model()}; {gpu['name'] if gpu else 'no GPU'}"
     yield "published: Intel i7-990X, one core; NVIDIA GTX 580"

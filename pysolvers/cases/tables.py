@@ -76,6 +76,29 @@ class Table:
         yield from self.notes
 
 
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The first line of a report: what a paper claims, and what this run found.
+
+    Parameters
+    ----------
+    claimed : str
+        The main result of the paper.
+    found : str
+        The numbers of this run that concern it.
+    outcome : str
+        Whether it is confirmed: ``'confirmed'``, ``'not confirmed'``, ``'not measured'``, ...
+    """
+
+    claimed: str
+    found: str
+    outcome: str
+
+    def __str__(self) -> str:
+        """Return the line."""
+        return f"Claimed: {self.claimed}. Found: {self.found}. Verdict: {self.outcome}."
+
+
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options for the output of a report to the parser of a command."""
     parser.add_argument("--output", type=Path, default=Path("results"), help="folder (%(default)s)")
@@ -88,6 +111,7 @@ def report(
     title: str,
     tables: Sequence[Table],
     *,
+    verdict: Verdict | None = None,
     facts: Mapping[str, Any] | None = None,
     pictures: Mapping[str, Callable[[], "Figure"]] | None = None,
 ) -> None:
@@ -103,12 +127,17 @@ def report(
         The paper.
     tables : sequence of Table
         The results.
+    verdict : Verdict, optional
+        What the paper claims and what was found, for the first line.
     facts : mapping, optional
         Further entries of the JSON file.
     pictures : mapping of str to callable, optional
         Functions that draw the figures, by the suffix of the file name.
     """
     gpu = machine.gpu()
+    if verdict is not None:
+        print(verdict)
+        print()
     print(title)
     print(f"here: {machine.cpu_model()}; {gpu['name'] if gpu else 'no GPU'}")
     for table in tables:
@@ -120,6 +149,7 @@ def report(
         "title": title,
         "gpu": gpu,
         "machine": machine.machine(),
+        "verdict": None if verdict is None else str(verdict),
         "tables": [_plain(table) for table in tables],
         **(facts or {}),
     }

@@ -24,7 +24,7 @@ from ..papers.wei2013 import (
     relative_difference,
     step_seconds,
 )
-from .tables import Column, Table, add_report_arguments, report
+from .tables import Column, Table, Verdict, add_report_arguments, report
 
 TITLE = "Wei et al. 2013: ADI by parallel cyclic reduction on a GPU"
 _QUICK_GRIDS = (32, 64)
@@ -65,8 +65,31 @@ def run_wei2013(args: argparse.Namespace) -> int:
     tables.append(_fused_table("cpu", cpu, cpu_bandwidth(2**16 if args.quick else 2**25)))
     tables.append(_scipy_table(64 if args.quick else 1024))
     pictures = {} if reason else {"speedups": _picture(paper, serial, grids)}
-    report(args, "wei2013", TITLE, tables, pictures=pictures)
+    fastest = 0.0 if reason else max(serial[n] / time for (_, _, n), time in paper.items())
+    report(args, "wei2013", TITLE, tables, verdict=verdict(tables[0], fastest), pictures=pictures)
     return 0
+
+
+def verdict(advance: Table, fastest: float) -> Verdict:
+    """Return what the paper claims and what was found.
+
+    Parameters
+    ----------
+    advance : Table
+        The times that the schemes advance.
+    fastest : float
+        The largest speedup over one core; 0 without a GPU.
+    """
+    claimed = max(max(row) for rows in PUBLISHED_SPEEDUPS.values() for row in rows.values())
+    number, part = advance.rows[-1][:2]
+    speed = f"up to {fastest:.0f} times" if fastest else "no GPU that the package can use"
+    outcome = "not measured" if not fastest else "confirmed" if fastest >= claimed else "lower"
+    return Verdict(
+        f"an ADI step on a GPU is up to {claimed:.0f} times faster than on one core",
+        f"{speed}; the published scheme advances a mode by {float(str(part)):.1%} of the step at "
+        f"r = {number}, because it is one pass of line Jacobi",
+        f"speed {outcome}; scheme not confirmed as an integrator in time",
+    )
 
 
 def _one_core(grids: Sequence[int]) -> dict[int, float]:

@@ -197,7 +197,7 @@ def test_example_of_the_readme_runs(code, tmp_path, monkeypatch):
 def test_demo_of_the_readme_runs(tmp_path):
     assert "\n    make demo " in README
     makefile = (ROOT / "Makefile").read_text()
-    (line,) = re.findall(r"^demo:.*\n\t\$\(BIN\)/python (.+)$", makefile, re.MULTILINE)
+    (line,) = re.findall(r"^demo:.*\n\t@\$\(BIN\)/python (.+)$", makefile, re.MULTILINE)
 
     run = subprocess.run(
         [sys.executable, *shlex.split(line)],
@@ -215,8 +215,25 @@ def test_demo_of_the_readme_runs(tmp_path):
         float(text) for text in re.findall(r"^ *largest +([\d.]+)$", run.stdout, re.MULTILINE)
     ]
     assert len(largest) == 4 and max(largest) < 0.02
+    # The estimate of the error of the grid is the difference from the spectral table.
+    estimate = re.search(
+        r"^error of the grid, .*: u .* ([\d.]+), v .* ([\d.]+), psi", run.stdout, re.M
+    )
+    assert [float(text) for text in estimate.groups()] == pytest.approx(largest[2:], rel=0.1)
     written = sorted(path.name for path in (tmp_path / "results").iterdir())
     assert written == ["cavity_re1000_n129.npz", "cavity_re1000_n129.png"]
+
+
+def test_demo_says_first_what_it_shows_and_last_what_to_look_at():
+    run = subprocess.run(["make", "-n", "demo"], capture_output=True, text=True, cwd=ROOT)
+    if run.returncode:
+        pytest.skip("make cannot list the commands of the demo here")
+
+    first, last = run.stdout.splitlines()[0], run.stdout.rstrip().rpartition("\necho\n")[2]
+    assert "This demo solves" in first
+    assert re.search(r"Look at results/cavity_re1000_n129\.png.*Next: ", last, re.DOTALL)
+    for command in re.findall(r"bin/pysolvers ([^,\"]+)", last):
+        build_parser().parse_args(shlex.split(command.removesuffix(" then").rstrip("\\\n ")))
 
 
 def test_quick_start_runs_from_its_start_to_its_end(tmp_path, monkeypatch):

@@ -8,7 +8,9 @@ from math import inf, nan
 import pytest
 
 from pysolvers._extras import extra_module
-from pysolvers.cases.tables import Column, Table, add_report_arguments, report
+from pysolvers.cases import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
+from pysolvers.cases.tables import Column, Table, Verdict, add_report_arguments, report
+from pysolvers.papers.pta2020 import Experiment
 from pysolvers.plots._figure import new_figure
 
 TABLE = Table(
@@ -100,3 +102,78 @@ def test_extra_that_is_broken_says_what_it_lacks(monkeypatch, tmp_path):
 
     with pytest.raises(ModuleNotFoundError, match="no_such_module"):
         extra_module("broken_extra", "plot")
+
+
+def test_first_line_is_what_was_claimed_and_found(tmp_path, capsys):
+    verdict = Verdict("a is 2", "a is 3", "not confirmed")
+
+    report(arguments(tmp_path), "name", "The paper", [TABLE], verdict=verdict)
+
+    first = "Claimed: a is 2. Found: a is 3. Verdict: not confirmed."
+    assert capsys.readouterr().out.startswith(f"{first}\n\nThe paper\n")
+    assert json.loads((tmp_path / "name.json").read_text())["verdict"] == first
+
+
+COUNT_COLUMNS = (Column("size"), Column("published"), Column("counted"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome"),
+    [
+        ([(10, 412, 412), (20, 7, 7), (30, None, 5)], "confirmed"),
+        ([(10, 412, 412), (20, 7, 8)], "not confirmed"),
+        ([(30, None, 5)], "not measured"),
+    ],
+)
+def test_verdict_of_counts(rows, outcome):
+    assert lmsor2012.verdict(Table("Counts", COUNT_COLUMNS, rows)).outcome == outcome
+
+
+def test_verdict_of_errors_takes_the_better_reading_of_a_method_with_two():
+    columns = [Column(str(k)) for k in range(7)]
+    rows = [
+        ("CFD l2", 32, 1.0, 1.1, 0.1, 1.0, 0.0),
+        ("MU-L l2", 32, 1.0, 1.1, 0.1, 1.1, 0.1),
+        ("MU-P l2", 32, 1.0, 1.1, -0.1, 1.0, -0.01),
+    ]
+
+    found = gceidd2022.verdict([Table("Table 1", columns, rows)])
+
+    assert found.claimed.startswith("the 2 errors")
+    assert found.found.startswith("0 agree") and " 2 with plain upwind" in found.found
+    assert found.outcome.startswith("confirmed")
+    rows[0] = (*rows[0][:6], 0.5)
+    assert gceidd2022.verdict([Table("Table 1", columns, rows)]).outcome == "not confirmed"
+
+
+@pytest.mark.parametrize(
+    ("fastest", "outcome"),
+    [(0.0, "not measured"), (9.0, "not confirmed"), (11.0, "confirmed, with newer hardware")],
+)
+def test_verdict_of_a_speedup(fastest, outcome):
+    assert survey2014.verdict(fastest).outcome == outcome
+
+
+@pytest.mark.parametrize(("fastest", "speed"), [(0.0, "not measured"), (500.0, "confirmed")])
+def test_verdict_of_a_scheme_that_does_not_advance(fastest, speed):
+    advance = Table("Time", [Column(str(k)) for k in range(4)], [("100", 0.0099, 0.01, 1.0)])
+
+    found = wei2013.verdict(advance, fastest)
+
+    assert "by 1.0% of the step at r = 100" in found.found
+    assert found.outcome == f"speed {speed}; scheme not confirmed as an integrator in time"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "outcome"),
+    [
+        ({}, "not measured"),
+        ({"CR": 1.0, "PCR": 1.0, "PTA coalesced": 0.5}, "confirmed"),
+        ({"CR": 0.5, "PCR": 1.0, "PTA coalesced": 1.0}, "speedups confirmed, order not confirmed"),
+        ({"CR": 50.0, "PCR": 50.0, "PTA coalesced": 90.0}, "order not confirmed"),
+    ],
+)
+def test_verdict_of_methods_of_lines(seconds, outcome):
+    times = {name: {64: time} for name, time in {"one core": 100.0, **seconds}.items()}
+
+    assert pta2020.verdict(Experiment(10, (64,), times, {})).outcome == outcome
