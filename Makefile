@@ -89,7 +89,7 @@ format: $(VENV)/dev.stamp
 	$(BIN)/ruff format
 	$(BIN)/clang-format -i $(C_FILES)
 
-bench: $(PACKAGE) $(VENV)/test.stamp
+bench: $(PACKAGE) $(VENV)/bench.stamp
 	$(BIN)/python benchmarks/tridiagonal.py
 	$(BIN)/python benchmarks/calls.py
 	$(BIN)/python tools/readme_table.py

@@ -1,11 +1,12 @@
 """The peers of the benchmark: ways to solve a batch in Python without this package.
 
 Each peer solves `systems` systems of contiguous rows, shape (systems, rows), and returns the
-solutions. SciPy and LAPACK solve one system per call; NumPy computes one row of all systems at a
-time.
+solutions. Numba runs a compiled loop over the systems on all threads; SciPy and LAPACK solve one
+system per call; NumPy computes one row of all systems at a time.
 """
 
 from collections.abc import Callable
+from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -22,6 +23,46 @@ def has_scipy() -> bool:
     except ImportError:
         return False
     return True
+
+
+@cache
+def numba_thomas(*, parallel: bool) -> Peer | None:
+    """Return Thomas elimination as a loop of Numba; None if Numba is not installed.
+
+    The loop is what a user writes: one system after the other, its multipliers in memory of its
+    own. With `parallel` it is a `prange` loop on the number of threads of `set_numba_threads`. The
+    first call compiles it.
+    """
+    try:
+        numba = import_module("numba")
+    except ImportError:
+        return None
+
+    @numba.njit(parallel=parallel)
+    def solve(lower: Any, diag: Any, upper: Any, rhs: Any) -> Any:
+        systems, rows = rhs.shape
+        x = np.empty_like(rhs)
+        for k in numba.prange(systems):
+            c = np.empty(rows, rhs.dtype)
+            c[0] = upper[k, 0] / diag[k, 0]
+            x[k, 0] = rhs[k, 0] / diag[k, 0]
+            for i in range(1, rows):
+                pivot = diag[k, i] - lower[k, i] * c[i - 1]
+                c[i] = upper[k, i] / pivot
+                x[k, i] = (rhs[k, i] - lower[k, i] * x[k, i - 1]) / pivot
+            for i in range(rows - 2, -1, -1):
+                x[k, i] -= c[i] * x[k, i + 1]
+        return x
+
+    loop: Peer = solve
+    return loop
+
+
+def set_numba_threads(threads: int) -> None:
+    """Set the number of threads of Numba, at most that of its start, if it is installed."""
+    if numba_thomas(parallel=True) is not None:
+        numba = import_module("numba")
+        numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
 
 
 def scipy_loop(lower: NDArray, diag: NDArray, upper: NDArray, rhs: NDArray) -> NDArray:

@@ -33,6 +33,7 @@ QUICK_SAMPLES = 1
 COLUMNS = {
     "package": "package",
     "factor": "factor",
+    "numba": "numba",
     "scipy": "scipy",
     "lapack": "lapack",
     "numpy": "numpy",
@@ -59,6 +60,9 @@ def calls(systems: int, rows: int, threads: int) -> dict[str, Call]:
         "package": lambda: solve_tridiagonal(lower, diag, upper, rhs, threads=threads),
         "factor": lambda: factor.solve(rhs, threads=threads),
     }
+    if (compiled := peers.numba_thomas(parallel=threads > 1)) is not None:
+        peers.set_numba_threads(threads)
+        found["numba"] = lambda: compiled(lower, diag, upper, rhs)
     if peers.has_scipy():
         found["scipy"] = lambda: peers.scipy_loop(lower, diag, upper, rhs)
         found["lapack"] = lambda: peers.lapack_loop(lower, diag, upper, rhs)

@@ -6,7 +6,7 @@ from typing import Any
 from .._shown import counted
 from . import small
 
-PEERS = ("scipy", "lapack", "numpy")
+PEERS = ("numba", "scipy", "lapack", "numpy")
 
 
 def table(record: dict[str, Any]) -> Iterator[str]:
@@ -29,13 +29,14 @@ def _large(record: dict[str, Any]) -> Iterator[str]:
     yield "time: ns for one unknown; floor: fraction of the fastest that the copy allows;"
     yield "bar: target of the floor column;"
     yield (
-        "peers: times faster than each; the loops are timed on "
+        "peers: times faster than each; numba: prange on the same threads, the whole batch; the "
+        "loops of scipy and lapack are timed on "
         f"{record['settings']['sample']} unknowns"
     )
     yield ""
     yield (
         "matrix   axis   dtype        rows  systems method         time  floor    bar"
-        "    scipy   lapack    numpy"
+        "    numba    scipy   lapack    numpy"
     )
     yield from map(_line, entries)
     yield ""

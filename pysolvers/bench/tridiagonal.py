@@ -86,16 +86,21 @@ def measure(case: Case, buffers: Buffers, copier: Copier, runs: int, threads: in
         time=median(times) * scale,
         floor=median(floors) * scale,
         fraction=median(f / t for f, t in zip(floors, times, strict=True)),
-        peers=measure_peers(case, buffers, runs),
+        peers=measure_peers(case, buffers, runs, threads),
     )
 
 
-def measure_peers(case: Case, buffers: Buffers, runs: int) -> dict[str, float]:
+def measure_peers(case: Case, buffers: Buffers, runs: int, threads: int) -> dict[str, float]:
     """Return the time of each peer in ns per unknown, without the peers that do not apply."""
     if (case.matrix, case.axis) != ("own", "last"):
         return {}
     loops = {"scipy": peers.scipy_loop, "lapack": peers.lapack_loop} if peers.has_scipy() else {}
     found = {name: _peer_time(loop, buffers.sample(case), runs) for name, loop in loops.items()}
+    if (compiled := peers.numba_thomas(parallel=True)) is not None:
+        peers.set_numba_threads(threads)
+        whole = buffers.system(case)[:4]
+        compiled(*(operand[:1] for operand in whole))  # compiles it for this dtype
+        found["numba"] = _peer_time(compiled, whole, runs)
     if case.rows <= NUMPY_ROWS and case.systems > 1:
         sample = buffers.sample(case, side_by_side=True)
         found["numpy"] = _peer_time(peers.numpy_thomas, sample, min(runs, 3))
@@ -140,7 +145,7 @@ def bench_tridiagonal(
         "benchmark": "tridiagonal",
         "machine": machine.machine(),
         "kernel": cpu.describe(),
-        "versions": machine.versions("pysolvers", "numpy", "scipy"),
+        "versions": machine.versions("pysolvers", "numpy", "scipy", "numba"),
         "sources": source_hash(),
         "load": machine.load(),
         "settings": {

@@ -1,5 +1,6 @@
 """The benchmark at small size, its record, and the tables made from the committed one."""
 
+import importlib.util
 import itertools
 import json
 import runpy
@@ -17,6 +18,10 @@ from pysolvers.bench.cases import AXES, MATRICES, Case
 from pysolvers.bench.table import misses
 
 ROOT = Path(__file__).parents[2]
+
+
+# The columns of small work whose packages are installed.
+PACKAGES = [name for name in small.COLUMNS if name != "numba" or importlib.util.find_spec("numba")]
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +62,7 @@ def test_peers_are_measured_beside_the_contiguous_systems(bench):
     for case in record["cases"]:
         beside = (case["matrix"], case["axis"]) == ("own", "last")
         assert ({"scipy", "lapack"} <= set(case["peers"])) == beside
+        assert ("numba" in case["peers"]) == (beside and "numba" in PACKAGES)
         assert all(time > 0 for time in case["peers"].values())
 
 
@@ -76,7 +82,7 @@ def test_small_work_is_measured_for_every_package(bench):
     found = [(entry["rows"], entry["systems"]) for entry in record["small"]]
     assert found == [(n, k) for n in small.QUICK_ROWS for k in small.QUICK_SYSTEMS]
     for entry in record["small"]:
-        assert list(entry["microseconds"]) == list(small.COLUMNS)
+        assert list(entry["microseconds"]) == PACKAGES
         assert all(time > 0 for time in entry["microseconds"].values())
         assert any(
             line.split()[:2] == [str(entry["rows"]), str(entry["systems"])]
@@ -96,9 +102,19 @@ def test_calls_of_small_work_solve_the_same_systems(rows, systems):
 
     calls = small.calls(systems, rows, threads=1)
 
-    assert list(calls) == list(small.COLUMNS)
+    assert list(calls) == PACKAGES
     for call in calls.values():
         np.testing.assert_allclose(call(), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize("parallel", [True, False])
+def test_loop_of_numba_solves_the_systems(parallel):
+    pytest.importorskip("numba")
+    lower, diag, upper, rhs = small.operands(7, 33)
+
+    x = small.peers.numba_thomas(parallel=parallel)(lower, diag, upper, rhs)
+
+    np.testing.assert_allclose(x, small.peers.numpy_thomas(lower, diag, upper, rhs), rtol=1e-13)
 
 
 def test_medians_are_those_of_one_call(monkeypatch):
@@ -205,7 +221,8 @@ def test_peers_that_are_not_installed_are_left_out(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.linalg", None)
 
     buffers = bench_tridiagonal.Buffers("float64", case.unknowns)
-    times = bench_tridiagonal.measure_peers(case, buffers, 1)
+    monkeypatch.setattr(bench_tridiagonal.peers, "numba_thomas", lambda **_: None)
+    times = bench_tridiagonal.measure_peers(case, buffers, 1, 1)
 
     assert list(times) == ["numpy"]
     assert not misses({"fraction": 0.71, "bar": 0.7, "time": 1.0, "peers": {}, "peer_bar": 10.0})
