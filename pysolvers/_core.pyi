@@ -36,14 +36,21 @@ class _DiffusionReport(TypedDict):
     kernel: str
     error: float
 
+_DiffusionSystem = tuple[
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[int, ...],
+    tuple[_Array, ...],
+    _Array,
+]
 _DiffusionLevel = tuple[
     tuple[int, ...],
     tuple[int, ...],
     tuple[int, ...],
     tuple[_Array, ...],
     _Array,
-    tuple[Factor, ...] | None,
-    tuple[_Array | None, ...] | None,
+    tuple[Factor, ...],
+    tuple[_Array | None, ...],
 ]
 
 class _RelaxReport(TypedDict):
@@ -343,7 +350,7 @@ def heat_step(
 ) -> tuple[int, _HeatReport | None]: ...
 def diffusion_apply(
     ends: tuple[tuple[int, int, int], ...],
-    levels: tuple[_DiffusionLevel, ...],
+    system: _DiffusionSystem,
     x: _Array,
     out: _Array,
     threads: int,
@@ -354,6 +361,7 @@ def diffusion_apply(
 def diffusion_solve(
     limits: tuple[float, float, int],
     ends: tuple[tuple[int, int, int], ...],
+    system: _DiffusionSystem,
     levels: tuple[_DiffusionLevel, ...],
     rhs: _Array,
     x: _Array,

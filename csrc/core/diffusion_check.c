@@ -27,7 +27,7 @@ check_lines(const ps_diffusion *d, const ps_diffusion_level *l)
         const int inner = axis == 0 ? 1 : 0, outer = axis == 2 ? 1 : 2;
 
         if (ps_factor_check(f, NULL) != PS_OK || f->store == NULL ||
-            f->dtype != d->dtype || f->rows != l->end[axis] - l->first[axis] ||
+            f->dtype != d->cycle || f->rows != l->end[axis] - l->first[axis] ||
             f->inner != l->end[inner] - l->first[inner] ||
             f->outer != l->end[outer] - l->first[outer]) {
             return 0;
@@ -53,29 +53,50 @@ check_next(const ps_diffusion *d, const ps_diffusion_level *l,
     return 1;
 }
 
+static int
+check_level(const ps_diffusion *d, const ps_diffusion_level *l)
+{
+    for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
+        if (!check_axis(d, l, axis)) {
+            return 0;
+        }
+    }
+    return l->sum != NULL;
+}
+
+static int
+check_levels(const ps_diffusion *d)
+{
+    for (int32_t k = 0; k < d->levels; k++) {
+        const ps_diffusion_level *const l = &d->level[k];
+
+        if (!check_level(d, l) || !check_lines(d, l) ||
+            (k + 1 < d->levels && !check_next(d, l, l + 1))) {
+            return 0;
+        }
+    }
+    for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
+        if (d->level[0].nodes[axis] != d->system.nodes[axis] ||
+            d->level[0].first[axis] != d->system.first[axis] ||
+            d->level[0].end[axis] != d->system.end[axis]) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
 ps_status
 ps_diffusion_check(const ps_diffusion *d, int32_t solves)
 {
     if (d == NULL || (d->dtype != PS_F32 && d->dtype != PS_F64) || d->x == NULL ||
-        (d->axes != 2 && d->axes != PS_DIFFUSION_AXES) || d->levels < 1 ||
-        d->levels > PS_DIFFUSION_LEVELS || d->periodic[2] * (3 - d->axes) != 0) {
+        (d->axes != 2 && d->axes != PS_DIFFUSION_AXES) ||
+        d->periodic[2] * (3 - d->axes) != 0 || !check_level(d, &d->system)) {
         return PS_BAD_ARGUMENT;
     }
-    for (int32_t k = 0; k < (solves ? d->levels : 1); k++) {
-        const ps_diffusion_level *const l = &d->level[k];
-
-        for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
-            if (!check_axis(d, l, axis)) {
-                return PS_BAD_ARGUMENT;
-            }
-        }
-        if (l->sum == NULL || (solves && !check_lines(d, l)) ||
-            (solves && k + 1 < d->levels && !check_next(d, l, l + 1))) {
-            return PS_BAD_ARGUMENT;
-        }
-    }
     if (solves &&
-        (d->rhs == NULL || !(d->rtol >= 0) || !(d->ratio >= 0) || d->most < 0)) {
+        ((d->cycle != d->dtype && d->cycle != PS_F32) || d->levels < 1 ||
+         d->levels > PS_DIFFUSION_LEVELS || !check_levels(d) || d->rhs == NULL ||
+         !(d->rtol >= 0) || !(d->ratio >= 0) || d->most < 0)) {
         return PS_BAD_ARGUMENT;
     }
     return PS_OK;

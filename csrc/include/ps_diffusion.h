@@ -22,6 +22,12 @@
  * conductances in series along the axis (weight[q] is face[2q] / (face[2q] +
  * face[2q+1])), this keeps the flux across a jump of k continuous.
  *
+ * The V-cycle may be computed in float32 for fields in float64: its rounding error
+ * changes the number of iterations, not the solution. The residual is multiplied by a
+ * power of two such that its norm is near 1 on its way into the V-cycle, and the
+ * correction is divided by that power, so that float32 neither overflows nor loses
+ * residuals of any unit.
+ *
  * Scalar products are summed along the rows of axis 0, each in an order that depends on
  * its length only, and then over the rows in order: the result does not depend on the
  * number of threads.
@@ -37,7 +43,8 @@ extern "C" {
 
 enum { PS_DIFFUSION_AXES = 3, PS_DIFFUSION_LEVELS = 24 };
 
-/* Node (i, j, k) is element [(k*nodes[1] + j)*nodes[0] + i] of each field. nodes[2] is 1
+/* The operator A on the nodes of a box, or what a level of the V-cycle has in its place.
+ * Node (i, j, k) is element [(k*nodes[1] + j)*nodes[0] + i] of each field. nodes[2] is 1
  * with two axes. Nodes first[a] <= i_a < end[a] are unknown; outside of them, along one
  * axis, lies at most one node at each end. */
 typedef struct {
@@ -56,11 +63,14 @@ typedef struct {
 } ps_diffusion_level;
 
 struct ps_diffusion {
-    ps_dtype dtype; /* PS_F32 or PS_F64 */
+    ps_dtype dtype; /* of the system and of the fields: PS_F32 or PS_F64 */
+    ps_dtype cycle; /* of the levels: as dtype, or PS_F32 */
     int32_t axes;   /* 2 or 3 */
     int32_t periodic[PS_DIFFUSION_AXES];
     /* Whether the nodes at an end have half the volume, in norms. */
     int32_t half[PS_DIFFUSION_AXES][2];
+    ps_diffusion_level system; /* A, without lines and weights */
+    /* The preconditioner. level[0] has the nodes of the system. */
     int32_t levels;
     ps_diffusion_level level[PS_DIFFUSION_LEVELS];
     const void *rhs; /* used at unknown nodes only */
@@ -78,11 +88,11 @@ struct ps_diffusion_report {
     int32_t converged;
     int32_t threads;
     const char *kernel; /* a static text */
-    double error; /* |P (rhs - A x)| */
+    double error;       /* |P (rhs - A x)| */
 };
 
-/* Check all that the struct alone determines, for all backends. If `solves` is 0,
- * factors, weights and levels after the first one are not used. */
+/* Check all that the struct alone determines, for all backends. If `solves` is 0, the
+ * levels and what they determine are not used. */
 ps_status ps_diffusion_check(const ps_diffusion *d, int32_t solves);
 
 #ifdef __cplusplus

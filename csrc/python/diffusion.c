@@ -32,7 +32,7 @@ read_counts(PyObject *tuple, const char *name, int axes, int64_t *to)
     return 0;
 }
 
-/* Borrow an array of a number of values of the dtype of x. */
+/* Borrow an array of a number of values. */
 static int
 borrow_values(PyObject *object, const char *name, int type, int64_t count, int writes,
               const void **data)
@@ -57,14 +57,16 @@ nodes_of(const ps_diffusion_level *l)
     return l->nodes[0] * l->nodes[1] * l->nodes[2];
 }
 
+/* Read nodes, unknown nodes, conductances and row sums: the first 5 items of a tuple of
+ * `items`. */
 static int
-read_level(PyObject *object, const ps_diffusion *d, int type, ps_diffusion_level *l)
+read_operator(PyObject *object, const char *name, Py_ssize_t items, int axes, int type,
+              ps_diffusion_level *l)
 {
     PyObject *nodes, *first, *end, *faces, *sum;
-    const int axes = d->axes;
 
-    if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != 7) {
-        PyErr_SetString(PyExc_TypeError, "levels: need tuples of 7");
+    if (!PyTuple_Check(object) || PyTuple_GET_SIZE(object) != items) {
+        PyErr_Format(PyExc_TypeError, "%s: need a tuple of %zd", name, items);
         return -1;
     }
     nodes = PyTuple_GET_ITEM(object, 0);
@@ -152,12 +154,11 @@ read_ends(PyObject *ends, ps_diffusion *d)
     return 0;
 }
 
-/* Read x and the levels, whose factors and weights are read for a solve only. */
+/* Read x, its ends and the system. */
 static int
-read_problem(PyObject *module, PyObject *ends, PyObject *levels, PyObject *x, int solves,
-             ps_diffusion *d, int *type)
+read_system(PyObject *ends, PyObject *system, PyObject *x, int writes, ps_diffusion *d,
+            int *type)
 {
-    const module_state *const state = PyModule_GetState(module);
     const void *data;
 
     *type = PyArray_Check(x) ? PyArray_TYPE((PyArrayObject *)x) : NPY_DOUBLE;
@@ -165,57 +166,86 @@ read_problem(PyObject *module, PyObject *ends, PyObject *levels, PyObject *x, in
         PyErr_SetString(PyExc_TypeError, "x: need float32 or float64");
         return -1;
     }
-    PyArrayObject *const field = operand_block(x, "x", *type, solves);
+    PyArrayObject *const field = operand_block(x, "x", *type, writes);
     if (field == NULL) {
         return -1;
     }
     d->dtype = *type == NPY_FLOAT ? PS_F32 : PS_F64;
     d->axes = PyArray_NDIM(field);
-    d->levels = (int32_t)PyTuple_GET_SIZE(levels);
-    if ((d->axes != 2 && d->axes != PS_DIFFUSION_AXES) || d->levels < 1 ||
-        PyTuple_GET_SIZE(levels) > PS_DIFFUSION_LEVELS) {
-        PyErr_SetString(PyExc_ValueError, "x: need 2 or 3 axes; levels: need 1 to 24");
+    if (d->axes != 2 && d->axes != PS_DIFFUSION_AXES) {
+        PyErr_SetString(PyExc_ValueError, "x: need 2 or 3 axes");
         return -1;
     }
-    if (read_ends(ends, d) < 0) {
-        return -1;
-    }
-    d->levels = solves ? d->levels : 1;
-    for (int k = 0; k < d->levels; k++) {
-        if (read_level(PyTuple_GET_ITEM(levels, k), d, *type, &d->level[k]) < 0) {
-            return -1;
-        }
-    }
-    for (int k = 0; solves && k < d->levels; k++) {
-        if (read_solver(PyTuple_GET_ITEM(levels, k), d, state->factor_type, *type,
-                        k + 1 < d->levels ? &d->level[k + 1] : NULL, &d->level[k]) < 0) {
-            return -1;
-        }
-    }
-    if (borrow_values(x, "x", *type, nodes_of(&d->level[0]), solves, &data) < 0) {
+    if (read_ends(ends, d) < 0 ||
+        read_operator(system, "system", 5, d->axes, *type, &d->system) < 0 ||
+        borrow_values(x, "x", *type, nodes_of(&d->system), writes, &data) < 0) {
         return -1;
     }
     d->x = PyArray_DATA(field);
     return 0;
 }
 
+/* The type of the levels: float32 if the row sums of the first one are, else that of x.
+ */
+static int
+type_of_levels(PyObject *levels, int type)
+{
+    PyObject *const first = PyTuple_GET_ITEM(levels, 0);
+    PyObject *const sum = PyTuple_Check(first) && PyTuple_GET_SIZE(first) > 4
+                              ? PyTuple_GET_ITEM(first, 4)
+                              : NULL;
+    const int is_float = sum != NULL && PyArray_Check(sum) &&
+                         PyArray_TYPE((PyArrayObject *)sum) == NPY_FLOAT;
+
+    return is_float ? NPY_FLOAT : type;
+}
+
+static int
+read_levels(PyObject *module, PyObject *levels, int type, ps_diffusion *d)
+{
+    const module_state *const state = PyModule_GetState(module);
+    const Py_ssize_t count = PyTuple_GET_SIZE(levels);
+
+    if (count < 1 || count > PS_DIFFUSION_LEVELS) {
+        PyErr_Format(PyExc_ValueError, "levels: need 1 to %d", (int)PS_DIFFUSION_LEVELS);
+        return -1;
+    }
+    const int cycle = type_of_levels(levels, type);
+    d->cycle = cycle == NPY_FLOAT ? PS_F32 : PS_F64;
+    d->levels = (int32_t)count;
+    for (int k = 0; k < d->levels; k++) {
+        if (read_operator(PyTuple_GET_ITEM(levels, k), "levels", 7, d->axes, cycle,
+                          &d->level[k]) < 0) {
+            return -1;
+        }
+    }
+    for (int k = 0; k < d->levels; k++) {
+        if (read_solver(PyTuple_GET_ITEM(levels, k), d, state->factor_type, cycle,
+                        k + 1 < d->levels ? &d->level[k + 1] : NULL, &d->level[k]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 PyObject *
 diffusion_apply(PyObject *module, PyObject *args)
 {
+    (void)module;
     int threads, device = 0, type, raised;
     unsigned long long stream = 0;
-    PyObject *ends, *levels, *x, *out;
+    PyObject *ends, *system, *x, *out;
     const void *data;
     ps_diffusion d = {0};
     ps_status status = PS_UNSUPPORTED;
     call in;
 
     if (!PyArg_ParseTuple(args, "O!O!OOi|iK:diffusion_apply", &PyTuple_Type, &ends,
-                          &PyTuple_Type, &levels, &x, &out, &threads, &device, &stream)) {
+                          &PyTuple_Type, &system, &x, &out, &threads, &device, &stream)) {
         return NULL;
     }
-    if (read_problem(module, ends, levels, x, 0, &d, &type) < 0 ||
-        borrow_values(out, "out", type, nodes_of(&d.level[0]), 1, &data) < 0 ||
+    if (read_system(ends, system, x, 0, &d, &type) < 0 ||
+        borrow_values(out, "out", type, nodes_of(&d.system), 1, &data) < 0 ||
         call_begin(&in, threads, device, stream) < 0) {
         return NULL;
     }
@@ -249,23 +279,25 @@ diffusion_solve(PyObject *module, PyObject *args)
     int threads, device = 0, type, raised = 0;
     long long most;
     unsigned long long stream = 0;
-    PyObject *ends, *levels, *rhs, *x, *scale;
+    PyObject *ends, *system, *levels, *rhs, *x, *scale;
     ps_diffusion d = {0};
     ps_diffusion_report report = {0};
     ps_status status = PS_UNSUPPORTED;
     size_t bytes = 0;
     call in;
 
-    if (!PyArg_ParseTuple(args, "(ddL)O!O!OOOi|iK:diffusion_solve", &d.rtol, &d.ratio,
-                          &most, &PyTuple_Type, &ends, &PyTuple_Type, &levels, &rhs, &x,
-                          &scale, &threads, &device, &stream)) {
+    if (!PyArg_ParseTuple(args, "(ddL)O!O!O!OOOi|iK:diffusion_solve", &d.rtol, &d.ratio,
+                          &most, &PyTuple_Type, &ends, &PyTuple_Type, &system,
+                          &PyTuple_Type, &levels, &rhs, &x, &scale, &threads, &device,
+                          &stream)) {
         return NULL;
     }
     d.most = most;
-    if (read_problem(module, ends, levels, x, 1, &d, &type) < 0 ||
-        borrow_values(rhs, "rhs", type, nodes_of(&d.level[0]), 0, &d.rhs) < 0 ||
+    if (read_system(ends, system, x, 1, &d, &type) < 0 ||
+        read_levels(module, levels, type, &d) < 0 ||
+        borrow_values(rhs, "rhs", type, nodes_of(&d.system), 0, &d.rhs) < 0 ||
         (scale != Py_None &&
-         borrow_values(scale, "scale", type, nodes_of(&d.level[0]), 0, &d.scale) < 0) ||
+         borrow_values(scale, "scale", type, nodes_of(&d.system), 0, &d.scale) < 0) ||
         call_begin(&in, threads, device, stream) < 0) {
         return NULL;
     }

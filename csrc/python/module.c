@@ -182,12 +182,12 @@ PyDoc_STRVAR(heat_step_doc,
              "/)\n--\n\n"
              "Make time steps of heat conduction; return status and report.");
 PyDoc_STRVAR(diffusion_apply_doc,
-             "diffusion_apply($module, ends, levels, x, out, threads, device=0, "
+             "diffusion_apply($module, ends, system, x, out, threads, device=0, "
              "stream=0, /)\n--\n\n"
              "Apply the operator of diffusion to a field; return status.");
 PyDoc_STRVAR(diffusion_solve_doc,
-             "diffusion_solve($module, limits, ends, levels, rhs, x, scale, threads, "
-             "device=0, stream=0, /)\n--\n\n"
+             "diffusion_solve($module, limits, ends, system, levels, rhs, x, scale, "
+             "threads, device=0, stream=0, /)\n--\n\n"
              "Solve an implicit equation of diffusion; return status and report.");
 PyDoc_STRVAR(copy_doc,
              "copy($module, source, target, threads, device=0, stream=0, /)\n--\n\n"

@@ -92,10 +92,10 @@ class Unsplit:
         begin = leg.at(first)
         self.iterations, self.converged = 0, True
         one = _GAMMA * slope
-        self._solve(levels, field, one, begin + _GAMMA * leg.dt, _GAMMA)
+        self._solve(levels, field, one, begin + _GAMMA * leg.dt)
         base = field + one.dtype.type((1 - _GAMMA) / _GAMMA) * one
         two = one
-        self._solve(levels, base, two, leg.at(first + 1), _GAMMA)
+        self._solve(levels, base, two, leg.at(first + 1))
         base += two
         self._set_values(base, leg.at(first + 1))
         two /= two.dtype.type(_GAMMA)
@@ -109,7 +109,7 @@ class Unsplit:
         change, found = np.zeros_like(field), field
         for half in (1, 2):
             time = leg.at(0) + half * leg.dt / 2
-            self._solve(levels, found, change, time, 0.5)
+            self._solve(levels, found, change, time)
             found = found + change
             self._set_values(found, time)
         return found
@@ -125,11 +125,12 @@ class Unsplit:
         levels = self._made(1.0, is_steady=True)
         self.iterations, self.converged = 0, True
         change = np.zeros_like(field)
-        gain = self._solve(levels, field, change, time, 1.0, rtol, most)
+        gain = self._solve(levels, field, change, time, rtol, most)
         found = field + change
         self._set_values(found, time)
         if not levels.is_singular:
             return found, (0.0, 0.0)
+        gain /= levels.share
         return found, (float(gain.sum()), float(abs(gain).sum()))
 
     def _levels(self) -> Levels:
@@ -163,7 +164,6 @@ class Unsplit:
         base: Array,
         change: Array,
         time: float,
-        share: float,
         rtol: float | None = None,
         most: int | None = None,
     ) -> Array:
@@ -172,7 +172,7 @@ class Unsplit:
         rhs = np.zeros_like(base)
         levels.apply(base, rhs)
         np.negative(rhs, out=rhs)
-        gain = share * self._gain(levels, time)
+        gain = levels.share * self._gain(levels, time)
         rhs += gain.astype(rhs.dtype)
         for side in self._sides:  # at edges the values of the later axis remain
             if side.kind == "value":

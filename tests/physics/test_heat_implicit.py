@@ -102,6 +102,33 @@ def test_steps_are_those_of_one_matrix(rng, shape, dtype, damped):
         assert solver.result().iterations > 0
 
 
+@pytest.mark.parametrize(
+    ("dtype", "power"), [("float64", -300), ("float64", 300), ("float32", -60), ("float32", 60)]
+)
+def test_units_of_the_field_do_not_change_digits(rng, dtype, power):
+    """The preconditioner is in float32: residuals of any unit must fit into it."""
+    k = conductivity("bar", (20, 17), 1e3, rng)
+    start = rng.random(k.shape)
+
+    def solver(unit):
+        sides = {"x-": unit, "x+": 0.0, "y": Neumann(0.5 * unit)}
+        options = {"diffusivity": k, "scheme": "implicit", "dtype": dtype, "initial": unit * start}
+        return HeatADI(k.shape, 1.0, 3.0, boundary=sides, **options)
+
+    one, scaled = solver(1.0), solver(2.0**power)
+    assert np.array_equal(scaled.step(3).u, one.step(3).u * np.array(2.0**power, dtype))
+    assert np.array_equal(scaled.solve_steady().u, one.solve_steady().u * 2.0**power)
+
+
+@pytest.mark.parametrize("dt", [1e-60, 1e60])
+def test_steady_states_do_not_depend_on_dt(rng, dt):
+    k = conductivity("bar", (20, 17), 1e3, rng)
+    want = plate(k, 1.0, scheme="implicit").solve_steady()
+    found = plate(k, dt, scheme="implicit").solve_steady()
+    assert abs(found.iterations - want.iterations) <= 1
+    assert abs(found.u - want.u).max() <= 1e-9
+
+
 def largest_excess(shape, kind, ratio, number, rng, **options):
     """Largest excess over the range 0 to 1 of the data, default options."""
     k = conductivity(kind, shape, ratio, rng)

@@ -10,7 +10,7 @@
  * each axis, times 4/3 for the coarser levels with two axes and 8/7 with three: about 70
  * words and 150 operations per unknown with two axes. It converges for any A that is
  * symmetric and positive definite; the rounding error of each pivot is small because A
- * has no positive entry beside the diagonal.
+ * has no positive entry off the diagonal.
  *
  * Source: M. R. Hestenes and E. Stiefel, Methods of conjugate gradients for solving
  * linear systems, J. Res. NBS 49 (1952) 409-436; R. E. Alcouffe, A. Brandt, J. E. Dendy
@@ -30,54 +30,43 @@
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
 
-/* Fields of a level: the correction x, the right-hand side r, and t. On the first level x
- * is z = P r, and p and q are the direction and A p. `part` has the fields between this
- * level and the next one: part[a] has the nodes of the next level along axis a and the
- * axes after it. */
+/* Fields of a level, in the dtype of the levels: the correction x, the right-hand side r,
+ * and t. `part` has the fields between this level and the next one: part[a] has the nodes
+ * of the next level along axis a and the axes after it. */
 typedef struct {
     char *x, *r, *t;
     char *part[PS_DIFFUSION_AXES];
 } fields;
 
+typedef struct run run;
+
 /* A call in progress, and the current parallel loop. */
-typedef struct {
+struct run {
     const ps_diffusion *d;
-    const ps_diffusion_kernels *kernels;
+    const ps_diffusion_kernels *system, *kernels; /* of the system, of the levels */
+    const ps_conjugate_kernels *conjugate;
     const ps_exec *exec;
     fields level[PS_DIFFUSION_LEVELS];
-    char *p, *q;
-    double *sums; /* 2 for each row of the first level */
-    char *lines;  /* workspace of line solves */
-    size_t lines_bytes, size;
+    char *r, *z, *p, *q; /* in the dtype of the system */
+    double *sums;        /* 2 for each row of the system */
+    char *lines;         /* workspace of line solves */
+    size_t lines_bytes;
+    size_t size, cycle_size; /* of an element of the system and of the levels */
     int threads;
-    /* of the current loop */
+    /* The residual enters the V-cycle times `scale`, a power of two. */
+    double scale;
+    /* of the current loop over the rows of `at` */
+    void (*row)(run *r, int64_t row, int64_t j, int64_t k);
     const ps_diffusion_level *at;
-    const void *from, *rhs, *vector;
+    const ps_diffusion_kernels *of;
+    const void *from, *rhs;
     void *to;
     double factor;
+    /* of a transfer between levels */
     const void *weight;
     int64_t n, coarse, inner;
     int axis, adds;
-} run;
-
-static const ps_diffusion_kernels *
-kernels_for(ps_dtype dtype)
-{
-    const ps_isa *const isa = ps_isa_get();
-
-#ifdef PS_HAVE_AVX512
-    if (isa == &ps_isa_avx512) {
-        return &ps_diffusion_isa_avx512.type[dtype];
-    }
-#endif
-#ifdef PS_HAVE_AVX2
-    if (isa == &ps_isa_avx2) {
-        return &ps_diffusion_isa_avx2.type[dtype];
-    }
-#endif
-    (void)isa;
-    return &ps_diffusion_isa_baseline.type[dtype];
-}
+};
 
 static int64_t
 nodes_of(const ps_diffusion_level *l)
@@ -91,6 +80,13 @@ rows_of(const ps_diffusion_level *l)
     return (l->end[1] - l->first[1]) * (l->end[2] - l->first[2]);
 }
 
+/* Number of unknown nodes of a row. */
+static int64_t
+count_of(const ps_diffusion_level *l)
+{
+    return l->end[0] - l->first[0];
+}
+
 /* Threads for a loop over the nodes of a level. */
 static int
 threads_for(const run *r, int64_t nodes)
@@ -100,29 +96,34 @@ threads_for(const run *r, int64_t nodes)
     return threads < r->threads ? threads : r->threads;
 }
 
-/* Row number `row` of the unknown nodes: its j and k. */
 static void
-row_at(const ps_diffusion_level *l, int64_t row, int64_t *j, int64_t *k)
+some_rows(void *self, int64_t begin, int64_t end, int thread)
 {
+    run *const r = self;
+    const ps_diffusion_level *const l = r->at;
     const int64_t count = l->end[1] - l->first[1];
+    (void)thread;
 
-    *j = l->first[1] + row % count;
-    *k = l->first[2] + row / count;
+    for (int64_t row = begin; row < end; row++) {
+        r->row(r, row, l->first[1] + row % count, l->first[2] + row / count);
+    }
 }
 
+/* Call `body` for each row of unknown nodes of a level: its number, j and k. */
 static void
 each_row(run *r, const ps_diffusion_level *l,
-         void (*body)(void *self, int64_t begin, int64_t end, int thread))
+         void (*body)(run *r, int64_t row, int64_t j, int64_t k))
 {
     r->at = l;
-    ps_parallel_for(threads_for(r, nodes_of(l)), rows_of(l), body, r);
+    r->row = body;
+    ps_parallel_for(threads_for(r, nodes_of(l)), rows_of(l), some_rows, r);
 }
 
-/* The sum of sums[2 row + which] over the rows, in order. */
+/* The sum of sums[2 row + which] over the rows of the system, in order. */
 static double
 total(const run *r, int which)
 {
-    const int64_t rows = rows_of(&r->d->level[0]);
+    const int64_t rows = rows_of(&r->d->system);
     double sum = 0;
 
     for (int64_t row = 0; row < rows; row++) {
@@ -131,19 +132,23 @@ total(const run *r, int which)
     return sum;
 }
 
-static void
-apply_rows(void *self, int64_t begin, int64_t end, int thread)
+/* The address of node (first, j, k) of a field with elements of `size` bytes. */
+static char *
+row_of(const run *r, const void *field, size_t size, int64_t j, int64_t k)
 {
-    const run *const r = self;
-    int64_t j, k;
-    (void)thread;
+    const ps_diffusion_level *const l = r->at;
+    const int64_t node = (k * l->nodes[1] + j) * l->nodes[0] + l->first[0];
 
-    for (int64_t row = begin; row < end; row++) {
-        row_at(r->at, row, &j, &k);
-        const double sum = r->kernels->apply(r->d, r->at, j, k, r->from, r->rhs, r->to);
-        if (r->rhs == NULL && r->sums != NULL) {
-            r->sums[2 * row] = sum;
-        }
+    return (char *)(uintptr_t)field + (size_t)node * size;
+}
+
+static void
+apply_row(run *r, int64_t row, int64_t j, int64_t k)
+{
+    const double sum = r->of->apply(r->d, r->at, j, k, r->from, r->rhs, r->to);
+
+    if (r->rhs == NULL && r->sums != NULL) {
+        r->sums[2 * row] = sum;
     }
 }
 
@@ -154,72 +159,52 @@ apply(run *r, const ps_diffusion_level *l, const void *x, const void *rhs, void 
     r->from = x;
     r->rhs = rhs;
     r->to = to;
-    each_row(r, l, apply_rows);
-}
-
-/* The address of node (first, j, k) of a field. */
-static char *
-row_of(const run *r, const void *field, int64_t j, int64_t k)
-{
-    const ps_diffusion_level *const l = r->at;
-    const int64_t node = (k * l->nodes[1] + j) * l->nodes[0] + l->first[0];
-
-    return (char *)(uintptr_t)field + (size_t)node * r->size;
+    r->of = l == &r->d->system ? r->system : r->kernels;
+    each_row(r, l, apply_row);
 }
 
 static void
-add_rows(void *self, int64_t begin, int64_t end, int thread)
+add_row(run *r, int64_t row, int64_t j, int64_t k)
 {
-    const run *const r = self;
-    int64_t j, k;
-    (void)thread;
-
-    for (int64_t row = begin; row < end; row++) {
-        row_at(r->at, row, &j, &k);
-        r->kernels->add(row_of(r, r->to, j, k), row_of(r, r->from, j, k),
-                        r->at->end[0] - r->at->first[0]);
-    }
+    (void)row;
+    r->kernels->add(row_of(r, r->to, r->cycle_size, j, k),
+                    row_of(r, r->from, r->cycle_size, j, k), count_of(r->at));
 }
 
 static void
-direct_rows(void *self, int64_t begin, int64_t end, int thread)
+sums_row(run *r, int64_t row, int64_t j, int64_t k)
 {
-    const run *const r = self;
-    int64_t j, k;
-    (void)thread;
-
-    for (int64_t row = begin; row < end; row++) {
-        row_at(r->at, row, &j, &k);
-        r->kernels->direct(row_of(r, r->p, j, k), row_of(r, r->level[0].x, j, k),
-                           r->factor, r->at->end[0] - r->at->first[0]);
-    }
+    r->conjugate->sums(r->d, j, k, r->from, &r->sums[2 * row]);
 }
 
 static void
-advance_rows(void *self, int64_t begin, int64_t end, int thread)
+enter_row(run *r, int64_t row, int64_t j, int64_t k)
 {
-    const run *const r = self;
-    int64_t j, k;
-    (void)thread;
-
-    for (int64_t row = begin; row < end; row++) {
-        row_at(r->at, row, &j, &k);
-        r->sums[2 * row] = r->kernels->advance(r->d, j, k, r->factor, r->d->x,
-                                               r->level[0].r, r->p, r->q);
-    }
+    (void)row;
+    r->conjugate->enter(row_of(r, r->r, r->size, j, k), r->scale,
+                        row_of(r, r->level[0].r, r->cycle_size, j, k), count_of(r->at));
 }
 
 static void
-sum_rows(void *self, int64_t begin, int64_t end, int thread)
+leave_row(run *r, int64_t row, int64_t j, int64_t k)
 {
-    const run *const r = self;
-    int64_t j, k;
-    (void)thread;
+    r->conjugate->leave(r->d, j, k, r->level[0].x, 1 / r->scale, r->r, r->z,
+                        &r->sums[2 * row]);
+}
 
-    for (int64_t row = begin; row < end; row++) {
-        row_at(r->at, row, &j, &k);
-        r->kernels->sums(r->d, j, k, r->from, r->vector, &r->sums[2 * row]);
-    }
+static void
+direct_row(run *r, int64_t row, int64_t j, int64_t k)
+{
+    (void)row;
+    r->conjugate->direct(row_of(r, r->p, r->size, j, k), row_of(r, r->z, r->size, j, k),
+                         r->factor, count_of(r->at));
+}
+
+static void
+advance_row(run *r, int64_t row, int64_t j, int64_t k)
+{
+    r->conjugate->advance(r->d, j, k, r->factor, r->scale, r->d->x, r->r, r->p, r->q,
+                          r->level[0].r, &r->sums[2 * row]);
 }
 
 /* Strides of the lines along an axis over the unknown nodes, and the first of these. */
@@ -256,7 +241,7 @@ lines_of(const ps_diffusion_level *l, int axis, size_t size, const void *from, v
 static ps_status
 solve_lines(run *r, const ps_diffusion_level *l, int axis, const void *from, void *to)
 {
-    const ps_factor_rhs b = lines_of(l, axis, r->size, from, to);
+    const ps_factor_rhs b = lines_of(l, axis, r->cycle_size, from, to);
     ps_exec exec = *r->exec;
 
     exec.work = r->lines;
@@ -278,7 +263,7 @@ relax(run *r, int level, int axis, int begins)
     const ps_status status = solve_lines(r, l, axis, f->t, f->t);
     r->from = f->t;
     r->to = f->x;
-    each_row(r, l, add_rows);
+    each_row(r, l, add_row);
     return status;
 }
 
@@ -311,39 +296,57 @@ transfer(run *r, int axis, const int64_t fine[3], int64_t coarse, const void *we
                     axis == 0 ? outer : coarse * outer, body, r);
 }
 
-/* Rows of the axis, or the nodes c = item % coarse of lines number item / coarse. */
+/* Part `item` of a transfer: a line along axis 0, or node c of the next level on a line
+ * along another axis, whose nodes are rows of `inner` values. Addresses of the fine line,
+ * of its weights and of the line or node of the next level. */
+typedef struct {
+    char *fine, *coarse;
+    const char *weight;
+    size_t row; /* bytes of a node */
+    int64_t c, node;
+} part;
+
+static part
+part_of(const run *r, int64_t item, const void *fine, const void *coarse)
+{
+    const int64_t between = ps_interpolated(r->n, r->coarse);
+    const size_t row = (size_t)r->inner * r->cycle_size;
+    const int64_t line = r->axis == 0 ? item : item / r->coarse;
+    const int64_t c = item - line * (r->axis == 0 ? 1 : r->coarse);
+
+    return (part){(char *)(uintptr_t)fine + (size_t)(line * r->n) * row,
+                  (char *)(uintptr_t)coarse + (size_t)(line * r->coarse) * row,
+                  (const char *)r->weight + (size_t)(line * between) * row,
+                  row,
+                  c,
+                  2 * c < r->n ? 2 * c : r->n - 1};
+}
+
 static void
 restrict_items(void *self, int64_t begin, int64_t end, int thread)
 {
     const run *const r = self;
-    const ps_diffusion_kernels *const kernels = r->kernels;
     const int64_t n = r->n, coarse = r->coarse, between = ps_interpolated(n, coarse);
-    const size_t size = r->size, row = (size_t)r->inner * size;
     (void)thread;
 
     for (int64_t item = begin; item < end; item++) {
+        const part p = part_of(r, item, r->from, r->to);
+
         if (r->axis == 0) {
-            kernels->restrict_row(
-                (const char *)r->from + (size_t)(item * n) * size,
-                (const char *)r->weight + (size_t)(item * between) * size, n, coarse,
-                r->d->periodic[0], (char *)r->to + (size_t)(item * coarse) * size);
+            r->kernels->restrict_row(p.fine, p.weight, n, coarse, r->d->periodic[0],
+                                     p.coarse);
             continue;
         }
-        const int64_t line = item / coarse, c = item % coarse;
-        const char *const from = (const char *)r->from + (size_t)(line * n) * row;
-        const char *const weight =
-            (const char *)r->weight + (size_t)(line * between) * row;
-        const int wraps = c == 0 && r->d->periodic[r->axis] && between == coarse;
-        const int64_t q = wraps ? between - 1 : c - 1; /* the interpolated node below */
-        const int below = q >= 0 && q < between, above = c < between;
-        const int64_t node = 2 * c < n ? 2 * c : n - 1;
+        const int wraps = p.c == 0 && r->d->periodic[r->axis] && between == coarse;
+        const int64_t q = wraps ? between - 1 : p.c - 1; /* the interpolated node below */
+        const int below = q >= 0 && q < between, above = p.c < between;
 
-        kernels->gather(from + (size_t)node * row,
-                        below ? from + (size_t)(2 * q + 1) * row : NULL,
-                        below ? weight + (size_t)q * row : NULL,
-                        above ? from + (size_t)(2 * c + 1) * row : NULL,
-                        above ? weight + (size_t)c * row : NULL, r->inner,
-                        (char *)r->to + (size_t)item * row);
+        r->kernels->gather(p.fine + (size_t)p.node * p.row,
+                           below ? p.fine + (size_t)(2 * q + 1) * p.row : NULL,
+                           below ? p.weight + (size_t)q * p.row : NULL,
+                           above ? p.fine + (size_t)(2 * p.c + 1) * p.row : NULL,
+                           above ? p.weight + (size_t)p.c * p.row : NULL, r->inner,
+                           p.coarse + (size_t)p.c * p.row);
     }
 }
 
@@ -351,31 +354,24 @@ static void
 interpolate_items(void *self, int64_t begin, int64_t end, int thread)
 {
     const run *const r = self;
-    const ps_diffusion_kernels *const kernels = r->kernels;
     const int64_t n = r->n, coarse = r->coarse, between = ps_interpolated(n, coarse);
-    const size_t size = r->size, row = (size_t)r->inner * size;
     (void)thread;
 
     for (int64_t item = begin; item < end; item++) {
+        const part p = part_of(r, item, r->to, r->from);
+
         if (r->axis == 0) {
-            kernels->interpolate_row(
-                (const char *)r->from + (size_t)(item * coarse) * size,
-                (const char *)r->weight + (size_t)(item * between) * size, n, coarse,
-                r->adds, (char *)r->to + (size_t)(item * n) * size);
+            r->kernels->interpolate_row(p.coarse, p.weight, n, coarse, r->adds, p.fine);
             continue;
         }
-        const int64_t line = item / coarse, c = item % coarse;
-        const char *const from = (const char *)r->from + (size_t)(line * coarse) * row;
-        char *const to = (char *)r->to + (size_t)(line * n) * row;
-        const int64_t node = 2 * c < n ? 2 * c : n - 1;
+        const char *const from = p.coarse + (size_t)p.c * p.row;
+        char *const to = p.fine + (size_t)p.node * p.row;
 
-        kernels->mean(from + (size_t)c * row, NULL, NULL, r->inner, r->adds,
-                      to + (size_t)node * row);
-        if (c < between) {
-            kernels->mean(from + (size_t)c * row,
-                          from + (size_t)(c + 1 < coarse ? c + 1 : 0) * row,
-                          (const char *)r->weight + (size_t)(line * between + c) * row,
-                          r->inner, r->adds, to + (size_t)(node + 1) * row);
+        r->kernels->mean(from, NULL, NULL, r->inner, r->adds, to);
+        if (p.c < between) {
+            r->kernels->mean(
+                from, p.coarse + (size_t)(p.c + 1 < coarse ? p.c + 1 : 0) * p.row,
+                p.weight + (size_t)p.c * p.row, r->inner, r->adds, to + p.row);
         }
     }
 }
@@ -396,7 +392,7 @@ restrict_level(run *r, int level)
             nodes[axis] = c->nodes[axis];
         }
     }
-    memcpy(r->level[level + 1].r, from, (size_t)nodes_of(c) * r->size);
+    memcpy(r->level[level + 1].r, from, (size_t)nodes_of(c) * r->cycle_size);
 }
 
 /* Add the interpolated x of the next level to x of a level, along the first axis first.
@@ -463,7 +459,7 @@ static size_t
 lay_out_level(run *r, int level, char *at)
 {
     const ps_diffusion_level *const l = &r->d->level[level];
-    const size_t whole = ps_aligned((size_t)nodes_of(l) * r->size);
+    const size_t whole = ps_aligned((size_t)nodes_of(l) * r->cycle_size);
     fields *const f = &r->level[level];
     char *const start = at;
     int64_t nodes[3] = {l->nodes[0], l->nodes[1], l->nodes[2]};
@@ -476,7 +472,7 @@ lay_out_level(run *r, int level, char *at)
         if (l->weight[axis] != NULL) {
             nodes[axis] = l[1].nodes[axis];
             f->part[axis] = at;
-            at += ps_aligned((size_t)(nodes[0] * nodes[1] * nodes[2]) * r->size);
+            at += ps_aligned((size_t)(nodes[0] * nodes[1] * nodes[2]) * r->cycle_size);
         }
     }
     return (size_t)(at - start);
@@ -487,7 +483,7 @@ static void
 need_lines(run *r, int level, int axis, const void *from, void *to)
 {
     const ps_diffusion_level *const l = &r->d->level[level];
-    const ps_factor_rhs b = lines_of(l, axis, r->size, from, to);
+    const ps_factor_rhs b = lines_of(l, axis, r->cycle_size, from, to);
     size_t bytes = 0;
 
     ps_cpu_factor_work(&l->line[axis], &b, r->exec, &bytes);
@@ -499,18 +495,21 @@ need_lines(run *r, int level, int axis, const void *from, void *to)
 static size_t
 lay_out(run *r, char *work, size_t *cleared)
 {
-    const ps_diffusion_level *const first = &r->d->level[0];
+    const ps_diffusion_level *const l = &r->d->system;
+    const size_t whole = ps_aligned((size_t)nodes_of(l) * r->size);
     char *at = work;
 
     for (int level = 0; level < r->d->levels; level++) {
         at += lay_out_level(r, level, at);
     }
-    r->p = at;
-    r->q = r->p + ps_aligned((size_t)nodes_of(first) * r->size);
-    at = r->q + ps_aligned((size_t)nodes_of(first) * r->size);
+    r->r = at;
+    r->z = r->r + whole;
+    r->p = r->z + whole;
+    r->q = r->p + whole;
+    at = r->q + whole;
     *cleared = (size_t)(at - work);
     r->sums = (double *)at;
-    at += ps_aligned((size_t)rows_of(first) * 2 * sizeof(double));
+    at += ps_aligned((size_t)rows_of(l) * 2 * sizeof(double));
     r->lines = at;
     r->lines_bytes = 0;
     for (int level = 0; level < r->d->levels; level++) {
@@ -526,13 +525,22 @@ lay_out(run *r, char *work, size_t *cleared)
 }
 
 static run
-begin(const ps_diffusion *d, const ps_exec *exec)
+begin(const ps_diffusion *d, const ps_exec *exec, int solves)
 {
-    return (run){.d = d,
-                 .kernels = kernels_for(d->dtype),
-                 .exec = exec,
-                 .size = (size_t)ps_dtype_size(d->dtype),
-                 .threads = ps_thread_count_for(exec, nodes_of(&d->level[0]))};
+    const ps_diffusion_isa *const isa = PS_ISA_OF(ps_diffusion_isa);
+    run r = {.d = d,
+             .system = &isa->level[d->dtype],
+             .exec = exec,
+             .size = (size_t)ps_dtype_size(d->dtype),
+             .threads = ps_thread_count_for(exec, nodes_of(&d->system)),
+             .scale = 1};
+
+    if (solves) {
+        r.kernels = &isa->level[d->cycle];
+        r.conjugate = isa->conjugate[d->dtype][d->cycle];
+        r.cycle_size = (size_t)ps_dtype_size(d->cycle);
+    }
+    return r;
 }
 
 ps_status
@@ -542,7 +550,7 @@ ps_cpu_diffusion_work(const ps_diffusion *d, const ps_exec *exec, size_t *bytes)
     size_t cleared;
 
     if (status == PS_OK) {
-        run r = begin(d, exec);
+        run r = begin(d, exec, 1);
 
         *bytes = lay_out(&r, NULL, &cleared);
     }
@@ -555,34 +563,46 @@ ps_cpu_diffusion_apply(const ps_diffusion *d, void *out, const ps_exec *exec)
     const ps_status status = out == NULL ? PS_BAD_ARGUMENT : ps_diffusion_check(d, 0);
 
     if (status == PS_OK) {
-        run r = begin(d, exec);
+        run r = begin(d, exec, 0);
 
-        apply(&r, &d->level[0], d->x, NULL, out);
+        apply(&r, &d->system, d->x, NULL, out);
     }
     return status;
 }
 
-/* z = P r; set sums of r z and of z^2 with volumes. */
+/* Let `scale` bring a residual with this sum of squares near 1. Its inverse is a number
+ * of the dtype of the system as well. */
+static void
+set_scale(run *r, double squares)
+{
+    const int most = r->d->dtype == PS_F32 ? 126 : 1022;
+    int exponent = 0;
+
+    if (squares > 0 && isfinite(squares)) {
+        frexp(sqrt(squares), &exponent);
+    }
+    exponent = exponent > most ? most : exponent < -most ? -most : exponent;
+    r->scale = ldexp(1, -exponent);
+}
+
+/* z = P r, where r has entered the V-cycle; set sums of r z and of z^2 with volumes. */
 static ps_status
 make_z(run *r, double *rz, double *zz)
 {
     const ps_status status = precondition(r);
 
-    r->from = r->level[0].r;
-    r->vector = r->level[0].x;
-    each_row(r, &r->d->level[0], sum_rows);
+    each_row(r, &r->d->system, leave_row);
     *rz = total(r, 0);
     *zz = total(r, 1);
     return status;
 }
 
-/* The sum of v^2 with volumes. */
-static double
+/* Make sums of v^2 with volumes and without. */
+static void
 square(run *r, const void *v)
 {
-    r->from = r->vector = v;
-    each_row(r, &r->d->level[0], sum_rows);
-    return total(r, 1);
+    r->from = v;
+    each_row(r, &r->d->system, sums_row);
 }
 
 /* Conjugate gradients from r and z on. */
@@ -590,27 +610,27 @@ static ps_status
 iterate(run *r, double atol, double rz, double zz, ps_diffusion_report *report)
 {
     const ps_diffusion *const d = r->d;
-    const ps_diffusion_level *const l = &d->level[0];
     ps_status status = PS_OK;
     double beta = 0;
 
     while (report->iterations < d->most && status == PS_OK && rz > 0) {
-        double xx, before = rz;
+        const double before = rz;
 
         if (r->exec->poll != NULL && r->exec->poll(r->exec->poll_self) != 0) {
             return PS_INTERRUPTED;
         }
         r->factor = beta;
-        each_row(r, l, direct_rows);
-        apply(r, l, r->p, NULL, r->q);
+        each_row(r, &d->system, direct_row);
+        apply(r, &d->system, r->p, NULL, r->q);
         r->factor = rz / total(r, 0);
         if (!(r->factor > 0) || !isfinite(r->factor)) {
             break;
         }
-        each_row(r, l, advance_rows);
-        xx = total(r, 0);
+        each_row(r, &d->system, advance_row);
+        const double xx = total(r, 0), rr = total(r, 1);
         report->iterations++;
         status = make_z(r, &rz, &zz);
+        set_scale(r, rr); /* for the residual of the next iteration */
         report->error = sqrt(zz);
         if (report->error <= fmax(d->rtol * sqrt(xx), atol)) {
             report->converged = 1;
@@ -627,20 +647,27 @@ ps_cpu_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
 {
     ps_status status = ps_diffusion_check(d, 1);
     size_t cleared;
-    double rz = 0, zz = 0, xx = 0;
+    double rz = 0, zz = 0, atol = d->ratio;
 
     if (status != PS_OK) {
         return status;
     }
-    run r = begin(d, exec);
+    run r = begin(d, exec, 1);
     if (exec->work_bytes < lay_out(&r, exec->work, &cleared)) {
         return PS_WORK_TOO_SMALL;
     }
     memset(exec->work, 0, cleared);
     *report = (ps_diffusion_report){.threads = r.threads, .kernel = ps_isa_get()->name};
-    apply(&r, &d->level[0], d->x, d->rhs, r.level[0].r);
-    xx = square(&r, d->x);
-    const double atol = d->ratio * (d->scale == NULL ? 1 : sqrt(square(&r, d->scale)));
+    if (d->scale != NULL) {
+        square(&r, d->scale);
+        atol *= sqrt(total(&r, 0));
+    }
+    square(&r, d->x);
+    const double xx = total(&r, 0);
+    apply(&r, &d->system, d->x, d->rhs, r.r);
+    square(&r, r.r);
+    set_scale(&r, total(&r, 1));
+    each_row(&r, &d->system, enter_row);
     status = make_z(&r, &rz, &zz);
     report->error = sqrt(zz);
     report->converged = report->error <= fmax(d->rtol * sqrt(xx), atol);

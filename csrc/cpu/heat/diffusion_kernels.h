@@ -9,20 +9,13 @@
 
 #include "ps_diffusion.h"
 
+/* The kernels of a level, or of the system, in its dtype. */
 typedef struct {
     /* out = rhs - A x, or A x if rhs is null; the sum of x out. */
     double (*apply)(const ps_diffusion *d, const ps_diffusion_level *l, int64_t j,
                     int64_t k, const void *x, const void *rhs, void *out);
     /* x += t, of `count` elements. */
     void (*add)(void *x, const void *t, int64_t count);
-    /* x += alpha p, r -= alpha q; the sum of x^2 with volumes. `row`: the row (j, k). */
-    double (*advance)(const ps_diffusion *d, int64_t j, int64_t k, double alpha, void *x,
-                      void *r, const void *p, const void *q);
-    /* p = z + beta p. */
-    void (*direct)(void *p, const void *z, double beta, int64_t count);
-    /* sums[0] = the sum of r z, sums[1] = the sum of z^2 with volumes. */
-    void (*sums)(const ps_diffusion *d, int64_t j, int64_t k, const void *r,
-                 const void *z, double sums[2]);
     /* Restrict or interpolate along axis 0, from a row of n nodes or to it; the other one
      * has `coarse` nodes. The interpolation adds if `adds` is set. */
     void (*restrict_row)(const void *fine, const void *weight, int64_t n, int64_t coarse,
@@ -38,9 +31,30 @@ typedef struct {
                  int adds, void *out);
 } ps_diffusion_kernels;
 
-/* Indexed by PS_F32 and PS_F64. */
+/* The kernels of conjugate gradients, between fields in the dtype of the system and, in
+ * that of the levels, those that enter and leave the V-cycle. */
 typedef struct {
-    ps_diffusion_kernels type[PS_F64 + 1];
+    /* sums[0] = the sum of v^2 with volumes, sums[1] = the sum of v^2. */
+    void (*sums)(const ps_diffusion *d, int64_t j, int64_t k, const void *v,
+                 double sums[2]);
+    /* to = scale r, of `count` elements. */
+    void (*enter)(const void *r, double scale, void *to, int64_t count);
+    /* z = scale from; sums[0] = the sum of r z, sums[1] = the sum of z^2 with volumes. */
+    void (*leave)(const ps_diffusion *d, int64_t j, int64_t k, const void *from,
+                  double scale, const void *r, void *z, double sums[2]);
+    /* p = z + beta p, of `count` elements. */
+    void (*direct)(void *p, const void *z, double beta, int64_t count);
+    /* x += alpha p, r -= alpha q, to = scale r; sums[0] = the sum of x^2 with volumes,
+     * sums[1] = the sum of r^2. */
+    void (*advance)(const ps_diffusion *d, int64_t j, int64_t k, double alpha,
+                    double scale, void *x, void *r, const void *p, const void *q,
+                    void *to, double sums[2]);
+} ps_conjugate_kernels;
+
+/* `level` by dtype, `conjugate` by the dtypes of the system and of the levels. */
+typedef struct {
+    ps_diffusion_kernels level[PS_F64 + 1];
+    const ps_conjugate_kernels *conjugate[PS_F64 + 1][PS_F64 + 1];
 } ps_diffusion_isa;
 
 extern const ps_diffusion_isa ps_diffusion_isa_baseline;

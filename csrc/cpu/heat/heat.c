@@ -32,25 +32,6 @@ typedef struct {
     double *maxima; /* largest value of each thread */
 } run;
 
-static const ps_heat_isa *
-isa_of(void)
-{
-    const ps_isa *const isa = ps_isa_get();
-
-#ifdef PS_HAVE_AVX512
-    if (isa == &ps_isa_avx512) {
-        return &ps_heat_isa_avx512;
-    }
-#endif
-#ifdef PS_HAVE_AVX2
-    if (isa == &ps_isa_avx2) {
-        return &ps_heat_isa_avx2;
-    }
-#endif
-    (void)isa;
-    return &ps_heat_isa_baseline;
-}
-
 static int64_t
 nodes_of(const ps_heat *h)
 {
@@ -67,7 +48,7 @@ table_bytes(const ps_heat_sweep *s)
 static void
 plan(run *r, const ps_heat *h)
 {
-    *r = (run){.h = h, .kernels = &isa_of()->type[h->dtype]};
+    *r = (run){.h = h, .kernels = &PS_ISA_OF(ps_heat_isa)->type[h->dtype]};
     for (int axis = 0; axis < h->axes; axis++) {
         ps_heat_sweep *const s = &r->sweep[axis];
 

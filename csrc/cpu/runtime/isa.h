@@ -28,4 +28,20 @@ extern const ps_isa ps_isa_avx2;
 extern const ps_isa ps_isa_avx512;
 #endif
 
+/* The address of the selected one of the objects NAME_baseline, NAME_avx2, NAME_avx512,
+ * which the files of isa/ define for each instruction set of this build. */
+#ifdef PS_HAVE_AVX2
+#define PS_ISA_AVX2_OR(name, other) \
+    (ps_isa_get() == &ps_isa_avx2 ? &name##_avx2 : (other))
+#else
+#define PS_ISA_AVX2_OR(name, other) (other)
+#endif
+#ifdef PS_HAVE_AVX512
+#define PS_ISA_AVX512_OR(name, other) \
+    (ps_isa_get() == &ps_isa_avx512 ? &name##_avx512 : (other))
+#else
+#define PS_ISA_AVX512_OR(name, other) (other)
+#endif
+#define PS_ISA_OF(name) PS_ISA_AVX512_OR(name, PS_ISA_AVX2_OR(name, &name##_baseline))
+
 #endif
