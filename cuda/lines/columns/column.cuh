@@ -37,12 +37,26 @@ namespace pysolvers::columns {
 
 using namespace runtime;
 
+/* Numbers of a thread in shared memory, beside those of the other lanes. */
+template <typename Number> struct LaneWords {
+    Number *const first;
+
+    __device__ __forceinline__ Number &operator[](int i) const
+    {
+        return first[32 * i];
+    }
+};
+
 /* A Chunk whose numbers g are in shared memory, so that a thread can have more rows:
  * x_i = g_i - l_i y_left - u_i x_{i+1} for i < ROWS - 1. */
 template <typename Number, int ROWS> struct ColumnChunk {
     static constexpr int words = (ROWS - 1) * 32; /* of a warp */
     Number l[ROWS - 1], u[ROWS - 1];
-    Number *const g; /* g_i at index 32 i */
+    const LaneWords<Number> g;
+
+    __device__ __forceinline__ explicit ColumnChunk(Number *kept) : g{kept}
+    {
+    }
 
     /* Like that of Chunk. */
     template <typename Rows, typename Inverter>
@@ -56,7 +70,7 @@ template <typename Number, int ROWS> struct ColumnChunk {
             const Row<Number> row = rows(i);
 
             above = above.below(row, inverter.invert(above.pivot_of(row), start + i));
-            g[32 * i] = above.g;
+            g[i] = above.g;
             l[i] = above.l;
             u[i] = above.u;
             if (i >= pads) {
@@ -75,39 +89,21 @@ template <typename Number, int ROWS> struct ColumnChunk {
         put(ROWS - 1, y);
 #pragma unroll
         for (int i = ROWS - 2; i >= 0; i--) {
-            y = Spike<Number>{g[32 * i], l[i], u[i]}.at(y_left, y);
+            y = Spike<Number>{g[i], l[i], u[i]}.at(y_left, y);
             put(i, y);
         }
     }
 };
 
-/* The same in row-sum form: x_i = g_i + l_i y_left + u_i x_{i+1}. */
-template <typename Real, int ROWS> struct ColumnChunk<BySums<Real>, ROWS> {
+/* The same in row-sum form. */
+template <typename Real, int ROWS>
+struct ColumnChunk<BySums<Real>, ROWS>
+    : SummedRows<Real, ROWS, const LaneWords<BySums<Real>>> {
     static constexpr int words = (ROWS - 1) * 32;
-    Real l[ROWS - 1], u[ROWS - 1];
-    BySums<Real> *const g;
 
-    template <typename Rows, typename Inverter>
-    __device__ __forceinline__ Segment<BySums<Real>>
-    eliminate(const Rows &rows, int32_t start, int pads, Inverter &inverter)
+    __device__ __forceinline__ explicit ColumnChunk(BySums<Real> *kept)
+        : SummedRows<Real, ROWS, const LaneWords<BySums<Real>>>{{}, {}, {kept}}
     {
-        return eliminate_sums<Real, ROWS>(rows, start, pads, inverter,
-                                          [&](int i, const SummedUnknown<Real> &x) {
-                                              g[32 * i] = x.g;
-                                              l[i] = x.l;
-                                              u[i] = x.u;
-                                          });
-    }
-
-    template <typename Put>
-    __device__ __forceinline__ void substitute(Real y_left, Real y, const Put &put) const
-    {
-        put(ROWS - 1, y);
-#pragma unroll
-        for (int i = ROWS - 2; i >= 0; i--) {
-            y = g[32 * i] + l[i] * y_left + u[i] * y;
-            put(i, y);
-        }
     }
 };
 
@@ -129,7 +125,7 @@ template <typename Number, int ROWS, bool IS_CLUSTER> struct Column {
                                       bool is_periodic, void *memory, Number *kept,
                                       Arrivals *others)
         : shape(s), self(place), periodic(is_periodic), exchange(s, memory),
-          arrivals(others), chunk{{}, {}, kept}
+          arrivals(others), chunk(kept)
     {
     }
 

@@ -209,48 +209,40 @@ copy_row<BySums<double>>()
     return {-1.0, 0.0, 0.0, 0.0};
 }
 
-/* The elimination of the rows of a chunk but for the last one, downward. keep(i, x)
- * receives the unknown of row i. */
-template <typename Real, int ROWS, typename Rows, typename Inverter, typename Keep>
-__device__ __forceinline__ Segment<BySums<Real>>
-eliminate_sums(const Rows &rows, int32_t start, int pads, Inverter &inverter,
-               const Keep &keep)
-{
-    SummedUnknown<Real> above = SummedUnknown<Real>::left();
-    Spike<BySums<Real>> first = own_spike<BySums<Real>>();
+/* The rows of a chunk: x_i = g_i + l_i y_left + u_i x_{i+1} for i < ROWS - 1. The numbers
+ * g are where `Kept` has them. */
+template <typename Real, int ROWS, typename Kept> struct SummedRows {
+    Real l[ROWS - 1], u[ROWS - 1];
+    Kept g;
 
-#pragma unroll
-    for (int i = 0; i < ROWS - 1; i++) {
-        const Row<BySums<Real>> row = rows(i);
-        const Real a = -row.lower, c = -row.upper;
-        const Real sigma = row.diag + a * above.s, lambda = a * above.l;
-        const Real r = row.rhs + a * above.g;
-        const Real q = inverter.invert(sigma + c + lambda, start + i);
-
-        above = {r * q, lambda * q, c * q, sigma * q};
-        keep(i, above);
-        if (i >= pads) {
-            first = first.through(above);
-        }
-    }
-    return Segment<BySums<Real>>::closed(first, above, rows(ROWS - 1));
-}
-
-template <typename Real, int ROWS> struct Chunk<BySums<Real>, ROWS> {
-    Real g[ROWS - 1], l[ROWS - 1], u[ROWS - 1];
-
+    /* Like that of Chunk. */
     template <typename Rows, typename Inverter>
     __device__ __forceinline__ Segment<BySums<Real>>
     eliminate(const Rows &rows, int32_t start, int pads, Inverter &inverter)
     {
-        return eliminate_sums<Real, ROWS>(rows, start, pads, inverter,
-                                          [&](int i, const SummedUnknown<Real> &x) {
-                                              g[i] = x.g;
-                                              l[i] = x.l;
-                                              u[i] = x.u;
-                                          });
+        SummedUnknown<Real> above = SummedUnknown<Real>::left();
+        Spike<BySums<Real>> first = own_spike<BySums<Real>>();
+
+#pragma unroll
+        for (int i = 0; i < ROWS - 1; i++) {
+            const Row<BySums<Real>> row = rows(i);
+            const Real a = -row.lower, c = -row.upper;
+            const Real sigma = row.diag + a * above.s, lambda = a * above.l;
+            const Real r = row.rhs + a * above.g;
+            const Real q = inverter.invert(sigma + c + lambda, start + i);
+
+            above = {r * q, lambda * q, c * q, sigma * q};
+            g[i] = above.g;
+            l[i] = above.l;
+            u[i] = above.u;
+            if (i >= pads) {
+                first = first.through(above);
+            }
+        }
+        return Segment<BySums<Real>>::closed(first, above, rows(ROWS - 1));
     }
 
+    /* x_i of all rows, from the last to the first: put(i, x). */
     template <typename Put>
     __device__ __forceinline__ void substitute(Real y_left, Real y, const Put &put) const
     {
@@ -262,6 +254,9 @@ template <typename Real, int ROWS> struct Chunk<BySums<Real>, ROWS> {
         }
     }
 };
+
+template <typename Real, int ROWS>
+struct Chunk<BySums<Real>, ROWS> : SummedRows<Real, ROWS, Real[ROWS - 1]> {};
 
 template <typename Real> struct Lanes<BySums<Real>> {
     SummedUnknown<Real> y;
