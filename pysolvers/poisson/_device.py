@@ -37,8 +37,7 @@ from .._runtime.lines import contiguous_strides
 from .._runtime.places import find_place
 from .._runtime.shadows import address_of, is_shadow, shadow
 from .._runtime.streams import PER_THREAD
-from ..distributed import Group, Slab, SplitFactor, agreement_of
-from ..tridiagonal import factor_tridiagonal
+from ..distributed import Group, Slab, SplitFactor, agreement_of, split_row_sums
 from ._waves import PackedWaves, are_packed
 
 __all__ = ["DevicePoisson"]
@@ -185,7 +184,7 @@ class DevicePoisson:
             else:
                 for k in range(len(axes) - 1):
                     self._plan(k, place)
-                matrices = self._matrices() if group is None else self._diagonals()
+                matrices = self._matrices()
                 if group is None:
                     self._rows = self._expanded(matrices, place)
                     self._volumes = self._kept(axes[-1].volumes, place)
@@ -387,19 +386,6 @@ class DevicePoisson:
         operands = (np.asarray(a, self._real) for a in (lower[None], sums, upper[None]))
         return tuple(operands)  # type: ignore[return-value]
 
-    def _diagonals(self) -> tuple[Array, Array, Array]:
-        """Return the diagonals of the waves, with the shape (waves or 1, rows or 1)."""
-        lower, diag, upper = self._axes[-1].rows
-        waves = self._eigenvalues()
-        full = waves + (diag[:1] if (diag == diag[0]).all() and not self.is_singular else diag)
-        if self.is_singular and (self._group is None or self._group.rank == 0):
-            # As on the host. The sine part of wave 0 is zero, and its matrix is the same.
-            null = waves[:, 0] == 0
-            full[null, 0] += full[null, 0]
-            full[null & (full[:, 0] == 0), 0] = -1.0
-        diagonals = lower[None], full, upper[None]
-        return tuple(np.asarray(values, self._real) for values in diagonals)  # type: ignore[return-value]
-
     def _expanded(self, matrices: Sequence[Array], place: Any) -> list[Array]:
         """Return the rows on the device, with the shape (waves, parts, rows)."""
         count = max(len(values) for values in matrices)
@@ -411,14 +397,15 @@ class DevicePoisson:
         """Return the factors of the lines of all ranks; collective."""
         last = self._axes[-1]
         shape = (len(matrices[1]), 1, last.count)
-        return factor_tridiagonal(
+        return split_row_sums(
+            group,
+            Slab(-1),
             *(np.broadcast_to(values[:, None, :], shape) for values in matrices),
+            axis=-1,
             rows=last.count,
             periodic=last.is_periodic,
-            pivot=False,
+            threads=None,
             device=self._device,
-            group=group,
-            split=Slab(-1),
         )
 
     def _solve_lines(self, place: Any, field: Array) -> None:

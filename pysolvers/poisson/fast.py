@@ -144,9 +144,7 @@ class FastPoisson(ShownAsText):
     f has no values that cancel in the solution, the largest error is a few rounding units of the
     largest value up to 100 nodes along x, and grows as the number of these nodes, for any ratio of
     the spacings of the axes. In float32, a smooth solution on 1000 nodes has an error of about
-    2e-6. The exceptions are lines on a device that are cut between ranks, or periodic and stretched
-    or of complex values, or periodic beside an axis with a Dirichlet and a Neumann side: there the
-    error grows as the square of the length of the other axes over the spacing of the lines.
+    2e-6.
 
     References
     ----------

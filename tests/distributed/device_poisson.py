@@ -16,6 +16,7 @@ OnDevice = on_device(FastPoisson)
 def check_poisson(group, rng, ways):
     with mock.patch.object(ranks_poisson, "FastPoisson", OnDevice):
         ranks_poisson.check_fields_of_one_process(group, np.random.default_rng(1))
+        ranks_poisson.check_thin_lines(group, rng)
         ranks_poisson.check_functions_and_stretched_coordinates(group, rng)
 
 
