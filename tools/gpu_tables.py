@@ -14,7 +14,7 @@ Entry = dict[str, Any]
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 
-# Heading in README.md -> part, matrix, axis and dtype of its cases.
+# Heading in docs/performance.md -> part, matrix, axis and dtype of its cases.
 _SUMMARY = {
     "own, f32": ("own", "own", "last", "float32"),
     "own, f64": ("own", "own", "last", "float64"),
@@ -51,7 +51,7 @@ _PARTS = {
 
 
 def summary(record: Record) -> Iterator[str]:
-    """Yield the table of README.md: fractions of the floor."""
+    """Yield the table of docs/performance.md: fractions of the floor."""
     cases = [entry for entry in record["bench"]["cases"] if "fraction" in entry]
     found = {_key(entry): entry for entry in cases}
     yield row("rows", *_SUMMARY, "cuSPARSE", "JAX")
@@ -69,7 +69,7 @@ def summary(record: Record) -> Iterator[str]:
 
 
 def claim(record: Record) -> Iterator[str]:
-    """Yield the sentence of README.md that compares with cuSPARSE."""
+    """Yield the sentence of docs/performance.md that compares with cuSPARSE."""
     cases = [entry for entry in record["bench"]["cases"] if "seconds" in entry]
     entry = {_key(entry): entry for entry in cases}["own", "own", "last", "float64", _CLAIM_ROWS]
     ratio = entry["peers"]["cusparse strided"] / entry["seconds"]

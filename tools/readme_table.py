@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import gpu_tables
+import jobs_picture
 from gpu_tables import row
 
 from pysolvers.distributed import CostModel
@@ -27,7 +28,7 @@ from pysolvers.distributed import CostModel
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"(<!-- ([a-z][\w ]*): (\S+) -->\n).*?(<!-- end of \2 -->)", re.DOTALL)
 
-CLAIM_ROWS = 64  # the systems of the sentence of README.md
+CLAIM_ROWS = 64  # the systems of the sentence of docs/performance.md
 
 # Name and alignment of each column of docs/records.md.
 FULL_COLUMNS = {
@@ -41,7 +42,7 @@ Record = dict[str, Any]
 
 
 def summary(record: Record) -> Iterator[str]:
-    """Yield the table of README.md: float64, the systems along the last axis."""
+    """Yield the first table of docs/performance.md: float64, the systems along the last axis."""
     entries = {
         (entry["matrix"], entry["rows"]): entry
         for entry in record["cases"]
@@ -63,7 +64,7 @@ def summary(record: Record) -> Iterator[str]:
 
 
 def claim(record: Record) -> Iterator[str]:
-    """Yield the sentence of README.md that compares with a loop of SciPy."""
+    """Yield the sentence of docs/performance.md that compares with loops in Python."""
     (entry,) = (
         entry
         for entry in record["cases"]
@@ -75,8 +76,8 @@ def claim(record: Record) -> Iterator[str]:
     yield (
         f"On a CPU ({record['machine']['cpu']}, {record['settings']['threads']} threads), one call "
         f"solves {entry['systems']} systems of {entry['rows']} rows, each with its own matrix, in "
-        f"{milliseconds:.0f} ms: **{scipy:.0f} times faster than a loop of "
-        f"`scipy.linalg.solve_banded`** and {numpy:.1f} times faster than "
+        f"{milliseconds:.0f} ms: {scipy:.0f} times faster than a Python loop of "
+        f"`scipy.linalg.solve_banded`, and {numpy:.1f} times faster than "
         "Thomas elimination written in NumPy."
     )
 
@@ -582,15 +583,80 @@ def model(record: Record) -> Iterator[str]:
     )
 
 
+def jobs(record: Record) -> Iterator[str]:
+    """Yield the table of README.md: six jobs, beside what people would use."""
+    yield row("job", "size", "pysolvers", "times as long", "`python benchmarks/jobs.py`")
+    yield row("---", "---", "--:", "---", "---")
+    for name, group in zip(record["cases"], jobs_picture.groups_of(record), strict=True):
+        others = (
+            f"{jobs_picture.PROGRAMS[program][0]} {jobs_picture.times(ratio)}"
+            for program, ratio in group.ratios.items()
+        )
+        size = group.size.replace(" x ", " × ")
+        time = jobs_picture.duration(group.seconds)
+        yield row(group.title, size, time, ", ".join(others), f"`--only {name}`")
+    yield ""
+    settings, versions = record["settings"], record["versions"]
+    names = {"numba": "Numba", "scipy": "SciPy", "jax": "JAX", "pyamg": "PyAMG"}
+    listed = ", ".join(f"{text} {versions[name]}" for name, text in names.items() if versions[name])
+    yield (
+        f"{record['machine']['cpu']}, {settings['threads']} threads, float64; medians of "
+        f"alternating runs; {listed}. A *Python loop* calls `solve_banded` for each system."
+    )
+
+
+def jobs_gpu(records: dict[str, Record]) -> Iterator[str]:
+    """Yield the sentence of README.md with the ratios on a GPU."""
+    found = [
+        f"{group.title} ({group.size}): "
+        + ", ".join(
+            f"{jobs_picture.PROGRAMS[program][0]} {jobs_picture.times(ratio)}"
+            for program, ratio in group.ratios.items()
+        )
+        for group in jobs_picture.groups_of_solvers(records)
+    ]
+    yield f"{records['h200']['gpu']['name']}, times as long: {'; '.join(found)}."
+
+
+def trust(record: Record) -> Iterator[str]:
+    """Yield the list of README.md: what was tested on a device, from its record."""
+    random, sanitizers = record["random"], record["sanitizers"]
+    checked = min(found["passed"] for found in sanitizers.values())
+    errors = sum(found["errors"] for found in sanitizers.values())
+    tools = " and ".join(sanitizers)
+    cases = sum(found["cases"] for found in random.values())
+    yield (
+        f"- {record['tests']['passed']} tests passed and {record['tests']['failed']} failed on an "
+        f"{record['gpu']['name']}; {tools} of compute-sanitizer found {errors} errors in {checked} "
+        f"tests; {cases} random systems and calls were solved and checked."
+    )
+    counts = next(
+        table for table in record["papers"]["lmsor2012"]["tables"] if table["title"] == "Iterations"
+    )
+    pairs = [line[-2:] for line in counts["rows"] if line[-2] is not None]
+    equal = sum(published == counted for published, counted in pairs)
+    yield (
+        f"- [Five papers](docs/reproductions.md) are repeated by `pysolvers reproduce PAPER`: "
+        f"{equal} of {len(pairs)} published numbers of iterations of local modified SOR are met "
+        "exactly, for example. Where a paper and its numbers disagree, the report says so."
+    )
+
+
 # Document -> kind of the table -> what makes its lines.
 TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
     "README.md": {
+        "jobs": jobs,
+        "jobs gpu": lambda _: jobs_gpu(jobs_picture.solver_records()),
+        "trust": trust,
+    },
+    "docs/performance.md": {
         "claim": claim,
         "gpu claim": gpu_tables.claim,
         "speed": summary,
         "gpu speed": gpu_tables.summary,
+        "calls": calls,
+        "calls gpu": gpu_calls,
     },
-    "docs/performance.md": {"calls": calls, "calls gpu": gpu_calls},
     "docs/distributed.md": {
         "parts": parts,
         "steps": steps,

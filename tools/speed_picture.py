@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draw docs/images/speed.png, the picture of README.md, from the records of a CPU and of a GPU.
+"""Draw docs/images/speed.png from the records of a CPU and of a GPU.
 
 Time per unknown over the rows of a system, float64, each system with a matrix of its own, for this
 package and for the other packages of the records. The number of unknowns is the same for all rows,

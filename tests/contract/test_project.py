@@ -172,30 +172,124 @@ def test_every_command_line_of_a_document_is_understood(line):
 
 
 EXAMPLES = blocks(ROOT / "README.md", "python")
+# What the examples of README.md print, in their order.
+PRINTED = [
+    text for text in re.findall(r"It prints `([^`]+)`", README) if not text.startswith("pysolvers ")
+]
 
 
-def test_readme_has_four_examples():
-    assert len(EXAMPLES) == 4
+def test_readme_shows_code_and_installation_at_its_start():
+    lines = README.splitlines()
+
+    assert len(lines) <= 120
+    assert lines.index("```python") < 15
+    assert next(k for k, line in enumerate(lines) if "pip install" in line) < 30
+    code = [line for line in EXAMPLES[0].splitlines() if line.strip()]
+    assert len(code) <= 9
+    assert len(EXAMPLES) == len(PRINTED) == 2
 
 
-@pytest.mark.parametrize("code", EXAMPLES, ids=[code.splitlines()[0] for code in EXAMPLES])
-def test_example_of_the_readme_runs(code, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    names = {"__name__": "readme"}
-    with contextlib.redirect_stdout(io.StringIO()):
-        exec(compile(code, "README.md", "exec"), names)
+@pytest.mark.parametrize("number", range(len(EXAMPLES)))
+def test_example_of_the_readme_prints_what_stands_below_it(number, capsys):
+    exec(compile(EXAMPLES[number], "README.md", "exec"), {"__name__": "readme"})
 
-    field = names["result"] if "result" in names else names.get("u", names.get("x"))
-    field = getattr(field, "u", field)
-    assert np.isfinite(field).all() and np.ptp(field) > 0
-    if "diag" in names:  # periodic systems with the number 2.5 on the diagonal, along axis 1
-        x, rhs = names["x"], names["rhs"]
-        product = 2.5 * x - np.roll(x, 1, axis=1) - np.roll(x, -1, axis=1)
-        np.testing.assert_allclose(product, rhs, atol=1e-12)
+    assert capsys.readouterr().out.strip() == PRINTED[number]
+
+
+def lines_of_the_readme():
+    """Return the line of code of each row of the table "I have ..."."""
+    table = README.partition("## I have ...")[2].partition("##")[0]
+    return re.findall(r"^\| [^|]+ \| `(.+?)` \| \[", table, re.MULTILINE)
+
+
+def system_matrices(*, rows, systems):
+    """Return the diagonals of dominant systems along the first axis, and right-hand sides."""
+    rng = np.random.default_rng(0)
+    lower, upper, rhs = rng.uniform(-1, 1, (3, rows, systems))
+    return lower, 3 + rng.random((rows, systems)), upper, rhs
+
+
+def dense(lower, diag, upper):
+    """Return the matrices of systems along the first axis, of shape (systems, rows, rows)."""
+    rows, systems = diag.shape
+    matrices = np.zeros((systems, rows, rows))
+    k = np.arange(rows)
+    matrices[:, k, k] = diag.T
+    matrices[:, k[1:], k[:-1]] = lower[1:].T
+    matrices[:, k[:-1], k[1:]] = upper[:-1].T
+    return matrices
+
+
+def check_columns(run):
+    lower, diag, upper, rhs = system_matrices(rows=9, systems=4)
+    x = run(lower=lower, diag=diag, upper=upper, rhs=rhs)["x"]
+    expected = np.linalg.solve(dense(lower, diag, upper), rhs.T[..., None])[..., 0].T
+    np.testing.assert_allclose(x, expected, rtol=1e-12)
+
+
+def check_options(run):
+    # lower, diag, upper are those of I - dt/2 A; the systems of the call lie along the last axis.
+    lower, diag, upper, u = (a.T for a in system_matrices(rows=9, systems=4))
+    found = run(lower=lower, diag=diag, upper=upper, u=u)["u"]
+    left = dense(lower.T, diag.T, upper.T)
+    right = 2 * np.eye(9) - left  # I + dt/2 A
+    expected = np.linalg.solve(left, right @ u[..., None])[..., 0]
+    np.testing.assert_allclose(found, expected, rtol=1e-11)
+
+
+def check_curves(run):
+    interpolate = pytest.importorskip("scipy.interpolate")
+    knots, points = np.linspace(0, 1, 20), np.linspace(0, 1, 33)
+    curves = np.random.default_rng(0).standard_normal((20, 5))
+    values = run(knots=knots, curves=curves, points=points)["values"]
+    expected = interpolate.CubicSpline(knots, curves)(points)
+    np.testing.assert_allclose(values, expected, rtol=0, atol=1e-12)
+
+
+def check_rectangle(run):
+    pytest.importorskip("scipy")
+    x = (np.arange(64) + 0.5) / 64
+    waves = np.multiply.outer(np.sin(np.pi * x), np.sin(2 * np.pi * x))
+    eigenvalue = -((2 * 64 * np.sin(np.pi / 128)) ** 2) - (2 * 64 * np.sin(np.pi / 64)) ** 2
+    np.testing.assert_allclose(run(f=eigenvalue * waves)["u"], waves, atol=1e-12)
+
+
+def check_plate(run):
+    # Steady by then: four such plates, turned, add up to a plate at 1.
+    plate = run()["plate"]
+    assert plate.time == 0.5
+    assert plate.u[32, 32] == pytest.approx(0.25, abs=1e-4)
+    assert (plate.u[1:-1, 0] == 1).all() and (plate.u[1:-1, -1] == 0).all()
+
+
+def check_small(run):
+    b = np.random.default_rng(0).standard_normal(64)
+    x = run(b=b)["x"]
+    padded = np.pad(x, 1)
+    np.testing.assert_allclose(2.5 * x - padded[:-2] - padded[2:], b, rtol=0, atol=1e-14)
+
+
+JOBS = [check_columns, check_options, check_curves, check_rectangle, check_plate, check_small]
+
+
+def test_readme_has_six_lines():
+    assert len(lines_of_the_readme()) == len(JOBS)
+
+
+@pytest.mark.parametrize("number", range(len(JOBS)), ids=[check.__name__[6:] for check in JOBS])
+def test_line_of_the_readme_solves_its_job(number):
+    line = lines_of_the_readme()[number]
+
+    def run(**names):
+        names = {name: getattr(pysolvers, name) for name in pysolvers.__all__} | names
+        exec(compile(line, "README.md", "exec"), names)
+        return names
+
+    JOBS[number](run)
 
 
 def test_demo_of_the_readme_runs(tmp_path):
-    assert "\n    make demo " in README
+    assert "`make demo`" in README
     makefile = (ROOT / "Makefile").read_text()
     (line,) = re.findall(r"^demo:.*\n\t@\$\(BIN\)/python (.+)$", makefile, re.MULTILINE)
 
@@ -262,11 +356,12 @@ def test_calls_of_other_packages_run_and_agree():
 
 def test_every_method_is_documented():
     theory = (ROOT / "docs/theory/tridiagonal.md").read_text()
+    methods = (ROOT / "docs/performance.md").read_text().partition("## Methods")[2]
 
     from pysolvers import _core
 
     for method in _core.METHODS:
-        assert f"`{method}`" in README, method
+        assert f"`{method}`" in methods, method
         assert f"`{method}`" in theory, method
 
 
@@ -277,6 +372,17 @@ def test_every_public_name_is_in_the_reference():
         for name in module.__all__:
             if not name.startswith("__"):
                 assert re.search(rf"\b{name}\b", reference), f"{module.__name__}.{name}"
+
+
+def anchors(path):
+    """Return the anchors of the headings of a document, as the pages have them."""
+    titles = re.findall(r"^#+ (.+)$", path.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_headings_that_the_readme_links_to_exist():
+    for target, anchor in re.findall(r"\]\((docs/[^)#]+)#([^)]+)\)", README):
+        assert anchor in anchors(ROOT / target), f"{target}#{anchor}"
 
 
 def test_what_a_document_links_to_exists():
