@@ -1,8 +1,8 @@
 /* column_sums_f32.cu - the column kernels for float32, in row-sum form.
  *
- * Apart from column_f32.cu, because the two are compiled at the same time and are the
- * longest files of the lines: one file takes 60 s for one architecture, each of the two
- * half of it. The registers of the kernels are the same.
+ * Apart from column_f32.cu, because the two are compiled at the same time: one file
+ * takes 60 s for one architecture, each of the two half of it. The registers of the
+ * kernels are the same.
  */
 #include "lines/columns/column_kernel.cuh"
 
