@@ -22,7 +22,8 @@ rounding would cost more iterations than half the memory saves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import log2
+from contextlib import AbstractContextManager, nullcontext
+from math import inf, log2
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,7 +32,7 @@ from numpy.typing import NDArray
 from .._errors import raise_for_status
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = ["Levels"]
+__all__ = ["MOST_LEVELS", "Level", "Levels", "coarse_axes", "in_order"]
 
 Array = NDArray[Any]
 
@@ -40,14 +41,14 @@ Array = NDArray[Any]
 _OMEGA = 0.85
 _LEAST_NODES = 5  # of an axis that is made coarser
 _WEAK = 0.3  # t k/h^2: lines across such an axis are solved by a relaxation
-_MOST_LEVELS = 24
+MOST_LEVELS = 24
 
 # Ratio of conductances up to which a V-cycle in float32 takes at most a tenth more iterations than
 # one in float64, which takes twice the time; and the largest one, far below overflow.
 _FLOAT32_RATIO, _FLOAT32_LARGEST = 1e5, 1e30
 
 
-class _Level(NamedTuple):
+class Level(NamedTuple):
     faces: list[Array]  # from x on; at a node, between it and the next one
     sums: Array
     first: tuple[int, ...]  # unknown nodes, from x on
@@ -98,13 +99,17 @@ class Levels:
         )
         #: W at the nodes, or numbers that broadcast to them.
         self.volumes = self._volumes(grid, range(grid.axes))
+        nodes = self._whole(grid)
         first = tuple(_given(sides, axis, 0) for axis in range(grid.axes))
-        end = tuple(n - _given(sides, axis, -1) for axis, n in enumerate(grid.nodes))
+        end = tuple(n - _given(sides, axis, -1) for axis, n in enumerate(nodes))
+        #: The sum of W over the nodes.
+        self.volume = self.total(self.volumes)
         #: The unknown nodes of a field.
         self.inner = tuple(slice(a, b) for a, b in zip(first, end, strict=True))[::-1]
         faces = [self._faces(grid, axis) for axis in range(grid.axes)]
         if is_steady:  # t is arbitrary: a power of two such that entries are near 1
-            share = 2.0 ** -round(log2(max(float(face.max()) for face in faces) or 1.0))
+            (largest,) = self._largest([max(float(face.max()) for face in faces)])
+            share = 2.0 ** -round(log2(largest or 1.0))
         faces = [share * face for face in faces]
         #: t in multiples of dt of the grid.
         self.share = share
@@ -114,15 +119,31 @@ class Levels:
                 side.of(exchange)[...] += share * side.exchange
         exchange *= self.volumes
         sums = exchange if is_steady else exchange + self.volumes
+        is_open = bool(exchange.any()) or any(first) or end != nodes
         #: Whether nothing but sources and inflows changes the heat: no exchange, no given value.
-        self.is_closed = not (exchange.any() or any(first) or end != grid.nodes)
+        self.is_closed = not any(self._largest([is_open]))
         #: Whether A has the constant as null vector.
         self.is_singular = is_steady and self.is_closed
-        start = _Level(faces, np.ascontiguousarray(sums), first, end)
+        largest = max(float(face.max()) for face in faces)
+        least = min(float(face[face > 0].min(initial=inf)) for face in faces)
+        largest, least = self._largest([largest, -least])
+        fits = largest <= min(_FLOAT32_LARGEST, -_FLOAT32_RATIO * least)
+        start = Level(faces, np.ascontiguousarray(sums), first, end)
+        self._set_levels(start, exchange, dtype, "float32" if fits else dtype)
+
+    def _set_levels(self, start: Level, exchange: Array, dtype: str, cycle: str) -> None:
+        """Make the operators in `dtype`, and the levels in `cycle`."""
         self._system = self._operator(start, dtype)
         self._rates = (*self._system[:4], np.ascontiguousarray(exchange, dtype))
-        cycle = _cycle_dtype(start, dtype)
         self._levels = tuple(self._packed(*pair, cycle) for pair in self._coarsened(start))
+
+    def _whole(self, grid: Grid) -> tuple[int, ...]:
+        """Return the nodes of the field along each axis."""
+        return grid.nodes
+
+    def _largest(self, values: Sequence[float]) -> list[float]:
+        """Return numbers that are the largest of the field, from those of the nodes here."""
+        return list(values)
 
     def apply(self, field: Array, out: Array) -> None:
         """Set `out` to W t K of a field at the unknown nodes."""
@@ -151,18 +172,31 @@ class Levels:
         found: dict[str, Any] = report
         return found
 
+    def agreement(self) -> AbstractContextManager[Any]:
+        """Return the context in which data of the caller are evaluated."""
+        return nullcontext()
+
+    def total(self, values: Array) -> float:
+        """Return the sum over the nodes: of the rows along x, and of these in order."""
+        return in_order(values.sum(axis=-1, dtype=np.float64).ravel())
+
     def _volumes(self, grid: Grid, axes: Sequence[int]) -> Array:
         """Return the product over some axes of 1, or of 1/2 at the sides that are fluxes."""
         product = np.ones((1,) * grid.axes)
         for axis in axes:
-            line = np.ones(grid.nodes[axis])
-            for end, index in ((1, 0), (2, -1)):
-                if self._ends[axis][end]:
-                    line[index] *= 0.5
+            line = self._line(grid, axis)
             shape = [1] * grid.axes
             shape[grid.axes - 1 - axis] = -1
             product = product * line.reshape(shape)
         return product
+
+    def _line(self, grid: Grid, axis: int) -> Array:
+        """Return the factors of the volumes along an axis."""
+        line = np.ones(grid.nodes[axis])
+        for end, index in ((1, 0), (2, -1)):
+            if self._ends[axis][end]:
+                line[index] *= 0.5
+        return line
 
     def _faces(self, grid: Grid, axis: int) -> Array:
         """Return dt k/h^2 times the area, between each node and the next one along an axis."""
@@ -176,26 +210,23 @@ class Levels:
             np.moveaxis(faces, along, 0)[-1] = 0
         return faces * self._volumes(grid, [a for a in range(grid.axes) if a != axis])
 
-    def _coarsened(self, level: _Level) -> list[tuple[_Level, list[Array | None]]]:
-        """Return the levels, each with the weights of its interpolated nodes by axis."""
-        found: list[tuple[_Level, list[Array | None]]] = []
+    def _coarsened(
+        self, level: Level, most: int = MOST_LEVELS
+    ) -> list[tuple[Level, list[Array | None]]]:
+        """Return at most so many levels, each with the weights of interpolated nodes by axis."""
+        found: list[tuple[Level, list[Array | None]]] = []
         while True:
             axes = level.sums.ndim
             weights: list[Array | None] = [None] * axes
             found.append((level, weights))
-            size = float(level.sums.max())
-            coarse = [
-                axis
-                for axis in range(axes)
-                if level.sums.shape[axes - 1 - axis] >= _LEAST_NODES
-                and float(level.faces[axis].max()) > _WEAK * size
-            ]
-            if not coarse or len(found) == _MOST_LEVELS:
+            largest = [float(values.max()) for values in (level.sums, *level.faces)]
+            coarse = coarse_axes(level.sums.shape[::-1], largest)
+            if not coarse or len(found) >= most:
                 return found
             for axis in reversed(coarse):
                 level, weights[axis] = self._coarser(level, axis)
 
-    def _coarser(self, level: _Level, axis: int) -> tuple[_Level, Array]:
+    def _coarser(self, level: Level, axis: int) -> tuple[Level, Array]:
         """Return a level with every other node along an axis, and the weights between them."""
         axes, wraps = level.sums.ndim, self._periodic[axis]
         along = axes - 1 - axis
@@ -232,22 +263,22 @@ class Levels:
         ]
         end = list(level.end)
         end[axis] = kept.size - (n - level.end[axis])
-        coarse = _Level(faces, added(level.sums), level.first, tuple(end))
+        coarse = Level(faces, added(level.sums), level.first, tuple(end))
         return coarse, np.ascontiguousarray(np.moveaxis(weight, 0, along))
 
-    def _operator(self, level: _Level, dtype: str) -> tuple[Any, ...]:
+    def _operator(self, level: Level, dtype: str) -> tuple[Any, ...]:
         """Return the nodes, the conductances and the row sums as the backend takes them."""
         faces = tuple(np.ascontiguousarray(face, dtype) for face in level.faces)
         sums = np.ascontiguousarray(level.sums, dtype)
         return level.sums.shape[::-1], level.first, level.end, faces, sums
 
-    def _packed(self, level: _Level, weights: list[Array | None], dtype: str) -> tuple[Any, ...]:
+    def _packed(self, level: Level, weights: list[Array | None], dtype: str) -> tuple[Any, ...]:
         """Return a level as the backend takes it."""
         factors = tuple(self._factor(level, axis, dtype) for axis in range(level.sums.ndim))
         packed = tuple(None if w is None else np.ascontiguousarray(w, dtype) for w in weights)
         return (*self._operator(level, dtype), factors, packed)
 
-    def _factor(self, level: _Level, axis: int, dtype: str) -> Any:
+    def _factor(self, level: Level, axis: int, dtype: str) -> Any:
         """Return the factors of the lines along an axis, divided by omega."""
         axes = level.sums.ndim
         inner = tuple(slice(a, b) for a, b in zip(level.first, level.end, strict=True))[::-1]
@@ -271,19 +302,29 @@ class Levels:
             operands.append(lines if axes == 3 else lines[None])
         backend = self._backend
         flags = backend.ROW_SUMS | (backend.PERIODIC if self._periodic[axis] else 0)
-        status, _, factor = backend.factor_make(
+        status, report, factor = backend.factor_make(
             backend.PIVOTS["never"], flags, *operands, None, self._threads
         )
         raise_for_status(status, backend.STATUS, "HeatADI")
+        self._factored_by = report
         return factor
 
 
-def _cycle_dtype(level: _Level, dtype: str) -> str:
-    """Return the dtype of the levels, for a system of a dtype."""
-    largest = max(float(face.max()) for face in level.faces)
-    least = min(float(face[face > 0].min(initial=largest)) for face in level.faces)
-    fits = largest <= min(_FLOAT32_LARGEST, _FLOAT32_RATIO * least)
-    return "float32" if fits else dtype
+def in_order(values: Array) -> float:
+    """Return a sum whose order does not depend on how the values are divided over ranks."""
+    return float(np.add.accumulate(values)[-1]) if values.size else 0.0
+
+
+def coarse_axes(nodes: Sequence[int], largest: Sequence[float]) -> list[int]:
+    """Return the axes that the next level is coarser along.
+
+    `largest` is the largest row sum, and the largest conductance along each axis.
+    """
+    return [
+        axis
+        for axis, n in enumerate(nodes)
+        if n >= _LEAST_NODES and largest[1 + axis] > _WEAK * largest[0]
+    ]
 
 
 def _given(sides: Sequence[Side], axis: int, index: int) -> int:

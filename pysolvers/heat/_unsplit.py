@@ -20,7 +20,7 @@ Anal. 14 (1977) 1006-1021.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import sqrt
 from typing import Any
 
@@ -56,6 +56,8 @@ class Unsplit:
         All sides by name.
     source : NodeData or None
         The source.
+    levels : callable, default: Levels
+        What makes the operator.
     """
 
     def __init__(
@@ -64,8 +66,10 @@ class Unsplit:
         grid: Grid,
         sides: Mapping[str, Side],
         source: NodeData | None,
+        levels: Callable[..., Levels] = Levels,
     ) -> None:
         self._settings, self._grid, self._source = settings, grid, source
+        self._make = levels
         self._sides = [side for side in sides.values() if side.kind != PERIODIC]
         self._every = list(sides.values())
         self._known: dict[float, Levels] = {}
@@ -131,7 +135,7 @@ class Unsplit:
         if not levels.is_singular:
             return found, (0.0, 0.0)
         gain /= levels.share
-        return found, (float(gain.sum()), float(abs(gain).sum()))
+        return found, (levels.total(gain), levels.total(abs(gain)))
 
     def _levels(self) -> Levels:
         dt = self._grid.dt
@@ -143,7 +147,7 @@ class Unsplit:
 
     def _made(self, share: float, *, is_steady: bool = False) -> Levels:
         s = self._settings
-        return Levels(
+        return self._make(
             self._grid,
             self._every,
             share,
@@ -172,22 +176,22 @@ class Unsplit:
         rhs = np.zeros_like(base)
         levels.apply(base, rhs)
         np.negative(rhs, out=rhs)
-        gain = levels.share * self._gain(levels, time)
+        with levels.agreement():
+            gain = levels.share * self._gain(levels, time)
+            values = {side: side.level(time) for side in self._sides if side.kind == "value"}
         rhs += gain.astype(rhs.dtype)
-        for side in self._sides:  # at edges the values of the later axis remain
-            if side.kind == "value":
-                side.of(change)[...] = side.level(time) - side.of(base)
-        volumes = np.broadcast_to(levels.volumes, rhs.shape)
-        mean = float(gain.sum() / volumes.sum())
+        for side, value in values.items():  # at edges the values of the later axis remain
+            side.of(change)[...] = value - side.of(base)
+        mean = levels.total(gain) / levels.volume if levels.is_closed else 0.0
         if levels.is_singular:
-            rhs -= (mean * volumes).astype(rhs.dtype)
+            rhs -= (mean * levels.volumes).astype(rhs.dtype)
         kind = self._settings.dtype
         limit = _RTOL[kind] if rtol is None else rtol
         ratio = _FLOOR * float(np.finfo(kind).eps)
         report = levels.solve(rhs, change, base, limit, ratio, _MOST if most is None else most)
         if levels.is_closed:  # the mean of the change is known
             mean = 0.0 if levels.is_singular else mean
-            found = float((volumes * change).sum(dtype=np.float64) / volumes.sum())
+            found = levels.total(levels.volumes * change) / levels.volume
             change += change.dtype.type(mean - found)
         self.iterations += report["iterations"]
         self.run_by = {"kernel": report["kernel"], "threads": report["threads"]}

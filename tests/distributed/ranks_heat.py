@@ -7,7 +7,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from slabs import part_of, same
+from slabs import dividing, part_of, same
+from unsplit_cases import BOX, PLANE, UNSPLIT, wave
 
 from pysolvers import (
     ConvergenceError,
@@ -22,19 +23,6 @@ from pysolvers.heat import _split
 from pysolvers.heat._window import COSTS
 
 STEPS = 7
-PLANE = {"shape": (17, 14), "extent": ((0.0, 2.0), (0.0, 1.0)), "dt": 0.013, "boundary": 0.0}
-BOX = {
-    "shape": (9, 11, 10),
-    "extent": ((0.0, 2.0), (0.0, 1.0), (0.0, 1.5)),
-    "dt": 0.02,
-    "boundary": 0.0,
-}
-
-
-def wave(x, y):
-    return np.sin(2 * x) * np.cos(3 * y) + x * y
-
-
 PROBLEMS = {
     "values": PLANE | {"initial": wave, "damped_start": False},
     "damped": PLANE | {"initial": 1.0, "dt": 0.5},
@@ -319,99 +307,22 @@ def check_warning_of_growth(group, rng):
             )
 
 
-def bar(ratio):
-    """A conductivity with a bar that is parallel to no axis."""
-    return lambda x, y: np.where(abs(x - 1.7 * y) < 0.25, ratio, 1.0)
-
-
-def bar_of_box(x, y, z):
-    return np.where(abs(x - y + z - 0.4) < 0.3, 1e4, 1.0)
-
-
-UNSPLIT = {
-    "bar": PLANE | {"diffusivity": bar(1e4), "boundary": {"x-": 1.0, "x+": 0.0, "y": Neumann()}},
-    "single": PLANE
-    | {
-        "shape": (40, 31),
-        "dtype": np.float32,
-        "diffusivity": bar(1e4),
-        "boundary": {"y-": 1.0, "y+": 0.0, "x": Neumann()},
-    },
-    "moving": PLANE
-    | {
-        "shape": (35, 52),
-        "initial": wave,
-        "diffusivity": bar(1e3),
-        "boundary": {
-            "x-": Neumann(lambda y, t: y * t),
-            "x+": Robin(2.0, lambda y, t: t + y),
-            "y-": Dirichlet(lambda x, t: np.cos(t) * x),
-            "y+": Robin(0.5, 1.0),
-        },
-        "source": lambda x, y, t: x * y * np.exp(-t),
-    },
-    "periodic": PLANE
-    | {
-        "shape": (34, 30),
-        "initial": lambda x, y: np.sin(np.pi * x) + np.cos(2 * np.pi * y),
-        "diffusivity": lambda x, y: 1 + 1e3 * (np.sin(np.pi * x + 2 * np.pi * y) > 0.6),
-        "boundary": {"x": Neumann(0.2), "y": "periodic"},
-        "source": 0.5,
-    },
-    "ring": PLANE
-    | {
-        "shape": (15, 32),
-        "initial": wave,
-        "diffusivity": bar(1e3),
-        "boundary": {"x": "periodic", "y-": Neumann(), "y+": 1.0},
-    },
-    "insulated": PLANE | {"initial": wave, "diffusivity": bar(1e6), "boundary": Neumann()},
-    "box": BOX
-    | {
-        "initial": lambda x, y, z: x * y + z**2,
-        "diffusivity": bar_of_box,
-        "boundary": {
-            "x-": lambda y, z, t: y * z * np.cos(t),
-            "x+": Neumann(lambda z, t: t * z),
-            "y": "periodic",
-            "z-": Robin(1.0, lambda x, t: x + t),
-            "z+": Neumann(),
-        },
-        "source": lambda z, t: z + t,
-    },
-    "cube": BOX
-    | {
-        "shape": (21, 22, 25),
-        "diffusivity": bar_of_box,
-        "boundary": {"x": Neumann(), "y": Neumann(), "z-": 0.0, "z+": 1.0},
-    },
-}
-
-
 def equal(group, solver, expected, axis):
     """Require the bits of one process."""
     np.testing.assert_array_equal(solver.u, part_of(group, expected, axis))
 
 
 def check_unsplit_steps_have_the_bits_of_one_process(group, rng):
-    for name, problem in UNSPLIT.items():
-        one = HeatADI(**problem).step(2)
-        assert one.result().scheme == "implicit", name
-        one.dt = problem["dt"] / 3
-        one.step(1)
-        steady = one.solve_steady() if name not in ("insulated", "periodic") else None
-        for axis in range(len(problem["shape"])):
+    """All levels of several nodes are divided; ranks_unsplit.py has more cases."""
+    with dividing(120):
+        for number, (name, problem) in enumerate(UNSPLIT.items()):
+            one = HeatADI(**problem).step(2)
+            assert one.result().scheme == "implicit", name
+            axis = number % len(problem["shape"])
             split = HeatADI(**problem, group=group, split=Slab(axis)).step(1).step(1)
-            split.dt = problem["dt"] / 3
-            split.step(1)
             equal(group, split, one.u, axis)
             assert split.result().iterations == one.result().iterations > 0, name
             assert repr(split) == repr(one)
-            if steady is not None:
-                found = split.solve_steady()
-                equal(group, found, steady.u, axis)
-                assert found.iterations == steady.iterations
-                assert split.result().iterations == one.result().iterations
 
 
 def check_schemes_that_auto_chooses(group, rng):

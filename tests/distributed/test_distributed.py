@@ -13,11 +13,21 @@ pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 def jobs():
     """The checks on 1 to 4 ranks; those of the solvers on few numbers in the default run."""
-    subjects = "solve", "factor", "heat", "poisson", "relaxation", "transport", "device"
+    subjects = [
+        "solve",
+        "factor",
+        "heat",
+        "unsplit",
+        "poisson",
+        "relaxation",
+        "transport",
+        "device",
+    ]
     for subject in subjects:
         for ranks in (1, 2, 3, 4):
             often = subject in ("solve", "factor") or ranks in (2, 4)
             often = often if subject != "device" else ranks == 2
+            often = often and subject != "unsplit"
             yield pytest.param(subject, ranks, marks=() if often else pytest.mark.slow)
 
 

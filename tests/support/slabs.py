@@ -1,14 +1,22 @@
 """Parts of fields that the ranks of a job hold, for the checks of solvers on slabs."""
 
+from unittest.mock import patch
+
 import numpy as np
 
 from pysolvers.distributed import Group, Slab
+from pysolvers.heat import _row_levels
 
 
 def part_of(group, field, axis):
     """Return the part of an array of the whole grid that this rank holds."""
     held = Slab(axis).part(field.shape[axis], group.rank, group.size)
     return field[(slice(None),) * axis + (held,)]
+
+
+def dividing(nodes):
+    """Return a context in which levels of more nodes are divided over the ranks."""
+    return patch.multiple(_row_levels, _GATHERED=nodes, _GATHERED_BY_FEW=nodes)
 
 
 def same(group, solver, expected, axis, bound):
