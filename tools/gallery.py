@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draw the small pictures of docs/gallery.md, one for each notebook, into docs/images/gallery.
+"""Draw the small pictures of docs/gallery.md and docs/index.md into docs/images/gallery.
 
 python tools/gallery.py                    # all of them
 python tools/gallery.py 05_adi 08_poisson  # those of these notebooks
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import small_picture
 import speed_picture
 from image_file import write_image
 from matplotlib.axes import Axes
@@ -30,7 +31,9 @@ from pysolvers import (
     Robin,
     SquareCylinder,
     StaggeredCavity,
+    factor_tridiagonal,
     solve_laplace,
+    solve_tridiagonal,
 )
 from pysolvers.distributed import Slab
 from pysolvers.papers import gceidd2022
@@ -140,7 +143,57 @@ def closed_curve(axes: Axes) -> None:
     axes.set(xlabel="x", ylabel="y", aspect="equal", title="a periodic spline through 10 points")
 
 
+def ocean(axes: Axes) -> None:
+    """Show how a column is mixed above and below a layer with little diffusion."""
+    depth = np.linspace(0.0, 200.0, 101)
+    diffusivity = 1e-2 * np.exp(-depth / 40) + 1e-5  # m^2/s, at the faces of 100 layers
+    k = 3600.0 * diffusivity / 4.0  # with a step of an hour and layers of 2 m
+    k[[0, -1]] = 0.0
+    centres = 0.5 * (depth[1:] + depth[:-1])
+    T = 4.0 + 14.0 * np.exp(-centres / 50)
+    for day in range(4):
+        axes.plot(T, centres, f"C{day}", label=f"day {5 * day}")
+        for _ in range(5 * 24):
+            T = solve_tridiagonal(-k[:-1], 1 + k[:-1] + k[1:], -k[1:], T)
+    axes.invert_yaxis()
+    axes.set(xlabel="temperature (°C)", ylabel="depth (m)", title="a column that is mixed")
+    axes.legend(fontsize=8)
+
+
+def put_options(axes: Axes) -> None:
+    """Show the values of put options by Crank-Nicolson steps, for four volatilities."""
+    prices, steps, rate = np.linspace(0.0, 2.0, 201), 100, 0.02
+    volatility = np.array([[0.1], [0.2], [0.3], [0.4]])
+    nodes, half = np.arange(len(prices)), 0.5 / steps
+    spread, drift = 0.5 * volatility**2 * nodes**2, 0.5 * rate * nodes
+    lower, upper = -half * (spread - drift), -half * (spread + drift)
+    diag = 1 + half * (2 * spread + rate)
+    lower[:, -1], diag[:, -1] = 0.0, 1.0
+    factor = factor_tridiagonal(lower, diag, upper)
+    u = np.tile(np.maximum(1 - prices, 0), (len(volatility), 1))
+    axes.plot(prices, u[0], "k--", label="at expiry")
+    for _ in range(steps):
+        u = 2 * factor.solve(u) - u
+    for row, sigma in zip(u, volatility.ravel(), strict=True):
+        axes.plot(prices, row, label=f"volatility {sigma:.0%}")
+    axes.set(xlabel="price / strike", ylabel="value / strike", title="put options, a year before")
+    axes.set(xlim=(0.5, 1.5), ylim=(0, 0.5))
+    axes.legend(fontsize=8)
+
+
+def small_work(axes: Axes) -> None:
+    record = json.loads(small_picture.CPU.read_text())
+    entries = [entry for entry in small_picture.cpu_entries(record) if entry[0] == 64]
+    small_picture.draw(axes, entries, small_picture.CPU_CURVES)
+    axes.set(xlabel="systems of 64 rows", ylabel="time of a call (µs)")
+    axes.legend(fontsize=7)
+
+
+# Name of a notebook, or of a card of the first page -> what draws its picture.
 PICTURES: dict[str, Callable[[Axes], None]] = {
+    "columns": ocean,
+    "options": put_options,
+    "small": small_work,
     "01_tridiagonal": speed_on_a_cpu,
     "02_cavity": cavity,
     "03_gpu": speed_on_a_gpu,
