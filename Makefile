@@ -6,7 +6,7 @@
 #   make test-asan   run C and unit tests under the address and undefined-behaviour sanitizers
 #   make lint        run all style checks; long and complex functions are warnings
 #   make format      correct the style where a tool can
-#   make bench       measure this machine, write its record, update the table of the README
+#   make bench       measure this machine, write its records, update tables and pictures
 #   make cuda        compile the CUDA backend for one architecture; needs no GPU, installs nothing
 #   make test-gpu    run the tests of the CUDA backend; without a GPU they fail
 #   make bench-gpu   measure the GPU; JSON=FILE writes the values to a file
@@ -92,7 +92,9 @@ format: $(VENV)/dev.stamp
 bench: $(PACKAGE) $(VENV)/bench.stamp
 	$(BIN)/python benchmarks/tridiagonal.py
 	$(BIN)/python benchmarks/calls.py
+	$(BIN)/python benchmarks/jobs.py
 	$(BIN)/python tools/readme_table.py
+	$(BIN)/python tools/jobs_picture.py
 	$(BIN)/python tools/speed_picture.py
 	$(BIN)/python tools/small_picture.py
 
@@ -102,6 +104,7 @@ bench-gpu: $(GPU_READY)
 record-gpu: $(GPU_READY)
 	$(GPU_PYTHON) tools/gpu_record.py
 	$(GPU_PYTHON) tools/roofline.py
+	$(GPU_PYTHON) tools/jobs_picture.py
 	$(GPU_PYTHON) tools/speed_picture.py
 	$(GPU_PYTHON) tools/small_picture.py
 	$(GPU_PYTHON) tools/readme_table.py

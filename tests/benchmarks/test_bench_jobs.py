@@ -78,3 +78,60 @@ def test_command_writes_a_record(tmp_path):
     assert record["cases"].keys() == {"small"}
     assert record["cases"]["small"]["size"] == "64 rows"
     assert record["gpu"] is None and record["settings"]["threads"] >= 1
+
+
+@pytest.fixture
+def picture(monkeypatch):
+    pytest.importorskip("matplotlib")
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    import jobs_picture
+
+    return jobs_picture
+
+
+CASE = {"size": "64 rows", "seconds": {"package": 2e-6, "scipy loop": 3e-5, "numba": 1e-6}}
+
+
+def test_bars_are_ratios_and_loops_come_last(picture):
+    (group,) = picture.groups_of({"cases": {"small": CASE}})
+
+    assert (group.title, group.size, group.seconds) == ("One small system", "64 rows", 2e-6)
+    assert list(group.ratios.items()) == [
+        ("numba", pytest.approx(0.5)),
+        ("scipy loop", pytest.approx(15.0)),
+    ]
+    figure = picture.picture([group], "CPU: C", [group], "GPU: G")
+    for axes in figure.axes:
+        assert [text.get_text() for text in axes.get_yticklabels()] == [
+            "Numba",
+            "Python loop of SciPy",
+        ]
+        written = {text.get_text() for text in axes.texts}
+        assert written == {"One small system: 64 rows; pysolvers 2 µs", "0.50 ×", "15.0 ×"}
+        widths = sorted(bar.get_width() for bar in axes.patches)
+        assert widths == [pytest.approx(-0.5), pytest.approx(14.0)]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(2.5, "2.5 s"), (0.0541, "54.1 ms"), (6.67e-4, "667 µs"), (3e-6, "3 µs")]
+)
+def test_times_have_a_unit(picture, seconds, text):
+    assert picture.duration(seconds) == text
+
+
+def test_records_of_solvers_give_the_bars_of_a_gpu(picture):
+    tridiagonal, splines, poisson = picture.groups_of_solvers(picture.solver_records())
+
+    assert list(tridiagonal.ratios) == ["cusparse", "jax"]
+    assert list(splines.ratios) == ["cupy loop"]
+    assert list(poisson.ratios) == ["cupy"]
+    assert all(r > 0 for group in (tridiagonal, splines, poisson) for r in group.ratios.values())
+
+
+def test_every_program_of_the_record_has_a_name(picture, jobs):
+    record = json.loads(picture.CPU.read_text())
+
+    assert record["cases"].keys() == jobs.JOBS.keys() == picture.TITLES.keys()
+    for case in record["cases"].values():
+        assert case["seconds"].keys() - {"package"} <= picture.PROGRAMS.keys()
+        assert max(case["difference"].values()) < 1e-6
