@@ -49,7 +49,7 @@ demo: announce-demo $(PACKAGE)
 	@echo
 	@echo "Look at results/cavity_re1000_n129.png: the curves pass through the published points but for" \
 	    "the error of the grid that is printed above. Next: $(BIN)/pysolvers run cavity --n 257, then" \
-	    "$(BIN)/pysolvers run cylinder --until 100 --film results/street.gif"
+	    "$(BIN)/pysolvers run cylinder --shape 97 401 --until 100 --film results/street.gif (a minute or two)"
 
 # The first prerequisite of the demo: make takes them in order.
 announce-demo:

@@ -326,7 +326,7 @@ def test_demo_says_first_what_it_shows_and_last_what_to_look_at():
     first, last = run.stdout.splitlines()[0], run.stdout.rstrip().rpartition("\necho\n")[2]
     assert "This demo solves" in first
     assert re.search(r"Look at results/cavity_re1000_n129\.png.*Next: ", last, re.DOTALL)
-    for command in re.findall(r"bin/pysolvers ([^,\"]+)", last):
+    for command in re.findall(r"bin/pysolvers ([^,(\"]+)", last):
         build_parser().parse_args(shlex.split(command.removesuffix(" then").rstrip("\\\n ")))
 
 
