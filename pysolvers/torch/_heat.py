@@ -9,8 +9,11 @@ Douglas and Gunn solves for differences along one axis at a time,
 In one dimension this is the method of Crank and Nicolson, in two dimensions the solution is that
 of Peaceman and Rachford. Of second order in time and space, without growth for any dt if there
 are at most two axes or k is constant; see heat/_growth.py. Source: J. Douglas and J. E. Gunn,
-Numerische Mathematik 6 (1964) 428-453. About 8 operations per node and axis for each solve, and 6
+Numerische Mathematik 6 (1964) 428-453. About 11 operations per node and axis for each solve, and 4
 for each difference.
+
+The matrices are given by their couplings and row sums, which are 1 but for sides with exchange: see
+`_row_sums`. Nothing is lost where the couplings are large beside 1.
 
 The helpers view fields with the axis of the lines last.
 """
@@ -29,7 +32,7 @@ from .._boundary import PERIODIC, Dirichlet, Neumann, Robin
 from .._checks import require, require_broadcast
 from .._domain import AXES, per_axis
 from ..heat._sides import boundary_by_side, check_coefficient, check_nodes
-from ._solve import solve_tridiagonal
+from ._row_sums import flux_into, solve_row_sums
 
 __all__ = ["heat_step"]
 
@@ -41,43 +44,33 @@ class _Lines(NamedTuple):
 
     axis: int  # negative
     periodic: bool
-    below: Tensor  # coupling of node i to node i - 1; without row 0 unless periodic
-    above: Tensor  # coupling of node i to node i + 1; without the last row unless periodic
+    coupling: Tensor  # of node i to node i + 1; 0 at the last node unless periodic
+    weights: Tensor  # 1 / volume of a node, in units of 1 / h: shape (n,)
+    given: Tensor  # whether the value of a node is given: shape (n,)
     exchange: Tensor | float  # Robin: addition to the diagonal
     inflow: Tensor | float  # Neumann and Robin: term added to -K T
-    given: tuple[int, int]  # nodes with given values at both ends: 0 or 1
 
     def without_k(self, t: Tensor) -> Tensor:
-        """Return -K T with the inflow."""
+        """Return -K T with the inflow, at the nodes whose values are not given."""
         t = t.movedim(self.axis, -1)
-        if self.periodic:
-            product = self.above * (t.roll(-1, -1) - t) - self.below * (t - t.roll(1, -1))
-        else:
-            jumps = t[..., 1:] - t[..., :-1]
-            product = pad(self.above * jumps, (0, 1)) - pad(self.below * jumps, (1, 0))
+        product = flux_into(self.coupling, t, self.weights)
         return (product - self.exchange * t + self.inflow).movedim(-1, self.axis)
 
     def without_given(self, change: Tensor) -> Tensor:
         """Return a change with zeros on nodes with given values."""
-        first, last = self.given
-        if not first and not last:
-            return change
-        change = change.movedim(self.axis, -1)
-        inner = change[..., first : change.shape[-1] - last]
-        return pad(inner, self.given).movedim(-1, self.axis)
+        return change.movedim(self.axis, -1).masked_fill(self.given, 0).movedim(-1, self.axis)
 
     def solve(self, change: Tensor) -> Tensor:
-        """Solve (1 + K/2) D = change."""
-        below, above = self.below, self.above
-        if not self.periodic:
-            below, above = pad(below, (1, 0)), pad(above, (0, 1))
-        x = solve_tridiagonal(
-            -self.below / 2,
-            1 + (below + above + self.exchange) / 2,
-            -self.above / 2,
+        """Solve (1 + K/2) D = change, where D is 0 at the given values."""
+        half, before, after = self.coupling / 2, self.given.roll(1), self.given.roll(-1)
+        # What a node loses to neighbours with given values belongs to its row sum.
+        lost = half.roll(1, -1).masked_fill(~before, 0) + half.masked_fill(~after, 0)
+        x = solve_row_sums(
+            half.masked_fill(self.given | after, 0),
+            1 + lost * self.weights + self.exchange / 2,
+            self.weights,
             change.movedim(self.axis, -1),
             periodic=self.periodic,
-            pivot=False,
         )
         return x.movedim(-1, self.axis)
 
@@ -142,6 +135,11 @@ def heat_step(
     errors, in one dimension that of Crank and Nicolson. The numbers are those of
     ``HeatADI(..., damped_start=False)`` up to rounding errors. All arguments but `spacing` can
     be differentiated, also the values within `boundary`.
+
+    A constant in an insulated or periodic box keeps its bits for any k and dt, and the gradient of
+    its heat is exactly the volumes of the nodes. Otherwise the rounding errors grow with the
+    differences between neighbours times :math:`k \, dt / h^2`: the changes of the three axes, which
+    can be so large, cancel in the sum.
 
     References
     ----------
@@ -226,15 +224,21 @@ def _lines(u: Tensor, axis: int, k: Tensor, dt: Tensor, h: float, ends: tuple[An
     k = k.reshape((1,) * (u.ndim - k.ndim) + tuple(k.shape)).movedim(axis, -1)
     k = k.expand(*k.shape[:-1], nodes)
     after = k.roll(-1, -1)
-    ratio = dt / h**2 * 2 * k * after / (k + after)
+    coupling = dt / h**2 * 2 * k * after / (k + after)
+    numbers = torch.arange(nodes, device=u.device)
+    weights, given = (
+        torch.ones_like(numbers, dtype=u.dtype),
+        torch.zeros_like(numbers, dtype=torch.bool),
+    )
     if ends[0] == PERIODIC:
-        return _Lines(axis, True, ratio.roll(1, -1), ratio, 0.0, 0.0, (0, 0))
+        return _Lines(axis, True, coupling, weights, given, 0.0, 0.0)
 
-    # Dirichlet nodes have no row; the cell at a side with a flux is half as wide.
-    ratio = ratio[..., :-1]
-    first, last = (0.0 if isinstance(end, Dirichlet) else 2.0 for end in ends)
-    above = torch.cat([first * ratio[..., :1], ratio[..., 1:]], -1)
-    below = torch.cat([ratio[..., :-1], last * ratio[..., -1:]], -1)
+    coupling = coupling.masked_fill(numbers == nodes - 1, 0)
+    for end, place in zip(ends, (0, nodes - 1), strict=True):
+        if isinstance(end, Dirichlet):
+            given = given | (numbers == place)
+        else:  # the cell at a side with a flux is half as wide
+            weights = torch.where(numbers == place, 2.0, weights)
     exchange: Tensor | float = 0.0
     inflow: Tensor | float = 0.0
     name = f"boundary {AXES[-1 - axis]}"
@@ -250,5 +254,4 @@ def _lines(u: Tensor, axis: int, k: Tensor, dt: Tensor, h: float, ends: tuple[An
             continue
         require_broadcast(name, flux.shape, u.movedim(axis, -1).shape[:-1])
         inflow = inflow + pad((2 * dt / h * flux).unsqueeze(-1), widths)
-    given = int(first == 0), int(last == 0)
-    return _Lines(axis, False, below, above, exchange, inflow, given)
+    return _Lines(axis, False, coupling, weights, given, exchange, inflow)

@@ -56,6 +56,8 @@ def in_torch(value):
     return torch.tensor(value) if isinstance(value, np.ndarray) else value
 
 
+# Both make the same step, however long.
+@pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
 @pytest.mark.parametrize("case", CASES)
 def test_steps_are_those_of_the_solver(rng, case):
     shape, *data = CASES[case]
@@ -88,6 +90,54 @@ def test_a_sine_on_a_line_decays_by_the_factor_of_the_scheme():
     u = heat_step(wave, dt=ratio * h**2, spacing=h)
     a = 2 * ratio * np.sin(np.pi * h / 2) ** 2
     torch.testing.assert_close(u, wave * (1 - a) / (1 + a), rtol=0, atol=1e-14)
+
+
+def volumes_of(shape, boundary):
+    """Return the volumes of nodes in units of those inside."""
+    volumes = torch.ones(shape)
+    for axis in range(len(shape)):
+        ends = volumes.movedim(axis, 0)
+        ends[[0, -1]] /= 1 if boundary == "periodic" else 2
+    return volumes
+
+
+def total_and_gradients(weights, u, k, r, boundary):
+    """Return T after a step, and the gradients of the sum of weights times T."""
+    u, k = u.clone().requires_grad_(), k.clone().requires_grad_()
+    v = heat_step(u, dt=r, spacing=1.0, diffusivity=k, boundary=boundary)
+    (weights * v).sum().backward()
+    return v.detach(), u.grad, k.grad
+
+
+@pytest.mark.parametrize("boundary", [Neumann(), "periodic"])
+def test_an_insulated_constant_keeps_its_bits(rng, boundary):
+    """Its heat has exact gradients, too: the volumes, and 0 with respect to k."""
+    for shape in ((17,), (9, 12), (5, 6, 7)):
+        u, k = torch.full(shape, 61.3), torch.tensor(1e6 ** -rng.random(shape)).float()
+        volumes = volumes_of(shape, boundary)
+        for r in (1e-3, 1.0, 1e4, 1e8):
+            found, of_u, of_k = total_and_gradients(volumes, u, k, r, boundary)
+
+            assert torch.equal(found, u)
+            assert torch.equal(of_u, volumes)
+            assert not of_k.any()
+
+
+@pytest.mark.parametrize("boundary", [Neumann(), "periodic"])
+def test_long_steps_keep_heat_and_gradients_in_single_precision(rng, boundary):
+    """A noise on top of a constant, layers of k; the truth is a step in double precision."""
+    shape, r = (40, 48), 1e4
+    k = torch.tensor(np.where(rng.random(shape) < 0.5, 1.0, 0.01)).float()
+    u = torch.tensor(20 + rng.random(shape)).float()
+    weights = torch.tensor(rng.standard_normal(shape)).float()
+    found, *gradients = total_and_gradients(weights, u, k, r, boundary)
+    truth, *right = total_and_gradients(*(a.double() for a in (weights, u, k)), r, boundary)
+
+    volumes = volumes_of(shape, boundary).double()
+    assert (volumes * (found.double() - u)).sum().abs() <= 5e-5 * volumes.sum()
+    assert (found - truth).abs().max() <= r * np.finfo(np.float32).eps / 2
+    for gradient, expected in zip(gradients, right, strict=True):
+        assert (gradient - expected).abs().max() <= 1e-5 * expected.abs().max()
 
 
 def step(u, k, source, dt, values):
