@@ -125,6 +125,36 @@ heat_step(const ps_heat *h, int64_t count, const ps_exec *exec, ps_heat_report *
 }
 
 static ps_status
+diffusion_apply(const ps_diffusion *d, void *out, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_diffusion_apply(d, out, exec); });
+}
+
+static ps_status
+diffusion_work(const ps_diffusion *d, const ps_exec *exec, size_t *bytes)
+{
+    return on_device(exec, [=] { return ps_cuda_diffusion_work(d, exec, bytes); });
+}
+
+static ps_status
+diffusion_solve(const ps_diffusion *d, const ps_exec *exec, ps_diffusion_report *report)
+{
+    return on_device(exec, [=] { return ps_cuda_diffusion_solve(d, exec, report); });
+}
+
+static ps_status
+diffusion_centre_work(const ps_diffusion *d, const ps_exec *, size_t *bytes)
+{
+    return ps_cuda_diffusion_centre_work(d, bytes);
+}
+
+static ps_status
+diffusion_centre(const ps_diffusion *d, double mean, const ps_exec *exec)
+{
+    return on_device(exec, [=] { return ps_cuda_diffusion_centre(d, mean, exec); });
+}
+
+static ps_status
 gceidd_work(const ps_gceidd *g, const ps_exec *exec, size_t *bytes)
 {
     return on_device(exec, [=] { return ps_cuda_gceidd_work(g, exec, bytes); });
@@ -433,6 +463,11 @@ make_table()
     b.lmsor_iterate = lmsor_iterate;
     b.laplace_work = laplace_work;
     b.laplace_iterate = laplace_iterate;
+    b.diffusion_apply = diffusion_apply;
+    b.diffusion_work = diffusion_work;
+    b.diffusion_solve = diffusion_solve;
+    b.diffusion_centre_work = diffusion_centre_work;
+    b.diffusion_centre = diffusion_centre;
     b.spline_rows = spline_rows;
     b.spline_pieces = spline_pieces;
     b.spline_points = spline_points;

@@ -49,6 +49,7 @@ from ._core import TABLE_ROWS as TABLE_ROWS
 from ._core import TRANS as TRANS
 from ._core import WALLS as WALLS
 from ._core import Factor as Factor
+from ._core import _DiffusionSystem
 from ._core import borrow as borrow
 from ._core import cavity_iterate as cavity_iterate
 from ._core import copy as copy
@@ -195,6 +196,15 @@ def transform_store(
     lines: int,
     nbytes: int,
     scale: float,
+    device: int = 0,
+    stream: int = 0,
+    /,
+) -> int: ...
+def diffusion_centre(
+    ends: tuple[tuple[int, int, int], ...],
+    system: _DiffusionSystem,
+    x: _Array,
+    mean: float,
     device: int = 0,
     stream: int = 0,
     /,

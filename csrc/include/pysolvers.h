@@ -349,13 +349,19 @@ typedef struct {
     ps_status (*heat_work)(const ps_heat *h, const ps_exec *exec, size_t *bytes);
     ps_status (*heat_step)(const ps_heat *h, int64_t count, const ps_exec *exec,
                            ps_heat_report *report);
-    /* out = A x and the solution of A x = rhs: ps_diffusion.h. Null in a device backend.
-     */
+    /* out = A x and the solution of A x = rhs: ps_diffusion.h. diffusion_solve() of a
+     * device waits for the stream and must not be called while it is captured. */
     ps_status (*diffusion_apply)(const ps_diffusion *d, void *out, const ps_exec *exec);
     ps_status (*diffusion_work)(const ps_diffusion *d, const ps_exec *exec,
                                 size_t *bytes);
     ps_status (*diffusion_solve)(const ps_diffusion *d, const ps_exec *exec,
                                  ps_diffusion_report *report);
+    /* Add a constant to x, such that its mean with volumes over the unknown nodes is
+     * `mean`; as diffusion_apply(), it reads the system only. Null in a host backend. */
+    ps_status (*diffusion_centre_work)(const ps_diffusion *d, const ps_exec *exec,
+                                       size_t *bytes);
+    ps_status (*diffusion_centre)(const ps_diffusion *d, double mean,
+                                  const ps_exec *exec);
     ps_status (*gceidd_work)(const ps_gceidd *g, const ps_exec *exec, size_t *bytes);
     ps_status (*gceidd_step)(const ps_gceidd *g, int64_t count, const ps_exec *exec,
                              ps_gceidd_report *report);

@@ -315,3 +315,55 @@ diffusion_solve(PyObject *module, PyObject *args)
     }
     return raised ? NULL : Py_BuildValue("(iN)", (int)status, report_of(status, &report));
 }
+
+static PyObject *
+diffusion_centre(PyObject *Py_UNUSED(module), PyObject *args)
+{
+    const ps_backend *const backend = ps_backend_get();
+    int device = 0, type, raised;
+    unsigned long long stream = 0;
+    double mean;
+    PyObject *ends, *system, *x;
+    ps_diffusion d = {0};
+    size_t bytes = 0;
+    call in;
+
+    if (!PyArg_ParseTuple(args, "O!O!Od|iK:diffusion_centre", &PyTuple_Type, &ends,
+                          &PyTuple_Type, &system, &x, &mean, &device, &stream)) {
+        return NULL;
+    }
+    if (read_system(ends, system, x, 1, &d, &type) < 0 ||
+        call_begin(&in, 0, device, stream) < 0) {
+        return NULL;
+    }
+    ps_status status = backend->diffusion_centre_work(&d, &in.exec, &bytes);
+
+    if (status != PS_OK) {
+        return PyLong_FromLong(status);
+    }
+    if (call_work(&in, bytes) < 0) {
+        return NULL;
+    }
+    call_enter(&in);
+    status = backend->diffusion_centre(&d, mean, &in.exec);
+    raised = call_leave(&in);
+    call_end(&in);
+    return raised ? NULL : PyLong_FromLong(status);
+}
+
+PyDoc_STRVAR(
+    diffusion_centre_doc,
+    "diffusion_centre($module, ends, system, x, mean, device=0, stream=0, /)\n"
+    "--\n\n"
+    "Add a constant to x, so that it has this mean with volumes; return status.");
+
+static PyMethodDef methods[] = {
+    {"diffusion_centre", diffusion_centre, METH_VARARGS, diffusion_centre_doc},
+    {NULL, NULL, 0, NULL},
+};
+
+int
+diffusion_add(PyObject *module)
+{
+    return PyModule_AddFunctions(module, methods);
+}

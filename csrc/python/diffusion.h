@@ -15,4 +15,8 @@
 PyObject *diffusion_apply(PyObject *module, PyObject *args);
 PyObject *diffusion_solve(PyObject *module, PyObject *args);
 
+/* Add the function of a device diffusion_centre(ends, system, x, mean, device=0,
+ * stream=0) -> status; 0, or -1 with an exception. */
+int diffusion_add(PyObject *module);
+
 #endif

@@ -109,7 +109,7 @@ module_exec(PyObject *module)
     }
     if (ps_backend_get()->memory == PS_DEVICE &&
         (memory_add(module) < 0 || transform_add(module) < 0 ||
-         cylinder_add(module) < 0 || part_add(module) < 0)) {
+         diffusion_add(module) < 0 || cylinder_add(module) < 0 || part_add(module) < 0)) {
         return -1;
     }
     if (ps_backend_get()->memory == PS_HOST &&

@@ -73,6 +73,16 @@ ps_status ps_cuda_heat_work(const ps_heat *h, const ps_exec *exec, size_t *bytes
 ps_status ps_cuda_heat_step(const ps_heat *h, int64_t count, const ps_exec *exec,
                             ps_heat_report *report);
 
+/* diffusion.cu */
+ps_status ps_cuda_diffusion_apply(const ps_diffusion *d, void *out, const ps_exec *exec);
+ps_status ps_cuda_diffusion_work(const ps_diffusion *d, const ps_exec *exec,
+                                 size_t *bytes);
+ps_status ps_cuda_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
+                                  ps_diffusion_report *report);
+ps_status ps_cuda_diffusion_centre_work(const ps_diffusion *d, size_t *bytes);
+ps_status ps_cuda_diffusion_centre(const ps_diffusion *d, double mean,
+                                   const ps_exec *exec);
+
 } // namespace pysolvers::heat
 
 namespace pysolvers::relaxation {

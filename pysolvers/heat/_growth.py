@@ -63,7 +63,7 @@ class Choice:
     Raises
     ------
     BackendError
-        If the scheme is ``'implicit'`` and the steps are made on a device.
+        If the scheme is ``'implicit'`` and the steps are made by a group on devices.
     """
 
     def __init__(
@@ -76,11 +76,13 @@ class Choice:
         self._wanted = str(settings.scheme)
         self._split = str(settings.alternating.scheme)
         self._axes = len(spacing)
-        place = "" if settings.backend.NAME == "cpu" else "a device"
+        place = ""
+        if group is not None and settings.backend.NAME != "cpu":
+            place = "a group on devices"
         if place and self._wanted == "implicit":
             raise BackendError(
-                f"HeatADI: scheme='implicit' runs on the host, not with {place}: "
-                f"take device='cpu', or scheme={self._split!r} with a small dt"
+                f"HeatADI: scheme='implicit' does not run with {place}: take device='cpu', or one "
+                f"device without a group, or scheme={self._split!r} with a small dt"
             )
         self._place = place
         #: s/dt where alternating directions have a limit, otherwise 0.

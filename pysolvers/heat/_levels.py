@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import raise_for_status
+from .._runtime.state import HostState, State
 from ._sides import PERIODIC, Grid, Side
 
 __all__ = ["MOST_LEVELS", "Level", "Levels", "coarse_axes", "in_order"]
@@ -72,6 +73,8 @@ class Levels:
         Of the fields.
     threads : int
         As the backend takes it.
+    store : State, optional
+        Where the fields lie; by default on the host.
     is_steady : bool, default: False
         Whether s is 0.
     """
@@ -85,9 +88,11 @@ class Levels:
         dtype: str,
         threads: int,
         *,
+        store: State | None = None,
         is_steady: bool = False,
     ) -> None:
         self._backend, self._threads = backend, threads
+        self._store = HostState({}) if store is None else store
         self._periodic = tuple(
             any(side.axis == axis and side.kind == PERIODIC for side in sides)
             for axis in range(grid.axes)
@@ -134,7 +139,7 @@ class Levels:
     def _set_levels(self, start: Level, exchange: Array, dtype: str, cycle: str) -> None:
         """Make the operators in `dtype`, and the levels in `cycle`."""
         self._system = self._operator(start, dtype)
-        self._rates = (*self._system[:4], np.ascontiguousarray(exchange, dtype))
+        self._rates = (*self._system[:4], self._held(exchange, dtype))
         self._levels = tuple(self._packed(*pair, cycle) for pair in self._coarsened(start))
 
     def _whole(self, grid: Grid) -> tuple[int, ...]:
@@ -147,7 +152,9 @@ class Levels:
 
     def apply(self, field: Array, out: Array) -> None:
         """Set `out` to W t K of a field at the unknown nodes."""
-        status = self._backend.diffusion_apply(self._ends, self._rates, field, out, self._threads)
+        status = self._backend.diffusion_apply(
+            self._ends, self._rates, field, out, self._threads, *self._store.arguments
+        )
         raise_for_status(status, self._backend.STATUS, "HeatADI")
 
     def solve(
@@ -167,10 +174,22 @@ class Levels:
             x,
             scale,
             self._threads,
+            *self._store.arguments,
         )
         raise_for_status(status, self._backend.STATUS, "HeatADI")
         found: dict[str, Any] = report
         return found
+
+    def centre(self, x: Array, mean: float) -> None:
+        """Add a constant to a field on a device, such that its mean with volumes is `mean`."""
+        status = self._backend.diffusion_centre(
+            self._ends, self._system, x, mean, *self._store.arguments
+        )
+        raise_for_status(status, self._backend.STATUS, "HeatADI")
+
+    def _held(self, values: Array, dtype: str) -> Array:
+        """Return values of the host in C order, where the backend reads them."""
+        return self._store.hold(np.ascontiguousarray(values, dtype))
 
     def agreement(self) -> AbstractContextManager[Any]:
         """Return the context in which data of the caller are evaluated."""
@@ -268,14 +287,14 @@ class Levels:
 
     def _operator(self, level: Level, dtype: str) -> tuple[Any, ...]:
         """Return the nodes, the conductances and the row sums as the backend takes them."""
-        faces = tuple(np.ascontiguousarray(face, dtype) for face in level.faces)
-        sums = np.ascontiguousarray(level.sums, dtype)
+        faces = tuple(self._held(face, dtype) for face in level.faces)
+        sums = self._held(level.sums, dtype)
         return level.sums.shape[::-1], level.first, level.end, faces, sums
 
     def _packed(self, level: Level, weights: list[Array | None], dtype: str) -> tuple[Any, ...]:
         """Return a level as the backend takes it."""
         factors = tuple(self._factor(level, axis, dtype) for axis in range(level.sums.ndim))
-        packed = tuple(None if w is None else np.ascontiguousarray(w, dtype) for w in weights)
+        packed = tuple(None if w is None else self._held(w, dtype) for w in weights)
         return (*self._operator(level, dtype), factors, packed)
 
     def _factor(self, level: Level, axis: int, dtype: str) -> Any:
@@ -298,12 +317,14 @@ class Levels:
         order = [a for a in range(axes) if a != along] + [along]
         operands = []
         for values in (-before, sums, -level.faces[axis]):
-            lines = (values[inner] / _OMEGA).astype(dtype).transpose(order)
+            lines = self._store.hold((values[inner] / _OMEGA).astype(dtype)).transpose(order)
             operands.append(lines if axes == 3 else lines[None])
         backend = self._backend
         flags = backend.ROW_SUMS | (backend.PERIODIC if self._periodic[axis] else 0)
+        flags |= backend.COLUMNS if axis else 0
         status, report, factor = backend.factor_make(
-            backend.PIVOTS["never"], flags, *operands, None, self._threads
+            *(backend.PIVOTS["never"], flags, *operands, None, self._threads),
+            *self._store.arguments,
         )
         raise_for_status(status, backend.STATUS, "HeatADI")
         self._factored_by = report

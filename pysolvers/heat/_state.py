@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from .._clock import Leg
 from .._data import NodeData
 from .._errors import raise_for_status
-from .._runtime.state import State, count_of_a_call, make_state
+from .._runtime.state import DeviceState, State, count_of_a_call, make_state
 from ._settings import HeatSettings
 from ._sides import Grid, Side
 from ._tables import SideTables
@@ -178,6 +178,18 @@ class HeatState:
         """Go on from what `fields` returned."""
         for name in ("t", "w"):
             self._state.set(name, fields[name])
+
+    def operands(self) -> tuple[Array, Array]:
+        """Return T and w where they lie, on the host or as shadows, to be read."""
+        t, w = (self._state.operand(name, changes=False) for name in ("t", "w"))
+        return t, w
+
+    def take(self, fields: dict[str, Array]) -> None:
+        """Go on from shadows of the device of this state; to be repeated after an interrupt."""
+        assert isinstance(self._state, DeviceState)
+        for name, field in fields.items():
+            self._state.write(name, (slice(None),) * field.ndim, field)
+        self._state.wait()
 
     def _arguments(
         self, count: int, first: int, lost: tuple[int, int], *, measures: bool

@@ -21,7 +21,7 @@ Anal. 14 (1977) 1006-1021.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import sqrt
+from math import isfinite, sqrt
 from typing import Any
 
 import numpy as np
@@ -32,11 +32,11 @@ from ._levels import Levels
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = ["Unsplit"]
+__all__ = ["GAMMA", "Unsplit"]
 
 Array = NDArray[Any]
 
-_GAMMA = 1 - 1 / sqrt(2)
+GAMMA = 1 - 1 / sqrt(2)  # of Alexander's method
 _RTOL = {"float64": 1e-8, "float32": 1e-5}  # of the change in a stage
 _FLOOR = 4.0  # machine numbers: of T
 _MOST = 2000  # iterations; some 100 for random k of ratio 1e6
@@ -79,42 +79,42 @@ class Unsplit:
         self.run_by: dict[str, Any] = {"kernel": "", "threads": 0}
         #: Whether all equations of the last step were solved to the tolerance.
         self.converged = True
+        self._error = 0.0  # of the last solve
 
-    def step(self, field: Array, slope: Array, first: int) -> tuple[Array, Array]:
+    def step(self, field: Array, slope: Array | None, first: int) -> tuple[Array, Array]:
         """Return T after step `first`, and dt times the slope of its last stage.
 
         Parameters
         ----------
         field : array
             T.
-        slope : array
-            What the step before returned, or 0.
+        slope : array or None
+            What the step before returned, or None for 0.
         first : int
             Number of steps before.
         """
         leg, levels = self._grid.clock.leg, self._levels()
         begin = leg.at(first)
         self.iterations, self.converged = 0, True
-        one = _GAMMA * slope
-        self._solve(levels, field, one, begin + _GAMMA * leg.dt)
-        base = field + one.dtype.type((1 - _GAMMA) / _GAMMA) * one
+        one = self._multiple(GAMMA, slope, field)
+        self._solve(levels, field, one, begin + GAMMA * leg.dt)
+        base = self._sum(field, (1 - GAMMA) / GAMMA, one)
         two = one
         self._solve(levels, base, two, leg.at(first + 1))
-        base += two
+        base = self._sum(base, 1.0, two)
         self._set_values(base, leg.at(first + 1))
-        two /= two.dtype.type(_GAMMA)
-        return base, two
+        return base, self._slope(two)
 
     def start(self, field: Array) -> Array:
         """Return T after the first step, made of two half-steps of backward Euler."""
         leg = self._grid.clock.leg
         levels = self._made(0.5)
         self.iterations, self.converged = 0, True
-        change, found = np.zeros_like(field), field
+        change, found = self._multiple(0.0, None, field), field
         for half in (1, 2):
             time = leg.at(0) + half * leg.dt / 2
             self._solve(levels, found, change, time)
-            found = found + change
+            found = self._sum(found, 1.0, change)
             self._set_values(found, time)
         return found
 
@@ -128,21 +128,26 @@ class Unsplit:
         """
         levels = self._made(1.0, is_steady=True)
         self.iterations, self.converged = 0, True
-        change = np.zeros_like(field)
-        gain = self._solve(levels, field, change, time, rtol, most)
-        found = field + change
+        change = self._multiple(0.0, None, field)
+        self._solve(levels, field, change, time, rtol, most)
+        found = self._sum(field, 1.0, change)
         self._set_values(found, time)
         if not levels.is_singular:
             return found, (0.0, 0.0)
-        gain /= levels.share
+        with levels.agreement():
+            gain = self._gain(levels, time)
         return found, (levels.total(gain), levels.total(abs(gain)))
+
+    def is_finite(self, field: Array) -> bool:
+        """Return whether a field that this object returned has finite values only."""
+        return isfinite(self._error) and bool(np.isfinite(field).all())
 
     def _levels(self) -> Levels:
         dt = self._grid.dt
         if dt not in self._known:
             while len(self._known) >= _KEPT:
                 del self._known[next(iter(self._known))]
-            self._known[dt] = self._made(_GAMMA)
+            self._known[dt] = self._made(GAMMA)
         return self._known[dt]
 
     def _made(self, share: float, *, is_steady: bool = False) -> Levels:
@@ -157,11 +162,6 @@ class Unsplit:
             is_steady=is_steady,
         )
 
-    def _set_values(self, field: Array, time: float) -> None:
-        for side in self._sides:
-            if side.kind == "value":
-                side.of(field)[...] = side.level(time)
-
     def _solve(
         self,
         levels: Levels,
@@ -170,9 +170,48 @@ class Unsplit:
         time: float,
         rtol: float | None = None,
         most: int | None = None,
-    ) -> Array:
-        """Set `change`, an approximation, to the solution of a stage; return W t f."""
+    ) -> None:
+        """Set `change`, an approximation, to the solution of a stage."""
         base = np.ascontiguousarray(base)
+        rhs, mean = self._begun(levels, base, change, time)
+        kind = self._settings.dtype
+        limit = _RTOL[kind] if rtol is None else rtol
+        ratio = _FLOOR * float(np.finfo(kind).eps)
+        report = levels.solve(rhs, change, base, limit, ratio, _MOST if most is None else most)
+        if levels.is_closed:  # the mean of the change is known
+            self._centre(levels, change, 0.0 if levels.is_singular else mean)
+        self._error = float(report["error"])
+        self.iterations += report["iterations"]
+        self.run_by = {"kernel": report["kernel"], "threads": report["threads"]}
+        self.converged = self.converged and report["converged"]
+
+    # What follows touches the elements of fields.
+
+    def _multiple(self, factor: float, field: Array | None, like: Array) -> Array:
+        """Return a multiple of a field, or 0 for None, as an approximation of a change."""
+        return np.zeros_like(like) if field is None else factor * field
+
+    def _sum(self, field: Array, factor: float, change: Array) -> Array:
+        """Return field + factor * change as a new field."""
+        return field + change.dtype.type(factor) * change
+
+    def _slope(self, change: Array) -> Array:
+        """Return dt times the slope of a stage, which may take the place of its change."""
+        change /= change.dtype.type(GAMMA)
+        return change
+
+    def _set_values(self, field: Array, time: float) -> None:
+        for side in self._sides:  # at edges the values of the later axis remain
+            if side.kind == "value":
+                side.of(field)[...] = side.level(time)
+
+    def _begun(
+        self, levels: Levels, base: Array, change: Array, time: float
+    ) -> tuple[Array, float]:
+        """Set the given values of a change; return W t (f - K T), and the mean of t f.
+
+        The mean is that of a closed domain, and otherwise 0; it is subtracted if A is singular.
+        """
         rhs = np.zeros_like(base)
         levels.apply(base, rhs)
         np.negative(rhs, out=rhs)
@@ -180,23 +219,17 @@ class Unsplit:
             gain = levels.share * self._gain(levels, time)
             values = {side: side.level(time) for side in self._sides if side.kind == "value"}
         rhs += gain.astype(rhs.dtype)
-        for side, value in values.items():  # at edges the values of the later axis remain
+        for side, value in values.items():
             side.of(change)[...] = value - side.of(base)
         mean = levels.total(gain) / levels.volume if levels.is_closed else 0.0
         if levels.is_singular:
             rhs -= (mean * levels.volumes).astype(rhs.dtype)
-        kind = self._settings.dtype
-        limit = _RTOL[kind] if rtol is None else rtol
-        ratio = _FLOOR * float(np.finfo(kind).eps)
-        report = levels.solve(rhs, change, base, limit, ratio, _MOST if most is None else most)
-        if levels.is_closed:  # the mean of the change is known
-            mean = 0.0 if levels.is_singular else mean
-            found = levels.total(levels.volumes * change) / levels.volume
-            change += change.dtype.type(mean - found)
-        self.iterations += report["iterations"]
-        self.run_by = {"kernel": report["kernel"], "threads": report["threads"]}
-        self.converged = self.converged and report["converged"]
-        return gain
+        return rhs, mean
+
+    def _centre(self, levels: Levels, change: Array, mean: float) -> None:
+        """Add a constant to a field, such that its mean is this one."""
+        found = levels.total(levels.volumes * change) / levels.volume
+        change += change.dtype.type(mean - found)
 
     def _gain(self, levels: Levels, time: float) -> Any:
         """Return W dt times sources and inflows at a time; 0 if there are none."""

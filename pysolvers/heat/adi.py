@@ -50,6 +50,7 @@ from ._split import SplitState
 from ._start import Parts, damped_step, needs_damping
 from ._state import HeatState
 from ._unsplit import Unsplit
+from ._unsplit_device import DeviceUnsplit, unsplit_for
 from ._unsplit_slab import UnsplitSlab
 
 __all__ = ["HeatADI"]
@@ -133,10 +134,11 @@ class HeatADI(Stepper[HeatResult]):
         values.
     scheme : {'auto', 'implicit', 'peaceman-rachford', 'douglas-gunn', 'wei2013'}, default: 'auto'
         ``'peaceman-rachford'`` in two dimensions and ``'douglas-gunn'`` in two or three are
-        alternating directions. ``'implicit'`` solves the equation that is not split, on the
-        host. ``'auto'`` takes alternating directions, except where a conductivity
-        that varies along several axes makes them leave the range of the data for this `dt`: there
-        ``'implicit'``; `repr` and the results name the scheme. None is ``'auto'``. See Notes.
+        alternating directions. ``'implicit'`` solves the equation that is not split, on the host
+        or on one device, not with a group on devices. ``'auto'`` takes alternating directions,
+        except where a conductivity that varies along several axes makes them leave the range of
+        the data for this `dt`: there ``'implicit'``; `repr` and the results name the scheme. None
+        is ``'auto'``. See Notes.
         ``'wei2013'`` is **not a consistent time integrator**; it serves to reproduce
         the measurements of [3]_.
     boundary : Dirichlet, Neumann, Robin, 'periodic', number, array, callable or mapping
@@ -234,8 +236,8 @@ class HeatADI(Stepper[HeatResult]):
     more than 1e-3 of it as long as (largest - smallest k) :math:`dt/h^2` is at most 1.5, or at most
     10 (in three dimensions 3) and the largest k at most 10 times the smallest; and for any dt if k
     changes by a factor of at most 1.5 (1.2) from node to node and of 10 in all.
-    Beyond, ``'auto'`` chooses ``'implicit'``, at construction and when `dt` is set. On a device
-    it keeps alternating directions; there, and if their scheme is given, a
+    Beyond, ``'auto'`` chooses ``'implicit'``, at construction and when `dt` is set. With a
+    group on devices it keeps alternating directions; there, and if their scheme is given, a
     RuntimeWarning names a `dt` that is small enough.
 
     ``'implicit'`` is the diagonally implicit Runge-Kutta method of two stages of Alexander [5]_,
@@ -388,7 +390,9 @@ class HeatADI(Stepper[HeatResult]):
         else:
             self._state = HeatState(settings.alternating, grid, self._sides, self._source)
             self._state.start(np.broadcast_to(start, settings.shape))
-            self._unsplit = Unsplit(settings, grid, self._sides, self._source)
+            self._unsplit = unsplit_for(
+                settings, grid, self._sides, self._source, self._state.store
+            )
         self._accuracy = Accuracy(
             str(settings.scheme), whole, grid.diffusivity, grid.k, self._sides, group
         )
@@ -547,7 +551,7 @@ class HeatADI(Stepper[HeatResult]):
         ConvergenceError
             If `max_iterations` are not enough.
         BackendError
-            On a device.
+            With a group on devices.
         RuntimeError
             If another thread is in a call that changes the solver.
 
@@ -568,18 +572,22 @@ class HeatADI(Stepper[HeatResult]):
             most = index("max_iterations", max_iterations, 1)
             if agreed is not None:
                 agreed.same = {"tol": float(limit), "max_iterations": most}
-        if self._settings.backend.NAME != "cpu":
+        if group is not None and self._settings.backend.NAME != "cpu":
             raise BackendError(
-                "HeatADI.solve_steady runs on the host: take device='cpu', or make steps until T "
-                "does not change"
+                "HeatADI.solve_steady runs with a group on hosts only: take device='cpu', or one "
+                "device without a group, or make steps until T does not change"
             )
         start = perf_counter()
         solver: Unsplit | UnsplitSlab
         if self._slab is None:
-            solver = Unsplit(self._settings, self._grid, self._sides, self._source)
+            solver = unsplit_for(
+                self._settings, self._grid, self._sides, self._source, self._state.store
+            )
+            before = self._state.operands()[0]
         else:
             solver = self._unsplit_slab.separate()
-        field, (gain, size) = solver.steady(self._now, self.time, limit, most)
+            before = self._now
+        field, (gain, size) = solver.steady(before, self.time, limit, most)
         if abs(gain) > _BALANCE * size:
             cell = prod(self._grid.spacing) / self.dt
             raise ValueError(
@@ -793,14 +801,14 @@ class HeatADI(Stepper[HeatResult]):
     def _step_unsplit(self, first: int) -> bool:
         """Make one step that is not split along the axes."""
         state, start = self._state, perf_counter()
-        kept = state.fields()
+        t, w = state.operands()
         is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
-        slope = np.zeros_like(kept["w"]) if is_fresh else kept["w"]
-        fields = dict(zip("tw", self._unsplit.step(kept["t"], slope, first), strict=True))
+        found = self._unsplit.step(t, None if is_fresh else w, first)
         self._require_converged()
-        self._replace(fields, first + 1)
+        is_finite = self._unsplit.is_finite(found[0])
+        self._replace(dict(zip("tw", found, strict=True)), first + 1)
         self._seconds["x"] += perf_counter() - start
-        return bool(np.isfinite(fields["t"]).all())
+        return is_finite
 
     def _require_converged(self) -> None:
         solver = self._of_iteration
@@ -813,6 +821,9 @@ class HeatADI(Stepper[HeatResult]):
 
     def _replace(self, fields: dict[str, NDArray[Any]], steps: int) -> None:
         """Go on from other fields after this number of steps, or after none of them."""
+        if isinstance(self._unsplit, DeviceUnsplit):
+            self._take(fields, steps)
+            return
         state, before = self._state, self.steps
         kept = {name: field.copy() for name, field in state.fields().items()}
         try:
@@ -821,6 +832,17 @@ class HeatADI(Stepper[HeatResult]):
         except BaseException:  # also after an interrupt: the state is the one of all steps or none
             state.set_fields(kept)
             self._count = Counter(before)
+            raise
+        self._run_by = self._unsplit.run_by
+
+    def _take(self, fields: dict[str, NDArray[Any]], steps: int) -> None:
+        """Go on from other fields on the device of the solver after this number of steps."""
+        try:
+            self._state.take(fields)
+            self._count = Counter(steps)
+        except BaseException:  # after an interrupt: the state is the one of all steps
+            self._state.take(fields)
+            self._count = Counter(steps)
             raise
         self._run_by = self._unsplit.run_by
 
@@ -876,8 +898,14 @@ class HeatADI(Stepper[HeatResult]):
         if not self._is_damped:
             return False
         self._check_accuracy(is_damped=True)
-        kept = state.t.copy()
         start = perf_counter()
+        if isinstance(self._unsplit, DeviceUnsplit) and self._scheme == "implicit":
+            field = self._unsplit.start(state.operands()[0])
+            self._require_converged()
+            self._take({"t": field}, 1)
+            self._seconds["x"] += perf_counter() - start
+            return True
+        kept = state.t.copy()
         if self._scheme == "implicit":
             field = self._unsplit.start(kept)
             self._require_converged()

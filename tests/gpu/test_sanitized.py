@@ -353,6 +353,52 @@ def test_heat_on_long_lines(rng, shape):
     np.testing.assert_allclose(device.step(2).u, host.step(2).u, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("ratio", [10.0, 1e7], ids=["cycle in float32", "cycle in dtype"])
+@pytest.mark.parametrize("kind", ["value", "flux", "periodic"])
+@pytest.mark.parametrize("shape", [(21, 34), (9, 12, 11)])
+def test_heat_by_the_equation_that_is_not_split(rng, shape, kind, ratio, dtype):
+    boundary = {
+        "value": pysolvers.Dirichlet(lambda t: t),
+        "flux": pysolvers.Neumann(),
+        "periodic": "periodic",
+    }[kind]
+    x, y = np.linspace(0, 1, shape[-1]), np.linspace(0, 1, shape[-2])[:, None]
+    third = {"z": boundary} if len(shape) == 3 else {}
+    options = {
+        "scheme": "implicit",
+        "boundary": {"x": pysolvers.Neumann(), "y": boundary} | third,
+        "diffusivity": np.broadcast_to(ratio ** (abs(x - y) < 0.2), shape),
+        "initial": rng.random(shape),
+        "source": lambda x, t: np.cos(0.1 * x + t),
+        "damped_start": True,
+        "dtype": dtype,
+    }
+    device, host = (heat(shape, d, **options) for d in BOTH)
+
+    for solver in (device, host):
+        solver.step(2)
+
+    most = 1e-7 if dtype == "float64" else 1e-4
+    assert np.linalg.norm(np.float64(device.u) - host.u) < most * np.linalg.norm(host.u)
+
+
+@pytest.mark.parametrize("shape", [(21, 34), (9, 12, 11)])
+def test_steady_heat(rng, shape):
+    for sides in (pysolvers.Neumann(), 1.0):
+        options = {"boundary": sides, "diffusivity": rng.uniform(0.5, 20.0, shape)}
+        device, host = (heat(shape, d, initial=places(shape), **options) for d in BOTH)
+
+        device, host = (solver.solve_steady().u for solver in (device, host))
+
+        np.testing.assert_allclose(device, host, rtol=1e-8)
+
+
+def places(shape):
+    """A field that is not constant, with positive values."""
+    return 1 + np.arange(np.prod(shape, dtype=int)).reshape(shape) / np.prod(shape)
+
+
 def test_heat_by_teams_of_blocks(rng):
     shape = (520, 8484)
     boundary = {"x": pysolvers.Dirichlet(0.3), "y": pysolvers.Robin(1.0, 0.2)}

@@ -1,0 +1,552 @@
+/* diffusion.cu - implicit diffusion that is not split: conjugate gradients,
+ * preconditioned by multigrid with alternating line relaxation (ps_diffusion.h).
+ *
+ * The sequence is that of the host (csrc/cpu/heat/diffusion.c), which has the formulas
+ * and the sources. Differences: a relaxation adds its correction when the next residual
+ * is computed, so that it takes two kernels, a residual and a line solve; transfers
+ * between levels do all axes at once; and the numbers of the iteration stay on the
+ * device. The host reads them once per iteration and decides on the end.
+ *
+ * Cost of an iteration with two axes: 2 line solves of 5 words and 2 residuals of 8 words
+ * along each axis, times 4/3 for the coarser levels, and 20 words of conjugate gradients:
+ * about 90 words per unknown. A level has 10 kernels with two axes and 15 with three;
+ * levels of less than some 10^5 nodes take the time of their launches.
+ */
+#include <cmath>
+#include <utility>
+
+#include "heat/diffusion_transfer.cuh"
+#include "runtime/backend.h"
+#include "runtime/memory.h"
+
+namespace pysolvers::heat {
+
+namespace {
+
+constexpr size_t parts_bytes = most_sums * sum_blocks * sizeof(double);
+
+int64_t
+nodes_of(const ps_diffusion_level &l)
+{
+    return l.nodes[0] * l.nodes[1] * l.nodes[2];
+}
+
+NodeBox
+box_of(const ps_diffusion *d, const ps_diffusion_level &l)
+{
+    NodeBox box = {};
+
+    box.axes = d->axes;
+    for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
+        box.nodes[axis] = l.nodes[axis];
+        box.first[axis] = l.first[axis];
+        box.count[axis] = l.end[axis] - l.first[axis];
+        box.periodic[axis] = d->periodic[axis];
+    }
+    return box;
+}
+
+NodeVolumes
+volumes_of(const ps_diffusion *d)
+{
+    NodeVolumes volumes = {};
+
+    for (int axis = 0; axis < d->axes; axis++) {
+        volumes.half[axis][0] = d->half[axis][0];
+        volumes.half[axis][1] = d->half[axis][1];
+    }
+    return volumes;
+}
+
+template <typename Real>
+DiffusionOperator<Real>
+operator_of(const ps_diffusion *d, const ps_diffusion_level &l)
+{
+    DiffusionOperator<Real> a = {box_of(d, l), static_cast<const Real *>(l.sum), {}};
+
+    for (int axis = 0; axis < d->axes; axis++) {
+        a.face[axis] = static_cast<const Real *>(l.conductance[axis]);
+    }
+    return a;
+}
+
+/* Blocks with one node per thread. */
+int64_t
+blocks_for(const NodeBox &box)
+{
+    return (box.unknowns() + node_threads - 1) / node_threads;
+}
+
+/* Blocks that take sums. */
+int
+sum_blocks_for(const NodeBox &box)
+{
+    const int64_t blocks = blocks_for(box);
+
+    return static_cast<int>(blocks < sum_blocks ? blocks : sum_blocks);
+}
+
+template <typename Real>
+ps_status
+apply(const ps_diffusion *d, void *out, cudaStream_t stream)
+{
+    const Residual<Real> r = {operator_of<Real>(d, d->system),
+                              static_cast<const Real *>(d->x),
+                              nullptr,
+                              nullptr,
+                              nullptr,
+                              static_cast<Real *>(out),
+                              nullptr};
+
+    return launch_closely(residual_kernel<Real, false, false>, blocks_for(r.a.box),
+                          node_threads, 0, stream, r);
+}
+
+template <typename Real>
+ps_status
+centre(const ps_diffusion *d, double mean, double *parts, cudaStream_t stream)
+{
+    const NodeBox box = box_of(d, d->system);
+    Real *const x = static_cast<Real *>(d->x);
+    const int blocks = sum_blocks_for(box);
+    double volume = 1;
+
+    for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
+        volume *= static_cast<double>(box.count[axis]) -
+                  0.5 * (d->half[axis][0] + d->half[axis][1]);
+    }
+    const Content<Real> content = {box, volumes_of(d), x, parts};
+    const ps_status status =
+        launch_closely(content_kernel<Real>, blocks, node_threads, 0, stream, content);
+
+    return status != PS_OK
+               ? status
+               : launch_closely(centre_kernel<Real>, blocks_for(box), node_threads, 0,
+                                stream,
+                                Centre<Real>{box, x, parts, blocks, mean, volume});
+}
+
+/* A solve in progress. The residual and the directions are in Real, the levels in Cycle.
+ * All functions enqueue; after an error they do nothing. */
+template <typename Real, typename Cycle> class Solve {
+  public:
+    Solve(const ps_diffusion *d, const ps_exec *exec)
+        : d_(d), exec_(exec), stream_(ps_cuda_stream(exec)), box_(box_of(d, d->system)),
+          volumes_(volumes_of(d)), a_(operator_of<Real>(d, d->system))
+    {
+        for (int level = 0; level < d->levels; level++) {
+            operators_[level] = operator_of<Cycle>(d, d->level[level]);
+        }
+    }
+
+    /* Set the parts of the workspace from `work` on; return its size. What must be 0
+     * comes first. */
+    ps_status lay_out(char *work, size_t *bytes)
+    {
+        const size_t whole =
+            ps_cuda_padded(static_cast<size_t>(nodes_of(d_->system)) * sizeof(Real));
+        char *at = work;
+        const auto take = [&at](size_t size) {
+            char *const start = at;
+
+            at += size;
+            return start;
+        };
+
+        r_ = reinterpret_cast<Real *>(take(whole));
+        p_ = reinterpret_cast<Real *>(take(whole));
+        q_ = reinterpret_cast<Real *>(take(whole));
+        for (int level = 0; level < d_->levels; level++) {
+            const size_t size = ps_cuda_padded(
+                static_cast<size_t>(nodes_of(d_->level[level])) * sizeof(Cycle));
+            Fields &f = fields_[level];
+
+            Cycle **const fields[] = {&f.x, &f.y, &f.t, &f.s};
+            for (Cycle **field : fields) {
+                *field = reinterpret_cast<Cycle *>(take(size));
+            }
+            if (level == 0 && !is_mixed) {
+                f.r = reinterpret_cast<Cycle *>(r_);
+            }
+            else {
+                f.r = reinterpret_cast<Cycle *>(take(size));
+            }
+        }
+        cleared_ = static_cast<size_t>(at - work);
+        parts_ = reinterpret_cast<double *>(take(parts_bytes));
+        numbers_ = reinterpret_cast<DiffusionNumbers *>(
+            take(ps_cuda_padded(sizeof(DiffusionNumbers))));
+        lines_ = *exec_;
+        lines_.work = at;
+        lines_.work_bytes = 0;
+
+        ps_status status = PS_OK;
+        for (int level = 0; level < d_->levels && status == PS_OK; level++) {
+            for (int axis = 0; axis < d_->axes && status == PS_OK; axis++) {
+                status = need_lines(level, axis);
+            }
+        }
+        *bytes = static_cast<size_t>(at - work) + lines_.work_bytes;
+        return status;
+    }
+
+    ps_status run(ps_diffusion_report *report)
+    {
+        DiffusionNumbers now = {};
+
+        begin();
+        read(&now);
+        const double atol = d_->ratio * (d_->scale == nullptr ? 1 : std::sqrt(now.given));
+
+        judge(now, atol, report);
+        while (status_ == PS_OK && report->converged == 0 &&
+               report->iterations < d_->most && now.rz > 0) {
+            iterate();
+            read(&now);
+            if (status_ != PS_OK || now.failed != 0) {
+                break;
+            }
+            report->iterations++;
+            judge(now, atol, report);
+            if (exec_->poll != nullptr && exec_->poll(exec_->poll_self) != 0) {
+                status_ = PS_INTERRUPTED;
+            }
+        }
+        return status_;
+    }
+
+  private:
+    static constexpr bool is_mixed = sizeof(Real) != sizeof(Cycle);
+
+    /* Fields of a level: the correction is x + t, or x if t is not pending; y and s take
+     * their places at the next residual. r is the right-hand side. */
+    struct Fields {
+        Cycle *x, *y, *r, *t, *s;
+        bool is_pending;
+    };
+
+    /* Kernels of one level, or of the system. */
+    template <typename... Parameters, typename Argument>
+    void launch(void (*kernel)(Parameters...), int64_t blocks, const Argument &argument)
+    {
+        if (status_ == PS_OK) {
+            status_ = launch_closely(kernel, blocks, node_threads, 0, stream_, argument);
+        }
+    }
+
+    void total(Stage stage)
+    {
+        if (status_ == PS_OK) {
+            status_ = launch_closely(total_kernel, 1, node_threads, 0, stream_, parts_,
+                                     sum_blocks_for(box_), stage, numbers_);
+        }
+    }
+
+    void read(DiffusionNumbers *now)
+    {
+        if (status_ == PS_OK) {
+            status_ = ps_cuda_status(cudaMemcpyAsync(now, numbers_, sizeof *now,
+                                                     cudaMemcpyDeviceToHost, stream_));
+        }
+        if (status_ == PS_OK) {
+            status_ = ps_cuda_wait(exec_);
+        }
+    }
+
+    void judge(const DiffusionNumbers &now, double atol,
+               ps_diffusion_report *report) const
+    {
+        if (status_ == PS_OK) {
+            report->error = std::sqrt(now.zz);
+            report->converged =
+                report->error <= std::fmax(d_->rtol * std::sqrt(now.xx), atol);
+        }
+    }
+
+    /* The norm of a field, to `stage`. */
+    void square(const void *v, Stage stage)
+    {
+        Real *const field = static_cast<Real *>(const_cast<void *>(v));
+
+        launch(
+            products_kernel<Real, Real>, sum_blocks_for(box_),
+            Products<Real, Real>{box_, volumes_, field, field, nullptr, nullptr, parts_});
+        total(stage);
+    }
+
+    void begin()
+    {
+        status_ = ps_cuda_status(cudaMemsetAsync(r_, 0, cleared_, stream_));
+        square(d_->x, Stage::of_x);
+        if (d_->scale != nullptr) {
+            square(d_->scale, Stage::of_given);
+        }
+        launch(residual_kernel<Real, false, false>, blocks_for(box_),
+               Residual<Real>{a_, static_cast<const Real *>(d_->x), nullptr,
+                              static_cast<const Real *>(d_->rhs), nullptr, r_, nullptr});
+        square(r_, Stage::residual);
+        if (is_mixed) {
+            launch(entry_kernel<Real, Cycle>, blocks_for(box_),
+                   Entry<Real, Cycle>{box_, r_, fields_[0].r, numbers_});
+        }
+        make_z(Stage::first_z);
+    }
+
+    void iterate()
+    {
+        launch(direction_kernel<Real, Cycle>, blocks_for(box_),
+               Direction<Real, Cycle>{box_, fields_[0].x, p_, numbers_, is_mixed});
+        launch(residual_kernel<Real, false, true>, sum_blocks_for(box_),
+               Residual<Real>{a_, p_, nullptr, nullptr, nullptr, q_, parts_});
+        total(Stage::direction);
+        launch(advance_kernel<Real, Cycle>, sum_blocks_for(box_),
+               Advance<Real, Cycle>{box_, volumes_, static_cast<Real *>(d_->x), r_, p_,
+                                    q_, is_mixed ? fields_[0].r : nullptr, numbers_,
+                                    parts_});
+        total(Stage::advance);
+        make_z(Stage::next_z);
+    }
+
+    /* z = P r in x of the first level, and its products. */
+    void make_z(Stage stage)
+    {
+        precondition();
+        Fields &f = fields_[0];
+
+        launch(products_kernel<Real, Cycle>, sum_blocks_for(box_),
+               Products<Real, Cycle>{box_, volumes_, r_, f.x,
+                                     f.is_pending ? f.t : nullptr,
+                                     is_mixed ? numbers_ : nullptr, parts_});
+        f.is_pending = false;
+        total(stage);
+    }
+
+    void precondition()
+    {
+        const int last = d_->levels - 1;
+
+        for (int level = 0; level <= last; level++) {
+            Fields &f = fields_[level];
+
+            solve_lines(level, 0, f.r, f.x); /* x was 0 */
+            f.is_pending = false;
+            for (int axis = 1; axis < d_->axes; axis++) {
+                relax(level, axis);
+            }
+            if (level < last) {
+                residual(level);
+                launch(restrict_kernel<Cycle>, blocks_for(operators_[level + 1].box),
+                       Restriction<Cycle>{two_levels(level), f.t, fields_[level + 1].r});
+            }
+        }
+        for (int level = last; level >= 0; level--) {
+            if (level < last) {
+                const Fields &c = fields_[level + 1];
+
+                launch(interpolate_kernel<Cycle>, blocks_for(operators_[level].box),
+                       Interpolation<Cycle>{two_levels(level), c.x,
+                                            c.is_pending ? c.t : nullptr,
+                                            fields_[level].x});
+            }
+            for (int axis = d_->axes - 1; axis >= 0; axis--) {
+                relax(level, axis);
+            }
+        }
+    }
+
+    /* Add T^-1 (r - A x) along an axis. */
+    void relax(int level, int axis)
+    {
+        Fields &f = fields_[level];
+
+        residual(level);
+        solve_lines(level, axis, f.t, f.t);
+        f.is_pending = true;
+    }
+
+    /* x += t if it is pending; t = r - A x. */
+    void residual(int level)
+    {
+        Fields &f = fields_[level];
+        const DiffusionOperator<Cycle> &a = operators_[level];
+
+        if (f.is_pending) {
+            launch(residual_kernel<Cycle, true, false>, blocks_for(a.box),
+                   Residual<Cycle>{a, f.x, f.t, f.r, f.y, f.s, nullptr});
+            std::swap(f.x, f.y);
+        }
+        else {
+            launch(residual_kernel<Cycle, false, false>, blocks_for(a.box),
+                   Residual<Cycle>{a, f.x, nullptr, f.r, nullptr, f.s, nullptr});
+        }
+        std::swap(f.t, f.s);
+        f.is_pending = false;
+    }
+
+    TwoLevels<Cycle> two_levels(int level) const
+    {
+        TwoLevels<Cycle> two = {operators_[level].box, operators_[level + 1].box, {}};
+
+        for (int axis = 0; axis < d_->axes; axis++) {
+            two.weight[axis] = static_cast<const Cycle *>(d_->level[level].weight[axis]);
+        }
+        return two;
+    }
+
+    /* The right-hand sides and solutions along an axis over the unknown nodes. */
+    ps_factor_rhs lines_of(int level, int axis, const Cycle *from, Cycle *to) const
+    {
+        const NodeBox &box = operators_[level].box;
+        const int64_t strides[] = {1, box.nodes[0], box.nodes[0] * box.nodes[1]};
+        const int inner = axis == 0 ? 1 : 0, outer = axis == 2 ? 1 : 2;
+        const ps_stride stride = {strides[axis], strides[outer], strides[inner]};
+        const ps_factor &f = d_->level[level].line[axis];
+        int64_t start = 0;
+        ps_factor_rhs b = {};
+
+        for (int a = 0; a < PS_DIFFUSION_AXES; a++) {
+            start += box.first[a] * strides[a];
+        }
+        b.trans = PS_TRANS_NONE;
+        b.outer = f.outer;
+        b.inner = f.inner;
+        b.outer_step = b.inner_step = 1;
+        b.rhs = {from + start, stride};
+        b.x = {to + start, stride};
+        return b;
+    }
+
+    void solve_lines(int level, int axis, const Cycle *from, Cycle *to)
+    {
+        if (status_ == PS_OK) {
+            const ps_factor_rhs b = lines_of(level, axis, from, to);
+
+            status_ = ps_cuda_factor_solve(&d_->level[level].line[axis], &b, &lines_);
+        }
+    }
+
+    /* Let the workspace of line solves be large enough for those of a level: all its
+     * fields are aligned alike. */
+    ps_status need_lines(int level, int axis)
+    {
+        const Fields &f = fields_[level];
+        const Cycle *const both[] = {f.r, f.t};
+        ps_status status = PS_OK;
+
+        for (const Cycle *from : both) {
+            const ps_factor_rhs b = lines_of(level, axis, from, f.t);
+            size_t bytes = 0;
+
+            status = status == PS_OK ? ps_cuda_factor_work(&d_->level[level].line[axis],
+                                                           &b, exec_, &bytes)
+                                     : status;
+            lines_.work_bytes = bytes > lines_.work_bytes ? bytes : lines_.work_bytes;
+        }
+        return status;
+    }
+
+    const ps_diffusion *const d_;
+    const ps_exec *const exec_;
+    cudaStream_t const stream_;
+    const NodeBox box_;
+    const NodeVolumes volumes_;
+    const DiffusionOperator<Real> a_;
+    DiffusionOperator<Cycle> operators_[PS_DIFFUSION_LEVELS];
+    Fields fields_[PS_DIFFUSION_LEVELS] = {};
+    Real *r_ = nullptr, *p_ = nullptr, *q_ = nullptr;
+    double *parts_ = nullptr;
+    DiffusionNumbers *numbers_ = nullptr;
+    ps_exec lines_ = {};
+    size_t cleared_ = 0;
+    ps_status status_ = PS_OK;
+};
+
+/* call(solve) for a Solve of the dtypes of `d`. */
+template <typename Call>
+ps_status
+with_solve(const ps_diffusion *d, const ps_exec *exec, const Call &call)
+{
+    if (d->dtype == PS_F32) {
+        return call(Solve<float, float>(d, exec));
+    }
+    return d->cycle == PS_F32 ? call(Solve<double, float>(d, exec))
+                              : call(Solve<double, double>(d, exec));
+}
+
+/* An address for the layout of a workspace that does not exist yet. */
+char *
+any_address()
+{
+    return reinterpret_cast<char *>(uintptr_t(256));
+}
+
+} // namespace
+
+ps_status
+ps_cuda_diffusion_apply(const ps_diffusion *d, void *out, const ps_exec *exec)
+{
+    const ps_status status = out == nullptr ? PS_BAD_ARGUMENT : ps_diffusion_check(d, 0);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    return d->dtype == PS_F32 ? apply<float>(d, out, ps_cuda_stream(exec))
+                              : apply<double>(d, out, ps_cuda_stream(exec));
+}
+
+ps_status
+ps_cuda_diffusion_centre_work(const ps_diffusion *, size_t *bytes)
+{
+    *bytes = parts_bytes;
+    return PS_OK;
+}
+
+ps_status
+ps_cuda_diffusion_centre(const ps_diffusion *d, double mean, const ps_exec *exec)
+{
+    const ps_status status = ps_diffusion_check(d, 0);
+    double *const parts = static_cast<double *>(exec->work);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    if (exec->work_bytes < parts_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    return d->dtype == PS_F32 ? centre<float>(d, mean, parts, ps_cuda_stream(exec))
+                              : centre<double>(d, mean, parts, ps_cuda_stream(exec));
+}
+
+ps_status
+ps_cuda_diffusion_work(const ps_diffusion *d, const ps_exec *exec, size_t *bytes)
+{
+    const ps_status status = ps_diffusion_check(d, 1);
+
+    *bytes = 0;
+    return status != PS_OK ? status : with_solve(d, exec, [&](auto &&solve) {
+        return solve.lay_out(any_address(), bytes);
+    });
+}
+
+ps_status
+ps_cuda_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
+                        ps_diffusion_report *report)
+{
+    const ps_status status = ps_diffusion_check(d, 1);
+
+    if (status != PS_OK) {
+        return status;
+    }
+    *report = {};
+    report->kernel = "multigrid lines";
+    return with_solve(d, exec, [&](auto &&solve) {
+        size_t bytes = 0;
+        const ps_status laid_out = solve.lay_out(static_cast<char *>(exec->work), &bytes);
+
+        return laid_out != PS_OK          ? laid_out
+               : bytes > exec->work_bytes ? PS_WORK_TOO_SMALL
+                                          : solve.run(report);
+    });
+}
+
+} // namespace pysolvers::heat

@@ -1,0 +1,467 @@
+/* diffusion_kernels.cuh - the operations of ps_diffusion.h on the nodes of a level.
+ *
+ * One thread has one unknown node, or, where sums are taken, several with the distance
+ * of a grid of at most `sum_blocks` blocks. A block adds its numbers in double by a tree,
+ * and one block adds those of all blocks: the order depends on the number of unknown
+ * nodes only.
+ *
+ * Arrays of a level have the value 0 at nodes that are not unknown; no kernel writes
+ * there.
+ *
+ * residual_kernel(): 5 to 8 words and 14 operations per node with two axes; transfers
+ * between levels: 3 to 4 words per node of the finer level.
+ */
+#ifndef PS_CUDA_HEAT_DIFFUSION_KERNELS_CUH
+#define PS_CUDA_HEAT_DIFFUSION_KERNELS_CUH
+
+#include "device/operand.cuh"
+#include "ps_diffusion.h"
+#include "runtime/launch.cuh"
+
+namespace pysolvers::heat {
+
+using namespace device;
+using namespace runtime;
+
+constexpr int node_threads = 256; /* of a block */
+constexpr int sum_blocks = 1024;  /* of a grid that takes sums */
+constexpr int most_sums = 2;
+
+/* The nodes of a level, and the box of its unknown ones. */
+struct NodeBox {
+    int64_t nodes[PS_DIFFUSION_AXES];
+    int64_t first[PS_DIFFUSION_AXES], count[PS_DIFFUSION_AXES];
+    int32_t periodic[PS_DIFFUSION_AXES];
+    int32_t axes;
+
+    __host__ __device__ int64_t unknowns() const
+    {
+        return count[0] * count[1] * count[2];
+    }
+};
+
+/* Indices of a node along the axes, and its index in an array. */
+struct NodePlace {
+    int64_t at[PS_DIFFUSION_AXES], node;
+};
+
+/* The place of unknown node number n. */
+__device__ __forceinline__ NodePlace
+place_of(const NodeBox &box, int64_t n)
+{
+    const int64_t row = quotient(n, box.count[0]);
+    const int64_t plane = quotient(row, box.count[1]);
+    const int64_t i = box.first[0] + n - row * box.count[0];
+    const int64_t j = box.first[1] + row - plane * box.count[1];
+    const int64_t k = box.first[2] + plane;
+
+    return {{i, j, k}, (k * box.nodes[1] + j) * box.nodes[0] + i};
+}
+
+/* body(place) for the unknown nodes of this thread. */
+template <typename Body>
+__device__ __forceinline__ void
+for_own_nodes(const NodeBox &box, const Body &body)
+{
+    const int64_t step = static_cast<int64_t>(gridDim.x) * node_threads;
+    const int64_t count = box.unknowns();
+
+    for (int64_t n = static_cast<int64_t>(blockIdx.x) * node_threads + threadIdx.x;
+         n < count; n += step) {
+        body(place_of(box, n));
+    }
+}
+
+/* The volumes of the nodes: halves at the ends that have them. */
+struct NodeVolumes {
+    int32_t half[PS_DIFFUSION_AXES][2];
+
+    __device__ __forceinline__ double at(const NodeBox &box, const NodePlace &p) const
+    {
+        double volume = 1;
+
+#pragma unroll
+        for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
+            if (half[axis][0] != 0 && p.at[axis] == 0) {
+                volume *= 0.5;
+            }
+            if (half[axis][1] != 0 && p.at[axis] == box.nodes[axis] - 1) {
+                volume *= 0.5;
+            }
+        }
+        return volume;
+    }
+};
+
+/* Numbers of the iteration in the memory of the device. `scale` is the power of two by
+ * which the last residual was multiplied on its way into the V-cycle, `unscale` its
+ * reciprocal. The scale of a residual is that of the norm of the one before: the sums of
+ * a residual are complete only after it has entered. */
+struct DiffusionNumbers {
+    double rz, zz, xx, rr, given, alpha, beta, scale, unscale;
+    double failed; /* not 0 if p A p is not a positive number */
+};
+
+/* What is computed from the sums. */
+enum class Stage { of_x, of_given, residual, first_z, direction, advance, next_z };
+
+/* Let the scale of the next residual bring one with the sum of squares rr near 1. */
+__device__ __forceinline__ void
+set_scale(DiffusionNumbers &to)
+{
+    int exponent = 0;
+
+    if (to.rr > 0 && isfinite(to.rr)) {
+        (void)frexp(to.rr, &exponent);
+    }
+    to.scale = ldexp(1.0, -(exponent / 2));
+    to.unscale = 1 / to.scale;
+}
+
+__device__ __forceinline__ void
+take_sums(Stage stage, const double (&sum)[most_sums], DiffusionNumbers &to)
+{
+    switch (stage) {
+    case Stage::of_x:
+        to.xx = sum[1];
+        break;
+    case Stage::of_given:
+        to.given = sum[1];
+        break;
+    case Stage::residual:
+        to.rr = sum[1];
+        set_scale(to);
+        break;
+    case Stage::first_z:
+        to.rz = sum[0];
+        to.zz = sum[1];
+        to.beta = to.failed = 0;
+        break;
+    case Stage::direction:
+        to.alpha = to.rz / sum[0];
+        if (!(to.alpha > 0) || !isfinite(to.alpha)) {
+            to.alpha = 0;
+            to.failed = 1;
+        }
+        set_scale(to);
+        break;
+    case Stage::advance:
+        to.xx = sum[0];
+        to.rr = sum[1];
+        break;
+    case Stage::next_z:
+        to.beta = sum[0] / to.rz;
+        to.rz = sum[0];
+        to.zz = sum[1];
+        break;
+    }
+}
+
+/* Add the numbers of the threads of a block; thread 0 has the sums. */
+__device__ __forceinline__ void
+add_in_block(double (&sum)[most_sums])
+{
+    __shared__ double part[most_sums][node_threads];
+    const int x = static_cast<int>(threadIdx.x);
+
+    for (int k = 0; k < most_sums; k++) {
+        part[k][x] = sum[k];
+    }
+    __syncthreads();
+    for (int reach = node_threads / 2; reach > 0; reach /= 2) {
+        if (x < reach) {
+            for (int k = 0; k < most_sums; k++) {
+                part[k][x] += part[k][x + reach];
+            }
+        }
+        __syncthreads();
+    }
+    for (int k = 0; k < most_sums; k++) {
+        sum[k] = part[k][0];
+    }
+}
+
+/* Store the sums of a block: sum k of block b at parts[k * sum_blocks + b]. */
+__device__ __forceinline__ void
+store_sums(double (&sum)[most_sums], double *parts)
+{
+    add_in_block(sum);
+    if (threadIdx.x == 0) {
+        for (int k = 0; k < most_sums; k++) {
+            parts[k * sum_blocks + blockIdx.x] = sum[k];
+        }
+    }
+}
+
+/* Grid: one block. Add the sums of `blocks` blocks. */
+static __global__ void
+__launch_bounds__(node_threads)
+    total_kernel(const double *parts, int blocks, Stage stage, DiffusionNumbers *to)
+{
+    double sum[most_sums] = {};
+
+    wait_for_last_kernel();
+    for (int b = static_cast<int>(threadIdx.x); b < blocks; b += node_threads) {
+        for (int k = 0; k < most_sums; k++) {
+            sum[k] += parts[k * sum_blocks + b];
+        }
+    }
+    add_in_block(sum);
+    if (threadIdx.x == 0) {
+        take_sums(stage, sum, *to);
+    }
+}
+
+/* A on the nodes of a level. */
+template <typename Real> struct DiffusionOperator {
+    NodeBox box;
+    const Real *sum, *face[PS_DIFFUSION_AXES];
+
+    /* A x at a node, for x = value(node). */
+    template <typename Value>
+    __device__ __forceinline__ Real at(const NodePlace &p, const Value &value) const
+    {
+        const Real own = value(p.node);
+        Real result = sum[p.node] * own;
+        int64_t stride = 1;
+
+#pragma unroll
+        for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
+            if (axis < box.axes) {
+                const int64_t last = box.nodes[axis] - 1;
+                const bool wraps = box.periodic[axis] != 0;
+                const int64_t after = p.at[axis] < last ? p.node + stride
+                                      : wraps           ? p.node - last * stride
+                                                        : p.node;
+                const int64_t before = p.at[axis] > 0 ? p.node - stride
+                                       : wraps        ? p.node + last * stride
+                                                      : p.node;
+                Real flow = Real(0);
+
+                if (after != p.node) {
+                    flow += face[axis][p.node] * (own - value(after));
+                }
+                if (before != p.node) {
+                    flow += face[axis][before] * (own - value(before));
+                }
+                result += flow;
+                stride *= box.nodes[axis];
+            }
+        }
+        return result;
+    }
+};
+
+/* out = rhs - A v, or A v if rhs is null, for v = x or, if ADDS, v = x + t; then y = v.
+ * If SUMS, sum 0 of v out. `out` is not x or t. */
+template <typename Real> struct Residual {
+    DiffusionOperator<Real> a;
+    const Real *x, *t, *rhs;
+    Real *y, *out;
+    double *parts;
+};
+
+template <typename Real, bool ADDS, bool SUMS>
+__global__ void
+__launch_bounds__(node_threads) residual_kernel(const __grid_constant__ Residual<Real> r)
+{
+    double sum[most_sums] = {};
+
+    wait_for_last_kernel();
+    for_own_nodes(r.a.box, [&](const NodePlace &p) {
+        const auto value = [&](int64_t node) {
+            return ADDS ? r.x[node] + r.t[node] : r.x[node];
+        };
+        const Real product = r.a.at(p, value);
+
+        r.out[p.node] = r.rhs != nullptr ? r.rhs[p.node] - product : product;
+        if (ADDS) {
+            r.y[p.node] = value(p.node);
+        }
+        if (SUMS) {
+            sum[0] += static_cast<double>(value(p.node)) * static_cast<double>(product);
+        }
+    });
+    if (SUMS) {
+        store_sums(sum, r.parts);
+    }
+}
+
+/* Sum 0 of a v, and sum 1 of v^2 with volumes, for v = unscale z, or z if `numbers` is
+ * null. If t is not null, z += t first. */
+template <typename Real, typename Cycle> struct Products {
+    NodeBox box;
+    NodeVolumes volumes;
+    const Real *a;
+    Cycle *z;
+    const Cycle *t;
+    const DiffusionNumbers *numbers;
+    double *parts;
+};
+
+template <typename Real, typename Cycle>
+__global__ void
+__launch_bounds__(node_threads)
+    products_kernel(const __grid_constant__ Products<Real, Cycle> s)
+{
+    double sum[most_sums] = {};
+
+    wait_for_last_kernel();
+    const double unscale = s.numbers != nullptr ? s.numbers->unscale : 1;
+
+    for_own_nodes(s.box, [&](const NodePlace &p) {
+        Cycle z = s.z[p.node];
+
+        if (s.t != nullptr) {
+            z += s.t[p.node];
+            s.z[p.node] = z;
+        }
+        const double v = unscale * static_cast<double>(z);
+
+        sum[0] += static_cast<double>(s.a[p.node]) * v;
+        sum[1] += s.volumes.at(s.box, p) * v * v;
+    });
+    store_sums(sum, s.parts);
+}
+
+/* p = unscale z + beta p. */
+template <typename Real, typename Cycle> struct Direction {
+    NodeBox box;
+    const Cycle *z;
+    Real *p;
+    const DiffusionNumbers *numbers;
+    bool scales; /* otherwise unscale is 1 */
+};
+
+template <typename Real, typename Cycle>
+__global__ void
+__launch_bounds__(node_threads)
+    direction_kernel(const __grid_constant__ Direction<Real, Cycle> d)
+{
+    wait_for_last_kernel();
+    const Real beta = static_cast<Real>(d.numbers->beta);
+    const Real unscale = d.scales ? static_cast<Real>(d.numbers->unscale) : Real(1);
+
+    for_own_nodes(d.box, [&](const NodePlace &p) {
+        const Real before = d.p[p.node];
+
+        d.p[p.node] = unscale * static_cast<Real>(d.z[p.node]) + beta * before;
+    });
+}
+
+/* x += alpha p, r -= alpha q; sums of x^2 and of r^2 with volumes. If `entry` is not
+ * null, r enters the V-cycle there, times the scale. */
+template <typename Real, typename Cycle> struct Advance {
+    NodeBox box;
+    NodeVolumes volumes;
+    Real *x, *r;
+    const Real *p, *q;
+    Cycle *entry;
+    const DiffusionNumbers *numbers;
+    double *parts;
+};
+
+template <typename Real, typename Cycle>
+__global__ void
+__launch_bounds__(node_threads)
+    advance_kernel(const __grid_constant__ Advance<Real, Cycle> a)
+{
+    double sum[most_sums] = {};
+
+    wait_for_last_kernel();
+    const Real alpha = static_cast<Real>(a.numbers->alpha);
+    const Real scale = static_cast<Real>(a.entry != nullptr ? a.numbers->scale : 1);
+    const bool failed = a.numbers->failed != 0; /* then x and r are not changed */
+
+    for_own_nodes(a.box, [&](const NodePlace &p) {
+        Real x = a.x[p.node], r = a.r[p.node];
+
+        if (!failed) {
+            x += alpha * a.p[p.node];
+            r -= alpha * a.q[p.node];
+            a.x[p.node] = x;
+            a.r[p.node] = r;
+        }
+        if (a.entry != nullptr) {
+            a.entry[p.node] = static_cast<Cycle>(scale * r);
+        }
+        const double volume = a.volumes.at(a.box, p);
+
+        sum[0] += volume * static_cast<double>(x) * static_cast<double>(x);
+        sum[1] += volume * static_cast<double>(r) * static_cast<double>(r);
+    });
+    store_sums(sum, a.parts);
+}
+
+/* to = scale r: the first residual enters the V-cycle. */
+template <typename Real, typename Cycle> struct Entry {
+    NodeBox box;
+    const Real *r;
+    Cycle *to;
+    const DiffusionNumbers *numbers;
+};
+
+template <typename Real, typename Cycle>
+__global__ void
+__launch_bounds__(node_threads) entry_kernel(const __grid_constant__ Entry<Real, Cycle> e)
+{
+    wait_for_last_kernel();
+    const Real scale = static_cast<Real>(e.numbers->scale);
+
+    for_own_nodes(e.box, [&](const NodePlace &p) {
+        e.to[p.node] = static_cast<Cycle>(scale * e.r[p.node]);
+    });
+}
+
+/* x += mean - the sum of the parts of all blocks / volume. */
+template <typename Real> struct Centre {
+    NodeBox box;
+    Real *x;
+    const double *parts;
+    int blocks;
+    double mean, volume;
+};
+
+template <typename Real>
+__global__ void
+__launch_bounds__(node_threads) centre_kernel(const __grid_constant__ Centre<Real> c)
+{
+    __shared__ Real shift;
+    double sum[most_sums] = {};
+
+    wait_for_last_kernel();
+    for (int b = static_cast<int>(threadIdx.x); b < c.blocks; b += node_threads) {
+        sum[0] += c.parts[b];
+    }
+    add_in_block(sum);
+    if (threadIdx.x == 0) {
+        shift = static_cast<Real>(c.mean - sum[0] / c.volume);
+    }
+    __syncthreads();
+    for_own_nodes(c.box, [&](const NodePlace &p) { c.x[p.node] += shift; });
+}
+
+/* Sum 0 of x with volumes. */
+template <typename Real> struct Content {
+    NodeBox box;
+    NodeVolumes volumes;
+    const Real *x;
+    double *parts;
+};
+
+template <typename Real>
+__global__ void
+__launch_bounds__(node_threads) content_kernel(const __grid_constant__ Content<Real> c)
+{
+    double sum[most_sums] = {};
+
+    wait_for_last_kernel();
+    for_own_nodes(c.box, [&](const NodePlace &p) {
+        sum[0] += c.volumes.at(c.box, p) * static_cast<double>(c.x[p.node]);
+    });
+    store_sums(sum, c.parts);
+}
+
+} // namespace pysolvers::heat
+
+#endif

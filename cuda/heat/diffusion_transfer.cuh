@@ -1,0 +1,152 @@
+/* diffusion_transfer.cuh - transfers between a level of ps_diffusion.h and the next one.
+ *
+ * An interpolated node has the weights of two nodes along each axis in turn, so that a
+ * thread reads at most 8 nodes of the next level; the transpose reads 27 nodes of the
+ * finer level. All axes are done at once: a pass for each axis would move more words and
+ * need more launches.
+ */
+#ifndef PS_CUDA_HEAT_DIFFUSION_TRANSFER_CUH
+#define PS_CUDA_HEAT_DIFFUSION_TRANSFER_CUH
+
+#include "heat/diffusion_kernels.cuh"
+
+namespace pysolvers::heat {
+
+/* Two levels, and the weights of the interpolated nodes along each axis; null along an
+ * axis with the same nodes. */
+template <typename Real> struct TwoLevels {
+    NodeBox fine, coarse;
+    const Real *weight[PS_DIFFUSION_AXES];
+
+    /* Number of interpolated nodes along an axis. */
+    __device__ __forceinline__ int64_t between(int axis) const
+    {
+        return fine.nodes[axis] - coarse.nodes[axis];
+    }
+
+    /* The weight of node `at` along an axis: nodes of the finer level along the axes
+     * before it, interpolated ones along it, and nodes of the next level after it. */
+    template <int AXIS>
+    __device__ __forceinline__ Real
+    weight_at(const int64_t (&at)[PS_DIFFUSION_AXES]) const
+    {
+        const int64_t of_0 = AXIS == 0 ? between(0) : fine.nodes[0];
+        const int64_t of_1 = AXIS == 0   ? coarse.nodes[1]
+                             : AXIS == 1 ? between(1)
+                                         : fine.nodes[1];
+
+        return weight[AXIS][(at[2] * of_1 + at[1]) * of_0 + at[0]];
+    }
+};
+
+/* The restriction of `from` along the axes from AXIS on, at nodes of the next level along
+ * these axes. */
+template <int AXIS, typename Real>
+__device__ __forceinline__ Real
+restricted(const TwoLevels<Real> &two, const Real *from, int64_t i, int64_t j, int64_t k)
+{
+    if constexpr (AXIS == PS_DIFFUSION_AXES) {
+        return from[(k * two.fine.nodes[1] + j) * two.fine.nodes[0] + i];
+    }
+    else {
+        const bool is_coarser = two.weight[AXIS] != nullptr;
+        const int64_t n = two.fine.nodes[AXIS], between = two.between(AXIS);
+        const int64_t c = AXIS == 0 ? i : AXIS == 1 ? j : k;
+        const bool wraps =
+            c == 0 && two.fine.periodic[AXIS] != 0 && between == two.coarse.nodes[AXIS];
+        const int64_t below = wraps ? between - 1 : c - 1;
+        const int64_t node = !is_coarser ? c : 2 * c < n ? 2 * c : n - 1;
+        const auto value = [&](int64_t m) {
+            return restricted<AXIS + 1>(two, from, AXIS == 0 ? m : i, AXIS == 1 ? m : j,
+                                        AXIS == 2 ? m : k);
+        };
+        const auto weight = [&](int64_t m) {
+            return two.template weight_at<AXIS>(
+                {AXIS == 0 ? m : i, AXIS == 1 ? m : j, AXIS == 2 ? m : k});
+        };
+        Real sum = value(node);
+
+        if (is_coarser && below >= 0 && below < between) {
+            sum += (Real(1) - weight(below)) * value(2 * below + 1);
+        }
+        if (is_coarser && c < between) {
+            sum += weight(c) * value(2 * c + 1);
+        }
+        return sum;
+    }
+}
+
+/* The interpolation of x + t of the next level, or of x if t is null, along the axes up
+ * to AXIS, at nodes of the finer level along these axes. */
+template <int AXIS, typename Real>
+__device__ __forceinline__ Real
+interpolated(const TwoLevels<Real> &two, const Real *x, const Real *t, int64_t i,
+             int64_t j, int64_t k)
+{
+    if constexpr (AXIS < 0) {
+        const int64_t node = (k * two.coarse.nodes[1] + j) * two.coarse.nodes[0] + i;
+
+        return t != nullptr ? x[node] + t[node] : x[node];
+    }
+    else {
+        const bool is_coarser = two.weight[AXIS] != nullptr;
+        const int64_t m = AXIS == 0 ? i : AXIS == 1 ? j : k;
+        const int64_t lower = m / 2, next = lower + 1;
+        const bool is_between = is_coarser && m % 2 != 0 && lower < two.between(AXIS);
+        const int64_t kept = !is_coarser ? m : (m + 1) / 2;
+        const auto value = [&](int64_t c) {
+            return interpolated<AXIS - 1>(two, x, t, AXIS == 0 ? c : i, AXIS == 1 ? c : j,
+                                          AXIS == 2 ? c : k);
+        };
+
+        if (!is_between) {
+            return value(kept);
+        }
+        const Real weight = two.template weight_at<AXIS>(
+            {AXIS == 0 ? lower : i, AXIS == 1 ? lower : j, AXIS == 2 ? lower : k});
+
+        return weight * value(lower) +
+               (Real(1) - weight) * value(next < two.coarse.nodes[AXIS] ? next : 0);
+    }
+}
+
+/* The right-hand side of the next level, at its unknown nodes. */
+template <typename Real> struct Restriction {
+    TwoLevels<Real> two;
+    const Real *from;
+    Real *to;
+};
+
+template <typename Real>
+__global__ void
+__launch_bounds__(node_threads)
+    restrict_kernel(const __grid_constant__ Restriction<Real> r)
+{
+    wait_for_last_kernel();
+    for_own_nodes(r.two.coarse, [&](const NodePlace &p) {
+        r.to[p.node] = restricted<0>(r.two, r.from, p.at[0], p.at[1], p.at[2]);
+    });
+}
+
+/* to += the interpolation of x + t, or of x if t is null. */
+template <typename Real> struct Interpolation {
+    TwoLevels<Real> two;
+    const Real *x, *t;
+    Real *to;
+};
+
+template <typename Real>
+__global__ void
+__launch_bounds__(node_threads)
+    interpolate_kernel(const __grid_constant__ Interpolation<Real> r)
+{
+    wait_for_last_kernel();
+    for_own_nodes(r.two.fine, [&](const NodePlace &p) {
+        r.to[p.node] += interpolated<PS_DIFFUSION_AXES - 1>(r.two, r.x, r.t, p.at[0],
+                                                            p.at[1], p.at[2]);
+    });
+}
+
+} // namespace pysolvers::heat
+
+#endif

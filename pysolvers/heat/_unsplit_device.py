@@ -1,0 +1,213 @@
+"""Implicit steps that are not split along the axes, for a field on a device.
+
+The operations on elements of `Unsplit`, made of the copies and products of the backend: fields stay
+on the device. What sources and sides prescribe is evaluated on the host; what does not change with
+time is uploaded once for each length of the steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._data import NodeData
+from .._errors import raise_for_status
+from .._runtime.shadows import address_of
+from .._runtime.state import DeviceState, State
+from ._levels import Levels
+from ._settings import HeatSettings
+from ._sides import Grid, Side
+from ._unsplit import GAMMA, Unsplit
+
+__all__ = ["DeviceUnsplit", "unsplit_for"]
+
+Array = NDArray[Any]
+
+
+class DeviceUnsplit(Unsplit):
+    """Steps of the equation that is not split, for a field on a device.
+
+    Fields are shadows. Those that a call returns are valid until the next call.
+
+    Parameters
+    ----------
+    settings, grid, sides, source
+        As in `Unsplit`.
+    store : DeviceState
+        Where the fields lie.
+    """
+
+    def __init__(
+        self,
+        settings: HeatSettings,
+        grid: Grid,
+        sides: Mapping[str, Side],
+        source: NodeData | None,
+        store: DeviceState,
+    ) -> None:
+        super().__init__(settings, grid, sides, source, partial(Levels, store=store))
+        self._device = store
+        self._kind = np.dtype(settings.dtype)
+        self._buffers: dict[Any, Array] = {}  # by use
+        self._numbers: dict[float, Array] = {}
+        self._constant: _Constant | None = None
+
+    def steady(
+        self, field: Array, time: float, rtol: float, most: int
+    ) -> tuple[Array, tuple[float, float]]:
+        found, balance = super().steady(field, time, rtol, most)
+        values = np.empty(found.shape, found.dtype)
+        self._call(self._device.backend.download, values, address_of(found))
+        return values, balance
+
+    def is_finite(self, field: Array) -> bool:
+        """Return whether the last equation had a solution; `field` cannot be read here."""
+        return bool(np.isfinite(self._error))
+
+    def _multiple(self, factor: float, field: Array | None, like: Array) -> Array:
+        to = self._buffer("change", like.shape)
+        self._copy(to, self._number(0.0))
+        if field is not None:
+            self._add(to, factor, field)
+        return to
+
+    def _sum(self, field: Array, factor: float, change: Array) -> Array:
+        to = self._buffer("sum", field.shape)
+        if to is not field:
+            self._copy(to, field)
+        self._add(to, factor, change)
+        return to
+
+    def _slope(self, change: Array) -> Array:
+        to = self._buffer("product", change.shape)
+        self._copy(to, self._number(0.0))
+        self._add(to, 1 / GAMMA, change)
+        return to
+
+    def _set_values(self, field: Array, time: float) -> None:
+        for side in self._sides:  # at edges the values of the later axis remain
+            if side.kind == "value":
+                self._copy(side.of(field), self._level(side, time))
+
+    def _begun(
+        self, levels: Levels, base: Array, change: Array, time: float
+    ) -> tuple[Array, float]:
+        for side in self._sides:  # at edges the values of the later axis remain
+            if side.kind == "value":
+                self._copy(side.of(change), self._level(side, time))
+                self._add(side.of(change), -1.0, side.of(base))
+        product = self._buffer("product", base.shape)
+        levels.apply(base, product)
+        rhs = self._buffer("rhs", base.shape)
+        if self._constant is None or self._constant.levels is not levels:
+            self._constant = self._made_constant(levels)
+        total = self._constant.total
+        self._copy(rhs, self._constant.gain)
+        self._add(rhs, -1.0, product)
+        total += self._add_varying(rhs, levels, time)
+        mean = total / levels.volume if levels.is_closed else 0.0
+        if levels.is_singular:
+            volumes = self._there("volumes", np.broadcast_to(levels.volumes, base.shape))
+            self._add(rhs, -mean, volumes)
+        return rhs, mean
+
+    def _centre(self, levels: Levels, change: Array, mean: float) -> None:
+        levels.centre(change, mean)
+
+    def _made_constant(self, levels: Levels) -> _Constant:
+        """Return W t times the sources and inflows that do not change with time."""
+        gain = np.zeros(self._grid.nodes[::-1])
+        if self._source is not None and not self._source.varies:
+            gain += self._grid.dt * self._source.at(0.0)
+        for side in self._sides:
+            if side.kind == "flux" and not side.varies:
+                side.of(gain)[...] += side.level(0.0)
+        if not gain.any():
+            return _Constant(levels, self._number(0.0), 0.0)
+        gain *= levels.share * levels.volumes
+        return _Constant(levels, self._there("gain", gain), levels.total(gain))
+
+    def _add_varying(self, rhs: Array, levels: Levels, time: float) -> float:
+        """Add W t times the sources and inflows that change with time; return the sum of these."""
+        total = 0.0
+        volumes = np.broadcast_to(levels.volumes, self._grid.nodes[::-1])
+        if self._source is not None and self._source.varies:
+            gain = levels.share * self._grid.dt * self._source.at(time) * volumes
+            self._add(rhs, 1.0, self._there("source", gain))
+            total += levels.total(gain)
+        for side in self._sides:
+            if side.kind == "flux" and side.varies:
+                flow = levels.share * side.level(time) * side.of(volumes)
+                self._add(side.of(rhs), 1.0, self._there(side, flow))
+                total += float(flow.sum(dtype=np.float64))
+        return total
+
+    def _level(self, side: Side, time: float) -> Array:
+        """Return the values that a side gives at a time."""
+        if side not in self._buffers or side.varies:
+            return self._there(side, side.level(time))
+        return self._buffers[side]
+
+    def _there(self, use: Any, values: Array) -> Array:
+        """Return values of the host on the device, in the place of those of the same use."""
+        values = np.ascontiguousarray(values, self._kind)
+        if use not in self._buffers:
+            self._buffers[use] = self._device.hold(values)
+        else:
+            self._call(self._device.backend.upload, address_of(self._buffers[use]), values)
+        return self._buffers[use]
+
+    def _buffer(self, use: str, shape: tuple[int, ...]) -> Array:
+        if use not in self._buffers:
+            self._buffers[use] = self._device.hold(np.zeros(shape, self._kind))
+        return self._buffers[use]
+
+    def _number(self, value: float) -> Array:
+        """Return a number on the device, with the axes of a field."""
+        if value not in self._numbers:
+            if len(self._numbers) > _MOST_NUMBERS:
+                self._numbers.clear()
+            shape = (1,) * self._grid.axes
+            self._numbers[value] = self._device.hold(np.full(shape, value, self._kind))
+        return self._numbers[value]
+
+    def _copy(self, to: Array, source: Array) -> None:
+        self._call(self._device.backend.relayout, to, np.broadcast_to(source, to.shape))
+
+    def _add(self, to: Array, factor: float, source: Array) -> None:
+        """Add a multiple of a field to a field, both with the same axes."""
+        number = self._number(factor).reshape((1,) * to.ndim)
+        operands = (np.broadcast_to(a, to.shape) for a in (number, source))
+        self._call(self._device.backend.add_product, to, *operands)
+
+    def _call(self, function: Callable[..., int], *operands: Any) -> None:
+        """Enqueue a call."""
+        status = function(*operands, *self._device.arguments)
+        raise_for_status(status, self._device.backend.STATUS, "HeatADI")
+
+
+_MOST_NUMBERS = 16  # that are kept on the device; means of sources that change are new ones
+
+
+class _Constant:
+    """W t times what does not change with time, for the operator of a step, and its sum."""
+
+    def __init__(self, levels: Levels, gain: Array, total: float) -> None:
+        self.levels, self.gain, self.total = levels, gain, total
+
+
+def unsplit_for(
+    settings: HeatSettings,
+    grid: Grid,
+    sides: Mapping[str, Side],
+    source: NodeData | None,
+    store: State,
+) -> Unsplit:
+    """Return the steps of the equation that is not split, for fields in a store."""
+    if isinstance(store, DeviceState):
+        return DeviceUnsplit(settings, grid, sides, source, store)
+    return Unsplit(settings, grid, sides, source)

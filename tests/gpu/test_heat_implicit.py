@@ -1,0 +1,322 @@
+"""HeatADI(scheme="implicit") and solve_steady() on a device: against the host, and by rules."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import scipy.sparse.linalg as spl
+
+from pysolvers import Dirichlet, HeatADI, Neumann, Robin
+from pysolvers._runtime.state import DeviceState
+
+pytestmark = pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
+
+BOTH = ("cuda", "cpu")
+# Ten times the tolerance of the solver, in its norm.
+CLOSE = {"float64": 1e-7, "float32": 1e-4}
+
+SIDES = {
+    "values": {"x-": 1.0, "x+": 0.0, "y-": Dirichlet(lambda x: 0.1 * x), "y+": -1.0},
+    "fluxes": {"x-": Robin(0.7, lambda t: 1 + np.cos(t)), "x+": Neumann(0.2), "y": Neumann()},
+    "moving": {
+        "x-": Dirichlet(lambda t: np.sin(t)),
+        "x+": Robin(0.7, lambda t: 1 + np.cos(t)),
+        "y-": Neumann(lambda x, t: 0.3 * np.cos(x) + np.sin(2 * t)),
+        "y+": Dirichlet(lambda x, t: np.cos(0.1 * x) * np.cos(t)),
+    },
+    "periodic": {"x": "periodic", "y": Neumann()},
+    "torus": {"x": "periodic", "y": "periodic"},
+    "insulated": {"x": Neumann(), "y": Neumann()},
+}
+THIRD = {"values": Neumann(), "fluxes": 0.0, "moving": "periodic", "periodic": 1.0}
+SOURCES = {"values": None, "fluxes": 0.3, "moving": lambda x, y, t: np.cos(x + t) + 0 * y}
+
+
+def conductivity(kind, shape, ratio, rng):
+    """Values between 1 and `ratio`."""
+    places = np.meshgrid(*[np.linspace(0, 1, n) for n in shape], indexing="ij")
+    inside = {
+        "bar": abs(places[-1] - places[-2]) < 0.12,
+        "random": rng.random(shape),
+        "smooth": np.exp(-sum((p - 0.4) ** 2 for p in places) / 0.04),
+    }[kind]
+    return ratio ** np.asarray(inside, float)
+
+
+def sides_of(kind, axes):
+    return SIDES[kind] | ({"z": THIRD.get(kind, Neumann())} if axes == 3 else {})
+
+
+def pair(shape, dt, **options):
+    return [HeatADI(shape, 1.0, dt, device=d, scheme="implicit", **options) for d in BOTH]
+
+
+def check(device, host, most):
+    """Hold a field of the device to that of the host."""
+    assert device.dtype == host.dtype
+    assert np.isfinite(device).all()
+    assert np.linalg.norm(np.float64(device) - host) <= most * np.linalg.norm(np.float64(host))
+
+
+@pytest.mark.parametrize("kind", SIDES)
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(33, 65), (40, 30), (9, 14, 12), (16, 5, 17)])
+def test_steps_are_those_of_the_host(rng, shape, dtype, kind):
+    k = conductivity("random", shape, 100.0, rng)
+    start = rng.standard_normal(shape)
+    options = {"source": SOURCES.get(kind), "boundary": sides_of(kind, len(shape))}
+    device, host = pair(shape, 3.0, diffusivity=k, initial=start, dtype=dtype, **options)
+
+    for dt in (3.0, 400.0):
+        for solver in (device, host):
+            solver.dt = dt
+            solver.step(2)
+
+        check(device.u, host.u, CLOSE[dtype])
+    assert isinstance(device._state.store, DeviceState)
+    assert device.result().scheme == "implicit"
+    assert device.result().backend == "cuda"
+    assert 0 < device.result().iterations < 60
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(3, 3), (3, 40), (41, 3), (3, 4, 3), (4, 3, 5), (5, 5, 5)])
+def test_tiny_grids(rng, shape, dtype):
+    for sides in ({"x": 0.0, "y": 1.0}, {"x": "periodic", "y": 0.0}, {"x": Neumann(), "y": 2.0}):
+        every = sides | ({"z": Neumann()} if len(shape) == 3 else {})
+        k = conductivity("random", shape, 30.0, rng)
+        device, host = pair(shape, 20.0, diffusivity=k, boundary=every, dtype=dtype)
+
+        check(device.step(3).u, host.step(3).u, CLOSE[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_insulated_grids_of_two_nodes(rng, dtype):
+    for shape in ((2, 2), (2, 9), (2, 2, 2)):
+        k = conductivity("random", shape, 30.0, rng)
+        options = {"diffusivity": k, "boundary": Neumann(), "initial": rng.random(shape)}
+        device, host = pair(shape, 0.3, dtype=dtype, **options)
+
+        check(device.step(2).u, host.step(2).u, CLOSE[dtype])
+
+
+@pytest.mark.parametrize("ratio", [1e2, 1e4, 1e6])
+@pytest.mark.parametrize("kind", ["bar", "smooth"])
+@pytest.mark.parametrize("shape", [(257, 300), (40, 33, 36)])
+def test_jumps_of_the_conductivity(rng, shape, kind, ratio):
+    k = conductivity(kind, shape, ratio, rng)
+    sides = {"x-": 1.0, "x+": 0.0, "y": Neumann()} | ({"z": Neumann()} if k.ndim == 3 else {})
+    device, host = pair(shape, 10.0, diffusivity=k, boundary=sides)
+
+    check(device.step(3).u, host.step(3).u, CLOSE["float64"])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_long_lines(rng, dtype):
+    """Lines of a cluster, and lines in two passes over memory, along both axes."""
+    for shape in ((5, 9000), (9000, 5), (4, 40000)):
+        k = conductivity("random", shape, 10.0, rng)
+        options = {"diffusivity": k, "boundary": {"x": 0.0, "y": Neumann()}}
+        device, host = pair(shape, 5.0, initial=rng.random(shape), dtype=dtype, **options)
+
+        check(device.step(2).u, host.step(2).u, CLOSE[dtype])
+
+
+@pytest.mark.parametrize("dt", [0.1, 1.0, 10.0, 1e4])
+def test_values_stay_in_the_range_of_the_data(rng, dt):
+    for shape in ((65, 65), (17, 20, 18)):
+        k = conductivity("bar", shape, 1e4, rng)
+        sides = {"x-": 1.0, "x+": 0.0, "y": Neumann()} | ({"z": Neumann()} if k.ndim == 3 else {})
+        solver = HeatADI(shape, 1.0, dt, diffusivity=k, boundary=sides, device="cuda")
+
+        for _ in range(20):
+            u = solver.step().u
+
+            assert u.min() >= -1e-3
+            assert u.max() <= 1 + 1e-3
+        assert solver.result().scheme == "implicit"
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(60, 33), (14, 15, 16)])
+def test_insulated_boxes_keep_their_heat(rng, shape, dtype):
+    k = conductivity("random", shape, 1e3, rng)
+    start = rng.random(shape)
+    volumes = np.ones(shape)
+    for axis in range(len(shape)):
+        ends = np.moveaxis(volumes, axis, 0)
+        ends[[0, -1]] *= 0.5
+    options = {"diffusivity": k, "initial": start, "boundary": Neumann(), "source": 0.01}
+    device, _ = pair(shape, 30.0, dtype=dtype, **options)
+
+    device.step(20)
+
+    before, after = (np.average(np.float64(u), weights=volumes) for u in (start, device.u))
+    assert after - before == pytest.approx(0.01 * 600, rel=400 * float(np.finfo(dtype).eps))
+
+
+def test_a_constant_in_an_insulated_box_keeps_its_bits(rng):
+    k = conductivity("random", (50, 40), 1e3, rng)
+    device, _ = pair((50, 40), 30.0, diffusivity=k, initial=1 / 3, boundary=Neumann())
+
+    assert (device.step(5).u == 1 / 3).all()
+
+
+def sparse_matrix(k):
+    """-div k grad on nodes of distance 1, with harmonic means between neighbours."""
+    number = np.arange(k.size).reshape(k.shape)
+    matrix = sp.csr_matrix((k.size, k.size))
+    for axis in range(k.ndim):
+        a, b = (np.moveaxis(number, axis, 0)[s].ravel() for s in (slice(-1), slice(1, None)))
+        face = 2 / (1 / k.ravel()[a] + 1 / k.ravel()[b])
+        for rows, columns, sign in ((a, a, 1), (b, b, 1), (a, b, -1), (b, a, -1)):
+            matrix += sp.csr_matrix((sign * face, (rows, columns)), matrix.shape)
+    return matrix
+
+
+@pytest.mark.parametrize("shape", [(40, 55), (12, 15, 14)])
+def test_steady_state_is_that_of_a_sparse_direct_solve(rng, shape):
+    k = conductivity("random", shape, 1e3, rng)
+    solver = HeatADI(shape, 1.0, 1.0, diffusivity=k, boundary=0.5, source=0.2, device="cuda")
+
+    found = solver.solve_steady()
+
+    inner = np.zeros(shape, bool)
+    inner[(slice(1, -1),) * k.ndim] = True
+    inner = inner.ravel()
+    matrix = sparse_matrix(k)
+    expected = np.full(k.size, 0.5)
+    right = 0.2 - matrix[inner][:, ~inner] @ expected[~inner]
+    expected[inner] = spl.spsolve(matrix[inner][:, inner].tocsc(), right)
+    np.testing.assert_allclose(found.u.ravel(), expected, rtol=1e-8)
+    assert solver.steps == 0
+    assert (solver.u[1:-1, 1:-1] == 0).any()
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("kind", ["values", "fluxes", "torus", "insulated"])
+def test_steady_states_are_those_of_the_host(rng, kind, dtype):
+    shape = (34, 47)
+    k = conductivity("random", shape, 100.0, rng)
+    options = {"diffusivity": k, "boundary": sides_of(kind, 2), "initial": rng.random(shape)}
+    if kind in ("torus", "insulated"):
+        moment = np.ones(shape)
+        if kind == "insulated":
+            moment[[0, -1]] *= 0.5
+            moment[:, [0, -1]] *= 0.5
+        source = rng.standard_normal(shape)
+        options["source"] = source - np.average(source, weights=moment)
+    device, host = (solver.solve_steady() for solver in pair(shape, 1.0, dtype=dtype, **options))
+
+    check(device.u, host.u, {"float64": 1e-8, "float32": 1e-3}[dtype])
+    assert device.backend == "cuda"
+
+
+def test_sources_that_do_not_balance_are_an_error():
+    solver = HeatADI((20, 20), 1.0, 1.0, boundary=Neumann(), source=1.0, device="cuda")
+
+    with pytest.raises(ValueError, match="do not balance"):
+        solver.solve_steady()
+
+
+def test_auto_chooses_as_on_the_host(rng):
+    k = conductivity("bar", (33, 33), 1e3, rng)
+    for dt in (1e-4, 1e-3, 0.1, 10.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            found = [
+                HeatADI(k.shape, 1.0, dt, diffusivity=k, boundary=0.0, device=device)
+                for device in BOTH
+            ]
+
+        assert found[0].result().scheme == found[1].result().scheme
+    assert found[0].result().scheme == "implicit"
+
+
+def test_state_goes_from_device_to_host(rng, tmp_path):
+    k = conductivity("bar", (40, 37), 1e3, rng)
+    options = {"diffusivity": k, "boundary": {"x": Neumann(0.1), "y": 1.0}}
+    device, host = pair(k.shape, 10.0, **options)
+    device.step(3).save(tmp_path / "state.npz")
+
+    again = HeatADI.load(tmp_path / "state.npz", device="cuda", **options)
+    there = HeatADI.load(tmp_path / "state.npz", **options)
+
+    assert (again.step(2).u == device.step(2).u).all()
+    check(there.step(2).u, host.step(5).u, CLOSE["float64"])
+
+
+def test_steps_in_one_call_have_the_bits_of_several_calls(rng):
+    k = conductivity("random", (60, 70), 1e3, rng)
+    options = {"diffusivity": k, "boundary": {"x": Neumann(0.1), "y": lambda t: np.sin(t)}}
+    one, _ = pair(k.shape, 10.0, **options)
+    several, _ = pair(k.shape, 10.0, **options)
+
+    one.step(4)
+    for _ in range(4):
+        several.step()
+        assert several.u.shape == k.shape  # a copy to the host between the steps
+
+    assert (one.u == several.u).all()
+
+
+@pytest.mark.parametrize("periodic", [False, True], ids=["open", "periodic"])
+@pytest.mark.parametrize("columns", [False, True], ids=["rows", "columns"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_factors_in_row_sum_form(rng, dtype, columns, periodic):
+    """Against longdouble: relative errors of each unknown, for sums that vanish in a diagonal."""
+    backend = HeatADI((3, 3), 1.0, 1.0, boundary=0.0, device="cuda")._settings.backend
+    store = DeviceState({"x": ((1,), dtype)}, backend, 0, "test")
+    flags = backend.ROW_SUMS | (backend.PERIODIC if periodic else 0)
+    flags |= backend.COLUMNS if columns else 0
+    for rows, systems in ((3, 40), (33, 70), (1030, 6), (9000, 3)):
+        lower, upper = (-rng.uniform(0.5, 2, (systems, rows)).astype(dtype) for _ in range(2))
+        sums = (1e-9 * rng.random((systems, rows))).astype(dtype)
+        rhs = rng.random((systems, rows)).astype(dtype)
+
+        def there(values):
+            """(1, systems, rows) on the device, with systems or rows side by side."""
+            if columns:
+                return store.hold(np.ascontiguousarray(values.T)).T[None]
+            return store.hold(values)[None]
+
+        operands = [there(a) for a in (lower, sums, upper)]
+        status, _, factor = backend.factor_make(
+            backend.PIVOTS["never"], flags, *operands, None, 0, *store.arguments
+        )
+        assert status == 0
+        x = there(rhs)
+        assert factor.solve(backend.TRANS["none"], x, x, 1, 1, 0, store.arguments[1]) == 0
+        found = np.empty((rows, systems) if columns else (systems, rows), dtype)
+        source = x.__array_interface__["data"][0]
+        assert backend.download(found, source, *store.arguments) == 0
+        found = found.T if columns else found
+
+        check_row_sums(lower, sums, upper, rhs, found, periodic)
+
+
+def check_row_sums(lower, sums, upper, rhs, x, periodic):
+    """Hold each unknown to O(rows) rounding errors, though the condition is 1e9 and more."""
+    a, s, c, f = (np.asarray(v, np.longdouble).T.copy() for v in (lower, sums, upper, rhs))
+    if not periodic:
+        a[0] = c[-1] = 0
+    rows = len(a)
+    kept = np.zeros((rows, 3, a.shape[1]), np.longdouble)  # g, l, u of x = g + l x_end + u x_next
+    g, left, total = np.zeros_like(f[0]), np.ones_like(f[0]), np.zeros_like(f[0])
+    first = np.zeros_like(f[0]), np.zeros_like(f[0]), np.ones_like(f[0])
+    for i in range(rows - 1):
+        sigma, rest = s[i] + a[i] * -total, a[i] * -left
+        pivot = sigma - c[i] + rest
+        g, left, right, total = (v / pivot for v in (f[i] - a[i] * g, rest, -c[i], sigma))
+        kept[i] = g, left, right
+        first = first[0] + first[2] * g, first[1] + first[2] * total, first[2] * right
+    sigma, d = s[-1] - a[-1] * total, f[-1] - a[-1] * g
+    found = np.zeros_like(f)
+    found[-1] = (d - c[-1] * first[0]) / (sigma - c[-1] * first[1])
+    for i in reversed(range(rows - 1)):
+        found[i] = kept[i, 0] + kept[i, 1] * found[-1] * periodic + kept[i, 2] * found[i + 1]
+    residual = a * (np.roll(found, 1, 0) - found) + c * (np.roll(found, -1, 0) - found)
+    scale = (abs(a) + abs(c)) * found + f
+    assert (abs(residual + s * found - f) <= 1e-17 * scale).all()
+    np.testing.assert_allclose(x.T, np.float64(found), rtol=2 * rows * np.finfo(lower.dtype).eps)
