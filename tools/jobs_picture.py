@@ -169,23 +169,20 @@ def duration(seconds: float) -> str:
     return f"{seconds * 1e6:.3g} µs" if seconds >= 1e-4 else f"{seconds * 1e6:.2g} µs"
 
 
-def titles(record: Record) -> str:
-    """Return the name of the machine of a record of benchmarks/jobs.py."""
-    if record.get("gpu"):
-        return f"GPU: {record['gpu']['name']}"
-    return f"CPU: {record['machine']['cpu']}, {record['settings']['threads']} threads"
+def gpu_groups() -> tuple[str, list[Group]]:
+    """Return the name of the GPU and its groups, from the record that there is."""
+    if (record := gpu_record()) is not None:
+        return record["gpu"]["name"], groups_of(record)
+    records = solver_records()
+    return records["h200"]["gpu"]["name"], groups_of_solvers(records)
 
 
 def main() -> int:
     """Draw the picture and return the exit code."""
-    cpu, gpu = json.loads(CPU.read_text()), gpu_record()
-    if gpu is None:
-        records = solver_records()
-        on_gpu = groups_of_solvers(records)
-        gpu_title = f"GPU: {records['h200']['gpu']['name']}"
-    else:
-        on_gpu, gpu_title = groups_of(gpu), titles(gpu)
-    write_image(picture(groups_of(cpu), titles(cpu), on_gpu, gpu_title), IMAGES / "jobs.png", 64)
+    cpu = json.loads(CPU.read_text())
+    title = f"CPU: {cpu['machine']['cpu']}, {cpu['settings']['threads']} threads"
+    name, on_gpu = gpu_groups()
+    write_image(picture(groups_of(cpu), title, on_gpu, f"GPU: {name}"), IMAGES / "jobs.png", 64)
     return 0
 
 

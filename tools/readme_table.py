@@ -605,17 +605,18 @@ def jobs(record: Record) -> Iterator[str]:
     )
 
 
-def jobs_gpu(records: dict[str, Record]) -> Iterator[str]:
-    """Yield the sentence of README.md with the ratios on a GPU."""
+def jobs_gpu(_: Record) -> Iterator[str]:
+    """Yield the sentence of README.md with the ratios on a GPU, those of its picture."""
+    name, groups = jobs_picture.gpu_groups()
     found = [
         f"{group.title} ({group.size}): "
         + ", ".join(
             f"{jobs_picture.PROGRAMS[program][0]} {jobs_picture.times(ratio)}"
             for program, ratio in group.ratios.items()
         )
-        for group in jobs_picture.groups_of_solvers(records)
+        for group in groups
     ]
-    yield f"{records['h200']['gpu']['name']}, times as long: {'; '.join(found)}."
+    yield f"{name}, times as long: {'; '.join(found)}."
 
 
 def trust(record: Record) -> Iterator[str]:
@@ -628,7 +629,8 @@ def trust(record: Record) -> Iterator[str]:
     yield (
         f"- {record['tests']['passed']} tests passed and {record['tests']['failed']} failed on an "
         f"{record['gpu']['name']}; {tools} of compute-sanitizer found {errors} errors in {checked} "
-        f"tests; {cases} random systems and calls were solved and checked."
+        f"tests; {cases} random systems and calls were solved and checked (record of the sources "
+        f"with the hash `{record['sources'][:8]}`)."
     )
     counts = next(
         table for table in record["papers"]["lmsor2012"]["tables"] if table["title"] == "Iterations"
@@ -646,7 +648,7 @@ def trust(record: Record) -> Iterator[str]:
 TABLES: dict[str, dict[str, Callable[[Record], Iterator[str]]]] = {
     "README.md": {
         "jobs": jobs,
-        "jobs gpu": lambda _: jobs_gpu(jobs_picture.solver_records()),
+        "jobs gpu": jobs_gpu,
         "trust": trust,
     },
     "docs/performance.md": {
