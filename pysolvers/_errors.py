@@ -80,15 +80,15 @@ class DistributedError(PysolversError, RuntimeError):
 
 
 class SingularSystemError(PysolversError, np.linalg.LinAlgError):
-    """At least one system has a zero or subnormal pivot; the other systems are solved.
+    """At least one system of finite entries has a bad pivot; the other systems are solved.
 
     Parameters
     ----------
     systems : ndarray of int, shape (K, ndim - 1)
         Batch indices of the singular systems, in ascending order.
     rows : ndarray of int, shape (K,)
-        For each singular system, the row of the first pivot that is zero or, without row
-        exchanges, whose reciprocal overflows.
+        For each singular system, the row of the first pivot that is zero or not finite, because
+        a product of entries overflows, or, without row exchanges, whose reciprocal overflows.
 
     Attributes
     ----------
@@ -127,7 +127,8 @@ def warn_user(message: str, category: type[Warning] = RuntimeWarning) -> None:
 def singular_text(systems: NDArray[np.intp], rows: NDArray[np.intp]) -> str:
     """Return the number of singular systems, and index and row of the first bad pivot.
 
-    Without row exchanges a pivot is bad, too, if it is so small that its inverse overflows.
+    Without row exchanges a pivot is bad, too, if it is so small that its inverse overflows. An
+    infinite pivot of a finite matrix comes after one that is almost so small.
     """
     row = f"row {int(rows[0])}"
     if systems.shape[1] == 0:

@@ -23,7 +23,7 @@ from ._options import (
 )
 from ._runtime.arrays import Shape, pairs, require_rows, resolve_shape
 from ._runtime.compiled import CompiledFactor
-from ._runtime.finite import require_finite_operands
+from ._runtime.finite import explained, require_finite_operands
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
 from ._runtime.places import Place, find_place, lender_of
@@ -258,7 +258,12 @@ class TridiagonalFactor:
         self.axis = shape.axis - len(shape.full)
         self.rows = shape.rows
         self._factors = self._factor(
-            place, found.operands, shape, found.copied, stacklevel=stacklevel
+            place,
+            found.operands,
+            shape,
+            found.copied,
+            operation="factor_row_sums" if self._has_sums else "factor_tridiagonal",
+            stacklevel=stacklevel,
         )
 
     @property
@@ -417,7 +422,8 @@ class TridiagonalFactor:
         TypeError
             If the diagonals do not promote to the dtype of the factor.
         ValueError
-            If the diagonals do not broadcast to the shape of the factor.
+            If the diagonals do not broadcast to the shape of the factor. On the CPU, if an entry
+            of a matrix is NaN or infinite and `on_singular` was ``'raise'``.
         SingularSystemError
             If a matrix is singular and `on_singular` was ``'raise'``.
         """
@@ -431,12 +437,11 @@ class TridiagonalFactor:
         )
         if shape.full != self.shape:
             raise ValueError(f"the matrices must have the shape {self.shape}, got {shape.full}")
+        operation = "TridiagonalFactor.refactor"
         if self._check_finite:
             del arrays["factor"]
-            require_finite_operands(
-                "TridiagonalFactor.refactor", place, arrays, shape, periodic=self.periodic
-            )
-        factors = self._factor(place, operands, shape, copied, stacklevel=2)
+            require_finite_operands(operation, place, arrays, shape, periodic=self.periodic)
+        factors = self._factor(place, operands, shape, copied, operation=operation, stacklevel=2)
         self._factors = self._with_programs(factors, named)
 
     def _with_programs(self, factors: _Factors, named: dict[str, ArrayLike]) -> _Factors:
@@ -459,6 +464,7 @@ class TridiagonalFactor:
         shape: Shape,
         converted: Sequence[str],
         *,
+        operation: str,
         stacklevel: int | None,
     ) -> _Factors:
         if all(shape.full):
@@ -499,8 +505,13 @@ class TridiagonalFactor:
         if asks:
             numbers = np.zeros(0, np.int32) if failed is None else place.read(failed)
             singular = find_singular(numbers, plan)
+            if self._policy in ("raise", "warn"):
+                names = ("lower", "sums", "upper") if self._has_sums else _NAMES
+                singular = explained(
+                    singular, place, views, shape, periodic=self.periodic, names=names
+                )
             if stacklevel is not None:
-                singular.report(self._policy, stacklevel=stacklevel + 1)
+                singular.report(self._policy, operation, stacklevel=stacklevel + 1)
         info = SolveInfo(
             **place.description(report, singular),
             systems=systems,
@@ -647,6 +658,9 @@ def factor_row_sums(
 
     Raises
     ------
+    ValueError
+        If an entry of a matrix is NaN or infinite and `on_singular` is ``'raise'``; shapes as in
+        `factor_tridiagonal`.
     SingularSystemError
         If all row sums of a matrix are zero, or a product of its entries leaves the range of the
         dtype.

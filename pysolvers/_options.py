@@ -74,7 +74,7 @@ class SolveInfo(Shown):
         not wait for the result: for GPU arrays with `on_singular` ``'nan'`` or
         ``'ignore'``.
     singular_rows : ndarray of int, shape (K,), or None
-        Row of the first zero or subnormal pivot of each singular system, in the order of
+        Row of the first bad pivot of each singular system, in the order of
         elimination. That is the order of the rows, except for periodic systems with row exchanges
         and, on a device, for methods in chunks without row exchanges.
     seconds : dict of str to float, or None

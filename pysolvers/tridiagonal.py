@@ -28,7 +28,7 @@ from ._other_calls import call_error, hide_other
 from ._runtime.arrays import Shape, pairs, resolve_shape
 from ._runtime.backends import require
 from ._runtime.compiled import solve_compiled
-from ._runtime.finite import require_finite_operands
+from ._runtime.finite import explained, require_finite_operands
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, plan_lines
 from ._runtime.places import Place, find_place, lender_of
@@ -47,6 +47,7 @@ __all__ = [
 
 Array = NDArray[Any]
 
+_OPERATION = "solve_tridiagonal"
 _NAMES = ("lower", "diag", "upper", "rhs", "out")
 _DIAG, _RHS, _X = 1, 3, 4
 
@@ -188,10 +189,11 @@ def solve_tridiagonal(
         Array for the result, with the dtype and shape of the result, on the device of
         the operands. It can be `rhs` itself; it must not overlap any other operand.
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
-        Reaction to a singular system, that is, to a pivot that is zero or, without
-        row exchanges, whose reciprocal overflows: raise an error after all systems are
-        solved, issue a warning, set the solution to NaN, or do nothing. Except with
-        ``'nan'``, the solution of a singular system is unspecified.
+        Reaction to a singular system, that is, to a pivot that is zero, infinite or NaN or,
+        without row exchanges, whose reciprocal overflows: raise an error after all systems
+        are solved, issue a warning, set the solution to NaN, or do nothing. Except with
+        ``'nan'``, the solution of a singular system is unspecified. On the CPU a matrix with an
+        entry that is NaN or infinite has such a pivot; a device need not report it.
     device : str, optional
         ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the device of the arrays.
     stream : int or object, optional
@@ -234,7 +236,9 @@ def solve_tridiagonal(
     ValueError
         If an option is unknown, two options contradict, an operand of one dimension does
         not have n entries, other shapes do not broadcast, `out` cannot hold the result, or
-        arrays are on two devices. With `check_finite`, if an entry is NaN or infinite.
+        arrays are on two devices. On the CPU, if `on_singular` is ``'raise'`` and an entry of a
+        matrix is NaN or infinite; the other systems of `out` are valid. With `check_finite`, if
+        an entry of any operand is.
     SingularSystemError
         If a system is singular and `on_singular` is ``'raise'``. The other systems of
         `out` are valid.
@@ -427,9 +431,10 @@ def factor_tridiagonal(
         Whether ``lower[0]`` is the entry of row 0 in column n - 1, and ``upper[n - 1]``
         the entry of row n - 1 in column 0.
     on_singular : {'raise', 'warn', 'nan', 'ignore'}
-        Reaction to a singular matrix, that is, to a pivot that is zero or, without row
-        exchanges, whose reciprocal overflows. With ``'nan'``, solves with this matrix
-        return NaN.
+        Reaction to a singular matrix, that is, to a pivot that is zero, infinite or NaN or,
+        without row exchanges, whose reciprocal overflows. With ``'nan'``, solves with this
+        matrix return NaN. On the CPU a matrix with an entry that is NaN or infinite has such a
+        pivot; a device need not report it.
     device : str, optional
         ``'cpu'``, ``'cuda'`` or ``'cuda:N'``; by default the device of the arrays.
     stream : int or object, optional
@@ -437,8 +442,8 @@ def factor_tridiagonal(
     threads : int, optional
         Number of host threads of the factorisation; by default as in `solve_tridiagonal`.
     check_finite : bool, default: False
-        Whether to raise an error if an entry of a diagonal is NaN or infinite, also in
-        ``refactor``.
+        Whether to raise an error if an entry of a diagonal is NaN or infinite, whatever
+        `on_singular` says, also in ``refactor``.
     group : pysolvers.distributed.Group, optional
         Processes that each hold a part of all arrays, as in `solve_tridiagonal`. Each rank passes
         its part of the diagonals; `rows` is the number of rows that it holds.
@@ -458,7 +463,8 @@ def factor_tridiagonal(
     ValueError
         If an option is unknown, a diagonal of one dimension does not have n entries, other
         shapes do not broadcast, or all diagonals have one entry along `axis` and `rows` is
-        not given. With `check_finite`, if an entry is NaN or infinite.
+        not given. On the CPU, if `on_singular` is ``'raise'`` and an entry of a matrix is NaN or
+        infinite.
     SingularSystemError
         If a matrix is singular and `on_singular` is ``'raise'``.
     BackendError
@@ -664,7 +670,7 @@ def prepare(named: dict[str, Any], choice: Choice) -> Call:
     shape = _solve_shape(operands, choice.axis, choice.periodic, backend.MAX_ROWS)
     if choice.check_finite:
         arrays = dict(zip(_NAMES, operands, strict=False))
-        require_finite_operands("solve_tridiagonal", place, arrays, shape, periodic=choice.periodic)
+        require_finite_operands(_OPERATION, place, arrays, shape, periodic=choice.periodic)
     result = place.result(choice.out, named, operands[_RHS], shape.full, dtype)
     x = result
     if result.size:
@@ -701,6 +707,8 @@ def solve_views(
     singular = None if failed is None else find_singular(failed, parts.plan)
     if singular is not None and parts.paired:
         singular = singular.of_first()
+    if singular is not None and options.policy in ("raise", "warn"):
+        singular = explained(singular, place, views, shape, periodic=periodic)
     if singular is not None and options.policy == "nan" and not place.fills:
         singular.fill_nan(views[_X], shape.batch)
     return report | {"copied": tuple(_NAMES[k] for k in parts.plan.copied)}, singular
@@ -736,7 +744,7 @@ def solve_spikes(
     )
     if place.backend.STATUS[status][0] == "PS_UNSUPPORTED":
         return None
-    raise_for_status(status, place.backend.STATUS, "solve_tridiagonal")
+    raise_for_status(status, place.backend.STATUS, _OPERATION)
     for number in plan.copied:
         if number >= _X:
             place.restore(lines[number], operands[number], plan.outer + plan.inner)
@@ -750,7 +758,7 @@ def finish(
     """Return what `solve_tridiagonal` returns; `facts` are further attributes of its info."""
     answer = call.place.finish(call.result, call.rhs, call.choice.out)
     if singular is not None:
-        singular.report(call.options.policy, stacklevel=stacklevel + 1)
+        singular.report(call.options.policy, _OPERATION, stacklevel=stacklevel + 1)
     if not call.choice.return_info:
         return answer
     copied = report.pop("copied")
@@ -794,7 +802,9 @@ def _solve_directly(
     if answer is NotImplemented:
         return None
     if type(answer) is not np.ndarray:
-        answer = _answer(answer, backend, axis, policy)
+        named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+        place = find_place("cpu", None, named, leader="rhs")
+        answer = _answer(answer, named, place, axis, periodic, policy)
     if rhs is sides[0]:
         return answer
     return library_of(sides[0]).from_host(answer, sides[0]) if out is None else sides[1]
@@ -824,20 +834,34 @@ def _solve_lent(
     if answer is NotImplemented:
         return None
     if type(answer) is int or type(answer) is tuple:
-        _answer(answer, backend, axis, policy)
+        named = {"lower": lower, "diag": diag, "upper": upper, "rhs": rhs}
+        place = find_place(None, None, named, out, leader="rhs")
+        _answer(answer, named, place, axis, periodic, policy)
     return answer
 
 
-def _answer(answer: Any, backend: ModuleType, axis: Any, policy: OnSingular) -> Array:
+def _answer(
+    answer: Any,
+    named: dict[str, Any],
+    place: Place,
+    axis: Any,
+    periodic: Any,
+    policy: OnSingular,
+) -> Array:
     """Return the array of an answer of the extension with singular systems, or raise an error."""
     if isinstance(answer, int):
-        raise_for_status(answer, backend.STATUS, "solve_tridiagonal")
+        raise_for_status(answer, place.backend.STATUS, _OPERATION)
     x, info = answer
     rows_last = np.moveaxis(x, integer("axis", axis), -1)
     batch = rows_last.shape[:-1]
     plan = Plan(batch, (), tuple(k for k, size in enumerate(batch) if size > 1))
     singular = find_singular(info, plan)
-    singular.report(policy, stacklevel=4)
+    if policy == "raise":
+        operands, _, _ = place.operands(named)
+        shape = _solve_shape(operands, axis, bool(periodic), place.backend.MAX_ROWS)
+        views = shape.operands(operands)
+        singular = explained(singular, place, views, shape, periodic=bool(periodic))
+    singular.report(policy, _OPERATION, stacklevel=4)
     singular.fill_nan(rows_last, batch)
     return x
 
@@ -958,7 +982,7 @@ def _run(
         *place.arguments,
         asks and return_info,
     )
-    raise_for_status(status, backend.STATUS, "solve_tridiagonal")
+    raise_for_status(status, backend.STATUS, _OPERATION)
     if info is not None and options.policy == "nan" and place.fills:
         place.fill_nan(x, info.reshape(x.shape[:2]))
     if _X in plan.copied:

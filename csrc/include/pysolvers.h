@@ -112,10 +112,12 @@ enum { PS_COLUMNS = 16u };
  * multiplies x[rows-1] and upper[rows-1] multiplies x[0]. A periodic system has no short
  * off-diagonal. x may be rhs (same data, same strides); any other overlap is
  * PS_BAD_LAYOUT. info is null or has outer * inner entries: 0, or 1 + the row of the
- * first bad pivot. A pivot is bad if it is zero or, without row exchanges, if its
- * reciprocal overflows. The x of a system with a bad pivot is unspecified; the x of every
- * other system is unaffected. Non-finite input gives non-finite x and does not set info.
- * All pointers refer to the memory space of the backend. 1 <= rows <= INT32_MAX - 1. */
+ * first bad pivot. A pivot is bad if it is zero, infinite or NaN or, without row
+ * exchanges, if its reciprocal overflows. A matrix with an entry that is infinite or NaN
+ * has a bad pivot, of which the row need not be that of the entry. The x of a system with
+ * a bad pivot is unspecified; the x of every other system is unaffected. A right-hand
+ * side that is not finite gives x that is not finite and does not set info. All pointers
+ * refer to the memory space of the backend. 1 <= rows <= INT32_MAX - 1. */
 typedef struct {
     ps_dtype dtype;
     uint32_t flags;

@@ -1,6 +1,7 @@
 """Search for NaN and infinity in the operands of a call."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,33 +10,14 @@ from numpy.typing import NDArray
 from .arrays import Shape
 from .places import Place
 from .shadows import is_shadow
+from .singular import NotFinite, Singular
 
-__all__ = ["NotFinite", "find_not_finite", "require_finite_operands"]
+__all__ = ["NotFinite", "explained", "find_not_finite", "require_finite_operands"]
 
 Array = NDArray[Any]
 
-
-class NotFinite:
-    """The first entry of an operand that is not finite.
-
-    Parameters
-    ----------
-    name : str
-        The operand.
-    system : tuple of int
-        Its batch index; 0 along axes over which the operand is shared.
-    row : int
-        Its row.
-    value : number
-        The entry.
-    """
-
-    def __init__(self, name: str, system: tuple[int, ...], row: int, value: Any) -> None:
-        self.name, self.system, self.row, self.value = name, system, row, value
-
-    def __str__(self) -> str:
-        where = f"batch index {self.system}, " if self.system else ""
-        return f"{self.name} is {self.value} at {where}row {self.row}"
+_MATRIX = ("lower", "diag", "upper")
+_ENTRIES = 1 << 20  # of the matrices that are searched at once
 
 
 def require_finite_operands(
@@ -68,6 +50,55 @@ def require_finite_operands(
         )
         if found is not None:
             raise ValueError(f"{operation}: {found}, and check_finite=True requires finite values")
+
+
+def explained(
+    singular: Singular,
+    place: Place,
+    views: Sequence[Array],
+    shape: Shape,
+    *,
+    periodic: bool,
+    names: Sequence[str] = _MATRIX,
+) -> Singular:
+    """Return singular systems with the first entry of their matrices that is NaN or infinite.
+
+    Parameters
+    ----------
+    singular : Singular
+        Systems with a bad pivot. Without any, the operands are not read.
+    place : Place
+        Where the operands are.
+    views : sequence of array
+        lower, diag and upper, with all batch axes, the rows last.
+    shape : Shape
+        Their common shape.
+    periodic : bool
+        Whether the first entry of ``lower`` and the last one of ``upper`` count.
+    names : sequence of str
+        Names of the operands in messages.
+    """
+    if not len(singular.rows):
+        return singular
+    matrix = [place.download(view) if is_shadow(view) else view for view in views[:3]]
+    block = max(1, _ENTRIES // max(shape.rows, 1))
+    for first in range(0, len(singular.rows), block):
+        systems = singular.systems[first : first + block]
+        found = []
+        for name, label, view, omits in zip(_MATRIX, names, matrix, shape.omits, strict=False):
+            own = tuple(
+                index if size > 1 else np.zeros_like(index)
+                for index, size in zip(systems.T, view.shape[:-1], strict=True)
+            )
+            lines = view[own] if own else view[None]
+            entry = find_not_finite(name, lines, shape.rows, omits, periodic)
+            if entry is not None:
+                found.append((entry.system[0], entry.row, label, entry.value))
+        if found:
+            at, row, label, value = min(found, key=lambda entry: entry[:2])
+            system = tuple(map(int, systems[at]))
+            return replace(singular, entry=NotFinite(label, system, row, value))
+    return singular
 
 
 def find_not_finite(

@@ -11,30 +11,67 @@ from numpy.typing import NDArray
 from .._errors import SingularSystemError, SingularSystemWarning, singular_text
 from .lines import Plan
 
-__all__ = ["Singular", "find_singular"]
+__all__ = ["NotFinite", "Singular", "find_singular"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NotFinite:
+    """The first entry of an operand that is not finite.
+
+    Attributes
+    ----------
+    name : str
+        The operand.
+    system : tuple of int
+        Its batch index; 0 along axes over which the operand is shared.
+    row : int
+        Its row.
+    value : number
+        The entry.
+    """
+
+    name: str
+    system: tuple[int, ...]
+    row: int
+    value: Any
+
+    def __str__(self) -> str:
+        where = f"batch index {self.system}, " if self.system else ""
+        return f"{self.name} is {self.value} at {where}row {self.row}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Singular:
-    """Systems with a zero or subnormal pivot: batch indices (K, axes) and rows (K,)."""
+    """Systems with a bad pivot: batch indices (K, axes) and rows (K,).
+
+    `entry` is the first entry of their matrices that is not finite; None also if nobody searched.
+    """
 
     systems: NDArray[np.intp]
     rows: NDArray[np.intp]
+    entry: NotFinite | None = None
 
-    def report(self, policy: str, *, stacklevel: int) -> None:
+    def report(self, policy: str, operation: str, *, stacklevel: int) -> None:
         """Raise or warn, if there is such a system and the policy requires it."""
-        if not len(self.rows):
+        if not len(self.rows) or policy not in ("raise", "warn"):
             return
-        if policy == "raise":
-            raise SingularSystemError(self.systems, self.rows)
+        text = singular_text(self.systems, self.rows)
+        if self.entry is not None:
+            text = (
+                f"{operation}: {self.entry}, and a matrix must be finite; with on_singular='nan' "
+                "the solutions of such a matrix are NaN"
+            )
         if policy == "warn":
-            text = singular_text(self.systems, self.rows)
             warnings.warn(text, SingularSystemWarning, stacklevel=stacklevel + 1)
+        elif self.entry is not None:
+            raise ValueError(text)
+        else:
+            raise SingularSystemError(self.systems, self.rows)
 
     def of_first(self) -> "Singular":
         """Return the systems with index 0 along the first batch axis, without this axis."""
         is_first = self.systems[:, 0] == 0
-        return Singular(self.systems[is_first, 1:], self.rows[is_first])
+        return Singular(self.systems[is_first, 1:], self.rows[is_first], self.entry)
 
     def fill_nan(self, x: NDArray[Any], batch: Sequence[int]) -> None:
         """Write NaN to these systems of x, whose last axis runs along the systems.

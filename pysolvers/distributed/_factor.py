@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._checks import require_flag
-from .._errors import SingularSystemError
 from .._factor import Matrices as Operands
 from .._factor import (
     TridiagonalFactor,
@@ -47,7 +46,14 @@ from ._ends import (
 )
 from ._group import Group
 from ._slab import Slab
-from ._systems import check_short, check_sizes, checked_group, merged, numbered
+from ._systems import (
+    check_short,
+    check_sizes,
+    checked_group,
+    entry_of,
+    merged,
+    numbered,
+)
 from ._whole import Shares, whole_rows
 
 __all__ = ["SplitFactor", "split_row_sums"]
@@ -333,7 +339,7 @@ class SplitFactor:
             exchange={_Ends: "ends", _Whole: "lines"}.get(type(state), "none"),
         )
         if singular is not None:
-            singular.report(options.on_singular, stacklevel=4)
+            singular.report(options.on_singular, _FACTOR, stacklevel=4)
 
     def _factor_systems(
         self, place: Place, given: Operands, along: int, sizes: Sequence[int]
@@ -389,16 +395,17 @@ class SplitFactor:
             return None
         numbers = group.allgather(_FACTOR, packed(own, given.dtype))
         found = Coefficients(*unpacked(numbers, (matrices.batch,) * len(own)))
-        try:  # the same numbers on all ranks, and so the same outcome
-            factor = factor_row_sums if options.has_sums else TridiagonalFactor
-            reduced = factor(
-                *reduced_matrix(found, periodic=periodic),
-                axis=0,
-                rows=group.size,
-                periodic=periodic,
-                threads=options.threads,
-            )
-        except SingularSystemError:
+        factor = factor_row_sums if options.has_sums else TridiagonalFactor
+        reduced = factor(
+            *reduced_matrix(found, periodic=periodic),
+            axis=0,
+            rows=group.size,
+            periodic=periodic,
+            on_singular="ignore",
+            threads=options.threads,
+        )
+        assert reduced.info.singular is not None  # of arrays of the host
+        if len(reduced.info.singular):  # the same numbers on all ranks, and so the same outcome
             return None
         info = next((info for _, info in eliminated.found if info is not None), reduced.info)
         nbytes += reduced.nbytes
@@ -439,6 +446,7 @@ class SplitFactor:
         lines = [shares.to_lines(a, is_shared=one) for a, one in zip(parts, shared, strict=True)]
         factor = None
         own: tuple[Any, Any] = np.zeros(0, np.intp), np.zeros(0, np.intp)
+        entry = None
         with group.agreement(_FACTOR) as done:
             if is_shared or len(shares.own):
                 make: Any = factor_row_sums
@@ -452,12 +460,18 @@ class SplitFactor:
                 )
                 info = factor.info
                 assert info.singular is not None  # arrays of the host are waited for
-                own = np.zeros(len(info.singular), np.intp), info.singular_rows
+                first = 0 if is_shared else shares.own.start
+                failed = np.zeros(len(info.singular), np.intp)
                 if not is_shared:
-                    own = shares.own.start + info.singular[:, 0], info.singular_rows
-            done.own = *own, None if factor is None else factor.info
-        numbers, bad, infos = zip(*(done.found[:1] if is_shared else done.found), strict=True)
-        singular = numbered(np.concatenate(numbers), np.concatenate(bad), shape.batch)
+                    failed = info.singular[:, 0]
+                own = first + failed, info.singular_rows
+                diag = "sums" if options.has_sums else "diag"
+                names = ("lower", diag, "upper")
+                entry = entry_of(failed, lines, first, periodic=self.periodic, names=names)
+            done.own = *own, None if factor is None else factor.info, entry
+        chosen = done.found[:1] if is_shared else done.found
+        numbers, bad, infos, entries = zip(*chosen, strict=True)
+        singular = numbered(np.concatenate(numbers), np.concatenate(bad), shape.batch, entries)
         info = next(info for info in infos if info is not None)
         pivoted = sum(info.pivoted or 0 for info in infos if info is not None)
         return _Whole(factor, is_shared), singular, replace(info, pivoted=pivoted)

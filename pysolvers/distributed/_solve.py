@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._errors import SingularSystemError
 from .._options import SolveInfo
 from .._runtime.arrays import Shape
 from .._runtime.shadows import packed_strides
@@ -34,7 +33,14 @@ from ._ends import (
 )
 from ._group import Group
 from ._slab import Slab
-from ._systems import check_short, check_sizes, checked_group, merged, numbered
+from ._systems import (
+    check_short,
+    check_sizes,
+    checked_group,
+    entry_of,
+    merged,
+    numbered,
+)
 from ._whole import Shares, whole_rows
 
 __all__ = ["solve_split"]
@@ -205,15 +211,17 @@ def _solve_by_ends(group: Group, call: Call) -> Report | None:
         return None
     *of_matrices, g_first, d = unpacked(eliminated.numbers, shapes)
     found = Coefficients(*of_matrices)
-    try:  # the same numbers on all ranks, and so the same outcome
-        y = solve_tridiagonal(
-            *reduced_matrix(found, periodic=periodic),
-            reduced_rhs(found, g_first, d, periodic=periodic),
-            axis=0,
-            periodic=periodic,
-            threads=call.choice.threads,
-        )
-    except SingularSystemError:
+    y, info = solve_tridiagonal(
+        *reduced_matrix(found, periodic=periodic),
+        reduced_rhs(found, g_first, d, periodic=periodic),
+        axis=0,
+        periodic=periodic,
+        on_singular="ignore",
+        threads=call.choice.threads,
+        return_info=True,
+    )
+    assert info.singular is not None  # of arrays of the host
+    if len(info.singular):  # the same numbers on all ranks, and so the same outcome
         return None
     matrices.substitute(x, g, spikes, y[rank - 1], y[rank])
     report = reports[-1] if reports else {"kernel": "", "threads": 0, "copied": ()}
@@ -266,12 +274,16 @@ def _solve_whole(group: Group, call: Call, sizes: Sequence[int]) -> tuple[Report
         )
         assert info.singular is not None  # a call with arrays of the host waits
         systems = shares.own.start + info.singular[:, 0]
-        done.own = systems, info.singular_rows, {key: getattr(info, key) or 0 for key in _COUNTS}
+        counted = {key: getattr(info, key) or 0 for key in _COUNTS}
+        entry = entry_of(
+            info.singular[:, 0], lines[:_RHS], shares.own.start, periodic=choice.periodic
+        )
+        done.own = systems, info.singular_rows, counted, entry
     part = shares.from_lines(x).reshape(*call.shape.batch, rows)
     with group.agreement(_OPERATION):
         place.write(call.views[_X], place.upload(part))
-    numbers, bad, counts = zip(*done.found, strict=True)
-    singular = numbered(np.concatenate(numbers), np.concatenate(bad), call.shape.batch)
+    numbers, bad, counts, entries = zip(*done.found, strict=True)
+    singular = numbered(np.concatenate(numbers), np.concatenate(bad), call.shape.batch, entries)
     report = {"method": info.method, "kernel": info.kernel, "threads": info.threads, "copied": ()}
     report |= {key: sum(own[key] for own in counts) for key in _COUNTS}
     return report, singular

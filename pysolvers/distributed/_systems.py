@@ -1,17 +1,20 @@
 """Checks of split operands, and the singular systems of all ranks."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from .._runtime.arrays import Shape
-from .._runtime.singular import Singular
+from .._runtime.finite import explained
+from .._runtime.places import find_place
+from .._runtime.singular import NotFinite, Singular
 from ._group import Group
 from ._slab import Slab
 
-__all__ = ["check_short", "check_sizes", "checked_group", "merged", "numbered"]
+__all__ = ["check_short", "check_sizes", "checked_group", "entry_of", "merged", "numbered"]
 
 
 def checked_group(group: object, split: object) -> tuple[Group, Slab]:
@@ -51,13 +54,60 @@ def merged(found: Sequence[Singular], sizes: Sequence[int], axis: int) -> Singul
     systems[:, axis] += np.repeat(starts[:-1], [len(own.rows) for own in found])
     rows = np.concatenate([own.rows for own in found])
     order = np.lexsort(systems.T[::-1])
-    return Singular(systems[order], rows[order])
+    entries = []
+    for own, start in zip(found, starts[:-1], strict=True):
+        if own.entry is not None:
+            system = list(own.entry.system)
+            system[axis] += int(start)
+            entries.append(replace(own.entry, system=tuple(system)))
+    return Singular(systems[order], rows[order], first_entry(entries))
 
 
-def numbered(numbers: ArrayLike, rows: ArrayLike, batch: tuple[int, ...]) -> Singular:
-    """Return singular systems that are numbered over the batch in C order."""
+def first_entry(entries: Iterable[NotFinite | None]) -> NotFinite | None:
+    """Return that of the first system, or None if there is none."""
+    found = [entry for entry in entries if entry is not None]
+    return min(found, key=lambda entry: entry.system) if found else None
+
+
+def numbered(
+    numbers: ArrayLike,
+    rows: ArrayLike,
+    batch: tuple[int, ...],
+    entries: Iterable[NotFinite | None] = (),
+) -> Singular:
+    """Return singular systems that are numbered over the batch in C order, as those of entries."""
     places: NDArray[Any] = np.asarray(numbers, np.intp)
     indices = np.zeros((len(places), len(batch)), np.intp)
     if batch:
         indices[:] = np.stack(np.unravel_index(places, batch), axis=1)
-    return Singular(indices, np.asarray(rows, np.intp))
+    entry = first_entry(entries)
+    if entry is not None:
+        (number,) = entry.system
+        entry = replace(entry, system=tuple(map(int, np.unravel_index(number, batch))))
+    return Singular(indices, np.asarray(rows, np.intp), entry)
+
+
+def entry_of(
+    singular: NDArray[np.intp],
+    lines: Sequence[NDArray[Any]],
+    first: int,
+    *,
+    periodic: bool,
+    names: Sequence[str] = ("lower", "diag", "upper"),
+) -> NotFinite | None:
+    """Return the first entry that is not finite of whole systems that this rank holds.
+
+    `singular` has the numbers of those with a bad pivot among the rows of `lines`, which are
+    systems from number `first` on. Nothing is read if there are none.
+    """
+    systems = singular[:, None]
+    size = max(len(line) for line in lines), lines[1].shape[-1]
+    found = explained(
+        Singular(systems, np.zeros(len(systems), np.intp)),
+        find_place("cpu", None, {}, leader=""),
+        lines,
+        Shape(size, 1, (False,) * len(lines)),
+        periodic=periodic,
+        names=names,
+    ).entry
+    return None if found is None else replace(found, system=(found.system[0] + first,))

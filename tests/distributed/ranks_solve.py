@@ -449,6 +449,31 @@ def singular_operands(rng):
     return operands
 
 
+def check_matrices_that_are_not_finite(group, rng):
+    """All ranks name the same entry, in a part of any rank and next to the cuts."""
+    shape = (6, 20)
+    last = group.size - 1
+    cuts = {0, 19, *(Slab(1).part(20, rank, group.size).stop - 1 for rank in range(last)), 13}
+    for (k, row), along, pivot in itertools.product(
+        enumerate(sorted(cuts)), (0, 1), (None, False, True)
+    ):
+        operands = oracle.dominant(rng, shape)
+        name = ("lower" if row else "diag", "diag", "upper" if row < 19 else "diag")[k % 3]
+        operands[("lower", "diag", "upper").index(name)][4, row] = np.nan
+        parts = [cut(group, a, shape, along) for a in operands]
+        options = {"group": group, "split": Slab(along), "pivot": pivot}
+        text = rf"{name} is nan at batch index \(4,\), row {row}, and"
+        with pytest.raises(ValueError, match=f"solve_tridiagonal: {text}") as error:
+            pysolvers.solve_tridiagonal(*parts, **options)
+        assert not isinstance(error.value, pysolvers.SingularSystemError)
+        with pytest.raises(ValueError, match=f"factor_tridiagonal: {text}"):
+            pysolvers.factor_tridiagonal(*parts[:3], **options)
+        x = pysolvers.solve_tridiagonal(*parts, **options, on_singular="nan")
+        np.testing.assert_array_equal(
+            np.isnan(joined(group, x, along)).all(axis=1), np.arange(6) == 4
+        )
+
+
 def check_singular_systems(group, rng):
     """All ranks name the same systems and rows as one device."""
     shape = (6, 20)

@@ -225,16 +225,14 @@ def test_regular_batch_has_nobody_singular(solve, rng):
 
 @pytest.mark.parametrize("policy", ["raise", "warn", "nan"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("operand", range(4))
 @pytest.mark.parametrize("method", oracle.METHODS)
-def test_non_finite_input_is_not_singular(solve, rng, method, operand, bad, policy):
+def test_a_right_hand_side_that_is_not_finite_is_not_singular(solve, rng, method, bad, policy):
     system = oracle.dominant(rng, (3, 9))
-    system[operand][1, 4] = bad
-    pivot_may_be_infinite = operand != 3 and np.isinf(bad)  # and then its unknown is 0
+    system[3][1, 4] = bad
 
     x = solve(*system, method=method, on_singular=policy)
 
-    assert pivot_may_be_infinite or not np.all(np.isfinite(x[1]))
+    assert not np.all(np.isfinite(x[1]))
     assert np.all(np.isfinite(x[[0, 2]]))
 
 
