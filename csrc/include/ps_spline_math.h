@@ -341,38 +341,44 @@ ps_spline_weights(double u, double h, double rate, int32_t nu, int is_single,
         weight[2] = rate * u * t * (t - 1);
         return;
     }
-    const double per_length = 1 / h, t = u * per_length, own = rate * h;
+    const double per_length = 1 / h, t = u * per_length;
+    double of_values, of_slopes; /* 1/h^nu, and H^-1 h^(1 - nu) */
 
     switch (nu) {
     case 1:
         weight[0] = 6 * t * (1 - t);
-        weight[1] = own * (1 - t) * (1 - 3 * t);
-        weight[2] = own * t * (3 * t - 2);
+        weight[1] = (1 - t) * (1 - 3 * t);
+        weight[2] = t * (3 * t - 2);
+        of_values = per_length;
+        of_slopes = rate;
         break;
     case 2:
         weight[0] = 6 * (1 - 2 * t);
-        weight[1] = own * (6 * t - 4);
-        weight[2] = own * (6 * t - 2);
+        weight[1] = 6 * t - 4;
+        weight[2] = 6 * t - 2;
+        of_values = per_length * per_length;
+        of_slopes = rate * per_length;
         break;
     case 3:
         weight[0] = -12;
-        weight[1] = weight[2] = 6 * own;
+        weight[1] = weight[2] = 6;
+        of_values = per_length * per_length * per_length;
+        of_slopes = rate * (per_length * per_length);
         break;
     default:
         weight[0] = weight[1] = weight[2] = 0;
         return;
     }
-    const double factor = ps_spline_power(per_length, nu);
-
-    if (ps_spline_is_safe(is_single, factor) &&
-        ps_spline_is_safe(is_single, own * factor)) {
-        weight[0] *= factor;
-        weight[1] *= factor;
-        weight[2] *= factor;
-        return;
+    if (!ps_spline_is_safe(is_single, of_values) ||
+        !ps_spline_is_safe(is_single, of_slopes)) {
+        of_values = 1;
+        of_slopes = rate * h;
+        point->unit = h;
+        point->power = -nu;
     }
-    point->unit = h;
-    point->power = -nu;
+    weight[0] *= of_values;
+    weight[1] *= of_slopes;
+    weight[2] *= of_slopes;
 }
 
 /* Locate a point among the knots x, whose line is `line`; `hint` is any piece. */
