@@ -708,7 +708,9 @@ def solve_views(
     if singular is not None and parts.paired:
         singular = singular.of_first()
     if singular is not None and options.policy in ("raise", "warn"):
-        singular = explained(singular, place, views, shape, periodic=periodic)
+        diag = "sums" if call.choice.has_sums else "diag"
+        names = ("lower", diag, "upper")
+        singular = explained(singular, place, views, shape, periodic=periodic, names=names)
     if singular is not None and options.policy == "nan" and not place.fills:
         singular.fill_nan(views[_X], shape.batch)
     return report | {"copied": tuple(_NAMES[k] for k in parts.plan.copied)}, singular
