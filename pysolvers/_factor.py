@@ -677,5 +677,5 @@ def factor_row_sums(
         place, found, False, on_singular, threads, periodic=periodic, has_sums=True
     )
     if singular is not None:
-        singular.report(on_singular, stacklevel=2)
+        singular.report(on_singular, "factor_row_sums", stacklevel=2)
     return factor

@@ -13,6 +13,7 @@ import pytest
 import pysolvers
 from pysolvers import SingularSystemError, factor_tridiagonal, solve_tridiagonal
 from pysolvers._factor import factor_row_sums
+from pysolvers.tridiagonal import solve_row_sums
 
 NAMES = ("lower", "diag", "upper")
 VALUES = (np.nan, np.inf, -np.inf)
@@ -152,6 +153,8 @@ def test_factors_of_row_sums(name, periodic):
 
     call = partial(factor_row_sums, **named, periodic=periodic)
     require_named(call, "factor_row_sums", name, "nan", (1,), 4)
+    solve = partial(solve_row_sums, **named, rhs=np.ones((3, 8)), periodic=periodic)
+    require_named(solve, "solve_tridiagonal", name, "nan", (1,), 4)
 
 
 @pytest.mark.parametrize("form", ["shared", "short", "number", "constant"])
