@@ -419,13 +419,12 @@ class PiecewisePolynomial(ShownAsText):
             self._threads,
         )
         if nu < 0:
-            minus, zero, one = (place.upload(np.full((1, 1, 1), k, real)) for k in (-1, 0, 1))
             constants = result[0]
-            part = constants[..., : first_piece + 1]
-            place.write(part, np.broadcast_to(zero, part.shape))
+            numbers = place.upload(np.array([-1, 1, 0], real))
+            matrix = np.broadcast_to(numbers, (*constants.shape, 3)).transpose(3, 0, 1, 2)
+            place.write(constants[..., : first_piece + 1], matrix[2, ..., : first_piece + 1])
             # They are the sums of the integrals: the solution of c_i - c_{i-1} = b_i.
-            matrix = [np.broadcast_to(k, constants.shape) for k in (minus, one, zero)]
-            solve_lines(place, matrix, constants, self._threads)
+            solve_lines(place, list(matrix), constants, self._threads)
         place.wait()
         return result
 
