@@ -47,14 +47,15 @@ struct run {
     const ps_conjugate_kernels *conjugate;
     const ps_exec *exec;
     fields level[PS_DIFFUSION_LEVELS];
-    char *r, *z, *p, *q; /* in the dtype of the system */
-    double *sums;        /* 2 for each row of the system */
-    char *lines;         /* workspace of line solves */
+    char *r, *p, *q; /* in the dtype of the system */
+    double *sums;    /* 2 for each row of the system */
+    char *lines;     /* workspace of line solves */
     size_t lines_bytes;
     size_t size, cycle_size; /* of an element of the system and of the levels */
     int threads;
-    /* The residual enters the V-cycle times `scale`, a power of two. */
-    double scale;
+    /* The residual enters the V-cycle times `scale`, a power of two. The last correction
+     * that left it, in x of the first level, is z times `left`. */
+    double scale, left;
     /* of the current loop over the rows of `at` */
     void (*row)(run *r, int64_t row, int64_t j, int64_t k);
     const ps_diffusion_level *at;
@@ -188,15 +189,15 @@ enter_row(run *r, int64_t row, int64_t j, int64_t k)
 static void
 leave_row(run *r, int64_t row, int64_t j, int64_t k)
 {
-    r->conjugate->leave(r->d, j, k, r->level[0].x, 1 / r->scale, r->r, r->z,
-                        &r->sums[2 * row]);
+    r->conjugate->leave(r->d, j, k, r->level[0].x, 1 / r->scale, r->r, &r->sums[2 * row]);
 }
 
 static void
 direct_row(run *r, int64_t row, int64_t j, int64_t k)
 {
     (void)row;
-    r->conjugate->direct(row_of(r, r->p, r->size, j, k), row_of(r, r->z, r->size, j, k),
+    r->conjugate->direct(row_of(r, r->p, r->size, j, k),
+                         row_of(r, r->level[0].x, r->cycle_size, j, k), 1 / r->left,
                          r->factor, count_of(r->at));
 }
 
@@ -503,8 +504,7 @@ lay_out(run *r, char *work, size_t *cleared)
         at += lay_out_level(r, level, at);
     }
     r->r = at;
-    r->z = r->r + whole;
-    r->p = r->z + whole;
+    r->p = r->r + whole;
     r->q = r->p + whole;
     at = r->q + whole;
     *cleared = (size_t)(at - work);
@@ -585,13 +585,14 @@ set_scale(run *r, double squares)
     r->scale = ldexp(1, -exponent);
 }
 
-/* z = P r, where r has entered the V-cycle; set sums of r z and of z^2 with volumes. */
+/* z = P r, where r has entered the V-cycle: set sums of r z and of z^2 with volumes. */
 static ps_status
 make_z(run *r, double *rz, double *zz)
 {
     const ps_status status = precondition(r);
 
     each_row(r, &r->d->system, leave_row);
+    r->left = r->scale;
     *rz = total(r, 0);
     *zz = total(r, 1);
     return status;

@@ -39,11 +39,12 @@ typedef struct {
                  double sums[2]);
     /* to = scale r, of `count` elements. */
     void (*enter)(const void *r, double scale, void *to, int64_t count);
-    /* z = scale from; sums[0] = the sum of r z, sums[1] = the sum of z^2 with volumes. */
+    /* With z = scale from: sums[0] = the sum of r z, sums[1] = the sum of z^2 with
+     * volumes. */
     void (*leave)(const ps_diffusion *d, int64_t j, int64_t k, const void *from,
-                  double scale, const void *r, void *z, double sums[2]);
-    /* p = z + beta p, of `count` elements. */
-    void (*direct)(void *p, const void *z, double beta, int64_t count);
+                  double scale, const void *r, double sums[2]);
+    /* p = scale from + beta p, of `count` elements. */
+    void (*direct)(void *p, const void *from, double scale, double beta, int64_t count);
     /* x += alpha p, r -= alpha q, to = scale r; sums[0] = the sum of x^2 with volumes,
      * sums[1] = the sum of r^2. */
     void (*advance)(const ps_diffusion *d, int64_t j, int64_t k, double alpha,

@@ -1,12 +1,16 @@
-/* each_node.h - loops over the nodes of a row, by vectors and then one by one.
+/* each_node.h - loops over the nodes of a row: by vectors, by vectors of four for what is
+ * left, and then one by one.
  *
  * FORMULA(AT) is a statement for node i, where AT(p, i) is element i of p. AT_VECTOR(p,
- * i) is LANES elements: the vectors are PS_FN(nodes).
+ * i) is LANES elements and AT_FOUR(p, i) is four: PS_FN(nodes) and PS_FN(four). A row of
+ * a coarse level has few nodes, and one that ends after a vector would spend most of its
+ * time on single nodes.
  */
 #ifndef PS_CPU_EACH_NODE_H
 #define PS_CPU_EACH_NODE_H
 
 #define AT_VECTOR(p, i) (*(PS_FN(nodes) *)((p) + (i)))
+#define AT_FOUR(p, i) (*(PS_FN(four) *)((p) + (i)))
 #define AT_ONE(p, i) ((p)[i])
 #define FOR_NODES(count, FORMULA)                                \
     do {                                                         \
@@ -14,6 +18,9 @@
                                                                  \
         for (; i + PS_FN(LANES) <= (count); i += PS_FN(LANES)) { \
             FORMULA(AT_VECTOR);                                  \
+        }                                                        \
+        for (; PS_FN(LANES) > 4 && i + 4 <= (count); i += 4) {   \
+            FORMULA(AT_FOUR);                                    \
         }                                                        \
         for (; i < (count); i++) {                               \
             FORMULA(AT_ONE);                                     \
