@@ -21,7 +21,7 @@ from .._runtime.state import DeviceState, State
 from ._levels import Levels
 from ._settings import HeatSettings
 from ._sides import Grid, Side
-from ._unsplit import GAMMA, Unsplit
+from ._unsplit import Unsplit
 
 __all__ = ["DeviceUnsplit", "unsplit_for"]
 
@@ -82,10 +82,10 @@ class DeviceUnsplit(Unsplit):
         self._add(to, factor, change)
         return to
 
-    def _slope(self, change: Array) -> Array:
+    def _slope(self, change: Array, share: float) -> Array:
         to = self._buffer("product", change.shape)
         self._copy(to, self._number(0.0))
-        self._add(to, 1 / GAMMA, change)
+        self._add(to, 1 / share, change)
         return to
 
     def _set_values(self, field: Array, time: float) -> None:

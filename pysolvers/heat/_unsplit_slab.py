@@ -122,7 +122,7 @@ class UnsplitSlab:
         other._known = copy(self._known)
         return other
 
-    def step(self, own: Array, first: int, *, is_fresh: bool) -> Array:
+    def step(self, own: Array, first: int, *, is_fresh: bool, follows_start: bool) -> Array:
         """Return T of this rank after step `first`.
 
         Parameters
@@ -133,12 +133,14 @@ class UnsplitSlab:
             Number of steps before.
         is_fresh : bool
             Whether T was not made by the step before this one.
+        follows_start : bool
+            Whether the step before was a damped start.
         """
         solver, field = self._begun(own, first)
         if is_fresh or self._slope is None:
             self._slope = np.zeros_like(field)
         with self._agreed():
-            field, self._slope = solver.step(field, self._slope, first)
+            field, self._slope = solver.step(field, self._slope, first, follows_start=follows_start)
         return self._ended(solver, field)
 
     def start(self, own: Array) -> Array:
