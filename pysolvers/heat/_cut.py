@@ -1,21 +1,23 @@
 r"""Steps of a slab by the kernels whose last sweep has cut lines.
 
-The kernels solve with the diagonal block of a rank: the nodes next to the cuts have the value 0 in
-the last sweep, and everything before is that of the whole field. With the solutions l and u for the
-value 1 at one of these nodes and no right-hand side, the solution of the whole lines is
+The kernels solve with the diagonal block of a rank: the nodes beyond the cuts have given values g
+in the last sweep, and everything before is that of the whole field. With the solutions l and u for
+the value 1 at one of these nodes and no right-hand side, the solution of the whole lines is
 
-    x_i = v_i + l_i x_before + u_i x_after,
+    x_i = v_i + l_i (x_before - g_before) + u_i (x_after - g_after),
 
 v that of the kernels, x_before the last unknown of the rank before, x_after the first one of the
-next rank. These equations of the first and the last node of each rank are a reduced system of
-2 ranks unknowns per line; the rows of its inverse that a rank needs are made once. T changes by
-l x_before + u x_after, and w = 2 T - rhs by twice as much, at the nodes where l and u are not below
-rounding errors.
+next rank. Peaceman and Rachford's scheme takes T before the step for g, Douglas and Gunn's, whose x
+are differences, 0: the differences x - g are 0 where T does not change, and a constant keeps its
+bits. These equations of the first and the last node of each rank, minus g of the same nodes, are a
+reduced system of 2 ranks unknowns per line; the rows of its inverse that a rank needs are made
+once. T changes by l (x_before - g_before) + u (x_after - g_after), and w = 2 T - rhs by twice as
+much, at the nodes where l and u are not below rounding errors.
 
 Operations and words per node and step: those of a call of the kernels for one step, and 2 and 2 for
-each of l and u near the cuts; one exchange of 2 numbers per line. Stability: l and u are positive
-and their sum is below 1, so that the reduced system is diagonally dominant; for k dt/h^2 of 10^5
-and more, the sum comes close to 1, and rounding errors grow.
+each of l and u near the cuts; one exchange of 2 numbers per line, or of 4. Stability: l and u are
+positive and their sum is below 1, so that the reduced system is diagonally dominant; for k dt/h^2
+of 10^5 and more, the sum comes close to 1, and rounding errors of the differences grow.
 
 Source: Polizzi and Sameh, Parallel Computing 32 (2006) 177-194.
 """
@@ -79,7 +81,7 @@ class CutWindow(Window):
         self._own = slice(first, nodes - last)
         # The first and the last own node, and the nodes beyond the cuts.
         self._ends = (slice(first, nodes - last, nodes - last - first - 1),)
-        self._is_cut = [cut is not None for cut in cuts]
+        self._cut_sides, self._is_cut = cuts, np.array([cut is not None for cut in cuts])
         start, stop = (0 if first else nodes - 1), (nodes if last else 1)
         self._beyond = (slice(start, stop, nodes - 1),)
         others = (1,) * (grid.axes - 1) if grid.k is None else grid.nodes[-2::-1]
@@ -97,6 +99,8 @@ class CutWindow(Window):
             if side.axis < grid.axes - 1 and side.kind == "value":
                 side.of(layer)[...] = 0
         self._dtype = dtype = state.t.dtype
+        #: g beyond both cuts, 0 where there is none.
+        self._given = np.zeros((2, *grid.nodes[-2::-1]), dtype)
         small = negligible(dtype)
         is_large = own.reshape(2, own.shape[1], -1).max(axis=2) > small
         stop = int(is_large[0].nonzero()[0].max(initial=-1)) + 1
@@ -122,25 +126,38 @@ class CutWindow(Window):
 
     def _make(self, count: int, *, measures: bool) -> dict[str, Any]:
         """Make a step with the kernels, and what the nodes of other ranks change of it."""
-        store, is_delta = self._state.store, self._exchanged == "t"
-        if is_delta:
+        store = self._state.store
+        if self._exchanged == "t":
             before, layers = store.part("t", self._ends), store.part("t", self._beyond)
-        report = super()._make(count, measures=measures)
-        self._pending = None
-        ends = store.part("t", self._ends).astype(np.float64)
-        if is_delta:
-            ends -= before
-        found = self._group.allgather(OPERATION, ends)
-        found = found.reshape(-1, *found.shape[2:])
-        beyond = np.einsum("ej...,j...->e...", self._weights, found)
-        beyond = (beyond * self._is_unknown).astype(self._dtype)
-        if is_delta:
+            report = super()._make(count, measures=measures)
+            ends = store.part("t", self._ends).astype(np.float64) - before
+            beyond = self._changes(self._group.allgather(OPERATION, ends))
             self._add("t", beyond)
             store.set_part("t", self._beyond, layers + beyond[self._is_cut])
-        else:  # the next step reads w alone
-            self._add("w", 2 * beyond)
-            self._pending = beyond
+            return report
+        if self._is_fresh:
+            self._given[self._is_cut] = store.part("t", self._beyond)
+        for side, values in zip(self._cut_sides, self._given, strict=True):
+            if side is not None:
+                self._state.set_level(side, values)
+        report = super()._make(count, measures=measures)
+        ends = store.part("t", self._ends)
+        found = self._group.allgather(OPERATION, np.stack([ends, self._given]).astype(np.float64))
+        solved, given = found[:, 0], found[:, 1]
+        # Of the first node of a rank what the rank before took for it, of the last one the next.
+        known = np.stack([np.roll(given[:, 1], 1, 0), np.roll(given[:, 0], -1, 0)], axis=1)
+        beyond = self._changes(solved - known)
+        self._given += beyond
+        self._given[~self._is_cut] = 0
+        self._add("w", 2 * beyond)  # the next step reads w alone
+        self._pending = beyond
         return report
+
+    def _changes(self, ends: Array) -> Array:
+        """Return x - g of the nodes beyond the cuts, from v - g of the ends of all ranks."""
+        ends = ends.reshape(-1, *ends.shape[2:])
+        beyond = np.einsum("ej...,j...->e...", self._weights, ends)
+        return (beyond * self._is_unknown).astype(self._dtype)
 
 
 def _weights(ends: Array, rank: int) -> Array:

@@ -370,7 +370,10 @@ class SplitState:
         grid.numbers = {across: numbers % self._whole.nodes[across]}
         if self.own.k is not None:
             grid.k = self._extended(self.own.k, parts, grid)
-        end = Dirichlet(0.0) if plan.steps == _CUT else Neumann(0.0)
+        is_delta = self._settings.scheme == "douglas-gunn"
+        end: Dirichlet | Neumann = Neumann(0.0)
+        if plan.steps == _CUT:  # an array, if the values are to be replaced
+            end = Dirichlet(0.0 if is_delta else np.zeros(self.own_shape[1:]))
         sides = {
             name: Side(name, end if self._is_cut(name) else one, grid)
             for name, one in self._boundary.items()
@@ -386,7 +389,7 @@ class SplitState:
         with self.group.agreement(_OPERATION):  # a rank can have too little memory
             state = HeatState(settings, grid, sides, source)
         state.set_t(self._extended(own, parts, grid))
-        exchanged = "t" if settings.scheme == "douglas-gunn" else "w"
+        exchanged = "t" if is_delta else "w"
         shape = settings.shape
         layers = layers_of(
             self.group,

@@ -115,6 +115,13 @@ class HeatState:
             self._state.set("source", values)
         self._leg = leg
 
+    def set_level(self, side: Side, values: Array) -> None:
+        """Give the nodes of a side other values for the steps after `prepare`.
+
+        What the side prescribes does not change with time, and is an array.
+        """
+        self._state.set_part("tables", (self._tables.level_of(side),), values.ravel())
+
     def step(
         self,
         count: int,

@@ -70,6 +70,11 @@ class SideTables:
             self._fill_sweeps(values, s, {side: (v[s], v[s + 1]) for side, v in levels.items()})
         return values
 
+    def level_of(self, side: Side) -> slice:
+        """Return where the value or the inflow of a side lies that does not change with time."""
+        start, _, node_step = self._places[self._sides.index(side)][0]
+        return slice(start, start + (int(np.prod(side.shape)) if node_step else 1))
+
     def arguments(
         self, kinds: dict[str, int], *, first: int = 0, layer: int = 0
     ) -> tuple[Any, ...]:

@@ -206,6 +206,23 @@ def check_long_steps(group, rng):
         assert split.result().kernel == one.result().kernel
 
 
+def check_constants_keep_their_bits(group, rng):
+    """In an insulated box, also where lines are cut."""
+    ring = {"x": Neumann(), "y": "periodic"}
+    for scheme in ("peaceman-rachford", "douglas-gunn"):
+        for sides, dtype in ((Neumann(), np.float64), (ring, np.float32)):
+            problem = {"shape": (120, 30), "spacing": 1.0, "dt": 200.0, "initial": 0.1}
+            problem |= {"boundary": sides, "scheme": scheme, "dtype": dtype, "damped_start": False}
+            split = HeatADI(
+                **problem,
+                diffusivity=lambda x, y: 1.5 + np.sin(9 * x + y),
+                group=group,
+                split=Slab(0),
+            )
+            split.step(3).step(4)
+            assert (split.u == dtype(0.1)).all()
+
+
 def check_ranks_that_step_differently(group, rng):
     if group.size == 1:
         return
