@@ -64,8 +64,8 @@ def solve_row_sums(
     periodic : bool
         As in `solve_tridiagonal`.
     keeps_level : bool
-        Whether f = a s with a number a gives x = a without rounding errors, for one more pass over
-        f; the sums must not be zero.
+        Whether gradients g = a v s with a number a give y = a v without rounding errors, for one
+        more pass over g; the sums must not be zero.
     """
     if 0 in rhs.shape:
         return rhs
@@ -93,13 +93,17 @@ def _solve(
     upper = -conductance * weights
 
     def solve(f: jax.Array) -> jax.Array:
+        return solve_sums(lower, sums, upper, f)
+
+    def solve_transposed(g: jax.Array) -> jax.Array:
+        f = g / volumes
         if not keeps_level:
-            return solve_sums(lower, sums, upper, f)
+            return volumes * solve(f)
         # The constant that is nearest to f / s, and smaller: f - a s then has the signs of f.
         ratio = f / sums
         level = jnp.maximum(ratio.min(axis, keepdims=True), 0)
         level = level + jnp.minimum(ratio.max(axis, keepdims=True), 0)
-        return level + solve_sums(lower, sums, upper, f - sums * level)
+        return volumes * (level + solve(f - sums * level))
 
     # Without `checkpoint` the reverse pass would keep x shifted by a row, too.
     @partial(jax.checkpoint, prevent_cse=False)
@@ -110,5 +114,5 @@ def _solve(
         lambda x: product(conductance, sums, x),
         jnp.broadcast_to(rhs, shape),
         lambda _, f: solve(f),
-        lambda _, g: volumes * solve(g / volumes),
+        lambda _, g: solve_transposed(g),
     )
