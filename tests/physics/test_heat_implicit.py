@@ -1,10 +1,12 @@
 """HeatADI(scheme="implicit"): the equation that is not split, against one sparse matrix and LU."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import unsplit_reference as reference
 
-from pysolvers import ConvergenceError, Dirichlet, HeatADI, Neumann, Robin
+from pysolvers import BackendError, ConvergenceError, Dirichlet, HeatADI, Neumann, Robin
 from pysolvers.heat import HeatResult
 
 # Steps that are large for the slowest wave are what the scheme is for.
@@ -224,6 +226,73 @@ def test_order_in_space_is_two_where_k_jumps_on_faces_parallel_to_an_axis():
     assert np.log2(errors[1] / errors[2]) > 1.8, errors
 
 
+def smooth(shape):
+    """Error of the steady state with a k that is smooth and varies along all axes."""
+    spacing = tuple(1 / (n - 1) for n in shape[::-1])
+    axes = np.meshgrid(*[np.linspace(0, 1, n) for n in shape], indexing="ij")[::-1]
+    waves, phases = (2.0, 1.5, 1.0), (0.3, 0.7, 0.1)
+    terms = [w * p + c for w, p, c in zip(waves, axes, phases, strict=False)]
+    exact = np.prod([np.cos(t) for t in terms], axis=0)
+    k = 2 + np.sin(sum(axes) + axes[0])
+    source = k * exact * sum(w**2 for w in waves[: len(terms)])  # -k times the Laplacian
+    for axis, (w, t) in enumerate(zip(waves, terms, strict=False)):
+        slope = (2.0 if axis == 0 else 1.0) * np.cos(sum(axes) + axes[0])  # of k
+        source += slope * w * np.tan(t) * exact
+    names = "xyz"[: len(shape)]
+    sides = {}
+    for axis, name in enumerate(names):
+        values = np.moveaxis(exact, len(shape) - 1 - axis, 0)
+        sides |= {name + "-": values[0], name + "+": values[-1]}
+    options = {"diffusivity": k, "boundary": sides, "source": source, "initial": 0.0}
+    h = dict(zip(names, spacing, strict=True))
+    solver = HeatADI(shape, spacing=h, dt=1.0, scheme="implicit", **options)
+    return abs(solver.solve_steady().u - exact).max()
+
+
+@pytest.mark.parametrize("factors", [(1.0, 1.5), (1.0, 0.8, 1.2)])
+def test_order_in_space_is_two_where_k_is_smooth(factors):
+    sizes = (8, 16, 32) if len(factors) == 2 else (5, 10, 20)
+    errors = [smooth(tuple(int(n * f) + 1 for f in factors)) for n in sizes]
+    assert np.log2(errors[1] / errors[2]) > 1.8, errors
+
+
+@pytest.mark.slow
+def test_order_in_space_is_one_where_k_jumps_at_a_disc():
+    """Each node has one k: the disc is one of whole cells."""
+
+    def steady(n):
+        x, y = np.linspace(0, 1, n), np.linspace(0, 1, n)[:, None]
+        k = np.where((x - 0.47) ** 2 + (y - 0.52) ** 2 < 0.09, 100.0, 1.0)
+        sides = {"x-": 1.0, "x+": 0.0, "y": Neumann()}
+        solver = HeatADI((n, n), 1 / (n - 1), 1.0, diffusivity=k, boundary=sides)
+        return solver.solve_steady().u
+
+    fine = steady(1025)
+    errors = []
+    for n in (17, 33, 65, 129):
+        step = 1024 // (n - 1)
+        errors.append(abs(steady(n) - fine[::step, ::step]).mean())
+    order = np.polyfit(np.log2([16, 32, 64, 128]), np.log2(errors), 1)[0]
+    assert -1.6 < order < -0.6, (order, errors)
+
+
+@pytest.mark.parametrize("dt", [0.01, 1.0])
+def test_clusters_of_two_values_are_solved_however_many_iterations_they_take(rng, dt):
+    """Coarse grids say little about them: some 50 times the iterations of other k."""
+    k = np.where(rng.random((20, 21)) < 0.5, 1e6, 1.0)
+    given = np.zeros(k.shape)
+    given[:, 0] = 1
+    kinds = {"x-": "value", "x+": "value", "y-": "flux", "y+": "flux"}
+    truth = reference.Unsplit(k, (1, 1), kinds, {}, lambda t: given, lambda t: 0 * given)
+    solver = plate(k, dt, scheme="implicit")
+    field = truth.start(given, dt)
+    assert abs(solver.step().u - field).max() <= 1e-6
+    for n in (0, 1):
+        field = truth.step(field, dt + n * dt / 2, dt / 2)
+    assert abs(solver.step().u - field).max() <= 1e-6
+    assert solver.result().iterations < 2000
+
+
 SIDES = {
     "given": {"x-": 1.0, "x+": 0.0, "y": Neumann()},
     "exchange": {"x": Robin(0.3, 2.0), "y-": Neumann(0.5), "y+": 1.0},
@@ -363,3 +432,15 @@ def test_equations_that_are_not_solved_are_errors(rng, monkeypatch):
     assert np.array_equal(solver.u, before)
     with pytest.raises(ConvergenceError, match="give max_iterations"):
         solver.solve_steady(max_iterations=1)
+
+
+def test_a_group_on_devices_is_refused():
+    from pysolvers.heat._growth import Choice
+
+    class Settings:
+        scheme = "implicit"
+        alternating = SimpleNamespace(scheme="peaceman-rachford")
+        backend = SimpleNamespace(NAME="cuda")
+
+    with pytest.raises(BackendError, match="take device='cpu', or one device without a group"):
+        Choice(Settings, np.ones((4, 4)), (1.0, 1.0), object())
