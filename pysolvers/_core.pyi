@@ -314,7 +314,7 @@ def gceidd_step(
     lost: tuple[int, int],
     spacing: tuple[float, float],
     dt: float,
-    bound: float,
+    limits: tuple[float, float],
     fields: tuple[_Array, _Array | None, _Array | None],
     before: _Array | None,
     velocity: tuple[_Array, _Array],

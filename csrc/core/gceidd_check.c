@@ -47,7 +47,7 @@ grid_is_legal(const ps_gceidd *g)
             return 0;
         }
     }
-    return positive(g->dt) && g->bound > 0 && losses_are_legal(g);
+    return positive(g->dt) && g->lowest <= g->highest && losses_are_legal(g);
 }
 
 static int

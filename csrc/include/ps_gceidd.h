@@ -169,7 +169,7 @@ struct ps_gceidd {
     int64_t lost[PS_GCEIDD_ENDS];
     double spacing[PS_GCEIDD_AXES];
     double dt;
-    double bound; /* of |u|: positive, may be infinite */
+    double lowest, highest; /* range of u: lowest <= highest, may be infinite */
     ps_gceidd_data velocity[PS_GCEIDD_AXES], diffusion[PS_GCEIDD_AXES];
     int32_t terms; /* 0 to PS_GCEIDD_TERMS */
     ps_gceidd_term source[PS_GCEIDD_TERMS];
@@ -178,11 +178,11 @@ struct ps_gceidd {
     void *u, *older[PS_GCEIDD_OLDER];
 };
 
-/* What was done. A call ends after the first step in which |u| <= bound does not hold at
- * all nodes of the lines that are swept along y, end nodes included. `grown` is then 1,
- * `steps` includes that step, and u is the field after it. A device backend waits for the
- * end of the call, measures the parts of the last step, and divides the total time in the
- * same proportions. */
+/* What was done. A call ends after the first step in which lowest <= u <= highest does
+ * not hold at all nodes of the lines that are swept along y, end nodes included. `grown`
+ * is then 1, `steps` includes that step, and u is the field after it. The limits are
+ * rounded to the dtype. A device backend waits for the end of the call, measures the
+ * parts of the last step, and divides the total time in the same proportions. */
 struct ps_gceidd_report {
     int64_t steps; /* fewer than `count` if grown or interrupted */
     int32_t grown;

@@ -225,14 +225,15 @@ gceidd_step(PyObject *Py_UNUSED(module), PyObject *args)
     call c;
 
     if (!PyArg_ParseTuple(
-            args, "(iiiiii)(LL)(LL)(dd)dd(OOO)O(OO)(OO)O!(iiii)(OOOO)LiO|iK:gceidd_step",
+            args,
+            "(iiiiii)(LL)(LL)(dd)d(dd)(OOO)O(OO)(OO)O!(iiii)(OOOO)LiO|iK:gceidd_step",
             &codes[0], &codes[1], &codes[2], &codes[3], &codes[4], &codes[5], &strips[0],
-            &strips[1], &lost[0], &lost[1], &g.spacing[0], &g.spacing[1], &g.dt, &g.bound,
-            &in.fields[0], &in.fields[1], &in.fields[2], &in.before, &in.velocity[0],
-            &in.velocity[1], &in.diffusion[0], &in.diffusion[1], &PyTuple_Type,
-            &in.source, &kind[0], &kind[1], &kind[2], &kind[3], &in.edges[0],
-            &in.edges[1], &in.edges[2], &in.edges[3], &count, &threads, &in.made, &device,
-            &stream)) {
+            &strips[1], &lost[0], &lost[1], &g.spacing[0], &g.spacing[1], &g.dt,
+            &g.lowest, &g.highest, &in.fields[0], &in.fields[1], &in.fields[2],
+            &in.before, &in.velocity[0], &in.velocity[1], &in.diffusion[0],
+            &in.diffusion[1], &PyTuple_Type, &in.source, &kind[0], &kind[1], &kind[2],
+            &kind[3], &in.edges[0], &in.edges[1], &in.edges[2], &in.edges[3], &count,
+            &threads, &in.made, &device, &stream)) {
         return NULL;
     }
     g.scheme = (ps_gceidd_scheme)codes[0];

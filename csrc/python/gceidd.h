@@ -5,8 +5,8 @@
 #include "numpy_api.h"
 
 /* gceidd_step((scheme, upwind, predictor, foot, kernels, strategy), strips, lost,
- *              spacing, dt, bound, (u, older, oldest), before, velocity, diffusion,
- *              source, kinds, edges, count, threads, made, device=0, stream=0)
+ *              spacing, dt, (lowest, highest), (u, older, oldest), before, velocity,
+ * diffusion, source, kinds, edges, count, threads, made, device=0, stream=0)
  *     -> (status, report or None)
  *   u, the half levels before it (None except for MU) and the field before the first
  * step (None: u) have shape (1, ny+1, nx+1), values at nodes have (count, ny+1, nx+1),

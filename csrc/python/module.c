@@ -172,7 +172,7 @@ PyDoc_STRVAR(laplace_iterate_doc,
              "Relax the temperatures of a plate; return status and report.");
 PyDoc_STRVAR(
     gceidd_step_doc,
-    "gceidd_step($module, codes, strips, lost, spacing, dt, bound, fields, before, "
+    "gceidd_step($module, codes, strips, lost, spacing, dt, limits, fields, before, "
     "velocity, diffusion, source, kinds, edges, count, threads, made, device=0, "
     "stream=0, /)\n--\n\n"
     "Make steps of convection and diffusion; return status and report.");

@@ -5,7 +5,7 @@
  * are fused (gceidd_strips.cuh, gceidd_lines.cu) if the lines fit, otherwise they
  * consist of the four kernels of the paper (gceidd_paper.cu). A sweep is launched for
  * the grid of its step; the kernels are those of the grid of the first step. Steps follow
- * each other on the stream. The first step whose result exceeds the bound is recorded on
+ * each other on the stream. The first step whose result is out of range is recorded on
  * the device, and later kernels do nothing. The host is at most two groups of steps ahead
  * of the device, so that a call can be interrupted.
  */

@@ -240,7 +240,7 @@ scatter(const Sweep<Real> &s, const LineTiles &t, int32_t first, const Real *pla
                                                          : plane[slot_of(t, line, p)];
 
             s.v[s.node(p, l)] = v;
-            grown |= is_swept && !(fabs(v) <= s.bound);
+            grown |= is_swept && !s.has(v);
         }
     }
     report_growth(s, grown);

@@ -138,7 +138,7 @@ rows_kernel(const __grid_constant__ Sweep<Real> s,
         const Real v = p == 0 ? s.low.at(l) : s.high.at(l);
 
         s.v[s.node(p, l)] = v;
-        report_growth(s, !(fabs(v) <= s.bound));
+        report_growth(s, !s.has(v));
     }
     else if (p == 0 || p == n || next_interface(s, p) != p) {
         make_row(s, to, p, l);
@@ -158,7 +158,7 @@ template <typename Real> struct Rows {
 };
 
 /* Solve the strip with a, b, c from row 0 on and d at d, in place; distances are
- * `step`. Returns true if some |V| is not at most the bound. */
+ * `step`. Returns true if some V is out of range. */
 template <typename Real>
 __device__ __forceinline__ bool
 solve_rows(const Sweep<Real> &s, const Arrays<Real> &rows, int32_t count, Real *d,
@@ -181,7 +181,7 @@ solve_rows(const Sweep<Real> &s, const Arrays<Real> &rows, int32_t count, Real *
     for (int32_t k = count - 1; k >= 0; k--) {
         last = k == count - 1 ? last : fma(-rows.c[k * step], last, d[k * d_step]);
         v[k * d_step] = last;
-        grown |= !(fabs(last) <= s.bound);
+        grown |= !s.has(last);
     }
     return grown;
 }
@@ -276,7 +276,7 @@ correct_kernel(const __grid_constant__ Sweep<Real> s)
     Real *const v = s.v + s.node(s.interface(place.unit + 1), place.line);
 
     *v = correction(v[-step], v[-2 * step], v[step], v[2 * step]);
-    report_growth(s, !(fabs(*v) <= s.bound));
+    report_growth(s, !s.has(*v));
 }
 
 /* One thread for each of `units` units per line. */

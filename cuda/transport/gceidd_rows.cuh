@@ -203,7 +203,7 @@ correction(Real before, Real before2, Real behind, Real behind2)
     return fma(sixth, near - far, Real(0.5) * near);
 }
 
-/* Record the step if some |v| of this thread exceeds the bound. */
+/* Record the step if some v of this thread is out of range. */
 template <typename Real>
 __device__ __forceinline__ void
 report_growth(const Sweep<Real> &s, bool grown)

@@ -74,16 +74,16 @@ __launch_bounds__(strip_warps *warp_lanes, strip_blocks(MOST, STEADY))
     }
     const Real behind = strip.close(self, exchange);
     Real *const to = s.v + s.node(self.end, l);
-    bool grown = !(fabs(behind) <= s.bound);
+    bool grown = !s.has(behind);
 
     *to = behind;
     each_row<MOST>(self.rows, [&](int k) {
-        grown |= !(fabs(strip.d[k]) <= s.bound);
+        grown |= !s.has(strip.d[k]);
         to[static_cast<int64_t>(s.along) * -(k + 1)] = strip.d[k];
     });
     if (self.strip == 0) {
         s.v[s.node(0, l)] = front;
-        grown |= !(fabs(front) <= s.bound);
+        grown |= !s.has(front);
     }
     report_growth(s, grown);
 }

@@ -59,9 +59,15 @@ template <typename Real> struct Sweep {
     ps_gceidd_scheme scheme;
     ps_gceidd_predictor predictor;
     bool modified, extrapolate;
-    bool checked; /* whether |v| is compared with `bound` */
-    Real bound;
+    bool checked; /* whether v is compared with the range */
+    Real lowest, highest;
     int32_t step, *grown; /* the first step that has grown, or INT32_MAX */
+
+    /* Whether v is in the range; false for NaN. */
+    __device__ __forceinline__ bool has(Real v) const
+    {
+        return v >= lowest && v <= highest;
+    }
 
     /* Node of interface k, the integer part of k cells / strips; interfaces 0 and
      * strips are the ends. */
@@ -195,7 +201,8 @@ sweep_of(const ps_cuda_gceidd_sweep *sweep)
     s.modified = g->upwind == PS_GCEIDD_UPWIND_MODIFIED;
     s.extrapolate = g->foot == PS_GCEIDD_FOOT_EXTRAPOLATE;
     s.checked = axis == PS_GCEIDD_Y;
-    s.bound = static_cast<Real>(g->bound);
+    s.lowest = static_cast<Real>(g->lowest);
+    s.highest = static_cast<Real>(g->highest);
     s.step = static_cast<int32_t>(sweep->step);
     s.grown = sweep->grown;
     return s;

@@ -154,7 +154,7 @@ class HeatADI(Stepper[HeatResult]):
         Heat source q: a number, an array of the shape of the solution, or a function.
     initial : number, ndarray or callable, default: 0
         T at time 0: a number, an array of the shape of the solution, or a function of the
-        coordinates.
+        coordinates. Nodes of Dirichlet sides have the values of the sides at time 0 instead.
     damped_start : bool, optional
         Whether the first step is two half-steps of the backward Euler method, which damp the
         jumps of data that are not smooth; see Notes. By default it is if an explicit step would

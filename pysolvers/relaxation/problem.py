@@ -51,7 +51,8 @@ class SteadyConvectionDiffusion(ShownAsText):
         Values of u on the boundary: a number, an array that broadcasts to `shape`, of which only
         the boundary nodes are read, a function of coordinates, `Dirichlet` with one of these; or
         a mapping with the keys ``"x-"``, ``"x+"``, ``"y-"``, ``"y+"``, ``"x"``, ``"y"``, with
-        arrays along the side.
+        arrays along the side. A corner node has the value of the side ``"y-"`` or ``"y+"`` of a
+        mapping.
     differences : {'central', 'upwind'}, optional
         Differences of the convection. Central ones, the default, are of second order, but the
         solution oscillates from node to node if a cell Péclet number, h abs(f) or k abs(g) with

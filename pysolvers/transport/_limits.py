@@ -23,7 +23,6 @@ __all__ = [
     "SuggestedStep",
     "courant",
     "diffusion_number",
-    "largest_of_the_data",
     "stable_part",
     "suggest_dt",
 ]
@@ -292,25 +291,3 @@ def _sweep_in_strips(
     near, far = swept[cuts - 1] + swept[cuts + 1], swept[cuts - 2] + swept[cuts + 2]
     swept[cuts] = 2 / 3 * near - 1 / 6 * far
     return np.asarray(swept[1:-1, 1:-1])
-
-
-def largest_of_the_data(data: GridData) -> tuple[float, float] | None:
-    """Return the largest magnitude of initial and given values, and of the source, or None.
-
-    No value of the solution is larger than the first number plus the time times the second, if
-    the data do not change with time, nothing flows in, and the velocity is constant along itself
-    (maximum principle). None if one of these does not hold.
-    """
-    flows = [data.edges[side].at(0.0) for side, kind in data.kinds.items() if kind == "neumann"]
-    if data.varies or any(flow.any() for flow in flows):
-        return None
-    for number, b in enumerate(data.velocity):
-        if np.diff(b.at(0.0), axis=1 - number).any():
-            return None
-    given = [data.edges[side].at(0.0) for side, kind in data.kinds.items() if kind == "dirichlet"]
-    largest = max(float(np.abs(values).max()) for values in (data.initial, *given))
-    source = sum(
-        abs(data.factor(k, 0.0)) * float(np.abs(field.at(0.0)).max())
-        for k, field in enumerate(data.fields)
-    )
-    return largest, source

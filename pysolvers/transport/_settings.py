@@ -76,6 +76,12 @@ class Settings:
         return self.shape[1] - 1, self.shape[0] - 1
 
     @property
+    def has_range(self) -> bool:
+        """Whether the data limit the solution: see _range.py."""
+        has_feet = self.scheme == "cfd" or (self.scheme == "cp" and max(self.strips) > 1)
+        return self.bound is None and not (has_feet and self.foot == "extrapolate")
+
+    @property
     def backend(self) -> Any:
         """The extension module that steps."""
         return backends.require(backends.parse_device(self.device)[0])

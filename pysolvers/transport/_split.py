@@ -16,9 +16,10 @@ from .._clock import Leg
 from .._runtime.backends import parse_device
 from ..distributed import Group, Slab, way_of
 from ._plan import Coefficients, Plan, plan_windows
+from ._range import Range
 from ._settings import Settings
 from ._transposed import Transposed
-from ._windows import OPERATION, Windows, over_ranks
+from ._windows import OPERATION, Windows, is_inside
 from .problem import ConvectionDiffusion, GridData
 
 __all__ = ["SplitState"]
@@ -160,9 +161,13 @@ class SplitState:
         """Replace the half levels before the solution by the solution, as at time 0."""
         self._way.forget()
 
-    def over_ranks(self, value: float) -> float:
-        """Return the largest value of all ranks, NaN if one is; collective."""
-        return over_ranks(self.group, value)
+    def over_ranks(self, values: Array) -> Array:
+        """Return the largest of the values of all ranks, NaN if one is; collective."""
+        return np.asarray(self.group.allgather(OPERATION, values).max(axis=0))
+
+    def is_inside(self, limits: tuple[float, float]) -> bool:
+        """Return whether u is within limits on all ranks; collective."""
+        return is_inside(self.group, self.u, limits)
 
     def gather(self) -> Array | None:
         """Return the whole solution on rank 0, None on the others; collective."""
@@ -181,11 +186,11 @@ class SplitState:
         self._way.set(fields)
 
     def advance(
-        self, leg: Leg, first: int, end: int, bound: float, threads: int
+        self, leg: Leg, first: int, end: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
         """Make some of the steps from `first` up to `end`; collective.
 
-        Return their number, and whether abs(u) <= bound on all ranks after the last one.
+        Return their number, and whether u is within the limits on all ranks after the last one.
         """
         if leg is not self._leg:
             self._way.agree(leg, first)
@@ -193,7 +198,7 @@ class SplitState:
             if ratio > _SAME_DT if self.is_in_windows else ratio * _SAME_DT < 1:
                 self._make_anew(leg.dt)
             self._leg = leg
-        return self._way.advance(leg, first, end, bound, threads)
+        return self._way.advance(leg, first, end, allowed, threads)
 
     def _make_anew(self, dt: float) -> None:
         """Make windows for longer steps, or again for shorter ones, if there are any; collective.

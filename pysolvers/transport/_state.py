@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from .._data import NodeData
 from .._errors import raise_for_status
 from .._runtime.state import State, count_of_a_call, make_state
+from ._range import NO_ROW, bounds_of, rows_of
 from ._settings import Settings
 from .problem import SIDES, GridData
 
@@ -81,7 +82,21 @@ class TransportState:
         for name in self._names:
             self._state.set(name, data.initial)
         self._kinds = settings.backend.GCEIDD_KINDS
-        self._factors: Sequence[Array] = ()
+        self._factors: Sequence[Array] = (
+            ()
+            if data.varies
+            else [np.array([data.factor(k, 0.0)]) for k in range(len(data.fields))]
+        )
+        self._even: dict[str, NDArray[np.bool_]] = {}
+        self._bounds: dict[str, NDArray[np.float64]] = {}
+        if settings.has_range:
+            for name, table in self._tables.items():
+                if not table.varies:
+                    self._note(name, table.at(0.0)[None])
+        #: Of the steps that `prepare` prepared: see `Range.begin`.
+        self.rows: NDArray[np.float64] = np.array([NO_ROW])
+        if not data.varies:
+            self._set_rows()
 
     @property
     def store(self) -> State:
@@ -127,11 +142,30 @@ class TransportState:
                 for k, time in enumerate(times):
                     values[k] = table.at(time)
                 self._state.set(name, values)
+                if self._settings.has_range:
+                    self._note(name, values[: len(times)])
+        if self._data.varies:
+            self._set_rows()
+
+    def _note(self, name: str, values: Array) -> None:
+        """Note what the range of the solution depends on, of the values in some steps."""
+        kind, _, axis = name.partition(" ")
+        if kind == "velocity":
+            b = values if axis == "x" else values.transpose(0, 2, 1)
+            self._even[name] = (b == b[..., :1]).all(axis=(1, 2))
+        elif kind != "diffusion":
+            self._bounds[name] = bounds_of(values)
+
+    def _set_rows(self) -> None:
+        """Set the rows of the steps that are prepared."""
+        if self._settings.has_range:
+            is_even = np.logical_and(*self._even.values())
+            self.rows = rows_of(self._data, self._bounds, self._factors, is_even=is_even)
 
     def step(
         self,
         dt: float,
-        bound: float,
+        limits: tuple[float, float],
         count: int,
         threads: int,
         made: NDArray[np.int64],
@@ -141,7 +175,8 @@ class TransportState:
     ) -> dict[str, Any]:
         """Make the steps that `prepare` prepared; return the report of the backend.
 
-        `made` receives the number of steps. `lost` are the strips along y that the grid loses at
+        `limits` are the smallest and the largest value of u that are accepted. `made` receives the
+        number of steps. `lost` are the strips along y that the grid loses at
         each end after a step. With `keeps`, the fields before the steps are kept for `restore`.
         """
         s, before = self._settings, None
@@ -153,7 +188,7 @@ class TransportState:
             lost,
             self._data.spacing,
             dt,
-            bound,
+            limits,
             self._fields(),
             before,
             *self._operands(count),

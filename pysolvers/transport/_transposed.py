@@ -18,6 +18,7 @@ exchanges of the field (Transposition).
 """
 
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ from .._clock import Leg
 from .._counter import Counter
 from .._runtime.state import State
 from ..distributed import Group, Transposition
+from ._range import Range, joined
 from ._settings import Settings
 from ._state import TransportState, field_names
 from ._windows import OPERATION, over_ranks
@@ -102,7 +104,7 @@ class Transposed:
         along_y.set(dict(zip(self._names, levels, strict=False)))
 
     def advance(
-        self, leg: Leg, first: int, end: int, bound: float, threads: int
+        self, leg: Leg, first: int, end: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
         """Make a step; see `SplitState.advance`."""
         del end
@@ -111,16 +113,18 @@ class Transposed:
         with self._group.agreement(OPERATION) as agreed:
             for sweep in self._sweeps:
                 sweep.prepare(time)
+            agreed.own = joined(row for sweep in self._sweeps for row in sweep.rows)
             agreed.same = {"time and dt": (time, dt)}
+        limits = allowed.begin(first, 1, dt, np.array([joined(agreed.found)]))
         if self._axis == 1:
             self._transposition.to_rows(along_y.store, along_x.store, "u")
         if self.forgets:
             along_x.forget()
             along_y.forget()
             self.forgets = False
-        first_report = along_x.make(time, dt, np.inf, threads)
+        first_report = along_x.make(time, dt, (-inf, inf), threads)
         self._transposition.to_columns(along_x.store, along_y.store, "u")
-        second = along_y.make(time, dt, bound, threads)
+        second = along_y.make(time, dt, limits, threads)
         self.reports = first_report, second
         if self._axis == 0:
             self._transposition.to_rows(along_y.store, along_x.store, "u")
@@ -194,7 +198,15 @@ class _Sweep:
         """Evaluate the data of the step that ends at a time."""
         self._state.prepare([time])
 
-    def make(self, time: float, dt: float, bound: float, threads: int) -> dict[str, Any]:
+    @property
+    def rows(self) -> list[list[float]]:
+        """What the range of u depends on in the step that is prepared: see `Range`."""
+        found: list[list[float]] = self._state.rows.tolist()
+        return found
+
+    def make(
+        self, time: float, dt: float, limits: tuple[float, float], threads: int
+    ) -> dict[str, Any]:
         """Make the sweep of the step that ends at a time; return the report of the backend."""
         state, store = self._state, self._state.store
         before = state.u.copy() if self._has_levels else None
@@ -204,7 +216,7 @@ class _Sweep:
             self._take_away(time, dt)
             if before is not None:
                 self._set_printed(before)
-        found = state.step(dt, bound, 1, threads, Counter().begin())
+        found = state.step(dt, limits, 1, threads, Counter().begin())
         if self._axis == "x":
             self._take_away(time, dt)
         for at, values in kept:

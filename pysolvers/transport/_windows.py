@@ -2,7 +2,7 @@
 
 The window is stepped by the kernels of one process, for several steps, before the layers are
 exchanged: _plan.py says how many, and why. A call of several steps keeps the fields before them, so
-that all ranks can end after the step in which the solution of one of them grows.
+that all ranks can end after the step in which the solution of one of them leaves the limits.
 
 Words per node and step: those of the kernels, and with ``'mu'`` 2 per field and call for copies of
 the fields that are kept; per exchange those of the layers, which are u, and with ``'mu'`` the half
@@ -11,6 +11,7 @@ levels, too.
 
 from collections.abc import Sequence
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,28 @@ from .._counter import Counter
 from .._runtime.state import DeviceState, Index, State
 from ..distributed import Border, Group, Layers, layers_of, met_after_steps
 from ._plan import Plan
+from ._range import NO_ROW, Range, joined
 from ._settings import Settings
 from ._state import TransportState, field_names
 from .problem import ConvectionDiffusion
 
-__all__ = ["OPERATION", "Windows", "over_ranks"]
+__all__ = ["OPERATION", "Windows", "is_inside", "over_ranks"]
 
 Array = NDArray[Any]
 
 OPERATION = "GCEIDD"
+_NO_LIMITS = -inf, inf
 
 
 def over_ranks(group: Group, value: float) -> float:
     """Return the largest value of all ranks, NaN if one is; collective."""
     return float(group.allgather(OPERATION, np.array(value, float)).max())
+
+
+def is_inside(group: Group, u: Array, limits: tuple[float, float]) -> bool:
+    """Return whether u is within limits, ends included, on all ranks; collective."""
+    ends = group.allgather(OPERATION, np.array([-u.min(), u.max()], float)).max(axis=0)
+    return bool(limits[0] <= -ends[0] and ends[1] <= limits[1])
 
 
 class Windows:
@@ -79,6 +88,7 @@ class Windows:
         self._names = field_names(settings.scheme)
         self._state = TransportState(self._data, self._settings, plan.steps, keeps=plan.steps > 1)
         self._varies = self._data.varies
+        self._row = NO_ROW  # data of all ranks, if they do not change with time
         self._layers: Layers | None = None
         self._left = plan.steps
         self._is_stale = False
@@ -95,9 +105,11 @@ class Windows:
     def connect(self) -> None:
         """Find how the layers travel; collective."""
         group = self._group
-        facts = np.array([self.most_steps, -int(self._varies)])
-        self.most_steps, varies = group.allgather(OPERATION, facts).min(axis=0).tolist()
-        self._varies = varies < 0
+        below, above, least, most = joined(self._state.rows.tolist())
+        facts = np.array([self.most_steps, -float(self._varies), below, -above, least, -most])
+        steps, varies, below, above, least, most = group.allgather(OPERATION, facts).min(axis=0)
+        self.most_steps, self._varies = int(steps), bool(varies < 0)
+        self._row = float(below), -float(above), float(least), -float(most)
         if group.size > 1:
             like = np.broadcast_to(np.empty((), self._settings.dtype), (1, *self._settings.shape))
             self._layers = layers_of(group, OPERATION, self._store, self._borders(), like)
@@ -170,7 +182,7 @@ class Windows:
             met_after_steps(self._group, OPERATION, leg.dt, first, 0, 0.0)
 
     def advance(
-        self, leg: Leg, first: int, end: int, bound: float, threads: int
+        self, leg: Leg, first: int, end: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
         """Make some of the steps from `first` up to `end`; see `SplitState.advance`."""
         group, state = self._group, self._state
@@ -185,12 +197,16 @@ class Windows:
         if self._varies:  # functions of the caller, which can raise
             with group.agreement(OPERATION) as agreed:
                 state.prepare(times)
+                agreed.own = joined(state.rows.tolist())
                 agreed.same = {"dt": leg.dt, "steps": (first, count)}
+            row = joined(agreed.found)
         else:
+            row = self._row
             state.prepare(times)
         lost = self._plan.cuts[group.rank].lost
         made = Counter().begin()
-        report = state.step(leg.dt, bound, count, threads, made, lost=lost, keeps=count > 1)
+        limits = allowed.begin(first, count, leg.dt, np.array([row]))
+        report = state.step(leg.dt, limits, count, threads, made, lost=lost, keeps=count > 1)
         self.reports = (report,)
         self._left -= count
         posts = self._left == 0 and self._layers is not None and len(self._names) == 1
@@ -200,17 +216,17 @@ class Windows:
                 self._store.wait()
         grown = met_after_steps(group, OPERATION, leg.dt, first, count, report["grown"])
         if grown.any():
-            return self._make_singly(leg, first, count, bound, threads)
+            return self._make_singly(leg, first, count, allowed, threads)
         if posts and self._layers is not None:
             self._layers.met()
         return count, True
 
     def _make_singly(
-        self, leg: Leg, first: int, count: int, bound: float, threads: int
+        self, leg: Leg, first: int, count: int, allowed: Range, threads: int
     ) -> tuple[int, bool]:
-        """Make steps anew, one after the other: a window of a rank has grown.
+        """Make steps anew, one after the other: a window of a rank has left the limits.
 
-        What has grown can be a node of a neighbour, where values can be wrong.
+        What has left them can be a node of a neighbour, where values can be wrong.
         """
         group, state = self._group, self._state
         self._is_stale = True  # layers that were sent are not those of the next exchange
@@ -219,8 +235,9 @@ class Windows:
         for made in range(1, count + 1):
             if count > 1:
                 state.prepare([leg.at(first + made)])
-                self.reports = (state.step(leg.dt, np.inf, 1, threads, Counter().begin()),)
-            if not over_ranks(group, float(np.abs(self.u).max())) <= bound:
+                report = state.step(leg.dt, _NO_LIMITS, 1, threads, Counter().begin())
+                self.reports = (report,)
+            if not is_inside(group, self.u, allowed.limits(first + made)):
                 return made, False
         return count, True
 

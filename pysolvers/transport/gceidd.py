@@ -8,7 +8,7 @@ from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from .._counter import Counter
 from .._errors import ConvergenceError
@@ -19,7 +19,8 @@ from .._runtime.fp_mode import in_default_fp_mode
 from .._runtime.state import read_only
 from .._runtime.stepping import Stepper
 from ..distributed import Group, Slab, agreement_of, checked_group
-from ._limits import courant, diffusion_number, largest_of_the_data, stable_part
+from ._limits import courant, diffusion_number, stable_part
+from ._range import Range
 from ._result import TransportResult
 from ._settings import Foot, Scheme, Settings, Upwind
 from ._split import SplitState
@@ -29,10 +30,6 @@ from .problem import ConvectionDiffusion
 __all__ = ["GCEIDD"]
 
 _KIND = "pysolvers GCEIDD state"
-_GROWTH = 1e12
-# Without strips no value is larger than the data allow, up to rounding errors. In strips a stable
-# prediction multiplies the worst of data by up to about 11 along each axis.
-_ROOM, _ROOM_IN_STRIPS = 1.01, 100.0
 
 _HEADER = {
     "settings": record(
@@ -47,13 +44,15 @@ _HEADER = {
             "kernels": text(),
             "strategy": text(),
             "dtype": text(),
-            "bound": number(finite=False),
+            "bound": optional(number(finite=False)),
             "device": optional(text()),
             "threads": optional(count(1)),
         }
     ),
     "extent": sequence(sequence(number(), 2), 2),
     "clock": sequence(number(), 6),
+    "range": sequence(number(finite=False), 2),
+    "limit": number(finite=False),
     "steps": count(),
     "seconds": mapping(elapsed),
     "run_by": record({"kernel": text(), "threads": count()}),
@@ -105,12 +104,8 @@ class GCEIDD(Stepper[TransportResult]):
     dtype : float64 or float32, default: float64
         Dtype of the solution.
     bound : float, optional
-        Limit of abs(u): if abs(u) exceeds it after a step, or is NaN, the step raises
-        ConvergenceError. By default what the maximum principle allows, if the data do not change
-        with time, nothing flows in, each velocity is constant along its own axis and feet are
-        clamped: 1.01 times, in strips 100 times the largest magnitude of initial and boundary
-        values plus the time times that of the source. Otherwise, and with a group, 1e12 times the
-        largest of 1 and the magnitudes of the initial values and the first boundary values.
+        Limit of abs(u). By default u must stay in the range that the maximum principle gives; see
+        Notes. If u leaves the limits in a step, or is NaN, the step raises ConvergenceError.
     device : str, optional
         ``'cpu'``, the default, ``'cuda'`` or ``'cuda:1'``, ... The solution stays on the device
         between calls; `u` copies it to the host.
@@ -152,6 +147,22 @@ class GCEIDD(Stepper[TransportResult]):
     :math:`a\,p^2/(1 + p)` by modified upwind differences (h abs(b)/2 by plain ones), which widens
     pulses and fronts. A stable step is not necessarily accurate: `suggest_dt` balances the two
     parts; compare with a smaller `dt` and a finer grid.
+
+    **The range of the solution.** With one strip u lies between the smallest and the largest of the
+    initial values and of the values given on Dirichlet sides so far, plus the integrals over time
+    of the smallest source, where negative, and of the largest one, where positive. Without `bound`,
+    u may leave this range by 1 % of its width and by rounding errors. In strips the solution is not
+    monotone, and u may differ from the middle of the range by 100 times half of the width. The
+    range is that of all ranks of a group, and `save` and `load` keep it. In these cases u is
+    limited by 1e12 times the largest of 1 and the magnitudes of the data at time 0 only:
+
+    - from the first step on in which a velocity is not constant along its own axis;
+    - with feet that are extrapolated;
+    - above after a `Neumann` flux into the domain, below after one out of it, in strips after both.
+
+    **Values on sides.** At time 0 `u` has the initial values at all nodes, also where a Dirichlet
+    side gives other ones; after a step the nodes of Dirichlet sides have the values of the end of
+    the step. A corner node of two Dirichlet sides has the value of the side ``"x-"`` or ``"x+"``.
 
     With a `group`, `shape` and the arrays of the problem are those of the whole grid, of which each
     rank holds the part ``split.part(shape[axis], group.rank, group.size)``: `u`, the coordinates,
@@ -245,10 +256,7 @@ class GCEIDD(Stepper[TransportResult]):
                 agreed.same["device"] = settings.backend.NAME
         if isinstance(self._state, SplitState):
             self._state.connect()
-        self._bound = self._growth_bound() if bound is None else float(bound)
-        self._largest: tuple[float, float] | None = None
-        if bound is None and foot == "clamp" and group is None:
-            self._largest = largest_of_the_data(self._data)
+        self._range = self._first_range()
         self._warn_of_instability(float(settings.dt), 4)
         self._seconds: dict[str, float] = {}
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
@@ -354,8 +362,10 @@ class GCEIDD(Stepper[TransportResult]):
             If another thread is in a call that changes the solver.
         """
         facts = {
-            "settings": self._settings.facts() | {"bound": self._bound, "dt": self.dt},
+            "settings": self._settings.facts() | {"dt": self.dt},
             "clock": self._clock.facts(),
+            "range": self._range.at(self.steps),
+            "limit": self._range.limit,
             "extent": self._data.extent,
             "steps": self.steps,
             "seconds": self._seconds,
@@ -426,10 +436,15 @@ class GCEIDD(Stepper[TransportResult]):
             "header",
             f"problem must have the extent {facts['extent']}, got {problem.extent}",
         )
+        lowest, highest = facts["range"]
+        is_range = lowest <= highest and facts["limit"] > 0
+        saved.require(is_range, "header", "range must rise, and limit must be positive")
         solver = cls(problem, **facts["settings"], group=group, split=split)
         solver._state.set_fields(arrays)
         solver._count = Counter(facts["steps"])
         solver._clock.restore(facts["clock"])
+        solver._range.restore(solver.steps, lowest, highest)
+        solver._range.limit = facts["limit"]
         solver._seconds, solver._run_by = facts["seconds"], facts["run_by"]
         return solver
 
@@ -445,13 +460,22 @@ class GCEIDD(Stepper[TransportResult]):
     def _shows_progress(self) -> bool:
         return self._group is None or self._group.rank == 0
 
-    def _growth_bound(self) -> float:
+    def _first_range(self) -> Range:
+        """Return the range of the solution at time 0; collective."""
+        settings, initial = self._settings, self._data.initial
         edges = (edge.at(0.0) for edge in self._data.edges.values())
-        values: list[ArrayLike] = [self._data.initial, *edges]
-        largest = max(float(np.abs(v).max()) for v in values)
+        largest = max(float(np.abs(values).max()) for values in (initial, *edges))
+        ends = np.array([-initial.min(), initial.max(), largest])
         if isinstance(self._state, SplitState):
-            largest = self._state.over_ranks(largest)
-        return _GROWTH * max(1.0, largest)
+            ends = self._state.over_ranks(ends)
+        return Range(
+            -float(ends[0]),
+            float(ends[1]),
+            float(ends[2]),
+            settings.bound,
+            settings.dtype,
+            is_in_strips=max(settings.strips) > 1,
+        )
 
     def _advance_split(self, state: SplitState, end: int) -> bool:
         """Make steps with a group."""
@@ -459,7 +483,7 @@ class GCEIDD(Stepper[TransportResult]):
         if self.steps == leg.steps > 0:
             state.forget()
         made, is_in_bounds = state.advance(
-            leg, self.steps, end, self._bound, self._settings.threads or 0
+            leg, self.steps, end, self._range, self._settings.threads or 0
         )
         self._count = Counter(self.steps + made)
         for report in state.reports:
@@ -475,12 +499,12 @@ class GCEIDD(Stepper[TransportResult]):
         state, first = self._state, self.steps
         count = min(end - first, state.most_steps)
         leg = self._clock.leg
-        bound = self._bound_at(leg.at(first + count))
         if first == leg.steps > 0:
             state.forget()  # the predictor needs earlier values at equal distances in time
         state.prepare([leg.at(first + k + 1) for k in range(count)])
         threads = self._settings.threads or 0
-        report = state.step(leg.dt, bound, count, threads, self._count.begin())
+        limits = self._range.begin(first, count, leg.dt, state.rows)
+        report = state.step(leg.dt, limits, count, threads, self._count.begin())
         self._note(report)
         return not report["grown"]
 
@@ -490,14 +514,6 @@ class GCEIDD(Stepper[TransportResult]):
             for part, seconds in report[axis].items():
                 name = f"{axis} {part}"
                 self._seconds[name] = self._seconds.get(name, 0.0) + seconds
-
-    def _bound_at(self, time: float) -> float:
-        """Return the bound of abs(u) in steps up to a time."""
-        if self._largest is None:
-            return self._bound
-        largest, source = self._largest
-        room = _ROOM if max(self._settings.strips) == 1 else _ROOM_IN_STRIPS
-        return min(self._bound, room * (largest + time * source)) or self._bound
 
     def _check_length(self, dt: float) -> None:
         self._warn_of_instability(dt, 4)
@@ -524,20 +540,27 @@ class GCEIDD(Stepper[TransportResult]):
                 return
 
     def _is_in_bounds(self) -> bool:
+        lowest, highest = limits = self._range.limits(self.steps)
         if isinstance(self._state, SplitState):
-            return self._state.over_ranks(np.abs(self._state.u).max()) <= self._bound
-        return bool((np.abs(self._state.u) <= self._bound).all())
+            return self._state.is_inside(limits)
+        u = self._state.u
+        return bool(lowest <= u.min() and u.max() <= highest)
 
     def _out_of_bounds(self) -> ConvergenceError:
-        bound, largest = self._bound_at(self.time), float(np.abs(self._state.u).max())
-        advice = "see suggest_dt"
-        if bound < self._bound:
-            advice = (
-                "more than initial values, sides and source give: take a smaller dt, or strips=1"
+        here = " on this rank" if self._group is not None else ""
+        u = self._state.u
+        lowest, highest = self._range.limits(self.steps)
+        if self._range.is_of_data(self.steps):
+            text = (
+                f"u lies between {float(u.min()):.6g} and {float(u.max()):.6g}{here}, not between "
+                f"{lowest:.6g} and {highest:.6g}, which initial values, sides and source allow,"
             )
+            advice = "take a smaller dt, or strips=1; bound= replaces this limit"
+        else:
+            text = f"abs(u) is {float(np.abs(u).max()):.4g}{here}, not at most {highest:.4g}"
+            advice = "see suggest_dt"
         return ConvergenceError(
-            f"{self!r}, grew: abs(u) is {largest:.4g}, not at most {bound:.4g} after step "
-            f"{self.steps}, with Courant number {self.courant:.3g} and diffusion number "
-            f"{self.diffusion_number:.3g}; {advice}",
+            f"{self!r}, grew: {text} after step {self.steps}, with Courant number "
+            f"{self.courant:.3g} and diffusion number {self.diffusion_number:.3g}; {advice}",
             self.result("grown"),
         )

@@ -36,7 +36,8 @@ problem_new(ps_dtype dtype, ps_gceidd_scheme scheme, ps_gceidd_kind kind)
                        .strips = {4, 3},
                        .spacing = {0.1, 0.2},
                        .dt = 0.05,
-                       .bound = INFINITY,
+                       .lowest = -INFINITY,
+                       .highest = INFINITY,
                        .terms = 1}};
     ps_gceidd *const g = &p.g;
 
@@ -113,15 +114,19 @@ steps_stay_in_their_buffers(void)
 }
 
 static void
-a_call_ends_with_the_step_that_grows(void)
+a_call_ends_with_the_step_that_leaves_the_range(void)
 {
-    problem p = problem_new(PS_F64, PS_GCEIDD_MU, PS_GCEIDD_NEUMANN);
-    ps_gceidd_report interface;
+    for (int k = 0; k < 3; k++) {
+        problem p = problem_new(PS_F64, PS_GCEIDD_MU, PS_GCEIDD_NEUMANN);
+        ps_gceidd_report interface;
 
-    p.g.bound = 1e-3;
-    CHECK(step(&p, 3, 2, &interface) == PS_OK, "refused");
-    CHECK(interface.steps == 1 && interface.grown, "%d steps", (int)interface.steps);
-    problem_end(&p);
+        p.g.highest = k == 0 ? 1e-3 : INFINITY;
+        p.g.lowest = k == 1 ? 1e3 : -INFINITY;
+        CHECK(step(&p, 3, 2, &interface) == PS_OK, "refused");
+        CHECK(interface.steps == (k == 2 ? 3 : 1) && interface.grown == (k != 2),
+              "%d steps", (int)interface.steps);
+        problem_end(&p);
+    }
 }
 
 /* 9 cells along y are 3 strips of 3 cells, of which the second step has one. */
@@ -203,7 +208,7 @@ what_is_wrong_is_refused(void)
 
     REFUSED((void)0, PS_OK);
     REFUSED(g->strips[PS_GCEIDD_Y] = 1, PS_OK);
-    REFUSED(g->bound = 1, PS_OK);
+    REFUSED(g->highest = -1, PS_OK);
     REFUSED(g->terms = 0, PS_OK);
     REFUSED(g->source[0].factor = NULL, PS_OK);
     REFUSED(g->dtype = PS_C64, PS_BAD_ARGUMENT);
@@ -222,8 +227,9 @@ what_is_wrong_is_refused(void)
     REFUSED(g->spacing[PS_GCEIDD_X] = NAN, PS_BAD_ARGUMENT);
     REFUSED(g->dt = -1, PS_BAD_ARGUMENT);
     REFUSED(g->dt = INFINITY, PS_BAD_ARGUMENT);
-    REFUSED(g->bound = 0, PS_BAD_ARGUMENT);
-    REFUSED(g->bound = NAN, PS_BAD_ARGUMENT);
+    REFUSED((g->lowest = 1, g->highest = 0), PS_BAD_ARGUMENT);
+    REFUSED(g->lowest = NAN, PS_BAD_ARGUMENT);
+    REFUSED(g->highest = NAN, PS_BAD_ARGUMENT);
     REFUSED(g->terms = -1, PS_BAD_ARGUMENT);
     REFUSED(g->terms = 2, PS_BAD_ARGUMENT); /* the second has no data */
     REFUSED(g->terms = 3, PS_BAD_ARGUMENT);
@@ -253,7 +259,7 @@ int
 main(void)
 {
     steps_stay_in_their_buffers();
-    a_call_ends_with_the_step_that_grows();
+    a_call_ends_with_the_step_that_leaves_the_range();
     a_grid_shrinks_in_its_buffers();
     an_interrupted_call_leaves_whole_steps();
     what_is_wrong_is_refused();

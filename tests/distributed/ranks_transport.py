@@ -361,6 +361,42 @@ def check_growth_ends_all_ranks(group, rng):
         assert found.value.result.stop_reason == "grown"
 
 
+def check_range_is_that_of_all_ranks(group, rng):
+    """The limits of all ranks are those of one process, where the source is the same in time."""
+    data = {
+        "sides": problem(velocity=(1.0, lambda x, t: x * t), boundary=SIDES | {"y-": Neumann()}),
+        "values": problem(source=lambda x, y: x - y, boundary=OTHER_SIDES),
+        "turning": PROBLEMS["turning"],
+    }
+    for name, given in data.items():
+        one = GCEIDD(given, **METHOD).step(STEPS)
+        for axis in (0, 1):
+            split = GCEIDD(given, **METHOD, group=group, split=Slab(axis)).step(STEPS)
+            found = split._range.limits(STEPS)
+            np.testing.assert_allclose(found, one._range.limits(STEPS), rtol=1e-12, err_msg=name)
+
+
+def check_values_out_of_the_range_end_all_ranks(group, rng):
+    """Unstable predictions leave the range of the data at the same step, in windows or not."""
+    given = problem(
+        velocity=(0.0, 0.0),
+        diffusion=1.0,
+        extent=((0, 130), (0, 130)),
+        boundary={"x": lambda t: 0.5 * np.sin(t), "y": 0.0},
+        initial=np.random.default_rng(1).uniform(-1, 1, (131, 131)),
+    )
+    for dt in (14.0, 14.5):
+        with pytest.warns(RuntimeWarning, match="unstable"), pytest.raises(ConvergenceError) as one:
+            GCEIDD(given, (131, 131), dt, strips=26).step(300)
+        assert "which initial values, sides and source allow" in str(one.value)
+        for axis in (0, 1):
+            with pytest.warns(RuntimeWarning, match="unstable"):
+                split = GCEIDD(given, (131, 131), dt, strips=26, group=group, split=Slab(axis))
+            with pytest.raises(ConvergenceError) as found:
+                split.step(300)
+            assert found.value.result.steps == one.value.result.steps
+
+
 def check_what_is_not_offered(group, rng):
     given, split = PROBLEMS["values"], Slab(0)
     with pytest.raises(TypeError, match="must be given together"):

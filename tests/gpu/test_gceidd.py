@@ -207,7 +207,7 @@ def test_a_grid_that_shrinks_and_fields_that_are_kept(name, cells, strips, schem
         state = TransportState(solver._data, solver._settings, keeps=True)
         before = {name: values.copy() for name, values in state.fields().items()}
         state.prepare([dt * (k + 1) for k in range(steps)])
-        state.step(dt, np.inf, steps, 0, Counter().begin(), lost=lost, keeps=True)
+        state.step(dt, (-np.inf, np.inf), steps, 0, Counter().begin(), lost=lost, keeps=True)
         found.append(state.u.copy())
         state.restore()
         for field, values in state.fields().items():

@@ -478,15 +478,129 @@ def test_predictions_warn_where_they_are_unstable(scheme, velocity, strips, rng)
     assert np.abs(u).max() < 1e-2
     with pytest.warns(RuntimeWarning, match="is unstable"):
         solver = noise_in_strips(rng, 1.05 * limit, scheme, velocity, strips)
-    with pytest.raises(ConvergenceError, match="more than initial values, sides and source give"):
+    with pytest.raises(ConvergenceError, match="which initial values, sides and source allow"):
         solver.step(3000)
     assert np.abs(solver.u).max() < 1e5
     with pytest.warns(RuntimeWarning, match="is unstable"):
         noise_in_strips(rng, 0.5, scheme, velocity, strips).dt = 15.0
 
 
+def limits_of(solver):
+    return solver._range.limits(solver.steps)
+
+
+@pytest.mark.parametrize("calls", [(12,), (5, 1, 6)])
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_no_value_without_strips_is_larger_than_the_data(scheme, rng):
+def test_range_follows_data_in_time(scheme, calls, rng):
+    """The range so far, of data that are evaluated here step by step, contains every field."""
+    dt, (y, x) = 0.3, (np.linspace(0, 1, 9)[:, None], np.linspace(0, 1, 8)[None, :])
+    field = rng.uniform(-1, 1, (9, 8))
+    sides = {"x-": lambda y, t: 0 * y + 4 * np.sin(t), "y+": lambda x, t: 2 + np.cos(3 * t) * x}
+    problem = ConvectionDiffusion(
+        (lambda y, t: y * np.cos(t), 0.5),
+        lambda x, y, t: 0.1 + x * t,
+        source=[(lambda t: np.cos(2 * t), lambda x, y: np.sin(5 * x) + y), (0.5, field)],
+        boundary=sides | {"x+": Neumann(), "y-": 0.5},
+        initial=rng.uniform(1.0, 1.2, (9, 8)),
+    )
+    solver = GCEIDD(problem, shape=(9, 8), dt=dt, scheme=scheme)
+    u = solver.u
+    lowest, highest, k = u.min(), u.max(), 0
+    for count in calls:
+        for _ in range(count):
+            k += 1
+            t = k * dt
+            first, second = np.cos(2 * t) * (np.sin(5 * x) + y), 0.5 * field
+            given = [0.5, *sides["x-"](y, t).ravel(), *sides["y+"](x, t).ravel()]
+            lowest = min(lowest + dt * min(first.min() + second.min(), 0), *given)
+            highest = max(highest + dt * max(first.max() + second.max(), 0), *given)
+        solver.step(count)
+        np.testing.assert_allclose(solver._range.at(k), (lowest, highest), rtol=1e-13)
+        assert lowest <= solver.u.min() <= solver.u.max() <= highest
+    room = 0.01 * (highest - lowest)
+    np.testing.assert_allclose(limits_of(solver), (lowest - room, highest + room), rtol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_value_that_leaves_the_range_of_the_data_ends_the_run(dtype, backend, tmp_path):
+    """At both ends, with data in time, and after `load`; nothing moves, so that values stay."""
+
+    def side(t):
+        return 5.0 if t == 1 else 4.5
+
+    problem = ConvectionDiffusion((0, 0), 0, boundary={"x": side, "y": Neumann()}, initial=4.0)
+    solver = GCEIDD(problem, shape=(7, 9), dt=0.5, dtype=dtype, device=backend)
+
+    def ends(solver, value):
+        """Whether a step ends the run if one node has this value."""
+        field = np.full((7, 9), 4.25)
+        field[3, 4] = value
+        solver._state.set_fields({"u": field})
+        try:
+            solver.step()
+        except ConvergenceError as error:
+            return "which initial values, sides and source allow" in str(error)
+        return False
+
+    assert ends(solver, 4.51)
+    solver.step(2)
+    values = 3.995, 3.98, 5.005, 5.02
+    assert [ends(solver, value) for value in values] == [False, True] * 2
+    solver.save(tmp_path / "state")
+    loaded = GCEIDD.load(tmp_path / "state", problem)
+    assert [ends(loaded, value) for value in values] == [False, True] * 2
+    assert not ends(GCEIDD(problem, (7, 9), 0.5, dtype=dtype, bound=1e9, device=backend), 1e8)
+
+
+@pytest.mark.parametrize(
+    ("changes", "ends"),
+    [
+        ({"boundary": {"x": Neumann(0.1), "y": 1.0}}, (0.0, np.inf)),
+        ({"boundary": {"x": Neumann(lambda t: -0.1 * (t > 0.2)), "y": 1.0}}, (-np.inf, 1.0)),
+        ({"velocity": (lambda x: x, 0.0)}, (-np.inf, np.inf)),
+        ({"velocity": (0.0, lambda x, y, t: x + y * (t > 0.2))}, (-np.inf, np.inf)),
+        ({"velocity": (lambda y, t: y * t, lambda x: x**2)}, (0.0, 1.0)),
+        ({"source": lambda t: -1.0 * (t < 0.25)}, (-0.2, 1.0)),
+    ],
+)
+def test_range_is_open_where_the_maximum_principle_does_not_hold(changes, ends):
+    data = {"velocity": (1.0, 0.5), "diffusion": 0.1, "boundary": 1.0} | changes
+    solver = GCEIDD(ConvectionDiffusion(**data), shape=(9, 9), dt=0.1).step(4)
+
+    np.testing.assert_allclose(solver._range.at(4), ends, rtol=1e-12)
+    given = [end for end in ends if np.isfinite(end)]
+    assert sum(abs(limit) < 2 for limit in limits_of(solver)) == len(given)
+    foot = GCEIDD(ConvectionDiffusion(**data), (9, 9), 0.1, scheme="cfd", foot="extrapolate")
+    assert limits_of(foot.step(4)) == (-1e12, 1e12)
+
+
+def test_rounding_errors_of_many_steps_stay_in_the_range(rng):
+    """The widths of these ranges are a few hundred rounding errors, or zero."""
+    for initial in (300.0, 300 + rng.uniform(-0.01, 0.01, (8, 9))):
+        problem = ConvectionDiffusion((3.0, 0.2), 0.1, boundary=Neumann(), initial=initial)
+        for dt in (1e-2, 10.0):
+            GCEIDD(problem, shape=(8, 9), dt=dt, dtype=np.float32).step(3000)
+
+
+@pytest.mark.parametrize("predictor", ["newest", "printed"])
+def test_mu_in_strips_has_no_limit_of_dt(predictor, rng):
+    """Noise decays for any diffusion and Courant number: warnings are errors in the tests."""
+    for ratio, courant, strips in itertools.product((0.5, 20.0, 1e4), (0.0, 8.0), (3, (12, 2))):
+        problem = ConvectionDiffusion(
+            (courant / max(ratio, 1.0), 0.0),
+            ratio / max(ratio, 1.0),
+            extent=((0, 36), (0, 12)),
+            boundary=0.0,
+            initial=rng.uniform(-1, 1, (13, 37)),
+        )
+        solver = GCEIDD(
+            problem, (13, 37), max(ratio, 1.0), scheme="mu", predictor=predictor, strips=strips
+        )
+        assert np.abs(solver.step(400).u).max() < 0.1
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_no_value_without_strips_is_out_of_the_range_of_the_data(scheme, rng):
     """The maximum principle, which ends a run, holds for noise and a source at any step."""
     for dt in (1e-3, 1.0, 1e3):
         problem = ConvectionDiffusion(

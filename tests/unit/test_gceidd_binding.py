@@ -17,7 +17,7 @@ def arguments(**changes):
         "lost": (0, 0),
         "spacing": (0.1, 0.2),
         "dt": 0.05,
-        "bound": np.inf,
+        "limits": (-np.inf, np.inf),
         "fields": (np.ones((1, NY + 1, NX + 1)), None, None),
         "before": None,
         "velocity": (np.ones(NODES), np.broadcast_to(0.5, NODES)),

@@ -54,7 +54,7 @@ def stepped(given, method, held, strips, steps, start, shape=SHAPE, lost=(0, 0))
     """Return the solution in a window after some steps from fields of the whole grid."""
     state = window_of(given, method, held, strips, start, shape)
     state.prepare([1.0 + k for k in range(steps)])
-    assert not state.step(1.0, 1e300, steps, 1, Counter().begin(), lost=lost)["grown"]
+    assert not state.step(1.0, (-1e300, 1e300), steps, 1, Counter().begin(), lost=lost)["grown"]
     return state.u
 
 
@@ -130,7 +130,7 @@ def test_fields_that_are_kept_are_those_before_the_steps(method, velocity):
 
     for _ in range(2):
         state.prepare([1.0 + k for k in range(3)])
-        state.step(1.0, 1e300, 3, 1, Counter().begin(), keeps=True)
+        state.step(1.0, (-1e300, 1e300), 3, 1, Counter().begin(), keeps=True)
         np.testing.assert_array_equal(state.u, expected)
         state.restore()
         for name, values in state.fields().items():

@@ -20,7 +20,7 @@ typedef struct {
     void *to;
     char *scratch; /* scratch_bytes per thread */
     size_t scratch_bytes;
-    int32_t *grown; /* per thread: set to 1 if |u| <= bound fails at a node */
+    int32_t *grown; /* per thread: set to 1 if u is out of range at a node */
 } ps_gceidd_sweep;
 
 /* First line that is swept, counted in nodes from the side, and the line after the last.
@@ -40,7 +40,7 @@ int ps_gceidd_is_idle_f32(const ps_gceidd_sweep *s);
 int ps_gceidd_is_idle_f64(const ps_gceidd_sweep *s);
 
 /* What remains of an idle sweep along y in rows [begin, end): the values of the sides
- * south and north, and the bound. */
+ * south and north, and the test of the range. */
 void ps_gceidd_keep_f32(void *self, int64_t begin, int64_t end, int thread);
 void ps_gceidd_keep_f64(void *self, int64_t begin, int64_t end, int thread);
 
