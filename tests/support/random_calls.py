@@ -8,7 +8,7 @@ axis, dtype and options, and the layout and sharing of each operand are random. 
   scaled to the same size before the norms are taken.
 - No byte of an input changes, and none around the result: arrays lie in larger buffers.
 - A singular system is reported, and no other. It and systems with NaN or infinity leave the others
-  as they are.
+  as they are. On the CPU a matrix with NaN or infinity is a ValueError where singular ones are.
 - On the CPU the bits depend on neither the layout, the sharing, the batch, the threads nor the
   floating-point mode of the calling thread. On a device the answer to dominant systems is that of
   the CPU up to rounding.
@@ -294,6 +294,13 @@ class Case:
         if out is not None:
             out.require_guards()
 
+    def require_finite(self, error, full):
+        """Require that an error, None if there was none, is raised where a matrix is not finite."""
+        _, not_finite = self.bad(full[:3])
+        if self.backend == "cpu":
+            assert (error is not None) == (self.policy == "raise" and bool(not_finite.any()))
+        assert error is None or "a matrix must be finite" in str(error)
+
     def require_report(self, systems, singular, infinite, full):
         """Require that the systems reported are the singular ones, but for those not finite."""
         reported = self.mark(np.zeros_like(singular), systems) & ~infinite
@@ -392,7 +399,7 @@ class SolveCase(Case):
         if in_place:
             arguments.append(out.view)
 
-        x, reported = self._call(arguments, out, options)
+        x, reported = self._call(arguments, out, options, full)
 
         self.require_memory(out)
         if x is None and out is None:
@@ -445,7 +452,7 @@ class SolveCase(Case):
         self.note(**options)
         return options
 
-    def _call(self, arguments, out, options):
+    def _call(self, arguments, out, options, full):
         """Return the solution, None where an error was raised, and the systems reported."""
         given = {"out": out.view} if out is not None else {}
         with warnings.catch_warnings(record=True) as caught:
@@ -458,6 +465,11 @@ class SolveCase(Case):
             except pysolvers.SingularSystemError as error:
                 assert self.policy == "raise"
                 return None, error.systems
+            except ValueError as error:
+                self.require_finite(error, full)
+                return None, np.zeros((0, full[1].ndim - 1), int)
+        if full[1].size:
+            self.require_finite(None, full)
         assert self.policy == "warn" or not caught, [str(w.message) for w in caught]
         x, info = x if options["return_info"] else (x, None)
         assert out is None or x is out.view
@@ -517,6 +529,10 @@ class FactorCase(Case):
                 assert self.policy == "raise"
                 self.require_report(error.systems, singular, infinite, full)
                 return None
+            except ValueError as error:
+                self.require_finite(error, full)
+                return None
+        self.require_finite(None, full)
         self.require_memory(None)
         if factor.info.singular is not None:
             self.require_report(factor.info.singular, singular, infinite, full)
