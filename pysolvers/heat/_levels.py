@@ -134,6 +134,10 @@ class Levels:
         least = min(float(face[face > 0].min(initial=inf)) for face in faces)
         largest, least = self._largest([largest, -least])
         fits = largest <= min(_FLOAT32_LARGEST, -_FLOAT32_RATIO * least)
+        #: Whether s is 0.
+        self.is_steady = is_steady
+        #: About how much larger rounding errors of A x can be than those of x.
+        self.growth = inf if is_steady else largest
         start = Level(faces, np.ascontiguousarray(sums), first, end)
         self._set_levels(start, exchange, dtype, "float32" if fits else dtype)
 

@@ -82,6 +82,22 @@ class DeviceUnsplit(Unsplit):
         self._add(to, factor, change)
         return to
 
+    def _again(self, base: Array, change: Array) -> tuple[Array, Array]:
+        again = self._buffer("again", base.shape)
+        self._copy(again, base)
+        self._add(again, 1.0, change)
+        correction = self._buffer("correction", base.shape)
+        self._copy(correction, self._number(0.0))
+        return again, correction
+
+    def _take_off(self, rhs: Array, levels: Levels, change: Array) -> None:
+        if not levels.is_steady:
+            minus = np.broadcast_to(-np.asarray(levels.volumes), rhs.shape)
+            self._call(self._device.backend.add_product, rhs, self._there("minus", minus), change)
+
+    def _advance(self, change: Array, correction: Array) -> None:
+        self._add(change, 1.0, correction)
+
     def _slope(self, change: Array, share: float) -> Array:
         to = self._buffer("product", change.shape)
         self._copy(to, self._number(0.0))
