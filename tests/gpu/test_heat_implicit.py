@@ -287,7 +287,7 @@ def test_factors_in_row_sum_form(rng, dtype, columns, periodic):
         )
         assert status == 0
         x = there(rhs)
-        assert factor.solve(backend.TRANS["none"], x, x, 1, 1, 0, store.arguments[1]) == 0
+        assert factor.solve(backend.TRANS["N"], x, x, 1, 1, 0, store.arguments[1]) == 0
         found = np.empty((rows, systems) if columns else (systems, rows), dtype)
         source = x.__array_interface__["data"][0]
         assert backend.download(found, source, *store.arguments) == 0

@@ -188,6 +188,8 @@ def device(monkeypatch, lent):
         places, "library_of", lambda v: library if isinstance(v, Lent) else known(v)
     )
     monkeypatch.setattr(places, "require", lambda name: _core)
+    # The place of the arrays is the host here, which reads the matrices of singular systems.
+    monkeypatch.setattr(Lent, "__array__", lambda self, *_, **__: self.values, raising=False)
     return answers
 
 
