@@ -92,8 +92,8 @@ class DeviceUnsplit(Unsplit):
 
     def _take_off(self, rhs: Array, levels: Levels, change: Array) -> None:
         if not levels.is_steady:
-            minus = np.broadcast_to(-np.asarray(levels.volumes), rhs.shape)
-            self._call(self._device.backend.add_product, rhs, self._there("minus", minus), change)
+            minus = self._minus_volumes(levels, rhs.shape)
+            self._call(self._device.backend.add_product, rhs, minus, change)
 
     def _advance(self, change: Array, correction: Array) -> None:
         self._add(change, 1.0, correction)
@@ -127,8 +127,7 @@ class DeviceUnsplit(Unsplit):
         total += self._add_varying(rhs, levels, time)
         mean = total / levels.volume if levels.is_closed else 0.0
         if levels.is_singular:
-            volumes = self._there("volumes", np.broadcast_to(levels.volumes, base.shape))
-            self._add(rhs, -mean, volumes)
+            self._add(rhs, mean, self._minus_volumes(levels, base.shape))
         return rhs, mean
 
     def _centre(self, levels: Levels, change: Array, mean: float) -> None:
@@ -176,6 +175,12 @@ class DeviceUnsplit(Unsplit):
         else:
             self._call(self._device.backend.upload, address_of(self._buffers[use]), values)
         return self._buffers[use]
+
+    def _minus_volumes(self, levels: Levels, shape: tuple[int, ...]) -> Array:
+        """Return -W on the device, which is uploaded once: it is the same for all steps."""
+        if "minus volumes" not in self._buffers:
+            return self._there("minus volumes", np.broadcast_to(-levels.volumes, shape))
+        return self._buffers["minus volumes"]
 
     def _buffer(self, use: str, shape: tuple[int, ...]) -> Array:
         if use not in self._buffers:

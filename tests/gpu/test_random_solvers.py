@@ -222,6 +222,13 @@ def gceidd(rng):
     return Draw(text, run, 1e-12 if dtype == np.float64 else 2e-5)
 
 
+def iterated(solver, counts):
+    """Measures of a relaxation solver after calls of some iterations each."""
+    for count in counts:
+        solver.iterate(count)
+    return {"u": solver.u, "residual": solver.residual, "iterations": solver.iterations}
+
+
 def lmsor(rng):
     shape = (size(rng, 3, 300), size(rng, 3, 300))
     differences = pick(rng, "central", "upwind")
@@ -253,10 +260,7 @@ def lmsor(rng):
     counts = rng.integers(1, 20, 2).tolist()
 
     def run(**place):
-        solver = LMSOR(problem, **options, **place)
-        for count in counts:
-            solver.iterate(count)
-        return {"u": solver.u, "residual": solver.residual, "iterations": solver.iterations}
+        return iterated(LMSOR(problem, **options, **place), counts)
 
     text = f"LMSOR {shape} {form} {differences} strength={strength} counts={counts} {options}"
     return Draw(text, run, 0)
@@ -285,10 +289,7 @@ def red_black(rng):
     counts = rng.integers(1, 20, 2).tolist()
 
     def run(**place):
-        solver = RedBlackSOR(shape, **options, **place)
-        for count in counts:
-            solver.iterate(count)
-        return {"u": solver.u, "residual": solver.residual, "iterations": solver.iterations}
+        return iterated(RedBlackSOR(shape, **options, **place), counts)
 
     # Sums of squares have another order.
     most = 1e-12 if dtype == np.float64 else 1e-5
