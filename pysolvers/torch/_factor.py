@@ -31,7 +31,7 @@ from .._checks import require
 from .._factor import TridiagonalFactor as Factors
 from .._options import OnSingular, Trans
 from .._runtime.arrays import require_rows, resolve_shape
-from ._operands import as_tensors, rows_last
+from ._operands import as_tensors, batch_first, rows_last
 from ._solve import diagonal_gradients, result_like
 
 __all__ = ["TridiagonalFactor", "factor_tridiagonal"]
@@ -282,7 +282,7 @@ def _fake_make(lower: Tensor, *arguments: Any) -> Tensor:
 
 @torch.library.register_vmap(_MAKE)
 def _vmap_make(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, None]:
-    return _make(*_batched(arguments[:3], in_dims), *arguments[3:]), None
+    return _make(*batch_first(arguments[:3], in_dims), *arguments[3:]), None
 
 
 @torch.library.impl(_SOLVE, ("cpu", "cuda"))
@@ -378,12 +378,4 @@ torch.library.register_autograd(_SOLVE, _backward, setup_context=_keep)
 def _vmap_solve(
     info: Any, in_dims: tuple[Any, ...], number: Tensor, *arguments: Any
 ) -> tuple[Tensor, int]:
-    return _solve(number, *_batched(arguments[:4], in_dims[1:]), *arguments[4:]), 0
-
-
-def _batched(tensors: tuple[Tensor, ...], in_dims: tuple[Any, ...]) -> list[Tensor]:
-    """Return tensors with a first axis for the batch of vmap, of size 1 if it shares a tensor."""
-    return [
-        tensor.unsqueeze(0) if dim is None else tensor.movedim(dim, 0)
-        for tensor, dim in zip(tensors, in_dims, strict=False)
-    ]
+    return _solve(number, *batch_first(arguments[:4], in_dims[1:]), *arguments[4:]), 0

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._runtime.arrays import Shape, padded_shape
 
-__all__ = ["as_tensors", "promoted", "rows_last"]
+__all__ = ["as_tensors", "batch_first", "promoted", "rows_last"]
 
 _OPERANDS = (Tensor, int, float, complex)
 _DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
@@ -81,3 +81,11 @@ def rows_last(tensor: Tensor, shape: Shape) -> Tensor:
     """View an operand with all axes of the result, the axis of the systems last."""
     padded = padded_shape(tensor.shape, shape.axis, len(shape.full))
     return tensor.reshape(padded).movedim(shape.axis, -1)
+
+
+def batch_first(tensors: Sequence[Tensor], in_dims: Sequence[Any]) -> list[Tensor]:
+    """Return tensors with a first axis for the batch of vmap, of size 1 if it shares a tensor."""
+    return [
+        tensor.unsqueeze(0) if dim is None else tensor.movedim(dim, 0)
+        for tensor, dim in zip(tensors, in_dims, strict=False)
+    ]

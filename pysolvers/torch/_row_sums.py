@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from ..tridiagonal import solve_row_sums as solve_arrays
+from ._operands import batch_first
 from ._solve import result_like
 
 __all__ = ["flux_into", "solve_row_sums"]
@@ -149,8 +150,4 @@ torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
 
 @torch.library.register_vmap(_NAME)
 def _vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
-    operands = [
-        tensor.unsqueeze(0) if dim is None else tensor.movedim(dim, 0)
-        for tensor, dim in zip(arguments[:4], in_dims, strict=False)
-    ]
-    return _solve(*operands, *arguments[4:]), 0
+    return _solve(*batch_first(arguments[:4], in_dims), *arguments[4:]), 0

@@ -28,7 +28,7 @@ from torch.nn.functional import pad
 from .._options import OnSingular
 from .._runtime.arrays import common_size, resolve_shape
 from ..tridiagonal import solve_tridiagonal as solve_arrays
-from ._operands import as_tensors, rows_last
+from ._operands import as_tensors, batch_first, rows_last
 
 __all__ = ["diagonal_gradients", "result_like", "solve_tridiagonal"]
 
@@ -304,9 +304,4 @@ torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
 
 @torch.library.register_vmap(_NAME)
 def _vmap(info: Any, in_dims: tuple[Any, ...], *arguments: Any) -> tuple[Tensor, int]:
-    # A batch axis of size 1 keeps a shared operand shared.
-    operands = [
-        tensor.unsqueeze(0) if dim is None else tensor.movedim(dim, 0)
-        for tensor, dim in zip(arguments[:4], in_dims, strict=False)
-    ]
-    return _solve(*operands, *arguments[4:]), 0
+    return _solve(*batch_first(arguments[:4], in_dims), *arguments[4:]), 0

@@ -37,7 +37,7 @@ namespace pysolvers::columns {
 
 using namespace runtime;
 
-/* Numbers of a thread in shared memory, beside those of the other lanes. */
+/* Numbers of a thread in shared memory, between those of the other lanes. */
 template <typename Number> struct LaneWords {
     Number *const first;
 
