@@ -9,11 +9,13 @@
  *
  * Cost of an iteration with two axes: 2 line solves of 5 words and 2 residuals of 8 words
  * along each axis, times 4/3 for the coarser levels, and 20 words of conjugate gradients:
- * about 90 words per unknown. A level has 10 kernels with two axes and 15 with three;
- * levels of less than some 10^5 nodes take the time of their launches.
+ * about 90 words per unknown. A level has 10 kernels with two axes and 14 with three, the
+ * last one 7 and 11: with 6 levels a V-cycle has 57 or 81. Levels of less than some 10^5
+ * nodes take the time of these launches; a V-cycle is therefore launched as one graph.
  */
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "heat/diffusion_transfer.cuh"
 #include "runtime/backend.h"
@@ -126,6 +128,101 @@ centre(const ps_diffusion *d, double mean, double *parts, cudaStream_t stream)
                                 Centre<Real>{box, x, parts, blocks, mean, volume});
 }
 
+/* What the launches of a V-cycle depend on, as bytes. */
+using CycleKey = std::vector<unsigned char>;
+
+template <typename Part>
+void
+append(CycleKey *key, const Part &part)
+{
+    const unsigned char *const bytes = reinterpret_cast<const unsigned char *>(&part);
+
+    key->insert(key->end(), bytes, bytes + sizeof part);
+}
+
+CycleKey
+key_of(const ps_diffusion *d, const ps_exec *exec)
+{
+    CycleKey key;
+
+    append(&key, exec->device);
+    append(&key, exec->work);
+    append(&key, d->dtype);
+    append(&key, d->cycle);
+    append(&key, d->axes);
+    append(&key, d->periodic);
+    append(&key, d->half);
+    append(&key, d->system);
+    for (int level = 0; level < d->levels; level++) {
+        append(&key, d->level[level]);
+    }
+    return key;
+}
+
+/* The graphs of the last V-cycles of a thread: solves with the same operator and the same
+ * workspace have the same one. Equal keys mean equal launches, even if memory was
+ * released and allocated again in between; padding in a key can at worst cost a capture.
+ */
+class CycleGraphs {
+  public:
+    CycleGraphs() = default;
+    CycleGraphs(const CycleGraphs &) = delete;
+    CycleGraphs &operator=(const CycleGraphs &) = delete;
+    ~CycleGraphs()
+    {
+        for (const Known &known : known_) {
+            end(known.graph);
+        }
+    }
+
+    /* Null if there is none. */
+    void *find(const CycleKey &key) const
+    {
+        for (const Known &known : known_) {
+            if (known.graph != nullptr && known.key == key) {
+                return known.graph;
+            }
+        }
+        return nullptr;
+    }
+
+    /* Add a graph, which is destroyed here, in place of the oldest one. */
+    void add(CycleKey &&key, void *graph)
+    {
+        Known &oldest = known_[next_];
+
+        end(oldest.graph);
+        oldest = {std::move(key), graph};
+        next_ = (next_ + 1) % count;
+    }
+
+  private:
+    static constexpr int count = 4;
+
+    struct Known {
+        CycleKey key;
+        void *graph = nullptr;
+    };
+
+    static void end(void *graph)
+    {
+        if (graph != nullptr) {
+            (void)ps_cuda_graph_end(graph);
+        }
+    }
+
+    Known known_[count];
+    int next_ = 0;
+};
+
+CycleGraphs &
+cycle_graphs()
+{
+    static thread_local CycleGraphs graphs;
+
+    return graphs;
+}
+
 /* A solve in progress. The residual and the directions are in Real, the levels in Cycle.
  * All functions enqueue; after an error they do nothing. */
 template <typename Real, typename Cycle> class Solve {
@@ -193,7 +290,9 @@ template <typename Real, typename Cycle> class Solve {
     ps_status run(ps_diffusion_report *report)
     {
         DiffusionNumbers now = {};
+        CycleKey key = key_of(d_, exec_);
 
+        graph_ = cycle_graphs().find(key);
         begin();
         read(&now);
         const double atol = d_->ratio * (d_->scale == nullptr ? 1 : std::sqrt(now.given));
@@ -201,6 +300,9 @@ template <typename Real, typename Cycle> class Solve {
         judge(now, atol, report);
         while (status_ == PS_OK && report->converged == 0 &&
                report->iterations < d_->most && now.rz > 0) {
+            if (graph_ == nullptr && can_capture()) {
+                capture(std::move(key));
+            }
             iterate();
             read(&now);
             if (status_ != PS_OK || now.failed != 0) {
@@ -307,8 +409,54 @@ template <typename Real, typename Cycle> class Solve {
         make_z(Stage::next_z);
     }
 
-    /* z = P r in x of the first level, and its products. */
+    /* z = P r in x of the first level, and its sums to `stage`. */
     void make_z(Stage stage)
+    {
+        if (graph_ == nullptr) {
+            enqueue_z();
+        }
+        else if (status_ == PS_OK) {
+            status_ = ps_cuda_graph_launch(graph_, exec_);
+        }
+        total(stage);
+    }
+
+    /* Whether the stream can be captured: not the legacy default stream. */
+    bool can_capture() const
+    {
+        return stream_ != nullptr && stream_ != cudaStreamLegacy;
+    }
+
+    /* Make the graph of enqueue_z(), which has run before, so that its kernels are
+     * loaded.
+     */
+    void capture(CycleKey &&key)
+    {
+        const Relaxed relaxed;
+        void *graph = nullptr;
+
+        if (status_ == PS_OK) {
+            status_ = ps_cuda_capture(exec_);
+        }
+        if (status_ != PS_OK) {
+            return;
+        }
+        enqueue_z();
+        const ps_status ended = ps_cuda_capture_end(exec_, &graph);
+        status_ = status_ == PS_OK ? ended : status_;
+        if (status_ == PS_OK) {
+            graph_ = graph;
+            cycle_graphs().add(std::move(key), graph);
+        }
+        else if (graph != nullptr) {
+            (void)ps_cuda_graph_end(graph);
+        }
+    }
+
+    /* z = P r, and the sums of its blocks. Does the same work each time: x and y of the
+     * first level are exchanged an even number of times, and what else the fields of the
+     * levels contain is not used. */
+    void enqueue_z()
     {
         precondition();
         Fields &f = fields_[0];
@@ -318,7 +466,6 @@ template <typename Real, typename Cycle> class Solve {
                                      f.is_pending ? f.t : nullptr,
                                      is_mixed ? numbers_ : nullptr, parts_});
         f.is_pending = false;
-        total(stage);
     }
 
     void precondition()
@@ -457,6 +604,7 @@ template <typename Real, typename Cycle> class Solve {
     double *parts_ = nullptr;
     DiffusionNumbers *numbers_ = nullptr;
     ps_exec lines_ = {};
+    void *graph_ = nullptr; /* of enqueue_z(); null if there is none yet */
     size_t cleared_ = 0;
     ps_status status_ = PS_OK;
 };
