@@ -15,8 +15,15 @@
 
 #define PS_CAT_(a, b) a##b
 #define PS_CAT(a, b) PS_CAT_(a, b)
-#define PS_FN(name) PS_CAT(name##_, PS_TAG)
 #define PS_INLINE static inline __attribute__((always_inline))
 #define PS_SEPARATE static __attribute__((noinline))
+
+/* Define a function with code of its own for some constants: `call` calls an inline
+ * function with them. */
+#define PS_SPECIAL(result, name, parameters, call) \
+    PS_SEPARATE result name parameters             \
+    {                                              \
+        return call;                               \
+    }
 
 #include "isa/engine.inc"

@@ -10,13 +10,12 @@
  * (Wang 1981; Laszlo, Giles and Appleyard 2016). A kernel uses it as follows; every
  * thread executes every step:
  *
- *   const ColumnThreadPlace<ROWS> self(shape, rank);       the rows and the system of the
- * thread Column<Number, ROWS, IS_CLUSTER> column(shape, self, periodic, memory, kept,
- * arrivals); column.begin();                                 and started() before the
- * first exchange column.eliminate(inner, rows, again, watches);  rows(i) -> Row of row
- * self.start + i column.join_chunks(bytes, report);              report(system of the
- * block, Note) column.substitute(put);                         put(i, x) of row
- * self.start + i
+ *   const ColumnThreadPlace<ROWS> self(shape, rank);  the rows and the system of a thread
+ *   Column<Number, ROWS, IS_CLUSTER> column(shape, self, periodic, memory, kept, arrivals);
+ *   column.begin();                                   started() before the first exchange
+ *   column.eliminate(inner, rows, again, watches);    rows(i) -> Row of row self.start + i
+ *   column.join_chunks(bytes, report);                report(system of the block, Note)
+ *   column.substitute(put);                           put(i, x) of row self.start + i
  *
  * rows is called by whole warps for i = 0 .. ROWS - 1 in this order; its result is not
  * used for i < self.pads. If a pivot is outside the range of the fast reciprocal,

@@ -3,11 +3,11 @@
  *   cr          rows 2s-1, 4s-1, ... eliminate their neighbours at distance s = 1, 2, 4,
  *               ...; the number of live rows is halved each time. Back substitution level
  *               by level. 17 operations per row (Hockney 1965).
- *   pcr         every row eliminates both neighbours, ceil(log2 rows) times; 12
- * operations per row and step (Hockney and Jesshope 1981). cr-pcr      cr, then pcr on
- * the live rows (Zhang, Cohen and Owens 2010). pcr-thomas  some steps of pcr, then one
- * thread for each of the remaining interleaved systems (Sakharnykh 2009; Kim et al.
- * 2011).
+ *   pcr         every row eliminates both neighbours, ceil(log2 rows) times; 12 operations
+ *               per row and step (Hockney and Jesshope 1981).
+ *   cr-pcr      cr, then pcr on the live rows (Zhang, Cohen and Owens 2010).
+ *   pcr-thomas  some steps of pcr, then one thread for each of the remaining interleaved
+ *               systems (Sakharnykh 2009; Kim et al. 2011).
  *
  * All are one sequence: levels of cr, steps of pcr, Thomas, back substitution. Memory
  * traffic is 5 words per row. No pivoting: stable for diagonally dominant systems.
