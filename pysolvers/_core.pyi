@@ -49,8 +49,9 @@ _DiffusionLevel = tuple[
     tuple[int, ...],
     tuple[_Array, ...],
     _Array,
-    tuple[Factor, ...],
+    tuple[Factor | None, ...],
     tuple[_Array | None, ...],
+    _Array | None,
 ]
 
 class _RelaxReport(TypedDict):

@@ -543,10 +543,20 @@ begin(const ps_diffusion *d, const ps_exec *exec, int solves)
     return r;
 }
 
+/* Levels with a matrix are for devices. */
+static ps_status
+check_solve(const ps_diffusion *d)
+{
+    const ps_status status = ps_diffusion_check(d, 1);
+
+    return status == PS_OK && d->level[d->levels - 1].matrix != NULL ? PS_UNSUPPORTED
+                                                                     : status;
+}
+
 ps_status
 ps_cpu_diffusion_work(const ps_diffusion *d, const ps_exec *exec, size_t *bytes)
 {
-    const ps_status status = ps_diffusion_check(d, 1);
+    const ps_status status = check_solve(d);
     size_t cleared;
 
     if (status == PS_OK) {
@@ -646,7 +656,7 @@ ps_status
 ps_cpu_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
                        ps_diffusion_report *report)
 {
-    ps_status status = ps_diffusion_check(d, 1);
+    ps_status status = check_solve(d);
     size_t cleared;
     double rz = 0, zz = 0, atol = d->ratio;
 
