@@ -49,9 +49,8 @@ _DiffusionLevel = tuple[
     tuple[int, ...],
     tuple[_Array, ...],
     _Array,
-    tuple[Factor | None, ...],
+    tuple[Factor, ...],
     tuple[_Array | None, ...],
-    _Array | None,
 ]
 
 class _RelaxReport(TypedDict):

@@ -36,18 +36,6 @@ check_lines(const ps_diffusion *d, const ps_diffusion_level *l)
     return 1;
 }
 
-static int
-check_matrix(const ps_diffusion *d, int32_t level)
-{
-    const ps_diffusion_level *const l = &d->level[level];
-    int64_t nodes = 1;
-
-    for (int axis = 0; axis < PS_DIFFUSION_AXES && nodes <= PS_DIFFUSION_MATRIX; axis++) {
-        nodes *= l->end[axis] - l->first[axis];
-    }
-    return level == d->levels - 1 && nodes <= PS_DIFFUSION_MATRIX;
-}
-
 /* Whether the next level has the nodes that ps_diffusion.h states. */
 static int
 check_next(const ps_diffusion *d, const ps_diffusion_level *l,
@@ -82,8 +70,7 @@ check_levels(const ps_diffusion *d)
     for (int32_t k = 0; k < d->levels; k++) {
         const ps_diffusion_level *const l = &d->level[k];
 
-        if (!check_level(d, l) ||
-            !(l->matrix != NULL ? check_matrix(d, k) : check_lines(d, l)) ||
+        if (!check_level(d, l) || !check_lines(d, l) ||
             (k + 1 < d->levels && !check_next(d, l, l + 1))) {
             return 0;
         }

@@ -41,7 +41,7 @@
 extern "C" {
 #endif
 
-enum { PS_DIFFUSION_AXES = 3, PS_DIFFUSION_LEVELS = 24, PS_DIFFUSION_MATRIX = 512 };
+enum { PS_DIFFUSION_AXES = 3, PS_DIFFUSION_LEVELS = 24 };
 
 /* The operator A on the nodes of a box, or what a level of the V-cycle has in its place.
  * Node (i, j, k) is element [(k*nodes[1] + j)*nodes[0] + i] of each field. nodes[2] is 1
@@ -60,9 +60,6 @@ typedef struct {
      * the axes before a and all nodes of the next level along the axes after it; null if
      * the next level has the same nodes along axis a. */
     const void *weight[PS_DIFFUSION_AXES];
-    /* For devices, or null: the V-cycle from this level on as a matrix over its unknown
-     * nodes, row by row. This is then the last level; it has no lines. */
-    const void *matrix; /* of at most PS_DIFFUSION_MATRIX nodes */
 } ps_diffusion_level;
 
 struct ps_diffusion {

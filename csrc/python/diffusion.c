@@ -95,36 +95,13 @@ read_operator(PyObject *object, const char *name, Py_ssize_t items, int axes, in
     return borrow_values(sum, "sum", type, nodes_of(l), 0, &l->sum);
 }
 
-/* Borrow the matrix of a V-cycle from this level on. */
-static int
-read_matrix(PyObject *matrix, int type, ps_diffusion_level *l)
-{
-    int64_t nodes = 1;
-
-    for (int axis = 0; axis < PS_DIFFUSION_AXES; axis++) {
-        const int64_t count = l->end[axis] - l->first[axis];
-
-        nodes = count > 0 && count <= PS_DIFFUSION_MATRIX ? nodes * count : 0;
-    }
-    if (nodes < 1 || nodes > PS_DIFFUSION_MATRIX) {
-        PyErr_Format(PyExc_ValueError, "matrix: need a level of 1 to %d unknown nodes",
-                     (int)PS_DIFFUSION_MATRIX);
-        return -1;
-    }
-    return borrow_values(matrix, "matrix", type, nodes * nodes, 0, &l->matrix);
-}
-
-/* Factors, and weights to the nodes of the next level, or the matrix of the last one. */
+/* Factors, and weights to the nodes of the next level. */
 static int
 read_solver(PyObject *object, const ps_diffusion *d, PyObject *factor_type, int type,
             const ps_diffusion_level *next, ps_diffusion_level *l)
 {
-    PyObject *const matrix = PyTuple_GET_ITEM(object, 7);
     int64_t nodes[PS_DIFFUSION_AXES] = {l->nodes[0], l->nodes[1], l->nodes[2]};
 
-    if (matrix != Py_None) {
-        return read_matrix(matrix, type, l);
-    }
     for (int axis = d->axes - 1; axis >= 0; axis--) {
         PyObject *const factor =
             entry(PyTuple_GET_ITEM(object, 5), "factors", d->axes, axis);
@@ -237,7 +214,7 @@ read_levels(PyObject *module, PyObject *levels, int type, ps_diffusion *d)
     d->cycle = cycle == NPY_FLOAT ? PS_F32 : PS_F64;
     d->levels = (int32_t)count;
     for (int k = 0; k < d->levels; k++) {
-        if (read_operator(PyTuple_GET_ITEM(levels, k), "levels", 8, d->axes, cycle,
+        if (read_operator(PyTuple_GET_ITEM(levels, k), "levels", 7, d->axes, cycle,
                           &d->level[k]) < 0) {
             return -1;
         }

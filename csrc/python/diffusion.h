@@ -10,10 +10,8 @@
  *     -> (status, report or None)
  *   x, rhs and out have the axes of the system, x last, and its dtype. ends: for each
  * axis from x on (periodic, half, half); system: (nodes, first, end, faces, sum); levels:
- * for each level the same and (factors, weights, matrix), in the dtype of the system or
- * all in float32. Each item but sum and matrix has one entry for each axis from x on. On a
- * device the last level can have a matrix (otherwise None): factors and weights are then
- * not used. */
+ * for each level the same and (factors, weights), in the dtype of the system or all in
+ * float32. Each item but sum has one entry for each axis from x on. */
 PyObject *diffusion_apply(PyObject *module, PyObject *args);
 PyObject *diffusion_solve(PyObject *module, PyObject *args);
 

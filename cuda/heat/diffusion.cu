@@ -9,11 +9,9 @@
  *
  * Cost of an iteration with two axes: 2 line solves of 5 words and 2 residuals of 8 words
  * along each axis, times 4/3 for the coarser levels, and 20 words of conjugate gradients:
- * about 90 words per unknown. A level has 10 kernels with two axes and 14 with three, and
- * levels of less than some 10^5 nodes take the time of these launches. From the first
- * level of at most PS_DIFFUSION_MATRIX unknown nodes on, the V-cycle is therefore one
- * product with a matrix, and all of it is launched as one graph: 31 kernels instead of 57
- * for 129 x 129 nodes, 43 instead of 81 for 65^3, and 7 more in an iteration.
+ * about 90 words per unknown. A level has 10 kernels with two axes and 14 with three, the
+ * last one 7 and 11: with 6 levels a V-cycle has 57 or 81. Levels of less than some 10^5
+ * nodes take the time of these launches; a V-cycle is therefore launched as one graph.
  */
 #include <cmath>
 #include <utility>
@@ -281,8 +279,7 @@ template <typename Real, typename Cycle> class Solve {
 
         ps_status status = PS_OK;
         for (int level = 0; level < d_->levels && status == PS_OK; level++) {
-            const bool has_lines = d_->level[level].matrix == nullptr;
-            for (int axis = 0; axis < d_->axes && has_lines && status == PS_OK; axis++) {
+            for (int axis = 0; axis < d_->axes && status == PS_OK; axis++) {
                 status = need_lines(level, axis);
             }
         }
@@ -474,15 +471,10 @@ template <typename Real, typename Cycle> class Solve {
     void precondition()
     {
         const int last = d_->levels - 1;
-        const bool has_matrix = d_->level[last].matrix != nullptr;
 
         for (int level = 0; level <= last; level++) {
             Fields &f = fields_[level];
 
-            if (level == last && has_matrix) {
-                multiply(level);
-                break;
-            }
             solve_lines(level, 0, f.r, f.x); /* x was 0 */
             f.is_pending = false;
             for (int axis = 1; axis < d_->axes; axis++) {
@@ -494,7 +486,7 @@ template <typename Real, typename Cycle> class Solve {
                        Restriction<Cycle>{two_levels(level), f.t, fields_[level + 1].r});
             }
         }
-        for (int level = has_matrix ? last - 1 : last; level >= 0; level--) {
+        for (int level = last; level >= 0; level--) {
             if (level < last) {
                 const Fields &c = fields_[level + 1];
 
@@ -507,18 +499,6 @@ template <typename Real, typename Cycle> class Solve {
                 relax(level, axis);
             }
         }
-    }
-
-    /* x = M r: the V-cycle from the last level on. */
-    void multiply(int level)
-    {
-        Fields &f = fields_[level];
-        const NodeBox &box = operators_[level].box;
-
-        launch(matrix_kernel<Cycle>, (box.unknowns() + matrix_rows - 1) / matrix_rows,
-               MatrixProduct<Cycle>{
-                   box, static_cast<const Cycle *>(d_->level[level].matrix), f.r, f.x});
-        f.is_pending = false;
     }
 
     /* Add T^-1 (r - A x) along an axis. */

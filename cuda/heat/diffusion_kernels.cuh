@@ -8,20 +8,8 @@
  * Arrays of a level have the value 0 at nodes that are not unknown; no kernel writes
  * there.
  *
- * Each kernel has its reason in the words that it moves per node with two axes, against
- * those of the element operations of the backend (copies of 2 words and sums of products
- * of 3, relayout() and add_product(), which have neither scalar products nor other
- * dtypes), and in launches, which are the time of small levels:
- *
- * - residual: 6 words, 8 with a correction to add, against 27 and 32 in 11 launches;
- * - direction: 3 words against 8 in 3 launches;
- * - advance: 6 words with two sums, 7 with the entry, against 8 and those of the sums;
- * - products: 2 words, 4 with a correction to add, against 13 in 5 launches;
- * - entry: 2 words; the element operations do not convert;
- * - total: sums of blocks; the host would wait for three sums in each iteration;
- * - content, centre: 1 and 2 words; the field would go to the host and come back.
- *
- * residual_kernel() has 14 operations per node with two axes.
+ * residual_kernel(): 5 to 8 words and 14 operations per node with two axes; transfers
+ * between levels: 3 to 4 words per node of the finer level.
  */
 #ifndef PS_CUDA_HEAT_DIFFUSION_KERNELS_CUH
 #define PS_CUDA_HEAT_DIFFUSION_KERNELS_CUH

@@ -2,14 +2,8 @@
  *
  * An interpolated node has the weights of two nodes along each axis in turn, so that a
  * thread reads at most 8 nodes of the next level; the transpose reads 27 nodes of the
- * finer level. All axes are done at once: with two axes a restriction moves 2 words per
- * node of the finer level and an interpolation 3, each in one launch. Composed of copies
- * and sums of products along one axis after the other they would move some 8 and 11, in 6
- * and 7 launches, and need arrays of 1 - weight.
- *
- * matrix_kernel() is one launch in place of those of several levels: of 27 if levels of
- * 17 x 17, 9 x 9 and 5 x 5 nodes remain, of 39 with 9^3, 5^3 and 3^3. It moves one word
- * for each pair of nodes, at most 1 MB in float32.
+ * finer level. All axes are done at once: a pass for each axis would move more words and
+ * need more launches.
  */
 #ifndef PS_CUDA_HEAT_DIFFUSION_TRANSFER_CUH
 #define PS_CUDA_HEAT_DIFFUSION_TRANSFER_CUH
@@ -151,43 +145,6 @@ __launch_bounds__(node_threads)
         r.to[p.node] += interpolated<PS_DIFFUSION_AXES - 1>(r.two, r.x, r.t, p.at[0],
                                                             p.at[1], p.at[2]);
     });
-}
-
-/* x = matrix r over the unknown nodes of a level, at most PS_DIFFUSION_MATRIX. */
-template <typename Real> struct MatrixProduct {
-    NodeBox box;
-    const Real *matrix, *r;
-    Real *x;
-};
-
-constexpr int matrix_rows = node_threads / 32; /* of a block: one per warp */
-
-template <typename Real>
-__global__ void
-__launch_bounds__(node_threads)
-    matrix_kernel(const __grid_constant__ MatrixProduct<Real> m)
-{
-    __shared__ Real r[PS_DIFFUSION_MATRIX];
-    const int count = static_cast<int>(m.box.unknowns());
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-    const int row =
-        static_cast<int>(blockIdx.x) * matrix_rows + static_cast<int>(threadIdx.x) / 32;
-    Real sum = Real(0);
-
-    wait_for_last_kernel();
-    for (int n = static_cast<int>(threadIdx.x); n < count; n += node_threads) {
-        r[n] = m.r[place_of(m.box, n).node];
-    }
-    __syncthreads();
-    for (int n = lane; n < count && row < count; n += 32) {
-        sum += m.matrix[static_cast<int64_t>(row) * count + n] * r[n];
-    }
-    for (int reach = 16; reach > 0; reach /= 2) {
-        sum += __shfl_down_sync(~0u, sum, static_cast<unsigned>(reach));
-    }
-    if (lane == 0 && row < count) {
-        m.x[place_of(m.box, row).node] = sum;
-    }
 }
 
 } // namespace pysolvers::heat

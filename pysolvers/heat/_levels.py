@@ -15,8 +15,6 @@ the same way.
 
 Axes are made coarser while t k/h^2 is so large that a node depends on more than its neighbours.
 
-On a device one matrix takes the place of the last levels (`_cycle_matrix.py`).
-
 The levels are in float32 also for fields in float64, unless the conductances differ by so much that
 rounding would cost more iterations than half the memory saves.
 """
@@ -26,14 +24,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from math import inf, log2
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._errors import raise_for_status
 from .._runtime.state import HostState, State
-from ._cycle_matrix import MOST_NODES, Level, cycle_matrix
 from ._sides import PERIODIC, Grid, Side
 
 __all__ = ["MOST_LEVELS", "Level", "Levels", "coarse_axes", "in_order"]
@@ -51,6 +48,13 @@ MOST_LEVELS = 24
 # one in float64, which takes 1.1 to 1.6 times the time; at 1e5 and random k it takes a fifth more.
 # The largest conductance is far below overflow.
 _FLOAT32_RATIO, _FLOAT32_LARGEST = 1e4, 1e30
+
+
+class Level(NamedTuple):
+    faces: list[Array]  # from x on; at a node, between it and the next one
+    sums: Array
+    first: tuple[int, ...]  # unknown nodes, from x on
+    end: tuple[int, ...]
 
 
 class Levels:
@@ -141,18 +145,7 @@ class Levels:
         """Make the operators in `dtype`, and the levels in `cycle`."""
         self._system = self._operator(start, dtype)
         self._rates = (*self._system[:4], self._held(exchange, dtype))
-        levels = self._coarsened(start)
-        if isinstance(self._store, HostState):
-            self._levels = tuple(self._packed(*pair, cycle) for pair in levels)
-            return
-        is_small = [level.sums[level.inner].size <= MOST_NODES for level, _ in levels]
-        upper = is_small.index(True) if any(is_small) else len(levels)
-        packed = [self._packed(*pair, cycle) for pair in levels[:upper]]
-        if upper < len(levels):
-            matrix = self._held(cycle_matrix(levels[upper:], _OMEGA), cycle)
-            none = (None,) * start.sums.ndim
-            packed.append((*self._operator(levels[upper][0], cycle), none, none, matrix))
-        self._levels = tuple(packed)
+        self._levels = tuple(self._packed(*pair, cycle) for pair in self._coarsened(start))
 
     def _whole(self, grid: Grid) -> tuple[int, ...]:
         """Return the nodes of the field along each axis."""
@@ -307,12 +300,12 @@ class Levels:
         """Return a level as the backend takes it."""
         factors = tuple(self._factor(level, axis, dtype) for axis in range(level.sums.ndim))
         packed = tuple(None if w is None else self._held(w, dtype) for w in weights)
-        return (*self._operator(level, dtype), factors, packed, None)
+        return (*self._operator(level, dtype), factors, packed)
 
     def _factor(self, level: Level, axis: int, dtype: str) -> Any:
         """Return the factors of the lines along an axis, divided by omega."""
         axes = level.sums.ndim
-        inner = level.inner
+        inner = tuple(slice(a, b) for a, b in zip(level.first, level.end, strict=True))[::-1]
         sums = level.sums.copy()
         for a, face in enumerate(level.faces):
             if a != axis:

@@ -543,20 +543,10 @@ begin(const ps_diffusion *d, const ps_exec *exec, int solves)
     return r;
 }
 
-/* Levels with a matrix are for devices. */
-static ps_status
-check_solve(const ps_diffusion *d)
-{
-    const ps_status status = ps_diffusion_check(d, 1);
-
-    return status == PS_OK && d->level[d->levels - 1].matrix != NULL ? PS_UNSUPPORTED
-                                                                     : status;
-}
-
 ps_status
 ps_cpu_diffusion_work(const ps_diffusion *d, const ps_exec *exec, size_t *bytes)
 {
-    const ps_status status = check_solve(d);
+    const ps_status status = ps_diffusion_check(d, 1);
     size_t cleared;
 
     if (status == PS_OK) {
@@ -656,7 +646,7 @@ ps_status
 ps_cpu_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
                        ps_diffusion_report *report)
 {
-    ps_status status = check_solve(d);
+    ps_status status = ps_diffusion_check(d, 1);
     size_t cleared;
     double rz = 0, zz = 0, atol = d->ratio;
 
