@@ -366,6 +366,7 @@ def diffusion_solve(
     rhs: _Array,
     x: _Array,
     scale: _Array | None,
+    basis: tuple[_Array, ...],
     threads: int,
     device: int = 0,
     stream: int = 0,

@@ -93,11 +93,16 @@ ps_diffusion_check(const ps_diffusion *d, int32_t solves)
         d->periodic[2] * (3 - d->axes) != 0 || !check_level(d, &d->system)) {
         return PS_BAD_ARGUMENT;
     }
-    if (solves &&
-        ((d->cycle != d->dtype && d->cycle != PS_F32) || d->levels < 1 ||
-         d->levels > PS_DIFFUSION_LEVELS || !check_levels(d) || d->rhs == NULL ||
-         !(d->rtol >= 0) || !(d->ratio >= 0) || d->most < 0)) {
+    if (solves && ((d->cycle != d->dtype && d->cycle != PS_F32) || d->levels < 1 ||
+                   d->levels > PS_DIFFUSION_LEVELS || !check_levels(d) ||
+                   d->rhs == NULL || !(d->rtol >= 0) || !(d->ratio >= 0) || d->most < 0 ||
+                   d->fields < 0 || d->fields > PS_DIFFUSION_BASIS)) {
         return PS_BAD_ARGUMENT;
+    }
+    for (int k = 0; solves && k < d->fields; k++) {
+        if (d->basis[k] == NULL) {
+            return PS_BAD_ARGUMENT;
+        }
     }
     return PS_OK;
 }

@@ -228,6 +228,27 @@ read_levels(PyObject *module, PyObject *levels, int type, ps_diffusion *d)
     return 0;
 }
 
+/* Read the fields of the basis. */
+static int
+read_basis(PyObject *basis, int type, ps_diffusion *d)
+{
+    const Py_ssize_t count = PyTuple_GET_SIZE(basis);
+
+    if (count > PS_DIFFUSION_BASIS) {
+        PyErr_Format(PyExc_ValueError, "basis: need at most %d fields",
+                     (int)PS_DIFFUSION_BASIS);
+        return -1;
+    }
+    d->fields = (int32_t)count;
+    for (int k = 0; k < d->fields; k++) {
+        if (borrow_values(PyTuple_GET_ITEM(basis, k), "basis", type, nodes_of(&d->system),
+                          0, &d->basis[k]) < 0) {
+            return -1;
+        }
+    }
+    return 0;
+}
+
 PyObject *
 diffusion_apply(PyObject *module, PyObject *args)
 {
@@ -279,17 +300,17 @@ diffusion_solve(PyObject *module, PyObject *args)
     int threads, device = 0, type, raised = 0;
     long long most;
     unsigned long long stream = 0;
-    PyObject *ends, *system, *levels, *rhs, *x, *scale;
+    PyObject *ends, *system, *levels, *rhs, *x, *scale, *basis;
     ps_diffusion d = {0};
     ps_diffusion_report report = {0};
     ps_status status = PS_UNSUPPORTED;
     size_t bytes = 0;
     call in;
 
-    if (!PyArg_ParseTuple(args, "(ddL)O!O!O!OOOi|iK:diffusion_solve", &d.rtol, &d.ratio,
+    if (!PyArg_ParseTuple(args, "(ddL)O!O!O!OOOO!i|iK:diffusion_solve", &d.rtol, &d.ratio,
                           &most, &PyTuple_Type, &ends, &PyTuple_Type, &system,
-                          &PyTuple_Type, &levels, &rhs, &x, &scale, &threads, &device,
-                          &stream)) {
+                          &PyTuple_Type, &levels, &rhs, &x, &scale, &PyTuple_Type, &basis,
+                          &threads, &device, &stream)) {
         return NULL;
     }
     d.most = most;
@@ -298,7 +319,7 @@ diffusion_solve(PyObject *module, PyObject *args)
         borrow_values(rhs, "rhs", type, nodes_of(&d.system), 0, &d.rhs) < 0 ||
         (scale != Py_None &&
          borrow_values(scale, "scale", type, nodes_of(&d.system), 0, &d.scale) < 0) ||
-        call_begin(&in, threads, device, stream) < 0) {
+        read_basis(basis, type, &d) < 0 || call_begin(&in, threads, device, stream) < 0) {
         return NULL;
     }
     if (backend->diffusion_solve != NULL) {

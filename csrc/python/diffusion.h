@@ -5,13 +5,14 @@
 #include "numpy_api.h"
 
 /* diffusion_apply(ends, system, x, out, threads, device=0, stream=0) -> status
- * diffusion_solve((rtol, ratio, most), ends, system, levels, rhs, x, scale, threads,
- * device=0, stream=0)
+ * diffusion_solve((rtol, ratio, most), ends, system, levels, rhs, x, scale, basis,
+ * threads, device=0, stream=0)
  *     -> (status, report or None)
- *   x, rhs and out have the axes of the system, x last, and its dtype. ends: for each
- * axis from x on (periodic, half, half); system: (nodes, first, end, faces, sum); levels:
- * for each level the same and (factors, weights), in the dtype of the system or all in
- * float32. Each item but sum has one entry for each axis from x on. */
+ *   x, rhs, out and each field of the basis, a tuple, have the axes of the system, x
+ * last, and its dtype. ends: for each axis from x on (periodic, half, half); system:
+ * (nodes, first, end, faces, sum); levels: for each level the same and (factors,
+ * weights), in the dtype of the system or all in float32. Each item but sum has one entry
+ * for each axis from x on. */
 PyObject *diffusion_apply(PyObject *module, PyObject *args);
 PyObject *diffusion_solve(PyObject *module, PyObject *args);
 

@@ -187,7 +187,7 @@ PyDoc_STRVAR(diffusion_apply_doc,
              "Apply the operator of diffusion to a field; return status.");
 PyDoc_STRVAR(diffusion_solve_doc,
              "diffusion_solve($module, limits, ends, system, levels, rhs, x, scale, "
-             "threads, device=0, stream=0, /)\n--\n\n"
+             "basis, threads, device=0, stream=0, /)\n--\n\n"
              "Solve an implicit equation of diffusion; return status and report.");
 PyDoc_STRVAR(copy_doc,
              "copy($module, source, target, threads, device=0, stream=0, /)\n--\n\n"

@@ -33,7 +33,7 @@ from .._errors import raise_for_status
 from .._runtime.state import HostState, State
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = ["MOST_LEVELS", "Level", "Levels", "coarse_axes", "in_order"]
+__all__ = ["BASIS", "MOST_LEVELS", "Level", "Levels", "coarse_axes", "in_order"]
 
 Array = NDArray[Any]
 
@@ -43,6 +43,9 @@ _OMEGA = 0.85
 _LEAST_NODES = 5  # of an axis that is made coarser
 _WEAK = 0.3  # t k/h^2: lines across such an axis are solved by a relaxation
 MOST_LEVELS = 24
+#: Fields of a basis. With 1, 2, 3, 4 and 5 of the last solutions a stage on 64^2 nodes, a diagonal
+#: bar of ratio 100 and dt/h^2 = 1000 takes 7.8, 6.9, 6.1, 4.9 and 4.6 iterations; 9.4 without.
+BASIS = 4
 
 # Ratio of conductances up to which a V-cycle in float32 takes at most a tenth more iterations than
 # one in float64, which takes 1.1 to 1.6 times the time; at 1e5 and random k it takes a fifth more.
@@ -163,21 +166,31 @@ class Levels:
         raise_for_status(status, self._backend.STATUS, "HeatADI")
 
     def solve(
-        self, rhs: Array, x: Array, scale: Array, rtol: float, ratio: float, most: int
+        self,
+        rhs: Array,
+        x: Array,
+        scale: Array,
+        basis: Sequence[Array],
+        limits: tuple[float, float, int],
     ) -> dict[str, Any]:
         """Solve A x = rhs from `x` on, which has the given values; return the report.
 
-        The iteration ends when a correction P (rhs - A x) has at most `rtol` times the norm of x,
-        or `ratio` times that of `scale`, or after `most` iterations.
+        Before, x moves to the point of x + span of the basis whose error is smallest in the norm of
+        A: at most `BASIS` fields that are 0 at nodes with given values.
+
+        With (rtol, ratio, most) = `limits`, the iteration ends when a correction P (rhs - A x) has
+        at most `rtol` times the norm of x, or `ratio` times that of `scale`, or after `most`
+        iterations.
         """
         status, report = self._backend.diffusion_solve(
-            (rtol, ratio, most),
+            limits,
             self._ends,
             self._system,
             self._levels,
             rhs,
             x,
             scale,
+            tuple(basis),
             self._threads,
             *self._store.arguments,
         )

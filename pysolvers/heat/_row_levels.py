@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from copy import copy
-from math import frexp, ldexp, prod
+from math import frexp, isfinite, ldexp, prod
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,9 @@ _GATHERED = 1 << 15
 # so many nodes take 1 GB in each rank.
 _FEW, _GATHERED_BY_FEW = 8, 1 << 22
 _LEAST_ROWS = 2  # of a rank in a divided level
+_MARGIN = 2.0  # PS_DIFFUSION_MARGIN
+# By the dtype of the fields: smallest pivot of a basis, in multiples of its entry on the diagonal.
+_LEAST_PIVOT = {"float32": 2.0**-17, "float64": 2.0**-40}
 _PARTS = 8  # of a sum along a row of nodes
 _BLOCK = 1 << 14  # products that are made at once, so that they stay in a cache
 
@@ -159,10 +162,17 @@ class RowLevels(Levels):
         return [*found, *(_Whole(self, rows, *pair, dtype) for pair in rest)]
 
     def solve(
-        self, rhs: Array, x: Array, scale: Array, rtol: float, ratio: float, most: int
+        self,
+        rhs: Array,
+        x: Array,
+        scale: Array,
+        basis: Sequence[Array],
+        limits: tuple[float, float, int],
     ) -> dict[str, Any]:
         with np.errstate(all="ignore"):  # what is not finite ends the iteration
-            iterations, converged, error = self._solved(rhs, x, scale, (rtol, ratio, most))
+            if basis:
+                self._span(rhs, x, basis)
+            iterations, converged, error = self._solved(rhs, x, scale, limits)
         return {
             "iterations": iterations,
             "converged": converged,
@@ -170,6 +180,19 @@ class RowLevels(Levels):
             "kernel": self._factored_by["kernel"],
             "error": error,
         }
+
+    def _span(self, rhs: Array, x: Array, basis: Sequence[Array]) -> None:
+        """Move x to the point of x + span of the basis with the least error in the norm of A."""
+        inner, system, rows = self.inner, self._of_fields, self._rows
+        r = rhs[inner] - system.applied(rows.padded(x))[inner]
+        products = []
+        for i, field in enumerate(basis):
+            q = system.applied(rows.padded(field))[inner]
+            others = (_dots(before[inner], q) for before in basis[: i + 1])
+            products.append(self._total(*others, _dots(field[inner], r)))
+        for factor, field in zip(_combined(products, x.dtype), basis, strict=True):
+            if factor and isfinite(factor):
+                x[inner] += x.dtype.type(factor) * field[inner]
 
     def _solved(
         self, rhs: Array, x: Array, scale: Array, limits: tuple[float, float, int]
@@ -186,6 +209,7 @@ class RowLevels(Levels):
         size = self._scale(rr)
         z, rz, zz = self._corrected(r, size)
         error = np.sqrt(zz)
+        share = error / np.sqrt(rr)  # the largest |z|/|r|
         converged = bool(error <= np.fmax(rtol * np.sqrt(xx), atol))
         while not converged and iterations < most and rz > 0:
             p *= a(beta)
@@ -199,10 +223,15 @@ class RowLevels(Levels):
             r -= np.multiply(q, a(alpha), out=scratch)
             xx, rr = self._total(self._squares(x[inner]), _dots(r, r))
             iterations, before = iterations + 1, rz
+            limit, norm = np.fmax(rtol * np.sqrt(xx), atol), np.sqrt(rr)
+            error = _MARGIN * share * norm
+            if error <= limit:
+                return iterations, True, float(error)
             z, rz, zz = self._corrected(r, size)
             size = self._scale(rr)  # for the residual of the next iteration
             error = np.sqrt(zz)
-            converged = bool(error <= np.fmax(rtol * np.sqrt(xx), atol))
+            converged = bool(error <= limit)
+            share = np.fmax(share, error / norm)
             beta = rz / before
         return iterations, converged, float(error)
 
@@ -608,6 +637,32 @@ def _interpolated(coarse: Array, weight: Array, axis: int) -> Array:
     after = np.roll(coarse, -1, 0)[:between]
     out[1 : 2 * between : 2] = weight * coarse[:between] + (1 - weight) * after
     return found
+
+
+def _combined(products: Sequence[list[float]], dtype: np.dtype[Any]) -> list[float]:
+    """Solve G y = b by Cholesky's method: row i of G up to the diagonal, and then b.
+
+    A field that depends on those before it up to rounding errors gets 0.
+    """
+    n, least = len(products), _LEAST_PIVOT[dtype.name]
+    g, y = np.zeros((n, n)), np.zeros(n)
+    for i, (*row, right) in enumerate(products):
+        pivot = row[i]
+        for j in range(i):
+            v = row[j]
+            for k in range(j):
+                v -= g[i, k] * g[j, k]
+            g[i, j] = v = v / g[j, j] if g[j, j] > 0 else 0.0
+            pivot -= v * v
+            right -= v * y[j]
+        g[i, i] = np.sqrt(pivot) if pivot > least * row[i] else 0.0
+        y[i] = right / g[i, i] if g[i, i] > 0 else 0.0
+    for i in reversed(range(n)):
+        v = y[i]
+        for k in range(i + 1, n):
+            v -= g[k, i] * y[k]
+        y[i] = v / g[i, i] if g[i, i] > 0 else 0.0
+    return [float(v) for v in y]
 
 
 def _dots(a: Array, b: Array) -> Array:

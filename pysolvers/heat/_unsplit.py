@@ -18,7 +18,9 @@ The step after a damped start is therefore made of two half-steps of the same me
 by R(z/2)^2, which is not negative, and the product with R of the next step is at least -3.8e-4.
 
 The equations of the differences D are solved by `Levels`: a constant in an insulated box keeps its
-bits. The slope of the last stage is the first approximation of the next step.
+bits. The iteration begins from the combination of the last differences that is nearest to D in the
+norm of the operator. It does not matter that these were made with other operators: for a steady
+flow they are multiples of D, and D is smooth in time when waves have decayed.
 
 Source: R. Alexander, Diagonally implicit Runge-Kutta methods for stiff O.D.E.'s, SIAM J. Numer.
 Anal. 14 (1977) 1006-1021.
@@ -26,7 +28,7 @@ Anal. 14 (1977) 1006-1021.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite, sqrt
 from typing import Any
 
@@ -34,15 +36,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._data import NodeData
-from ._levels import Levels
+from ._levels import BASIS, Levels
 from ._settings import HeatSettings
 from ._sides import PERIODIC, Grid, Side
 
-__all__ = ["Unsplit"]
+__all__ = ["GAMMA", "Unsplit"]
 
 Array = NDArray[Any]
 
-_GAMMA = 1 - 1 / sqrt(2)  # of Alexander's method
+#: Of Alexander's method.
+GAMMA = 1 - 1 / sqrt(2)
 _RTOL = {"float64": 1e-8, "float32": 1e-5}  # of the change in a stage
 _FLOOR = 4.0  # machine numbers: of T
 _REPEATS = 4  # of a solve whose residual has rounding errors above the tolerance
@@ -80,6 +83,8 @@ class Unsplit:
         self._sides = [side for side in sides.values() if side.kind != PERIODIC]
         self._every = list(sides.values())
         self._known: dict[float, Levels] = {}
+        self._constant_gain: tuple[Levels, Array] | None = None  # W t f of an operator
+        self._values: dict[Side, Array] = {}  # that do not change with time
         #: Iterations of the last step.
         self.iterations = 0
         #: Kernel and threads of the last step.
@@ -89,16 +94,21 @@ class Unsplit:
         self._error = 0.0  # of the last solve
 
     def step(
-        self, field: Array, slope: Array | None, first: int, *, follows_start: bool = False
-    ) -> tuple[Array, Array]:
-        """Return T after step `first`, and dt times the slope of its last stage.
+        self,
+        field: Array,
+        recent: Sequence[Array],
+        first: int,
+        *,
+        follows_start: bool = False,
+    ) -> tuple[Array, Sequence[Array]]:
+        """Return T after step `first`, and the changes of the last stages, the last one first.
 
         Parameters
         ----------
         field : array
             T.
-        slope : array or None
-            What the step before returned, or None for 0.
+        recent : sequence of array
+            What the step before returned, or () if T was not made by a step of this length.
         first : int
             Number of steps before.
         follows_start : bool, default: False
@@ -108,36 +118,43 @@ class Unsplit:
         begin, end = leg.at(first), leg.at(first + 1)
         self.iterations, self.converged = 0, True
         if not follows_start:
-            return self._stages(self._levels(), field, slope, begin, end)
-        levels, middle = self._made(0.5 * _GAMMA), 0.5 * (begin + end)
-        field, slope = self._stages(levels, field, slope, begin, middle)
-        return self._stages(levels, field, slope, middle, end)
+            return self._stages(self._levels(), field, recent, begin, end)
+        levels, middle = self._made(0.5 * GAMMA), 0.5 * (begin + end)
+        field, recent = self._stages(levels, field, recent, begin, middle)
+        return self._stages(levels, field, recent, middle, end)
 
     def _stages(
-        self, levels: Levels, field: Array, slope: Array | None, begin: float, end: float
-    ) -> tuple[Array, Array]:
-        """Make both stages; the slopes are dt times T_t also if the step is shorter than dt."""
-        one = self._multiple(levels.share, slope, field)
-        self._solve(levels, field, one, begin + _GAMMA * (end - begin))
-        base = self._sum(field, (1 - _GAMMA) / _GAMMA, one)
-        two = one
-        self._solve(levels, base, two, end)
+        self, levels: Levels, field: Array, recent: Sequence[Array], begin: float, end: float
+    ) -> tuple[Array, Sequence[Array]]:
+        """Make both stages."""
+        one, basis = self._guess(levels, field, recent)
+        self._solve(levels, field, one, begin + GAMMA * (end - begin), basis)
+        base = self._sum(field, (1 - GAMMA) / GAMMA, one)
+        recent = self._remembered(one, recent)
+        two, basis = self._guess(levels, field, recent)
+        self._solve(levels, base, two, end, basis)
         base = self._sum(base, 1.0, two)
         self._set_values(base, end)
-        return base, self._slope(two, levels.share)
+        return base, self._remembered(two, recent)
+
+    def recent_of(self, slope: Array) -> Sequence[Array]:
+        """Return changes for `step` from what a state keeps of the last stage."""
+        return self._remembered(slope.copy(), ())
 
     def start(self, field: Array) -> Array:
         """Return T after the first step, made of two half-steps of backward Euler."""
         leg = self._grid.clock.leg
         levels = self._made(0.5)
         self.iterations, self.converged = 0, True
-        change, found = self._multiple(0.0, None, field), field
+        recent: Sequence[Array] = ()
         for half in (1, 2):
             time = leg.at(0) + half * leg.dt / 2
-            self._solve(levels, found, change, time)
-            found = self._sum(found, 1.0, change)
-            self._set_values(found, time)
-        return found
+            change, basis = self._guess(levels, field, recent)
+            self._solve(levels, field, change, time, basis)
+            field = self._sum(field, 1.0, change)
+            self._set_values(field, time)
+            recent = self._remembered(change, recent)
+        return field
 
     def steady(
         self, field: Array, time: float, rtol: float, most: int
@@ -149,14 +166,17 @@ class Unsplit:
         """
         levels = self._made(1.0, is_steady=True)
         self.iterations, self.converged = 0, True
-        change = self._multiple(0.0, None, field)
-        self._solve(levels, field, change, time, rtol, most)
+        change, _ = self._guess(levels, field, ())
+        self._solve(levels, field, change, time, (), rtol, most)
         found = self._sum(field, 1.0, change)
         self._set_values(found, time)
         if not levels.is_singular:
             return found, (0.0, 0.0)
         with levels.agreement():
             gain = self._gain(levels, time)
+        if gain is None:
+            return found, (0.0, 0.0)
+        gain = gain / levels.share
         return found, (levels.total(gain), levels.total(abs(gain)))
 
     def is_finite(self, field: Array) -> bool:
@@ -168,7 +188,7 @@ class Unsplit:
         if dt not in self._known:
             while len(self._known) >= _KEPT:
                 del self._known[next(iter(self._known))]
-            self._known[dt] = self._made(_GAMMA)
+            self._known[dt] = self._made(GAMMA)
         return self._known[dt]
 
     def _made(self, share: float, *, is_steady: bool = False) -> Levels:
@@ -189,6 +209,7 @@ class Unsplit:
         base: Array,
         change: Array,
         time: float,
+        basis: Sequence[Array],
         rtol: float | None = None,
         most: int | None = None,
     ) -> None:
@@ -199,8 +220,8 @@ class Unsplit:
         limit = _RTOL[kind] if rtol is None else rtol
         most = _MOST if most is None else most
         eps = float(np.finfo(kind).eps)
-        limits = limit, _FLOOR * eps
-        report = levels.solve(rhs, change, base, *limits, most)
+        floor = _FLOOR * eps
+        report = levels.solve(rhs, change, base, basis, (limit, floor, most))
         count = report["iterations"]
         # Where the field is rough, K T has rounding errors that are large for T + change, a smooth
         # field: there the residual of the stage is computed from the sum until it is small.
@@ -209,7 +230,7 @@ class Unsplit:
             again, correction = self._again(base, change)
             rhs, _ = self._begun(levels, again, correction, time)
             self._take_off(rhs, levels, change)
-            report = levels.solve(rhs, correction, base, *limits, most - count)
+            report = levels.solve(rhs, correction, base, (), (limit, floor, most - count))
             self._advance(change, correction)
             count += report["iterations"]
             repeats -= 1
@@ -222,9 +243,18 @@ class Unsplit:
 
     # What follows touches the elements of fields.
 
-    def _multiple(self, factor: float, field: Array | None, like: Array) -> Array:
-        """Return a multiple of a field, or 0 for None, as an approximation of a change."""
-        return np.zeros_like(like) if field is None else factor * field
+    def _guess(
+        self, levels: Levels, like: Array, recent: Sequence[Array]
+    ) -> tuple[Array, Sequence[Array]]:
+        """Return a first approximation of a change, and the basis that makes it better."""
+        return np.zeros_like(like), recent
+
+    def _remembered(self, change: Array, recent: Sequence[Array]) -> Sequence[Array]:
+        """Return the last changes, which are 0 at given values; this one is not used otherwise."""
+        for side in self._sides:
+            if side.kind == "value":
+                side.of(change)[...] = 0
+        return (change, *recent)[:BASIS]
 
     def _sum(self, field: Array, factor: float, change: Array) -> Array:
         """Return field + factor * change as a new field."""
@@ -243,15 +273,18 @@ class Unsplit:
         """Add a correction to a change."""
         change += correction
 
-    def _slope(self, change: Array, share: float) -> Array:
-        """Return dt times the slope of a stage, which may take the place of its change."""
-        change /= change.dtype.type(share)
-        return change
-
     def _set_values(self, field: Array, time: float) -> None:
         for side in self._sides:  # at edges the values of the later axis remain
             if side.kind == "value":
-                side.of(field)[...] = side.level(time)
+                side.of(field)[...] = self._value(side, time)
+
+    def _value(self, side: Side, time: float) -> Array:
+        """Return the values that a side gives at a time."""
+        if side.varies:
+            return side.level(time)
+        if side not in self._values:
+            self._values[side] = side.level(time)
+        return self._values[side]
 
     def _begun(
         self, levels: Levels, base: Array, change: Array, time: float
@@ -264,12 +297,15 @@ class Unsplit:
         levels.apply(base, rhs)
         np.negative(rhs, out=rhs)
         with levels.agreement():
-            gain = levels.share * self._gain(levels, time)
-            values = {side: side.level(time) for side in self._sides if side.kind == "value"}
-        rhs += gain.astype(rhs.dtype)
+            gain = self._gain(levels, time)
+            values = {s: self._value(s, time) for s in self._sides if s.kind == "value"}
+        if gain is not None:
+            rhs += gain.astype(rhs.dtype, copy=False)
         for side, value in values.items():
             side.of(change)[...] = value - side.of(base)
-        mean = levels.total(gain) / levels.volume if levels.is_closed else 0.0
+        mean = 0.0
+        if levels.is_closed and gain is not None:
+            mean = levels.total(gain) / levels.volume
         if levels.is_singular:
             rhs -= (mean * levels.volumes).astype(rhs.dtype)
         return rhs, mean
@@ -279,15 +315,23 @@ class Unsplit:
         found = levels.total(levels.volumes * change) / levels.volume
         change += change.dtype.type(mean - found)
 
-    def _gain(self, levels: Levels, time: float) -> Any:
-        """Return W dt times sources and inflows at a time; 0 if there are none."""
+    def _gain(self, levels: Levels, time: float) -> Array | None:
+        """Return W t times sources and inflows at a time; None if there can be none."""
         fluxes = [side for side in self._sides if side.kind == "flux"]
         if self._source is None and not fluxes:
-            return np.zeros((1,) * self._grid.axes)
+            return None
+        varies = self._source is not None and self._source.varies
+        if varies or any(side.varies for side in fluxes):
+            return self._made_gain(levels, fluxes, time)
+        if self._constant_gain is None or self._constant_gain[0] is not levels:
+            self._constant_gain = levels, self._made_gain(levels, fluxes, time)
+        return self._constant_gain[1]
+
+    def _made_gain(self, levels: Levels, fluxes: Sequence[Side], time: float) -> Array:
         gain = np.zeros(self._grid.nodes[::-1])
         if self._source is not None:
             gain += self._grid.dt * self._source.at(time)
         for side in fluxes:
             side.of(gain)[...] += side.level(time)
-        gain *= levels.volumes
+        gain *= levels.share * levels.volumes
         return gain

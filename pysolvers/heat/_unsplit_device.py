@@ -7,7 +7,7 @@ time is uploaded once for each length of the steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from .._runtime.state import DeviceState, State
 from ._levels import Levels
 from ._settings import HeatSettings
 from ._sides import Grid, Side
-from ._unsplit import Unsplit
+from ._unsplit import GAMMA, Unsplit
 
 __all__ = ["DeviceUnsplit", "unsplit_for"]
 
@@ -68,12 +68,37 @@ class DeviceUnsplit(Unsplit):
         """Return whether the last equation had a solution; `field` cannot be read here."""
         return bool(np.isfinite(self._error))
 
-    def _multiple(self, factor: float, field: Array | None, like: Array) -> Array:
+    def recent_of(self, slope: Array) -> Sequence[Array]:
+        return (slope,)
+
+    def step(
+        self,
+        field: Array,
+        recent: Sequence[Array],
+        first: int,
+        *,
+        follows_start: bool = False,
+    ) -> tuple[Array, Sequence[Array]]:
+        """Return T after step `first`, and dt times the slope of its last stage."""
+        field, (change,) = super().step(field, recent, first, follows_start=follows_start)
+        slope = self._buffer("product", change.shape)
+        self._copy(slope, self._number(0.0))
+        self._add(slope, 1 / (0.5 * GAMMA if follows_start else GAMMA), change)
+        return field, (slope,)
+
+    def _guess(
+        self, levels: Levels, like: Array, recent: Sequence[Array]
+    ) -> tuple[Array, Sequence[Array]]:
+        """Return the change of the stage before, or of a slope, and no basis."""
         to = self._buffer("change", like.shape)
-        self._copy(to, self._number(0.0))
-        if field is not None:
-            self._add(to, factor, field)
-        return to
+        if not recent or recent[0] is not to:
+            self._copy(to, self._number(0.0))
+            for slope in recent:
+                self._add(to, levels.share, slope)
+        return to, ()
+
+    def _remembered(self, change: Array, recent: Sequence[Array]) -> Sequence[Array]:
+        return (change,)
 
     def _sum(self, field: Array, factor: float, change: Array) -> Array:
         to = self._buffer("sum", field.shape)
@@ -97,12 +122,6 @@ class DeviceUnsplit(Unsplit):
 
     def _advance(self, change: Array, correction: Array) -> None:
         self._add(change, 1.0, correction)
-
-    def _slope(self, change: Array, share: float) -> Array:
-        to = self._buffer("product", change.shape)
-        self._copy(to, self._number(0.0))
-        self._add(to, 1 / share, change)
-        return to
 
     def _set_values(self, field: Array, time: float) -> None:
         for side in self._sides:  # at edges the values of the later axis remain

@@ -8,7 +8,7 @@ nodes. In both ways the bits are those of one process.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from functools import partial
@@ -107,7 +107,7 @@ class UnsplitSlab:
             self._rows = Rows(group, _OPERATION, starts, wraps)
         self._settings, self._sides = settings, sides
         self._grid, self._own, self._given = copy(whole), own, source
-        self._slope: Array | None = None
+        self._recent: Sequence[Array] = ()
         self._known: Unsplit | None = None
         #: Iterations of the last step.
         self.iterations = 0
@@ -137,10 +137,9 @@ class UnsplitSlab:
             Whether the step before was a damped start.
         """
         solver, field = self._begun(own, first)
-        if is_fresh or self._slope is None:
-            self._slope = np.zeros_like(field)
+        recent = () if is_fresh else self._recent
         with self._agreed():
-            field, self._slope = solver.step(field, self._slope, first, follows_start=follows_start)
+            field, self._recent = solver.step(field, recent, first, follows_start=follows_start)
         return self._ended(solver, field)
 
     def start(self, own: Array) -> Array:

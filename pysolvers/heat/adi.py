@@ -82,6 +82,7 @@ _HEADER = {
     "steps": count(),
     "is_damped": flag,
     "iterations": count(),
+    "stages": flag,
     "seconds": mapping(elapsed),
     "run_by": record({"kernel": text(), "threads": count()}),
 }
@@ -401,6 +402,8 @@ class HeatADI(Stepper[HeatResult]):
         self._is_damped = False
         self._seconds = dict.fromkeys(settings.backend.HEAT_STAGES, 0.0)
         self._run_by: dict[str, Any] = {"kernel": "", "threads": 0}
+        # Number of steps, and the changes of their last stages; () if the scheme has none.
+        self._recent: tuple[int, Sequence[NDArray[Any]]] = (-1, ())
 
     @property
     def x(self) -> NDArray[np.float64]:
@@ -638,7 +641,10 @@ class HeatADI(Stepper[HeatResult]):
             "run_by": self._run_by,
         }
         if self._slab is None:
-            write_npz(path, _KIND, facts, self._state.fields())
+            fields, (steps, recent) = self._state.fields(), self._recent
+            if steps == self.steps:  # w is the first one
+                fields |= {"stages": np.stack(recent)}
+            write_npz(path, _KIND, facts | {"stages": "stages" in fields}, fields)
             return
         # The steps of a group keep T alone: whoever continues begins a new leg of the clock.
         clock = Clock(self._clock.dt)
@@ -647,7 +653,8 @@ class HeatADI(Stepper[HeatResult]):
         with self._slab.group.agreement("HeatADI.save"):
             if whole is not None:
                 fields = {"t": whole, "w": np.zeros_like(whole)}
-                write_npz(path, _KIND, facts | {"clock": clock.facts()}, fields)
+                facts |= {"clock": clock.facts(), "stages": False}
+                write_npz(path, _KIND, facts, fields)
 
     @reading
     def gather(self) -> NDArray[Any] | None:
@@ -716,7 +723,10 @@ class HeatADI(Stepper[HeatResult]):
         with saved.naming("header"):
             settings = HeatSettings(**facts["settings"], device=device, threads=threads)
         field = settings.shape, np.dtype(settings.dtype)
-        arrays = saved.arrays({"t": field, "w": field})
+        members: dict[str, Any] = {"t": field, "w": field}
+        if facts["stages"]:
+            members["stages"] = (None, *field[0]), field[1]
+        arrays = saved.arrays(members)
         saved.require_stages(facts["seconds"], settings.backend.HEAT_STAGES)
         with saved.naming("header or arguments"):
             solver = cls(
@@ -738,6 +748,8 @@ class HeatADI(Stepper[HeatResult]):
                 f"got {short(value)}",
             )
         (solver._state if solver._slab is None else solver._slab).set_fields(arrays)
+        if facts["stages"] and not isinstance(solver._of_iteration, DeviceUnsplit):
+            solver._recent = facts["steps"], tuple(arrays["stages"])
         solver._count = Counter(facts["steps"])
         solver._clock.restore(facts["clock"])
         solver._is_damped = facts["is_damped"]
@@ -803,11 +815,17 @@ class HeatADI(Stepper[HeatResult]):
         t, w = state.operands()
         is_fresh = first == max(self._clock.leg.steps, int(self._is_damped))
         follows = self._is_damped and first == 1
-        slope = None if is_fresh else w
-        found = self._unsplit.step(t, slope, first, follows_start=follows)
+        steps, recent = self._recent
+        if is_fresh:
+            recent = ()
+        elif steps != first:
+            recent = self._unsplit.recent_of(w)
+        field, recent = self._unsplit.step(t, recent, first, follows_start=follows)
         self._require_converged()
-        is_finite = self._unsplit.is_finite(found[0])
-        self._replace(dict(zip("tw", found, strict=True)), first + 1)
+        is_finite = self._unsplit.is_finite(field)
+        self._replace({"t": field, "w": recent[0]}, first + 1)
+        if not isinstance(self._unsplit, DeviceUnsplit):
+            self._recent = first + 1, recent
         self._seconds["x"] += perf_counter() - start
         return is_finite
 

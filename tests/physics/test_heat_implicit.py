@@ -414,6 +414,32 @@ def test_threads_and_calls_do_not_change_bits(rng, shape, tmp_path):
     assert HeatResult.load(tmp_path / "result.npz").iterations == one.result().iterations > 0
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(20, 17), (8, 9, 10)])
+def test_a_solution_in_the_span_of_the_basis_is_found_at_once(rng, shape, dtype):
+    k = conductivity("random", shape, 1e3, rng)
+    levels = plate(k, 3.0, scheme="implicit", dtype=dtype)._unsplit._levels()
+    fields = np.zeros((3, *shape), dtype)
+    for field in fields:
+        field[levels.inner] = rng.standard_normal(field[levels.inner].shape)
+    x = np.zeros(shape, dtype)
+    want, rhs = fields[0] - 30 * fields[1] + 0.2 * fields[2], np.zeros(shape, dtype)
+    levels.apply(want, rhs)
+    rhs += (levels.volumes * want).astype(dtype)
+    limit = {"float64": 1e-11, "float32": 1e-4}[dtype]
+    for twice in (fields[1] * x.dtype.type(2.0), np.zeros_like(x)):  # it depends on another one
+        for place in (1, 3):
+            basis = [*fields[:place], twice, *fields[place:]]
+            x[...] = 0
+            report = levels.solve(rhs, x, x, basis, (limit, 0.0, 100))
+            assert report["converged"]
+            assert report["iterations"] == 0
+            assert abs(x - want).max() <= limit * abs(want).max()
+    x[...] = 0
+    assert levels.solve(rhs, x, x, fields[1:], (limit, 0.0, 100))["iterations"] > 2
+    assert abs(x - want).max() <= 10 * limit * abs(want).max()
+
+
 @pytest.mark.parametrize("number", [1.0, 100.0, 1e4])
 @pytest.mark.parametrize("kind", ["bar", "disc", "random", "smooth"])
 def test_iterations_stay_few_at_a_ratio_of_100(rng, kind, number):

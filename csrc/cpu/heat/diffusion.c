@@ -38,6 +38,10 @@ typedef struct {
     char *part[PS_DIFFUSION_AXES];
 } fields;
 
+/* Sums of a row: at most those of a field of the basis with all up to itself, and with
+ * the residual. */
+enum { SUMS = PS_DIFFUSION_BASIS + 1 };
+
 typedef struct run run;
 
 /* A call in progress, and the current parallel loop. */
@@ -48,7 +52,7 @@ struct run {
     const ps_exec *exec;
     fields level[PS_DIFFUSION_LEVELS];
     char *r, *p, *q; /* in the dtype of the system */
-    double *sums;    /* 2 for each row of the system */
+    double *sums;    /* SUMS for each row of the system, of which a loop uses some */
     char *lines;     /* workspace of line solves */
     size_t lines_bytes;
     size_t size, cycle_size; /* of an element of the system and of the levels */
@@ -63,6 +67,7 @@ struct run {
     const void *from, *rhs;
     void *to;
     double factor;
+    int field; /* of the basis */
     /* of a transfer between levels */
     const void *weight;
     int64_t n, coarse, inner;
@@ -120,7 +125,7 @@ each_row(run *r, const ps_diffusion_level *l,
     ps_parallel_for(threads_for(r, nodes_of(l)), rows_of(l), some_rows, r);
 }
 
-/* The sum of sums[2 row + which] over the rows of the system, in order. */
+/* The sum of sums[SUMS row + which] over the rows of the system, in order. */
 static double
 total(const run *r, int which)
 {
@@ -128,7 +133,7 @@ total(const run *r, int which)
     double sum = 0;
 
     for (int64_t row = 0; row < rows; row++) {
-        sum += r->sums[2 * row + which];
+        sum += r->sums[SUMS * row + which];
     }
     return sum;
 }
@@ -149,8 +154,35 @@ apply_row(run *r, int64_t row, int64_t j, int64_t k)
     const double sum = r->of->apply(r->d, r->at, j, k, r->from, r->rhs, r->to);
 
     if (r->rhs == NULL && r->sums != NULL) {
-        r->sums[2 * row] = sum;
+        r->sums[SUMS * row] = sum;
     }
+}
+
+/* q = A d of a field d of the basis; sums of q with the fields up to d, and of d with r.
+ */
+static void
+span_row(run *r, int64_t row, int64_t j, int64_t k)
+{
+    const ps_diffusion *const d = r->d;
+    const int last = r->field;
+    const int64_t count = count_of(r->at);
+    double *const sums = &r->sums[SUMS * row];
+    const void *const q = row_of(r, r->q, r->size, j, k);
+
+    sums[last] = r->system->apply(d, r->at, j, k, d->basis[last], NULL, r->q);
+    for (int i = 0; i < last; i++) {
+        sums[i] = r->system->product(row_of(r, d->basis[i], r->size, j, k), q, count);
+    }
+    sums[last + 1] = r->system->product(row_of(r, d->basis[last], r->size, j, k),
+                                        row_of(r, r->r, r->size, j, k), count);
+}
+
+static void
+move_row(run *r, int64_t row, int64_t j, int64_t k)
+{
+    (void)row;
+    r->system->move(row_of(r, r->d->x, r->size, j, k), r->factor,
+                    row_of(r, r->from, r->size, j, k), count_of(r->at));
 }
 
 /* to = rhs - A x, or A x if rhs is null; then sums has x A x. */
@@ -175,7 +207,7 @@ add_row(run *r, int64_t row, int64_t j, int64_t k)
 static void
 sums_row(run *r, int64_t row, int64_t j, int64_t k)
 {
-    r->conjugate->sums(r->d, j, k, r->from, &r->sums[2 * row]);
+    r->conjugate->sums(r->d, j, k, r->from, &r->sums[SUMS * row]);
 }
 
 static void
@@ -189,7 +221,8 @@ enter_row(run *r, int64_t row, int64_t j, int64_t k)
 static void
 leave_row(run *r, int64_t row, int64_t j, int64_t k)
 {
-    r->conjugate->leave(r->d, j, k, r->level[0].x, 1 / r->scale, r->r, &r->sums[2 * row]);
+    r->conjugate->leave(r->d, j, k, r->level[0].x, 1 / r->scale, r->r,
+                        &r->sums[SUMS * row]);
 }
 
 static void
@@ -205,7 +238,7 @@ static void
 advance_row(run *r, int64_t row, int64_t j, int64_t k)
 {
     r->conjugate->advance(r->d, j, k, r->factor, r->scale, r->d->x, r->r, r->p, r->q,
-                          r->level[0].r, &r->sums[2 * row]);
+                          r->level[0].r, &r->sums[SUMS * row]);
 }
 
 /* Strides of the lines along an axis over the unknown nodes, and the first of these. */
@@ -509,7 +542,7 @@ lay_out(run *r, char *work, size_t *cleared)
     at = r->q + whole;
     *cleared = (size_t)(at - work);
     r->sums = (double *)at;
-    at += ps_aligned((size_t)rows_of(l) * 2 * sizeof(double));
+    at += ps_aligned((size_t)rows_of(l) * SUMS * sizeof(double));
     r->lines = at;
     r->lines_bytes = 0;
     for (int level = 0; level < r->d->levels; level++) {
@@ -606,9 +639,74 @@ square(run *r, const void *v)
     each_row(r, &r->d->system, sums_row);
 }
 
-/* Conjugate gradients from r and z on. */
+/* Solve G y = b of the basis by Cholesky's method: G has the products with A, of which
+ * row i ends with b. A field that depends on those before it up to rounding errors gets
+ * 0. */
+static void
+combine(const run *r, double g[][SUMS], double *y)
+{
+    const int n = r->d->fields;
+    const double least = r->d->dtype == PS_F32 ? 0x1p-17 : 0x1p-40;
+
+    for (int i = 0; i < n; i++) {
+        double pivot = g[i][i], right = g[i][i + 1];
+        const double size = pivot;
+
+        for (int j = 0; j < i; j++) {
+            double v = g[i][j];
+
+            for (int k = 0; k < j; k++) {
+                v -= g[i][k] * g[j][k];
+            }
+            g[i][j] = v = g[j][j] > 0 ? v / g[j][j] : 0;
+            pivot -= v * v;
+            right -= v * y[j];
+        }
+        g[i][i] = pivot > least * size ? sqrt(pivot) : 0;
+        y[i] = g[i][i] > 0 ? right / g[i][i] : 0;
+    }
+    for (int i = n - 1; i >= 0; i--) {
+        double v = y[i];
+
+        for (int k = i + 1; k < n; k++) {
+            v -= g[k][i] * y[k];
+        }
+        y[i] = g[i][i] > 0 ? v / g[i][i] : 0;
+    }
+}
+
+/* Move x to the point of x + span of the basis whose error is smallest in the norm of A.
+ */
+static void
+span(run *r)
+{
+    const ps_diffusion *const d = r->d;
+    double g[PS_DIFFUSION_BASIS][SUMS], y[PS_DIFFUSION_BASIS];
+
+    if (d->fields == 0) {
+        return;
+    }
+    apply(r, &d->system, d->x, d->rhs, r->r);
+    for (int i = 0; i < d->fields; i++) {
+        r->field = i;
+        each_row(r, &d->system, span_row);
+        for (int j = 0; j <= i + 1; j++) {
+            g[i][j] = total(r, j);
+        }
+    }
+    combine(r, g, y);
+    for (int i = 0; i < d->fields; i++) {
+        if (y[i] != 0 && isfinite(y[i])) {
+            r->factor = y[i];
+            r->from = d->basis[i];
+            each_row(r, &d->system, move_row);
+        }
+    }
+}
+
+/* Conjugate gradients from r and z on; `share` is |z|/|r|. */
 static ps_status
-iterate(run *r, double atol, double rz, double zz, ps_diffusion_report *report)
+iterate(run *r, double atol, double share, double rz, ps_diffusion_report *report)
 {
     const ps_diffusion *const d = r->d;
     ps_status status = PS_OK;
@@ -629,14 +727,22 @@ iterate(run *r, double atol, double rz, double zz, ps_diffusion_report *report)
         }
         each_row(r, &d->system, advance_row);
         const double xx = total(r, 0), rr = total(r, 1);
+        const double limit = fmax(d->rtol * sqrt(xx), atol), norm = sqrt(rr);
         report->iterations++;
-        status = make_z(r, &rz, &zz);
-        set_scale(r, rr); /* for the residual of the next iteration */
-        report->error = sqrt(zz);
-        if (report->error <= fmax(d->rtol * sqrt(xx), atol)) {
+        report->error = PS_DIFFUSION_MARGIN * share * norm;
+        if (report->error <= limit) {
             report->converged = 1;
             break;
         }
+        double zz;
+        status = make_z(r, &rz, &zz);
+        set_scale(r, rr); /* for the residual of the next iteration */
+        report->error = sqrt(zz);
+        if (report->error <= limit) {
+            report->converged = 1;
+            break;
+        }
+        share = fmax(share, report->error / norm);
         beta = rz / before;
     }
     return status;
@@ -663,17 +769,19 @@ ps_cpu_diffusion_solve(const ps_diffusion *d, const ps_exec *exec,
         square(&r, d->scale);
         atol *= sqrt(total(&r, 0));
     }
+    span(&r);
     square(&r, d->x);
     const double xx = total(&r, 0);
     apply(&r, &d->system, d->x, d->rhs, r.r);
     square(&r, r.r);
-    set_scale(&r, total(&r, 1));
+    const double rr = total(&r, 1);
+    set_scale(&r, rr);
     each_row(&r, &d->system, enter_row);
     status = make_z(&r, &rz, &zz);
     report->error = sqrt(zz);
     report->converged = report->error <= fmax(d->rtol * sqrt(xx), atol);
     if (status == PS_OK && !report->converged) {
-        status = iterate(&r, atol, rz, zz, report);
+        status = iterate(&r, atol, report->error / sqrt(rr), rz, report);
     }
     return status;
 }

@@ -16,6 +16,10 @@ typedef struct {
                     int64_t k, const void *x, const void *rhs, void *out);
     /* x += t, of `count` elements. */
     void (*add)(void *x, const void *t, int64_t count);
+    /* x += factor t, of `count` elements. */
+    void (*move)(void *x, double factor, const void *t, int64_t count);
+    /* The sum of u v over `count` elements. */
+    double (*product)(const void *u, const void *v, int64_t count);
     /* Restrict or interpolate along axis 0, from a row of n nodes or to it; the other one
      * has `coarse` nodes. The interpolation adds if `adds` is set. */
     void (*restrict_row)(const void *fine, const void *weight, int64_t n, int64_t coarse,

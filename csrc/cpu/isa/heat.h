@@ -50,9 +50,10 @@
 const ps_heat_isa PS_HEAT_TABLE = {
     {[PS_F32] = PS_KERNELS_OF(f32), [PS_F64] = PS_KERNELS_OF(f64)}};
 
-#define PS_DIFFUSION_OF(tag)                                                        \
-    {diffusion_apply_##tag,       diffusion_add_##tag,    diffusion_restrict_##tag, \
-     diffusion_interpolate_##tag, diffusion_gather_##tag, diffusion_mean_##tag}
+#define PS_DIFFUSION_OF(tag)                                                         \
+    {diffusion_apply_##tag,   diffusion_add_##tag,      diffusion_move_##tag,        \
+     diffusion_product_##tag, diffusion_restrict_##tag, diffusion_interpolate_##tag, \
+     diffusion_gather_##tag,  diffusion_mean_##tag}
 
 const ps_diffusion_isa PS_DIFFUSION_TABLE = {
     {[PS_F32] = PS_DIFFUSION_OF(f32), [PS_F64] = PS_DIFFUSION_OF(f64)},
