@@ -14,6 +14,7 @@ from ._errors import (
     SingularSystemWarning,
 )
 from ._memory import clear_cache
+from ._row_sums import RowSums
 from ._version import __version__
 from .flow import LidDrivenCavity, SquareCylinder, StaggeredCavity
 from .heat import HeatADI
@@ -46,6 +47,7 @@ __all__ = [
     "PysolversError",
     "RedBlackSOR",
     "Robin",
+    "RowSums",
     "SingularSystemError",
     "SingularSystemWarning",
     "SolveInfo",

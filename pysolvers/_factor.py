@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ._checks import index, integer, require_flag
-from ._errors import raise_for_status
+from ._errors import BackendError, raise_for_status
 from ._options import (
     OnSingular,
     SolveInfo,
@@ -21,6 +21,7 @@ from ._options import (
     pivot_code,
     shape_flags,
 )
+from ._row_sums import RowSums, form_of, matrix_names
 from ._runtime.arrays import Shape, pairs, require_rows, resolve_shape
 from ._runtime.compiled import CompiledFactor
 from ._runtime.finite import explained, require_finite_operands
@@ -28,9 +29,10 @@ from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, contiguous_strides, plan_lines
 from ._runtime.places import Place, find_place, lender_of
 from ._runtime.shadows import address_of, shadow
+from ._runtime.signs import require_form
 from ._runtime.singular import Singular, find_singular
 
-__all__ = ["TridiagonalFactor", "factor_row_sums"]
+__all__ = ["TridiagonalFactor"]
 
 Array = NDArray[Any]
 
@@ -74,6 +76,7 @@ class Matrices(NamedTuple):
     dtype: np.dtype
     shape: Shape
     copied: tuple[str, ...]
+    sign: int | None = None  # of matrices given by row sums, as far as it is known
 
 
 def resolve_matrices(
@@ -84,8 +87,13 @@ def resolve_matrices(
     *,
     periodic: bool,
     check_finite: bool = False,
+    form: RowSums | None = None,
+    policy: str = "raise",
 ) -> Matrices:
-    """Check the diagonals of `factor_tridiagonal`, and broadcast their shapes."""
+    """Check the diagonals of `factor_tridiagonal`, and broadcast their shapes.
+
+    With a `form`, ``diag`` has row sums. `policy` is `on_singular`.
+    """
     operands, dtype, copied = place.operands(named)
     count = None if rows is None else index("rows", rows, 0)
     if count is None and not any(array.ndim for array in operands):
@@ -107,7 +115,17 @@ def resolve_matrices(
         raise ValueError(f"a matrix can have at most {limit} rows, got {shape.rows}")
     if check_finite:
         require_finite_operands("factor_tridiagonal", place, arrays, shape, periodic=periodic)
-    return Matrices(operands, dtype, shape, copied)
+    sign = None
+    if form is not None:
+        sign = require_form(
+            "factor_tridiagonal",
+            place,
+            operands,
+            shape,
+            periodic=periodic,
+            check_signs=form.check_signs and place.asks(policy),
+        )
+    return Matrices(operands, dtype, shape, copied, sign)
 
 
 def rhs_shape(shape: tuple[int, ...], own_axis: int, rhs: Array, axis: int | None) -> Shape:
@@ -155,6 +173,19 @@ def rhs_view(shape: Shape, rhs: Array) -> Array:
     return np.broadcast_to(view, (*shape.batch, shape.rows))
 
 
+def require_same_form(operation: str, form: RowSums | None, *, has_sums: bool) -> None:
+    """Raise ValueError unless new matrices have the form of those of a factor."""
+    if has_sums and form is None:
+        raise ValueError(
+            f"{operation}: the factor was made from RowSums: pass RowSums(s) in the place of diag"
+        )
+    if form is not None and not has_sums:
+        raise ValueError(
+            f"{operation}: the factor was made from a diagonal: pass the diagonal, "
+            "diag = s - lower - upper, instead of RowSums(s)"
+        )
+
+
 class TridiagonalFactor:
     r"""Factors of a batch of tridiagonal matrices.
 
@@ -189,7 +220,7 @@ class TridiagonalFactor:
     def __init__(
         self,
         lower: ArrayLike,
-        diag: ArrayLike,
+        diag: ArrayLike | RowSums,
         upper: ArrayLike,
         *,
         axis: int = -1,
@@ -202,12 +233,22 @@ class TridiagonalFactor:
         threads: int | None = None,
         check_finite: bool = False,
     ) -> None:
+        diag, form = form_of(diag)
+        self._has_sums = form is not None
         named = {"lower": lower, "diag": diag, "upper": upper}
         place = find_place(device, stream, named, leader="diag", timed=True)
         require_flag("periodic", periodic)
         require_flag("check_finite", check_finite)
+        pivot_code(pivot, place.backend.PIVOTS, has_sums=self._has_sums)
         found = resolve_matrices(
-            place, named, axis, rows, periodic=bool(periodic), check_finite=bool(check_finite)
+            place,
+            named,
+            axis,
+            rows,
+            periodic=bool(periodic),
+            check_finite=bool(check_finite),
+            form=form,
+            policy=check_policy(on_singular),
         )
         self._check_finite = bool(check_finite)
         self._set(place, found, pivot, on_singular, threads, periodic=bool(periodic), stacklevel=4)
@@ -247,7 +288,7 @@ class TridiagonalFactor:
     ) -> None:
         self._backend = place.backend
         self._device = place.name if place.name == "cpu" else f"{place.name}:{place.ordinal}"
-        self._pivot_code = pivot_code(pivot, self._backend.PIVOTS)
+        self._pivot_code = pivot_code(pivot, self._backend.PIVOTS, has_sums=self._has_sums)
         self._policy = check_policy(on_singular)
         self._threads = check_threads(threads)
         self.pivot = pivot
@@ -262,7 +303,7 @@ class TridiagonalFactor:
             found.operands,
             shape,
             found.copied,
-            operation="factor_row_sums" if self._has_sums else "factor_tridiagonal",
+            operation="factor_tridiagonal",
             stacklevel=stacklevel,
         )
 
@@ -341,6 +382,9 @@ class TridiagonalFactor:
         ValueError
             If shapes do not broadcast, `trans` is unknown or `out` cannot hold the result. With
             `check_finite`, if an entry is NaN or infinite.
+        BackendError
+            If `trans` is not ``'N'``, the matrices were given by `RowSums`, and they are on a
+            device.
 
         Notes
         -----
@@ -361,6 +405,12 @@ class TridiagonalFactor:
         graph is used.
         """
         code = check_choice("trans", trans, self._backend.TRANS)
+        if trans != "N" and self._has_sums and self._device != "cpu":
+            raise BackendError(
+                f"TridiagonalFactor.solve: trans must be 'N' on a device for matrices that are "
+                f"given by RowSums, got {trans!r}: factor them on the CPU, or pass the diagonal, "
+                "diag = s - lower - upper"
+            )
         count = check_threads(threads)
         if stream is None and check_finite is False:
             answer = self._solve_directly(rhs, axis, out, code, count)
@@ -403,9 +453,14 @@ class TridiagonalFactor:
             factors.singular.fill_nan(views[1], factors.plan.batch)
 
     def refactor(
-        self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike, *, stream: object = None
+        self,
+        lower: ArrayLike,
+        diag: ArrayLike | RowSums,
+        upper: ArrayLike,
+        *,
+        stream: object = None,
     ) -> None:
-        """Factor other matrices of the same shape and dtype, with the same options.
+        """Factor other matrices of the same shape, dtype and form, with the same options.
 
         If this raises an error, the old factors are kept. Solves that have already begun use
         the old factors.
@@ -413,7 +468,7 @@ class TridiagonalFactor:
         Parameters
         ----------
         lower, diag, upper : array_like, shape broadcastable to `shape`
-            The new diagonals, as in `factor_tridiagonal`.
+            The new diagonals, as in `factor_tridiagonal`; with `RowSums` if the factor has them.
         stream : int or object, optional
             Stream of the factor's device; as in `solve_tridiagonal`.
 
@@ -422,11 +477,15 @@ class TridiagonalFactor:
         TypeError
             If the diagonals do not promote to the dtype of the factor.
         ValueError
-            If the diagonals do not broadcast to the shape of the factor. On the CPU, if an entry
+            If the diagonals do not broadcast to the shape of the factor, or not both they and the
+            factor have `RowSums`, or those have entries of other signs. On the CPU, if an entry
             of a matrix is NaN or infinite and `on_singular` was ``'raise'``.
         SingularSystemError
             If a matrix is singular and `on_singular` was ``'raise'``.
         """
+        operation = "TridiagonalFactor.refactor"
+        diag, form = form_of(diag)
+        require_same_form(operation, form, has_sums=self._has_sums)
         named = {"lower": lower, "diag": diag, "upper": upper}
         place = find_place(self._device, stream, named, leader="diag", timed=True)
         token = np.broadcast_to(self._token(), self.shape)
@@ -437,7 +496,15 @@ class TridiagonalFactor:
         )
         if shape.full != self.shape:
             raise ValueError(f"the matrices must have the shape {self.shape}, got {shape.full}")
-        operation = "TridiagonalFactor.refactor"
+        if form is not None:
+            require_form(
+                operation,
+                place,
+                operands[:3],
+                shape,
+                periodic=self.periodic,
+                check_signs=form.check_signs and place.asks(self._policy),
+            )
         if self._check_finite:
             del arrays["factor"]
             require_finite_operands(operation, place, arrays, shape, periodic=self.periodic)
@@ -446,7 +513,7 @@ class TridiagonalFactor:
 
     def _with_programs(self, factors: _Factors, named: dict[str, ArrayLike]) -> _Factors:
         """Return factors that keep the diagonals, if compiled programs can solve with them."""
-        if self._device == "cpu":
+        if self._device == "cpu" or self._has_sums:
             return factors
         options = {"pivot": self.pivot, "periodic": self.periodic}
         return replace(
@@ -506,7 +573,7 @@ class TridiagonalFactor:
             numbers = np.zeros(0, np.int32) if failed is None else place.read(failed)
             singular = find_singular(numbers, plan)
             if self._policy in ("raise", "warn"):
-                names = ("lower", "sums", "upper") if self._has_sums else _NAMES
+                names = matrix_names(has_sums=self._has_sums)
                 singular = explained(
                     singular, place, views, shape, periodic=self.periodic, names=names
                 )
@@ -617,65 +684,3 @@ class TridiagonalFactor:
             strides = (steps[0] * inner * size, steps[1] * size)
             info = shadow(address_of(failed), x.shape[:2], strides, failed.dtype, failed)
             place.fill_nan(x, info)
-
-
-def factor_row_sums(
-    lower: ArrayLike,
-    sums: ArrayLike,
-    upper: ArrayLike,
-    *,
-    axis: int = -1,
-    rows: int | None = None,
-    periodic: bool = False,
-    on_singular: OnSingular = "raise",
-    threads: int | None = None,
-) -> TridiagonalFactor:
-    r"""Factor matrices that are given by off-diagonals and row sums instead of diagonals.
-
-    .. math:: a_i x_{i-1} + (s_i - a_i - c_i) x_i + c_i x_{i+1} = f_i
-
-    For matrices of diffusion, where the row sums are small beside the off-diagonals and would be
-    lost in the rounding of the diagonal: with all :math:`a_i, c_i \le 0` and :math:`s_i \ge 0`, or
-    all :math:`a_i, c_i \ge 0` and :math:`s_i \le 0`, nothing is subtracted from matrix entries.
-    Every factor then has a relative error of O(n) rounding units for any condition number, and
-    for f of one sign so has every unknown [1]_. The signs are not checked.
-
-    Parameters
-    ----------
-    lower, upper : array_like
-        The off-diagonals, as in `factor_tridiagonal`.
-    sums : array_like
-        The row sums. ``lower[0]`` and ``upper[-1]`` of matrices that are not periodic are ignored
-        and count as 0 in the sums: what a first row loses to a value beyond the end is part of
-        its sum.
-    axis, rows, periodic, on_singular, threads
-        As in `factor_tridiagonal`; rows are not exchanged.
-
-    Returns
-    -------
-    TridiagonalFactor
-        On the CPU. `refactor` takes row sums in the place of `diag`.
-
-    Raises
-    ------
-    ValueError
-        If an entry of a matrix is NaN or infinite and `on_singular` is ``'raise'``; shapes as in
-        `factor_tridiagonal`.
-    SingularSystemError
-        If all row sums of a matrix are zero, or a product of its entries leaves the range of the
-        dtype.
-
-    References
-    ----------
-    .. [1] A. S. Alfa, J. Xue and Q. Ye, "Accurate computation of the smallest eigenvalue of a
-       diagonally dominant M-matrix", Math. Comp. 71 (2002) 217-236.
-    """
-    named = {"lower": lower, "diag": sums, "upper": upper}
-    place = find_place("cpu", None, named, leader="diag", timed=True)
-    found = resolve_matrices(place, named, axis, rows, periodic=periodic)
-    factor, singular = TridiagonalFactor.of_matrices(
-        place, found, False, on_singular, threads, periodic=periodic, has_sums=True
-    )
-    if singular is not None:
-        singular.report(on_singular, "factor_row_sums", stacklevel=2)
-    return factor

@@ -169,10 +169,28 @@ def check_threads(threads: int | None) -> int:
     return count
 
 
-def pivot_code(pivot: bool | None, pivots: Mapping[str, int], method: str = "auto") -> int:
-    """Return the backend's code of `pivot`, or raise if `method` contradicts it."""
+def pivot_code(
+    pivot: bool | None, pivots: Mapping[str, int], method: str = "auto", *, has_sums: bool = False
+) -> int:
+    """Return the backend's code of `pivot`, or raise if `method` or the form contradicts it.
+
+    With `has_sums`, matrices given by row sums, no rows are exchanged.
+    """
     if pivot is not None:
         require_flag("pivot", pivot, "a bool or None")
+    if has_sums:
+        if method != "auto":
+            raise ValueError(
+                f"method must be 'auto' with RowSums, got {method!r}: for other methods pass the "
+                "diagonal, diag = s - lower - upper"
+            )
+        if pivot:
+            raise ValueError(
+                "pivot must be None or False with RowSums, got True: no rows are exchanged in "
+                "matrices that are given by row sums; to exchange rows pass the diagonal, "
+                "diag = s - lower - upper"
+            )
+        return pivots["never"]
     if method == "pivoted" and pivot is not None and not pivot:
         raise ValueError("pivot=False contradicts method='pivoted'")
     if method not in ("auto", "pivoted") and pivot:

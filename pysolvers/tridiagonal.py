@@ -25,6 +25,7 @@ from ._options import (
     shape_flags,
 )
 from ._other_calls import call_error, hide_other
+from ._row_sums import RowSums, form_of, matrix_names
 from ._runtime.arrays import Shape, pairs, resolve_shape
 from ._runtime.backends import require
 from ._runtime.compiled import solve_compiled
@@ -32,12 +33,14 @@ from ._runtime.finite import explained, require_finite_operands
 from ._runtime.interop import host_array, library_of
 from ._runtime.lines import Plan, batch_strides, plan_lines
 from ._runtime.places import Place, find_place, lender_of
+from ._runtime.signs import require_form
 from ._runtime.singular import Singular, find_singular
 
 if TYPE_CHECKING:
     from .distributed import Group, Slab, SplitFactor
 
 __all__ = [
+    "RowSums",
     "SolveInfo",
     "TridiagonalFactor",
     "factor_tridiagonal",
@@ -71,7 +74,7 @@ class _Options(NamedTuple):
 @overload
 def solve_tridiagonal(
     lower: ArrayLike,
-    diag: ArrayLike,
+    diag: ArrayLike | RowSums,
     upper: ArrayLike,
     rhs: ArrayLike,
     *,
@@ -93,7 +96,7 @@ def solve_tridiagonal(
 @overload
 def solve_tridiagonal(
     lower: ArrayLike,
-    diag: ArrayLike,
+    diag: ArrayLike | RowSums,
     upper: ArrayLike,
     rhs: ArrayLike,
     *,
@@ -115,7 +118,7 @@ def solve_tridiagonal(
 @overload
 def solve_tridiagonal(
     lower: ArrayLike,
-    diag: ArrayLike,
+    diag: ArrayLike | RowSums,
     upper: ArrayLike,
     rhs: ArrayLike,
     *,
@@ -136,7 +139,7 @@ def solve_tridiagonal(
 ) -> Array | tuple[Array, SolveInfo]: ...
 def solve_tridiagonal(
     lower: ArrayLike,
-    diag: ArrayLike = _MISSING,
+    diag: ArrayLike | RowSums = _MISSING,
     upper: ArrayLike = _MISSING,
     rhs: ArrayLike = _MISSING,
     *,
@@ -169,6 +172,8 @@ def solve_tridiagonal(
         Unless `periodic`, ``lower[0]`` and ``upper[n - 1]`` are ignored, also if they
         are NaN; `lower` and `upper` can omit them and have n - 1 entries along
         `axis`. A matrix that broadcasts over a batch axis is never expanded in memory.
+        For matrices of diffusion, `diag` can be `RowSums`: row sums instead of the diagonal,
+        with which nothing is lost where they are small beside the off-diagonals.
     rhs : array_like, shape (..., n, ...)
         Right-hand sides; at least one axis. Several right-hand sides for one matrix
         form a batch axis over which the matrix broadcasts.
@@ -238,7 +243,8 @@ def solve_tridiagonal(
         not have n entries, other shapes do not broadcast, `out` cannot hold the result, or
         arrays are on two devices. On the CPU, if `on_singular` is ``'raise'`` and an entry of a
         matrix is NaN or infinite; the other systems of `out` are valid. With `check_finite`, if
-        an entry of any operand is.
+        an entry of any operand is. With `RowSums`, if an entry has a sign that elimination with
+        row sums excludes, with ``pivot=True``, another `method` or a `group`.
     SingularSystemError
         If a system is singular and `on_singular` is ``'raise'``. The other systems of
         `out` are valid.
@@ -251,6 +257,7 @@ def solve_tridiagonal(
     See Also
     --------
     factor_tridiagonal : Factor matrices once, to solve with them often.
+    RowSums : Row sums instead of the diagonal.
 
     Notes
     -----
@@ -335,8 +342,10 @@ def solve_tridiagonal(
     """
     if rhs is _MISSING or upper is _MISSING or other:
         raise call_error("solve_tridiagonal", _NAMES[:_X], (lower, diag, upper, rhs), other)
+    diag, form = form_of(diag)
     if (
-        group is None
+        form is None
+        and group is None
         and split is None
         and return_info is False
         and (method, stream) == ("auto", None)
@@ -378,7 +387,14 @@ def solve_tridiagonal(
         variant=variant,
         check_finite=check_finite,
         return_info=return_info,
+        has_sums=form is not None,
+        check_signs=form is not None and form.check_signs,
     )
+    if form is not None and group is not None:
+        raise ValueError(
+            "solve_tridiagonal does not take RowSums with a group: write factor_tridiagonal("
+            "lower, RowSums(s), upper, group=group, split=split).solve(rhs)"
+        )
     if group is not None or split is not None:
         from .distributed._solve import solve_split
 
@@ -390,7 +406,7 @@ def solve_tridiagonal(
 
 def factor_tridiagonal(
     lower: ArrayLike,
-    diag: ArrayLike = _MISSING,
+    diag: ArrayLike | RowSums = _MISSING,
     upper: ArrayLike = _MISSING,
     *,
     axis: int = -1,
@@ -415,7 +431,7 @@ def factor_tridiagonal(
     lower, diag, upper : array_like, shapes that broadcast
         The three diagonals. Unless `periodic`, ``lower[0]`` and ``upper[n - 1]`` are
         ignored, and `lower` and `upper` can omit them: they then have n - 1 entries
-        along `axis`, where `diag` has n.
+        along `axis`, where `diag` has n. `diag` can be `RowSums`, as in `solve_tridiagonal`.
     axis : int, default: -1
         Axis of the matrices in the broadcast shape. Operands of one dimension lie along it
         as in `solve_tridiagonal`.
@@ -464,7 +480,7 @@ def factor_tridiagonal(
         If an option is unknown, a diagonal of one dimension does not have n entries, other
         shapes do not broadcast, or all diagonals have one entry along `axis` and `rows` is
         not given. On the CPU, if `on_singular` is ``'raise'`` and an entry of a matrix is NaN or
-        infinite.
+        infinite. With `RowSums`, as in `solve_tridiagonal`, but a `group` is allowed.
     SingularSystemError
         If a matrix is singular and `on_singular` is ``'raise'``.
     BackendError
@@ -482,6 +498,9 @@ def factor_tridiagonal(
     words per unknown. On the CPU, matrices with 131072 rows or more and without row
     exchanges are factored in chunks, so that all threads work on one system;
     ``info.method`` is then ``'partition'``.
+
+    Factors of matrices that are given by `RowSums` have the same accuracy, and solve with the
+    transposes as well, but not on a device: there they are solved with as they are.
 
     With a `group`, cut systems are solved by the partition method of `solve_tridiagonal`, with 2
     exchanged numbers per right-hand side and 4 words per unknown (9 if the matrices are not
@@ -571,52 +590,6 @@ hide_other(solve_tridiagonal)
 hide_other(factor_tridiagonal)
 
 
-def solve_row_sums(
-    lower: ArrayLike,
-    sums: ArrayLike,
-    upper: ArrayLike,
-    rhs: ArrayLike,
-    *,
-    axis: int = -1,
-    periodic: bool = False,
-    out: Any = None,
-    on_singular: OnSingular = "raise",
-    device: str | None = None,
-    stream: object = None,
-    threads: int | None = None,
-) -> Array:
-    """Solve systems whose matrices are given by off-diagonals and row sums.
-
-    Parameters
-    ----------
-    lower, sums, upper
-        The matrices, as in `pysolvers._factor.factor_row_sums`; real on a device.
-    rhs, axis, periodic, out, on_singular, device, stream, threads
-        As in `solve_tridiagonal`. Rows are not exchanged.
-    """
-    named = {"lower": lower, "diag": sums, "upper": upper, "rhs": rhs}
-    choice = Choice(
-        axis=axis,
-        method="auto",
-        periodic=periodic,
-        pivot=False,
-        out=out,
-        on_singular=on_singular,
-        device=device,
-        stream=stream,
-        threads=threads,
-        variant=0,
-        check_finite=False,
-        return_info=False,
-        has_sums=True,
-    )
-    call = prepare(named, choice)
-    report, singular = solve_views(call, call.shape, periodic, call.views)
-    x = finish(call, report, singular, stacklevel=2)
-    assert not isinstance(x, tuple)  # which it is with return_info
-    return x
-
-
 class Choice(NamedTuple):
     """Options of `solve_tridiagonal` as the caller gave them."""
 
@@ -633,6 +606,7 @@ class Choice(NamedTuple):
     check_finite: bool
     return_info: bool
     has_sums: bool = False  # `diag` holds row sums
+    check_signs: bool = False
 
 
 class Call(NamedTuple):
@@ -657,7 +631,7 @@ def prepare(named: dict[str, Any], choice: Choice) -> Call:
     backend = place.backend
     options = _Options(
         check_choice("method", choice.method, backend.METHODS),
-        pivot_code(choice.pivot, backend.PIVOTS, choice.method),
+        pivot_code(choice.pivot, backend.PIVOTS, choice.method, has_sums=choice.has_sums),
         check_policy(choice.on_singular),
         check_threads(choice.threads),
         check_variant(choice.variant, place.name),
@@ -671,11 +645,21 @@ def prepare(named: dict[str, Any], choice: Choice) -> Call:
     if choice.check_finite:
         arrays = dict(zip(_NAMES, operands, strict=False))
         require_finite_operands(_OPERATION, place, arrays, shape, periodic=choice.periodic)
+    if choice.has_sums:
+        require_form(
+            _OPERATION,
+            place,
+            operands,
+            shape,
+            periodic=choice.periodic,
+            check_signs=choice.check_signs and place.asks(options.policy),
+        )
     result = place.result(choice.out, named, operands[_RHS], shape.full, dtype)
     x = result
     if result.size:
-        operands, widened = _widen_shared(place, operands, shape, dtype)
-        converted = (*converted, *widened)
+        if not choice.has_sums:
+            operands, widened = _widen_shared(place, operands, shape, dtype)
+            converted = (*converted, *widened)
         operands, x = place.move(*operands), place.target(result)
     views = [*shape.operands(operands), shape.batch_first(x)]
     return Call(named["rhs"], choice, place, options, shape, dtype, converted, result, views)
@@ -708,8 +692,7 @@ def solve_views(
     if singular is not None and parts.paired:
         singular = singular.of_first()
     if singular is not None and options.policy in ("raise", "warn"):
-        diag = "sums" if call.choice.has_sums else "diag"
-        names = ("lower", diag, "upper")
+        names = matrix_names(has_sums=call.choice.has_sums)
         singular = explained(singular, place, views, shape, periodic=periodic, names=names)
     if singular is not None and options.policy == "nan" and not place.fills:
         singular.fill_nan(views[_X], shape.batch)

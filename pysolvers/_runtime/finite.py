@@ -1,6 +1,6 @@
 """Search for NaN and infinity in the operands of a call."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,9 +10,16 @@ from numpy.typing import NDArray
 from .arrays import Shape
 from .places import Place
 from .shadows import is_shadow
-from .singular import NotFinite, Singular
+from .singular import Entry, Singular
 
-__all__ = ["NotFinite", "explained", "find_not_finite", "require_finite_operands"]
+__all__ = [
+    "Entry",
+    "explained",
+    "find_entry",
+    "find_not_finite",
+    "require_finite_operands",
+    "rows_that_count",
+]
 
 Array = NDArray[Any]
 
@@ -97,28 +104,48 @@ def explained(
         if found:
             at, row, label, value = min(found, key=lambda entry: entry[:2])
             system = tuple(map(int, systems[at]))
-            return replace(singular, entry=NotFinite(label, system, row, value))
+            return replace(singular, entry=Entry(label, system, row, value))
     return singular
 
 
-def find_not_finite(
-    name: str, view: Array, rows: int, omits: bool, periodic: bool
-) -> NotFinite | None:
+def find_not_finite(name: str, view: Array, rows: int, omits: bool, periodic: bool) -> Entry | None:
     """Return the first entry of an operand, rows last, that counts and is not finite.
 
     `omits` says that the operand has an entry less than the systems have rows.
     """
     if view.dtype.kind not in "fc":
         return None
-    is_constant = view.shape[-1] == 1 and not omits
-    first = int(omits and name == "lower")
-    if not periodic and not is_constant and not omits and name in ("lower", "upper"):
-        first = int(name == "lower")
-        view = view[..., 1:] if first else view[..., :-1]
-    if is_constant and rows == 1 and not periodic and name in ("lower", "upper"):
+    return find_entry(name, view, rows, omits, periodic, np.isfinite)
+
+
+def find_entry(
+    name: str,
+    view: Array,
+    rows: int,
+    omits: bool,
+    periodic: bool,
+    is_good: Callable[[Array], NDArray[np.bool_]],
+) -> Entry | None:
+    """Return the first entry of an operand, rows last, that counts and is not good."""
+    counted = rows_that_count(name, view.shape[-1], rows, omits, periodic)
+    if counted is None:
         return None
-    is_finite = np.isfinite(view)
-    if is_finite.all():
+    view = view[..., counted]
+    good = is_good(view)
+    if good.all():
         return None
-    *system, row = map(int, np.unravel_index(int(np.argmin(is_finite)), view.shape))
-    return NotFinite(name, tuple(system), row + first, view[(*system, row)])
+    *system, row = map(int, np.unravel_index(int(np.argmin(good)), view.shape))
+    first = 1 if name == "lower" and omits else counted.start or 0
+    return Entry(name, tuple(system), row + first, view[(*system, row)])
+
+
+def rows_that_count(name: str, length: int, rows: int, omits: bool, periodic: bool) -> slice | None:
+    """Return the rows of an operand of this length along the systems that are not ignored.
+
+    None if there are none: the off-diagonals of one row.
+    """
+    if periodic or omits or name not in ("lower", "upper"):
+        return slice(None)
+    if length == 1:
+        return None if rows == 1 else slice(None)
+    return slice(1, None) if name == "lower" else slice(None, -1)

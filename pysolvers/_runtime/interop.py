@@ -106,6 +106,13 @@ class Library:
         kind = kind_of(value)
         raise TypeError(f"{name}: a {kind} cannot be converted to {dtype} here: convert it")
 
+    def extreme(self, value: Any, *, largest: bool) -> float | None:
+        """Return the largest or the smallest element of an array on a device, waiting for it.
+
+        None if the library has no reductions.
+        """
+        return None
+
     def lending(self) -> AbstractContextManager[None]:
         """Return a context in which the library may lend an array."""
         return nullcontext()
@@ -129,7 +136,14 @@ class Library:
         return result
 
 
-class _Cupy(Library):
+class _Reducing(Library):
+    """A library whose arrays have the methods min and max."""
+
+    def extreme(self, value: Any, *, largest: bool) -> float | None:
+        return float(value.max() if largest else value.min())
+
+
+class _Cupy(_Reducing):
     lends = True
     converts = True
 
@@ -165,7 +179,7 @@ class _Cupy(Library):
         return value.astype(dtype)
 
 
-class _Torch(Library):
+class _Torch(_Reducing):
     lends = True
     converts = True
 
@@ -233,7 +247,7 @@ def _torch_dtype(dtype: np.dtype) -> Any:
     return getattr(sys.modules["torch"], dtype.name)
 
 
-class _Jax(Library):
+class _Jax(_Reducing):
     """JAX lends arrays to others on one stream and never says what runs on its own."""
 
     converts = True

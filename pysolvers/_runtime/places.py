@@ -132,6 +132,13 @@ class Place:
         """Allocate a C-contiguous array; a lasting one can be used on any stream."""
         return np.empty(shape, dtype)
 
+    def extreme(self, name: str, index: tuple[Any, ...], *, largest: bool) -> float | None:
+        """Return the largest or the smallest element of a part of an operand on a device.
+
+        Waits for it; None if the library of the operand cannot do this on the stream of the call.
+        """
+        return None
+
     def wait(self) -> None:
         """Wait until all that was enqueued is done."""
 
@@ -442,6 +449,13 @@ class _DeviceArrays(_Device):
             raise TypeError(f"out must be writeable, a {kind_of(out)} never is")
         self._result = out
         return check_out(view("out", out, self.stream), shape, dtype, self._shadows)
+
+    def extreme(self, name: str, index: tuple[Any, ...], *, largest: bool) -> float | None:
+        value = self._named[name]
+        library = library_of(value)
+        if library.stream(value, self.ordinal).address != self.stream.address:
+            return None
+        return library.extreme(value[index], largest=largest)
 
     def move(self, *operands: Array) -> list[Array]:
         return [a if a.ndim or is_shadow(a) else self.upload(a) for a in operands]

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from .._errors import SingularSystemError, SingularSystemWarning, singular_text
 from .lines import Plan
 
-__all__ = ["NotFinite", "Singular", "find_singular"]
+__all__ = ["Entry", "Singular", "find_singular"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class NotFinite:
-    """The first entry of an operand that is not finite.
+class Entry:
+    """An entry of an operand that breaks a rule.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Singular:
 
     systems: NDArray[np.intp]
     rows: NDArray[np.intp]
-    entry: NotFinite | None = None
+    entry: Entry | None = None
 
     def report(self, policy: str, operation: str, *, stacklevel: int) -> None:
         """Raise or warn, if there is such a system and the policy requires it."""

@@ -2,7 +2,6 @@
 
 from ._cost import CostModel
 from ._factor import SplitFactor
-from ._factor import split_row_sums as split_row_sums
 from ._group import WAYS as WAYS
 from ._group import Group
 from ._group import agreement_of as agreement_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from math import prod
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from .._checks import require_flag
 from .._factor import Matrices as Operands
 from .._factor import (
     TridiagonalFactor,
-    factor_row_sums,
+    require_same_form,
     resolve_matrices,
     rhs_shape,
     rhs_view,
@@ -29,6 +28,7 @@ from .._options import (
     check_threads,
     pivot_code,
 )
+from .._row_sums import RowSums, form_of, matrix_names
 from .._runtime.arrays import Shape
 from .._runtime.finite import require_finite_operands
 from .._runtime.places import Place, find_place
@@ -56,7 +56,7 @@ from ._systems import (
 )
 from ._whole import Shares, whole_rows
 
-__all__ = ["SplitFactor", "split_row_sums"]
+__all__ = ["SplitFactor"]
 
 Array = NDArray[Any]
 
@@ -74,7 +74,6 @@ class _Options(NamedTuple):
     device: str | None
     threads: int | None
     check_finite: bool = False
-    has_sums: bool = False  # `diag` holds row sums
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -142,14 +141,16 @@ class SplitFactor:
         self,
         group: Group | None,
         split: Slab | None,
-        named: dict[str, ArrayLike],
+        named: dict[str, Any],
         stream: object,
         options: Sequence[Any],
     ) -> None:
         self._group, self._split = checked_group(group, split)
         self._options = _Options(*options)
         self.pivot = self._options.pivot
-        self._factor(named, stream)
+        diag, form = form_of(named["diag"])
+        self._has_sums = form is not None
+        self._factor({**named, "diag": diag}, stream, form)
 
     @property
     def nbytes(self) -> int:
@@ -239,9 +240,14 @@ class SplitFactor:
         self._solve(place, rhs, x, place.backend.TRANS["N"], threads)
 
     def refactor(
-        self, lower: ArrayLike, diag: ArrayLike, upper: ArrayLike, *, stream: object = None
+        self,
+        lower: ArrayLike,
+        diag: ArrayLike | RowSums,
+        upper: ArrayLike,
+        *,
+        stream: object = None,
     ) -> None:
-        """Factor other matrices of the same shape and dtype, with the same options; collective.
+        """Factor other matrices of the same shape, dtype and form; collective.
 
         Parameters
         ----------
@@ -253,11 +259,13 @@ class SplitFactor:
         Raises
         ------
         ValueError
-            If the matrices have another shape or dtype than before. The old factors are kept.
+            If the matrices have another shape, dtype or form than before. The old factors are kept.
         """
         named = {"lower": lower, "diag": diag, "upper": upper}
         new = SplitFactor(self._group, self._split, named, stream, self._options)
         with self._group.agreement(_FACTOR):
+            _, form = form_of(diag)
+            require_same_form("SplitFactor.refactor", form, has_sums=self._has_sums)
             if (new.shape, new.dtype) != (self.shape, self.dtype):
                 raise ValueError(
                     f"the matrices must have the shape {self.shape} and the dtype {self.dtype}, "
@@ -274,13 +282,12 @@ class SplitFactor:
     def __reduce__(self) -> tuple[Any, ...]:
         raise TypeError("a SplitFactor cannot be pickled or copied: factor the diagonals again")
 
-    def _factor(self, named: dict[str, ArrayLike], stream: object) -> None:
+    def _factor(self, named: dict[str, Any], stream: object, form: RowSums | None) -> None:
         group, options = self._group, self._options
         with group.agreement(_FACTOR) as agreed:
             place = find_place(options.device, stream, named, leader="diag", timed=True)
             require_flag("periodic", options.periodic)
-            pivot_code(options.pivot, place.backend.PIVOTS)
-            check_policy(options.on_singular)
+            pivot_code(options.pivot, place.backend.PIVOTS, has_sums=self._has_sums)
             check_threads(options.threads)
             require_flag("check_finite", options.check_finite)
             given = resolve_matrices(
@@ -290,6 +297,8 @@ class SplitFactor:
                 options.rows,
                 periodic=bool(options.periodic),
                 check_finite=bool(options.check_finite),
+                form=form,
+                policy=check_policy(options.on_singular),
             )
             full = given.shape.full
             along = self._split.of(len(full))
@@ -301,10 +310,9 @@ class SplitFactor:
                 "dtype": str(given.dtype),
                 "shape": tuple(":" if axis == along else size for axis, size in enumerate(full)),
                 "axis": given.shape.axis,
-                **{
-                    name: getattr(options, name)
-                    for name in ("pivot", "periodic", "on_singular", "has_sums")
-                },
+                **{name: getattr(options, name) for name in ("pivot", "periodic", "on_singular")},
+                "use of RowSums": self._has_sums,
+                "signs of the matrices": given.sign,
             }
         sizes = agreed.found
         check_sizes(along, sizes)
@@ -354,7 +362,7 @@ class SplitFactor:
                 options.on_singular,
                 options.threads,
                 periodic=self.periodic,
-                has_sums=options.has_sums,
+                has_sums=self._has_sums,
             )
         if along == given.shape.axis or any(own is None for own in done.found):
             return state, done.own
@@ -374,9 +382,9 @@ class SplitFactor:
                 has_left=periodic or rank > 0,
                 has_right=periodic or rank < group.size - 1,
                 is_short=shape.short[0],
-                has_sums=options.has_sums,
+                has_sums=self._has_sums,
             )
-            usable = options.pivot is False or matrices.is_dominant
+            usable = options.pivot is False or self._has_sums or matrices.is_dominant
 
             def solve(rows: slice, right: Array, target: Array) -> bool:
                 if rows == matrices.interior:
@@ -395,9 +403,11 @@ class SplitFactor:
             return None
         numbers = group.allgather(_FACTOR, packed(own, given.dtype))
         found = Coefficients(*unpacked(numbers, (matrices.batch,) * len(own)))
-        factor = factor_row_sums if options.has_sums else TridiagonalFactor
-        reduced = factor(
-            *reduced_matrix(found, periodic=periodic),
+        lower, diag, upper = reduced_matrix(found, periodic=periodic)
+        reduced = TridiagonalFactor(
+            lower,
+            RowSums(diag, check_signs=False) if self._has_sums else diag,
+            upper,
             axis=0,
             rows=group.size,
             periodic=periodic,
@@ -428,7 +438,7 @@ class SplitFactor:
             "raise",
             self._options.threads,
             periodic=False,
-            has_sums=self._options.has_sums,
+            has_sums=self._has_sums,
         )
         is_sound = singular is not None and not len(singular.rows)
         return factor, is_sound and factor.info.pivoted == 0
@@ -449,11 +459,13 @@ class SplitFactor:
         entry = None
         with group.agreement(_FACTOR) as done:
             if is_shared or len(shares.own):
-                make: Any = factor_row_sums
-                if not options.has_sums:
-                    make = partial(TridiagonalFactor, pivot=options.pivot, device=self._device)
-                factor = make(
-                    *(line[0] if is_shared else line[:, None] for line in lines),
+                lower, diag, upper = (line[0] if is_shared else line[:, None] for line in lines)
+                factor = TridiagonalFactor(
+                    lower,
+                    RowSums(diag, check_signs=False) if self._has_sums else diag,
+                    upper,
+                    pivot=options.pivot,
+                    device="cpu" if self._has_sums else self._device,
                     periodic=self.periodic,
                     on_singular="nan" if options.on_singular == "nan" else "ignore",
                     threads=options.threads,
@@ -465,8 +477,7 @@ class SplitFactor:
                 if not is_shared:
                     failed = info.singular[:, 0]
                 own = first + failed, info.singular_rows
-                diag = "sums" if options.has_sums else "diag"
-                names = ("lower", diag, "upper")
+                names = matrix_names(has_sums=self._has_sums)
                 entry = entry_of(failed, lines, first, periodic=self.periodic, names=names)
             done.own = *own, None if factor is None else factor.info, entry
         chosen = done.found[:1] if is_shared else done.found
@@ -520,33 +531,3 @@ class SplitFactor:
         with group.agreement(_SOLVE):
             inverse = [*np.argsort(np.array(order, int)), len(batch)]
             place.write(x, place.upload(part.transpose(inverse)))
-
-
-def split_row_sums(
-    group: Group,
-    split: Slab,
-    lower: ArrayLike,
-    sums: ArrayLike,
-    upper: ArrayLike,
-    *,
-    axis: int,
-    rows: int,
-    periodic: bool,
-    threads: int | None,
-    device: str | None = None,
-) -> SplitFactor:
-    """Factor matrices given by row sums, as `factor_row_sums` does, that are split over ranks.
-
-    Parameters
-    ----------
-    group, split
-        As in `pysolvers.factor_tridiagonal`.
-    lower, sums, upper, axis, rows, periodic, threads
-        As in `factor_row_sums`, of the part of this rank. The sums are those of the rows of whole
-        lines.
-    device : str, optional
-        As in `pysolvers.factor_tridiagonal`.
-    """
-    named = {"lower": lower, "diag": sums, "upper": upper}
-    options = axis, rows, False, periodic, "raise", device, threads, False, True
-    return SplitFactor(group, split, named, None, options)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from .._runtime.arrays import Shape
 from .._runtime.finite import explained
 from .._runtime.places import find_place
-from .._runtime.singular import NotFinite, Singular
+from .._runtime.singular import Entry, Singular
 from ._group import Group
 from ._slab import Slab
 
@@ -63,7 +63,7 @@ def merged(found: Sequence[Singular], sizes: Sequence[int], axis: int) -> Singul
     return Singular(systems[order], rows[order], first_entry(entries))
 
 
-def first_entry(entries: Iterable[NotFinite | None]) -> NotFinite | None:
+def first_entry(entries: Iterable[Entry | None]) -> Entry | None:
     """Return that of the first system, or None if there is none."""
     found = [entry for entry in entries if entry is not None]
     return min(found, key=lambda entry: entry.system) if found else None
@@ -73,7 +73,7 @@ def numbered(
     numbers: ArrayLike,
     rows: ArrayLike,
     batch: tuple[int, ...],
-    entries: Iterable[NotFinite | None] = (),
+    entries: Iterable[Entry | None] = (),
 ) -> Singular:
     """Return singular systems that are numbered over the batch in C order, as those of entries."""
     places: NDArray[Any] = np.asarray(numbers, np.intp)
@@ -94,7 +94,7 @@ def entry_of(
     *,
     periodic: bool,
     names: Sequence[str] = ("lower", "diag", "upper"),
-) -> NotFinite | None:
+) -> Entry | None:
     """Return the first entry that is not finite of whole systems that this rank holds.
 
     `singular` has the numbers of those with a bad pivot among the rows of `lines`, which are

@@ -32,12 +32,14 @@ from numpy.typing import NDArray
 
 from .._checks import require_broadcast
 from .._errors import raise_for_status
+from .._row_sums import RowSums
 from .._runtime.cufft import CufftPlan
 from .._runtime.lines import contiguous_strides
 from .._runtime.places import find_place
 from .._runtime.shadows import address_of, is_shadow, shadow
 from .._runtime.streams import PER_THREAD
-from ..distributed import Group, Slab, SplitFactor, agreement_of, split_row_sums
+from ..distributed import Group, Slab, SplitFactor, agreement_of
+from ..tridiagonal import factor_tridiagonal
 from ._waves import PackedWaves, are_packed
 
 __all__ = ["DevicePoisson"]
@@ -397,15 +399,16 @@ class DevicePoisson:
         """Return the factors of the lines of all ranks; collective."""
         last = self._axes[-1]
         shape = (len(matrices[1]), 1, last.count)
-        return split_row_sums(
-            group,
-            Slab(-1),
-            *(np.broadcast_to(values[:, None, :], shape) for values in matrices),
-            axis=-1,
+        lower, sums, upper = (np.broadcast_to(values[:, None, :], shape) for values in matrices)
+        return factor_tridiagonal(
+            lower,
+            RowSums(sums, check_signs=False),
+            upper,
             rows=last.count,
             periodic=last.is_periodic,
-            threads=None,
             device=self._device,
+            group=group,
+            split=Slab(-1),
         )
 
     def _solve_lines(self, place: Any, field: Array) -> None:

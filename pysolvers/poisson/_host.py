@@ -9,7 +9,7 @@ where T transforms all axes but x, and lambda[k] is the sum of the eigenvalues a
 lambda[k] and what the rows next to Dirichlet sides lose to these, known without rounding errors,
 while the main diagonal loses lambda[k] where the spacing of x is small beside that of the other
 axes. The factors then have relative errors of a few eps for any ratio of the spacings
-(`pysolvers._factor.factor_row_sums`).
+(`pysolvers.RowSums`).
 
 If all sides are Neumann or periodic, the matrix A of lambda = 0 has the null vector 1 and the left
 null vector v of the volumes. If v b = 0, the solution of (A + s e e^T) x = b, e = (1, 0, ...),
@@ -30,10 +30,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._extras import extra_module
-from .._factor import factor_row_sums
+from .._row_sums import RowSums
 from .._runtime import backends
 from .._runtime.fp_mode import in_default_fp_mode
-from ..distributed import Group, Slab, split_row_sums
+from ..distributed import Group, Slab
+from ..tridiagonal import factor_tridiagonal
 from ._columns import transform_columns
 
 __all__ = ["HostPoisson"]
@@ -165,11 +166,11 @@ class HostPoisson:
             operands = [a[..., None] for a in operands]
         axis = -2 if self._is_complex else -1
         options: dict[str, Any] = {"rows": last.count, "periodic": last.is_periodic}
-        if self._group is None:
-            return factor_row_sums(*operands, axis=axis, threads=self.threads, **options)
-        return split_row_sums(
-            self._group, Slab(axis), *operands, axis=axis, threads=self.threads, **options
-        )
+        if self._group is not None:
+            options |= {"group": self._group, "split": Slab(axis)}
+        lower, sums, upper = operands
+        form = RowSums(sums, check_signs=False)
+        return factor_tridiagonal(lower, form, upper, axis=axis, threads=self.threads, **options)
 
     def _take(self) -> tuple[Array, Array]:
         """Return work arrays for values and for waves; calls in several threads get their own.

@@ -23,7 +23,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..tridiagonal import solve_row_sums as solve_arrays
+from .._row_sums import RowSums
+from ..tridiagonal import solve_tridiagonal as solve_arrays
 from ._operands import batch_first
 from ._solve import result_like
 
@@ -86,7 +87,7 @@ def _run(conductance: Tensor, sums: Tensor, weights: Tensor, rhs: Tensor, period
     level = ratio.amin(-1, keepdim=True).clamp(min=0) + ratio.amax(-1, keepdim=True).clamp(max=0)
     solve_arrays(
         -conductance.roll(1, -1) * weights,
-        sums,
+        RowSums(sums, check_signs=False),
         -conductance * weights,
         rhs - sums * level,
         periodic=periodic,

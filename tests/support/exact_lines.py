@@ -11,7 +11,10 @@ def solve(lower, sums, upper, rhs, *, periodic=False):
     """
     with mpmath.workdps(120):
         words = lower, sums, upper, rhs
-        a, s, c, f = ([mpmath.mpf(float(v)) for v in values] for values in words)
+        a, s, c, f = (
+            [mpmath.mpf(v if isinstance(v, mpmath.mpf) else float(v)) for v in values]
+            for values in words
+        )
         n = len(f)
         if not periodic:
             a[0] = c[-1] = mpmath.mpf(0)
@@ -40,3 +43,18 @@ def solve(lower, sums, upper, rhs, *, periodic=False):
         for i in range(n - 2, -1, -1):
             x[i] = (f[i] - after[i] * x[i + 1] - far[i] * x[-1]) / pivot[i]
         return np.array([float(v) for v in x])
+
+
+def solve_transposed(lower, sums, upper, rhs, *, periodic=False):
+    """Return the solution of one system with the transposed matrix, rounded to float64.
+
+    The row sums of the transpose are differences, which the digits keep.
+    """
+    with mpmath.workdps(120):
+        a, s, c = ([mpmath.mpf(float(v)) for v in values] for values in (lower, sums, upper))
+        n = len(s)
+        if not periodic:
+            a[0] = c[-1] = mpmath.mpf(0)
+        below, above = [c[k - 1] for k in range(n)], [a[(k + 1) % n] for k in range(n)]
+        own = [s[k] - a[k] - c[k] + below[k] + above[k] for k in range(n)]
+        return solve(below, own, above, rhs, periodic=periodic)

@@ -11,9 +11,7 @@ import oracle
 import pytest
 
 import pysolvers
-from pysolvers import SingularSystemError, factor_tridiagonal, solve_tridiagonal
-from pysolvers._factor import factor_row_sums
-from pysolvers.tridiagonal import solve_row_sums
+from pysolvers import RowSums, SingularSystemError, factor_tridiagonal, solve_tridiagonal
 
 NAMES = ("lower", "diag", "upper")
 VALUES = (np.nan, np.inf, -np.inf)
@@ -145,15 +143,16 @@ def test_factors(rng, kind, pivot, periodic, axis):
 
 
 @pytest.mark.parametrize("periodic", [False, True])
-@pytest.mark.parametrize("name", ["lower", "sums", "upper"])
+@pytest.mark.parametrize("name", ["lower", "RowSums.s", "upper"])
 def test_factors_of_row_sums(name, periodic):
-    named = {key: np.full((3, 8), 1.0 if key == "sums" else -1.0) for key in ("lower", "sums")}
-    named["upper"] = named["lower"].copy()
+    named = {"lower": -np.ones((3, 8)), "RowSums.s": np.ones((3, 8)), "upper": -np.ones((3, 8))}
     named[name][1, 4] = np.nan
+    lower, sums, upper = named.values()
+    matrix = lower, RowSums(sums), upper
 
-    call = partial(factor_row_sums, **named, periodic=periodic)
-    require_named(call, "factor_row_sums", name, "nan", (1,), 4)
-    solve = partial(solve_row_sums, **named, rhs=np.ones((3, 8)), periodic=periodic)
+    call = partial(factor_tridiagonal, *matrix, periodic=periodic)
+    require_named(call, "factor_tridiagonal", name, "nan", (1,), 4)
+    solve = partial(solve_tridiagonal, *matrix, np.ones((3, 8)), periodic=periodic)
     require_named(solve, "solve_tridiagonal", name, "nan", (1,), 4)
 
 

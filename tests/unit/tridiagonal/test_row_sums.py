@@ -8,11 +8,15 @@ import exact_lines
 import numpy as np
 import pytest
 
-from pysolvers import SingularSystemError
-from pysolvers._factor import factor_row_sums
-from pysolvers.tridiagonal import solve_row_sums
+from pysolvers import RowSums, SingularSystemError, factor_tridiagonal, solve_tridiagonal
 
 DTYPES = ["float32", "float64"]
+
+
+def in_form(operands):
+    """Return operands with row sums as the public functions take them."""
+    lower, sums, *rest = operands
+    return [lower, RowSums(sums), *rest]
 
 
 def matrices(rng, count, rows, dtype, *, symmetric=True):
@@ -48,16 +52,16 @@ def test_every_unknown_is_right_for_any_condition(rng, rows, dtype, periodic):
         pytest.skip("a periodic matrix of two rows is below")
     operands = matrices(rng, 6, rows, dtype, symmetric=rows % 2 == 0)
     lower, sums, upper, rhs = operands
-    factor = factor_row_sums(lower, sums, upper, rows=rows, periodic=periodic)
+    factor = factor_tridiagonal(lower, RowSums(sums), upper, rows=rows, periodic=periodic)
     assert_every_unknown(factor.solve(rhs), operands, dtype, periodic=periodic)
     first = [np.ascontiguousarray(a.T) for a in operands]
-    factor = factor_row_sums(*first[:3], axis=0, rows=rows, periodic=periodic)
+    factor = factor_tridiagonal(*in_form(first[:3]), axis=0, rows=rows, periodic=periodic)
     assert_every_unknown(factor.solve(first[3]).T, operands, dtype, periodic=periodic)
     np.testing.assert_array_equal(
-        solve_row_sums(*operands, periodic=periodic), factor.solve(rhs, axis=-1)
+        solve_tridiagonal(*in_form(operands), periodic=periodic), factor.solve(rhs, axis=-1)
     )
     np.testing.assert_array_equal(
-        solve_row_sums(*first, axis=0, periodic=periodic), factor.solve(first[3])
+        solve_tridiagonal(*in_form(first), axis=0, periodic=periodic), factor.solve(first[3])
     )
 
 
@@ -65,7 +69,7 @@ def test_every_unknown_is_right_for_any_condition(rng, rows, dtype, periodic):
 def test_short_periodic_matrices(rows):
     lower, sums, upper = np.array([[-3.0, -1.0], [1e-20, 2e-21], [-2.0, -4.0]])[:, :rows]
     rhs = np.array([1.0, 3.0])[:rows]
-    x = factor_row_sums(lower, sums, upper, periodic=True).solve(rhs)
+    x = factor_tridiagonal(lower, RowSums(sums), upper, periodic=True).solve(rhs)
     truth = exact_lines.solve(lower, sums, upper, rhs, periodic=True)
     np.testing.assert_allclose(x, truth, rtol=1e-15)
 
@@ -76,7 +80,7 @@ def test_short_periodic_matrices(rows):
 def test_shared_matrix_and_transposes(rng, dtype, periodic, axis):
     lower, sums, upper, _ = (a[0] for a in matrices(rng, 1, 90, dtype))
     rhs = rng.random((7, 90)).astype(dtype)
-    factor = factor_row_sums(lower, sums, upper, periodic=periodic)
+    factor = factor_tridiagonal(lower, RowSums(sums), upper, periodic=periodic)
     given = rhs if axis == -1 else np.ascontiguousarray(rhs.T)
     for trans in "NT":  # the matrix is symmetric
         x = factor.solve(given, axis=axis, trans=trans)
@@ -89,7 +93,7 @@ def test_shared_matrix_and_transposes(rng, dtype, periodic, axis):
 def test_signs_of_the_laplacian_and_complex_right_sides(rng, periodic):
     operands = matrices(rng, 5, 40, "float64")
     lower, sums, upper, rhs = operands
-    factor = factor_row_sums(-lower, -sums, -upper, periodic=periodic)
+    factor = factor_tridiagonal(-lower, RowSums(-sums), -upper, periodic=periodic)
     x = factor.solve(-rhs * (1 + 2j))
     np.testing.assert_allclose(x.imag, 2 * x.real, rtol=1e-15)
     assert_every_unknown(x.real, operands, "float64", periodic=periodic)
@@ -101,7 +105,7 @@ def test_long_matrix_in_chunks(rng, dtype, periodic):
     """The truth is the solution for constant coefficients: f = 1, so that x = 1 / s."""
     rows = 1 << 17
     sums = 1e-14
-    factor = factor_row_sums(-1.0, np.full(rows, sums, dtype), -1.0, periodic=periodic)
+    factor = factor_tridiagonal(-1.0, RowSums(np.full(rows, sums, dtype)), -1.0, periodic=periodic)
     assert factor.info.method == "partition"
     x = factor.solve(np.ones(rows, dtype))
     s = float(np.dtype(dtype).type(sums))
@@ -110,7 +114,7 @@ def test_long_matrix_in_chunks(rng, dtype, periodic):
     lower = -(10 ** rng.uniform(-2, 2, rows)).astype(dtype)
     upper = np.roll(lower, -1)
     own = (10 ** rng.uniform(-20, -10, rows)).astype(dtype)
-    x = factor_row_sums(lower, own, upper, periodic=periodic).solve(own)
+    x = factor_tridiagonal(lower, RowSums(own), upper, periodic=periodic).solve(own)
     assert np.abs(x.astype(float) - 1).max() <= 1500 * np.finfo(dtype).eps
 
 
@@ -119,7 +123,9 @@ def test_long_matrix_in_chunks(rng, dtype, periodic):
 def test_a_matrix_without_row_sums_is_singular(rng, rows, periodic):
     lower = -rng.random(rows) - 0.5
     with pytest.raises(SingularSystemError) as caught:
-        factor_row_sums(lower, np.zeros(rows), np.roll(lower, -1), rows=rows, periodic=periodic)
+        factor_tridiagonal(
+            lower, RowSums(np.zeros(rows)), np.roll(lower, -1), rows=rows, periodic=periodic
+        )
     assert list(caught.value.rows) == [rows - 1]
 
 
@@ -130,12 +136,12 @@ def test_solves_with_matrices_of_some_axes(rng, shape, periodic):
     outer, inner, rows = shape
     diagonals = [a.reshape(shape) for a in matrices(rng, outer * inner, rows, "float64")[:3]]
     rhs = rng.random((3, 4, rows))
-    expected = factor_row_sums(*diagonals, periodic=periodic).solve(rhs)
+    expected = factor_tridiagonal(*in_form(diagonals), periodic=periodic).solve(rhs)
     out = rhs.copy()
-    assert solve_row_sums(*diagonals, out, periodic=periodic, out=out, threads=2) is out
+    assert solve_tridiagonal(*in_form(diagonals), out, periodic=periodic, out=out, threads=2) is out
     np.testing.assert_allclose(out, expected, rtol=1e-13)
     strided = [np.ascontiguousarray(np.moveaxis(a, -1, 0)) for a in (*diagonals, rhs)]
-    x = solve_row_sums(*strided, axis=0, periodic=periodic)
+    x = solve_tridiagonal(*in_form(strided), axis=0, periodic=periodic)
     np.testing.assert_allclose(np.moveaxis(x, 0, -1), expected, rtol=1e-13)
 
 
@@ -145,32 +151,34 @@ def test_solve_names_singular_systems(rng, shared):
     sums[0] = 0
     rhs = rng.random((5, 30))
     with pytest.raises(SingularSystemError) as caught:
-        solve_row_sums(-1.0, sums, -1.0, rhs)
+        solve_tridiagonal(-1.0, RowSums(sums), -1.0, rhs)
     assert list(caught.value.rows) == [29] * (5 if shared else 1)
-    x = solve_row_sums(-1.0, sums, -1.0, rhs, on_singular="nan")
+    x = solve_tridiagonal(-1.0, RowSums(sums), -1.0, rhs, on_singular="nan")
     assert (np.isnan(x).all(axis=1) == ([True] * 5 if shared else [True, *[False] * 4])).all()
 
 
 def test_solve_takes_short_off_diagonals_and_complex_right_sides(rng):
     lower, sums, upper, rhs = matrices(rng, 3, 20, "float64")
-    x = solve_row_sums(lower[:, 1:], sums, upper[:, :-1], rhs * (1 + 2j))
+    x = solve_tridiagonal(lower[:, 1:], RowSums(sums), upper[:, :-1], rhs * (1 + 2j))
     np.testing.assert_allclose(x.imag, 2 * x.real, rtol=1e-15)
     assert_every_unknown(x.real, (lower, sums, upper, rhs), "float64", periodic=False)
 
 
 def test_solve_without_systems():
-    assert solve_row_sums(-1.0, 1.0, -1.0, np.empty((0, 4))).shape == (0, 4)
+    assert solve_tridiagonal(-1.0, RowSums(1.0), -1.0, np.empty((0, 4))).shape == (0, 4)
 
 
 def test_refactor_takes_row_sums():
-    factor = factor_row_sums(-1.0, np.full(20, 1e-30), -1.0)
-    factor.refactor(-1.0, np.full(20, 2e-30), -1.0)
+    factor = factor_tridiagonal(-1.0, RowSums(np.full(20, 1e-30)), -1.0)
+    factor.refactor(-1.0, RowSums(np.full(20, 2e-30)), -1.0)
     np.testing.assert_allclose(factor.solve(np.ones(20)), 5e29, rtol=1e-14)
 
 
 def test_corners_are_ignored():
     lower, sums, upper = np.full(9, -1.0), np.full(9, 0.25), np.full(9, -1.0)
-    x = factor_row_sums(lower, sums, upper).solve(np.ones(9))
+    x = factor_tridiagonal(lower, RowSums(sums), upper).solve(np.ones(9))
     lower[0], upper[-1] = np.nan, 1e300
-    np.testing.assert_array_equal(factor_row_sums(lower, sums, upper).solve(np.ones(9)), x)
+    np.testing.assert_array_equal(
+        factor_tridiagonal(lower, RowSums(sums), upper).solve(np.ones(9)), x
+    )
     np.testing.assert_allclose(x, 4.0, rtol=1e-15)

@@ -1,0 +1,139 @@
+"""The signs of matrices that are given by row sums: one pass over each operand as it was given."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from numpy.typing import NDArray
+
+from .._row_sums import matrix_names
+from .arrays import Shape
+from .finite import find_entry, rows_that_count
+from .places import Place
+from .shadows import is_shadow
+from .singular import Entry
+
+__all__ = ["require_form"]
+
+Array = NDArray[Any]
+
+_NAMES = ("lower", "diag", "upper")
+_LABELS = dict(zip(_NAMES, matrix_names(has_sums=True), strict=True))
+
+
+def require_form(
+    operation: str,
+    place: Place,
+    operands: Sequence[Array],
+    shape: Shape,
+    *,
+    periodic: bool,
+    check_signs: bool,
+) -> int | None:
+    """Raise an error for matrices that elimination with row sums excludes: complex, other signs.
+
+    Parameters
+    ----------
+    operation : str
+        The function, for the message.
+    place : Place
+        Where the operands are.
+    operands : sequence of array
+        lower, the row sums and upper, before they are moved.
+    shape : Shape
+        Their common shape.
+    periodic : bool
+        Whether the first entry of ``lower`` and the last one of ``upper`` count.
+    check_signs : bool
+        Whether to look at the signs, which waits for operands on a device.
+
+    Returns
+    -------
+    int or None
+        1 if no off-diagonal is positive and no row sum is negative, -1 for the opposite signs;
+        None if nobody looked.
+
+    Notes
+    -----
+    NaN has no sign; the elimination reports it. Operands on a device are reduced there, and are
+    copied to the host only if their library has no reductions or an entry has the wrong sign.
+    """
+    if operands[1].dtype.kind == "c":
+        raise TypeError(
+            f"{operation}: lower, upper and RowSums.s must be real, got {operands[1].dtype}: for "
+            "complex matrices pass the diagonal, diag = s - lower - upper"
+        )
+    if not check_signs:
+        return None
+    named = dict(zip(_NAMES, operands, strict=False))
+    for sign in (1, -1):
+        if all(
+            _has_sign(place, name, array, shape, sign if name == "diag" else -sign, periodic)
+            for name, array in named.items()
+        ):
+            return sign
+    views = {
+        name: shape.batch_first(place.download(array) if is_shadow(array) else array)
+        for name, array in named.items()
+    }
+    wrong = {}
+    for sign in (1, -1):
+        wrong[sign] = [
+            entry
+            for (name, view), omits in zip(views.items(), shape.omits, strict=False)
+            if (entry := _find(name, view, shape.rows, omits, periodic, sign)) is not None
+        ]
+        if not wrong[sign]:
+            return sign
+    # The sign of the matrices is presumably that which fewer operands contradict.
+    entry = min(wrong.values(), key=len)[0]
+    raise ValueError(
+        f"{operation}: {entry}, but with RowSums the entries of lower and upper are <= 0 and "
+        "the row sums >= 0, or all have the opposite signs, in all matrices of a call: for other "
+        "matrices pass the diagonal, diag = s - lower - upper, instead of RowSums(s)"
+    )
+
+
+def _has_sign(
+    place: Place, name: str, array: Array, shape: Shape, sign: int, periodic: bool
+) -> bool:
+    """Whether an operand has no entry of the other sign and no NaN, at first with ignored ones."""
+    if not array.size:
+        return True
+    if _extreme(place, name, array, (), sign) >= 0:
+        return True
+    along = 0 if array.ndim == 1 else shape.axis + array.ndim - len(shape.full)
+    if array.ndim == 0 or along < 0:
+        length, before = 1, 0
+    else:
+        length, before = array.shape[along], along
+    omits = shape.omits[_NAMES.index(name)]
+    counted = rows_that_count(name, length, shape.rows, omits, periodic)
+    if counted is None:
+        return True
+    if counted == slice(None):
+        return False
+    return _extreme(place, name, array, (slice(None),) * before + (counted,), sign) >= 0
+
+
+def _extreme(place: Place, name: str, array: Array, index: tuple[slice, ...], sign: int) -> float:
+    """Return the extreme element of a part, times `sign`: negative if an element is."""
+    found = None
+    if not is_shadow(array):
+        part = array[index]
+        found = part.min() if sign > 0 else part.max()
+    else:
+        found = place.extreme(name, index, largest=sign < 0)
+        if found is None:
+            part = place.download(array)[index]
+            found = part.min() if sign > 0 else part.max()
+    return float(found) * sign
+
+
+def _find(
+    name: str, view: Array, rows: int, omits: bool, periodic: bool, sign: int
+) -> Entry | None:
+    """Return the first entry of the wrong sign."""
+    wanted = sign if name == "diag" else -sign
+    entry = find_entry(name, view, rows, omits, periodic, lambda values: ~(values * wanted < 0))
+    return None if entry is None else replace(entry, name=_LABELS[name])
