@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Draw docs/images/distributed.png: scaling of solves and solvers, from the committed records.
 
-Left and middle: lines that are cut, strong scaling as unknowns per second and rank, weak scaling as
-the time of a solve: measured on a CPU with one thread a rank, and predicted by
+Above: lines that are cut, strong scaling as unknowns per second and rank, weak scaling as the time
+of a solve: measured on a CPU with one thread a rank, and predicted by
 `pysolvers.distributed.CostModel` with the constants of that record. Also on the left: GPUs in one
-pass, and the published values of PaScaL_TDMA. Right: the efficiency of solvers on GPUs.
+pass, and the published values of PaScaL_TDMA. Below: the efficiency of solvers on GPUs.
 """
 
 import json
@@ -15,6 +15,7 @@ from typing import Any, Literal
 from image_file import write_image
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import FormatStrFormatter, LogLocator, NullFormatter
 
 from pysolvers.distributed import CostModel
 from pysolvers.papers.pascal_tdma import PUBLISHED_SECONDS, PUBLISHED_SHAPE
@@ -70,33 +71,32 @@ def published_points() -> Points:
 
 
 def draw_solvers(axes: Axes, record: Record) -> None:
-    """Draw the efficiency of solvers over the number of GPUs."""
-    cases = record["cases"]
-    for number, name in enumerate(dict.fromkeys(case["case"] for case in cases)):
-        own = [case for case in cases if case["case"] == name]
-        ways = dict.fromkeys(case["exchange"] for case in own if case["ranks"] > 1)
-        for way in ways:
-            points = [c for c in own if c["ranks"] == 1 or c["exchange"] == way]
-            points.sort(key=lambda case: case["ranks"])
-            axes.plot(
-                [case["ranks"] for case in points],
-                [100 * case["efficiency"] for case in points],
-                f"C{number}" + ("o-" if way == "peers" else "s:"),
-                label=f"{name}, {own[0]['scaling']}, {way}",
-            )
+    """Draw a bar for the efficiency of each solver on each number of GPUs, the first one above."""
+    cases = [case for case in record["cases"] if case["ranks"] > 1]
+    names = [
+        f"{case['case']}, {case['scaling']} scaling, {case['ranks']} GPUs, {case['exchange']}"
+        for case in cases
+    ]
+    percent = [100 * case["efficiency"] for case in cases]
+    places = range(len(cases))
+    axes.barh(places, percent, height=0.7)
+    for place, value in zip(places, percent, strict=True):
+        axes.text(value - 1, place, f"{value:.0f}", color="w", ha="right", va="center", fontsize=9)
+    axes.set_yticks(places, names, fontsize=9)
+    axes.invert_yaxis()
     axes.set(
-        title=f"solvers, {record['gpu']['name'].removeprefix('NVIDIA ')}",
-        ylabel="efficiency, %",
-        ylim=(0, 105),
+        title=f"solvers on {record['gpu']['name']}, beside one GPU",
+        xlabel="efficiency (%)",
+        xlim=(0, 100),
     )
-    _finish(axes, "lower left")
 
 
 def picture(cpu: Record, gpu: Record, solvers: Record) -> Figure:
     """Return the picture of the records."""
-    figure = Figure(figsize=(15, 4.6), layout="constrained")
-    strong, weak, right = figure.subplots(1, 3)
-    draw_solvers(right, solvers)
+    figure = Figure(figsize=(10, 7.2), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=(5, 2))
+    strong, weak = above.subplots(1, 2)
+    draw_solvers(below.subplots(), solvers)
     model = CostModel(**cpu["models"]["own"])
     case = next(c for c in cpu["cases"] if c["matrix"] == "own")
     rows, lines = case["rows"], case["lines"]
@@ -111,18 +111,25 @@ def picture(cpu: Record, gpu: Record, solvers: Record) -> Figure:
     strong.loglog(numbers, [speed(c) for c in found], "C0o", label="CPU, measured")
     found = measured(cpu, [rows // 2 * p for p in numbers])
     weak.loglog(numbers, [1e3 * c["seconds"] for c in found], "C0o", label="CPU, measured")
-    strong.loglog(*gpu_points(gpu), "C3s-", label=f"{gpu['gpu']['name']}, one pass, measured")
+    name = gpu["gpu"]["name"]
+    strong.loglog(*gpu_points(gpu), "C3s-", label=f"{name}, one pass, measured")
     strong.loglog(*published_points(), "C1^-", label="NVIDIA H200, PaScaL_TDMA 2.1, published")
     strong.set(
-        title=f"strong scaling; CPU: {lines} lines of {rows} rows",
+        title=f"strong scaling; on the CPU {lines} lines of {rows} rows",
         ylabel="10⁹ unknowns per second and rank",
     )
     weak.set(
         title=f"weak scaling: {lines} lines, {rows // 2} rows per rank",
-        ylabel="time of a solve, ms",
+        ylabel="time of a solve (ms)",
     )
-    _finish(strong, "lower left")
-    _finish(weak, "lower right")
+    _finish(strong)
+    _finish(weak)
+    weak.yaxis.set_major_locator(LogLocator(base=10, subs=(1, 1.5, 2, 3, 5, 7)))
+    weak.yaxis.set_major_formatter(FormatStrFormatter("%g"))
+    weak.yaxis.set_minor_formatter(NullFormatter())
+    above.legend(
+        *strong.get_legend_handles_labels(), loc="outside lower center", ncols=3, fontsize=8
+    )
     return figure
 
 
@@ -133,11 +140,10 @@ def main() -> int:
     return 0
 
 
-def _finish(axes: Axes, place: str) -> None:
+def _finish(axes: Axes) -> None:
     axes.set_xscale("log", base=2)
-    axes.set(xlabel="ranks (processes with one thread, or GPUs)")
+    axes.set_xlabel("ranks (processes with one thread, or GPUs)")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, loc=place)
 
 
 if __name__ == "__main__":

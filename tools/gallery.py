@@ -35,6 +35,7 @@ from pysolvers import (
     solve_laplace,
     solve_tridiagonal,
 )
+from pysolvers._shown import counted
 from pysolvers.distributed import Slab
 from pysolvers.papers import gceidd2022
 
@@ -44,14 +45,21 @@ SIZE = 4.8, 3.2
 COLOURS = 128
 
 
+def cpu_name(record: dict[str, Any]) -> str:
+    """Return the processor of a record and its number of threads."""
+    return f"{record['machine']['cpu']}, {counted(record['settings']['threads'], 'thread')}"
+
+
 def speed_on_a_cpu(axes: Axes) -> None:
-    lines = speed_picture.cpu_lines(json.loads(speed_picture.CPU.read_text()))
-    speed_picture.draw_lines(axes, lines, "ns")
+    record = json.loads(speed_picture.CPU.read_text())
+    speed_picture.draw_lines(axes, speed_picture.cpu_lines(record), "ns")
+    axes.set_title(cpu_name(record))
 
 
 def speed_on_a_gpu(axes: Axes) -> None:
-    lines = speed_picture.gpu_lines(json.loads(speed_picture.GPU.read_text()))
-    speed_picture.draw_lines(axes, lines, "ps")
+    record = json.loads(speed_picture.GPU.read_text())
+    speed_picture.draw_lines(axes, speed_picture.gpu_lines(record), "ps")
+    axes.set_title(record["gpu"]["name"])
 
 
 def cavity(axes: Axes) -> None:
@@ -74,7 +82,7 @@ def pulse(axes: Axes) -> None:
 
 
 def cylinder(axes: Axes) -> None:
-    SquareCylinder(100, (65, 401)).run(until=70).plot(axes)
+    SquareCylinder(100, (129, 513), length=32.0).run(until=100).plot(axes)
 
 
 def charges(axes: Axes) -> None:
@@ -122,13 +130,14 @@ def conductivity(axes: Axes) -> None:
 
 
 def conductivities(axes: Axes) -> None:
-    """Show the figure that is stored in the notebook, which needs PyTorch."""
+    """Show the left half of the figure that is stored in the notebook, which needs PyTorch."""
     notebook = json.loads((ROOT / "notebooks" / "12_gradients_torch.ipynb").read_text())
     outputs = [output for cell in notebook["cells"] for output in cell.get("outputs", [])]
     (stored,) = (
         each["data"]["image/png"] for each in outputs if "image/png" in each.get("data", {})
     )
-    axes.imshow(Image.open(BytesIO(b64decode(stored))))
+    picture = Image.open(BytesIO(b64decode(stored)))
+    axes.imshow(picture.crop((0, 0, picture.width // 2, picture.height)))
     axes.set_axis_off()
 
 
@@ -185,7 +194,7 @@ def small_work(axes: Axes) -> None:
     record = json.loads(small_picture.CPU.read_text())
     entries = [entry for entry in small_picture.cpu_entries(record) if entry[0] == 64]
     small_picture.draw(axes, entries, small_picture.CPU_CURVES)
-    axes.set(xlabel="systems of 64 rows", ylabel="time of a call (µs)")
+    axes.set(xlabel="systems of 64 rows", ylabel="time of a call (µs)", title=cpu_name(record))
     axes.legend(fontsize=7)
 
 

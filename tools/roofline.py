@@ -63,7 +63,7 @@ def roofline(record: dict[str, Any]) -> Figure:
         *first.get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize=8
     )
     copy = record["bench"]["copy"]["bandwidth"] / 1e12
-    figure.suptitle(f"{record['gpu']['name']}: copy {copy:.2f} TB/s, 2^26 unknowns", fontsize=11)
+    figure.suptitle(f"{record['gpu']['name']}: copy {copy:.2f} TB/s, 2²⁶ unknowns", fontsize=11)
     return figure
 
 
@@ -88,7 +88,8 @@ def crossover(record: dict[str, Any]) -> Figure:
         axes.grid(alpha=0.3)
         if axes.get_legend_handles_labels()[1]:
             axes.legend(fontsize=8)
-    figure.axes[0].set_ylabel("ns for an unknown")
+    figure.axes[0].set_ylabel("time per unknown (ns)")
+    figure.suptitle(f"{record['gpu']['name']}: methods over the number of systems", fontsize=11)
     return figure
 
 

@@ -69,12 +69,11 @@ def picture(cpu: Record, gpu: Record | None) -> Figure:
     grid = figure.subplots(len(machines), len(lengths), squeeze=False, sharey="row")
     for line, (name, entries, curves) in zip(grid, machines, strict=True):
         for axes, rows in zip(line, lengths, strict=True):
-            axes.set_title(f"{name}, n = {rows}", fontsize=10)
+            axes.set_title(f"{name}, {rows} rows", fontsize=10)
+            axes.set_xlabel("systems")
             draw(axes, [e for e in entries if e[0] == rows], curves)
         line[0].set_ylabel("time of a call (µs)")
         line[0].legend(fontsize=7, loc="upper left")
-    for axes in grid[-1]:
-        axes.set_xlabel("systems")
     return figure
 
 

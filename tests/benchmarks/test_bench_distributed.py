@@ -88,8 +88,8 @@ def test_picture_of_scaling(monkeypatch):
     axes = distributed_picture.picture(cpu, gpu, solvers).axes
 
     assert len(axes) == 3
-    for line in axes[2].lines:
-        assert line.get_xdata()[0] == 1 and line.get_ydata()[0] == 100
+    efficiency = [100 * case["efficiency"] for case in solvers["cases"] if case["ranks"] > 1]
+    assert [bar.get_width() for bar in axes[2].patches] == pytest.approx(efficiency)
     lines = {line.get_label(): line for line in axes[0].lines}
     measured = lines["CPU, measured"]
     assert list(measured.get_xdata()) == [1, 2]
