@@ -85,17 +85,33 @@ def cylinder(axes: Axes) -> None:
     SquareCylinder(100, (129, 513), length=32.0).run(until=100).plot(axes)
 
 
+def charge(x: Any, y: Any) -> Any:
+    """Return the right side of the Poisson equation of two charges."""
+    here = np.exp(-800 * ((x - 0.3) ** 2 + (y - 0.7) ** 2))
+    there = np.exp(-800 * ((x - 0.7) ** 2 + (y - 0.3) ** 2))
+    return 400 * (there - here)
+
+
+def draw_potential(axes: Axes, solver: FastPoisson, u: Any, title: str) -> None:
+    drawn = axes.contourf(solver.x, solver.y, u, 21)
+    axes.figure.colorbar(drawn, ax=axes, label="potential u")
+    axes.set(xlabel="x", ylabel="y", aspect="equal", title=title)
+
+
 def charges(axes: Axes) -> None:
     solver = FastPoisson((129, 129), 1 / 128, boundary={"x-": 1.0, "x+": 0.0, "y": Neumann()})
+    draw_potential(axes, solver, solver.solve(charge), "two charges between plates")
 
-    def charge(x, y):
-        here = np.exp(-800 * ((x - 0.3) ** 2 + (y - 0.7) ** 2))
-        there = np.exp(-800 * ((x - 0.7) ** 2 + (y - 0.3) ** 2))
-        return 400 * (there - here)
 
-    drawn = axes.contourf(solver.x, solver.y, solver.solve(charge), 21)
-    axes.figure.colorbar(drawn, ax=axes, label="potential u")
-    axes.set(xlabel="x", ylabel="y", aspect="equal", title="two charges between plates")
+def box(axes: Axes) -> None:
+    solver = FastPoisson((64, 64), 1 / 64, boundary=0.0, grid="cells")
+    u = solver.solve(charge)
+    draw_potential(axes, solver, u, "two charges in an earthed box")
+
+
+def heated(axes: Axes) -> None:
+    sides = {"x-": 1.0, "x+": 0.0, "y": 0.0}
+    HeatADI((65, 65), 1 / 64, dt=1e-3, boundary=sides).run(until=0.5).plot(axes)
 
 
 def start_of_a_flow(axes: Axes) -> None:
@@ -202,6 +218,8 @@ def small_work(axes: Axes) -> None:
 PICTURES: dict[str, Callable[[Axes], None]] = {
     "columns": ocean,
     "options": put_options,
+    "poisson": box,
+    "plate": heated,
     "small": small_work,
     "01_tridiagonal": speed_on_a_cpu,
     "02_cavity": cavity,

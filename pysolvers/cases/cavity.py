@@ -63,13 +63,14 @@ def run_cavity(args: argparse.Namespace) -> int:
     elapsed = perf_counter() - start
 
     tables = published_profiles(result.reynolds)
+    error = grid_error(args, result)
     for line in (
-        *report(result, elapsed, tables, grid_error(args, result)),
+        *report(result, elapsed, tables, error),
         "",
         *speed_table(args),
     ):
         print(line)
-    write_files(result, tables, args.output, plot=not args.no_plot)
+    write_files(result, tables, args.output, error, plot=not args.no_plot)
     return 0
 
 
@@ -134,9 +135,12 @@ def speed_table(args: argparse.Namespace) -> Iterator[str]:
 
 
 def write_files(
-    result: CavityResult, tables: dict[str, dict[str, Any]], folder: Path, *, plot: bool
+    result: CavityResult, tables: dict[str, dict[str, Any]], folder: Path, error: str, *, plot: bool
 ) -> None:
-    """Write the result, and the figure if requested, and print the file names on stderr."""
+    """Write the result, and the figure if requested, and print the file names on stderr.
+
+    The figure contains `error`, that of the grid.
+    """
     stem = folder / f"cavity_re{result.reynolds:g}_n{result.n}"
     archive = stem.with_name(stem.name + ".npz")
     result.save(archive)
@@ -144,7 +148,7 @@ def write_files(
     if not plot:
         return
     try:
-        figure = draw_cavity(result, tables)
+        figure = draw_cavity(result, tables, note=error)
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
         return

@@ -71,9 +71,10 @@ def run_cylinder(args: argparse.Namespace) -> int:
     else:
         result = solver.run(args.until)
     elapsed = perf_counter() - start
-    for line in report(result, elapsed, grid_error(args, result)):
+    error = grid_error(args, result)
+    for line in report(result, elapsed, error):
         print(line)
-    write_files(result, args.output, plot=not args.no_plot)
+    write_files(result, args.output, error, plot=not args.no_plot)
     if args.film is not None:  # last: an error of the film leaves the other files
         result.animate(args.film)
         print(f"wrote {args.film}", file=sys.stderr)
@@ -158,8 +159,11 @@ def report(result: CylinderResult, elapsed: float, error: str) -> Iterator[str]:
     yield f"{milliseconds:.2f} ms/step on {place}: {shares}"
 
 
-def write_files(result: CylinderResult, folder: Path, *, plot: bool) -> None:
-    """Write the result, and the figure if requested, and print the file names on stderr."""
+def write_files(result: CylinderResult, folder: Path, error: str, *, plot: bool) -> None:
+    """Write the result, and the figure if requested, and print the file names on stderr.
+
+    The figure contains `error`, that of the grid.
+    """
     kind = "_steady" if result.steady else ""
     stem = folder / f"cylinder_re{result.reynolds:g}_{result.psi.shape[0]}{kind}"
     archive = stem.with_name(stem.name + ".npz")
@@ -168,7 +172,7 @@ def write_files(result: CylinderResult, folder: Path, *, plot: bool) -> None:
     if not plot:
         return
     try:
-        figure = draw_cylinder(result)
+        figure = draw_cylinder(result, note=error)
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
         return

@@ -171,12 +171,13 @@ def _write(args: argparse.Namespace, result: HeatResult, elapsed: float, ranks: 
     exact = np.multiply.outer(lines[1], lines[0])
     if result.u.ndim == 3:
         exact = cooled_slab(result.z, result.time)[:, None, None] * exact
-    pictures: dict[str, Callable[[], Figure]] = {"isotherms": lambda: _figure(result)}
+    error = _grid_error(args, result)
+    pictures: dict[str, Callable[[], Figure]] = {"isotherms": lambda: _figure(result, error)}
     report(
         args,
         name,
         _TITLE.format(body),
-        [_comparison(args, result, exact), _speed(result, elapsed, ranks)],
+        [_comparison(result, exact, error), _speed(result, elapsed, ranks)],
         pictures=pictures,
     )
     path = args.output / f"{name}.npz"
@@ -184,8 +185,8 @@ def _write(args: argparse.Namespace, result: HeatResult, elapsed: float, ranks: 
     print(f"wrote {path}", file=sys.stderr)
 
 
-def _comparison(args: argparse.Namespace, result: HeatResult, exact: NDArray[np.float64]) -> Table:
-    """Return the temperatures along x through the middle of the body."""
+def _comparison(result: HeatResult, exact: NDArray[np.float64], error: str) -> Table:
+    """Return the temperatures along x through the middle of the body; `error`: of the grid."""
     middle = tuple(n // 2 for n in result.u.shape[:-1])
     found, expected = result.u[middle], exact[middle]
     nodes = np.linspace(0, len(found) // 2, _PLACES + 1).astype(int)[1:]
@@ -195,7 +196,7 @@ def _comparison(args: argparse.Namespace, result: HeatResult, exact: NDArray[np.
         for i in nodes
     ]
     largest = float(np.abs(result.u - exact).max())
-    notes = (f"Largest difference at a node: {largest:.2e}.", _grid_error(args, result))
+    notes = (f"Largest difference at a node: {largest:.2e}.", error)
     title = f"Temperature through the middle of the body at t = {result.time:g}"
     return Table(title, columns, rows, notes)
 
@@ -247,10 +248,11 @@ def _speed(result: HeatResult, elapsed: float, ranks: str) -> Table:
     return Table(f"Time: {elapsed:.2f} s", columns, [cells])
 
 
-def _figure(result: HeatResult) -> "Figure":
-    from ..plots._figure import new_figure
+def _figure(result: HeatResult, note: str) -> "Figure":
+    from ..plots._figure import add_note, new_figure
     from ..plots.heat import draw_heat
 
     figure = new_figure(6.2, 5.0)
     draw_heat(figure, result)
+    add_note(figure, note)
     return figure

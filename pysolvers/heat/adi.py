@@ -206,8 +206,11 @@ class HeatADI(Stepper[HeatResult]):
         A_y T^{n+1} = B_x T^* + \tfrac{dt}{2} q
 
     and Douglas and Gunn [2]_ solve for differences,
-    :math:`A_x D_1 = dt\,(\nabla \cdot k \nabla T^n + q), A_y D_2 = D_1, A_z D_3 = D_2,
-    T^{n+1} = T^n + D_3`. The source q is evaluated in the middle of the step. In two
+
+    .. math:: A_x D_1 = dt\,(\nabla \cdot k \nabla T^n + q), \qquad
+        A_y D_2 = D_1, \qquad A_z D_3 = D_2, \qquad T^{n+1} = T^n + D_3 .
+
+    The source q is evaluated in the middle of the step. In two
     dimensions both schemes give the same solution up to rounding errors. The boundary values
     of the intermediate fields follow from the formulas of the scheme, so that the order is
     two also if the boundary values change with time.

@@ -1,6 +1,7 @@
 """Figures: for files, independent of pyplot and of windows; for users, managed by pyplot."""
 
 from collections.abc import Callable
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
+    "add_note",
     "add_scale",
     "axis_labels",
     "check_axes",
@@ -103,6 +105,12 @@ def axis_labels(names: str, unit: str | None) -> dict[str, str]:
     """Return the keywords ``xlabel`` and ``ylabel`` of axes for two coordinates and their unit."""
     suffix = f" ({unit})" if unit else ""
     return {f"{axis}label": name + suffix for axis, name in zip("xy", names, strict=True)}
+
+
+def add_note(figure: "Figure", note: str) -> None:
+    """Write a note below the plots of a figure, over its width; an empty one is left out."""
+    if note:
+        figure.supxlabel(fill(note, int(14 * figure.get_figwidth())), fontsize=9)
 
 
 def add_scale(axes: "Axes | list[Axes]", drawn: Any, label: str, **options: Any) -> None:

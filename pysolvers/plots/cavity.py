@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._published import published_profiles
-from ._figure import add_scale, check_axes, new_figure, show_figure
+from .._shown import counted
+from ._figure import add_note, add_scale, check_axes, new_figure, show_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -69,9 +70,14 @@ def draw_cavity(
     result: "CavityResult",
     tables: Tables = None,
     figure: "Figure | None" = None,
+    *,
+    note: str = "",
     **options: Any,
 ) -> "Figure":
-    """Draw streamlines, vorticity, centre-line profiles and residuals on an empty figure."""
+    """Draw streamlines, vorticity, centre-line profiles and residuals on an empty figure.
+
+    `note` stands below them: the error of the grid, for example.
+    """
     figure = new_figure(10, 9) if figure is None else figure
     axes = figure.subplots(2, 2)
     plot_streamlines(axes[0, 0], result)
@@ -82,6 +88,7 @@ def draw_cavity(
         f"Lid-driven cavity, Re = {result.reynolds:g}, {result.n} × {result.n} nodes, "
         f"{result.wall} walls"
     )
+    add_note(figure, note)
     return figure
 
 
@@ -194,6 +201,9 @@ def draw_profiles(axes: "Axes", places: Array, u: Array, v: Array, tables: Table
         style: dict[str, Any] = {"marker": marker, "ls": "", "ms": 4.5, "mfc": "none"}
         axes.plot(columns["y"], columns["u"], color="C0", **style)
         axes.plot(columns["x"], columns["v"], color="C1", **style)
+        omitted = int(sum(np.isnan(columns[velocity]).sum() for velocity in "uv"))
+        if omitted:
+            name += f", {counted(omitted, 'value')} left out"
         axes.plot([], [], color="0.3", label=name, **style)
     axes.set(
         xlabel="x or y (side of the cavity)", ylabel="velocity (lid speed)", title="centre lines"

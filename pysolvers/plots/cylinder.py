@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._extras import extra_module
-from ._figure import add_scale, check_axes, new_figure, show_figure
+from ._figure import add_note, add_scale, check_axes, new_figure, show_figure
 from .film import make_film
 
 if TYPE_CHECKING:
@@ -56,9 +56,12 @@ def plot(
 
 
 def draw_cylinder(
-    result: "CylinderResult", figure: "Figure | None" = None, **options: Any
+    result: "CylinderResult", figure: "Figure | None" = None, *, note: str = "", **options: Any
 ) -> "Figure":
-    """Draw streamlines, vorticity, velocities, and histories on an empty figure."""
+    """Draw streamlines, vorticity, velocities, and histories on an empty figure.
+
+    `note` stands below them: the error of the grid, for example.
+    """
     figure = new_figure(*_SIZE) if figure is None else figure
     grid = figure.add_gridspec(3, 2, height_ratios=(1.2, 1.2, 1))
     upper, lower = figure.add_subplot(grid[0, :]), figure.add_subplot(grid[1, :])
@@ -69,6 +72,7 @@ def draw_cylinder(
     plot_histories(figure.add_subplot(grid[2, 1]), result)
     state = "steady" if result.steady else f"t = {result.time:g} D/Umax"
     figure.suptitle(f"Square cylinder, Re = {result.reynolds:g}, {state}")
+    add_note(figure, note)
     return figure
 
 

@@ -62,6 +62,29 @@ def test_estimate_for_a_cooling_body_is_the_difference_from_its_series(capsys, t
     assert estimate == pytest.approx(largest, rel=0.3)
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("cavity", "--n", "17", "--re", "100"),
+        ("cylinder", "--re", "20", "--shape", "33", "201", "--steady", "--tol", "0.1"),
+        ("cylinder", "--re", "20", "--shape", "33", "201", "--until", "1"),
+        ("heat", "--shape", "9", "9"),
+    ],
+)
+def test_picture_of_a_case_contains_the_estimate(capsys, tmp_path, monkeypatch, options):
+    figure = pytest.importorskip("matplotlib.figure").Figure
+    notes = []
+    monkeypatch.setattr(
+        figure, "savefig", lambda self, *_, **__: notes.append(self.get_supxlabel())
+    )
+
+    assert _cli.main(["run", *options, "--output", str(tmp_path)]) == 0
+
+    (note,) = notes
+    assert "rror of " in note
+    assert note.replace("\n", " ") in capsys.readouterr().out
+
+
 def test_run_without_an_estimate_says_why(capsys, tmp_path):
     said = run(capsys, tmp_path, "cavity", "--re", "100", "--n", "7")
     assert "error of the grid: not estimated, a grid of half of 7 nodes is too small" in said

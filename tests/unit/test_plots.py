@@ -28,6 +28,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import same_color
 
 from pysolvers.plots._figure import levels_of
+from pysolvers.plots.cavity import plot_profiles
 from pysolvers.plots.curves import Curves, plot_curves
 from pysolvers.plots.pta2020 import plot_fields
 from pysolvers.plots.speedups import plot_speedups
@@ -188,6 +189,16 @@ def test_cavity_shows_the_points_of_ghia(cavity):
     np.testing.assert_array_equal(marks[0], np.column_stack([table["y"], table["u"]]))
     np.testing.assert_array_equal(marks[1], np.column_stack([table["x"], table["v"]]))
     assert any("Ghia" in text.get_text() for text in profiles.get_legend().get_texts())
+
+
+@pytest.mark.parametrize(("reynolds", "left_out"), [(400, ", 1 value left out"), (1000, "")])
+def test_legend_tells_of_a_value_that_is_left_out(reynolds, left_out):
+    # The table for Re = 400 has a misprint, which is not a number in the data of the package.
+    axes = pyplot.figure().subplots()
+    plot_profiles(axes, LidDrivenCavity(reynolds, 17).iterate(1).result())
+
+    labels = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert [label for label in labels if "Ghia" in label] == [f"Ghia et al. 1982{left_out}"]
 
 
 def test_pseudo_time_step_has_an_axis_of_its_own():
