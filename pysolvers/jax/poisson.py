@@ -200,20 +200,17 @@ class FastPoisson(LinearPoisson):
             sums[(0,) * field.ndim] += diag[0] or -1.0
             field = self._without_mean(field)
         conductance = -upper * last.volumes
-        if not last.is_periodic:
-            conductance[-1] = 0.0
+        conductance = conductance if last.is_periodic else conductance[:-1]
 
         def operand(numbers: NDArray[np.float64]) -> jax.Array:
-            shape = (1,) * (field.ndim - numbers.ndim) + numbers.shape
-            return jnp.asarray(numbers.reshape(shape).astype(field.real.dtype))[..., None]
+            return jnp.asarray(numbers[..., None].astype(field.real.dtype))
 
         is_complex = jnp.iscomplexobj(field)
         parts = jnp.stack([field.real, field.imag] if is_complex else [field], -1)
         found = solve_row_sums(
             operand(conductance),
-            operand(sums),
-            parts,
-            last.volumes,
+            operand(sums * last.volumes),
+            parts * operand(last.volumes),
             axis=-2,
             periodic=last.is_periodic,
         )

@@ -113,6 +113,45 @@ def test_long_steps_keep_heat_and_gradients_in_single_precision(rng, boundary):
         assert np.abs(gradient - expected).max() <= 1e-5 * np.abs(expected).max()
 
 
+def step_of_line(u, k, r, boundary):
+    """Return T after a step and its derivative with respect to T, by dense matrices."""
+    n = len(u)
+    c = r * 2 * k * np.roll(k, -1) / (k + np.roll(k, -1))
+    c[-1] = c[-1] if boundary == "periodic" else 0
+    into = np.roll(np.eye(n), 1, 1) - np.eye(n)
+    balances = into.T @ (c[:, None] * into)
+    volumes = np.diag(volumes_of((n,), "periodic" if boundary == "values" else boundary)).astype(
+        float
+    )
+    ahead, behind = volumes + balances / 2, volumes - balances / 2
+    if boundary == "values":
+        for matrix in (ahead, behind):
+            matrix[[0, -1]] = np.eye(n)[[0, -1]]
+    matrix = np.linalg.solve(ahead, behind)
+    return matrix @ u, matrix
+
+
+@pytest.mark.parametrize("boundary", [Neumann(), "periodic", "values"])
+def test_steps_on_a_line_and_their_gradients_keep_their_digits(rng, boundary):
+    """For any k dt / h^2: neither the step nor its derivative contains a product with K."""
+    n = 33
+    u, weights = rng.standard_normal((2, n)).astype(np.float32)
+    k = (1 + rng.random(n)).astype(np.float32)
+
+    @jax.jit
+    def total_and_step(u, k, r):
+        ends = {"x-": u[0], "x+": u[-1]} if boundary == "values" else boundary
+        v = heat_step(u, dt=r, spacing=1.0, diffusivity=k, boundary=ends)
+        return (weights * v).sum(), v
+
+    for r in (1e-2, 1.0, 1e4, 1e8):
+        truth, matrix = step_of_line(u.astype(float), k.astype(float), r, boundary)
+        gradient, v = jax.grad(total_and_step, has_aux=True)(u, k, np.float32(r))
+
+        np.testing.assert_allclose(v, truth, rtol=0, atol=3e-6)
+        np.testing.assert_allclose(gradient, matrix.T @ weights, rtol=0, atol=5e-6)
+
+
 def test_single_precision_stays(rng):
     u = heat_step(rng.random((5, 6), np.float32), dt=0.1, spacing=0.1, diffusivity=2.0)
 
