@@ -63,7 +63,7 @@ def summary(record: Record) -> Iterator[str]:
         yield row(rows, *fractions, _ratio(double, "cusparse"), _ratio(double, "jax"))
     yield ""
     yield (
-        "Fractions of what the copy bandwidth of the device allows, 2^26 unknowns; then how many "
+        "Fractions of what the copy bandwidth of the device allows, 2²⁶ unknowns; then how many "
         f"times faster `own, f64` is than cuSPARSE and JAX. {_machine(record)}"
     )
 
