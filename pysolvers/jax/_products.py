@@ -23,7 +23,7 @@ from jax.interpreters import ad, batching, mlir
 
 from ._call import call_products
 
-__all__ = ["multiply", "multiply_negated"]
+__all__ = ["multiply", "multiply_by_sums", "multiply_negated"]
 
 
 def multiply(
@@ -40,6 +40,25 @@ def multiply(
     below = lower * _rows(x, 0, rows - 1, axis)
     above = upper * _rows(x, 1, rows, axis)
     return diag * x + _padded(below, (1, 0), axis) + _padded(above, (0, 1), axis)
+
+
+def multiply_by_sums(
+    lower: jax.Array, sums: jax.Array, upper: jax.Array, x: jax.Array, axis: int, periodic: bool
+) -> jax.Array:
+    """Return A x, where A is given by row sums in the place of its diagonal.
+
+    The products with differences of x give derivatives in which nothing else is subtracted.
+    """
+    if periodic:
+        before, after = jnp.roll(x, 1, axis), jnp.roll(x, -1, axis)
+        return sums * x + lower * (before - x) + upper * (after - x)
+    rows = x.shape[axis]
+    if lower.shape[axis] == rows:
+        lower = _rows(lower, 1, rows, axis)
+    if upper.shape[axis] == rows:
+        upper = _rows(upper, 0, rows - 1, axis)
+    step = _rows(x, 1, rows, axis) - _rows(x, 0, rows - 1, axis)
+    return sums * x + _padded(upper * step, (0, 1), axis) - _padded(lower * step, (1, 0), axis)
 
 
 def multiply_negated(

@@ -8,16 +8,18 @@ from typing import Any
 import jax
 from jax import numpy as jnp
 from jax.custom_batching import custom_vmap
-from jax.tree_util import register_dataclass
+from jax.tree_util import register_dataclass, register_pytree_node
 from jax.typing import ArrayLike
 
 from .._checks import require_flag
 from .._options import Trans, check_choice, pivot_code
 from .._plain import require_plain
+from .._row_sums import RowSums, form_of
 from .._runtime.arrays import Shape, padded_shape, require_rows, resolve_shape
 from .._runtime.backends import require
+from .._transposed_sums import solve_transposed as solve_transposed_sums
 from ._call import has_device, solve_lines
-from ._products import multiply, multiply_negated
+from ._products import multiply, multiply_by_sums, multiply_negated
 from ._split import solve_split
 
 __all__ = [
@@ -26,10 +28,16 @@ __all__ = [
     "solve_tridiagonal",
 ]
 
+register_pytree_node(
+    RowSums,
+    lambda form: ((form.s,), form.check_signs),
+    lambda check_signs, children: RowSums(children[0], check_signs=check_signs),
+)
+
 
 def solve_tridiagonal(
     lower: ArrayLike,
-    diag: ArrayLike,
+    diag: ArrayLike | RowSums,
     upper: ArrayLike,
     rhs: ArrayLike,
     *,
@@ -50,7 +58,8 @@ def solve_tridiagonal(
         The three diagonals. Unless `periodic`, ``lower[0]`` and ``upper[n - 1]`` are
         ignored, and `lower` and `upper` can omit them: they then have n - 1 entries along
         `axis`. A matrix that broadcasts over a batch axis, or that `jax.vmap` does not map,
-        is not expanded in memory.
+        is not expanded in memory. `diag` can be `pysolvers.RowSums`: row sums instead of the
+        diagonal, for real matrices of diffusion. Their signs are not checked.
     rhs : array_like, shape (..., n, ...)
         Right-hand sides; at least one axis.
     axis : int, default: -1
@@ -78,10 +87,10 @@ def solve_tridiagonal(
     ------
     TypeError
         If an operand is not float32, float64, complex64, complex128, or of integers or
-        booleans.
+        booleans. If a matrix with `RowSums` is complex.
     ValueError
         If an operand of one dimension does not have n entries, or other shapes do not
-        broadcast.
+        broadcast. With `RowSums`, if `pivot` is True or there is an `axis_name`.
 
     See Also
     --------
@@ -101,6 +110,11 @@ def solve_tridiagonal(
 
     summed over the axes along which an operand broadcasts. The reverse pass is one more
     solve, with the transposes of the matrices. It keeps the matrix and x, and nothing else.
+
+    With :class:`~pysolvers.RowSums` the cotangents are
+    :math:`\bar s_i = -\lambda_i x_i`, :math:`\bar l_i = -\lambda_i (x_{i-1} - x_i)` and
+    :math:`\bar u_i = -\lambda_i (x_{i+1} - x_i)`. The transposes are solved by cyclic reduction
+    with the pivots of the matrices, in log2(n) passes, each of 4 words per unknown and more.
 
     With `axis_name`, a device solves three systems per line with its rows, and exchanges 7
     numbers per line, or 2 if all lines share a matrix, with the others (partition method,
@@ -127,15 +141,31 @@ def solve_tridiagonal(
     -5.000
     """
     require_flag("periodic", periodic)
-    code = pivot_code(pivot, require("cpu").PIVOTS)
-    operands = as_operands(lower=lower, diag=diag, upper=upper, rhs=rhs)
+    middle, form = form_of(diag)
+    has_sums = form is not None
+    code = pivot_code(pivot, require("cpu").PIVOTS, has_sums=has_sums)
+    if has_sums:
+        if axis_name is not None:
+            raise ValueError(
+                "solve_tridiagonal of JAX does not take RowSums with axis_name: pass the diagonal, "
+                "diag = s - lower - upper"
+            )
+        _require_real(lower=lower, diag=middle, upper=upper)
+        rhs = as_plain("rhs", rhs)
+        if jnp.iscomplexobj(rhs):
+            solve = partial(
+                solve_tridiagonal, lower, RowSums(middle), upper, axis=axis, periodic=periodic
+            )
+            return jax.lax.complex(solve(rhs.real), solve(rhs.imag))
+    operands = as_operands(lower=lower, diag=middle, upper=upper, rhs=rhs)
     if operands["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d array")
     if axis_name is not None:
         shape = resolve_shape(operands, axis, leader="rhs", periodic=bool(periodic), omits=False)
         return _solve_split(operands, shape, axis_name, periodic=bool(periodic), pivot=pivot)
     shape = resolve_shape(operands, axis, leader="rhs", periodic=bool(periodic))
-    return _solve(*operands.values(), shape=shape, periodic=bool(periodic), pivot=code)
+    options = {"shape": shape, "periodic": bool(periodic), "pivot": code}
+    return _solve(*operands.values(), **options, has_sums=has_sums)
 
 
 @register_dataclass
@@ -146,7 +176,7 @@ class TridiagonalFactor:
     Attributes
     ----------
     lower, diag, upper : jax.Array
-        The diagonals, of one dtype and with the same number of axes.
+        The diagonals, of one dtype and with the same number of axes; `diag` can be `RowSums`.
     axis : int
         Axis of the matrices, counted from the last one: negative.
     rows : int
@@ -158,7 +188,7 @@ class TridiagonalFactor:
     """
 
     lower: jax.Array
-    diag: jax.Array
+    diag: jax.Array | RowSums
     upper: jax.Array
     axis: int = field(metadata={"static": True})
     rows: int = field(metadata={"static": True})
@@ -188,7 +218,12 @@ class TridiagonalFactor:
             If `rhs` does not have n rows, or `trans` is unknown.
         """
         check_choice("trans", trans, require("cpu").TRANS)
-        operands = as_operands(lower=self.lower, diag=self.diag, upper=self.upper, rhs=rhs)
+        diag, form = form_of(self.diag)
+        if form is None:
+            operands = as_operands(lower=self.lower, diag=diag, upper=self.upper, rhs=rhs)
+        else:  # the matrix stays real
+            operands = as_operands(lower=self.lower, diag=diag, upper=self.upper)
+            operands["rhs"] = as_plain("rhs", rhs)
         *matrix, b = operands.values()
         # Constant coefficients of one matrix: an array of one axis has an entry for each row.
         lower, diag, upper = (
@@ -208,8 +243,10 @@ class TridiagonalFactor:
             "pivot": self.pivot,
         }
 
+        middle = diag if form is None else RowSums(diag)
+
         def solve(b: jax.Array) -> jax.Array:
-            return solve_tridiagonal(lower, diag, upper, b, **options)
+            return solve_tridiagonal(lower, middle, upper, b, **options)
 
         if trans == "N":
             return solve(b)
@@ -222,7 +259,7 @@ class TridiagonalFactor:
 
 def factor_tridiagonal(
     lower: ArrayLike,
-    diag: ArrayLike,
+    diag: ArrayLike | RowSums,
     upper: ArrayLike,
     *,
     axis: int = -1,
@@ -273,12 +310,16 @@ def factor_tridiagonal(
      [2. 4. 2.]]
     """
     require_flag("periodic", periodic)
-    pivot_code(pivot, require("cpu").PIVOTS)
-    operands = as_operands(lower=lower, diag=diag, upper=upper)
+    middle, form = form_of(diag)
+    pivot_code(pivot, require("cpu").PIVOTS, has_sums=form is not None)
+    if form is not None:
+        _require_real(lower=lower, diag=middle, upper=upper)
+    operands = as_operands(lower=lower, diag=middle, upper=upper)
     shape = resolve_shape(operands, axis, leader="diag", periodic=bool(periodic), rows=rows)
-    lower, diag, upper = (_expanded(a, shape) for a in operands.values())
+    lower, middle, upper = (_expanded(a, shape) for a in operands.values())
+    middle = middle if form is None else RowSums(middle)
     from_end = shape.axis - len(shape.full)
-    return TridiagonalFactor(lower, diag, upper, from_end, shape.rows, bool(periodic), pivot)
+    return TridiagonalFactor(lower, middle, upper, from_end, shape.rows, bool(periodic), pivot)
 
 
 def as_operands(**named: ArrayLike) -> dict[str, Any]:
@@ -297,6 +338,18 @@ def as_operands(**named: ArrayLike) -> dict[str, Any]:
     return {name: array.astype(dtype) for name, array in arrays.items()}
 
 
+def _require_real(**named: ArrayLike) -> None:
+    """Raise TypeError for matrices given by row sums that are complex."""
+    for name, value in named.items():
+        array = as_plain(name, value)
+        if jnp.iscomplexobj(array):
+            label = "RowSums.s" if name == "diag" else name
+            raise TypeError(
+                f"{label} must be real with RowSums, got {array.dtype}: for complex matrices pass "
+                "the diagonal, diag = s - lower - upper"
+            )
+
+
 def as_plain(name: str, value: ArrayLike) -> jax.Array:
     """Return an array of JAX, or raise TypeError for one that holds more than values."""
     if not isinstance(value, jax.Array):
@@ -313,20 +366,26 @@ def _are_alike(first: Any, *others: Any) -> bool:
     )
 
 
-@partial(jax.jit, static_argnames=("shape", "periodic", "pivot"))
-def _solve(*operands: jax.Array, shape: Shape, periodic: bool, pivot: int) -> jax.Array:
+@partial(jax.jit, static_argnames=("shape", "periodic", "pivot", "has_sums"))
+def _solve(
+    *operands: jax.Array, shape: Shape, periodic: bool, pivot: int, has_sums: bool
+) -> jax.Array:
     """Solve for operands of one dtype."""
     if 0 in shape.full:
         return jnp.zeros(shape.full, operands[-1].dtype)
     axis = shape.axis - len(shape.full)  # counted from the end: vmap adds axes at the front
     lower, diag, upper, rhs = equally_varying([_expanded(a, shape) for a in operands])
+    along: dict[str, Any] = {"axis": axis, "periodic": periodic}
     solve, solve_transposed = (
-        batched(partial(solve_lines, axis=axis, periodic=periodic, pivot=pivot, transposed=t))
+        batched(partial(solve_lines, **along, pivot=pivot, transposed=t, has_sums=has_sums))
         for t in (False, True)
     )
+    if has_sums:
+        solve_transposed = partial(_solve_transposed_sums, **along)
     # Without `checkpoint` the reverse pass would keep x and the matrix shifted by a row, too.
-    plain = jax.checkpoint(partial(multiply, axis=axis, periodic=periodic), prevent_cse=False)
-    has_products = _uses_products(rhs)
+    by_form = multiply_by_sums if has_sums else multiply
+    plain = jax.checkpoint(partial(by_form, **along), prevent_cse=False)
+    has_products = not has_sums and _uses_products(rhs)
 
     def product(x: jax.Array) -> jax.Array:
         if has_products:
@@ -339,6 +398,30 @@ def _solve(*operands: jax.Array, shape: Shape, periodic: bool, pivot: int) -> ja
         lambda _, b: solve(lower, diag, upper, b),
         lambda _, b: solve_transposed(lower, diag, upper, b),
     )
+
+
+def _solve_transposed_sums(
+    lower: jax.Array,
+    sums: jax.Array,
+    upper: jax.Array,
+    rhs: jax.Array,
+    *,
+    axis: int,
+    periodic: bool,
+) -> jax.Array:
+    """Solve with the transposes of matrices given by row sums; operands as for `solve_lines`."""
+    lower, sums, upper, rhs = (jnp.moveaxis(a, axis, -1) for a in (lower, sums, upper, rhs))
+    rows = rhs.shape[-1]
+    lower, sums, upper = (
+        jnp.broadcast_to(a, (*a.shape[:-1], rows)) if a.shape[-1] == 1 else a
+        for a in (lower, sums, upper)
+    )
+    if not periodic:
+        lower, upper = lower[..., lower.shape[-1] - rows + 1 :], upper[..., : rows - 1]
+        lower = jnp.concatenate((jnp.zeros_like(lower, shape=(*lower.shape[:-1], 1)), lower), -1)
+        upper = jnp.concatenate((upper, jnp.zeros_like(upper, shape=(*upper.shape[:-1], 1))), -1)
+    y = solve_transposed_sums(jnp, lower, sums, upper, rhs, periodic=periodic)
+    return jnp.moveaxis(jnp.broadcast_to(y, rhs.shape), -1, axis)
 
 
 def _solve_split(

@@ -7,6 +7,7 @@ any condition number.
 import exact_lines
 import numpy as np
 import pytest
+from exact_lines import family as matrices
 
 from pysolvers import RowSums, SingularSystemError, factor_tridiagonal, solve_tridiagonal
 
@@ -17,21 +18,6 @@ def in_form(operands):
     """Return operands with row sums as the public functions take them."""
     lower, sums, *rest = operands
     return [lower, RowSums(sums), *rest]
-
-
-def matrices(rng, count, rows, dtype, *, symmetric=True):
-    """Return random diagonals of both kinds, with row sums from 1e-12 to 100, many of them 0.
-
-    Matrices that are not symmetric have an upwind drift of up to 2 : 1.
-    """
-    lower = 10 ** rng.uniform(-3, 3, (count, rows))
-    upper = np.roll(lower, -1, axis=-1) * (1 if symmetric else rng.uniform(0.7, 1.4, (count, 1)))
-    sums = 10 ** rng.uniform(-12, 2, (count, rows))
-    sums *= rng.random((count, rows)) < rng.choice([0.0, 0.1, 0.5, 1.0], (count, 1))
-    sums[:, rng.integers(rows)] += 10.0 ** rng.uniform(-24, -12)
-    rhs = rng.random((count, rows)) * (rng.random((count, rows)) < 0.5)
-    rhs[:, rng.integers(rows)] += 1.0
-    return [a.astype(dtype) for a in (-lower, sums, -upper, rhs)]
 
 
 def assert_every_unknown(x, operands, dtype, *, periodic):
