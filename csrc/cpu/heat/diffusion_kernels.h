@@ -11,7 +11,7 @@
 
 /* The kernels of a level, or of the system, in its dtype. */
 typedef struct {
-    /* out = rhs - A x, or A x if rhs is null; the sum of x out. */
+    /* out = rhs - A x, or A x if rhs is null; the sum of x out. No operand is `out`. */
     double (*apply)(const ps_diffusion *d, const ps_diffusion_level *l, int64_t j,
                     int64_t k, const void *x, const void *rhs, void *out);
     /* x += t, of `count` elements. */

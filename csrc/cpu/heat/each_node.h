@@ -27,4 +27,28 @@
         }                                                        \
     } while (0)
 
+/* The same where FORMULA writes what it does not read: the last vector begins where it ends
+ * with the row, and its first nodes are computed twice. */
+#define FOR_NODES_ANEW(count, FORMULA)                                    \
+    do {                                                                  \
+        const int64_t lanes = (count) >= PS_FN(LANES) ? PS_FN(LANES) : 4; \
+        int64_t i = 0;                                                    \
+                                                                          \
+        if ((count) >= PS_FN(LANES)) {                                    \
+            for (; i < (count); i += lanes) {                             \
+                i = i + lanes <= (count) ? i : (count) - lanes;           \
+                FORMULA(AT_VECTOR);                                       \
+            }                                                             \
+        }                                                                 \
+        else if (PS_FN(LANES) > 4 && (count) >= 4) {                      \
+            for (; i < (count); i += lanes) {                             \
+                i = i + lanes <= (count) ? i : (count) - lanes;           \
+                FORMULA(AT_FOUR);                                         \
+            }                                                             \
+        }                                                                 \
+        for (; i < (count); i++) {                                        \
+            FORMULA(AT_ONE);                                              \
+        }                                                                 \
+    } while (0)
+
 #endif

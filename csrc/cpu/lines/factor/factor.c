@@ -277,12 +277,11 @@ job_of(const ps_factor *f, const ps_factor_rhs *b, int threads)
     return job;
 }
 
+/* Workspace of a thread. */
 static size_t
-group_bytes(const ps_factor *f, const ps_factor_rhs *b, int threads)
+group_bytes(const ps_factor *f, const ps_factor_rhs *b, const ps_job *job)
 {
-    const ps_job job = job_of(f, b, threads);
-
-    return ps_aligned(kernels_for(f, b->outer * b->inner)->factor_scratch(f, &job));
+    return ps_aligned(kernels_for(f, b->outer * b->inner)->factor_scratch(f, job));
 }
 
 static size_t
@@ -290,7 +289,8 @@ work_of_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
 {
     const int threads = solve_threads(f, b, exec);
     const ps_factor_rhs same = normalised(f, b);
-    const size_t whole = group_bytes(f, &same, threads) * (size_t)threads;
+    const ps_job job = job_of(f, &same, threads);
+    const size_t whole = group_bytes(f, &same, &job) * (size_t)threads;
 
     return ps_factor_is_long(f) && b->outer * b->inner > 0
                ? larger(whole, ps_factor_partition_work(f, b, exec, threads))
@@ -335,12 +335,15 @@ solve_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
         .job = &job,
         .exec = exec,
         .threads = threads,
-        .bytes = group_bytes(f, &same, threads),
+        .bytes = group_bytes(f, &same, &job),
         .work = exec->work,
         .self = (void *)&do_this,
         .solve = solve_tile,
     };
 
+    if (tiles.bytes * (size_t)threads > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
     return ps_tiles_run(&tiles, &pivoted);
 }
 
@@ -348,17 +351,20 @@ ps_status
 ps_cpu_factor_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
 {
     ps_status status = ps_factor_check(f, b);
-    size_t bytes;
 
     if (status != PS_OK) {
         return status;
     }
-    ps_cpu_factor_work(f, b, exec, &bytes);
-    if (bytes > exec->work_bytes) {
-        return PS_WORK_TOO_SMALL;
-    }
     if (f->rows == 0 || b->outer == 0 || b->inner == 0) {
         return PS_OK;
+    }
+    if (ps_factor_is_long(f)) {
+        size_t bytes;
+
+        ps_cpu_factor_work(f, b, exec, &bytes);
+        if (bytes > exec->work_bytes) {
+            return PS_WORK_TOO_SMALL;
+        }
     }
     for (int64_t i = 0; i < parts_of(f) && status == PS_OK; i++) {
         const ps_factor part = part_of(f, exec, i);
