@@ -80,6 +80,48 @@ def test_command_writes_a_record(tmp_path):
     assert record["gpu"] is None and record["settings"]["threads"] >= 1
 
 
+def test_some_jobs_leave_the_record_of_the_machine_as_it_is(jobs, monkeypatch, capsys, tmp_path):
+    path = tmp_path / "record.json"
+    monkeypatch.setattr(jobs, "record_path", lambda gpu: path)
+    monkeypatch.setattr(jobs, "JOBS", {"small": jobs.one_small, "heat": jobs.heat})
+    monkeypatch.setattr(sys, "argv", ["jobs.py", "--only", "small", "--samples", "1"])
+    assert jobs.main() == 0
+    assert not path.exists() and "record" not in capsys.readouterr().out
+
+    monkeypatch.setattr(jobs, "JOBS", {"small": jobs.one_small})
+    monkeypatch.setattr(sys, "argv", ["jobs.py", "--samples", "1"])
+    assert jobs.main() == 0
+    assert path.exists() and str(path) in capsys.readouterr().out
+
+
+def test_jobs_run_without_scipy(tmp_path):
+    # An import of SciPy fails, as where it is not installed; JAX needs it.
+    (tmp_path / "scipy").mkdir()
+    (tmp_path / "scipy" / "__init__.py").write_text("raise ModuleNotFoundError(name='scipy')\n")
+    code = (
+        "import sys; sys.path[:0] = sys.argv[1:3]\n"
+        "import jobs\n"
+        "jobs.find_spec = lambda name: None\n"
+        f"for name, size in {SMALL}.items():\n"
+        "    try:\n"
+        "        case = jobs.measure(jobs.JOBS[name](**size), samples=1, budget=0.0)\n"
+        "    except ModuleNotFoundError as error:\n"
+        "        print(name, error)\n"
+        "    else:\n"
+        "        print(name, *(n for n in case['seconds'] if n in ('package', 'scipy')))\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path), str(ROOT / "benchmarks")]
+
+    run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    assert run.returncode == 0, run.stderr
+    lines = run.stdout.splitlines()
+    poisson = next(line for line in lines if line.startswith("poisson"))
+    assert "scipy is not installed" in poisson and "extra 'poisson'" in poisson
+    lines.remove(poisson)
+    assert lines == [f"{name} package" for name in SMALL if name != "poisson"]
+
+
 @pytest.fixture
 def picture(monkeypatch):
     pytest.importorskip("matplotlib")
