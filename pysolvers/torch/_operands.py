@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .._runtime.arrays import Shape, padded_shape
 
-__all__ = ["as_tensors", "batch_first", "promoted", "rows_last"]
+__all__ = ["as_tensors", "batch_first", "differentiable", "promoted", "rows_last"]
 
 _OPERANDS = (Tensor, int, float, complex)
 _DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
@@ -89,3 +89,16 @@ def batch_first(tensors: Sequence[Tensor], in_dims: Sequence[Any]) -> list[Tenso
         tensor.unsqueeze(0) if dim is None else tensor.movedim(dim, 0)
         for tensor, dim in zip(tensors, in_dims, strict=False)
     ]
+
+
+def differentiable(
+    function: type[torch.autograd.Function], operator: Callable[..., Tensor], *arguments: Any
+) -> Tensor:
+    """Call an operator, by its `function` where this is needed.
+
+    `torch.func.grad` refuses operators with `register_autograd`; `torch.compile` accepts both.
+    The operator itself takes less time.
+    """
+    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
+        return function.apply(*arguments)
+    return operator(*arguments)

@@ -28,7 +28,7 @@ from .._boundary import Neumann
 from ..poisson import FastPoisson as ArrayPoisson
 from ..poisson._axes import NEUMANN, PERIODIC, Axis
 from ..poisson._differentiable import Library, LinearPoisson
-from ._operands import as_tensors
+from ._operands import as_tensors, differentiable
 
 __all__ = ["FastPoisson"]
 
@@ -135,7 +135,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
-    return _differentiable(grad, ctx.grid, not ctx.transposed), None, None
+    return differentiable(_Differentiable, _solve, grad, ctx.grid, not ctx.transposed), None, None
 
 
 class _Differentiable(torch.autograd.Function):
@@ -148,13 +148,6 @@ class _Differentiable(torch.autograd.Function):
     @staticmethod
     def forward(right: Tensor, grid: str, transposed: bool) -> Tensor:
         return _solve(right, grid, transposed)
-
-
-def _differentiable(right: Tensor, grid: str, transposed: bool) -> Tensor:
-    """Solve, by the operator itself where this is enough: it takes less time."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return _Differentiable.apply(right, grid, transposed)
-    return _solve(right, grid, transposed)
 
 
 torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
@@ -276,7 +269,7 @@ class FastPoisson(LinearPoisson):
         self._solvers = _solvers_of(self._grid)
 
     def _solve(self, right: Tensor) -> Tensor:
-        return _differentiable(right, self._grid, False)
+        return differentiable(_Differentiable, _solve, right, self._grid, False)
 
 
 def _spacing(axis: Axis) -> Any:

@@ -25,7 +25,7 @@ from torch import Tensor
 
 from .._row_sums import RowSums
 from ..tridiagonal import solve_tridiagonal as solve_arrays
-from ._operands import batch_first
+from ._operands import batch_first, differentiable
 from ._solve import result_like
 
 __all__ = ["flux_into", "solve_row_sums"]
@@ -73,7 +73,7 @@ def solve_row_sums(
     operands = [
         a.reshape((1,) * (rhs.ndim - a.ndim) + a.shape) for a in (conductance, sums, weights)
     ]
-    return _differentiable(*operands, rhs, periodic)
+    return differentiable(_Differentiable, _solve, *operands, rhs, periodic)
 
 
 @torch.library.impl(_NAME, ("cpu", "cuda"))
@@ -114,7 +114,9 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     conductance, sums, weights, *solution = ctx.saved_tensors
     needs = ctx.needs_input_grad
-    z = _differentiable(conductance, sums, weights, grad * weights, ctx.periodic)
+    z = differentiable(
+        _Differentiable, _solve, conductance, sums, weights, grad * weights, ctx.periodic
+    )
     y = z / weights
     of_c = of_s = None
     if solution and needs[0]:
@@ -137,13 +139,6 @@ class _Differentiable(torch.autograd.Function):
         conductance: Tensor, sums: Tensor, weights: Tensor, rhs: Tensor, periodic: bool
     ) -> Tensor:
         return _solve(conductance, sums, weights, rhs, periodic)
-
-
-def _differentiable(*arguments: Any) -> Tensor:
-    """Solve, by the operator itself where this is enough: it takes less time."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return _Differentiable.apply(*arguments)
-    return _solve(*arguments)
 
 
 torch.library.register_autograd(_NAME, _backward, setup_context=_keep)

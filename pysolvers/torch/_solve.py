@@ -28,7 +28,7 @@ from torch.nn.functional import pad
 from .._options import OnSingular
 from .._runtime.arrays import common_size, resolve_shape
 from ..tridiagonal import solve_tridiagonal as solve_arrays
-from ._operands import as_tensors, batch_first, rows_last
+from ._operands import as_tensors, batch_first, differentiable, rows_last
 
 __all__ = ["diagonal_gradients", "result_like", "solve_tridiagonal"]
 
@@ -145,7 +145,7 @@ def solve_tridiagonal(
         raise ValueError("rhs must have at least one dimension, got a 0-d tensor")
     shape = resolve_shape(operands, axis, leader="rhs", periodic=periodic)
     views = [rows_last(tensor, shape) for tensor in operands.values()]
-    x = _differentiable(*views, periodic, pivot, on_singular, threads)
+    x = differentiable(_Differentiable, _solve, *views, periodic, pivot, on_singular, threads)
     return x.movedim(-1, shape.axis)
 
 
@@ -217,9 +217,9 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     diagonals, periodic = (lower, diag, upper), ctx.options[0]
     matrix = _transposed(diagonals, grad.shape[-1], periodic=periodic)
     if any(diagonal.is_complex() for diagonal in diagonals):  # conjugates g, not the matrix
-        y = _differentiable(*matrix, grad.conj(), *ctx.options).conj()
+        y = differentiable(_Differentiable, _solve, *matrix, grad.conj(), *ctx.options).conj()
     else:
-        y = _differentiable(*matrix, grad, *ctx.options)
+        y = differentiable(_Differentiable, _solve, *matrix, grad, *ctx.options)
     needs = ctx.needs_input_grad
     gradients: list[Tensor | None] = [None] * 3
     if solution:
@@ -268,10 +268,7 @@ def _shifted(x: Tensor, offset: int, *, periodic: bool) -> Tensor:
 
 
 class _Differentiable(torch.autograd.Function):
-    """The operator and its derivative, in the form that `torch.func` needs.
-
-    `torch.func.grad` refuses operators with `register_autograd`; `torch.compile` accepts both.
-    """
+    """The operator and its derivative, in the form that `torch.func` needs."""
 
     generate_vmap_rule = True
     setup_context = staticmethod(_keep)
@@ -290,13 +287,6 @@ class _Differentiable(torch.autograd.Function):
         threads: int | None,
     ) -> Tensor:
         return _solve(lower, diag, upper, rhs, periodic, pivot, on_singular, threads)
-
-
-def _differentiable(*arguments: Any) -> Tensor:
-    """Solve, by the operator itself where this is enough: it takes less time."""
-    if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
-        return _Differentiable.apply(*arguments)
-    return _solve(*arguments)
 
 
 torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
