@@ -62,6 +62,21 @@ SUMMARY = re.compile(r"(?:ERROR|RACECHECK) SUMMARY: (\d+)")
 Record = dict[str, Any]
 
 
+# What a step imports: the folder of the package, and whether its compiled modules can be found.
+IMPORT = """
+import json, importlib.metadata, importlib.util, pathlib, sys
+spec = importlib.util.find_spec("pysolvers")
+folder = pathlib.Path(spec.origin).parent if spec and spec.origin else None
+found = [m for m in ("_core", "_cuda") if folder and list(folder.glob(m + ".*.so"))]
+try:
+    installed = importlib.metadata.distribution("pysolvers").locate_file("pysolvers/__init__.py")
+    other = pathlib.Path(installed).parent if pathlib.Path(installed).exists() else None
+except importlib.metadata.PackageNotFoundError:
+    other = None
+print(json.dumps([str(folder) if folder else "", found, str(other) if other else ""]))
+"""
+
+
 class Step(NamedTuple):
     """The option that names a step, and what runs it and returns an exit code or None."""
 
@@ -258,6 +273,30 @@ def check() -> int:
     return 0 if is_there else 1
 
 
+def fault_of_import(folder: Path, modules: Sequence[str] = ("_core",)) -> str:
+    """Return why a step that starts in a folder would not import the installed package, or ""."""
+    run = subprocess.run(
+        [sys.executable, "-c", IMPORT], cwd=folder, capture_output=True, text=True, check=False
+    )
+    if run.returncode:
+        return f"import pysolvers fails:\n{run.stderr}"
+    imported, found, installed = json.loads(run.stdout)
+    if not imported:
+        return "pysolvers is not installed: run make cuda"
+    missing = [name for name in modules if name not in found]
+    if installed and not Path(imported).samefile(installed):
+        return (
+            f"import pysolvers takes {imported}, not the installed package {installed}: set "
+            "PYTHONSAFEPATH=1, so that Python does not look in the folder in which it starts"
+        )
+    if missing:
+        return (
+            f"import pysolvers takes {imported}, which has no compiled {', '.join(missing)}: build "
+            "it there with make cuda, or install the package and set PYTHONSAFEPATH=1"
+        )
+    return ""
+
+
 def make(target: str, *variables: str, **environment: str) -> int:
     """Run a target of the Makefile with this interpreter. Return the exit code."""
     command = ["make", target, *variables]
@@ -327,6 +366,10 @@ def main() -> int:
     args = parser.parse_args()
     if args.check:
         return check()
+    fault = fault_of_import(ROOT)
+    if fault:
+        print(f"gpu_record: {fault}", file=sys.stderr)
+        return 1
     parts = args.parts.resolve()
     parts.mkdir(parents=True, exist_ok=True)
     rows = steps_of(args, parts)

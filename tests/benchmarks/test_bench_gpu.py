@@ -14,6 +14,7 @@ from typing import ClassVar
 import availability
 import pytest
 
+import pysolvers
 from pysolvers import _cli
 from pysolvers.bench import machine
 from pysolvers.bench.gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
@@ -468,3 +469,21 @@ def test_capture_ends_where_the_work_fails():
     with pytest.raises(ValueError, match="no"):
         clock.in_cache(fail)
     assert Stream.calls == ["begin", "end"]
+
+
+def test_a_record_is_made_of_the_installed_package(tools, tmp_path, monkeypatch):
+    """A step that starts in a folder with another package, or without its modules, is refused."""
+    import gpu_record
+
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    package = tmp_path / "pysolvers"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    monkeypatch.setenv("PYTHONPATH", str(Path(pysolvers.__file__).parents[1]))
+    fault = gpu_record.fault_of_import(tmp_path)
+    assert f"import pysolvers takes {package}" in fault
+    assert "PYTHONSAFEPATH=1" in fault
+
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    assert gpu_record.fault_of_import(tmp_path) == ""
+    assert "no compiled _none" in gpu_record.fault_of_import(tmp_path, ["_none"])
