@@ -40,7 +40,9 @@ class MpiTransport:
     Parameters
     ----------
     comm : mpi4py.MPI.Comm
-        An intracommunicator. It is duplicated, so that its own messages are not mixed up.
+        An intracommunicator. It is duplicated, so that its own messages are not mixed up. The copy
+        lives until `close` or the end of the process, when MPI frees it: `MPI_Comm_free` is
+        collective, which no garbage collector is.
     """
 
     name = "mpi"
@@ -159,6 +161,12 @@ class MpiTransport:
             if rank != self.rank:
                 request = self._comm.Isend([octets, self._mpi.BYTE], rank, _FAULT)
                 self._unfinished += [request, octets]
+
+    def close(self) -> None:
+        """Free the communicator; without effect on what is finalized, or what MPI may write to."""
+        if self in _open and not self._unfinished and not self._mpi.Is_finalized():
+            _open.remove(self)
+            self._comm.Free()
 
     def abandon(self) -> None:
         """End all processes: after a rank is lost, MPI cannot be finalized.

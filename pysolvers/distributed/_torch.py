@@ -72,5 +72,8 @@ class TorchTransport:
     def fault(self) -> None:
         """Return no rank: those that end by an error are not known."""
 
+    def close(self) -> None:
+        """Leave the process group, which the caller made, as it is."""
+
     def abandon(self) -> None:
         """Leave the other processes to their launcher."""

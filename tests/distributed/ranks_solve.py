@@ -781,6 +781,23 @@ def check_sub_communicators(group, rng):
     solved(part, operands, (3, 11 + color), 1, 1)
 
 
+def check_closed_groups_free_their_communicators(group, rng):
+    """More groups, one after the other, than an MPI library has communicators."""
+    if group.size != 2:
+        return
+    for _ in range(2500):
+        with Group(MPI.COMM_WORLD, timeout=20) as one:
+            comm = one._transport._comm
+        assert comm == MPI.COMM_NULL
+    one.close()
+    with pytest.raises(ValueError, match="test: the group is closed; make another with Group"):
+        one.objects("test", 1)
+    with pytest.raises(KeyError), Group(MPI.COMM_WORLD, timeout=20) as one:
+        raise KeyError
+    assert one.objects("test", one.rank) == [0, 1]
+    one.close()
+
+
 if __name__ == "__main__":
     from run_checks import run_checks
 
