@@ -168,3 +168,31 @@ def test_corners_are_ignored():
         factor_tridiagonal(lower, RowSums(sums), upper).solve(np.ones(9)), x
     )
     np.testing.assert_allclose(x, 4.0, rtol=1e-15)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("axis", [0, 1, 2])
+@pytest.mark.parametrize("batch", [(3, 700), (3, 1), (1, 700)], ids=str)
+def test_more_systems_than_a_cache_holds(rng, batch, axis, periodic):
+    """The blocks of a batch, and which of their systems are singular; the same for any threads."""
+    rows = 64
+    c = 0.5 + rng.random((*batch, rows))
+    c[..., -1] *= periodic
+    sums = 1 + rng.random((*batch, rows))
+    singular = np.zeros(batch, bool)
+    singular[-1, -3:] = singular[0, 0] = True
+    sums[singular] = 0
+    rhs = rng.random((3, 700, rows))
+    lower, upper = -np.roll(c, 1, -1), -c
+    given = [np.ascontiguousarray(np.moveaxis(a, -1, axis)) for a in (lower, sums, upper, rhs)]
+    options = {"axis": axis, "periodic": periodic}
+
+    x = solve_tridiagonal(*in_form(given), on_singular="nan", threads=1, **options)
+    for_two = solve_tridiagonal(*in_form(given), on_singular="nan", threads=2, **options)
+    np.testing.assert_array_equal(for_two, x)
+    x = np.moveaxis(x, axis, -1)
+    expected = np.broadcast_to(singular, (3, 700))
+    np.testing.assert_array_equal(np.isnan(x).all(-1), expected)
+    found = sums * x - c * (np.roll(x, -1, -1) - x) + lower * (np.roll(x, 1, -1) - x)
+    regular = ~expected
+    np.testing.assert_allclose(found[regular], rhs[regular], rtol=0, atol=1e-13)
