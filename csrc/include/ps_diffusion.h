@@ -110,6 +110,14 @@ struct ps_diffusion_report {
  * levels and what they determine are not used. */
 ps_status ps_diffusion_check(const ps_diffusion *d, int32_t solves);
 
+/* Set y to the factors of the fields of the basis in the nearest point of their span, by
+ * Cholesky's method: g[i][j], j <= i, is the product of fields i and j with A between
+ * them, and g[i][i + 1] that of field i with rhs - A x. A field that depends on those
+ * before it up to rounding errors gets 0, as does one whose factor is not finite. g is
+ * overwritten. For all backends. */
+void ps_diffusion_combine(const ps_diffusion *d, double g[][PS_DIFFUSION_BASIS + 1],
+                          double *y);
+
 #ifdef __cplusplus
 }
 #endif

@@ -5,7 +5,10 @@
  * and the sources. Differences: a relaxation adds its correction when the next residual
  * is computed, so that it takes two kernels, a residual and a line solve; transfers
  * between levels do all axes at once; and the numbers of the iteration stay on the
- * device. The host reads them once per iteration and decides on the end.
+ * device. The host reads them once per iteration, between an advance and the V-cycle that
+ * may be saved, and decides on the end. The device decides itself whether the V-cycle
+ * before was the last one: x does not advance then. The products of a basis are taken in
+ * one pass, and read once.
  *
  * Cost of an iteration with two axes: 2 line solves of 5 words and 2 residuals of 8 words
  * along each axis, times 4/3 for the coarser levels, and 20 words of conjugate gradients:
@@ -13,6 +16,7 @@
  * last one 7 and 11: with 6 levels a V-cycle has 57 or 81. Levels of less than some 10^5
  * nodes take the time of these launches; a V-cycle is therefore launched as one graph.
  */
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -25,7 +29,8 @@ namespace pysolvers::heat {
 
 namespace {
 
-constexpr size_t parts_bytes = most_sums * sum_blocks * sizeof(double);
+constexpr size_t content_bytes = node_sums * sum_blocks * sizeof(double);
+constexpr size_t parts_bytes = span_sums * sum_blocks * sizeof(double);
 
 int64_t
 nodes_of(const ps_diffusion_level &l)
@@ -229,7 +234,8 @@ template <typename Real, typename Cycle> class Solve {
   public:
     Solve(const ps_diffusion *d, const ps_exec *exec)
         : d_(d), exec_(exec), stream_(ps_cuda_stream(exec)), box_(box_of(d, d->system)),
-          volumes_(volumes_of(d)), a_(operator_of<Real>(d, d->system))
+          volumes_(volumes_of(d)), a_(operator_of<Real>(d, d->system)),
+          limits_{d->rtol, d->ratio}
     {
         for (int level = 0; level < d->levels; level++) {
             operators_[level] = operator_of<Cycle>(d, d->level[level]);
@@ -237,7 +243,7 @@ template <typename Real, typename Cycle> class Solve {
     }
 
     /* Set the parts of the workspace from `work` on; return its size. What must be 0
-     * comes first. */
+     * comes first. A basis needs no fields: A times each of its fields is not stored. */
     ps_status lay_out(char *work, size_t *bytes)
     {
         const size_t whole =
@@ -294,25 +300,14 @@ template <typename Real, typename Cycle> class Solve {
 
         graph_ = cycle_graphs().find(key);
         begin();
-        read(&now);
-        const double atol = d_->ratio * (d_->scale == nullptr ? 1 : std::sqrt(now.given));
-
-        judge(now, atol, report);
-        while (status_ == PS_OK && report->converged == 0 &&
-               report->iterations < d_->most && now.rz > 0) {
+        while (judge(&now, report)) {
+            if (exec_->poll != nullptr && exec_->poll(exec_->poll_self) != 0) {
+                return PS_INTERRUPTED;
+            }
             if (graph_ == nullptr && can_capture()) {
                 capture(std::move(key));
             }
-            iterate();
-            read(&now);
-            if (status_ != PS_OK || now.failed != 0) {
-                break;
-            }
-            report->iterations++;
-            judge(now, atol, report);
-            if (exec_->poll != nullptr && exec_->poll(exec_->poll_self) != 0) {
-                status_ = PS_INTERRUPTED;
-            }
+            make_z(Stage::next_z);
         }
         return status_;
     }
@@ -340,7 +335,7 @@ template <typename Real, typename Cycle> class Solve {
     {
         if (status_ == PS_OK) {
             status_ = launch_closely(total_kernel, 1, node_threads, 0, stream_, parts_,
-                                     sum_blocks_for(box_), stage, numbers_);
+                                     sum_blocks_for(box_), stage, limits_, numbers_);
         }
     }
 
@@ -355,14 +350,27 @@ template <typename Real, typename Cycle> class Solve {
         }
     }
 
-    void judge(const DiffusionNumbers &now, double atol,
-               ps_diffusion_report *report) const
+    /* Advance x by the last z, unless z is small enough; return whether to go on. */
+    bool judge(DiffusionNumbers *now, ps_diffusion_report *report)
     {
-        if (status_ == PS_OK) {
-            report->error = std::sqrt(now.zz);
-            report->converged =
-                report->error <= std::fmax(d_->rtol * std::sqrt(now.xx), atol);
+        const bool advances = report->iterations < d_->most;
+
+        if (advances) {
+            advance();
         }
+        read(now);
+        if (status_ != PS_OK) {
+            return false;
+        }
+        report->error = std::sqrt(now->zz);
+        report->converged = now->ended != 0 ? 1 : 0;
+        if (report->converged != 0 || !advances || now->stops != 0) {
+            return false;
+        }
+        report->iterations++;
+        report->error = PS_DIFFUSION_MARGIN * now->share * std::sqrt(now->rr);
+        report->converged = report->error <= now->limit(limits_) ? 1 : 0;
+        return report->converged == 0;
     }
 
     /* The norm of a field, to `stage`. */
@@ -379,6 +387,7 @@ template <typename Real, typename Cycle> class Solve {
     void begin()
     {
         status_ = ps_cuda_status(cudaMemsetAsync(r_, 0, cleared_, stream_));
+        span();
         square(d_->x, Stage::of_x);
         if (d_->scale != nullptr) {
             square(d_->scale, Stage::of_given);
@@ -394,7 +403,43 @@ template <typename Real, typename Cycle> class Solve {
         make_z(Stage::first_z);
     }
 
-    void iterate()
+    /* Move x to the nearest point of x + span of the basis. */
+    void span()
+    {
+        double g[PS_DIFFUSION_BASIS][PS_DIFFUSION_BASIS + 1], y[PS_DIFFUSION_BASIS];
+        DiffusionNumbers now = {};
+        Real *const x = static_cast<Real *>(d_->x);
+        Span<Real> sums = {a_, x,          static_cast<const Real *>(d_->rhs),
+                           {}, d_->fields, parts_};
+        Move<Real> move = {box_, x, {}, {}};
+
+        if (d_->fields == 0) {
+            return;
+        }
+        for (int i = 0; i < d_->fields; i++) {
+            sums.basis[i] = move.basis[i] = static_cast<const Real *>(d_->basis[i]);
+        }
+        launch(span_kernel<Real>, sum_blocks_for(box_), sums);
+        if (status_ == PS_OK) {
+            status_ = launch_closely(span_total_kernel, 1, node_threads, 0, stream_,
+                                     parts_, sum_blocks_for(box_), numbers_);
+        }
+        read(&now);
+        if (status_ != PS_OK) {
+            return;
+        }
+        for (int i = 0; i < d_->fields; i++) {
+            std::copy_n(&now.span[span_row(i)], i + 2, g[i]);
+        }
+        ps_diffusion_combine(d_, g, y);
+        for (int i = 0; i < d_->fields; i++) {
+            move.factor[i] = static_cast<Real>(y[i]);
+        }
+        launch(move_kernel<Real>, blocks_for(box_), move);
+    }
+
+    /* x and r along the next direction, and their sums. */
+    void advance()
     {
         launch(direction_kernel<Real, Cycle>, blocks_for(box_),
                Direction<Real, Cycle>{box_, fields_[0].x, p_, numbers_, is_mixed});
@@ -406,7 +451,6 @@ template <typename Real, typename Cycle> class Solve {
                                     q_, is_mixed ? fields_[0].r : nullptr, numbers_,
                                     parts_});
         total(Stage::advance);
-        make_z(Stage::next_z);
     }
 
     /* z = P r in x of the first level, and its sums to `stage`. */
@@ -598,6 +642,7 @@ template <typename Real, typename Cycle> class Solve {
     const NodeBox box_;
     const NodeVolumes volumes_;
     const DiffusionOperator<Real> a_;
+    const DiffusionLimits limits_;
     DiffusionOperator<Cycle> operators_[PS_DIFFUSION_LEVELS];
     Fields fields_[PS_DIFFUSION_LEVELS] = {};
     Real *r_ = nullptr, *p_ = nullptr, *q_ = nullptr;
@@ -645,7 +690,7 @@ ps_cuda_diffusion_apply(const ps_diffusion *d, void *out, const ps_exec *exec)
 ps_status
 ps_cuda_diffusion_centre_work(const ps_diffusion *, size_t *bytes)
 {
-    *bytes = parts_bytes;
+    *bytes = content_bytes;
     return PS_OK;
 }
 
@@ -658,7 +703,7 @@ ps_cuda_diffusion_centre(const ps_diffusion *d, double mean, const ps_exec *exec
     if (status != PS_OK) {
         return status;
     }
-    if (exec->work_bytes < parts_bytes) {
+    if (exec->work_bytes < content_bytes) {
         return PS_WORK_TOO_SMALL;
     }
     return d->dtype == PS_F32 ? centre<float>(d, mean, parts, ps_cuda_stream(exec))

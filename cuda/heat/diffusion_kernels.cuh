@@ -8,8 +8,22 @@
  * Arrays of a level have the value 0 at nodes that are not unknown; no kernel writes
  * there.
  *
- * residual_kernel(): 5 to 8 words and 14 operations per node with two axes; transfers
- * between levels: 3 to 4 words per node of the finer level.
+ * Each kernel has its reason in the words that it moves per node with two axes, against
+ * those of the element operations of the backend (copies of 2 words and sums of products
+ * of 3, relayout() and add_product(), which have neither scalar products nor other
+ * dtypes), and in launches, which are the time of small levels:
+ *
+ * - residual: 6 words, 8 with a correction to add, against 27 and 32 in 11 launches;
+ * - direction: 3 words against 8 in 3 launches;
+ * - advance: 6 words with two sums, 7 with the entry, against 8 and those of the sums;
+ * - products: 2 words, 4 with a correction to add, against 13 in 5 launches;
+ * - span: 9 words for 14 sums, against 46 in 15 launches of residual and products;
+ * - move: 6 words against 12 in 4 launches;
+ * - entry: 2 words; the element operations do not convert;
+ * - total: sums of blocks; the host would wait for three sums in each iteration;
+ * - content, centre: 1 and 2 words; the field would go to the host and come back.
+ *
+ * residual_kernel() has 14 operations per node with two axes.
  */
 #ifndef PS_CUDA_HEAT_DIFFUSION_KERNELS_CUH
 #define PS_CUDA_HEAT_DIFFUSION_KERNELS_CUH
@@ -25,7 +39,15 @@ using namespace runtime;
 
 constexpr int node_threads = 256; /* of a block */
 constexpr int sum_blocks = 1024;  /* of a grid that takes sums */
-constexpr int most_sums = 2;
+constexpr int node_sums = 2;      /* that most kernels take at once */
+/* Sums of a basis: field i has i + 2, from span_row(i) on. */
+constexpr int span_sums = PS_DIFFUSION_BASIS * (PS_DIFFUSION_BASIS + 3) / 2;
+
+__host__ __device__ constexpr int
+span_row(int field)
+{
+    return field * (field + 3) / 2;
+}
 
 /* The nodes of a level, and the box of its unknown ones. */
 struct NodeBox {
@@ -93,13 +115,28 @@ struct NodeVolumes {
     }
 };
 
+/* When the iteration ends (ps_diffusion.h). */
+struct DiffusionLimits {
+    double rtol, ratio;
+};
+
 /* Numbers of the iteration in the memory of the device. `scale` is the power of two by
  * which the last residual was multiplied on its way into the V-cycle, `unscale` its
  * reciprocal. The scale of a residual is that of the norm of the one before: the sums of
  * a residual are complete only after it has entered. */
 struct DiffusionNumbers {
-    double rz, zz, xx, rr, given, alpha, beta, scale, unscale;
-    double failed; /* not 0 if p A p is not a positive number */
+    double rz, zz, xx, rr, alpha, beta, scale, unscale;
+    double given; /* |scale| of ps_diffusion.h */
+    double share; /* the largest ratio of the norms of P r and of r */
+    double ended; /* not 0 if P r is small enough */
+    double stops; /* not 0 if so, or if p A p is not a positive number: x stays */
+    double span[span_sums];
+
+    /* Of the norm of P r. */
+    __host__ __device__ double limit(const DiffusionLimits &l) const
+    {
+        return fmax(l.rtol * sqrt(xx), l.ratio * given);
+    }
 };
 
 /* What is computed from the sums. */
@@ -118,30 +155,44 @@ set_scale(DiffusionNumbers &to)
     to.unscale = 1 / to.scale;
 }
 
+/* What the sum of z^2 with volumes says of z = P r. */
 __device__ __forceinline__ void
-take_sums(Stage stage, const double (&sum)[most_sums], DiffusionNumbers &to)
+take_norm_of_z(double zz, const DiffusionLimits &limits, DiffusionNumbers &to)
+{
+    const double norm = sqrt(zz);
+
+    to.zz = zz;
+    to.share = fmax(to.share, norm / sqrt(to.rr));
+    to.ended = norm <= to.limit(limits) ? 1 : 0;
+}
+
+__device__ __forceinline__ void
+take_sums(Stage stage, const double (&sum)[node_sums], const DiffusionLimits &limits,
+          DiffusionNumbers &to)
 {
     switch (stage) {
     case Stage::of_x:
         to.xx = sum[1];
+        to.given = 1; /* until it is computed, if at all */
         break;
     case Stage::of_given:
-        to.given = sum[1];
+        to.given = sqrt(sum[1]);
         break;
     case Stage::residual:
-        to.rr = sum[1];
+        to.rr = sum[0];
         set_scale(to);
         break;
     case Stage::first_z:
         to.rz = sum[0];
-        to.zz = sum[1];
-        to.beta = to.failed = 0;
+        to.beta = to.share = 0;
+        take_norm_of_z(sum[1], limits, to);
         break;
     case Stage::direction:
         to.alpha = to.rz / sum[0];
-        if (!(to.alpha > 0) || !isfinite(to.alpha)) {
+        to.stops = 0;
+        if (to.ended != 0 || !(to.alpha > 0) || !isfinite(to.alpha)) {
             to.alpha = 0;
-            to.failed = 1;
+            to.stops = 1;
         }
         set_scale(to);
         break;
@@ -152,63 +203,95 @@ take_sums(Stage stage, const double (&sum)[most_sums], DiffusionNumbers &to)
     case Stage::next_z:
         to.beta = sum[0] / to.rz;
         to.rz = sum[0];
-        to.zz = sum[1];
+        take_norm_of_z(sum[1], limits, to);
         break;
     }
 }
 
 /* Add the numbers of the threads of a block; thread 0 has the sums. */
+template <int COUNT>
 __device__ __forceinline__ void
-add_in_block(double (&sum)[most_sums])
+add_in_block(double (&sum)[COUNT])
 {
-    __shared__ double part[most_sums][node_threads];
+    __shared__ double part[COUNT][node_threads];
     const int x = static_cast<int>(threadIdx.x);
 
-    for (int k = 0; k < most_sums; k++) {
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) {
         part[k][x] = sum[k];
     }
     __syncthreads();
     for (int reach = node_threads / 2; reach > 0; reach /= 2) {
         if (x < reach) {
-            for (int k = 0; k < most_sums; k++) {
+#pragma unroll
+            for (int k = 0; k < COUNT; k++) {
                 part[k][x] += part[k][x + reach];
             }
         }
         __syncthreads();
     }
-    for (int k = 0; k < most_sums; k++) {
+#pragma unroll
+    for (int k = 0; k < COUNT; k++) {
         sum[k] = part[k][0];
     }
 }
 
 /* Store the sums of a block: sum k of block b at parts[k * sum_blocks + b]. */
+template <int COUNT>
 __device__ __forceinline__ void
-store_sums(double (&sum)[most_sums], double *parts)
+store_sums(double (&sum)[COUNT], double *parts)
 {
     add_in_block(sum);
     if (threadIdx.x == 0) {
-        for (int k = 0; k < most_sums; k++) {
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
             parts[k * sum_blocks + blockIdx.x] = sum[k];
         }
     }
 }
 
-/* Grid: one block. Add the sums of `blocks` blocks. */
-static __global__ void
-__launch_bounds__(node_threads)
-    total_kernel(const double *parts, int blocks, Stage stage, DiffusionNumbers *to)
+/* Add the sums of `blocks` blocks to zeros; thread 0 has the sums. */
+template <int COUNT>
+__device__ __forceinline__ void
+add_blocks(const double *parts, int blocks, double (&sum)[COUNT])
 {
-    double sum[most_sums] = {};
-
-    wait_for_last_kernel();
     for (int b = static_cast<int>(threadIdx.x); b < blocks; b += node_threads) {
-        for (int k = 0; k < most_sums; k++) {
+#pragma unroll
+        for (int k = 0; k < COUNT; k++) {
             sum[k] += parts[k * sum_blocks + b];
         }
     }
     add_in_block(sum);
+}
+
+/* Grid: one block. */
+static __global__ void
+__launch_bounds__(node_threads) total_kernel(const double *parts, int blocks, Stage stage,
+                                             DiffusionLimits limits, DiffusionNumbers *to)
+{
+    double sum[node_sums] = {};
+
+    wait_for_last_kernel();
+    add_blocks(parts, blocks, sum);
     if (threadIdx.x == 0) {
-        take_sums(stage, sum, *to);
+        take_sums(stage, sum, limits, *to);
+    }
+}
+
+/* Grid: one block. */
+static __global__ void
+__launch_bounds__(node_threads)
+    span_total_kernel(const double *parts, int blocks, DiffusionNumbers *to)
+{
+    double sum[span_sums] = {};
+
+    wait_for_last_kernel();
+    add_blocks(parts, blocks, sum);
+    if (threadIdx.x == 0) {
+#pragma unroll
+        for (int k = 0; k < span_sums; k++) {
+            to->span[k] = sum[k];
+        }
     }
 }
 
@@ -265,7 +348,7 @@ template <typename Real, bool ADDS, bool SUMS>
 __global__ void
 __launch_bounds__(node_threads) residual_kernel(const __grid_constant__ Residual<Real> r)
 {
-    double sum[most_sums] = {};
+    double sum[node_sums] = {};
 
     wait_for_last_kernel();
     for_own_nodes(r.a.box, [&](const NodePlace &p) {
@@ -304,7 +387,7 @@ __global__ void
 __launch_bounds__(node_threads)
     products_kernel(const __grid_constant__ Products<Real, Cycle> s)
 {
-    double sum[most_sums] = {};
+    double sum[node_sums] = {};
 
     wait_for_last_kernel();
     const double unscale = s.numbers != nullptr ? s.numbers->unscale : 1;
@@ -349,8 +432,8 @@ __launch_bounds__(node_threads)
     });
 }
 
-/* x += alpha p, r -= alpha q; sums of x^2 and of r^2 with volumes. If `entry` is not
- * null, r enters the V-cycle there, times the scale. */
+/* x += alpha p, r -= alpha q; sum 0 of x^2 with volumes and sum 1 of r^2. If `entry` is
+ * not null, r enters the V-cycle there, times the scale. */
 template <typename Real, typename Cycle> struct Advance {
     NodeBox box;
     NodeVolumes volumes;
@@ -366,17 +449,17 @@ __global__ void
 __launch_bounds__(node_threads)
     advance_kernel(const __grid_constant__ Advance<Real, Cycle> a)
 {
-    double sum[most_sums] = {};
+    double sum[node_sums] = {};
 
     wait_for_last_kernel();
     const Real alpha = static_cast<Real>(a.numbers->alpha);
     const Real scale = static_cast<Real>(a.entry != nullptr ? a.numbers->scale : 1);
-    const bool failed = a.numbers->failed != 0; /* then x and r are not changed */
+    const bool stops = a.numbers->stops != 0; /* then x and r are not changed */
 
     for_own_nodes(a.box, [&](const NodePlace &p) {
         Real x = a.x[p.node], r = a.r[p.node];
 
-        if (!failed) {
+        if (!stops) {
             x += alpha * a.p[p.node];
             r -= alpha * a.q[p.node];
             a.x[p.node] = x;
@@ -385,10 +468,9 @@ __launch_bounds__(node_threads)
         if (a.entry != nullptr) {
             a.entry[p.node] = static_cast<Cycle>(scale * r);
         }
-        const double volume = a.volumes.at(a.box, p);
-
-        sum[0] += volume * static_cast<double>(x) * static_cast<double>(x);
-        sum[1] += volume * static_cast<double>(r) * static_cast<double>(r);
+        sum[0] +=
+            a.volumes.at(a.box, p) * static_cast<double>(x) * static_cast<double>(x);
+        sum[1] += static_cast<double>(r) * static_cast<double>(r);
     });
     store_sums(sum, a.parts);
 }
@@ -413,6 +495,73 @@ __launch_bounds__(node_threads) entry_kernel(const __grid_constant__ Entry<Real,
     });
 }
 
+/* The sums of a basis for ps_diffusion_combine(): at span_row(i) those of field i with A
+ * times the fields up to itself, then that with rhs - A x. */
+template <typename Real> struct Span {
+    DiffusionOperator<Real> a;
+    const Real *x, *rhs, *basis[PS_DIFFUSION_BASIS];
+    int fields;
+    double *parts;
+};
+
+template <typename Real>
+__global__ void
+__launch_bounds__(node_threads) span_kernel(const __grid_constant__ Span<Real> s)
+{
+    double sum[span_sums] = {};
+
+    wait_for_last_kernel();
+    for_own_nodes(s.a.box, [&](const NodePlace &p) {
+        const auto apply = [&](const Real *field) {
+            return s.a.at(p, [field](int64_t node) { return field[node]; });
+        };
+        const double r = static_cast<double>(s.rhs[p.node] - apply(s.x));
+        double own[PS_DIFFUSION_BASIS];
+
+#pragma unroll
+        for (int i = 0; i < PS_DIFFUSION_BASIS; i++) {
+            if (i < s.fields) {
+                const double product = static_cast<double>(apply(s.basis[i]));
+
+                own[i] = static_cast<double>(s.basis[i][p.node]);
+#pragma unroll
+                for (int j = 0; j <= i; j++) {
+                    sum[span_row(i) + j] += own[j] * product;
+                }
+                sum[span_row(i) + i + 1] += own[i] * r;
+            }
+        }
+    });
+    store_sums(sum, s.parts);
+}
+
+/* x += the sum of the fields of a basis times their factors. A field with the factor 0 is
+ * not read. */
+template <typename Real> struct Move {
+    NodeBox box;
+    Real *x;
+    const Real *basis[PS_DIFFUSION_BASIS];
+    Real factor[PS_DIFFUSION_BASIS];
+};
+
+template <typename Real>
+__global__ void
+__launch_bounds__(node_threads) move_kernel(const __grid_constant__ Move<Real> m)
+{
+    wait_for_last_kernel();
+    for_own_nodes(m.box, [&](const NodePlace &p) {
+        Real x = m.x[p.node];
+
+#pragma unroll
+        for (int i = 0; i < PS_DIFFUSION_BASIS; i++) {
+            if (m.factor[i] != Real(0)) {
+                x += m.factor[i] * m.basis[i][p.node];
+            }
+        }
+        m.x[p.node] = x;
+    });
+}
+
 /* x += mean - the sum of the parts of all blocks / volume. */
 template <typename Real> struct Centre {
     NodeBox box;
@@ -427,13 +576,10 @@ __global__ void
 __launch_bounds__(node_threads) centre_kernel(const __grid_constant__ Centre<Real> c)
 {
     __shared__ Real shift;
-    double sum[most_sums] = {};
+    double sum[node_sums] = {};
 
     wait_for_last_kernel();
-    for (int b = static_cast<int>(threadIdx.x); b < c.blocks; b += node_threads) {
-        sum[0] += c.parts[b];
-    }
-    add_in_block(sum);
+    add_blocks(c.parts, c.blocks, sum);
     if (threadIdx.x == 0) {
         shift = static_cast<Real>(c.mean - sum[0] / c.volume);
     }
@@ -453,7 +599,7 @@ template <typename Real>
 __global__ void
 __launch_bounds__(node_threads) content_kernel(const __grid_constant__ Content<Real> c)
 {
-    double sum[most_sums] = {};
+    double sum[node_sums] = {};
 
     wait_for_last_kernel();
     for_own_nodes(c.box, [&](const NodePlace &p) {

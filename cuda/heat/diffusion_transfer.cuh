@@ -2,8 +2,10 @@
  *
  * An interpolated node has the weights of two nodes along each axis in turn, so that a
  * thread reads at most 8 nodes of the next level; the transpose reads 27 nodes of the
- * finer level. All axes are done at once: a pass for each axis would move more words and
- * need more launches.
+ * finer level. All axes are done at once: with two axes a restriction moves 2 words per
+ * node of the finer level and an interpolation 3, each in one launch. Composed of copies
+ * and sums of products along one axis after the other they would move some 8 and 11, in 6
+ * and 7 launches, and need arrays of 1 - weight.
  */
 #ifndef PS_CUDA_HEAT_DIFFUSION_TRANSFER_CUH
 #define PS_CUDA_HEAT_DIFFUSION_TRANSFER_CUH

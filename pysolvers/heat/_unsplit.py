@@ -137,9 +137,17 @@ class Unsplit:
         self._set_values(base, end)
         return base, self._remembered(two, recent)
 
-    def recent_of(self, slope: Array) -> Sequence[Array]:
-        """Return changes for `step` from what a state keeps of the last stage."""
-        return self._remembered(slope.copy(), ())
+    def recent_of(self, change: Array) -> Sequence[Array]:
+        """Return changes for `step` from that of the last stage alone."""
+        return self._remembered(change.copy(), ())
+
+    def kept(self, changes: Array) -> Sequence[Array]:
+        """Return changes for `step` from those that `values` returned."""
+        return tuple(changes)
+
+    def values(self, changes: Sequence[Array]) -> Array:
+        """Return the changes that `step` returned, on the host, along a first axis."""
+        return np.stack(changes)
 
     def start(self, field: Array) -> Array:
         """Return T after the first step, made of two half-steps of backward Euler."""

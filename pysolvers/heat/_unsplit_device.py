@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -18,10 +19,10 @@ from .._data import NodeData
 from .._errors import raise_for_status
 from .._runtime.shadows import address_of
 from .._runtime.state import DeviceState, State
-from ._levels import Levels
+from ._levels import BASIS, Levels
 from ._settings import HeatSettings
 from ._sides import Grid, Side
-from ._unsplit import GAMMA, Unsplit
+from ._unsplit import Unsplit
 
 __all__ = ["DeviceUnsplit", "unsplit_for"]
 
@@ -31,7 +32,8 @@ Array = NDArray[Any]
 class DeviceUnsplit(Unsplit):
     """Steps of the equation that is not split, for a field on a device.
 
-    Fields are shadows. Those that a call returns are valid until the next call.
+    Fields are shadows. Those that a call returns are valid until the next call, changes of stages
+    until the one after it.
 
     Parameters
     ----------
@@ -55,6 +57,7 @@ class DeviceUnsplit(Unsplit):
         self._buffers: dict[Any, Array] = {}  # by use
         self._numbers: dict[float, Array] = {}
         self._constant: _Constant | None = None
+        self._before: Sequence[Array] = ()  # changes of the steps before the current one
 
     def steady(
         self, field: Array, time: float, rtol: float, most: int
@@ -68,9 +71,6 @@ class DeviceUnsplit(Unsplit):
         """Return whether the last equation had a solution; `field` cannot be read here."""
         return bool(np.isfinite(self._error))
 
-    def recent_of(self, slope: Array) -> Sequence[Array]:
-        return (slope,)
-
     def step(
         self,
         field: Array,
@@ -79,26 +79,44 @@ class DeviceUnsplit(Unsplit):
         *,
         follows_start: bool = False,
     ) -> tuple[Array, Sequence[Array]]:
-        """Return T after step `first`, and dt times the slope of its last stage."""
-        field, (change,) = super().step(field, recent, first, follows_start=follows_start)
-        slope = self._buffer("product", change.shape)
-        self._copy(slope, self._number(0.0))
-        self._add(slope, 1 / (0.5 * GAMMA if follows_start else GAMMA), change)
-        return field, (slope,)
+        self._before = recent  # the caller may need it again if this step cannot be made
+        return super().step(field, recent, first, follows_start=follows_start)
+
+    def recent_of(self, change: Array) -> Sequence[Array]:
+        to = self._free(change.shape, ())
+        self._copy(to, change)
+        return self._remembered(to, ())
+
+    def kept(self, changes: Array) -> Sequence[Array]:
+        return tuple(self._there(("change", k), change) for k, change in enumerate(changes))
+
+    def values(self, changes: Sequence[Array]) -> Array:
+        found = np.empty((len(changes), *changes[0].shape), self._kind)
+        for values, change in zip(found, changes, strict=True):
+            self._call(self._device.backend.download, values, address_of(change))
+        return found
 
     def _guess(
         self, levels: Levels, like: Array, recent: Sequence[Array]
     ) -> tuple[Array, Sequence[Array]]:
-        """Return the change of the stage before, or of a slope, and no basis."""
-        to = self._buffer("change", like.shape)
-        if not recent or recent[0] is not to:
-            self._copy(to, self._number(0.0))
-            for slope in recent:
-                self._add(to, levels.share, slope)
-        return to, ()
+        # A steady state may be asked for between two steps.
+        steady = levels.is_steady
+        to = self._buffer("steady", like.shape) if steady else self._free(like.shape, recent)
+        self._copy(to, self._number(0.0))
+        return to, recent
+
+    def _free(self, shape: tuple[int, ...], recent: Sequence[Array]) -> Array:
+        """Return a field for a change: none of the last ones, and none of those before the step."""
+        taken = {address_of(change) for change in (*recent, *self._before)}
+        every = (self._buffer(("change", k), shape) for k in count())
+        return next(field for field in every if address_of(field) not in taken)
 
     def _remembered(self, change: Array, recent: Sequence[Array]) -> Sequence[Array]:
-        return (change,)
+        for side in self._sides:
+            if side.kind == "value":
+                part = side.of(change)
+                self._copy(part, self._number(0.0).reshape((1,) * part.ndim))
+        return (change, *recent)[:BASIS]
 
     def _sum(self, field: Array, factor: float, change: Array) -> Array:
         to = self._buffer("sum", field.shape)
@@ -201,7 +219,7 @@ class DeviceUnsplit(Unsplit):
             return self._there("minus volumes", np.broadcast_to(-levels.volumes, shape))
         return self._buffers["minus volumes"]
 
-    def _buffer(self, use: str, shape: tuple[int, ...]) -> Array:
+    def _buffer(self, use: Any, shape: tuple[int, ...]) -> Array:
         if use not in self._buffers:
             self._buffers[use] = self._device.hold(np.zeros(shape, self._kind))
         return self._buffers[use]

@@ -646,7 +646,7 @@ class HeatADI(Stepper[HeatResult]):
         if self._slab is None:
             fields, (steps, recent) = self._state.fields(), self._recent
             if steps == self.steps:  # w is the first one
-                fields |= {"stages": np.stack(recent)}
+                fields |= {"stages": self._unsplit.values(recent)}
             write_npz(path, _KIND, facts | {"stages": "stages" in fields}, fields)
             return
         # The steps of a group keep T alone: whoever continues begins a new leg of the clock.
@@ -751,8 +751,8 @@ class HeatADI(Stepper[HeatResult]):
                 f"got {short(value)}",
             )
         (solver._state if solver._slab is None else solver._slab).set_fields(arrays)
-        if facts["stages"] and not isinstance(solver._of_iteration, DeviceUnsplit):
-            solver._recent = facts["steps"], tuple(arrays["stages"])
+        if facts["stages"] and solver._slab is None:
+            solver._recent = facts["steps"], solver._unsplit.kept(arrays["stages"])
         solver._count = Counter(facts["steps"])
         solver._clock.restore(facts["clock"])
         solver._is_damped = facts["is_damped"]
@@ -827,8 +827,7 @@ class HeatADI(Stepper[HeatResult]):
         self._require_converged()
         is_finite = self._unsplit.is_finite(field)
         self._replace({"t": field, "w": recent[0]}, first + 1)
-        if not isinstance(self._unsplit, DeviceUnsplit):
-            self._recent = first + 1, recent
+        self._recent = first + 1, recent
         self._seconds["x"] += perf_counter() - start
         return is_finite
 

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 import scipy.sparse.linalg as spl
 
 from pysolvers import Dirichlet, HeatADI, Neumann, Robin
+from pysolvers._runtime.shadows import address_of
 from pysolvers._runtime.state import DeviceState
 
 pytestmark = pytest.mark.filterwarnings("ignore:HeatADI.*too large for the solution:RuntimeWarning")
@@ -77,7 +78,59 @@ def test_steps_are_those_of_the_host(rng, shape, dtype, kind):
     assert isinstance(device._state.store, DeviceState)
     assert device.result().scheme == "implicit"
     assert device.result().backend == "cuda"
-    assert 0 < device.result().iterations < 60
+    counts = [solver.result().iterations for solver in (device, host)]  # 0 at a steady state
+    assert abs(counts[0] - counts[1]) <= 2
+    assert counts[0] < 60
+
+
+@pytest.mark.parametrize("kind", ["values", "moving", "insulated"])
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(65, 65), (9, 14, 12)])
+def test_iterations_are_those_of_the_host(rng, shape, dtype, kind):
+    """The last changes of stages take iterations away on both."""
+    k = conductivity("random", shape, 100.0, rng)
+    options = {"source": SOURCES.get(kind), "boundary": sides_of(kind, len(shape))}
+    start = rng.standard_normal(shape)
+    device, host = pair(shape, 3.0, diffusivity=k, initial=start, dtype=dtype, **options)
+
+    found = [[solver.step().result().iterations for _ in range(7)] for solver in (device, host)]
+
+    np.testing.assert_allclose(*found, rtol=0, atol=2)
+    assert kind != "values" or found[0][-1] < 0.75 * found[0][0]  # the flow becomes steady
+    check(device.u, host.u, CLOSE[dtype])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("shape", [(20, 17), (8, 9, 10)])
+def test_a_solution_in_the_span_of_the_basis_is_found_at_once(rng, shape, dtype):
+    k = conductivity("random", shape, 1e3, rng)
+    sides = dict.fromkeys("xyz"[: len(shape)], 0.0)
+    device, _ = pair(shape, 3.0, diffusivity=k, boundary=sides, dtype=dtype)
+    levels, store = device._unsplit._levels(), device._state.store
+    inner, volumes = levels.inner, np.broadcast_to(levels.volumes, shape)
+    fields = np.zeros((3, *shape), dtype)
+    for field in fields:
+        field[inner] = rng.standard_normal(field[inner].shape)
+    want = fields[0] - 30 * fields[1] + 0.2 * fields[2]
+    rhs = device._unsplit._buffer("rhs", shape)
+    levels.apply(store.hold(want), rhs)
+    product = np.empty(shape, dtype)
+    assert store.backend.download(product, address_of(rhs), *store.arguments) == 0
+    rhs = store.hold((product + volumes * want).astype(dtype))
+    limit = {"float64": 1e-11, "float32": 1e-4}[dtype]
+
+    def solved(basis):
+        x, found = store.hold(np.zeros(shape, dtype)), np.empty(shape, dtype)
+        report = levels.solve(rhs, x, x, [store.hold(v) for v in basis], (limit, 0.0, 100))
+        assert report["converged"]
+        assert store.backend.download(found, address_of(x), *store.arguments) == 0
+        assert abs(found - want).max() <= 10 * limit * abs(want).max()
+        return report["iterations"]
+
+    for twice in (fields[1] * fields.dtype.type(2.0), np.zeros(shape, dtype)):
+        for place in (1, 3):  # it depends on another one
+            assert solved([*fields[:place], twice, *fields[place:]]) == 0
+    assert solved(fields[1:]) > 2
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

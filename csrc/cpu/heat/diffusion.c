@@ -639,42 +639,6 @@ square(run *r, const void *v)
     each_row(r, &r->d->system, sums_row);
 }
 
-/* Solve G y = b of the basis by Cholesky's method: G has the products with A, of which
- * row i ends with b. A field that depends on those before it up to rounding errors gets
- * 0. */
-static void
-combine(const run *r, double g[][SUMS], double *y)
-{
-    const int n = r->d->fields;
-    const double least = r->d->dtype == PS_F32 ? 0x1p-17 : 0x1p-40;
-
-    for (int i = 0; i < n; i++) {
-        double pivot = g[i][i], right = g[i][i + 1];
-        const double size = pivot;
-
-        for (int j = 0; j < i; j++) {
-            double v = g[i][j];
-
-            for (int k = 0; k < j; k++) {
-                v -= g[i][k] * g[j][k];
-            }
-            g[i][j] = v = g[j][j] > 0 ? v / g[j][j] : 0;
-            pivot -= v * v;
-            right -= v * y[j];
-        }
-        g[i][i] = pivot > least * size ? sqrt(pivot) : 0;
-        y[i] = g[i][i] > 0 ? right / g[i][i] : 0;
-    }
-    for (int i = n - 1; i >= 0; i--) {
-        double v = y[i];
-
-        for (int k = i + 1; k < n; k++) {
-            v -= g[k][i] * y[k];
-        }
-        y[i] = g[i][i] > 0 ? v / g[i][i] : 0;
-    }
-}
-
 /* Move x to the point of x + span of the basis whose error is smallest in the norm of A.
  */
 static void
@@ -694,9 +658,9 @@ span(run *r)
             g[i][j] = total(r, j);
         }
     }
-    combine(r, g, y);
+    ps_diffusion_combine(d, g, y);
     for (int i = 0; i < d->fields; i++) {
-        if (y[i] != 0 && isfinite(y[i])) {
+        if (y[i] != 0) {
             r->factor = y[i];
             r->from = d->basis[i];
             each_row(r, &d->system, move_row);
