@@ -141,7 +141,8 @@ def check_windows_that_shrink(group, rng):
     free = {"cpu": COSTS["cpu"]._replace(stage=0, message=0)}
     for problem in (*(PLANE | {"scheme": "douglas-gunn"} | plane for plane in planes), *boxes):
         problem = fine(problem | {"damped_start": False})
-        problem |= {"shape": (321, *problem["shape"][1:]), "dt": problem["dt"] / 20}
+        across = (19, 22)[: len(problem["shape"]) - 1]  # the windows depend on the rows only
+        problem |= {"shape": (321, *across), "dt": problem["dt"] / 20}
         one = HeatADI(**problem).step(45)
         with patch.dict(COSTS, free), patch.object(_split, "cost_of_cuts", return_value=np.inf):
             split = HeatADI(**problem, group=group, split=Slab(0))
