@@ -47,6 +47,7 @@ Array = NDArray[Any]
 #: Of Alexander's method.
 GAMMA = 1 - 1 / sqrt(2)
 _RTOL = {"float64": 1e-8, "float32": 1e-5}  # of the change in a stage
+_EPS = {kind: float(np.finfo(kind).eps) for kind in _RTOL}
 _FLOOR = 4.0  # machine numbers: of T
 _REPEATS = 4  # of a solve whose residual has rounding errors above the tolerance
 _MOST = 2000  # iterations; some 100 for random k of ratio 1e6
@@ -227,7 +228,7 @@ class Unsplit:
         kind = self._settings.dtype
         limit = _RTOL[kind] if rtol is None else rtol
         most = _MOST if most is None else most
-        eps = float(np.finfo(kind).eps)
+        eps = _EPS[kind]
         floor = _FLOOR * eps
         report = levels.solve(rhs, change, base, basis, (limit, floor, most))
         count = report["iterations"]
@@ -303,12 +304,13 @@ class Unsplit:
         """
         rhs = np.zeros_like(base)
         levels.apply(base, rhs)
-        np.negative(rhs, out=rhs)
         with levels.agreement():
             gain = self._gain(levels, time)
             values = {s: self._value(s, time) for s in self._sides if s.kind == "value"}
-        if gain is not None:
-            rhs += gain.astype(rhs.dtype, copy=False)
+        if gain is None:
+            np.negative(rhs, out=rhs)
+        else:
+            np.subtract(gain.astype(rhs.dtype, copy=False), rhs, out=rhs)
         for side, value in values.items():
             side.of(change)[...] = value - side.of(base)
         mean = 0.0
