@@ -29,15 +29,17 @@ from torch import Tensor
 
 from .._checks import require
 from .._factor import TridiagonalFactor as Factors
-from .._options import OnSingular, Trans
+from .._options import OnSingular, Trans, pivot_code
+from .._row_sums import RowSums, form_of
 from .._runtime.arrays import require_rows, resolve_shape
-from ._operands import as_tensors, batch_first, rows_last
-from ._solve import diagonal_gradients, result_like
+from .._runtime.backends import require as require_backend
+from ._by_sums import solve_transposed_sums
+from ._operands import as_tensors, batch_first, diagonal_gradients, result_like, rows_last
 
 __all__ = ["TridiagonalFactor", "factor_tridiagonal"]
 
 _MAKE, _SOLVE = "pysolvers::factor_tridiagonal", "pysolvers::solve_factored"
-_OPTIONS = "int rows, bool periodic, bool? pivot, str on_singular"
+_OPTIONS = "int rows, bool periodic, bool? pivot, str on_singular, bool has_sums, bool check_signs"
 torch.library.define(
     _MAKE,
     f"(Tensor lower, Tensor diag, Tensor upper, {_OPTIONS}) -> Tensor",
@@ -69,7 +71,8 @@ class TridiagonalFactor:
     Attributes
     ----------
     lower, diag, upper : Tensor
-        The diagonals, the axis of the matrices last.
+        The diagonals, the axis of the matrices last; `diag` has the row sums of matrices that
+        are given by `RowSums`.
     axis : int
         Axis of the matrices in the broadcast shape of the arguments, a negative number.
     rows : int
@@ -81,7 +84,7 @@ class TridiagonalFactor:
     def __init__(
         self,
         lower: Tensor | complex,
-        diag: Tensor | complex,
+        diag: Tensor | complex | RowSums,
         upper: Tensor | complex,
         *,
         axis: int = -1,
@@ -90,13 +93,18 @@ class TridiagonalFactor:
         pivot: bool | None = None,
         on_singular: OnSingular = "nan",
     ) -> None:
-        named = as_tensors({"lower": lower, "diag": diag, "upper": upper})
+        middle, form = form_of(diag)
+        has_sums = form is not None
+        if has_sums and pivot is not None:
+            pivot_code(pivot, require_backend("cpu").PIVOTS, has_sums=True)
+        named = as_tensors({"lower": lower, "diag": middle, "upper": upper})
         shape = resolve_shape(named, axis, leader="diag", periodic=periodic, rows=rows)
         self.lower, self.diag, self.upper = (rows_last(tensor, shape) for tensor in named.values())
         self.axis = shape.axis - len(shape.full)
         self.rows = shape.rows
         self.periodic = periodic
-        self._options = (shape.rows, periodic, pivot, on_singular)
+        check_signs = form is not None and form.check_signs
+        self._options = (shape.rows, periodic, pivot, on_singular, has_sums, check_signs)
         diagonals = (self.lower, self.diag, self.upper)
         self._number = _make(*(tensor.detach() for tensor in diagonals), *self._options)
 
@@ -157,7 +165,7 @@ class TridiagonalFactor:
 
 def factor_tridiagonal(
     lower: Tensor | complex,
-    diag: Tensor | complex,
+    diag: Tensor | complex | RowSums,
     upper: Tensor | complex,
     *,
     axis: int = -1,
@@ -171,7 +179,8 @@ def factor_tridiagonal(
     Parameters
     ----------
     lower, diag, upper : Tensor or number, shapes that broadcast
-        The three diagonals, as in `solve_tridiagonal`; at least one tensor.
+        The three diagonals, as in `solve_tridiagonal`, or `RowSums` in the place of `diag`; at
+        least one tensor.
     axis : int, default: -1
         Axis of the matrices in the broadcast shape.
     rows : int, optional
@@ -245,9 +254,12 @@ def _run_make(
     periodic: bool,
     pivot: bool | None,
     on_singular: Any,
+    has_sums: bool,
+    check_signs: bool,
 ) -> Tensor:
     owner = np.asarray(next(_NUMBERS), np.int64).view(_Owner)
-    owner.factors = _factors(lower, diag, upper, rows, periodic, pivot, on_singular)
+    options = (rows, periodic, pivot, on_singular, has_sums, check_signs)
+    owner.factors = _factors(lower, diag, upper, *options)
     _OWNERS[int(owner)] = owner
     return torch.from_numpy(owner)
 
@@ -260,14 +272,18 @@ def _factors(
     periodic: bool,
     pivot: bool | None,
     on_singular: Any,
+    has_sums: bool,
+    check_signs: bool,
 ) -> Factors:
     # An array of one dimension has an entry for each row.
-    diagonals = (
+    lower, diag, upper = (
         tensor.detach().expand(rows) if tensor.shape == (1,) else tensor.detach()
         for tensor in (lower, diag, upper)
     )
     return Factors(
-        *diagonals,
+        lower,
+        RowSums(diag, check_signs=check_signs) if has_sums else diag,
+        upper,
         rows=rows,
         periodic=periodic,
         pivot=pivot,
@@ -296,12 +312,17 @@ def _run_solve(
     *options: Any,
 ) -> Tensor:
     diagonals = (lower, diag, upper)
+    x = result_like(rhs, *diagonals)
+    _, periodic, _, _, has_sums, _ = options
+    if has_sums and trans != "N" and x.is_cuda:  # of real matrices; H is T
+        wide = rhs.detach().expand(x.shape)
+        lower, diag, upper = (a.detach() for a in diagonals)
+        return x.copy_(solve_transposed_sums(lower, diag, upper, wide, periodic=periodic))
     owner = _OWNERS.get(int(number))
     if owner is not None and _varying(owner.factors.shape[:-1]) == _varying(_batch(*diagonals)):
         factors = owner.factors
     else:
         factors = _factors(*diagonals, *options)
-    x = result_like(rhs, *diagonals)
     return factors.solve(rhs.detach().expand(x.shape), axis=-1, trans=trans, out=x)
 
 
@@ -341,11 +362,16 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
         (x,) = solution
         left, right = {"N": (y, x), "H": (x, y), "T": (x.conj(), y)}[trans]
         gradients = diagonal_gradients(
-            (lower, diag, upper), right, left, needs[1:4], periodic=options[1]
+            (lower, diag, upper),
+            right,
+            left,
+            needs[1:4],
+            periodic=options[1],
+            has_sums=options[4],
         )
     of_rhs = y.conj() if trans == "T" else y
     of_rhs = of_rhs.sum_to_size(ctx.rhs_shape) if needs[4] else None
-    return (None, *gradients, of_rhs, *(None,) * 5)
+    return (None, *gradients, of_rhs, *(None,) * 7)
 
 
 class _Differentiable(torch.autograd.Function):
@@ -367,8 +393,11 @@ class _Differentiable(torch.autograd.Function):
         periodic: bool,
         pivot: bool | None,
         on_singular: str,
+        has_sums: bool,
+        check_signs: bool,
     ) -> Tensor:
-        return _solve(number, lower, diag, upper, rhs, trans, rows, periodic, pivot, on_singular)
+        options = (rows, periodic, pivot, on_singular, has_sums, check_signs)
+        return _solve(number, lower, diag, upper, rhs, trans, *options)
 
 
 torch.library.register_autograd(_SOLVE, _backward, setup_context=_keep)

@@ -1,4 +1,4 @@
-"""Tensors and numbers of a call as tensors of one dtype, with the rows along the last axis."""
+"""Operands, results and gradients of systems as tensors, with the rows along the last axis."""
 
 from __future__ import annotations
 
@@ -8,10 +8,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from .._runtime.arrays import Shape, padded_shape
+from .._runtime.arrays import Shape, common_size, padded_shape
 
-__all__ = ["as_tensors", "batch_first", "differentiable", "promoted", "rows_last"]
+__all__ = [
+    "as_tensors",
+    "batch_first",
+    "diagonal_gradients",
+    "differentiable",
+    "promoted",
+    "result_like",
+    "rows_last",
+    "vector_if_shared",
+]
 
 _OPERANDS = (Tensor, int, float, complex)
 _DTYPES = (torch.float32, torch.float64, torch.complex64, torch.complex128)
@@ -102,3 +112,66 @@ def differentiable(
     if torch.compiler.is_compiling() or torch._C._are_functorch_transforms_active():
         return function.apply(*arguments)
     return operator(*arguments)
+
+
+def result_like(rhs: Tensor, *others: Tensor) -> Tensor:
+    """Allocate a result, in the memory order of `rhs` if it has its shape."""
+    if all(other.shape[:-1] == rhs.shape[:-1] for other in others):
+        batch = rhs.shape[:-1]
+    else:
+        sizes = zip(rhs.shape[:-1], *(other.shape[:-1] for other in others), strict=True)
+        batch = torch.Size(map(common_size, sizes))
+    shape = (*batch, max(rhs.shape[-1], *(other.shape[-1] for other in others)))
+    return torch.empty_like(rhs) if rhs.shape == shape else rhs.new_empty(shape)
+
+
+def vector_if_shared(diagonal: Tensor, rows: int) -> Tensor:
+    """Return a diagonal of a matrix that all systems share as a tensor of one axis."""
+    length = diagonal.shape[-1]
+    if diagonal.numel() != length:
+        return diagonal
+    vector = diagonal.reshape(length)
+    return vector.expand(rows) if length == 1 else vector
+
+
+def diagonal_gradients(
+    diagonals: Sequence[Tensor],
+    x: Tensor,
+    y: Tensor,
+    needed: Sequence[bool],
+    *,
+    periodic: bool,
+    has_sums: bool = False,
+) -> list[Tensor | None]:
+    """Return the gradients of the diagonals, -y_i x̄_j, in their shapes; None if not needed.
+
+    With `has_sums`, ``diag`` has row sums, and those of the off-diagonals are -y_i (x̄_j - x̄_i).
+    """
+    x, y = x.conj(), -y
+    gradients: list[Tensor | None] = []
+    for offset, diagonal, is_needed in zip((-1, 0, 1), diagonals, needed, strict=True):
+        if not is_needed:
+            gradients.append(None)
+            continue
+        product = y * _shifted(x, offset, periodic=periodic, minus_own=has_sums)
+        if not diagonal.is_complex() and product.is_complex():
+            product = product.real
+        if diagonal.shape[-1] == product.shape[-1] - 1 > 1:  # without row 0, or without the last
+            product = product[..., 1:] if offset < 0 else product[..., :-1]
+        gradients.append(product.sum_to_size(diagonal.shape))
+    return gradients
+
+
+def _shifted(x: Tensor, offset: int, *, periodic: bool, minus_own: bool) -> Tensor:
+    """Return x_{i + offset}, or x_{i + offset} - x_i; 0 outside of a matrix that is not periodic.
+
+    For the offset 0 always x_i.
+    """
+    if offset == 0:
+        return x
+    if periodic:
+        return x.roll(-offset, -1) - x if minus_own else x.roll(-offset, -1)
+    if minus_own:
+        step = x[..., 1:] - x[..., :-1]
+        return pad(-step, (1, 0)) if offset < 0 else pad(step, (0, 1))
+    return pad(x[..., :-1], (1, 0)) if offset < 0 else pad(x[..., 1:], (0, 1))

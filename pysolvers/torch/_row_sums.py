@@ -25,8 +25,7 @@ from torch import Tensor
 
 from .._row_sums import RowSums
 from ..tridiagonal import solve_tridiagonal as solve_arrays
-from ._operands import batch_first, differentiable
-from ._solve import result_like
+from ._operands import batch_first, differentiable, result_like
 
 __all__ = ["flux_into", "solve_row_sums"]
 

@@ -23,14 +23,24 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
-from .._options import OnSingular
-from .._runtime.arrays import common_size, resolve_shape
+from .._options import OnSingular, pivot_code
+from .._row_sums import RowSums, form_of
+from .._runtime.arrays import resolve_shape
+from .._runtime.backends import require
 from ..tridiagonal import solve_tridiagonal as solve_arrays
-from ._operands import as_tensors, batch_first, differentiable, rows_last
+from ._by_sums import solve_by_sums
+from ._operands import (
+    as_tensors,
+    batch_first,
+    diagonal_gradients,
+    differentiable,
+    result_like,
+    rows_last,
+    vector_if_shared,
+)
 
-__all__ = ["diagonal_gradients", "result_like", "solve_tridiagonal"]
+__all__ = ["solve_tridiagonal"]
 
 _NAME = "pysolvers::solve_tridiagonal"
 torch.library.define(
@@ -44,7 +54,7 @@ _solve = torch.ops.pysolvers.solve_tridiagonal.default
 
 def solve_tridiagonal(
     lower: Tensor | complex,
-    diag: Tensor | complex,
+    diag: Tensor | complex | RowSums,
     upper: Tensor | complex,
     rhs: Tensor,
     *,
@@ -66,7 +76,8 @@ def solve_tridiagonal(
         The three diagonals. Unless `periodic`, ``lower[0]`` and ``upper[n - 1]`` are ignored and
         have the gradient 0; `lower` and `upper` can omit them and have n - 1 entries along `axis`.
         A matrix that broadcasts over a batch axis, or that `torch.vmap` shares, is never expanded
-        in memory.
+        in memory. `diag` can be `pysolvers.RowSums`: row sums instead of the diagonal, for real
+        matrices of diffusion.
     rhs : Tensor, shape (..., n, ...)
         Right-hand sides b; at least one axis.
     axis : int, default: -1
@@ -94,7 +105,9 @@ def solve_tridiagonal(
         float64, complex64, complex128, integers or booleans.
     ValueError
         If an option is unknown, an operand of one dimension does not have n entries, other shapes
-        do not broadcast, or `axis` is out of range.
+        do not broadcast, or `axis` is out of range. With `RowSums`, if `pivot` is True, or if an
+        entry has a sign that the form excludes: on the CPU, and on a device if `on_singular` is
+        ``'raise'`` or ``'warn'``.
     SingularSystemError
         If a system is singular and `on_singular` is ``'raise'``.
 
@@ -115,6 +128,11 @@ def solve_tridiagonal(
     Gradients are summed over the axes along which an operand broadcasts, and are not computed
     for operands that need none. Between the passes the three diagonals and x are kept, nothing
     else; without x if no diagonal needs a gradient.
+
+    With :class:`~pysolvers.RowSums` the gradients are :math:`\bar s_i = -\lambda_i \bar x_i`,
+    :math:`\bar l_i = -\lambda_i (\bar x_{i-1} - \bar x_i)` and
+    :math:`\bar u_i = -\lambda_i (\bar x_{i+1} - \bar x_i)`. The transposes are solved with factors
+    of A on the CPU, and on a device by cyclic reduction with the pivots of A, log2(n) passes.
 
     The function works inside `torch.compile` with ``fullgraph=True``, `torch.vmap`,
     `torch.func.grad`, `torch.func.jacrev` and CUDA graphs, on the current stream. Forward-mode
@@ -140,24 +158,19 @@ def solve_tridiagonal(
     >>> diag.grad
     tensor([-1.5000, -2.0000, -1.5000])
     """
-    operands = as_tensors({"lower": lower, "diag": diag, "upper": upper, "rhs": rhs})
+    middle, form = form_of(diag)
+    operands = as_tensors({"lower": lower, "diag": middle, "upper": upper, "rhs": rhs})
     if operands["rhs"].ndim == 0:
         raise ValueError("rhs must have at least one dimension, got a 0-d tensor")
     shape = resolve_shape(operands, axis, leader="rhs", periodic=periodic)
     views = [rows_last(tensor, shape) for tensor in operands.values()]
+    if form is not None:
+        if pivot is not None:
+            pivot_code(pivot, require("cpu").PIVOTS, has_sums=True)
+        x = solve_by_sums(*views, periodic, False, form.check_signs, on_singular, threads)
+        return x.movedim(-1, shape.axis)
     x = differentiable(_Differentiable, _solve, *views, periodic, pivot, on_singular, threads)
     return x.movedim(-1, shape.axis)
-
-
-def result_like(rhs: Tensor, *others: Tensor) -> Tensor:
-    """Allocate a result, in the memory order of `rhs` if it has its shape."""
-    if all(other.shape[:-1] == rhs.shape[:-1] for other in others):
-        batch = rhs.shape[:-1]
-    else:
-        sizes = zip(rhs.shape[:-1], *(other.shape[:-1] for other in others), strict=True)
-        batch = torch.Size(map(common_size, sizes))
-    shape = (*batch, max(rhs.shape[-1], *(other.shape[-1] for other in others)))
-    return torch.empty_like(rhs) if rhs.shape == shape else rhs.new_empty(shape)
 
 
 @torch.library.impl(_NAME, ("cpu", "cuda"))
@@ -175,7 +188,7 @@ def _run(
     lower, diag, upper, rhs = (
         a.detach() if a.requires_grad else a for a in (lower, diag, upper, rhs)
     )
-    lower, diag, upper = (_vector_if_shared(a, x.shape[-1]) for a in (lower, diag, upper))
+    lower, diag, upper = (vector_if_shared(a, x.shape[-1]) for a in (lower, diag, upper))
     return solve_arrays(
         lower,
         diag,
@@ -187,15 +200,6 @@ def _run(
         threads=threads,
         out=x,
     )
-
-
-def _vector_if_shared(diagonal: Tensor, rows: int) -> Tensor:
-    """Return a diagonal of a matrix that all systems share as a tensor of one axis."""
-    length = diagonal.shape[-1]
-    if diagonal.numel() != length:
-        return diagonal
-    vector = diagonal.reshape(length)
-    return vector.expand(rows) if length == 1 else vector
 
 
 @torch.library.register_fake(_NAME)
@@ -237,34 +241,6 @@ def _transposed(diagonals: Sequence[Tensor], rows: int, *, periodic: bool) -> li
     if lower.shape[-1] == rows > 1:
         lower = lower[..., 1:]
     return [upper, diag, lower]
-
-
-def diagonal_gradients(
-    diagonals: Sequence[Tensor], x: Tensor, y: Tensor, needed: Sequence[bool], *, periodic: bool
-) -> list[Tensor | None]:
-    """Return the gradients of the diagonals, -y_i x̄_j, in their shapes; None if not needed."""
-    x, y = x.conj(), -y
-    gradients: list[Tensor | None] = []
-    for offset, diagonal, is_needed in zip((-1, 0, 1), diagonals, needed, strict=True):
-        if not is_needed:
-            gradients.append(None)
-            continue
-        product = y * _shifted(x, offset, periodic=periodic)
-        if not diagonal.is_complex() and product.is_complex():
-            product = product.real
-        if diagonal.shape[-1] == product.shape[-1] - 1 > 1:  # without row 0, or without the last
-            product = product[..., 1:] if offset < 0 else product[..., :-1]
-        gradients.append(product.sum_to_size(diagonal.shape))
-    return gradients
-
-
-def _shifted(x: Tensor, offset: int, *, periodic: bool) -> Tensor:
-    """Return x_{i + offset}; 0 outside of a matrix that is not periodic."""
-    if offset == 0:
-        return x
-    if periodic:
-        return x.roll(-offset, -1)
-    return pad(x[..., :-1], (1, 0)) if offset < 0 else pad(x[..., 1:], (0, 1))
 
 
 class _Differentiable(torch.autograd.Function):

@@ -224,7 +224,7 @@ def test_compiled_without_graph_breaks():
 @of_torch_itself
 def test_operators_pass_the_checks_of_torch():
     *diagonals, rhs = system()
-    options = (5, False, None, "nan")
+    options = (5, False, None, "nan", False, False)
     factor = factor_tridiagonal(*diagonals)
     solve_factored = torch.ops.pysolvers.solve_factored.default
     torch.library.opcheck(solve_factored, (factor._number, *diagonals, rhs, "H", *options))

@@ -49,7 +49,8 @@ def test_unknowns_and_gradients_for_any_condition(rng, rows, dtype, periodic):
         truth, of, scales = exact_lines.gradients(*rows_of, g[k], periodic=periodic)
         assert np.abs(x[k] / truth - 1).max() <= 60 * eps
         for own, exact, scale in zip(found, of, scales, strict=True):
-            assert (np.abs(own[k] - exact) <= 120 * eps * scale).all()
+            inside = scale < 1e37  # a product of x and y that float32 holds
+            assert (np.abs(own[k] - exact) <= 120 * eps * scale)[inside].all()
 
 
 FORMS = {

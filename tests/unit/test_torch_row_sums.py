@@ -1,0 +1,123 @@
+"""`RowSums` in `pysolvers.torch`: every unknown and every gradient is right for any condition."""
+
+import exact_lines
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", exc_type=ImportError)
+
+from pysolvers import RowSums, SingularSystemError  # noqa: E402
+from pysolvers.torch import factor_tridiagonal, solve_tridiagonal  # noqa: E402
+from pysolvers.torch._by_sums import solve_transposed_sums  # noqa: E402
+
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:.*should not be instantiated:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning"),
+]
+
+FORMS = {
+    "own": [(2, 4)] * 4,
+    "shared": [(4,), (4,), (4,), (2, 4)],
+    "short": [(2, 3), (2, 4), (3,), (2, 4)],
+    "constant": [(), (2, 1), (), (2, 4)],
+    "one row": [(2, 1)] * 4,
+    "two rows": [(2, 2)] * 4,
+}
+CASES = [(form, False) for form in FORMS]
+CASES += [(form, True) for form in FORMS if form != "short"]
+
+
+def system(form):
+    generator = torch.Generator().manual_seed(1)
+    operands = [torch.rand(s, generator=generator, dtype=torch.float64) for s in FORMS[form]]
+    lower, sums, upper, rhs = (a + 0.2 for a in operands)
+    return [a.requires_grad_() for a in (-lower, sums, -upper, rhs - 0.7)]
+
+
+def solve(lower, sums, upper, rhs, **options):
+    return solve_tridiagonal(lower, RowSums(sums), upper, rhs, **options)
+
+
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("by_factor", [False, True])
+def test_unknowns_and_gradients_for_any_condition(rng, by_factor, dtype, periodic):
+    numbers = exact_lines.family(rng, 4, 31, dtype, symmetric=False)
+    operands = [torch.tensor(a, requires_grad=True) for a in numbers]
+    g = rng.random((4, 31)).astype(dtype)
+    if by_factor:
+        lower, sums, upper, rhs = operands
+        x = factor_tridiagonal(lower, RowSums(sums), upper, periodic=periodic).solve(rhs)
+    else:
+        x = solve(*operands, periodic=periodic)
+    found = torch.autograd.grad(x, operands, torch.tensor(g))
+    eps = np.finfo(dtype).eps
+    for k in range(4):
+        rows = [a[k] for a in numbers]
+        truth, of, scales = exact_lines.gradients(*rows, g[k], periodic=periodic)
+        assert np.abs(x.detach().numpy()[k] / truth - 1).max() <= 60 * eps
+        for own, exact, scale in zip(found, of, scales, strict=True):
+            inside = scale < 1e37  # a product of x and y that float32 holds
+            assert (np.abs(own.numpy()[k] - exact) <= 120 * eps * scale)[inside].all()
+
+
+@pytest.mark.parametrize(("form", "periodic"), CASES)
+def test_first_and_second_derivatives_are_those_of_differences(form, periodic):
+    operands = system(form)
+
+    def function(*values):
+        return solve(*values, periodic=periodic)
+
+    assert torch.autograd.gradcheck(function, operands)
+    assert torch.autograd.gradgradcheck(function, operands)
+
+
+@pytest.mark.parametrize("trans", ["N", "T", "H"])
+@pytest.mark.parametrize("periodic", [False, True])
+def test_derivatives_of_solves_with_factors(periodic, trans):
+    operands = system("own")
+
+    def function(lower, sums, upper, rhs):
+        factor = factor_tridiagonal(lower, RowSums(sums), upper, periodic=periodic)
+        return factor.solve(rhs, trans=trans)
+
+    assert torch.autograd.gradcheck(function, operands)
+    assert torch.autograd.gradgradcheck(function, operands)
+
+
+@pytest.mark.parametrize(("form", "periodic"), CASES)
+def test_transposes_by_operations_are_those_of_factors(form, periodic):
+    lower, sums, upper, rhs = (a.detach() for a in system(form))
+    factor = factor_tridiagonal(lower, RowSums(sums), upper, rows=rhs.shape[-1], periodic=periodic)
+    full = [a.reshape((1,) * (2 - a.ndim) + a.shape) for a in (lower, sums, upper)]
+    x = solve_transposed_sums(*full, rhs, periodic=periodic)
+    torch.testing.assert_close(x, factor.solve(rhs, axis=-1, trans="T"), rtol=1e-13, atol=0)
+
+
+def test_complex_right_sides_vmap_and_compile():
+    operands = system("own")
+    rhs = operands[3] * (1 + 2j)
+    x = solve(*operands[:3], rhs)
+    torch.testing.assert_close(x, solve(*operands) * (1 + 2j))
+    of = torch.func.grad(lambda *a: solve(*a).square().sum(), (0, 1, 2, 3))
+    every = torch.func.vmap(of)(*operands)
+    whole = torch.autograd.grad(solve(*operands).square().sum(), operands)
+    torch.testing.assert_close(every, whole)
+    compiled = torch.compile(solve, fullgraph=True, backend="aot_eager")
+    y = compiled(*operands)
+    torch.testing.assert_close(torch.autograd.grad(y.square().sum(), operands), whole)
+
+
+def test_errors_and_singular_systems():
+    lower, sums, upper, rhs = (a.detach() for a in system("own"))
+    with pytest.raises(ValueError, match=r"RowSums.s is -.* at batch index \(0,\), row 0"):
+        solve(lower, -sums, upper, rhs)
+    for call in (solve, lambda a, s, c, _, **o: factor_tridiagonal(a, RowSums(s), c, **o)):
+        with pytest.raises(ValueError, match="pivot must be None or False with RowSums"):
+            call(lower, sums, upper, rhs, pivot=True)
+        with pytest.raises(TypeError, match="must be real, got complex128"):
+            call(lower, sums * 1j, upper, rhs)
+    sums[1] = 0
+    assert solve(lower, sums, upper, rhs).isnan().all(-1).tolist() == [False, True]
+    with pytest.raises(SingularSystemError):
+        solve(lower, sums, upper, rhs, on_singular="raise")
