@@ -246,3 +246,14 @@ def test_host_arrays_of_jax():
     np.testing.assert_allclose(x, 2.0, rtol=1e-6)
     with pytest.raises(ValueError, match=r"RowSums.s is -2.0 at row 0"):
         solve_tridiagonal(-1.0, RowSums(jnp.full(5, -2.0)), -1.0, jnp.full(5, 4.0))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("rows", [1 << 13, (1 << 15) + 1, 1 << 18])
+def test_one_long_system(rng, rows, periodic, dtype):
+    """The truth for the right-hand side s is 1 in every row."""
+    lower = -(10 ** rng.uniform(-3, 3, rows)).astype(dtype)
+    sums = (10 ** rng.uniform(-20, -10, rows)).astype(dtype)
+    x = solve_tridiagonal(lower, RowSums(sums), np.roll(lower, -1), sums, periodic=periodic)
+    assert np.abs(x.astype(float) - 1).max() <= rows / 2 * np.finfo(dtype).eps
