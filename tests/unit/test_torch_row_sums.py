@@ -121,3 +121,9 @@ def test_errors_and_singular_systems():
     assert solve(lower, sums, upper, rhs).isnan().all(-1).tolist() == [False, True]
     with pytest.raises(SingularSystemError):
         solve(lower, sums, upper, rhs, on_singular="raise")
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_operator_passes_the_checks_of_torch(transposed):
+    operator = torch.ops.pysolvers.solve_by_sums.default
+    torch.library.opcheck(operator, (*system("own"), False, transposed, False, "nan", None))
