@@ -216,6 +216,8 @@ def files_of(paths: list[str]) -> list[Path]:
     """Return the files with machine code in the given files and folders."""
     found: list[Path] = []
     for path in map(Path, paths):
+        if not path.exists():
+            sys.exit(f"{path} does not exist")
         inside = sorted(path.rglob("*")) if path.is_dir() else [path]
         found += [file for file in inside if file.suffix in SUFFIXES or not path.is_dir()]
     return found

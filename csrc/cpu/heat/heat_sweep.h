@@ -7,10 +7,7 @@
 #define PS_CPU_HEAT_SWEEP_H
 
 #include "ps_heat.h"
-
-/* Width of a band in bytes, for every instruction set: along x few lines, so that their
- * rows stay in cache; along the other axes long contiguous runs of memory. */
-enum { PS_HEAT_ALONG_BYTES = 256, PS_HEAT_ACROSS_BYTES = 512 };
+#include "tuning.h"
 
 /* Right-hand sides of a sweep: the values of `from`, or a stencil of them. */
 typedef enum { PS_HEAT_FROM_MEMORY, PS_HEAT_FROM_DG, PS_HEAT_FROM_WEI } ps_heat_rhs;

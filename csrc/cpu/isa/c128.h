@@ -1,4 +1,4 @@
-/* c128.h - the dtype c128 for the line kernels of the including file. */
+/* c128.h - the dtype c128 of a unit. */
 #define PS_TAG c128
 #define PS_COMPLEX 1
 #define PS_BASE f64 /* dtype of the parts */
@@ -9,5 +9,3 @@
 #define PS_EPSILON DBL_EPSILON
 #define PS_SMALL_SQUARE 1e-150
 #define PS_SQRT sqrt
-
-#include "isa/kernels.h"

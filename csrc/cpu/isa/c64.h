@@ -1,4 +1,4 @@
-/* c64.h - the dtype c64 for the line kernels of the including file. */
+/* c64.h - the dtype c64 of a unit. */
 #define PS_TAG c64
 #define PS_COMPLEX 1
 #define PS_BASE f32 /* dtype of the parts */
@@ -9,5 +9,3 @@
 #define PS_EPSILON FLT_EPSILON
 #define PS_SMALL_SQUARE 1e-18f
 #define PS_SQRT sqrtf
-
-#include "isa/kernels.h"

@@ -3,3 +3,4 @@
 #define PS_VECTOR_BYTES 64
 
 #include "isa/c64.h"
+#include "isa/kernels.h"

@@ -1,4 +1,4 @@
-/* f32.h - the dtype f32 for the line kernels of the including file. */
+/* f32.h - the dtype f32 of a unit. */
 #define PS_TAG f32
 #define PS_COMPLEX 0
 #define PS_BASE f32 /* dtype of the parts */
@@ -9,5 +9,3 @@
 #define PS_EPSILON FLT_EPSILON
 #define PS_SMALL_SQUARE 1e-18f
 #define PS_SQRT sqrtf
-
-#include "isa/kernels.h"

@@ -3,3 +3,4 @@
 #define PS_VECTOR_BYTES 32
 
 #include "isa/f32.h"
+#include "isa/kernels.h"

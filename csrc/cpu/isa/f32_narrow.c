@@ -5,3 +5,4 @@
 #define PS_WHOLE_SYSTEMS
 
 #include "isa/f32.h"
+#include "isa/kernels.h"

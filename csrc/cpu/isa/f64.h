@@ -1,4 +1,4 @@
-/* f64.h - the dtype f64 for the line kernels of the including file. */
+/* f64.h - the dtype f64 of a unit. */
 #define PS_TAG f64
 #define PS_COMPLEX 0
 #define PS_BASE f64 /* dtype of the parts */
@@ -9,5 +9,3 @@
 #define PS_EPSILON DBL_EPSILON
 #define PS_SMALL_SQUARE 1e-150
 #define PS_SQRT sqrt
-
-#include "isa/kernels.h"

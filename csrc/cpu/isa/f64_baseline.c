@@ -4,3 +4,4 @@
 #define PS_VECTOR_BYTES 16
 
 #include "isa/f64.h"
+#include "isa/kernels.h"

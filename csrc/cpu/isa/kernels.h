@@ -1,8 +1,10 @@
 /* kernels.h - compile the line kernels for one instruction set and one dtype.
  *
- * A file <dtype>_<set>.c defines PS_ISA and PS_VECTOR_BYTES, and <dtype>.h defines the
- * numbers; the compiler flags of the file select the instructions. Each such file is a
- * translation unit of its own, so that they compile in parallel.
+ * A file <dtype>_<set>.c defines PS_ISA and PS_VECTOR_BYTES and includes <dtype>.h, which
+ * defines the numbers, and this file; the compiler flags of the file select the
+ * instructions. Each such file is a translation unit of its own, so that they compile in
+ * parallel, and includes each kernel once, so that their functions need no names of their
+ * own for the dtype and the instruction set.
  */
 #include <float.h>
 #include <math.h>
@@ -12,18 +14,5 @@
 
 #include "lines/kernels.h"
 #include "isa/vector.h"
-
-#define PS_CAT_(a, b) a##b
-#define PS_CAT(a, b) PS_CAT_(a, b)
-#define PS_INLINE static inline __attribute__((always_inline))
-#define PS_SEPARATE static __attribute__((noinline))
-
-/* Define a function with code of its own for some constants: `call` calls an inline
- * function with them. */
-#define PS_SPECIAL(result, name, parameters, call) \
-    PS_SEPARATE result name parameters             \
-    {                                              \
-        return call;                               \
-    }
 
 #include "isa/engine.inc"

@@ -5,8 +5,6 @@
 #include "lines/kernels.h"
 #include "isa/vector.h"
 
-#define PS_CAT_(a, b) a##b
-#define PS_CAT(a, b) PS_CAT_(a, b)
 #define PS_KERNELS(tag) PS_CAT(ps_kernels_##tag##_, PS_ISA)
 
 extern const ps_type_kernels PS_KERNELS(f32), PS_KERNELS(f64), PS_KERNELS(c64),

@@ -1,8 +1,9 @@
-/* vector.h - names for the few vector instructions that C cannot express.
+/* vector.h - the vectors of an instruction set, PS_VECTOR_BYTES long.
  *
- * Included by the ISA files only, with PS_VECTOR_BYTES defined. All arithmetic is
- * written with the vector types of GCC and Clang; this file contains non-temporal
- * stores and the transposition of a square of elements in registers.
+ * Included by the files of isa/ only. Arithmetic is written with the operators of the
+ * vector types of GCC and Clang. This file has what they lack: loads, stores, choices by
+ * masks, non-temporal stores, and the transposition of a square of elements in registers.
+ * isa/simd.h gives the names that the kernels use.
  */
 #ifndef PS_CPU_ISA_VECTOR_H
 #define PS_CPU_ISA_VECTOR_H
@@ -13,6 +14,22 @@
 #if defined(__SSE2__)
 #include <immintrin.h>
 #endif
+
+#define PS_CAT_(a, b) a##b
+#define PS_CAT(a, b) PS_CAT_(a, b)
+#define PS_INLINE static inline __attribute__((always_inline))
+#define PS_SEPARATE static __attribute__((noinline))
+
+/* The name of an object that a unit defines for its dtype and instruction set. */
+#define PS_OF_UNIT(name) PS_CAT(PS_CAT(name##_, PS_TAG), PS_CAT(_, PS_ISA))
+
+/* Define a function with code of its own for some constants: `call` calls an inline
+ * function with them. */
+#define PS_SPECIAL(result, name, parameters, call) \
+    PS_SEPARATE result name parameters             \
+    {                                              \
+        return call;                               \
+    }
 
 #define PS_VECTOR __attribute__((vector_size(PS_VECTOR_BYTES)))
 
@@ -71,6 +88,42 @@ ps_any(const void *from)
     return found != 0;
 #endif
 }
+
+/* Vectors and masks of one dtype. The lanes of a mask are 0, or have all bits set. */
+#define PS_VECTORS(real, tag)                                                    \
+    PS_INLINE ps_vec_##tag ps_load_##tag(const real *from)                       \
+    {                                                                            \
+        ps_vec_##tag v;                                                          \
+                                                                                 \
+        memcpy(&v, from, sizeof v);                                              \
+        return v;                                                                \
+    }                                                                            \
+    PS_INLINE void ps_store_##tag(real *to, ps_vec_##tag v)                      \
+    {                                                                            \
+        memcpy(to, &v, sizeof v);                                                \
+    }                                                                            \
+    PS_INLINE ps_vec_##tag ps_splat_##tag(real a)                                \
+    {                                                                            \
+        return a - (ps_vec_##tag){0};                                            \
+    }                                                                            \
+    PS_INLINE ps_vec_##tag ps_choose_##tag(ps_mask_##tag m, ps_vec_##tag a,      \
+                                           ps_vec_##tag b)                       \
+    {                                                                            \
+        return (ps_vec_##tag)((m & (ps_mask_##tag)a) | (~m & (ps_mask_##tag)b)); \
+    }                                                                            \
+    PS_INLINE ps_vec_##tag ps_abs_##tag(ps_vec_##tag a)                          \
+    {                                                                            \
+        const ps_mask_##tag sign = (ps_mask_##tag)ps_splat_##tag((real) - 0.0);  \
+                                                                                 \
+        return (ps_vec_##tag)((ps_mask_##tag)a & ~sign);                         \
+    }                                                                            \
+    PS_INLINE int ps_any_##tag(ps_mask_##tag m)                                  \
+    {                                                                            \
+        return ps_any(&m);                                                       \
+    }
+PS_VECTORS(float, f32)
+PS_VECTORS(double, f64)
+#undef PS_VECTORS
 
 #if PS_VECTOR_BYTES == 64 && defined(__AVX512F__)
 

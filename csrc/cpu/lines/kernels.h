@@ -12,8 +12,6 @@
 #include "pysolvers.h"
 #include "runtime/isa.h"
 
-enum { PS_GROUP_TILES = 8, PS_BAND_TILES = 16 };
-
 /* A batch divided into tiles; a tile has one system per lane. */
 typedef struct {
     const ps_lines *lines; /* row source and sink; null: the operands of t */
@@ -136,17 +134,6 @@ struct ps_type_kernels {
     void (*span_join)(const ps_span *s, int64_t index);
     void (*span_substitute)(const ps_span *s, int64_t index, void *scratch);
 };
-
-/* Longest system, in bytes of one operand, that "auto" solves with one system per lane:
- * two words per row and lane then fit in a second-level cache. */
-enum { PS_LANE_BYTES = 32768 };
-
-/* Outputs of more bytes are written with non-temporal stores. */
-enum { PS_STREAM_BYTES = 1 << 23 };
-
-/* The partition method keeps the eliminated rows of a system between its two passes if
- * they take at most this many bytes. */
-enum { PS_KEPT_BYTES = 1 << 22 };
 
 /* Divide a batch into tiles of `lanes` systems. A batch with inner == 1 is copied with
  * its outer axis as inner axis. `t` is copied. */

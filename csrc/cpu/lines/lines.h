@@ -8,10 +8,9 @@
 #define PS_CPU_LINES_H
 
 #include "pysolvers.h"
+#include "tuning.h"
 
-/* Rows of a block. A block holds 4 words (lower, diag, upper, rhs) of this many
- * rows for all lanes and stays in the first-level cache. */
-enum { PS_BLOCK_ROWS = 16, PS_MAX_LANES = 16 };
+enum { PS_MAX_LANES = 16 };
 
 enum { PS_LOWER, PS_DIAG, PS_UPPER, PS_RHS, PS_WORDS };
 

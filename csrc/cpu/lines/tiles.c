@@ -4,11 +4,7 @@
 #include "lines/kernels.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
-
-/* Limits in tiles. Runs shorter than RUN_LANES tiles are joined into one run. Runs
- * shorter than LONG_RUN tiles are divided without alignment of x, because the alignment
- * may cost an additional tile. */
-enum { RUN_LANES = 4, LONG_RUN = 64 };
+#include "tuning.h"
 
 static ps_stride
 turned(ps_stride stride)
@@ -45,10 +41,11 @@ ps_job_init(ps_job *job, const ps_tridiag *t, int lanes)
         job->t.rhs.stride = turned(t->rhs.stride);
         job->t.x.stride = turned(t->x.stride);
     }
-    if (job->t.inner >= RUN_LANES * lanes) {
+    if (job->t.inner >= PS_RUN_TILES * lanes) {
         job->runs = job->t.outer;
         job->run = job->t.inner;
-        job->shift = job->run < LONG_RUN * lanes ? 0 : shift_of(job, lanes, element);
+        job->shift =
+            job->run < PS_LONG_RUN_TILES * lanes ? 0 : shift_of(job, lanes, element);
     }
     else {
         job->runs = 1;
@@ -72,22 +69,6 @@ ps_job_tile(const ps_job *job, int lanes, int64_t index, int64_t *first)
     return end > k ? end - k : 0;
 }
 
-/* GROUP_BYTES, FAR_BYTES: eliminated rows that fit in a second-level and a third-level
- * cache (the former exceeds a power of two because one additional row may be kept). If
- * adjacent systems are adjacent in memory, a group has at least STRIDED_TILES tiles, or a
- * whole short run, even beyond the second-level cache, for the sake of long memory runs.
- * Otherwise a group has at most CONTIGUOUS_TILES tiles, which overlap their recurrences;
- * more tiles would only add memory streams. */
-enum {
-    GROUP_BYTES = 9 << 16,
-    FAR_BYTES = 1 << 24,
-    STRIDED_TILES = 4,
-    CONTIGUOUS_TILES = 2
-};
-
-/* contiguous.inc solves contiguous systems of more rows one tile at a time. */
-enum { PAIR_ROWS = 512 };
-
 static int
 goes_alone(const ps_job *job)
 {
@@ -95,7 +76,7 @@ goes_alone(const ps_job *job)
     const int contiguous = t->lower.stride.row == 1 && t->diag.stride.row == 1 &&
                            t->upper.stride.row == 1 && t->rhs.stride.row == 1;
 
-    return contiguous && !job->strided && t->flags == 0 && t->rows > PAIR_ROWS &&
+    return contiguous && !job->strided && t->flags == 0 && t->rows > PS_PAIR_ROWS &&
            (t->dtype == PS_F32 || t->dtype == PS_F64) &&
            t->rows * (int64_t)ps_dtype_size(t->dtype) <= PS_LANE_BYTES &&
            job->pivot != PS_PIVOT_ALWAYS;
@@ -104,13 +85,13 @@ goes_alone(const ps_job *job)
 void
 ps_job_group(ps_job *job, size_t bytes, int threads)
 {
-    const int64_t room = GROUP_BYTES / (int64_t)(bytes + 1);
-    const int64_t far_room = FAR_BYTES / (int64_t)(bytes + 1);
+    const int64_t room = PS_GROUP_BYTES / (int64_t)(bytes + 1);
+    const int64_t far_room = PS_FAR_BYTES / (int64_t)(bytes + 1);
     const int64_t a_run = job->tiles / job->runs;
     const int64_t most = job->strided      ? PS_GROUP_TILES
                          : goes_alone(job) ? 1
-                                           : CONTIGUOUS_TILES;
-    const int64_t whole = a_run <= far_room && a_run <= most ? a_run : STRIDED_TILES;
+                                           : PS_CONTIGUOUS_TILES;
+    const int64_t whole = a_run <= far_room && a_run <= most ? a_run : PS_STRIDED_TILES;
     const int64_t least = job->strided ? whole : room < 1 ? 1 : most;
     const int64_t wished = room < least ? least : room < most ? room : most;
     const int64_t share = job->tiles / (4 * threads) + 1;
@@ -118,18 +99,15 @@ ps_job_group(ps_job *job, size_t bytes, int threads)
     job->group = wished < share ? wished : share;
 }
 
-/* Bytes of the rows of a band. If adjacent systems are adjacent in memory, most of them
- * fit in a second-level cache, otherwise they fit in a first-level cache. */
-enum { STRIDED_BYTES = 1 << 21, CONTIGUOUS_BYTES = 1 << 14 };
-
 void
 ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads)
 {
     const int lanes = kernels->lanes;
     const int64_t bytes = job->t.rows * lanes * (int64_t)kernels->element;
-    const int64_t room = (job->strided ? STRIDED_BYTES : CONTIGUOUS_BYTES) / (bytes + 1);
+    const int64_t room =
+        (job->strided ? PS_STRIDED_BAND_BYTES : PS_CONTIGUOUS_BAND_BYTES) / (bytes + 1);
     /* The words of matrices of their own are read as one stream, tile by tile. */
-    const int64_t lines = shared ? CONTIGUOUS_TILES : 1;
+    const int64_t lines = shared ? PS_CONTIGUOUS_TILES : 1;
     const int64_t least = job->strided ? PS_BAND_TILES / 2 : lines;
     const int64_t wished = room < PS_BAND_TILES ? room : PS_BAND_TILES;
     const int64_t most = wished > least ? wished : least;
@@ -140,7 +118,7 @@ ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads
         job->run / lanes <= most && job->runs >= 4 * threads) {
         job->shift = 0;
     }
-    else if (shared && job->run == job->t.inner && job->run >= RUN_LANES * lanes) {
+    else if (shared && job->run == job->t.inner && job->run >= PS_RUN_TILES * lanes) {
         job->shift = shift_of(job, lanes, kernels->element);
     }
     const int64_t a_run = (job->run + job->shift + lanes - 1) / lanes;
@@ -161,9 +139,6 @@ typedef struct {
     atomic_llong pivoted;
 } team;
 
-/* Approximate number of unknowns between two calls of exec->poll. */
-enum { ROWS_BETWEEN_POLLS = 1 << 19 };
-
 static void
 run_blocks(void *self, ps_blocks *blocks, int thread)
 {
@@ -172,7 +147,7 @@ run_blocks(void *self, ps_blocks *blocks, int thread)
     const ps_exec *const exec = tiles->exec;
     void *const work = tiles->work + (size_t)thread * tiles->bytes;
     const int64_t rows = tiles->job->t.rows * tiles->job->group * 8;
-    const int64_t slice = rows < ROWS_BETWEEN_POLLS ? ROWS_BETWEEN_POLLS / rows : 1;
+    const int64_t slice = rows < PS_ROWS_BETWEEN_POLLS ? PS_ROWS_BETWEEN_POLLS / rows : 1;
     long long pivoted = 0;
     int64_t begin, end, done = 0;
 

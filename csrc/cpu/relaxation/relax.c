@@ -23,9 +23,7 @@
 #include "runtime/copy.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
-
-/* Largest number of iterations of a pass; bytes that the rows of a tile may use. */
-enum { MOST_ITERATIONS = 8, TILE_BYTES = 1 << 22 };
+#include "tuning.h"
 
 /* Rows low + s low_step <= j < high + s high_step of half-sweep s. */
 typedef struct {
@@ -64,7 +62,7 @@ field_bytes(const ps_relax *r)
 static int64_t
 band_count(const ps_relax *r, int threads)
 {
-    const int64_t most = r->ny / (4 * MOST_ITERATIONS);
+    const int64_t most = r->ny / (4 * PS_RELAX_ITERATIONS);
     const int64_t wished = 4 * threads < most ? 4 * threads : most;
 
     return threads == 1 || wished < threads ? threads : wished;
@@ -85,10 +83,11 @@ plan(const ps_relax *r, const ps_exec *exec)
     p.chunk = PS_CHUNK_BYTES / (int64_t)element_bytes(r);
     p.tile = INT64_MAX / 2;
     if (r->blocked) {
-        const int64_t room = p.bands > 1 ? r->ny / (4 * p.bands) : MOST_ITERATIONS;
+        const int64_t room = p.bands > 1 ? r->ny / (4 * p.bands) : PS_RELAX_ITERATIONS;
 
-        p.block = room < MOST_ITERATIONS ? room : MOST_ITERATIONS;
-        p.tile = TILE_BYTES / PS_CHUNK_BYTES / (2 * (2 * p.block + 2) * r->row_words);
+        p.block = room < PS_RELAX_ITERATIONS ? room : PS_RELAX_ITERATIONS;
+        p.tile =
+            PS_RELAX_TILE_BYTES / PS_CHUNK_BYTES / (2 * (2 * p.block + 2) * r->row_words);
     }
     p.scratch_bytes = ps_aligned((size_t)r->pitch * element_bytes(r));
     if (r->stop->every > 0) {

@@ -8,9 +8,10 @@
  * no delay, because the calling thread withdraws the offer. The result of a block does
  * not depend on the thread that computes it.
  *
- * A worker polls its state SPINS times, which covers the serial part between two loops of
- * one call, and then sleeps on a condition variable. Loops of several calling threads run
- * concurrently, each with the workers that are idle when the loop starts, possibly none.
+ * A worker polls its state PS_SPINS times, which covers the serial part between two loops
+ * of one call, and then sleeps on a condition variable. Loops of several calling threads
+ * run concurrently, each with the workers that are idle when the loop starts, possibly
+ * none.
  *
  * On a busy machine a worker often starts late or loses its processor during a block.
  * Short loops therefore compare the elapsed time with an estimate for one thread; if the
@@ -33,6 +34,7 @@
 #endif
 
 #include "runtime/threads.h"
+#include "tuning.h"
 #include "runtime/fp_mode.h"
 
 #include <pthread.h>
@@ -41,27 +43,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* BLOCKS: blocks per share. SPINS: 1 to 5 microseconds on x86-64. WAKES: workers that the
- * calling thread wakes (3 to 5 microseconds each) before it starts its share; each worker
- * that starts wakes two more. */
-enum {
-    MAX_THREADS = 1024,
-    BLOCKS = 16,
-    SPINS = 100,
-    WAKES = 4,
-    CACHE_LINE = 128,
-    STACK_BYTES = 1 << 22
-};
-
-/* Least number of unknowns per thread. Default: 50 to 100 microseconds of work, several
- * times the time to wake a worker (benchmarks/threads.py). The smaller limit holds if the
- * caller sets the number of threads. */
-enum { UNKNOWNS_PER_THREAD = 32768, UNKNOWNS_IF_REQUESTED = 8192 };
-
-/* LONG_LOOP (ns): longest loop that judge() compares with one thread; the scheduler lets
- * the calling thread run for about this time without interruption. REPAYMENT (factor):
- * pause without teams per time lost by a slow team. LONGEST_PAUSE (ns): limit of it. */
-enum { LONG_LOOP = 6000000, REPAYMENT = 20, LONGEST_PAUSE = 200000000 };
+enum { MAX_THREADS = 1024, CACHE_LINE = 128, STACK_BYTES = 1 << 22 };
 
 enum { IDLE, HELD, OFFERED, RUNNING };
 
@@ -128,8 +110,8 @@ int
 ps_thread_count_for(const ps_exec *exec, int64_t unknowns)
 {
     const int threads = ps_thread_count(exec);
-    const int64_t worth = exec->threads > 0 ? unknowns / UNKNOWNS_IF_REQUESTED + 1
-                                            : unknowns / UNKNOWNS_PER_THREAD;
+    const int64_t worth = exec->threads > 0 ? unknowns / PS_UNKNOWNS_IF_REQUESTED + 1
+                                            : unknowns / PS_UNKNOWNS_PER_THREAD;
 
     return worth < 1 ? 1 : worth < threads ? (int)worth : threads;
 }
@@ -147,7 +129,7 @@ relax_processor(void)
 static void
 wait_for(worker *w, int state)
 {
-    for (int k = 0; k < SPINS; k++) {
+    for (int k = 0; k < PS_SPINS; k++) {
         if (atomic_load(&w->state) == state) {
             return;
         }
@@ -295,7 +277,7 @@ share_begin(const loop *l, int64_t share)
 static void
 offer(loop *l)
 {
-    const int64_t block = l->count / ((int64_t)l->team * BLOCKS);
+    const int64_t block = l->count / ((int64_t)l->team * PS_SHARE_BLOCKS);
 
     l->block = l->team == 1 ? l->count : block > 1 ? block : 1;
     atomic_init(&l->next, 0);
@@ -309,7 +291,7 @@ offer(loop *l)
         w->blocks = (ps_blocks){l, k, k, 0};
         atomic_store(&w->state, OFFERED);
     }
-    wake_next(l, WAKES);
+    wake_next(l, PS_WAKES);
 }
 
 /* Withdraw the open offers, wait for the workers that have started, and release all. */
@@ -367,9 +349,9 @@ now(clockid_t clock)
 
 /* Compare the time since `begin` with the estimated time of the calling thread alone: the
  * CPU time of its iterations divided by its share of the iterations. If the team was
- * slower, use no team for REPAYMENT times the lost time, so that the loss is at most 5
- * percent. Loops estimated above LONG_LOOP are not judged, because one thread would not
- * keep a processor for that time either. */
+ * slower, use no team for PS_REPAYMENT times the lost time, so that the loss is at most 5
+ * percent. Loops estimated above PS_LONG_LOOP are not judged, because one thread would
+ * not keep a processor for that time either. */
 static void
 judge(const ps_blocks *own, int64_t spent, int64_t begin)
 {
@@ -378,10 +360,11 @@ judge(const ps_blocks *own, int64_t spent, int64_t begin)
     const int64_t alone = (int64_t)((double)spent / (share > 0.01 ? share : 0.01));
     const int64_t lost = end - begin - alone;
 
-    if (lost > 0 && alone < LONG_LOOP) {
-        const int64_t pause = REPAYMENT * lost;
+    if (lost > 0 && alone < PS_LONG_LOOP) {
+        const int64_t pause = PS_REPAYMENT * lost;
 
-        atomic_store(&alone_until, end + (pause < LONGEST_PAUSE ? pause : LONGEST_PAUSE));
+        atomic_store(&alone_until,
+                     end + (pause < PS_LONGEST_PAUSE ? pause : PS_LONGEST_PAUSE));
     }
 }
 

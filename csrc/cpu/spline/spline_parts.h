@@ -3,11 +3,7 @@
 #define PS_CPU_SPLINE_PARTS_H
 
 #include "ps_spline.h"
-
-/* Splines and rows (knots, pieces or points) of a part. What all splines share is
- * computed once per part; it and the rows of a part stay in the cache. From PS_SPLINE_RUN
- * splines on the inner axis the inner loop runs over splines, otherwise over rows. */
-enum { PS_SPLINE_TILE = 256, PS_SPLINE_BLOCK = 512, PS_SPLINE_RUN = 8 };
+#include "tuning.h"
 
 /* An operation on outer * inner splines with `rows` rows each. */
 typedef struct {

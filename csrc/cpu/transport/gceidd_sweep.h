@@ -3,9 +3,7 @@
 #define PS_CPU_GCEIDD_SWEEP_H
 
 #include "ps_gceidd.h"
-
-/* Lines that are swept together: the number of lanes, for any instruction set. */
-enum { PS_GCEIDD_LANES = 8 };
+#include "tuning.h"
 
 /* Arrays of (nodes + 1) * PS_GCEIDD_LANES values per thread. */
 enum { PS_GCEIDD_ARRAYS = 7 };

@@ -25,13 +25,10 @@ typedef struct {
     size_t interface; /* of the workspace, for the matrix of the separators */
 } partition_factor;
 
-/* Least number of rows; shorter systems are as fast with one system per lane. */
-enum { LEAST_ROWS = 1 << 17 };
-
 int
 ps_factor_is_long(const ps_factor *f)
 {
-    return f->rows >= LEAST_ROWS && f->pivot != PS_PIVOT_ALWAYS;
+    return f->rows >= PS_LONG_FACTOR_ROWS && f->pivot != PS_PIVOT_ALWAYS;
 }
 
 /* The data of an operand at a matrix, or right-hand side, of its own. */

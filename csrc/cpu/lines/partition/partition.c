@@ -5,9 +5,6 @@
 #include "runtime/isa.h"
 #include "runtime/threads.h"
 
-/* All threads solve one system together if it has at least this many rows. */
-enum { ROWS_FOR_TEAM = 1 << 18 };
-
 /* System (j, k) of a batch. */
 static ps_tridiag
 system_at(const ps_tridiag *t, int64_t j, int64_t k, int32_t *info)
@@ -118,7 +115,7 @@ is_team_work(const ps_tridiag *t, int64_t side, int threads)
 {
     const int64_t sets = t->outer * t->inner / side;
 
-    return threads > 1 && (sets < threads || t->rows * side >= ROWS_FOR_TEAM);
+    return threads > 1 && (sets < threads || t->rows * side >= PS_TEAM_ROWS);
 }
 
 static size_t

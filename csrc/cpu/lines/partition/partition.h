@@ -5,9 +5,6 @@
 #include "lines/kernels.h"
 #include "lines/partition/layout.h"
 
-/* A reduced system of at least this many rows is divided into chunks recursively. */
-enum { PS_MANY_CHUNKS = 512 };
-
 typedef struct {
     const ps_type_kernels *kernels;
     ps_tridiag t;

@@ -27,17 +27,14 @@ typedef struct {
     atomic_int row; /* first bad row + 1, or 0 */
 } pass;
 
-/* Tiles of a group. */
-enum { TABLE_TILES = 4 };
-
 void
 ps_partition_tables(ps_partition *partition, const ps_type_kernels *kernels)
 {
-    const int64_t size = (int64_t)TABLE_TILES * kernels->lanes;
+    const int64_t size = (int64_t)PS_TABLE_TILES * kernels->lanes;
 
     partition->side = 1;
     kernels->partition(partition);
-    partition->tiles = TABLE_TILES;
+    partition->tiles = PS_TABLE_TILES;
     partition->groups = (partition->chunks + size - 1) / size;
     partition->batch_block = 1;
 }

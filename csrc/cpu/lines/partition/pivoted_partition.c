@@ -5,13 +5,10 @@
 #include "runtime/isa.h"
 #include "runtime/workspace.h"
 
-/* Batches of shorter systems fill the lanes of all threads by themselves. */
-enum { LEAST_ROWS = 1 << 18 };
-
 int
 ps_span_fits(const ps_tridiag *t)
 {
-    return t->rows >= LEAST_ROWS && !(t->flags & PS_PERIODIC);
+    return t->rows >= PS_LONG_PIVOTED_ROWS && !(t->flags & PS_PERIODIC);
 }
 
 static ps_span

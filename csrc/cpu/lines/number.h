@@ -1,47 +1,16 @@
-/* number.inc - one lane-wide number, real or complex, and its arithmetic.
+/* number.h - one lane-wide number, real or complex, and its arithmetic.
  *
- * Included once for each PS_TAG (f32, f64, c64, c128) with PS_REAL, PS_COMPLEX.
- * A complex number keeps its real and imaginary parts in two vectors. The names
- * defined here are short because every kernel is written in them.
+ * For the dtype of the unit, PS_TAG: f32, f64, c64 or c128. A complex number keeps its
+ * real and imaginary parts in two vectors. Kernels for all dtypes are written with these
+ * functions; those for real numbers alone use the operators of vectors. Products keep
+ * the order of their factors.
  */
-typedef PS_CAT(ps_vec_, PS_BASE) vec;
-typedef PS_CAT(ps_mask_, PS_BASE) mask;
+#ifndef PS_CPU_LINES_NUMBER_H
+#define PS_CPU_LINES_NUMBER_H
 
-#define real PS_REAL
+#include "isa/simd.h"
 
-enum { LANES = PS_VECTOR_BYTES / sizeof(real), PARTS = 1 + PS_COMPLEX };
-
-PS_INLINE vec
-splat_real(real a)
-{
-    return a - (vec){0};
-}
-
-PS_INLINE vec
-choose_vec(mask m, vec a, vec b)
-{
-    return (vec)((m & (mask)a) | (~m & (mask)b));
-}
-
-PS_INLINE vec
-abs_vec(vec a)
-{
-    const mask sign = (mask)splat_real((real)-0.0);
-
-    return (vec)((mask)a & ~sign);
-}
-
-PS_INLINE int
-any(mask m)
-{
-    return ps_any(&m);
-}
-
-PS_INLINE int
-all(mask m)
-{
-    return !any(~m);
-}
+enum { PARTS = 1 + PS_COMPLEX };
 
 #if PS_COMPLEX
 
@@ -58,7 +27,7 @@ zero(void)
 PS_INLINE num
 one(void)
 {
-    return (num){splat_real(1), (vec){0}};
+    return (num){splat(1), (vec){0}};
 }
 
 PS_INLINE num
@@ -104,7 +73,7 @@ PS_INLINE num
 reciprocal(num a)
 {
     const vec re = abs_vec(a.re), im = abs_vec(a.im);
-    const vec scale = splat_real(1) / choose_vec(re >= im, re, im);
+    const vec scale = splat(1) / choose_vec(re >= im, re, im);
     const vec x = a.re * scale, y = a.im * scale;
     const vec factor = scale / (x * x + y * y);
 
@@ -116,8 +85,8 @@ reciprocal(num a)
 PS_INLINE num
 divide(num a, num b)
 {
-    const mask small = (mask)(abs_vec(b.re) + abs_vec(b.im) <= splat_real(PS_TINY));
-    const vec scale = choose_vec(small, splat_real(1 / PS_EPSILON), splat_real(1));
+    const mask small = (mask)(abs_vec(b.re) + abs_vec(b.im) <= splat(PS_TINY));
+    const vec scale = choose_vec(small, splat(1 / PS_EPSILON), splat(1));
 
     return mul((num){a.re * scale, a.im * scale},
                reciprocal((num){b.re * scale, b.im * scale}));
@@ -142,8 +111,7 @@ is_dominant(num lower, num diag, num upper)
     const vec d = modulus(diag);
     const vec others = modulus(lower) + modulus(upper);
 
-    return (d >= others) & (d <= splat_real(PS_LARGEST)) &
-           (d >= splat_real(PS_SMALL_SQUARE));
+    return (d >= others) & (d <= splat(PS_LARGEST)) & (d >= splat(PS_SMALL_SQUARE));
 }
 
 PS_INLINE num
@@ -165,7 +133,7 @@ zero(void)
 PS_INLINE num
 one(void)
 {
-    return splat_real(1);
+    return splat(1);
 }
 
 PS_INLINE num
@@ -207,7 +175,7 @@ sum_of(num a)
 PS_INLINE num
 reciprocal(num a)
 {
-    return splat_real(1) / a;
+    return splat(1) / a;
 }
 
 PS_INLINE num
@@ -242,7 +210,7 @@ is_bad_exchanged(num pivot)
 {
     const vec size = size_of(pivot);
 
-    return ~((mask)(size > (vec){0}) & (mask)(size <= splat_real(PS_LARGEST)));
+    return ~((mask)(size > (vec){0}) & (mask)(size <= splat(PS_LARGEST)));
 }
 
 /* A pivot is so small that its reciprocal overflows, infinite or NaN. */
@@ -251,6 +219,7 @@ is_bad(num pivot)
 {
     const vec size = size_of(pivot);
 
-    return ~((mask)(size > splat_real(1 / PS_LARGEST)) &
-             (mask)(size <= splat_real(PS_LARGEST)));
+    return ~((mask)(size > splat(1 / PS_LARGEST)) & (mask)(size <= splat(PS_LARGEST)));
 }
+
+#endif

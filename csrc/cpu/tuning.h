@@ -1,0 +1,260 @@
+/* tuning.h - the numbers of the CPU backend that were chosen for speed.
+ *
+ * Each states the measurement that set it, with the section of docs/designs.md where that
+ * has one. "not measured": no record says how the number was chosen. Numbers marked
+ * "bits" change the rounding errors of results; all others change the time alone.
+ */
+#ifndef PS_CPU_TUNING_H
+#define PS_CPU_TUNING_H
+
+/* -- Threads (runtime/threads.c) -- */
+enum {
+    /* Blocks into which the share of a thread is divided, for others to take. Not
+     * measured. */
+    PS_SHARE_BLOCKS = 16,
+
+    /* Pauses of a worker before it sleeps: 1 to 5 microseconds on x86-64. */
+    PS_SPINS = 100,
+
+    /* Workers that the calling thread wakes, 3 to 5 microseconds each, before it starts
+     * its share; each worker that starts wakes two more. */
+    PS_WAKES = 4,
+
+    /* Least number of unknowns per thread: 50 to 100 microseconds of work, several times
+     * the time to wake a worker (benchmarks/threads.py). The smaller limit holds if the
+     * caller sets the number of threads. */
+    PS_UNKNOWNS_PER_THREAD = 32768,
+    PS_UNKNOWNS_IF_REQUESTED = 8192,
+
+    /* ns: longest loop that judge() compares with one thread; the scheduler lets the
+     * calling thread run for about this time without interruption. */
+    PS_LONG_LOOP = 6000000,
+
+    /* Pause without teams per time lost by a slow team, and its limit in ns. Not
+     * measured. */
+    PS_REPAYMENT = 20,
+    PS_LONGEST_PAUSE = 200000000
+};
+
+/* -- Tiles, groups and bands of a batch (lines/tiles.c, lines/group.inc) -- */
+enum {
+    /* Rows of a block. A block holds 4 words (lower, diag, upper, rhs) of this many rows
+     * for all lanes and stays in the first-level cache. */
+    PS_BLOCK_ROWS = 16,
+
+    /* Most tiles of a group and of a band. A row of a group of float64 is 512 bytes of
+     * each operand, at AVX-512; longer runs, up to 4 KB, gained a tenth in a loop without
+     * arithmetic (Neighbouring systems). */
+    PS_GROUP_TILES = 8,
+    PS_BAND_TILES = 16,
+
+    /* Runs of fewer tiles are joined into one run. Not measured. */
+    PS_RUN_TILES = 4,
+
+    /* Runs of fewer tiles are divided without alignment of x, because the alignment may
+     * cost an additional tile. Not measured. */
+    PS_LONG_RUN_TILES = 64,
+
+    /* Eliminated rows that fit in a second-level and a third-level cache (the former
+     * exceeds a power of two because one additional row may be kept). */
+    PS_GROUP_BYTES = 9 << 16,
+    PS_FAR_BYTES = 1 << 24,
+
+    /* If adjacent systems are adjacent in memory, a group has at least this many tiles,
+     * or a whole short run, even beyond the second-level cache, for the sake of long
+     * memory runs. */
+    PS_STRIDED_TILES = 4,
+
+    /* Otherwise it has at most this many, which overlap their recurrences: one tile takes
+     * a tenth to a third more time (Kept factors of own matrices). More tiles would only
+     * add memory streams. */
+    PS_CONTIGUOUS_TILES = 2,
+
+    /* Contiguous systems of more rows are eliminated one tile at a time: a fifth to a
+     * third less time than two, whose eliminated rows do not fit the second-level cache
+     * (Contiguous systems). */
+    PS_PAIR_ROWS = 512,
+
+    /* Bytes of the rows of a band of a factor. If adjacent systems are adjacent in
+     * memory, most of them fit in a second-level cache, otherwise they fit in a
+     * first-level cache. */
+    PS_STRIDED_BAND_BYTES = 1 << 21,
+    PS_CONTIGUOUS_BAND_BYTES = 1 << 14,
+
+    /* Approximate number of unknowns between two calls of exec->poll: about a millisecond
+     * on one thread. */
+    PS_ROWS_BETWEEN_POLLS = 1 << 19,
+
+    /* Outputs of more bytes are written with non-temporal stores. Not measured. */
+    PS_STREAM_BYTES = 1 << 23,
+
+    /* Bytes of a line that are stored together: a run of stores uses the memory bandwidth
+     * better than scattered cache lines. Not measured. */
+    PS_STAGE_BYTES = 512,
+
+    /* Tiles that are loaded together in an elimination of periodic systems with row
+     * exchanges, and those of them whose recurrences overlap. Not measured. */
+    PS_FOLDED_TILES = 4,
+    PS_FOLDED_WIDTH = 2
+};
+
+/* Tiles whose recurrences overlap: as many as registers hold. Two to four hide a latency
+ * of 21 cycles a row (Arithmetic and memory access overlap only partly). */
+#define PS_TEAM_TILES (PS_VECTOR_BYTES == 64 ? 4 : 2)
+
+/* -- Prefetches (lines/prefetch*.inc, lines/contiguous.inc) -- */
+enum {
+    /* Adjacent systems: rows between a prefetch and the load. Not measured. */
+    PS_ROWS_AHEAD = 8,
+
+    /* Contiguous lines: approximate bytes of a line that are prefetched one after the
+     * other. Runs of at least 1 KB overlap with arithmetic (Arithmetic and memory access
+     * overlap only partly). */
+    PS_PIECE_BYTES = 4096,
+
+    /* Vectors of a short run of a line, and vectors of rows ahead if one tile is
+     * transposed between the rows of the elimination. Not measured. */
+    PS_RUN_VECTORS = 4,
+    PS_NEAR_VECTORS = 4
+};
+
+/* -- Factors (lines/factor) -- */
+enum {
+    /* Largest band whose y are kept between the sweeps: it fits in a second-level
+     * cache, as PS_GROUP_BYTES. */
+    PS_BAND_KEPT_BYTES = 9 << 18,
+
+    /* Size of a chunk of rows of a larger band, of which y is computed again. Not
+     * measured. */
+    PS_BAND_CHUNK_BYTES = 1 << 14,
+
+    /* Largest band whose words are prefetched, and the smallest store from which they
+     * are. 4096 contiguous systems of 512 rows take 3.2 instead of 4.7 ms, of 4096 rows
+     * 2.9 instead of 4.7 ms (Kept factors of own matrices). */
+    PS_BAND_WORDS_BYTES = 1 << 20,
+    PS_BAND_STORE_BYTES = 1 << 22,
+
+    /* Adjacent systems: rows between a prefetch and the load. Not measured. */
+    PS_BAND_AHEAD = 12,
+
+    /* Systems of fewer rows are as fast with one system per lane. Bits. */
+    PS_LONG_FACTOR_ROWS = 1 << 17
+};
+
+/* -- Long systems (lines/partition). All of these but those about tiles, prefetch and
+ * threads are bits. -- */
+enum {
+    /* Longest system, in bytes of one operand, that "auto" solves with one system per
+     * lane: two words per row and lane then fit in a second-level cache. */
+    PS_LANE_BYTES = 32768,
+
+    /* Rows of a chunk: a lane width of chunks is a page of each operand. Chunks of 264
+     * rows took 1.2 to 1.6 times as long (Long systems). */
+    PS_CHUNK_ROWS = 64,
+
+    /* A system that would have fewer chunks has so many, if they have at least so many
+     * rows. Not measured. */
+    PS_FEW_CHUNKS = 16,
+    PS_LEAST_CHUNK_ROWS = 4,
+
+    /* Reduced systems of at least this many rows are divided again. Not measured. */
+    PS_MANY_CHUNKS = 512,
+
+    /* Tiles of a group if fewer systems than lanes are adjacent: two hide the latency of
+     * the elimination; one takes 1.6 times as long, three and four are slower too (Long
+     * systems). */
+    PS_CHUNK_TILES = 2,
+
+    /* Consecutive groups that one thread takes. Not measured. */
+    PS_CHUNK_STRETCH = 8,
+
+    /* Adjacent systems: rows between a prefetch and the load. Not measured. */
+    PS_CHUNK_AHEAD = 8,
+
+    /* The eliminated rows of a system are kept between the two passes if they take at
+     * most this many bytes. Not measured. */
+    PS_KEPT_BYTES = 1 << 22,
+
+    /* All threads solve one system together if it has at least this many rows. Not
+     * measured. */
+    PS_TEAM_ROWS = 1 << 18,
+
+    /* Tiles of a group of the table of a shared matrix. Not measured. */
+    PS_TABLE_TILES = 4,
+
+    /* Pairs of a tile of chunks and a right-hand side that are computed together, those
+     * of them whose recurrences overlap, and rows of the table that are prefetched ahead.
+     * Not measured. */
+    PS_CHUNK_LANES = 8,
+    PS_CHUNK_LANES_AT_ONCE = 4,
+    PS_TABLE_AHEAD = 16,
+
+    /* Rows and tiles of adjacent right-hand sides that are computed together. Not
+     * measured. */
+    PS_BESIDE_ROWS = 8,
+    PS_BESIDE_TILES = 16,
+
+    /* With row exchanges: rows of a span. The eliminated rows of a few tiles stay in a
+     * second-level cache; no power of two, so that the lanes take different sets of it:
+     * 512 rows took a third longer (Long pivoted systems). Spans of a system that is not
+     * longer than so many spans, and tiles of a group: not measured. */
+    PS_SPAN_ROWS = 544,
+    PS_SPANS = 64,
+    PS_SPAN_TILES = 2,
+
+    /* Batches of shorter systems fill the lanes of all threads by themselves; one span
+     * per lane is about twice as slow as one system per lane (Long pivoted systems). */
+    PS_LONG_PIVOTED_ROWS = 1 << 18
+};
+
+/* -- Cyclic reduction (lines/reduction.inc) -- */
+enum {
+    /* cr-pcr changes to pcr at this many rows; pcr-thomas makes so many steps of pcr. Not
+     * measured. Bits. */
+    PS_PCR_ROWS = 32,
+    PS_PCR_STEPS = 3
+};
+
+/* -- Heat conduction (heat) -- */
+enum {
+    /* Width of a band in bytes, for every instruction set: along x few lines, so that
+     * their rows stay in cache; along the other axes long contiguous runs of memory. Not
+     * measured. */
+    PS_HEAT_ALONG_BYTES = 256,
+    PS_HEAT_ACROSS_BYTES = 512,
+
+    /* Bytes of rows that are staged together. Not measured. */
+    PS_HEAT_CHUNK_BYTES = 16384,
+
+    /* Rows between a prefetch and the load: few, because the first-level cache holds only
+     * about a dozen rows whose distance in memory is a power of two. */
+    PS_HEAT_AHEAD = 8,
+
+    /* Rows of a block, which has one base in float32. Not measured. Bits. */
+    PS_HEAT_BLOCK = 16
+};
+
+/* -- Red-black relaxation (relaxation/relax.c) -- */
+enum {
+    /* Most iterations of a pass over memory, and bytes that the rows of a tile may use.
+     * Not measured. */
+    PS_RELAX_ITERATIONS = 8,
+    PS_RELAX_TILE_BYTES = 1 << 22
+};
+
+/* -- GCEIDD (transport) and splines (spline) -- */
+enum {
+    /* Lines that are swept together, for any instruction set. AVX2 and AVX-512 take 0.86
+     * to 1.09 of the time of the baseline. */
+    PS_GCEIDD_LANES = 8,
+
+    /* Splines and rows (knots, pieces or points) of a part: what all splines share is
+     * computed once per part; it and the rows of a part stay in the cache. From
+     * PS_SPLINE_RUN splines on the inner axis the inner loop runs over splines, otherwise
+     * over rows. Not measured. */
+    PS_SPLINE_TILE = 256,
+    PS_SPLINE_BLOCK = 512,
+    PS_SPLINE_RUN = 8
+};
+
+#endif
