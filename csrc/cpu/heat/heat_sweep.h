@@ -7,7 +7,7 @@
 #define PS_CPU_HEAT_SWEEP_H
 
 #include "ps_heat.h"
-#include "tuning.h"
+#include "runtime/tuning.h"
 
 /* Right-hand sides of a sweep: the values of `from`, or a stencil of them. */
 typedef enum { PS_HEAT_FROM_MEMORY, PS_HEAT_FROM_DG, PS_HEAT_FROM_WEI } ps_heat_rhs;

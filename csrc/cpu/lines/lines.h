@@ -8,7 +8,7 @@
 #define PS_CPU_LINES_H
 
 #include "pysolvers.h"
-#include "tuning.h"
+#include "runtime/tuning.h"
 
 enum { PS_MAX_LANES = 16 };
 

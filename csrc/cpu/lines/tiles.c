@@ -4,7 +4,7 @@
 #include "lines/kernels.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
-#include "tuning.h"
+#include "runtime/tuning.h"
 
 static ps_stride
 turned(ps_stride stride)

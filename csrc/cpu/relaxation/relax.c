@@ -23,7 +23,7 @@
 #include "runtime/copy.h"
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
-#include "tuning.h"
+#include "runtime/tuning.h"
 
 /* Rows low + s low_step <= j < high + s high_step of half-sweep s. */
 typedef struct {

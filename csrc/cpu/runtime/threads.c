@@ -34,7 +34,7 @@
 #endif
 
 #include "runtime/threads.h"
-#include "tuning.h"
+#include "runtime/tuning.h"
 #include "runtime/fp_mode.h"
 
 #include <pthread.h>

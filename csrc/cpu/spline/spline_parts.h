@@ -3,7 +3,7 @@
 #define PS_CPU_SPLINE_PARTS_H
 
 #include "ps_spline.h"
-#include "tuning.h"
+#include "runtime/tuning.h"
 
 /* An operation on outer * inner splines with `rows` rows each. */
 typedef struct {

@@ -3,7 +3,7 @@
 #define PS_CPU_GCEIDD_SWEEP_H
 
 #include "ps_gceidd.h"
-#include "tuning.h"
+#include "runtime/tuning.h"
 
 /* Arrays of (nodes + 1) * PS_GCEIDD_LANES values per thread. */
 enum { PS_GCEIDD_ARRAYS = 7 };

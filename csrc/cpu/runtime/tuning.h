@@ -4,8 +4,8 @@
  * has one. "not measured": no record says how the number was chosen. Numbers marked
  * "bits" change the rounding errors of results; all others change the time alone.
  */
-#ifndef PS_CPU_TUNING_H
-#define PS_CPU_TUNING_H
+#ifndef PS_CPU_RUNTIME_TUNING_H
+#define PS_CPU_RUNTIME_TUNING_H
 
 /* -- Threads (runtime/threads.c) -- */
 enum {
