@@ -171,6 +171,10 @@ solve_systems(const ps_tridiag *t, const ps_exec *exec, int64_t info_outer,
 {
     plan p = plan_of(t, exec);
     char *const work = exec->work;
+
+    if (p.bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
     int32_t *const info = (int32_t *)(void *)(work + p.info);
     ps_tridiag matrices = *t;
     ps_exec inner = *exec;

@@ -1,4 +1,5 @@
 /* tridiag.c - choice of kernels and workspace for a batch of systems. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "lines/kernels.h"
@@ -12,16 +13,13 @@
 
 /* The choices for a call. */
 typedef struct {
-    ps_method method;
-    ps_pivot pivot;
-    int spans;  /* long systems with row exchanges, divided into spans */
-    int shared; /* all systems have one matrix; each thread factors it once */
-    int threads;
+    ps_plan lines; /* the whole plan unless spans, shared or the partition method */
+    int spans;     /* long systems with row exchanges, divided into spans */
+    int shared;    /* all systems have one matrix; each thread factors it once */
     const char *isa;
-    const ps_type_kernels *kernels;
-    ps_job job;
     ps_factor factor;
-    size_t store, scratch; /* bytes per thread: factor, and other workspace */
+    size_t store; /* bytes of the factor of a thread, before the other workspace */
+    size_t bytes; /* workspace of the call */
 } plan;
 
 static int
@@ -73,45 +71,58 @@ isa_of(const ps_tridiag *t, size_t element)
     return few && t->rows * (int64_t)element > PS_LANE_BYTES ? &ps_isa_narrow : isa;
 }
 
+/* The plan for one matrix that each thread factors. */
+static void
+plan_shared(plan *p)
+{
+    ps_job *const job = &p->lines.job;
+    const ps_type_kernels *const kernels = p->lines.kernels;
+
+    p->factor = (ps_factor){.dtype = job->t.dtype,
+                            .flags = job->t.flags & PS_PERIODIC,
+                            .rows = job->t.rows,
+                            .outer = 1,
+                            .inner = 1,
+                            .pivot = job->pivot};
+    ps_job_band(job, kernels, 1, p->lines.threads);
+    const size_t make = kernels->factor_make_scratch(&p->factor);
+    const size_t solve = kernels->factor_scratch(&p->factor, job);
+
+    p->store = ps_aligned(kernels->factor_store(&p->factor) + sizeof(int32_t) * 3);
+    p->lines.scratch = p->store + ps_aligned(make > solve ? make : solve);
+}
+
 static void
 make_plan(plan *p, const ps_tridiag *t, const ps_options *options, const ps_exec *exec)
 {
     const size_t element = ps_isa_get()->type[t->dtype]->element;
     const ps_isa *const isa = isa_of(t, element);
+    const ps_method method = method_of(t, options, element);
+    const ps_pivot pivot = ps_options_pivot(options);
+    const int threads = ps_thread_count_for(exec, t->rows * t->outer * t->inner);
+    const int direct = method == PS_THOMAS || method == PS_PIVOTED;
 
     memset(p, 0, sizeof *p);
-    p->method = method_of(t, options, element);
-    p->pivot = ps_options_pivot(options);
-    p->threads = ps_thread_count_for(exec, t->rows * t->outer * t->inner);
-    p->spans = p->method == PS_PIVOTED && p->pivot == PS_PIVOT_ALWAYS && ps_span_fits(t);
-    p->isa = p->method == PS_PARTITION || p->spans ? ps_isa_get()->name : isa->name;
-    p->kernels = isa->type[t->dtype];
-    ps_job_init(&p->job, t, p->kernels->lanes);
-    p->job.method = p->method;
-    p->job.pivot = p->pivot;
-    p->shared = !p->spans && (p->method == PS_THOMAS || p->method == PS_PIVOTED) &&
-                is_shared(t) && t->outer * t->inner > p->kernels->lanes;
+    p->lines = ps_plan_of(isa->type[t->dtype], t, method, pivot, threads);
+    p->spans = method == PS_PIVOTED && pivot == PS_PIVOT_ALWAYS && ps_span_fits(t);
+    p->isa = method == PS_PARTITION || p->spans ? ps_isa_get()->name : isa->name;
+    p->shared = !p->spans && direct && is_shared(t) &&
+                t->outer * t->inner > p->lines.kernels->lanes;
+    if (p->spans) {
+        p->bytes = ps_span_work(t, threads);
+        return;
+    }
+    if (method == PS_PARTITION) {
+        p->bytes = ps_partition_work(t, pivot, threads);
+        return;
+    }
     if (p->shared) {
-        p->factor = (ps_factor){.dtype = t->dtype,
-                                .flags = t->flags & PS_PERIODIC,
-                                .rows = t->rows,
-                                .outer = 1,
-                                .inner = 1,
-                                .pivot = p->pivot};
-        ps_job_band(&p->job, p->kernels, 1, p->threads);
-        const size_t make = p->kernels->factor_make_scratch(&p->factor);
-        const size_t solve = p->kernels->factor_scratch(&p->factor, &p->job);
-
-        p->store = ps_aligned(p->kernels->factor_store(&p->factor) + sizeof(int32_t) * 2);
-        p->scratch = ps_aligned(make > solve ? make : solve);
+        plan_shared(p);
     }
-    else if (!p->spans && (p->method == PS_THOMAS || p->method == PS_PIVOTED)) {
-        ps_job_group(&p->job, p->kernels->direct_scratch(&p->job), p->threads);
-        p->scratch = ps_aligned(p->kernels->direct_scratch(&p->job));
+    else {
+        ps_plan_method(&p->lines);
     }
-    else if (!p->spans && p->method != PS_PARTITION) {
-        p->scratch = ps_aligned(p->kernels->reduction_scratch(&p->job));
-    }
+    p->bytes = p->lines.scratch * (size_t)threads;
 }
 
 ps_status
@@ -128,132 +139,148 @@ ps_cpu_tridiag_work(const ps_tridiag *t, const ps_options *options, const ps_exe
         return ps_row_sums_work(t, exec, bytes);
     }
     make_plan(&p, t, options, exec);
-    *bytes = p.spans                    ? ps_span_work(t, p.threads)
-             : p.method == PS_PARTITION ? ps_partition_work(t, p.pivot, p.threads)
-                                        : (p.store + p.scratch) * (size_t)p.threads;
+    *bytes = p.bytes;
     return PS_OK;
 }
 
-static int64_t
-solve_direct(void *self, const ps_job *job, int64_t tile, void *work)
-{
-    const plan *const p = self;
+/* Solution with one matrix that each thread factors. */
+typedef struct {
+    const plan *p;
+    char *work;
+    atomic_llong pivoted;
+} shared_run;
 
-    return p->kernels->direct(job, tile, work);
-}
-
-static int64_t
-solve_reduction(void *self, const ps_job *job, int64_t tile, void *work)
-{
-    const plan *const p = self;
-
-    return p->kernels->reduction(job, tile, work);
-}
-
-/* The factor in the workspace of a thread; the last two int32 of its store hold the info
- * of the matrix and whether rows were exchanged. */
+/* The factor in the workspace of a thread; the last three int32 of its store hold whether
+ * it has been made, the info of the matrix and whether rows were exchanged. */
 typedef struct {
     ps_factor factor;
-    int32_t *info;
-    int32_t *pivoted;
+    int32_t *made, *info, *pivoted;
+    void *scratch;
 } shared_factor;
 
 static shared_factor
 shared_at(const plan *p, void *work)
 {
     shared_factor s = {.factor = p->factor};
+    int32_t *const end = (int32_t *)((char *)work + p->store);
 
     s.factor.store = work;
-    s.info = (int32_t *)((char *)work + p->store) - 2;
-    s.pivoted = s.info + 1;
+    s.made = end - 3;
+    s.info = end - 2;
+    s.pivoted = end - 1;
+    s.scratch = end;
     return s;
 }
 
 static void
-prepare_shared(void *self, const ps_job *job, void *work)
+make_shared(const plan *p, const shared_factor *s)
 {
-    const plan *const p = self;
-    const shared_factor s = shared_at(p, work);
-    ps_job matrix = *job;
+    ps_job matrix = p->lines.job;
 
     matrix.t.rhs.data = NULL;
     matrix.t.x.data = NULL;
-    matrix.t.info = s.info;
+    matrix.t.info = s->info;
     matrix.t.outer = matrix.t.inner = 1;
     matrix.run = matrix.runs = matrix.tiles = 1;
     matrix.shift = 0;
     matrix.group = 1;
-    *s.pivoted =
-        (int32_t)p->kernels->factor_make(&s.factor, &matrix, 0, (char *)work + p->store);
+    *s->pivoted =
+        (int32_t)p->lines.kernels->factor_make(&s->factor, &matrix, 0, s->scratch);
+    *s->made = 1;
 }
 
+/* Number of systems of group `index`, and their info. */
 static int64_t
-solve_shared(void *self, const ps_job *job, int64_t index, void *work)
+note_group(const plan *p, int64_t index, int32_t info)
 {
-    const plan *const p = self;
-    const shared_factor s = shared_at(p, work);
-    const ps_factor_rhs b = {.outer = job->t.outer, .inner = job->t.inner};
-    ps_job rhs = *job;
-
-    rhs.t.lower.data = rhs.t.diag.data = rhs.t.upper.data = NULL;
-    rhs.t.flags &= PS_PERIODIC;
-    p->kernels->factor_solve(&s.factor, &b, &rhs, index, (char *)work + p->store);
-
+    const ps_job *const job = &p->lines.job;
     int64_t systems = 0;
+
     for (int64_t k = 0; k < job->group && index * job->group + k < job->tiles; k++) {
         int64_t first;
         const int64_t count =
-            ps_job_tile(job, p->kernels->lanes, index * job->group + k, &first);
+            ps_job_tile(job, p->lines.kernels->lanes, index * job->group + k, &first);
 
         for (int64_t v = 0; v < count && job->t.info != NULL; v++) {
-            job->t.info[first + v] = *s.info;
+            job->t.info[first + v] = info;
         }
         systems += count;
     }
-    return *s.pivoted ? systems : 0;
+    return systems;
+}
+
+static void
+solve_shared(void *self, int64_t begin, int64_t end, int thread)
+{
+    shared_run *const r = self;
+    const plan *const p = r->p;
+    const shared_factor s = shared_at(p, r->work + (size_t)thread * p->lines.scratch);
+    const ps_factor_rhs b = {.outer = p->lines.job.t.outer,
+                             .inner = p->lines.job.t.inner};
+    ps_job rhs = p->lines.job;
+    int64_t pivoted = 0;
+
+    rhs.t.lower.data = rhs.t.diag.data = rhs.t.upper.data = NULL;
+    rhs.t.flags &= PS_PERIODIC;
+    if (!*s.made) {
+        make_shared(p, &s);
+    }
+    for (int64_t k = begin; k < end; k++) {
+        p->lines.kernels->factor_solve(&s.factor, &b, &rhs, k, s.scratch);
+        pivoted += note_group(p, k, *s.info);
+    }
+    if (*s.pivoted) {
+        atomic_fetch_add(&r->pivoted, pivoted);
+    }
+}
+
+static ps_status
+run_shared(const plan *p, const ps_exec *exec, int64_t *pivoted)
+{
+    const ps_job *const job = &p->lines.job;
+    shared_run r = {.p = p, .work = exec->work};
+
+    atomic_init(&r.pivoted, 0);
+    for (int thread = 0; thread < p->lines.threads; thread++) {
+        *shared_at(p, r.work + (size_t)thread * p->lines.scratch).made = 0;
+    }
+    const ps_status status =
+        ps_run(exec, p->lines.threads, (job->tiles + job->group - 1) / job->group,
+               ps_job_cost(job), solve_shared, &r);
+    *pivoted = atomic_load(&r.pivoted);
+    return status;
 }
 
 ps_status
 ps_cpu_tridiag_solve(const ps_tridiag *t, const ps_options *options, const ps_exec *exec,
                      ps_report *report)
 {
-    size_t bytes;
-    ps_status status = ps_cpu_tridiag_work(t, options, exec, &bytes);
+    const ps_status status = ps_tridiag_check(t, options);
     plan p;
 
     if (status != PS_OK) {
         return status;
     }
-    if (bytes > exec->work_bytes) {
-        return PS_WORK_TOO_SMALL;
-    }
     if (has_row_sums(t)) {
         return ps_row_sums_solve(t, exec, report);
     }
     make_plan(&p, t, options, exec);
-    *report = (ps_report){.method = p.method, .threads = p.threads, .kernel = p.isa};
+    if (p.bytes > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
+    *report = (ps_report){
+        .method = p.lines.job.method, .threads = p.lines.threads, .kernel = p.isa};
     if (is_empty(t)) {
         return PS_OK;
     }
     if (p.spans) {
         report->pivoted = t->outer * t->inner;
-        return ps_span_solve(t, exec, p.threads, exec->work);
+        return ps_span_solve(t, exec, p.lines.threads, exec->work);
     }
-    if (p.method == PS_PARTITION) {
-        return ps_partition_solve(t, p.pivot, exec, p.threads, &report->pivoted);
+    if (p.lines.job.method == PS_PARTITION) {
+        return ps_partition_solve(t, p.lines.job.pivot, exec, p.lines.threads,
+                                  &report->pivoted);
     }
-    const ps_tiles tiles = {
-        .job = &p.job,
-        .exec = exec,
-        .threads = p.threads,
-        .bytes = p.store + p.scratch,
-        .work = exec->work,
-        .self = &p,
-        .prepare = p.shared ? prepare_shared : NULL,
-        .solve = p.shared                                          ? solve_shared
-                 : p.method == PS_THOMAS || p.method == PS_PIVOTED ? solve_direct
-                                                                   : solve_reduction,
-    };
-    status = ps_tiles_run(&tiles, &report->pivoted);
-    return status;
+    return p.shared ? run_shared(&p, exec, &report->pivoted)
+                    : ps_plan_run(&p.lines, exec, exec->work, &report->pivoted);
 }

@@ -1,5 +1,5 @@
 /* test_threads.c - shared loops: every iteration once, one caller or several, after a
- * fork; quotas of cgroups. */
+ * fork; interrupts; quotas of cgroups. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -9,6 +9,7 @@
 
 #include "check.h"
 #include "runtime/threads.h"
+#include "runtime/tuning.h"
 
 enum { MOST = 5000, THREADS = 8 };
 
@@ -63,6 +64,56 @@ check_visits(void)
                 CHECK(!wrong_visits(threads, counts[k]), "%d threads, %lld iterations",
                       threads, (long long)counts[k]);
             }
+        }
+    }
+}
+
+/* A loop that its poll ends: number of polls so far, and from which on they end it. */
+typedef struct {
+    visits *v;
+    int polls, last;
+    pthread_t caller;
+    int elsewhere; /* polls on another thread than the calling one */
+} interrupted;
+
+static int
+poll_visits(void *self)
+{
+    interrupted *const i = self;
+
+    i->elsewhere += !pthread_equal(pthread_self(), i->caller);
+    return ++i->polls >= i->last;
+}
+
+/* Loops of MOST iterations, of which 100 pass between two polls. */
+static void
+check_interrupts(void)
+{
+    for (int threads = 1; threads <= THREADS; threads++) {
+        for (int last = 1; last <= MOST; last += last < 4 ? 1 : MOST) {
+            interrupted i = {.v = calloc(1, sizeof(visits)), .last = last};
+            const ps_exec exec = {.poll = poll_visits, .poll_self = &i};
+            int64_t done = 0;
+
+            i.v->threads = threads;
+            i.caller = pthread_self();
+            const ps_status status =
+                ps_run(&exec, threads, MOST, PS_ROWS_BETWEEN_POLLS / 100, visit, i.v);
+
+            for (int64_t k = 0; k < MOST; k++) {
+                CHECK(atomic_load(&i.v->visits[k]) <= 1, "iteration %lld", (long long)k);
+                done += atomic_load(&i.v->visits[k]);
+            }
+            CHECK(!atomic_load(&i.v->wrong) && !i.elsewhere, "%d threads", threads);
+            if (i.polls < i.last) {
+                CHECK(status == PS_OK && done == MOST, "%d threads", threads);
+            }
+            else {
+                CHECK(status == PS_INTERRUPTED, "%d threads", threads);
+                CHECK(threads > 1 || done == 100 * last, "%lld iterations",
+                      (long long)done);
+            }
+            free(i.v);
         }
     }
 }
@@ -307,6 +358,7 @@ main(void)
 {
     check_counts();
     check_visits();
+    check_interrupts();
     check_callers();
     check_nested();
     check_occupied();

@@ -13,6 +13,6 @@
 #include <string.h>
 
 #include "lines/kernels.h"
-#include "isa/vector.h"
+#include "isa/simd.h"
 
 #include "isa/engine.inc"

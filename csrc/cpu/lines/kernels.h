@@ -152,21 +152,32 @@ void ps_job_group(ps_job *job, size_t bytes, int threads);
  * start at any system. */
 void ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads);
 
-/* Parallel loop over the groups of a job. Each thread has `bytes` bytes of workspace at
- * work + thread * bytes. `solve` is called for each group. If `prepare` is not null, each
- * thread calls it once before its first group. */
+/* The plan of a call that solves the groups of a job with one kernel. */
 typedef struct {
-    const ps_job *job;
-    const ps_exec *exec;
+    const ps_type_kernels *kernels;
+    ps_job job;
     int threads;
-    size_t bytes;
-    char *work;
-    void *self;
-    void (*prepare)(void *self, const ps_job *job, void *work);
-    int64_t (*solve)(void *self, const ps_job *job, int64_t index, void *work);
-} ps_tiles;
+    size_t scratch; /* bytes of workspace of a thread */
+    int64_t (*solve)(const ps_job *job, int64_t index, void *scratch);
+} ps_plan;
 
-/* Returns PS_OK or PS_INTERRUPTED; *pivoted is the sum of the results of solve. */
-ps_status ps_tiles_run(const ps_tiles *tiles, int64_t *pivoted);
+/* A plan without a kernel. The members of job that only some kernels need can be set
+ * before that of the kernel. */
+ps_plan ps_plan_of(const ps_type_kernels *kernels, const ps_tridiag *t, ps_method method,
+                   ps_pivot pivot, int threads);
+
+/* Set the kernel of a plan, and with it the group and the workspace. ps_plan_method()
+ * sets that of job.method: the direct one or that of reductions. */
+void ps_plan_kernel(ps_plan *plan, size_t (*scratch)(const ps_job *job),
+                    int64_t (*solve)(const ps_job *job, int64_t index, void *scratch));
+void ps_plan_method(ps_plan *plan);
+
+/* Unknowns of a group of a job, about: the cost of an iteration over its groups. */
+int64_t ps_job_cost(const ps_job *job);
+
+/* Solve all groups, with scratch bytes of `work` for each thread. Returns PS_OK or
+ * PS_INTERRUPTED; *pivoted is the number of systems solved with row exchanges. */
+ps_status ps_plan_run(const ps_plan *plan, const ps_exec *exec, void *work,
+                      int64_t *pivoted);
 
 #endif

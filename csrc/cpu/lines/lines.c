@@ -6,13 +6,6 @@
 #include "lines/kernels.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
-#include "runtime/workspace.h"
-
-static int
-is_direct(ps_method method)
-{
-    return method == PS_AUTO || method == PS_THOMAS || method == PS_PIVOTED;
-}
 
 static ps_status
 check(const ps_lines *lines, const ps_options *options)
@@ -28,34 +21,21 @@ check(const ps_lines *lines, const ps_options *options)
                : PS_OK;
 }
 
-static ps_job
-job_of(const ps_lines *lines, const ps_options *options, int threads)
+static ps_plan
+plan_of(const ps_lines *lines, const ps_options *options, const ps_exec *exec)
 {
-    const ps_type_kernels *const kernels = ps_isa_get()->type[lines->dtype];
     const ps_tridiag t = {.dtype = lines->dtype,
                           .rows = lines->rows,
                           .outer = 1,
                           .inner = lines->systems,
                           .info = lines->info};
-    ps_job job;
+    ps_plan plan = ps_plan_of(ps_isa_get()->type[lines->dtype], &t, options->method,
+                              ps_options_pivot(options),
+                              ps_thread_count_for(exec, lines->rows * lines->systems));
 
-    ps_job_init(&job, &t, kernels->lanes);
-    job.lines = lines;
-    job.method = options->method;
-    job.pivot = ps_options_pivot(options);
-    if (is_direct(job.method)) {
-        ps_job_group(&job, kernels->direct_scratch(&job), threads);
-    }
-    return job;
-}
-
-static size_t
-scratch_of(const ps_job *job)
-{
-    const ps_type_kernels *const kernels = ps_isa_get()->type[job->t.dtype];
-
-    return ps_aligned(is_direct(job->method) ? kernels->direct_scratch(job)
-                                             : kernels->reduction_scratch(job));
+    plan.job.lines = lines;
+    ps_plan_method(&plan);
+    return plan;
 }
 
 ps_status
@@ -67,54 +47,33 @@ ps_lines_work(const ps_lines *lines, const ps_options *options, const ps_exec *e
     if (status != PS_OK) {
         return status;
     }
-    const int threads = ps_thread_count_for(exec, lines->rows * lines->systems);
-    const ps_job job = job_of(lines, options, threads);
+    const ps_plan plan = plan_of(lines, options, exec);
 
-    *bytes = scratch_of(&job) * (size_t)threads;
+    *bytes = plan.scratch * (size_t)plan.threads;
     return PS_OK;
-}
-
-static int64_t
-solve_tile(void *self, const ps_job *job, int64_t tile, void *work)
-{
-    const ps_type_kernels *const kernels = self;
-
-    return is_direct(job->method) ? kernels->direct(job, tile, work)
-                                  : kernels->reduction(job, tile, work);
 }
 
 ps_status
 ps_lines_solve(const ps_lines *lines, const ps_options *options, const ps_exec *exec,
                ps_report *report)
 {
-    size_t bytes;
-    const ps_status status = ps_lines_work(lines, options, exec, &bytes);
+    const ps_status status = check(lines, options);
 
     if (status != PS_OK) {
         return status;
     }
-    if (bytes > exec->work_bytes) {
+    const ps_plan plan = plan_of(lines, options, exec);
+    const ps_pivot pivot = plan.job.pivot;
+
+    if (plan.scratch * (size_t)plan.threads > exec->work_bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    const int threads = ps_thread_count_for(exec, lines->rows * lines->systems);
-    const ps_job job = job_of(lines, options, threads);
-    const ps_isa *const isa = ps_isa_get();
-    const ps_tiles tiles = {
-        .job = &job,
-        .exec = exec,
-        .threads = threads,
-        .bytes = bytes / (size_t)threads,
-        .work = exec->work,
-        .self = (void *)isa->type[lines->dtype],
-        .solve = solve_tile,
-    };
-
     *report = (ps_report){
-        .method = options->method != PS_AUTO     ? options->method
-                  : job.pivot == PS_PIVOT_ALWAYS ? PS_PIVOTED
-                                                 : PS_THOMAS,
-        .threads = threads,
-        .kernel = isa->name,
+        .method = options->method != PS_AUTO ? options->method
+                  : pivot == PS_PIVOT_ALWAYS ? PS_PIVOTED
+                                             : PS_THOMAS,
+        .threads = plan.threads,
+        .kernel = ps_isa_get()->name,
     };
-    return ps_tiles_run(&tiles, &report->pivoted);
+    return ps_plan_run(&plan, exec, exec->work, &report->pivoted);
 }

@@ -8,8 +8,6 @@
 #ifndef PS_CPU_LINES_NUMBER_H
 #define PS_CPU_LINES_NUMBER_H
 
-#include "isa/simd.h"
-
 enum { PARTS = 1 + PS_COMPLEX };
 
 #if PS_COMPLEX

@@ -4,6 +4,7 @@
 #include "lines/kernels.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
+#include "runtime/workspace.h"
 #include "runtime/tuning.h"
 
 static ps_stride
@@ -133,54 +134,78 @@ ps_job_band(ps_job *job, const ps_type_kernels *kernels, int shared, int threads
     job->tiles = job->runs * ((a_run + job->group - 1) / job->group) * job->group;
 }
 
+ps_plan
+ps_plan_of(const ps_type_kernels *kernels, const ps_tridiag *t, ps_method method,
+           ps_pivot pivot, int threads)
+{
+    ps_plan plan = {.kernels = kernels, .threads = threads};
+
+    ps_job_init(&plan.job, t, kernels->lanes);
+    plan.job.method = method;
+    plan.job.pivot = pivot;
+    return plan;
+}
+
+void
+ps_plan_kernel(ps_plan *plan, size_t (*scratch)(const ps_job *job),
+               int64_t (*solve)(const ps_job *job, int64_t index, void *scratch))
+{
+    if (solve != plan->kernels->reduction) {
+        ps_job_group(&plan->job, scratch(&plan->job), plan->threads);
+    }
+    plan->scratch = ps_aligned(scratch(&plan->job));
+    plan->solve = solve;
+}
+
+void
+ps_plan_method(ps_plan *plan)
+{
+    const ps_type_kernels *const kernels = plan->kernels;
+    const ps_method method = plan->job.method;
+
+    if (method == PS_AUTO || method == PS_THOMAS || method == PS_PIVOTED) {
+        ps_plan_kernel(plan, kernels->direct_scratch, kernels->direct);
+    }
+    else {
+        ps_plan_kernel(plan, kernels->reduction_scratch, kernels->reduction);
+    }
+}
+
+int64_t
+ps_job_cost(const ps_job *job)
+{
+    return job->t.rows * job->group * 8;
+}
+
 typedef struct {
-    const ps_tiles *tiles;
-    atomic_int stop;
+    const ps_plan *plan;
+    char *work;
     atomic_llong pivoted;
-} team;
+} run;
 
 static void
-run_blocks(void *self, ps_blocks *blocks, int thread)
+run_groups(void *self, int64_t begin, int64_t end, int thread)
 {
-    team *const all = self;
-    const ps_tiles *const tiles = all->tiles;
-    const ps_exec *const exec = tiles->exec;
-    void *const work = tiles->work + (size_t)thread * tiles->bytes;
-    const int64_t rows = tiles->job->t.rows * tiles->job->group * 8;
-    const int64_t slice = rows < PS_ROWS_BETWEEN_POLLS ? PS_ROWS_BETWEEN_POLLS / rows : 1;
-    long long pivoted = 0;
-    int64_t begin, end, done = 0;
+    run *const r = self;
+    void *const scratch = r->work + (size_t)thread * r->plan->scratch;
+    int64_t pivoted = 0;
 
-    while (!atomic_load(&all->stop) && ps_next_block(blocks, &begin, &end)) {
-        if (tiles->prepare != NULL && done == 0) {
-            tiles->prepare(tiles->self, tiles->job, work);
-        }
-        for (int64_t k = begin; k < end; k++) {
-            pivoted += tiles->solve(tiles->self, tiles->job, k, work);
-            if (++done % slice == 0) {
-                if (thread == 0 && exec->poll != NULL && exec->poll(exec->poll_self)) {
-                    atomic_store(&all->stop, 1);
-                }
-                if (atomic_load(&all->stop)) {
-                    break;
-                }
-            }
-        }
+    for (int64_t k = begin; k < end; k++) {
+        pivoted += r->plan->solve(&r->plan->job, k, scratch);
     }
-    atomic_fetch_add(&all->pivoted, pivoted);
-    atomic_thread_fence(memory_order_seq_cst); /* non-temporal stores, too */
+    atomic_fetch_add(&r->pivoted, pivoted);
 }
 
 ps_status
-ps_tiles_run(const ps_tiles *tiles, int64_t *pivoted)
+ps_plan_run(const ps_plan *plan, const ps_exec *exec, void *work, int64_t *pivoted)
 {
-    const int64_t group = tiles->job->group;
-    team all = {.tiles = tiles};
+    const ps_job *const job = &plan->job;
+    run r = {.plan = plan, .work = work};
 
-    atomic_init(&all.stop, 0);
-    atomic_init(&all.pivoted, 0);
-    ps_parallel(tiles->threads, (tiles->job->tiles + group - 1) / group, run_blocks,
-                &all);
-    *pivoted = atomic_load(&all.pivoted);
-    return atomic_load(&all.stop) ? PS_INTERRUPTED : PS_OK;
+    atomic_init(&r.pivoted, 0);
+    const ps_status status =
+        ps_run(exec, plan->threads, (job->tiles + job->group - 1) / job->group,
+               ps_job_cost(job), run_groups, &r);
+    *pivoted = atomic_load(&r.pivoted);
+    return status;
 }

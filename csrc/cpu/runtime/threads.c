@@ -34,8 +34,9 @@
 #endif
 
 #include "runtime/threads.h"
-#include "runtime/tuning.h"
+
 #include "runtime/fp_mode.h"
+#include "runtime/tuning.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -47,19 +48,30 @@ enum { MAX_THREADS = 1024, CACHE_LINE = 128, STACK_BYTES = 1 << 22 };
 
 enum { IDLE, HELD, OFFERED, RUNNING };
 
+/* The blocks that one thread takes of a loop. */
+typedef struct {
+    struct loop *loop;
+    int thread;    /* index of the thread */
+    int share;     /* share from which the thread takes blocks */
+    int64_t taken; /* iterations taken by the thread so far */
+} blocks;
+
 typedef struct {
     atomic_int state;
     atomic_int sleepers; /* threads that wait for `changed` */
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    ps_blocks blocks;     /* of the loop that is offered */
+    blocks blocks;        /* of the loop that is offered */
     _Atomic int64_t next; /* first iteration of the worker's share that is not taken */
 } worker;
 
-typedef struct ps_loop {
-    void (*body)(void *self, ps_blocks *blocks, int thread);
+typedef struct loop {
+    ps_body body;
     void *self;
+    const ps_exec *exec; /* whose poll can end the loop, or null */
     int64_t count, block;
+    int64_t slice;                /* iterations of a thread between two looks at `stop` */
+    atomic_int stop;              /* the loop was interrupted */
     int team;                     /* threads */
     atomic_int woken;             /* workers that are awake or being woken */
     _Atomic int64_t next;         /* first iteration of share 0 that is not taken */
@@ -169,6 +181,39 @@ wake_next(loop *l, int count)
     }
 }
 
+/* Take the next block [*begin, *end); 0 when none is left. */
+static int next_block(blocks *own, int64_t *begin, int64_t *end);
+
+/* The part of a thread in a loop. */
+static void
+run_blocks(blocks *own)
+{
+    loop *const l = own->loop;
+    int64_t begin, end, done = 0; /* iterations since the last look at `stop` */
+
+    while (!atomic_load(&l->stop) && next_block(own, &begin, &end)) {
+        while (begin < end) {
+            const int64_t left = l->slice - done;
+            const int64_t to = end - begin < left ? end : begin + left;
+
+            l->body(l->self, begin, to, own->thread);
+            done += to - begin;
+            begin = to;
+            if (done < l->slice) {
+                continue;
+            }
+            done = 0;
+            if (own->thread == 0 && l->exec->poll(l->exec->poll_self)) {
+                atomic_store(&l->stop, 1);
+            }
+            if (atomic_load(&l->stop)) {
+                break;
+            }
+        }
+    }
+    atomic_thread_fence(memory_order_seq_cst); /* non-temporal stores, too */
+}
+
 static void *
 work(void *self)
 {
@@ -180,10 +225,8 @@ work(void *self)
 
         wait_for(w, OFFERED);
         if (atomic_compare_exchange_strong(&w->state, &state, RUNNING)) {
-            loop *const l = w->blocks.loop;
-
-            wake_next(l, 2);
-            l->body(l->self, &w->blocks, w->blocks.thread);
+            wake_next(w->blocks.loop, 2);
+            run_blocks(&w->blocks);
             atomic_exchange(&w->state, HELD); /* a full barrier: non-temporal stores */
             wake(w);
         }
@@ -288,7 +331,7 @@ offer(loop *l)
     for (int k = 1; k < l->team; k++) {
         worker *const w = l->workers[k - 1];
 
-        w->blocks = (ps_blocks){l, k, k, 0};
+        w->blocks = (blocks){l, k, k, 0};
         atomic_store(&w->state, OFFERED);
     }
     wake_next(l, PS_WAKES);
@@ -311,13 +354,13 @@ finish(loop *l)
     }
 }
 
-int
-ps_next_block(ps_blocks *blocks, int64_t *begin, int64_t *end)
+static int
+next_block(blocks *own, int64_t *begin, int64_t *end)
 {
-    loop *const l = blocks->loop;
+    loop *const l = own->loop;
 
     for (;;) {
-        const int share = blocks->share;
+        const int share = own->share;
         _Atomic int64_t *const next =
             share == 0 ? &l->next : &l->workers[share - 1]->next;
         const int64_t last = share_begin(l, share + 1);
@@ -326,15 +369,15 @@ ps_next_block(ps_blocks *blocks, int64_t *begin, int64_t *end)
             *begin = atomic_fetch_add(next, l->block);
             if (*begin < last) {
                 *end = *begin + l->block < last ? *begin + l->block : last;
-                blocks->taken += *end - *begin;
+                own->taken += *end - *begin;
                 return 1;
             }
         }
         const int other = (share + 1) % l->team;
-        if (other == blocks->thread) {
+        if (other == own->thread) {
             return 0;
         }
-        blocks->share = other;
+        own->share = other;
     }
 }
 
@@ -353,7 +396,7 @@ now(clockid_t clock)
  * percent. Loops estimated above PS_LONG_LOOP are not judged, because one thread would
  * not keep a processor for that time either. */
 static void
-judge(const ps_blocks *own, int64_t spent, int64_t begin)
+judge(const blocks *own, int64_t spent, int64_t begin)
 {
     const int64_t end = now(CLOCK_MONOTONIC);
     const double share = (double)own->taken / (double)own->loop->count;
@@ -368,17 +411,23 @@ judge(const ps_blocks *own, int64_t spent, int64_t begin)
     }
 }
 
-void
-ps_parallel(int threads, int64_t count,
-            void (*body)(void *self, ps_blocks *blocks, int thread), void *self)
+ps_status
+ps_run(const ps_exec *exec, int threads, int64_t count, int64_t cost, ps_body body,
+       void *self)
 {
+    const int polls = exec != NULL && exec->poll != NULL;
     loop l;
-    ps_blocks own = {&l, 0, 0, 0};
+    blocks own = {&l, 0, 0, 0};
 
     l.body = body;
     l.self = self;
+    l.exec = exec;
     l.count = count;
+    l.slice = !polls                         ? INT64_MAX
+              : cost < PS_ROWS_BETWEEN_POLLS ? PS_ROWS_BETWEEN_POLLS / cost
+                                             : 1;
     l.team = 1;
+    atomic_init(&l.stop, 0);
     if (count < threads) {
         threads = (int)count;
     }
@@ -389,41 +438,18 @@ ps_parallel(int threads, int64_t count,
     const int forks_before = atomic_load(&forks);
     offer(&l);
     if (l.team == 1) {
-        body(self, &own, 0);
-        return;
+        run_blocks(&own);
     }
-    const int64_t offered = now(CLOCK_THREAD_CPUTIME_ID);
-    body(self, &own, 0);
-    if (atomic_load(&forks) == forks_before) { /* otherwise body forked: no workers */
-        const int64_t spent = now(CLOCK_THREAD_CPUTIME_ID) - offered;
+    else {
+        const int64_t offered = now(CLOCK_THREAD_CPUTIME_ID);
 
-        finish(&l);
-        judge(&own, spent, begin);
+        run_blocks(&own);
+        if (atomic_load(&forks) == forks_before) { /* otherwise body forked: no workers */
+            const int64_t spent = now(CLOCK_THREAD_CPUTIME_ID) - offered;
+
+            finish(&l);
+            judge(&own, spent, begin);
+        }
     }
-}
-
-typedef struct {
-    void (*body)(void *self, int64_t begin, int64_t end, int thread);
-    void *self;
-} each_block;
-
-static void
-run_blocks(void *self, ps_blocks *blocks, int thread)
-{
-    const each_block *const each = self;
-    int64_t begin, end;
-
-    while (ps_next_block(blocks, &begin, &end)) {
-        each->body(each->self, begin, end, thread);
-    }
-}
-
-void
-ps_parallel_for(int threads, int64_t count,
-                void (*body)(void *self, int64_t begin, int64_t end, int thread),
-                void *self)
-{
-    each_block each = {body, self};
-
-    ps_parallel(threads, count, run_blocks, &each);
+    return atomic_load(&l.stop) ? PS_INTERRUPTED : PS_OK;
 }

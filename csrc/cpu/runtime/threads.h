@@ -2,6 +2,7 @@
 #ifndef PS_CPU_THREADS_H
 #define PS_CPU_THREADS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "pysolvers.h"
@@ -29,29 +30,28 @@ int ps_usable_cores(void);
  * of its /proc/self/cgroup; `mount`: mount point of the cgroup file systems. */
 int ps_cgroup_cores(const char *cgroups, const char *mount);
 
-/* State of one thread of a parallel loop. */
-typedef struct {
-    struct ps_loop *loop;
-    int thread;    /* index of the thread */
-    int share;     /* share from which the thread takes blocks */
-    int64_t taken; /* iterations taken by the thread so far */
-} ps_blocks;
+/* The body of a parallel loop: iterations begin .. end-1, by one of its threads. */
+typedef void (*ps_body)(void *self, int64_t begin, int64_t end, int thread);
 
-/* Take the next block [*begin, *end); 0 when none is left. */
-int ps_next_block(ps_blocks *blocks, int64_t *begin, int64_t *end);
+/* Run body on up to `threads` threads, for parts of [0, count) that are not empty and
+ * together are all of it. `thread` is less than `threads` and differs between the
+ * threads. The calling thread is thread 0. The calling thread waits only for threads that
+ * are inside body, and completes the loop alone if no other thread starts. After loops in
+ * which a team was slower than one thread, because the processors were busy, one thread
+ * is used.
+ *
+ * If exec is not null and has a poll, the calling thread calls exec->poll after about
+ * PS_ROWS_BETWEEN_POLLS unknowns, of which an iteration has `cost`. If the result is not
+ * 0, all threads end the loop at the next such place. Otherwise, with one thread, the
+ * only part is [0, count). Returns PS_OK or PS_INTERRUPTED. */
+ps_status ps_run(const ps_exec *exec, int threads, int64_t count, int64_t cost,
+                 ps_body body, void *self);
 
-/* Run body(self, blocks, thread) on up to `threads` threads, which take blocks of
- * [0, count) from ps_next_block() until none is left. `thread` is less than `threads` and
- * differs between the threads. The calling thread is thread 0. The calling thread waits
- * only for threads that are inside body, and completes the loop alone if no other thread
- * starts. With one thread the only block is [0, count). After loops in which a team was
- * slower than one thread, because the processors were busy, one thread is used. */
-void ps_parallel(int threads, int64_t count,
-                 void (*body)(void *self, ps_blocks *blocks, int thread), void *self);
-
-/* As ps_parallel(), with one call body(self, begin, end, thread) per block. */
-void ps_parallel_for(int threads, int64_t count,
-                     void (*body)(void *self, int64_t begin, int64_t end, int thread),
-                     void *self);
+/* ps_run() of a loop that is not interrupted. */
+static inline void
+ps_parallel_for(int threads, int64_t count, ps_body body, void *self)
+{
+    (void)ps_run(NULL, threads, count, 1, body, self);
+}
 
 #endif

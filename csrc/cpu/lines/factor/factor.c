@@ -1,4 +1,5 @@
 /* factor.c - factors kept and solved again: stores, tiles, threads. */
+#include <stdatomic.h>
 #include <string.h>
 
 #include "lines/factor/factor.h"
@@ -7,11 +8,15 @@
 #include "runtime/threads.h"
 #include "runtime/workspace.h"
 
-/* A factor and what is done with it. */
+/* A factor that is made or used, tile by tile. */
 typedef struct {
     const ps_factor *f;
     const ps_factor_rhs *b;
     const ps_type_kernels *kernels;
+    const ps_job *job;
+    char *work;
+    size_t bytes;         /* of it, for a thread */
+    atomic_llong pivoted; /* number of matrices factored with row exchanges */
 } task;
 
 static const ps_type_kernels *
@@ -141,12 +146,17 @@ ps_cpu_factor_make_work(const ps_factor *f, const ps_exec *exec, size_t *bytes)
     return PS_OK;
 }
 
-static int64_t
-make_tile(void *self, const ps_job *job, int64_t tile, void *work)
+static void
+make_tiles(void *self, int64_t begin, int64_t end, int thread)
 {
-    const task *const do_this = self;
+    task *const a = self;
+    int64_t pivoted = 0;
 
-    return do_this->kernels->factor_make(do_this->f, job, tile, work);
+    for (int64_t k = begin; k < end; k++) {
+        pivoted +=
+            a->kernels->factor_make(a->f, a->job, k, a->work + (size_t)thread * a->bytes);
+    }
+    atomic_fetch_add(&a->pivoted, pivoted);
 }
 
 /* Without chunks, all of it in lanes. */
@@ -154,25 +164,25 @@ static ps_status
 make_whole(const ps_factor *f, const ps_tridiag *t, const ps_exec *exec, int threads,
            int64_t *pivoted)
 {
-    const task do_this = {.f = f, .kernels = kernels_for(f, 1)};
     ps_job job;
+    task a = {.f = f,
+              .kernels = kernels_for(f, 1),
+              .job = &job,
+              .work = exec->work,
+              .bytes = whole_bytes(f)};
 
     /* Tile k of the store holds matrices k lanes .. of the whole batch. */
     job = (ps_job){
         .t = *t, .pivot = f->pivot, .runs = 1, .run = t->outer * t->inner, .group = 1};
     job.t.rhs.data = NULL;
     job.t.x.data = NULL;
-    job.tiles = do_this.kernels->factor_tiles(f);
-    const ps_tiles tiles = {
-        .job = &job,
-        .exec = exec,
-        .threads = whole_threads(f, threads),
-        .bytes = whole_bytes(f),
-        .work = exec->work,
-        .self = (void *)&do_this,
-        .solve = make_tile,
-    };
-    return ps_tiles_run(&tiles, pivoted);
+    job.tiles = a.kernels->factor_tiles(f);
+    atomic_init(&a.pivoted, 0);
+    const ps_status status = ps_run(exec, whole_threads(f, threads), job.tiles,
+                                    ps_job_cost(&job), make_tiles, &a);
+
+    *pivoted = atomic_load(&a.pivoted);
+    return status;
 }
 
 static ps_status
@@ -308,13 +318,15 @@ ps_cpu_factor_work(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *ex
     return PS_OK;
 }
 
-static int64_t
-solve_tile(void *self, const ps_job *job, int64_t tile, void *work)
+static void
+solve_bands(void *self, int64_t begin, int64_t end, int thread)
 {
-    const task *const do_this = self;
+    const task *const a = self;
 
-    do_this->kernels->factor_solve(do_this->f, do_this->b, job, tile, work);
-    return 0;
+    for (int64_t k = begin; k < end; k++) {
+        a->kernels->factor_solve(a->f, a->b, a->job, k,
+                                 a->work + (size_t)thread * a->bytes);
+    }
 }
 
 static ps_status
@@ -323,28 +335,23 @@ solve_part(const ps_factor *f, const ps_factor_rhs *b, const ps_exec *exec)
     const ps_factor below = below_head(f);
     const ps_factor_rhs same = normalised(f, b);
     const int threads = solve_threads(f, b, exec);
-    int64_t pivoted;
 
     if (is_partitioned(f)) {
         return ps_factor_partition_solve(&below, b, exec, threads);
     }
-    const task do_this = {
-        .f = &below, .b = &same, .kernels = kernels_for(f, b->outer * b->inner)};
     const ps_job job = job_of(f, &same, threads);
-    const ps_tiles tiles = {
-        .job = &job,
-        .exec = exec,
-        .threads = threads,
-        .bytes = group_bytes(f, &same, &job),
-        .work = exec->work,
-        .self = (void *)&do_this,
-        .solve = solve_tile,
-    };
+    task a = {.f = &below,
+              .b = &same,
+              .kernels = kernels_for(f, b->outer * b->inner),
+              .job = &job,
+              .work = exec->work,
+              .bytes = group_bytes(f, &same, &job)};
 
-    if (tiles.bytes * (size_t)threads > exec->work_bytes) {
+    if (a.bytes * (size_t)threads > exec->work_bytes) {
         return PS_WORK_TOO_SMALL;
     }
-    return ps_tiles_run(&tiles, &pivoted);
+    return ps_run(exec, threads, (job.tiles + job.group - 1) / job.group,
+                  ps_job_cost(&job), solve_bands, &a);
 }
 
 ps_status

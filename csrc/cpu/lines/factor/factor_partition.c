@@ -148,17 +148,14 @@ typedef struct {
     atomic_int sound; /* no row that is not dominant, no bad pivot */
 } making;
 
-static int64_t
-make_batch_block(void *self, const ps_job *job, int64_t batch_block, void *work)
+static void
+make_block(making *m, int64_t batch_block)
 {
-    making *const m = self;
     const ps_partition *const partition = &m->c->partition;
     const int64_t first = batch_block * partition->batch_block,
                   beyond = first + partition->batch_block;
     int dominant = atomic_load(&m->sound), bad = 0;
 
-    (void)job;
-    (void)work;
     for (int64_t k = first; k < beyond && k < partition->groups && dominant && !bad;
          k++) {
         char *const table = m->tables + (size_t)k * m->c->table;
@@ -168,7 +165,15 @@ make_batch_block(void *self, const ps_job *job, int64_t batch_block, void *work)
     if (!dominant || bad) {
         atomic_store(&m->sound, 0);
     }
-    return 0;
+}
+
+static void
+make_blocks(void *self, int64_t begin, int64_t end, int thread)
+{
+    (void)thread;
+    for (int64_t k = begin; k < end; k++) {
+        make_block(self, k);
+    }
 }
 
 /* The reduced matrix, stored at `at`. */
@@ -206,11 +211,8 @@ ps_factor_partition_make(const ps_factor *f, const ps_tridiag *t, const ps_exec 
     c.partition.t = &c.t;
     c.partition.separators = exec->work;
     c.partition.check = f->pivot == PS_PIVOT_AUTO;
-    const ps_tiles tiles = {
-        .exec = exec, .threads = threads, .self = &m, .solve = make_batch_block};
-
     atomic_init(&m.sound, 1);
-    ps_status status = ps_partition_run(&c.partition, &tiles);
+    ps_status status = ps_partition_run(&c.partition, exec, threads, make_blocks, &m);
 
     *sound = atomic_load(&m.sound);
     if (status != PS_OK || !*sound) {
@@ -229,25 +231,34 @@ typedef struct {
     const partition_factor *c;
     const char *tables;
     ps_chunks chunks;
+    char *work;
+    size_t bytes; /* of it, for a thread */
     int up;
 } solving;
 
-static int64_t
-solve_batch_block(void *self, const ps_job *job, int64_t batch_block, void *work)
+static void
+solve_block(const solving *s, int64_t batch_block, void *work)
 {
-    const solving *const s = self;
     const ps_partition *const partition = &s->c->partition;
     const int lanes = s->c->kernels->lanes;
     const int64_t all = (partition->chunks + lanes - 1) / lanes;
     const int64_t first = batch_block * partition->batch_block * partition->tiles;
     const int64_t beyond = first + partition->batch_block * partition->tiles;
 
-    (void)job;
     s->c->kernels->chunks_solve(
         &s->chunks, first, beyond < all ? beyond : all,
         s->tables + (size_t)(batch_block * partition->batch_block) * s->c->table, work,
         s->up);
-    return 0;
+}
+
+static void
+solve_blocks(void *self, int64_t begin, int64_t end, int thread)
+{
+    const solving *const s = self;
+
+    for (int64_t k = begin; k < end; k++) {
+        solve_block(s, k, s->work + (size_t)thread * s->bytes);
+    }
 }
 
 /* The batch of right-hand sides, one column of it along inner. */
@@ -316,8 +327,10 @@ ps_factor_partition_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_e
     const size_t interface = interface_bytes(&c, line.inner), one = thread_bytes(&c);
     const ps_exec rest = rest_of(exec, interface + one * (size_t)threads);
     const ps_factor_rhs separators = interface_rhs(b, &line, exec->work);
-    char *const work = (char *)exec->work + interface;
-    solving s = {.c = &c, .tables = f->store};
+    solving s = {.c = &c,
+                 .tables = f->store,
+                 .work = (char *)exec->work + interface,
+                 .bytes = one};
     ps_status status = PS_OK;
 
     c.partition.t = &c.t;
@@ -329,26 +342,20 @@ ps_factor_partition_solve(const ps_factor *f, const ps_factor_rhs *b, const ps_e
                            .interface = exec->work,
                            .stream = line.rows * line.outer * line.inner * element >
                                      PS_STREAM_BYTES};
-    const ps_tiles tiles = {.exec = exec,
-                            .threads = threads,
-                            .bytes = one,
-                            .work = work,
-                            .self = &s,
-                            .solve = solve_batch_block};
 
     for (int64_t j = 0; j < line.outer && status == PS_OK; j++) {
         s.chunks.rhs.data =
             (const char *)line.rhs.data + j * line.rhs.stride.outer * element;
         s.chunks.x.data = (char *)line.x.data + j * line.x.stride.outer * element;
         s.up = 0;
-        status = ps_partition_run(&c.partition, &tiles);
+        status = ps_partition_run(&c.partition, exec, threads, solve_blocks, &s);
         if (status == PS_OK) {
             c.kernels->chunks_add_interfaces(&s.chunks);
             status = ps_cpu_factor_solve(&c.next, &separators, &rest);
         }
         if (status == PS_OK) {
             s.up = 1;
-            status = ps_partition_run(&c.partition, &tiles);
+            status = ps_partition_run(&c.partition, exec, threads, solve_blocks, &s);
         }
     }
     return status;

@@ -1,6 +1,9 @@
 /* partition.c - the partition method for a batch: grouping of systems, distribution over
  * threads, repetition with row exchanges. */
 #include "lines/partition/partition.h"
+
+#include <stdatomic.h>
+
 #include "lines/partition/pivoted_partition.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
@@ -142,15 +145,24 @@ ps_partition_work(const ps_tridiag *t, ps_pivot pivot, int threads)
                : set_work(&line, side, pivot, 1) * (size_t)threads;
 }
 
-static int64_t
-solve_alone(void *self, const ps_job *job, int64_t set, void *work)
+/* A batch whose sets are solved by one thread each. */
+typedef struct {
+    const ps_partition_task *set;
+    char *work;
+    size_t bytes; /* of it, for a thread */
+    atomic_llong pivoted;
+} batch;
+
+static void
+solve_alone(void *self, int64_t begin, int64_t end, int thread)
 {
+    batch *const b = self;
     int64_t pivoted = 0;
 
-    (void)job;
-    solve_set(self, set, work,
-              &pivoted); /* cannot be interrupted: its exec has no poll */
-    return pivoted;
+    for (int64_t k = begin; k < end; k++) { /* its exec has no poll: not interrupted */
+        solve_set(b->set, k, b->work + (size_t)thread * b->bytes, &pivoted);
+    }
+    atomic_fetch_add(&b->pivoted, pivoted);
 }
 
 ps_status
@@ -160,8 +172,6 @@ ps_partition_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec, int
     const ps_tridiag line = ps_partition_in_line(t);
     const int64_t side = side_of(&line), sets = line.outer * line.inner / side;
     const int team = is_team_work(&line, side, threads);
-    const ps_job job = {
-        .t = {.rows = line.rows * side}, .runs = 1, .tiles = sets, .group = 1};
     ps_exec quiet = *exec;
     ps_partition_task d = {
         .kernels = ps_isa_get()->type[t->dtype],
@@ -173,21 +183,19 @@ ps_partition_solve(const ps_tridiag *t, ps_pivot pivot, const ps_exec *exec, int
         .threads = team ? threads : 1,
         .stream = line.rows * side * sets * ps_dtype_size(t->dtype) > PS_STREAM_BYTES,
     };
-    const ps_tiles tiles = {
-        .job = &job,
-        .exec = exec,
-        .threads = threads,
-        .bytes = ps_partition_work(t, pivot, threads) / (size_t)threads,
-        .work = exec->work,
-        .self = &d,
-        .solve = solve_alone,
-    };
+    ps_status status = PS_OK;
 
     quiet.poll = NULL;
     if (!team) {
-        return ps_tiles_run(&tiles, pivoted);
+        batch b = {.set = &d,
+                   .work = exec->work,
+                   .bytes = ps_partition_work(t, pivot, threads) / (size_t)threads};
+
+        atomic_init(&b.pivoted, 0);
+        status = ps_run(exec, threads, sets, line.rows * side, solve_alone, &b);
+        *pivoted = atomic_load(&b.pivoted);
+        return status;
     }
-    ps_status status = PS_OK;
 
     for (int64_t s = 0; s < sets && status == PS_OK; s++) {
         status = solve_set(&d, s, exec->work, pivoted);

@@ -4,6 +4,7 @@
 
 #include "lines/kernels.h"
 #include "lines/partition/layout.h"
+#include "runtime/threads.h"
 
 typedef struct {
     const ps_type_kernels *kernels;
@@ -25,9 +26,9 @@ size_t ps_partition_bytes(const ps_tridiag *t, int64_t side, ps_pivot pivot, int
 ps_status ps_partition_once(const ps_partition_task *d, int64_t j, int64_t k, char *work,
                             int *dominant, int32_t *bad);
 
-/* Parallel loop over the blocks of groups of a partition; `with` has all members except
- * job. */
-ps_status ps_partition_run(const ps_partition *partition, const ps_tiles *with);
+/* Parallel loop over the blocks of groups of a partition. */
+ps_status ps_partition_run(const ps_partition *partition, const ps_exec *exec,
+                           int threads, ps_body body, void *self);
 
 /* Reduced systems of few rows, one system per lane: workspace in bytes, and the solution
  * with the threads of `d`; *bad as above. */

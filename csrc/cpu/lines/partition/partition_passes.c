@@ -17,6 +17,8 @@ typedef struct {
 typedef struct {
     const ps_partition_task *do_this;
     const ps_partition *partition;
+    char *rows;   /* eliminated rows: of all groups, or of each thread */
+    size_t bytes; /* of a thread */
     atomic_int dominant;
     atomic_int row; /* first bad row + 1, or 0 */
 } pass;
@@ -46,26 +48,24 @@ separator_systems(const ps_partition *partition, void *data, int32_t *info)
     };
 }
 
-/* The job that solves small reduced systems, one system per lane. */
-static ps_job
-separator_job(const ps_tridiag *separators, const ps_type_kernels **kernels)
+/* The plan that solves small reduced systems, one system per lane and one tile after the
+ * other. */
+static ps_plan
+separator_plan(const ps_tridiag *separators, int threads)
 {
     const ps_isa *const isa = separators->inner > 1 ? ps_isa_get() : &ps_isa_narrow;
-    ps_job job;
+    ps_plan plan = ps_plan_of(isa->type[separators->dtype], separators, PS_THOMAS,
+                              PS_PIVOT_NEVER, separators->inner > 1 ? threads : 1);
 
-    *kernels = isa->type[separators->dtype];
-    ps_job_init(&job, separators, (*kernels)->lanes);
-    job.pivot = PS_PIVOT_NEVER;
-    return job;
+    plan.scratch = ps_aligned(plan.kernels->direct_scratch(&plan.job));
+    plan.solve = plan.kernels->direct;
+    return plan;
 }
 
 size_t
 ps_partition_few_bytes(const ps_tridiag *separators, int threads)
 {
-    const ps_type_kernels *kernels;
-    const ps_job job = separator_job(separators, &kernels);
-
-    return ps_aligned(kernels->direct_scratch(&job)) * (size_t)threads;
+    return separator_plan(separators, threads).scratch * (size_t)threads;
 }
 
 /* Whether the separators are cut themselves. */
@@ -118,15 +118,13 @@ ps_partition_bytes(const ps_tridiag *t, int64_t side, ps_pivot pivot, int thread
     return total(parts_of(t, side, pivot, threads));
 }
 
-static int64_t
-eliminate(void *self, const ps_job *job, int64_t batch_block, void *scratch)
+static void
+eliminate_block(pass *p, int64_t batch_block, void *scratch)
 {
-    pass *const p = self;
     int dominant = atomic_load(&p->dominant);
 
-    (void)job;
     if (!dominant) {
-        return 0;
+        return;
     }
     const int32_t row = p->do_this->kernels->partition_eliminate(
         p->partition, batch_block, scratch, &dominant);
@@ -138,75 +136,46 @@ eliminate(void *self, const ps_job *job, int64_t batch_block, void *scratch)
     while (row != 0 && (known == 0 || row < known) &&
            !atomic_compare_exchange_weak(&p->row, &known, row)) {
     }
-    return 0;
 }
 
-static int64_t
-substitute(void *self, const ps_job *job, int64_t batch_block, void *scratch)
+static void
+eliminate(void *self, int64_t begin, int64_t end, int thread)
+{
+    pass *const p = self;
+
+    for (int64_t k = begin; k < end; k++) {
+        eliminate_block(p, k, p->rows + (size_t)thread * p->bytes);
+    }
+}
+
+static void
+substitute(void *self, int64_t begin, int64_t end, int thread)
 {
     const pass *const p = self;
 
-    (void)job;
-    p->do_this->kernels->partition_substitute(p->partition, batch_block, scratch);
-    return 0;
+    for (int64_t k = begin; k < end; k++) {
+        p->do_this->kernels->partition_substitute(p->partition, k,
+                                                  p->rows + (size_t)thread * p->bytes);
+    }
 }
 
 ps_status
-ps_partition_run(const ps_partition *partition, const ps_tiles *with)
+ps_partition_run(const ps_partition *partition, const ps_exec *exec, int threads,
+                 ps_body body, void *self)
 {
-    const ps_job job = {
-        .t = {.rows = partition->rows * partition->tiles * partition->batch_block},
-        .tiles =
-            (partition->groups + partition->batch_block - 1) / partition->batch_block,
-        .group = 1};
-    ps_tiles tiles = *with;
-    int64_t none;
+    const int64_t block = partition->batch_block;
 
-    tiles.job = &job;
-    return ps_tiles_run(&tiles, &none);
-}
-
-static ps_status
-run_pass(pass *p, int64_t (*one)(void *, const ps_job *, int64_t, void *), char *rows)
-{
-    const ps_partition_task *const d = p->do_this;
-    const ps_tiles tiles = {
-        .exec = d->exec,
-        .threads = d->threads,
-        .bytes = ps_aligned(d->kernels->partition_scratch(p->partition)),
-        .work = rows,
-        .self = p,
-        .solve = one,
-    };
-
-    return ps_partition_run(p->partition, &tiles);
-}
-
-static int64_t
-solve_few(void *self, const ps_job *job, int64_t tile, void *work)
-{
-    const ps_type_kernels *const kernels = self;
-
-    return kernels->direct(job, tile, work);
+    return ps_run(exec, threads, (partition->groups + block - 1) / block,
+                  partition->rows * partition->tiles * block * 8, body, self);
 }
 
 ps_status
 ps_partition_few(const ps_partition_task *d, const ps_tridiag *separators, char *work,
                  int32_t *bad)
 {
-    const ps_type_kernels *few;
-    const ps_job job = separator_job(separators, &few);
-    const ps_tiles tiles = {
-        .job = &job,
-        .exec = d->exec,
-        .threads = separators->inner > 1 ? d->threads : 1,
-        .bytes = ps_aligned(few->direct_scratch(&job)),
-        .work = work,
-        .self = (void *)few,
-        .solve = solve_few,
-    };
+    const ps_plan plan = separator_plan(separators, d->threads);
     int64_t none;
-    const ps_status status = ps_tiles_run(&tiles, &none);
+    const ps_status status = ps_plan_run(&plan, d->exec, work, &none);
 
     *bad = 0;
     for (int64_t s = 0; s < separators->inner && *bad == 0; s++) {
@@ -250,9 +219,11 @@ ps_partition_once(const ps_partition_task *d, int64_t j, int64_t k, char *work,
     pass p = {.do_this = d, .partition = &partition};
 
     d->kernels->partition(&partition);
+    p.rows = rows;
+    p.bytes = ps_aligned(d->kernels->partition_scratch(&partition));
     atomic_init(&p.dominant, 1);
     atomic_init(&p.row, 0);
-    ps_status status = run_pass(&p, eliminate, rows);
+    ps_status status = ps_partition_run(&partition, d->exec, d->threads, eliminate, &p);
 
     *dominant = atomic_load(&p.dominant);
     *bad = atomic_load(&p.row);
@@ -272,5 +243,5 @@ ps_partition_once(const ps_partition_task *d, int64_t j, int64_t k, char *work,
     if (status != PS_OK || (*bad != 0 && d->side > 1)) {
         return status;
     }
-    return run_pass(&p, substitute, rows);
+    return ps_partition_run(&partition, d->exec, d->threads, substitute, &p);
 }

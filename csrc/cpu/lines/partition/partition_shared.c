@@ -22,6 +22,8 @@ typedef struct {
     const ps_partition *partition;
     const ps_chunks *chunks;
     char *tables; /* of all groups, or null */
+    char *work;
+    size_t bytes; /* of it, for a thread */
     int up;
     atomic_int dominant;
     atomic_int row; /* first bad row + 1, or 0 */
@@ -119,10 +121,9 @@ ps_partition_shared_bytes(const ps_tridiag *t, int threads)
 }
 
 /* A stretch of groups. */
-static int64_t
-shared_batch_block(void *self, const ps_job *job, int64_t batch_block, void *work)
+static void
+shared_block(pass *p, int64_t batch_block, void *work)
 {
-    pass *const p = self;
     const ps_partition *const partition = p->partition;
     void *const y = (char *)work + ps_aligned(p->kernels->chunks_table(partition));
     const int64_t tiles = (partition->chunks + p->kernels->lanes - 1) / p->kernels->lanes;
@@ -130,7 +131,6 @@ shared_batch_block(void *self, const ps_job *job, int64_t batch_block, void *wor
                   beyond = first + partition->batch_block;
     int dominant = atomic_load(&p->dominant);
 
-    (void)job;
     for (int64_t k = first; k < beyond && k < partition->groups && dominant; k++) {
         const int64_t end =
             (k + 1) * partition->tiles < tiles ? (k + 1) * partition->tiles : tiles;
@@ -153,22 +153,16 @@ shared_batch_block(void *self, const ps_job *job, int64_t batch_block, void *wor
     if (!dominant) {
         atomic_store(&p->dominant, 0);
     }
-    return 0;
 }
 
-static ps_status
-run_pass(pass *p, const ps_partition_task *d, char *work)
+static void
+shared_blocks(void *self, int64_t begin, int64_t end, int thread)
 {
-    const ps_tiles tiles = {
-        .exec = d->exec,
-        .threads = d->threads,
-        .bytes = thread_bytes(p->partition, p->kernels),
-        .work = work,
-        .self = p,
-        .solve = shared_batch_block,
-    };
+    pass *const p = self;
 
-    return ps_partition_run(p->partition, &tiles);
+    for (int64_t k = begin; k < end; k++) {
+        shared_block(p, k, p->work + (size_t)thread * p->bytes);
+    }
 }
 
 /* Solve the systems along inner of d->t. */
@@ -190,13 +184,16 @@ solve_level(const ps_partition_task *d, char *work, int *dominant, int32_t *bad)
     pass p = {.kernels = d->kernels,
               .partition = &partition,
               .chunks = &chunks,
-              .tables = room.tables > 0 ? tables : NULL};
+              .tables = room.tables > 0 ? tables : NULL,
+              .work = rows,
+              .bytes = thread_bytes(&partition, d->kernels)};
 
     partition.separators = work;
     partition.check = d->pivot == PS_PIVOT_AUTO;
     atomic_init(&p.dominant, 1);
     atomic_init(&p.row, 0);
-    ps_status status = run_pass(&p, d, rows);
+    ps_status status =
+        ps_partition_run(&partition, d->exec, d->threads, shared_blocks, &p);
 
     *dominant = atomic_load(&p.dominant);
     *bad = atomic_load(&p.row);
@@ -217,7 +214,7 @@ solve_level(const ps_partition_task *d, char *work, int *dominant, int32_t *bad)
         return status;
     }
     p.up = 1;
-    return run_pass(&p, d, rows);
+    return ps_partition_run(&partition, d->exec, d->threads, shared_blocks, &p);
 }
 
 ps_status

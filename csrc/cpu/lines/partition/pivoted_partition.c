@@ -3,6 +3,7 @@
 #include "lines/partition/layout.h"
 #include "lines/partition/pivoted_partition.h"
 #include "runtime/isa.h"
+#include "runtime/threads.h"
 #include "runtime/workspace.h"
 
 int
@@ -39,37 +40,39 @@ ps_span_work(const ps_tridiag *t, int threads)
 typedef struct {
     const ps_type_kernels *kernels;
     ps_span spans;
+    char *work;
+    size_t bytes; /* of it, for a thread */
 } pass;
 
-static int64_t
-eliminate(void *self, const ps_job *job, int64_t index, void *scratch)
+static void
+eliminate(void *self, int64_t begin, int64_t end, int thread)
 {
     const pass *const p = self;
 
-    (void)job;
-    p->kernels->span_eliminate(&p->spans, index, scratch);
-    return 0;
+    for (int64_t k = begin; k < end; k++) {
+        p->kernels->span_eliminate(&p->spans, k, p->work + (size_t)thread * p->bytes);
+    }
 }
 
-static int64_t
-join(void *self, const ps_job *job, int64_t index, void *scratch)
+static void
+join(void *self, int64_t begin, int64_t end, int thread)
 {
     const pass *const p = self;
 
-    (void)job;
-    (void)scratch;
-    p->kernels->span_join(&p->spans, index);
-    return 0;
+    (void)thread;
+    for (int64_t k = begin; k < end; k++) {
+        p->kernels->span_join(&p->spans, k);
+    }
 }
 
-static int64_t
-substitute(void *self, const ps_job *job, int64_t index, void *scratch)
+static void
+substitute(void *self, int64_t begin, int64_t end, int thread)
 {
     const pass *const p = self;
 
-    (void)job;
-    p->kernels->span_substitute(&p->spans, index, scratch);
-    return 0;
+    for (int64_t k = begin; k < end; k++) {
+        p->kernels->span_substitute(&p->spans, k, p->work + (size_t)thread * p->bytes);
+    }
 }
 
 ps_status
@@ -77,31 +80,16 @@ ps_span_solve(const ps_tridiag *t, const ps_exec *exec, int threads, void *work)
 {
     pass p = {.kernels = ps_isa_get()->type[t->dtype], .spans = span_of(t)};
     const ps_span *const s = &p.spans;
-    ps_job job = {.t = {.rows = s->rows * p.kernels->lanes}, .group = 1};
-    ps_tiles tiles = {
-        .job = &job,
-        .exec = exec,
-        .threads = threads,
-        .bytes = ps_aligned(p.kernels->span_scratch(s)),
-        .work = (char *)work + ps_aligned(p.kernels->span_interface_bytes(s)),
-        .self = &p,
-    };
-    int64_t none;
+    const int64_t cost = s->rows * p.kernels->lanes * PS_SPAN_TILES;
+    const int64_t groups = s->sets * s->groups, bands = s->sets * s->bands;
 
+    p.bytes = ps_aligned(p.kernels->span_scratch(s));
+    p.work = (char *)work + ps_aligned(p.kernels->span_interface_bytes(s));
     p.spans.interface = work;
-    job.tiles = s->sets * s->groups;
-    tiles.solve = eliminate;
-    ps_status status = ps_tiles_run(&tiles, &none);
+    ps_status status = ps_run(exec, threads, groups, cost, eliminate, &p);
 
     if (status == PS_OK) {
-        job.tiles = s->sets * s->bands;
-        tiles.solve = join;
-        status = ps_tiles_run(&tiles, &none);
+        status = ps_run(exec, threads, bands, cost, join, &p);
     }
-    if (status == PS_OK) {
-        job.tiles = s->sets * s->groups;
-        tiles.solve = substitute;
-        status = ps_tiles_run(&tiles, &none);
-    }
-    return status;
+    return status == PS_OK ? ps_run(exec, threads, groups, cost, substitute, &p) : status;
 }
