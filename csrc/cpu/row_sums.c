@@ -201,40 +201,42 @@ solve_systems(const ps_tridiag *t, const ps_exec *exec, int64_t info_outer,
     return status;
 }
 
-/* One thread solves a block; it cannot fail, since its workspace is large enough. */
-static int64_t
-solve_block(void *self, const ps_job *job, int64_t index, void *work)
-{
-    const division *const d = self;
-    const ps_tridiag block = block_of(d, index);
-    const ps_exec one = alone(&(ps_exec){0}, work, d->bytes);
-    ps_report report;
+/* The blocks of a batch, and the workspace of the threads that solve them. */
+typedef struct {
+    const division *d;
+    char *work;
+} block_run;
 
-    (void)job;
-    (void)solve_systems(&block, &one, d->t->inner, &report);
-    return 0;
+/* One thread solves a block; it cannot fail, since its workspace is large enough. */
+static void
+solve_blocks(void *self, int64_t begin, int64_t end, int thread)
+{
+    const block_run *const r = self;
+    void *const work = r->work + (size_t)thread * r->d->bytes;
+
+    for (int64_t k = begin; k < end; k++) {
+        const ps_tridiag block = block_of(r->d, k);
+        const ps_exec one = alone(&(ps_exec){0}, work, r->d->bytes);
+        ps_report report;
+
+        (void)solve_systems(&block, &one, r->d->t->inner, &report);
+    }
 }
 
 ps_status
 ps_row_sums_solve(const ps_tridiag *t, const ps_exec *exec, ps_report *report)
 {
-    division d = divide(t, exec);
+    const division d = divide(t, exec);
+    block_run r = {.d = &d, .work = exec->work};
 
     if (d.blocks == 1) {
         return solve_systems(t, exec, t->inner, report);
     }
-    const ps_job job = {.t = *t, .tiles = d.blocks, .group = 1};
-    const ps_tiles tiles = {
-        .job = &job,
-        .exec = exec,
-        .threads = d.threads,
-        .bytes = d.bytes,
-        .work = exec->work,
-        .self = &d,
-        .solve = solve_block,
-    };
-
+    if (d.bytes * (size_t)d.threads > exec->work_bytes) {
+        return PS_WORK_TOO_SMALL;
+    }
     *report = (ps_report){
         .method = PS_THOMAS, .threads = d.threads, .kernel = ps_isa_get()->name};
-    return ps_tiles_run(&tiles, &report->pivoted);
+    return ps_run(exec, d.threads, d.blocks, t->rows * d.outer * d.inner, solve_blocks,
+                  &r);
 }
