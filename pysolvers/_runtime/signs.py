@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from .._row_sums import matrix_names
@@ -118,15 +119,13 @@ def _has_sign(
 
 def _extreme(place: Place, name: str, array: Array, index: tuple[slice, ...], sign: int) -> float:
     """Return the extreme element of a part, times `sign`: negative if an element is."""
+    reduce = np.minimum.reduce if sign > 0 else np.maximum.reduce
     found = None
-    if not is_shadow(array):
-        part = array[index]
-        found = part.min() if sign > 0 else part.max()
-    else:
+    if is_shadow(array):
         found = place.extreme(name, index, largest=sign < 0)
-        if found is None:
-            part = place.download(array)[index]
-            found = part.min() if sign > 0 else part.max()
+        array = array if found is not None else place.download(array)
+    if found is None:
+        found = reduce(array[index], axis=None)
     return float(found) * sign
 
 

@@ -11,6 +11,7 @@ import oracle
 import pytest
 
 import pysolvers
+from pysolvers import RowSums
 from pysolvers._runtime.places import find_place
 from pysolvers.distributed import CostModel, Group, Slab, _group, _launch, launch_command, launched
 from pysolvers.distributed._ends import Matrices
@@ -133,6 +134,22 @@ def test_group_of_one_process_solves_as_without(group, rng):
                 np.testing.assert_array_equal(own.solve(operands[3]), factor.solve(operands[3]))
                 assert (info.ranks, info.exchange) == (1, "none")
                 assert own.solve(operands[3], trans="T").shape == (7, 7)
+
+
+def test_row_sums_in_a_group(group, rng):
+    lower, sums, upper = -rng.random((5, 7)), rng.random((5, 7)), -rng.random((5, 7))
+    split = {"group": group, "split": Slab(0)}
+    expected = pysolvers.factor_tridiagonal(lower, RowSums(sums), upper).solve(sums)
+    factor = pysolvers.factor_tridiagonal(lower, RowSums(sums), upper, **split)
+    np.testing.assert_array_equal(factor.solve(sums), expected)
+    with pytest.raises(ValueError, match=r"RowSums.s is -.* at batch index \(0,\), row 0"):
+        pysolvers.factor_tridiagonal(lower, RowSums(-sums), upper, **split)
+    with pytest.raises(ValueError, match=r"made from RowSums: pass RowSums\(s\)"):
+        factor.refactor(lower, sums, upper)
+    with pytest.raises(
+        ValueError, match=r"write factor_tridiagonal\(lower, RowSums\(s\), upper, g"
+    ):
+        pysolvers.solve_tridiagonal(lower, RowSums(sums), upper, sums, **split)
 
 
 def test_group_and_split_go_together(group):
