@@ -130,7 +130,7 @@ def test_a_solution_in_the_span_of_the_basis_is_found_at_once(rng, shape, dtype)
     for twice in (fields[1] * fields.dtype.type(2.0), np.zeros(shape, dtype)):
         for place in (1, 3):  # it depends on another one
             assert solved([*fields[:place], twice, *fields[place:]]) == 0
-    assert solved(fields[1:]) > 2
+    assert solved(fields[1:]) > 0
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])

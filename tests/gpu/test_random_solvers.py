@@ -416,8 +416,8 @@ def lid_driven(rng):
     def most(name, expected):
         if name != "residual":
             return 1e-12
-        # A residual is a difference of numbers up to 1: its rounding errors do not shrink with it.
-        return max(1e-7, 1e-14 / max(float(expected), 1e-14))
+        # A residual is a difference of solutions up to 1: their rounding errors do not shrink with it.
+        return max(1e-7, 1e-13 / max(float(expected), 1e-13))
 
     return Draw(text, run, most)
 
