@@ -5,7 +5,9 @@ import runpy
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -102,22 +104,83 @@ def test_device_kernels_have_registers_local_memory_and_bytes(tmp_path, monkeypa
     assert (kernel.registers, kernel.local, kernel.size) == (40, 1, 32)
 
 
-def test_two_builds_alternate(tmp_path):
+def test_two_builds_are_measured(tmp_path):
     name, report = "small/f64/last/1x8", tmp_path / "report.json"
-    options = ("--rounds", 1, "--limit", 1e6, "--json", report)
+    options = ("--rounds", 1, "--limit", "inf", "--json", report)
     text, status = tool("ab.py", CORE, CORE, name, *options)
 
     assert status == 0
     assert f"{pysolvers._core.describe()}\n" * 2 + name in text
     (measured,) = json.loads(report.read_text())
     assert measured["name"] == name
-    assert measured["ratio"] == measured["new"] / measured["old"] > 0
+    assert measured["ratio"] == pytest.approx(measured["new"] / measured["old"])
     assert measured["repeat"] is None
 
-    # Any build is slower than a millionth of itself.
-    text, status = tool("ab.py", CORE, CORE, name, "--rounds", 1, "--limit", 1e-6)
+    # Each ratio is above zero.
+    text, status = tool("ab.py", CORE, CORE, name, "--rounds", 1, "--limit", 0)
     assert status == 1
-    assert "1 cases above 1e-06, and measured again:" in text
+    assert "1 cases above 0.0, and measured again:" in text
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_fastest_quarter_of_alternating_calls_counts(threads, monkeypatch):
+    alternate = runpy.run_path(str(ROOT / "tools" / "ab.py"))["alternate"]
+    # Seconds of each call of each build; the former has one more, before the rounds.
+    durations = [iter([1, 8, 3, 7, 2, 9, 9, 9, 9]), iter([6, 5, 9, 9, 9, 4, 9, 9])]
+    now, active, called = 0, [], []
+
+    def build(side):
+        return SimpleNamespace(activate=lambda: active.append(side))
+
+    def call(side):
+        nonlocal now
+        now += next(durations[side])
+        called.append(side)
+
+    clock = {"thread_time" if threads == 1 else "perf_counter": lambda: now}
+    monkeypatch.setitem(alternate.__globals__, "time", SimpleNamespace(**clock))
+    seconds = alternate([build(0), build(1)], [partial(call, 0), partial(call, 1)], threads, 8)
+
+    assert seconds == [(2 + 3) / 2, (4 + 5) / 2]
+    assert active == [0, 1, 1, 0] * 4
+    assert called == [0, *active]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "ratio", "repeat"),
+    [
+        ([(4, 4)], 1, None),
+        ([(4, 5)], 1.25, None),  # the limit itself
+        ([(4, 5.5), (2, 8), (4, 1)], 1.375, 1),
+        ([(5.5, 4), (1, 4), (1, 1)], 4 / 5.5, 2),  # faster than the inverse of the limit
+    ],
+)
+def test_a_case_beyond_the_limit_is_measured_again(pairs, ratio, repeat, monkeypatch):
+    names = runpy.run_path(str(ROOT / "tools" / "ab.py"))
+    made, asked, times = [], [], iter(pairs)
+
+    class Build:
+        def make(self, maker, threads):
+            made.append(builds.index(self))
+            return maker, threads, self
+
+    def alternate(of, calls, threads, rounds):
+        assert of == builds
+        assert calls == [("maker", 2, build) for build in builds]
+        asked.append((threads, rounds))
+        return next(times)
+
+    builds = [Build(), Build()]
+    monkeypatch.setitem(names["measure"].__globals__, "alternate", alternate)
+    case = names["Case"]("name", 10**9, lambda: "maker")
+    found = names["measure"](case, builds, 2, 24, 1.25)
+
+    assert (found.name, found.old, found.new) == ("name", *pairs[0])
+    assert (found.ratio, found.repeat) == (ratio, repeat)
+    assert found.final == (ratio if repeat is None else repeat)
+    # Four times the rounds, in half of which the calls of the second build are made first.
+    assert asked == [(2, 24)] + [(2, 48)] * 2 * (repeat is not None)
+    assert made == [0, 1] + [1, 0, 0, 1] * (repeat is not None)
 
 
 def test_cases_are_chosen_by_pattern_or_first_words():
