@@ -143,21 +143,22 @@ class TridiagonalFactor:
         ndim = len(batch) + 1 if b.ndim == 1 else b.ndim
         if not -ndim <= place < ndim:
             raise ValueError(f"axis must be in {-ndim} .. {ndim - 1}, got {place}")
+        missing = ndim - 1 - len(batch)
         if b.ndim == 1:
             place %= ndim
             require_rows("rhs", b, (*batch[:place], self.rows, *batch[place:]), place)
-            b = b.reshape((1,) * len(batch) + (self.rows,))
+            b = b.reshape((1,) * len(batch) + (self.rows,))  # broadcasts to the matrices
         else:
             b = b.movedim(place, -1)
-        fits = b.shape[-1] == self.rows and len(batch) <= b.ndim - 1
-        missing = b.ndim - 1 - len(batch)
-        if not fits or any(
-            size not in (1, asked) for size, asked in zip(batch, b.shape[missing:-1], strict=True)
-        ):
-            raise ValueError(
-                f"rhs has shape {tuple(rhs.shape)}, to which matrices of shape "
-                f"{(*batch, self.rows)}, rows last, do not broadcast along axis {place}"
-            )
+            fits = b.shape[-1] == self.rows and missing >= 0
+            if not fits or any(
+                size not in (1, asked)
+                for size, asked in zip(batch, b.shape[missing:-1], strict=True)
+            ):
+                raise ValueError(
+                    f"rhs has shape {tuple(rhs.shape)}, to which matrices of shape "
+                    f"{(*batch, self.rows)}, rows last, do not broadcast along axis {place}"
+                )
         padded = (t.reshape((1,) * missing + tuple(t.shape)) for t in diagonals)
         x = _Differentiable.apply(self._number, *padded, b, trans, *self._options)
         return x.movedim(-1, place)
