@@ -416,7 +416,7 @@ def lid_driven(rng):
     def most(name, expected):
         if name != "residual":
             return 1e-12
-        # A residual is a difference of solutions up to 1: their rounding errors do not shrink with it.
+        # A residual is a difference of solutions up to 1, whose rounding errors do not shrink.
         return max(1e-7, 1e-13 / max(float(expected), 1e-13))
 
     return Draw(text, run, most)
