@@ -123,6 +123,7 @@ def test_errors_and_singular_systems():
         solve(lower, sums, upper, rhs, on_singular="raise")
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute:UserWarning")  # of torch itself
 @pytest.mark.parametrize("transposed", [False, True])
 def test_operator_passes_the_checks_of_torch(transposed):
     operator = torch.ops.pysolvers.solve_by_sums.default
