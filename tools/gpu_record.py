@@ -29,6 +29,7 @@ import argparse
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -282,7 +283,7 @@ def fault_of_import(folder: Path, modules: Sequence[str] = ("_core",)) -> str:
         return f"import pysolvers fails:\n{run.stderr}"
     imported, found, installed = json.loads(run.stdout)
     if not imported:
-        return "pysolvers is not installed: run make cuda"
+        return f"pysolvers is not installed: run {build_command(ROOT)}"
     missing = [name for name in modules if name not in found]
     if installed and not Path(imported).samefile(installed):
         return (
@@ -291,10 +292,18 @@ def fault_of_import(folder: Path, modules: Sequence[str] = ("_core",)) -> str:
         )
     if missing:
         return (
-            f"import pysolvers takes {imported}, which has no compiled {', '.join(missing)}: build "
-            "it there with make cuda, or install the package and set PYTHONSAFEPATH=1"
+            f"import pysolvers takes {imported}, which has no compiled {', '.join(missing)}: run "
+            f"{build_command(Path(imported).parent)}, or install the package and set "
+            "PYTHONSAFEPATH=1"
         )
     return ""
+
+
+def build_command(folder: Path) -> str:
+    """Return the command that builds the package of a folder in place, for this interpreter."""
+    options = "-m pip install --no-build-isolation --no-deps --editable"
+    python, place = (shlex.quote(str(path)) for path in (sys.executable, folder))
+    return f"PYSOLVERS_CUDA=1 PYSOLVERS_CUDA_ARCH=native {python} {options} {place}"
 
 
 def make(target: str, *variables: str, **environment: str) -> int:

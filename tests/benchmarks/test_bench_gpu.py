@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -487,3 +488,26 @@ def test_a_record_is_made_of_the_installed_package(tools, tmp_path, monkeypatch)
     monkeypatch.setenv("PYTHONSAFEPATH", "1")
     assert gpu_record.fault_of_import(tmp_path) == ""
     assert "no compiled _none" in gpu_record.fault_of_import(tmp_path, ["_none"])
+
+
+@pytest.mark.parametrize("imported", [False, True])
+def test_a_package_that_is_missing_is_built_for_this_python(imported, tools, tmp_path, monkeypatch):
+    import gpu_record
+
+    python, folder = tmp_path / "of a user" / "python", tmp_path / "the sources"
+    python.parent.mkdir()
+    python.symlink_to(sys.executable)
+    monkeypatch.setattr(sys, "executable", str(python))
+    monkeypatch.setattr(gpu_record, "ROOT", folder)
+    answer = [str(folder / "pysolvers") if imported else "", [], ""]
+    monkeypatch.setattr(gpu_record, "IMPORT", f"print({json.dumps(json.dumps(answer))})")
+
+    fault = gpu_record.fault_of_import(tmp_path)
+
+    assert ("no compiled _core: run" if imported else "not installed: run") in fault
+    words = shlex.split(fault[fault.index("PYSOLVERS_CUDA=1") :])
+    first = words.index(str(python))
+    options = ["-m", "pip", "install", "--no-build-isolation", "--no-deps", "--editable"]
+    assert words[:first] == ["PYSOLVERS_CUDA=1", "PYSOLVERS_CUDA_ARCH=native"]
+    assert words[first + 1 : first + 7] == options
+    assert words[first + 7].rstrip(",") == str(folder)
