@@ -7,6 +7,8 @@ void
 ps_diffusion_combine(const ps_diffusion *d, double g[][PS_DIFFUSION_BASIS + 1], double *y)
 {
     const int n = d->fields;
+    /* Smaller pivots, in multiples of their entry on the diagonal, are rounding errors of
+     * fields of this dtype. */
     const double least = d->dtype == PS_F32 ? 0x1p-17 : 0x1p-40;
 
     for (int i = 0; i < n; i++) {

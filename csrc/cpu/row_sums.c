@@ -5,7 +5,7 @@
  * divided into blocks of systems, whose factors stay in a second-level cache of the
  * thread that makes them and solves with them: 5 words per unknown, as in a direct solve,
  * and 3 words, or 5 if the systems are periodic, that are written and read in the cache.
- * The factors of long systems do not fit in it.
+ * The factors of long systems do not fit in that cache.
  */
 #include "row_sums.h"
 
@@ -14,11 +14,8 @@
 #include "lines/kernels.h"
 #include "runtime/isa.h"
 #include "runtime/threads.h"
+#include "runtime/tuning.h"
 #include "runtime/workspace.h"
-
-/* Bytes of the factors of a block, and the least number of systems: whole vectors. 512 x
- * 512 in double along the last axis takes half of the time without blocks. */
-enum { BLOCK_BYTES = 1 << 19, BLOCK_SYSTEMS = 64 };
 
 /* The factor of some systems without the address of its store, and the parts of the
  * workspace. */
@@ -115,15 +112,16 @@ block_of(const division *d, int64_t index)
     return t;
 }
 
-/* Divide a batch. A single matrix, and long ones, whose chunks keep all threads busy, are
- * one block, for all threads together. */
+/* Divide a batch. All threads together solve a single matrix, and long systems, whose
+ * chunks keep all threads busy: these are one block. */
 static division
 divide(const ps_tridiag *t, const ps_exec *exec)
 {
     const int64_t words = t->flags & PS_PERIODIC ? 5 : 3;
-    const int64_t room = BLOCK_BYTES / (words * t->rows * ps_dtype_size(t->dtype));
-    const int64_t most = room / BLOCK_SYSTEMS * BLOCK_SYSTEMS;
-    const int64_t systems = most < BLOCK_SYSTEMS ? BLOCK_SYSTEMS : most;
+    const int64_t room =
+        PS_SUMS_BLOCK_BYTES / (words * t->rows * ps_dtype_size(t->dtype));
+    const int64_t most = room / PS_SUMS_SYSTEMS * PS_SUMS_SYSTEMS;
+    const int64_t systems = most < PS_SUMS_SYSTEMS ? PS_SUMS_SYSTEMS : most;
     const ps_factor factor = {.rows = t->rows, .pivot = PS_PIVOT_NEVER};
     division d = {.t = t, .outer = t->outer, .inner = t->inner, .across = 1, .blocks = 1};
     int outer, inner;
@@ -164,7 +162,8 @@ ps_row_sums_work(const ps_tridiag *t, const ps_exec *exec, size_t *bytes)
     return PS_OK;
 }
 
-/* Factor and solve systems; info of those beside them along outer is `info_outer` apart. */
+/* Factor and solve systems. The entries of info for adjacent systems along outer are
+ * `info_outer` apart. */
 static ps_status
 solve_systems(const ps_tridiag *t, const ps_exec *exec, int64_t info_outer,
               ps_report *report)

@@ -51,7 +51,8 @@ extern "C" {
 
 enum { PS_DIFFUSION_AXES = 3, PS_DIFFUSION_LEVELS = 24, PS_DIFFUSION_BASIS = 4 };
 
-/* Of an estimated norm of P r, which varies by less from one iteration to the next. */
+/* Factor of safety of an estimated norm of P r: the ratio of the norms of P r and of r
+ * varies by less from one iteration to the next. */
 #define PS_DIFFUSION_MARGIN 2.0
 
 /* The operator A on the nodes of a box, or what a level of the V-cycle has in its place.
@@ -103,7 +104,7 @@ struct ps_diffusion_report {
     int32_t converged;
     int32_t threads;
     const char *kernel; /* a static text */
-    double error;       /* |P (rhs - A x)|, or what it is estimated to be at most */
+    double error;       /* |P (rhs - A x)|, or an estimated bound of it */
 };
 
 /* Check all that the struct alone determines, for all backends. If `solves` is 0, the

@@ -5,8 +5,8 @@
  * and the sources. Differences: a relaxation adds its correction when the next residual
  * is computed, so that it takes two kernels, a residual and a line solve; transfers
  * between levels do all axes at once; and the numbers of the iteration stay on the
- * device. The host reads them once per iteration, between an advance and the V-cycle that
- * may be saved, and decides on the end. The device decides itself whether the V-cycle
+ * device. The host reads them once per iteration, between an advance and a V-cycle that
+ * may not be needed, and decides on the end. The device decides itself whether the V-cycle
  * before was the last one: x does not advance then. The products of a basis are taken in
  * one pass, and read once.
  *
@@ -243,7 +243,8 @@ template <typename Real, typename Cycle> class Solve {
     }
 
     /* Set the parts of the workspace from `work` on; return its size. What must be 0
-     * comes first. A basis needs no fields: A times each of its fields is not stored. */
+     * comes first. A basis needs no workspace: A times each of its fields is not stored.
+     */
     ps_status lay_out(char *work, size_t *bytes)
     {
         const size_t whole =
@@ -471,9 +472,7 @@ template <typename Real, typename Cycle> class Solve {
         return stream_ != nullptr && stream_ != cudaStreamLegacy;
     }
 
-    /* Make the graph of enqueue_z(), which has run before, so that its kernels are
-     * loaded.
-     */
+    /* Make the graph of enqueue_z(), which has run before: its kernels are loaded. */
     void capture(CycleKey &&key)
     {
         const Relaxed relaxed;

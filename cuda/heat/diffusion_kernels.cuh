@@ -129,7 +129,7 @@ struct DiffusionNumbers {
     double given; /* |scale| of ps_diffusion.h */
     double share; /* the largest ratio of the norms of P r and of r */
     double ended; /* not 0 if P r is small enough */
-    double stops; /* not 0 if so, or if p A p is not a positive number: x stays */
+    double stops; /* not 0 if `ended`, or if p A p is not positive: x stays */
     double span[span_sums];
 
     /* Of the norm of P r. */
@@ -155,7 +155,7 @@ set_scale(DiffusionNumbers &to)
     to.unscale = 1 / to.scale;
 }
 
-/* What the sum of z^2 with volumes says of z = P r. */
+/* Set what follows from the sum of z^2 with volumes, for z = P r. */
 __device__ __forceinline__ void
 take_norm_of_z(double zz, const DiffusionLimits &limits, DiffusionNumbers &to)
 {
@@ -173,7 +173,7 @@ take_sums(Stage stage, const double (&sum)[node_sums], const DiffusionLimits &li
     switch (stage) {
     case Stage::of_x:
         to.xx = sum[1];
-        to.given = 1; /* until it is computed, if at all */
+        to.given = 1; /* if there is no scale; otherwise computed next */
         break;
     case Stage::of_given:
         to.given = sqrt(sum[1]);

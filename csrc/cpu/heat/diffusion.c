@@ -38,8 +38,8 @@ typedef struct {
     char *part[PS_DIFFUSION_AXES];
 } fields;
 
-/* Sums of a row: at most those of a field of the basis with all up to itself, and with
- * the residual. */
+/* Most sums of a row: the products of a field of the basis with the fields up to itself,
+ * and with the residual. */
 enum { SUMS = PS_DIFFUSION_BASIS + 1 };
 
 typedef struct run run;
@@ -158,8 +158,8 @@ apply_row(run *r, int64_t row, int64_t j, int64_t k)
     }
 }
 
-/* q = A d of a field d of the basis; sums of q with the fields up to d, and of d with r.
- */
+/* q = A d for a field d of the basis, and the sums of the products of q with the fields up
+ * to d, and of d with r. */
 static void
 span_row(run *r, int64_t row, int64_t j, int64_t k)
 {
@@ -639,8 +639,7 @@ square(run *r, const void *v)
     each_row(r, &r->d->system, sums_row);
 }
 
-/* Move x to the point of x + span of the basis whose error is smallest in the norm of A.
- */
+/* Move x to the point of x + span of the basis with the least error in the norm of A. */
 static void
 span(run *r)
 {

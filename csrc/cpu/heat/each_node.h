@@ -27,9 +27,9 @@
         }                                                        \
     } while (0)
 
-/* The same where FORMULA writes what it does not read: the last vector begins where it ends
- * with the row, and its first nodes are computed twice. */
-#define FOR_NODES_ANEW(count, FORMULA)                                    \
+/* The same for a FORMULA that does not read what it writes. The last vector ends with the
+ * row and overlaps the vector before it, so that its first nodes are computed twice. */
+#define FOR_NODES_OVERLAPPED(count, FORMULA)                              \
     do {                                                                  \
         const int64_t lanes = (count) >= PS_FN(LANES) ? PS_FN(LANES) : 4; \
         int64_t i = 0;                                                    \

@@ -161,8 +161,8 @@ typedef struct {
     int64_t (*solve)(const ps_job *job, int64_t index, void *scratch);
 } ps_plan;
 
-/* A plan without a kernel. The members of job that only some kernels need can be set
- * before that of the kernel. */
+/* A plan without a kernel. Members of job that only some kernels need are set before
+ * ps_plan_kernel(). */
 ps_plan ps_plan_of(const ps_type_kernels *kernels, const ps_tridiag *t, ps_method method,
                    ps_pivot pivot, int threads);
 
@@ -172,7 +172,8 @@ void ps_plan_kernel(ps_plan *plan, size_t (*scratch)(const ps_job *job),
                     int64_t (*solve)(const ps_job *job, int64_t index, void *scratch));
 void ps_plan_method(ps_plan *plan);
 
-/* Unknowns of a group of a job, about: the cost of an iteration over its groups. */
+/* The approximate number of unknowns of a group of a job, with 8 lanes per tile: the cost
+ * of an iteration over groups. */
 int64_t ps_job_cost(const ps_job *job);
 
 /* Solve all groups, with scratch bytes of `work` for each thread. Returns PS_OK or

@@ -197,8 +197,8 @@ conjugate_if(int condition, num a)
 
 #endif
 
-/* a - b c. A macro: GCC 12 generates other code for complex
- * numbers if it inlines one function more. */
+/* a - b c. A macro: GCC 12 generates other code for complex numbers if it inlines one
+ * function more. */
 #define sub_mul(a, b, c) sub(a, mul(b, c))
 
 /* A pivot of an elimination with exchanges is zero, infinite or NaN. It divides by pivots

@@ -70,11 +70,11 @@ typedef struct loop {
     void *self;
     const ps_exec *exec; /* whose poll can end the loop, or null */
     int64_t count, block;
-    int64_t slice;                /* iterations of a thread between two looks at `stop` */
-    atomic_int stop;              /* the loop was interrupted */
-    int team;                     /* threads */
-    atomic_int woken;             /* workers that are awake or being woken */
-    _Atomic int64_t next;         /* first iteration of share 0 that is not taken */
+    int64_t slice;        /* iterations of a thread between two checks of `stop` */
+    atomic_int stop;      /* the loop was interrupted */
+    int team;             /* threads */
+    atomic_int woken;     /* workers that are awake or being woken */
+    _Atomic int64_t next; /* first iteration of share 0 that is not taken */
     worker *workers[MAX_THREADS]; /* of threads 1 .. team - 1 */
 } loop;
 
@@ -189,7 +189,7 @@ static void
 run_blocks(blocks *own)
 {
     loop *const l = own->loop;
-    int64_t begin, end, done = 0; /* iterations since the last look at `stop` */
+    int64_t begin, end, done = 0; /* iterations since the last check of `stop` */
 
     while (!atomic_load(&l->stop) && next_block(own, &begin, &end)) {
         while (begin < end) {

@@ -42,8 +42,8 @@ typedef void (*ps_body)(void *self, int64_t begin, int64_t end, int thread);
  *
  * If exec is not null and has a poll, the calling thread calls exec->poll after about
  * PS_ROWS_BETWEEN_POLLS unknowns, of which an iteration has `cost`. If the result is not
- * 0, all threads end the loop at the next such place. Otherwise, with one thread, the
- * only part is [0, count). Returns PS_OK or PS_INTERRUPTED. */
+ * 0, all threads end the loop within about as many unknowns. Without a poll, one thread
+ * has the single part [0, count). Returns PS_OK or PS_INTERRUPTED. */
 ps_status ps_run(const ps_exec *exec, int threads, int64_t count, int64_t cost,
                  ps_body body, void *self);
 

@@ -15,7 +15,7 @@ typedef struct {
     const ps_type_kernels *kernels;
     const ps_job *job;
     char *work;
-    size_t bytes;         /* of it, for a thread */
+    size_t bytes;         /* of the workspace of a thread */
     atomic_llong pivoted; /* number of matrices factored with row exchanges */
 } task;
 

@@ -232,7 +232,7 @@ typedef struct {
     const char *tables;
     ps_chunks chunks;
     char *work;
-    size_t bytes; /* of it, for a thread */
+    size_t bytes; /* of the workspace of a thread */
     int up;
 } solving;
 

@@ -149,7 +149,7 @@ ps_partition_work(const ps_tridiag *t, ps_pivot pivot, int threads)
 typedef struct {
     const ps_partition_task *set;
     char *work;
-    size_t bytes; /* of it, for a thread */
+    size_t bytes; /* of the workspace of a thread */
     atomic_llong pivoted;
 } batch;
 

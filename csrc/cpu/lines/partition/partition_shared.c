@@ -23,7 +23,7 @@ typedef struct {
     const ps_chunks *chunks;
     char *tables; /* of all groups, or null */
     char *work;
-    size_t bytes; /* of it, for a thread */
+    size_t bytes; /* of the workspace of a thread */
     int up;
     atomic_int dominant;
     atomic_int row; /* first bad row + 1, or 0 */

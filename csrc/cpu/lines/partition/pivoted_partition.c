@@ -41,7 +41,7 @@ typedef struct {
     const ps_type_kernels *kernels;
     ps_span spans;
     char *work;
-    size_t bytes; /* of it, for a thread */
+    size_t bytes; /* of the workspace of a thread */
 } pass;
 
 static void
