@@ -43,6 +43,7 @@ from ..distributed import Group, Slab, agreement_of, checked_group
 from ._accuracy import Accuracy
 from ._extremes import check_conductivity, check_ratios, check_spacing
 from ._growth import Choice
+from ._levels import BASIS
 from ._result import HeatResult
 from ._settings import HeatSettings
 from ._sides import Grid, Side, boundary_by_side, check_nodes
@@ -752,6 +753,9 @@ class HeatADI(Stepper[HeatResult]):
             )
         (solver._state if solver._slab is None else solver._slab).set_fields(arrays)
         if facts["stages"] and solver._slab is None:
+            fields = len(arrays["stages"])
+            rule = f"it must hold 1 to {BASIS} fields, got {fields}"
+            saved.require(1 <= fields <= BASIS, "member 'stages'", rule)
             solver._recent = facts["steps"], solver._unsplit.kept(arrays["stages"])
         solver._count = Counter(facts["steps"])
         solver._clock.restore(facts["clock"])

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import saved_files
 import unsplit_reference as reference
 
 from pysolvers import BackendError, ConvergenceError, Dirichlet, HeatADI, Neumann, Robin
@@ -412,6 +413,18 @@ def test_threads_and_calls_do_not_change_bits(rng, shape, tmp_path):
     assert np.array_equal(copy.step().u, one.step().u)
     one.result().save(tmp_path / "result.npz")
     assert HeatResult.load(tmp_path / "result.npz").iterations == one.result().iterations > 0
+
+
+@pytest.mark.parametrize("fields", [0, 5])
+def test_a_file_has_at_most_the_changes_of_a_basis(fields, tmp_path):
+    k, path = np.ones((6, 7)), tmp_path / "state.npz"
+    plate(k, 1.0, scheme="implicit").step(3).save(path)
+    header, arrays = saved_files.content(path.read_bytes())
+    arrays["stages"] = np.resize(arrays["stages"], (fields, 6, 7))
+    path.write_bytes(saved_files.packed(saved_files.described(header, arrays), arrays))
+
+    with pytest.raises(ValueError, match=f"'stages': it must hold 1 to 4 fields, got {fields}"):
+        HeatADI.load(path, diffusivity=k, boundary={"x-": 1.0, "x+": 0.0, "y": Neumann()})
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
