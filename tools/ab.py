@@ -10,12 +10,13 @@ OLD and NEW are copies of the repository with a compiled module, or compiled mod
 which the package of this copy then calls; those must have the contract of this package.
 
 Both builds are called with the same arrays. They alternate, and the first of each pair changes,
-so that a drift of the clock of the processor or another process meets both; the mean of the
+so that a drift of the clock of the processor or another process affects both; the mean of the
 fastest quarter of the times of each counts. The time is CPU time of the calling thread or, with
 more than one thread, time of day. A case whose ratio new/old is above the limit, or its inverse
 above it, is measured again: with four times the rounds, in half of which the solvers and factors
 of NEW are made before those of OLD, because their places in memory can change the time by a
-quarter. This second ratio counts. The exit status is 1 if that of a case is above the limit.
+quarter. This second ratio counts. The exit status is 1 if the ratio that counts is above the limit
+for a case.
 """
 
 import argparse
@@ -84,7 +85,7 @@ class Build:
     @classmethod
     @contextlib.contextmanager
     def _without_package(cls) -> Iterator[None]:
-        """Import into an interpreter that knows no package, and leave it as it was."""
+        """Remove the package from the imported modules, and restore them afterwards."""
         others = cls._package_modules()
         for name in others:
             del sys.modules[name]

@@ -286,13 +286,13 @@ def compare(old: list[Kernel], new: list[Kernel], write: str | None = None) -> b
     equal = sum((count["old"] & count["new"]).values())
     print(f"{len(old)} kernels and {len(new)} kernels, {equal} with the same code")
     for side, other in (("old", "new"), ("new", "old")):
-        lonely = [
+        unpaired = [
             kernel
             for digest, left in (count[side] - count[other]).items()
             for kernel in found[side][digest][:left]
         ]
-        readable = demangled([kernel.name for kernel in lonely])
-        for kernel in sorted(lonely, key=lambda kernel: readable[kernel.name]):
+        readable = demangled([kernel.name for kernel in unpaired])
+        for kernel in sorted(unpaired, key=lambda kernel: readable[kernel.name]):
             lines = kernel.text.count("\n") + 1
             print(f"only {side}: {readable[kernel.name]} ({lines} lines, {kernel.size} bytes)")
             if write:
