@@ -85,7 +85,7 @@ def draw_solvers(axes: Axes, record: Record) -> None:
     axes.set_yticks(places, names, fontsize=9)
     axes.invert_yaxis()
     axes.set(
-        title=f"solvers on {record['gpu']['name']}, beside one GPU",
+        title=f"solvers on {record['gpu']['name']}, relative to one GPU",
         xlabel="efficiency (%)",
         xlim=(0, 100),
     )
