@@ -477,9 +477,10 @@ class TridiagonalFactor:
         TypeError
             If the diagonals do not promote to the dtype of the factor.
         ValueError
-            If the diagonals do not broadcast to the shape of the factor, or not both they and the
-            factor have `RowSums`, or those have entries of other signs. On the CPU, if an entry
-            of a matrix is NaN or infinite and `on_singular` was ``'raise'``.
+            If the diagonals do not broadcast to the shape of the factor, if only the factor or
+            only the new matrix has `RowSums`, or if an entry has a sign that `RowSums` excludes.
+            On the CPU, if an entry of a matrix is NaN or infinite and `on_singular` was
+            ``'raise'``.
         SingularSystemError
             If a matrix is singular and `on_singular` was ``'raise'``.
         """

@@ -27,7 +27,12 @@ class RowSums:
         The row sums. They broadcast as the diagonal does.
     check_signs : bool, default: True
         Whether a call checks the signs, which reads the matrices once more. With False the caller
-        is responsible for them; the solutions of matrices with other signs have no known accuracy.
+        is responsible for the signs; solutions with other signs have no known accuracy.
+
+    Raises
+    ------
+    TypeError
+        If `check_signs` is not a bool.
 
     See Also
     --------
@@ -37,12 +42,12 @@ class RowSums:
     Notes
     -----
     The form is for matrices of diffusion and of upwind convection, M-matrices: all off-diagonals
-    are :math:`\le 0` and all row sums :math:`\ge 0`, or all have the opposite signs. The sign is
-    that of all matrices of a call. A diagonal rounds off row sums that are small beside the
+    are :math:`\le 0` and all row sums :math:`\ge 0`, or all have the opposite signs, in all
+    matrices of a call. A diagonal rounds off row sums that are small relative to the
     off-diagonals, and with them the solution: a step of diffusion of 1e7 times the stable length
-    has an s of 1 beside off-diagonals of 1e7. Elimination with row sums subtracts no matrix
-    entries ([1]_, [2]_). For right-hand sides of one sign, each unknown has a relative error of
-    O(n) rounding units, whatever the condition number; for others the error is that of a relative
+    has s = 1 and off-diagonals of -1e7. Elimination with row sums subtracts no matrix entries
+    ([1]_, [2]_). For right-hand sides of one sign, each unknown has a relative error of O(n)
+    rounding units, whatever the condition number; for others the error is that of a relative
     change of each right-hand side by such an amount.
 
     Rows are not exchanged: ``pivot`` is None or False and ``method`` is ``'auto'``. The matrices

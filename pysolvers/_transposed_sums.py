@@ -35,15 +35,15 @@ def solve_transposed(
     xp : module
         ``jax.numpy`` or ``torch``.
     lower, sums, upper, rhs : array
-        Arrays of this library with equally many axes, which broadcast. All have n rows; unless
-        `periodic`, the first one of `lower` and the last one of `upper` are 0.
+        Arrays of `xp` with equally many axes, which broadcast. All have n rows; unless `periodic`,
+        the first entry of `lower` and the last one of `upper` are 0.
     periodic : bool
-        Whether they are corner entries.
+        Whether these two entries are the corner entries of periodic matrices.
 
     Returns
     -------
     array
-        y, of the broadcast shape, but for one row without the batch axes of the off-diagonals.
+        y, of the broadcast shape; with one row that of `sums` and `rhs` alone.
     """
     zero = xp.zeros_like(lower + upper)
     a, c = zero - lower, zero - upper

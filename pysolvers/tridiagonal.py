@@ -173,7 +173,7 @@ def solve_tridiagonal(
         are NaN; `lower` and `upper` can omit them and have n - 1 entries along
         `axis`. A matrix that broadcasts over a batch axis is never expanded in memory.
         For matrices of diffusion, `diag` can be `RowSums`: row sums instead of the diagonal,
-        with which nothing is lost where they are small beside the off-diagonals.
+        which keep their digits where they are small relative to the off-diagonals.
     rhs : array_like, shape (..., n, ...)
         Right-hand sides; at least one axis. Several right-hand sides for one matrix
         form a batch axis over which the matrix broadcasts.
@@ -236,15 +236,15 @@ def solve_tridiagonal(
     TypeError
         If an operand is not float32, float64, complex64, complex128, or of integers or
         booleans. If `out` does not have the dtype of the result. If a call mixes NumPy
-        arrays and arrays on a device. If an operand is a JAX tracer: inside ``jit``,
-        ``grad`` and ``vmap`` use `pysolvers.jax.solve_tridiagonal`.
+        arrays and arrays on a device. If a matrix with `RowSums` is complex. If an operand is a
+        JAX tracer: inside ``jit``, ``grad`` and ``vmap`` use `pysolvers.jax.solve_tridiagonal`.
     ValueError
         If an option is unknown, two options contradict, an operand of one dimension does
         not have n entries, other shapes do not broadcast, `out` cannot hold the result, or
         arrays are on two devices. On the CPU, if `on_singular` is ``'raise'`` and an entry of a
         matrix is NaN or infinite; the other systems of `out` are valid. With `check_finite`, if
-        an entry of any operand is. With `RowSums`, if an entry has a sign that elimination with
-        row sums excludes, with ``pivot=True``, another `method` or a `group`.
+        an entry of any operand is. With `RowSums`, if an entry has a sign that the form excludes,
+        if `pivot` is True, if `method` is not ``'auto'``, or if there is a `group`.
     SingularSystemError
         If a system is singular and `on_singular` is ``'raise'``. The other systems of
         `out` are valid.
@@ -499,8 +499,8 @@ def factor_tridiagonal(
     exchanges are factored in chunks, so that all threads work on one system;
     ``info.method`` is then ``'partition'``.
 
-    Factors of matrices that are given by `RowSums` have the same accuracy, and solve with the
-    transposes as well, but not on a device: there they are solved with as they are.
+    Solves with factors of matrices that are given by `RowSums` have the accuracy stated there. On
+    the CPU that holds for the transposes, too; on a device `trans` must be ``'N'``.
 
     With a `group`, cut systems are solved by the partition method of `solve_tridiagonal`, with 2
     exchanged numbers per right-hand side and 4 words per unknown (9 if the matrices are not

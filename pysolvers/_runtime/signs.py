@@ -46,13 +46,13 @@ def require_form(
     periodic : bool
         Whether the first entry of ``lower`` and the last one of ``upper`` count.
     check_signs : bool
-        Whether to look at the signs, which waits for operands on a device.
+        Whether to check the signs, which waits for operands on a device.
 
     Returns
     -------
     int or None
         1 if no off-diagonal is positive and no row sum is negative, -1 for the opposite signs;
-        None if nobody looked.
+        None if the signs were not checked.
 
     Notes
     -----
@@ -98,7 +98,10 @@ def require_form(
 def _has_sign(
     place: Place, name: str, array: Array, shape: Shape, sign: int, periodic: bool
 ) -> bool:
-    """Whether an operand has no entry of the other sign and no NaN, at first with ignored ones."""
+    """Whether no entry of an operand that counts has the other sign or is NaN.
+
+    The first test includes ignored entries; only if it fails these are left out.
+    """
     if not array.size:
         return True
     if _extreme(place, name, array, (), sign) >= 0:
@@ -118,7 +121,7 @@ def _has_sign(
 
 
 def _extreme(place: Place, name: str, array: Array, index: tuple[slice, ...], sign: int) -> float:
-    """Return the extreme element of a part, times `sign`: negative if an element is."""
+    """Return `sign` times the extreme element of a part: negative if one has the other sign."""
     reduce = np.minimum.reduce if sign > 0 else np.maximum.reduce
     found = None
     if is_shadow(array):

@@ -44,7 +44,7 @@ class Entry:
 class Singular:
     """Systems with a bad pivot: batch indices (K, axes) and rows (K,).
 
-    `entry` is the first entry of their matrices that is not finite; None also if nobody searched.
+    `entry` is the first entry of their matrices that is not finite; None also without a search.
     """
 
     systems: NDArray[np.intp]

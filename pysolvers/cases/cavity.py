@@ -135,11 +135,11 @@ def speed_table(args: argparse.Namespace) -> Iterator[str]:
 
 
 def write_files(
-    result: CavityResult, tables: dict[str, dict[str, Any]], folder: Path, error: str, *, plot: bool
+    result: CavityResult, tables: dict[str, dict[str, Any]], folder: Path, note: str, *, plot: bool
 ) -> None:
     """Write the result, and the figure if requested, and print the file names on stderr.
 
-    The figure contains `error`, that of the grid.
+    The figure contains `note`, the error of the grid.
     """
     stem = folder / f"cavity_re{result.reynolds:g}_n{result.n}"
     archive = stem.with_name(stem.name + ".npz")
@@ -148,7 +148,7 @@ def write_files(
     if not plot:
         return
     try:
-        figure = draw_cavity(result, tables, note=error)
+        figure = draw_cavity(result, tables, note=note)
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
         return

@@ -159,10 +159,10 @@ def report(result: CylinderResult, elapsed: float, error: str) -> Iterator[str]:
     yield f"{milliseconds:.2f} ms/step on {place}: {shares}"
 
 
-def write_files(result: CylinderResult, folder: Path, error: str, *, plot: bool) -> None:
+def write_files(result: CylinderResult, folder: Path, note: str, *, plot: bool) -> None:
     """Write the result, and the figure if requested, and print the file names on stderr.
 
-    The figure contains `error`, that of the grid.
+    The figure contains `note`, the error of the grid.
     """
     kind = "_steady" if result.steady else ""
     stem = folder / f"cylinder_re{result.reynolds:g}_{result.psi.shape[0]}{kind}"
@@ -172,7 +172,7 @@ def write_files(result: CylinderResult, folder: Path, error: str, *, plot: bool)
     if not plot:
         return
     try:
-        figure = draw_cylinder(result, note=error)
+        figure = draw_cylinder(result, note=note)
     except ImportError as error:
         print(f"no picture: {error}", file=sys.stderr)
         return

@@ -37,7 +37,7 @@ No row exchanges across the ends: stable for diagonally dominant systems, where 
 1 in magnitude and the reduced system is dominant, too. The other systems are solved as whole lines
 (_whole.py).
 
-Matrices that are given by row sums s (`pysolvers._factor.factor_row_sums`) keep these: with T S = s
+Matrices that are given by row sums s (`pysolvers.RowSums`) keep these: with T S = s
 the reduced system has the row sums s_{m-1} - lower S_{m-2} - c S_0, with S_0 of the next rank. S_0
 takes the place of l_0, and s_{m-1} - lower S_{m-2} that of b.
 

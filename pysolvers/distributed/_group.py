@@ -107,10 +107,10 @@ class Group:
     calls in the same order. Errors of one rank raise on all ranks: the rank itself raises its own
     error, the others raise `DistributedError` with its number and the reason.
 
-    A group of MPI has a communicator of its own, a copy of `comm`. To free it is collective, so
-    that it is kept until `close`, also after the group is deleted: ranks collect garbage at
+    A group of MPI has a communicator of its own, a copy of `comm`. Only `close` frees this copy,
+    also if the group is deleted before: freeing is collective, and ranks collect garbage at
     different times. An MPI library has about 2000 communicators. ``with Group() as group:`` closes
-    the group at the end of the block, unless an error leaves it.
+    the group at the end of the block, unless an error leaves the block.
 
     Examples
     --------
@@ -158,10 +158,10 @@ class Group:
         self.transport = "none" if self._transport is None else self._transport.name
 
     def close(self) -> None:
-        """Free the communicator of the group, which cannot be used after that.
+        """Free the communicator of the group; afterwards the group cannot be used.
 
-        Collective, as all calls with the group. Nothing happens if the group is closed. After a
-        lost rank nothing is freed.
+        Collective, as all calls with the group. A second call has no effect. After a lost rank
+        nothing is freed.
 
         Raises
         ------

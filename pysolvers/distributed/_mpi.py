@@ -41,8 +41,8 @@ class MpiTransport:
     ----------
     comm : mpi4py.MPI.Comm
         An intracommunicator. It is duplicated, so that its own messages are not mixed up. The copy
-        lives until `close` or the end of the process, when MPI frees it: `MPI_Comm_free` is
-        collective, which no garbage collector is.
+        is kept until `close`, or until MPI is finalized: `MPI_Comm_free` is collective, and ranks
+        collect garbage at different times.
     """
 
     name = "mpi"
@@ -163,7 +163,7 @@ class MpiTransport:
                 self._unfinished += [request, octets]
 
     def close(self) -> None:
-        """Free the communicator; without effect on what is finalized, or what MPI may write to."""
+        """Free the communicator, unless MPI is finalized or messages are not complete."""
         if self in _open and not self._unfinished and not self._mpi.Is_finalized():
             _open.remove(self)
             self._comm.Free()

@@ -175,8 +175,8 @@ class Levels:
     ) -> dict[str, Any]:
         """Solve A x = rhs from `x` on, which has the given values; return the report.
 
-        Before, x moves to the point of x + span of the basis whose error is smallest in the norm of
-        A: at most `BASIS` fields that are 0 at nodes with given values.
+        First, x moves to the point of x + span of the basis whose error is smallest in the norm of
+        A. `basis` has at most `BASIS` fields, which are 0 at nodes with given values.
 
         With (rtol, ratio, most) = `limits`, the iteration ends when a correction P (rhs - A x) has
         at most `rtol` times the norm of x, or `ratio` times that of `scale`, or after `most`

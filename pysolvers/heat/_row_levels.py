@@ -43,7 +43,8 @@ _GATHERED = 1 << 15
 _FEW, _GATHERED_BY_FEW = 8, 1 << 22
 _LEAST_ROWS = 2  # of a rank in a divided level
 _MARGIN = 2.0  # PS_DIFFUSION_MARGIN
-# By the dtype of the fields: smallest pivot of a basis, in multiples of its entry on the diagonal.
+# As in ps_diffusion_combine(), by the dtype of the fields: the smallest pivot of a basis, in
+# multiples of its entry on the diagonal.
 _LEAST_PIVOT = {"float32": 2.0**-17, "float64": 2.0**-40}
 _PARTS = 8  # of a sum along a row of nodes
 _BLOCK = 1 << 14  # products that are made at once, so that they stay in a cache
@@ -640,9 +641,10 @@ def _interpolated(coarse: Array, weight: Array, axis: int) -> Array:
 
 
 def _combined(products: Sequence[list[float]], dtype: np.dtype[Any]) -> list[float]:
-    """Solve G y = b by Cholesky's method: row i of G up to the diagonal, and then b.
+    """Solve G y = b by Cholesky's method; `products` has the rows of G up to the diagonal, then b.
 
-    A field that depends on those before it up to rounding errors gets 0.
+    A field that depends on the fields before it, up to rounding errors, has the factor 0. The
+    operations and their order are those of ps_diffusion_combine().
     """
     n, least = len(products), _LEAST_PIVOT[dtype.name]
     g, y = np.zeros((n, n)), np.zeros(n)

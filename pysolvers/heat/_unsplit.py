@@ -19,8 +19,8 @@ by R(z/2)^2, which is not negative, and the product with R of the next step is a
 
 The equations of the differences D are solved by `Levels`: a constant in an insulated box keeps its
 bits. The iteration begins from the combination of the last differences that is nearest to D in the
-norm of the operator. It does not matter that these were made with other operators: for a steady
-flow they are multiples of D, and D is smooth in time when waves have decayed.
+norm of the operator. The last differences may be those of other operators: for a steady flow they
+are multiples of D, and D is smooth in time when waves have decayed.
 
 Source: R. Alexander, Diagonally implicit Runge-Kutta methods for stiff O.D.E.'s, SIAM J. Numer.
 Anal. 14 (1977) 1006-1021.
@@ -259,7 +259,7 @@ class Unsplit:
         return np.zeros_like(like), recent
 
     def _remembered(self, change: Array, recent: Sequence[Array]) -> Sequence[Array]:
-        """Return the last changes, which are 0 at given values; this one is not used otherwise."""
+        """Return the last changes: first `change`, after it is set to 0 at given values."""
         for side in self._sides:
             if side.kind == "value":
                 side.of(change)[...] = 0
@@ -338,6 +338,7 @@ class Unsplit:
         return self._constant_gain[1]
 
     def _made_gain(self, levels: Levels, fluxes: Sequence[Side], time: float) -> Array:
+        """Return W t times sources and inflows at a time."""
         gain = np.zeros(self._grid.nodes[::-1])
         if self._source is not None:
             gain += self._grid.dt * self._source.at(time)

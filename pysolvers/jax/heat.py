@@ -77,7 +77,7 @@ class _Lines:
         return into if self.inflow is None else into + self.inflow
 
     def from_given(self, t: jax.Array | None = None) -> jax.Array:
-        """Return half the coupling to neighbours with given values, times these if T is there."""
+        """Return half the coupling to neighbours with given values; with T, times these values."""
         found: Any = 0
         for place, end in zip((0, -1), self.ends, strict=True):
             if not end:
@@ -90,7 +90,7 @@ class _Lines:
     def solve(self, rhs: jax.Array) -> jax.Array:
         """Solve v (1 + K/2) D = rhs, where D = rhs, which may be 0, at given values.
 
-        These are not neighbours of other nodes: what a node loses to them is in its row sum.
+        The coupling of other nodes to these is left out: what a node loses is in its row sum.
         """
         axis, periodic, coupling = self.axis, self.is_periodic, self.coupling / 2
         if self.given.any():
@@ -98,7 +98,7 @@ class _Lines:
         sums = jnp.asarray(self.volumes) + self.from_given()
         sums = sums if self.exchange is None else sums + self.exchange / 2
         if jnp.iscomplexobj(coupling) or jnp.iscomplexobj(sums):
-            # Row sums are for real matrices; the diagonal of these loses 1 beside large couplings.
+            # Row sums are for real matrices; a diagonal loses the 1 where couplings are large.
             below = shifted(coupling, 1, axis) if periodic else padded(coupling, 1, 0, axis)
             above = coupling if periodic else padded(coupling, 0, 1, axis)
             options: dict[str, Any] = {"axis": axis, "periodic": periodic, "pivot": False}

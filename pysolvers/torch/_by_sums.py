@@ -125,7 +125,7 @@ def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
     gradients: list[Tensor | None] = [None] * 3
     if solution:
         x = solution[0]
-        # The products are conjugate in their second factor; real, since the matrices are.
+        # Real parts of products with a conjugate: the matrices are real.
         right, left = (y, x) if transposed else (x, y)
         gradients = diagonal_gradients(
             matrix, right, left, needs[:3], periodic=periodic, has_sums=True
