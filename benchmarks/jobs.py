@@ -18,7 +18,7 @@ are medians; set-up (factors of LU, hierarchies, compilation) is excluded. The r
 largest difference of each peer from this package, relative to the largest value.
 
     python benchmarks/jobs.py                     # writes a record to benchmarks/results
-    python benchmarks/jobs.py --only options heat # writes one if --json names it
+    python benchmarks/jobs.py --only options heat  # writes a record only with --json
     python benchmarks/jobs.py --gpu --json FILE   # on a GPU, beside cuSPARSE, CuPy and JAX
 
 """
@@ -434,7 +434,7 @@ def record_path(gpu: dict[str, str] | None) -> Path:
 
 
 def main() -> int:
-    """Measure, print a table and write the record, of some of the jobs only if it is named."""
+    """Measure, print a table and write the record; that of a part of the jobs only if named."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--only", nargs="+", choices=JOBS, default=list(JOBS), help="jobs")
     parser.add_argument("--samples", type=int, default=SAMPLES, help="of a program (%(default)d)")
