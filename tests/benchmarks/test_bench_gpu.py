@@ -346,6 +346,7 @@ def test_archive_has_the_parts_so_far(tools, monkeypatch, tmp_path):
         (folder / f"{name}.json").write_text("{}")
 
     monkeypatch.setattr(gpu_record, "run_paper", step)
+    monkeypatch.setattr(gpu_record, "fault_of_import", lambda folder: "")
     options = ["--parts", str(parts), "--archive", str(path)]
     for number, name in enumerate(gpu_record.PAPERS):
         monkeypatch.setattr(sys, "argv", ["gpu_record.py", "--reproduce", name, *options])
@@ -365,6 +366,7 @@ def test_two_devices_share_the_steps(tools, monkeypatch, tmp_path):
         return SimpleNamespace(returncode=int("memcheck" in command))
 
     monkeypatch.setattr(gpu_record.subprocess, "run", run)
+    monkeypatch.setattr(gpu_record, "fault_of_import", lambda folder: "")
     monkeypatch.setattr(gpu_record, "merge", lambda parts, output: parts)
     parts = tmp_path / "parts"
     options = ["--devices", "0", "1", "--parts", str(parts), "--workers", "3"]
