@@ -1,5 +1,6 @@
 """Tables of the documents from the record of a GPU; readme_table.py puts them in their places."""
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -240,4 +241,5 @@ def _ratio(entry: Entry | None, peer: str) -> str:
 
 def row(*cells: object) -> str:
     """Return the line of a table."""
-    return "| " + " | ".join(map(str, cells)) + " |"
+    text = "| " + " | ".join(map(str, cells)) + " |"
+    return re.sub(r"(?<=\d) ×(?= \||\))", "\N{NO-BREAK SPACE}×", text)  # on one line
