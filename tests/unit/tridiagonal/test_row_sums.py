@@ -131,6 +131,37 @@ def test_solves_with_matrices_of_some_axes(rng, shape, periodic):
     np.testing.assert_allclose(np.moveaxis(x, 0, -1), expected, rtol=1e-13)
 
 
+@pytest.mark.parametrize("periodic", [False, True])
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("rows", [1, 40, 512])
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_a_few_right_sides_of_each_matrix(rng, count, rows, dtype, periodic):
+    """Vectors hold right sides of one matrix or of several; each unknown is the same."""
+    batch = 70
+    c = (0.5 + rng.random((batch, rows, 1))).astype(dtype)
+    sums = (1 + rng.random((batch, rows, 1))).astype(dtype)
+    c[:, -1] *= periodic
+    sums[-3] = 0
+    rhs = rng.random((batch, rows, count)).astype(dtype)
+    matrix = in_form((-np.roll(c, 1, 1), sums, -c))
+    options = {"axis": 1, "periodic": periodic, "on_singular": "nan"}
+
+    x = solve_tridiagonal(*matrix, rhs, threads=1, **options)
+    for k in range(count):
+        alone = solve_tridiagonal(*matrix, rhs[..., k : k + 1].copy(), **options)
+        np.testing.assert_array_equal(x[..., k : k + 1], alone)
+    out = rhs.copy()
+    solve_tridiagonal(*matrix, out, out=out, threads=2, **options)
+    np.testing.assert_array_equal(out, x)
+
+    assert list(np.isnan(x).any((1, 2)).nonzero()[0]) == [batch - 3]
+    c, sums, x = (np.delete(a, -3, 0).astype(float) for a in (c, sums, x))
+    flux = c * (np.roll(x, -1, 1) - x)
+    found = sums * x - flux + np.roll(flux, 1, 1)
+    bound = 20 * np.finfo(dtype).eps
+    np.testing.assert_allclose(found, np.delete(rhs, -3, 0), rtol=0, atol=bound)
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_solve_names_singular_systems(rng, shared):
     sums = np.ones((1 if shared else 5, 30))
