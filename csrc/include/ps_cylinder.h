@@ -26,6 +26,8 @@ extern "C" {
 /* Numbers that are computed once. n is ny - 1 and half n / 2; row and column count from
  * the first node of the body; surface nodes are those of the body that have a neighbour
  * in the flow, `count` of them. */
+/* The list has comments inside. */
+/* clang-format off */
 #define PS_CYLINDER_TABLE_LIST(X)                                                        \
     /* of the dtype, [direction][parity][half][half]: the sine transform of even and odd \
      * parts of a column. Forward, entry (m, t) of parity 0 is                           \
@@ -54,6 +56,7 @@ extern "C" {
     /* int32 [nodes], and weights [6 results][7 quantities][nodes]: cylinder.h */        \
     X(PS_TABLE_FORCE_NODES, "force_nodes")                                               \
     X(PS_TABLE_FORCE_WEIGHTS, "force_weights")
+/* clang-format on */
 
 /* Entries of a row of the history, before u and v of all probes. Those of the forces are
  * written after every fourth step since time 0. */
