@@ -26,6 +26,8 @@ from ._operands import (
     batch_first,
     diagonal_gradients,
     differentiable,
+    fake_solution,
+    keep_operands,
     result_like,
     vector_if_shared,
 )
@@ -103,18 +105,7 @@ def _run(
     )
 
 
-@torch.library.register_fake(_NAME)
-def _fake(lower: Tensor, sums: Tensor, upper: Tensor, rhs: Tensor, *options: Any) -> Tensor:
-    return result_like(rhs, lower, sums, upper)
-
-
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *matrix, rhs = inputs[:4]
-    ctx.options = inputs[4:]
-    ctx.rhs_shape = rhs.shape
-    # Without x if no operand of the matrix needs a gradient.
-    solution = [output] if any(ctx.needs_input_grad[:3]) else []
-    ctx.save_for_backward(*matrix, *solution)
+torch.library.register_fake(_NAME, fake_solution)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
@@ -137,7 +128,7 @@ class _Differentiable(torch.autograd.Function):
     """The operator and its derivative; see the class in `_solve`."""
 
     generate_vmap_rule = True
-    setup_context = staticmethod(_keep)
+    setup_context = staticmethod(keep_operands)
     backward = staticmethod(_backward)
 
     @staticmethod
@@ -162,7 +153,7 @@ def solve_by_sums(*arguments: Any) -> Tensor:
     return differentiable(_Differentiable, _solve, *arguments)
 
 
-torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
+torch.library.register_autograd(_NAME, _backward, setup_context=keep_operands)
 
 
 @torch.library.register_vmap(_NAME)

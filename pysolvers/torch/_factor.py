@@ -34,7 +34,14 @@ from .._row_sums import RowSums, form_of
 from .._runtime.arrays import require_rows, resolve_shape
 from .._runtime.backends import require as require_backend
 from ._by_sums import solve_transposed_sums
-from ._operands import as_tensors, batch_first, diagonal_gradients, result_like, rows_last
+from ._operands import (
+    as_tensors,
+    batch_first,
+    diagonal_gradients,
+    keep_operands,
+    result_like,
+    rows_last,
+)
 
 __all__ = ["TridiagonalFactor", "factor_tridiagonal"]
 
@@ -344,12 +351,7 @@ def _fake_solve(
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *tensors, rhs = inputs[:5]
-    ctx.options = inputs[5:]
-    ctx.rhs_shape = rhs.shape
-    # Without x if no diagonal needs a gradient.
-    solution = [output] if any(ctx.needs_input_grad[1:4]) else []
-    ctx.save_for_backward(*tensors, *solution)
+    keep_operands(ctx, inputs, output, tensors=5)  # the number of the factor is before the others
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:

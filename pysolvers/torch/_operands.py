@@ -17,6 +17,8 @@ __all__ = [
     "batch_first",
     "diagonal_gradients",
     "differentiable",
+    "fake_solution",
+    "keep_operands",
     "promoted",
     "result_like",
     "rows_last",
@@ -123,6 +125,24 @@ def result_like(rhs: Tensor, *others: Tensor) -> Tensor:
         batch = torch.Size(map(common_size, sizes))
     shape = (*batch, max(rhs.shape[-1], *(other.shape[-1] for other in others)))
     return torch.empty_like(rhs) if rhs.shape == shape else rhs.new_empty(shape)
+
+
+def fake_solution(lower: Tensor, diag: Tensor, upper: Tensor, rhs: Tensor, *_: Any) -> Tensor:
+    """Allocate the result of a solve: the fake of an operator with these operands."""
+    return result_like(rhs, lower, diag, upper)
+
+
+def keep_operands(ctx: Any, inputs: tuple[Any, ...], output: Tensor, tensors: int = 4) -> None:
+    """Keep what the derivative of a solve needs: the `setup_context` of an operator.
+
+    The first inputs are `tensors` tensors, of which the last four are lower, diag, upper and rhs.
+    """
+    *matrix, rhs = inputs[:tensors]
+    ctx.options = inputs[tensors:]
+    ctx.rhs_shape = rhs.shape
+    # Without x if no diagonal needs a gradient.
+    solution = [output] if any(ctx.needs_input_grad[tensors - 4 : tensors - 1]) else []
+    ctx.save_for_backward(*matrix, *solution)
 
 
 def vector_if_shared(diagonal: Tensor, rows: int) -> Tensor:

@@ -35,6 +35,8 @@ from ._operands import (
     batch_first,
     diagonal_gradients,
     differentiable,
+    fake_solution,
+    keep_operands,
     result_like,
     rows_last,
     vector_if_shared,
@@ -202,18 +204,7 @@ def _run(
     )
 
 
-@torch.library.register_fake(_NAME)
-def _fake(lower: Tensor, diag: Tensor, upper: Tensor, rhs: Tensor, *options: Any) -> Tensor:
-    return result_like(rhs, lower, diag, upper)
-
-
-def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    *diagonals, rhs = inputs[:4]
-    ctx.options = inputs[4:]
-    ctx.rhs_shape = rhs.shape
-    # Without x if no diagonal needs a gradient.
-    solution = [output] if any(ctx.needs_input_grad[:3]) else []
-    ctx.save_for_backward(*diagonals, *solution)
+torch.library.register_fake(_NAME, fake_solution)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
@@ -247,7 +238,7 @@ class _Differentiable(torch.autograd.Function):
     """The operator and its derivative, in the form that `torch.func` needs."""
 
     generate_vmap_rule = True
-    setup_context = staticmethod(_keep)
+    setup_context = staticmethod(keep_operands)
     backward = staticmethod(_backward)
 
     # Names for all arguments: torch.compile of torch 2.7 counts them.
@@ -265,7 +256,7 @@ class _Differentiable(torch.autograd.Function):
         return _solve(lower, diag, upper, rhs, periodic, pivot, on_singular, threads)
 
 
-torch.library.register_autograd(_NAME, _backward, setup_context=_keep)
+torch.library.register_autograd(_NAME, _backward, setup_context=keep_operands)
 
 
 @torch.library.register_vmap(_NAME)

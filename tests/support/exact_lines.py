@@ -45,6 +45,21 @@ def gradients(lower, sums, upper, rhs, g, *, periodic=False):
         return _rounded(x), [*map(_rounded, found)], [*map(_rounded, sizes)]
 
 
+def check_gradients(operands, g, x, found, *, periodic=False):
+    """Require x, and the gradients of g . x, to be those of 120 digits up to some rounding units.
+
+    Each array has one system along its last axis for each entry of the first axis.
+    """
+    eps = np.finfo(g.dtype).eps
+    for k in range(len(g)):
+        rows = [a[k] for a in operands]
+        truth, of, scales = gradients(*rows, g[k], periodic=periodic)
+        assert np.abs(x[k] / truth - 1).max() <= 60 * eps
+        for own, exact, scale in zip(found, of, scales, strict=True):
+            inside = scale < 1e37  # a product of x and y that float32 holds
+            assert (np.abs(own[k] - exact) <= 120 * eps * scale)[inside].all()
+
+
 def _exact(values):
     return [mpmath.mpf(float(v)) for v in values]
 
