@@ -7,6 +7,7 @@
 #   make lint        run all style checks; long and complex functions are warnings
 #   make format      correct the style where a tool can
 #   make bench       measure this machine, write its records, update tables and pictures
+#   make reproduce PAPER=pta2020      repeat the experiment of a paper, into results/
 #   make cuda        compile the CUDA backend for one architecture; needs no GPU, installs nothing
 #   make test-gpu    run the tests of the CUDA backend; without a GPU they fail
 #   make bench-gpu   measure the GPU; JSON=FILE writes the values to a file
@@ -40,7 +41,7 @@ endif
 # The tests that need a device. The other tests need modules that a GPU machine may not have.
 GPU_TESTS := tests/gpu tests/unit tests/physics
 
-.PHONY: announce-demo demo test test-all test-asan cuda test-gpu lint format bench bench-gpu record-gpu docs build clean
+.PHONY: announce-demo demo test test-all test-asan cuda test-gpu lint format bench reproduce bench-gpu record-gpu docs build clean
 .DELETE_ON_ERROR:
 .SECONDARY:
 
@@ -90,24 +91,21 @@ format: $(VENV)/dev.stamp
 	$(BIN)/clang-format -i $(C_FILES)
 
 bench: $(PACKAGE) $(VENV)/bench.stamp
-	$(BIN)/python benchmarks/tridiagonal.py
-	$(BIN)/python benchmarks/calls.py
-	$(BIN)/python benchmarks/jobs.py
-	$(BIN)/python tools/readme_table.py
-	$(BIN)/python tools/jobs_picture.py
-	$(BIN)/python tools/speed_picture.py
-	$(BIN)/python tools/small_picture.py
+	$(BIN)/python -m pysolvers bench tridiagonal --record
+	$(BIN)/python -m pysolvers bench small --record
+	$(BIN)/python -m pysolvers bench calls --record
+	$(BIN)/python -m pysolvers bench jobs --record
+	$(BIN)/python -m pysolvers bench documents
+
+reproduce: $(PACKAGE) $(VENV)/bench.stamp
+	$(BIN)/python -m pysolvers reproduce $(PAPER)
 
 bench-gpu: $(GPU_READY)
 	$(GPU_PYTHON) -m pysolvers bench gpu $(if $(JSON),--json $(JSON))
 
 record-gpu: $(GPU_READY)
 	$(GPU_PYTHON) tools/gpu_record.py
-	$(GPU_PYTHON) tools/roofline.py
-	$(GPU_PYTHON) tools/jobs_picture.py
-	$(GPU_PYTHON) tools/speed_picture.py
-	$(GPU_PYTHON) tools/small_picture.py
-	$(GPU_PYTHON) tools/readme_table.py
+	$(GPU_PYTHON) -m pysolvers bench documents
 
 docs: $(PACKAGE) $(VENV)/docs.stamp
 	$(BIN)/sphinx-build -W --keep-going -b html docs docs/_build/html

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compare the cost of calls with small systems with SciPy's.
 
 Each row is one batch, float64, one thread. `package` and `factor` are `solve_tridiagonal` and
@@ -7,15 +6,12 @@ Each row is one batch, float64, one thread. `package` and `factor` are `solve_tr
 its factors made. For a batch, SciPy's functions solve one system after the other in a loop. Samples
 of all columns alternate in random order; the times are medians in microseconds.
 
-    python benchmarks/calls.py                     # writes a record to benchmarks/results
+    python -m pysolvers bench calls --record
 """
 
 import argparse
 import math
-import re
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,11 +20,11 @@ from scipy.linalg import lapack, solve_banded
 from scipy.sparse.linalg import splu
 
 from pysolvers import _core, factor_tridiagonal, solve_tridiagonal
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
-from pysolvers.bench.small import alternating_medians
 
-ROOT = Path(__file__).resolve().parents[1]
+from .options import add_options
+from .record import Measurement, write
+from .small import alternating_medians
+
 BATCHES = ((1, 8), (1, 64), (1, 512), (1, 1000), (100, 64), (1000, 64), (100, 512))
 SAMPLES = 41
 
@@ -71,34 +67,19 @@ def measure(calls: dict[str, Call]) -> dict[str, float]:
     return {name: 1e6 * seconds for name, seconds in found.items()}
 
 
-def record_path() -> Path:
-    """Return the record of this machine, named after its processor."""
-    name = re.sub(r"[^a-z0-9]+", "-", machine.cpu_model().lower()).strip("-")
-    return ROOT / "benchmarks" / "results" / f"calls-{name}-{machine.cpu_count()}.json"
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
+    add_options(parser)
 
 
-def main() -> int:
+def run(args: argparse.Namespace) -> int:
     """Measure, print a table and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--json", type=Path, default=record_path(), help="record to write")
-    args = parser.parse_args()
-    load = machine.load()
+    measurement = Measurement("calls", ("scipy",))
     rows: list[dict[str, Any]] = []
     print("systems  rows" + "".join(f"{c:>10}" for c in columns(1, 8)) + "    us")
     for systems, length in BATCHES:
         found = measure(columns(systems, length))
         rows.append({"systems": systems, "rows": length, "microseconds": found})
         print(f"{systems:7d} {length:5d}" + "".join(f"{t:10.1f}" for t in found.values()))
-    record = {
-        "benchmark": "calls",
-        "machine": machine.machine(),
-        "versions": machine.versions("pysolvers", "numpy", "scipy"),
-        "load": load,
-        "cases": rows,
-    }
-    write_record(args.json, record)
+    write(args, measurement.record(rows))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

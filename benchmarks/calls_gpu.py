@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compare the cost of calls with small systems on a GPU with the libraries' own x + x.
 
 Each row is one library and one batch, float64. `add` is the time of x + x of the library. The other
@@ -9,14 +8,13 @@ matrix or a complex copy that is made in the call. A time ends when a call retur
 asynchronous calls is before the result is ready; the queue is emptied after each sample. Samples of
 all columns alternate in random order; the times are medians in microseconds.
 
-    python benchmarks/calls_gpu.py                 # writes a record to benchmarks/results
+    python -m pysolvers bench calls_gpu                 # writes a record to benchmarks/results
 """
 
 import argparse
 import importlib
 import random
 import re
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,8 +24,9 @@ from typing import Any
 import numpy as np
 
 from pysolvers import factor_tridiagonal, solve_tridiagonal
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
+
+from . import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 BATCHES = ((1, 64), (100, 64), (1000, 64), (100, 512), (4096, 512))
@@ -117,12 +116,14 @@ def record_path() -> Path:
     return ROOT / "benchmarks" / "results" / f"calls-gpu-{name}.json"
 
 
-def main() -> int:
-    """Measure, print a table and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--json", type=Path, default=record_path(), help="record to write")
     parser.add_argument("--libraries", nargs="+", default=["cupy", "torch", "jax"])
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table and write the record."""
     cases: list[dict[str, Any]] = []
     for name in args.libraries:
         try:
@@ -147,7 +148,3 @@ def main() -> int:
     }
     write_record(args.json, record)
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure SquareCylinder on a GPU: steps, stages and the steady flow, beside one core.
 
 Unsteady steps at Re 100, after the start of the flow. `step` is the time of the device between
@@ -8,9 +7,9 @@ fewest words that a step moves (11 per node), `words` that of the words that the
 per node). The stages have the shares of steps without forces. One core makes the same steps by
 batched Thomas solves and transforms of SciPy. Needs CuPy; `--kernels` needs PyTorch.
 
-    python benchmarks/cylinder_gpu.py                  # prints tables
-    python benchmarks/cylinder_gpu.py --kernels        # also the time of each kernel
-    python benchmarks/cylinder_gpu.py --json FILE      # also writes the values
+    python -m pysolvers bench cylinder_gpu                  # prints tables
+    python -m pysolvers bench cylinder_gpu --kernels        # also the time of each kernel
+    python -m pysolvers bench cylinder_gpu --json FILE      # also writes the values
 """
 
 import argparse
@@ -23,9 +22,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
 from pysolvers.flow import SquareCylinder
+
+from . import machine
 
 GRIDS = ((161, 801), (209, 1001), (401, 2001))
 BARS = {(161, 801): 60.0, (401, 2001): 120.0}  # microseconds of a step
@@ -146,13 +146,15 @@ def try_and_print(name: str, work: Callable[[], None]) -> None:
         print(f"{name}: {type(error).__name__}: {error}", flush=True)
 
 
-def main() -> None:
-    """Measure, print tables, and write the values if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--kernels", action="store_true", help="also the time of each kernel")
     parser.add_argument("--core", type=float, default=1.0, help="seconds for one core, per grid")
     parser.add_argument("--json", type=Path, default=None, help="file for the values")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print tables, and write the values if asked to."""
     record: dict[str, Any] = {"machine": machine.machine(), "gpu": machine.gpu(), "grids": []}
 
     def table() -> None:
@@ -207,7 +209,4 @@ def main() -> None:
         try_and_print("kernels", profile)
     if args.json is not None:
         write_record(args.json, record)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compare SquareCylinder at Re 100 with a lattice Boltzmann solver, lettuce, on one geometry.
 
 Both compute the channel of `SquareCylinder`: length 50, height 8, cylinder of side 1 a quarter of
@@ -18,8 +17,8 @@ same error.
 Needs PyTorch and `lettucecfd`, whose version 0.3.0 asks for Python 3.12 (3.11 works with pip's
 --ignore-requires-python).
 
-    python benchmarks/cylinder_peer.py                        # on a GPU
-    python benchmarks/cylinder_peer.py --device cpu --grids 80 96 --sides 6 8 --mach 0.3 --until 80
+    python -m pysolvers bench cylinder_peer  # on a GPU
+    python -m pysolvers bench cylinder_peer --device cpu --grids 80 96 --sides 6 8 --until 80
 """
 
 import argparse
@@ -31,10 +30,11 @@ import lettuce
 import numpy as np
 import torch
 
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
 from pysolvers.flow import SquareCylinder
 from pysolvers.flow._cylinder_result import strouhal_of
+
+from . import machine
 
 RE = 100.0
 LENGTH, HEIGHT, PROBE = 50, 8, 4  # in sides of the cylinder
@@ -159,9 +159,8 @@ def as_accurate(rows: list[dict[str, Any]], name: str, error: float) -> dict[str
     return min(found, key=lambda row: row["seconds"], default=None)
 
 
-def main() -> None:
-    """Measure, print a table, and write the values if asked to."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--dtype", default="float64", choices=("float32", "float64"))
     parser.add_argument("--grids", type=int, nargs="+", default=[80, 160, 240, 320])
@@ -171,7 +170,10 @@ def main() -> None:
     parser.add_argument("--strouhal", type=float, default=None, help="reference of the errors")
     parser.add_argument("--drag", type=float, default=None, help="reference of the errors")
     parser.add_argument("--json", type=Path, default=None, help="file for the values")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table, and write the values if asked to."""
     place = args.until, args.device, args.dtype
     tables = {
         "pysolvers": [ours(n, *place) for n in args.grids],
@@ -205,7 +207,4 @@ def main() -> None:
             "tables": tables,
         }
         write_record(args.json, record)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

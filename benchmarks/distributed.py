@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure solves of lines that are cut over ranks, their stages, and the messages.
 
 Each rank has one thread, or one GPU. The matrices are those of every line, or one for all lines
@@ -13,10 +12,10 @@ The stages are those of `pysolvers.distributed.CostModel`. `exchange` contains t
 rank waits for the others. The constants of the model are fitted to the first size; the record has
 the time of the model for all sizes.
 
-    python benchmarks/distributed.py                    # jobs of 1 and 2 ranks on this host
-    python benchmarks/distributed.py --ranks 1 2 4 --json FILE
-    mpirun -n 8 python benchmarks/distributed.py        # the ranks of this launcher only
-    mpirun -n 2 python benchmarks/distributed.py --device cuda
+    python -m pysolvers bench distributed                    # jobs of 1 and 2 ranks on this host
+    python -m pysolvers bench distributed --ranks 1 2 4 --json FILE
+    mpirun -n 8 python -m pysolvers bench distributed        # the ranks of this launcher only
+    mpirun -n 2 python -m pysolvers bench distributed --device cuda
 
 Needs the extra 'mpi'; with --device cuda CuPy, and rank r uses device r.
 """
@@ -31,13 +30,14 @@ from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from on_ranks import is_rank, printed_by, write_as_rank
 
 from pysolvers import factor_tridiagonal, solve_tridiagonal
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
 from pysolvers.distributed import CostModel, Group, Slab
 from pysolvers.distributed._ends import Matrices
+
+from . import machine
+from .ranks import is_rank, printed_by, write_as_rank
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = ((4096, 1024), (512, 8192), (512, 256))  # rows of all ranks, lines
@@ -274,7 +274,7 @@ def jobs(args: argparse.Namespace) -> Record:
     merged: Record = {"cases": [], "messages": [], "gap": 0.0}
     for ranks in args.ranks:
         options = ["--calls", str(args.calls), "--dtype", args.dtype, "--device", args.device]
-        found = printed_by(__file__, ranks, [*options, "--scale", *map(str, args.scale)])
+        found = printed_by("distributed", ranks, [*options, "--scale", *map(str, args.scale)])
         for key in ("cases", "messages"):
             merged[key] += found[key]
         merged["gap"] = found["gap"]
@@ -318,9 +318,11 @@ def show(record: Record) -> None:
         print("".join(c.rjust(max(len(h) + 2, 9)) for c, h in zip(cells, heads, strict=True)))
 
 
-def main() -> int:
-    """Measure, print a table, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+TAKES_RANKS = True  # of an MPI launcher
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--dtype", default="float64")
@@ -329,7 +331,10 @@ def main() -> int:
         "--scale", type=int, nargs=2, default=[1, 1], help="factors of all rows, of all lines"
     )
     parser.add_argument("--json", help="file of the record; - prints the values of a job")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table, and write the record."""
     if is_rank(args.json):
         found = measure(args)
         if write_as_rank(found, args.json):
@@ -342,7 +347,3 @@ def main() -> int:
         write_record(args.json, record)
         print(f"record in {args.json}")
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Times of `pysolvers.jax.heat_step` and its gradients on the CPU.
 
 Compiled steps of fields of one, two and three dimensions, for a conductivity that is a number or an
@@ -6,7 +5,7 @@ array, and the gradients of a sum of squares with respect to u and k. Times are 
 threads of the process, the mean of the fastest quarter of the rounds, so that other processes count
 little. Run it with PYTHONPATH set to each of two builds in turn to compare them.
 
-    python benchmarks/jax_cpu.py [--dtype float32] [--rounds 40]
+    python -m pysolvers bench jax_cpu [--dtype float32] [--rounds 40]
 """
 
 import argparse
@@ -59,19 +58,18 @@ def seconds(call: Callable[[], Any], rounds: int) -> float:
     return float(np.mean(sorted(times)[: max(1, rounds // 4)]))
 
 
-def main() -> None:
-    """Print the time of each case."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--dtype", choices=("float32", "float64"), default="float64")
     parser.add_argument("--rounds", type=int, default=40)
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the time of each case."""
     jax.config.update("jax_enable_x64", True)
     for label, function, operands in cases(args.dtype):
         compiled = jax.jit(function).lower(*operands).compile()
         time_of = seconds(lambda: compiled(*operands), args.rounds)  # noqa: B023 - called at once
         nodes = operands[0].size
         print(f"{label:36} {1e6 * time_of:10.1f} us {1e9 * time_of / nodes:8.2f} ns per node")
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compare `pysolvers.jax.solve_tridiagonal` on a GPU with the solve of JAX itself.
 
 Own matrices, compiled with `jit`, 2^26 unknowns, in systems of 64, 512 and 4096 rows. `forward` is
@@ -12,7 +11,7 @@ graph of a single solve, too. `peak` is the memory of the
 compiled reverse pass without its operands and results. Times are medians of rounds of consecutive
 calls, measured on the host.
 
-    python benchmarks/jax_gpu.py --json FILE       # exit status 1 if a bar is missed
+    python -m pysolvers bench jax_gpu --json FILE       # exit status 1 if a bar is missed
 """
 
 import argparse
@@ -33,9 +32,10 @@ import numpy as np
 from jax import numpy as jnp
 
 import pysolvers
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
 from pysolvers.jax import solve_tridiagonal
+
+from . import machine
 
 ROWS = (64, 512, 4096)
 ROUNDS = 7
@@ -159,20 +159,23 @@ def measure_loops(dtypes: list[str]) -> list[dict[str, Any]]:
 def loops_with(flag: str, dtypes: list[str]) -> list[dict[str, Any]]:
     """Return the times of compiled loops in a process with a flag of XLA."""
     environment = {**os.environ, "XLA_FLAGS": flag, "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
-    command = [sys.executable, __file__, "--loops", "--dtypes", *dtypes]
+    options = ["bench", "jax_gpu", "--loops", "--dtypes", *dtypes]
+    command = [sys.executable, "-m", "pysolvers", *options]
     run = subprocess.run(command, env=environment, stdout=subprocess.PIPE, text=True, check=True)
     found: list[dict[str, Any]] = json.loads(run.stdout)
     return found
 
 
-def main() -> int:
-    """Measure, print, compare with the bars and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--json", type=Path, help="record to write")
     parser.add_argument("--unknowns", type=int, default=2**26)
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"])
     parser.add_argument("--loops", action="store_true", help="print the times of loops as JSON")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print, compare with the bars and write the record."""
     jax.config.update("jax_enable_x64", True)
     if args.loops:
         print(json.dumps(measure_loops(args.dtypes)))
@@ -216,7 +219,3 @@ def main() -> int:
     if args.json:
         write_record(args.json, record)
     return int(missed > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Time six jobs as users do them, beside what people would use instead.
 
     ocean     an implicit step of vertical diffusion, 75 x 200 x 300 cells, a diffusivity for each
@@ -17,30 +16,28 @@ part of the work and scaled. Samples of all programs of a job alternate in rando
 are medians; set-up (factors of LU, hierarchies, compilation) is excluded. The record holds the
 largest difference of each peer from this package, relative to the largest value.
 
-    python benchmarks/jobs.py                     # writes a record to benchmarks/results
-    python benchmarks/jobs.py --only options heat  # writes a record only with --json
-    python benchmarks/jobs.py --gpu --json FILE   # on a GPU, beside cuSPARSE, CuPy and JAX
+    python -m pysolvers bench jobs                     # writes a record to benchmarks/results
+    python -m pysolvers bench jobs --only options heat  # writes a record only with --json
+    python -m pysolvers bench jobs --gpu --json FILE   # on a GPU, beside cuSPARSE, CuPy and JAX
 
 """
 
 import argparse
-import re
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import poisson as poisson_benchmark
 
 import pysolvers
 from pysolvers._runtime import backends
-from pysolvers.bench import machine, peers, small
-from pysolvers.bench.records import write_record
 
-ROOT = Path(__file__).resolve().parents[1]
+from . import peers, small
+from . import poisson as poisson_benchmark
+from .options import add_options
+from .record import Measurement, write
+
 PACKAGES = "numpy", "scipy", "numba", "pyamg", "jax", "cupy-cuda13x"
 SAMPLES, BUDGET = 9, 5.0  # of a program: number, and seconds after which there are no more
 
@@ -424,33 +421,21 @@ def lines(name: str, case: dict[str, Any]) -> Iterable[str]:
         head = " " * len(head)
 
 
-def record_path(gpu: dict[str, str] | None) -> Path:
-    """Return the record of this machine, named after its processor or its GPU."""
-    if gpu is not None:
-        name = gpu["name"].lower().removeprefix("nvidia ").replace(" ", "-")
-        return ROOT / "benchmarks" / "results" / f"jobs-{name}.json"
-    name = re.sub(r"[^a-z0-9]+", "-", machine.cpu_model().lower()).strip("-")
-    return ROOT / "benchmarks" / "results" / f"jobs-{name}-{machine.cpu_count()}.json"
-
-
-def main() -> int:
-    """Measure, print a table and write the record; that of a part of the jobs only if named."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--only", nargs="+", choices=JOBS, default=list(JOBS), help="jobs")
-    parser.add_argument("--samples", type=int, default=SAMPLES, help="of a program (%(default)d)")
-    parser.add_argument(
-        "--json",
-        type=Path,
-        default=None,
-        help="record to write; the default is that of the machine, with all jobs",
-    )
-    parser.add_argument("--gpu", action="store_true", help="on a GPU, beside GPU packages")
-    args = parser.parse_args()
+    add_options(parser, "gpu", samples=SAMPLES)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table and write the record; that of a part of the jobs only if named."""
+    if args.record and set(args.only) != set(JOBS):
+        raise ValueError("--record writes the record of all jobs: leave out --only")
     table, on_host = JOBS, np.asarray
     if args.gpu:
-        from jobs_gpu import JOBS as table
-        from jobs_gpu import device_values as on_host
-    load, cases = machine.load(), {}
+        from .jobs_gpu import JOBS as table
+        from .jobs_gpu import device_values as on_host
+    measurement, cases = Measurement("jobs", PACKAGES, gpu=args.gpu), {}
     print(f"{'job':9}{'size':40}{'program':12}{'time':>15}{'ratio':>9}{'differs':>10}")
     for name in (name for name in args.only if name in table):
         try:
@@ -460,28 +445,7 @@ def main() -> int:
             continue
         cases[name] = measure(job, args.samples, on_host=on_host)
         print("\n".join(lines(name, cases[name])), flush=True)
-    record = {
-        "benchmark": "jobs",
-        "machine": machine.machine(),
-        "kernel": backends.require("cpu").describe(),
-        "gpu": machine.gpu() if args.gpu else None,
-        "versions": machine.versions("pysolvers", *PACKAGES),
-        "load": load,
-        "settings": {
-            "threads": backends.require("cpu").default_threads(),
-            "samples": args.samples,
-        },
-        "cases": cases,
-    }
-    print(f"\nload of the machine before: {load}")
-    if args.json is None and set(args.only) != set(JOBS):
-        return 0  # the record of the machine has all jobs
-    path = args.json or record_path(record["gpu"])
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_record(path, record)
-    print(f"record in {path}")
+    cpu = backends.require("cpu")
+    settings = {"threads": cpu.default_threads(), "samples": args.samples}
+    write(args, measurement.record(cases, settings, kernel=cpu.describe()))
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

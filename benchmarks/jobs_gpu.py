@@ -16,8 +16,9 @@ import poisson_gpu
 from jobs import Job
 
 import pysolvers
-from pysolvers.bench import gpu_peers
-from pysolvers.bench.gpu_cases import GpuCase
+
+from . import gpu_peers
+from .gpu_cases import GpuCase
 
 __all__ = ["JOBS", "device_values"]
 

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Time solve_tridiagonal with lines that are cut over GPUs, by each way, and by transposition.
 
 Own matrices, dominant; rows along the last axis, which is cut; each rank has one GPU. The first
@@ -14,8 +13,8 @@ the slowest GPU of the run. The stages of "nccl" and of the transposition are ti
 on the stream: the first kernel of "nccl" eliminates, the second one eliminates again, solves the
 reduced systems and substitutes.
 
-    python benchmarks/lines_gpu.py                      # jobs of 1 and 2 ranks
-    python benchmarks/lines_gpu.py --ranks 1 2 4 --json FILE
+    python -m pysolvers bench lines_gpu                      # jobs of 1 and 2 ranks
+    python -m pysolvers bench lines_gpu --ranks 1 2 4 --json FILE
 
 Needs PyTorch, and the extra 'mpi' for more than one rank. Rank r uses device r.
 """
@@ -31,15 +30,16 @@ from unittest.mock import patch
 
 import torch
 import torch.distributed as dist
-from on_ranks import is_rank, printed_by, write_as_rank
 
 from pysolvers import solve_tridiagonal
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
 from pysolvers.distributed import Group, Slab
 from pysolvers.distributed._devices import _NcclLink
 from pysolvers.distributed._nccl import Nccl
-from pysolvers.papers.pascal_tdma import PUBLISHED_SHAPE
+
+from . import machine
+from .papers.pascal_tdma import PUBLISHED_SHAPE
+from .ranks import is_rank, printed_by, write_as_rank
 
 CASES = (  # dtype, lines, rows of all ranks
     ("float64", prod(PUBLISHED_SHAPE[:2]), PUBLISHED_SHAPE[2]),
@@ -267,18 +267,23 @@ def show(found: list[Record]) -> None:
             print(f"    {name} {1e3 * seconds:.3f} ms")
 
 
-def main() -> int:
-    """Measure, print the times, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+TAKES_RANKS = True  # of an MPI launcher
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--json", help="file of the record; - prints the values of a job")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print the times, and write the record."""
     if is_rank(args.json):
         found = measure()
         if write_as_rank(found, args.json):
             return 0
     else:
-        found = [case for ranks in args.ranks for case in printed_by(__file__, ranks, [])]
+        found = [case for ranks in args.ranks for case in printed_by("lines_gpu", ranks, [])]
     show(found)
     if args.json:
         record = {
@@ -289,7 +294,3 @@ def main() -> int:
         }
         write_record(args.json, record)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

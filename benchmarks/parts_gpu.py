@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Time tridiagonal solves whose lines are divided over the GPUs of one host.
 
 Own matrices, rows along the last axis, dominant. `floor` is the time of a copy of five words per
@@ -10,8 +9,8 @@ On one GPU, the kernel of a part gets its own messages back in place of those of
 time without NVLink. `send` and `receive` are the two kernels of parts that exchange their messages
 by NCCL, without NCCL. `send` moves four words, but is compared with five.
 
-    python benchmarks/parts_gpu.py                 # prints a table
-    python benchmarks/parts_gpu.py --json FILE     # also writes the values
+    python -m pysolvers bench parts_gpu                 # prints a table
+    python -m pysolvers bench parts_gpu --json FILE     # also writes the values
 """
 
 import argparse
@@ -26,8 +25,9 @@ import numpy as np
 from pysolvers import _cuda, solve_tridiagonal
 from pysolvers._runtime.mailboxes import Mailboxes
 from pysolvers._runtime.shadows import shadow
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
+
+from . import machine
 
 UNKNOWNS = 1 << 27  # of a GPU, in float64
 ROWS = (256, 512, 1024, 2048)  # of a GPU
@@ -175,11 +175,13 @@ def describe(case: dict[str, Any]) -> None:
     )
 
 
-def main() -> None:
-    """Measure, print a table, and write the values if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--json", type=Path, default=None, help="file for the values")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table, and write the values if asked to."""
     devices = cupy.cuda.runtime.getDeviceCount()
     slowest = min(bandwidth(k) for k in range(devices))
     print(f"{devices} GPUs, copy {slowest / 1e9:.0f} GB/s")
@@ -210,7 +212,4 @@ def main() -> None:
             "cases": cases,
         }
         write_record(args.json, record)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

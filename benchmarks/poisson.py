@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compare FastPoisson with SciPy's sparse LU, PyAMG and transforms along all axes.
 
 Dirichlet sides and random right sides on n x n and n x n x n cells, float64. Each solver is set
@@ -7,8 +6,8 @@ uses minimum degree ordering of the symmetric pattern and no row exchanges. PyAM
 aggregation as preconditioner of conjugate gradients, up to a relative residual of 1e-8. The
 residuals in the table are relative to |A| |u| + |f| in the maximum norm.
 
-    python benchmarks/poisson.py                     # writes a record to benchmarks/results
-    python benchmarks/poisson.py --sizes 512x512
+    python -m pysolvers bench poisson                     # writes a record to benchmarks/results
+    python -m pysolvers bench poisson --sizes 512x512
 
 PyAMG is no dependency of the project: without it its column is empty.
 """
@@ -16,7 +15,6 @@ PyAMG is no dependency of the project: without it its column is empty.
 import argparse
 import re
 import resource
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -27,8 +25,9 @@ import numpy as np
 
 from pysolvers import FastPoisson
 from pysolvers._runtime import backends
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
+
+from . import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 SIZES = ((512, 512), (1024, 1024), (2048, 2048), (128, 128, 128), (256, 256, 256))
@@ -170,13 +169,15 @@ def record_path() -> Path:
     return ROOT / "benchmarks" / "results" / f"poisson-{name}-{machine.cpu_count()}.json"
 
 
-def main() -> int:
-    """Measure, print a table and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--sizes", nargs="*", help="for example 512x512 64x64x64")
     parser.add_argument("--runs", type=int, default=5, help="of a solver (default: 5)")
     parser.add_argument("--json", type=Path, default=None, help="record to write")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table and write the record."""
     sizes = SIZES
     if args.sizes:
         sizes = tuple(tuple(map(int, size.split("x"))) for size in args.sizes)
@@ -203,7 +204,3 @@ def main() -> int:
     write_record(path, record)
     print(f"\nload of the machine before: {load}; record in {path}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure FastPoisson on a GPU, beside the transforms of cuFFT alone and a solver made of CuPy.
 
 Dirichlet sides and cells, float64 and float32. `cuFFT alone` is one real transform forward and one
@@ -7,10 +6,10 @@ transforms: the bar is 2.5 times this time. The CuPy solver is a sine transform 
 cupyx.scipy.fft, a division by the eigenvalues, and back. Times are medians of the time of the
 device over calls in a row; needs CuPy.
 
-    python benchmarks/poisson_gpu.py                  # prints a table
-    python benchmarks/poisson_gpu.py --json FILE      # also writes the values
-    python benchmarks/poisson_gpu.py --steps 12 24 48 # also the steps, with panels of these MB
-    python benchmarks/poisson_gpu.py --only graph     # without the other solvers
+    python -m pysolvers bench poisson_gpu                  # prints a table
+    python -m pysolvers bench poisson_gpu --json FILE      # also writes the values
+    python -m pysolvers bench poisson_gpu --steps 12 24 48 # also the steps, with panels of these MB
+    python -m pysolvers bench poisson_gpu --only graph     # without the other solvers
 """
 
 import argparse
@@ -25,9 +24,10 @@ import numpy as np
 from pysolvers import FastPoisson
 from pysolvers._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
 from pysolvers._runtime.streams import Stream
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
 from pysolvers.poisson import _device
+
+from . import machine
 
 SIZES = ((1024, 1024), (4096, 4096), (128, 128, 128), (512, 512, 512))
 BAR = 2.5
@@ -204,14 +204,16 @@ def line(entry: dict[str, Any]) -> str:
     return text + "".join(f"\n    {name}: {why}" for name, why in entry["failed"].items())
 
 
-def main() -> None:
-    """Measure, print a table, and write the values if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--sizes", nargs="*", help="for example 1024x1024 128x128x128")
     parser.add_argument("--json", type=Path, default=None, help="file for the values")
     parser.add_argument("--only", nargs="*", choices=SOLVERS, default=list(SOLVERS))
     parser.add_argument("--steps", nargs="*", type=float, default=[], help="sizes of panels in MB")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table, and write the values if asked to."""
     sizes = SIZES
     if args.sizes:
         sizes = tuple(tuple(map(int, size.split("x"))) for size in args.sizes)
@@ -235,7 +237,4 @@ def main() -> None:
             "cases": cases,
         }
         write_record(args.json, record)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure the scaling of solvers whose fields are split over ranks: HeatADI, LMSOR and GCEIDD.
 
 Each rank has one GPU, or one thread. The fields are split by `Slab(0)`. Strong scaling: the same
@@ -8,11 +7,11 @@ calls. One rank is the solver without a group. The efficiency is the time of one
 the ranks, for strong scaling over their number as well. Each call of LMSOR measures its last
 iteration.
 
-    python benchmarks/slabs.py                          # jobs of 1 and 2 ranks on GPUs
-    python benchmarks/slabs.py --ranks 1 2 4 --cube 1024 --json FILE
-    python benchmarks/slabs.py --ranks 1                # one device
-    python benchmarks/slabs.py --device cpu --plane 1024 --cube 96
-    python benchmarks/slabs.py --ways peers nccl host   # each way in a job of its own
+    python -m pysolvers bench slabs                          # jobs of 1 and 2 ranks on GPUs
+    python -m pysolvers bench slabs --ranks 1 2 4 --cube 1024 --json FILE
+    python -m pysolvers bench slabs --ranks 1                # one device
+    python -m pysolvers bench slabs --device cpu --plane 1024 --cube 96
+    python -m pysolvers bench slabs --ways peers nccl host   # each way in a job of its own
 
 Needs the extra 'mpi' for more than one rank. Rank r uses device r, or the devices in turn if there
 are fewer: the times of ranks that share a device say nothing of scaling.
@@ -26,7 +25,6 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-from on_ranks import is_rank, printed_by, write_as_rank
 
 from pysolvers import (
     GCEIDD,
@@ -36,9 +34,11 @@ from pysolvers import (
     SteadyConvectionDiffusion,
 )
 from pysolvers._runtime import backends
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
 from pysolvers.distributed import WAYS, Group, Slab
+
+from . import machine
+from .ranks import is_rank, printed_by, write_as_rank
 
 RATIO = 0.5  # k dt/h^2 of HeatADI
 STEPS = 128  # of a call
@@ -141,7 +141,7 @@ def jobs(args: argparse.Namespace) -> list[Record]:
     found = []
     for ranks in args.ranks:
         for ways in args.ways if ranks > 1 else args.ways[:1]:
-            found += printed_by(__file__, ranks, [*options, "--ways", ways])
+            found += printed_by("slabs", ranks, [*options, "--ways", ways])
     return found
 
 
@@ -154,9 +154,11 @@ def add_efficiencies(found: list[Record]) -> None:
             case["efficiency"] = alone[case["case"]] / (work * case["seconds"])
 
 
-def main() -> int:
-    """Measure, print a table, and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+TAKES_RANKS = True  # of an MPI launcher
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
     parser.add_argument("--plane", type=int, default=8192, help="nodes of a side (%(default)d)")
@@ -172,7 +174,10 @@ def main() -> int:
     )
     parser.add_argument("--only", nargs="+", default=[], help="beginnings of the names of cases")
     parser.add_argument("--json", help="file of the record; - prints the values of a job")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table, and write the record."""
     if is_rank(args.json):
         found = measure(args)
         if write_as_rank(found, args.json):
@@ -197,7 +202,3 @@ def main() -> int:
         }
         write_record(args.json, record)
     return 0
-
-
-if __name__ == "__main__":
-    raise SystemExit(main())

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compare CubicSpline with SciPy: many splines of one knot vector, created and evaluated.
 
 Random values, not-a-knot ends, float64; as many points, sorted, as given by --points. The knots
@@ -6,13 +5,12 @@ are equidistant ("uniform") or random ("random"); the splines lie along axis 0 o
 are medians of runs in which the solvers alternate, each at most --budget seconds; the error is the
 largest difference from SciPy, relative to the largest value.
 
-    python benchmarks/splines.py                       # writes a record to benchmarks/results
-    python benchmarks/splines.py --splines 100 --knots 64
+    python -m pysolvers bench splines                       # writes a record to benchmarks/results
+    python -m pysolvers bench splines --splines 100 --knots 64
 """
 
 import argparse
 import re
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -24,8 +22,9 @@ from scipy.interpolate import CubicSpline as SciPySpline
 
 from pysolvers import CubicSpline
 from pysolvers._runtime import backends
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
+
+from . import machine
 
 ROOT = Path(__file__).resolve().parents[1]
 BARS = {"create": 10.0, "evaluate": 1.0}  # times faster than SciPy
@@ -99,16 +98,18 @@ def record_path() -> Path:
     return ROOT / "benchmarks" / "results" / f"splines-{name}-{machine.cpu_count()}.json"
 
 
-def main() -> int:
-    """Measure, print a table and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--splines", type=int, default=8192)
     parser.add_argument("--knots", type=int, default=2048)
     parser.add_argument("--points", type=int, default=2048)
     parser.add_argument("--runs", type=int, default=5, help="of a solver (default: 5)")
     parser.add_argument("--budget", type=float, default=30.0, help="seconds of a solver")
     parser.add_argument("--json", type=Path, default=None, help="record to write")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table and write the record."""
     load, cases = machine.load(), []
     titles = "".join(f"{name:>17}" for name in SOLVERS)
     print(f"{'values':14}{'axis':>5}  {'knots':9}{'':10}{titles}{'ratio':>9}{'error':>10}")
@@ -134,7 +135,3 @@ def main() -> int:
     write_record(path, record)
     print(f"\nload of the machine before: {load}; record in {path}")
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure CubicSpline on a GPU, beside that of CuPy.
 
 Random values, not-a-knot ends; as many points as knots, sorted. `floor` is the time that a copy
@@ -10,9 +9,9 @@ values are timed by the device, over calls in a row. The numbers are medians. Ne
 CuPy takes long to create splines: it is measured, once after a warm-up, in the cases of --cupy, in
 float64. The record is written after each case.
 
-    python benchmarks/splines_gpu.py                  # prints a table
-    python benchmarks/splines_gpu.py --json FILE      # also writes the values
-    python benchmarks/splines_gpu.py --cupy 8192      # a minute or more
+    python -m pysolvers bench splines_gpu                  # prints a table
+    python -m pysolvers bench splines_gpu --json FILE      # also writes the values
+    python -m pysolvers bench splines_gpu --cupy 8192      # a minute or more
 """
 
 import argparse
@@ -26,8 +25,9 @@ import cupy
 import numpy as np
 
 from pysolvers import CubicSpline
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
+
+from . import machine
 
 # Splines, knots, axis of the knots.
 CASES = (
@@ -150,9 +150,8 @@ def lines(case: dict[str, Any]) -> str:
     return "\n".join(rows)
 
 
-def main() -> None:
-    """Measure, print a table, and write the values if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--json", type=Path, default=None, help="file for the values")
     parser.add_argument(
         "--cupy",
@@ -161,7 +160,10 @@ def main() -> None:
         default=[16, 256],
         help=f"numbers of splines of {CUPY_KNOTS} knots that CuPy creates, too",
     )
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table, and write the values if asked to."""
     rate = copy_rate()
     print(f"copy: {rate / 1e12:.2f} TB/s")
     titles = "".join(f"{name:>17}" for name in ("package", "CuPy", "floor"))
@@ -183,7 +185,4 @@ def main() -> None:
         record["cases"].append(found)
         if args.json:
             write_record(args.json, record)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -1,7 +1,6 @@
-#!/usr/bin/env python3
 """Time the kernels of StaggeredCavity: the same steps and SOR sweeps with each of them.
 
-    python benchmarks/staggered.py [--sizes 128 256 512 1024] [--steps 20] [--sweeps 50]
+    python -m pysolvers bench staggered [--sizes 128 256 512 1024] [--steps 20] [--sweeps 50]
 
 prints milliseconds for a step, the median of three runs. Kernels that are not available are left
 out; the last column is the direct solver of the pressure.
@@ -31,12 +30,14 @@ def milliseconds(make: Callable[[], StaggeredCavity], steps: int) -> float | Non
     return median(times)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--sizes", type=int, nargs="+", default=[128, 256, 512, 1024])
     parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--sweeps", type=int, default=50)
-    options = parser.parse_args()
+
+
+def run(options: argparse.Namespace) -> int:
     print("| cells |", " | ".join(KERNELS), "| fast |")
     print("|---" * (len(KERNELS) + 2) + "|")
     for n in options.sizes:
@@ -58,7 +59,4 @@ def main() -> None:
             found = milliseconds(make, options.steps)
             row.append("" if found is None else f"{found:.3g}")
         print(f"| {n}² |", " | ".join(row), "|", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

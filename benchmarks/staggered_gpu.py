@@ -1,8 +1,7 @@
-#!/usr/bin/env python3
 """Time the steps of StaggeredCavity on a GPU, with the direct solver and with SOR.
 
-    python benchmarks/staggered_gpu.py                       # prints a table
-    python benchmarks/staggered_gpu.py --cpu --json FILE     # also on the CPU; writes the values
+    python -m pysolvers bench staggered_gpu    # prints a table
+    python -m pysolvers bench staggered_gpu --cpu    # also on the CPU
 
 Times are medians over calls of 20 steps, of the host, which waits once in a call with the direct
 solver. The floor is the time in which 15 words per cell move at the bandwidth of a copy: 8 of the
@@ -17,9 +16,10 @@ from statistics import median
 from typing import Any
 
 from pysolvers import StaggeredCavity
-from pysolvers.bench import machine
-from pysolvers.bench.gpu_device import device_bandwidth
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
+
+from . import machine
+from .gpu_device import device_bandwidth
 
 SIZES = (128, 256, 512, 1024, 2048)
 WORDS = 15
@@ -60,14 +60,16 @@ def line(entry: dict[str, Any]) -> str:
     return f"| {entry['n']}² | " + " | ".join(f"{1e6 * t:.1f}" for t in cells) + " |"
 
 
-def main() -> None:
-    """Measure, print a table, and write the values if asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
     parser.add_argument("--sweeps", type=int, default=50, help="iterations of SOR in a step")
     parser.add_argument("--cpu", action="store_true", help="also on the CPU")
     parser.add_argument("--json", type=Path, default=None, help="file for the values")
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table, and write the values if asked to."""
     bandwidth = device_bandwidth()
     heads = ["fast", "predict", "pressure", "correct", "floor", f"sor, {args.sweeps} sweeps"]
     heads += ["fast, CPU", "sor, CPU"] if args.cpu else []
@@ -89,7 +91,4 @@ def main() -> None:
             "cases": entries,
         }
         write_record(args.json, record)
-
-
-if __name__ == "__main__":
-    main()
+    return 0

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Compare the default number of threads with one thread, beside busy processes and without.
 
 For each case, samples with threads=1 and with the default number follow each other in random
@@ -6,8 +5,8 @@ order; a sample is the time of as many calls, one after the other, as take about
 a time slice of the scheduler. The ratio is that of the medians. The measurement is made twice: as
 the machine is, and beside one busy process for each processor.
 
-    python benchmarks/threads.py                     # writes benchmarks/results/threads.json
-    python benchmarks/threads.py --against FOLDER    # with another build, of the copy in FOLDER
+    python -m pysolvers bench threads
+    python -m pysolvers bench threads --against FOLDER    # with the build of the copy in FOLDER
 
 With ``--against``, samples of the default number of threads of the other build alternate with
 those of this one.
@@ -146,7 +145,7 @@ class Server:
     def __init__(self, folder: Path) -> None:
         environment = os.environ | {"PYTHONPATH": str(folder)}
         self._process = subprocess.Popen(
-            [sys.executable, "-P", __file__, "--serve"],
+            [sys.executable, "-P", __file__],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -222,23 +221,22 @@ def measure_all(servers: dict[str, Server], samples: int, wanted: str) -> list[d
     return results
 
 
-def main() -> int:
-    """Measure, print a table and write the record."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--against", type=Path, help="folder of another copy, built")
     parser.add_argument("--samples", type=int, default=60, help="of a case (default: 60)")
     parser.add_argument("--only", default="", help="cases whose name holds this text")
     parser.add_argument("--json", type=Path, default=RECORD, help="record to write")
-    args = parser.parse_args()
-    if args.serve:
-        serve()
-        return 0
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print a table and write the record."""
     servers = {"default": Server(ROOT)}
     if args.against:
         servers["other"] = Server(args.against.resolve())
-    from pysolvers.bench import machine
-    from pysolvers.bench.records import write_record
+    from pysolvers.cases.records import write_record
+
+    from . import machine
 
     load = machine.load()
     results = measure_all(servers, args.samples, args.only)
@@ -260,5 +258,5 @@ def main() -> int:
     return 0
 
 
-if __name__ == "__main__":
-    raise SystemExit(main())
+if __name__ == "__main__":  # the process of a server, with the package of PYTHONPATH
+    serve()

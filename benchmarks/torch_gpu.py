@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """Measure `pysolvers.torch.solve_tridiagonal` on a GPU, compiled, forward and in reverse.
 
 Own matrices, 2^26 unknowns, in systems of 64, 512 and 4096 rows. `forward` is the compiled solve,
@@ -11,11 +10,10 @@ solve of 1000 solves of 100 systems of 64 rows, one after the other, compiled wi
 Times are medians of rounds of consecutive calls, measured by events on the device; those of the
 loop on the host.
 
-    python benchmarks/torch_gpu.py --json FILE       # exit status 1 if a bar is missed
+    python -m pysolvers bench torch_gpu --json FILE       # exit status 1 if a bar is missed
 """
 
 import argparse
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -26,9 +24,10 @@ import torch
 import torch._functorch.config
 
 import pysolvers
-from pysolvers.bench import machine
-from pysolvers.bench.records import write_record
+from pysolvers.cases.records import write_record
 from pysolvers.torch import solve_tridiagonal
+
+from . import machine
 
 ROWS = (64, 512, 4096)
 ROUNDS = 7
@@ -155,13 +154,15 @@ def loop_seconds(dtype: str) -> float:
         return median(loop() for _ in range(ROUNDS))
 
 
-def main() -> int:
-    """Measure, print, compare with the bars and write the record."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the benchmark to its parser."""
     parser.add_argument("--json", type=Path, help="record to write")
     parser.add_argument("--unknowns", type=int, default=2**26)
     parser.add_argument("--dtypes", nargs="+", default=["float32", "float64"])
-    args = parser.parse_args()
+
+
+def run(args: argparse.Namespace) -> int:
+    """Measure, print, compare with the bars and write the record."""
     rate = bandwidth()
     name = torch.cuda.get_device_name()
     print(f"{name}, torch {torch.__version__}, copy: {rate / 1e9:.0f} GB/s")
@@ -196,7 +197,3 @@ def main() -> int:
     if args.json:
         write_record(args.json, record)
     return int(missed > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,6 +1,7 @@
 """The command line: ``pysolvers info | run CASE | bench NAME | reproduce PAPER``.
 
-``python -m pysolvers`` is the same command.
+``python -m pysolvers`` is the same command. ``bench`` and ``reproduce`` work in a copy of the
+source: their code is in its folder ``benchmarks``, which is not installed.
 
 Results go to stdout, messages and progress to stderr. Exit codes: 0 success, 1 the computation
 failed, 2 wrong usage, 130 interrupted.
@@ -14,56 +15,29 @@ import io
 import json
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
+from . import _machine as machine
 from ._errors import DistributedError, PysolversError
 from ._runtime import backends as _backends
 from ._version import __version__
-from .bench import gpu as bench_gpu
-from .bench import machine
-from .bench import tridiagonal as bench_tridiagonal
 from .cases import cavity as cavity_case
 from .cases import cylinder as cylinder_case
-from .cases import gceidd2022 as gceidd2022_case
 from .cases import heat as heat_case
-from .cases import lmsor2012 as lmsor2012_case
-from .cases import pta2020 as pta2020_case
-from .cases import survey2014 as survey2014_case
-from .cases import wei2013 as wei2013_case
 from .distributed import launched
 
 OK, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 
-_Paper = tuple[str, Callable[[argparse.ArgumentParser], None], Callable[[argparse.Namespace], int]]
-# Name of a paper -> its subject, the function that adds the options, the function that runs it.
-_PAPERS: dict[str, _Paper] = {
-    "gceidd2022": (
-        "Foadaddini et al. 2022: GCEIDD",
-        gceidd2022_case.add_gceidd2022_arguments,
-        gceidd2022_case.run_gceidd2022,
-    ),
-    "lmsor2012": (
-        "Cotronis et al. 2012: local modified SOR",
-        lmsor2012_case.add_lmsor2012_arguments,
-        lmsor2012_case.run_lmsor2012,
-    ),
-    "pta2020": (
-        "Souri et al. 2020: the cavity by line methods",
-        pta2020_case.add_pta2020_arguments,
-        pta2020_case.run_pta2020,
-    ),
-    "survey2014": (
-        "Niemeyer and Sung 2014: red-black SOR on a plate, and a cavity",
-        survey2014_case.add_survey2014_arguments,
-        survey2014_case.run_survey2014,
-    ),
-    "wei2013": (
-        "Wei et al. 2013: ADI by parallel cyclic reduction",
-        wei2013_case.add_wei2013_arguments,
-        wei2013_case.run_wei2013,
-    ),
+
+# Commands of a copy of the source, with what they do.
+_OF_THE_SOURCE = {
+    "bench": "measure the speed on this machine",
+    "reproduce": "repeat the experiment of a paper",
 }
 
 
@@ -80,13 +54,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: Sequence[str] | None) -> int:
     ranks, rank = launched()
-    with ExitStack() as stack:
-        if rank > 0:  # rank 0 prints the help, and what is wrong with the arguments
-            stack.enter_context(redirect_stdout(io.StringIO()))
-            stack.enter_context(redirect_stderr(io.StringIO()))
-        args = build_parser().parse_args(argv)
-    args.command_line = list(sys.argv[1:] if argv is None else argv)
+    words = list(sys.argv[1:] if argv is None else argv)
     try:
+        with ExitStack() as stack:
+            if rank > 0:  # rank 0 prints the help, and what is wrong with the arguments
+                stack.enter_context(redirect_stdout(io.StringIO()))
+                stack.enter_context(redirect_stderr(io.StringIO()))
+            args = build_parser(words).parse_args(words)
+        args.command_line = words
         if ranks > 1 and not args.takes_ranks:
             raise ValueError(
                 f"an MPI launcher started {ranks} processes, but this command is not split over "
@@ -104,7 +79,7 @@ def _run(argv: Sequence[str] | None) -> int:
     except DistributedError as error:
         others = (r for r in range(ranks) if r not in error.ranks)
         return _say(error, FAILED, rank if rank != next(others, 0) else 0)
-    except (PysolversError, OSError) as error:
+    except (PysolversError, ImportError, OSError) as error:
         return _say(error, FAILED, rank)
     except MemoryError as error:
         return _say(f"not enough memory: {error}".removesuffix(": "), FAILED, rank)
@@ -112,8 +87,22 @@ def _run(argv: Sequence[str] | None) -> int:
         return _say(error, USAGE, rank)
 
 
-def build_parser() -> argparse.ArgumentParser:
-    """Return the parser of the whole command line."""
+def build_parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """Return the parser of the whole command line.
+
+    Parameters
+    ----------
+    words : sequence of str
+        The arguments to be parsed. The options of a benchmark or of a paper are added if it is
+        named: its module is imported for them.
+
+    Raises
+    ------
+    PysolversError
+        If a command of the source is named outside of a copy of the source.
+    ImportError
+        If the module that is named needs a package that is not installed.
+    """
     parser = argparse.ArgumentParser(
         prog="pysolvers",
         description="Batched tridiagonal solves, and solvers on structured grids.",
@@ -138,22 +127,27 @@ def build_parser() -> argparse.ArgumentParser:
     heat_case.add_heat_arguments(heat)
     heat.set_defaults(run=heat_case.run_heat, takes_ranks=True)
 
-    bench = commands.add_parser("bench", help="measure the speed on this machine")
-    name = bench.add_subparsers(metavar="NAME", required=True)
-    tridiagonal = name.add_parser("tridiagonal", help="solve_tridiagonal and other CPU packages")
-    bench_tridiagonal.add_tridiagonal_arguments(tridiagonal)
-    tridiagonal.set_defaults(run=bench_tridiagonal.run_tridiagonal)
-    gpu = name.add_parser("gpu", help="solve_tridiagonal and other GPU packages")
-    bench_gpu.add_gpu_arguments(gpu)
-    gpu.set_defaults(run=bench_gpu.run_gpu)
-
-    reproduce = commands.add_parser("reproduce", help="repeat the experiment of a paper")
-    paper = reproduce.add_subparsers(metavar="PAPER", required=True)
-    for title, (text, add_arguments, run_paper) in _PAPERS.items():
-        command = paper.add_parser(title, help=text, description=text)
-        add_arguments(command)
-        command.set_defaults(run=run_paper)
+    for name, text in _OF_THE_SOURCE.items():
+        command = commands.add_parser(name, help=f"{text}, in a copy of the source")
+        if list(words[:1]) == [name]:
+            _laboratory(name).add_arguments(name, command, words[1:])
     return parser
+
+
+def _laboratory(command: str) -> ModuleType:
+    """Return the module of the commands of a copy of the source.
+
+    The copy is the folder from which the package is imported, or else the working directory.
+    """
+    for root in (Path(__file__).parents[1], Path.cwd()):
+        if all((root / part).is_file() for part in ("benchmarks/command.py", "setup.py")):
+            if str(root) not in sys.path:
+                sys.path.append(str(root))
+            return import_module("benchmarks.command")
+    raise PysolversError(
+        f"{command} works in a copy of the source of pysolvers, not with the installed package "
+        "alone: start it in the folder of the copy"
+    )
 
 
 def run_info(args: argparse.Namespace) -> int:

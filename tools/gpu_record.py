@@ -42,9 +42,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
-from source_hash import DEVICE, device_hash, file_hashes
-
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT))
+
+from benchmarks.sources import DEVICE, device_hash, file_hashes  # noqa: E402
+
 RESULTS = ROOT / "benchmarks" / "results"
 SANITIZERS = ("memcheck", "racecheck")
 # Random tests beyond those of `make test-gpu`: markers, expression, file. 105600 draws of growth.
@@ -151,7 +153,7 @@ def run_bench(parts: Path) -> None:
 
 def run_profile(parts: Path) -> None:
     """Profile what missed its bar in the benchmark, which has to be among the parts."""
-    command = [sys.executable, ROOT / "tools" / "gpu_profile.py"]
+    command = [sys.executable, "-m", "pysolvers", "bench", "gpu_profile"]
     subprocess.run([*command, parts / "bench.json", parts / "profile.json"], cwd=ROOT, check=True)
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .. import _machine as machine
 from .._checks import require
 from .._errors import BackendError
 from .._runtime import backends
-from ..bench import machine
 from ..distributed import Group, Slab, agreement_of, launch_command, launched
 from ..heat import HeatADI, HeatResult
 from ..spline import CubicSpline

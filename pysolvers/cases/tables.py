@@ -8,8 +8,8 @@ from math import isfinite
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..bench import machine
-from ..bench.records import write_record
+from .. import _machine as machine
+from .records import write_record
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

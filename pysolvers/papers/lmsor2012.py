@@ -6,26 +6,17 @@ boundary. Some numbers of the paper follow only from a version of the parameter 
 error; they are marked: see the page on LMSOR.
 """
 
-from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from .._errors import ConvergenceError
 from ..relaxation import LMSOR, SteadyConvectionDiffusion
 
 __all__ = [
     "COUNTS",
-    "PUBLISHED_ELEMENTS",
-    "PUBLISHED_MILLISECONDS",
-    "SIZES",
     "Count",
     "count_iterations",
-    "iteration_seconds",
     "solver_of",
 ]
-
-SIZES = (402, 1002, 2002, 4002)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,16 +60,6 @@ COUNTS = (
     Count(1, 1e5, 1002, 6243),
 )
 """The paper's counts, and two with the right formula where it slipped."""
-
-PUBLISHED_MILLISECONDS: Mapping[int, float] = {1: 1.807, 2: 1.466, 3: 6.897}
-"""An iteration of the kernels at 2002, problem 1, on the GTX 480."""
-
-PUBLISHED_ELEMENTS: Mapping[str, tuple[float, float]] = {
-    "Opteron 6180, one core": (25.0, 58.0),
-    "Tesla C2050": (722.0, 1869.0),
-    "GTX 480": (1330.0, 2776.0),
-}
-"""Millions of nodes relaxed in a second, both colours, over the sizes: least and most."""
 
 
 def solver_of(problem: int, reynolds: float, size: int, **options: Any) -> LMSOR:
@@ -143,27 +124,3 @@ def count_iterations(count: Count, **options: Any) -> int:
         count.problem, count.reynolds, count.size, relaxation=count.relaxation, **options
     )
     return solver.solve(1e-6, criterion="solution", max_iterations=20_000).iterations
-
-
-def iteration_seconds(solver: LMSOR, iterations: int, warm_up: int = 8) -> float:
-    """Return the seconds of an iteration, each with the stop test of the paper.
-
-    Parameters
-    ----------
-    solver : LMSOR
-        The solver, which is advanced.
-    iterations : int
-        Number of measured iterations.
-    warm_up : int, default: 8
-        Number of iterations before the measurement.
-
-    Returns
-    -------
-    seconds : float
-        Time of one iteration.
-    """
-    for count in (warm_up, iterations):
-        before = solver.seconds["iterations"]
-        with suppress(ConvergenceError):  # a tolerance that is never reached
-            solver.solve(0.0, criterion="solution", max_iterations=count)
-    return (solver.seconds["iterations"] - before) / iterations

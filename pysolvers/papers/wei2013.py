@@ -4,10 +4,6 @@ Parallelizing alternating direction implicit solver on GPUs, Procedia Computer S
 2013), 389-398: GTX 680 compared with one core of an i7-3770K, single precision, 100 steps.
 """
 
-import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -16,71 +12,9 @@ from .._boundary import Dirichlet
 from ..heat import HeatADI
 from ..heat.adi import Scheme
 
-__all__ = [
-    "BLOCKS",
-    "GRIDS",
-    "MAPPINGS",
-    "MEMORIES",
-    "PUBLISHED_DIFFERENCES",
-    "PUBLISHED_SPEEDUPS",
-    "advance_of_a_mode",
-    "heated_plate",
-    "relative_difference",
-    "step_seconds",
-]
-
-GRIDS = (1024, 2048, 4096, 8192)
-MAPPINGS = ("C1", "C2", "C3", "C4")
-MEMORIES = ("baseline", "texture", "transpose")
-BLOCKS = (32, 64, 128, 256, 512)
-
-PUBLISHED_SPEEDUPS: Mapping[str, Mapping[int, tuple[float, float, float, float]]] = {
-    "baseline": {
-        1024: (33.3, 77.2, 33.4, 78.8),
-        2048: (21.3, 59.4, 21.4, 60.4),
-        4096: (15.7, 51.0, 15.7, 51.9),
-        8192: (12.2, 43.8, 12.1, 44.3),
-    },
-    "texture": {
-        1024: (45.0, 103.1, 45.8, 103.0),
-        2048: (24.9, 58.9, 25.8, 58.4),
-        4096: (18.0, 63.4, 18.3, 63.2),
-        8192: (13.8, 52.2, 14.1, 51.4),
-    },
-    "transpose": {
-        1024: (112.3, 118.0, 109.6, 119.6),
-        2048: (97.1, 100.1, 96.1, 102.2),
-        4096: (78.9, 80.1, 77.8, 82.8),
-        8192: (68.7, 69.4, 67.4, 71.5),
-    },
-}
-"""Times faster than one core, blocks of 128 threads: by memory and grid, one a mapping."""
-
-PUBLISHED_DIFFERENCES: Mapping[int, float] = {
-    1024: 2.87e-6,
-    2048: 2.90e-6,
-    4096: 2.92e-6,
-    8192: 2.93e-6,
-}
-"""Relative l2 difference of the field of the GPU and of the CPU after 100 steps."""
+__all__ = ["advance_of_a_mode", "heated_plate"]
 
 _SPACING = _STEP = 0.01
-
-
-@dataclass(frozen=True, slots=True)
-class StepTime:
-    """Time of a step, and of its parts if they were measured.
-
-    Parameters
-    ----------
-    step : float
-        Seconds of a step, in a call of many steps.
-    parts : dict of str to float
-        Seconds by stage.
-    """
-
-    step: float
-    parts: dict[str, float]
 
 
 def heated_plate(nodes: int | tuple[int, ...], **options: Any) -> HeatADI:
@@ -109,56 +43,6 @@ def heated_plate(nodes: int | tuple[int, ...], **options: Any) -> HeatADI:
         "damped_start": False,
     } | options
     return HeatADI(shape, _SPACING, _STEP, boundary=sides, initial=0.0, **settings)
-
-
-def step_seconds(solver: HeatADI, steps: int, warm_up: int = 2) -> StepTime:
-    """Measure the steps of a solver.
-
-    Parameters
-    ----------
-    solver : HeatADI
-        The solver, which is advanced.
-    steps : int
-        Number of measured steps.
-    warm_up : int, default: 2
-        Number of steps before the measurement, at least 1.
-
-    Returns
-    -------
-    time : StepTime
-        Time of one step.
-    """
-    with warnings.catch_warnings():  # the time does not depend on the accuracy of the step
-        warnings.filterwarnings("ignore", "HeatADI.*too large for the solution", RuntimeWarning)
-        solver.step(warm_up)
-    before = solver.seconds
-    start = perf_counter()
-    solver.step(steps)
-    step = (perf_counter() - start) / steps
-    return StepTime(step, {k: (v - before[k]) / steps for k, v in solver.seconds.items()})
-
-
-def relative_difference(nodes: int, steps: int = 100, **options: Any) -> float:
-    """Return the relative l2 difference of two devices' fields.
-
-    Parameters
-    ----------
-    nodes : int
-        Nodes per side.
-    steps : int, default: 100
-        Number of steps from time 0.
-    **options
-        Options of the solver on the device.
-
-    Returns
-    -------
-    difference : float
-        Norm of the difference of ``device="cuda"`` and the CPU, over that of the CPU.
-    """
-    there = heated_plate(nodes, device="cuda", **options).step(steps).u.astype(float)
-    same = {name: options[name] for name in ("scheme", "dtype") if name in options}
-    here = heated_plate(nodes, **same).step(steps).u.astype(float)
-    return float(np.linalg.norm(there - here) / np.linalg.norm(here))
 
 
 def advance_of_a_mode(scheme: Scheme, r: float, *, nodes: int = 65, steps: int = 10) -> float:

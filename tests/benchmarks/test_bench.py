@@ -3,7 +3,6 @@
 import importlib.util
 import itertools
 import json
-import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import small
+from benchmarks import tridiagonal as bench_tridiagonal
+from benchmarks.cases import AXES, MATRICES, Case
+from benchmarks.sources import source_hash
+from benchmarks.table import misses
 from pysolvers import _cli
-from pysolvers.bench import small
-from pysolvers.bench import tridiagonal as bench_tridiagonal
-from pysolvers.bench.cases import AXES, MATRICES, Case
-from pysolvers.bench.table import misses
 
 ROOT = Path(__file__).parents[2]
 
@@ -66,28 +66,30 @@ def test_peers_are_measured_beside_the_contiguous_systems(bench):
         assert all(time > 0 for time in case["peers"].values())
 
 
-def test_table_goes_to_stdout_and_nothing_to_stderr(bench):
+def test_table_goes_to_stdout_and_messages_to_stderr(bench):
     run, record = bench
 
-    assert run.stderr == ""
+    (message,) = run.stderr.splitlines()
+    assert message.startswith("record in ")
     assert record["machine"]["cpu"] in run.stdout
     assert sum("float64" in line for line in run.stdout.splitlines()) == sum(
         case["dtype"] == "float64" for case in record["cases"]
     )
 
 
-def test_small_work_is_measured_for_every_package(bench):
-    run, record = bench
+def test_small_work_is_measured_for_every_package(tmp_path, capsys):
+    path = tmp_path / "small.json"
 
-    found = [(entry["rows"], entry["systems"]) for entry in record["small"]]
+    assert _cli.main(["bench", "small", "--quick", "--json", str(path)]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    cases = json.loads(path.read_text())["cases"]
+    found = [(entry["rows"], entry["systems"]) for entry in cases]
     assert found == [(n, k) for n in small.QUICK_ROWS for k in small.QUICK_SYSTEMS]
-    for entry in record["small"]:
+    for entry in cases:
         assert list(entry["microseconds"]) == PACKAGES
         assert all(time > 0 for time in entry["microseconds"].values())
-        assert any(
-            line.split()[:2] == [str(entry["rows"]), str(entry["systems"])]
-            for line in run.stdout.splitlines()
-        )
+        size = [str(entry["rows"]), str(entry["systems"])]
+        assert any(line.split()[:2] == size for line in lines)
 
 
 @pytest.mark.parametrize(("rows", "systems"), [(8, 1), (64, 16), (512, 3)])
@@ -132,25 +134,14 @@ def test_medians_are_those_of_one_call(monkeypatch):
     assert found == {"one": 0.5, "four": 4.0}  # two calls per sample of "one", one of "four"
 
 
-def test_one_part_alone_is_measured(tmp_path, capsys):
-    path = tmp_path / "small.json"
-    command = ["bench", "tridiagonal", "--quick", "--only", "small", "--json", str(path)]
-
-    assert _cli.main([*command, "--threads", "1"]) == 0
-    record = json.loads(path.read_text())
-    assert "small" in record
-    assert "cases" not in record
-    assert "floor" not in capsys.readouterr().out
-
-
-def test_picture_of_small_work(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import small_picture
+def test_picture_of_small_work():
+    pytest.importorskip("matplotlib")
+    from benchmarks.documents import small_picture
 
     times = {"package": 2.0, "scipy": 30.0, "lapack": 3.0}
     cpu = {
         "machine": {"cpu": "C"},
-        "small": [
+        "cases": [
             {"rows": n, "systems": k, "microseconds": {name: t * k for name, t in times.items()}}
             for n in (8, 64)
             for k in (16, 1)
@@ -177,7 +168,7 @@ def test_picture_of_small_work(monkeypatch):
 def test_record_names_the_sources(bench):
     _, record = bench
 
-    assert record["sources"] == runpy.run_path(str(ROOT / "tools/source_hash.py"))["source_hash"]()
+    assert record["sources"] == source_hash()
 
 
 @pytest.mark.parametrize("number", ["0", "abc", "1.5"])
@@ -231,7 +222,6 @@ def test_peers_that_are_not_installed_are_left_out(monkeypatch):
 @pytest.fixture
 def hashed(tmp_path):
     """A function that returns the hash of the sources {path: text}."""
-    source_hash = runpy.run_path(str(ROOT / "tools/source_hash.py"))["source_hash"]
     number = itertools.count()
 
     def hash_of(sources):
@@ -262,7 +252,7 @@ def test_source_hash_sees_no_comment_no_layout_and_no_name_of_a_file(hashed):
 
 def test_tables_of_the_documents_are_those_of_the_record():
     run = subprocess.run(
-        [sys.executable, ROOT / "tools" / "readme_table.py", "--check"],
+        [sys.executable, "-m", "pysolvers", "bench", "documents", "--check"],
         capture_output=True,
         text=True,
         check=False,

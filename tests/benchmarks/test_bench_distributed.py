@@ -1,18 +1,16 @@
 """The benchmark of cut lines runs on ranks, and fits a model; its table and picture are made."""
 
 import json
-import runpy
 import sys
 from dataclasses import asdict, replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from mpi_job import LAUNCHER, finished, started
 
+from benchmarks import distributed
 from pysolvers.distributed import CostModel
 
-ROOT = Path(__file__).parents[2]
 STAGES = {"elimination", "exchange", "reduced systems", "substitution", "comparison"}
 
 # Exact in binary, so that the fit finds them again.
@@ -65,12 +63,10 @@ def found(ranks):
 
 
 @pytest.mark.parametrize("ranks", [2, 4])
-def test_fit_finds_the_constants_of_a_machine(ranks, monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    script = runpy.run_path(str(ROOT / "benchmarks/distributed.py"))
+def test_fit_finds_the_constants_of_a_machine(ranks):
     args = SimpleNamespace(device="cpu", dtype="float64", calls=1)
 
-    record = script["record_of"](args, found(ranks))
+    record = distributed.record_of(args, found(ranks))
 
     for kind, model in MODELS.items():
         assert record["models"][kind] == pytest.approx(asdict(model), rel=1e-2)
@@ -78,9 +74,9 @@ def test_fit_finds_the_constants_of_a_machine(ranks, monkeypatch):
         assert entry["model"] == pytest.approx(entry["seconds"], rel=1e-2)
 
 
-def test_picture_of_scaling(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import distributed_picture
+def test_picture_of_scaling():
+    pytest.importorskip("matplotlib")
+    from benchmarks.documents import distributed_picture
 
     cpu = found(2) | {"models": {"own": asdict(TRUE)}}
     gpu = json.loads(distributed_picture.GPU.read_text())
@@ -106,7 +102,7 @@ def test_small_benchmark_writes_a_record(tmp_path):
     path = tmp_path / "record.json"
     options = "--calls", "2", "--json", str(path)
     status, _, errors = finished(
-        started(sys.executable, ROOT / "benchmarks/distributed.py", *options)
+        started(sys.executable, "-m", "pysolvers", "bench", "distributed", *options)
     )
 
     assert status == 0, errors

@@ -16,10 +16,10 @@ import availability
 import pytest
 
 import pysolvers
+from benchmarks import machine
+from benchmarks.gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
+from benchmarks.gpu_table import best_peer, misses, slow_against_peer, table
 from pysolvers import _cli
-from pysolvers.bench import machine
-from pysolvers.bench.gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
-from pysolvers.bench.gpu_table import best_peer, misses, slow_against_peer, table
 from pysolvers.cases.tables import Column, Table
 
 ROOT = Path(__file__).parents[2]
@@ -46,7 +46,7 @@ def entry_of(case):
 @pytest.fixture
 def record(tools):
     """A record of every case, with invented figures."""
-    from source_hash import device_hash
+    from benchmarks.sources import device_hash
 
     every = [case for dtype in DTYPES for part in PARTS for case in cases(part, dtype)]
     gpu = {"name": "NVIDIA H200", "driver": "580.1", "memory": "143771 MiB"}
@@ -129,7 +129,7 @@ def test_small_work_is_compared_without_targets():
 
 
 def test_time_of_calls_ends_when_the_device_has_finished(monkeypatch):
-    from pysolvers.bench import gpu_device
+    from benchmarks import gpu_device
 
     now, queued = [0.0], [0]
 
@@ -150,7 +150,7 @@ def test_time_of_calls_ends_when_the_device_has_finished(monkeypatch):
 
 
 def test_time_of_a_peer_on_the_host_is_that_of_one_call(monkeypatch):
-    from pysolvers.bench import gpu_peers
+    from benchmarks import gpu_peers
 
     now, calls = [0.0], []
 
@@ -213,7 +213,7 @@ def test_without_a_gpu_the_benchmark_says_why(capsys):
 
 
 def test_documents_get_their_tables(record):
-    import gpu_tables
+    from benchmarks.documents import gpu_tables
 
     short = list(gpu_tables.summary(record))
     full = "\n".join(gpu_tables.everything(record))
@@ -229,7 +229,7 @@ def test_documents_get_their_tables(record):
 
 
 def test_pictures_are_drawn(record, tmp_path):
-    import roofline
+    from benchmarks.documents import roofline_picture as roofline
 
     folder = tmp_path / "images"
     roofline.write_pictures(record, folder)
@@ -264,7 +264,7 @@ def test_parts_become_a_record(record, tmp_path):
 
 
 def test_tables_of_a_paper(tools):
-    import gpu_tables
+    from benchmarks.documents import gpu_tables
 
     columns = (Column("grid"), Column("seconds", ".2f"), Column("published", ".1f"))
     table = Table("Speed", columns, [("64", 0.125, None), ("128", 2.0, 7.25)], ["Both in seconds."])
@@ -453,7 +453,7 @@ def test_every_part_runs_on_the_device(tmp_path, pytestconfig):
 
 
 def test_capture_ends_where_the_work_fails():
-    from pysolvers.bench.gpu_device import Clock
+    from benchmarks.gpu_device import Clock
 
     class Stream:
         calls: ClassVar = []

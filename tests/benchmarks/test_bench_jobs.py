@@ -8,6 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pysolvers import _cli
+
 pytest.importorskip("scipy")
 
 ROOT = Path(__file__).parents[2]
@@ -22,9 +24,8 @@ SMALL = {
 
 
 @pytest.fixture
-def jobs(monkeypatch):
-    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
-    import jobs
+def jobs():
+    from benchmarks import jobs
 
     return jobs
 
@@ -67,31 +68,18 @@ def test_job_of_columns_conserves_heat(jobs):
 
 def test_command_writes_a_record(tmp_path):
     path = tmp_path / "record.json"
-    command = [sys.executable, ROOT / "benchmarks/jobs.py", "--only", "small", "--samples", "1"]
+    command = ["bench", "jobs", "--only", "small", "--samples", "1", "--json", str(path)]
 
-    run = subprocess.run(
-        [*command, "--json", path], capture_output=True, text=True, timeout=120, check=False
-    )
-
-    assert run.returncode == 0, run.stderr
+    assert _cli.main(command) == 0
     record = json.loads(path.read_text())
     assert record["cases"].keys() == {"small"}
     assert record["cases"]["small"]["size"] == "64 rows"
     assert record["gpu"] is None and record["settings"]["threads"] >= 1
 
 
-def test_some_jobs_leave_the_record_of_the_machine_as_it_is(jobs, monkeypatch, capsys, tmp_path):
-    path = tmp_path / "record.json"
-    monkeypatch.setattr(jobs, "record_path", lambda gpu: path)
-    monkeypatch.setattr(jobs, "JOBS", {"small": jobs.one_small, "heat": jobs.heat})
-    monkeypatch.setattr(sys, "argv", ["jobs.py", "--only", "small", "--samples", "1"])
-    assert jobs.main() == 0
-    assert not path.exists() and "record" not in capsys.readouterr().out
-
-    monkeypatch.setattr(jobs, "JOBS", {"small": jobs.one_small})
-    monkeypatch.setattr(sys, "argv", ["jobs.py", "--samples", "1"])
-    assert jobs.main() == 0
-    assert path.exists() and str(path) in capsys.readouterr().out
+def test_record_of_the_machine_has_all_jobs(capsys):
+    assert _cli.main(["bench", "jobs", "--only", "small", "--record"]) == 2
+    assert "all jobs" in capsys.readouterr().err
 
 
 def test_jobs_run_without_scipy(tmp_path):
@@ -100,7 +88,7 @@ def test_jobs_run_without_scipy(tmp_path):
     (tmp_path / "scipy" / "__init__.py").write_text("raise ModuleNotFoundError(name='scipy')\n")
     code = (
         "import sys; sys.path[:0] = sys.argv[1:3]\n"
-        "import jobs\n"
+        "from benchmarks import jobs\n"
         "jobs.find_spec = lambda name: None\n"
         f"for name, size in {SMALL}.items():\n"
         "    try:\n"
@@ -110,7 +98,7 @@ def test_jobs_run_without_scipy(tmp_path):
         "    else:\n"
         "        print(name, *(n for n in case['seconds'] if n in ('package', 'scipy')))\n"
     )
-    command = [sys.executable, "-c", code, str(tmp_path), str(ROOT / "benchmarks")]
+    command = [sys.executable, "-c", code, str(tmp_path), str(ROOT)]
 
     run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
@@ -123,10 +111,9 @@ def test_jobs_run_without_scipy(tmp_path):
 
 
 @pytest.fixture
-def picture(monkeypatch):
+def picture():
     pytest.importorskip("matplotlib")
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import jobs_picture
+    from benchmarks.documents import jobs_picture
 
     return jobs_picture
 

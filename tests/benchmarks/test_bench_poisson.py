@@ -1,25 +1,18 @@
 """The benchmark of FastPoisson runs, and its solvers solve the same equations."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+from pysolvers import _cli
 
 
 def test_small_benchmark_writes_a_record(tmp_path):
     pytest.importorskip("scipy")
     path = tmp_path / "record.json"
-    command = [sys.executable, ROOT / "benchmarks/poisson.py", "--sizes", "24x30", "6x5x7"]
+    options = ["--sizes", "24x30", "6x5x7", "--runs", "2"]
 
-    run = subprocess.run(
-        [*command, "--runs", "2", "--json", path], capture_output=True, text=True, timeout=120
-    )
-
-    assert run.returncode == 0, run.stderr
+    assert _cli.main(["bench", "poisson", *options, "--json", str(path)]) == 0
     cases = json.loads(path.read_text())["cases"]
     assert [case["shape"] for case in cases] == [[24, 30], [6, 5, 7]]
     for case in cases:

@@ -7,15 +7,13 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
 STALL = "smsp__average_warps_issue_stalled_{}_per_issue_active.ratio"
 
 
 @pytest.fixture
-def tool(monkeypatch):
+def tool():
     """The tool as a module."""
-    monkeypatch.syspath_prepend(str(ROOT / "tools"))
-    import gpu_profile
+    from benchmarks import gpu_profile
 
     return gpu_profile
 

@@ -71,7 +71,6 @@ PYTHON_LEVELS = [
     ("jax", "torch"),
     ("plots",),
     ("papers",),
-    ("bench",),
     ("cases",),
     ("_cli",),
     ("__main__",),

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import pysolvers
+from pysolvers import _cli
 from pysolvers._cli import main
 
 
@@ -74,7 +75,7 @@ def test_help_is_a_result():
         assert command in run.stdout
 
 
-def test_wrong_usage_is_2_and_says_why_on_stderr():
+def test_wrong_usage_is_2_and_says_why_on_stderr(capsys):
     for arguments in (
         (),
         ("fly",),
@@ -88,11 +89,28 @@ def test_wrong_usage_is_2_and_says_why_on_stderr():
         ("run", "heat", "--dtype", "int32", "--no-plot"),
         ("bench", "nothing"),
     ):
-        run = cli(*arguments)
-        assert run.returncode == 2, arguments
-        assert "Traceback" not in run.stderr, arguments
-        assert run.stdout == "", arguments
-        assert run.stderr, arguments
+        try:
+            code = main(arguments)
+        except SystemExit as stop:
+            code = stop.code
+        told = capsys.readouterr()
+        assert code == 2, arguments
+        assert told.out == "", arguments
+        assert told.err, arguments
+
+
+@pytest.mark.parametrize("command", ["bench", "reproduce"])
+def test_installed_command_says_that_it_needs_a_copy_of_the_source(
+    command, monkeypatch, capsys, tmp_path
+):
+    monkeypatch.setattr(_cli, "__file__", str(tmp_path / "site" / "pysolvers" / "_cli.py"))
+    monkeypatch.chdir(tmp_path)
+
+    assert main([command, "anything", "--quick"]) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    (sentence,) = told.err.splitlines()
+    assert sentence.startswith(f"pysolvers: {command} works in a copy of the source")
 
 
 def test_computation_that_fails_is_1(tmp_path):

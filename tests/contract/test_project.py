@@ -168,7 +168,8 @@ def command_lines():
 
 @pytest.mark.parametrize("line", command_lines())
 def test_every_command_line_of_a_document_is_understood(line):
-    build_parser().parse_args(shlex.split(line))
+    words = shlex.split(line)
+    build_parser(words).parse_args(words)
 
 
 EXAMPLES = blocks(ROOT / "README.md", "python")
@@ -330,7 +331,8 @@ def test_demo_says_first_what_it_shows_and_last_what_to_look_at():
     assert "This demo solves" in first
     assert re.search(r"Look at results/cavity_re1000_n129\.png.*Next: ", last, re.DOTALL)
     for command in re.findall(r"bin/pysolvers ([^,(\"]+)", last):
-        build_parser().parse_args(shlex.split(command.removesuffix(" then").rstrip("\\\n ")))
+        words = shlex.split(command.removesuffix(" then").rstrip("\\\n "))
+        build_parser(words).parse_args(words)
 
 
 def test_quick_start_runs_from_its_start_to_its_end(tmp_path, monkeypatch):

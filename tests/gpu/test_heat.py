@@ -4,8 +4,8 @@ import availability
 import numpy as np
 import pytest
 
+from benchmarks.papers.wei2013 import relative_difference
 from pysolvers import Dirichlet, HeatADI, Neumann, Robin
-from pysolvers.papers.wei2013 import relative_difference
 
 _cuda = availability.extension("cuda")
 # Both backends make the same steps, also those that are too large for the solution in time.

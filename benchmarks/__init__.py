@@ -1,0 +1,1 @@
+"""Measurements of this project: benchmarks, experiments of papers, their records and tables."""

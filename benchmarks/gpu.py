@@ -1,0 +1,235 @@
+"""``python -m pysolvers bench gpu``: speed on a GPU as a fraction of its memory bandwidth.
+
+As in `bench tridiagonal`, the floor of a case of `words` words per unknown is the time in which a
+copy on the device moves as many bytes. The fraction is the median over the runs of floor / time;
+the floor of each run is that of the copies before and after it. Times are measured by events on the
+device. The copies replace the contents of the cache, so that it contains no operands of a run.
+Batches that fit the cache are also solved repeatedly in a graph; their times are in seconds. The
+times of the part `small` are those of calls, measured on the host: consecutive calls, of which only
+the last is waited for.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+
+from pysolvers._errors import BackendError
+from pysolvers._progress import progress
+from pysolvers._runtime import backends
+from pysolvers.cases.records import write_record
+from pysolvers.tridiagonal import factor_tridiagonal, solve_tridiagonal
+
+from . import gpu_peers as peers
+from . import machine
+from .cases import Buffers
+from .gpu_cases import DTYPES, PARTS, QUICK_UNKNOWNS, UNKNOWNS, GpuCase, cases
+from .gpu_device import COPY_BYTES, Clock, require_cupy
+from .gpu_table import WRONG, table
+from .sources import device_hash
+
+RUNS, LEAST_RUNS, QUICK_RUNS = 15, 3, 2
+# Device time in seconds that the runs of one case, or of one of its peers, may take.
+BUDGET = 0.25
+
+
+def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dict[str, Any]:
+    """Measure the cases of some parts and return the record.
+
+    Parameters
+    ----------
+    only : iterable of str, default: all of them
+        Names of the parts.
+    quick : bool, default: False
+        Small sizes and few runs: tests the benchmark; the times are meaningless.
+
+    Returns
+    -------
+    dict
+        Machine, versions, hash of the sources, copy bandwidth in bytes/s, and for each case its
+        seconds, the fraction of the floor, backward error, bars and the seconds of its peers.
+
+    Raises
+    ------
+    BackendError
+        If no GPU can be used, or CuPy is missing.
+    """
+    backends.require("cuda")
+    try:
+        cupy = require_cupy()
+    except ImportError as error:
+        raise BackendError(str(error)) from error
+    entries: list[dict[str, Any]] = []
+    samples: list[float] = []
+    parts = tuple(only)
+    with cupy.cuda.Stream(non_blocking=True):
+        clock = Clock(COPY_BYTES // 64 if quick else COPY_BYTES)
+        clock.once(lambda: None)  # a sample of the copy, which not every part takes
+        for dtype in DTYPES:
+            buffers = Buffers(dtype, QUICK_UNKNOWNS if quick else UNKNOWNS, cupy)
+            todo = [case for part in parts for case in cases(part, dtype, quick=quick)]
+            for case in progress(todo, f"gpu {dtype}"):
+                entries.append(measure(case, buffers, clock, quick=quick))
+            del buffers
+            cupy.get_default_memory_pool().free_all_blocks()
+        samples += clock.samples
+    return {
+        "benchmark": "gpu",
+        "machine": machine.machine(),
+        "gpu": machine.gpu(),
+        "device": backends.require("cuda").describe(),
+        "versions": {
+            **machine.versions("pysolvers", *machine.GPU_PACKAGES),
+            "nvcc": machine.nvcc(),
+        },
+        "sources": device_hash(),
+        "settings": {"quick": quick, "runs": QUICK_RUNS if quick else RUNS, "parts": list(parts)},
+        "copy": {"bandwidth": median(samples), "runs": len(samples)},
+        "cases": entries,
+    }
+
+
+def measure(case: GpuCase, buffers: Buffers, clock: Clock, *, quick: bool) -> dict[str, Any]:
+    """Check the answers of `case`, time it and its peers, and return its entry of the record."""
+    system = buffers.system(case)
+    entry: dict[str, Any] = {**asdict(case), "words": round(case.words, 4)}
+    bars = {"bar": case.bar, "time_bar": case.time_bar, "peer_bar": case.peer_bar}
+    entry |= dict.fromkeys(bars) if quick else bars
+    try:
+        system[-1].fill(np.nan)
+        solve, facts = solver(case, system)
+        solve()
+        entry |= facts | {"error": _rounded(backward_error(case, system))}
+        entry |= _timed(case, solve, clock, quick=quick)
+    except Exception as error:  # the other cases run even if one fails
+        text = str(error).splitlines() or [""]
+        return entry | {"failure": f"{type(error).__name__}: {text[0]}", "peers": {}}
+    return entry | measure_peers(case, system, clock, quick=quick)
+
+
+def solver(case: GpuCase, system: list[Any]) -> tuple[Callable[[], object], dict[str, Any]]:
+    """Return a function that enqueues one solve, and the information about the first solve."""
+    *operands, x = system
+    axis = case.axis_number
+    if case.matrix == "factor":
+        factor = factor_tridiagonal(
+            *operands[:3], axis=axis - x.ndim if axis >= 0 else axis, pivot=False
+        )
+        facts = {"used": factor.info.method, "kernel": factor.info.kernel}
+        return lambda: factor.solve(operands[3], out=x), facts
+
+    options: dict[str, Any] = {"axis": axis, "method": case.method, "out": x}
+    options |= {"periodic": case.matrix == "periodic", "on_singular": "ignore"}
+    if case.method == "auto":
+        options["pivot"] = {"checked": None, "pivoted": True}.get(case.matrix, False)
+    if case.variant:
+        options["variant"] = case.variant
+    _, info = solve_tridiagonal(*operands, **options, return_info=True)
+    facts = {"used": info.method, "kernel": info.kernel}
+    return lambda: solve_tridiagonal(*operands, **options), facts
+
+
+def backward_error(case: GpuCase, system: list[Any]) -> float:
+    """Return the largest backward error in eps.
+
+    It is relative to each row. If rows are exchanged, it is relative to the largest row of the
+    system, because partial pivoting has no bound for the error relative to each row.
+    """
+    cupy = require_cupy()
+    axis = case.axis_number
+    lower, diag, upper, rhs, x = (
+        cupy.moveaxis(cupy.broadcast_to(a, system[-1].shape), axis, -1) for a in system
+    )
+    below, above = lower * cupy.roll(x, 1, -1), upper * cupy.roll(x, -1, -1)
+    if case.matrix != "periodic":
+        below[..., 0] = above[..., -1] = 0
+    middle = diag * x
+    residual = cupy.abs(below + middle + above - rhs)
+    scale = cupy.abs(below) + cupy.abs(middle) + cupy.abs(above) + cupy.abs(rhs)
+    if case.matrix == "pivoted":
+        scale = scale.max(axis=-1, keepdims=True)
+    # Every x solves a row of zeros; NaN remains NaN.
+    scale[scale == 0] = 1
+    return float((residual / scale).max()) / float(np.finfo(case.dtype).eps)
+
+
+def _timed(
+    case: GpuCase, solve: Callable[[], object], clock: Clock, *, quick: bool
+) -> dict[str, Any]:
+    if case.part == "cached":
+        return {"seconds": clock.in_cache(solve)}
+    if case.part == "small":
+        return {"seconds": clock.calls(solve)}
+    size = case.words * case.unknowns * np.dtype(case.dtype).itemsize
+    runs = clock.floors_and_times(solve, size, _runs(clock.once(solve), quick=quick))
+    return {
+        "seconds": median(time for _, time in runs),
+        "floor": median(floor for floor, _ in runs),
+        "fraction": round(median(floor / time for floor, time in runs), 4),
+    }
+
+
+def _runs(once: float, *, quick: bool) -> int:
+    """Return the number of runs of work that takes `once` seconds."""
+    return QUICK_RUNS if quick else max(LEAST_RUNS, min(RUNS, int(BUDGET / once)))
+
+
+def measure_peers(case: GpuCase, system: list[Any], clock: Clock, *, quick: bool) -> dict[str, Any]:
+    """Return the seconds of each peer, and the reasons of those that did not run."""
+    seconds: dict[str, float] = {}
+    refused: dict[str, str] = {}
+    for name in case.peers:
+        try:
+            seconds[name] = _peer_seconds(name, case, system, clock, quick=quick)
+        except Exception as error:  # includes the error of CuPy for exhausted memory
+            refused[name] = str(error)
+        # Each peer needs workspace of another size.
+        require_cupy().get_default_memory_pool().free_all_blocks()
+    return {"peers": seconds, "refused": refused}
+
+
+def _peer_seconds(
+    name: str, case: GpuCase, system: list[Any], clock: Clock, *, quick: bool
+) -> float:
+    if name == peers.JAX:
+        return peers.jax_seconds(case, system, 0.0 if quick else BUDGET)
+    if name == peers.TORCH:
+        return peers.torch_seconds(system, 0.0 if quick else BUDGET)
+    peer = peers.cusparse(name, case, system)
+    assert peer.restore is not None
+    peer.restore()
+    if case.part == "cached":
+        return clock.back_to_back(peer.solve)
+    if case.part == "small":
+        return clock.calls(peer.solve)
+    count = _runs(clock.once(peer.solve), quick=quick)
+    times = clock.floors_and_times(peer.solve, 0.0, count, peer.restore)
+    return median(time for _, time in times)
+
+
+def _rounded(error: float) -> float:
+    return round(error, 1) if error < WRONG else error
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of ``bench gpu`` to `parser`."""
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the record to FILE")
+    parser.add_argument(
+        "--only", nargs="+", choices=tuple(PARTS), default=tuple(PARTS), help="parts to measure"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the benchmark, print its table and write its record. Return the exit code."""
+    record = bench_gpu(only=args.only, quick=args.quick)
+    sys.stdout.writelines(line + "\n" for line in table(record))
+    if args.json is not None:
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        write_record(args.json, record)
+    return 1 if any("failure" in entry for entry in record["cases"]) else 0

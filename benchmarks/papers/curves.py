@@ -1,0 +1,107 @@
+"""Figures of curves in neighbouring plots."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING
+
+from pysolvers.plots._figure import new_figure, plain_ticks
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["Curves", "plot_curves"]
+
+_MARKED = 40  # largest number of points of a line that are drawn as marks
+_LABELLED = 10  # largest number of places that are all labelled
+_STYLES = {"exact": "k:"}
+
+
+@dataclass(frozen=True, slots=True)
+class Curves:
+    """The curves of one plot.
+
+    Parameters
+    ----------
+    title, x, y : str
+        Title, and labels of the axes.
+    lines : dict of str to (list of float, list of float)
+        Points by name of the method; diverged results are omitted.
+    """
+
+    title: str
+    x: str
+    y: str
+    lines: dict[str, tuple[list[float], list[float]]] = field(default_factory=dict)
+
+    def add(self, name: str, x: float, y: float) -> None:
+        """Append a point if it is finite."""
+        if isfinite(y):
+            line = self.lines.setdefault(name, ([], []))
+            line[0].append(float(x))
+            line[1].append(float(y))
+
+
+def plot_curves(
+    plots: Sequence[Curves], *, log: tuple[bool, bool] = (False, False), columns: int = 2
+) -> "Figure":
+    """Draw curves in neighbouring plots.
+
+    Parameters
+    ----------
+    plots : sequence of Curves
+        The curves of each plot.
+    log : (bool, bool), default: (False, False)
+        Whether the axes are logarithmic, that of x to base 2.
+    columns : int, default: 2
+        Plots in a row.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        A new figure, independent of pyplot.
+    """
+    rows = -(-len(plots) // columns)
+    width = min(columns, len(plots))
+    figure = new_figure(5.2 * width, 3.8 * rows)
+    grid = figure.subplots(rows, width, squeeze=False).ravel()
+    for axes in grid[len(plots) :]:
+        axes.remove()
+    for axes, plot in zip(grid, plots, strict=False):
+        axes.set_title(plot.title)
+        axes.grid(alpha=0.3)
+        if len({place for x, _ in plot.lines.values() for place in x}) == 1:
+            _draw_bars(axes, plot)
+        else:
+            _draw_lines(axes, plot, log)
+    return figure
+
+
+def _draw_lines(axes: "Axes", plot: Curves, log: tuple[bool, bool]) -> None:
+    many = max((len(x) for x, _ in plot.lines.values()), default=0) > _MARKED
+    for k, (name, (x, y)) in enumerate(plot.lines.items()):
+        style = _STYLES.get(name, f"C{k}-" if many else f"C{k}o-")
+        axes.plot(x, y, style, ms=4, lw=1.2, label=name)
+    places = sorted({place for x, _ in plot.lines.values() for place in x})
+    if log[0]:
+        axes.set_xscale("log", base=2)
+        if len(places) <= _LABELLED:
+            axes.set_xticks(places, [f"{place:g}" for place in places])
+            axes.minorticks_off()
+    if log[1]:
+        axes.set_yscale("log")
+        plain_ticks(axes.yaxis)
+    axes.set(xlabel=plot.x, ylabel=plot.y)
+    if plot.lines:
+        axes.legend(fontsize=8)
+
+
+def _draw_bars(axes: "Axes", plot: Curves) -> None:
+    """Draw the values at the single place of each line as bars."""
+    for k, (name, (_, (value,))) in enumerate(plot.lines.items()):
+        axes.barh(name, value, color=f"C{k}", height=0.6)
+    axes.invert_yaxis()
+    axes.ticklabel_format(axis="x", scilimits=(-3, 4))
+    (place,) = {x[0] for x, _ in plot.lines.values()}
+    axes.set(xlabel=plot.y, title=f"{plot.title}, {plot.x} {place:g}")

@@ -1,0 +1,238 @@
+"""The flow around a square cylinder of Souri, Akbarzadeh and Mahmoodi Darian (2020), Figs. 13-19.
+
+13, 16   steady flow: recirculation length over the Reynolds number, streamlines
+14, 15   profiles of the velocity at Re = 100, t = 100
+17       streamlines at Re = 100 from t = 100 to 110
+18       vorticity at t = 100 and Strouhal number at four Reynolds numbers
+19       times of a step: sweeps of lines on one core and on a GPU, and the direct solver for psi
+
+The paper contains no numbers for its figures other than "about 9 times" for Fig. 19 and the line
+Lr/D = -0.065 + 0.0554 Re of Breuer et al. (2000) in Fig. 13.
+"""
+
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+from pysolvers._checks import index
+from pysolvers._errors import BackendError, CoarseGridWarning
+from pysolvers.flow import CylinderResult, SquareCylinder
+
+__all__ = [
+    "LENGTH_REYNOLDS",
+    "RUNS",
+    "SHEDDING_REYNOLDS",
+    "SNAPSHOTS",
+    "STREAMLINE_REYNOLDS",
+    "TIMING_GRIDS",
+    "TIMING_REYNOLDS",
+    "CylinderRun",
+    "CylinderTimes",
+    "run_steady",
+    "run_times",
+    "run_unsteady",
+]
+
+LENGTH_REYNOLDS = (10.0, 15.0, 20.0, 25.0, 30.0, 35.0, 40.0)
+STREAMLINE_REYNOLDS = (1.0, 15.0, 30.0)
+SHEDDING_REYNOLDS = (75.0, 100.0, 150.0, 200.0)
+SNAPSHOTS = (100.0, 102.0, 104.0, 106.0, 108.0, 110.0)
+TIMING_GRIDS = ((161, 801), (201, 1001), (401, 2001))
+TIMING_REYNOLDS = (100.0, 200.0)
+_STROUHAL_UNTIL = 150.0  # about 7 periods after the start of the shedding
+_WARM_UP = 20  # steps
+
+
+@dataclass(frozen=True, slots=True)
+class CylinderRun:
+    """One column of Fig. 19.
+
+    Parameters
+    ----------
+    name : str
+        Its name in the table.
+    device : str
+        ``"cpu"`` or ``"cuda"``.
+    psi : {'fast', 'lines'}
+        Solver of the equation of psi.
+    threads : int or None
+        Host threads.
+    """
+
+    name: str
+    device: str
+    psi: str
+    threads: int | None = None
+
+
+RUNS = (
+    CylinderRun("lines, one core", "cpu", "lines", 1),
+    CylinderRun("fast, one core", "cpu", "fast", 1),
+    CylinderRun("lines, GPU", "cuda", "lines"),
+    CylinderRun("fast, GPU", "cuda", "fast"),
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CylinderTimes:
+    """Times of a step.
+
+    Parameters
+    ----------
+    steps : int
+        Steps of each run on the CPU; ten times as many on the GPU.
+    seconds : dict
+        Seconds of a step by name of the run and "ny x nx, Re".
+    reasons : dict of str to str
+        Reason why a run is missing, by its name.
+    """
+
+    steps: int
+    seconds: dict[str, dict[str, float]]
+    reasons: dict[str, str]
+
+    def speedups(self, name: str, over: str = RUNS[0].name) -> dict[str, float]:
+        """Return how many times faster one run is than another, by case."""
+        times, others = self.seconds.get(name, {}), self.seconds.get(over, {})
+        return {case: others[case] / time for case, time in times.items() if case in others}
+
+
+def run_steady(
+    reynolds: Iterable[float],
+    shape: tuple[int, int],
+    *,
+    device: str | None = None,
+    tol: float = 1e-6,
+    progress: Callable[[list[float]], Iterable[float]] = iter,
+) -> dict[float, CylinderResult]:
+    """Compute steady flows.
+
+    Parameters
+    ----------
+    reynolds : iterable of float
+        Reynolds numbers.
+    shape : (int, int)
+        Nodes along y and x.
+    device : str, optional
+        As in `SquareCylinder`.
+    tol : float, default: 1e-6
+        As in `SquareCylinder.solve`.
+    progress : callable, optional
+        Yields the items of its argument and displays the progress.
+
+    Returns
+    -------
+    results : dict of float to CylinderResult
+        By Reynolds number.
+    """
+    return {
+        re: _flow(re, shape, steady=True, device=device).solve(tol, progress=False)
+        for re in progress(list(reynolds))
+    }
+
+
+def run_unsteady(
+    re: float,
+    shape: tuple[int, int],
+    *,
+    device: str | None = None,
+    snapshots: Iterable[float] = SNAPSHOTS,
+    until: float = _STROUHAL_UNTIL,
+    dt: float | None = None,
+) -> tuple[list[CylinderResult], CylinderResult]:
+    """Compute an unsteady flow.
+
+    Parameters
+    ----------
+    re : float
+        Reynolds number.
+    shape : (int, int)
+        Nodes along y and x.
+    device : str, optional
+        As in `SquareCylinder`.
+    snapshots : iterable of float
+        Times, in rising order.
+    until : float, default: 150
+        End time.
+    dt : float, optional
+        As in `SquareCylinder`.
+
+    Returns
+    -------
+    results : list of CylinderResult
+        At the first steps that end at the times or later.
+    last : CylinderResult
+        At the end; its history is that of the whole run.
+    """
+    solver = _flow(re, shape, device=device, dt=dt)
+    results = [solver.run(time, progress=False) for time in snapshots]
+    return results, solver.run(max(until, solver.time), progress=False)
+
+
+def run_times(
+    grids: Iterable[tuple[int, int]] = TIMING_GRIDS,
+    reynolds: Iterable[float] = TIMING_REYNOLDS,
+    *,
+    steps: int = 10,
+    progress: Callable[
+        [list[tuple[CylinderRun, tuple[int, int], float]]],
+        Iterable[tuple[CylinderRun, tuple[int, int], float]],
+    ] = iter,
+) -> CylinderTimes:
+    """Measure a step of every run on every grid.
+
+    Parameters
+    ----------
+    grids : iterable of (int, int), default: those of the paper
+        Nodes along y and x.
+    reynolds : iterable of float, default: 100 and 200
+        Reynolds numbers.
+    steps : int, default: 10
+        Steps that are measured, after 20; ten times as many on a GPU.
+    progress : callable, optional
+        Yields the items of its argument and displays the progress.
+
+    Returns
+    -------
+    times : CylinderTimes
+        Runs that are not possible on this machine are missing; `reasons` explains why.
+
+    Raises
+    ------
+    ValueError
+        If `steps` is less than 1 or a grid does not fit.
+    """
+    steps = index("steps", steps, 1)
+    numbers, shapes = tuple(reynolds), tuple(grids)
+    seconds: dict[str, dict[str, float]] = {}
+    reasons: dict[str, str] = {}
+    for run, shape, re in progress([(r, s, x) for r in RUNS for s in shapes for x in numbers]):
+        if run.name in reasons:
+            continue
+        case = f"{shape[0] - 1} x {shape[1] - 1}, Re {re:g}"
+        try:
+            seconds.setdefault(run.name, {})[case] = _seconds(run, shape, re, steps)
+        except BackendError as error:
+            reasons[run.name] = str(error)
+            seconds.pop(run.name, None)
+    return CylinderTimes(steps, seconds, reasons)
+
+
+def _flow(re: float, shape: tuple[int, int], **options: Any) -> SquareCylinder:
+    """Return the flow on any grid: that of the paper, or a coarse one for a short trial."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CoarseGridWarning)
+        return SquareCylinder(re, shape, **options)
+
+
+def _seconds(run: CylinderRun, shape: tuple[int, int], re: float, steps: int) -> float:
+    """Return the time of a step."""
+    count = steps * (10 if run.device == "cuda" else 1)
+    psi = "lines" if run.psi == "lines" else "fast"
+    solver = _flow(re, shape, psi=psi, device=run.device, threads=run.threads)
+    solver.step(_WARM_UP)
+    start = perf_counter()
+    solver.step(count)
+    return (perf_counter() - start) / count

@@ -1,0 +1,258 @@
+"""``python -m pysolvers reproduce survey2014``: a plate by red-black SOR, and a cavity.
+
+Niemeyer and Sung, Recent progress and challenges in exploiting graphics processors in
+computational fluid dynamics, J. Supercomputing 67, 2014: a Tesla C2075 against a Xeon X5650. Case
+study 1 is the plate, 128 x 128 to 8192 x 8192 cells, case study 2 the lid-driven cavity on a
+staggered grid (survey2014_cavity.py).
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from pysolvers._errors import BackendError, ConvergenceError
+from pysolvers._progress import progress
+from pysolvers._runtime import backends
+from pysolvers.cases.tables import Column, Table, Verdict, add_report_arguments, report
+from pysolvers.relaxation import RedBlackSOR
+
+from ..copy import cpu_bandwidth
+from ..gpu_device import device_bandwidth
+from .survey2014_cavity import available, directive_name, flow_table, times_table
+
+TITLE = "Niemeyer and Sung 2014: red-black SOR for Laplace's equation on a plate, and the cavity"
+GRIDS = (128, 256, 512, 1024, 2048, 4096, 8192)
+DTYPES = ("float64", "float32")
+# omega of the survey, and its largest speedups by dtype: its best GPU code over its naive GPU code,
+# over one core and over six cores.
+_OMEGA = 1.85
+PUBLISHED = {"float64": (19.0, 10.0, 4.6), "float32": (16.0, None, 4.6)}
+_WORDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """A column of the survey.
+
+    Parameters
+    ----------
+    name : str
+        Its heading.
+    device : {'cpu', 'cuda'}
+        The device.
+    variant : str
+        As in `RedBlackSOR`.
+    threads : int or None
+        Number of threads on the CPU.
+    """
+
+    name: str
+    device: str
+    variant: str
+    threads: int | None = None
+
+
+VARIANTS = (
+    Variant("one core", "cpu", "naive", 1),
+    Variant("all cores", "cpu", "split"),
+    Variant("all cores, auto", "cpu", "auto"),
+    Variant("naive", "cuda", "naive"),
+    Variant("coalesced", "cuda", "coalesced"),
+    Variant("split", "cuda", "split"),
+    Variant("shared", "cuda", "shared"),
+    Variant("atomic", "cuda", "atomic"),
+    Variant("auto", "cuda", "auto"),
+)
+# With compiler directives, in float64: on a device if there is one, otherwise on the host.
+DIRECTIVES = (
+    Variant("OpenACC", "cpu", "directive"),
+    Variant("OpenMP target", "cpu", "directive-openmp"),
+)
+# Cells relaxed in a measurement; naive, coalesced and split copy the residual of each cell to the
+# host.
+_CELLS = {
+    (v.device, v.variant): 2e7 if v.device == "cpu" else 4e9 for v in (*VARIANTS, *DIRECTIVES)
+}
+_CELLS |= {("cuda", name): 2e8 for name in ("naive", "coalesced", "split")}
+_GPU = tuple(v.name for v in VARIANTS if v.device == "cuda")
+_SURVEYED = _GPU[:-1]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the experiments to their parser."""
+    add_report_arguments(parser)
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the experiments and return the exit code."""
+    reason = backends.unavailable_reason("cuda")
+    grids = GRIDS[:1] if args.quick else GRIDS[:4] if reason else GRIDS
+    variants = tuple(v for v in VARIANTS if not reason or v.device == "cpu")
+    bandwidth = cpu_bandwidth(2**16 if args.quick else 2**25) if reason else device_bandwidth()
+    tables = [_accuracy_table((16, 32) if args.quick else (16, 32, 64))]
+    pictures = {}
+    fastest = 0.0  # largest speedup of a kernel of the survey over one core
+    for dtype in DTYPES:
+        shown = (*_directives(), *variants) if dtype == "float64" else variants
+        runs = [(v, n) for n in grids for v in shown]
+        times = {(v.name, n): seconds(v, n, dtype, quick=args.quick) for v, n in _shown(runs)}
+        tables.append(_time_table(times, shown, grids, dtype, bandwidth))
+        if not reason:
+            tables.append(_ratio_table(times, grids, dtype))
+            best = {n: min(times[name, n] for name in _SURVEYED) for n in grids}
+            fastest = max(fastest, *(times["one core", n] / best[n] for n in grids))
+        pictures[dtype] = _picture(times, shown, grids, dtype)
+    tables += _cavity_tables(quick=args.quick, has_device=not reason)
+    if reason:
+        tables.append(Table("On a GPU", (Column("not measured"),), [(reason,)]))
+    report(args, "survey2014", TITLE, tables, verdict=verdict(fastest), pictures=pictures)
+    return 0
+
+
+def verdict(fastest: float) -> Verdict:
+    """Return what the survey claims; `fastest` is the speedup over one core, 0 without a GPU."""
+    claimed = PUBLISHED["float64"][1]
+    return Verdict(
+        f"red-black SOR in float64 is up to {claimed:g} times faster on a GPU than on one core",
+        f"up to {fastest:.0f} times on the GPU of this machine"
+        if fastest
+        else "this machine has no GPU that the package can use",
+        "not measured"
+        if not fastest
+        else "confirmed, with newer hardware"
+        if claimed is not None and fastest >= claimed
+        else "not confirmed",
+    )
+
+
+def _directives() -> Iterator[Variant]:
+    """Yield the variants with directives that this machine can run."""
+    for v in DIRECTIVES:
+        with suppress(BackendError):
+            yield Variant(directive_name(v.name, v.variant), v.device, v.variant)
+
+
+def _cavity_tables(*, quick: bool, has_device: bool) -> list[Table]:
+    grids = (16,) if quick else (128, 256, 512, 1024)
+    tables = [times_table(grids, tuple(available()), _shown, quick=quick)]
+    with suppress(ModuleNotFoundError):  # SciPy, for the direct solver
+        if quick:
+            tables.append(flow_table(16, "auto", 1e-1))
+        else:
+            n, kernels = (128, "cuda") if has_device else (64, "auto")
+            tables.append(flow_table(n, kernels, 1e-5))
+    return tables
+
+
+def seconds(variant: Variant, cells: int, dtype: str, *, quick: bool = False) -> float:
+    """Return the seconds of an iteration in which the residual is measured."""
+    plate = RedBlackSOR(
+        (cells, cells),
+        extent=((0, 1), (0, 1)),
+        boundary={"y+": 1.0, "x": 0.0, "y-": 0.0},
+        omega=_OMEGA,
+        variant=cast(Any, variant.variant),
+        dtype=np.dtype(dtype),
+        device=variant.device,
+        threads=variant.threads,
+    )
+    most = 2 * cells**2 if quick else _CELLS[variant.device, variant.variant]
+    count = min(1000, max(2 if quick else 3, int(most / cells**2)))
+    for iterations in (min(count, 8), count):
+        before = plate.seconds["iterations"]
+        with suppress(ConvergenceError):  # a tolerance that is never reached
+            plate.solve(0.0, max_iterations=iterations)
+    return (plate.seconds["iterations"] - before) / count
+
+
+def _accuracy_table(grids: Sequence[int]) -> Table:
+    columns = [Column("cells"), Column("iterations"), Column("error, lower half", ".2e")]
+    columns.append(Column("T(1/2, 1/2)", ".6f"))
+    rows = []
+    for n in grids:
+        plate = RedBlackSOR(
+            (n, n), extent=((0, 1), (0, 1)), boundary={"y+": 1.0, "x": 0.0, "y-": 0.0}
+        )
+        result = plate.solve(1e-12)
+        half = n // 2
+        exact = _exact(plate.x[None, :], plate.y[:half, None])
+        error = np.abs(result.u[:half] - exact).max()
+        middle = result.u[half - 1 : half + 1, half - 1 : half + 1].mean()
+        rows.append((f"{n}²", result.iterations, float(error), float(middle)))
+    note = "The optimal omega; the exact temperature in the middle is 1/4."
+    return Table("Error of the finite volumes", columns, rows, (note,))
+
+
+def _exact(x: Any, y: Any) -> Any:
+    """Return the series of the temperature; y is the distance from the hot side."""
+    n = np.arange(1, 200, 2)[:, None, None] * np.pi
+    decay = np.exp(n * (y - 1)) * -np.expm1(-2 * n * y) / -np.expm1(-2 * n)
+    return np.sum(4 / n * np.sin(n * x) * decay, axis=0)
+
+
+def _time_table(
+    times: dict[tuple[str, int], float],
+    variants: Sequence[Variant],
+    grids: Sequence[int],
+    dtype: str,
+    bandwidth: float,
+) -> Table:
+    columns = [Column("cells"), *(Column(v.name, ".1f") for v in variants)]
+    columns.append(Column("auto, of the floor", ".0%"))
+    last = variants[-1].name
+    rows: list[tuple[Any, ...]] = []
+    for n in grids:
+        floor = _WORDS * np.dtype(dtype).itemsize * n * n / bandwidth
+        row = [1e6 * times[v.name, n] for v in variants]
+        rows.append((f"{n}²", *row, floor / times[last, n]))
+    note = (
+        "The residual is measured in every iteration. The floor: 2 words a cell and iteration, "
+        f"both colours in one pass, at {bandwidth / 1e9:.0f} GB/s; several iterations a pass go "
+        "below."
+    )
+    return Table(f"µs an iteration, {dtype}", columns, rows, (note,))
+
+
+def _ratio_table(times: dict[tuple[str, int], float], grids: Sequence[int], dtype: str) -> Table:
+    columns = (
+        Column("cells"),
+        Column("naive / best of the survey's", ".1f"),
+        Column("one core / best", ".1f"),
+        Column("all cores / best", ".1f"),
+        Column("best / auto", ".1f"),
+    )
+    rows: list[tuple[Any, ...]] = []
+    for n in grids:
+        best = min(times[name, n] for name in _SURVEYED)
+        ratios = (times["naive", n], times["one core", n], times["all cores", n])
+        rows.append((f"{n}²", *(time / best for time in ratios), best / times["auto", n]))
+    naive, core, cores = PUBLISHED[dtype]
+    rows.append(("published, up to", naive, core, cores, None))
+    return Table(f"Ratios, {dtype}", columns, rows)
+
+
+def _picture(
+    times: dict[tuple[str, int], float],
+    variants: Sequence[Variant],
+    grids: Sequence[int],
+    dtype: str,
+) -> Callable[[], Any]:
+    def draw() -> Any:
+        from .curves import Curves, plot_curves
+
+        curves = Curves(f"Red-black SOR, {dtype}", "cells along a side", "time of an iteration (s)")
+        for v in variants:
+            for n in grids:
+                curves.add(v.name, n, times[v.name, n])
+        return plot_curves([curves], log=(True, True))
+
+    return draw
+
+
+def _shown(items: Sequence[Any]) -> Iterator[Any]:
+    return progress(items, "survey2014")

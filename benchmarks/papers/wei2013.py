@@ -1,0 +1,446 @@
+"""``python -m pysolvers reproduce wei2013``: ADI on a GPU, compared with published speeds."""
+
+import argparse
+import os
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+from pysolvers import HeatADI
+from pysolvers._progress import progress
+from pysolvers._runtime import backends
+from pysolvers.cases.tables import Column, Table, Verdict, add_report_arguments, report
+from pysolvers.papers.wei2013 import advance_of_a_mode, heated_plate
+
+from ..copy import cpu_bandwidth
+from ..gpu_device import device_bandwidth
+
+GRIDS = (1024, 2048, 4096, 8192)
+MAPPINGS = ("C1", "C2", "C3", "C4")
+MEMORIES = ("baseline", "texture", "transpose")
+BLOCKS = (32, 64, 128, 256, 512)
+
+PUBLISHED_SPEEDUPS: Mapping[str, Mapping[int, tuple[float, float, float, float]]] = {
+    "baseline": {
+        1024: (33.3, 77.2, 33.4, 78.8),
+        2048: (21.3, 59.4, 21.4, 60.4),
+        4096: (15.7, 51.0, 15.7, 51.9),
+        8192: (12.2, 43.8, 12.1, 44.3),
+    },
+    "texture": {
+        1024: (45.0, 103.1, 45.8, 103.0),
+        2048: (24.9, 58.9, 25.8, 58.4),
+        4096: (18.0, 63.4, 18.3, 63.2),
+        8192: (13.8, 52.2, 14.1, 51.4),
+    },
+    "transpose": {
+        1024: (112.3, 118.0, 109.6, 119.6),
+        2048: (97.1, 100.1, 96.1, 102.2),
+        4096: (78.9, 80.1, 77.8, 82.8),
+        8192: (68.7, 69.4, 67.4, 71.5),
+    },
+}
+"""Times faster than one core, blocks of 128 threads: by memory and grid, one a mapping."""
+
+PUBLISHED_DIFFERENCES: Mapping[int, float] = {
+    1024: 2.87e-6,
+    2048: 2.90e-6,
+    4096: 2.92e-6,
+    8192: 2.93e-6,
+}
+"""Relative l2 difference of the field of the GPU and of the CPU after 100 steps."""
+
+TITLE = "Wei et al. 2013: ADI by parallel cyclic reduction on a GPU"
+_QUICK_GRIDS = (32, 64)
+_BLOCK_GRID = 2048
+_PARTS_GRID = 4096
+# Nodes, dtype and scheme of steps of the package; words per node; target.
+_FUSED = (
+    ((1024, 1024), "float32", "peaceman-rachford", 4, "12 µs"),
+    ((2048, 2048), "float32", "peaceman-rachford", 4, ""),
+    ((4096, 4096), "float32", "peaceman-rachford", 4, ""),
+    ((8192, 8192), "float32", "peaceman-rachford", 4, "85%"),
+    ((4096, 4096), "float64", "peaceman-rachford", 4, "85%"),
+    ((512, 512, 512), "float64", "douglas-gunn", 6, "80%"),
+)
+_CPU_FUSED = ((4096, 4096), "float64", "peaceman-rachford", 4, "60%")
+_QUICK_FUSED = (((32, 32), "float32", "peaceman-rachford", 4, ""),)
+
+
+@dataclass(frozen=True, slots=True)
+class StepTime:
+    """Time of a step, and of its parts if they were measured.
+
+    Parameters
+    ----------
+    step : float
+        Seconds of a step, in a call of many steps.
+    parts : dict of str to float
+        Seconds by stage.
+    """
+
+    step: float
+    parts: dict[str, float]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options of the experiments to their parser."""
+    add_report_arguments(parser)
+    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the experiments and return the exit code."""
+    reason = backends.unavailable_reason("cuda")
+    grids = _QUICK_GRIDS if args.quick else GRIDS
+    serial = _one_core(grids[:2] if reason else grids)
+    tables = [_advance_table(), _serial_table(serial)]
+    if reason:
+        tables.append(Table("On a GPU", (Column("not measured"),), [(reason,)]))
+    else:
+        paper = _paper_seconds(grids)
+        tables += [_speedup_table(paper, serial, memory, grids) for memory in MEMORIES]
+        tables += list(_device_tables(paper, grids, quick=args.quick))
+    cpu = _QUICK_FUSED if args.quick else (_CPU_FUSED,)
+    tables.append(_fused_table("cpu", cpu, cpu_bandwidth(2**16 if args.quick else 2**25)))
+    tables.append(_scipy_table(64 if args.quick else 1024))
+    pictures = {} if reason else {"speedups": _picture(paper, serial, grids)}
+    fastest = 0.0 if reason else max(serial[n] / time for (_, _, n), time in paper.items())
+    report(args, "wei2013", TITLE, tables, verdict=verdict(tables[0], fastest), pictures=pictures)
+    return 0
+
+
+def verdict(advance: Table, fastest: float) -> Verdict:
+    """Return what the paper claims and what was found.
+
+    Parameters
+    ----------
+    advance : Table
+        The times that the schemes advance.
+    fastest : float
+        The largest speedup over one core; 0 without a GPU.
+    """
+    claimed = max(max(row) for rows in PUBLISHED_SPEEDUPS.values() for row in rows.values())
+    number, part = advance.rows[-1][:2]
+    speed = f"up to {fastest:.0f} times" if fastest else "no GPU that the package can use"
+    outcome = "not measured" if not fastest else "confirmed" if fastest >= claimed else "lower"
+    return Verdict(
+        f"an ADI step on a GPU is up to {claimed:.0f} times faster than on one core",
+        f"{speed}; the published scheme advances a mode by {float(str(part)):.1%} of the step at "
+        f"r = {number}, because it is one pass of line Jacobi",
+        f"speed {outcome}; scheme not confirmed as an integrator in time",
+    )
+
+
+def _one_core(grids: Sequence[int]) -> dict[int, float]:
+    """Return the seconds of a step by Thomas elimination on one core."""
+    return {
+        n: step_seconds(heated_plate(n, threads=1), 2 if n > 2048 else 5, 1).step
+        for n in _shown(grids)
+    }
+
+
+def _advance_table() -> Table:
+    heads = ("wei2013", "2/(1 + 2r)", "peaceman-rachford")
+    columns = (Column("r"), *(Column(head, ".4f") for head in heads))
+    rows = [
+        (
+            f"{r:g}",
+            advance_of_a_mode("wei2013", r),
+            2 / (1 + 2 * r),
+            advance_of_a_mode("peaceman-rachford", r),
+        )
+        for r in (0.1, 1.0, 10.0, 100.0)
+    ]
+    note = (
+        "The first sine mode on 65² nodes, 10 steps. The published scheme is one pass of line "
+        "Jacobi on an implicit step; the paper has r = 100."
+    )
+    return Table("Time that a scheme advances, over the time it should", columns, rows, (note,))
+
+
+def _serial_table(serial: dict[int, float]) -> Table:
+    rows = [(f"{n}²", 1e3 * seconds) for n, seconds in serial.items()]
+    return Table("One core, Thomas, float32", (Column("nodes"), Column("ms a step", ".2f")), rows)
+
+
+def _paper_seconds(grids: Sequence[int]) -> dict[tuple[str, str, int], float]:
+    """Return the seconds of a step of the paper's variants."""
+    wanted = [(k, m, n) for n in grids for k in MEMORIES for m in MAPPINGS]
+    found = {}
+    for memory, mapping, n in _shown(wanted):
+        solver = _paper_solver(n, memory, mapping, 128)
+        found[memory, mapping, n] = step_seconds(solver, 5 if n > 2048 else 50, 1).step
+    return found
+
+
+def _paper_solver(nodes: int, memory: str, mapping: str, block: int, **options: Any) -> Any:
+    return heated_plate(
+        nodes,
+        kernels="wei2013",
+        memory=memory,
+        mapping=mapping,
+        block=block,
+        device="cuda",
+        **options,
+    )
+
+
+def _speedup_table(
+    paper: dict[tuple[str, str, int], float],
+    serial: dict[int, float],
+    memory: str,
+    grids: Sequence[int],
+) -> Table:
+    columns = [Column("nodes")]
+    for mapping in MAPPINGS:
+        columns += [Column(mapping, ".1f"), Column("published", ".1f")]
+    rows = []
+    for n in grids:
+        said = PUBLISHED_SPEEDUPS[memory].get(n, (None,) * len(MAPPINGS))
+        cells: list[Any] = [f"{n}²"]
+        for k, mapping in enumerate(MAPPINGS):
+            cells += [serial[n] / paper[memory, mapping, n], said[k]]
+        rows.append(tuple(cells))
+    return Table(f"Times faster than one core, {memory}, blocks of 128", columns, rows)
+
+
+def _device_tables(
+    paper: dict[tuple[str, str, int], float], grids: Sequence[int], *, quick: bool
+) -> Iterator[Table]:
+    yield _block_table(grids[-1] if quick else _BLOCK_GRID)
+    yield _difference_table(grids[:1] if quick else grids)
+    yield _parts_table(grids[-1] if quick else _PARTS_GRID)
+    cases = _QUICK_FUSED if quick else _FUSED
+    yield _fused_table("cuda", cases, device_bandwidth(), paper)
+    yield _peer_table(64 if quick else 4096)
+
+
+def _block_table(nodes: int) -> Table:
+    columns = (Column("threads a block"), *(Column(m, ".1f") for m in MAPPINGS))
+    rows: list[tuple[Any, ...]] = []
+    for block in BLOCKS:
+        solvers = (_paper_solver(nodes, "transpose", mapping, block) for mapping in MAPPINGS)
+        rows.append((block, *(1e6 * step_seconds(solver, 10, 1).step for solver in solvers)))
+    return Table(f"µs a step at {nodes}², transpose, by threads a block", columns, rows)
+
+
+def _difference_table(grids: Sequence[int]) -> Table:
+    columns = (
+        Column("nodes"),
+        Column("wei2013 C4", ".2e"),
+        Column("published", ".2e"),
+        Column("fused", ".2e"),
+        Column("bar", ".0e"),
+    )
+    rows = []
+    for n in _shown(grids):
+        theirs = relative_difference(n, kernels="wei2013", mapping="C4")
+        ours = relative_difference(n, scheme="peaceman-rachford")
+        rows.append((f"{n}²", theirs, PUBLISHED_DIFFERENCES.get(n), ours, 3e-6))
+    note = "After 100 steps."
+    return Table("Relative l2 difference of GPU and CPU, float32", columns, rows, (note,))
+
+
+def _parts_table(nodes: int) -> Table:
+    names = ("rhs", "x", "y", "transpose")
+    columns = (Column("memory"), *(Column(f"{name}, µs", ".1f") for name in names))
+    rows: list[tuple[Any, ...]] = []
+    for memory in MEMORIES:
+        parts = step_seconds(_paper_solver(nodes, memory, "C4", 128, timed=True), 5, 1).parts
+        rows.append((memory, *(1e6 * parts.get(name, 0.0) for name in names)))
+    return Table(f"Parts of a step at {nodes}², C4, blocks of 128", columns, rows)
+
+
+def _fused_table(
+    device: str,
+    cases: Sequence[tuple[tuple[int, ...], str, str, int, str]],
+    bandwidth: float,
+    paper: dict[tuple[str, str, int], float] | None = None,
+) -> Table:
+    columns = (
+        Column("nodes"),
+        Column("dtype"),
+        Column("scheme"),
+        Column("µs a step", ".1f"),
+        Column("words"),
+        Column("of the floor", ".0%"),
+        Column("bar"),
+        Column("over the paper's best", ".1f"),
+    )
+    rows = []
+    for shape, dtype, scheme, words, bar in _shown(cases):
+        solver = heated_plate(shape, dtype=np.dtype(dtype), scheme=scheme, device=device)
+        nodes = int(np.prod(shape))
+        steps = 400 if nodes <= 2**24 else 100
+        step = step_seconds(solver, steps if device == "cuda" else 20, 2).step
+        del solver
+        floor = words * np.dtype(dtype).itemsize * nodes / bandwidth
+        times = [t for (_, _, n), t in (paper or {}).items() if (n, n) == shape]
+        gain = min(times) / step if times and dtype == "float32" else None
+        name = " × ".join(map(str, shape))
+        rows.append((name, dtype, scheme, 1e6 * step, words, floor / step, bar, gain))
+    where = "all cores" if device == "cpu" else "the GPU"
+    note = f"The floor is that of the copy bandwidth, {bandwidth / 1e9:.0f} GB/s."
+    return Table(f"Steps of this package, {where}", columns, rows, (note,))
+
+
+def _peer_table(nodes: int) -> Table:
+    """Return the times of an ADI step with the tridiagonal solver of JAX and with this package."""
+    columns = (Column("step"), Column(f"µs at {nodes}², float32", ".1f"))
+    ours = heated_plate(nodes, scheme="peaceman-rachford", device="cuda")
+    rows: list[tuple[Any, ...]] = [("fused", 1e6 * step_seconds(ours, 20).step)]
+    del ours
+    try:
+        rows.append(("JAX, tridiagonal_solve", 1e6 * _jax_seconds(nodes)))
+    except Exception as error:  # the other peers run even if one fails
+        text = str(error).splitlines() or [type(error).__name__]
+        rows.append((f"JAX: {text[0][:60]}", None))
+    return Table("Peers on the GPU", columns, rows)
+
+
+def _jax_seconds(nodes: int, runs: int = 5) -> float:
+    """Return the seconds of a Peaceman-Rachford step, r = 100, with JAX."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    import jax
+    import jax.numpy as jnp
+
+    if jax.default_backend() != "gpu":
+        raise RuntimeError("no GPU backend here")
+    half = 50.0
+    off = jnp.full((nodes, nodes), -half, jnp.float32)
+    diag = jnp.full((nodes, nodes), 1 + 2 * half, jnp.float32)
+    lower, upper = off.at[:, 0].set(0), off.at[:, -1].set(0)
+
+    def explicit(t: Any) -> Any:
+        padded = jnp.pad(t, ((1, 1), (0, 0)))
+        return t + half * (padded[2:] - 2 * t + padded[:-2])
+
+    def sweep(t: Any) -> Any:
+        rhs = explicit(t)[..., None]
+        return jax.lax.linalg.tridiagonal_solve(lower, diag, upper, rhs)[..., 0].T
+
+    step = jax.jit(lambda t: sweep(sweep(t)))
+    field = step(jnp.ones((nodes, nodes), jnp.float32)).block_until_ready()
+    start = perf_counter()
+    for _ in range(runs):
+        field = step(field)
+    field.block_until_ready()
+    return (perf_counter() - start) / runs
+
+
+def _scipy_table(nodes: int) -> Table:
+    """Return the times of an ADI step with SciPy on one core and with this package."""
+    columns = (Column("step"), Column(f"ms at {nodes}², float64", ".2f"))
+    options: dict[str, Any] = {"scheme": "peaceman-rachford", "dtype": np.float64}
+    times = {
+        "all cores": step_seconds(heated_plate(nodes, **options), 10).step,
+        "one core": step_seconds(heated_plate(nodes, threads=1, **options), 5).step,
+    }
+    rows: list[tuple[Any, ...]] = [(name, 1e3 * seconds) for name, seconds in times.items()]
+    try:
+        rows.append(("SciPy, solve_banded", 1e3 * _scipy_seconds(nodes)))
+    except ImportError:
+        rows.append(("SciPy is not installed", None))
+    return Table("Peers on the CPU", columns, rows)
+
+
+def _scipy_seconds(nodes: int, runs: int = 3) -> float:
+    """Return the seconds of a Peaceman-Rachford step, r = 100, with the banded solver of SciPy."""
+    from scipy.linalg import solve_banded
+
+    half = 50.0
+    bands = np.empty((3, nodes))
+    bands[0], bands[1], bands[2] = -half, 1 + 2 * half, -half
+
+    def sweep(t: Any) -> Any:
+        padded = np.pad(t, ((1, 1), (0, 0)))
+        rhs = t + half * (padded[2:] - 2 * t + padded[:-2])
+        return solve_banded((1, 1), bands, rhs.T, check_finite=False)
+
+    field = sweep(np.ones((nodes, nodes)))
+    start = perf_counter()
+    for _ in range(runs):
+        field = sweep(sweep(field))
+    return (perf_counter() - start) / runs
+
+
+def _picture(
+    paper: dict[tuple[str, str, int], float], serial: dict[int, float], grids: Sequence[int]
+) -> Callable[[], Any]:
+    def draw() -> Any:
+        from .speedups import plot_speedups
+
+        seconds = {"one core": dict(serial)}
+        seconds |= {f"C4, {m}": {n: paper[m, "C4", n] for n in grids} for m in MEMORIES}
+        ratios = {
+            name: {n: serial[n] / t for n, t in times.items()} for name, times in seconds.items()
+        }
+        published = {
+            f"C4, {m}": (
+                min(row[3] for row in PUBLISHED_SPEEDUPS[m].values()),
+                max(row[3] for row in PUBLISHED_SPEEDUPS[m].values()),
+            )
+            for m in MEMORIES
+        }
+        return plot_speedups(seconds, ratios, published, "A step of ADI, float32")
+
+    return draw
+
+
+def _shown(items: Sequence[Any]) -> Iterator[Any]:
+    return progress(items, "wei2013")
+
+
+def step_seconds(solver: HeatADI, steps: int, warm_up: int = 2) -> StepTime:
+    """Measure the steps of a solver.
+
+    Parameters
+    ----------
+    solver : HeatADI
+        The solver, which is advanced.
+    steps : int
+        Number of measured steps.
+    warm_up : int, default: 2
+        Number of steps before the measurement, at least 1.
+
+    Returns
+    -------
+    time : StepTime
+        Time of one step.
+    """
+    with warnings.catch_warnings():  # the time does not depend on the accuracy of the step
+        warnings.filterwarnings("ignore", "HeatADI.*too large for the solution", RuntimeWarning)
+        solver.step(warm_up)
+    before = solver.seconds
+    start = perf_counter()
+    solver.step(steps)
+    step = (perf_counter() - start) / steps
+    return StepTime(step, {k: (v - before[k]) / steps for k, v in solver.seconds.items()})
+
+
+def relative_difference(nodes: int, steps: int = 100, **options: Any) -> float:
+    """Return the relative l2 difference of two devices' fields.
+
+    Parameters
+    ----------
+    nodes : int
+        Nodes per side.
+    steps : int, default: 100
+        Number of steps from time 0.
+    **options
+        Options of the solver on the device.
+
+    Returns
+    -------
+    difference : float
+        Norm of the difference of ``device="cuda"`` and the CPU, over that of the CPU.
+    """
+    there = heated_plate(nodes, device="cuda", **options).step(steps).u.astype(float)
+    same = {name: options[name] for name in ("scheme", "dtype") if name in options}
+    here = heated_plate(nodes, **same).step(steps).u.astype(float)
+    return float(np.linalg.norm(there - here) / np.linalg.norm(here))

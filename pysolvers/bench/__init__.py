@@ -1,1 +1,0 @@
-"""Benchmarks of the command line, and their common parts."""

@@ -1,0 +1,123 @@
+"""The experiment of Souri et al. 2020, at small size, and the command that repeats it."""
+
+import json
+
+import pytest
+
+from benchmarks.papers import pta2020 as pta2020_case
+from benchmarks.papers.pta2020_cylinder import CylinderTimes
+from benchmarks.papers.pta2020_times import RUNS, Experiment, run_experiment
+from pysolvers import _cli
+from pysolvers.papers import souri_timings
+
+
+def test_published_speedup_is_that_of_the_published_times():
+    timings = souri_timings()
+
+    ratio = timings["thomas"].seconds / timings["pta"].seconds
+    assert ratio == pytest.approx(timings["pta"].largest_speedup, rel=0.01)
+    assert timings["cr"].least_speedup < timings["cr"].largest_speedup == 4.4
+
+
+def test_experiment_runs_what_it_can_and_says_what_it_cannot():
+    experiment = run_experiment((16, 24), iterations=4)
+
+    assert set(experiment.seconds) | set(experiment.reasons) == {run.name for run in RUNS}
+    assert not set(experiment.seconds) & set(experiment.reasons)
+    for times in experiment.seconds.values():
+        assert list(times) == [16, 24]
+        assert all(time > 0 for time in times.values())
+    assert "one core" in experiment.seconds
+
+
+def test_speedup_is_the_ratio_of_times_on_one_grid():
+    seconds = {"one core": {64: 2.0, 128: 9.0}, "auto": {64: 0.5}}
+    experiment = Experiment(1000, (64, 128), seconds, {})
+
+    assert experiment.speedups("auto") == {64: 4.0}
+    assert experiment.speedups("one core", "auto") == {64: 0.25}
+    assert experiment.speedups("CR") == {}
+
+
+def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys):
+    options = ["--grids", "16", "24", "--iterations", "4", "--output", str(tmp_path / "new")]
+
+    assert _cli.main(["reproduce", "pta2020", *options]) == 0
+    said = capsys.readouterr()
+    assert "331.73 at 1024^2" in said.out
+    assert "one core" in said.out
+    written = json.loads((tmp_path / "new" / "pta2020.json").read_text())
+    assert written["grids"] == [16, 24]
+    assert "not measured" in said.out or not written["reasons"]
+    assert (tmp_path / "new" / "pta2020.png").stat().st_size > 10000
+
+
+def test_command_has_a_quick_run(tmp_path, monkeypatch):
+    calls = []
+
+    def experiment(grids, *, iterations, progress):
+        calls.append((tuple(grids), iterations))
+        return run_experiment((16, 24), iterations=4)
+
+    monkeypatch.setattr(pta2020_case, "run_experiment", experiment)
+    assert _cli.main(["reproduce", "pta2020", "--quick", "--output", str(tmp_path)]) == 0
+
+    ((grids, iterations),) = calls
+    assert max(grids) <= 128 and iterations <= 100
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--iterations", "0"), "iterations must be at least 1, got 0"),
+        (("--grids", "4"), "n must be at least 5, got 4"),
+    ],
+)
+def test_command_refuses_what_measures_nothing(capsys, tmp_path, option, message):
+    folder = tmp_path / "new"
+
+    assert _cli.main(["reproduce", "pta2020", *option, "--output", str(folder)]) == 2
+    assert message in capsys.readouterr().err
+    assert not folder.exists()
+
+
+def test_command_needs_a_paper_that_it_knows(capsys):
+    with pytest.raises(SystemExit) as caught:
+        _cli.main(["reproduce", "nothing"])
+
+    assert caught.value.code == 2
+    assert "pta2020" in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_figures_of_the_cylinder(tmp_path, capsys):
+    options = ["--cylinder", "--shape", "33", "201", "--end", "11", "--steps", "1"]
+
+    assert _cli.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
+
+    written = json.loads((tmp_path / "pta2020_cylinder.json").read_text())
+    lengths = written["recirculation"]
+    assert list(lengths) == ["10.0", "15.0", "20.0", "25.0", "30.0", "35.0", "40.0"]
+    assert sorted(lengths.values()) == list(lengths.values())
+    assert lengths["40.0"] == pytest.approx(0.5 + -0.065 + 0.0554 * 40, rel=0.1)
+    assert written["seconds"]["fast, one core"]["32 x 200, Re 100"] > 0
+    for number in (13, 14, 15, 16, 17, 18):
+        assert (tmp_path / f"pta2020_fig{number}.png").stat().st_size > 10000
+    out = capsys.readouterr().out
+    assert "Fig. 13" in out
+    assert "published: about 9 times" in out
+
+
+def test_single_figures_of_the_cylinder(tmp_path):
+    options = ["--cylinder", "--shape", "33", "201", "--end", "11", "--figures", "14", "--no-plot"]
+
+    assert _cli.main(["reproduce", "pta2020", *options, "--output", str(tmp_path)]) == 0
+
+    assert [path.name for path in tmp_path.iterdir()] == ["pta2020_cylinder.json"]
+
+
+def test_speedups_of_the_cylinder_are_ratios():
+    times = CylinderTimes(1, {"lines, one core": {"a": 8.0}, "fast, GPU": {"a": 2.0, "b": 1.0}}, {})
+
+    assert times.speedups("fast, GPU") == {"a": 4.0}
+    assert times.speedups("lines, GPU") == {}

@@ -1,0 +1,179 @@
+"""Tables of repeated papers: as a terminal shows them, and as JSON."""
+
+import argparse
+import json
+import sys
+from math import inf, nan
+
+import pytest
+
+from benchmarks.papers import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
+from benchmarks.papers.pta2020_times import Experiment
+from pysolvers._extras import extra_module
+from pysolvers.cases.tables import Column, Table, Verdict, add_report_arguments, report
+from pysolvers.plots._figure import new_figure
+
+TABLE = Table(
+    "Title",
+    (Column("run"), Column("seconds", ".2f"), Column("share", ".0%")),
+    [("a", 1.0, 0.5), ("long", None, None), ("b", "none", inf)],
+    ("A note.",),
+)
+
+
+def arguments(folder, *options):
+    parser = argparse.ArgumentParser()
+    add_report_arguments(parser)
+    return parser.parse_args(["--output", str(folder), *options])
+
+
+@pytest.mark.parametrize(
+    ("cell", "form", "text"),
+    [(0.25, ".0%", "25%"), (3, "", "3"), ("x", ".2f", "x"), (None, ".2f", ""), (inf, ".1f", "inf")],
+)
+def test_column_writes_numbers_by_its_form(cell, form, text):
+    assert Column("head", form).text(cell) == text
+
+
+def test_lines_are_aligned():
+    assert list(TABLE.lines()) == [
+        "Title",
+        "run   seconds  share",
+        "a        1.00    50%",
+        "long",
+        "b        none   inf%",
+        "A note.",
+    ]
+
+
+def test_row_of_another_length_is_refused():
+    with pytest.raises(ValueError, match="zip"):
+        list(Table("Title", (Column("one"),), [(1, 2)]).lines())
+
+
+def test_report_prints_and_writes_everything(tmp_path, capsys):
+    table = Table("Second", (Column("x"),), [(nan,), (-inf,), (2,)])
+
+    report(arguments(tmp_path / "a" / "b"), "name", "The paper", [TABLE, table], facts={"n": 3})
+
+    said = capsys.readouterr()
+    assert said.out.startswith("The paper\nhere: ")
+    assert said.out.endswith("\nSecond\nx\nnan\n-inf\n2\n")
+    assert said.err == f"wrote {tmp_path / 'a' / 'b' / 'name.json'}\n"
+    told = json.loads((tmp_path / "a" / "b" / "name.json").read_text(), parse_constant=pytest.fail)
+    assert told["title"] == "The paper"
+    assert told["n"] == 3
+    assert {"gpu", "machine"} <= set(told)
+    first, second = told["tables"]
+    assert first["columns"][1] == {"name": "seconds", "form": ".2f"}
+    assert first["rows"] == [["a", 1.0, 0.5], ["long", None, None], ["b", "none", "inf"]]
+    assert first["notes"] == ["A note."]
+    assert second["rows"] == [["nan"], ["-inf"], [2]]
+
+
+def test_pictures_are_drawn_unless_they_are_not_wanted(tmp_path, capsys):
+    figure = argparse.Namespace(savefig=lambda path, dpi: path.write_bytes(b"picture"))
+    pictures = {"part": lambda: figure}
+
+    report(arguments(tmp_path, "--no-plot"), "name", "The paper", [], pictures=pictures)
+    assert not list(tmp_path.glob("*.png"))
+    report(arguments(tmp_path), "name", "The paper", [], pictures=pictures)
+    assert (tmp_path / "name-part.png").read_bytes() == b"picture"
+
+
+def test_missing_extra_is_told_and_no_error_of_a_case(tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    text = (
+        "matplotlib is not installed: pip install matplotlib, or install pysolvers with its "
+        "extra 'plot'"
+    )
+
+    with pytest.raises(ModuleNotFoundError) as caught:
+        new_figure(1, 1)
+    report(arguments(tmp_path), "name", "The paper", [], pictures={"p": lambda: new_figure(1, 1)})
+
+    assert str(caught.value) == text
+    assert f"no picture: {text}" in capsys.readouterr().err
+
+
+def test_extra_that_is_broken_says_what_it_lacks(monkeypatch, tmp_path):
+    (tmp_path / "broken_extra.py").write_text("import no_such_module")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(ModuleNotFoundError, match="no_such_module"):
+        extra_module("broken_extra", "plot")
+
+
+def test_first_line_is_what_was_claimed_and_found(tmp_path, capsys):
+    verdict = Verdict("a is 2", "a is 3", "not confirmed")
+
+    report(arguments(tmp_path), "name", "The paper", [TABLE], verdict=verdict)
+
+    first = "Claimed: a is 2. Found: a is 3. Verdict: not confirmed."
+    assert capsys.readouterr().out.startswith(f"{first}\n\nThe paper\n")
+    assert json.loads((tmp_path / "name.json").read_text())["verdict"] == first
+
+
+COUNT_COLUMNS = (Column("size"), Column("published"), Column("counted"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome"),
+    [
+        ([(10, 412, 412), (20, 7, 7), (30, None, 5)], "confirmed"),
+        ([(10, 412, 412), (20, 7, 8)], "not confirmed"),
+        ([(30, None, 5)], "not measured"),
+    ],
+)
+def test_verdict_of_counts(rows, outcome):
+    assert lmsor2012.verdict(Table("Counts", COUNT_COLUMNS, rows)).outcome == outcome
+
+
+def test_verdict_of_errors_takes_the_better_reading_of_a_method_with_two():
+    columns = [Column(str(k)) for k in range(7)]
+    rows = [
+        ("CFD l2", 32, 1.0, 1.1, 0.1, 1.0, 0.0),
+        ("MU-L l2", 32, 1.0, 1.1, 0.1, 1.1, 0.1),
+        ("MU-P l2", 32, 1.0, 1.1, -0.1, 1.0, -0.01),
+    ]
+
+    found = gceidd2022.verdict([Table("Table 1", columns, rows)])
+
+    assert found.claimed.startswith("the 2 errors")
+    assert found.found.startswith("0 agree") and " 2 with plain upwind" in found.found
+    assert found.outcome.startswith("confirmed")
+    rows[0] = (*rows[0][:6], 0.5)
+    assert gceidd2022.verdict([Table("Table 1", columns, rows)]).outcome == "not confirmed"
+
+
+@pytest.mark.parametrize(
+    ("fastest", "outcome"),
+    [(0.0, "not measured"), (9.0, "not confirmed"), (11.0, "confirmed, with newer hardware")],
+)
+def test_verdict_of_a_speedup(fastest, outcome):
+    assert survey2014.verdict(fastest).outcome == outcome
+
+
+@pytest.mark.parametrize(("fastest", "speed"), [(0.0, "not measured"), (500.0, "confirmed")])
+def test_verdict_of_a_scheme_that_does_not_advance(fastest, speed):
+    advance = Table("Time", [Column(str(k)) for k in range(4)], [("100", 0.0099, 0.01, 1.0)])
+
+    found = wei2013.verdict(advance, fastest)
+
+    assert "by 1.0% of the step at r = 100" in found.found
+    assert found.outcome == f"speed {speed}; scheme not confirmed as an integrator in time"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "outcome"),
+    [
+        ({}, "not measured"),
+        ({"CR": 1.0, "PCR": 1.0, "PTA coalesced": 0.5}, "confirmed"),
+        ({"CR": 0.5, "PCR": 1.0, "PTA coalesced": 1.0}, "speedups confirmed, order not confirmed"),
+        ({"CR": 50.0, "PCR": 50.0, "PTA coalesced": 90.0}, "order not confirmed"),
+    ],
+)
+def test_verdict_of_methods_of_lines(seconds, outcome):
+    times = {name: {64: time} for name, time in {"one core": 100.0, **seconds}.items()}
+
+    assert pta2020.verdict(Experiment(10, (64,), times, {})).outcome == outcome
