@@ -37,8 +37,8 @@ from pysolvers.distributed import Slab, _inbox, borders_of, layers_of
 
 # Of one process, with several blocks of the kernels of a GPU.
 LARGE = ("check_heat_of_large_fields",)
-# With 2 ranks, as in the default run, by NCCL: what exchanges nothing by it, or what the checks of
-# large fields exchange as well.
+# With 2 ranks, as in the default run, through the host and by NCCL: what exchanges nothing by the
+# link, or what the checks of large fields exchange as well.
 SHORT = ("check_poisson", "check_poisson_of_large_fields", "check_transport")
 
 
@@ -49,13 +49,12 @@ def check_layers_between_devices(group, rng):
 
 def check_layers_through_the_host(group, rng):
     with shared_device.in_place_of_cuda(is_shared=False):
-        run(anew(group), rng, ("host",))
+        run(anew(group), rng, ("host",), SHORT if group.size == 2 else ())
 
 
 def check_layers_by_nccl(group, rng):
     with devices_with_nccl():
-        omitted = SHORT if group.size == 2 else ()
-        run(anew(group, ways=("nccl",)), rng, ("nccl",), omitted)
+        run(anew(group, ways=("nccl",)), rng, ("nccl",), SHORT if group.size == 2 else ())
 
 
 def check_fields_stay_on_the_device(group, rng):

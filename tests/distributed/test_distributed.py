@@ -12,7 +12,10 @@ pytestmark = pytest.mark.skipif(LAUNCHER is None, reason="needs mpiexec")
 
 
 def jobs():
-    """The checks on 1 to 4 ranks; those of the solvers on few numbers in the default run."""
+    """The checks on 1 to 4 ranks; in the default run those of the solvers on one number of ranks.
+
+    Of 3 ranks one has two neighbours, and their parts are of different lengths.
+    """
     subjects = [
         "solve",
         "factor",
@@ -25,8 +28,7 @@ def jobs():
     ]
     for subject in subjects:
         for ranks in (1, 2, 3, 4):
-            often = subject in ("solve", "factor") or ranks in (2, 4)
-            often = often if subject != "device" else ranks == 2
+            often = subject in ("solve", "factor") or ranks == (2 if subject == "device" else 3)
             often = often and subject != "unsplit"
             yield pytest.param(subject, ranks, marks=() if often else pytest.mark.slow)
 
