@@ -237,6 +237,21 @@ def transport_cases() -> Iterator[Case]:
             )  # fmt: skip
 
         yield stepper_case(f"gceidd/{scheme}/{dtype}/{strips}", 257 * 260, create, "step")
+    fields = {
+        "lines": ((lambda x, y: -4 * y, lambda x, y: 4 * x), 5e-3),
+        "fields": ((lambda x, y: x * y, lambda x, y: x - y), lambda x, y: 5e-3 * (1 + x * y)),
+    }
+    for kind, dtype in itertools.product(fields, ("f32", "f64")):
+
+        def varied(package: Any, threads: int, kind=kind, dtype=dtype) -> Any:
+            problem = package.ConvectionDiffusion(
+                *fields[kind], initial=lambda x, y: x * y, boundary=package.Dirichlet(0.0)
+            )
+            return package.GCEIDD(
+                problem, (1025, 1024), 2.5e-4, dtype=DTYPES[dtype], threads=threads
+            )
+
+        yield stepper_case(f"gceidd/cp-{kind}/{dtype}", 1025 * 1024, varied, "step")
 
 
 def relaxation_cases() -> Iterator[Case]:

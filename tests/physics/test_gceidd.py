@@ -120,6 +120,59 @@ def test_single_precision_is_near(rng, backend, scheme):
     np.testing.assert_allclose(u, expected, rtol=0, atol=1e-5 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("dt", [0.002, 3.0])
+@pytest.mark.parametrize("kinds", ["none known", "inflow"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("options", OPTIONS[::2], ids=lambda o: "-".join(o.values()))
+def test_constant_coefficients_are_those_of_scipy_and_of_arrays(
+    rng, backend, options, dtype, kinds, dt
+):
+    shape, strips = (90, 38), (1, 1)
+    nodes = (shape[1] + 1, shape[0] + 1)
+    initial = rng.random(nodes)
+    velocity, diffusion = (0.7, -0.4), (0.02, 0.01)
+    values = {side: 0.3 + 0.1 * k for k, side in enumerate(SIDES)}
+    sides = {
+        side: Dirichlet(values[side])
+        if KINDS[kinds][side] == "dirichlet"
+        else Neumann(diffusion[side[0] == "y"] * values[side])
+        for side in SIDES
+    }
+
+    def solved(velocity, diffusion):
+        problem = ConvectionDiffusion(
+            velocity, diffusion, extent=EXTENT, boundary=sides, initial=initial
+        )
+        solver = GCEIDD(problem, shape=nodes, dt=dt, dtype=dtype, device=backend, **options)
+        return solver.step(2).u
+
+    spacing = tuple((high - low) / n for (low, high), n in zip(EXTENT, shape, strict=True))
+    reference = gceidd_reference.Reference(
+        initial,
+        spacing,
+        dt,
+        velocity,
+        diffusion,
+        lambda t: np.zeros(nodes),
+        {SIDES[s]: (KINDS[kinds][s], lambda t, v=values[s]: v) for s in SIDES},
+        strips=strips,
+        **options,
+    )
+    u = solved(velocity, diffusion)
+    expected = reference.step(2).u
+    error = 64 * np.finfo(dtype).eps * np.abs(expected).max()
+    across = [np.full(n, b) for n, b in zip((nodes[0], nodes[1]), velocity, strict=True)]
+
+    np.testing.assert_allclose(u, expected, rtol=0, atol=max(error, 1e-11))
+    for other in (
+        (tuple(np.full(nodes, b) for b in velocity), diffusion),
+        ((across[0][:, None], across[1]), tuple(np.full(nodes, a) for a in diffusion)),
+        ((across[0][:, None], across[1]), diffusion),
+    ):
+        same = 0 if backend == "cpu" else error
+        np.testing.assert_allclose(solved(*other), u, rtol=0, atol=same)
+
+
 def central(n, h, a):
     """Second differences of the inner nodes of a line, times a."""
     return sparse.diags_array([a / h**2, -2 * a / h**2, a / h**2], offsets=[-1, 0, 1], shape=(n, n))

@@ -253,9 +253,18 @@ enum {
 
 /* -- GCEIDD (transport) and splines (spline) -- */
 enum {
-    /* Lines that are swept together, for any instruction set. AVX2 and AVX-512 take 0.86
-     * to 1.09 of the time of the baseline. */
-    PS_GCEIDD_LANES = 8,
+    /* Bytes of a row of a group of lines, for every instruction set. Rows of 512 bytes
+     * take 1.1 times as long on grids of 2048^2 nodes, whose groups then leave the
+     * second-level cache. */
+    PS_GCEIDD_BYTES = 256,
+
+    /* Tiles of a group whose recurrences overlap, for every instruction set: two take
+     * 1.2 times as long at AVX2 and at the baseline. */
+    PS_GCEIDD_TEAM = 4,
+
+    /* Rows of lines with constant coefficients between two tests whether the elimination
+     * has reached its limit. Not measured. */
+    PS_GCEIDD_SETTLING_ROWS = 8,
 
     /* Splines and rows (knots, pieces or points) of a part: what all splines share is
      * computed once per part; it and the rows of a part stay in the cache. From

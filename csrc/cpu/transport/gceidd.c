@@ -47,14 +47,48 @@ field_bytes(const ps_gceidd *g)
     return padded((size_t)(nodes(g) * ps_dtype_size(g->dtype)));
 }
 
+int64_t
+ps_gceidd_array_rows(const ps_gceidd *g, int axis, ps_gceidd_array k)
+{
+    const int64_t all = g->cells[axis] + 1;
+    int64_t along = 0;
+
+    switch (k) {
+    case PS_GCEIDD_VELOCITY:
+    case PS_GCEIDD_DIFFUSION: {
+        const ps_gceidd_data *const data =
+            &(k == PS_GCEIDD_VELOCITY ? g->velocity : g->diffusion)[axis];
+
+        return (axis == PS_GCEIDD_X ? data->x : data->y) != 0 ? all : 1;
+    }
+    case PS_GCEIDD_SOURCE:
+        for (int term = 0; term < g->terms; term++) {
+            const ps_gceidd_data *const data = &g->source[term].field;
+
+            along |= axis == PS_GCEIDD_X ? data->x : data->y;
+        }
+        return along != 0 ? all : 1;
+    case PS_GCEIDD_FOOT:
+        return g->scheme == PS_GCEIDD_CFD ? all : 0;
+    default:
+        return all;
+    }
+}
+
 static size_t
 scratch_bytes(const ps_gceidd *g)
 {
-    const int64_t *const cells = g->cells;
-    const int64_t longest = cells[0] > cells[1] ? cells[0] : cells[1];
-    const int64_t numbers = (longest + 2) * PS_GCEIDD_LANES * PS_GCEIDD_ARRAYS;
+    int64_t most = 0;
 
-    return padded((size_t)(numbers * ps_dtype_size(g->dtype)));
+    for (int axis = 0; axis < PS_GCEIDD_AXES; axis++) {
+        int64_t rows = 0;
+
+        for (int k = 0; k < PS_GCEIDD_ARRAYS; k++) {
+            rows += ps_gceidd_array_rows(g, axis, (ps_gceidd_array)k);
+        }
+        most = rows > most ? rows : most;
+    }
+    return padded((size_t)most * PS_GCEIDD_BYTES);
 }
 
 ps_status
@@ -95,7 +129,7 @@ start(const ps_gceidd *g, const ps_exec *exec, ps_gceidd_report *report)
     }
     r.grown = (int32_t *)(r.scratch + (size_t)r.threads * r.scratch_bytes);
     memset(r.grown, 0, (size_t)r.threads * sizeof *r.grown);
-    *report = (ps_gceidd_report){.threads = r.threads, .kernel = "lanes"};
+    *report = (ps_gceidd_report){.threads = r.threads, .kernel = ps_isa_get()->name};
     return r;
 }
 
@@ -131,6 +165,24 @@ keep_rows(const ps_gceidd *g, const void *from, void *to)
     }
 }
 
+static const ps_gceidd_kernel_table *
+kernels_of(const ps_gceidd *g)
+{
+    return g->dtype == PS_F32 ? PS_ISA_OF(ps_gceidd_f32) : PS_ISA_OF(ps_gceidd_f64);
+}
+
+/* Lines of a group: a row of PS_GCEIDD_BYTES of them, or fewer whole vectors of the
+ * widest instruction set, so that every thread has a group. */
+static int64_t
+lines_of_group(const ps_gceidd *g, int64_t lines, int threads)
+{
+    const int64_t size = ps_dtype_size(g->dtype), lanes = ALIGNMENT / size;
+    const int64_t most = PS_GCEIDD_BYTES / size;
+    const int64_t share = ((lines + threads - 1) / threads + lanes - 1) / lanes * lanes;
+
+    return share < most ? share : most;
+}
+
 static double
 now(void)
 {
@@ -147,12 +199,13 @@ make_sweep(run *r, const ps_gceidd *g, int axis)
     const double begin = now();
     const int64_t first = (const char *)g->u - (const char *)r->g->u;
     const int64_t lines = ps_gceidd_end_line(g, axis) - ps_gceidd_first_line(g, axis);
-    const int single = g->dtype == PS_F32;
+    const ps_gceidd_kernel_table *const kernels = kernels_of(g);
     void *const to = r->fields[FIELDS - 1];
     ps_gceidd_sweep s = {
         .g = g,
         .axis = axis,
         .step = r->report->steps,
+        .lines = lines_of_group(g, lines, r->threads),
         .from = (char *)r->fields[0] + first,
         .older = {(char *)r->fields[1] + first, (char *)r->fields[2] + first},
         .to = (char *)to + first,
@@ -161,13 +214,11 @@ make_sweep(run *r, const ps_gceidd *g, int axis)
         .grown = r->grown,
     };
 
-    if (!(single ? ps_gceidd_is_idle_f32 : ps_gceidd_is_idle_f64)(&s)) {
-        ps_parallel_for(r->threads, (lines + PS_GCEIDD_LANES - 1) / PS_GCEIDD_LANES,
-                        single ? ps_gceidd_sweep_f32 : ps_gceidd_sweep_f64, &s);
+    if (!kernels->is_idle(&s)) {
+        ps_parallel_for(r->threads, (lines + s.lines - 1) / s.lines, kernels->sweep, &s);
     }
     else if (axis == PS_GCEIDD_Y) {
-        ps_parallel_for(r->threads, g->cells[PS_GCEIDD_Y] + 1,
-                        single ? ps_gceidd_keep_f32 : ps_gceidd_keep_f64, &s);
+        ps_parallel_for(r->threads, g->cells[PS_GCEIDD_Y] + 1, kernels->keep, &s);
     }
     else if (s.from != s.to) {
         memcpy(s.to, s.from, (size_t)(nodes(g) * ps_dtype_size(g->dtype)));
@@ -176,7 +227,7 @@ make_sweep(run *r, const ps_gceidd *g, int axis)
         keep_rows(g, s.from, s.to);
     }
     else {
-        (single ? ps_gceidd_sides_f32 : ps_gceidd_sides_f64)(&s);
+        kernels->sides(&s);
     }
     if (g->scheme == PS_GCEIDD_MU) {
         memmove(r->fields + 1, r->fields, (FIELDS - 1) * sizeof *r->fields);

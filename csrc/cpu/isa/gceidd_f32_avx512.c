@@ -1,0 +1,6 @@
+/* gceidd_f32_avx512.c - the sweeps of GCEIDD of float for AVX-512. */
+#define PS_ISA avx512
+#define PS_VECTOR_BYTES 64
+
+#include "isa/f32.h"
+#include "isa/gceidd.h"
