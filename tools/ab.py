@@ -148,11 +148,27 @@ def systems(
     return [lower, diag, upper, rhs, np.empty_like(rhs)], -1 if axis == "last" else 0
 
 
-def solve_case(group: str, rows: int, batch: int, axis: str, dtype: str, **options: object) -> Case:
-    """Return a batch of own matrices."""
+def first_system(operand: np.ndarray, axis: str) -> np.ndarray:
+    """Return the first system of an operand, for all to share."""
+    return np.ascontiguousarray(operand[:1] if axis == "last" else operand[:, :1])
+
+
+def solve_case(
+    group: str,
+    rows: int,
+    batch: int,
+    axis: str,
+    dtype: str,
+    *,
+    shared: bool = False,
+    **options: object,
+) -> Case:
+    """Return a batch of own matrices, or of right-hand sides of one matrix."""
 
     def prepare() -> Maker:
         (*operands, out), along = systems(rows, batch, axis, dtype)
+        if shared:
+            operands[:3] = [first_system(word, axis) for word in operands[:3]]
 
         def maker(package: Any, threads: int) -> Call:
             return lambda: package.solve_tridiagonal(
@@ -173,8 +189,7 @@ def factor_case(
     def prepare() -> Maker:
         (*matrix, rhs, out), along = systems(rows, batch, axis, dtype)
         if shared:
-            part = np.s_[:1] if axis == "last" else np.s_[:, :1]
-            matrix = [np.ascontiguousarray(word[part]) for word in matrix]
+            matrix = [first_system(word, axis) for word in matrix]
 
         def maker(package: Any, threads: int) -> Call:
             factor = package.factor_tridiagonal(*matrix, axis=along, threads=threads, **options)
@@ -370,6 +385,17 @@ def all_cases() -> list[Case]:
         for dtype in ("f32", "f64", "c128")
         for axis in axes
         for rows, batch in ((64, 256), (512, 100), *([(1 << 16, 4)] * (dtype == "f64")))
+    ]
+    # Right-hand sides of one long matrix: few or many, contiguous or adjacent.
+    cases += [
+        make(step, 1 << 17, batch, axis, dtype, shared=True)
+        for make, step in (
+            (factor_case, "solve"),
+            (factor_case, "transposed"),
+            (solve_case, "shared-long"),
+        )
+        for dtype in ("f32", "f64", "c128")
+        for axis, batch in (("last", 2), ("last", 12), ("first", 6), ("first", 24))
     ]
     for more in (heat_cases, transport_cases, spline_cases, relaxation_cases, flow_cases):
         cases += more()
