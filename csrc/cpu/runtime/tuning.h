@@ -191,17 +191,10 @@ enum {
     /* Tiles of a group of the table of a shared matrix. Not measured. */
     PS_TABLE_TILES = 4,
 
-    /* Pairs of a tile of chunks and a right-hand side that are computed together, those
-     * of them whose recurrences overlap, and rows of the table that are prefetched ahead.
-     * Not measured. */
+    /* Pairs of a tile of chunks and a right-hand side that are computed together, and
+     * those of them whose recurrences overlap. Not measured. */
     PS_CHUNK_LANES = 8,
     PS_CHUNK_LANES_AT_ONCE = 4,
-    PS_TABLE_AHEAD = 16,
-
-    /* Rows and tiles of adjacent right-hand sides that are computed together. Not
-     * measured. */
-    PS_ADJACENT_ROWS = 8,
-    PS_ADJACENT_TILES = 16,
 
     /* With row exchanges: rows of a span. The eliminated rows of a few tiles stay in a
      * second-level cache; no power of two, so that the lanes take different sets of it:
