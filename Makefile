@@ -114,7 +114,7 @@ build: $(VENV)/dev.stamp
 	env -u PYSOLVERS_CUDA_ARCH $(BIN)/python -m build
 
 clean:
-	rm -rf $(VENV) $(ASAN) build dist results docs/_build docs/api docs/notebooks *.egg-info .*_cache
+	rm -rf $(VENV) $(ASAN) build dist results docs/_build docs/api docs/notebooks docs/records.md *.egg-info .*_cache
 	find pysolvers -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

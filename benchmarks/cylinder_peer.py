@@ -23,106 +23,21 @@ Needs PyTorch and `lettucecfd`, whose version 0.3.0 asks for Python 3.12 (3.11 w
 
 import argparse
 import time
-from pathlib import Path
 from typing import Any
 
-import lettuce
-import numpy as np
-import torch
-
-from pysolvers.cases.records import write_record
+from pysolvers._progress import progress
+from pysolvers.cases.tables import Column, Table
 from pysolvers.flow import SquareCylinder
 from pysolvers.flow._cylinder_result import strouhal_of
 
-from . import machine
+from .options import add_options
+from .record import Measurement, Record, finish, place
 
 RE = 100.0
-LENGTH, HEIGHT, PROBE = 50, 8, 4  # in sides of the cylinder
-START = (2.0, 0.4, 0.2)  # perturbation: x and y from the centre, square of the width
-SAMPLES = 40  # of drag and v in the time in which the flow passes the side
+LENGTH, HEIGHT = 50, 8  # of the channel, in sides of the cylinder
 
 
-class Channel(lettuce.Obstacle):
-    """The channel with `side` cells along a side of the cylinder, an even number."""
-
-    def __init__(self, context: lettuce.Context, side: int, mach: float) -> None:
-        self.side = side
-        self.solid = torch.zeros(LENGTH * side, HEIGHT * side + 2, dtype=torch.bool)
-        first = LENGTH * side // 4 - side // 2, (HEIGHT - 1) * side // 2 + 1
-        self.cylinder = np.s_[first[0] : first[0] + side, first[1] : first[1] + side]
-        self.solid[:, 0] = self.solid[:, -1] = self.solid[self.cylinder] = True
-        super().__init__(context, list(self.solid.shape), RE, mach, LENGTH)
-        inlet = torch.zeros_like(self.solid)
-        inlet[0] = True
-        u = self.profile()
-        self._walls = [
-            lettuce.EquilibriumBoundaryPU(
-                context, self, inlet.to(context.device), torch.stack([u, 0 * u])[:, None, :]
-            ),
-            lettuce.EquilibriumOutletP([1, 0], self),
-            lettuce.BounceBackBoundary(self.solid.to(context.device)),
-        ]
-
-    @property
-    def post_boundaries(self) -> list[Any]:
-        """Inflow, outlet and walls."""
-        return self._walls
-
-    def places(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return x and y of the nodes, in sides; the walls are at y = 4 and y = -4."""
-        x, y = (torch.arange(n, dtype=torch.float64) for n in self.solid.shape)
-        return (x + 0.5) / self.side, (y - 0.5) / self.side - HEIGHT / 2
-
-    def profile(self) -> torch.Tensor:
-        """Return u of the inflow, shape (ny,)."""
-        return (1 - (self.places()[1] / (HEIGHT / 2)) ** 2).clamp(min=0)
-
-    def initial_pu(self) -> tuple[Any, torch.Tensor]:
-        """Return the inflow everywhere, and a perturbation of v behind the cylinder."""
-        x, y = self.places()
-        square = (x[:, None] - LENGTH / 4 - START[0]) ** 2 + (y - START[1]) ** 2
-        v = 0.2 * torch.exp(-square / START[2])
-        u = self.profile().expand_as(v)
-        return torch.zeros_like(v)[None], torch.stack([u, v]) * ~self.solid
-
-
-def lattice(side: int, until: float, mach: float, device: str, dtype: str) -> dict[str, Any]:
-    """Return time, Strouhal number and drag of lettuce."""
-    context = lettuce.Context(torch.device(device), getattr(torch, dtype), use_native=False)
-    flow = Channel(context, side, mach)
-    run = lettuce.Simulation(flow, lettuce.BGKCollision(flow.units.relaxation_parameter_lu), [])
-    speed = flow.units.characteristic_velocity_lu
-    every = max(1, round(side / speed / SAMPLES))
-    count = round(until * side / speed / every)
-    x, y = flow.places()
-    probe = (
-        int(torch.argmin((x - LENGTH / 4 - PROBE).abs())),
-        int(torch.argmin(y.abs())),
-    )
-    found = torch.zeros(count, 2, dtype=torch.float64, device=context.device)
-    run(1)
-    synchronize(device)
-    start = time.perf_counter()
-    for k in range(count):
-        run(every)
-        momentum = flow.j()
-        found[k, 0] = 2 * momentum[0][flow.cylinder].sum()  # populations that turn round
-        found[k, 1] = momentum[1][probe]
-    values = found.cpu().numpy()
-    seconds = time.perf_counter() - start
-    times = (1 + every * np.arange(1, count + 1)) * speed / side
-    late = times > until / 2
-    return {
-        "solver": "lettuce",
-        "cells": side,
-        "steps": every * count,
-        "seconds": seconds,
-        "strouhal": strouhal_of(times[late], values[late, 1]).value,
-        "drag": float(values[late, 0].mean() * 2 / (speed**2 * side)),
-    }
-
-
-def ours(intervals: int, until: float, device: str, dtype: str) -> dict[str, Any]:
+def simulation(intervals: int, until: float, device: str, dtype: str) -> dict[str, Any]:
     """Return time, Strouhal number and drag of SquareCylinder."""
     shape = intervals + 1, round(intervals / 10) * LENGTH + 1
     cylinder = SquareCylinder(RE, shape, device=device, dtype=dtype).step(1)
@@ -140,12 +55,6 @@ def ours(intervals: int, until: float, device: str, dtype: str) -> dict[str, Any
     }
 
 
-def synchronize(device: str) -> None:
-    """Wait for the device."""
-    if device != "cpu":
-        torch.cuda.synchronize()
-
-
 def extrapolated(rows: list[dict[str, Any]], name: str) -> float:
     """Return the value that the two finest grids approach with order 1."""
     coarse, fine = rows[-2:]
@@ -159,9 +68,54 @@ def as_accurate(rows: list[dict[str, Any]], name: str, error: float) -> dict[str
     return min(found, key=lambda row: row["seconds"], default=None)
 
 
+def tables(record: Record) -> list[Table]:
+    """Return the table of a record: both solvers on one geometry."""
+    rows = []
+    for entry in record["cases"]:
+        is_ours = entry["solver"] == "pysolvers"
+        cells = entry["cells"] // HEIGHT if is_ours else entry["cells"]
+        names = ("steps", "seconds", "strouhal", "drag")
+        steps, seconds, strouhal, drag = (entry[name] for name in names)
+        errors = entry["errors"]
+        row = (strouhal, errors["strouhal"], drag, errors["drag"])
+        rows.append((entry["solver"], cells, steps, seconds, *row))
+    columns = (
+        Column("solver"),
+        Column("cells of a side"),
+        Column("steps"),
+        Column("seconds", ".2f"),
+        Column("St", ".4f"),
+        Column("error", ".1%"),
+        Column("Cd", ".3f"),
+        Column("error", ".1%"),
+    )
+    reference, settings, versions = record["reference"], record["settings"], record["versions"]
+    note = (
+        f"Re = 100 to t = {settings['until']:g}, {settings['dtype']}, Mach number "
+        f"{settings['mach']:g} of the lattice. The errors refer to St {reference['strouhal']:.4f} "
+        f"and Cd {reference['drag']:.3f}, to which the two finest grids of this package "
+        f"extrapolate. Measured on {place(record)}, "
+        f"lettuce {versions['lettucecfd']}, PyTorch {versions['torch']}."
+    )
+    return [Table("", columns, rows, (note,))]
+
+
+def comparison(record: Record) -> Table:
+    """Return the fastest run of this package that is as accurate as each run of lettuce."""
+    ours = [entry for entry in record["cases"] if entry["solver"] == "pysolvers"]
+    rows = []
+    for entry in (entry for entry in record["cases"] if entry["solver"] == "lettuce"):
+        for name, error in entry["errors"].items():
+            other = as_accurate(ours, name, error) or {"cells": None, "seconds": None}
+            seconds = (entry["seconds"], other["cells"], other["seconds"])
+            rows.append((name, error, entry["cells"], *seconds))
+    heads = {"within": ".2%", "lettuce": "", "s": ".2f", "pysolvers": "", "its s": ".2f"}
+    return Table("", [Column("value"), *(Column(n, f) for n, f in heads.items())], rows)
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
-    parser.add_argument("--device", default="cuda")
+    add_options(parser, device="cuda")
     parser.add_argument("--dtype", default="float64", choices=("float32", "float64"))
     parser.add_argument("--grids", type=int, nargs="+", default=[80, 160, 240, 320])
     parser.add_argument("--sides", type=int, nargs="+", default=[10, 20, 30, 40])
@@ -169,42 +123,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--until", type=float, default=200.0)
     parser.add_argument("--strouhal", type=float, default=None, help="reference of the errors")
     parser.add_argument("--drag", type=float, default=None, help="reference of the errors")
-    parser.add_argument("--json", type=Path, default=None, help="file for the values")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print a table, and write the values if asked to."""
-    place = args.until, args.device, args.dtype
-    tables = {
-        "pysolvers": [ours(n, *place) for n in args.grids],
-        "lettuce": [lattice(n, args.until, args.mach, *place[1:]) for n in args.sides],
-    }
-    reference = {name: extrapolated(tables["pysolvers"], name) for name in ("strouhal", "drag")}
+    """Measure, print the tables and write the record."""
+    from .lettuce_channel import lattice
+
+    measurement = Measurement("cylinder_peer", ("torch", "lettucecfd"), gpu=args.device != "cpu")
+    options = args.until, args.device, args.dtype
+    ours = [simulation(n, *options) for n in progress(args.grids, "SquareCylinder")]
+    theirs = [
+        lattice(n, args.until, args.mach, args.device, args.dtype)
+        for n in progress(args.sides, "lettuce")
+    ]
+    reference = {name: extrapolated(ours, name) for name in ("strouhal", "drag")}
     reference |= {name: given for name in reference if (given := getattr(args, name)) is not None}
-    print("reference: St {strouhal:.5f} Cd {drag:.4f}".format(**reference))
-    for solver, rows in tables.items():
-        for row in rows:
-            row["errors"] = {name: abs(row[name] / v - 1) for name, v in reference.items()}
-            print(f"{solver:>10} {row['cells']:5d} {row['steps']:8d} steps {row['seconds']:9.2f} s"
-                  f"  St {row['strouhal']:.5f} Cd {row['drag']:.4f}  errors "
-                  + " ".join(f"{e:.2%}" for e in row["errors"].values()), flush=True)  # fmt: skip
-    for row in tables["lettuce"]:
-        for name, error in row["errors"].items():
-            other = as_accurate(tables["pysolvers"], name, error)
-            ours_ = "none" if other is None else f"{other['cells']:d}, {other['seconds']:.2f} s"
-            print(f"{name:>10} within {error:.2%}: lettuce {row['cells']}, {row['seconds']:.2f} s; "
-                  f"pysolvers {ours_}")  # fmt: skip
-    if args.json is not None:
-        record = {
-            "benchmark": "cylinder_peer",
-            "machine": machine.machine(),
-            "gpu": machine.gpu() if args.device != "cpu" else None,
-            "versions": machine.versions("pysolvers", "torch", "lettucecfd"),
-            "until": args.until,
-            "dtype": args.dtype,
-            "mach": args.mach,
-            "reference": reference,
-            "tables": tables,
-        }
-        write_record(args.json, record)
+    for entry in (*ours, *theirs):
+        entry["errors"] = {name: abs(entry[name] / v - 1) for name, v in reference.items()}
+    settings = {"until": args.until, "dtype": args.dtype, "mach": args.mach}
+    record = measurement.record([*ours, *theirs], settings, reference=reference)
+    finish(args, record, [*tables(record), comparison(record)])
     return 0

@@ -12,8 +12,7 @@ The stages are those of `pysolvers.distributed.CostModel`. `exchange` contains t
 rank waits for the others. The constants of the model are fitted to the first size; the record has
 the time of the model for all sizes.
 
-    python -m pysolvers bench distributed                    # jobs of 1 and 2 ranks on this host
-    python -m pysolvers bench distributed --ranks 1 2 4 --json FILE
+    python -m pysolvers bench distributed --ranks 1 2 4      # jobs on this host
     mpirun -n 8 python -m pysolvers bench distributed        # the ranks of this launcher only
     mpirun -n 2 python -m pysolvers bench distributed --device cuda
 
@@ -24,7 +23,6 @@ import argparse
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from pathlib import Path
 from time import perf_counter
 from typing import Any
 from unittest.mock import patch
@@ -32,17 +30,19 @@ from unittest.mock import patch
 import numpy as np
 
 from pysolvers import factor_tridiagonal, solve_tridiagonal
-from pysolvers.cases.records import write_record
+from pysolvers.cases.tables import Column, Table
 from pysolvers.distributed import CostModel, Group, Slab
 from pysolvers.distributed._ends import Matrices
 
-from . import machine
+from .options import add_options, positive
 from .ranks import is_rank, printed_by, write_as_rank
+from .record import Measurement, Record, finish
 
-ROOT = Path(__file__).resolve().parents[1]
 SIZES = ((4096, 1024), (512, 8192), (512, 256))  # rows of all ranks, lines
 MESSAGES = tuple(8 << k for k in range(0, 24, 3))  # bytes
 MANY = 200  # messages at once
+MODEL_RANKS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
+MODEL_SIZE = 65536, 4096  # rows, lines
 NUMBERS = {"own": 7, "shared": 2}
 
 # Function of the package -> stage; what follows the exchange up to the substitution, without
@@ -55,8 +55,6 @@ STAGES = {
     (Group, "objects"): "comparison",
     (Matrices, "substitute"): "substitution",
 }
-
-Record = dict[str, Any]
 
 
 class Stages:
@@ -283,39 +281,74 @@ def jobs(args: argparse.Namespace) -> Record:
 
 def record_of(args: argparse.Namespace, found: Record) -> Record:
     """Return the record: machine, measured values, and the fitted model."""
-    record: Record = {
-        "benchmark": "lines cut over ranks",
-        "machine": machine.machine(),
-        "gpu": machine.gpu() if args.device == "cuda" else None,
-        "load": machine.load(),
-        "versions": machine.versions("pysolvers", "numpy", "mpi4py", "mpich"),
-        "settings": {"dtype": args.dtype, "device": args.device, "calls": args.calls},
-        **found,
-        "models": {},
-    }
+    measurement = Measurement("distributed", ("mpi4py", "mpich"), gpu=args.device == "cuda")
+    models: Record = {}
     ranks = {case["ranks"] for case in found["cases"]}
     itemsize = np.dtype(args.dtype).itemsize
     for kind in NUMBERS if 1 in ranks and len(ranks) > 1 and args.device == "cpu" else ():
         model = fitted(found, kind, itemsize)
-        record["models"][kind] = asdict(model)
+        models[kind] = asdict(model)
         for case in found["cases"]:
             if case["matrix"] == kind:
                 size = case["rows"], case["lines"], case["ranks"]
                 case["model"] = model.seconds(*size, itemsize=itemsize)
-    return record
+    settings = {"dtype": args.dtype, "device": args.device, "calls": args.calls}
+    more = {key: value for key, value in found.items() if key != "cases"}
+    return measurement.record(found["cases"], settings, **more, models=models)
 
 
-def show(record: Record) -> None:
-    """Print the times in ms."""
-    names = "elimination", "exchange", "reduced systems", "substitution", "comparison"
-    heads = "matrix", "rows", "lines", "ranks", "ms", "alone", "model", *names
-    print("".join(head.rjust(max(len(head) + 2, 9)) for head in heads))
-    for case in record["cases"]:
-        times = [case["seconds"], case["alone"], case.get("model")]
-        times += [case["stages"].get(name) for name in names]
-        cells = [str(case[name]) for name in ("matrix", "rows", "lines", "ranks")]
-        cells += ["" if time is None else f"{1e3 * time:.3f}" for time in times]
-        print("".join(c.rjust(max(len(h) + 2, 9)) for c, h in zip(cells, heads, strict=True)))
+def tables(record: Record) -> list[Table]:
+    """Return the tables of a record: stages, and predictions for more ranks."""
+    return [measured(record), predicted(record)] if record["models"] else [measured(record)]
+
+
+def measured(record: Record) -> Table:
+    """Return the table of the stages of solves on the ranks of one host."""
+    names = ("elimination", "exchange", "reduced systems", "substitution", "comparison")
+    rows = []
+    for entry in record["cases"]:
+        times = [entry["seconds"], entry.get("model"), *map(entry["stages"].get, names)]
+        times.append(entry.get("whole lines") if entry["ranks"] > 1 else None)
+        size = (entry[key] for key in ("matrix", "rows", "lines", "ranks"))
+        rows.append((*size, *(None if time is None else 1e3 * time for time in times)))
+    columns = [Column("matrix"), Column("rows"), Column("lines"), Column("ranks")]
+    columns += [Column(name, ".2f") for name in ("ms", "model", *names, "whole lines")]
+    machine = record["machine"]
+    note = (
+        "Times in ms, float64, one thread a rank; the fastest of "
+        f"{record['settings']['calls']} calls, for each stage by itself. *Comparison*: the ranks "
+        "compare the arguments, and whether a rank failed. *Whole lines*: with `pivot=True`. "
+        "*Slow*: the matrices (-1, 2, -1) of every line, whose ends reach all rows. "
+        f"Measured on {machine['cpu']}, {machine['cpus']} cores, MPICH in "
+        f"shared memory; load of the machine before: {record['load']:.1f}."
+    )
+    return Table("", columns, rows, (note,))
+
+
+def predicted(record: Record) -> Table:
+    """Return the table of the times of the model for more ranks."""
+    found = CostModel(**record["models"]["own"])
+    rows, lines = MODEL_SIZE
+    stages = list(found.stages(rows, lines, 1))[1:]
+    one = found.seconds(rows, lines, 1)
+    cells = []
+    for count in MODEL_RANKS:
+        times = found.stages(rows, lines, count)
+        total, other = (
+            found.seconds(rows, lines, count, reduced_on=way) for way in ("all", "shares")
+        )
+        smaller = ("all" if total <= other else "in shares") if count > 1 else ""
+        shares = 1e3 * other if count > 1 else None
+        predictions = (*(1e3 * times[stage] for stage in stages), 1e3 * total)
+        cells.append((count, *predictions, one / count / total, shares, smaller))
+    columns = [Column("ranks"), *(Column(name, ".1f") for name in (*stages, "all"))]
+    columns += [Column("efficiency", ".0%"), Column("in shares", ".1f")]
+    note = (
+        f"Predicted times in ms: {lines} lines of {rows} rows, float64, own matrices, with the "
+        "constants of the record above for any number of ranks. *In shares*: each rank would solve "
+        "the reduced systems of its share of the lines, which this package does not do."
+    )
+    return Table("", [*columns, Column("smaller", left=True)], cells, (note,))
 
 
 TAKES_RANKS = True  # of an MPI launcher
@@ -323,27 +356,22 @@ TAKES_RANKS = True  # of an MPI launcher
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
-    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    add_options(parser, "ranks", "device")
     parser.add_argument("--dtype", default="float64")
-    parser.add_argument("--calls", type=int, default=15, help="of a case (%(default)d)")
+    parser.add_argument("--calls", type=positive, default=15, help="of a case (%(default)d)")
     parser.add_argument(
-        "--scale", type=int, nargs=2, default=[1, 1], help="factors of all rows, of all lines"
+        "--scale", type=positive, nargs=2, default=[1, 1], help="factors of all rows, of all lines"
     )
-    parser.add_argument("--json", help="file of the record; - prints the values of a job")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print a table, and write the record."""
-    if is_rank(args.json):
+    """Measure, print the tables and write the record."""
+    if is_rank(args):
         found = measure(args)
-        if write_as_rank(found, args.json):
+        if write_as_rank(found, args):
             return 0
     else:
         found = jobs(args)
     record = record_of(args, found)
-    show(record)
-    if args.json:
-        write_record(args.json, record)
-        print(f"record in {args.json}")
+    finish(args, record, tables(record))
     return 0

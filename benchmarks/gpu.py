@@ -10,10 +10,8 @@ the last is waited for.
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -22,23 +20,23 @@ import numpy as np
 from pysolvers._errors import BackendError
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
-from pysolvers.cases.records import write_record
 from pysolvers.tridiagonal import factor_tridiagonal, solve_tridiagonal
 
 from . import gpu_peers as peers
 from . import machine
-from .cases import Buffers
+from .batches import Buffers
 from .gpu_cases import DTYPES, PARTS, QUICK_UNKNOWNS, UNKNOWNS, GpuCase, cases
-from .gpu_device import COPY_BYTES, Clock, require_cupy
-from .gpu_table import WRONG, table
-from .sources import device_hash
+from .gpu_table import WRONG, missed, tables
+from .options import add_options
+from .record import Measurement, Record, finish
+from .timing import COPY_BYTES, CopyClock, require_cupy
 
 RUNS, LEAST_RUNS, QUICK_RUNS = 15, 3, 2
 # Device time in seconds that the runs of one case, or of one of its peers, may take.
 BUDGET = 0.25
 
 
-def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dict[str, Any]:
+def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> Record:
     """Measure the cases of some parts and return the record.
 
     Parameters
@@ -60,6 +58,7 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dic
         If no GPU can be used, or CuPy is missing.
     """
     backends.require("cuda")
+    measurement = Measurement("gpu", gpu=True)
     try:
         cupy = require_cupy()
     except ImportError as error:
@@ -68,7 +67,7 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dic
     samples: list[float] = []
     parts = tuple(only)
     with cupy.cuda.Stream(non_blocking=True):
-        clock = Clock(COPY_BYTES // 64 if quick else COPY_BYTES)
+        clock = CopyClock(COPY_BYTES // 64 if quick else COPY_BYTES)
         clock.once(lambda: None)  # a sample of the copy, which not every part takes
         for dtype in DTYPES:
             buffers = Buffers(dtype, QUICK_UNKNOWNS if quick else UNKNOWNS, cupy)
@@ -78,23 +77,19 @@ def bench_gpu(*, only: Iterable[str] = tuple(PARTS), quick: bool = False) -> dic
             del buffers
             cupy.get_default_memory_pool().free_all_blocks()
         samples += clock.samples
-    return {
-        "benchmark": "gpu",
-        "machine": machine.machine(),
-        "gpu": machine.gpu(),
-        "device": backends.require("cuda").describe(),
-        "versions": {
+    return measurement.record(
+        entries,
+        {"quick": quick, "runs": QUICK_RUNS if quick else RUNS, "parts": list(parts)},
+        device=backends.require("cuda").describe(),
+        versions={
             **machine.versions("pysolvers", *machine.GPU_PACKAGES),
             "nvcc": machine.nvcc(),
         },
-        "sources": device_hash(),
-        "settings": {"quick": quick, "runs": QUICK_RUNS if quick else RUNS, "parts": list(parts)},
-        "copy": {"bandwidth": median(samples), "runs": len(samples)},
-        "cases": entries,
-    }
+        copy={"bandwidth": median(samples), "runs": len(samples)},
+    )
 
 
-def measure(case: GpuCase, buffers: Buffers, clock: Clock, *, quick: bool) -> dict[str, Any]:
+def measure(case: GpuCase, buffers: Buffers, clock: CopyClock, *, quick: bool) -> dict[str, Any]:
     """Check the answers of `case`, time it and its peers, and return its entry of the record."""
     system = buffers.system(case)
     entry: dict[str, Any] = {**asdict(case), "words": round(case.words, 4)}
@@ -159,7 +154,7 @@ def backward_error(case: GpuCase, system: list[Any]) -> float:
 
 
 def _timed(
-    case: GpuCase, solve: Callable[[], object], clock: Clock, *, quick: bool
+    case: GpuCase, solve: Callable[[], object], clock: CopyClock, *, quick: bool
 ) -> dict[str, Any]:
     if case.part == "cached":
         return {"seconds": clock.in_cache(solve)}
@@ -179,7 +174,9 @@ def _runs(once: float, *, quick: bool) -> int:
     return QUICK_RUNS if quick else max(LEAST_RUNS, min(RUNS, int(BUDGET / once)))
 
 
-def measure_peers(case: GpuCase, system: list[Any], clock: Clock, *, quick: bool) -> dict[str, Any]:
+def measure_peers(
+    case: GpuCase, system: list[Any], clock: CopyClock, *, quick: bool
+) -> dict[str, Any]:
     """Return the seconds of each peer, and the reasons of those that did not run."""
     seconds: dict[str, float] = {}
     refused: dict[str, str] = {}
@@ -194,7 +191,7 @@ def measure_peers(case: GpuCase, system: list[Any], clock: Clock, *, quick: bool
 
 
 def _peer_seconds(
-    name: str, case: GpuCase, system: list[Any], clock: Clock, *, quick: bool
+    name: str, case: GpuCase, system: list[Any], clock: CopyClock, *, quick: bool
 ) -> float:
     if name == peers.JAX:
         return peers.jax_seconds(case, system, 0.0 if quick else BUDGET)
@@ -217,19 +214,15 @@ def _rounded(error: float) -> float:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of ``bench gpu`` to `parser`."""
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the record to FILE")
+    """Add the options of the benchmark to its parser."""
+    add_options(parser, "quick")
     parser.add_argument(
         "--only", nargs="+", choices=tuple(PARTS), default=tuple(PARTS), help="parts to measure"
     )
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the benchmark, print its table and write its record. Return the exit code."""
+    """Run the benchmark, print its tables and write its record. Return the exit code."""
     record = bench_gpu(only=args.only, quick=args.quick)
-    sys.stdout.writelines(line + "\n" for line in table(record))
-    if args.json is not None:
-        args.json.parent.mkdir(parents=True, exist_ok=True)
-        write_record(args.json, record)
+    finish(args, record, tables(record), missed(record))
     return 1 if any("failure" in entry for entry in record["cases"]) else 0

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from .cases import Batch
+from .batches import Batch
 from .small import ROWS as SMALL_ROWS
 from .small import SYSTEMS as SMALL_SYSTEMS
 

@@ -8,7 +8,6 @@ strides.
 import ctypes
 import functools
 import os
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,7 +16,7 @@ from typing import Any
 
 from . import peers
 from .gpu_cases import GpuCase
-from .gpu_device import require_cupy
+from .timing import require_cupy, waiting
 
 CUSPARSE_STRIDED, JAX, TORCH = "cusparse strided", "jax", "torch"
 # Timed rounds of consecutive calls, for times measured on the host.
@@ -188,18 +187,10 @@ def host_seconds(solve: Callable[[], Any], wait: Callable[[Any], object], budget
     budget : float
         Seconds that all calls together may take; each round has at least one call.
     """
-    _seconds(solve, wait, 1)  # may compile
-    once = _seconds(solve, wait, 1)
-    count = max(1, min(20, int(budget / ROUNDS / once)))
-    return median(_seconds(solve, wait, count) for _ in range(ROUNDS))
-
-
-def _seconds(solve: Callable[[], Any], wait: Callable[[Any], object], count: int) -> float:
-    start = time.perf_counter()
-    for _ in range(count):
-        x = solve()
-    wait(x)
-    return (time.perf_counter() - start) / count
+    clock = waiting(wait)
+    clock(solve, 1)  # may compile
+    count = max(1, min(20, int(budget / ROUNDS / clock(solve, 1))))
+    return median(clock(solve, count) for _ in range(ROUNDS))
 
 
 @functools.cache

@@ -24,13 +24,13 @@ import numpy as np
 
 from pysolvers.papers.wei2013 import heated_plate
 
-from .cases import Buffers
+from .batches import Buffers
 from .gpu import solver
 from .gpu_cases import UNKNOWNS, GpuCase
-from .gpu_device import require_cupy
 from .gpu_table import has_bar, misses
 from .papers.gceidd2022_speed import pulse_solver
 from .sources import device_hash
+from .timing import require_cupy
 
 SECTIONS = ("LaunchStats", "Occupancy", "SchedulerStats", "WarpStateStats")
 BYTES = ("dram__bytes_read.sum", "dram__bytes_write.sum")

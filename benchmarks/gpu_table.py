@@ -1,7 +1,11 @@
-"""The table of a record of the benchmark on a GPU, and the evaluation of its entries."""
+"""The tables of a record of the benchmark `gpu`, and the evaluation of its entries."""
 
 from collections.abc import Iterator
 from typing import Any
+
+from pysolvers.cases.tables import Column, Table
+
+from .record import Record
 
 Entry = dict[str, Any]
 
@@ -11,28 +15,46 @@ WRONG = 1e4
 _WEI = {1: "C1", 2: "C2", 3: "C3", 4: "C4"}
 
 
-def table(record: dict[str, Any]) -> Iterator[str]:
-    """Yield the lines of the table of `record`."""
-    gpu = record["gpu"] or {"name": record["device"], "driver": "unknown"}
-    yield f"{gpu['name']}, driver {gpu['driver']}; {record['device']}"
-    yield f"copy: {record['copy']['bandwidth'] / 1e9:.0f} GB/s, bytes read plus bytes written"
-    yield "time: microseconds of a solve; floor: fraction of the fastest that the copy allows;"
-    yield "error: backward error in eps; peer: times faster than the best one"
-    yield ""
-    yield (
-        "part      matrix   axis   dtype       rows  systems method              time  floor"
-        "    bar   error   peer"
-    )
-    yield from map(_line, record["cases"])
-    yield ""
+# Part of the benchmark -> the title of its tables.
+PARTS = {
+    "own": "A matrix for each system",
+    "checked": "The same, with the default test for dominance",
+    "strided": "Strided axes",
+    "shared": "One matrix for the batch",
+    "pivoted": "Row exchanges",
+    "periodic": "Periodic systems",
+    "cached": "Batches in the cache, repeated in a graph",
+    "papers": "The methods of the papers",
+    "small": "Small work, times of calls on the host",
+    "crossover": "Thomas elimination against partition",
+}
+COLUMNS = (
+    Column("matrix"),
+    Column("axis", left=True),
+    Column("rows"),
+    Column("systems"),
+    Column("method", left=True),
+    *map(Column, ("time", "of the floor", "bar", "error", "best peer")),
+)
+
+
+def tables(record: Record) -> Iterator[Table]:
+    """Yield the tables of a record: one for each part and dtype."""
+    for part, title in PARTS.items():
+        entries = [entry for entry in record["cases"] if entry["part"] == part]
+        for dtype in dict.fromkeys(entry["dtype"] for entry in entries):
+            rows = [_row(entry) for entry in entries if entry["dtype"] == dtype]
+            yield Table(f"{title}, {dtype}", COLUMNS, rows)
+
+
+def missed(record: Record) -> list[str]:
+    """Return how many cases miss their targets."""
     barred = [entry for entry in record["cases"] if has_bar(entry)]
-    yield f"{sum(map(misses, barred))} of {len(barred)} cases with a target miss it (marked !)"
-    slow = [entry for entry in record["cases"] if slow_against_peer(entry)]
     compared = [e for e in record["cases"] if e["peers"] and e["peer_bar"] is not None]
-    yield (
-        f"{len(slow)} of {len(compared)} cases with a target against the other packages miss it"
-        " (marked ~)"
-    )
+    return [
+        f"{sum(map(misses, barred))} of {len(barred)} cases their targets",
+        f"{sum(map(slow_against_peer, compared))} of {len(compared)} cases those against peers",
+    ]
 
 
 def has_bar(entry: Entry) -> bool:
@@ -76,18 +98,18 @@ def bar_text(entry: Entry) -> str:
     return "" if entry["bar"] is None else f"{entry['bar']:.0%}"
 
 
-def _line(entry: Entry) -> str:
-    head = (
-        f"{entry['part']:9} {entry['matrix']:8} {entry['axis']:6} {entry['dtype']:7}"
-        f" {entry['rows']:8} {entry['systems']:8}"
-    )
+def _row(entry: Entry) -> tuple[Any, ...]:
+    """Return the cells of a case."""
+    size = (entry["matrix"], entry["axis"], entry["rows"], entry["systems"])
     if "failure" in entry:
-        return f"{head} {method_name(entry):14} {entry['failure']} !"
-    fraction = f"{entry['fraction']:.0%}" if "fraction" in entry else ""
-    bar = bar_text(entry) + (("!" if misses(entry) else " ") if has_bar(entry) else "")
+        return (*size, method_name(entry), entry["failure"], "", "", "", "")
     best = best_peer(entry)
-    peer = "" if best is None else f"{best[1]:.1f}{'~' if slow_against_peer(entry) else ' '}"
     return (
-        f"{head} {method_name(entry):14} {1e6 * entry['seconds']:9.1f} {fraction:>6} {bar:>7}"
-        f" {entry['error']:7.3g} {peer:>6} {best[0] if best else ''}"
-    ).rstrip()
+        *size,
+        method_name(entry),
+        f"{1e6 * entry['seconds']:.1f} µs",
+        f"{entry['fraction']:.0%}" if "fraction" in entry else "",
+        bar_text(entry) + (" (missed)" if has_bar(entry) and misses(entry) else ""),
+        f"{entry['error']:g} ε",
+        "" if best is None else f"{best[1]:.1f} × {best[0]}",
+    )

@@ -16,14 +16,12 @@ part of the work and scaled. Samples of all programs of a job alternate in rando
 are medians; set-up (factors of LU, hierarchies, compilation) is excluded. The record holds the
 largest difference of each peer from this package, relative to the largest value.
 
-    python -m pysolvers bench jobs                     # writes a record to benchmarks/results
-    python -m pysolvers bench jobs --only options heat  # writes a record only with --json
-    python -m pysolvers bench jobs --gpu --json FILE   # on a GPU, beside cuSPARSE, CuPy and JAX
-
+With --gpu, on a GPU, beside cuSPARSE, CuPy and JAX.
 """
 
 import argparse
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any
@@ -31,17 +29,18 @@ from typing import Any
 import numpy as np
 
 import pysolvers
+from pysolvers._progress import progress
 from pysolvers._runtime import backends
+from pysolvers.cases.tables import Column, Table
 
 from . import peers, small
 from . import poisson as poisson_benchmark
 from .options import add_options
-from .record import Measurement, write
+from .record import Measurement, Record, finish
+from .timing import Call, medians
 
 PACKAGES = "numpy", "scipy", "numba", "pyamg", "jax", "cupy-cuda13x"
 SAMPLES, BUDGET = 9, 5.0  # of a program: number, and seconds after which there are no more
-
-Call = Callable[[], Any]
 
 
 @dataclass(kw_only=True)
@@ -262,7 +261,7 @@ def splines(curves: int = 10_000, knots: int = 512) -> Job:
 
 
 def poisson(n: int = 1024) -> Job:
-    """Return the job of a Poisson equation, with the solvers of benchmarks/poisson.py."""
+    """Return the job of a Poisson equation, with the solvers of `poisson`."""
     threads = backends.require("cpu").default_threads()
     makers = poisson_benchmark.makers((n, n), threads)
     names = {"package": "package", "splu": "splu", "spectral": "scipy fft", "pyamg": "pyamg"}
@@ -360,7 +359,7 @@ def numba_plate(numba: Any, inner: Any, half: float) -> Call:
 
 
 def one_small(rows: int = 64) -> Job:
-    """Return the job of one system, with the programs of `bench tridiagonal --only small`."""
+    """Return the job of one system, with the programs of `bench small`."""
     calls = small.calls(1, rows, threads=1)
     names = {"package": "package", "numba": "numba", "scipy": "scipy", "lapack": "lapack"}
     return Job(
@@ -396,7 +395,7 @@ def measure(
         worst = np.abs(on_host(result) - expected).max() / np.abs(expected).max()
         differences[name] = float(f"{worst:.1e}")
     del results
-    times = small.alternating_medians(job.calls, samples, budget)
+    times = medians(job.calls, samples, seconds=small.SAMPLE_SECONDS, budget=budget)
     return {
         "size": job.size,
         "seconds": {
@@ -408,17 +407,26 @@ def measure(
     }
 
 
-def lines(name: str, case: dict[str, Any]) -> Iterable[str]:
-    """Yield the lines of a job in the table."""
-    head, own = f"{name:9}{case['size']:40}", case["seconds"]["package"]
-    for program, seconds in case["seconds"].items():
-        difference = case["difference"].get(program)
-        scaled = "  scaled" if program in case["share"] else ""
-        yield (
-            f"{head}{program:12}{seconds * 1e3:12.4g} ms{seconds / own:9.2f}"
-            f"{'' if difference is None else f'{difference:.0e}':>10}{scaled}"
-        )
-        head = " " * len(head)
+def table(record: Record) -> Table:
+    """Return the table of a record: milliseconds, and ratios to the package."""
+    rows = []
+    for name, case in record["cases"].items():
+        head, own = (name, case["size"]), case["seconds"]["package"]
+        for program, seconds in case["seconds"].items():
+            scaled = "scaled" if program in case["share"] else ""
+            differs = case["difference"].get(program)
+            rows.append((*head, program, 1e3 * seconds, seconds / own, differs, scaled))
+            head = ("", "")
+    columns = (
+        Column("job"),
+        Column("size", left=True),
+        Column("program", left=True),
+        Column("ms", ".4g"),
+        Column("ratio", ".2f"),
+        Column("differs", ".0e"),
+        Column("", left=True),
+    )
+    return Table("", columns, rows)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -428,24 +436,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print a table and write the record; that of a part of the jobs only if named."""
+    """Measure, print the table and write the record."""
     if args.record and set(args.only) != set(JOBS):
         raise ValueError("--record writes the record of all jobs: leave out --only")
-    table, on_host = JOBS, np.asarray
+    makers, on_host = JOBS, np.asarray
     if args.gpu:
-        from .jobs_gpu import JOBS as table
+        from .jobs_gpu import JOBS as makers
         from .jobs_gpu import device_values as on_host
     measurement, cases = Measurement("jobs", PACKAGES, gpu=args.gpu), {}
-    print(f"{'job':9}{'size':40}{'program':12}{'time':>15}{'ratio':>9}{'differs':>10}")
-    for name in (name for name in args.only if name in table):
+    for name in progress([name for name in args.only if name in makers], "jobs"):
         try:
-            job = table[name]()
+            job = makers[name]()
         except ModuleNotFoundError as error:
-            print(f"{name:9}not measured: {error}")
+            print(f"{name}: not measured: {error}", file=sys.stderr)
             continue
         cases[name] = measure(job, args.samples, on_host=on_host)
-        print("\n".join(lines(name, cases[name])), flush=True)
     cpu = backends.require("cpu")
     settings = {"threads": cpu.default_threads(), "samples": args.samples}
-    write(args, measurement.record(cases, settings, kernel=cpu.describe()))
+    record = measurement.record(cases, settings, kernel=cpu.describe())
+    finish(args, record, [table(record)])
     return 0

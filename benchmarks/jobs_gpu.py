@@ -1,4 +1,4 @@
-"""The jobs of benchmarks/jobs.py on a GPU, beside cuSPARSE, JAX and CuPy.
+"""The jobs of `jobs` on a GPU, beside cuSPARSE, JAX and CuPy.
 
 Arrays are on the device before a call, and a call returns when the device has finished. cuSPARSE
 solves interleaved systems (`gtsvInterleavedBatch`), whose operands it overwrites: their copies are
@@ -10,15 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 import cupy
-import jobs
 import numpy as np
-import poisson_gpu
-from jobs import Job
 
 import pysolvers
 
-from . import gpu_peers
+from . import gpu_peers, jobs
 from .gpu_cases import GpuCase
+from .jobs import Job
+from .poisson import with_cupy
 
 __all__ = ["JOBS", "device_values"]
 
@@ -125,13 +124,13 @@ def splines(curves: int = 10_000, knots: int = 512, few: int = 64) -> Job:
 
 def poisson(n: int = 4096) -> Job:
     """Return the job of a Poisson equation; CuPy by sine transforms along both axes."""
-    f = cupy.random.default_rng(1).random((n, n), np.dtype("f8"))  # that of poisson_gpu
+    f = cupy.random.default_rng(1).random((n, n), np.dtype("f8"))  # that of `poisson`
     solver = pysolvers.FastPoisson((n, n), 1.0, boundary=0.0, grid="cells", device="cuda")
     return Job(
         size=f"{n} x {n} cells",
         calls={
             "package": waiting(lambda: solver.solve(f)),
-            "cupy": waiting(poisson_gpu.with_cupy((n, n), np.dtype("f8"))),
+            "cupy": waiting(with_cupy((n, n), np.dtype("f8"))),
         },
     )
 

@@ -1,37 +1,46 @@
-"""Compare FastPoisson with SciPy's sparse LU, PyAMG and transforms along all axes.
+"""FastPoisson beside SciPy's sparse LU, PyAMG and transforms along all axes.
 
 Dirichlet sides and random right sides on n x n and n x n x n cells, float64. Each solver is set
 up once; the times are medians of calls for one right side, and the solvers alternate. SciPy's LU
 uses minimum degree ordering of the symmetric pattern and no row exchanges. PyAMG uses smoothed
 aggregation as preconditioner of conjugate gradients, up to a relative residual of 1e-8. The
-residuals in the table are relative to |A| |u| + |f| in the maximum norm.
+residuals in the record are relative to |A| |u| + |f| in the maximum norm. PyAMG is no dependency of
+the project: without it its column is empty.
 
-    python -m pysolvers bench poisson                     # writes a record to benchmarks/results
-    python -m pysolvers bench poisson --sizes 512x512
-
-PyAMG is no dependency of the project: without it its column is empty.
+With --gpu, float64 and float32, beside the transforms of cuFFT alone and a solver made of CuPy:
+`cuFFT alone` is one real transform forward and one back along each axis but x, of all lines at
+once, contiguous, without what makes them sine transforms: the bar is 2.5 times this time. The CuPy
+solver is a sine transform along every axis by cupyx.scipy.fft, a division by the eigenvalues, and
+back. Times are those of the device over calls in a row.
 """
 
 import argparse
-import re
 import resource
 import time
 from collections.abc import Callable
-from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 from pysolvers import FastPoisson
+from pysolvers._progress import progress
 from pysolvers._runtime import backends
-from pysolvers.cases.records import write_record
+from pysolvers._runtime.cufft import COMPLEX_TO_REAL, REAL_TO_COMPLEX, CufftPlan
+from pysolvers._runtime.streams import Stream
+from pysolvers._shown import shape_text
+from pysolvers.cases.tables import Column, Table
 
 from . import machine
+from .options import add_options
+from .record import Measurement, Record, finish
+from .timing import Call, device, median_of, medians, require_cupy
 
-ROOT = Path(__file__).resolve().parents[1]
 SIZES = ((512, 512), (1024, 1024), (2048, 2048), (128, 128, 128), (256, 256, 256))
+GPU_SIZES = ((1024, 1024), (4096, 4096), (128, 128, 128), (512, 512, 512))
+QUICK_SIZES = ((24, 30), (6, 5, 7))
 BARS = {(2048, 2048): {"splu": 10.0, "pyamg": 5.0}}
+GPU_BAR = 2.5
+GPU_SECONDS = 0.1  # of a sample
 
 # Unknowns by dimension above which the sparse LU is left out; its set-up took 171 s on 64^3 cells.
 LU_LIMIT = {2: 5_000_000, 3: 100_000}
@@ -86,18 +95,24 @@ def multigrid(shape: tuple[int, ...]) -> Solve:
     return lambda f: hierarchy.solve(-f.ravel(), tol=TOLERANCE, accel="cg").reshape(shape)
 
 
+def eigenvalues(shape: tuple[int, ...]) -> np.ndarray:
+    """Return the eigenvalues of the Laplacian times h^2, by the waves along all axes."""
+    found = np.zeros(shape)
+    for axis, n in enumerate(shape):
+        waves = -((2 * np.sin(np.pi / 2 * np.arange(1, n + 1) / n)) ** 2)
+        found += waves.reshape((-1,) + (1,) * (len(shape) - 1 - axis))
+    return found
+
+
 def spectral(shape: tuple[int, ...], threads: int) -> Solve:
     """Return sine transforms along all axes by scipy.fft, in place of the lines."""
     import scipy.fft
 
-    eigenvalues = np.zeros(shape)
-    for axis, n in enumerate(shape):
-        waves = -((2 * np.sin(np.pi / 2 * np.arange(1, n + 1) / n)) ** 2)
-        eigenvalues += waves.reshape((-1,) + (1,) * (len(shape) - 1 - axis))
+    divisor = eigenvalues(shape)
 
     def solve(f: np.ndarray) -> np.ndarray:
         field = scipy.fft.dstn(f, 2, workers=threads)
-        field /= eigenvalues
+        field /= divisor
         return scipy.fft.idstn(field, 2, workers=threads, overwrite_x=True)
 
     return solve
@@ -117,90 +132,222 @@ def makers(shape: tuple[int, ...], threads: int) -> dict[str, Callable[[], Solve
     return found
 
 
-def measure(shape: tuple[int, ...], runs: int, threads: int) -> dict[str, Any]:
-    """Return set-up times, medians of the solve times and residuals of all solvers."""
-    matrix = laplacian(shape).tocsr()
-    f = np.random.default_rng(1).uniform(-1, 1, shape)
+def times(
+    makers: dict[str, Callable[[], Solve]], f: np.ndarray, runs: int
+) -> tuple[dict[str, Solve], dict[str, float], dict[str, float]]:
+    """Return the solvers, the seconds of their set-up and the medians of the solve times."""
     solvers: dict[str, Solve] = {}
-    setup, residual = {}, {}
-    for name, make in makers(shape, threads).items():
+    setup = {}
+    for name, make in makers.items():
         begin = time.perf_counter()
         solvers[name] = make()
-        setup[name] = time.perf_counter() - begin
-        u = solvers[name](f)
+        setup[name] = round(time.perf_counter() - begin, 4)
+    calls = {name: lambda solve=solve: solve(f) for name, solve in solvers.items()}
+    found = medians(calls, runs)
+    return solvers, setup, {name: round(seconds, 6) for name, seconds in found.items()}
+
+
+def measure(shape: tuple[int, ...], runs: int, threads: int) -> Record:
+    """Return set-up times, medians of the solve times and residuals of all solvers on a CPU."""
+    matrix = laplacian(shape).tocsr()
+    f = np.random.default_rng(1).uniform(-1, 1, shape)
+    solvers, setup, seconds = times(makers(shape, threads), f, runs)
+    residual = {}
+    for name, solve in solvers.items():
+        u = solve(f)
         difference = np.abs(matrix @ u.ravel() + f.ravel()).max()
-        residual[name] = float(difference / (8 * np.abs(u).max() + np.abs(f).max()))
-        print(f"  {name}: set up in {setup[name]:.2f} s", flush=True)
-    times: dict[str, list[float]] = {name: [] for name in solvers}
-    for _ in range(runs):
-        for name, solve in solvers.items():
-            begin = time.perf_counter()
-            solve(f)
-            times[name].append(time.perf_counter() - begin)
+        residual[name] = float(f"{difference / (8 * np.abs(u).max() + np.abs(f).max()):.2g}")
     return {
         "shape": list(shape),
         "bars": BARS.get(shape, {}),
-        "seconds": {name: round(median(t), 6) for name, t in times.items()},
-        "setup": {name: round(t, 4) for name, t in setup.items()},
-        "residual": {name: float(f"{r:.2g}") for name, r in residual.items()},
+        "seconds": seconds,
+        "setup": setup,
+        "residual": residual,
     }
 
 
-def lines(entry: dict[str, Any]) -> str:
-    """Return the lines of a case in the table."""
-    shape = " x ".join(map(str, entry["shape"]))
-    own = entry["seconds"]["package"]
+def gpu_package(shape: tuple[int, ...], dtype: np.dtype) -> Call:
+    """Return a call of FastPoisson on arrays of the device that are kept."""
+    cupy = require_cupy()
+    solver = FastPoisson(shape, 1.0, boundary=0.0, grid="cells", dtype=dtype, device="cuda")
+    f = cupy.random.default_rng(1).random(shape, dtype)
+    out = cupy.empty_like(f)
+    return lambda: solver.solve(f, out=out)
+
+
+def in_a_graph(shape: tuple[int, ...], dtype: np.dtype) -> Call:
+    """Return the launch of a graph that holds a call of FastPoisson."""
+    cupy = require_cupy()
+    call = gpu_package(shape, dtype)
+    call()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        stream.begin_capture()
+        call()
+        graph = stream.end_capture()
+
+    def launch(_owner: object = call) -> None:  # the graph uses the solver and the arrays
+        graph.launch(cupy.cuda.get_current_stream())
+
+    return launch
+
+
+def transforms(shape: tuple[int, ...], dtype: np.dtype) -> Call:
+    """Return real transforms of contiguous lines, forward and back, for each axis but x."""
+    cupy = require_cupy()
+    plans = []
+    for n in shape[:-1]:
+        pitch, lines = 2 * (n // 2 + 1), int(np.prod(shape)) // n
+        for form in (REAL_TO_COMPLEX, COMPLEX_TO_REAL):
+            plans.append((CufftPlan(form, n, pitch, lines, dtype, 0), lines * pitch))
+    data = cupy.zeros(max(size for _, size in plans), dtype)
+    work = cupy.zeros(max(max(plan.work_bytes for plan, _ in plans), 1), "u1")
+
+    def call() -> None:
+        stream = Stream(cupy.cuda.get_current_stream().ptr)
+        for plan, _ in plans:
+            plan.execute(data.data.ptr, work.data.ptr, stream)
+
+    return call
+
+
+def with_cupy(shape: tuple[int, ...], dtype: np.dtype) -> Call:
+    """Return sine transforms along all axes by CuPy."""
+    from cupyx.scipy import fft
+
+    cupy = require_cupy()
+    f = cupy.random.default_rng(1).random(shape, dtype)
+    divisor = cupy.asarray(eigenvalues(shape), dtype)
+
+    def call() -> Any:
+        field = fft.dstn(f, 2)
+        field /= divisor
+        return fft.idstn(field, 2, overwrite_x=True)
+
+    return call
+
+
+GPU_SOLVERS: dict[str, Callable[[tuple[int, ...], np.dtype], Call]] = {
+    "package": gpu_package,
+    "graph": in_a_graph,
+    "cuFFT alone": transforms,
+    "CuPy": with_cupy,
+}
+
+
+def gpu_measure(shape: tuple[int, ...], dtype: np.dtype, runs: int) -> Record:
+    """Return the seconds of the solvers on a GPU, and the reasons of those that fail."""
+    cupy = require_cupy()
+    seconds: dict[str, float] = {}
+    failed: dict[str, str] = {}
+    for name, make in GPU_SOLVERS.items():
+        try:
+            call = make(shape, dtype)
+            with cupy.cuda.Stream(non_blocking=True):
+                seconds[name] = median_of(call, runs, seconds=GPU_SECONDS, clock=device())
+        except Exception as error:
+            failed[name] = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+        cupy.get_default_memory_pool().free_all_blocks()
+    return {"shape": list(shape), "dtype": dtype.name, "seconds": seconds, "failed": failed}
+
+
+def tables(record: Record) -> list[Table]:
+    """Return the table of a record."""
+    on_gpu = "dtype" in record["cases"][0]
+    return [gpu_table(record) if on_gpu else cpu_table(record)]
+
+
+def cpu_table(record: Record) -> Table:
+    """Return the table of a CPU: milliseconds of a solve."""
+    names = {
+        "one thread": "`FastPoisson`, 1 thread",
+        "package": "`FastPoisson`",
+        "spectral": "all axes by `scipy.fft`",
+        "splu": "`splu`",
+        "pyamg": "PyAMG",
+    }
     rows = []
-    for name, seconds in entry["seconds"].items():
-        bar = entry["bars"].get(name)
-        missed = "  missed" if bar and seconds / own < bar else ""
-        rows.append(
-            f"{shape:16}{name:12}{entry['setup'][name]:10.2f} s{seconds * 1e3:12.2f} ms"
-            f"{seconds / own:9.2f}{'' if bar is None else f'{bar:6.0f}':>6}"
-            f"{entry['residual'][name]:11.1e}{missed}"
-        )
-        shape = ""
-    return "\n".join(rows)
+    for entry in record["cases"]:
+        own, cells = entry["seconds"]["package"], []
+        for name in names:
+            seconds = entry["seconds"].get(name)
+            text = "" if seconds is None else f"{seconds * 1e3:.1f}"
+            is_peer = seconds is not None and name not in ("package", "one thread")
+            cells.append(f"{text} ({seconds / own:.1f} ×)" if is_peer else text)
+        rows.append((shape_text(entry["shape"]), *cells))
+    machine, versions = record["machine"], record["versions"]
+    note = (
+        "Milliseconds for one right side in float64, set-up excluded; in brackets the ratio to "
+        f"`FastPoisson`. Measured on {machine['cpu']}, {record['settings']['threads']} threads, "
+        f"SciPy {versions['scipy']}, PyAMG {versions['pyamg']}; load before: {record['load']}."
+    )
+    return Table("", [Column("cells"), *map(Column, names.values())], rows, (note,))
 
 
-def record_path() -> Path:
-    """Return the record of this machine, named after its processor."""
-    name = re.sub(r"[^a-z0-9]+", "-", machine.cpu_model().lower()).strip("-")
-    return ROOT / "benchmarks" / "results" / f"poisson-{name}-{machine.cpu_count()}.json"
+def gpu_table(record: Record) -> Table:
+    """Return the table of a GPU: microseconds of a solve."""
+    names = {
+        "package": "`FastPoisson`",
+        "graph": "in a CUDA graph",
+        "cuFFT alone": "transforms of cuFFT alone",
+        "CuPy": "CuPy",
+    }
+    rows = []
+    for entry in record["cases"]:
+        seconds = entry["seconds"]
+        cells = [seconds[name] * 1e6 if name in seconds else None for name in names]
+        known = {"graph", "cuFFT alone"} <= seconds.keys()
+        ratio = seconds["graph"] / seconds["cuFFT alone"] if known else None
+        rows.append((shape_text(entry["shape"]), entry["dtype"], *cells, ratio))
+    columns = [Column("cells"), Column("dtype", left=True)]
+    columns += [Column(name, ".0f") for name in names.values()]
+    versions = record["versions"]
+    note = (
+        "Microseconds of the device for one right side, set-up excluded. Measured on "
+        f"{record['gpu']['name']}, cuFFT {versions['nvidia-cufft']}, CuPy "
+        f"{versions['cupy-cuda13x']}."
+    )
+    return Table("", [*columns, Column("graph / cuFFT", ".1f")], rows, (note,))
+
+
+def missed(record: Record) -> list[str]:
+    """Return what misses its bar."""
+    found = []
+    for entry in record["cases"]:
+        seconds, size = entry["seconds"], shape_text(entry["shape"])
+        for name, bar in entry.get("bars", {}).items():
+            if name in seconds and seconds[name] / seconds["package"] < bar:
+                found.append(f"{size}: {name} takes less than {bar:g} times as long")
+        alone = seconds.get("cuFFT alone", np.inf)
+        if seconds.get("graph", 0.0) > GPU_BAR * alone:
+            found.append(f"{size}, {entry['dtype']}: more than {GPU_BAR} times cuFFT alone")
+        found += [f"{size}: {name}: {why}" for name, why in entry.get("failed", {}).items()]
+    return found
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
-    parser.add_argument("--sizes", nargs="*", help="for example 512x512 64x64x64")
-    parser.add_argument("--runs", type=int, default=5, help="of a solver (default: 5)")
-    parser.add_argument("--json", type=Path, default=None, help="record to write")
+    add_options(parser, "quick", "gpu", "sizes", "runs")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print a table and write the record."""
-    sizes = SIZES
-    if args.sizes:
-        sizes = tuple(tuple(map(int, size.split("x"))) for size in args.sizes)
-    threads = backends.require("cpu").default_threads()
-    load, cases = machine.load(), []
-    for shape in sizes:
-        print(" x ".join(map(str, shape)), flush=True)
-        cases.append(measure(shape, args.runs, threads))
-    record = {
-        "benchmark": "poisson",
-        "machine": machine.machine(),
-        "versions": machine.versions("pysolvers", "numpy", "scipy", "pyamg"),
-        "load": load,
-        "settings": {"threads": threads, "runs": args.runs, "tolerance of pyamg": TOLERANCE},
-        "peak memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-        "cases": cases,
-    }
-    print(
-        f"\n{'cells':16}{'solver':12}{'set-up':>12}{'solve':>15}{'ratio':>9}{'bar':>6}{'residual':>11}"
-    )
-    print("\n".join(map(lines, cases)))
-    path = args.json or record_path()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_record(path, record)
-    print(f"\nload of the machine before: {load}; record in {path}")
+    """Measure, print the table and write the record."""
+    quick = QUICK_SIZES if args.quick else None
+    sizes = args.sizes or quick or (GPU_SIZES if args.gpu else SIZES)
+    settings: Record = {"quick": args.quick, "runs": args.runs}
+    if args.gpu:
+        packages = (*machine.GPU_PACKAGES, "nvidia-cufft")
+        measurement = Measurement("poisson", packages, gpu=True)
+        dtypes = (np.dtype("f8"), np.dtype("f4"))
+        todo = [(shape, dtype) for shape in sizes for dtype in dtypes]
+        cases = [gpu_measure(*case, args.runs) for case in progress(todo, "poisson")]
+        record = measurement.record(cases, settings)
+    else:
+        measurement = Measurement("poisson", ("scipy", "pyamg"))
+        threads = backends.require("cpu").default_threads()
+        cases = [measure(shape, args.runs, threads) for shape in progress(sizes, "poisson")]
+        settings |= {"threads": threads, "tolerance of pyamg": TOLERANCE}
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+        record = measurement.record(cases, settings, **{"peak memory": peak})
+    finish(args, record, tables(record), missed(record))
     return 0

@@ -1,20 +1,27 @@
-"""Jobs of several ranks on this host, for the benchmarks that measure them."""
+"""Jobs of several ranks on this host, for the benchmarks that measure them.
 
+Such a benchmark measures with the ranks of the MPI launcher that started it; without a launcher it
+starts jobs itself, by `printed_by`, which print their values with ``--json -``.
+"""
+
+import argparse
 import json
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from pysolvers.distributed import launch_command, launched
+from pysolvers.distributed import Group, launch_command, launched
 
-__all__ = ["is_rank", "printed_by", "write_as_rank"]
+from .timing import Call, Clock, host
+
+__all__ = ["clock_of", "is_rank", "printed_by", "write_as_rank"]
 
 
-def is_rank(path: str | None) -> bool:
-    """Return whether this process is a rank of a job; `path` is that of the record, or `-`."""
-    return launched()[0] > 1 or path == "-"
+def is_rank(args: argparse.Namespace) -> bool:
+    """Return whether this process is a rank of a job."""
+    return launched()[0] > 1 or str(args.json) == "-"
 
 
 def printed_by(name: str, ranks: int, options: Sequence[str]) -> Any:
@@ -36,10 +43,34 @@ def printed_by(name: str, ranks: int, options: Sequence[str]) -> Any:
     return json.loads(run.stdout)
 
 
-def write_as_rank(found: Any, path: str | None) -> bool:
+def write_as_rank(found: Any, args: argparse.Namespace) -> bool:
     """Print the values of a job for `printed_by`; return whether nothing else is to be done."""
     if launched()[1] > 0:
         return True
-    if path == "-":
+    if str(args.json) == "-":
         json.dump(found, sys.stdout)
-    return path == "-"
+    return str(args.json) == "-"
+
+
+def clock_of(group: Group, wait: Callable[[], object] = lambda: None) -> Clock:
+    """Return the clock of the host of the slowest rank; its use is collective.
+
+    Parameters
+    ----------
+    group : Group
+        The ranks, which begin a sample together.
+    wait : callable, optional
+        Waits for the device of a rank.
+    """
+
+    def clock(call: Call, count: int) -> float:
+        def calls() -> None:
+            for _ in range(count):
+                call()
+            wait()
+
+        wait()
+        group.objects("benchmark", None)
+        return max(group.objects("benchmark", host(calls, 1) / count))
+
+    return clock

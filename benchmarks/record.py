@@ -26,6 +26,7 @@ from typing import Any
 
 from pysolvers._shown import counted
 from pysolvers.cases.records import write_record
+from pysolvers.cases.tables import Table
 
 from . import machine
 from .sources import device_hash, source_hash
@@ -121,8 +122,48 @@ def write(args: argparse.Namespace, record: Record, count: int = 1) -> None:
         print(f"record in {path}; load of the machine before: {record['load']}", file=sys.stderr)
 
 
+def place(record: Record) -> str:
+    """Return the name of the GPU or of the processor that a record is of."""
+    return str(record["gpu"]["name"] if record["gpu"] else record["machine"]["cpu"])
+
+
 def head(record: Record) -> Iterator[str]:
-    """Yield the lines above the table of a record of a CPU."""
-    threads = counted(record["settings"]["threads"], "thread")
-    yield f"{record['machine']['cpu']}, {record['kernel']}, {threads}"
-    yield f"load of the machine before: {record['load']}"
+    """Yield what stands above the tables of a record: the machine and its load."""
+    told = [place(record)]
+    told += [record["kernel"]] if "kernel" in record else []
+    threads = record["settings"].get("threads")
+    told += [counted(threads, "thread")] if threads else []
+    yield ", ".join(told)
+    if record["load"] is not None:
+        yield f"load of the machine before: {record['load']}"
+
+
+def finish(
+    args: argparse.Namespace,
+    record: Record,
+    tables: Iterable[Table],
+    missed: Iterable[str] = (),
+    count: int = 1,
+) -> None:
+    """Print the tables of a record and write it to the files that the options name.
+
+    Parameters
+    ----------
+    args : Namespace
+        With the options `json` and `record`.
+    record : dict
+        The record.
+    tables : iterable of Table
+        Its tables.
+    missed : iterable of str
+        What misses a target of the benchmark.
+    count : int, default: 1
+        Number of GPUs.
+    """
+    lines = [*head(record)]
+    for table in tables:
+        lines += ["", *table.lines()]
+    if not record["settings"].get("quick"):
+        lines += [f"missed: {text}" for text in missed]
+    print("\n".join(lines))
+    write(args, record, count)

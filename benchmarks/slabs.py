@@ -1,4 +1,4 @@
-"""Measure the scaling of solvers whose fields are split over ranks: HeatADI, LMSOR and GCEIDD.
+"""The scaling of solvers whose fields are split over ranks: HeatADI, LMSOR and GCEIDD.
 
 Each rank has one GPU, or one thread. The fields are split by `Slab(0)`. Strong scaling: the same
 field for any number of ranks; weak scaling: a cube for each rank, joined along the split axis. A
@@ -7,8 +7,6 @@ calls. One rank is the solver without a group. The efficiency is the time of one
 the ranks, for strong scaling over their number as well. Each call of LMSOR measures its last
 iteration.
 
-    python -m pysolvers bench slabs                          # jobs of 1 and 2 ranks on GPUs
-    python -m pysolvers bench slabs --ranks 1 2 4 --cube 1024 --json FILE
     python -m pysolvers bench slabs --ranks 1                # one device
     python -m pysolvers bench slabs --device cpu --plane 1024 --cube 96
     python -m pysolvers bench slabs --ways peers nccl host   # each way in a job of its own
@@ -20,8 +18,6 @@ are fewer: the times of ranks that share a device say nothing of scaling.
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from statistics import median
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -34,17 +30,18 @@ from pysolvers import (
     SteadyConvectionDiffusion,
 )
 from pysolvers._runtime import backends
-from pysolvers.cases.records import write_record
+from pysolvers._shown import shape_text
+from pysolvers.cases.tables import Column, Table
 from pysolvers.distributed import WAYS, Group, Slab
 
-from . import machine
-from .ranks import is_rank, printed_by, write_as_rank
+from .options import add_options, positive
+from .ranks import clock_of, is_rank, printed_by, write_as_rank
+from .record import Measurement, Record, finish, place
+from .timing import median_of
 
 RATIO = 0.5  # k dt/h^2 of HeatADI
 STEPS = 128  # of a call
 STRIP = 16  # cells of a strip of GCEIDD, as many as its kernels hold in registers
-
-Record = dict[str, Any]
 
 
 def heat(shape: tuple[int, ...], dtype: type, **options: Any) -> HeatADI:
@@ -94,18 +91,6 @@ def cases(args: argparse.Namespace, ranks: int) -> Iterator[tuple[str, str, Call
     yield "GCEIDD float64", "strong", lambda **o: transport(args.plane, **o)
 
 
-def seconds_of(group: Group, call: Callable[[int], Any], count: int, calls: int) -> float:
-    """Return the seconds of a call, of the slowest rank; the median of the calls."""
-    call(count)
-    times = []
-    for _ in range(calls):
-        group.objects("benchmark", None)  # the ranks begin together
-        start = perf_counter()
-        call(count)
-        times.append(max(group.objects("benchmark", perf_counter() - start)))
-    return median(times)
-
-
 def measure(args: argparse.Namespace) -> list[Record]:
     """Return the cases of the ranks of this job; collective."""
     group = Group(ways=args.ways[0].split(","))
@@ -120,7 +105,8 @@ def measure(args: argparse.Namespace) -> list[Record]:
             continue
         solver = make(**options)
         call = solver.iterate if isinstance(solver, LMSOR) else solver.step
-        seconds = seconds_of(group, call, args.steps, args.calls) / args.steps
+        steps = median_of(lambda c=call: c(args.steps), args.calls, clock=clock_of(group))
+        seconds = steps / args.steps
         record: Record = {"case": name, "scaling": scaling, "ranks": group.size}
         record |= {"shape": solver.shape, "seconds": seconds}
         result = solver.result()
@@ -159,12 +145,12 @@ TAKES_RANKS = True  # of an MPI launcher
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
-    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cuda")
-    parser.add_argument("--plane", type=int, default=8192, help="nodes of a side (%(default)d)")
-    parser.add_argument("--cube", type=int, default=512, help="the same (%(default)d)")
-    parser.add_argument("--steps", type=int, default=STEPS, help="of a call (%(default)d)")
-    parser.add_argument("--calls", type=int, default=5, help="of a case (%(default)d)")
+    add_options(parser, "quick", "ranks", device="cuda")
+    numbers = {"plane": 8192, "cube": 512, "steps": STEPS, "calls": 5}
+    texts = ("nodes of a side", "the same", "of a call", "of a case")
+    for (name, default), text in zip(numbers.items(), texts, strict=True):
+        help_text = f"{text} (%(default)d)"
+        parser.add_argument(f"--{name}", type=positive, default=default, help=help_text)
     parser.add_argument(
         "--ways",
         nargs="+",
@@ -173,32 +159,56 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "several of these lists are measured one after the other",
     )
     parser.add_argument("--only", nargs="+", default=[], help="beginnings of the names of cases")
-    parser.add_argument("--json", help="file of the record; - prints the values of a job")
+
+
+def tables(record: Record) -> list[Table]:
+    """Return the table of a record."""
+    rows = []
+    for entry in record["cases"]:
+        name, *_, dtype = entry["case"].split()
+        rows.append(
+            (
+                f"{name}, {dtype}",
+                shape_text(entry["shape"]),
+                entry["scaling"],
+                entry["ranks"],
+                (entry["exchange"] if entry["ranks"] > 1 else "") or "",
+                1e3 * entry["seconds"],
+                entry.get("efficiency"),
+            )
+        )
+    columns = (
+        Column("solver"),
+        Column("nodes", left=True),
+        Column("scaling", left=True),
+        Column("GPUs" if record["gpu"] else "ranks"),
+        Column("way", left=True),
+        Column("ms", ".3f"),
+        Column("efficiency", ".0%"),
+    )
+    what = ("GPU", "GPUs") if record["gpu"] else ("rank", "ranks")
+    note = (
+        f"Milliseconds of a step or an iteration, of the slowest {what[0]}. *Efficiency*: the time "
+        f"of one {what[0]} over that of the {what[1]}, for strong scaling over their number as "
+        f"well. Measured on {place(record)}{', NVLink' if record['gpu'] else ''}."
+    )
+    return [Table("", columns, rows, (note,))]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print a table, and write the record."""
-    if is_rank(args.json):
+    """Measure, print the table and write the record."""
+    if args.quick:
+        args.plane, args.cube, args.steps, args.calls = 65, 17, 4, 1
+    packages = ("mpi4py", "mpich")
+    if is_rank(args):
         found = measure(args)
-        if write_as_rank(found, args.json):
+        if write_as_rank(found, args):
             return 0
     else:
         found = jobs(args)
+    measurement = Measurement("slabs", packages, gpu=args.device == "cuda")
     add_efficiencies(found)
-    print("case                     ranks         ms  efficiency  exchange")
-    for case in found:
-        efficiency = f"{100 * case['efficiency']:.0f} %" if "efficiency" in case else ""
-        print(
-            f"{case['case']:24} {case['ranks']:5d} {1e3 * case['seconds']:10.4f} "
-            f"{efficiency:>11}  {case['exchange'] or ''}"
-        )
-    if args.json:
-        record = {
-            "benchmark": "solvers split over ranks",
-            "machine": machine.machine(),
-            "gpu": machine.gpu() if args.device == "cuda" else None,
-            "versions": machine.versions("pysolvers", "numpy", "mpi4py", "mpich"),
-            "cases": found,
-        }
-        write_record(args.json, record)
+    settings = {"quick": args.quick, "steps": args.steps, "calls": args.calls}
+    record = measurement.record(found, settings)
+    finish(args, record, tables(record), count=max(case["ranks"] for case in found))
     return 0

@@ -8,44 +8,30 @@ result.
 """
 
 import argparse
-import random
-import sys
-import time
-from collections.abc import Callable, Iterator, Mapping
-from statistics import median
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
+from pysolvers.cases.tables import Column, Table
 from pysolvers.tridiagonal import factor_tridiagonal, solve_tridiagonal
 
 from . import peers
 from .options import add_options
-from .record import Measurement, Record, head, write
+from .record import Measurement, Record, finish
+from .timing import Call, medians
 
 ROWS = (8, 64, 512)
 SYSTEMS = (1, 16, 256, 4096)
 QUICK_ROWS, QUICK_SYSTEMS = (8, 64), (1, 16)
 # A sample repeats a call for this time in seconds. The samples of one package and case take about
-# `BUDGET` seconds, but there are at least `LEAST_SAMPLES`.
+# `BUDGET` seconds.
 SAMPLE_SECONDS, BUDGET = 0.002, 0.4
-SAMPLES, LEAST_SAMPLES = 31, 3
+SAMPLES = 31
 QUICK_SAMPLES = 1
 
-# Name of a column of the record -> heading of the table.
-COLUMNS = {
-    "package": "package",
-    "factor": "factor",
-    "numba": "numba",
-    "scipy": "scipy",
-    "lapack": "lapack",
-    "numpy": "numpy",
-}
-
-Call = Callable[[], object]
+COLUMNS = ("package", "factor", "numba", "scipy", "lapack", "numpy")
 
 
 def calls(systems: int, rows: int, threads: int) -> dict[str, Call]:
@@ -84,34 +70,6 @@ def operands(systems: int, rows: int) -> list[NDArray]:
     return [lower, diag, upper, rhs]
 
 
-def alternating_medians(
-    calls: Mapping[str, Call], samples: int, budget: float = BUDGET
-) -> dict[str, float]:
-    """Return the median time of each call in seconds.
-
-    Parameters
-    ----------
-    calls : mapping of str to callable
-        The calls by name.
-    samples : int
-        Number of samples of each call.
-    budget : float
-        Time in seconds after which the samples of a call end, if it has `LEAST_SAMPLES`.
-    """
-    counts, order = {}, []
-    for name, call in calls.items():
-        call()
-        once = _seconds(call, 1)
-        counts[name] = count = max(1, int(SAMPLE_SECONDS / once))
-        affordable = max(LEAST_SAMPLES, budget / (count * once))
-        order += [name] * int(min(samples, affordable))
-    random.Random(0).shuffle(order)
-    times: dict[str, list[float]] = {name: [] for name in calls}
-    for name in order:
-        times[name].append(_seconds(calls[name], counts[name]))
-    return {name: median(values) for name, values in times.items()}
-
-
 def bench_small(*, quick: bool = False, threads: int = 1) -> Record:
     """Measure every batch and return the record.
 
@@ -132,8 +90,11 @@ def bench_small(*, quick: bool = False, threads: int = 1) -> Record:
     todo = [(rows, systems) for rows in sizes[0] for systems in sizes[1]]
     entries = []
     for rows, systems in progress(todo, "small work"):
-        found = alternating_medians(
-            calls(systems, rows, threads), QUICK_SAMPLES if quick else SAMPLES
+        found = medians(
+            calls(systems, rows, threads),
+            QUICK_SAMPLES if quick else SAMPLES,
+            seconds=SAMPLE_SECONDS,
+            budget=BUDGET,
         )
         times = {name: round(1e6 * seconds, 3) for name, seconds in found.items()}
         entries.append({"rows": rows, "systems": systems, "microseconds": times})
@@ -149,30 +110,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Run the benchmark, print its table and write its record. Return the exit code."""
     record = bench_small(quick=args.quick, threads=args.threads)
-    sys.stdout.writelines(line + "\n" for line in head(record))
-    sys.stdout.writelines(line + "\n" for line in table(record["cases"]))
-    write(args, record)
+    finish(args, record, [table(record)])
     return 0
 
 
-def table(entries: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the lines of the table of small work.
-
-    The times of the package are microseconds; those of the others are relative to it.
-    """
-    yield "small work: microseconds of a call, and the times of the others relative to it"
-    yield " rows systems" + "".join(f"{heading:>11}" for heading in COLUMNS.values())
-    for entry in entries:
+def table(record: Record) -> Table:
+    """Return the table of a record: times of the package, and of the others relative to it."""
+    others = [name for name in COLUMNS if name != "package"]
+    rows = []
+    for entry in record["cases"]:
         times = entry["microseconds"]
-        cells = [f"{times['package']:.1f}"]
-        for name in list(COLUMNS)[1:]:
-            cells.append(f"{times[name] / times['package']:.2f} x" if name in times else "")
-        line = f"{entry['rows']:5} {entry['systems']:7}" + "".join(f"{cell:>11}" for cell in cells)
-        yield line.rstrip()
-
-
-def _seconds(call: Call, count: int) -> float:
-    start = time.perf_counter()
-    for _ in range(count):
-        call()
-    return (time.perf_counter() - start) / count
+        own = times["package"]
+        ratios = (times[name] / own if name in times else None for name in others)
+        rows.append((str(entry["rows"]), entry["systems"], own, *ratios))
+    columns = [Column("rows"), Column("systems"), Column("package, µs", ".1f")]
+    columns += [Column(f"{name}, ×", ".2f") for name in others]
+    return Table("small work, and the times of the others relative to the package", columns, rows)

@@ -5,17 +5,14 @@ order; a sample is the time of as many calls, one after the other, as take about
 a time slice of the scheduler. The ratio is that of the medians. The measurement is made twice: as
 the machine is, and beside one busy process for each processor.
 
-    python -m pysolvers bench threads
-    python -m pysolvers bench threads --against FOLDER    # with the build of the copy in FOLDER
-
-With ``--against``, samples of the default number of threads of the other build alternate with
-those of this one.
+With ``--against FOLDER``, samples of the default number of threads of the build of the copy in
+FOLDER alternate with those of this one. A process of its own times the calls of each build: it runs
+this file, and imports nothing else of this folder.
 """
 
 import argparse
 import json
 import os
-import random
 import subprocess
 import sys
 import time
@@ -26,7 +23,6 @@ from statistics import median
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RECORD = ROOT / "benchmarks" / "results" / "threads.json"
 
 SAMPLE_SECONDS = 0.0005
 ROWS = 100
@@ -183,78 +179,90 @@ def busy_processes(count: int) -> Iterator[None]:
 
 def measure(servers: dict[str, Server], name: str, size: int, samples: int) -> dict[str, float]:
     """Return the median seconds of one call, for one thread and for the default number."""
+    from .timing import alternate
+
     here = servers["default"]
     for server in servers.values():
         server.ask(name, size, None, 0)
     once = min(here.ask(name, size, 1, 1) for _ in range(3))
     count = max(1, round(SAMPLE_SECONDS / once))
     samples = max(5, min(samples, round(4.0 / (once * count))))
-    times: dict[str, list[float]] = {"one": [], **{key: [] for key in servers}}
-    for _ in range(samples):
-        # In random order: a fixed one may keep step with the time slices of the scheduler.
-        for key in random.sample(list(times), len(times)):
-            server, threads = (here, 1) if key == "one" else (servers[key], None)
-            times[key].append(server.ask(name, size, threads, count))
+    draws = {"one": lambda: here.ask(name, size, 1, count)} | {
+        key: lambda s=server: s.ask(name, size, None, count) for key, server in servers.items()
+    }
+    times = alternate(draws, dict.fromkeys(draws, samples))
     return {key: median(values) for key, values in times.items()}
 
 
 def measure_all(servers: dict[str, Server], samples: int, wanted: str) -> list[dict[str, Any]]:
-    """Measure every case in both states of the machine, and print a line for each."""
+    """Measure every case in both states of the machine."""
+    from pysolvers._progress import progress
+
     results = []
+    todo = [case for case in cases() if wanted in " ".join(map(str, case))]
     for state, count in (("quiet", 0), ("busy", os.cpu_count() or 1)):
-        print(f"\n{state}: {count} busy processes beside\n")
-        print(f"{'case':12}{'size':>10}{'one thread':>14}{'ratio':>8}", end="")
-        print(f"{'other build':>14}" if "other" in servers else "")
         with busy_processes(count):
-            for name, size in cases():
-                if wanted not in f"{name} {size}":
-                    continue
+            for name, size in progress(todo, state):
                 times = measure(servers, name, size, samples)
                 ratio = times["default"] / times["one"]
                 entry = {"state": state, "case": name, "size": size, "ratio": round(ratio, 4)}
-                entry |= {f"{key} us": round(t * 1e6, 2) for key, t in times.items()}
-                results.append(entry)
-                line = f"{name:12}{size:10}{times['one'] * 1e6:11.1f} us{ratio:8.3f}"
-                if "other" in times:
-                    line += f"{times['other'] / times['one']:14.3f}"
-                print(line + ("  missed" if ratio > LIMITS[state] else ""), flush=True)
+                results.append(entry | {f"{key} us": round(t * 1e6, 2) for key, t in times.items()})
     return results
+
+
+def tables(record: dict[str, Any]) -> list[Any]:
+    """Return the tables of a record: one for each state of the machine."""
+    from pysolvers.cases.tables import Column, Table
+
+    columns = [Column("case"), Column("size"), Column("one thread, µs", ".1f")]
+    columns += [Column("ratio", ".3f"), Column("other build", ".3f"), Column("limit", ".2f")]
+    return [
+        Table(
+            state,
+            columns,
+            [
+                (
+                    e["case"],
+                    e["size"],
+                    e["one us"],
+                    e["ratio"],
+                    e["other us"] / e["one us"] if "other us" in e else None,
+                    limit,
+                )
+                for e in record["cases"]
+                if e["state"] == state
+            ],
+        )
+        for state, limit in LIMITS.items()
+    ]
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
+    from .options import add_options
+
+    add_options(parser, samples=60)
     parser.add_argument("--against", type=Path, help="folder of another copy, built")
-    parser.add_argument("--samples", type=int, default=60, help="of a case (default: 60)")
     parser.add_argument("--only", default="", help="cases whose name holds this text")
-    parser.add_argument("--json", type=Path, default=RECORD, help="record to write")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Measure, print a table and write the record."""
+    """Measure, print the tables and write the record."""
+    from .record import Measurement, finish
+
+    measurement = Measurement("threads")
     servers = {"default": Server(ROOT)}
     if args.against:
         servers["other"] = Server(args.against.resolve())
-    from pysolvers.cases.records import write_record
-
-    from . import machine
-
-    load = machine.load()
-    results = measure_all(servers, args.samples, args.only)
-    record = {
-        "benchmark": "threads",
-        "machine": machine.machine(),
-        "versions": machine.versions("pysolvers", "numpy"),
-        "load": load,
-        "settings": {"threads": servers["default"].threads, "samples": args.samples},
-        "limits": LIMITS,
-        "cases": results,
-    }
+    settings = {"threads": servers["default"].threads, "samples": args.samples}
+    found = measure_all(servers, args.samples, args.only)
     for server in servers.values():
         server.close()
-    args.json.parent.mkdir(parents=True, exist_ok=True)
-    write_record(args.json, record)
-    missed = sum(entry["ratio"] > LIMITS[entry["state"]] for entry in results)
-    print(f"\n{missed} of {len(results)} above the limit; record in {args.json}")
+    record = measurement.record(found, settings, limits=LIMITS)
+    missed = [
+        f"{e['case']} {e['size']}, {e['state']}" for e in found if e["ratio"] > LIMITS[e["state"]]
+    ]
+    finish(args, record, tables(record), missed)
     return 0
 
 

@@ -14,8 +14,7 @@ copies.
 import argparse
 import math
 import sys
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
@@ -25,14 +24,14 @@ from numpy.typing import NDArray
 
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
+from pysolvers.cases.tables import Column, Table
 from pysolvers.tridiagonal import SolveInfo, solve_tridiagonal
 
 from . import machine, peers
-from .cases import SAMPLE, Buffers, Case, cases
-from .copy import Copier
+from .batches import SAMPLE, Buffers, Case, cases
 from .options import add_options
-from .record import Measurement, Record, write
-from .table import table
+from .record import Measurement, Record, finish
+from .timing import Copier, host, median_of
 
 ROWS = (16, 64, 512, 4096, 65536, 2**22)
 ONE_SYSTEM = 2**24
@@ -40,6 +39,20 @@ RUNS = 7
 QUICK_ROWS, QUICK_UNKNOWNS, QUICK_RUNS = (16, 512), 2**16, 3
 # NumPy's elimination row by row is efficient for many systems only: largest number of rows.
 NUMPY_ROWS = 65536
+
+
+PEERS = ("numba", "scipy", "lapack", "numpy")
+COLUMNS = (
+    Column("matrix"),
+    Column("axis", left=True),
+    Column("rows"),
+    Column("systems"),
+    Column("method", left=True),
+    Column("ns", ".2f"),
+    Column("of the floor", ".0%"),
+    Column("bar", ".0%"),
+    *map(Column, ("Numba", "SciPy", "LAPACK", "NumPy")),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,7 +88,7 @@ def measure(case: Case, buffers: Buffers, copier: Copier, runs: int, threads: in
     times, floors = [], []
     for _ in range(runs):
         before = copier.bandwidth()
-        times.append(_seconds(solve))
+        times.append(host(solve, 1))
         floors.append(words * (1 / before + 1 / copier.bandwidth()) / 2)
     scale = 1e9 / case.unknowns
     return Result(
@@ -106,13 +119,7 @@ def measure_peers(case: Case, buffers: Buffers, runs: int, threads: int) -> dict
 
 
 def _peer_time(peer: peers.Peer, sample: list[NDArray], runs: int) -> float:
-    return median(_seconds(lambda: peer(*sample)) for _ in range(runs)) * 1e9 / sample[0].size
-
-
-def _seconds(call: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    call()
-    return time.perf_counter() - start
+    return median_of(lambda: peer(*sample), runs) * 1e9 / sample[0].size
 
 
 def bench_tridiagonal(*, quick: bool = False, threads: int | None = None) -> Record:
@@ -178,6 +185,35 @@ def _entry(result: Result, *, quick: bool) -> dict[str, Any]:
     }
 
 
+def tables(record: Record) -> Iterator[Table]:
+    """Yield the tables of a record, one for each dtype."""
+    for dtype in dict.fromkeys(entry["dtype"] for entry in record["cases"]):
+        rows = [_row(entry) for entry in record["cases"] if entry["dtype"] == dtype]
+        yield Table(dtype, COLUMNS, rows)
+
+
+def _row(entry: Record) -> tuple[Any, ...]:
+    """Return the cells of a case."""
+    own = entry["time"]
+    ratios = (f"{entry['peers'][p] / own:.1f} ×" if p in entry["peers"] else "" for p in PEERS)
+    names = ("matrix", "axis", "rows", "systems", "method")
+    return (*(entry[name] for name in names), own, entry["fraction"], entry["bar"], *ratios)
+
+
+def misses(entry: Record) -> bool:
+    """Return whether a case of a record misses one of its targets."""
+    if entry["bar"] is not None and entry["fraction"] < entry["bar"]:
+        return True
+    if entry["peer_bar"] is None or "lapack" not in entry["peers"]:
+        return False
+    return speedup(entry, "lapack") < entry["peer_bar"]
+
+
+def speedup(entry: Record, peer: str) -> float:
+    """Return how many times faster than `peer` a case of a record is."""
+    return entry["peers"][peer] / entry["time"]
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the benchmark to its parser."""
     add_options(parser, "quick", "threads")
@@ -188,6 +224,7 @@ def run(args: argparse.Namespace) -> int:
     if not peers.has_scipy():
         print("no loops of SciPy and LAPACK: scipy is not installed", file=sys.stderr)
     record = bench_tridiagonal(quick=args.quick, threads=args.threads)
-    sys.stdout.writelines(line + "\n" for line in table(record))
-    write(args, record)
+    barred = [entry for entry in record["cases"] if entry["bar"] is not None]
+    missed = [f"{sum(map(misses, barred))} of {len(barred)} cases their targets"]
+    finish(args, record, tables(record), missed)
     return 0

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import sys
 from functools import cached_property
 from importlib import import_module
 from importlib.metadata import version as installed_version
@@ -36,6 +37,9 @@ shutil.copytree(
     dirs_exist_ok=True,
     ignore=shutil.ignore_patterns(".*"),
 )
+# The page of the records is made of them.
+sys.path.insert(0, str(HERE.parent))
+import_module("benchmarks.documents.records_page").write()
 nb_execution_mode = "force"  # a cache does not notice that the package changed
 nb_execution_excludepatterns = ["03_gpu.ipynb"]
 if find_spec("torch") is None:  # it is large; the notebook shows the outputs that are stored in it

@@ -226,10 +226,15 @@ def merge(parts: Path, output: Path | None) -> Path:
     gpu = bench["gpu"]
     path = output or RESULTS / f"{slug(gpu['name'])}.json"
     record = {
-        "gpu": gpu,
+        "benchmark": "gpu record",
+        "date": bench["date"],
         "sources": sources,
-        "files": file_hashes(folders=DEVICE),
+        "machine": bench["machine"],
+        "gpu": gpu,
         "versions": {**bench["versions"], "driver": gpu["driver"]},
+        "load": bench["load"],
+        "settings": bench["settings"],
+        "files": file_hashes(folders=DEVICE),
         "tests": without_sources(found["tests"]),
         "sanitizers": {
             part["tool"]: without_sources(part)
@@ -254,8 +259,7 @@ def merge(parts: Path, output: Path | None) -> Path:
 def check() -> int:
     """Say which committed records are of the sources as they are. Return 1 if none is."""
     found = {path: json.loads(path.read_text()) for path in sorted(RESULTS.glob("*.json"))}
-    # Records of a CPU name the sources, too; one of FastPoisson names the GPU and no sources.
-    records = {path: r for path, r in found.items() if {"gpu", "sources"} <= r.keys()}
+    records = {path: r for path, r in found.items() if r["benchmark"] == "gpu record"}
     if not records:
         print("no record of a GPU in benchmarks/results", file=sys.stderr)
         return 1

@@ -1,7 +1,7 @@
 """Draw docs/images/jobs.png, the picture of README.md: six jobs, beside what people would use.
 
 The length of a bar is the time of another program divided by that of this package. The CPU bars
-come from the record of benchmarks/jobs.py. Those of a GPU come from a record of the same script
+come from the record of `jobs`. Those of a GPU come from a record of the same benchmark
 with --gpu if there is one, otherwise from the records of the solvers.
 """
 
@@ -58,7 +58,7 @@ class Group:
 
 
 def groups_of(record: Record) -> list[Group]:
-    """Return the groups of a record of benchmarks/jobs.py."""
+    """Return the groups of a record of `jobs`."""
     found = []
     for name, case in record["cases"].items():
         seconds = dict(case["seconds"])
@@ -70,7 +70,7 @@ def groups_of(record: Record) -> list[Group]:
 
 
 def gpu_record() -> Record | None:
-    """Return the record of benchmarks/jobs.py --gpu; None if there is none."""
+    """Return the record of `jobs` with --gpu; None if there is none."""
     paths = sorted(RESULTS.glob("jobs-h*.json"))
     return json.loads(paths[0].read_text()) if paths else None
 

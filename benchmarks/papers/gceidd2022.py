@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
-from pysolvers.cases.tables import Column, Table, Verdict, add_report_arguments, report
+from pysolvers.cases.tables import Column, Table
 from pysolvers.papers.gceidd2022 import GRIDS
 
-from ..gpu_device import device_bandwidth, require_cupy
-from .curves import Curves
+from ..timing import device_bandwidth, require_cupy
+from .figures import Curves
 from .gceidd2022_runs import (
     METHODS,
     channel_curves,
@@ -20,6 +20,7 @@ from .gceidd2022_runs import (
     table_entries,
 )
 from .gceidd2022_speed import STRIPS, StepTime, make_clock, solve_seconds, step_time, strip_counts
+from .report import Verdict, add_paper_options, report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -44,8 +45,7 @@ _AGREES = 0.03  # relative difference up to which an error counts as the publish
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the experiments to their parser."""
-    add_report_arguments(parser)
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    add_paper_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -53,17 +53,19 @@ def run(args: argparse.Namespace) -> int:
     reason = backends.unavailable_reason("cuda")
     device = "cpu" if reason else "cuda"
     grids = GRIDS[:1] if args.quick else GRIDS[:3] if reason else GRIDS
-    tables = [error_table(number, grids, device) for number in (1, 2, 3, 4)]
+    numbers = (1, 3) if args.quick else (1, 2, 3, 4)
+    tables = [error_table(number, grids, device) for number in numbers]
     figures = _figures(device, quick=args.quick, small=bool(reason))
     tables += [_curve_table(curves) for curves in (*figures["strips"], *figures["courant"])]
     tables += list(_speed_tables(quick=args.quick)) if not reason else [_nothing(reason)]
     pictures = {name: _picture(name, curves) for name, curves in figures.items()}
-    report(args, "gceidd2022", TITLE, tables, verdict=verdict(tables[:4]), pictures=pictures)
+    said = verdict(tables[: len(numbers)])
+    report(args, "gceidd2022", TITLE, tables, verdict=said, pictures=pictures)
     return 0
 
 
 def verdict(tables: Sequence[Table]) -> Verdict:
-    """Return what the paper claims and what the tables 1 to 4 of a run say about it."""
+    """Return what the paper claims and what the tables of errors of a run say about it."""
     printed: dict[tuple[Any, ...], float] = {}
     found: dict[tuple[Any, ...], float] = {}
     for table in tables:
@@ -75,7 +77,7 @@ def verdict(tables: Sequence[Table]) -> Verdict:
     counts = [sum(change < _AGREES for change in best.values()) for best in (printed, found)]
     total = len(found)
     return Verdict(
-        f"the {total} errors of tables 1 to 4 on these grids",
+        f"the {total} errors of these tables on these grids",
         f"{counts[0]} agree within {_AGREES:.0%} with the method as printed, {counts[1]} with "
         "plain upwind differences and with sources and sides one step late",
         "confirmed with these two changes of the text" if counts[1] == total else "not confirmed",
@@ -124,7 +126,7 @@ def _figures(device: str, *, quick: bool, small: bool) -> dict[str, list[Curves]
 
 def _picture(name: str, curves: list[Curves]) -> "Callable[[], Figure]":
     def draw() -> "Figure":
-        from .curves import plot_curves
+        from .figures import plot_curves
 
         errors = name in ("strips", "courant")
         return plot_curves(curves, log=(errors, errors))

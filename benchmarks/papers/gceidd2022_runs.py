@@ -26,7 +26,7 @@ from pysolvers.papers.gceidd2022 import (
 )
 from pysolvers.transport import GCEIDD, ConvectionDiffusion
 
-from .curves import Curves
+from .figures import Curves
 
 __all__ = [
     "METHODS",

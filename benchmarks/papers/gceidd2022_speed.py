@@ -22,7 +22,7 @@ from pysolvers.tridiagonal import solve_tridiagonal
 
 from .. import gpu_peers as peers
 from ..gpu_cases import GpuCase
-from ..gpu_device import Clock, require_cupy
+from ..timing import CopyClock, require_cupy
 
 STRIPS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 _STEPS = 1000
@@ -97,7 +97,7 @@ def strip_counts(cells: int, counts: Iterable[int] = STRIPS) -> list[int]:
     return [count for count in counts if count * 4 <= cells]
 
 
-def solve_seconds(cells: int, clock: Clock) -> dict[str, tuple[float, float]]:
+def solve_seconds(cells: int, clock: CopyClock) -> dict[str, tuple[float, float]]:
     """Return the seconds of a solve along x and along y by solvers of whole lines.
 
     By name: CR-PCR and ``auto`` of the package, and cuSPARSE. The clock captures graphs, so the
@@ -124,7 +124,7 @@ def _case(part: str, axis: str, cells: int) -> GpuCase:
     return GpuCase(part=part, matrix="own", axis=axis, dtype="float64", rows=cells, systems=cells)
 
 
-def _own(system: list[Any], axis: int, method: str, clock: Clock) -> float:
+def _own(system: list[Any], axis: int, method: str, clock: CopyClock) -> float:
     *operands, out = system
     options: dict[str, Any] = {"axis": axis, "method": method, "out": out}
     if method == "auto":
@@ -140,7 +140,7 @@ def _own(system: list[Any], axis: int, method: str, clock: Clock) -> float:
         return clock.back_to_back(solve)
 
 
-def _peer(name: str, case: GpuCase, system: list[Any], clock: Clock) -> float:
+def _peer(name: str, case: GpuCase, system: list[Any], clock: CopyClock) -> float:
     try:
         peer = peers.cusparse(name, case, system)
     except peers.PeerError:
@@ -150,6 +150,6 @@ def _peer(name: str, case: GpuCase, system: list[Any], clock: Clock) -> float:
     return clock.back_to_back(peer.solve)
 
 
-def make_clock() -> Clock:
+def make_clock() -> CopyClock:
     """Return a clock on the current stream."""
-    return Clock(_COPY_BYTES)
+    return CopyClock(_COPY_BYTES)

@@ -13,11 +13,11 @@ from pysolvers import LMSOR
 from pysolvers._errors import ConvergenceError
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
-from pysolvers.cases.tables import Column, Table, Verdict, add_report_arguments, report
+from pysolvers.cases.tables import Column, Table
 from pysolvers.papers.lmsor2012 import COUNTS, Count, count_iterations, solver_of
 
-from ..copy import cpu_bandwidth
-from ..gpu_device import device_bandwidth
+from ..timing import cpu_bandwidth, device_bandwidth
+from .report import Verdict, add_paper_options, report
 
 SIZES = (402, 1002, 2002, 4002)
 PUBLISHED_MILLISECONDS: Mapping[int, float] = {1: 1.807, 2: 1.466, 3: 6.897}
@@ -40,8 +40,7 @@ _KERNELS = ("1", "2", "3", "auto")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the experiments to their parser."""
-    add_report_arguments(parser)
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    add_paper_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -265,7 +264,7 @@ _PEERS = {
 
 def _picture(times: dict[tuple[str, int], float], sizes: Sequence[int]) -> Callable[[], Any]:
     def draw() -> Any:
-        from .curves import Curves, plot_curves
+        from .figures import Curves, plot_curves
 
         rates = Curves("Red-black relaxation", "nodes along a side", "million nodes per second")
         for kernel in _KERNELS:

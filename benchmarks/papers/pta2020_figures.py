@@ -1,18 +1,17 @@
 """``python -m pysolvers reproduce pta2020 --cylinder``: Figs. 13 to 19 of Souri et al. (2020)."""
 
 import argparse
-import sys
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pysolvers._progress import progress
-from pysolvers.cases.records import write_record
+from pysolvers.cases.tables import Column, Table
 from pysolvers.flow import CylinderResult, Strouhal
 from pysolvers.papers import breuer_recirculation_length
 
-from .. import machine
 from . import pta2020_cylinder as paper
+from .report import report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,7 +19,21 @@ if TYPE_CHECKING:
 __all__ = ["FIGURES", "add_cylinder_figures", "run_cylinder_figures"]
 
 FIGURES = (13, 14, 15, 16, 17, 18, 19)
-_NO_STROUHAL = "no number: the run is too short"
+_TITLE = "Souri et al. 2020, square cylinder, {} x {} nodes on {}"
+_VERDICT = (
+    "Claimed: a step on a GPU is about 9 times faster than on one core (Fig. 19); the paper prints "
+    "no numbers for Figs. 13 to 18. Found: the tables of the figures below."
+)
+_NO_STROUHAL = "the run is too short"
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """What a run found: tables, entries of the record, and functions that draw figures."""
+
+    tables: list[Table] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    pictures: dict[str, "Callable[[], Figure]"] = field(default_factory=dict)
 
 
 def add_cylinder_figures(parser: argparse.ArgumentParser) -> None:
@@ -46,129 +59,108 @@ def add_cylinder_figures(parser: argparse.ArgumentParser) -> None:
 
 def run_cylinder_figures(args: argparse.Namespace) -> int:
     """Make the figures and return the exit code."""
-    args.output.mkdir(parents=True, exist_ok=True)
     wanted, shape = set(args.figures), tuple(args.shape)
-    facts: dict[str, Any] = {"machine": machine.machine(), "gpu": machine.gpu(), "shape": shape}
-    print(
-        "Claimed: a step on a GPU is about 9 times faster than on one core (Fig. 19); the paper "
-        "prints no numbers for Figs. 13 to 18. Found: the tables of the figures below.\n"
-    )
-    print(f"Souri et al. 2020, square cylinder, {shape[0]} x {shape[1]} nodes on {args.device}")
+    found = _Found(facts={"shape": shape})
     if wanted & {13, 16}:
-        _steady(args, wanted, shape, facts)
+        _steady(args.device, wanted, shape, found)
     if wanted & {14, 15, 17, 18}:
-        _unsteady(args, wanted, shape, facts)
+        _unsteady(args.device, args.end, wanted, shape, found)
     if 19 in wanted:
-        _times(args, facts)
-    path = args.output / "pta2020_cylinder.json"
-    write_record(path, facts)
-    print(f"wrote {path}", file=sys.stderr)
+        _times([shape] if args.steps < 2 else paper.TIMING_GRIDS, args.steps, found)
+    report(
+        args,
+        "pta2020_cylinder",
+        _TITLE.format(*shape, args.device),
+        found.tables,
+        verdict=_VERDICT,
+        facts=found.facts,
+        pictures=found.pictures,
+    )
     return 0
 
 
-def _steady(
-    args: argparse.Namespace, wanted: set[int], shape: tuple[int, int], facts: dict[str, Any]
-) -> None:
-    from . import pta2020_plots as plots
-
+def _steady(device: str, wanted: set[int], shape: tuple[int, int], found: _Found) -> None:
     numbers = set(paper.LENGTH_REYNOLDS if 13 in wanted else ())
     numbers |= set(paper.STREAMLINE_REYNOLDS if 16 in wanted else ())
     results = paper.run_steady(
-        sorted(numbers), shape, device=args.device, progress=lambda r: progress(r, "steady")
+        sorted(numbers), shape, device=device, progress=lambda r: progress(r, "steady")
     )
     if 13 in wanted:
-        found = {re: results[re].recirculation_centre_length for re in paper.LENGTH_REYNOLDS}
+        lengths = {re: results[re].recirculation_centre_length for re in paper.LENGTH_REYNOLDS}
         published = {re: breuer_recirculation_length(re) + 0.5 for re in paper.LENGTH_REYNOLDS}
-        facts["recirculation"] = found
-        print("\nFig. 13: recirculation length Lc/D from the centre")
-        print(f"{'Re':>8}{'here':>10}{'Breuer':>10}")
-        for re, length in found.items():
-            print(f"{re:8g}{length:10.4f}{published[re]:10.4f}")
-        _save(args, 13, lambda: plots.plot_lengths(found, published))
+        found.facts["recirculation"] = lengths
+        columns = (Column("Re", "g"), Column("here", ".4f"), Column("Breuer", ".4f"))
+        rows = [(re, length, published[re]) for re, length in lengths.items()]
+        found.tables.append(
+            Table("Fig. 13: recirculation length Lc/D from the centre", columns, rows)
+        )
+        found.pictures["fig13"] = lambda: _plots().plot_lengths(lengths, published)
     if 16 in wanted:
         chosen = [results[re] for re in paper.STREAMLINE_REYNOLDS]
-        _save(args, 16, lambda: plots.plot_fields(chosen))
+        found.pictures["fig16"] = lambda: _plots().plot_fields(chosen)
 
 
 def _unsteady(
-    args: argparse.Namespace, wanted: set[int], shape: tuple[int, int], facts: dict[str, Any]
+    device: str, end: float, wanted: set[int], shape: tuple[int, int], found: _Found
 ) -> None:
-    from . import pta2020_plots as plots
-
     numbers = paper.SHEDDING_REYNOLDS if 18 in wanted else (100.0,)
     first: list[CylinderResult] = []
     strouhal: dict[float, Strouhal | None] = {}
-    scale = min(1.0, args.end / paper.SNAPSHOTS[-1])  # a shorter run for tests
+    scale = min(1.0, end / paper.SNAPSHOTS[-1])  # a shorter run for tests
     for re in progress(list(numbers), "unsteady"):
         times = [scale * time for time in (paper.SNAPSHOTS if re == 100 else (100.0,))]
-        until = args.end if 18 in wanted else times[-1]
-        results, last = paper.run_unsteady(
-            re, shape, device=args.device, snapshots=times, until=until
-        )
+        until = end if 18 in wanted else times[-1]
+        results, last = paper.run_unsteady(re, shape, device=device, snapshots=times, until=until)
         first.append(results[0])
         try:
             strouhal[re] = last.strouhal()
         except ValueError:
             strouhal[re] = None
         if re == 100:
-            _at_100(args, wanted, results)
+            _at_100(wanted, results, found)
     if 18 in wanted:
-        facts["strouhal"] = {re: found and found._asdict() for re, found in strouhal.items()}
-        print("\nFig. 18: Strouhal number")
-        for re, found in strouhal.items():
-            text = f"{found.value:.5f} +- {found.uncertainty:.5f}" if found else _NO_STROUHAL
-            print(f"{re:8g}  {text}")
-        _save(args, 18, lambda: plots.plot_fields(first, vorticity=True))
-        known = {re: found for re, found in strouhal.items() if found}
+        found.facts["strouhal"] = {re: n and n._asdict() for re, n in strouhal.items()}
+        rows = [
+            (re, n.value, n.uncertainty) if n else (re, _NO_STROUHAL, None)
+            for re, n in strouhal.items()
+        ]
+        columns = (Column("Re", "g"), Column("Strouhal number", ".5f"), Column("+-", ".5f"))
+        found.tables.append(Table("Fig. 18: Strouhal number", columns, rows))
+        found.pictures["fig18"] = lambda: _plots().plot_fields(first, vorticity=True)
+        known = {re: n for re, n in strouhal.items() if n}
         if known:
-            _save(args, 18, lambda: plots.plot_strouhal(known), "_strouhal")
+            found.pictures["fig18_strouhal"] = lambda: _plots().plot_strouhal(known)
 
 
-def _at_100(args: argparse.Namespace, wanted: set[int], results: list[CylinderResult]) -> None:
-    from . import pta2020_plots as plots
-
+def _at_100(wanted: set[int], results: list[CylinderResult], found: _Found) -> None:
     if 14 in wanted:
-        _save(args, 14, lambda: plots.plot_centre_line(results[0]))
+        found.pictures["fig14"] = lambda: _plots().plot_centre_line(results[0])
     if 15 in wanted:
-        _save(args, 15, lambda: plots.plot_stations(results[0]))
+        found.pictures["fig15"] = lambda: _plots().plot_stations(results[0])
     if 17 in wanted:
-        _save(args, 17, lambda: plots.plot_fields(results))
+        found.pictures["fig17"] = lambda: _plots().plot_fields(results)
 
 
-def _times(args: argparse.Namespace, facts: dict[str, Any]) -> None:
-    grids = [tuple(args.shape)] if args.steps < 2 else paper.TIMING_GRIDS
-    times = paper.run_times(grids, steps=args.steps, progress=lambda r: progress(r, "times"))
-    facts["seconds"], facts["reasons"] = times.seconds, times.reasons
-    print("\nFig. 19: milliseconds of a step, and times faster than lines on one core")
-    for line in _table(times):
-        print(line)
-    print("published: about 9 times, Intel i7-990X (one core) and NVIDIA GTX 580")
+def _times(grids: Any, steps: int, found: _Found) -> None:
+    times = paper.run_times(grids, steps=steps, progress=lambda r: progress(r, "times"))
+    found.facts["seconds"], found.facts["reasons"] = times.seconds, times.reasons
+    runs = [run.name for run in paper.RUNS if times.seconds.get(run.name)]
+    rows = []
+    for case in next(iter(times.seconds.values()), {}):
+        cells: list[Any] = [case]
+        for name in runs:
+            cells += [1e3 * times.seconds[name][case], times.speedups(name).get(case)]
+        rows.append(cells)
+    columns = [Column("case")]
+    for name in runs:
+        columns += [Column(f"{name}, ms", ".3f"), Column("×", ".1f")]
+    notes = [f"not measured: {name}: {reason}" for name, reason in times.reasons.items()]
+    notes.append("published: about 9 times, Intel i7-990X (one core) and NVIDIA GTX 580")
+    title = "Fig. 19: milliseconds of a step, and times faster than lines on one core"
+    found.tables.append(Table(title, columns, rows, notes))
 
 
-def _table(times: paper.CylinderTimes) -> Iterator[str]:
-    cases = list(next(iter(times.seconds.values()), {}))
-    for case in cases:
-        cells = []
-        for run in paper.RUNS:
-            if case in times.seconds.get(run.name, {}):
-                value = times.seconds[run.name][case] * 1e3
-                ratio = times.speedups(run.name).get(case, float("nan"))
-                cells.append(f"{run.name} {value:.3f} ({ratio:.1f})")
-        yield f"{case}: " + ", ".join(cells)
-    for name, reason in times.reasons.items():
-        yield f"not measured: {name}: {reason}"
+def _plots() -> Any:
+    from . import pta2020_plots
 
-
-def _save(
-    args: argparse.Namespace, number: int, draw: "Callable[[], Figure]", suffix: str = ""
-) -> None:
-    """Draw and write a picture, if one is asked for and can be drawn."""
-    if args.no_plot:
-        return
-    path: Path = args.output / f"pta2020_fig{number}{suffix}.png"
-    try:
-        draw().savefig(path, dpi=110)
-    except ImportError as error:
-        print(f"no picture: {error}", file=sys.stderr)
-        return
-    print(f"wrote {path}", file=sys.stderr)
+    return pta2020_plots

@@ -17,11 +17,11 @@ import numpy as np
 from pysolvers._errors import BackendError, ConvergenceError
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
-from pysolvers.cases.tables import Column, Table, Verdict, add_report_arguments, report
+from pysolvers.cases.tables import Column, Table
 from pysolvers.relaxation import RedBlackSOR
 
-from ..copy import cpu_bandwidth
-from ..gpu_device import device_bandwidth
+from ..timing import cpu_bandwidth, device_bandwidth
+from .report import Verdict, add_paper_options, report
 from .survey2014_cavity import available, directive_name, flow_table, times_table
 
 TITLE = "Niemeyer and Sung 2014: red-black SOR for Laplace's equation on a plate, and the cavity"
@@ -84,8 +84,7 @@ _SURVEYED = _GPU[:-1]
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the experiments to their parser."""
-    add_report_arguments(parser)
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    add_paper_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -243,7 +242,7 @@ def _picture(
     dtype: str,
 ) -> Callable[[], Any]:
     def draw() -> Any:
-        from .curves import Curves, plot_curves
+        from .figures import Curves, plot_curves
 
         curves = Curves(f"Red-black SOR, {dtype}", "cells along a side", "time of an iteration (s)")
         for v in variants:

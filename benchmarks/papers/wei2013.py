@@ -13,11 +13,11 @@ import numpy as np
 from pysolvers import HeatADI
 from pysolvers._progress import progress
 from pysolvers._runtime import backends
-from pysolvers.cases.tables import Column, Table, Verdict, add_report_arguments, report
+from pysolvers.cases.tables import Column, Table
 from pysolvers.papers.wei2013 import advance_of_a_mode, heated_plate
 
-from ..copy import cpu_bandwidth
-from ..gpu_device import device_bandwidth
+from ..timing import cpu_bandwidth, device_bandwidth
+from .report import Verdict, add_paper_options, report
 
 GRIDS = (1024, 2048, 4096, 8192)
 MAPPINGS = ("C1", "C2", "C3", "C4")
@@ -89,8 +89,7 @@ class StepTime:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the options of the experiments to their parser."""
-    add_report_arguments(parser)
-    parser.add_argument("--quick", action="store_true", help="small sizes, to see that it runs")
+    add_paper_options(parser)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -373,7 +372,7 @@ def _picture(
     paper: dict[tuple[str, str, int], float], serial: dict[int, float], grids: Sequence[int]
 ) -> Callable[[], Any]:
     def draw() -> Any:
-        from .speedups import plot_speedups
+        from .figures import plot_speedups
 
         seconds = {"one core": dict(serial)}
         seconds |= {f"C4, {m}": {n: paper[m, "C4", n] for n in grids} for m in MEMORIES}

@@ -1,6 +1,7 @@
-"""Common parts of the commands that repeat a paper: tables, their JSON file and their figures."""
+"""Tables of results: for a terminal, a page and a JSON file; the report of a command."""
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,10 +28,13 @@ class Column:
         Its heading.
     form : str, default: ''
         Format specification of its numbers, as for `format`; texts are written unchanged.
+    left : bool, default: False
+        Whether its cells are aligned to the left, as those of the first column always are.
     """
 
     name: str
     form: str = ""
+    left: bool = False
 
     def text(self, cell: Cell) -> str:
         """Return the text of a cell; empty for None."""
@@ -46,7 +50,7 @@ class Table:
     Parameters
     ----------
     title : str
-        Title of the table.
+        Title of the table; none if it is empty.
     columns : sequence of Column
         Its columns.
     rows : sequence of sequence of str, int, float or None
@@ -68,35 +72,27 @@ class Table:
             for row in self.rows
         ]
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        yield self.title
+        if self.title:
+            yield self.title
+        left = [k == 0 or column.left for k, column in enumerate(self.columns)]
         for row in cells:
-            first = row[0].ljust(widths[0])
-            rest = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
-            yield "  ".join((first, *rest)).rstrip()
+            aligned = (
+                text.ljust(width) if is_left else text.rjust(width)
+                for text, width, is_left in zip(row, widths, left, strict=True)
+            )
+            yield "  ".join(aligned).rstrip()
         yield from self.notes
 
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The first line of a report: what a paper claims, and what this run found.
-
-    Parameters
-    ----------
-    claimed : str
-        The main result of the paper.
-    found : str
-        The numbers of this run that concern it.
-    outcome : str
-        Whether it is confirmed: ``'confirmed'``, ``'not confirmed'``, ``'not measured'``, ...
-    """
-
-    claimed: str
-    found: str
-    outcome: str
-
-    def __str__(self) -> str:
-        """Return the line."""
-        return f"Claimed: {self.claimed}. Found: {self.found}. Verdict: {self.outcome}."
+    def markdown(self) -> Iterator[str]:
+        """Yield the lines of the table for a page, without its title."""
+        rules = ["---" if k == 0 or c.left else "--:" for k, c in enumerate(self.columns)]
+        rows = [[c.text(cell) for c, cell in zip(self.columns, r, strict=True)] for r in self.rows]
+        for row in ([column.name for column in self.columns], rules, *rows):
+            text = "| " + " | ".join(row) + " |"
+            yield re.sub(r"(?<=\d) ×(?= \||\))", "\N{NO-BREAK SPACE}×", text)  # on one line
+        for note in self.notes:
+            yield ""
+            yield note
 
 
 def add_report_arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +107,6 @@ def report(
     title: str,
     tables: Sequence[Table],
     *,
-    verdict: Verdict | None = None,
     facts: Mapping[str, Any] | None = None,
     pictures: Mapping[str, Callable[[], "Figure"]] | None = None,
 ) -> None:
@@ -127,17 +122,12 @@ def report(
         The paper.
     tables : sequence of Table
         The results.
-    verdict : Verdict, optional
-        What the paper claims and what was found, for the first line.
     facts : mapping, optional
         Further entries of the JSON file.
     pictures : mapping of str to callable, optional
         Functions that draw the figures, by the suffix of the file name.
     """
     gpu = machine.gpu()
-    if verdict is not None:
-        print(verdict)
-        print()
     print(title)
     print(f"here: {machine.cpu_model()}; {gpu['name'] if gpu else 'no GPU'}")
     for table in tables:
@@ -149,7 +139,6 @@ def report(
         "title": title,
         "gpu": gpu,
         "machine": machine.machine(),
-        "verdict": None if verdict is None else str(verdict),
         "tables": [_plain(table) for table in tables],
         **(facts or {}),
     }

@@ -18,7 +18,7 @@ import pytest
 import pysolvers
 from benchmarks import machine
 from benchmarks.gpu_cases import DTYPES, PARTS, UNKNOWNS, GpuCase, cases
-from benchmarks.gpu_table import best_peer, misses, slow_against_peer, table
+from benchmarks.gpu_table import best_peer, missed, misses, slow_against_peer, tables
 from pysolvers import _cli
 from pysolvers.cases.tables import Column, Table
 
@@ -50,7 +50,12 @@ def record(tools):
 
     every = [case for dtype in DTYPES for part in PARTS for case in cases(part, dtype)]
     gpu = {"name": "NVIDIA H200", "driver": "580.1", "memory": "143771 MiB"}
+    machine = {"cpu": "C"}
     bench = {
+        "benchmark": "gpu",
+        "date": "2026-01-31",
+        "machine": machine,
+        "load": 0.5,
         "gpu": gpu,
         "device": "a device",
         "versions": {"cupy-cuda13x": "14.2.0", "cupy-cuda12x": None, "nvcc": "13.0.48"},
@@ -61,8 +66,13 @@ def record(tools):
     }
     seconds = {"one core": {"64": 0.05, "1024": 10.0}, "auto": {"64": 0.02, "1024": 0.05}}
     return {
-        "gpu": gpu,
+        "benchmark": "gpu record",
+        "date": "2026-01-31",
         "sources": device_hash(),
+        "machine": machine,
+        "gpu": gpu,
+        "load": 0.5,
+        "settings": bench["settings"],
         "versions": bench["versions"] | {"driver": "580.1"},
         "tests": {"passed": 10, "failed": 0, "skipped": 1, "exit_code": 0},
         "sanitizers": {"memcheck": {"tool": "memcheck", "errors": 0, "passed": 4}},
@@ -129,7 +139,7 @@ def test_small_work_is_compared_without_targets():
 
 
 def test_time_of_calls_ends_when_the_device_has_finished(monkeypatch):
-    from benchmarks import gpu_device
+    from benchmarks import timing
 
     now, queued = [0.0], [0]
 
@@ -142,15 +152,15 @@ def test_time_of_calls_ends_when_the_device_has_finished(monkeypatch):
         now[0] += 0.5  # the host needs 0.5 s
         queued[0] += 1
 
-    clock = object.__new__(gpu_device.Clock)
+    clock = object.__new__(timing.CopyClock)
     clock._cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=Stream))
-    monkeypatch.setattr(gpu_device.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
 
     assert clock.calls(work) == pytest.approx(2.5)
 
 
 def test_time_of_a_peer_on_the_host_is_that_of_one_call(monkeypatch):
-    from benchmarks import gpu_peers
+    from benchmarks import gpu_peers, timing
 
     now, calls = [0.0], []
 
@@ -161,7 +171,7 @@ def test_time_of_a_peer_on_the_host_is_that_of_one_call(monkeypatch):
     def wait(_):
         now[0] += 0.010
 
-    monkeypatch.setattr(gpu_peers.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(timing.time, "perf_counter", lambda: now[0])
 
     # Ten calls in a round, by a budget of 0.55 s, and one wait.
     assert gpu_peers.host_seconds(solve, wait, 0.55) == pytest.approx(0.002)
@@ -189,17 +199,16 @@ def test_best_peer_is_the_fastest():
     assert not slow_against_peer(entry | {"seconds": 0.5})
 
 
-def test_table_marks_what_misses(record):
-    record["bench"]["cases"][0]["fraction"] = 0.5
-    lines = list(table(record["bench"]))
+def test_tables_mark_what_misses(record):
+    bench = record["bench"]
+    bench["cases"][0]["fraction"] = 0.5
+    made = list(tables(bench))
 
-    assert len([line for line in lines if "float32" in line]) == sum(
-        entry["dtype"] == "float32" for entry in record["bench"]["cases"]
-    )
-    (first, *_) = (line for line in lines if "float32" in line)
+    assert sum(len(table.rows) for table in made) == len(bench["cases"])
+    first = made[0].rows[0]
     assert "50%" in first
-    assert "!" in first
-    assert any(line.startswith("1 of ") and "target miss" in line for line in lines)
+    assert any("(missed)" in str(cell) for cell in first)
+    assert missed(bench)[0].startswith("1 of ")
 
 
 def test_without_a_gpu_the_benchmark_says_why(capsys):
@@ -213,10 +222,10 @@ def test_without_a_gpu_the_benchmark_says_why(capsys):
 
 
 def test_documents_get_their_tables(record):
-    from benchmarks.documents import gpu_tables
+    from benchmarks.documents import gpu_tables, records_page
 
     short = list(gpu_tables.summary(record))
-    full = "\n".join(gpu_tables.everything(record))
+    full = "\n".join(records_page.gpu(record))
     paper = "\n".join(gpu_tables.pta2020(record))
 
     assert "| 512 | 95% |" in "\n".join(short)
@@ -453,7 +462,7 @@ def test_every_part_runs_on_the_device(tmp_path, pytestconfig):
 
 
 def test_capture_ends_where_the_work_fails():
-    from benchmarks.gpu_device import Clock
+    from benchmarks.timing import CopyClock
 
     class Stream:
         calls: ClassVar = []
@@ -467,7 +476,7 @@ def test_capture_ends_where_the_work_fails():
     def fail():
         raise ValueError("no")
 
-    clock = object.__new__(Clock)
+    clock = object.__new__(CopyClock)
     clock._cupy = SimpleNamespace(cuda=SimpleNamespace(get_current_stream=Stream))
     with pytest.raises(ValueError, match="no"):
         clock.in_cache(fail)

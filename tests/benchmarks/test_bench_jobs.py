@@ -39,9 +39,9 @@ def test_programs_of_a_job_have_the_same_result(jobs, name):
     assert case["difference"] and max(case["difference"].values()) < 1e-7
     assert case["seconds"].keys() == case["difference"].keys() | {"package"}
     assert all(seconds > 0 for seconds in case["seconds"].values())
-    text = list(jobs.lines(name, case))
-    assert len(text) == len(case["seconds"]) and case["size"] in text[0]
-    scaled = [line.split()[0] for line in text if line.endswith("scaled")]
+    rows = jobs.table({"cases": {name: case}}).rows
+    assert len(rows) == len(case["seconds"]) and rows[0][:2] == (name, case["size"])
+    scaled = [row for row in rows if row[-1] == "scaled"]
     assert len(scaled) == len(job.share)
 
 

@@ -11,9 +11,8 @@ pytest.importorskip("matplotlib")
 
 from matplotlib.colors import same_color
 
-from benchmarks.papers.curves import Curves, plot_curves
+from benchmarks.papers.figures import Curves, plot_curves, plot_speedups
 from benchmarks.papers.pta2020_plots import plot_fields
-from benchmarks.papers.speedups import plot_speedups
 
 pytestmark = pytest.mark.filterwarnings("ignore::pysolvers.CoarseGridWarning")
 

@@ -6,7 +6,8 @@ import pytest
 from paper_report import check_shapes, repeat
 
 from benchmarks.papers import gceidd2022 as case
-from benchmarks.papers.curves import Curves
+from benchmarks.papers import gceidd2022_runs
+from benchmarks.papers.figures import Curves
 from benchmarks.papers.gceidd2022_runs import (
     METHODS,
     channel_curves,
@@ -37,7 +38,8 @@ def test_errors_are_those_of_the_paper(table):
         assert e.found == pytest.approx(e.published, rel=BOUNDS[table][e.method]), e
 
 
-def test_published_errors_stand_beside_ours():
+def test_published_errors_stand_beside_ours(monkeypatch):
+    monkeypatch.setattr(gceidd2022_runs, "table_errors", lambda *_, **__: (0.5, 0.25))
     entries = {(e.method, e.norm): e.published for e in table_entries(4, (32,))}
 
     assert entries["MU-L", "linf"] == entries["MU-P", "linf"] == 1.08e-2

@@ -49,7 +49,7 @@ def test_command_prints_the_tables_and_writes_its_files(tmp_path, capsys):
     written = json.loads((tmp_path / "new" / "pta2020.json").read_text())
     assert written["grids"] == [16, 24]
     assert "not measured" in said.out or not written["reasons"]
-    assert (tmp_path / "new" / "pta2020.png").stat().st_size > 10000
+    assert (tmp_path / "new" / "pta2020-times.png").stat().st_size > 10000
 
 
 def test_command_has_a_quick_run(tmp_path, monkeypatch):
@@ -102,7 +102,7 @@ def test_figures_of_the_cylinder(tmp_path, capsys):
     assert lengths["40.0"] == pytest.approx(0.5 + -0.065 + 0.0554 * 40, rel=0.1)
     assert written["seconds"]["fast, one core"]["32 x 200, Re 100"] > 0
     for number in (13, 14, 15, 16, 17, 18):
-        assert (tmp_path / f"pta2020_fig{number}.png").stat().st_size > 10000
+        assert (tmp_path / f"pta2020_cylinder-fig{number}.png").stat().st_size > 10000
     out = capsys.readouterr().out
     assert "Fig. 13" in out
     assert "published: about 9 times" in out

@@ -8,9 +8,11 @@ from math import inf, nan
 import pytest
 
 from benchmarks.papers import gceidd2022, lmsor2012, pta2020, survey2014, wei2013
+from benchmarks.papers import report as papers
 from benchmarks.papers.pta2020_times import Experiment
+from benchmarks.papers.report import Verdict
 from pysolvers._extras import extra_module
-from pysolvers.cases.tables import Column, Table, Verdict, add_report_arguments, report
+from pysolvers.cases.tables import Column, Table, add_report_arguments, report
 from pysolvers.plots._figure import new_figure
 
 TABLE = Table(
@@ -65,7 +67,7 @@ def test_report_prints_and_writes_everything(tmp_path, capsys):
     assert told["n"] == 3
     assert {"gpu", "machine"} <= set(told)
     first, second = told["tables"]
-    assert first["columns"][1] == {"name": "seconds", "form": ".2f"}
+    assert first["columns"][1] == {"name": "seconds", "form": ".2f", "left": False}
     assert first["rows"] == [["a", 1.0, 0.5], ["long", None, None], ["b", "none", "inf"]]
     assert first["notes"] == ["A note."]
     assert second["rows"] == [["nan"], ["-inf"], [2]]
@@ -107,7 +109,7 @@ def test_extra_that_is_broken_says_what_it_lacks(monkeypatch, tmp_path):
 def test_first_line_is_what_was_claimed_and_found(tmp_path, capsys):
     verdict = Verdict("a is 2", "a is 3", "not confirmed")
 
-    report(arguments(tmp_path), "name", "The paper", [TABLE], verdict=verdict)
+    papers.report(arguments(tmp_path), "name", "The paper", [TABLE], verdict=verdict)
 
     first = "Claimed: a is 2. Found: a is 3. Verdict: not confirmed."
     assert capsys.readouterr().out.startswith(f"{first}\n\nThe paper\n")

@@ -1,6 +1,6 @@
-"""Figures of curves in neighbouring plots."""
+"""Figures of repeated papers: curves in neighbouring plots, and times and speedups of methods."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Curves", "plot_curves"]
+__all__ = ["Curves", "plot_curves", "plot_speedups"]
 
 _MARKED = 40  # largest number of points of a line that are drawn as marks
 _LABELLED = 10  # largest number of places that are all labelled
@@ -105,3 +105,54 @@ def _draw_bars(axes: "Axes", plot: Curves) -> None:
     axes.ticklabel_format(axis="x", scilimits=(-3, 4))
     (place,) = {x[0] for x, _ in plot.lines.values()}
     axes.set(xlabel=plot.y, title=f"{plot.title}, {plot.x} {place:g}")
+
+
+def plot_speedups(
+    seconds: Mapping[str, Mapping[int, float]],
+    speedups: Mapping[str, Mapping[int, float]],
+    published: Mapping[str, tuple[float, float]],
+    title: str,
+) -> "Figure":
+    """Draw times and, if several runs were timed, speedups over the grid with published ranges.
+
+    Parameters
+    ----------
+    seconds, speedups : mapping of str to mapping of int to float
+        Values by name of the run and nodes along a side.
+    published : mapping of str to (float, float)
+        The smallest and the largest published speedup of a run.
+    title : str
+        Title of the figure.
+
+    Returns
+    -------
+    figure : matplotlib.figure.Figure
+        A new figure, independent of pyplot.
+    """
+    compared = [
+        name for name in seconds if any(ratio != 1 for ratio in speedups.get(name, {}).values())
+    ]
+    panels = 2 if compared else 1
+    figure = new_figure(5 * panels, 4.5)
+    left, *right = figure.subplots(1, panels, squeeze=False)[0]
+    for k, (name, values) in enumerate(seconds.items()):
+        left.loglog(list(values), list(values.values()), f"C{k}o-", ms=4, label=name)
+        if name in compared:
+            ratios = speedups[name]
+            right[0].loglog(list(ratios), list(ratios.values()), f"C{k}o-", ms=4, label=name)
+            if name in published:
+                label = f"{name}, published range"
+                right[0].axhspan(*published[name], color=f"C{k}", alpha=0.12, label=label)
+    left.set(ylabel="time (s)", title="time")
+    for axes in right:
+        axes.set(ylabel="speed (one core = 1)", title="speedup")
+    ticks = sorted({n for values in seconds.values() for n in values})
+    for axes in (left, *right):
+        axes.set_xlabel("nodes along a side")
+        axes.set_xticks(ticks, [str(n) for n in ticks], minor=False)
+        axes.minorticks_off()
+        axes.grid(alpha=0.3)
+        axes.legend(fontsize=8)
+        plain_ticks(axes.yaxis)
+    figure.suptitle(title)
+    return figure

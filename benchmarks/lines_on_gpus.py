@@ -1,30 +1,9 @@
-"""Time solve_tridiagonal with lines that are cut over GPUs, by each way, and by transposition.
+"""The measurements of `lines`, with PyTorch; see there."""
 
-Own matrices, dominant; rows along the last axis, which is cut; each rank has one GPU. The first
-case is that of PaScaL_TDMA (pysolvers.papers). `one GPU` is the solve of the whole lines without a
-group. The ways are those of `Group`: "peers", one kernel that exchanges within itself, and "nccl",
-two kernels with NCCL between them. `transposition` is what users do without a solver for cut lines:
-torch.distributed.all_to_all_single by NCCL makes whole lines of the operands, the solver of one GPU
-solves them, and the solution goes back.
-
-A time is that of calls that follow each other, of the slowest rank, divided by their number; the
-median over groups of calls. `floor` is the time of a copy of five words per unknown of a rank, on
-the slowest GPU of the run. The stages of "nccl" and of the transposition are times between events
-on the stream: the first kernel of "nccl" eliminates, the second one eliminates again, solves the
-reduced systems and substitutes.
-
-    python -m pysolvers bench lines_gpu                      # jobs of 1 and 2 ranks
-    python -m pysolvers bench lines_gpu --ranks 1 2 4 --json FILE
-
-Needs PyTorch, and the extra 'mpi' for more than one rank. Rank r uses device r.
-"""
-
-import argparse
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from math import prod
 from statistics import median
-from time import perf_counter
 from typing import Any
 from unittest.mock import patch
 
@@ -32,14 +11,14 @@ import torch
 import torch.distributed as dist
 
 from pysolvers import solve_tridiagonal
-from pysolvers.cases.records import write_record
 from pysolvers.distributed import Group, Slab
 from pysolvers.distributed._devices import _NcclLink
 from pysolvers.distributed._nccl import Nccl
 
-from . import machine
 from .papers.pascal_tdma import PUBLISHED_SHAPE
-from .ranks import is_rank, printed_by, write_as_rank
+from .ranks import clock_of
+from .record import Record
+from .timing import Call, median_of
 
 CASES = (  # dtype, lines, rows of all ranks
     ("float64", prod(PUBLISHED_SHAPE[:2]), PUBLISHED_SHAPE[2]),
@@ -50,8 +29,6 @@ CALLS = 30  # in a group
 GROUPS = 7
 COPIED = 1 << 31  # bytes
 STAGES = {"send": "elimination", "receive": "second elimination, reduced systems, substitution"}
-
-Record = dict[str, Any]
 
 
 class Events:
@@ -110,18 +87,9 @@ def bandwidth() -> float:
     return 2 * COPIED / events.seconds()["copy"]
 
 
-def seconds_of(group: Group, call: Callable[[], Any]) -> float:
+def seconds_of(group: Group, call: Call) -> float:
     """Return the seconds of a call, of the slowest rank."""
-    times = []
-    for _ in range(GROUPS + 1):
-        torch.cuda.synchronize()
-        group.objects("benchmark", None)  # the ranks begin together
-        start = perf_counter()
-        for _ in range(CALLS):
-            call()
-        torch.cuda.synchronize()
-        times.append(max(group.objects("benchmark", (perf_counter() - start) / CALLS)))
-    return median(times[1:])
+    return median_of(call, GROUPS, length=CALLS, clock=clock_of(group, torch.cuda.synchronize))
 
 
 def stages_of(call: Callable[[], Any], events: Events) -> dict[str, float]:
@@ -246,51 +214,3 @@ def measure() -> list[Record]:
     if group.size > 1:
         dist.destroy_process_group()
     return found
-
-
-def show(found: list[Record]) -> None:
-    """Print the times, and their part of the floor and of one GPU."""
-    alone = {(c["dtype"], c["rows"]): c["ranks"] * c["seconds"] for c in found if c["ranks"] == 1}
-    for case in found:
-        size = case["dtype"], case["rows"]
-        one = ""
-        if size in alone:
-            one = f", {alone[size] / case['ranks'] / case['seconds']:.0%} of one GPU"
-        print(
-            f"{case['ranks']} ranks  {case['dtype']}  {case['lines']} lines of {case['rows']} "
-            f"rows  {case['way']}: {1e3 * case['seconds']:.3f} ms, "
-            f"{case['floor'] / case['seconds']:.1%} of the floor{one}"
-        )
-        if "checked" in case:
-            print(f"    default options {1e3 * case['checked']:.3f} ms")
-        for name, seconds in case.get("stages", {}).items():
-            print(f"    {name} {1e3 * seconds:.3f} ms")
-
-
-TAKES_RANKS = True  # of an MPI launcher
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the benchmark to its parser."""
-    parser.add_argument("--ranks", type=int, nargs="+", default=[1, 2])
-    parser.add_argument("--json", help="file of the record; - prints the values of a job")
-
-
-def run(args: argparse.Namespace) -> int:
-    """Measure, print the times, and write the record."""
-    if is_rank(args.json):
-        found = measure()
-        if write_as_rank(found, args.json):
-            return 0
-    else:
-        found = [case for ranks in args.ranks for case in printed_by("lines_gpu", ranks, [])]
-    show(found)
-    if args.json:
-        record = {
-            "benchmark": "lines cut over GPUs",
-            "gpu": machine.gpu(),
-            "versions": machine.versions("pysolvers", "torch", "mpi4py", "mpich"),
-            "cases": found,
-        }
-        write_record(args.json, record)
-    return 0
